@@ -1,0 +1,28 @@
+// Assertions: what must hold if the code has no bug. They are on in release too; a failed one prints
+// where and what, and ends the process (after TigerBeetle: a wrong answer is worse than none).
+//
+// CELLAR_ASSERT is for O(1) conditions. CELLAR_DEBUG_ASSERT is for O(n) ones and is compiled in with
+// -DCELLAR_DEBUG (the debug and sanitizer builds). The names avoid Catch2's CHECK and REQUIRE.
+#pragma once
+
+namespace cellar {
+
+// Prints `condition` with its place to stderr and aborts.
+[[noreturn]] void AssertFailed(const char* condition, const char* file, int line);
+
+}  // namespace cellar
+
+#define CELLAR_ASSERT(condition)                                     \
+  do {                                                               \
+    if (!(condition)) [[unlikely]]                                   \
+      ::cellar::AssertFailed(#condition, __FILE__, __LINE__);        \
+  } while (false)
+
+#ifdef CELLAR_DEBUG
+#define CELLAR_DEBUG_ASSERT(condition) CELLAR_ASSERT(condition)
+#else
+#define CELLAR_DEBUG_ASSERT(condition) \
+  do {                                 \
+    (void)sizeof(!(condition));        \
+  } while (false)
+#endif

@@ -1,0 +1,118 @@
+// Integers to bytes and back: the only place where the order of bytes is decided.
+//
+//   Fixed16/32/64   little-endian: file formats and values (the machines we run on load them as is)
+//   BigEndian64     most significant byte first, so that memcmp order is numeric order: keys
+//   Varint64        7 bits a byte, low bits first, top bit = "more follows": at most 10 bytes
+//
+// Put* append to a string, Encode* write to memory that is large enough, Get* take from the front of
+// a view and say false, changing nothing, when it is too short or malformed.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+namespace cellar {
+
+static_assert(std::endian::native == std::endian::little, "Cellar's formats assume little-endian");
+
+template <typename T>
+inline T LoadLittleEndian(const void* from) {
+  T value;
+  std::memcpy(&value, from, sizeof(T));
+  return value;
+}
+template <typename T>
+inline void StoreLittleEndian(void* to, T value) {
+  std::memcpy(to, &value, sizeof(T));
+}
+
+inline uint32_t DecodeFixed32(const char* from) { return LoadLittleEndian<uint32_t>(from); }
+inline uint64_t DecodeFixed64(const char* from) { return LoadLittleEndian<uint64_t>(from); }
+inline void EncodeFixed32(char* to, uint32_t value) { StoreLittleEndian(to, value); }
+inline void EncodeFixed64(char* to, uint64_t value) { StoreLittleEndian(to, value); }
+
+template <typename T>
+inline void PutFixed(std::string* to, T value) {
+  char bytes[sizeof(T)];
+  StoreLittleEndian(bytes, value);
+  to->append(bytes, sizeof(T));
+}
+inline void PutFixed16(std::string* to, uint16_t value) { PutFixed(to, value); }
+inline void PutFixed32(std::string* to, uint32_t value) { PutFixed(to, value); }
+inline void PutFixed64(std::string* to, uint64_t value) { PutFixed(to, value); }
+
+template <typename T>
+[[nodiscard]] inline bool GetFixed(std::string_view* from, T* value) {
+  if (from->size() < sizeof(T)) return false;
+  *value = LoadLittleEndian<T>(from->data());
+  from->remove_prefix(sizeof(T));
+  return true;
+}
+[[nodiscard]] inline bool GetFixed32(std::string_view* from, uint32_t* value) {
+  return GetFixed(from, value);
+}
+[[nodiscard]] inline bool GetFixed64(std::string_view* from, uint64_t* value) {
+  return GetFixed(from, value);
+}
+
+inline uint64_t DecodeBigEndian64(const char* from) {
+  return __builtin_bswap64(LoadLittleEndian<uint64_t>(from));
+}
+inline void EncodeBigEndian64(char* to, uint64_t value) {
+  StoreLittleEndian(to, __builtin_bswap64(value));
+}
+inline void PutBigEndian64(std::string* to, uint64_t value) {
+  char bytes[8];
+  EncodeBigEndian64(bytes, value);
+  to->append(bytes, 8);
+}
+
+inline constexpr int kVarint64BytesMax{10};
+
+// Writes at most kVarint64BytesMax bytes; returns the end of what it wrote.
+inline char* EncodeVarint64(char* to, uint64_t value) {
+  while (value >= 0x80) {
+    *to++ = static_cast<char>(value | 0x80);
+    value >>= 7;
+  }
+  *to++ = static_cast<char>(value);
+  return to;
+}
+inline void PutVarint64(std::string* to, uint64_t value) {
+  char bytes[kVarint64BytesMax];
+  to->append(bytes, static_cast<size_t>(EncodeVarint64(bytes, value) - bytes));
+}
+[[nodiscard]] inline bool GetVarint64(std::string_view* from, uint64_t* value) {
+  uint64_t result = 0;
+  for (size_t i = 0; i < from->size() && i < kVarint64BytesMax; ++i) {
+    const auto byte = static_cast<uint8_t>((*from)[i]);
+    if (i == 9 && byte > 1) return false;  // would not fit into 64 bits
+    result |= static_cast<uint64_t>(byte & 0x7f) << (7 * i);
+    if (byte < 0x80) {
+      from->remove_prefix(i + 1);
+      *value = result;
+      return true;
+    }
+  }
+  return false;
+}
+
+inline void PutLengthPrefixed(std::string* to, std::string_view bytes) {
+  PutVarint64(to, bytes.size());
+  to->append(bytes);
+}
+// The view points into *from's bytes.
+[[nodiscard]] inline bool GetLengthPrefixed(std::string_view* from, std::string_view* bytes) {
+  std::string_view rest = *from;
+  uint64_t size = 0;
+  if (!GetVarint64(&rest, &size) || size > rest.size()) return false;
+  *bytes = rest.substr(0, size);
+  rest.remove_prefix(size);
+  *from = rest;
+  return true;
+}
+
+}  // namespace cellar

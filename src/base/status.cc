@@ -1,0 +1,60 @@
+// The words of the error codes, and the slow half of Status.
+#include "cellar/status.h"
+
+#include "base/assert.h"
+
+namespace cellar {
+
+std::string_view ErrorCodeWord(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kErr: return "ERR";
+    case ErrorCode::kWrongType: return "WRONGTYPE";
+    case ErrorCode::kNoAuth: return "NOAUTH";
+    case ErrorCode::kWrongPass: return "WRONGPASS";
+    case ErrorCode::kNoPerm: return "NOPERM";
+    case ErrorCode::kOom: return "OOM";
+    case ErrorCode::kMisconf: return "MISCONF";
+    case ErrorCode::kReadOnly: return "READONLY";
+    case ErrorCode::kLoading: return "LOADING";
+    case ErrorCode::kExecAbort: return "EXECABORT";
+    case ErrorCode::kBusyKey: return "BUSYKEY";
+    case ErrorCode::kNoProto: return "NOPROTO";
+    case ErrorCode::kNoTable: return "NOTABLE";
+    case ErrorCode::kNoFamily: return "NOFAMILY";
+    case ErrorCode::kNoIndex: return "NOINDEX";
+    case ErrorCode::kNoKeyspace: return "NOKEYSPACE";
+    case ErrorCode::kBadKey: return "BADKEY";
+    case ErrorCode::kBadValue: return "BADVALUE";
+    case ErrorCode::kBadFilter: return "BADFILTER";
+    case ErrorCode::kNotUnique: return "NOTUNIQUE";
+    case ErrorCode::kStaleCursor: return "STALECURSOR";
+    case ErrorCode::kTryAgain: return "TRYAGAIN";
+    case ErrorCode::kTooLarge: return "TOOLARGE";
+    case ErrorCode::kIo: return "IOERR";
+    case ErrorCode::kNoSpace: return "NOSPACE";
+    case ErrorCode::kCorruption: return "CORRUPTION";
+  }
+  return "ERR";
+}
+
+Status Status::Error(ErrorCode code, std::string text) {
+  CELLAR_ASSERT(!text.empty());
+  Status status;
+  status.rep_ = std::make_unique<Rep>(Rep{code, std::move(text)});
+  return status;
+}
+
+Status::Status(const Status& other)
+    : rep_(other.rep_ ? std::make_unique<Rep>(*other.rep_) : nullptr) {}
+
+Status& Status::operator=(const Status& other) {
+  if (this != &other) rep_ = other.rep_ ? std::make_unique<Rep>(*other.rep_) : nullptr;
+  return *this;
+}
+
+std::string Status::ToString() const {
+  if (ok()) return "OK";
+  return std::string(ErrorCodeWord(rep_->code)) + " " + rep_->text;
+}
+
+}  // namespace cellar

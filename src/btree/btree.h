@@ -1,0 +1,174 @@
+// BTree: ordered bytes -> bytes in memory, with O(1) copy-on-write snapshots.
+//
+// The one container of Cellar: tables, locality groups, indexes, snapshots are B-trees. It knows
+// keys that compare by memcmp, and nothing of rows or cells.
+//
+// Threads: a tree has one owner thread, which alone writes, takes and drops snapshots and frees
+// nodes. A snapshot may meanwhile be read by one other thread (cursor or BTreeImageReader): the
+// nodes that it reaches do not change while it lives.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cellar/status.h"
+
+namespace cellar {
+
+inline constexpr size_t kTreeKeyBytesMax{256 * 1024};
+
+// What a write found at its place.
+struct BTreeWriteResult {
+  bool existed{false};           // an entry with this key was there before
+  size_t old_value_bytes{0};     // its value's size; 0 unless existed
+  // A lower bound of the longest prefix that the key shares with the entry before or behind it
+  // (after the write). Only neighbours in the same leaf are looked at, so it costs nothing; a caller
+  // that needs certainty seeks when the bound is too low.
+  size_t shared_with_neighbor{0};
+};
+
+class BTreeSnapshot;
+class BTreeCursor;
+
+class BTree {
+ public:
+  BTree();
+  ~BTree();  // REQUIRES: no snapshot and no cursor of this tree is alive.
+  BTree(const BTree&) = delete;
+  BTree& operator=(const BTree&) = delete;
+
+  // Inserts, or replaces the value of an equal key. O(log n). `key` and `value` are copied.
+  // REQUIRES: key.size() <= kTreeKeyBytesMax.
+  BTreeWriteResult Put(std::string_view key, std::string_view value);
+  // Removes the entry if it is there. O(log n).
+  BTreeWriteResult Delete(std::string_view key);
+  // Removes at most `entries_max` entries of [begin, end), lowest first; an empty `end` is no bound.
+  // Returns how many. O(log n + removed).
+  uint64_t DeleteRange(std::string_view begin, std::string_view end, uint64_t entries_max);
+  // Removes everything, live snapshots excepted. Memory goes back a few nodes per later operation.
+  void Clear();
+
+  // The view dies at the next write to this tree. O(log n).
+  std::optional<std::string_view> Get(std::string_view key) const;
+  // Get of several keys, descended together so that their cache misses overlap.
+  // REQUIRES: values.size() == keys.size().
+  void MultiGet(std::span<const std::string_view> keys,
+                std::span<std::optional<std::string_view>> values) const;
+
+  // O(1), never allocates a node.
+  BTreeSnapshot TakeSnapshot();
+  // Makes the content what it was when `snapshot` was taken. Snapshots taken later stay valid. O(1),
+  // the abandoned nodes are freed a few per operation.
+  void RollBackTo(const BTreeSnapshot& snapshot);
+
+  uint64_t entries() const;       // exact
+  uint64_t payload_bytes() const; // exact sum of key and value sizes
+  uint64_t memory_bytes() const;  // held for this tree: nodes, large values, retired ones included
+
+  // At most `parts - 1` keys, ascending and distinct, that split the tree into `parts` parts of about
+  // equal bytes; each is the key of an entry. O(parts log n).
+  std::vector<std::string> SplitKeys(size_t parts) const;
+
+  // Walks everything and asserts every invariant of the structure. O(n). For tests.
+  void Validate() const;
+
+ private:
+  friend class BTreeSnapshot;
+  friend class BTreeCursor;
+  friend class BTreeImageReader;
+  friend class BTreeBulkLoader;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// The content of a tree at one moment. Movable. Must be dropped on the owner thread, before its tree.
+class BTreeSnapshot {
+ public:
+  BTreeSnapshot();  // empty: valid() is false
+  ~BTreeSnapshot();
+  BTreeSnapshot(BTreeSnapshot&&) noexcept;
+  BTreeSnapshot& operator=(BTreeSnapshot&&) noexcept;
+
+  bool valid() const { return impl_ != nullptr; }
+  uint64_t entries() const;
+  uint64_t payload_bytes() const;
+
+ private:
+  friend class BTree;
+  friend class BTreeCursor;
+  friend class BTreeImageReader;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// A position in a tree or in a snapshot. A cursor over the live tree may be kept while the tree is
+// written (by the same thread): its next movement starts from the key where it stood, whether or not
+// that entry is still there. One over a snapshot never notices writes.
+class BTreeCursor {
+ public:
+  explicit BTreeCursor(const BTree& tree);
+  explicit BTreeCursor(const BTreeSnapshot& snapshot);  // must not outlive `snapshot`
+  ~BTreeCursor();
+  BTreeCursor(BTreeCursor&&) noexcept;
+  BTreeCursor& operator=(BTreeCursor&&) noexcept;
+
+  bool valid() const;       // on an entry
+  void Seek(std::string_view key);         // first entry >= key
+  void SeekBefore(std::string_view key);   // last entry < key
+  void SeekFirst();
+  void SeekLast();
+  void Next();  // REQUIRES: valid()
+  void Prev();  // REQUIRES: valid()
+
+  // REQUIRES: valid(). key() lives until the cursor moves; value() until it moves or the live tree
+  // is written.
+  std::string_view key() const;
+  std::string_view value() const;
+  // How many leading bytes of key() are certainly the same as those of the entry where the cursor
+  // stood before its last Next(); 0 after any other movement. Lets a scan skip what it has decoded.
+  size_t shared_with_last() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// Reads a snapshot as a sequence of self-contained leaf images in key order: what a snapshot file
+// holds. For one thread, which need not be the owner of the tree.
+class BTreeImageReader {
+ public:
+  explicit BTreeImageReader(const BTreeSnapshot& snapshot);  // must not outlive `snapshot`
+  ~BTreeImageReader();
+  // Appends the next image to *image; false at the end. An image holds its large values too.
+  bool Next(std::string* image);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// Fills an empty tree in ascending order.
+class BTreeBulkLoader {
+ public:
+  explicit BTreeBulkLoader(BTree* tree);  // REQUIRES: tree->entries() == 0
+  ~BTreeBulkLoader();
+  // The next leaf image, as BTreeImageReader made it. kCorruption, with what is wrong, if it is not a
+  // well-formed image or not above everything added before; the tree is then good only to be dropped.
+  Status AddImage(std::string_view image);
+  // One entry. kCorruption unless `key` is above everything added before.
+  Status Add(std::string_view key, std::string_view value);
+  // Completes the tree. Nothing may be added afterwards.
+  Status Finish();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace cellar
