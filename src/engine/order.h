@@ -1,0 +1,153 @@
+// Order: how keys of one kind (row keys of a table, qualifiers of a family, values of an index) are
+// read, kept as bytes whose memcmp order is the logical order, and written out again.
+//
+//   order = component { delimiter component }        "utf8#utf8#-u64"
+//   component = ["-"] type                           "-" sorts descending
+//   delimiter = one of  # / | : , ; ~ .              the same throughout
+//
+// | component           | bytes                                                              |
+// | bytes utf8 ascii    | content with 00 -> 00 ff, then 00 01                               |
+// | u8..u64, recno      | big-endian, 1 to 8 bytes                                           |
+// | i8..i64             | the same, sign bit flipped                                         |
+// | f32 f64             | -0 as 0; sign set: all bits inverted, else the sign bit set        |
+// | bool, uuid, luuid   | 1 byte; 16 bytes; 16 bytes with bytes 0 and 8 xor 80               |
+// | timeuuid            | bytes 6 7 4 5 0 1 2 3 8..15 of a version 1 UUID: time first        |
+// | descending          | bitwise complement of all of it, terminator included               |
+//
+// No encoding is a prefix of another one of the same order, so encodings can stand one behind the
+// other in a longer key, and everything below a prefix p is the range [p, Successor(p)).
+//
+// The text form joins the components by the delimiter. One before the last may not contain it; a
+// last text component takes the rest.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cellar/status.h"
+
+namespace cellar {
+
+inline constexpr size_t kOrderComponentsMax{32};
+
+enum class ComponentType : uint8_t {
+  kBytes,
+  kAscii,
+  kUtf8,
+  kU8,
+  kU16,
+  kU32,
+  kU64,
+  kI8,
+  kI16,
+  kI32,
+  kI64,
+  kF32,
+  kF64,
+  kBool,
+  kUuid,
+  kLuuid,
+  kTimeuuid,
+  kRecno,
+};
+
+struct OrderComponent {
+  ComponentType type{ComponentType::kBytes};
+  bool descending{false};
+  friend bool operator==(const OrderComponent&, const OrderComponent&) = default;
+};
+
+// One end of a range of encoded keys: the keys before it are those whose bytes are smaller than
+// `bytes`; with `at_end` all keys are before it.
+struct KeyBound {
+  std::string bytes;
+  bool at_end{false};
+
+  friend bool operator==(const KeyBound&, const KeyBound&) = default;
+  friend bool operator<(const KeyBound& a, const KeyBound& b) {
+    return !a.at_end && (b.at_end || a.bytes < b.bytes);
+  }
+};
+// [begin, end) of encoded keys.
+struct KeyRange {
+  KeyBound begin;
+  KeyBound end{{}, true};
+  bool empty() const { return !(begin < end); }
+  bool contains(std::string_view encoded) const {
+    return !begin.at_end && encoded >= begin.bytes && (end.at_end || encoded < end.bytes);
+  }
+  friend bool operator==(const KeyRange&, const KeyRange&) = default;
+};
+
+// The first byte string that is larger than everything that begins with `prefix`: trailing ff
+// stripped, one added to the last byte; at_end if there is none (empty, or all ff). O(size).
+KeyBound Successor(std::string_view prefix);
+// Everything that begins with `prefix`.
+KeyRange PrefixRange(std::string_view prefix);
+
+enum class BoundEdge : uint8_t { kInclusive, kExclusive };
+enum class BoundSide : uint8_t { kMin, kMax };
+
+class Order {
+ public:
+  Order();  // "bytes"
+
+  // Plain ERR with a clear text if `spec` cannot be read.
+  static Result<Order> Parse(std::string_view spec);
+  // A single ascending or descending component, or several; for indexes.
+  // REQUIRES: 1..kOrderComponentsMax components.
+  static Order FromComponents(std::vector<OrderComponent> components, char delimiter);
+
+  // Canonical text: lower-case, `byte` as `u8`.
+  const std::string& spec() const { return spec_; }
+  const std::vector<OrderComponent>& components() const { return components_; }
+  char delimiter() const { return delimiter_; }  // '\0' with a single component
+  bool is_plain_bytes() const { return is_plain_bytes_; }
+  // A single recno component: CPUT * gives out the next number.
+  bool is_recno() const { return is_recno_; }
+
+  // Appends the encoding of a complete key. BADKEY naming the component at fault; *out is then
+  // unspecified behind its old end. O(size).
+  Status Encode(std::string_view text, std::string* out) const;
+  // Appends the canonical text of a complete encoding; false if it is malformed.
+  [[nodiscard]] bool Decode(std::string_view encoded, std::string* text) const;
+
+  // Length of the complete encoding at the front of a longer byte string; 0 if there is none.
+  size_t EncodedSize(std::string_view at_front) const {
+    if (is_plain_bytes_) [[likely]]
+      return PlainBytesSize(at_front);
+    return ComponentsSize(at_front, components_.size());
+  }
+  // Length of the first component alone (super columns, GROUPS); 0 if it is not complete.
+  size_t FirstComponentSize(std::string_view at_front) const { return ComponentsSize(at_front, 1); }
+  // Length of the first `count` components. REQUIRES: count <= components().size().
+  size_t ComponentsSize(std::string_view at_front, size_t count) const;
+
+  // A bound `[text` or `(text`, which may name only the first components: as an inclusive minimum
+  // it begins before, as an inclusive maximum it ends after every key whose first components are
+  // these; exclusive ones the other way round. The range is [min, max). BADKEY.
+  Result<KeyBound> EncodeBound(std::string_view text, BoundEdge edge, BoundSide side) const;
+  // Keys below a prefix: whole components, or one that ends inside a text component; "" is
+  // everything. Half a number or UUID is BADKEY.
+  Result<KeyRange> EncodePrefix(std::string_view text) const;
+
+  // Record number to key and back. REQUIRES: is_recno(), number >= 1.
+  void EncodeRecno(int64_t number, std::string* out) const;
+  int64_t DecodeRecno(std::string_view encoded) const;
+
+  friend bool operator==(const Order& a, const Order& b) { return a.spec_ == b.spec_; }
+
+ private:
+  static size_t PlainBytesSize(std::string_view at_front);
+  Status EncodeComponents(std::string_view text, bool allow_partial, std::string* out) const;
+
+  std::vector<OrderComponent> components_;
+  std::string spec_;
+  char delimiter_{'\0'};
+  bool is_plain_bytes_{true};
+  bool is_recno_{false};
+};
+
+}  // namespace cellar

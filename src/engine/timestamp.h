@@ -1,0 +1,88 @@
+// Timestamps inside keys: order-preserving, prefix-free, newest first, and short.
+//
+// Ascending, a timestamp t of 0..2^63-1 would be one byte `k << 4 | top 4 bits` and k bytes more,
+// big-endian, with the smallest k such that t < 2^(4 + 8k). What is stored is the complement of all
+// of it, so that a larger t comes first:
+//
+//   t                  k   bytes   first byte
+//   0 .. 15            0   1       ff .. f0
+//   .. 2^12 - 1        1   2       ef .. e0
+//   .. 2^52 - 1        6   7       9f .. 90     (microseconds since 1970 until the year 2112)
+//   .. 2^60 - 1        7   8       8f .. 80
+//   .. 2^63 - 1        8   9       7f
+//
+// The first byte alone tells the length. (The idea of one length nibble in front is WiredTiger's
+// intpack, complemented.) No byte sequence has a second meaning: decoding checks that k was the
+// smallest one.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include "base/assert.h"
+#include "base/coding.h"
+
+namespace cellar {
+
+inline constexpr size_t kTimestampBytesMax{9};
+inline constexpr int64_t kTimestampMax{INT64_MAX};
+
+// Bytes that follow the first one. REQUIRES: timestamp >= 0.
+inline size_t TimestampTailBytes(int64_t timestamp) {
+  const auto bits = static_cast<size_t>(std::bit_width(static_cast<uint64_t>(timestamp)));
+  return (bits + 3) / 8;
+}
+
+// Writes the encoding to `to`, where kTimestampBytesMax bytes may be written whatever the length;
+// returns the length. REQUIRES: timestamp >= 0.
+inline size_t EncodeTimestamp(int64_t timestamp, char* to) {
+  CELLAR_ASSERT(timestamp >= 0);
+  const auto value = static_cast<uint64_t>(timestamp);
+  const size_t tail = TimestampTailBytes(timestamp);
+  // A shift by 64 is not defined, so the two ends shift in two steps.
+  const uint64_t top = tail == 8 ? 0 : value >> (8 * tail);
+  to[0] = static_cast<char>(~(tail << 4 | top));
+  const uint64_t shifted = tail == 0 ? 0 : ~value << (64 - 8 * tail);
+  EncodeBigEndian64(to + 1, shifted);
+  return tail + 1;
+}
+inline void PutTimestamp(std::string* to, int64_t timestamp) {
+  char bytes[kTimestampBytesMax];
+  const size_t size = EncodeTimestamp(timestamp, bytes);
+  to->append(bytes, size);
+}
+
+// Length of the encoding that begins with this byte.
+inline size_t TimestampSize(char first_byte) {
+  return static_cast<size_t>(static_cast<uint8_t>(~first_byte) >> 4) + 1;
+}
+
+// Reads the encoding at the front of `from`. Returns its length, or 0 if there is no complete and
+// well-formed one.
+inline size_t DecodeTimestamp(std::string_view from, int64_t* timestamp) {
+  if (from.empty()) return 0;
+  const auto head = static_cast<uint8_t>(~from[0]);
+  const size_t tail = head >> 4;
+  if (tail > 8 || from.size() < tail + 1) return 0;
+  uint64_t loaded = 0;
+  if (from.size() >= kTimestampBytesMax) {
+    loaded = DecodeBigEndian64(from.data() + 1);
+  } else {
+    char bytes[8] = {};
+    std::memcpy(bytes, from.data() + 1, tail);
+    loaded = DecodeBigEndian64(bytes);
+  }
+  const uint64_t low = tail == 0 ? 0 : ~loaded >> (64 - 8 * tail);
+  const uint64_t top = tail == 8 ? 0 : static_cast<uint64_t>(head & 0x0f) << (8 * tail);
+  const auto value = static_cast<int64_t>(top | low);
+  if (value < 0 || (tail == 8 && (head & 0x0f) != 0)) return 0;
+  if (TimestampTailBytes(value) != tail) return 0;
+  *timestamp = value;
+  return tail + 1;
+}
+
+}  // namespace cellar
