@@ -1,21 +1,31 @@
 # Cellar's build. `make run` and `make test` work on a fresh Debian 12 machine; `make help` lists
-# the rest. Variants (release, debug, asan, tsan) live side by side under build/, so that changing
-# from one to another rebuilds nothing.
+# the rest. Variants (release, debug, asan, tsan, fuzz) live side by side under build/, so that
+# changing from one to another rebuilds nothing.
 
 .DEFAULT_GOAL := all
 SHELL := /bin/bash
 VARIANT ?= release
 BUILD := build/$(VARIANT)
 PREFIX ?= /usr/local
+SYSCONFDIR ?= /etc
 DESTDIR ?=
 JOBS := $(shell nproc)
 MAKEFLAGS += --no-builtin-rules
+# Debian's own interpreter: another one in PATH would not see Debian's python3-redis.
+PYTHON := /usr/bin/python3
+VERSION := $(shell sed -n 's/.*kVersion.*"\([0-9][0-9.]*\)".*/\1/p' include/cellar/version.h 2>/dev/null)
 
 LAYERS := base btree resp engine store commands server
 LIB_LAYERS := base btree engine store
-PACKAGES := g++ make pkg-config libuv1-dev libmimalloc-dev libxxhash-dev libre2-dev libfmt-dev \
-  libssl-dev catch2 libhiredis-dev nlohmann-json3-dev libcli11-dev libabsl-dev python3 \
-  python3-redis redis-tools clang clang-format clang-tidy libclang-rt-14-dev
+
+# What a build needs, and what tests and checks need besides; `make deps` installs what is missing.
+BUILD_PACKAGES := g++ pkg-config libuv1-dev libmimalloc-dev libxxhash-dev libre2-dev libfmt-dev \
+  libssl-dev libabsl-dev libhiredis-dev nlohmann-json3-dev libcli11-dev python3 redis-tools
+TEST_PACKAGES := catch2 python3-redis clang clang-format clang-tidy libclang-rt-14-dev git \
+  openssl dpkg-dev
+# Other people's clients and tools, which the tests skip (and say so) when they are not there.
+CLIENT_PACKAGES := ruby-redis php-cli php-redis libredis-perl prometheus-redis-exporter man-db \
+  logrotate systemd
 
 # ccache makes a second build of the same source free; it is used when it is there.
 CCACHE := $(shell command -v ccache 2>/dev/null)
@@ -26,6 +36,7 @@ CXX_release := g++
 CXX_debug := g++
 CXX_asan := clang++
 CXX_tsan := clang++
+CXX_fuzz := clang++
 CXX = $(CCACHE) $(CXX_$(VARIANT))
 
 ARCH := $(shell uname -m)
@@ -35,8 +46,9 @@ FLAGS_debug := -O0 -g -DCELLAR_DEBUG
 FLAGS_asan := -O1 -g -DCELLAR_DEBUG -fsanitize=address,undefined -fno-sanitize-recover=all \
   -fno-omit-frame-pointer
 FLAGS_tsan := -O1 -g -DCELLAR_DEBUG -fsanitize=thread -fno-omit-frame-pointer
+FLAGS_fuzz := -O1 -g -DCELLAR_DEBUG -fsanitize=fuzzer-no-link,address -fno-omit-frame-pointer
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror
-CXXFLAGS = -std=c++20 $(ARCH_FLAGS) $(FLAGS_$(VARIANT)) $(WARNINGS) -Isrc -Iinclude -MMD -MP
+CXXFLAGS = -std=c++20 $(ARCH_FLAGS) $(FLAGS_$(VARIANT)) $(WARNINGS) -Isrc -Iinclude -Itools -MMD -MP
 LDFLAGS = $(filter -fsanitize%,$(FLAGS_$(VARIANT)))
 # mimalloc hides heap errors from the sanitizers, so only the plain builds have it.
 MALLOC_LIBS = $(if $(filter release debug,$(VARIANT)),-lmimalloc,)
@@ -46,26 +58,32 @@ UV_LIBS = -luv
 SOURCES := $(foreach l,$(LAYERS),$(wildcard src/$(l)/*.cc))
 LIB_SOURCES := $(foreach l,$(LIB_LAYERS),$(wildcard src/$(l)/*.cc))
 APP_SOURCES := $(filter-out $(LIB_SOURCES),$(SOURCES))
-OBJECTS = $(SOURCES:%.cc=$(BUILD)/%.o)
 LIB_OBJECTS = $(LIB_SOURCES:%.cc=$(BUILD)/%.o)
 APP_OBJECTS = $(APP_SOURCES:%.cc=$(BUILD)/%.o)
-# Each folder of tools/ with a main.cc is a program named after it.
+# Each folder of tools/ with a main.cc is a program named after it. What its main.cc leaves to other
+# files is tested by tests/tools/.
 TOOLS := $(patsubst tools/%/main.cc,%,$(wildcard tools/*/main.cc))
+TOOL_SOURCES := $(filter-out %/main.cc,$(wildcard tools/*/*.cc))
+TOOL_OBJECTS = $(TOOL_SOURCES:%.cc=$(BUILD)/%.o)
 
 # Tests: the files of one layer are included into one translation unit (Catch2's header is read once
 # a layer), and Catch2's main is compiled once.
-TEST_LAYERS := $(foreach l,$(LAYERS),$(if $(wildcard tests/$(l)/*_test.cc),$(l),))
+TEST_LAYERS := $(foreach l,$(LAYERS) tools,$(if $(wildcard tests/$(l)/*_test.cc),$(l),))
 TEST_OBJECTS = $(TEST_LAYERS:%=$(BUILD)/tests/%_tests.o) $(BUILD)/tests/catch_main.o
+FUZZERS := $(patsubst tests/fuzz/%.cc,%,$(wildcard tests/fuzz/*_fuzz.cc))
+BENCHES := $(patsubst tests/bench/%.cc,%,$(wildcard tests/bench/*_bench.cc))
 
-.PHONY: all run test unit-test deps debug asan tsan fuzz format format-check tidy check bench \
-  install clean help demo FORCE
+.PHONY: all run test unit-test deps build-deps debug asan tsan fuzz soak format format-check tidy \
+  check bench install deb clean help demo FORCE
 
+## all            build build/cellar and the tools beside it (the default)
 all: build/cellar $(TOOLS:%=build/%)
 
-build/cellar: $(BUILD)/cellar
-	@ln -sf $(VARIANT)/cellar $@
-$(TOOLS:%=build/%): build/%: $(BUILD)/%
-	@ln -sf $(VARIANT)/$* $@
+# The links in build/ show the variant that was built last.
+build/cellar: $(BUILD)/cellar FORCE
+	@[ "$$(readlink $@)" = $(VARIANT)/cellar ] || ln -sf $(VARIANT)/cellar $@
+$(TOOLS:%=build/%): build/%: $(BUILD)/% FORCE
+	@[ "$$(readlink $@)" = $(VARIANT)/$* ] || ln -sf $(VARIANT)/$* $@
 
 $(BUILD)/libcellar.a: $(LIB_OBJECTS)
 	@rm -f $@
@@ -91,16 +109,114 @@ $(BUILD)/tests/$(1)_tests.cc: $(wildcard tests/$(1)/*_test.cc) FORCE
 $(BUILD)/tests/$(1)_tests.o: $(BUILD)/tests/$(1)_tests.cc
 	$$(CXX) $$(CXXFLAGS) -I. -c -o $$@ $$<
 endef
-$(foreach l,$(LAYERS),$(eval $(call TEST_RULE,$(l))))
+$(foreach l,$(LAYERS) tools,$(eval $(call TEST_RULE,$(l))))
 
 $(BUILD)/tests/catch_main.o: tests/catch_main.cc
 	@mkdir -p $(@D)
 	$(CXX) $(CXXFLAGS) -c -o $@ $<
 
-$(BUILD)/unit-tests: $(TEST_OBJECTS) $(APP_OBJECTS) $(BUILD)/libcellar.a
-	$(CXX) $(LDFLAGS) -o $@ $^ $(UV_LIBS) $(LIBS) $(MALLOC_LIBS)
+$(BUILD)/unit-tests: $(TEST_OBJECTS) $(TOOL_OBJECTS) $(APP_OBJECTS) $(BUILD)/libcellar.a
+	$(CXX) $(LDFLAGS) -o $@ $^ -lhiredis $(UV_LIBS) $(LIBS) $(MALLOC_LIBS)
 
+## run            install what is missing, build, serve 127.0.0.1:6479 with the data in ./data
+run: build-deps
+	$(MAKE) -j$(JOBS) all
+	@mkdir -p data
+	build/cellar --bind 127.0.0.1 --port 6479 --dir data
+
+## test           install what is missing, build, run every test; ends in "N passed, N failed"
+test: deps
+	$(MAKE) -j$(JOBS) all $(BUILD)/unit-tests
+	@$(PYTHON) tests/run.py --build $(BUILD)
+
+## unit-test      only the C++ tests (no sockets)
 unit-test: $(BUILD)/unit-tests
 	$(BUILD)/unit-tests
 
--include $(shell find build -name '*.d' 2>/dev/null)
+## deps           install the Debian packages that are missing (apt, with sudo unless root)
+deps:
+	@tools/deps.sh $(BUILD_PACKAGES) $(TEST_PACKAGES) -- $(CLIENT_PACKAGES)
+build-deps:
+	@tools/deps.sh $(BUILD_PACKAGES)
+
+## debug          build without optimisation, with the costly assertions
+debug:
+	$(MAKE) -j$(JOBS) VARIANT=debug all
+
+## asan tsan      build with AddressSanitizer+UBSan, or ThreadSanitizer, and run every test
+asan tsan:
+	$(MAKE) -j$(JOBS) VARIANT=$@ build/$@/cellar $(TOOLS:%=build/$@/%) build/$@/unit-tests
+	@$(PYTHON) tests/run.py --build build/$@
+
+## fuzz           run each fuzzer of tests/fuzz for FUZZ_SECONDS (20)
+FUZZ_SECONDS ?= 20
+fuzz:
+	$(MAKE) -j$(JOBS) VARIANT=fuzz $(FUZZERS:%=build/fuzz/%)
+	@set -e; for f in $(FUZZERS); do \
+	  corpus=build/fuzz/corpus/$$f; mkdir -p $$corpus build/fuzz/found; \
+	  echo "fuzz: $$f for $(FUZZ_SECONDS) s"; \
+	  build/fuzz/$$f -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=4096 -verbosity=0 \
+	    -print_final_stats=1 -artifact_prefix=build/fuzz/found/$$f- \
+	    $$corpus $$(ls -d tests/fuzz/corpus/$$f 2>/dev/null); \
+	done
+ifeq ($(VARIANT),fuzz)
+build/fuzz/%_fuzz: build/fuzz/tests/fuzz/%_fuzz.o $(TOOL_OBJECTS) $(APP_OBJECTS) $(BUILD)/libcellar.a
+	$(CXX) -fsanitize=fuzzer,address -o $@ $^ -lhiredis $(UV_LIBS) $(LIBS)
+endif
+
+## soak           the long tests: hidden unit tests "[soak]" and tests/soak/, for SOAK_SECONDS (600)
+SOAK_SECONDS ?= 600
+export SOAK_SECONDS
+soak:
+	$(MAKE) -j$(JOBS) all $(BUILD)/unit-tests
+	$(BUILD)/unit-tests "[soak]"
+	@set -e; for f in $(wildcard tests/soak/*.py); do echo "soak: $$f"; $(PYTHON) $$f; done
+
+## bench          build and run the benchmarks of tests/bench
+bench: $(BENCHES:%=$(BUILD)/bench/%)
+	@set -e; for b in $(BENCHES); do echo "bench: $$b"; $(BUILD)/bench/$$b; done
+$(BUILD)/bench/%_bench: $(BUILD)/tests/bench/%_bench.o $(APP_OBJECTS) $(BUILD)/libcellar.a
+	@mkdir -p $(@D)
+	$(CXX) $(LDFLAGS) -o $@ $^ -lhiredis $(UV_LIBS) $(LIBS) $(MALLOC_LIBS)
+
+## format         rewrite the sources as clang-format 14 has them
+FORMAT_FILES = $(shell find src include tests tools -name '*.cc' -o -name '*.h')
+format:
+	@printf '%s\n' $(FORMAT_FILES) | xargs -r -P$(JOBS) -n16 clang-format -i
+format-check:
+	@printf '%s\n' $(FORMAT_FILES) | xargs -r -P$(JOBS) -n16 clang-format --dry-run -Werror
+
+## tidy           layers, lengths and clang-tidy over everything
+tidy:
+	@$(PYTHON) tools/tidy.py --clang-tidy all
+
+## check          format, layers, lengths, clang-tidy on changed files, unit tests
+check: format-check
+	@$(PYTHON) tools/tidy.py --clang-tidy changed
+	$(MAKE) -j$(JOBS) unit-test
+
+## demo           load this machine's Debian package index and ask it a dozen questions
+demo: deps
+	$(MAKE) -j$(JOBS) all
+	@$(PYTHON) tools/demo/demo.py
+
+## install        into PREFIX (/usr/local) and SYSCONFDIR (/etc), below DESTDIR
+install: all
+	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(BUILD)/cellar $(TOOLS:%=$(BUILD)/%)
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib $(BUILD)/libcellar.a
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/cellar include/cellar/*.h
+	tools/install.sh "$(DESTDIR)" "$(PREFIX)" "$(SYSCONFDIR)"
+
+## deb            build build/cellar_VERSION_ARCH.deb
+deb: all
+	tools/deb.sh $(BUILD)
+
+## clean          remove build/
+clean:
+	rm -rf build
+
+## help           this list
+help:
+	@sed -n 's/^## //p' $(firstword $(MAKEFILE_LIST))
+
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

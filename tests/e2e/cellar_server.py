@@ -1,0 +1,174 @@
+"""A Cellar server for one test: starts the binary on a free port with a directory of its own.
+
+    with CellarServer(appendfsync="always") as server:
+        server.client().execute_command("PING")
+        server.kill(); server.start()          # kill -9, then recovery from the same directory
+
+    class MyTest(CellarTest):                  # one server for the whole class
+        OPTIONS = {"save": ""}
+        def test_ping(self): self.assertTrue(self.redis.ping())
+
+Options become command line arguments (`max_value_bytes=10` is `--max-value-bytes 10`; a list or tuple
+gives several words, or use the name as in a configuration file in a dict). The binary is
+build/cellar, or $CELLAR_BINARY. What the server says goes to a file, shown when a start fails.
+It does not judge anything itself: tests do.
+"""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import unittest
+
+import redis
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+START_SECONDS_MAX = 120  # sanitizer builds on a busy machine are slow; a start that failed is seen at once
+
+
+def binary():
+    """The server under test."""
+    return os.environ.get("CELLAR_BINARY", os.path.join(ROOT, "build", "cellar"))
+
+
+def tool(name):
+    """A program built beside the server, for example `cellar-import`."""
+    return os.path.join(os.path.dirname(os.path.realpath(binary())), name)
+
+
+def free_port():
+    """A TCP port that nobody listens on at the moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class CellarServer:
+    """One server process. `directory` is kept if it was given, removed at the end if not."""
+
+    def __init__(self, directory=None, port=None, config=None, options=None, **more_options):
+        self.owns_directory = directory is None
+        self.directory = directory or tempfile.mkdtemp(prefix="cellar-test-")
+        self.port = port or free_port()
+        self.config = config
+        self.options = dict(options or {})
+        self.options.update({name.replace("_", "-"): v for name, v in more_options.items()})
+        self.log_path = os.path.join(self.directory, "server.output")
+        self.process = None
+        self.environment = dict(os.environ)
+
+    def arguments(self):
+        """The command line of the server."""
+        words = [binary()]
+        if self.config:
+            words.append(self.config)
+        options = {"port": self.port, "bind": "127.0.0.1", "dir": self.directory}
+        options.update(self.options)
+        for name, value in options.items():
+            words.append("--" + name)
+            words += [str(v) for v in value] if isinstance(value, (list, tuple)) else [str(value)]
+        return words
+
+    def spawn(self):
+        """Starts the process without waiting until it answers."""
+        with open(self.log_path, "ab") as log:
+            self.process = subprocess.Popen(
+                self.arguments(), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                env=self.environment)
+        return self
+
+    def start(self):
+        """Starts the process and waits until it serves (not `LOADING`)."""
+        self.spawn()
+        deadline = time.monotonic() + START_SECONDS_MAX
+        pause = 0.01
+        while True:
+            if self.process.poll() is not None:
+                raise AssertionError(f"the server left with status {self.process.returncode}:\n{self.log()}")
+            try:
+                with socket.create_connection(("127.0.0.1", self.port), timeout=5) as probe:
+                    probe.settimeout(START_SECONDS_MAX)
+                    probe.sendall(b"*1\r\n$4\r\nPING\r\n")
+                    answer = probe.recv(200)
+                    if answer and not answer.startswith(b"-LOADING"):
+                        return self
+            except OSError:
+                pass
+            if time.monotonic() > deadline:
+                raise AssertionError(f"the server did not begin to serve:\n{self.log()}")
+            time.sleep(pause)
+            pause = min(pause * 1.5, 0.2)
+
+    def log(self):
+        """All that the server has printed."""
+        try:
+            with open(self.log_path, encoding="utf-8", errors="replace") as file:
+                return file.read()
+        except FileNotFoundError:
+            return ""
+
+    def client(self, **options):
+        """A new redis-py client of this server; values come as bytes."""
+        return redis.Redis(host="127.0.0.1", port=self.port, **options)
+
+    def connect(self):
+        """A plain socket to the server."""
+        return socket.create_connection(("127.0.0.1", self.port), timeout=START_SECONDS_MAX)
+
+    def kill(self):
+        """kill -9, as a crash."""
+        if self.process and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+    def stop(self):
+        """SIGTERM; returns the exit status."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(timeout=START_SECONDS_MAX)
+
+    def restart(self):
+        """Orderly stop and start on the same directory and port."""
+        self.stop()
+        return self.start()
+
+    def crash(self):
+        """kill -9 and start on the same directory and port."""
+        self.kill()
+        return self.start()
+
+    def close(self):
+        """Ends the process and removes the directory if it is ours."""
+        self.kill()
+        if self.owns_directory:
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *_):
+        self.close()
+
+
+class CellarTest(unittest.TestCase):
+    """Base of tests that share one server; keyspaces are emptied before each test."""
+
+    OPTIONS = {}
+
+    @classmethod
+    def setUpClass(cls):
+        cls.server = CellarServer(options=cls.OPTIONS)
+        cls.addClassCleanup(cls.server.close)
+        cls.server.start()
+
+    def setUp(self):
+        self.redis = self.server.client()
+        self.addCleanup(self.redis.close)
+        self.redis.execute_command("FLUSHALL")
+
+    def run_command(self, *words):
+        """One command as a list of words; errors come back as exceptions of redis-py."""
+        return self.redis.execute_command(*words)

@@ -1,0 +1,74 @@
+"""tools/tidy.py finds what it should, and the sources as they are pass it."""
+
+import os
+import sys
+import tempfile
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "tools"))
+
+import tidy  # noqa: E402
+
+
+class TidyTest(unittest.TestCase):
+    def messages(self, files):
+        with tempfile.TemporaryDirectory() as root:
+            for path, text in files.items():
+                os.makedirs(os.path.dirname(os.path.join(root, path)), exist_ok=True)
+                with open(os.path.join(root, path), "w", encoding="utf-8") as file:
+                    file.write(text)
+            return [message for path in tidy.sources(root) for message in tidy.check_file(root, path)]
+
+    def test_an_include_that_points_down_passes(self):
+        self.assertEqual([], self.messages({
+            "src/server/a.cc": '// A.\n#include <uv.h>\n#include "commands/b.h"\n#include "base/c.h"\n',
+            "src/main.cc": '// M.\n#include "server/a.h"\n#include "store/b.h"\n',
+            "src/engine/d.cc": '// D.\n#include "btree/e.h"\n#include "engine/f.h"\n#include <string>\n'}))
+
+    def test_an_upward_include_is_found(self):
+        found = self.messages({"src/engine/a.cc": '// A.\n#include <vector>\n#include "store/b.h"\n'})
+        self.assertEqual(['src/engine/a.cc:3: engine must not see store ("store/b.h")'], found)
+
+    def test_a_sideways_include_is_found(self):
+        self.assertEqual(1, len(self.messages({"src/btree/a.cc": '// A.\n#include "resp/b.h"\n'})))
+
+    def test_an_upward_include_through_a_public_header_is_found(self):
+        found = self.messages({"include/cellar/store.h": "// Store.\n", "src/store/store.cc": "// Store.\n",
+                               "src/base/a.cc": '// A.\n#include "cellar/store.h"\n'})
+        self.assertEqual(1, len(found))
+
+    def test_a_public_header_includes_public_headers_only(self):
+        self.assertEqual(1, len(self.messages({"include/cellar/a.h": '// A.\n#include "base/b.h"\n'})))
+
+    def test_libuv_belongs_to_the_server(self):
+        found = self.messages({"src/commands/a.cc": "// A.\n#include <uv.h>\n"})
+        self.assertEqual(["src/commands/a.cc:2: only server/ includes <uv.h>"], found)
+
+    def test_a_file_opens_with_a_comment(self):
+        self.assertEqual(1, len(self.messages({"src/base/a.h": "#pragma once\n"})))
+
+    def test_a_file_beyond_the_limit_is_found(self):
+        self.assertEqual([], self.messages({"tests/base/a_test.cc": "// line\n" * 1000}))
+        self.assertEqual(1, len(self.messages({"tests/base/a_test.cc": "// line\n" * 1001})))
+
+    def function(self, code_lines, comment=""):
+        return "// A.\nint F(int a) {\n" + comment + "  a++;\n" * (code_lines - 2) + "}\n"
+
+    def test_a_long_function_is_found_unless_it_says_why(self):
+        self.assertEqual([], self.messages({"src/base/a.cc": self.function(70)}))
+        self.assertEqual(1, len(self.messages({"src/base/a.cc": self.function(71)})))
+        self.assertEqual([], self.messages({"src/base/a.cc": self.function(70, "\n  // why\n" * 9)}))
+        self.assertEqual([], self.messages(
+            {"src/base/a.cc": self.function(99, "  // tidy: long because it is one table.\n")}))
+
+    def test_a_long_table_is_no_function(self):
+        self.assertEqual([], self.messages({"src/base/a.cc": "// A.\nconst Row kRows[] = {\n" + "  {1},\n" * 99
+                                                             + "};\n"}))
+
+    def test_the_sources_pass(self):
+        self.assertEqual([], [message for path in tidy.sources(ROOT) for message in tidy.check_file(ROOT, path)])
+
+
+if __name__ == "__main__":
+    unittest.main()

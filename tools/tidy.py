@@ -1,0 +1,222 @@
+#!/usr/bin/python3
+"""What a machine can check of STYLE.md beside the formatting; `make check` and `make tidy` run it.
+
+Layers        an #include points down only: main -> server -> commands -> store -> engine ->
+              {btree, resp} -> base, never to another folder of the same level. A public header
+              (include/cellar) belongs to the layer that holds its .cc or, if none does, to base; it
+              includes public headers only.
+libuv         only src/server (and main.cc) includes <uv.h>.
+Files         open with a comment; have at most 1,000 lines.
+Functions     have at most 70 code lines. A function that is better in one piece says why in its
+              body: `// tidy: long because ...`.
+clang-tidy    with --clang-tidy changed|all: on the .cc files that changed since the branch left
+              origin/main (on main itself: in the last commit), or on all of them.
+
+    tools/tidy.py [--root DIR] [--clang-tidy changed|all]
+
+The functions take text or a directory, so that tests/tools/test_tidy.py can show them wrong sources.
+It trusts clang-format's layout (a function begins at column 0 and ends with `}` at column 0) instead of
+parsing C++.
+"""
+
+import argparse
+import concurrent.futures
+import os
+import re
+import subprocess
+import sys
+import time
+
+LEVELS = {"base": 0, "btree": 1, "resp": 1, "engine": 2, "store": 3, "commands": 4, "server": 5, "main": 6}
+FILE_LINES_MAX = 1000
+FUNCTION_LINES_MAX = 70
+CLANG_TIDY_SECONDS_MAX = 300  # for `changed`: a check before a push must not take the afternoon
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
+
+
+def sources(root, folders=("src", "include", "tools", "tests")):
+    """Paths of all C++ files below `root`, relative to it, sorted."""
+    found = []
+    for folder in folders:
+        for directory, _, names in os.walk(os.path.join(root, folder)):
+            found += [os.path.relpath(os.path.join(directory, name), root)
+                      for name in names if name.endswith((".cc", ".h"))]
+    return sorted(found)
+
+
+def layer_of(path):
+    """The layer of a file below src/: its folder, `main` for main.cc, None for anything else."""
+    parts = path.split("/")
+    if parts[0] != "src":
+        return None
+    return parts[1] if len(parts) > 2 else "main"
+
+
+def public_header_layer(root, name):
+    """The layer of the public header cellar/`name`.h: where its .cc is, else base."""
+    stem = os.path.splitext(name)[0]
+    for layer in sorted(LEVELS):
+        if os.path.exists(os.path.join(root, "src", layer, stem + ".cc")):
+            return layer
+    return "base"
+
+
+def check_layers(root, path, text):
+    """Messages on includes of `path` that point up, sideways, or to libuv from outside server/."""
+    messages = []
+    own = layer_of(path)
+    public = path.startswith("include/")
+    if public:
+        own = public_header_layer(root, os.path.basename(path))
+    if own is None:
+        return messages
+    if own not in LEVELS:
+        return [f"{path}: folder {own} is no layer"]
+    for match in INCLUDE.finditer(text):
+        line = text.count("\n", 0, match.start()) + 1
+        bracket, target = match.groups()
+        if target in ("uv.h",) or target.startswith("uv/"):
+            if own not in ("server", "main") or public:
+                messages.append(f"{path}:{line}: only server/ includes <uv.h>")
+            continue
+        if bracket == "<":
+            continue
+        folder, _, rest = target.partition("/")
+        if folder == "cellar":
+            folder = public_header_layer(root, rest)
+        elif public:
+            messages.append(f'{path}:{line}: a public header includes "{target}", which is not public')
+            continue
+        if folder not in LEVELS:
+            messages.append(f'{path}:{line}: "{target}" names no layer')
+        elif folder != own and LEVELS[folder] >= LEVELS[own]:
+            messages.append(f'{path}:{line}: {own} must not see {folder} ("{target}")')
+    return messages
+
+
+def check_opening(path, text):
+    """A file opens with a comment that says what it is."""
+    return [] if text.startswith(("//", "/*")) else [f"{path}:1: does not open with a comment on its design"]
+
+
+def check_length(path, text):
+    """The hard limit on a file."""
+    lines = text.count("\n")
+    return [f"{path}: {lines} lines, more than {FILE_LINES_MAX}"] if lines > FILE_LINES_MAX else []
+
+
+def is_code(line):
+    """Blank lines and lines of comment are free."""
+    stripped = line.strip()
+    return bool(stripped) and not stripped.startswith(("//", "/*", "* ", "*/"))
+
+
+def check_functions(path, text):
+    """Functions with more than the limit of code lines that do not say why."""
+    messages = []
+    lines = text.split("\n")
+    start = None
+    not_function = re.compile(r"^(namespace|class|struct|union|enum|extern|inline constexpr|constexpr|const|"
+                              r"static const|using|typedef|#|template <.*> (class|struct))\b|.*= ?\{$|^#")
+    for number, line in enumerate(lines):
+        if start is None:
+            if line[:1] not in ("", " ", "}", "/", "#") and line.rstrip().endswith("{"):
+                start = number
+                if not_function.match(line) or "(" not in "".join(lines[max(0, number - 6):number + 1]):
+                    start = None
+            continue
+        if line.startswith("}"):
+            body = lines[start:number + 1]
+            count = sum(is_code(each) for each in body)
+            if count > FUNCTION_LINES_MAX and "// tidy: long because" not in "\n".join(body):
+                messages.append(f"{path}:{start + 1}: a function of {count} code lines, more than "
+                                f"{FUNCTION_LINES_MAX}")
+            start = None
+    return messages
+
+
+def check_file(root, path):
+    """All messages on one file."""
+    with open(os.path.join(root, path), encoding="utf-8") as file:
+        text = file.read()
+    messages = check_layers(root, path, text) + check_opening(path, text) + check_length(path, text)
+    if not path.startswith("tests/"):
+        messages += check_functions(path, text)
+    return messages
+
+
+def git(root, *words):
+    """Output of a git command, or None if it failed."""
+    done = subprocess.run(("git", "-C", root) + words, capture_output=True, text=True, check=False)
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def changed_files(root):
+    """Files that differ from where the branch left origin/main, or from the commit before."""
+    head = git(root, "rev-parse", "HEAD")
+    base = git(root, "merge-base", "HEAD", "origin/main")
+    if base is None or base == head:
+        base = git(root, "rev-parse", "HEAD~1")
+    names = git(root, "diff", "--name-only", "--diff-filter=d", base) if base else git(root, "ls-files")
+    untracked = git(root, "ls-files", "--others", "--exclude-standard")
+    return sorted(set((names or "").split("\n") + (untracked or "").split("\n")))
+
+
+def units_to_tidy(root, which):
+    """The .cc files for clang-tidy: a changed header stands for the .cc of its name. No tests: they
+    come as parts of one large unit, and Catch2's macros are not ours to mend."""
+    every = [path for path in sources(root, ("src", "tools")) if path.endswith(".cc")]
+    if which == "all":
+        return every
+    stems = {os.path.splitext(os.path.basename(path))[0] if path.endswith(".h") else path
+             for path in changed_files(root)}
+    return [path for path in every
+            if path in stems or os.path.splitext(os.path.basename(path))[0] in stems]
+
+
+def run_clang_tidy(root, units, seconds_max):
+    """Runs clang-tidy on `units`, one a processor; returns messages. Names what was left at the limit."""
+    begin = time.monotonic()
+    flags = ["-std=c++20", "-Isrc", "-Iinclude", "-Itools"]
+
+    def one(path):
+        if seconds_max and time.monotonic() - begin > seconds_max:
+            return path, None
+        done = subprocess.run(["clang-tidy", "--quiet", path, "--"] + flags, cwd=root, capture_output=True,
+                              text=True, stdin=subprocess.DEVNULL, check=False)
+        return path, "" if done.returncode == 0 else done.stdout + done.stderr
+
+    messages, left = [], []
+    with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+        for path, output in pool.map(one, units):
+            if output is None:
+                left.append(path)
+            elif output:
+                messages.append(f"clang-tidy {path}:\n{output.rstrip()}")
+    if left:
+        print(f"tidy: time is up, clang-tidy has not seen {len(left)} of {len(units)} files "
+              f"(`make tidy` takes all): {' '.join(left)}")
+    return messages
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--root", default=os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    parser.add_argument("--clang-tidy", choices=("changed", "all"))
+    options = parser.parse_args()
+    files = sources(options.root)
+    messages = [message for path in files for message in check_file(options.root, path)]
+    if options.clang_tidy:
+        units = units_to_tidy(options.root, options.clang_tidy)
+        print(f"tidy: {len(files)} files looked at, clang-tidy on {len(units)}", flush=True)
+        seconds_max = CLANG_TIDY_SECONDS_MAX if options.clang_tidy == "changed" else 0
+        messages += run_clang_tidy(options.root, units, seconds_max)
+    for message in messages:
+        print(message)
+    print(f"tidy: {len(messages)} to mend" if messages else "tidy: nothing to mend")
+    return 1 if messages else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
