@@ -1,0 +1,200 @@
+// Writing and reading the ops of a mutation.
+#include "engine/mutation.h"
+
+#include "base/assert.h"
+#include "base/coding.h"
+
+namespace cellar {
+
+void MutationBuilder::Reset(int64_t stamp) {
+  bytes_.clear();
+  PutVarint64(&bytes_, static_cast<uint64_t>(stamp));
+  header_bytes_ = bytes_.size();
+  table_id_ = 0;
+  row_set_ = false;
+}
+
+void MutationBuilder::Truncate(size_t size) {
+  CELLAR_ASSERT(size >= header_bytes_);
+  CELLAR_ASSERT(size <= bytes_.size());
+  bytes_.resize(size);
+  table_id_ = 0;
+  row_set_ = false;
+}
+
+void MutationBuilder::Table(uint64_t table_id) {
+  CELLAR_ASSERT(table_id > 0);
+  if (table_id_ == table_id) return;
+  Op(MutationOp::kTable);
+  PutVarint64(&bytes_, table_id);
+  table_id_ = table_id;
+  row_set_ = false;
+}
+
+void MutationBuilder::Row(uint64_t table_id, std::string_view row_key) {
+  CELLAR_ASSERT(!row_key.empty());
+  Table(table_id);
+  if (row_set_ && row_key_ == row_key) return;
+  Op(MutationOp::kRow);
+  PutLengthPrefixed(&bytes_, row_key);
+  row_key_ = row_key;
+  row_set_ = true;
+}
+
+void MutationBuilder::Put(uint32_t family_id, std::string_view qualifier, int64_t timestamp,
+                          std::string_view cell_value) {
+  CELLAR_ASSERT(row_set_);
+  CELLAR_ASSERT(timestamp >= 0);
+  Op(MutationOp::kPut);
+  PutVarint64(&bytes_, family_id);
+  PutLengthPrefixed(&bytes_, qualifier);
+  PutVarint64(&bytes_, static_cast<uint64_t>(timestamp));
+  PutLengthPrefixed(&bytes_, cell_value);
+}
+
+void MutationBuilder::DeleteCell(uint32_t family_id, std::string_view qualifier,
+                                 int64_t timestamp) {
+  CELLAR_ASSERT(row_set_);
+  Op(MutationOp::kDeleteCell);
+  PutVarint64(&bytes_, family_id);
+  PutLengthPrefixed(&bytes_, qualifier);
+  PutVarint64(&bytes_, static_cast<uint64_t>(timestamp));
+}
+
+void MutationBuilder::DeleteRange(uint32_t family_id, std::string_view begin,
+                                  std::string_view end) {
+  CELLAR_ASSERT(row_set_);
+  Op(MutationOp::kDeleteRange);
+  PutVarint64(&bytes_, family_id);
+  PutLengthPrefixed(&bytes_, begin);
+  PutLengthPrefixed(&bytes_, end);
+}
+
+void MutationBuilder::DeleteRow() {
+  CELLAR_ASSERT(row_set_);
+  Op(MutationOp::kDeleteRow);
+}
+
+void MutationBuilder::ReclaimColumn(uint32_t family_id, std::string_view qualifier,
+                                    int64_t now_micros) {
+  CELLAR_ASSERT(row_set_);
+  CELLAR_ASSERT(now_micros >= 0);
+  Op(MutationOp::kReclaimColumn);
+  PutVarint64(&bytes_, family_id);
+  PutLengthPrefixed(&bytes_, qualifier);
+  PutVarint64(&bytes_, static_cast<uint64_t>(now_micros));
+}
+
+void MutationBuilder::DeleteRows(uint64_t table_id, std::string_view begin, std::string_view end) {
+  Table(table_id);
+  Op(MutationOp::kDeleteRows);
+  PutLengthPrefixed(&bytes_, begin);
+  PutLengthPrefixed(&bytes_, end);
+}
+
+void MutationBuilder::RecordNumber(uint64_t table_id, uint64_t next) {
+  Table(table_id);
+  Op(MutationOp::kRecordNumber);
+  PutVarint64(&bytes_, next);
+}
+
+void MutationBuilder::CreateKeyspace(std::string_view name) {
+  Op(MutationOp::kCreateKeyspace);
+  PutLengthPrefixed(&bytes_, name);
+}
+
+void MutationBuilder::DropKeyspace(std::string_view name) {
+  Op(MutationOp::kDropKeyspace);
+  PutLengthPrefixed(&bytes_, name);
+}
+
+void MutationBuilder::CreateTable(std::string_view keyspace, std::string_view name,
+                                  uint64_t table_id, std::string_view schema) {
+  Op(MutationOp::kCreateTable);
+  PutLengthPrefixed(&bytes_, keyspace);
+  PutLengthPrefixed(&bytes_, name);
+  PutVarint64(&bytes_, table_id);
+  PutLengthPrefixed(&bytes_, schema);
+}
+
+void MutationBuilder::DropTable(uint64_t table_id) {
+  Op(MutationOp::kDropTable);
+  PutVarint64(&bytes_, table_id);
+}
+
+void MutationBuilder::RenameTable(uint64_t table_id, std::string_view keyspace,
+                                  std::string_view name) {
+  Op(MutationOp::kRenameTable);
+  PutVarint64(&bytes_, table_id);
+  PutLengthPrefixed(&bytes_, keyspace);
+  PutLengthPrefixed(&bytes_, name);
+}
+
+void MutationBuilder::SetSchema(uint64_t table_id, std::string_view schema) {
+  Op(MutationOp::kSetSchema);
+  PutVarint64(&bytes_, table_id);
+  PutLengthPrefixed(&bytes_, schema);
+}
+
+void MutationBuilder::TruncateTable(uint64_t table_id, uint64_t tree_id_first) {
+  Op(MutationOp::kTruncateTable);
+  PutVarint64(&bytes_, table_id);
+  PutVarint64(&bytes_, tree_id_first);
+}
+
+void MutationBuilder::SetIndexes(uint64_t table_id, std::string_view definitions) {
+  Op(MutationOp::kSetIndexes);
+  PutVarint64(&bytes_, table_id);
+  PutLengthPrefixed(&bytes_, definitions);
+}
+
+bool MutationReader::ReadStamp(int64_t* stamp) {
+  uint64_t value = 0;
+  if (!GetVarint64(&rest_, &value) || value > static_cast<uint64_t>(INT64_MAX)) return Damaged();
+  *stamp = static_cast<int64_t>(value);
+  return true;
+}
+
+bool MutationReader::Damaged() {
+  status_ = Status::Error(ErrorCode::kCorruption, "a mutation is malformed");
+  return false;
+}
+
+bool MutationReader::Next(DecodedOp* op) {
+  if (rest_.empty() || !status_.ok()) return false;
+  op->op = static_cast<MutationOp>(rest_[0]);
+  rest_.remove_prefix(1);
+  const auto number = [this](uint64_t* to) { return GetVarint64(&rest_, to); };
+  const auto bytes = [this](std::string_view* to) { return GetLengthPrefixed(&rest_, to); };
+  bool good = false;
+  switch (op->op) {
+    case MutationOp::kTable:
+    case MutationOp::kDropTable: good = number(&op->id); break;
+    case MutationOp::kRow:
+    case MutationOp::kCreateKeyspace:
+    case MutationOp::kDropKeyspace: good = bytes(&op->first); break;
+    case MutationOp::kPut:
+      good = number(&op->id) && bytes(&op->first) && number(&op->number) && bytes(&op->second);
+      break;
+    case MutationOp::kDeleteCell:
+    case MutationOp::kReclaimColumn:
+      good = number(&op->id) && bytes(&op->first) && number(&op->number);
+      break;
+    case MutationOp::kDeleteRange:
+    case MutationOp::kRenameTable:
+      good = number(&op->id) && bytes(&op->first) && bytes(&op->second);
+      break;
+    case MutationOp::kDeleteRow: good = true; break;
+    case MutationOp::kDeleteRows: good = bytes(&op->first) && bytes(&op->second); break;
+    case MutationOp::kRecordNumber: good = number(&op->number); break;
+    case MutationOp::kCreateTable:
+      good = bytes(&op->first) && bytes(&op->second) && number(&op->id) && bytes(&op->third);
+      break;
+    case MutationOp::kSetSchema:
+    case MutationOp::kSetIndexes: good = number(&op->id) && bytes(&op->first); break;
+    case MutationOp::kTruncateTable: good = number(&op->id) && number(&op->number); break;
+  }
+  return good || Damaged();
+}
+
+}  // namespace cellar

@@ -1,0 +1,136 @@
+// Mutation: the one form of every change. Log record, replay unit and (later) replication stream are
+// the same bytes; Engine::Apply is the one function that carries them out.
+//
+// A mutation is resolved: timestamps are assigned, increments computed, conditions decided. Applied to
+// the same state it gives the same state, always.
+//
+//   payload  | stamp varint | op op op ...
+//   op       | kind u8 | fields |     fields are varints (v) and length-prefixed bytes (b)
+//
+//   kTable            v table id                       the table of the following ops
+//   kRow              b row key (encoded)              the row of the following ops
+//   kPut              v family id, b qualifier (encoded), v timestamp, b cell value (cell.h)
+//   kDeleteCell       v family id, b qualifier, v timestamp
+//   kDeleteRange      v family id, b begin, b end      qualifiers (encoded) in [begin, end);
+//                                                      an empty end is no bound
+//   kDeleteRow        (nothing)                        every cell of the row
+//   kDeleteRows       b begin, b end                   rows (encoded keys) in [begin, end)
+//   kReclaimColumn    v family id, b qualifier, v now  versions that the policy has dropped by `now`
+//   kRecordNumber     v next                           the record number that `*` gives next
+//   kCreateKeyspace   b name
+//   kDropKeyspace     b name                           with its tables
+//   kCreateTable      b keyspace, b name, v table id, b schema
+//   kDropTable        v table id
+//   kRenameTable      v table id, b keyspace, b name
+//   kSetSchema        v table id, b schema             families added, altered, dropped
+//   kTruncateTable    v table id, v first tree id      the groups get fresh trees from this id on
+//   kSetIndexes       v table id, b index definitions
+//
+// `stamp` is the newest timestamp that the server has given out: with it the next one is larger, also
+// after a restart with a clock set back.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "cellar/status.h"
+
+namespace cellar {
+
+enum class MutationOp : uint8_t {
+  kTable = 1,
+  kRow = 2,
+  kPut = 3,
+  kDeleteCell = 4,
+  kDeleteRange = 5,
+  kDeleteRow = 6,
+  kDeleteRows = 7,
+  kReclaimColumn = 8,
+  kRecordNumber = 9,
+  kCreateKeyspace = 20,
+  kDropKeyspace = 21,
+  kCreateTable = 22,
+  kDropTable = 23,
+  kRenameTable = 24,
+  kSetSchema = 25,
+  kTruncateTable = 26,
+  kSetIndexes = 27,
+};
+
+// Builds a payload. Reset() keeps the memory, so that a command's mutation allocates nothing.
+class MutationBuilder {
+ public:
+  MutationBuilder() { Reset(0); }
+
+  void Reset(int64_t stamp);
+  // True if no op has been added since Reset.
+  bool empty() const { return bytes_.size() == header_bytes_; }
+  std::string_view payload() const { return bytes_; }
+  size_t size() const { return bytes_.size(); }
+  // The ops from byte `offset` on (a former size()), to apply a mutation piece by piece.
+  std::string_view Since(size_t offset) const { return std::string_view(bytes_).substr(offset); }
+  // Forgets what was added after the builder had `size` bytes. The next op says its table and row anew.
+  void Truncate(size_t size);
+
+  // Adds kTable and kRow where they are not the current ones already.
+  void Row(uint64_t table_id, std::string_view row_key);
+
+  void Put(uint32_t family_id, std::string_view qualifier, int64_t timestamp,
+           std::string_view cell_value);
+  void DeleteCell(uint32_t family_id, std::string_view qualifier, int64_t timestamp);
+  void DeleteRange(uint32_t family_id, std::string_view begin, std::string_view end);
+  void DeleteRow();
+  void ReclaimColumn(uint32_t family_id, std::string_view qualifier, int64_t now_micros);
+
+  void DeleteRows(uint64_t table_id, std::string_view begin, std::string_view end);
+  void RecordNumber(uint64_t table_id, uint64_t next);
+  void CreateKeyspace(std::string_view name);
+  void DropKeyspace(std::string_view name);
+  void CreateTable(std::string_view keyspace, std::string_view name, uint64_t table_id,
+                   std::string_view schema);
+  void DropTable(uint64_t table_id);
+  void RenameTable(uint64_t table_id, std::string_view keyspace, std::string_view name);
+  void SetSchema(uint64_t table_id, std::string_view schema);
+  void TruncateTable(uint64_t table_id, uint64_t tree_id_first);
+  void SetIndexes(uint64_t table_id, std::string_view definitions);
+
+ private:
+  void Op(MutationOp op) { bytes_.push_back(static_cast<char>(op)); }
+  void Table(uint64_t table_id);
+
+  std::string bytes_;
+  size_t header_bytes_{0};
+  uint64_t table_id_{0};   // 0: none yet
+  std::string row_key_;
+  bool row_set_{false};
+};
+
+// One op, decoded. The views point into the payload.
+struct DecodedOp {
+  MutationOp op{MutationOp::kTable};
+  uint64_t id{0};            // table id, family id
+  uint64_t number{0};        // timestamp, now, next record number, first tree id
+  std::string_view first;    // qualifier, begin, row key, name, keyspace, schema
+  std::string_view second;   // cell value, end, name
+  std::string_view third;    // schema of kCreateTable
+};
+
+// Takes a payload apart.
+class MutationReader {
+ public:
+  explicit MutationReader(std::string_view payload) : rest_(payload) {}
+  // The stamp at the front of a payload. False if it is cut short.
+  [[nodiscard]] bool ReadStamp(int64_t* stamp);
+  // The next op; false at the end and on damage, which status() tells apart.
+  [[nodiscard]] bool Next(DecodedOp* op);
+  const Status& status() const { return status_; }
+
+ private:
+  bool Damaged();
+
+  std::string_view rest_;
+  Status status_;
+};
+
+}  // namespace cellar
