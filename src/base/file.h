@@ -1,0 +1,106 @@
+// FileSystem: every access of the project to a file goes through here, so that a test can fail or
+// tear the n-th call, drop what was not synced, or fill the disk
+// (tests/store/faulty_file_system.h).
+//
+//   FileSystem    names: open, create, rename, remove, list, sync of a directory, lock
+//   WritableFile  writes at offsets, reserves space, syncs
+//   ReadableFile  reads at offsets
+//
+// What a caller may rely on after a power loss, and nothing more:
+//   - bytes of a file:   those written before a successful Sync() of that file
+//   - names in a folder: those created, renamed or removed before a successful SyncDirectory()
+// A rename is atomic: afterwards the name stands for the old file or the new one, never for
+// neither.
+//
+// Errors are kNoSpace for a full disk or quota, otherwise kIo; the text names the call, the path
+// and the system's reason. After a failed Sync() the state of the file on disk is unknown, a second
+// Sync() that succeeds proves nothing (the kernel reports an error once): the caller gives the file
+// up.
+//
+// Calls block. All are safe to make from several threads, one thread at a time per file object
+// (Allocate may overlap with WriteAt elsewhere in the file).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cellar/status.h"
+
+namespace cellar {
+
+class WritableFile {
+ public:
+  virtual ~WritableFile() = default;  // closes, ignoring errors
+
+  // Writes all of `bytes` at `offset`, beyond the end too (a gap reads as zeros). On an error any
+  // part of it may have been written.
+  virtual Status WriteAt(uint64_t offset, std::string_view bytes) = 0;
+  // Reserves room on the disk for [offset, offset + size), so that later writes there cannot run
+  // out of space; extends the file with zeros. kNoSpace leaves the content as it was.
+  virtual Status Allocate(uint64_t offset, uint64_t size) = 0;
+  virtual Status Truncate(uint64_t size) = 0;
+  // Returns when content and size are on stable storage.
+  virtual Status Sync() = 0;
+  // Gives the descriptor back and says if the system had an error left to tell. No call may follow.
+  virtual Status Close() = 0;
+  // A hint that these bytes, already synced, will not be read soon: keeps a large snapshot from
+  // pushing other files out of the page cache.
+  virtual void DropCache(uint64_t offset, uint64_t size) = 0;
+};
+
+class ReadableFile {
+ public:
+  virtual ~ReadableFile() = default;
+  // Reads up to `size` bytes at `offset` to `to`; fewer only at the end of the file. Returns how
+  // many.
+  virtual Result<size_t> ReadAt(uint64_t offset, size_t size, char* to) = 0;
+  virtual Result<uint64_t> Size() = 0;
+};
+
+// Held as long as the object lives.
+class FileLock {
+ public:
+  virtual ~FileLock() = default;
+};
+
+class FileSystem {
+ public:
+  virtual ~FileSystem() = default;
+
+  // Makes a new, empty file. An existing one is an error (kIo).
+  virtual Result<std::unique_ptr<WritableFile>> Create(const std::string& path) = 0;
+  // Opens an existing file for writing, content kept.
+  virtual Result<std::unique_ptr<WritableFile>> OpenForWriting(const std::string& path) = 0;
+  virtual Result<std::unique_ptr<ReadableFile>> OpenForReading(const std::string& path) = 0;
+
+  // True if the name is there. An error other than its absence is an error here.
+  virtual Result<bool> Exists(const std::string& path) = 0;
+  // Replaces `to` if it is there.
+  virtual Status Rename(const std::string& from, const std::string& to) = 0;
+  virtual Status Remove(const std::string& path) = 0;
+  // Names (without the folder) of the entries of `directory`, sorted; no "." and "..".
+  virtual Result<std::vector<std::string>> List(const std::string& directory) = 0;
+  // Makes `directory`; OK if it is there. Its parent must be there.
+  virtual Status CreateDirectory(const std::string& directory) = 0;
+  // Makes the names in `directory` durable.
+  virtual Status SyncDirectory(const std::string& directory) = 0;
+  // Takes the lock file `path` (made if need be) for this process alone; kIo if another holds it.
+  virtual Result<std::unique_ptr<FileLock>> Lock(const std::string& path) = 0;
+
+  // The machine's own file system. Lives as long as the process.
+  static FileSystem& Posix();
+};
+
+// All of a file's bytes. For files that fit into memory.
+Result<std::string> ReadWholeFile(FileSystem& files, const std::string& path);
+// Likewise into *bytes, whose capacity is used again.
+Status ReadWholeFile(FileSystem& files, const std::string& path, std::string* bytes);
+
+// `directory` and `name` with one slash between them.
+std::string JoinPath(std::string_view directory, std::string_view name);
+
+}  // namespace cellar

@@ -1,0 +1,58 @@
+// StateMachine: all that durability needs to know of the engine, so that neither includes the
+// other's files. The engine implements it, store/journal.h drives it; tests put a small map in its
+// place.
+//
+// Everything here happens on the owner thread of the trees (the loop thread), with one exception:
+// the journal's snapshot thread reads the BTreeSnapshots of a StateSnapshot, and gives them back to
+// the owner thread to be dropped.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "btree/btree.h"
+#include "cellar/status.h"
+
+namespace cellar {
+
+class StateMachine {
+ public:
+  // One tree of the state at one moment. `tree_id` is the engine's own number for the tree, the
+  // same before and after a restart.
+  struct TreeSnapshot {
+    uint64_t tree_id{0};
+    BTreeSnapshot snapshot;
+  };
+  // The whole state at one moment: what is not in trees (schema, counters) as one string, and every
+  // tree. To be destroyed on the owner thread.
+  struct StateSnapshot {
+    std::string catalog;
+    std::vector<TreeSnapshot> trees;
+  };
+
+  virtual ~StateMachine() = default;
+
+  // Applies the payload of one log record during recovery. An error means that the record's
+  // checksum is right and its content cannot be: the start is refused with the Status' text.
+  virtual Status Apply(std::string_view mutation) = 0;
+
+  // O(trees), no copying of content.
+  virtual StateSnapshot TakeSnapshot() = 0;
+
+  // Loading a snapshot, on an empty state machine: BeginLoad with the catalog, then TreeForLoad for
+  // each tree of the snapshot in its order (each once; the journal fills it with BTreeBulkLoader),
+  // then FinishLoad, where the engine checks its own invariants and derives what it keeps besides.
+  virtual Status BeginLoad(std::string_view catalog) = 0;
+  // The empty tree that will hold `tree_id`; stays the engine's. Null if the catalog knows of no
+  // such tree, which refuses the snapshot.
+  virtual BTree* TreeForLoad(uint64_t tree_id) = 0;
+  virtual Status FinishLoad() = 0;
+
+  // One or more lines of readable text for the payload of one record (--dump), without a newline at
+  // the end. Never fails: what cannot be read is rendered as such. Needs no loaded state.
+  virtual std::string Describe(std::string_view mutation) = 0;
+};
+
+}  // namespace cellar

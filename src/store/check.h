@@ -1,0 +1,42 @@
+// What `cellar --check DIR [--repair]` and `cellar --dump DIR|FILE` do: looking at a store's files
+// without a server and without changing anything, unless told to repair.
+//
+// Both need no loaded state, so they work on files that a server refuses to start from. They do not
+// look into the cells: the readable form of a record's payload comes from the caller.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <iosfwd>
+#include <string>
+#include <string_view>
+
+#include "base/file.h"
+#include "cellar/status.h"
+
+namespace cellar {
+
+enum class CheckMode : uint8_t {
+  kLook,
+  // Cuts the log at the first damaged record: that record and everything after it is lost to the
+  // store; the files that held them are kept beside under names that end in ".damaged".
+  kRepair,
+};
+
+// Reads every byte of the store in `directory`, verifies every checksum, and prints what it finds,
+// one line per file and per fault. OK if the store is sound (a torn tail, which a start would cut,
+// is named and is sound), or was made so; kCorruption if a server would refuse to start; kIo. The
+// folder must not be in use by a running server (kIo).
+Status CheckStore(FileSystem& files, const std::string& directory, CheckMode mode,
+                  std::ostream& out);
+
+// Readable text of a record's payload; one or more lines, no newline at the end.
+using DescribeMutation = std::function<std::string(std::string_view payload)>;
+
+// Prints the records of a log segment, one readable command a line, or a summary of a snapshot or a
+// manifest; for a folder the files that its manifest names, in order. Goes on behind damage as far
+// as it can, saying so; kCorruption at the end then. Works beside a running server.
+Status DumpStore(FileSystem& files, const std::string& path, const DescribeMutation& describe,
+                 std::ostream& out);
+
+}  // namespace cellar

@@ -1,0 +1,208 @@
+// Journal: makes the changes of a StateMachine durable. One log, one snapshot, one manifest in a
+// folder.
+//
+//   loop thread                     sync thread                        snapshot thread
+//   Reserve, Append ... Append
+//   Flush            -- buffer -->  write, fdatasync
+//   Poll             <-- wake() --  durable LSN
+//   StartSnapshot    -- rotate -->  new segment
+//                    ------------- leaf images ------------------->    write, fsync, rename
+//   Poll             <-- wake() --  manifest, durable LSN        <---  done
+//
+// Use: once per write command or EXEC, Reserve before anything changes, then Append the resolved
+// mutations, then change the trees. Flush once per turn of the loop. A reply that could tell of
+// record L leaves when L <= released_lsn().
+//
+// What is promised (SPEC.md section 11):
+//   - durable_lsn() only grows; every record up to it survives a power loss.
+//   - released_lsn() is durable_lsn() under `always`. Under `everysec` and `no` it is last_lsn() as
+//   long
+//     as the disk keeps up; once the oldest record not on disk is older than kReleaseLagMicros
+//     (`everysec`), or a write has failed, it stands still, so that no more is acknowledged than
+//     the policy allows to lose.
+//   - A full disk is found by Reserve, since the log is preallocated. A write or sync that fails
+//   all the
+//     same closes the segment for good; the records not known durable are kept in memory and
+//     written to a fresh segment, again and again until that is on disk; meanwhile Reserve says
+//     MISCONF. Nothing ends the process, nothing must be done to resume.
+//   - Snapshots cost the loop O(trees); writing them is another thread's work.
+//
+// Threads: every method belongs to the loop thread unless it says otherwise. `wake` is called from
+// the journal's threads.
+//
+// Files and their formats: store/log_format.h, store/snapshot_format.h, store/manifest.h.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/file.h"
+#include "cellar/clock.h"
+#include "cellar/lsn.h"
+#include "cellar/status.h"
+#include "engine/state_machine.h"
+
+namespace cellar {
+
+enum class SyncPolicy : uint8_t { kAlways, kEverySecond, kNo };
+
+// A snapshot is due when at least `changes` changes and `seconds` seconds have passed since the
+// last.
+struct SavePoint {
+  uint32_t seconds{0};
+  uint64_t changes{0};
+};
+
+struct LoadProgress {
+  uint64_t bytes_done{0};
+  uint64_t bytes_total{0};
+  bool replaying_log{false};  // false: still in the snapshot
+};
+// Called during Open at least every few hundred KiB, on the loop thread: the place to answer
+// LOADING.
+using LoadProgressCallback = std::function<void(const LoadProgress&)>;
+
+struct JournalOptions {
+  std::string directory;   // made if it is missing (its parent must be there)
+  bool log_enabled{true};  // appendonly
+  SyncPolicy sync_policy{SyncPolicy::kEverySecond};
+  std::vector<SavePoint> save_points;
+  // auto-aof-rewrite-percentage and -min-size. 0 per cent: never.
+  uint32_t rewrite_percentage{100};
+  uint64_t rewrite_bytes_min{64 << 20};
+  // stop-writes-on-bgsave-error: without a log, writes are refused after a failed snapshot if there
+  // are save points.
+  bool stop_writes_on_snapshot_error{true};
+
+  // Called from the journal's threads when durable_lsn(), released_lsn(), the health of the log or
+  // a snapshot changed, so that the loop should call Poll(). Must be quick, must not call the
+  // journal (uv_async_send). May be empty.
+  std::function<void()> wake;
+
+  // Sizes and delays that only tests change.
+  uint64_t segment_bytes_max{64 << 20};     // a log file is closed at about this size
+  uint64_t allocation_bytes_max{16 << 20};  // largest piece reserved on disk at once
+  uint64_t allocation_bytes_min{64 << 10};
+  uint64_t queue_bytes_max{
+      256 << 20};  // not durable yet, in memory; beyond it Reserve says MISCONF
+  int64_t retry_delay_micros{100'000};  // between attempts after a failure
+};
+
+// What recovery found. Texts are for the log on stderr, one line each.
+struct RecoveryReport {
+  bool from_snapshot{false};
+  Lsn snapshot_lsn;
+  uint64_t snapshot_cells{0};  // entries of all trees
+  uint64_t records_replayed{0};
+  uint64_t tail_bytes_cut{0};  // of the last segment
+  int64_t snapshot_micros{0};
+  int64_t replay_micros{0};
+  std::vector<std::string> warnings;
+};
+
+// For INFO persistence. Times are Unix seconds or durations in seconds, -1 for "never", as in
+// Redis.
+struct JournalStats {
+  bool log_enabled{false};
+  SyncPolicy sync_policy{SyncPolicy::kEverySecond};
+
+  uint64_t changes_since_save{0};  // rdb_changes_since_last_save
+  bool save_in_progress{false};    // rdb_bgsave_in_progress, aof_rewrite_in_progress
+  int64_t last_save_unix_s{0};     // rdb_last_save_time
+  bool last_save_ok{true};         // rdb_last_bgsave_status, aof_last_bgrewrite_status
+  int64_t last_save_s{-1};         // rdb_last_bgsave_time_sec
+  int64_t current_save_s{-1};      // rdb_current_bgsave_time_sec
+  uint64_t saves{0};               // rdb_saves: completed since the start
+  uint64_t save_cells_done{0};     // current_save_keys_processed
+  uint64_t save_cells_total{0};    // current_save_keys_total
+  std::string last_save_error;
+
+  uint64_t snapshot_bytes{0};  // size of the newest snapshot
+  Lsn snapshot_lsn;
+  uint64_t log_bytes{0};            // of records in the segments of the manifest
+  uint64_t log_bytes_allocated{0};  // what they take on disk
+  uint64_t log_segments{0};
+  uint64_t base_bytes{0};        // aof_base_size: snapshot and log after the last snapshot
+  uint64_t current_bytes{0};     // aof_current_size: snapshot and log now
+  uint64_t buffer_bytes{0};      // aof_buffer_length: accepted and not yet written
+  uint64_t unsynced_bytes{0};    // accepted and not known durable, kept in memory
+  bool sync_in_progress{false};  // aof_pending_bio_fsync
+  uint64_t syncs{0};
+  uint64_t delayed_syncs{0};  // aof_delayed_fsync: replies held back, or a sync over kReleaseLag
+  bool log_ok{true};          // aof_last_write_status
+  std::string log_error;      // why log_ok is false
+  uint64_t log_failures{0};   // segments given up since the start
+
+  Lsn last_lsn;
+  Lsn durable_lsn;
+  Lsn released_lsn;
+};
+
+// As long as a sync has not fallen behind by more, `everysec` does not hold replies back (Redis'
+// two seconds).
+inline constexpr int64_t kReleaseLagMicros{2'000'000};
+
+class Journal {
+ public:
+  // Recovers what `options.directory` holds into `state` (which must be empty) and begins a new log
+  // segment. `files`, `clock` and `state` must outlive the journal. Errors: kCorruption with file,
+  // offset and record number for damage that is no torn tail; kIo and kNoSpace.
+  static Result<std::unique_ptr<Journal>> Open(JournalOptions options, FileSystem& files,
+                                               Clock& clock, StateMachine& state,
+                                               const LoadProgressCallback& progress);
+
+  virtual ~Journal() = default;  // as Close(), errors ignored
+
+  virtual const RecoveryReport& recovery() const = 0;
+
+  // OK if a record of `payload_bytes` will be accepted: room for it is reserved on disk. Otherwise
+  // kMisconf and the reason, and nothing may be changed. Normally one comparison; waits for the
+  // sync thread only when the log grows faster than the disk reserves room.
+  virtual Status Reserve(size_t payload_bytes) = 0;
+  // Adds a record, which cannot fail, and returns its number. `changes` is what it counts for in
+  // save points (cells or rows changed). The bytes are copied. REQUIRES: a Reserve of at least that
+  // size since the last Append. Cost: a copy and a hash of the payload.
+  virtual Lsn Append(std::string_view payload, uint64_t changes) = 0;
+  // Hands the records of this turn to the sync thread. Never waits for the disk.
+  virtual void Flush() = 0;
+  // Takes in what the other threads have done: a finished snapshot is dropped here. To be called
+  // after `wake` and from a timer (about every 100 ms). Cheap when nothing happened.
+  virtual void Poll() = 0;
+
+  virtual Lsn last_lsn() const = 0;
+  virtual Lsn durable_lsn() const = 0;  // any thread
+  virtual Lsn released_lsn() const = 0;
+  // False while accepted records wait for a fresh segment.
+  virtual bool healthy() const = 0;
+
+  // Begins a snapshot of this moment; the log goes on in a new segment, and the old ones go when
+  // the snapshot is durable. kErr if one is running.
+  virtual Status StartSnapshot() = 0;
+  virtual bool snapshot_running() const = 0;
+  // The same in the foreground: returns when the snapshot is durable, or with what prevented it.
+  virtual Status SaveNow() = 0;
+  // Starts a snapshot if a save point or the growth of the log calls for one (five seconds after a
+  // failed one at the earliest). To be called from a timer. True if it started one.
+  virtual bool MaybeStartSnapshot() = 0;
+
+  // appendfsync, appendonly, save, auto-aof-rewrite-*, stop-writes-on-bgsave-error at run time.
+  virtual void SetSyncPolicy(SyncPolicy policy) = 0;
+  // Off: what is there is flushed and synced first (waits). On: a snapshot is started at once; the
+  // log counts as durable from when that is finished. kErr if a snapshot is running.
+  virtual Status SetLogEnabled(bool enabled) = 0;
+  virtual void SetSavePoints(std::vector<SavePoint> save_points) = 0;
+  virtual void SetRewriteTrigger(uint32_t percentage, uint64_t bytes_min) = 0;
+  virtual void SetStopWritesOnSnapshotError(bool stop) = 0;
+
+  virtual JournalStats Stats() const = 0;
+
+  // Flushes, syncs and ends the threads; a running snapshot is given up. An error means that
+  // accepted records may not be on disk. Nothing but the destructor may follow.
+  virtual Status Close() = 0;
+};
+
+}  // namespace cellar
