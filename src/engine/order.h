@@ -141,7 +141,13 @@ class Order {
 
  private:
   static size_t PlainBytesSize(std::string_view at_front);
-  Status EncodeComponents(std::string_view text, bool allow_partial, std::string* out) const;
+  // How much of a key a text must hold.
+  enum class Extent : uint8_t {
+    kWhole,            // every component
+    kFirstComponents,  // one or more
+    kPrefix,           // any number, the last one perhaps cut off or closed by a delimiter
+  };
+  Status EncodeComponents(std::string_view text, Extent extent, std::string* out) const;
 
   std::vector<OrderComponent> components_;
   std::string spec_;

@@ -2,11 +2,12 @@
 //
 //   policy = or-term { ("||" | "or") or-term }
 //   or-term = and-term { ("&&" | "and") and-term }
-//   and-term = "maxversions=" n | "maxage=" duration | "(" policy ")" | "none" (alone)
+//   and-term = "maxversions=" n | "maxage=" duration | "(" policy ")"
 //
-// A policy says what goes: maxversions=3 drops the versions of rank 4 and more (1 is the newest;
-// all stored versions count, expired ones too), maxage=7d those whose age is 7 days or more. Age is
-// now - timestamp; timestamp 0 has none and never gets old. The words are cbt's (Bigtable).
+// The word "none" alone is the policy that keeps everything. A policy says what goes: maxversions=3
+// drops the versions of rank 4 and more (1 is the newest; all stored versions count, expired ones
+// too), maxage=7d those whose age is 7 days or more. Age is now - timestamp; timestamp 0 has none
+// and never gets old. The words are cbt's (Bigtable).
 //
 // Every policy is monotone: a version that is dropped stays so when it gets older or its rank
 // grows. So a policy comes down to one function, rank -> the age at which a version of that rank
@@ -43,10 +44,10 @@ class RetentionPolicy {
 
   // Canonical text, which Parse reads back to the same policy; "" if everything is kept.
   const std::string& text() const { return text_; }
-  // What VERSIONS and TTL said, if the policy came from them or could have; else 0.
+  // What VERSIONS and TTL said, 0 for ALL and NONE; both are 0 in a policy that came from Parse.
   uint64_t versions() const { return versions_; }
   int64_t ttl_ms() const { return ttl_ms_; }
-  // True if it is more than VERSIONS and TTL can say.
+  // It came from Parse and is not NONE: FAMILY shows it under GC.
   bool is_expression() const { return is_expression_; }
 
   bool keeps_everything() const { return steps_.empty(); }
