@@ -21,6 +21,7 @@ struct BTree::Impl {
   uint64_t payload_bytes{0};
   uint64_t changes{0};
 };
+uint64_t BTree::snapshots_alive() const { return 0; }
 struct BTreeSnapshot::Impl {
   Map map;
   uint64_t payload_bytes;

@@ -71,6 +71,9 @@ class BTree {
   uint64_t payload_bytes() const; // exact sum of key and value sizes
   uint64_t memory_bytes() const;  // held for this tree: nodes, large values, retired ones included
 
+  // Snapshots taken and not dropped yet.
+  uint64_t snapshots_alive() const;
+
   // At most `parts - 1` keys, ascending and distinct, that split the tree into `parts` parts of about
   // equal bytes; each is the key of an entry. O(parts log n).
   std::vector<std::string> SplitKeys(size_t parts) const;

@@ -3,8 +3,8 @@
 //   key    | row key (order-encoded) | family id (1 or 5 bytes) | qualifier (order-encoded) | ~ts |
 //   value  | type (4 bits) + flags (4 bits) | expiry i64, if flag kHasExpiry | stored value |
 //
-// Every component is prefix-free, so all cells of a row, a family, a column or a super column are one
-// range of keys, and the newest version of a column stands first. The encodings of row keys and
+// Every component is prefix-free, so all cells of a row, a family, a column or a super column are
+// one range of keys, and the newest version of a column stands first. The encodings of row keys and
 // qualifiers are Order's, that of the timestamp is timestamp.h's, stored values are value.h's.
 #pragma once
 

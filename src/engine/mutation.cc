@@ -169,10 +169,14 @@ bool MutationReader::Next(DecodedOp* op) {
   bool good = false;
   switch (op->op) {
     case MutationOp::kTable:
-    case MutationOp::kDropTable: good = number(&op->id); break;
+    case MutationOp::kDropTable:
+      good = number(&op->id);
+      break;
     case MutationOp::kRow:
     case MutationOp::kCreateKeyspace:
-    case MutationOp::kDropKeyspace: good = bytes(&op->first); break;
+    case MutationOp::kDropKeyspace:
+      good = bytes(&op->first);
+      break;
     case MutationOp::kPut:
       good = number(&op->id) && bytes(&op->first) && number(&op->number) && bytes(&op->second);
       break;
@@ -184,15 +188,25 @@ bool MutationReader::Next(DecodedOp* op) {
     case MutationOp::kRenameTable:
       good = number(&op->id) && bytes(&op->first) && bytes(&op->second);
       break;
-    case MutationOp::kDeleteRow: good = true; break;
-    case MutationOp::kDeleteRows: good = bytes(&op->first) && bytes(&op->second); break;
-    case MutationOp::kRecordNumber: good = number(&op->number); break;
+    case MutationOp::kDeleteRow:
+      good = true;
+      break;
+    case MutationOp::kDeleteRows:
+      good = bytes(&op->first) && bytes(&op->second);
+      break;
+    case MutationOp::kRecordNumber:
+      good = number(&op->number);
+      break;
     case MutationOp::kCreateTable:
       good = bytes(&op->first) && bytes(&op->second) && number(&op->id) && bytes(&op->third);
       break;
     case MutationOp::kSetSchema:
-    case MutationOp::kSetIndexes: good = number(&op->id) && bytes(&op->first); break;
-    case MutationOp::kTruncateTable: good = number(&op->id) && number(&op->number); break;
+    case MutationOp::kSetIndexes:
+      good = number(&op->id) && bytes(&op->first);
+      break;
+    case MutationOp::kTruncateTable:
+      good = number(&op->id) && number(&op->number);
+      break;
   }
   return good || Damaged();
 }

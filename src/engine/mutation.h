@@ -1,8 +1,8 @@
-// Mutation: the one form of every change. Log record, replay unit and (later) replication stream are
-// the same bytes; Engine::Apply is the one function that carries them out.
+// Mutation: the one form of every change. Log record, replay unit and (later) replication stream
+// are the same bytes; Engine::Apply is the one function that carries them out.
 //
-// A mutation is resolved: timestamps are assigned, increments computed, conditions decided. Applied to
-// the same state it gives the same state, always.
+// A mutation is resolved: timestamps are assigned, increments computed, conditions decided. Applied
+// to the same state it gives the same state, always.
 //
 //   payload  | stamp varint | op op op ...
 //   op       | kind u8 | fields |     fields are varints (v) and length-prefixed bytes (b)
@@ -15,8 +15,8 @@
 //                                                      an empty end is no bound
 //   kDeleteRow        (nothing)                        every cell of the row
 //   kDeleteRows       b begin, b end                   rows (encoded keys) in [begin, end)
-//   kReclaimColumn    v family id, b qualifier, v now  versions that the policy has dropped by `now`
-//   kRecordNumber     v next                           the record number that `*` gives next
+//   kReclaimColumn    v family id, b qualifier, v now  versions that the policy has dropped by
+//   `now` kRecordNumber     v next                           the record number that `*` gives next
 //   kCreateKeyspace   b name
 //   kDropKeyspace     b name                           with its tables
 //   kCreateTable      b keyspace, b name, v table id, b schema
@@ -26,8 +26,8 @@
 //   kTruncateTable    v table id, v first tree id      the groups get fresh trees from this id on
 //   kSetIndexes       v table id, b index definitions
 //
-// `stamp` is the newest timestamp that the server has given out: with it the next one is larger, also
-// after a restart with a clock set back.
+// `stamp` is the newest timestamp that the server has given out: with it the next one is larger,
+// also after a restart with a clock set back.
 #pragma once
 
 #include <cstdint>
@@ -70,7 +70,8 @@ class MutationBuilder {
   size_t size() const { return bytes_.size(); }
   // The ops from byte `offset` on (a former size()), to apply a mutation piece by piece.
   std::string_view Since(size_t offset) const { return std::string_view(bytes_).substr(offset); }
-  // Forgets what was added after the builder had `size` bytes. The next op says its table and row anew.
+  // Forgets what was added after the builder had `size` bytes. The next op says its table and row
+  // anew.
   void Truncate(size_t size);
 
   // Adds kTable and kRow where they are not the current ones already.
@@ -101,7 +102,7 @@ class MutationBuilder {
 
   std::string bytes_;
   size_t header_bytes_{0};
-  uint64_t table_id_{0};   // 0: none yet
+  uint64_t table_id_{0};  // 0: none yet
   std::string row_key_;
   bool row_set_{false};
 };
@@ -109,11 +110,11 @@ class MutationBuilder {
 // One op, decoded. The views point into the payload.
 struct DecodedOp {
   MutationOp op{MutationOp::kTable};
-  uint64_t id{0};            // table id, family id
-  uint64_t number{0};        // timestamp, now, next record number, first tree id
-  std::string_view first;    // qualifier, begin, row key, name, keyspace, schema
-  std::string_view second;   // cell value, end, name
-  std::string_view third;    // schema of kCreateTable
+  uint64_t id{0};           // table id, family id
+  uint64_t number{0};       // timestamp, now, next record number, first tree id
+  std::string_view first;   // qualifier, begin, row key, name, keyspace, schema
+  std::string_view second;  // cell value, end, name
+  std::string_view third;   // schema of kCreateTable
 };
 
 // Takes a payload apart.

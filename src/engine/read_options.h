@@ -1,7 +1,7 @@
 // What a read asks for, as text: the row options and cell options of SPEC.md section 3.
 //
-// Commands fill these in; Scan compiles them against a table's schema. Views borrow from the caller's
-// arguments; Scan copies what it keeps.
+// Commands fill these in; Scan compiles them against a table's schema. Views borrow from the
+// caller's arguments; Scan copies what it keeps.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ inline constexpr uint64_t kUnlimited{std::numeric_limits<uint64_t>::max()};
 struct CellOptions {
   std::vector<ColumnSelector> columns;  // union; empty: all
   TimeRange time;
-  std::optional<uint64_t> versions_max;   // unset: 1, or all when there is a filter; ALL: kUnlimited
+  std::optional<uint64_t> versions_max;  // unset: 1, or all when there is a filter; ALL: kUnlimited
   std::optional<std::string_view> filter;
   bool columns_reverse{false};
   uint64_t columns_skip{0};
@@ -48,8 +48,8 @@ struct RowOptions {
   std::vector<RowSelector> rows;  // union; empty: the whole table
   std::optional<IndexOptions> index;
   bool reverse{false};
-  std::vector<Predicate> where;   // all must hold
-  std::optional<double> sample;   // probability of each row
+  std::vector<Predicate> where;  // all must hold
+  std::optional<double> sample;  // probability of each row
 };
 
 }  // namespace cellar

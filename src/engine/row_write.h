@@ -1,9 +1,9 @@
 // RowWrite: what a client asks of one row, before anything is resolved.
 //
-// CPUT, CDEL, CINCRBY, CINCRBYFLOAT, CAPPEND and CMUTATE are all one RowWrite: conditions, ops to do if
-// they hold, ops to do if not. Everything is text as the client sent it; the views borrow from the
-// caller's arguments and must outlive the call. The engine checks all of it (SPEC.md section 12,
-// "order of checks"), then decides the conditions, then makes a mutation of it.
+// CPUT, CDEL, CINCRBY, CINCRBYFLOAT, CAPPEND and CMUTATE are all one RowWrite: conditions, ops to
+// do if they hold, ops to do if not. Everything is text as the client sent it; the views borrow
+// from the caller's arguments and must outlive the call. The engine checks all of it (SPEC.md
+// section 12, "order of checks"), then decides the conditions, then makes a mutation of it.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +22,7 @@ struct TimeRange {
   int64_t min_micros{0};
   int64_t max_micros{std::numeric_limits<int64_t>::max()};
 
-  bool all() const {
-    return min_micros == 0 && max_micros == std::numeric_limits<int64_t>::max();
-  }
+  bool all() const { return min_micros == 0 && max_micros == std::numeric_limits<int64_t>::max(); }
 };
 
 // Some columns of a row.
@@ -70,14 +68,14 @@ struct CellOp {
     kAppend,
   };
   Kind kind{Kind::kPut};
-  std::string_view family;     // all but kDelete and kDeleteRow
-  std::string_view qualifier;  // likewise
-  std::string_view text;       // value, delta, bytes to append
-  std::optional<ValueType> type;               // kPut: AS
-  std::optional<int64_t> timestamp_micros;     // kPut: TS
-  std::optional<uint64_t> ttl_micros;          // kPut: TTL
-  ColumnSelector selector;                     // kDelete
-  TimeRange time;                              // kDelete, kDeleteRow
+  std::string_view family;                  // all but kDelete and kDeleteRow
+  std::string_view qualifier;               // likewise
+  std::string_view text;                    // value, delta, bytes to append
+  std::optional<ValueType> type;            // kPut: AS
+  std::optional<int64_t> timestamp_micros;  // kPut: TS
+  std::optional<uint64_t> ttl_micros;       // kPut: TTL
+  ColumnSelector selector;                  // kDelete
+  TimeRange time;                           // kDelete, kDeleteRow
 };
 
 struct RowWrite {
@@ -103,14 +101,14 @@ struct RowWrite {
 
 struct CellOpResult {
   CellOp::Kind kind{CellOp::Kind::kPut};
-  uint64_t count{0};     // kDelete, kDeleteRow: live cells deleted; kAppend: the new length in bytes
+  uint64_t count{0};  // kDelete, kDeleteRow: live cells deleted; kAppend: the new length in bytes
   ValueType type{ValueType::kBytes};  // increments: the new value
   std::string stored;                 // likewise, in stored form (value.h)
 };
 
 struct RowWriteResult {
-  bool conditions_held{true};  // false: `else_ops` were done, if any
-  std::string row;             // allocates: the canonical text of the row key given out
+  bool conditions_held{true};         // false: `else_ops` were done, if any
+  std::string row;                    // allocates: the canonical text of the row key given out
   std::vector<CellOpResult> results;  // one for each op of the branch taken
 };
 

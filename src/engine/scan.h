@@ -8,10 +8,10 @@
 //     case kEnd:   nothing is left
 //   }
 //
-// Rows come in key order (or reversed, or in an index's order), cells with families by name, qualifiers
-// in their order, versions newest first. A scan that pauses is detached: from then on it reads O(1)
-// snapshots of the trees, taken at a moment when nothing had changed since its first step, so that the
-// whole read is consistent while writers go on.
+// Rows come in key order (or reversed, or in an index's order), cells with families by name,
+// qualifiers in their order, versions newest first. A scan that pauses is detached: from then on it
+// reads O(1) snapshots of the trees, taken at a moment when nothing had changed since its first
+// step, so that the whole read is consistent while writers go on.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ struct ScanCell {
   bool column_begins{false};        // the first cell of its column in this row and this call
   int64_t timestamp_micros{0};
   ValueType type{ValueType::kBytes};
-  std::string_view stored;          // value in stored form; lives until the next Next()
+  std::string_view stored;  // value in stored form; lives until the next Next()
   const std::vector<std::string>* labels{nullptr};  // null or empty: none
 };
 
@@ -44,15 +44,15 @@ struct ScanStats {
   uint64_t groups{0};  // locality groups opened
 };
 
-// Where a scan stands, so that another one with the same options can go on from there: what a cursor
-// holds. An empty `row_key` in a started position means the end.
+// Where a scan stands, so that another one with the same options can go on from there: what a
+// cursor holds. An empty `row_key` in a started position means the end.
 struct ScanPosition {
-  std::string row_key;        // encoded; the next row is the first one at or behind it
-  bool row_done{false};       // the row `row_key` itself has been read whole
+  std::string row_key;   // encoded; the next row is the first one at or behind it
+  bool row_done{false};  // the row `row_key` itself has been read whole
   // Inside a row (CELLS): the last cell given out, and what the limits have counted.
   bool inside_row{false};
-  std::string cell_key;       // family id, qualifier, timestamp of that cell (encoded as in the tree)
-  uint64_t cells_before{0};   // survivors given out of this row so far
+  std::string cell_key;  // family id, qualifier, timestamp of that cell (encoded as in the tree)
+  uint64_t cells_before{0};  // survivors given out of this row so far
   uint64_t columns_before{0};
   uint64_t super_columns_before{0};
 };

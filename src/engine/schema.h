@@ -18,9 +18,9 @@
 
 namespace cellar {
 
-inline constexpr size_t kNameBytesMax{64};          // SPEC.md section 1
-inline constexpr size_t kFamiliesMax{256};          // SPEC.md section 10
-inline constexpr size_t kRowKeyBytesMax{64 * 1024};   // Bigtable paper: "up to 64KB"
+inline constexpr size_t kNameBytesMax{64};              // SPEC.md section 1
+inline constexpr size_t kFamiliesMax{256};              // SPEC.md section 10
+inline constexpr size_t kRowKeyBytesMax{64 * 1024};     // Bigtable paper: "up to 64KB"
 inline constexpr size_t kQualifierBytesMax{16 * 1024};  // Bigtable's own limit
 inline constexpr std::string_view kDefaultGroup{"default"};
 
@@ -32,7 +32,7 @@ struct FamilySchema {
   uint32_t id{0};     // part of every cell's key; never used again in its table
   uint32_t group{0};  // index into TableSchema::groups
   std::optional<ValueType> type;
-  Order order;        // of the qualifiers
+  Order order;  // of the qualifiers
   RetentionPolicy policy;
 };
 
@@ -65,11 +65,12 @@ struct TableSchema {
   const FamilySchema* FindFamilyById(uint32_t id) const;
 };
 
-// The retention that `options` make of `policy`: options not said stay, GC replaces VERSIONS and TTL
-// and the other way round.
+// The retention that `options` make of `policy`: options not said stay, GC replaces VERSIONS and
+// TTL and the other way round.
 RetentionPolicy AlterRetention(const RetentionPolicy& policy, const FamilyOptions& options);
 
-// `key` as the argument of TABLE CREATE ... KEY, and one family with its options, in redis-cli quoting.
+// `key` as the argument of TABLE CREATE ... KEY, and one family with its options, in redis-cli
+// quoting.
 std::string FamilyOptionsText(const TableSchema& schema, const FamilySchema& family);
 // A word in redis-cli quoting: as it is if it is plain, else between double quotes.
 std::string QuoteWord(std::string_view word);

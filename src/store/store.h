@@ -1,10 +1,10 @@
-// Store: the one door to data. Finds tables, reads rows, and carries out every change in three steps:
-// check (every user error ends there), log (a record in the journal's buffer, which gives it its LSN),
-// apply (the trees change; cannot fail any more).
+// Store: the one door to data. Finds tables, reads rows, and carries out every change in three
+// steps: check (every user error ends there), log (a record in the journal's buffer, which gives it
+// its LSN), apply (the trees change; cannot fail any more).
 //
-// Owns the Engine (the model in memory) and the Journal (log and snapshots). One thread, the loop's,
-// calls it. Knows nothing of sockets, sessions or replies. Times are the turn's: SetTurnTime is called
-// once a turn (and not inside EXEC, where time stands still).
+// Owns the Engine (the model in memory) and the Journal (log and snapshots). One thread, the
+// loop's, calls it. Knows nothing of sockets, sessions or replies. Times are the turn's:
+// SetTurnTime is called once a turn (and not inside EXEC, where time stands still).
 #pragma once
 
 #include <cstdint>
@@ -37,12 +37,13 @@ struct CellView {
 };
 
 struct NearRow {
-  std::string row;  // canonical text
-  int direction{0}; // 0 the row itself, 1 the smallest larger, -1 the largest smaller
+  std::string row;   // canonical text
+  int direction{0};  // 0 the row itself, 1 the smallest larger, -1 the largest smaller
 };
 
 // A change too large for one turn: CDELRANGE, FAMILY ALTER on a large table. Step() does a bounded
-// piece, each piece atomic and logged; the caller goes on until done() and then asks for the outcome.
+// piece, each piece atomic and logged; the caller goes on until done() and then asks for the
+// outcome.
 class SlicedChange {
  public:
   virtual ~SlicedChange() = default;
@@ -57,8 +58,8 @@ class Store {
   // --- names. `name` may be "keyspace/table", which overrides `keyspace`. NOKEYSPACE, NOTABLE.
   Result<Table*> FindTable(std::string_view keyspace, std::string_view name);
   bool KeyspaceExists(std::string_view name) const;
-  std::vector<std::string> Keyspaces() const;                        // ascending
-  std::vector<Table*> Tables(std::string_view keyspace) const;       // ascending by name
+  std::vector<std::string> Keyspaces() const;                   // ascending
+  std::vector<Table*> Tables(std::string_view keyspace) const;  // ascending by name
 
   // --- writes of one row. All errors of SPEC.md sections 9 and 12 come from here.
   Result<RowWriteResult> Write(Table& table, const RowWrite& write);
@@ -114,8 +115,8 @@ class Store {
   void RollBackTransaction();  // REQUIRES: begun with kAll
   bool in_transaction() const;
 
-  // WATCH, CWATCH: numbers that grow with every applied change of the table (schema included) or row.
-  // A watched row must be registered while it is watched.
+  // WATCH, CWATCH: numbers that grow with every applied change of the table (schema included) or
+  // row. A watched row must be registered while it is watched.
   uint64_t WatchRow(Table& table, std::string_view row_key);
   void UnwatchRow(uint64_t table_id, std::string_view row_key);
 

@@ -1,0 +1,444 @@
+// The primitives that change a table, and the bookkeeping that goes with them.
+#include "engine/table.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/coding.h"
+#include "engine/timestamp.h"
+
+namespace cellar {
+namespace {
+
+constexpr uint64_t kAllEntries{std::numeric_limits<uint64_t>::max()};
+
+bool HasExpiry(std::string_view cell_value) {
+  return !cell_value.empty() && (static_cast<uint8_t>(cell_value[0]) & kCellHasExpiry) != 0;
+}
+
+// The end of the keys that begin with `prefix`, as BTree takes it: empty is no bound.
+std::string EndOf(std::string_view prefix) {
+  KeyBound bound = Successor(prefix);
+  return bound.at_end ? std::string() : std::move(bound.bytes);
+}
+
+bool BeforeEnd(std::string_view key, std::string_view end) { return end.empty() || key < end; }
+
+}  // namespace
+
+Table::Table(uint64_t id, std::string keyspace, std::string name, TableSchema schema)
+    : id_(id), keyspace_(std::move(keyspace)), name_(std::move(name)), schema_(std::move(schema)) {
+  CELLAR_ASSERT(id_ > 0);
+  counters_.families.resize(schema_.families.size());
+  for (size_t i = 0; i < schema_.groups.size(); ++i) groups_.push_back(MakeGroup());
+}
+
+Table::~Table() = default;
+
+Table::Group Table::MakeGroup() const {
+  Group group;
+  group.tree = std::make_unique<BTree>();
+  group.cursor = std::make_unique<BTreeCursor>(*group.tree);
+  return group;
+}
+
+void Table::Rename(std::string_view keyspace, std::string_view name) {
+  keyspace_ = keyspace;
+  name_ = name;
+}
+
+uint64_t Table::cells() const {
+  uint64_t cells = 0;
+  for (const FamilyCounters& family : counters_.families) cells += family.cells;
+  return cells;
+}
+
+uint64_t Table::memory_bytes() const {
+  uint64_t bytes = sizeof(Table);
+  for (const Group& group : groups_) bytes += group.tree->memory_bytes();
+  return bytes;
+}
+
+bool Table::counts_are_live() const {
+  if (counters_.has_ghosts) return false;
+  return std::all_of(schema_.families.begin(), schema_.families.end(),
+                     [this](const FamilySchema& family) { return family_is_all_live(family); });
+}
+
+bool Table::RowIsStored(std::string_view row_key) const {
+  return std::any_of(groups_.begin(), groups_.end(), [&](const Group& group) {
+    if (group.tree->entries() == 0) return false;
+    group.cursor->Seek(row_key);
+    return group.cursor->valid() && group.cursor->key().starts_with(row_key);
+  });
+}
+
+// --- one row
+
+void Table::BeginRow(std::string_view row_key) {
+  CELLAR_ASSERT(!row_key.empty());
+  EndRow();
+  key_.assign(row_key);
+  row_ = RowChange{.open = true, .row_bytes = row_key.size()};
+}
+
+void Table::EndRow() {
+  if (!row_.open) return;
+  const std::string_view row_key = std::string_view(key_).substr(0, row_.row_bytes);
+  if (row_.existence_known) {  // else nothing was changed
+    const bool exists = row_.deleted ? RowIsStored(row_key) : true;
+    if (exists && !row_.existed) ++counters_.rows;
+    if (!exists && row_.existed) {
+      CELLAR_ASSERT(counters_.rows > 0);
+      --counters_.rows;
+    }
+  }
+  if (!watched_rows_.empty()) {
+    const auto watched = watched_rows_.find(std::string(row_key));
+    if (watched != watched_rows_.end()) ++watched->second.changes;
+  }
+  row_.open = false;
+}
+
+void Table::SetKey(const FamilySchema& family, std::string_view qualifier) {
+  CELLAR_ASSERT(row_.open);
+  key_.resize(row_.row_bytes);
+  PutFamilyId(&key_, family.id);
+  key_.append(qualifier);
+}
+
+void Table::LearnExistence() {
+  if (row_.existence_known) return;
+  row_.existed = RowIsStored(std::string_view(key_).substr(0, row_.row_bytes));
+  row_.existence_known = true;
+}
+
+// After the row's first cell was put: was there another one? The put says so itself where a
+// neighbour in its leaf belongs to the row; at the edge of a leaf, or with several groups, it takes
+// a seek.
+void Table::LearnExistenceFromPut(const FamilySchema& family, const BTreeWriteResult& result) {
+  if (row_.existence_known) return;
+  row_.existence_known = true;
+  row_.existed = result.existed || result.shared_with_neighbor >= row_.row_bytes;
+  if (row_.existed) return;
+  const std::string_view row_key = std::string_view(key_).substr(0, row_.row_bytes);
+  for (size_t i = 0; i < groups_.size() && !row_.existed; ++i) {
+    if (groups_[i].tree->entries() == 0) continue;
+    BTreeCursor& at = *groups_[i].cursor;
+    at.Seek(row_key);
+    if (i == family.group && at.valid() && at.key() == key_) at.Next();
+    row_.existed = at.valid() && at.key().starts_with(row_key);
+  }
+}
+
+void Table::PutCell(const FamilySchema& family, std::string_view qualifier, int64_t timestamp,
+                    std::string_view cell_value) {
+  SetKey(family, qualifier);
+  PutTimestamp(&key_, timestamp);
+  CELLAR_ASSERT(key_.size() <= kTreeKeyBytesMax);
+  BTree& tree = *groups_[family.group].tree;
+  FamilyCounters& counters = mutable_counters(family);
+  if (counters.expiring_cells > 0) {
+    const std::optional<std::string_view> old = tree.Get(key_);
+    if (old && HasExpiry(*old)) --counters.expiring_cells;
+  }
+  const BTreeWriteResult result = tree.Put(key_, cell_value);
+  if (result.existed) {
+    counters.bytes += cell_value.size();
+    CELLAR_ASSERT(counters.bytes >= result.old_value_bytes);
+    counters.bytes -= result.old_value_bytes;
+  } else {
+    ++counters.cells;
+    counters.bytes += key_.size() + cell_value.size();
+  }
+  if (HasExpiry(cell_value)) ++counters.expiring_cells;
+  LearnExistenceFromPut(family, result);
+}
+
+void Table::RemoveEntry(const FamilySchema& family, std::string_view key) {
+  BTree& tree = *groups_[family.group].tree;
+  FamilyCounters& counters = mutable_counters(family);
+  if (counters.expiring_cells > 0) {
+    const std::optional<std::string_view> old = tree.Get(key);
+    if (old && HasExpiry(*old)) --counters.expiring_cells;
+  }
+  const BTreeWriteResult result = tree.Delete(key);
+  if (!result.existed) return;
+  CELLAR_ASSERT(counters.cells > 0);
+  --counters.cells;
+  counters.bytes -= key.size() + result.old_value_bytes;
+  row_.deleted = true;
+}
+
+void Table::RemoveRange(const FamilySchema& family, std::string_view begin, std::string_view end) {
+  if (!BeforeEnd(begin, end)) return;
+  BTree& tree = *groups_[family.group].tree;
+  FamilyCounters& counters = mutable_counters(family);
+  if (counters.cells == 0) return;
+  if (counters.expiring_cells > 0) {
+    BTreeCursor& at = *groups_[family.group].cursor;
+    for (at.Seek(begin); at.valid() && BeforeEnd(at.key(), end); at.Next()) {
+      if (HasExpiry(at.value())) --counters.expiring_cells;
+    }
+  }
+  const uint64_t bytes_before = tree.payload_bytes();
+  const uint64_t removed = tree.DeleteRange(begin, end, kAllEntries);
+  CELLAR_ASSERT(counters.cells >= removed);
+  counters.cells -= removed;
+  counters.bytes -= bytes_before - tree.payload_bytes();
+  if (removed > 0) row_.deleted = true;
+}
+
+void Table::DeleteCell(const FamilySchema& family, std::string_view qualifier, int64_t timestamp) {
+  LearnExistence();
+  SetKey(family, qualifier);
+  PutTimestamp(&key_, timestamp);
+  RemoveEntry(family, key_);
+}
+
+void Table::DeleteRange(const FamilySchema& family, std::string_view begin, std::string_view end) {
+  LearnExistence();
+  SetKey(family, {});
+  const std::string end_key = end.empty() ? EndOf(key_) : key_ + std::string(end);
+  key_.append(begin);
+  RemoveRange(family, key_, end_key);
+}
+
+void Table::DeleteRow() {
+  LearnExistence();
+  for (const FamilySchema& family : schema_.families) {
+    SetKey(family, {});
+    RemoveRange(family, key_, EndOf(key_));
+  }
+}
+
+void Table::ReclaimColumn(const FamilySchema& family, std::string_view qualifier,
+                          int64_t now_micros) {
+  LearnExistence();
+  SetKey(family, qualifier);
+  const std::string prefix = key_;
+  std::vector<std::string> dropped;
+  BTreeCursor& at = *groups_[family.group].cursor;
+  uint64_t rank = 0;
+  for (at.Seek(prefix); at.valid() && at.key().starts_with(prefix); at.Next()) {
+    ++rank;
+    int64_t timestamp = 0;
+    CellValue cell;
+    if (DecodeTimestamp(at.key().substr(prefix.size()), &timestamp) == 0 ||
+        !DecodeCellValue(at.value(), &cell)) {
+      continue;  // cannot come from this engine, and a checksum guards the files
+    }
+    if (family.policy.Drops(rank, timestamp, cell.expiry_micros, now_micros)) {
+      dropped.emplace_back(at.key());
+    }
+  }
+  for (const std::string& key : dropped) RemoveEntry(family, key);
+  mutable_counters(family).reclaimed += dropped.size();
+}
+
+// --- many rows
+
+// The counters of every entry in [begin, end), then the entries themselves. The groups are walked
+// together, row by row, since a row that stands in several of them is one row.
+void Table::DeleteRows(std::string_view begin, std::string_view end) {
+  EndRow();
+  const auto inside = [end](const BTreeCursor& at) {
+    return at.valid() && BeforeEnd(at.key(), end);
+  };
+  for (const Group& group : groups_) group.cursor->Seek(begin);
+  std::string row_key;
+  for (;;) {
+    const BTreeCursor* first = nullptr;
+    for (const Group& group : groups_) {
+      if (!inside(*group.cursor)) continue;
+      if (first == nullptr || group.cursor->key() < first->key()) first = group.cursor.get();
+    }
+    if (first == nullptr) break;
+    const size_t row_bytes = schema_.key.EncodedSize(first->key());
+    CELLAR_ASSERT(row_bytes > 0);
+    row_key.assign(first->key().substr(0, row_bytes));
+    CELLAR_ASSERT(counters_.rows > 0);
+    --counters_.rows;
+    for (const Group& group : groups_) {
+      for (BTreeCursor& at = *group.cursor; inside(at) && at.key().starts_with(row_key);
+           at.Next()) {
+        UncountEntry(at.key(), row_bytes, at.value());
+      }
+    }
+  }
+  TouchWatchedRows(begin, end);
+  for (const Group& group : groups_) group.tree->DeleteRange(begin, end, kAllEntries);
+}
+
+void Table::UncountEntry(std::string_view key, size_t row_bytes, std::string_view value) {
+  uint32_t family_id = 0;
+  const size_t id_bytes = DecodeFamilyId(key.substr(row_bytes), &family_id);
+  CELLAR_ASSERT(id_bytes > 0);
+  const FamilySchema* family = schema_.FindFamilyById(family_id);
+  if (family == nullptr) return;  // a ghost: counted nowhere
+  FamilyCounters& counters = mutable_counters(*family);
+  CELLAR_ASSERT(counters.cells > 0);
+  --counters.cells;
+  counters.bytes -= key.size() + value.size();
+  if (HasExpiry(value)) --counters.expiring_cells;
+}
+
+void Table::TouchWatchedRows(std::string_view begin, std::string_view end) {
+  for (auto& [row_key, watched] : watched_rows_) {
+    if (row_key >= begin && BeforeEnd(row_key, end)) ++watched.changes;
+  }
+}
+
+// --- schema
+
+void Table::SetSchema(TableSchema schema) {
+  EndRow();
+  CELLAR_ASSERT(schema.groups.size() >= schema_.groups.size());
+  std::vector<FamilyCounters> counters(schema.families.size());
+  for (const FamilySchema& old_family : schema_.families) {
+    const FamilySchema* family = schema.FindFamilyById(old_family.id);
+    if (family != nullptr) {
+      counters[static_cast<size_t>(family - schema.families.data())] = family_counters(old_family);
+    } else if (family_counters(old_family).cells > 0) {
+      counters_.has_ghosts = true;
+    }
+  }
+  counters_.families = std::move(counters);
+  schema_ = std::move(schema);
+  while (groups_.size() < schema_.groups.size()) groups_.push_back(MakeGroup());
+  for (auto& [row_key, watched] : watched_rows_) ++watched.changes;
+}
+
+// Position: group number (1 byte) and the key in its tree to go on from.
+bool Table::SweepGhosts(uint64_t cells_max, std::string* position) {
+  if (!counters_.has_ghosts) return true;
+  size_t group = position->empty() ? 0 : static_cast<uint8_t>((*position)[0]);
+  std::string from = position->empty() ? std::string() : position->substr(1);
+  uint64_t examined = 0;
+  for (; group < groups_.size(); ++group, from.clear()) {
+    BTree& tree = *groups_[group].tree;
+    BTreeCursor& at = *groups_[group].cursor;
+    for (at.Seek(from); at.valid();) {
+      if (++examined > cells_max) {
+        position->assign(1, static_cast<char>(group));
+        position->append(at.key());
+        return false;
+      }
+      const size_t row_bytes = schema_.key.EncodedSize(at.key());
+      CELLAR_ASSERT(row_bytes > 0);
+      uint32_t family_id = 0;
+      const size_t id_bytes = DecodeFamilyId(at.key().substr(row_bytes), &family_id);
+      CELLAR_ASSERT(id_bytes > 0);
+      if (schema_.FindFamilyById(family_id) != nullptr) {
+        at.Next();
+        continue;
+      }
+      const std::string family_prefix(at.key().substr(0, row_bytes + id_bytes));
+      const std::string row_key = family_prefix.substr(0, row_bytes);
+      examined += tree.DeleteRange(family_prefix, EndOf(family_prefix), cells_max);
+      if (!RowIsStored(row_key)) --counters_.rows;
+      at.Seek(family_prefix);
+    }
+  }
+  counters_.has_ghosts = false;
+  position->clear();
+  return true;
+}
+
+// --- undo, snapshots, catalog
+
+Table::Checkpoint Table::TakeCheckpoint() {
+  EndRow();
+  Checkpoint checkpoint{schema_, counters_, keyspace_, name_, changes_, {}};
+  checkpoint.trees = TakeSnapshots();
+  return checkpoint;
+}
+
+void Table::RollBackTo(const Checkpoint& checkpoint) {
+  row_.open = false;
+  CELLAR_ASSERT(checkpoint.trees.size() <= groups_.size());
+  for (size_t i = 0; i < checkpoint.trees.size(); ++i) {
+    groups_[i].tree->RollBackTo(checkpoint.trees[i]);
+  }
+  groups_.resize(checkpoint.trees.size());
+  schema_ = checkpoint.schema;
+  counters_ = checkpoint.counters;
+  keyspace_ = checkpoint.keyspace;
+  name_ = checkpoint.name;
+  changes_ = checkpoint.changes;
+}
+
+void Table::TakeOver(const Table& truncated) {
+  CELLAR_ASSERT(id_ == truncated.id_);
+  counters_.record_number_next = truncated.counters_.record_number_next;
+  changes_ = truncated.changes_ + 1;
+  last_lsn_ = truncated.last_lsn_;
+  watched_rows_ = truncated.watched_rows_;
+  TouchWatchedRows({}, {});
+}
+
+std::vector<BTreeSnapshot> Table::TakeSnapshots() {
+  std::vector<BTreeSnapshot> snapshots;
+  snapshots.reserve(groups_.size());
+  for (const Group& group : groups_) snapshots.push_back(group.tree->TakeSnapshot());
+  return snapshots;
+}
+
+std::vector<std::unique_ptr<BTree>> Table::ReleaseTrees() {
+  std::vector<std::unique_ptr<BTree>> trees;
+  for (Group& group : groups_) {
+    group.cursor.reset();
+    trees.push_back(std::move(group.tree));
+  }
+  groups_.clear();
+  return trees;
+}
+
+void Table::EncodeCounters(std::string* to) const {
+  PutVarint64(to, counters_.rows);
+  PutVarint64(to, counters_.record_number_next);
+  PutVarint64(to, counters_.has_ghosts ? 1 : 0);
+  for (const FamilyCounters& family : counters_.families) {
+    PutVarint64(to, family.cells);
+    PutVarint64(to, family.bytes);
+    PutVarint64(to, family.expiring_cells);
+    PutVarint64(to, family.reclaimed);
+  }
+}
+
+Status Table::DecodeCounters(std::string_view* from) {
+  uint64_t ghosts = 0;
+  bool good = GetVarint64(from, &counters_.rows) &&
+              GetVarint64(from, &counters_.record_number_next) && GetVarint64(from, &ghosts);
+  for (FamilyCounters& family : counters_.families) {
+    good = good && GetVarint64(from, &family.cells) && GetVarint64(from, &family.bytes) &&
+           GetVarint64(from, &family.expiring_cells) && GetVarint64(from, &family.reclaimed);
+  }
+  counters_.has_ghosts = ghosts != 0;
+  if (!good) return Status::Error(ErrorCode::kCorruption, "the counters of a table are malformed");
+  return Status::Ok();
+}
+
+// --- watched rows
+
+uint64_t Table::WatchRow(std::string_view row_key) {
+  WatchedRow& watched = watched_rows_[std::string(row_key)];
+  ++watched.watchers;
+  return watched.changes;
+}
+
+void Table::UnwatchRow(std::string_view row_key) {
+  const auto watched = watched_rows_.find(std::string(row_key));
+  if (watched == watched_rows_.end()) return;
+  if (--watched->second.watchers == 0) watched_rows_.erase(watched);
+}
+
+uint64_t Table::WatchedRowChanges(std::string_view row_key) const {
+  const auto watched = watched_rows_.find(std::string(row_key));
+  CELLAR_ASSERT(watched != watched_rows_.end());
+  return watched->second.changes;
+}
+
+}  // namespace cellar

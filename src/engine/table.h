@@ -1,0 +1,183 @@
+// Table: one table in memory: its schema, a B-tree for each locality group, its counters, and the
+// primitives by which a mutation changes it.
+//
+//   BeginRow(row)  PutCell / DeleteCell / DeleteRange / DeleteRow / ReclaimColumn ...  EndRow()
+//
+// The primitives cannot fail: whoever made the mutation has checked it. They keep the counters
+// exact. Counters count what is stored. That is what is live, too, unless a family has a policy, a
+// cell has an expiry, or a dropped family's cells ("ghosts") have not been swept away yet:
+// counts_are_live() tells.
+//
+// A table is owned by the Engine and used by the loop's thread alone. Scans that outlive a turn
+// read snapshots of the trees (TakeSnapshots), never the table.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "btree/btree.h"
+#include "cellar/lsn.h"
+#include "engine/cell.h"
+#include "engine/schema.h"
+
+namespace cellar {
+
+class IndexSet;
+
+struct FamilyCounters {
+  uint64_t cells{0};           // stored
+  uint64_t bytes{0};           // of their keys and values in the tree
+  uint64_t expiring_cells{0};  // of them, those with an expiry of their own
+  uint64_t reclaimed{0};       // cells that retention has removed so far
+};
+
+struct TableCounters {
+  uint64_t rows{0};  // with any entry, ghosts included
+  uint64_t record_number_next{1};
+  bool has_ghosts{false};
+  std::vector<FamilyCounters> families;  // parallel to TableSchema::families
+};
+
+class Table {
+ public:
+  Table(uint64_t id, std::string keyspace, std::string name, TableSchema schema);
+  ~Table();
+  Table(const Table&) = delete;
+  Table& operator=(const Table&) = delete;
+
+  uint64_t id() const { return id_; }
+  const std::string& keyspace() const { return keyspace_; }
+  const std::string& name() const { return name_; }
+  void Rename(std::string_view keyspace, std::string_view name);
+
+  const TableSchema& schema() const { return schema_; }
+  const TableCounters& counters() const { return counters_; }
+  const FamilyCounters& family_counters(const FamilySchema& family) const {
+    return counters_.families[static_cast<size_t>(&family - schema_.families.data())];
+  }
+  uint64_t cells() const;
+  uint64_t memory_bytes() const;
+  // True if every stored cell of the family (of the table) is live at any time.
+  bool family_is_all_live(const FamilySchema& family) const {
+    return family.policy.keeps_everything() && family_counters(family).expiring_cells == 0;
+  }
+  bool counts_are_live() const;
+
+  size_t groups() const { return groups_.size(); }
+  const BTree& tree(size_t group) const { return *groups_[group].tree; }
+  // For loading a snapshot.
+  BTree* mutable_tree(size_t group) { return groups_[group].tree.get(); }
+  // A cursor over a group's live tree, kept for short reads. Whoever uses it positions it first; it
+  // is nobody's from one call to the next.
+  BTreeCursor& cursor(size_t group) const { return *groups_[group].cursor; }
+
+  // Number of changes applied, schema changes included: what WATCH compares.
+  uint64_t changes() const { return changes_; }
+  void CountChange() { ++changes_; }
+  // The LSN of the last change, on which replies about this table depend.
+  Lsn last_lsn() const { return last_lsn_; }
+  void set_last_lsn(Lsn lsn) { last_lsn_ = lsn; }
+
+  // Does any entry of the row stand in any tree, live or not? O(groups log n).
+  bool RowIsStored(std::string_view row_key) const;
+
+  // --- primitives of Engine::Apply
+  void BeginRow(std::string_view row_key);  // ends the row before
+  void EndRow();                            // nothing to do if no row is open
+  bool row_is_open() const { return row_.open; }
+  void PutCell(const FamilySchema& family, std::string_view qualifier, int64_t timestamp,
+               std::string_view cell_value);
+  void DeleteCell(const FamilySchema& family, std::string_view qualifier, int64_t timestamp);
+  void DeleteRange(const FamilySchema& family, std::string_view begin, std::string_view end);
+  void DeleteRow();
+  void ReclaimColumn(const FamilySchema& family, std::string_view qualifier, int64_t now_micros);
+  void DeleteRows(std::string_view begin, std::string_view end);
+  void SetRecordNumberNext(uint64_t next) { counters_.record_number_next = next; }
+  // Families and groups may have come, changed or gone. The cells of a family that is gone become
+  // ghosts. REQUIRES: groups have only been added.
+  void SetSchema(TableSchema schema);
+
+  // Removes ghosts, examining about `cells_max` entries; where it got to is kept in `*position`
+  // (begin with an empty one). True when none is left.
+  bool SweepGhosts(uint64_t cells_max, std::string* position);
+
+  // --- undo: what a table was, taken in O(groups).
+  struct Checkpoint {
+    TableSchema schema;
+    TableCounters counters;
+    std::string keyspace;
+    std::string name;
+    uint64_t changes{0};
+    std::vector<BTreeSnapshot> trees;
+  };
+  Checkpoint TakeCheckpoint();
+  // REQUIRES: the checkpoint is of this table. Changes made since are undone.
+  void RollBackTo(const Checkpoint& checkpoint);
+
+  // What outlives TRUNCATE: the record number, the number of changes, watched rows.
+  void TakeOver(const Table& truncated);
+
+  std::vector<BTreeSnapshot> TakeSnapshots();
+  // Gives up the trees, for a slow end elsewhere. Nothing but destruction is allowed afterwards.
+  std::vector<std::unique_ptr<BTree>> ReleaseTrees();
+
+  // --- catalog of a snapshot file
+  void EncodeCounters(std::string* to) const;
+  Status DecodeCounters(std::string_view* from);
+
+  // --- CWATCH: rows that somebody watches, with the number of their changes.
+  uint64_t WatchRow(std::string_view row_key);
+  void UnwatchRow(std::string_view row_key);
+  // Changes of a watched row. REQUIRES: it is watched.
+  uint64_t WatchedRowChanges(std::string_view row_key) const;
+
+ private:
+  struct Group {
+    std::unique_ptr<BTree> tree;
+    std::unique_ptr<BTreeCursor> cursor;
+  };
+  struct WatchedRow {
+    uint64_t changes{0};
+    uint64_t watchers{0};
+  };
+  // The row that the primitives are changing.
+  struct RowChange {
+    bool open{false};
+    bool existence_known{false};  // whether it was stored before the first primitive
+    bool existed{false};
+    bool deleted{false};  // something was deleted from it
+    size_t row_bytes{0};
+  };
+
+  Group MakeGroup() const;
+  FamilyCounters& mutable_counters(const FamilySchema& family) {
+    return counters_.families[static_cast<size_t>(&family - schema_.families.data())];
+  }
+  // key_ becomes row + family (+ qualifier).
+  void SetKey(const FamilySchema& family, std::string_view qualifier);
+  void LearnExistence();
+  void LearnExistenceFromPut(const FamilySchema& family, const BTreeWriteResult& result);
+  void RemoveEntry(const FamilySchema& family, std::string_view key);
+  void RemoveRange(const FamilySchema& family, std::string_view begin, std::string_view end);
+  // Takes an entry out of the counters of its family.
+  void UncountEntry(std::string_view key, size_t row_bytes, std::string_view value);
+  void TouchWatchedRows(std::string_view begin, std::string_view end);
+
+  uint64_t id_;
+  std::string keyspace_;
+  std::string name_;
+  TableSchema schema_;
+  TableCounters counters_;
+  std::vector<Group> groups_;
+  uint64_t changes_{0};
+  Lsn last_lsn_;
+  RowChange row_;
+  std::string key_;  // begins with the open row's key
+  std::unordered_map<std::string, WatchedRow> watched_rows_;
+};
+
+}  // namespace cellar
