@@ -74,7 +74,7 @@ FUZZERS := $(patsubst tests/fuzz/%.cc,%,$(wildcard tests/fuzz/*_fuzz.cc))
 BENCHES := $(patsubst tests/bench/%.cc,%,$(wildcard tests/bench/*_bench.cc))
 
 .PHONY: all run test unit-test deps build-deps debug asan tsan fuzz soak format format-check tidy \
-  check bench install deb clean help demo FORCE
+  check bench bench-instructions micro-bench install deb clean help demo FORCE
 
 ## all            build build/cellar and the tools beside it (the default)
 all: build/cellar $(TOOLS:%=build/%)
@@ -172,8 +172,19 @@ soak:
 	$(BUILD)/unit-tests "[soak]"
 	@set -e; for f in $(wildcard tests/soak/*.py); do echo "soak: $$f"; $(PYTHON) $$f; done
 
-## bench          build and run the benchmarks of tests/bench
-bench: $(BENCHES:%=$(BUILD)/bench/%)
+## bench          Cellar beside redis-server on this machine: about five minutes, REPEATS=3 SECONDS_EACH=1
+REPEATS ?= 3
+SECONDS_EACH ?= 1
+BENCH_OPTIONS ?=
+bench: build/cellar build/cellar-benchmark
+	@$(PYTHON) tools/bench/bench.py --repeats $(REPEATS) --seconds $(SECONDS_EACH) $(BENCH_OPTIONS)
+
+## bench-instructions  user instructions per command, by callgrind: the same on any machine
+bench-instructions: build/cellar build/cellar-benchmark
+	@$(PYTHON) tools/bench/instructions.py $(BENCH_OPTIONS)
+
+## micro-bench    build and run the benchmarks of tests/bench
+micro-bench: $(BENCHES:%=$(BUILD)/bench/%)
 	@set -e; for b in $(BENCHES); do echo "bench: $$b"; $(BUILD)/bench/$$b; done
 $(BUILD)/bench/%_bench: $(BUILD)/tests/bench/%_bench.o $(APP_OBJECTS) $(BUILD)/libcellar.a
 	@mkdir -p $(@D)

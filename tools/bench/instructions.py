@@ -1,0 +1,113 @@
+#!/usr/bin/python3
+"""`make bench-instructions`: user instructions per command, by callgrind, at pipeline 16.
+
+    instructions.py [--only WORD ...] [--commands 20000] [--keys 20000] [--servers cellar,redis]
+                    [--limit "CPUT / HSET=2600" ...] [--keep DIR] [--json FILE]
+
+Two runs of each server that differ only in their number of commands: the difference of their
+instruction counts by the difference of their commands is the cost of one command, and start-up, the
+loading of data and the ending cancel out. It repeats within a few per cent on any machine, busy or
+not: the gate against growing slower. --limit makes it fail above a figure.
+"""
+
+import argparse
+import glob
+import json
+import os
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+
+import bench
+import figures
+import pairs
+import servers
+
+PIPELINE = 16
+CONNECTIONS = 50
+ROWS_SHARE = 10
+
+
+def count(kind, command, rows, commands, options):
+    """Instructions of a whole life of the server with `commands` commands, 0 for none."""
+    with tempfile.TemporaryDirectory(prefix="cellar-callgrind-") as directory:
+        pattern = os.path.join(options.keep or directory,
+                               f"{kind}-{command.split()[0]}-{commands}.callgrind")
+        wrapper = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={pattern}", "--quiet"]
+        if options.keep:
+            wrapper += ["--dump-instr=yes"]
+        server = servers.Server(kind, wrapper=wrapper, options=[])
+        keys = options.keys // ROWS_SHARE if rows else options.keys
+        with server:
+            load_data(server, command, rows, keys)
+            words = ["-c", str(CONNECTIONS), "-P", str(PIPELINE), "-n", str(commands),
+                     "--keys", str(keys), "--command", command]
+            result = bench.load_generator(server, words, pin=False)
+            if result["errors"]:
+                raise RuntimeError(f"{command}: {result['first_error']}")
+            if rows and result["nulls"]:
+                raise RuntimeError(f"{command}: {result['nulls']} nulls")
+        total = 0
+        for path in glob.glob(pattern + "*"):
+            with open(path) as file:
+                total += figures.callgrind_total(file.read())
+        return total
+
+
+def load_data(server, command, rows, keys):
+    """Only what the command needs: its table, and its keys."""
+    setup = pairs.CELLAR_SETUP if server.kind == "cellar" else []
+    for text in setup:
+        bench.load(server, 0, [], [text])
+    if command == "PING":
+        return
+    for share, commands in pairs.LOADS[server.kind]:
+        if (share < 1.0) == rows:
+            bench.load(server, keys, commands)
+
+
+def instructions(kind, command, rows, options):
+    """Instructions per command."""
+    few, many = options.commands, 2 * options.commands
+    totals = [count(kind, command, rows, n, options) for n in (few, many)]
+    return figures.instructions_each(totals[0], totals[1], few, many)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--skip", nargs="*", default=[])
+    parser.add_argument("--commands", type=int, default=20000)
+    parser.add_argument("--keys", type=int, default=20000)
+    parser.add_argument("--servers", default="cellar,redis")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--limit", nargs="*", default=[], help='"pair=instructions"')
+    parser.add_argument("--keep", help="directory for the callgrind files (callgrind_annotate reads them)")
+    parser.add_argument("--json")
+    options = parser.parse_args()
+    if options.keep:
+        os.makedirs(options.keep, exist_ok=True)
+        for path in glob.glob(os.path.join(options.keep, "*.callgrind*")):
+            os.unlink(path)
+    kinds = [k for k in options.servers.split(",") if k == "cellar" or servers.redis_binary()]
+    limits = {name: float(value) for name, value in (text.rsplit("=", 1) for text in options.limit)}
+    selected = [p for p in pairs.INSTRUCTION_PAIRS if bench.wanted(options, p[0])]
+    with ThreadPoolExecutor(options.jobs) as pool:
+        futures = {(name, kind): pool.submit(instructions, kind, cellar if kind == "cellar" else redis,
+                                             rows, options)
+                   for name, cellar, redis, rows in selected for kind in kinds}
+        rows = [(name, "instructions", *(futures[name, kind].result() if kind in kinds else None
+                                         for kind in ("cellar", "redis")))
+                for name, _, _, _ in selected]
+    print(figures.plain(figures.FIGURE_HEADER, [figures.figure_cells(row) for row in rows]))
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump(rows, file, indent=2)
+    too_many = [row for row in rows if row[0] in limits and row[2] > limits[row[0]]]
+    for name, _, cellar, _ in too_many:
+        print(f"{name}: {cellar:,.0f} instructions are more than {limits[name]:,.0f}", file=sys.stderr)
+    return 1 if too_many else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

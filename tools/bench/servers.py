@@ -1,0 +1,121 @@
+"""The servers under measurement: started pinned to one core, on a free port, in a directory of their own.
+
+A Server is a context manager. Both kinds are started with the same sort of options (no save points;
+the log off, or on with `everysec`), so that a difference is theirs and not the configuration's.
+"""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+import redis
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+START_SECONDS_MAX = 300
+SERVER_CORE = "0"
+CLIENT_CORE = "1"
+
+
+def pinned(core, words):
+    """The command line `words`, tied to a core; as it is on a machine without one to spare."""
+    if shutil.which("taskset") and (os.cpu_count() or 1) > 1:
+        return ["taskset", "-c", core] + words
+    return words
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def redis_binary():
+    """valkey-server if Debian has it, else redis-server; None without either."""
+    return shutil.which("valkey-server") or shutil.which("redis-server")
+
+
+def cellar_binary():
+    return os.environ.get("CELLAR_BINARY", os.path.join(ROOT, "build", "cellar"))
+
+
+def benchmark_binary():
+    return os.environ.get("CELLAR_BENCHMARK", os.path.join(ROOT, "build", "cellar-benchmark"))
+
+
+class Server:
+    """One server process. `kind` is "cellar" or "redis"; `log` is None or an appendfsync policy."""
+
+    def __init__(self, kind, log=None, wrapper=(), options=()):
+        self.kind = kind
+        self.log = log
+        self.wrapper = list(wrapper)  # words before the server's own, for example valgrind
+        self.options = list(options)
+        self.port = free_port()
+        self.directory = tempfile.mkdtemp(prefix=f"cellar-bench-{kind}-")
+        self.process = None
+
+    @property
+    def name(self):
+        return self.kind + ("+log" if self.log else "")
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def words(self):
+        binary = cellar_binary() if self.kind == "cellar" else redis_binary()
+        words = [binary, "--port", str(self.port), "--bind", "127.0.0.1", "--dir", self.directory,
+                 "--save", "", "--appendonly", "yes" if self.log else "no"]
+        if self.log:
+            words += ["--appendfsync", self.log]
+        return words + self.options
+
+    def start(self):
+        with open(os.path.join(self.directory, "output"), "ab") as output:
+            self.process = subprocess.Popen(
+                pinned(SERVER_CORE, self.wrapper + self.words()), stdin=subprocess.DEVNULL,
+                stdout=output, stderr=output)
+        end = time.monotonic() + START_SECONDS_MAX
+        while time.monotonic() < end:
+            if self.process.poll() is not None:
+                raise RuntimeError(f"{self.name} ended: {self.output()}")
+            try:
+                self.client().ping()
+                return self
+            except (redis.exceptions.ConnectionError, redis.exceptions.BusyLoadingError):
+                time.sleep(0.005)
+        raise RuntimeError(f"{self.name} does not answer: {self.output()}")
+
+    def output(self):
+        with open(os.path.join(self.directory, "output"), errors="replace") as file:
+            return file.read()[-2000:]
+
+    def client(self):
+        return redis.Redis(port=self.port, socket_timeout=600)
+
+    def stop(self, sign=signal.SIGTERM):
+        if self.process and self.process.poll() is None:
+            self.process.send_signal(sign)
+            try:
+                self.process.wait(120)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+
+    def resident_bytes(self):
+        with open(f"/proc/{self.pid}/status") as file:
+            for line in file:
+                if line.startswith("VmRSS:"):
+                    return int(line.split()[1]) * 1024
+        raise RuntimeError("no VmRSS")
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *unused):
+        self.stop()
+        shutil.rmtree(self.directory, ignore_errors=True)
