@@ -1,0 +1,17 @@
+// The groups of commands, one file each; command_groups.cc lists them.
+#pragma once
+
+#include <span>
+
+#include "commands/command.h"
+#include "commands/command_table.h"
+
+namespace cellar {
+
+std::span<const Command> ConnectionCommands();  // connection_commands.cc
+std::span<const Command> CommandCommands();     // command_commands.cc
+
+// Adds every group to the table.
+void AddAllCommands(CommandTable* table);
+
+}  // namespace cellar

@@ -1,0 +1,99 @@
+// CommandTable: all commands by name, with their running figures.
+//
+// The rows are constexpr and live for ever; the table gives each (and each subcommand) an entry:
+// its full name ("client|list"), categories with the implied ones, and counters for INFO
+// commandstats. It is built once at start and found by an open-addressed hash over the lower-cased
+// name: no allocation, one probe nearly always.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "commands/command.h"
+
+namespace cellar {
+
+// Latencies by powers of two of a microsecond, for LATENCY HISTOGRAM and the percentiles of INFO.
+struct LatencyHistogram {
+  static constexpr int kBuckets{32};
+  uint64_t counts[kBuckets]{};  // bucket i: [2^(i-1), 2^i) nanoseconds * 1024; see Add
+  void Add(uint64_t nanos) {
+    const uint64_t units = nanos >> 10;
+    const int bucket = units == 0 ? 0 : 64 - __builtin_clzll(units);
+    ++counts[bucket < kBuckets ? bucket : kBuckets - 1];
+  }
+  // Upper bound of bucket i in microseconds, as Redis shows them (1, 2, 4, 8 ...).
+  static uint64_t UpperMicros(int i) { return uint64_t{1} << i; }
+  uint64_t total() const {
+    uint64_t sum = 0;
+    for (const uint64_t count : counts) sum += count;
+    return sum;
+  }
+};
+
+struct CommandStats {
+  uint64_t calls{0};
+  uint64_t nanos{0};
+  uint64_t rejected_calls{0};
+  uint64_t failed_calls{0};
+  LatencyHistogram latency;
+};
+
+struct CommandEntry {
+  const Command* row{nullptr};
+  const CommandEntry* parent{nullptr};  // of a subcommand: its container
+  std::string full_name;                // "get", "client|list"
+  uint32_t categories{0};
+  uint16_t id{0};  // dense, for bit sets of access control
+  std::vector<CommandEntry*> subcommands;
+  CommandStats stats;
+
+  bool Has(uint32_t flags) const { return (row->flags & flags) != 0; }
+};
+
+class CommandTable {
+ public:
+  CommandTable() = default;
+  CommandTable(const CommandTable&) = delete;
+  CommandTable& operator=(const CommandTable&) = delete;
+
+  // Adds rows and their subcommands. REQUIRES: the names are new.
+  void Add(std::span<const Command> rows);
+
+  // The entry of a command's first word, in any case; null if there is none.
+  CommandEntry* Find(std::string_view name) const;
+  // A container's subcommand, in any case; null if there is none.
+  static CommandEntry* FindSubcommand(const CommandEntry& container, std::string_view name);
+  // By a name as COMMAND INFO takes it: "get", "client|list".
+  CommandEntry* FindByFullName(std::string_view name) const;
+
+  // The commands in the order they were added (no subcommands), and everything with subcommands.
+  const std::vector<CommandEntry*>& commands() const { return commands_; }
+  const std::vector<std::unique_ptr<CommandEntry>>& entries() const { return entries_; }
+  void ResetStats();
+
+ private:
+  static constexpr size_t kSlots{1024};  // a power of two, several times the number of commands
+  static constexpr size_t kNameBytesMax{32};
+  static uint64_t HashName(const char* lower, size_t bytes);
+  // Lower-cases `name` into `to`; false if it is too long to be a command's.
+  static bool LowerName(std::string_view name, char* to);
+
+  std::vector<std::unique_ptr<CommandEntry>> entries_;
+  std::vector<CommandEntry*> commands_;
+  std::vector<CommandEntry*> slots_ = std::vector<CommandEntry*>(kSlots);
+};
+
+// The Redis words of flags and categories, for COMMAND INFO and ACL CAT.
+struct NamedBit {
+  uint32_t bit;
+  std::string_view name;
+};
+std::span<const NamedBit> CommandFlagNames();
+std::span<const NamedBit> CategoryNames();
+
+}  // namespace cellar

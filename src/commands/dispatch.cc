@@ -1,0 +1,219 @@
+// See dispatch.h.
+#include "commands/dispatch.h"
+
+#include <algorithm>
+#include <string>
+
+#include "base/assert.h"
+#include "commands/command_context.h"
+#include "commands/pubsub.h"
+#include "commands/services.h"
+#include "commands/transaction.h"
+
+namespace cellar {
+namespace {
+
+// Redis shows at most this much of the arguments of an unknown command.
+constexpr size_t kUnknownBytesMax{128};
+
+bool ArityFits(const Command& row, size_t words) {
+  const auto count = static_cast<int64_t>(words);
+  return row.arity >= 0 ? count == row.arity : count >= -row.arity;
+}
+
+// A browser tricked into talking to us sends these as its first word (cross-protocol scripting).
+bool IsHttp(std::string_view name) {
+  return EqualsIgnoreCase(name, "post") || EqualsIgnoreCase(name, "host:");
+}
+
+}  // namespace
+
+std::string Dispatcher::UnknownCommand(const CommandEntry* container, Arguments args) const {
+  const auto limited = [](std::string_view word) {
+    return std::string(word.substr(0, kUnknownBytesMax));
+  };
+  if (container != nullptr) {
+    std::string upper(container->row->name);
+    for (char& c : upper) c = static_cast<char>(c >= 'a' && c <= 'z' ? c - 32 : c);
+    return "ERR unknown subcommand '" + limited(args[1]) + "'. Try " + upper + " HELP.";
+  }
+  std::string text = "ERR unknown command '" + limited(args[0]) + "', with args beginning with: ";
+  std::string shown;
+  for (size_t i = 1; i < args.size() && shown.size() < kUnknownBytesMax; ++i) {
+    shown += "'" + std::string(args[i].substr(0, kUnknownBytesMax - shown.size())) + "' ";
+  }
+  return text + shown;
+}
+
+std::string Dispatcher::Refusal(Session& session, const CommandEntry& command, Arguments args) {
+  if (!session.authenticated && !command.Has(kNoAuth)) return "NOAUTH Authentication required.";
+  if (!ArityFits(*command.row, args.size())) {
+    return "ERR wrong number of arguments for '" + command.full_name + "' command";
+  }
+  // Access control comes here: session.user, command.categories and id, command.row->keys.
+  if (host_.loading() && !command.Has(kLoading)) {
+    return "LOADING Cellar is loading the dataset in memory";
+  }
+  if (session.version == RespVersion::k2 && InSubscribedMode(session)) {
+    static constexpr std::string_view kAllowed[] = {"ping",         "subscribe",   "psubscribe",
+                                                    "ssubscribe",   "unsubscribe", "punsubscribe",
+                                                    "sunsubscribe", "quit",        "reset"};
+    bool allowed = false;
+    for (const std::string_view name : kAllowed) allowed = allowed || name == command.full_name;
+    if (!allowed) {
+      return "ERR Can't execute '" + command.full_name +
+             "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this "
+             "context";
+    }
+  }
+  if (session.in_multi() && command.Has(kNoMulti)) {
+    return "ERR Command not allowed inside a transaction";
+  }
+  return {};
+}
+
+void Dispatcher::Execute(Session& session, Arguments args) {
+  if (args.empty()) return;
+  CommandEntry* command = host_.services().commands.Find(args[0]);
+  CommandEntry* container = nullptr;
+  if (command != nullptr && !command->subcommands.empty() && args.size() > 1) {
+    container = command;
+    command = CommandTable::FindSubcommand(*container, args[1]);
+    if (command == nullptr && container->row->handler != nullptr) command = container;
+  }
+  if (command == nullptr) [[unlikely]] {
+    if (container == nullptr && IsHttp(args[0])) {
+      session.closed = true;
+      return;
+    }
+    if (!session.authenticated) return Reject(session, nullptr, "NOAUTH Authentication required.");
+    return Reject(session, nullptr, UnknownCommand(container, args));
+  }
+  if (const std::string refusal = Refusal(session, *command, args); !refusal.empty()) [[unlikely]] {
+    return Reject(session, command, refusal);
+  }
+  session.last_command = command;
+  if (session.in_multi() && !command->Has(kImmediate)) {
+    QueueCommand(session, *command, args);
+    session.writer().SimpleString("QUEUED");
+    return;
+  }
+  Call(session, *command, args);
+}
+
+void Dispatcher::Reject(Session& session, CommandEntry* command, std::string_view error) {
+  if (session.in_multi()) session.transaction->aborted = true;
+  if (command != nullptr) ++command->stats.rejected_calls;
+  ++session.commands;
+  CountError(error);
+  if (session.reply_mode == ReplyMode::kOn) session.writer().Error(error);
+  if (session.reply_mode == ReplyMode::kSkipping) session.reply_mode = ReplyMode::kOn;
+}
+
+void Dispatcher::Call(Session& session, CommandEntry& command, Arguments args) {
+  const size_t position = session.output.size();
+  const bool outermost = !session.in_command;
+  session.in_command = true;
+  ReplyWriter reply = session.writer();
+  CommandContext context{.args = args,
+                         .command = command,
+                         .session = session,
+                         .host = host_,
+                         .reply = reply,
+                         .now_micros = now_micros_};
+  const uint64_t begin = CycleClock::Now();
+  if (command.row->handler != nullptr) [[likely]] {
+    command.row->handler(context);
+  } else {
+    reply.Error("ERR wrong number of arguments for '" + command.full_name + "' command");
+  }
+  if (context.task && session.exec_running) {
+    const TaskBudget budget = TaskBudget::Unlimited();
+    TaskContext step{.reply = reply, .budget = budget, .now_micros = now_micros_};
+    const TaskProgress progress = context.task->Step(step);
+    CELLAR_ASSERT(progress == TaskProgress::kDone);
+    context.DependsOn(step.depends_on);
+    context.task.reset();
+  }
+  const uint64_t cycles = CycleClock::Now() - begin;
+  if (context.depends_on != Lsn{}) session.AddGate(position, context.depends_on);
+  if (context.task) {
+    CELLAR_ASSERT(session.output.size() == position);
+    session.task = std::move(context.task);
+    session.task_command = &command;
+    session.task_cycles = cycles;
+    session.in_command = false;
+    return;
+  }
+  session.in_command = !outermost;
+  Finish(session, command, position, cycles);
+}
+
+bool Dispatcher::StepTask(Session& session, const TaskBudget& budget) {
+  CELLAR_ASSERT(session.task != nullptr);
+  ReplyWriter reply(&session.task_output, session.version);
+  TaskContext step{.reply = reply, .budget = budget, .now_micros = now_micros_};
+  const uint64_t begin = CycleClock::Now();
+  const TaskProgress progress = session.task->Step(step);
+  session.task_cycles += CycleClock::Now() - begin;
+  session.task_waiting = progress == TaskProgress::kWaiting;
+  const size_t position = session.output.size();
+  if (progress != TaskProgress::kDone && !session.task->Streams()) {
+    if (step.depends_on > session.task_depends_on) session.task_depends_on = step.depends_on;
+    return false;
+  }
+  session.AddGate(position, std::max(step.depends_on, session.task_depends_on));
+  if (position == 0) {
+    session.output.Swap(session.task_output);
+  } else {
+    session.output.Append(session.task_output.view());
+  }
+  session.task_output.Free();
+  if (progress != TaskProgress::kDone) return false;
+  session.task.reset();
+  session.task_depends_on = Lsn{};
+  Finish(session, *session.task_command, position, session.task_cycles);
+  return true;
+}
+
+void Dispatcher::Finish(Session& session, CommandEntry& command, size_t reply_position,
+                        uint64_t cycles) {
+  CommandStats& stats = command.stats;
+  const uint64_t nanos = cycles_.ToNanos(cycles);
+  ++stats.calls;
+  stats.nanos += nanos;
+  stats.latency.Add(nanos);
+  ++session.commands;
+  ++host_.services().stats.commands;
+  OutputBuffer& output = session.output;
+  if (output.size() > reply_position && output.data()[reply_position] == '-') [[unlikely]] {
+    ++stats.failed_calls;
+    CountError(output.view().substr(reply_position + 1));
+  }
+  if (session.reply_mode != ReplyMode::kOn) [[unlikely]] {
+    output.Truncate(reply_position);
+    if (session.reply_mode == ReplyMode::kSkipping) session.reply_mode = ReplyMode::kOn;
+    if (session.reply_mode == ReplyMode::kSkipNext) session.reply_mode = ReplyMode::kSkipping;
+  }
+  if (session.pushes && !session.in_command) [[unlikely]] {
+    output.Append(session.pushes->view());
+    session.pushes.reset();
+  }
+}
+
+void Dispatcher::CountError(std::string_view reply_line) {
+  // Redis counts at most so many different codes, so that a client cannot fill the memory.
+  constexpr size_t kCodesMax{128};
+  const size_t end = reply_line.find_first_of(" \r\n");
+  const std::string_view code = reply_line.substr(0, end);
+  ServerStats& stats = host_.services().stats;
+  ++stats.error_replies;
+  const auto found = stats.errors.find(code);
+  if (found != stats.errors.end()) {
+    ++found->second;
+  } else if (stats.errors.size() < kCodesMax) {
+    stats.errors.emplace(code, 1);
+  }
+}
+
+}  // namespace cellar

@@ -1,0 +1,62 @@
+// Dispatcher: from the words of a request to a reply: look the command up, check that this client
+// may run it here and now, run or queue it, count it.
+//
+// The order of the checks is Redis': does it exist, arity, authentication, access control, memory,
+// loading, subscribed mode, MULTI. Every refusal inside MULTI makes EXEC fail.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "base/cycle_clock.h"
+#include "commands/arguments.h"
+#include "commands/command_table.h"
+#include "commands/host.h"
+#include "commands/session.h"
+#include "commands/task.h"
+
+namespace cellar {
+
+class Dispatcher {
+ public:
+  explicit Dispatcher(Host& host) : host_(host) {}
+
+  // Executes one request. The reply is in session.output when it returns, unless session.task has
+  // been set: then RunTask goes on with it. `args` may be empty (nothing happens); its views need
+  // to live only for the call.
+  void Execute(Session& session, Arguments args);
+
+  // One step of session.task. True when the task is done (and gone). REQUIRES: there is one.
+  bool StepTask(Session& session, const TaskBudget& budget);
+
+  // Runs a command that has passed the checks; for Execute and EXEC. Errors are counted. Inside
+  // EXEC a task is run to its end.
+  void Call(Session& session, CommandEntry& command, Arguments args);
+
+  // The wall clock of this turn.
+  void SetTurnTime(int64_t now_micros) { now_micros_ = now_micros; }
+  int64_t now_micros() const { return now_micros_; }
+
+  const CycleClock& cycles() const { return cycles_; }
+  // slowlog-log-slower-than and latency-monitor-threshold, as one bound below which nobody looks.
+  void SetSlowBound(int64_t micros) {
+    slow_cycles_ = micros < 0 ? UINT64_MAX : cycles_.FromMicros(static_cast<uint64_t>(micros));
+  }
+
+ private:
+  // Empty if the command may run, else the whole error line.
+  std::string Refusal(Session& session, const CommandEntry& command, Arguments args);
+  std::string UnknownCommand(const CommandEntry* container, Arguments args) const;
+  void Reject(Session& session, CommandEntry* command, std::string_view error);
+  // After a reply is complete: counters, error statistics, pushes that had to wait.
+  void Finish(Session& session, CommandEntry& command, size_t reply_position, uint64_t cycles);
+  void CountError(std::string_view reply_line);
+
+  Host& host_;
+  CycleClock cycles_;
+  uint64_t slow_cycles_{UINT64_MAX};
+  int64_t now_micros_{0};
+};
+
+}  // namespace cellar

@@ -1,0 +1,67 @@
+// Host: what commands need of the process around them: the other clients, the clock of the turn,
+// configuration, the end of the server. server/ implements it on libuv; tests with a few lines.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "cellar/clock.h"
+#include "cellar/lsn.h"
+#include "cellar/status.h"
+
+namespace cellar {
+
+class Dispatcher;
+class Store;
+struct Services;
+struct Session;
+
+enum class ShutdownMode : uint8_t { kDefault, kSave, kNoSave };
+
+class Host {
+ public:
+  virtual ~Host() = default;
+
+  // --- what commands work on
+  virtual Store& store() = 0;
+  virtual Clock& clock() = 0;
+  Services& services() const { return *services_; }
+  Dispatcher& dispatcher() const { return *dispatcher_; }
+
+  // --- the state of the process
+  // Recovery is running: only commands with kLoading are answered.
+  virtual bool loading() const = 0;
+  // Replies that depend on records up to here may leave.
+  virtual Lsn released_lsn() const = 0;
+  virtual size_t memory_used_bytes() const = 0;
+
+  // --- other clients
+  virtual void ForEachSession(const std::function<void(Session&)>& visit) = 0;
+  virtual Session* FindSession(uint64_t id) = 0;
+  virtual size_t session_count() const = 0;
+  // Ends the connection at the end of the turn; what is in its output already is not sent.
+  virtual void KillSession(Session& session) = 0;
+  // Something was written to the session's output outside of its own command: send it this turn.
+  virtual void ScheduleFlush(Session& session) = 0;
+  // CLIENT PAUSE: until `until_micros` (wall clock); `writes_only`: only commands that write wait.
+  virtual void PauseClients(int64_t until_micros, bool writes_only) = 0;
+  virtual void UnpauseClients() = 0;
+  // Waiting tasks are stepped again this turn.
+  virtual void WakeTasks() = 0;
+
+  // --- the end
+  // Stops accepting, flushes, leaves with status 0 after this turn. An error: it does not.
+  virtual Status Shutdown(ShutdownMode mode) = 0;
+  // A configuration option has been changed by CONFIG SET: the server takes it over.
+  virtual Status ApplyConfig(std::string_view name) = 0;
+
+ protected:
+  // Set by the implementation before the first command; owned by it.
+  Services* services_{nullptr};
+  Dispatcher* dispatcher_{nullptr};
+};
+
+}  // namespace cellar

@@ -1,0 +1,97 @@
+// Session: what the server remembers of one client between its commands. Plain data; the connection
+// (server/) owns it, the commands read and change it.
+//
+// What few clients use lies behind pointers, so that an idle connection stays small: a transaction
+// being queued, subscriptions, a running task.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cellar/lsn.h"
+#include "commands/task.h"
+#include "resp/output_buffer.h"
+#include "resp/reply_writer.h"
+
+namespace cellar {
+
+struct CommandEntry;
+struct PubSubState;
+struct TransactionState;
+struct User;
+
+// CLIENT REPLY.
+enum class ReplyMode : uint8_t { kOn, kOff, kSkipNext, kSkipping };
+
+// Replies from byte `position` of the output on wait until `lsn` is released.
+struct ReplyGate {
+  size_t position;
+  Lsn lsn;
+};
+
+struct Session {
+  Session();
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  uint64_t id{0};
+  RespVersion version{RespVersion::k2};
+  bool authenticated{true};
+  ReplyMode reply_mode{ReplyMode::kOn};
+  bool close_after_reply{false};  // QUIT, protocol errors: nothing more is read
+  bool closed{false};             // killed; the connection goes at the end of the turn
+  bool monitor{false};
+  bool no_evict{false};
+  bool no_touch{false};
+  bool unix_socket{false};
+  bool tracking{false};
+  bool exec_running{false};   // the commands of an EXEC are being executed
+  bool flush_pending{false};  // is in the server's list of outputs to flush
+  bool in_command{false};     // a reply is being written: pushes go to `pushes`
+  bool postponed{false};      // CLIENT PAUSE: the next command waits
+
+  std::string keyspace{"0"};
+  std::string name;      // CLIENT SETNAME
+  std::string lib_name;  // CLIENT SETINFO
+  std::string lib_version;
+  std::string user_name{"default"};
+  const User* user{nullptr};  // null: access control is off (everything is allowed)
+  std::string address;        // "127.0.0.1:50000", or the path of the unix socket and ":0"
+  std::string local_address;
+  int fd{-1};
+  int64_t created_micros{0};        // wall clock
+  int64_t last_activity_micros{0};  // wall clock
+  const CommandEntry* last_command{nullptr};
+  size_t transaction_bytes{0};
+  uint64_t commands{0};
+  uint64_t bytes_in{0};
+  uint64_t bytes_out{0};
+
+  OutputBuffer output;                   // replies of this turn and what could not be sent yet
+  std::vector<ReplyGate> gates;          // ascending in both
+  size_t output_in_flight{0};            // bytes handed to the socket and not taken yet
+  size_t query_bytes{0};                 // input kept: an incomplete command, or commands that wait
+  std::unique_ptr<OutputBuffer> pushes;  // pub/sub messages that came while a reply was written
+  std::unique_ptr<Task> task;            // a command that goes on (task.h)
+  CommandEntry* task_command{nullptr};
+  OutputBuffer task_output;  // its reply, appended to `output` when it is whole
+  Lsn task_depends_on{};
+  uint64_t task_cycles{0};
+  bool task_waiting{false};
+  std::unique_ptr<TransactionState> transaction;  // MULTI and WATCH
+  std::unique_ptr<PubSubState> pubsub;
+  int64_t soft_limit_since_micros{0};  // client-output-buffer-limit: when the soft one was passed
+
+  ReplyWriter writer() { return {&output, version}; }
+  bool in_multi() const;
+  // REQUIRES: lsn is not older than that of an earlier gate, or it changes nothing.
+  void AddGate(size_t position, Lsn lsn) {
+    if (gates.empty() ? lsn != Lsn{} : lsn > gates.back().lsn) gates.push_back({position, lsn});
+  }
+};
+
+}  // namespace cellar

@@ -1,0 +1,66 @@
+// Task: a command that goes on after its handler has returned, in slices, so that no command holds
+// the loop for long (SPEC.md section 3).
+//
+// A handler whose work may be long copies what it needs from its arguments (they are views that die
+// with the handler) into a Task and hands it over by `context.Continue(std::move(task))`. The
+// server calls Step in turns of about a millisecond, round robin with all other tasks; the client's
+// next command waits meanwhile, other clients are served. Inside EXEC a task is run to its end at
+// once. A task whose client leaves is destroyed between two steps.
+#pragma once
+
+#include <cstdint>
+
+#include "cellar/clock.h"
+#include "cellar/lsn.h"
+#include "resp/reply_writer.h"
+
+namespace cellar {
+
+// How long a step may run.
+class TaskBudget {
+ public:
+  // Until `deadline_micros` of the monotonic clock.
+  TaskBudget(Clock& clock, int64_t deadline_micros)
+      : clock_(&clock), deadline_micros_(deadline_micros) {}
+  // For EXEC: the step must not stop before its work is done.
+  static TaskBudget Unlimited() { return TaskBudget(); }
+
+  bool unlimited() const { return clock_ == nullptr; }
+  // Reads the clock (25 ns): ask every few dozen cells.
+  bool Spent() const { return clock_ != nullptr && clock_->MonotonicMicros() >= deadline_micros_; }
+
+ private:
+  TaskBudget() = default;
+  Clock* clock_{nullptr};
+  int64_t deadline_micros_{0};
+};
+
+enum class TaskProgress : uint8_t {
+  kMore,     // call again soon
+  kWaiting,  // nothing to do before something else happens (a sync, a thread, a time): call again
+             // when the server polls, about every 10 ms, or after Host::WakeTasks()
+  kDone,     // the reply is complete
+};
+
+// What a step sees of the world.
+struct TaskContext {
+  ReplyWriter& reply;
+  const TaskBudget& budget;
+  int64_t now_micros;  // wall clock of the turn
+  // The reply must not leave before this record is durable; a step raises it.
+  Lsn depends_on{};
+};
+
+class Task {
+ public:
+  virtual ~Task() = default;
+  // Works until its budget is spent. May write parts of the reply, which goes into a buffer of its
+  // own (marks of ReplyWriter stay good from step to step); with kDone the reply is whole.
+  // REQUIRES: with an unlimited budget it returns kDone.
+  virtual TaskProgress Step(TaskContext& context) = 0;
+  // Whether what a step has written may be sent before the task is done. Then an error can no
+  // longer take the place of the reply, and marks do not outlive a step.
+  virtual bool Streams() const { return false; }
+};
+
+}  // namespace cellar

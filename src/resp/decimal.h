@@ -1,0 +1,72 @@
+// Decimal text to integers and back, as the Redis protocol reads and writes them: strict (no `+`,
+// no leading zero, no `-0`, no blanks), so that every number has one text.
+//
+// base/number.h has the more generous rules for the values of cells; this file is for the wire and
+// for the arguments of generic commands, where Redis is strict.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <string_view>
+
+namespace cellar {
+
+inline constexpr size_t kDecimalBytesMax{20};  // "-9223372036854775808", "18446744073709551615"
+
+// False, changing nothing, when `text` is not a strict decimal integer of 64 bits.
+[[nodiscard]] inline bool ParseStrictInt64(std::string_view text, int64_t* value) {
+  if (text.empty() || text.size() > kDecimalBytesMax) return false;
+  const bool negative = text[0] == '-';
+  const std::string_view digits = text.substr(negative ? 1 : 0);
+  if (digits.empty()) return false;
+  if (digits[0] == '0' && (digits.size() > 1 || negative)) return false;
+  uint64_t sum = 0;
+  for (const char c : digits) {
+    const auto digit = static_cast<uint8_t>(c - '0');
+    if (digit > 9) return false;
+    if (__builtin_mul_overflow(sum, uint64_t{10}, &sum)) return false;
+    if (__builtin_add_overflow(sum, uint64_t{digit}, &sum)) return false;
+  }
+  constexpr auto kMax = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+  if (sum > kMax + (negative ? 1 : 0)) return false;
+  *value = static_cast<int64_t>(negative ? 0 - sum : sum);
+  return true;
+}
+
+// Writes `value` to `to`, which has room for kDecimalBytesMax bytes; returns the end.
+inline char* EncodeDecimal(char* to, uint64_t value) {
+  if (value < 10) {
+    *to = static_cast<char>('0' + value);
+    return to + 1;
+  }
+  static constexpr char kPairs[] =
+      "00010203040506070809101112131415161718192021222324252627282930313233343536373839404142434445"
+      "46"
+      "47484950515253545556575859606162636465666768697071727374757677787980818283848586878889909192"
+      "93"
+      "949596979899";
+  char digits[kDecimalBytesMax];
+  char* at = digits + sizeof(digits);
+  while (value >= 100) {
+    at -= 2;
+    std::memcpy(at, kPairs + 2 * (value % 100), 2);
+    value /= 100;
+  }
+  if (value >= 10) {
+    at -= 2;
+    std::memcpy(at, kPairs + 2 * value, 2);
+  } else {
+    *--at = static_cast<char>('0' + value);
+  }
+  const auto size = static_cast<size_t>(digits + sizeof(digits) - at);
+  std::memcpy(to, at, size);
+  return to + size;
+}
+inline char* EncodeDecimal(char* to, int64_t value) {
+  if (value >= 0) return EncodeDecimal(to, static_cast<uint64_t>(value));
+  *to = '-';
+  return EncodeDecimal(to + 1, 0 - static_cast<uint64_t>(value));
+}
+
+}  // namespace cellar

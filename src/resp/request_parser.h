@@ -1,0 +1,84 @@
+// RequestParser: bytes from a client to commands, without copying an argument.
+//
+//   *3\r\n$4\r\nCPUT\r\n$1\r\nt\r\n...      an array of bulk strings (RESP2 and RESP3 alike)
+//   cput t row f:q "a \x41 value"\r\n       an inline command, for people with telnet
+//
+// The views that Next() gives point into the caller's buffer (those of an inline command with
+// quotes into the parser's own memory) and live until the buffer changes or Next() is called again.
+// An incomplete command keeps its progress: the caller keeps the bytes from the command's first
+// byte on, appends what comes, tells Rebase() if they moved, and calls again; nothing is read
+// twice. The arguments so far are all that is kept: the announced count allocates nothing.
+//
+// Limits and their texts are Redis': see Limits. After kError the client is beyond saving: error()
+// is the reply, then the connection is closed. The parser knows no commands and no sockets.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cellar {
+
+class RequestParser {
+ public:
+  struct Limits {
+    int64_t bulk_bytes_max{512LL * 1024 * 1024};  // proto-max-bulk-len
+    // A client that has not yet said who it is may send only small commands (10 arguments of
+    // 16 KiB), so that strangers cannot fill the memory.
+    bool unauthenticated{false};
+  };
+  enum class Outcome : uint8_t {
+    kCommand,     // args() is a command, perhaps an empty one, to be skipped without a reply
+    kIncomplete,  // all bytes belong to a command that is not all there yet
+    kError,
+  };
+
+  // Reads one command from `*input` and removes it from there. With kIncomplete `*input` stays; the
+  // next call must see the same bytes again, with more behind them.
+  // `args` is the caller's: it is cleared when a command begins and must be kept while incomplete.
+  Outcome Next(std::string_view* input, const Limits& limits, std::vector<std::string_view>* args);
+
+  // The bytes of the incomplete command have moved from `old_begin` to `new_begin`.
+  static void Rebase(const char* old_begin, const char* new_begin,
+                     std::vector<std::string_view>* args);
+
+  // Whether a command has begun and is not complete.
+  bool in_command() const { return in_command_; }
+  // How many bytes from the command's beginning on are certainly needed before Next() can get on:
+  // lets the owner reserve memory for a large argument. 0 if unknown.
+  size_t bytes_needed() const;
+  // Arguments announced but not yet seen, and bytes seen so far (CLIENT LIST, memory bounds).
+  int64_t arguments_left() const { return args_left_; }
+  // REQUIRES: the last outcome was kError. Without the leading "-ERR ".
+  const std::string& error() const { return error_; }
+
+  static constexpr size_t kInlineBytesMax{64 * 1024};
+  static constexpr int64_t kArgumentsMax{2147483647};
+  static constexpr int64_t kUnauthenticatedArgumentsMax{10};
+  static constexpr int64_t kUnauthenticatedBulkBytesMax{16 * 1024};
+
+ private:
+  Outcome NextInline(std::string_view* input, std::vector<std::string_view>* args);
+  // Reads a `*n` or `$n` line at position_. False: incomplete, or error_ is set.
+  bool ReadLength(std::string_view input, std::string_view too_long, std::string_view invalid,
+                  int64_t* length);
+  Outcome Fail(std::string text);
+
+  size_t position_{0};      // bytes of the current command already read
+  int64_t args_left_{0};    // bulk strings still to come
+  int64_t bulk_bytes_{-1};  // size of the one being read, -1: its header is still to come
+  bool in_command_{false};
+  std::string error_;
+  std::unique_ptr<std::string> unquoted_;  // the arguments of an inline command with quotes
+};
+
+// Splits a line into words as redis-cli and Redis' configuration file do: "..." with the escapes
+// \n \r \t \b \a \xHH, '...' with \', blanks between. False if a quote is not closed, or is
+// followed by anything but a blank. `bytes` receives the words' bytes one after the other
+// (reserve() is done here, so the views in `words` stay valid as long as `bytes` is not changed).
+[[nodiscard]] bool SplitQuotedWords(std::string_view line, std::string* bytes,
+                                    std::vector<std::string_view>* words);
+
+}  // namespace cellar

@@ -1,0 +1,220 @@
+// See connection.h.
+#include "server/connection.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <utility>
+
+#include "base/assert.h"
+#include "commands/dispatch.h"
+#include "server/server.h"
+
+namespace cellar {
+
+// A uv_write in flight; owns the bytes. Adopted by its callback.
+struct Connection::WriteRequest {
+  uv_write_t request;
+  OutputBuffer bytes;
+  size_t offset{0};
+  size_t size{0};
+};
+
+Connection::Connection(Server* server, SocketKind kind) : server_(server), kind_(kind) {
+  std::memset(&handle_, 0, sizeof(handle_));
+  session.connection = this;
+}
+
+Connection::~Connection() = default;
+
+bool Connection::MayParse() const {
+  return session.task == nullptr && !session.closed && !session.close_after_reply &&
+         !session.postponed && !closing_ &&
+         session.output.size() + session.output_in_flight < kOutputPauseBytes;
+}
+
+void Connection::Feed(std::string_view bytes) {
+  if (pending_.empty()) {
+    std::string_view rest = bytes;
+    Process(&rest);
+    if (!rest.empty()) {
+      pending_.assign(rest);
+      RequestParser::Rebase(rest.data(), pending_.data(), &pending_args_);
+    }
+  } else {
+    const char* old_begin = pending_.data();
+    pending_.append(bytes);
+    RequestParser::Rebase(old_begin, pending_.data(), &pending_args_);
+    std::string_view rest = pending_;
+    Process(&rest);
+    const size_t used = pending_.size() - rest.size();
+    if (rest.empty()) {
+      pending_ = std::string();
+    } else if (used > 0) {
+      pending_.erase(0, used);
+      RequestParser::Rebase(rest.data(), pending_.data(), &pending_args_);
+    }
+  }
+  session.query_bytes = pending_.size();
+  if (session.query_bytes > server_->query_buffer_bytes_max()) {
+    server_->QueryBufferExceeded(*this);
+    session.closed = true;
+  }
+  if (session.task && !in_task_list_) server_->AddTask(this);
+  server_->ScheduleFlush(session);
+  UpdateReading();
+}
+
+void Connection::Process(std::string_view* input) {
+  starved_ = false;
+  while (!input->empty() && MayParse()) {
+    const bool resumed = parser_.in_command();
+    std::vector<std::string_view>* args = resumed ? &pending_args_ : server_->scratch_args();
+    const RequestParser::Limits limits{.bulk_bytes_max = server_->bulk_bytes_max(),
+                                       .unauthenticated = !session.authenticated};
+    const RequestParser::Outcome outcome = parser_.Next(input, limits, args);
+    if (outcome == RequestParser::Outcome::kIncomplete) {
+      if (!resumed && parser_.in_command()) pending_args_ = *args;
+      starved_ = true;
+      return;
+    }
+    if (outcome == RequestParser::Outcome::kError) {
+      FailProtocol(parser_.error());
+      *input = {};
+      return;
+    }
+    server_->dispatcher_object().Execute(session, *args);
+    if (resumed) pending_args_ = {};
+  }
+}
+
+void Connection::FailProtocol(std::string_view error) {
+  session.writer().Error("ERR " + std::string(error));
+  session.close_after_reply = true;
+  server_->LogProtocolError(*this, error);
+}
+
+void Connection::UpdateReading() {
+  if (closing_) return;
+  const bool wanted = MayParse();
+  if (wanted == reading_) return;
+  reading_ = wanted;
+  if (wanted) {
+    server_->StartReading(this);
+  } else {
+    (void)uv_read_stop(stream());
+  }
+}
+
+size_t Connection::ReleasedBytes() const {
+  if (session.gates.empty()) [[likely]]
+    return session.output.size();
+  const Lsn released = server_->released_lsn();
+  for (const ReplyGate& gate : session.gates) {
+    if (gate.lsn > released) return gate.position;
+  }
+  return session.output.size();
+}
+
+void Connection::DropSent(size_t bytes) {
+  size_t passed = 0;
+  for (ReplyGate& gate : session.gates) {
+    if (gate.position < bytes) {
+      ++passed;
+    } else {
+      gate.position -= bytes;
+    }
+  }
+  if (passed > 0) {
+    session.gates.erase(session.gates.begin(),
+                        session.gates.begin() + static_cast<std::ptrdiff_t>(passed));
+  }
+  if (bytes == session.output.size()) {
+    server_->Recycle(&session.output);
+    session.gates.clear();
+  } else {
+    session.output.Replace(0, bytes, {});
+  }
+}
+
+void Connection::Flush() {
+  if (closing_) return;
+  if (!writing_ && !session.output.empty()) {
+    const size_t bytes = ReleasedBytes();
+    if (bytes > 0) {
+      // uv_buf_t has no const pointer; the bytes are only read.
+      uv_buf_t buffer = uv_buf_init(const_cast<char*>(session.output.data()),
+                                    static_cast<unsigned>(std::min(bytes, size_t{1} << 30)));
+      const int sent = uv_try_write(stream(), &buffer, 1);
+      if (sent < 0 && sent != UV_EAGAIN) return Close();
+      const size_t taken = sent > 0 ? static_cast<size_t>(sent) : 0;
+      session.bytes_out += taken;
+      server_->CountOutput(taken);
+      if (taken == bytes) {
+        DropSent(bytes);
+      } else {
+        if (taken > 0) DropSent(taken);
+        SendLater(bytes - taken);
+      }
+    }
+  }
+  if (session.closed ||
+      (session.close_after_reply && !writing_ && session.output.empty() && !session.task)) {
+    return Close();
+  }
+  UpdateReading();
+}
+
+void Connection::SendLater(size_t bytes) {
+  auto request = std::make_unique<WriteRequest>();
+  OutputBuffer tail;  // what waits behind a gate stays
+  if (bytes < session.output.size()) tail.Append(session.output.view().substr(bytes));
+  request->bytes.Swap(session.output);
+  session.output.Swap(tail);
+  request->size = bytes;
+  for (ReplyGate& gate : session.gates) gate.position -= std::min(gate.position, bytes);
+  request->request.data = this;
+  uv_buf_t buffer =
+      uv_buf_init(const_cast<char*>(request->bytes.data()), static_cast<unsigned>(bytes));
+  session.output_in_flight = bytes;
+  writing_ = true;
+  const auto done = [](uv_write_t* written, int status) noexcept {
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): the request is the first member.
+    const std::unique_ptr<WriteRequest> self(reinterpret_cast<WriteRequest*>(written));
+    static_cast<Connection*>(written->data)->WriteDone(self->size, status);
+  };
+  if (uv_write(&request->request, stream(), &buffer, 1, done) != 0) {
+    writing_ = false;
+    session.output_in_flight = 0;
+    return Close();
+  }
+  (void)request.release();
+}
+
+void Connection::WriteDone(size_t bytes, int status) {
+  writing_ = false;
+  session.output_in_flight = 0;
+  if (closing_) return;
+  if (status < 0) return Close();
+  session.bytes_out += bytes;
+  server_->CountOutput(bytes);
+  server_->ScheduleFlush(session);
+}
+
+void Connection::Close() {
+  if (closing_) return;
+  closing_ = true;
+  session.closed = true;
+  server_->Forget(this);
+  uv_close(handle(), [](uv_handle_t* closed) noexcept {
+    const std::unique_ptr<Connection> self(Of(closed));
+  });
+}
+
+size_t Connection::memory_bytes() const {
+  return sizeof(*this) + pending_.capacity() + session.output.capacity() +
+         session.output_in_flight + session.task_output.capacity() +
+         pending_args_.capacity() * sizeof(std::string_view);
+}
+
+}  // namespace cellar

@@ -1,0 +1,107 @@
+// Connection: one client's socket. Bytes in, commands through the dispatcher, replies out.
+//
+//   OnRead -> Feed -> parser -> Dispatcher::Execute -> session.output -> Flush (once a turn)
+//
+// Input is parsed where the kernel put it, in the server's one read buffer; only what is not yet a
+// whole command, or must wait, is copied into `pending_`. Nothing is parsed while a task runs, the
+// output is above kOutputPauseBytes, or clients are paused; then the socket is not read either.
+//
+// Output goes by uv_try_write; what the kernel does not take goes with one uv_write at a time.
+// Bytes behind a reply gate wait for their log record.
+//
+// Ownership: the Server creates it; Close() begins its end; libuv's close callback deletes it.
+#pragma once
+
+#include <uv.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "commands/session.h"
+#include "resp/request_parser.h"
+
+namespace cellar {
+
+class Server;
+
+class Connection;
+
+enum class SocketKind : uint8_t { kTcp, kUnix };
+
+// A session that knows its connection: commands hand sessions back to the server.
+struct ConnectedSession : Session {
+  Connection* connection{nullptr};
+};
+
+class Connection {
+ public:
+  // Beyond so much output nothing more is parsed for this client until it has read some.
+  static constexpr size_t kOutputPauseBytes{1024 * 1024};
+
+  Connection(Server* server, SocketKind kind);
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  ConnectedSession session;
+
+  uv_stream_t* stream() { return &handle_.stream; }
+  uv_handle_t* handle() { return &handle_.handle; }
+  SocketKind kind() const { return kind_; }
+  static Connection* Of(uv_handle_t* handle) { return static_cast<Connection*>(handle->data); }
+  static Connection* Of(Session& session) {
+    return static_cast<ConnectedSession&>(session).connection;
+  }
+
+  // Takes in bytes just read (perhaps none: goes on with what is pending).
+  void Feed(std::string_view bytes);
+  // Sends what may be sent. Called at the end of a turn.
+  void Flush();
+  // Reads or not, according to what can be taken in.
+  void UpdateReading();
+  // Whether commands wait that could be parsed now.
+  bool Resumable() const { return !pending_.empty() && !starved_ && MayParse(); }
+  bool closing() const { return closing_; }
+  // Ends the connection; the object lives until libuv's callback.
+  void Close();
+  size_t memory_bytes() const;
+
+  size_t index{0};  // in the server's list
+
+ private:
+  friend class Server;
+  struct WriteRequest;
+
+  bool MayParse() const;
+  void Process(std::string_view* input);
+  void FailProtocol(std::string_view error);
+  // How many bytes at the front of the output may be sent now.
+  size_t ReleasedBytes() const;
+  void DropSent(size_t bytes);
+  void SendLater(size_t bytes);
+  void WriteDone(size_t bytes, int status);
+
+  union Handle {
+    uv_handle_t handle;
+    uv_stream_t stream;
+    uv_tcp_t tcp;
+    uv_pipe_t pipe;
+  };
+
+  Server* server_;
+  Handle handle_;
+  SocketKind kind_;
+  bool reading_{false};
+  bool writing_{false};  // a uv_write is in flight
+  bool closing_{false};
+  bool starved_{false};  // `pending_` is the beginning of a command: more bytes are needed
+  bool in_task_list_{false};
+  RequestParser parser_;
+  std::string pending_;                         // begins with the first byte of a command
+  std::vector<std::string_view> pending_args_;  // of the incomplete command, into pending_
+};
+
+}  // namespace cellar

@@ -1,0 +1,83 @@
+// The replies in both protocol versions, and lengths filled in later.
+#include "resp/reply_writer.h"
+
+#include <catch2/catch.hpp>
+#include <functional>
+#include <string>
+
+namespace cellar {
+namespace reply_writer_test {
+
+std::string Written(RespVersion version, const std::function<void(ReplyWriter&)>& write) {
+  OutputBuffer buffer;
+  ReplyWriter reply(&buffer, version);
+  write(reply);
+  return std::string(buffer.view());
+}
+
+void Check(const std::function<void(ReplyWriter&)>& write, const std::string& resp2,
+           const std::string& resp3) {
+  REQUIRE(Written(RespVersion::k2, write) == resp2);
+  REQUIRE(Written(RespVersion::k3, write) == resp3);
+}
+
+TEST_CASE("Every meaning has its encoding in RESP2 and RESP3", "[resp]") {
+  Check([](ReplyWriter& r) { r.Ok(); }, "+OK\r\n", "+OK\r\n");
+  Check([](ReplyWriter& r) { r.Error("ERR a\r\nb"); }, "-ERR a  b\r\n", "-ERR a  b\r\n");
+  Check([](ReplyWriter& r) { r.Error(Status::Error(ErrorCode::kNoTable, "no table 't'")); },
+        "-NOTABLE no table 't'\r\n", "-NOTABLE no table 't'\r\n");
+  Check([](ReplyWriter& r) { r.Integer(INT64_MIN); }, ":-9223372036854775808\r\n",
+        ":-9223372036854775808\r\n");
+  Check([](ReplyWriter& r) { r.Unsigned(UINT64_MAX); }, "$20\r\n18446744073709551615\r\n",
+        "(18446744073709551615\r\n");
+  Check([](ReplyWriter& r) { r.Null(); }, "$-1\r\n", "_\r\n");
+  Check([](ReplyWriter& r) { r.NullArray(); }, "*-1\r\n", "_\r\n");
+  Check([](ReplyWriter& r) { r.Boolean(true); }, ":1\r\n", "#t\r\n");
+  Check([](ReplyWriter& r) { r.Double(3.5); }, "$3\r\n3.5\r\n", ",3.5\r\n");
+  Check([](ReplyWriter& r) { r.Map(2); }, "*4\r\n", "%2\r\n");
+  Check([](ReplyWriter& r) { r.Set(2); }, "*2\r\n", "~2\r\n");
+  Check([](ReplyWriter& r) { r.Push(3); }, "*3\r\n", ">3\r\n");
+  Check([](ReplyWriter& r) { r.Verbatim("hi", "txt"); }, "$2\r\nhi\r\n", "=6\r\ntxt:hi\r\n");
+  Check([](ReplyWriter& r) { r.Bulk(std::string_view("\0\r\n", 3)); },
+        std::string("$3\r\n\0\r\n\r\n", 9), std::string("$3\r\n\0\r\n\r\n", 9));
+}
+
+TEST_CASE("A length filled in later is right whatever was guessed", "[resp]") {
+  for (const uint64_t guess : {0, 9, 10, 12345}) {
+    for (const uint64_t count : {0, 1, 10, 1000}) {
+      OutputBuffer buffer;
+      ReplyWriter reply(&buffer, RespVersion::k2);
+      reply.Ok();
+      const auto outer = reply.BeginArray(guess);
+      const auto inner = reply.BeginMap(guess);
+      std::string expected =
+          "+OK\r\n*" + std::to_string(count) + "\r\n*" + std::to_string(2 * count) + "\r\n";
+      for (uint64_t i = 0; i < count; ++i) {
+        reply.Integer(1);
+        reply.Bulk("x");
+        expected += ":1\r\n$1\r\nx\r\n";
+      }
+      reply.EndMap(inner, count);
+      reply.EndArray(outer, count);
+      REQUIRE(buffer.view() == expected);
+    }
+  }
+}
+
+TEST_CASE("Decimals of the wire are strict", "[resp]") {
+  int64_t value = 7;
+  for (const char* bad : {"", "-", "+1", "01", "-0", "1 ", " 1", "9223372036854775808",
+                          "-9223372036854775809", "1x", "99999999999999999999999"}) {
+    REQUIRE_FALSE(ParseStrictInt64(bad, &value));
+    REQUIRE(value == 7);
+  }
+  for (const int64_t good : {INT64_MIN, int64_t{-1}, int64_t{0}, int64_t{10}, INT64_MAX}) {
+    REQUIRE(ParseStrictInt64(std::to_string(good), &value));
+    REQUIRE(value == good);
+    char text[kDecimalBytesMax];
+    REQUIRE(std::string(text, EncodeDecimal(text, good)) == std::to_string(good));
+  }
+}
+
+}  // namespace reply_writer_test
+}  // namespace cellar
