@@ -1,0 +1,62 @@
+// Cells as replies: a value by its type, a column's entry in a row's map (SPEC.md sections 2 and
+// 3).
+//
+//   type                RESP2                              RESP3
+//   bytes string uuid   bulk string                        bulk string
+//   bool                integer                            boolean
+//   integers            integer; u64 above 2^63-1 bulk     integer; above 2^63-1 big number
+//   f32 f64             bulk string, shortest text         double
+//
+// RowReply writes one row as a map from column to entry, cell by cell as a scan gives them. An
+// entry is the value of the first cell of its column or, when the format asks for more, an array of
+// versions, each `[timestamp, value, type, [label ...]]` with what was asked for.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "commands/read_arguments.h"
+#include "commands/reply_pieces.h"
+#include "engine/scan.h"
+#include "engine/value.h"
+#include "resp/reply_writer.h"
+
+namespace cellar {
+
+// `stored` is the value's stored form (engine/value.h).
+void ReplyTypedValue(ReplyWriter& reply, ValueType type, std::string_view stored);
+inline void ReplyValue(ReplyWriter& reply, ValueType type, std::string_view stored) {
+  if (IsTextType(type)) [[likely]]
+    return reply.Bulk(stored);
+  ReplyTypedValue(reply, type, stored);
+}
+
+class RowReply {
+ public:
+  explicit RowReply(CellFormat format) : format_(format) {}
+
+  // Opens the map. REQUIRES: no row is open.
+  void Begin(ReplyPieces& reply);
+  bool open() const { return open_; }
+  // Would Add write this cell? Without arrays only the first cell of a column is shown.
+  bool Shows(const ScanCell& cell) const { return cell.column_begins || format_.arrays(); }
+  // REQUIRES: Begin was called, Shows(cell), and the first cell of a row begins a column.
+  void Add(ReplyPieces& reply, const ScanCell& cell);
+  // Closes the map. REQUIRES: open().
+  void End(ReplyPieces& reply);
+
+ private:
+  void EndColumn(ReplyPieces& reply);
+  void AddVersion(ReplyWriter& reply, const ScanCell& cell);
+
+  CellFormat format_;
+  bool open_{false};
+  ReplyPieces::Mark map_{};
+  ReplyPieces::Mark versions_mark_{};
+  uint64_t columns_{0};
+  uint64_t versions_{0};       // of the open column
+  uint64_t columns_guess_{4};  // rows of one table are mostly alike: as many as the last one had
+  uint64_t versions_guess_{1};
+};
+
+}  // namespace cellar

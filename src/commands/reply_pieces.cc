@@ -1,0 +1,58 @@
+// See reply_pieces.h.
+#include "commands/reply_pieces.h"
+
+#include "base/assert.h"
+
+namespace cellar {
+
+size_t ReplyPieces::bytes() const {
+  if (!owned()) return writer_.position() - begin_;
+  return bytes_before_ + pieces_.back()->size();
+}
+
+void ReplyPieces::Own() {
+  CELLAR_ASSERT(!owned());
+  OutputBuffer& client = writer_.buffer();
+  CELLAR_ASSERT(client.size() >= begin_);
+  auto piece = std::make_unique<OutputBuffer>();
+  piece->Append(client.view().substr(begin_));
+  client.Truncate(begin_);
+  writer_ = ReplyWriter(piece.get(), writer_.version());
+  pieces_.push_back(std::move(piece));
+}
+
+void ReplyPieces::NextPiece() {
+  if (!owned() || pieces_.back()->size() < kPieceBytes) return;
+  bytes_before_ += pieces_.back()->size();
+  auto piece = std::make_unique<OutputBuffer>();
+  writer_ = ReplyWriter(piece.get(), writer_.version());
+  pieces_.push_back(std::move(piece));
+}
+
+void ReplyPieces::Prepend(std::string_view bytes) {
+  if (owned()) {
+    CELLAR_ASSERT(head_.empty());
+    head_ = bytes;
+  } else {
+    writer_.buffer().Insert(begin_, bytes);
+  }
+}
+
+bool ReplyPieces::Deliver(ReplyWriter& client, const TaskBudget& budget) {
+  CELLAR_ASSERT(owned());
+  client.Raw(head_);
+  head_.clear();
+  while (delivered_ < pieces_.size()) {
+    std::unique_ptr<OutputBuffer>& piece = pieces_[delivered_++];
+    if (client.buffer().empty()) {
+      client.buffer().Swap(*piece);
+    } else {
+      client.Raw(piece->view());
+    }
+    piece.reset();
+    if (delivered_ < pieces_.size() && budget.Spent()) return false;
+  }
+  return true;
+}
+
+}  // namespace cellar

@@ -1,0 +1,162 @@
+// See schema_arguments.h.
+#include "commands/schema_arguments.h"
+
+#include <string>
+
+#include "base/duration.h"
+#include "base/quote.h"
+#include "commands/cell_arguments.h"
+#include "engine/retention.h"
+#include "engine/value.h"
+
+namespace cellar {
+namespace {
+
+Status Unreadable(std::string text) { return Status::Error(ErrorCode::kErr, std::move(text)); }
+
+bool IsNone(std::string_view word) { return EqualsIgnoreCase(word, "NONE"); }
+
+Status TakeType(std::string_view word, FamilyOptions* options) {
+  if (options->type.has_value()) return Status::SyntaxError();
+  ValueType type{};
+  if (IsNone(word)) {
+    options->type.emplace(std::nullopt);
+  } else if (ParseValueType(word, &type)) {
+    options->type.emplace(type);
+  } else {
+    return Unreadable("unknown type " + Quote(word));
+  }
+  return Status::Ok();
+}
+
+Status TakeOrder(std::string_view word, FamilyOptions* options) {
+  if (options->order.has_value()) return Status::SyntaxError();
+  ASSIGN_OR_RETURN(options->order, Order::Parse(word));
+  return Status::Ok();
+}
+
+Status TakeVersions(std::string_view word, FamilyOptions* options) {
+  if (options->versions_max.has_value() || options->gc.has_value()) return Status::SyntaxError();
+  if (EqualsIgnoreCase(word, "ALL")) {
+    options->versions_max = 0;
+    return Status::Ok();
+  }
+  ASSIGN_OR_RETURN(options->versions_max, ParseCount("VERSIONS", word, 1));
+  return Status::Ok();
+}
+
+Status TakeTtl(std::string_view word, FamilyOptions* options) {
+  if (options->ttl_ms.has_value() || options->gc.has_value()) return Status::SyntaxError();
+  if (IsNone(word)) {
+    options->ttl_ms = 0;
+    return Status::Ok();
+  }
+  ASSIGN_OR_RETURN(const int64_t duration_ms, ParseDurationMs(word));
+  options->ttl_ms = static_cast<uint64_t>(duration_ms);
+  return Status::Ok();
+}
+
+Status TakePolicy(std::string_view word, FamilyOptions* options) {
+  if (options->gc.has_value() || options->versions_max.has_value() || options->ttl_ms.has_value()) {
+    return Status::SyntaxError();
+  }
+  if (IsNone(word)) {
+    options->gc.emplace();
+    return Status::Ok();
+  }
+  ASSIGN_OR_RETURN(options->gc, RetentionPolicy::Parse(word));
+  return Status::Ok();
+}
+
+Status TakeGroup(std::string_view word, FamilyOptions* options) {
+  if (options->group.has_value()) return Status::SyntaxError();
+  RETURN_IF_ERROR(CheckName("group", word));
+  options->group.emplace(word);
+  return Status::Ok();
+}
+
+struct FamilyOptionRow {
+  std::string_view word;
+  Status (*take)(std::string_view word, FamilyOptions* options);
+};
+constexpr FamilyOptionRow kFamilyOptions[] = {
+    {"TYPE", TakeType}, {"ORDER", TakeOrder}, {"VERSIONS", TakeVersions},
+    {"TTL", TakeTtl},   {"GC", TakePolicy},   {"GROUP", TakeGroup},
+};
+
+const FamilyOptionRow* FindFamilyOption(std::string_view word) {
+  for (const FamilyOptionRow& row : kFamilyOptions) {
+    if (EqualsIgnoreCase(word, row.word)) return &row;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+TableName SplitTableName(std::string_view session_keyspace, std::string_view word) {
+  const size_t slash = word.find('/');
+  if (slash == std::string_view::npos) return {session_keyspace, word};
+  return {word.substr(0, slash), word.substr(slash + 1)};
+}
+
+Status CheckName(std::string_view kind, std::string_view word) {
+  if (IsName(word)) return Status::Ok();
+  return Unreadable(std::string(kind) + " name " + Quote(word) +
+                    " is not 1 to 64 of A-Z a-z 0-9 _ . - that begin with none of . -");
+}
+
+Status CheckTableName(std::string_view word) {
+  const TableName name = SplitTableName("0", word);
+  RETURN_IF_ERROR(CheckName("keyspace", name.keyspace));
+  return CheckName("table", name.table);
+}
+
+Status TakeFamilyOptions(ArgumentCursor* at, FamilyOptions* options) {
+  while (!at->done()) {
+    const FamilyOptionRow* row = FindFamilyOption(at->Peek());
+    if (row == nullptr) return Status::Ok();
+    at->Take();
+    ASSIGN_OR_RETURN(const std::string_view word, at->TakeAny());
+    RETURN_IF_ERROR(row->take(word, options));
+  }
+  return Status::Ok();
+}
+
+Result<TableRequest> ParseTableCreate(ArgumentCursor at) {
+  TableRequest request;
+  bool key_said = false;
+  while (!at.done()) {
+    if (at.TakeWord("KEY")) {
+      if (key_said) return Status::SyntaxError();
+      key_said = true;
+      ASSIGN_OR_RETURN(const std::string_view spec, at.TakeAny());
+      ASSIGN_OR_RETURN(request.key, Order::Parse(spec));
+    } else if (at.TakeWord("FAMILY")) {
+      FamilyRequest& family = request.families.emplace_back();
+      ASSIGN_OR_RETURN(family.name, at.TakeAny());
+      RETURN_IF_ERROR(CheckName("family", family.name));
+      RETURN_IF_ERROR(TakeFamilyOptions(&at, &family.options));
+    } else {
+      return Status::SyntaxError();
+    }
+  }
+  return request;
+}
+
+Result<FamilyRequest> ParseFamily(FamilyVerb verb, ArgumentCursor at) {
+  FamilyRequest family;
+  ASSIGN_OR_RETURN(family.name, at.TakeAny());
+  RETURN_IF_ERROR(TakeFamilyOptions(&at, &family.options));
+  if (!at.done()) return Status::SyntaxError();
+  if (verb == FamilyVerb::kAdd) {
+    RETURN_IF_ERROR(CheckName("family", family.name));
+    return family;
+  }
+  if (family.options.empty()) return Status::SyntaxError();
+  if (family.options.order.has_value() || family.options.group.has_value()) {
+    return Unreadable("the ORDER and the GROUP of a family are fixed once it is created");
+  }
+  return family;
+}
+
+}  // namespace cellar

@@ -1,0 +1,161 @@
+// See write_arguments.h.
+#include "commands/write_arguments.h"
+
+#include "base/assert.h"
+#include "base/quote.h"
+#include "commands/cell_arguments.h"
+#include "engine/value.h"
+
+namespace cellar {
+namespace {
+
+// AS, TS and TTL behind a value. Stops before the first word that is none of them; a second one of
+// the same kind is a syntax error.
+Status TakeValueOptions(ArgumentCursor* at, CellOp* op) {
+  while (at->left() >= 2) {
+    if (at->TakeWord("AS")) {
+      const std::string_view name = at->Take();
+      ValueType type{};
+      if (op->type.has_value()) return Status::SyntaxError();
+      if (!ParseValueType(name, &type)) {
+        return Status::Error(ErrorCode::kErr, "unknown type " + Quote(name));
+      }
+      op->type = type;
+    } else if (at->TakeWord("TS")) {
+      if (op->timestamp_micros.has_value()) return Status::SyntaxError();
+      ASSIGN_OR_RETURN(op->timestamp_micros, ParseTimestamp(at->Take()));
+    } else if (at->TakeWord("TTL")) {
+      if (op->ttl_micros.has_value()) return Status::SyntaxError();
+      ASSIGN_OR_RETURN(op->ttl_micros, ParseTtlMicros(at->Take()));
+    } else {
+      return Status::Ok();
+    }
+  }
+  return Status::Ok();
+}
+
+// `column value [AS type] [TS micros] [TTL duration]`
+Status TakePut(ArgumentCursor* at, std::vector<CellOp>* ops) {
+  CellOp& op = ops->emplace_back();
+  if (at->left() < 2 || !SplitColumn(at->Take(), &op.family, &op.qualifier)) {
+    return Status::SyntaxError();
+  }
+  op.text = at->Take();
+  // The usual next word is another column: three comparisons saved on the hot path.
+  if (at->left() < 2 || IsColumn(at->Peek())) return Status::Ok();
+  return TakeValueOptions(at, &op);
+}
+
+// COLPREFIX, COLRANGE, a column or a family.
+Result<ColumnSelector> TakeSelector(ArgumentCursor* at) {
+  if (at->TakeWord("COLPREFIX")) return TakeColumnPrefix(at);
+  if (at->TakeWord("COLRANGE")) return TakeColumnRange(at);
+  ASSIGN_OR_RETURN(const std::string_view word, at->TakeAny());
+  return ParseSelector(word);
+}
+
+// `column delta`, `column bytes`
+Status TakeColumnOp(ArgumentCursor* at, CellOp::Kind kind, std::vector<CellOp>* ops) {
+  CellOp& op = ops->emplace_back();
+  op.kind = kind;
+  if (at->left() < 2) return Status::SyntaxError();
+  RETURN_IF_ERROR(ParseColumn(at->Take(), &op.family, &op.qualifier));
+  op.text = at->Take();
+  return Status::Ok();
+}
+
+// `DEL selector [TIME min max]`
+Status TakeDelete(ArgumentCursor* at, std::vector<CellOp>* ops) {
+  CellOp& op = ops->emplace_back();
+  op.kind = CellOp::Kind::kDelete;
+  ASSIGN_OR_RETURN(op.selector, TakeSelector(at));
+  if (!at->TakeWord("TIME")) return Status::Ok();
+  if (at->left() < 2) return Status::SyntaxError();
+  const std::string_view min = at->Take();
+  ASSIGN_OR_RETURN(op.time, ParseTimeRange(min, at->Take()));
+  return Status::Ok();
+}
+
+// One op of CMUTATE.
+Status TakeOp(ArgumentCursor* at, std::vector<CellOp>* ops) {
+  if (at->TakeWord("PUT")) return TakePut(at, ops);
+  if (at->TakeWord("DEL")) return TakeDelete(at, ops);
+  if (at->TakeWord("INCR")) return TakeColumnOp(at, CellOp::Kind::kIncrementAny, ops);
+  if (at->TakeWord("APPEND")) return TakeColumnOp(at, CellOp::Kind::kAppend, ops);
+  if (at->TakeWord("DELROW")) {
+    ops->emplace_back().kind = CellOp::Kind::kDeleteRow;
+    return Status::Ok();
+  }
+  return Status::SyntaxError();
+}
+
+Status TakeCondition(ArgumentCursor* at, RowWrite* write) {
+  ASSIGN_OR_RETURN(const Predicate predicate, TakePredicate(at));
+  write->conditions.push_back(predicate);
+  return Status::Ok();
+}
+
+}  // namespace
+
+Status ParsePut(ArgumentCursor at, RowWrite* write) {
+  CELLAR_ASSERT(write->ops.empty());
+  while (!at.done() && !IsColumn(at.Peek())) {
+    const bool nx = at.TakeWord("NX");
+    if (nx || at.TakeWord("XX")) {
+      if (write->existence != RowWrite::Existence::kAny) return Status::SyntaxError();
+      write->existence = nx ? RowWrite::Existence::kNx : RowWrite::Existence::kXx;
+    } else if (at.TakeWord("IF")) {
+      RETURN_IF_ERROR(TakeCondition(&at, write));
+    } else {
+      return Status::SyntaxError();
+    }
+  }
+  do {
+    RETURN_IF_ERROR(TakePut(&at, &write->ops));
+  } while (!at.done());
+  return Status::Ok();
+}
+
+Status ParseDelete(ArgumentCursor at, RowWrite* write) {
+  CELLAR_ASSERT(write->ops.empty());
+  TimeRange time;
+  while (!at.done()) {
+    if (at.left() == 3 && EqualsIgnoreCase(at.Peek(), "TIME")) {
+      at.Take();
+      const std::string_view min = at.Take();
+      ASSIGN_OR_RETURN(time, ParseTimeRange(min, at.Take()));
+    } else if (at.TakeWord("IF")) {
+      RETURN_IF_ERROR(TakeCondition(&at, write));
+    } else {
+      CellOp& op = write->ops.emplace_back();
+      op.kind = CellOp::Kind::kDelete;
+      ASSIGN_OR_RETURN(op.selector, TakeSelector(&at));
+    }
+  }
+  if (write->ops.empty()) write->ops.emplace_back().kind = CellOp::Kind::kDeleteRow;
+  for (CellOp& op : write->ops) op.time = time;
+  return Status::Ok();
+}
+
+Status ParseMutate(ArgumentCursor at, RowWrite* write) {
+  CELLAR_ASSERT(write->ops.empty());
+  while (at.TakeWord("IF")) RETURN_IF_ERROR(TakeCondition(&at, write));
+  bool in_else = false;
+  while (!at.done()) {
+    if (at.TakeWord("ELSE")) {
+      if (in_else || write->conditions.empty()) return Status::SyntaxError();
+      in_else = true;
+    } else {
+      RETURN_IF_ERROR(TakeOp(&at, in_else ? &write->else_ops : &write->ops));
+    }
+  }
+  if (write->ops.empty() && write->else_ops.empty()) return Status::SyntaxError();
+  return Status::Ok();
+}
+
+Status ParseColumnOp(ArgumentCursor at, CellOp::Kind kind, RowWrite* write) {
+  CELLAR_ASSERT(at.left() == 2);
+  return TakeColumnOp(&at, kind, &write->ops);
+}
+
+}  // namespace cellar

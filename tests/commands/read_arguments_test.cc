@@ -1,0 +1,168 @@
+// The options of CROW, CSCAN and CCOUNT as words in and ReadRequest out.
+#include "commands/read_arguments.h"
+
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+namespace read_arguments_test {
+
+using namespace cellar;
+using Words = std::vector<std::string_view>;
+
+ReadRequest Parse(ReadCommand command, const Words& words) {
+  ReadRequest request;
+  const Status status = ParseReadOptions(command, ArgumentCursor(words, 0), &request);
+  INFO(status.ToString());
+  REQUIRE(status.ok());
+  return request;
+}
+std::string ErrorOf(ReadCommand command, const Words& words) {
+  ReadRequest request;
+  return ParseReadOptions(command, ArgumentCursor(words, 0), &request).ToString();
+}
+
+TEST_CASE("Without options a read asks for everything once", "[read_arguments]") {
+  const ReadRequest request = Parse(ReadCommand::kScan, {});
+  CHECK(request.rows.rows.empty());
+  CHECK(request.cells.columns.empty());
+  CHECK_FALSE(request.cells.versions_max.has_value());
+  CHECK_FALSE(request.format.arrays());
+  CHECK(request.rows_max == 100);
+  CHECK(request.cells_max == kUnlimited);
+}
+
+TEST_CASE("Cell options are read in any order and case", "[read_arguments]") {
+  const ReadRequest request =
+      Parse(ReadCommand::kRow,
+            {"withts",     "COLUMNS", "2",       "f:a",       "g",    "time",     "5",         "(9",
+             "VERSIONS",   "all",     "PERROW",  "3",         "SKIP", "0",        "GROUPS",    "2",
+             "COLREVERSE", "FILTER",  "pass",    "COLPREFIX", "f",    "p",        "COLRANGE",  "f",
+             "-",          "+",       "columns", "1",         "f:z",  "WITHTYPE", "WITHLABELS"});
+  REQUIRE(request.cells.columns.size() == 5);
+  CHECK(request.cells.columns[1].kind == ColumnSelector::Kind::kFamily);
+  CHECK(request.cells.columns[2].kind == ColumnSelector::Kind::kPrefix);
+  CHECK(request.cells.columns[3].kind == ColumnSelector::Kind::kRange);
+  CHECK(request.cells.time.max_micros == 8);
+  CHECK(request.cells.versions_max == kUnlimited);
+  CHECK(request.cells.columns_max == 3);
+  CHECK(request.cells.columns_skip == 0);
+  CHECK(request.cells.super_columns_max == 2);
+  CHECK(request.cells.columns_reverse);
+  CHECK(request.cells.filter == "pass");
+  CHECK(request.format.timestamps);
+  CHECK(request.format.types);
+  CHECK(request.format.labels);
+}
+
+TEST_CASE("Row options are read in any order and case", "[read_arguments]") {
+  const ReadRequest request =
+      Parse(ReadCommand::kScan, {"PREFIX", "p", "ROWS",   "2",   "a",        "b",     "RANGE",
+                                 "[a",     "+", "prefix", "q",   "REVERSE",  "WHERE", "f:a",
+                                 "EQ",     "1", "where",  "ROW", "EXISTS",   "COUNT", "7",
+                                 "CELLS",  "9", "SAMPLE", "0.5", "KEYSONLY", "STATS", "SNAPSHOT"});
+  REQUIRE(request.rows.rows.size() == 5);
+  CHECK(request.rows.rows[0].kind == RowSelector::Kind::kPrefix);
+  CHECK(request.rows.rows[2].first == "b");
+  CHECK(request.rows.rows[3].second == "+");
+  CHECK(request.rows.reverse);
+  CHECK(request.rows.where.size() == 2);
+  CHECK(request.rows_max == 7);
+  CHECK(request.cells_max == 9);
+  CHECK(request.rows.sample == 0.5);
+  CHECK(request.keys_only);
+  CHECK(request.stats);
+  CHECK(request.snapshot);
+}
+
+TEST_CASE("An index scan has bounds of its own", "[read_arguments]") {
+  const ReadRequest request = Parse(
+      ReadCommand::kScan, {"EQ", "1", "x", "INDEX", "by_name", "BETWEEN", "[a", "(b", "REVERSE"});
+  REQUIRE(request.rows.index.has_value());
+  CHECK(request.rows.index->name == "by_name");
+  CHECK(request.rows.index->equal == std::vector<std::string_view>{"x"});
+  CHECK(request.rows.index->between->second == "(b");
+  CHECK(Parse(ReadCommand::kCount, {"INDEX", "i", "FROM", "2", "a", "b"}).rows.index->from.size() ==
+        2);
+  for (const Words& words :
+       std::vector<Words>{{"EQ", "1", "x"},
+                          {"BETWEEN", "-", "+"},
+                          {"FROM", "1", "x"},
+                          {"INDEX", "i", "FROM", "1", "x", "EQ", "1", "y"},
+                          {"INDEX", "i", "FROM", "1", "x", "BETWEEN", "-", "+"},
+                          {"INDEX", "i", "PREFIX", "p"},
+                          {"RANGE", "-", "+", "INDEX", "i"},
+                          {"INDEX", "i", "ROWS", "1", "r"},
+                          {"INDEX", "i", "INDEX", "i"}}) {
+    CHECK(ErrorOf(ReadCommand::kScan, words) == "ERR syntax error");
+  }
+}
+
+TEST_CASE("CCOUNT has BY, and takes what has no effect on it", "[read_arguments]") {
+  CHECK(Parse(ReadCommand::kCount, {"by", "cells"}).by == CountBy::kCells);
+  CHECK(Parse(ReadCommand::kCount, {"BY", "COLUMNS"}).by == CountBy::kColumns);
+  CHECK(Parse(ReadCommand::kCount, {"BY", "GROUPS"}).by == CountBy::kGroups);
+  CHECK(Parse(ReadCommand::kCount, {"BY", "ROWS", "COUNT", "3", "KEYSONLY", "STATS", "SNAPSHOT",
+                                    "REVERSE", "CELLS", "2"})
+            .by == CountBy::kRows);
+  CHECK(ErrorOf(ReadCommand::kCount, {"BY", "BYTES"}) == "ERR syntax error");
+  CHECK(ErrorOf(ReadCommand::kScan, {"BY", "ROWS"}) == "ERR syntax error");
+}
+
+TEST_CASE("Every single-use option is refused the second time", "[read_arguments]") {
+  const std::vector<Words> once = {
+      {"TIME", "1", "2"}, {"VERSIONS", "1"},  {"PERROW", "1"}, {"SKIP", "1"},   {"GROUPS", "1"},
+      {"COLREVERSE"},     {"FILTER", "pass"}, {"WITHTS"},      {"WITHTYPE"},    {"WITHLABELS"},
+      {"REVERSE"},        {"COUNT", "1"},     {"CELLS", "1"},  {"SAMPLE", "1"}, {"KEYSONLY"},
+      {"STATS"},          {"SNAPSHOT"},
+  };
+  for (const Words& words : once) {
+    INFO(words[0]);
+    CHECK(ErrorOf(ReadCommand::kScan, words) == "OK");
+    Words twice = words;
+    twice.insert(twice.end(), words.begin(), words.end());
+    CHECK(ErrorOf(ReadCommand::kScan, twice) == "ERR syntax error");
+  }
+}
+
+TEST_CASE("What is cut short, unknown or out of place is a syntax error", "[read_arguments]") {
+  for (const Words& words : std::vector<Words>{{"COLUMNS"},
+                                               {"COLUMNS", "1"},
+                                               {"COLUMNS", "2", "f:a"},
+                                               {"COLPREFIX", "f"},
+                                               {"COLRANGE", "f", "-"},
+                                               {"TIME", "1"},
+                                               {"ROWS", "3", "a", "b"},
+                                               {"WHERE", "f:a"},
+                                               {"COUNT"},
+                                               {"LIMIT", "5"},
+                                               {"f:a"}}) {
+    CHECK(ErrorOf(ReadCommand::kScan, words) == "ERR syntax error");
+  }
+  CHECK(ErrorOf(ReadCommand::kRow, {"REVERSE"}) == "ERR syntax error");
+  CHECK(ErrorOf(ReadCommand::kRow, {"COUNT", "5"}) == "ERR syntax error");
+  CHECK(ErrorOf(ReadCommand::kRow, {"WHERE", "ROW", "EXISTS"}) == "ERR syntax error");
+}
+
+TEST_CASE("Counts of 0 and numbers that are none are errors", "[read_arguments]") {
+  for (const Words& words : std::vector<Words>{{"COUNT", "0"},
+                                               {"CELLS", "0"},
+                                               {"PERROW", "0"},
+                                               {"GROUPS", "0"},
+                                               {"VERSIONS", "0"},
+                                               {"COLUMNS", "0", "f:a"},
+                                               {"ROWS", "0", "r"},
+                                               {"COUNT", "-5"},
+                                               {"SKIP", "-1"},
+                                               {"COUNT", "many"},
+                                               {"SAMPLE", "1.5"},
+                                               {"SAMPLE", "-0.1"},
+                                               {"SAMPLE", "nan"},
+                                               {"RANGE", "a", "+"},
+                                               {"TIME", "a", "b"}}) {
+    INFO(words[0] << " " << words[1]);
+    CHECK(ErrorOf(ReadCommand::kScan, words).starts_with("ERR "));
+  }
+}
+
+}  // namespace read_arguments_test
