@@ -1,0 +1,236 @@
+"""Drives a server and the model with the same steps and compares every reply.
+
+A step is ('time', micros), ('call', client, words), ('reload',), ('crash',), ('restart',) or
+('dump',). Calls of one client are pipelined; a batch ends where another client speaks, where a
+scan's cursor must be followed, or where an index is built.
+"""
+
+import time
+
+from . import scans
+from .commands import Model
+from .reads import Scan
+from .resp import Client, Error, same
+from .scans import Difference
+
+START_MICROS = 2 * 10**15      # in 2033: what expires by this clock has not expired by the machine's
+BATCH_MAX = 50
+
+
+class Driver:
+    """`server` is a started server (tests/e2e/cellar_server.py); `protocols` one per client."""
+
+    def __init__(self, server, protocols=(2, 3)):
+        self.server = server
+        self.protocols = protocols
+        self.model = Model(START_MICROS)
+        self.sessions = [self.model.session(protocol) for protocol in protocols]
+        self.observer = Model.session(Model(0), 3)
+        self.batch = []
+        self.batch_client = None
+        self.calls = 0
+        self.refused = 0
+        self.digests = 0
+        self.clients = []
+        self._connect()
+        self._set_time()
+
+    def close(self):
+        for client in self.clients:
+            client.close()
+        self.clients = []
+
+    def _connect(self):
+        self.close()
+        self.clients = [Client(self.server.port, protocol) for protocol in self.protocols]
+        self.admin = Client(self.server.port, 3)
+        self.clients.append(self.admin)
+
+    def _set_time(self):
+        reply = self.admin.call(b'DEBUG', b'SET-TIME', b'%d' % self.model.now)
+        if isinstance(reply, Error):
+            raise Difference('DEBUG SET-TIME', 'OK', reply)
+
+    # Steps.
+
+    def take(self, step):
+        kind = step[0]
+        if kind == 'call':
+            self._call(step[1], step[2])
+        elif kind == 'time':
+            self.model.now = step[1]
+            client = self.batch_client if self.batch_client is not None else 0
+            if self.sessions[client].queue is not None:
+                self.flush()
+                self._set_time()
+            else:
+                self._add(client, [b'DEBUG', b'SET-TIME', b'%d' % step[1]], None)
+        else:
+            self.flush()
+            getattr(self, '_' + kind)()
+
+    def _call(self, client, words):
+        if self.batch_client is not None and (client != self.batch_client or
+                                              len(self.batch) >= BATCH_MAX):
+            self.flush()
+        session = self.sessions[client]
+        expected = self.model.execute(session, words)
+        self.calls += 1
+        wants_digest = isinstance(expected, Error) and session.queue is None
+        if wants_digest:
+            self.refused += 1
+            wants_digest = self.refused % 16 == 0
+        if wants_digest:
+            self.flush()
+            before = self.digest()
+        self._add(client, words, expected)
+        name = words[0].upper()
+        if isinstance(expected, Scan) or name in (b'INDEX', b'EXEC') or wants_digest:
+            self.flush()
+            if name in (b'INDEX', b'EXEC'):
+                self._wait_for_indexes()
+        if wants_digest and name != b'EXEC':
+            self.digests += 1
+            after = self.digest()
+            if after != before:
+                raise Difference('the digest after a refused command: %r' % words, before, after)
+
+    def _add(self, client, words, expected):
+        self.batch_client = client
+        self.batch.append((words, expected))
+
+    def flush(self):
+        if not self.batch:
+            return
+        batch, self.batch = self.batch, []
+        client = self.clients[self.batch_client]
+        self.batch_client = None
+        replies = client.pipeline([words for words, _ in batch])
+        for (words, expected), got in zip(batch, replies):
+            self._compare(client, words, expected, got)
+
+    def _compare(self, client, words, expected, got):
+        if expected is None and words[0] == b'DEBUG':
+            if isinstance(got, Error):
+                raise Difference(repr(words), 'OK', got)
+            return
+        try:
+            if isinstance(expected, Scan):
+                scans.check(expected, got, words, lambda more: client.call(*more))
+            elif words[0].upper() == b'EXEC' and isinstance(expected, list) and \
+                    isinstance(got, list) and len(expected) == len(got):
+                for at, (one, other) in enumerate(zip(expected, got)):
+                    if isinstance(one, Scan):
+                        scans.check_queued(one, other)
+                    elif not same(one, other):
+                        raise Difference('reply %d of EXEC' % at, one, other)
+            elif not same(expected, got):
+                raise Difference('', expected, got)
+        except Difference as difference:
+            difference.what = '%s %s' % (show(words), difference.what)
+            raise
+
+    def digest(self):
+        return self.admin.call(b'DEBUG', b'DIGEST')
+
+    def _wait_for_indexes(self):
+        for space, table in self.model.all_tables():
+            for name in table.indexes:
+                deadline = time.monotonic() + 60
+                words = [b'INDEX', b'INFO', space + b'/' + table.name, name]
+                while True:
+                    reply = self.admin.call(*words)
+                    if isinstance(reply, Error):
+                        raise Difference(repr(words), 'a map', reply)
+                    if dict(reply.pairs).get(b'state') != b'building':
+                        break
+                    if time.monotonic() > deadline:
+                        raise Difference('an index is never ready', 'ready', reply)
+                    time.sleep(0.002)
+
+    # Everything.
+
+    def _dump(self):
+        """Compares all that can be read."""
+        for words in self._dump_commands():
+            expected = self.model.execute(self.observer, words)
+            self._compare(self.admin, words, expected, self.admin.call(*words))
+
+    def _dump_commands(self):
+        yield [b'KEYSPACE', b'LIST']
+        for space in sorted(self.model.keyspaces.spaces):
+            if not self.model.keyspaces.spaces[space] and space.isdigit() and space != b'0':
+                continue
+            yield [b'SELECT', space]
+            yield [b'TABLE', b'LIST']
+        yield [b'SELECT', b'0']
+        for space, table in list(self.model.all_tables()):
+            name = space + b'/' + table.name
+            yield [b'CSCAN', name, b'0', b'VERSIONS', b'ALL', b'WITHTYPE']
+            yield [b'CCOUNT', name, b'VERSIONS', b'ALL', b'BY', b'CELLS']
+            yield [b'TABLE', b'INFO', name]
+            yield [b'INDEX', b'LIST', name]
+            for family in sorted(table.families):
+                yield [b'FAMILY', b'INFO', name, family]
+            for index in sorted(table.indexes):
+                yield [b'INDEX', b'INFO', name, index]
+                yield [b'CSCAN', name, b'0', b'INDEX', index, b'WITHTS']
+
+    def _reload(self):
+        before = self.digest()
+        reply = self.admin.call(b'DEBUG', b'RELOAD')
+        if isinstance(reply, Error):
+            raise Difference('DEBUG RELOAD', 'OK', reply)
+        self._set_time()
+        self._wait_for_indexes()
+        after = self.digest()
+        if before != after:
+            raise Difference('the digest after DEBUG RELOAD', before, after)
+        self._dump()
+
+    def _crash(self):
+        before = self.digest()
+        self.server.crash()
+        self._come_back(before)
+
+    def _restart(self):
+        before = self.digest()
+        self.server.restart()
+        self._come_back(before)
+
+    def _save(self):
+        reply = self.admin.call(b'SAVE')
+        if isinstance(reply, Error):
+            raise Difference('SAVE', 'OK', reply)
+
+    def _come_back(self, before):
+        self._connect()
+        for session in self.sessions:
+            session.leave_transaction()
+            session.space = b'0'
+        self._set_time()
+        self._wait_for_indexes()
+        after = self.digest()
+        if before != after:
+            self._dump()
+            raise Difference('the digest after a restart', before, after)
+        self._dump()
+
+
+def show(words):
+    """A command so that a person can type it into redis-cli."""
+    def quote(word):
+        if word and all(0x21 <= byte < 0x7f and byte not in b'"\'\\' for byte in word):
+            return word.decode()
+        if len(word) > 400:
+            return '"%s..."(%d bytes)' % (repr(word[:40])[2:-1], len(word))
+        return '"%s"' % ''.join(
+            chr(byte) if 0x20 <= byte < 0x7f and byte not in b'"\\' else '\\x%02x' % byte
+            for byte in word)
+    return ' '.join(map(quote, words))
+
+
+def show_step(step):
+    if step[0] == 'call':
+        return '[%d] %s' % (step[1], show(step[2]))
+    return ' '.join(map(str, step))

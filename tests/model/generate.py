@@ -1,0 +1,652 @@
+"""Random commands from a seed, most of which hit what is there.
+
+`Generator.step` gives one step of a history: ('time', micros), or ('call', client, [word ...]).
+It looks at the model to know what exists, and never at the server.
+"""
+
+from . import pools
+from .faults import spoil
+from .filter_text import random_filter
+from .values import FLOATS, INTEGER_RANGES, TYPES, print_value
+
+TABLES = [b't1', b't2', b't3', b't4', b'alpha/t1', b'alpha/t5']
+TABLES_WANTED = 4
+FAMILIES = [b'a', b'b', b'c', b'meta', b'x-1.y']
+INDEXES = [b'i1', b'i2', b'i3']
+MICROS = 10**6
+
+
+class Generator:
+    def __init__(self, rng, model, clients):
+        self.rng = rng
+        self.model = model
+        self.clients = clients
+        self.pending = []
+        self.keys = {}
+        self.in_transaction = False
+
+    # Choices.
+
+    def chance(self, probability):
+        return self.rng.random() < probability
+
+    def pick(self, items):
+        return self.rng.choice(items)
+
+    def weighted(self, table):
+        return self.rng.choices([item for item, _ in table], [weight for _, weight in table])[0]
+
+    def table(self):
+        """(name as the commands write it, Table), of an existing table."""
+        space = self.model.sessions[self.client].space
+        found = [(name if held == space else held + b'/' + name, table)
+                 for held, tables in self.model.keyspaces.spaces.items()
+                 for name, table in tables.items()]
+        return self.pick(found) if found else None
+
+    def pool(self, order, size):
+        """A few key texts of an order, always the same in one run."""
+        name = (order.text(), size)
+        if name not in self.keys:
+            found = []
+            while len(found) < size:
+                text = self.random_key(order)
+                if text:
+                    found.append(text)
+            if size < 10 and order.text() in (b'bytes', b'utf8'):
+                found[0] = b''
+            self.keys[name] = found
+        return self.keys[name]
+
+    def random_key(self, order):
+        words = []
+        for at, (kind, _) in enumerate(order.parts):
+            last = at == len(order.parts) - 1
+            word = self.pick(pools.component_texts(kind))
+            while not last and order.delimiter in word:
+                word = self.pick(pools.component_texts(kind))
+            words.append(word)
+        return order.delimiter.join(words)
+
+    def row_key(self, table):
+        if table.rows and self.chance(0.6):
+            return self.pick(list(table.rows.values())).key
+        if self.chance(0.03):
+            text = self.random_key(table.order)
+            if text:
+                return text
+        return self.pick(self.pool(table.order, 14))
+
+    def family(self, table):
+        return table.families[self.pick(sorted(table.families))]
+
+    def qualifier(self, family):
+        return self.pick(self.pool(family.order, 6))
+
+    def column(self, table, row=None, family=None):
+        """(word, Family)"""
+        if family is None and table.rows and self.chance(0.5):
+            row = row or self.pick(list(table.rows.values()))
+            if row.columns:
+                place = self.pick(list(row.columns))
+                return place[0] + b':' + row.columns[place].qualifier, table.families[place[0]]
+        family = family or self.family(table)
+        return family.name + b':' + self.qualifier(family), family
+
+    def value(self, kind):
+        if kind == 'bytes' and self.chance(0.01):
+            return bytes(self.rng.randrange(256) for _ in range(self.rng.randrange(300)))
+        return self.pick(pools.value_texts(kind))
+
+    def timestamp(self):
+        now = self.model.now
+        return self.weighted([(0, 3), (self.rng.randint(1, 5), 4), (now, 3), (now - 5 * MICROS, 3),
+                              (now - 25 * MICROS, 2), (now - self.rng.randrange(60 * MICROS), 3),
+                              (now + 1000, 2), (now + 100 * MICROS, 1), (2**63 - 1, 0.05)])
+
+    def bound(self, texts, low):
+        if self.chance(0.25):
+            return b'-' if low else b'+'
+        if self.chance(0.03):
+            return b'+' if low else b'-'
+        return (b'[' if self.chance(0.6) else b'(') + self.pick(texts)
+
+    def key_bounds(self, order, texts):
+        """Two bounds, mostly the smaller first; sometimes they name only first components."""
+        low, high = self.bound(texts, True), self.bound(texts, False)
+        if len(order.parts) > 1 and self.chance(0.4):
+            low, high = [self._shorten(order, bound) for bound in (low, high)]
+        if len(low) > 1 and len(high) > 1 and self.chance(0.8):
+            if order.position(low[1:]) > order.position(high[1:]):
+                low, high = high, low
+        return [low, high]
+
+    def _shorten(self, order, bound):
+        if len(bound) < 2:
+            return bound
+        words = bound.split(order.delimiter, len(order.parts) - 1)
+        if len(words) == len(order.parts):
+            words = words[:self.rng.randint(1, len(words))]
+        short = order.delimiter.join(words)
+        return short
+
+    def prefix(self, order, texts):
+        text = self.pick(texts)
+        words = text.split(order.delimiter, len(order.parts) - 1) if order.delimiter else [text]
+        count = self.rng.randint(0, len(words))
+        if count == 0:
+            return b''
+        words = words[:count]
+        last = words[-1]
+        kind = order.parts[count - 1][0]
+        if kind in ('bytes', 'ascii') and self.chance(0.5):
+            words[-1] = last[:self.rng.randint(0, len(last))]
+        prefix = order.delimiter.join(words)
+        if count < len(order.parts) and self.chance(0.4):
+            prefix += order.delimiter
+        return prefix
+
+    def row_texts(self, table):
+        return [row.key for row in table.rows.values()] + self.pool(table.order, 14)
+
+    def qualifier_texts(self, family):
+        return self.pool(family.order, 6)
+
+    # Options.
+
+    def cell_options(self, table, with_filter=True):
+        words = []
+        for _ in range(self.weighted([(0, 6), (1, 3), (2, 1)])):
+            family = self.family(table)
+            choice = self.rng.random()
+            if choice < 0.5:
+                names = [self.column(table)[0] if self.chance(0.6) else self.family(table).name
+                         for _ in range(self.rng.randint(1, 3))]
+                words += [b'COLUMNS', b'%d' % len(names)] + names
+            elif choice < 0.75:
+                words += [b'COLPREFIX', family.name,
+                          self.prefix(family.order, self.qualifier_texts(family))]
+            else:
+                words += [b'COLRANGE', family.name] + self.key_bounds(
+                    family.order, self.qualifier_texts(family))
+        options = []
+        if self.chance(0.15):
+            low, high = sorted((self.timestamp(), self.timestamp()))
+            options.append([b'TIME', self.pick([b'%d' % low, b'(%d' % low, b'-inf']),
+                            self.pick([b'%d' % high, b'(%d' % high, b'+inf'])])
+        if self.chance(0.25):
+            options.append([b'VERSIONS', self.pick([b'ALL', b'1', b'2', b'3'])])
+        for name, low in ((b'PERROW', 1), (b'SKIP', 0), (b'GROUPS', 1)):
+            if self.chance(0.1):
+                options.append([name, b'%d' % self.rng.randint(low, 3)])
+        for name in (b'COLREVERSE', b'WITHTS', b'WITHTYPE', b'WITHLABELS'):
+            if self.chance(0.12):
+                options.append([name])
+        if with_filter and self.chance(0.2):
+            options.append([b'FILTER', random_filter(self, table)])
+        self.rng.shuffle(options)
+        return words + [word for option in options for word in option]
+
+    def literal_for(self, table, word, family):
+        """A literal that is likely to fit the column."""
+        kind = family.type or self.pick(['bytes', 'i64', 'f64', 'string', 'bool'])
+        if self.chance(0.1):
+            return self.pick([b'4.5', b'abc', b'300', b'-1', b'', b'1e3'])
+        return self.value(kind)
+
+    def predicate(self, table):
+        choice = self.rng.random()
+        if choice < 0.1:
+            return [b'ROW', self.pick([b'EXISTS', b'MISSING', b'exists'])]
+        if choice < 0.2:
+            return [b'FILTER', random_filter(self, table)]
+        word, family = self.column(table)
+        if choice < 0.4:
+            return [word, self.pick([b'EXISTS', b'MISSING'])]
+        if choice < 0.5:
+            return [word, b'MATCH', self.pick(pools.GLOBS)]
+        return [word, self.pick([b'EQ', b'NE', b'LT', b'LE', b'GT', b'GE', b'eq']),
+                self.literal_for(table, word, family)]
+
+    def conditions(self, table, probability=0.25):
+        words = []
+        while self.chance(probability):
+            words += [b'IF'] + self.predicate(table)
+        return words
+
+    def row_options(self, table, counting=False):
+        words = []
+        if table.indexes and self.chance(0.4):
+            words += self.index_options(table)
+        else:
+            texts = self.row_texts(table)
+            for _ in range(self.weighted([(0, 5), (1, 4), (2, 1)])):
+                choice = self.rng.random()
+                if choice < 0.4:
+                    words += [b'PREFIX', self.prefix(table.order, texts)]
+                elif choice < 0.8:
+                    words += [b'RANGE'] + self.key_bounds(table.order, texts)
+                else:
+                    rows = [self.pick(texts) for _ in range(self.rng.randint(1, 4))]
+                    words += [b'ROWS', b'%d' % len(rows)] + rows
+        if self.chance(0.25):
+            words.append(b'REVERSE')
+        while self.chance(0.15):
+            words += [b'WHERE'] + self.predicate(table)
+        if self.chance(0.02):
+            words += [b'SAMPLE', self.pick([b'1', b'0.5', b'1.0'])]
+        if not counting or self.chance(0.1):
+            if self.in_transaction:
+                words += [b'COUNT', b'1000']
+            elif self.chance(0.3):
+                words += [b'COUNT', b'%d' % self.rng.randint(1, 4)]
+            if self.chance(0.15) and b'INDEX' not in words and not self.in_transaction:
+                words += [b'CELLS', b'%d' % self.rng.randint(1, 6)]
+            for name in (b'KEYSONLY', b'STATS', b'SNAPSHOT'):
+                if self.chance(0.07):
+                    words.append(name)
+        return words
+
+    def index_options(self, table):
+        index = table.indexes[self.pick(sorted(table.indexes))]
+        words = [b'INDEX', index.name]
+        if not index.on or self.chance(0.2):
+            return words
+
+        def value(at):
+            if index.is_of_qualifiers():
+                return self.qualifier(table.families[index.on[at].place[0]])
+            return self._indexed_value(table, index, at)
+
+        if self.chance(0.2):
+            count = self.rng.randint(1, len(index.on))
+            return words + [b'FROM', b'%d' % count] + [value(at) for at in range(count)]
+        fixed = self.rng.randint(0, len(index.on))
+        if fixed:
+            words += [b'EQ', b'%d' % fixed] + [value(at) for at in range(fixed)]
+        if self.chance(0.5):
+            if fixed == len(index.on):
+                if not any(descending for _, descending in table.order.parts):
+                    words += [b'BETWEEN'] + self.key_bounds(table.order, self.row_texts(table))
+            elif not (index.is_of_qualifiers() and index.on[0].descending):
+                texts = [value(fixed), value(fixed)]
+                words += [b'BETWEEN', self.bound(texts[:1], True), self.bound(texts[1:], False)]
+        return words
+
+    def _indexed_value(self, table, index, at):
+        column = index.on[at]
+        if self.chance(0.7):
+            found = [cell for row in table.rows.values() if column.place in row.columns
+                     for cell in row.columns[column.place].cells if cell.type == column.kind]
+            if found:
+                return print_value(column.kind, self.pick(found).value)
+        return self.value(column.kind)
+
+    # Commands. Each returns its words, or None when there is nothing to do it to.
+
+    def put_words(self, table, row=None):
+        word, family = self.column(table, row)
+        kind = family.type or 'bytes'
+        words = [word]
+        modifiers = []
+        if self.chance(0.35):
+            if family.type is None:
+                kind = self.pick(list(TYPES) + ['i64', 'i64', 'f64', 'string', 'byte'])
+            modifiers.append([b'AS', kind.encode()])
+            kind = 'u8' if kind == 'byte' else kind
+        if self.chance(0.35):
+            modifiers.append([b'TS', b'%d' % self.timestamp()])
+        strict = family.gc is not None and 'and' in repr(family.gc)
+        if self.chance(0.12) and not strict and not any(
+                index.unique for index in table.indexes.values()):
+            modifiers.append([b'TTL', self.pick(pools.DURATIONS)])
+        self.rng.shuffle(modifiers)
+        return words + [self.value(kind)] + [word for modifier in modifiers for word in modifier]
+
+    def cput(self, name, table):
+        key = self.row_key(table)
+        if table.order.is_recno() and self.chance(0.4):
+            key = b'*'
+        words = [b'CPUT', name, key]
+        if self.chance(0.12):
+            words.append(self.pick([b'NX', b'XX', b'nx']))
+        words += self.conditions(table, 0.12)
+        for _ in range(self.weighted([(1, 5), (2, 2), (3, 1), (5, 0.5)])):
+            words += self.put_words(table)
+        return words
+
+    def increment_column(self, table, kinds):
+        """A column whose newest cell is likely to be of these kinds."""
+        found = [(place, row) for row in table.rows.values() for place, column in
+                 row.columns.items() if column.cells and column.cells[0].type in kinds]
+        if found and self.chance(0.7):
+            place, row = self.pick(found)
+            return row.key, place[0] + b':' + row.columns[place].qualifier
+        families = [family for family in table.families.values()
+                    if family.type is None or family.type in kinds]
+        family = self.pick(families) if families and self.chance(0.9) else self.family(table)
+        return self.row_key(table), self.column(table, family=family)[0]
+
+    def cincrby(self, name, table):
+        key, column = self.increment_column(table, INTEGER_RANGES)
+        delta = self.pick([b'1', b'-1', b'5', b'10', b'100', b'0', b'-7', b'9223372036854775807'])
+        return [b'CINCRBY', name, key, column, delta]
+
+    def cincrbyfloat(self, name, table):
+        key, column = self.increment_column(table, FLOATS)
+        return [b'CINCRBYFLOAT', name, key, column,
+                self.pick([b'1', b'0.5', b'-1.5', b'0.25', b'1e3', b'1e30', b'-2'])]
+
+    def cappend(self, name, table):
+        key, column = self.increment_column(table, ('bytes', 'string'))
+        return [b'CAPPEND', name, key, column, self.pick([b'', b'x', b'ab', b'5', b'\x00', b'\xff'])]
+
+    def operation(self, table):
+        choice = self.weighted([('PUT', 5), ('DEL', 3), ('DELROW', 0.5), ('INCR', 3), ('APPEND', 1)])
+        if choice == 'PUT':
+            return [b'PUT'] + self.put_words(table)
+        if choice == 'DELROW':
+            return [b'DELROW']
+        if choice == 'INCR':
+            kinds = INTEGER_RANGES if self.chance(0.7) else FLOATS
+            column = self.increment_column(table, kinds)[1]
+            delta = [b'1', b'-3', b'10'] if kinds is INTEGER_RANGES else [b'0.5', b'-1.5']
+            return [b'INCR', column, self.pick(delta)]
+        if choice == 'APPEND':
+            return [b'APPEND', self.increment_column(table, ('bytes', 'string'))[1],
+                    self.pick([b'', b'x', b'\x00'])]
+        words = [b'DEL'] + self.target(table)
+        if self.chance(0.2):
+            words += [b'TIME'] + self.times()
+        return words
+
+    def times(self):
+        low, high = sorted((self.timestamp(), self.timestamp()))
+        return [self.pick([b'%d' % low, b'-inf']), self.pick([b'%d' % high, b'(%d' % high, b'+inf'])]
+
+    def target(self, table):
+        choice = self.rng.random()
+        family = self.family(table)
+        if choice < 0.6:
+            return [self.column(table)[0]]
+        if choice < 0.75:
+            return [family.name]
+        if choice < 0.87:
+            return [b'COLPREFIX', family.name,
+                    self.prefix(family.order, self.qualifier_texts(family))]
+        return [b'COLRANGE', family.name] + self.key_bounds(family.order,
+                                                            self.qualifier_texts(family))
+
+    def cmutate(self, name, table):
+        words = [b'CMUTATE', name, self.row_key(table)]
+        conditions = self.conditions(table, 0.3)
+        words += conditions
+        first = [self.operation(table) for _ in range(self.rng.randint(0 if conditions else 1, 4))]
+        other = None
+        if conditions and (not first or self.chance(0.5)):
+            other = [self.operation(table)
+                     for _ in range(self.rng.randint(0 if first else 1, 3))]
+        words += [word for operation in first for word in operation]
+        if other is not None:
+            words += [b'ELSE'] + [word for operation in other for word in operation]
+        return words
+
+    def cdel(self, name, table):
+        words = [b'CDEL', name, self.row_key(table)] + self.conditions(table, 0.1)
+        for _ in range(self.weighted([(0, 1), (1, 5), (2, 2)])):
+            words += self.target(table)
+        if self.chance(0.2):
+            words += [b'TIME'] + self.times()
+        return words
+
+    def cdelrange(self, name, table):
+        texts = self.row_texts(table)
+        if self.chance(0.1):
+            return [b'CDELRANGE', name, b'ALL']
+        if self.chance(0.5):
+            return [b'CDELRANGE', name, b'PREFIX', self.prefix(table.order, texts)]
+        return [b'CDELRANGE', name, b'RANGE'] + self.key_bounds(table.order, texts)
+
+    def cget(self, name, table):
+        row = self.pick(list(table.rows.values())) if table.rows and self.chance(0.8) else None
+        words = [b'CGET', name, row.key if row else self.row_key(table), self.column(table, row)[0]]
+        options = []
+        if self.chance(0.2):
+            options.append([b'AT', b'%d' % self.timestamp()])
+        if self.chance(0.2):
+            options.append([b'WITHTS'])
+        self.rng.shuffle(options)
+        return words + [word for option in options for word in option]
+
+    def cmget(self, name, table):
+        return [b'CMGET', name, self.row_key(table)] + [
+            self.column(table)[0] for _ in range(self.rng.randint(1, 4))]
+
+    def crow(self, name, table):
+        return [b'CROW', name, self.row_key(table)] + self.cell_options(table)
+
+    def cscan(self, name, table):
+        return [b'CSCAN', name, b'0'] + self.row_options(table) + self.cell_options(table)
+
+    def ccount(self, name, table):
+        words = [b'CCOUNT', name] + self.row_options(table, True) + self.cell_options(table)
+        if self.chance(0.6):
+            words += [b'BY', self.pick([b'ROWS', b'GROUPS', b'COLUMNS', b'CELLS'])]
+        return words
+
+    def cnear(self, name, table):
+        usable = [index for index in table.indexes.values() if index.on]
+        if usable and self.chance(0.5):
+            index = self.pick(usable)
+            count = self.rng.randint(1, len(index.on))
+            if index.is_of_qualifiers():
+                texts = [self.qualifier(table.families[index.on[0].place[0]])]
+            else:
+                texts = [self._indexed_value(table, index, at) for at in range(count)]
+            return [b'CNEAR', name, b'INDEX', index.name, b'%d' % len(texts)] + texts
+        return [b'CNEAR', name, self.row_key(table)]
+
+    def cexists(self, name, table):
+        words = [b'CEXISTS', name, self.row_key(table)]
+        return words + [self.column(table)[0]] if self.chance(0.6) else words
+
+    # Schema.
+
+    def family_options(self, altering=False):
+        options = []
+        if self.chance(0.5):
+            kinds = [kind.encode() for kind in TYPES] + [b'i64', b'i64', b'byte']
+            options.append([b'TYPE', self.pick(kinds + ([b'NONE'] * 4 if altering else []))])
+        if not altering and self.chance(0.6):
+            options.append([b'ORDER', self.pick(pools.QUALIFIER_ORDERS)])
+        if not altering and self.chance(0.3):
+            options.append([b'GROUP', self.pick([b'g1', b'g2', b'default'])])
+        if self.chance(0.2):
+            choice = pools.POLICIES + ([b'NONE'] if altering else pools.STRICT_POLICIES)
+            options.append([b'GC', self.pick(choice)])
+        else:
+            if self.chance(0.35):
+                options.append([b'VERSIONS', self.pick([b'1', b'2', b'3', b'ALL'])])
+            if self.chance(0.25):
+                options.append([b'TTL', self.pick([b'10s', b'30s', b'2m', b'NONE', b'60'])])
+        self.rng.shuffle(options)
+        return [word for option in options for word in option]
+
+    def table_create(self, name):
+        words = [b'TABLE', b'CREATE', name]
+        if self.chance(0.8):
+            words += [b'KEY', self.pick(pools.KEY_ORDERS)]
+        families = list(FAMILIES)
+        self.rng.shuffle(families)
+        for family in families[:self.rng.randint(1, 4)]:
+            words += [b'FAMILY', family] + self.family_options()
+        return words
+
+    def schema_change(self, name, table):
+        choice = self.weighted([('add', 2), ('alter', 6), ('drop family', 1), ('drop', 0.7),
+                                ('truncate', 0.7), ('rename', 1), ('create', 1), ('index', 5),
+                                ('drop index', 2), ('list', 2), ('generic', 3), ('keyspace', 1)])
+        if choice == 'add':
+            return [b'FAMILY', b'ADD', name, self.pick(FAMILIES)] + self.family_options()
+        if choice == 'alter':
+            options = self.family_options(True)
+            return [b'FAMILY', b'ALTER', name, self.family(table).name] + options if options else None
+        if choice == 'drop family':
+            if len(table.families) < 2:
+                return None
+            return [b'FAMILY', b'DROP', name, self.family(table).name]
+        if choice == 'drop':
+            return self.pick([[b'TABLE', b'DROP', name], [b'DEL', name], [b'UNLINK', name, b'nix']])
+        if choice == 'truncate':
+            return [b'TABLE', b'TRUNCATE', name]
+        if choice == 'rename':
+            if self.chance(0.7):
+                return [b'TABLE', b'RENAME', name, self.pick(TABLES[:4])]
+            return [b'RENAME', self.pick(TABLES[:4]), self.pick(TABLES[:4])]
+        if choice == 'create':
+            return self.table_create(self.pick(TABLES))
+        if choice == 'index':
+            return self.index_create(name, table)
+        if choice == 'drop index':
+            if not table.indexes:
+                return [b'INDEX', b'LIST', name]
+            return [b'INDEX', b'DROP', name, self.pick(sorted(table.indexes))]
+        if choice == 'list':
+            indexes = [[b'INDEX', b'INFO', name, index] for index in table.indexes]
+            return self.pick([[b'TABLE', b'LIST'], [b'TABLE', b'LIST', b'MATCH', b't[1-3]'],
+                              [b'TABLE', b'INFO', name], [b'INDEX', b'LIST', name],
+                              [b'FAMILY', b'INFO', name, self.family(table).name],
+                              [b'KEYSPACE', b'LIST']] + indexes)
+        if choice == 'generic':
+            return self.pick([[b'EXISTS', b't1', b't2', b'nix'], [b'TYPE', b't1'], [b'DBSIZE'],
+                              [b'KEYS', b'*'], [b'KEYS', b't?'], [b'PING'], [b'ECHO', b'\x00']])
+        return self.pick([[b'KEYSPACE', b'CREATE', b'alpha'], [b'SELECT', b'alpha'],
+                          [b'SELECT', b'0'], [b'SELECT', b'0'], [b'KEYSPACE', b'DROP', b'alpha'],
+                          [b'KEYSPACE', b'DROP', b'3'], [b'SELECT', b'nix'], [b'FLUSHDB']])
+
+    def index_create(self, name, table):
+        if self.in_transaction and table.rows:
+            return None
+        words = [b'INDEX', b'CREATE', name, self.pick(INDEXES), b'ON']
+        choice = self.rng.random()
+        if choice < 0.15:
+            words += [b'0']
+        elif choice < 0.35:
+            words += [b'1', self.pick([b'', b'', b'-']) + self.family(table).name]
+        else:
+            columns = []
+            while not columns or self.chance(0.4):
+                row = self.pick(list(table.rows.values())) if table.rows else None
+                word, family = self.column(table, row)
+                if word in columns:
+                    break
+                columns.append(word)
+            words.append(b'%d' % len(columns))
+            for word in columns:
+                words.append(self.pick([b'', b'', b'-']) + word)
+                if self.chance(0.3):
+                    words += [b'AS', self.pick([b'i64', b'bytes', b'f64', b'string', b'u8'])]
+        if choice < 0.15 or self.chance(0.4):
+            names = [self.pick([self.column(table)[0], self.family(table).name])
+                     for _ in range(self.rng.randint(1, 2))]
+            words += [b'INCLUDE', b'%d' % len(names)] + names
+        ages = any('age' in repr(family.policy()) for family in table.families.values())
+        mortal = any(cell.expiry is not None for row in table.rows.values()
+                     for column in row.columns.values() for cell in column.cells)
+        if choice >= 0.35 and not ages and not mortal and self.chance(0.15):
+            words.append(b'UNIQUE')
+        return words
+
+    # Steps.
+
+    COMMANDS = [('cput', 24), ('cmutate', 9), ('cincrby', 4), ('cincrbyfloat', 3), ('cappend', 3),
+                ('cdel', 6), ('cdelrange', 0.7), ('cget', 9), ('cmget', 3), ('crow', 9),
+                ('cscan', 10), ('ccount', 5), ('cnear', 4), ('cexists', 2), ('schema_change', 4)]
+
+    def command(self):
+        """The words of one command for the current client."""
+        found = self.table()
+        if found is None or sum(map(len, self.model.keyspaces.spaces.values())) < TABLES_WANTED \
+                and self.chance(0.3):
+            return self.table_create(self.pick(TABLES))
+        name, table = found
+        if not table.families:
+            return [b'FAMILY', b'ADD', name, self.pick(FAMILIES)] + self.family_options()
+        words = None
+        while words is None:
+            words = getattr(self, self.weighted(self.COMMANDS))(name, table)
+        if self.chance(0.05):
+            words = spoil(self, words, table)
+        return words
+
+    def step(self):
+        if self.pending:
+            step = self.pending.pop(0)
+            return step() if callable(step) else step
+        self.client = self.rng.randrange(self.clients)
+        choice = self.rng.random()
+        if choice < 0.12:
+            return self._time()
+        if choice < 0.15:
+            self._transaction()
+            return self.step()
+        return self._call()
+
+    def _time(self):
+        move = self.weighted([(1, 3), (1000, 3), (MICROS, 3), (5 * MICROS, 3), (30 * MICROS, 1),
+                              (self.rng.randrange(1, 20 * MICROS), 3)])
+        return 'time', max(self.model.now, self.model.last_stamp) + move
+
+    def _call(self):
+        return 'call', self.client, self.command()
+
+    def _say(self, *words):
+        client = self.client
+        return lambda: self._as(client, words)
+
+    def _as(self, client, words):
+        self.client = client
+        return 'call', client, list(words)
+
+    def _queued(self):
+        """A command inside MULTI."""
+        client = self.client
+
+        def make():
+            self.client = client
+            self.in_transaction = True
+            words = self.command()
+            self.in_transaction = False
+            return 'call', client, words
+        return make
+
+    def _other(self):
+        """A command of any client between WATCH and EXEC."""
+        def make():
+            mine = self.client
+            self.client = self.rng.randrange(self.clients)
+            step = self._call()
+            self.client = mine
+            return step
+        return make
+
+    def _transaction(self):
+        found = self.table()
+        if found is not None and self.chance(0.4):
+            name, table = found
+            if self.chance(0.5):
+                self.pending.append(self._say(b'WATCH', name))
+            else:
+                self.pending.append(self._say(b'CWATCH', name, self.row_key(table)))
+            for _ in range(self.rng.randint(0, 2)):
+                self.pending.append(self._other())
+        if self.chance(0.03):
+            self.pending.append(self._say(b'EXEC'))
+        atomic = self.chance(0.4)
+        self.pending.append(self._say(*([b'MULTI', b'ATOMIC'] if atomic else [b'MULTI'])))
+        for _ in range(self.rng.randint(0, 5)):
+            self.pending.append(self._queued())
+        if self.chance(0.03):
+            self.pending.append(self._say(b'CPUT'))
+        self.pending.append(self._say(b'DISCARD' if self.chance(0.08) else b'EXEC'))
+        self.pending.append(self._time)

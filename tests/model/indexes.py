@@ -1,0 +1,93 @@
+"""Indexes (SPEC 6): what is in one, computed from the table whenever it is asked for."""
+
+from . import orders, values
+from .refusals import Refused
+
+
+class OnColumn:
+    """A column of an index. `place` is (family, ranks), or (family,) where every qualifier is meant."""
+
+    def __init__(self, place, kind, descending, text):
+        self.place = place
+        self.kind = kind
+        self.descending = descending
+        self.text = text
+
+
+class Index:
+    def __init__(self, name, on, include, unique):
+        self.name = name
+        self.on = on
+        self.include = include
+        self.unique = unique
+        self.failed = False
+
+    def copy(self):
+        other = Index(self.name, self.on, self.include, self.unique)
+        other.failed = self.failed
+        return other
+
+    def families(self):
+        named = {column.place[0] for column in self.on}
+        named.update(text.split(b':', 1)[0] for text in self.include)
+        return named
+
+    def is_of_qualifiers(self):
+        return len(self.on) == 1 and len(self.on[0].place) == 1
+
+    def rank(self, at, value):
+        """The value as it is compared in the index."""
+        if self.is_of_qualifiers():
+            rank = value
+            return tuple(orders._backwards(part) for part in rank) if self.on[at].descending else rank
+        return orders._backwards(value) if self.on[at].descending else value
+
+    def read(self, at, text, table):
+        """A value from text as a search gives it; BADVALUE if it does not fit."""
+        column = self.on[at]
+        if not self.is_of_qualifiers():
+            return values.read(column.kind, text)
+        try:
+            return table.families[column.place[0]].order.read(text)[0]
+        except Refused:
+            raise Refused('BADVALUE', alternatives=('BADKEY',)) from None
+
+
+def entry_values(table, index, row, now):
+    """The tuples of values under which `row` stands in the index: none, one, or one a qualifier."""
+    if index.is_of_qualifiers():
+        family = index.on[0].place[0]
+        return [(place[1],) for place in row.columns
+                if place[0] == family and table.live(row, place, now)]
+    found = []
+    for column in index.on:
+        cell = table.newest(row, column.place, now)
+        if cell is None or cell.type != column.kind:
+            return []
+        found.append(cell.value)
+    if not found and not table.row_is_live(row, now):
+        return []
+    return [tuple(found)]
+
+
+def entries(table, index, now):
+    """All entries in index order: (ranks of the values, ranks of the row, values, row)."""
+    found = []
+    for row in table.rows.values():
+        for held in entry_values(table, index, row, now):
+            ranks = tuple(index.rank(at, value) for at, value in enumerate(held))
+            found.append((ranks, row.ranks, held, row))
+    found.sort(key=lambda entry: entry[:2])
+    return found
+
+
+def has_duplicates(table, index, now):
+    ranks = [entry[0] for entry in entries(table, index, now)]
+    return len(set(ranks)) != len(ranks)
+
+
+def reply_values(table, index, held, row, protocol):
+    """The values of an entry on the wire."""
+    if index.is_of_qualifiers():
+        return [row.columns[(index.on[0].place[0], held[0])].qualifier]
+    return [values.reply(column.kind, value, protocol) for column, value in zip(index.on, held)]

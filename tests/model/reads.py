@@ -1,0 +1,354 @@
+"""Read commands (SPEC 3). Each takes (model, session, Words) and returns the expected reply."""
+
+from . import indexes, values
+from .cells import CellOptions, group_of
+from .orders import Bounds, read_bound
+from .predicates import Predicate, all_hold
+from .refusals import Refused
+from .resp import Predicate as Expectation
+from .words import read_timestamp, split_column
+
+
+class Scan:
+    """What a CSCAN returns from cursor 0 to its end.
+
+    `rows` is the concatenation over all calls; the cursor and the way the calls cut it are the
+    server's choice. `count` and `cells` bound each call.
+    """
+
+    def __init__(self, rows, options):
+        self.rows = rows
+        self.count = options.count or 100
+        self.cells = options.cells
+        self.keys_only = options.keys_only
+        self.stats = options.stats
+        self.shows_versions = options.shows_versions()
+        self.sampled = options.sample is not None and options.sample < 1
+
+    def __repr__(self):
+        return 'Scan(%r)' % (self.rows,)
+
+
+class ScanOptions(CellOptions):
+    """Row options and cell options of CSCAN and CCOUNT."""
+
+    def __init__(self):
+        super().__init__()
+        self.rows = []
+        self.row_tests = []
+        self.index_name = None
+        self.equal = []
+        self.between = None
+        self.start = None
+        self.row_reverse = False
+        self.where = []
+        self.count = None
+        self.cells = None
+        self.sample = None
+        self.keys_only = False
+        self.stats = False
+        self.by = None
+
+    def parse_all(self, words, counting):
+        while words.more():
+            if not self.parse(words) and not self._parse_row_option(words, counting):
+                raise Refused('ERR')
+        if self.index_name is not None and self.rows:
+            raise Refused('ERR')
+        if self.index_name is None and (self.equal or self.between or self.start):
+            raise Refused('ERR')
+        if self.start and (self.equal or self.between):
+            raise Refused('ERR')
+
+    def _parse_row_option(self, words, counting):
+        name = words.next().upper()
+        if name == b'PREFIX':
+            self.rows.append(('prefix', words.next()))
+        elif name == b'RANGE':
+            self.rows.append(('range', read_bound(words.next()), read_bound(words.next())))
+        elif name == b'ROWS':
+            self.rows.append(('rows', words.several()))
+        elif name == b'WHERE':
+            self.where.append(Predicate(words))
+        elif name in (b'INDEX', b'EQ', b'BETWEEN', b'FROM', b'REVERSE', b'COUNT', b'CELLS',
+                      b'SAMPLE', b'KEYSONLY', b'STATS', b'SNAPSHOT') or (
+                          counting and name == b'BY'):
+            self.once(name)
+            self._single_row_option(name, words)
+        else:
+            return False
+        return True
+
+    def _single_row_option(self, name, words):
+        if name == b'INDEX':
+            self.index_name = words.next()
+        elif name == b'EQ':
+            self.equal = words.several()
+        elif name == b'BETWEEN':
+            self.between = (read_bound(words.next()), read_bound(words.next()))
+        elif name == b'FROM':
+            self.start = words.several()
+        elif name == b'REVERSE':
+            self.row_reverse = True
+        elif name == b'COUNT':
+            self.count = words.count()
+        elif name == b'CELLS':
+            self.cells = words.count()
+        elif name == b'SAMPLE':
+            self.sample = values.read_float('f64', words.next())
+            if self.sample is None or not 0 <= self.sample <= 1:
+                raise Refused('ERR')
+        elif name == b'KEYSONLY':
+            self.keys_only = True
+        elif name == b'STATS':
+            self.stats = True
+        elif name == b'BY':
+            self.by = words.next().upper()
+            if self.by not in (b'ROWS', b'GROUPS', b'COLUMNS', b'CELLS'):
+                raise Refused('ERR')
+
+    def resolve_all(self, table):
+        """Names and keys; then filters. The index must have been found before."""
+        index = find_index(table, self.index_name) if self.index_name is not None else None
+        self.row_tests = []
+        for spec in self.rows:
+            if spec[0] == 'prefix':
+                self.row_tests.append(table.order.prefix(spec[1]))
+            elif spec[0] == 'range':
+                self.row_tests.append(Bounds(table.order, spec[1], spec[2]))
+            else:
+                wanted = {table.row_key(word)[0] for word in spec[1]}
+                self.row_tests.append(wanted.__contains__)
+        if index is not None:
+            self._resolve_index(table, index)
+        for predicate in self.where:
+            predicate.resolve(table)
+        self.resolve(table)
+        for predicate in self.where:
+            predicate.compile_filter(table)
+        self.compile_filter(table)
+        if index is not None and index.failed:
+            raise Refused('NOTUNIQUE')
+
+    def _resolve_index(self, table, index):
+        self.index = index
+        columns = len(index.on)
+        if len(self.equal) > columns or (self.start and len(self.start) > columns):
+            raise Refused('ERR')
+        self.equal_values = [index.read(at, text, table) for at, text in enumerate(self.equal)]
+        if self.between:
+            at = len(self.equal)
+            if at == columns:
+                self.between_test = Bounds(table.order, *self.between)
+            else:
+                self.between_test = _value_bounds(index, at, self.between, table)
+        if self.start:
+            held = [index.read(at, text, table) for at, text in enumerate(self.start)]
+            self.start_ranks = tuple(index.rank(at, value) for at, value in enumerate(held))
+
+    def matching(self, table, now):
+        """The rows that the scan returns, each with its columns that passed."""
+        if self.index_name is not None:
+            rows = self._index_rows(table, now)
+        else:
+            rows = table.sorted_rows(now)
+            if self.row_tests:
+                rows = [row for row in rows if any(test(row.ranks) for test in self.row_tests)]
+            if self.row_reverse:
+                rows.reverse()
+        for row in rows:
+            if all_hold(self.where, table, row, now):
+                columns = self.columns(table, row, now)
+                if columns:
+                    yield row, columns
+
+    def _index_rows(self, table, now):
+        found = indexes.entries(table, self.index, now)
+        size = len(self.equal)
+        found = [entry for entry in found if list(entry[2][:size]) == self.equal_values]
+        if self.between:
+            if size == len(self.index.on):
+                found = [entry for entry in found if self.between_test(entry[1])]
+            else:
+                found = [entry for entry in found if self.between_test(entry[2][size])]
+        if self.row_reverse:
+            found.reverse()
+        if self.start:
+            size = len(self.start_ranks)
+            if self.row_reverse:
+                found = [entry for entry in found if entry[0][:size] <= self.start_ranks]
+            else:
+                found = [entry for entry in found if entry[0][:size] >= self.start_ranks]
+        return [entry[3] for entry in found]
+
+
+def _value_bounds(index, at, between, table):
+    """min <= v <= max, also on a descending column."""
+    def resolve(bound):
+        return (bound[0], index.read(at, bound[1], table)) if len(bound) == 2 else bound + (None,)
+
+    low, high = resolve(between[0]), resolve(between[1])
+
+    def holds(value):
+        if low[0] == '+' or high[0] == '-':
+            return False
+        if low[0] != '-' and (value < low[1] or (low[0] == '(' and value == low[1])):
+            return False
+        return high[0] == '+' or not (value > high[1] or (high[0] == '(' and value == high[1]))
+
+    return holds
+
+
+def find_index(table, name):
+    if name not in table.indexes:
+        raise Refused('NOINDEX')
+    return table.indexes[name]
+
+
+def cget(model, session, words):
+    name, key = words.next(), words.next()
+    column = split_column(words.next())
+    at, with_ts = None, False
+    seen = set()
+    while words.more():
+        option = words.next().upper()
+        if option in seen or option not in (b'AT', b'WITHTS'):
+            raise Refused('ERR')
+        seen.add(option)
+        if option == b'AT':
+            at = read_timestamp(words.next())
+        else:
+            with_ts = True
+    table = model.table(session, name)
+    ranks, _ = table.row_key(key)
+    place, _ = table.column(*column)
+    row = table.rows.get(ranks)
+    for cell in table.live(row, place, model.now) if row else []:
+        if at is None or cell.timestamp <= at:
+            value = values.reply(cell.type, cell.value, session.protocol)
+            return [cell.timestamp, value] if with_ts else value
+    return None
+
+
+def cmget(model, session, words):
+    name, key = words.next(), words.next()
+    columns = [split_column(words.next())]
+    while words.more():
+        columns.append(split_column(words.next()))
+    table = model.table(session, name)
+    ranks, _ = table.row_key(key)
+    places = [table.column(*column)[0] for column in columns]
+    row = table.rows.get(ranks)
+    found = [table.newest(row, place, model.now) for place in places]
+    return [None if cell is None else values.reply(cell.type, cell.value, session.protocol)
+            for cell in found]
+
+
+def crow(model, session, words):
+    name, key = words.next(), words.next()
+    options = CellOptions()
+    while words.more():
+        if not options.parse(words):
+            raise Refused('ERR')
+    table = model.table(session, name)
+    ranks, _ = table.row_key(key)
+    options.resolve(table)
+    options.compile_filter(table)
+    row = table.rows.get(ranks)
+    columns = options.columns(table, row, model.now) if row else []
+    return options.show(columns, session.protocol)
+
+
+def cscan(model, session, words):
+    name, cursor = words.next(), words.next()
+    options = ScanOptions()
+    options.parse_all(words, counting=False)
+    if cursor != b'0':
+        raise Refused('ERR')
+    table = model.table(session, name)
+    options.resolve_all(table)
+    rows = []
+    for row, columns in options.matching(table, model.now):
+        rows.append(row.key if options.keys_only
+                    else [row.key, options.show(columns, session.protocol)])
+    return Scan(rows, options)
+
+
+def ccount(model, session, words):
+    name = words.next()
+    options = ScanOptions()
+    options.parse_all(words, counting=True)
+    table = model.table(session, name)
+    options.resolve_all(table)
+    by = options.by or b'ROWS'
+    total = 0
+    for _, columns in options.matching(table, model.now):
+        if by == b'ROWS':
+            total += 1
+        elif by == b'COLUMNS':
+            total += len(columns)
+        elif by == b'CELLS':
+            total += sum(map(len, columns))
+        else:
+            total += len({group_of(table, column[0]) for column in columns})
+    if options.sample is not None and options.sample < 1:
+        return Expectation('at most %d' % total,
+                           lambda got: isinstance(got, int) and 0 <= got <= total)
+    return total
+
+
+def cnear(model, session, words):
+    name = words.next()
+    key = words.next()
+    index_name = None
+    if words.more():
+        if key.upper() != b'INDEX':
+            raise Refused('ERR')
+        index_name = words.next()
+        texts = words.several()
+        words.end()
+    table = model.table(session, name)
+    if index_name is not None:
+        return _near_in_index(model, session, table, find_index(table, index_name), texts)
+    ranks, _ = table.row_key(key)
+    rows = table.sorted_rows(model.now)
+    if not rows:
+        return None
+    for row in rows:
+        if row.ranks >= ranks:
+            return [row.key, 0 if row.ranks == ranks else 1]
+    return [rows[-1].key, -1]
+
+
+def _near_in_index(model, session, table, index, texts):
+    if len(texts) > len(index.on):
+        raise Refused('ERR')
+    held = [index.read(at, text, table) for at, text in enumerate(texts)]
+    ranks = tuple(index.rank(at, value) for at, value in enumerate(held))
+    if index.failed:
+        raise Refused('NOTUNIQUE')
+    found = indexes.entries(table, index, model.now)
+    if not found:
+        return None
+
+    def reply(entry, sign):
+        shown = indexes.reply_values(table, index, entry[2], entry[3], session.protocol)
+        return [shown, entry[3].key, sign]
+
+    for entry in found:
+        if entry[0][:len(ranks)] >= ranks:
+            return reply(entry, 0 if entry[0][:len(ranks)] == ranks else 1)
+    return reply(found[-1], -1)
+
+
+def cexists(model, session, words):
+    name, key = words.next(), words.next()
+    column = split_column(words.next()) if words.more() else None
+    words.end()
+    table = model.table(session, name)
+    ranks, _ = table.row_key(key)
+    row = table.rows.get(ranks)
+    if column is None:
+        return int(table.row_is_live(row, model.now))
+    place, _ = table.column(*column)
+    return int(table.newest(row, place, model.now) is not None)

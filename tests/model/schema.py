@@ -1,0 +1,387 @@
+"""Schema commands (SPEC 4, 6) and the generic commands that see tables as keys."""
+
+from . import globs, indexes, retention, values
+from .orders import Order
+from .refusals import Refused
+from .resp import OK, Predicate, Simple, as_map
+from .tables import FAMILIES_MAX, NAME, Family, Table
+from .words import split_column
+
+
+def check_name(name):
+    if not NAME.match(name):
+        raise Refused('ERR')
+
+
+def _map_with(pairs):
+    """An expected map of which some fields are known."""
+    def holds(got):
+        try:
+            found = dict(as_map(got))
+        except (ValueError, TypeError):
+            return False
+        return all(found.get(name) == value for name, value in pairs.items())
+    return Predicate('map with %r' % (pairs,), holds)
+
+
+def _same_set(names):
+    def holds(got):
+        return isinstance(got, list) and sorted(got) == sorted(names)
+    return Predicate('in any order %r' % (names,), holds)
+
+
+class FamilyOptions:
+    NAMES = (b'TYPE', b'ORDER', b'VERSIONS', b'TTL', b'GC', b'GROUP')
+
+    def __init__(self, words):
+        self.given = {}
+        while words.keyword() in self.NAMES:
+            name = words.next().upper()
+            if name in self.given:
+                raise Refused('ERR')
+            self.given[name] = self._read(name, words.next())
+        if b'GC' in self.given and (b'VERSIONS' in self.given or b'TTL' in self.given):
+            raise Refused('ERR')
+
+    @staticmethod
+    def _read(name, word):
+        if name == b'TYPE':
+            return None if word.upper() == b'NONE' else values.read_type(word)
+        if name == b'ORDER':
+            return Order.parse(word)
+        if name == b'VERSIONS':
+            if word.upper() == b'ALL':
+                return None
+            count = values.read_integer(word)
+            if count is None or count < 1:
+                raise Refused('ERR')
+            return count
+        if name == b'TTL':
+            return None if word.upper() == b'NONE' else retention.read_duration(word)
+        if name == b'GC':
+            return None if word.upper() == b'NONE' else retention.read_policy(word)
+        check_name(word)
+        return word
+
+    def apply(self, family):
+        given = self.given
+        if b'TYPE' in given:
+            family.type = given[b'TYPE']
+        if b'ORDER' in given:
+            family.order = given[b'ORDER']
+        if b'GROUP' in given:
+            family.group = given[b'GROUP']
+        if b'GC' in given:
+            family.gc = given[b'GC']
+            family.versions = family.ttl = None
+        if b'VERSIONS' in given:
+            family.versions = given[b'VERSIONS']
+            family.gc = None
+        if b'TTL' in given:
+            family.ttl = given[b'TTL']
+            family.gc = None
+
+
+def table(model, session, words):
+    action = words.next().upper()
+    if action == b'CREATE':
+        return _table_create(model, session, words)
+    if action == b'LIST':
+        pattern = None
+        if words.more():
+            if words.next().upper() != b'MATCH':
+                raise Refused('ERR')
+            pattern = words.next()
+        words.end()
+        names = sorted(model.keyspaces.tables(session.space))
+        return [name for name in names if pattern is None or globs.matches(pattern, name)]
+    if action not in (b'DROP', b'TRUNCATE', b'RENAME', b'INFO'):
+        raise Refused('ERR')
+    name = words.next()
+    new = words.next() if action == b'RENAME' else None
+    words.end()
+    if action == b'RENAME':
+        space, target = model.keyspaces.split(new, session.space)
+        check_name(target)
+    found = model.table(session, name)
+    if action == b'INFO':
+        return _map_with({b'key': found.order.text(), b'families': sorted(found.families),
+                          b'rows': len(found.sorted_rows(model.now)),
+                          b'cells': found.count_cells(model.now)})
+    if action == b'TRUNCATE':
+        found.rows.clear()
+    elif action == b'DROP':
+        del model.keyspaces.tables(found.space)[found.name]
+    else:
+        tables = model.keyspaces.tables(space)
+        if target in tables:
+            raise Refused('BUSYKEY')
+        model.touch(found)
+        del model.keyspaces.tables(found.space)[found.name]
+        found.space, found.name = space, target
+        tables[target] = found
+    model.touch(found)
+    return OK
+
+
+def _table_create(model, session, words):
+    name = words.next()
+    order = Order.parse(b'bytes')
+    families = []
+    seen_key = False
+    while words.more():
+        word = words.next().upper()
+        if word == b'KEY' and not seen_key:
+            seen_key = True
+            order = Order.parse(words.next(), recno=True)
+        elif word == b'FAMILY':
+            family = words.next()
+            check_name(family)
+            families.append((family, FamilyOptions(words)))
+        else:
+            raise Refused('ERR')
+    space, target = model.keyspaces.split(name, session.space)
+    check_name(target)
+    tables = model.keyspaces.tables(space)
+    if target in tables:
+        raise Refused('BUSYKEY')
+    made = Table(space, target, order)
+    if len(families) > FAMILIES_MAX:
+        raise Refused('TOOLARGE')
+    for family_name, options in families:
+        if family_name in made.families:
+            raise Refused('BUSYKEY')
+        made.families[family_name] = Family(family_name)
+        options.apply(made.families[family_name])
+    tables[target] = made
+    model.touch(made)
+    return OK
+
+
+def family(model, session, words):
+    action = words.next().upper()
+    if action not in (b'ADD', b'ALTER', b'DROP', b'INFO'):
+        raise Refused('ERR')
+    name, family_name = words.next(), words.next()
+    options = None
+    if action in (b'ADD', b'ALTER'):
+        if action == b'ADD':
+            check_name(family_name)
+        options = FamilyOptions(words)
+        if action == b'ALTER' and not options.given:
+            raise Refused('ERR')
+    words.end()
+    found = model.table(session, name)
+    if action == b'ADD':
+        if family_name in found.families:
+            raise Refused('BUSYKEY')
+        if len(found.families) >= FAMILIES_MAX:
+            raise Refused('TOOLARGE')
+        found.families[family_name] = Family(family_name)
+        options.apply(found.families[family_name])
+        model.touch(found)
+        return OK
+    held = found.family(family_name)
+    if action == b'INFO':
+        cells = sum(len(found.live(row, place, model.now)) for row in found.rows.values()
+                    for place in row.columns if place[0] == family_name)
+        return _map_with({b'name': family_name, b'type': (held.type or 'none').encode(),
+                          b'order': held.order.text(), b'group': held.group, b'cells': cells})
+    if action == b'ALTER':
+        if b'ORDER' in options.given or b'GROUP' in options.given:
+            raise Refused('ERR')
+        for row in found.rows.values():
+            for place in row.columns:
+                if place[0] == family_name:
+                    found.reclaim(row, place, model.now)
+        options.apply(held)
+    else:
+        if any(family_name in index.families() for index in found.indexes.values()):
+            raise Refused('ERR')
+        for row in list(found.rows.values()):
+            row.columns = {place: column for place, column in row.columns.items()
+                           if place[0] != family_name}
+            if not row.columns:
+                del found.rows[row.ranks]
+        del found.families[family_name]
+    model.touch(found)
+    return OK
+
+
+def keyspace(model, session, words):
+    action = words.next().upper()
+    spaces = model.keyspaces.spaces
+    if action == b'LIST':
+        words.end()
+        return sorted(spaces)
+    if action not in (b'CREATE', b'DROP'):
+        raise Refused('ERR')
+    name = words.next()
+    words.end()
+    if action == b'CREATE':
+        check_name(name)
+        if name in spaces:
+            raise Refused('BUSYKEY')
+        spaces[name] = {}
+        return OK
+    if name not in spaces:
+        raise Refused('NOKEYSPACE')
+    if name.isdigit() and int(name) < 16:
+        raise Refused('ERR')
+    for found in spaces[name].values():
+        model.touch(found)
+    del spaces[name]
+    return OK
+
+
+def index(model, session, words):
+    action = words.next().upper()
+    if action == b'CREATE':
+        return _index_create(model, session, words)
+    if action not in (b'DROP', b'LIST', b'INFO'):
+        raise Refused('ERR')
+    name = words.next()
+    index_name = words.next() if action != b'LIST' else None
+    words.end()
+    found = model.table(session, name)
+    if action == b'LIST':
+        return sorted(found.indexes)
+    if index_name not in found.indexes:
+        raise Refused('NOINDEX')
+    held = found.indexes[index_name]
+    if action == b'INFO':
+        known = {b'name': index_name, b'table': found.name, b'unique': int(held.unique),
+                 b'state': b'failed' if held.failed else b'ready',
+                 b'entries': 0 if held.failed else len(indexes.entries(found, held, model.now))}
+        return _map_with(known)
+    del found.indexes[index_name]
+    model.touch(found)
+    return OK
+
+
+def _index_create(model, session, words):
+    name, index_name = words.next(), words.next()
+    check_name(index_name)
+    if not words.take(b'ON'):
+        raise Refused('ERR')
+    on = []
+    for _ in range(words.count(zero=True)):
+        word = words.next()
+        kind = values.read_type(words.next()) if words.take(b'AS') else None
+        on.append((word, kind))
+    include, unique = None, False
+    while words.more():
+        word = words.next().upper()
+        if word == b'INCLUDE' and include is None:
+            include = words.several()
+        elif word == b'UNIQUE' and not unique:
+            unique = True
+        else:
+            raise Refused('ERR')
+    if not on and not include:
+        raise Refused('ERR')
+    for word, _ in on:
+        if b':' not in word and len(on) > 1:
+            raise Refused('ERR')
+    found = model.table(session, name)
+    columns = [_on_column(found, word, kind) for word, kind in on]
+    for word in include or []:
+        family_name, colon, qualifier = word.partition(b':')
+        found.family(family_name)
+        if colon:
+            found.column(family_name, qualifier)
+    if index_name in found.indexes:
+        raise Refused('BUSYKEY')
+    made = indexes.Index(index_name, columns, include or [], unique)
+    if unique and indexes.has_duplicates(found, made, model.now):
+        made.failed = True
+    found.indexes[index_name] = made
+    model.touch(found)
+    return OK
+
+
+def _on_column(found, word, kind):
+    descending = word.startswith(b'-')
+    text = word[1:] if descending else word
+    family_name, colon, _ = text.partition(b':')
+    held = found.family(family_name)
+    if not colon:
+        return indexes.OnColumn((family_name,), None, descending, word)
+    place, _ = found.column(*split_column(text))
+    return indexes.OnColumn(place, kind or held.type or 'bytes', descending, word)
+
+
+# Tables as keys.
+
+def select(model, session, words):
+    name = words.next()
+    words.end()
+    if name not in model.keyspaces.spaces:
+        raise Refused('NOKEYSPACE')
+    session.space = name
+    return OK
+
+
+def exists(model, session, words):
+    tables = model.keyspaces.tables(session.space)
+    return sum(name in tables for name in words.words)
+
+
+def type_of(model, session, words):
+    found = words.next() in model.keyspaces.tables(session.space)
+    return Simple(b'table' if found else b'none')
+
+
+def dbsize(model, session, words):
+    return len(model.keyspaces.tables(session.space))
+
+
+def keys(model, session, words):
+    pattern = words.next()
+    return _same_set([name for name in model.keyspaces.tables(session.space)
+                      if globs.matches(pattern, name)])
+
+
+def delete(model, session, words):
+    tables = model.keyspaces.tables(session.space)
+    count = 0
+    for name in words.words:
+        if name in tables:
+            model.touch(tables.pop(name))
+            count += 1
+    return count
+
+
+def rename(model, session, words):
+    old, new = words.next(), words.next()
+    tables = model.keyspaces.tables(session.space)
+    if old not in tables:
+        raise Refused('ERR', alternatives=('NOTABLE',))
+    check_name(new)
+    if new != old:
+        found = tables.pop(old)
+        model.touch(found)
+        if new in tables:
+            model.touch(tables[new])
+        found.name = new
+        tables[new] = found
+        model.touch(found)
+    return OK
+
+
+def flushdb(model, session, words):
+    tables = model.keyspaces.tables(session.space)
+    for found in tables.values():
+        model.touch(found)
+    tables.clear()
+    return OK
+
+
+def flushall(model, session, words):
+    for tables in model.keyspaces.spaces.values():
+        for found in tables.values():
+            model.touch(found)
+        tables.clear()
+    return OK
+
+

@@ -1,0 +1,137 @@
+"""The model test as a program: python3 tests/model/soak.py --seed 1 --commands 200000 --protocol both
+
+Exit status 1 and a shrunk history on a difference. `--minutes` runs seed after seed until then.
+"""
+
+import argparse
+import os
+import random
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.dirname(HERE))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), 'e2e'))
+
+from cellar_server import CellarServer  # noqa: E402
+from model.drive import Driver, show_step  # noqa: E402
+from model.generate import Generator  # noqa: E402
+from model.scans import Difference  # noqa: E402
+from model.shrink import shrink  # noqa: E402
+
+PROTOCOLS = {'2': (2, 2), '3': (3, 3), 'both': (2, 3, 2)}
+OPTIONS = {'enable-debug-command': 'yes', 'appendonly': 'yes', 'appendfsync': 'always', 'save': ''}
+EVENTS = [('dump', 400), ('reload', 3000), ('save', 3500), ('crash', 5000), ('restart', 9000)]
+
+
+def new_server():
+    return CellarServer(options=OPTIONS)
+
+
+class Failure(Exception):
+    """A difference, with all that is needed to repeat it."""
+
+    def __init__(self, seed, history, difference):
+        super().__init__('seed %d, step %d: %s' % (seed, len(history), difference.what))
+        self.seed = seed
+        self.history = history
+        self.difference = difference
+
+    def report(self):
+        lines = ['seed %d, %d steps' % (self.seed, len(self.history))]
+        lines += ['  ' + show_step(step) for step in self.history[-60:]]
+        lines += ['at:       %s' % self.difference.what,
+                  'expected: %.3000r' % (self.difference.expected,),
+                  'got:      %.3000r' % (self.difference.got,)]
+        return '\n'.join(lines)
+
+
+def run(seed, commands, protocols, deadline=None, events=True):
+    """Drives a fresh server; the number of commands compared. Failure on a difference."""
+    rng = random.Random(seed)
+    history = []
+    with new_server() as server:
+        driver = Driver(server, protocols)
+        generator = Generator(rng, driver.model, len(protocols))
+        try:
+            while driver.calls < commands:
+                if deadline is not None and time.monotonic() > deadline:
+                    break
+                step = None
+                if events and not generator.pending:
+                    for name, every in EVENTS:
+                        if rng.random() < 1 / every:
+                            step = (name,)
+                step = step or generator.step()
+                history.append(step)
+                driver.take(step)
+            driver.flush()
+            driver.take(('dump',))
+        except Difference as difference:
+            raise Failure(seed, history, difference) from None
+        except (ConnectionError, OSError, ValueError, AssertionError) as error:
+            text = '%r\n%s' % (error, server.log()[-3000:])
+            raise Failure(seed, history, Difference('the connection', 'replies', text)) from None
+        finally:
+            driver.close()
+    return driver
+
+
+def replay(history, protocols):
+    """The Difference of a history on a fresh server, or None."""
+    with new_server() as server:
+        driver = Driver(server, protocols)
+        try:
+            for step in history:
+                driver.take(step)
+            driver.flush()
+            driver.take(('dump',))
+        except Difference as difference:
+            return difference
+        except (ConnectionError, OSError, ValueError, AssertionError) as error:
+            return Difference('the connection', 'replies', '%r\n%s' % (error, server.log()[-3000:]))
+        finally:
+            driver.close()
+    return None
+
+
+def shrunk(failure, protocols, seconds_max=90):
+    """The same failure with a short history."""
+    history = shrink(failure.history, lambda steps: replay(steps, protocols) is not None, seconds_max)
+    difference = replay(history, protocols)
+    return Failure(failure.seed, history, difference) if difference else failure
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument('--seed', type=int, default=None)
+    parser.add_argument('--commands', type=int, default=50000, help='for each seed')
+    parser.add_argument('--minutes', type=float, default=None)
+    parser.add_argument('--protocol', choices=sorted(PROTOCOLS), default='both')
+    parser.add_argument('--shrink-seconds', type=float, default=90)
+    parser.add_argument('--go-on', action='store_true', help='report a difference and take the next seed')
+    arguments = parser.parse_args()
+    seed = arguments.seed if arguments.seed is not None else random.randrange(10**9)
+    deadline = time.monotonic() + arguments.minutes * 60 if arguments.minutes else None
+    protocols = PROTOCOLS[arguments.protocol]
+    failed = 0
+    while True:
+        began = time.monotonic()
+        try:
+            driver = run(seed, arguments.commands, protocols, deadline)
+            print('seed %d: %d commands, %d refused, %d digests, %.0f s' % (
+                seed, driver.calls, driver.refused, driver.digests, time.monotonic() - began),
+                flush=True)
+        except Failure as failure:
+            failed += 1
+            print(failure, flush=True)
+            print(shrunk(failure, protocols, arguments.shrink_seconds).report(), flush=True)
+            if not arguments.go_on:
+                return 1
+        if deadline is None or time.monotonic() > deadline:
+            return 1 if failed else 0
+        seed += 1
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,418 @@
+"""Write commands (SPEC 3): every change is made on a draft of the row, and committed at the end."""
+
+import math
+
+from . import values
+from .cells import Selection
+from .orders import Bounds, read_bound
+from .predicates import all_hold, take_predicates
+from .refusals import Refused
+from .resp import OK
+from .retention import read_duration
+from .tables import Cell
+from .words import read_time_range, read_timestamp, split_column
+
+TIMESTAMP_MAX = 2**63 - 1
+
+
+def bad_delta():
+    return Refused('ERR', alternatives=('BADVALUE',))
+
+
+class Change:
+    """One command's change of one row. Its server timestamp is used up only if a cell takes it."""
+
+    def __init__(self, model, table, ranks, key):
+        self.model = model
+        self.table = table
+        self.row = table.draft(ranks, key)
+        self.now = model.now
+        self.stamp = model.next_stamp()
+        self.stamp_used = False
+        self.wrote = False
+        self.deleted = 0
+        self.made = {}
+
+    def put(self, place, qualifier, kind, value, timestamp, ttl):
+        if timestamp is None:
+            timestamp = self.stamp
+            self.stamp_used = True
+        expiry = None if ttl is None else self.now + ttl
+        self._store(place, qualifier, Cell(timestamp, kind, value, expiry))
+
+    def _store(self, place, qualifier, cell):
+        self.table.put(self.row, place, qualifier, cell, self.now)
+        self.wrote = True
+
+    def delete(self, selection, between=None):
+        """Deletes the selected columns (all where `selection` is None); how many cells."""
+        count = 0
+        for place in list(self.row.columns):
+            if selection is None or selection(place):
+                count += self.table.remove(self.row, place, self.now, between)
+        self.deleted += count
+        return count
+
+    def _newest(self, place):
+        self.table.reclaim(self.row, place, self.now)
+        return self.table.newest(self.row, place, self.now)
+
+    def _renew(self, place, qualifier, cell, kind, value):
+        """The new version made from `cell` (None: from nothing)."""
+        if cell is not None and self.made.get(place) == cell.timestamp:
+            timestamp = cell.timestamp
+        else:
+            self.stamp_used = True
+            timestamp = self.stamp
+            if cell is not None:
+                if cell.timestamp == TIMESTAMP_MAX:
+                    raise Refused('ERR')
+                timestamp = max(self.stamp, cell.timestamp + 1)
+        self.made[place] = timestamp
+        expiry = cell.expiry if cell is not None else None
+        self._store(place, qualifier, Cell(timestamp, kind, value, expiry))
+
+    def increment(self, place, qualifier, delta, wanted):
+        """Adds the text `delta`; `wanted` is 'integer', 'float' or 'any'. (type, new value)"""
+        cell = self._newest(place)
+        declared = self.table.families[place[0]].type
+        if cell is None:
+            start = 0
+            kind = declared
+            if kind is None:
+                is_integer = values.read_integer(delta) is not None
+                kind = 'f64' if wanted == 'float' or not is_integer else 'i64'
+        elif cell.type in values.TEXTS:
+            if declared is not None:
+                raise Refused('WRONGTYPE')
+            kind, start = self._number_in_text(cell.value, delta, wanted)
+        else:
+            kind, start = cell.type, cell.value
+        if kind in values.INTEGER_RANGES and wanted != 'float':
+            value = self._add_integer(kind, start, delta)
+        elif kind in values.FLOATS and wanted != 'integer':
+            value = self._add_float(kind, start, delta)
+        else:
+            raise Refused('WRONGTYPE')
+        self._renew(place, qualifier, cell, kind, value)
+        return kind, value
+
+    @staticmethod
+    def _number_in_text(text, delta, wanted):
+        number = values.read_integer(text)
+        if wanted == 'integer' or (wanted == 'any' and number is not None
+                                   and values.read_integer(delta) is not None):
+            if number is None:
+                raise Refused('WRONGTYPE')
+            return 'i64', number
+        number = values.read_float('f64', text)
+        if number is None:
+            raise Refused('WRONGTYPE')
+        return 'f64', number
+
+    @staticmethod
+    def _add_integer(kind, start, delta):
+        number = values.read_integer(delta)
+        if number is None:
+            raise bad_delta()
+        low, high = values.INTEGER_RANGES[kind]
+        if not low <= start + number <= high:
+            raise Refused('ERR')
+        return start + number
+
+    @staticmethod
+    def _add_float(kind, start, delta):
+        number = values.read_float('f64', delta)
+        if number is None:
+            raise bad_delta()
+        result = float(start) + number
+        if kind == 'f32':
+            result = values.round_f32(result)
+        if math.isinf(result) or math.isnan(result):
+            raise Refused('ERR')
+        return result
+
+    def append(self, place, qualifier, text):
+        """The new length."""
+        cell = self._newest(place)
+        kind = cell.type if cell is not None else self.table.families[place[0]].type or 'bytes'
+        if kind not in values.TEXTS:
+            raise Refused('WRONGTYPE')
+        value = (cell.value if cell is not None else b'') + text
+        if kind == 'string' and not values.is_utf8(value):
+            raise Refused('BADVALUE')
+        self._renew(place, qualifier, cell, kind, value)
+        return len(value)
+
+    def commit(self):
+        if not self.wrote and not self.deleted:
+            return
+        self.table.commit(self.row, self.now)
+        if self.stamp_used:
+            self.model.last_stamp = self.stamp
+        if self.wrote and self.table.order.is_recno():
+            self.table.record_max = max(self.table.record_max, self.row.ranks[0])
+        self.model.touch(self.table, self.row.ranks)
+
+
+class Put:
+    """`column value [AS type] [TS micros] [TTL duration]`"""
+
+    def __init__(self, words):
+        self.column = split_column(words.next())
+        self.text = words.next()
+        self.kind = self.timestamp = self.ttl = None
+        seen = set()
+        while words.more() and words.keyword() in (b'AS', b'TS', b'TTL'):
+            name = words.next().upper()
+            if name in seen:
+                raise Refused('ERR')
+            seen.add(name)
+            if name == b'AS':
+                self.kind = values.read_type(words.next())
+            elif name == b'TS':
+                self.timestamp = read_timestamp(words.next())
+            else:
+                self.ttl = read_duration(words.next())
+
+    def resolve(self, table):
+        family = table.family(self.column[0])
+        self.place, self.qualifier = table.column(*self.column)
+        if self.kind is not None and family.type is not None and self.kind != family.type:
+            raise Refused('WRONGTYPE')
+        self.kind = self.kind or family.type or 'bytes'
+        self.value = values.read(self.kind, self.text)
+
+    def apply(self, change, _protocol=2):
+        change.put(self.place, self.qualifier, self.kind, self.value, self.timestamp, self.ttl)
+        return OK
+
+
+class Delete:
+    """`column|family|COLPREFIX family prefix|COLRANGE family min max [TIME min max]`"""
+
+    def __init__(self, words):
+        self.selection = Selection()
+        self.between = None
+        name = words.keyword()
+        if name == b'COLPREFIX':
+            words.next()
+            self.selection.add_prefix(words)
+        elif name == b'COLRANGE':
+            words.next()
+            self.selection.add_range(words)
+        else:
+            self.selection.add_column(words.next())
+        if words.take(b'TIME'):
+            self.between = read_time_range(words.next(), words.next())
+
+    def resolve(self, table):
+        self.selection.resolve(table)
+
+    def apply(self, change, _protocol=2):
+        return change.delete(self.selection, self.between)
+
+
+class DeleteRow:
+    def __init__(self, words):
+        pass
+
+    def resolve(self, table):
+        pass
+
+    def apply(self, change, _protocol=2):
+        return change.delete(None)
+
+
+class Increment:
+    def __init__(self, words, wanted='any'):
+        self.column = split_column(words.next())
+        self.delta = words.next()
+        self.wanted = wanted
+        if values.read_float('f64', self.delta) is None or (
+                wanted == 'integer' and values.read_integer(self.delta) is None):
+            raise bad_delta()
+        number = values.read_integer(self.delta)
+        if number is not None and wanted != 'float' and not -2**63 <= number <= 2**64 - 1:
+            raise bad_delta()
+
+    def resolve(self, table):
+        self.place, self.qualifier = table.column(*self.column)
+
+    def apply(self, change, protocol):
+        kind, value = change.increment(self.place, self.qualifier, self.delta, self.wanted)
+        return values.reply(kind, value, protocol)
+
+
+class Append:
+    def __init__(self, words):
+        self.column = split_column(words.next())
+        self.text = words.next()
+
+    def resolve(self, table):
+        self.place, self.qualifier = table.column(*self.column)
+
+    def apply(self, change, _protocol=2):
+        return change.append(self.place, self.qualifier, self.text)
+
+
+def _check(table, predicates):
+    for predicate in predicates:
+        predicate.resolve(table)
+
+
+def _compile(table, predicates):
+    for predicate in predicates:
+        predicate.compile_filter(table)
+
+
+def cput(model, session, words):
+    name, key = words.next(), words.next()
+    predicates, condition = [], None
+    while words.keyword() in (b'NX', b'XX', b'IF'):
+        found = take_predicates(words, b'IF')
+        predicates += found
+        if not found:
+            if condition is not None:
+                raise Refused('ERR')
+            condition = words.next().upper()
+    puts = [Put(words)]
+    while words.more():
+        puts.append(Put(words))
+    table = model.table(session, name)
+    numbered = key == b'*' and table.order.is_recno()
+    if numbered:
+        if table.record_max == 2**63 - 1:
+            raise Refused('ERR')
+        key = b'%d' % (table.record_max + 1)
+    ranks, key = table.row_key(key)
+    _check(table, predicates)
+    for put in puts:
+        put.resolve(table)
+    _compile(table, predicates)
+    row = table.rows.get(ranks)
+    if condition is not None:
+        present = [table.newest(row, put.place, model.now) is not None for put in puts]
+        if (condition == b'NX' and any(present)) or (condition == b'XX' and not all(present)):
+            return None
+    if not all_hold(predicates, table, row, model.now):
+        return None
+    change = Change(model, table, ranks, key)
+    for put in puts:
+        put.apply(change)
+    change.commit()
+    return key if numbered else OK
+
+
+def _single(model, session, words, make):
+    """A command of one column: resolve, apply, commit."""
+    name, key = words.next(), words.next()
+    step = make(words)
+    words.end()
+    table = model.table(session, name)
+    ranks, key = table.row_key(key)
+    step.resolve(table)
+    change = Change(model, table, ranks, key)
+    result = step.apply(change, session.protocol)
+    change.commit()
+    return result
+
+
+def cincrby(model, session, words):
+    return _single(model, session, words, lambda rest: Increment(rest, 'integer'))
+
+
+def cincrbyfloat(model, session, words):
+    return _single(model, session, words, lambda rest: Increment(rest, 'float'))
+
+
+def cappend(model, session, words):
+    return _single(model, session, words, Append)
+
+
+def cdel(model, session, words):
+    name, key = words.next(), words.next()
+    predicates = take_predicates(words, b'IF')
+    selection, between = Selection(), None
+    while words.more():
+        if words.keyword() == b'TIME' and words.left() == 3:
+            words.next()
+            between = read_time_range(words.next(), words.next())
+        elif words.take(b'COLPREFIX'):
+            selection.add_prefix(words)
+        elif words.take(b'COLRANGE'):
+            selection.add_range(words)
+        else:
+            selection.add_column(words.next())
+    table = model.table(session, name)
+    ranks, key = table.row_key(key)
+    _check(table, predicates)
+    selection.resolve(table)
+    _compile(table, predicates)
+    if not all_hold(predicates, table, table.rows.get(ranks), model.now):
+        return None
+    change = Change(model, table, ranks, key)
+    count = change.delete(selection if selection else None, between)
+    change.commit()
+    return count
+
+
+def cdelrange(model, session, words):
+    name = words.next()
+    kind = words.next().upper()
+    if kind == b'PREFIX':
+        argument = words.next()
+    elif kind == b'RANGE':
+        argument = (read_bound(words.next()), read_bound(words.next()))
+    elif kind != b'ALL':
+        raise Refused('ERR')
+    words.end()
+    table = model.table(session, name)
+    if kind == b'PREFIX':
+        test = table.order.prefix(argument)
+    elif kind == b'RANGE':
+        test = Bounds(table.order, *argument)
+    else:
+        def test(_ranks):
+            return True
+    count = 0
+    for ranks in list(table.rows):
+        if test(ranks):
+            live = table.row_is_live(table.rows[ranks], model.now)
+            count += live
+            del table.rows[ranks]
+            if live:
+                model.touch(table, ranks)
+    return count
+
+
+_OPERATIONS = {b'PUT': Put, b'DEL': Delete, b'DELROW': DeleteRow, b'INCR': Increment,
+               b'APPEND': Append}
+
+
+def cmutate(model, session, words):
+    name, key = words.next(), words.next()
+    predicates = take_predicates(words, b'IF')
+    branches = [[], []]
+    at = 0
+    while words.more():
+        word = words.next().upper()
+        if word == b'ELSE' and at == 0 and predicates:
+            at = 1
+        elif word in _OPERATIONS:
+            branches[at].append(_OPERATIONS[word](words))
+        else:
+            raise Refused('ERR')
+    if not branches[0] and not branches[1]:
+        raise Refused('ERR')
+    table = model.table(session, name)
+    ranks, key = table.row_key(key)
+    _check(table, predicates)
+    for step in branches[0] + branches[1]:
+        step.resolve(table)
+    _compile(table, predicates)
+    holds = all_hold(predicates, table, table.rows.get(ranks), model.now)
+    change = Change(model, table, ranks, key)
+    results = [step.apply(change, session.protocol) for step in branches[0 if holds else 1]]
+    change.commit()
+    return [int(holds)] + results
