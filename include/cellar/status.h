@@ -116,18 +116,19 @@ class [[nodiscard]] Result {
 #define CELLAR_CONCAT(a, b) CELLAR_CONCAT_INNER(a, b)
 
 // Leaves the function with the Status of `expression` unless that is OK.
-#define RETURN_IF_ERROR(expression)                                        \
-  do {                                                                     \
-    if (::cellar::Status status_of_expression = (expression);              \
-        !status_of_expression.ok()) [[unlikely]]                           \
-      return status_of_expression;                                         \
+#define RETURN_IF_ERROR(expression)                                                       \
+  do {                                                                                    \
+    if (::cellar::Status status_of_expression = (expression); !status_of_expression.ok()) \
+        [[unlikely]]                                                                      \
+      return status_of_expression;                                                        \
   } while (false)
 
 // ASSIGN_OR_RETURN(auto table, FindTable(name)): declares or assigns `target`, or leaves with the
 // Status of `expression`.
 #define ASSIGN_OR_RETURN(target, expression) \
   ASSIGN_OR_RETURN_INNER(CELLAR_CONCAT(result_of_line_, __LINE__), target, expression)
-#define ASSIGN_OR_RETURN_INNER(result, target, expression)    \
-  auto result = (expression);                                 \
-  if (!result.ok()) [[unlikely]] return std::move(result).status(); \
+#define ASSIGN_OR_RETURN_INNER(result, target, expression) \
+  auto result = (expression);                              \
+  if (!result.ok()) [[unlikely]]                           \
+    return std::move(result).status();                     \
   target = *std::move(result)

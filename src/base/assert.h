@@ -1,8 +1,9 @@
-// Assertions: what must hold if the code has no bug. They are on in release too; a failed one prints
-// where and what, and ends the process (after TigerBeetle: a wrong answer is worse than none).
+// Assertions: what must hold if the code has no bug. They are on in release too; a failed one
+// prints where and what, and ends the process (after TigerBeetle: a wrong answer is worse than
+// none).
 //
-// CELLAR_ASSERT is for O(1) conditions. CELLAR_DEBUG_ASSERT is for O(n) ones and is compiled in with
-// -DCELLAR_DEBUG (the debug and sanitizer builds). The names avoid Catch2's CHECK and REQUIRE.
+// CELLAR_ASSERT is for O(1) conditions. CELLAR_DEBUG_ASSERT is for O(n) ones and is compiled in
+// with -DCELLAR_DEBUG (the debug and sanitizer builds). The names avoid Catch2's CHECK and REQUIRE.
 #pragma once
 
 namespace cellar {
@@ -12,10 +13,10 @@ namespace cellar {
 
 }  // namespace cellar
 
-#define CELLAR_ASSERT(condition)                                     \
-  do {                                                               \
-    if (!(condition)) [[unlikely]]                                   \
-      ::cellar::AssertFailed(#condition, __FILE__, __LINE__);        \
+#define CELLAR_ASSERT(condition)                              \
+  do {                                                        \
+    if (!(condition)) [[unlikely]]                            \
+      ::cellar::AssertFailed(#condition, __FILE__, __LINE__); \
   } while (false)
 
 #ifdef CELLAR_DEBUG

@@ -4,8 +4,8 @@
 //   BigEndian64     most significant byte first, so that memcmp order is numeric order: keys
 //   Varint64        7 bits a byte, low bits first, top bit = "more follows": at most 10 bytes
 //
-// Put* append to a string, Encode* write to memory that is large enough, Get* take from the front of
-// a view and say false, changing nothing, when it is too short or malformed.
+// Put* append to a string, Encode* write to memory that is large enough, Get* take from the front
+// of a view and say false, changing nothing, when it is too short or malformed.
 #pragma once
 
 #include <bit>

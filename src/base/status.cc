@@ -7,32 +7,58 @@ namespace cellar {
 
 std::string_view ErrorCodeWord(ErrorCode code) {
   switch (code) {
-    case ErrorCode::kErr: return "ERR";
-    case ErrorCode::kWrongType: return "WRONGTYPE";
-    case ErrorCode::kNoAuth: return "NOAUTH";
-    case ErrorCode::kWrongPass: return "WRONGPASS";
-    case ErrorCode::kNoPerm: return "NOPERM";
-    case ErrorCode::kOom: return "OOM";
-    case ErrorCode::kMisconf: return "MISCONF";
-    case ErrorCode::kReadOnly: return "READONLY";
-    case ErrorCode::kLoading: return "LOADING";
-    case ErrorCode::kExecAbort: return "EXECABORT";
-    case ErrorCode::kBusyKey: return "BUSYKEY";
-    case ErrorCode::kNoProto: return "NOPROTO";
-    case ErrorCode::kNoTable: return "NOTABLE";
-    case ErrorCode::kNoFamily: return "NOFAMILY";
-    case ErrorCode::kNoIndex: return "NOINDEX";
-    case ErrorCode::kNoKeyspace: return "NOKEYSPACE";
-    case ErrorCode::kBadKey: return "BADKEY";
-    case ErrorCode::kBadValue: return "BADVALUE";
-    case ErrorCode::kBadFilter: return "BADFILTER";
-    case ErrorCode::kNotUnique: return "NOTUNIQUE";
-    case ErrorCode::kStaleCursor: return "STALECURSOR";
-    case ErrorCode::kTryAgain: return "TRYAGAIN";
-    case ErrorCode::kTooLarge: return "TOOLARGE";
-    case ErrorCode::kIo: return "IOERR";
-    case ErrorCode::kNoSpace: return "NOSPACE";
-    case ErrorCode::kCorruption: return "CORRUPTION";
+    case ErrorCode::kErr:
+      return "ERR";
+    case ErrorCode::kWrongType:
+      return "WRONGTYPE";
+    case ErrorCode::kNoAuth:
+      return "NOAUTH";
+    case ErrorCode::kWrongPass:
+      return "WRONGPASS";
+    case ErrorCode::kNoPerm:
+      return "NOPERM";
+    case ErrorCode::kOom:
+      return "OOM";
+    case ErrorCode::kMisconf:
+      return "MISCONF";
+    case ErrorCode::kReadOnly:
+      return "READONLY";
+    case ErrorCode::kLoading:
+      return "LOADING";
+    case ErrorCode::kExecAbort:
+      return "EXECABORT";
+    case ErrorCode::kBusyKey:
+      return "BUSYKEY";
+    case ErrorCode::kNoProto:
+      return "NOPROTO";
+    case ErrorCode::kNoTable:
+      return "NOTABLE";
+    case ErrorCode::kNoFamily:
+      return "NOFAMILY";
+    case ErrorCode::kNoIndex:
+      return "NOINDEX";
+    case ErrorCode::kNoKeyspace:
+      return "NOKEYSPACE";
+    case ErrorCode::kBadKey:
+      return "BADKEY";
+    case ErrorCode::kBadValue:
+      return "BADVALUE";
+    case ErrorCode::kBadFilter:
+      return "BADFILTER";
+    case ErrorCode::kNotUnique:
+      return "NOTUNIQUE";
+    case ErrorCode::kStaleCursor:
+      return "STALECURSOR";
+    case ErrorCode::kTryAgain:
+      return "TRYAGAIN";
+    case ErrorCode::kTooLarge:
+      return "TOOLARGE";
+    case ErrorCode::kIo:
+      return "IOERR";
+    case ErrorCode::kNoSpace:
+      return "NOSPACE";
+    case ErrorCode::kCorruption:
+      return "CORRUPTION";
   }
   return "ERR";
 }

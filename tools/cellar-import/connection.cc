@@ -1,0 +1,74 @@
+// See connection.h.
+#include "cellar-import/connection.h"
+
+#include <utility>
+
+#include "cellar-import/command.h"
+
+namespace cellar::importer {
+namespace {
+
+constexpr timeval kConnectTimeout{10, 0};
+
+Status Refused(const std::string& what, std::string_view text) {
+  return Status::Error(ErrorCode::kErr, what + ": " + std::string(text));
+}
+
+}  // namespace
+
+std::string_view ErrorText(const redisReply& reply) {
+  if (reply.type != REDIS_REPLY_ERROR) return {};
+  return {reply.str, reply.len};
+}
+
+Result<Connection> Connection::Open(const ConnectionOptions& options) {
+  const std::string where{options.socket.empty() ? options.host + ":" + std::to_string(options.port)
+                                                 : options.socket};
+  Connection connection{
+      options.socket.empty()
+          ? redisConnectWithTimeout(options.host.c_str(), options.port, kConnectTimeout)
+          : redisConnectUnixWithTimeout(options.socket.c_str(), kConnectTimeout)};
+  if (connection.context_ == nullptr) return Status::Error(ErrorCode::kIo, where + ": no memory");
+  if (connection.context_->err != 0) {
+    return Status::Error(ErrorCode::kIo, where + ": " + connection.context_->errstr);
+  }
+  redisEnableKeepAlive(connection.context_.get());
+  if (!options.password.empty()) {
+    ASSIGN_OR_RETURN(const Reply reply,
+                     options.user.empty()
+                         ? connection.Call({"AUTH", options.password})
+                         : connection.Call({"AUTH", options.user, options.password}));
+    if (!ErrorText(*reply).empty()) return Refused(where, ErrorText(*reply));
+  }
+  if (!options.keyspace.empty()) {
+    ASSIGN_OR_RETURN(const Reply reply, connection.Call({"SELECT", options.keyspace}));
+    if (!ErrorText(*reply).empty()) return Refused(where, ErrorText(*reply));
+  }
+  ASSIGN_OR_RETURN(const Reply reply, connection.Call({"PING"}));
+  if (!ErrorText(*reply).empty()) return Refused(where, ErrorText(*reply));
+  return connection;
+}
+
+Result<Reply> Connection::Call(std::initializer_list<std::string_view> words) {
+  std::string bytes;
+  AppendCommand(words, &bytes);
+  RETURN_IF_ERROR(Append(bytes));
+  return Read();
+}
+
+Status Connection::Append(std::string_view bytes) {
+  if (redisAppendFormattedCommand(context_.get(), bytes.data(), bytes.size()) != REDIS_OK) {
+    return Status::Error(ErrorCode::kIo, context_->errstr);
+  }
+  return Status::Ok();
+}
+
+Result<Reply> Connection::Read() {
+  void* reply{nullptr};
+  if (redisGetReply(context_.get(), &reply) != REDIS_OK || reply == nullptr) {
+    return Status::Error(ErrorCode::kIo, std::string("connection lost: ") + context_->errstr);
+  }
+  return Reply(static_cast<redisReply*>(reply));
+}
+
+}  // namespace cellar::importer

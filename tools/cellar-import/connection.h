@@ -1,0 +1,57 @@
+// A connection to the server, over hiredis: authentication, keyspace, calls and pipelined bytes.
+#pragma once
+
+#include <hiredis/hiredis.h>
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "cellar/status.h"
+
+namespace cellar::importer {
+
+struct ConnectionOptions {
+  std::string host{"127.0.0.1"};
+  int port{6479};
+  std::string socket;  // a unix socket's path; takes the place of host and port
+  std::string user;
+  std::string password;
+  std::string keyspace;  // empty: as the server has it
+};
+
+struct ReplyDeleter {
+  void operator()(redisReply* reply) const { freeReplyObject(reply); }
+};
+using Reply = std::unique_ptr<redisReply, ReplyDeleter>;
+
+// The text of an error reply; empty if it is none.
+std::string_view ErrorText(const redisReply& reply);
+
+class Connection {
+ public:
+  // Connects, authenticates, selects the keyspace. kIo: nobody there; any other code: the server's
+  // no.
+  static Result<Connection> Open(const ConnectionOptions& options);
+
+  // Sends one command and waits for its reply, which may be an error reply. REQUIRES: no reply is
+  // outstanding.
+  Result<Reply> Call(std::initializer_list<std::string_view> words);
+
+  // Queues the bytes of commands. They leave with the next Read().
+  Status Append(std::string_view bytes);
+  // The next outstanding reply. kIo if the connection is lost; it is then of no more use.
+  Result<Reply> Read();
+
+ private:
+  struct ContextDeleter {
+    void operator()(redisContext* context) const { redisFree(context); }
+  };
+  explicit Connection(redisContext* context) : context_(context) {}
+
+  std::unique_ptr<redisContext, ContextDeleter> context_;
+};
+
+}  // namespace cellar::importer

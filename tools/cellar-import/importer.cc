@@ -1,0 +1,316 @@
+// See importer.h.
+#include "cellar-import/importer.h"
+
+#include <cinttypes>
+#include <cstdio>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/assert.h"
+#include "cellar/clock.h"
+
+namespace cellar::importer {
+namespace {
+
+constexpr int64_t kStateMicros{500'000};  // between two writes of the state file
+constexpr size_t kFingerprintBytesMax{64 * 1024};
+constexpr uint64_t kRecordsPerLook{64};  // at the clock
+
+class Import final : public Pipeline::Listener {
+ public:
+  Import(const Options& options, const volatile bool* stop) : options_(options), stop_(stop) {}
+
+  // A returned error stopped the import; what was acknowledged before is counted.
+  Status Run();
+  void Conclude(const Status& outcome);
+  uint64_t errors() const { return state_.errors; }
+
+  void OnRow(const RowRef& ref, std::string_view error) override;
+
+ private:
+  Status OpenAll();
+  Status Resume();
+  Status ReadHeader();
+  Status Connect();
+  Status CreateTable();
+  Status FindFamilies(std::set<std::string, std::less<>>* names);
+  Status ImportRecords();
+  Status TakeRecord(const Record& record, Row* row);
+  Status Look();
+
+  const Options& options_;
+  const volatile bool* stop_;
+  std::unique_ptr<Input> input_;
+  std::unique_ptr<RecordReader> reader_;
+  std::unique_ptr<RowMapper> mapper_;
+  std::unique_ptr<Connection> connection_;
+  std::unique_ptr<Pipeline> pipeline_;
+  std::unique_ptr<ErrorReport> report_;
+  std::unique_ptr<Progress> progress_;
+  ImportState state_;
+  uint64_t rows_begin_{0};
+  int64_t begin_micros_{0};
+  int64_t state_saved_micros_{0};
+  bool is_open_{false};  // the state file may be written
+};
+
+int64_t Now() { return Clock::System().MonotonicMicros(); }
+
+std::unique_ptr<RecordReader> NewReader(const Options& options, Input* input) {
+  switch (options.format) {
+    case Format::kTsv:
+      return NewTsvReader(input);
+    case Format::kJsonLines:
+      return NewLineReader(input);
+    case Format::kCsv:
+      break;
+  }
+  return NewCsvReader(input, options.delimiter);
+}
+
+Status Import::Run() {
+  RETURN_IF_ERROR(OpenAll());
+  Status outcome = ImportRecords();
+  // What is under way is waited for, also when the input failed or a signal came.
+  if (pipeline_ != nullptr && (outcome.ok() || outcome.code() != ErrorCode::kIo)) {
+    const Status flushed = pipeline_->Flush();
+    if (outcome.ok()) outcome = flushed;
+  }
+  return outcome;
+}
+
+Status Import::OpenAll() {
+  ASSIGN_OR_RETURN(Input input, Input::Open(options_.path));
+  input_ = std::make_unique<Input>(std::move(input));
+  reader_ = NewReader(options_, input_.get());
+  mapper_ = std::make_unique<RowMapper>(options_.mapper);
+  RETURN_IF_ERROR(Resume());
+  ASSIGN_OR_RETURN(ErrorReport report, ErrorReport::Open(options_.errors_path, state_.offset > 0));
+  report_ = std::make_unique<ErrorReport>(std::move(report));
+  if (!options_.dry_run) RETURN_IF_ERROR(Connect());
+  rows_begin_ = state_.rows;
+  begin_micros_ = Now();
+  state_saved_micros_ = begin_micros_;
+  progress_ = std::make_unique<Progress>(options_.progress, stderr, input_->bytes_total(), state_,
+                                         begin_micros_);
+  is_open_ = true;
+  return Status::Ok();
+}
+
+// Reads the header, and goes on where the state file says an earlier import stopped.
+Status Import::Resume() {
+  while (input_->View().size() < kFingerprintBytesMax) {
+    ASSIGN_OR_RETURN(const bool more, input_->Fill());
+    if (!more) break;
+  }
+  const std::string fingerprint{Fingerprint(input_->View().substr(0, kFingerprintBytesMax))};
+  RETURN_IF_ERROR(ReadHeader());
+  if (!options_.state_path.empty()) {
+    ASSIGN_OR_RETURN(state_, LoadState(options_.state_path));
+    const bool is_begun{state_.offset > 0};
+    const std::string& table = options_.pipeline.command.table;
+    if (is_begun && (state_.fingerprint != fingerprint || state_.table != table)) {
+      return Status::Error(ErrorCode::kErr, options_.state_path +
+                                                ": is the state of another import (input or table "
+                                                "differ); remove it to begin anew");
+    }
+    if (is_begun) {
+      RETURN_IF_ERROR(input_->SkipTo(state_.offset));
+      reader_->SetLine(state_.line);
+    }
+  }
+  state_.table = options_.pipeline.command.table;
+  state_.fingerprint = fingerprint;
+  if (state_.offset == 0) state_.line = reader_->line();
+  return Status::Ok();
+}
+
+Status Import::ReadHeader() {
+  if (options_.format == Format::kJsonLines) return Status::Ok();
+  std::vector<std::string> names{options_.field_names};
+  Record record;
+  if (options_.has_header) {
+    ASSIGN_OR_RETURN(const bool found, reader_->Next(&record));
+    if (!found) return Status::Error(ErrorCode::kErr, options_.path + ": has no header");
+    if (!record.error.empty()) return Status::Error(ErrorCode::kErr, "header: " + record.error);
+    names = record.fields;
+  } else if (names.empty()) {
+    // Fields without names are numbered; the first record, read by a reader of its own, says how
+    // many.
+    Input beginning = Input::FromText(std::string(input_->View()), SIZE_MAX);
+    ASSIGN_OR_RETURN(const bool found, NewReader(options_, &beginning)->Next(&record));
+    if (!found) return Status::Error(ErrorCode::kErr, options_.path + ": is empty");
+    for (size_t index{1}; index <= record.fields.size(); ++index) {
+      names.push_back(std::to_string(index));
+    }
+  }
+  return mapper_->SetHeader(names);
+}
+
+Status Import::Connect() {
+  ASSIGN_OR_RETURN(Connection connection, Connection::Open(options_.connection));
+  connection_ = std::make_unique<Connection>(std::move(connection));
+  pipeline_ =
+      std::make_unique<Pipeline>(options_.pipeline, options_.connection, connection_.get(), this);
+  if (!options_.create_table) return Status::Ok();
+  RETURN_IF_ERROR(CreateTable());
+  std::set<std::string, std::less<>> families;
+  RETURN_IF_ERROR(FindFamilies(&families));
+  pipeline_->SetKnownFamilies(std::move(families));
+  return Status::Ok();
+}
+
+Status Import::CreateTable() {
+  const std::string& table = options_.pipeline.command.table;
+  std::vector<std::string_view> words{"TABLE", "CREATE", table};
+  if (!options_.key_order.empty()) words.insert(words.end(), {"KEY", options_.key_order});
+  std::vector<std::vector<std::string>> families;
+  for (const std::string& text : options_.families) families.push_back(SplitWords(text));
+  std::string bytes;
+  AppendCommand(words, &bytes);
+  for (const auto& family : families) {
+    if (family.empty()) return Status::Error(ErrorCode::kErr, "--family: a name is missing");
+    words = {"FAMILY", "ADD", table};
+    words.insert(words.end(), family.begin(), family.end());
+    AppendCommand(words, &bytes);
+  }
+  RETURN_IF_ERROR(connection_->Append(bytes));
+  Status outcome;
+  for (size_t reply_count{0}; reply_count < families.size() + 1; ++reply_count) {
+    ASSIGN_OR_RETURN(const Reply reply, connection_->Read());
+    const std::string_view error{ErrorText(*reply)};
+    if (outcome.ok() && !error.empty() && !error.starts_with("BUSYKEY")) {
+      outcome = Status::Error(ErrorCode::kErr, "--create-table: " + std::string(error));
+    }
+  }
+  return outcome;
+}
+
+// The families that the table has (`families` in the map that TABLE INFO answers).
+Status Import::FindFamilies(std::set<std::string, std::less<>>* names) {
+  ASSIGN_OR_RETURN(const Reply reply,
+                   connection_->Call({"TABLE", "INFO", options_.pipeline.command.table}));
+  if (!ErrorText(*reply).empty()) {
+    return Status::Error(ErrorCode::kErr, "TABLE INFO: " + std::string(ErrorText(*reply)));
+  }
+  for (size_t index{0}; index + 1 < reply->elements; index += 2) {
+    const redisReply& name = *reply->element[index];
+    const redisReply& value = *reply->element[index + 1];
+    if (name.str == nullptr || std::string_view(name.str, name.len) != "families") continue;
+    for (size_t family{0}; family < value.elements; ++family) {
+      const redisReply& word = *value.element[family];
+      if (word.str != nullptr) names->emplace(word.str, word.len);
+    }
+  }
+  return Status::Ok();
+}
+
+Status Import::ImportRecords() {
+  Record record;
+  Row row;
+  uint64_t record_count{0};
+  while (record_count < options_.records_max) {
+    ASSIGN_OR_RETURN(const bool found, reader_->Next(&record));
+    if (!found) break;
+    ++record_count;
+    if (record_count <= options_.records_skipped) continue;
+    RETURN_IF_ERROR(TakeRecord(record, &row));
+    if (record_count % kRecordsPerLook == 0) RETURN_IF_ERROR(Look());
+    if (state_.errors > options_.errors_max) {
+      return Status::Error(ErrorCode::kErr, "more than " + std::to_string(options_.errors_max) +
+                                                " records are refused (--errors-max)");
+    }
+  }
+  return Status::Ok();
+}
+
+Status Import::TakeRecord(const Record& record, Row* row) {
+  RowRef ref{record.line, reader_->line(), record.end_offset, 0};
+  Status mapped =
+      record.error.empty() ? Status::Ok() : Status::Error(ErrorCode::kBadValue, record.error);
+  if (mapped.ok()) {
+    mapped = options_.format == Format::kJsonLines ? mapper_->MapJson(record.fields[0], row)
+                                                   : mapper_->MapFields(record, row);
+  }
+  if (!mapped.ok()) {
+    if (pipeline_ != nullptr) return pipeline_->AddRefused(ref, mapped.text());
+    OnRow(ref, mapped.text());
+    return Status::Ok();
+  }
+  ref.cells = row->cells.size();
+  if (pipeline_ != nullptr) return pipeline_->Add(*row, ref);
+  if (state_.rows < options_.rows_shown) {
+    fputs(DescribeRow(options_.pipeline.command, *row).c_str(), stdout);
+  }
+  OnRow(ref, {});
+  return Status::Ok();
+}
+
+void Import::OnRow(const RowRef& ref, std::string_view error) {
+  CELLAR_ASSERT(ref.end_offset > state_.offset);
+  state_.offset = ref.end_offset;
+  if (error.empty()) {
+    ++state_.rows;
+    state_.cells += ref.cells;
+  } else {
+    ++state_.errors;
+    report_->Add(ref.line, error);
+  }
+  state_.line = ref.next_line;
+}
+
+// What is due from time to time: progress, state, and a look at the signal.
+Status Import::Look() {
+  const int64_t now_micros{Now()};
+  progress_->Update(state_, now_micros);
+  if (!options_.state_path.empty() && !options_.dry_run &&
+      now_micros - state_saved_micros_ >= kStateMicros) {
+    state_saved_micros_ = now_micros;
+    RETURN_IF_ERROR(report_->Flush());
+    RETURN_IF_ERROR(SaveState(options_.state_path, state_));
+  }
+  if (*stop_) return Status::Error(ErrorCode::kErr, "stopped by a signal");
+  return Status::Ok();
+}
+
+void Import::Conclude(const Status& outcome) {
+  const int64_t now_micros{Now()};
+  if (is_open_) {
+    progress_->Finish(state_, now_micros);
+    Status kept = report_->Flush();
+    if (kept.ok() && !options_.state_path.empty() && !options_.dry_run) {
+      kept = SaveState(options_.state_path, state_);
+    }
+    if (!kept.ok()) fprintf(stderr, "cellar-import: %s\n", kept.text().c_str());
+    fputs(report_->Summary().c_str(), stderr);
+  }
+  if (!outcome.ok()) {
+    fprintf(stderr, "cellar-import: %s\n", outcome.text().c_str());
+    if (is_open_ && !options_.state_path.empty() && !options_.dry_run) {
+      fprintf(stderr, "cellar-import: the same command goes on from here\n");
+    }
+  }
+  if (options_.quiet || !is_open_) return;
+  const double seconds{static_cast<double>(now_micros - begin_micros_) / 1e6};
+  const uint64_t rows{state_.rows - rows_begin_};
+  fprintf(stderr, "%s rows, %s cells %s, %s refused, in %.1f s (%s rows/s)\n",
+          GroupDigits(state_.rows).c_str(), GroupDigits(state_.cells).c_str(),
+          options_.dry_run ? "read, none written" : "written", GroupDigits(state_.errors).c_str(),
+          seconds,
+          GroupDigits(static_cast<uint64_t>(static_cast<double>(rows) / (seconds + 1e-6))).c_str());
+}
+
+}  // namespace
+
+int RunImport(const Options& options, const volatile bool* stop) {
+  Import import(options, stop);
+  const Status outcome = import.Run();
+  import.Conclude(outcome);
+  if (!outcome.ok()) return kExitStopped;
+  return import.errors() > 0 ? kExitSomeRefused : kExitAllWritten;
+}
+
+}  // namespace cellar::importer

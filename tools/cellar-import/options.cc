@@ -1,0 +1,280 @@
+// See options.h. CLI11 throws on a mistake in the command line; it is caught here and nowhere else.
+#include "cellar-import/options.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <utility>
+
+namespace cellar::importer {
+namespace {
+
+constexpr char kDescription[] =
+    "Writes the records of a CSV, TSV or JSON lines file into a table of Cellar, a row each.\n"
+    "Exit status: 0 all rows are in; 1 some records were refused (and reported); 2 the import "
+    "could not begin or not go on.";
+
+// What needs a second look after CLI11 has filled it in.
+struct RawOptions {
+  std::string format{"auto"};
+  std::string delimiter{","};
+  bool no_header{false};
+  std::vector<std::string> keys;
+  std::vector<std::string> columns;
+  std::string null_text;
+  std::string timestamp_unit{"us"};
+  std::string arrays{"text"};
+  std::string progress{"auto"};
+  std::string password_path;
+};
+
+void AddInputOptions(CLI::App* app, Options* options, RawOptions* raw) {
+  app->add_option("table", options->pipeline.command.table, "table, or keyspace/table")->required();
+  app->add_option("file", options->path, "file to read; - is standard input");
+  const std::string group{"Input"};
+  app->add_option("-f,--format", raw->format,
+                  "auto (by the file's name, else csv), csv, tsv, jsonl")
+      ->check(CLI::IsMember({"auto", "csv", "tsv", "jsonl"}))
+      ->group(group);
+  app->add_option("--delimiter", raw->delimiter, "between CSV fields; one character, or \\t")
+      ->group(group);
+  app->add_flag("--no-header", raw->no_header, "the first record is data; fields are 1, 2, 3 ...")
+      ->group(group);
+  app->add_option("--fields", options->field_names, "names of the fields (there is no header)")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->group(group);
+  app->add_option("--skip", options->records_skipped, "records to leave out at the beginning")
+      ->group(group);
+  app->add_option("--limit", options->records_max, "records to read at most")->group(group);
+}
+
+void AddMappingOptions(CLI::App* app, Options* options, RawOptions* raw) {
+  MapperOptions& mapper = options->mapper;
+  const std::string group{"Rows and columns"};
+  app->add_option("-k,--key", raw->keys,
+                  "field of the row key; several (repeated, or with commas) are joined; * lets a "
+                  "KEY recno table number the rows")
+      ->delimiter(',')
+      ->required()
+      ->allow_extra_args(false)
+      ->group(group);
+  app->add_option("--key-delimiter", mapper.key_delimiter, "between joined key fields (#)")
+      ->group(group);
+  app->add_option("-c,--column", raw->columns,
+                  "FIELD=FAMILY:QUALIFIER[:TYPE], or FIELD=- for nowhere; a JSON field is a path "
+                  "such as meta.size")
+      ->allow_extra_args(false)
+      ->group(group);
+  app->add_option("-F,--default-family", mapper.default_family,
+                  "family of the fields that nothing else maps")
+      ->group(group);
+  app->add_option("--default-type", mapper.default_type, "type of cells that --column gives none")
+      ->check([](const std::string& word) {
+        return IsValueType(word) ? std::string() : "'" + word + "' is no type";
+      })
+      ->group(group);
+  app->add_option("--ignore", mapper.ignored_fields, "fields to leave out")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->group(group);
+  app->add_flag("--ignore-unmapped", mapper.ignore_unmapped, "leave out fields that nothing maps")
+      ->group(group);
+  app->add_flag("--keep-key-fields", mapper.keep_key_fields,
+                "key and timestamp fields become cells too")
+      ->group(group);
+  app->add_option("--null", raw->null_text, "text of a field that means: no cell")->group(group);
+  app->add_flag("--keep-empty", mapper.keep_empty, "empty fields become empty values")
+      ->group(group);
+  app->add_option("--ts", mapper.timestamp_field, "field of the timestamp, a number or ISO 8601")
+      ->group(group);
+  app->add_option("--ts-unit", raw->timestamp_unit, "unit of a timestamp that is a number (us)")
+      ->check(CLI::IsMember({"s", "ms", "us"}))
+      ->group(group);
+  app->add_option("--ttl", options->pipeline.command.ttl, "time to live of the cells, such as 7d")
+      ->group(group);
+  app->add_flag("--json-types", mapper.json_types,
+                "JSON numbers, booleans and strings become i64, u64, f64, bool, string")
+      ->group(group);
+  app->add_option("--arrays", raw->arrays,
+                  "JSON arrays: text (as they stand), index (a column each), set (a column named "
+                  "after each element)")
+      ->check(CLI::IsMember({"text", "index", "set"}))
+      ->group(group);
+}
+
+void AddServerOptions(CLI::App* app, Options* options, RawOptions* raw) {
+  ConnectionOptions& connection = options->connection;
+  PipelineOptions& pipeline = options->pipeline;
+  const std::string group{"Server"};
+  app->add_option("-h,--host", connection.host, "(127.0.0.1)")->group(group);
+  app->add_option("-p,--port", connection.port, "(6479)")
+      ->check(CLI::Range(1, 65535))
+      ->group(group);
+  app->add_option("-s,--socket", connection.socket, "unix socket, in place of host and port")
+      ->group(group);
+  app->add_option("-n,--keyspace", connection.keyspace, "keyspace to select")->group(group);
+  app->add_option("--user", connection.user, "ACL user")->group(group);
+  app->add_option("-a,--auth", connection.password,
+                  "password; $CELLAR_AUTH or --auth-file keep it out of the process list")
+      ->envname("CELLAR_AUTH")
+      ->group(group);
+  app->add_option("--auth-file", raw->password_path, "file whose first line is the password")
+      ->group(group);
+  app->add_option("--pipeline", pipeline.units_max, "commands under way at most (256)")
+      ->check(CLI::Range(1, 1'000'000))
+      ->group(group);
+  app->add_option("--pipeline-bytes", pipeline.bytes_max, "bytes under way at most (4 MiB)")
+      ->check(CLI::Range(1UL, 1UL << 40))
+      ->group(group);
+  app->add_option("--batch-rows", pipeline.rows_per_batch,
+                  "rows written in one step, as MULTI ... EXEC (1: none)")
+      ->check(CLI::Range(1, 100'000))
+      ->group(group);
+  app->add_option("--batch-cells", pipeline.command.cells_per_command,
+                  "cells of a row in one command; a wider row is not written in one step "
+                  "(1,000,000)")
+      ->check(CLI::Range(1, 1'000'000))
+      ->group(group);
+  app->add_option("--reconnect", pipeline.reconnect_seconds,
+                  "seconds to try again when the connection is lost (0: stop)")
+      ->group(group);
+  app->add_flag("--create-table", options->create_table,
+                "create the table, and families as they come, if they are not there")
+      ->group(group);
+  app->add_option("--key-order", options->key_order, "KEY of the new table, such as utf8#-u64")
+      ->group(group);
+  app->add_option("--family", options->families,
+                  "family of the new table with its options: 'meta VERSIONS 3 TYPE string'")
+      ->allow_extra_args(false)
+      ->group(group);
+}
+
+void AddReportOptions(CLI::App* app, Options* options, RawOptions* raw) {
+  const std::string group{"Running"};
+  app->add_option("--resume", options->state_path,
+                  "file that keeps how far the import is; if it exists, the import goes on from "
+                  "there")
+      ->group(group);
+  app->add_option("--errors", options->errors_path, "file for the refused records: line, error")
+      ->group(group);
+  app->add_option("--errors-max", options->errors_max, "stop when more are refused (1,000)")
+      ->group(group);
+  app->add_option("--progress", raw->progress, "auto, bar, lines, none")
+      ->check(CLI::IsMember({"auto", "bar", "lines", "none"}))
+      ->group(group);
+  app->add_flag("-q,--quiet", options->quiet, "say nothing but errors")->group(group);
+  app->add_flag("--dry-run", options->dry_run, "read and map everything, write nothing")
+      ->group(group);
+  app->add_option("--show", options->rows_shown, "with --dry-run: print the first N commands")
+      ->group(group);
+}
+
+Format FormatOf(const std::string& word, const std::string& path) {
+  const std::string suffix{path.substr(std::min(path.size(), path.rfind('.') + 1))};
+  const std::string name{word == "auto" ? suffix : word};
+  if (name == "tsv" || name == "tab") return Format::kTsv;
+  if (name == "jsonl" || name == "ndjson" || name == "json") return Format::kJsonLines;
+  return Format::kCsv;
+}
+
+// The checks and conversions that CLI11 leaves to us; an empty text, or what is wrong.
+std::string Complete(const CLI::App& app, const RawOptions& raw, Options* options) {
+  options->format = FormatOf(raw.format, options->path);
+  options->has_header = !raw.no_header && options->field_names.empty();
+  if (raw.delimiter == "\\t") {
+    options->delimiter = '\t';
+  } else if (raw.delimiter.size() == 1 && raw.delimiter != "\"" && raw.delimiter != "\n") {
+    options->delimiter = raw.delimiter.front();
+  } else {
+    return "--delimiter: one character, not a quote";
+  }
+  MapperOptions& mapper = options->mapper;
+  mapper.key_fields = raw.keys;
+  for (const std::string& text : raw.columns) {
+    const size_t equals{text.find('=')};
+    if (equals == std::string::npos || equals == 0) {
+      return "--column: '" + text + "' is not FIELD=FAMILY:QUALIFIER[:TYPE]";
+    }
+    Result<Column> column = ParseColumn(std::string_view(text).substr(equals + 1));
+    if (!column.ok()) return "--column: " + column.status().text();
+    if (!mapper.columns.emplace(text.substr(0, equals), *std::move(column)).second) {
+      return "--column: field '" + text.substr(0, equals) + "' is mapped twice";
+    }
+  }
+  if (app.count("--null") > 0) mapper.null_text = raw.null_text;
+  mapper.timestamp_unit = raw.timestamp_unit == "s"    ? TimeUnit::kSeconds
+                          : raw.timestamp_unit == "ms" ? TimeUnit::kMillis
+                                                       : TimeUnit::kMicros;
+  mapper.arrays = raw.arrays == "set"     ? ArrayStyle::kSet
+                  : raw.arrays == "index" ? ArrayStyle::kIndex
+                                          : ArrayStyle::kText;
+  if (!raw.password_path.empty()) {
+    std::ifstream file(raw.password_path);
+    if (!std::getline(file, options->connection.password)) {
+      return "--auth-file: " + raw.password_path + " cannot be read";
+    }
+  }
+  const bool is_terminal{isatty(STDERR_FILENO) == 1};
+  options->progress = options->quiet || raw.progress == "none" ? Progress::Style::kNone
+                      : raw.progress == "bar" || (raw.progress == "auto" && is_terminal)
+                          ? Progress::Style::kBar
+                          : Progress::Style::kLines;
+  options->pipeline.create_families = options->create_table;
+  if (!options->create_table && (!options->key_order.empty() || !options->families.empty())) {
+    return "--key-order and --family go with --create-table";
+  }
+  return {};
+}
+
+}  // namespace
+
+std::optional<Options> ParseOptions(int argc, char** argv, int* status) {
+  constexpr int kStatusUsage{2};
+  Options options;
+  RawOptions raw;
+  CLI::App app{kDescription, "cellar-import"};
+  app.set_help_flag("--help", "print this help");
+  AddInputOptions(&app, &options, &raw);
+  AddMappingOptions(&app, &options, &raw);
+  AddServerOptions(&app, &options, &raw);
+  AddReportOptions(&app, &options, &raw);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    *status = app.exit(error) == 0 ? 0 : kStatusUsage;
+    return std::nullopt;
+  }
+  const std::string mistake{Complete(app, raw, &options)};
+  if (!mistake.empty()) {
+    fprintf(stderr, "cellar-import: %s\n", mistake.c_str());
+    *status = kStatusUsage;
+    return std::nullopt;
+  }
+  return options;
+}
+
+std::vector<std::string> SplitWords(std::string_view text) {
+  std::vector<std::string> words;
+  bool is_quoted{false};
+  bool in_word{false};
+  for (const char c : text) {
+    if (c == '"') {
+      is_quoted = !is_quoted;
+      if (!in_word) words.emplace_back();
+      in_word = true;
+    } else if (c == ' ' && !is_quoted) {
+      in_word = false;
+    } else {
+      if (!in_word) words.emplace_back();
+      in_word = true;
+      words.back().push_back(c);
+    }
+  }
+  return words;
+}
+
+}  // namespace cellar::importer
