@@ -52,6 +52,19 @@ struct FilterKeyTest {
 // REQUIRES: `node` is a kCompare or kIn step on row or qualifier.
 FilterKeyTest MakeFilterKeyTest(const FilterNode& node, const Order& order);
 
+// The timestamps that satisfy a step: [min, max], or all others.
+struct FilterTimestampTest {
+  int64_t min{0};
+  int64_t max{INT64_MAX};
+  bool inside{true};
+  bool Passes(int64_t timestamp) const { return (timestamp >= min && timestamp <= max) == inside; }
+};
+// REQUIRES: `node` is a kCompare or kIn step on ts.
+FilterTimestampTest MakeFilterTimestampTest(const FilterNode& node);
+
+// Does a family of this name satisfy the step? REQUIRES: `node` is a step on family.
+bool FilterFamilyPasses(const FilterNode& node, std::string_view name);
+
 struct FilterCell {
   uint32_t family{0};          // index into the run's families
   std::string_view qualifier;  // encoded
