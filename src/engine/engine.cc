@@ -88,9 +88,7 @@ Status Engine::Apply(std::string_view payload) {
   int64_t stamp = 0;
   if (!reader.ReadStamp(&stamp)) return reader.status();
   stamp_ = std::max(stamp_, stamp);
-  std::string header;
-  PutVarint64(&header, static_cast<uint64_t>(stamp));
-  return ApplyOps(payload.substr(header.size()));
+  return ApplyOps(payload.substr(kMutationHeaderBytes));
 }
 
 Status Engine::ApplyOps(std::string_view ops) {

@@ -6,16 +6,19 @@
 
 namespace cellar {
 
-void MutationBuilder::Reset(int64_t stamp) {
-  bytes_.clear();
-  PutVarint64(&bytes_, static_cast<uint64_t>(stamp));
-  header_bytes_ = bytes_.size();
+void MutationBuilder::Reset() {
+  bytes_.assign(kMutationHeaderBytes, '\0');
   table_id_ = 0;
   row_set_ = false;
 }
 
+void MutationBuilder::SetStamp(int64_t stamp) {
+  CELLAR_ASSERT(stamp >= 0);
+  EncodeFixed64(bytes_.data(), static_cast<uint64_t>(stamp));
+}
+
 void MutationBuilder::Truncate(size_t size) {
-  CELLAR_ASSERT(size >= header_bytes_);
+  CELLAR_ASSERT(size >= kMutationHeaderBytes);
   CELLAR_ASSERT(size <= bytes_.size());
   bytes_.resize(size);
   table_id_ = 0;
@@ -150,7 +153,7 @@ void MutationBuilder::SetIndexes(uint64_t table_id, std::string_view definitions
 
 bool MutationReader::ReadStamp(int64_t* stamp) {
   uint64_t value = 0;
-  if (!GetVarint64(&rest_, &value) || value > static_cast<uint64_t>(INT64_MAX)) return Damaged();
+  if (!GetFixed64(&rest_, &value) || value > static_cast<uint64_t>(INT64_MAX)) return Damaged();
   *stamp = static_cast<int64_t>(value);
   return true;
 }

@@ -4,7 +4,7 @@
 // A mutation is resolved: timestamps are assigned, increments computed, conditions decided. Applied
 // to the same state it gives the same state, always.
 //
-//   payload  | stamp varint | op op op ...
+//   payload  | stamp i64 | op op op ...
 //   op       | kind u8 | fields |     fields are varints (v) and length-prefixed bytes (b)
 //
 //   kTable            v table id                       the table of the following ops
@@ -58,14 +58,18 @@ enum class MutationOp : uint8_t {
   kSetIndexes = 27,
 };
 
+inline constexpr size_t kMutationHeaderBytes{8};  // the stamp
+
 // Builds a payload. Reset() keeps the memory, so that a command's mutation allocates nothing.
 class MutationBuilder {
  public:
-  MutationBuilder() { Reset(0); }
+  MutationBuilder() { Reset(); }
 
-  void Reset(int64_t stamp);
+  void Reset();
+  // The stamp may become known after the ops.
+  void SetStamp(int64_t stamp);
   // True if no op has been added since Reset.
-  bool empty() const { return bytes_.size() == header_bytes_; }
+  bool empty() const { return bytes_.size() == kMutationHeaderBytes; }
   std::string_view payload() const { return bytes_; }
   size_t size() const { return bytes_.size(); }
   // The ops from byte `offset` on (a former size()), to apply a mutation piece by piece.
@@ -101,7 +105,6 @@ class MutationBuilder {
   void Table(uint64_t table_id);
 
   std::string bytes_;
-  size_t header_bytes_{0};
   uint64_t table_id_{0};  // 0: none yet
   std::string row_key_;
   bool row_set_{false};

@@ -351,7 +351,7 @@ bool Table::SweepGhosts(uint64_t cells_max, std::string* position) {
 
 Table::Checkpoint Table::TakeCheckpoint() {
   EndRow();
-  Checkpoint checkpoint{schema_, counters_, keyspace_, name_, changes_, {}};
+  Checkpoint checkpoint{schema_, counters_, keyspace_, name_, changes_, watched_rows_, {}};
   checkpoint.trees = TakeSnapshots();
   return checkpoint;
 }
@@ -368,6 +368,7 @@ void Table::RollBackTo(const Checkpoint& checkpoint) {
   keyspace_ = checkpoint.keyspace;
   name_ = checkpoint.name;
   changes_ = checkpoint.changes;
+  watched_rows_ = checkpoint.watched_rows;
 }
 
 void Table::TakeOver(const Table& truncated) {

@@ -105,6 +105,11 @@ class Table {
   // (begin with an empty one). True when none is left.
   bool SweepGhosts(uint64_t cells_max, std::string* position);
 
+  struct WatchedRow {
+    uint64_t changes{0};
+    uint64_t watchers{0};
+  };
+
   // --- undo: what a table was, taken in O(groups).
   struct Checkpoint {
     TableSchema schema;
@@ -112,6 +117,7 @@ class Table {
     std::string keyspace;
     std::string name;
     uint64_t changes{0};
+    std::unordered_map<std::string, WatchedRow> watched_rows;
     std::vector<BTreeSnapshot> trees;
   };
   Checkpoint TakeCheckpoint();
@@ -139,10 +145,6 @@ class Table {
   struct Group {
     std::unique_ptr<BTree> tree;
     std::unique_ptr<BTreeCursor> cursor;
-  };
-  struct WatchedRow {
-    uint64_t changes{0};
-    uint64_t watchers{0};
   };
   // The row that the primitives are changing.
   struct RowChange {

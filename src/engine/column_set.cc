@@ -1,0 +1,123 @@
+// Checking and encoding what a client names.
+#include "engine/column_set.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/number.h"
+#include "base/quote.h"
+
+namespace cellar {
+namespace {
+
+Result<KeyBound> EncodeOneBound(const Order& order, std::string_view text, BoundSide side) {
+  if (text == "-") return KeyBound{};
+  if (text == "+") return KeyBound{{}, true};
+  if (text.empty() || (text[0] != '[' && text[0] != '(')) {
+    return Status::Error(ErrorCode::kErr, "min or max not valid string range item");
+  }
+  const BoundEdge edge = text[0] == '[' ? BoundEdge::kInclusive : BoundEdge::kExclusive;
+  return order.EncodeBound(text.substr(1), edge, side);
+}
+
+}  // namespace
+
+Status EncodeRowKey(const TableSchema& schema, std::string_view text, std::string* to) {
+  if (text.empty()) return Status::Error(ErrorCode::kBadKey, "a row key cannot be empty");
+  if (text.size() > kRowKeyBytesMax) {
+    return Status::Error(ErrorCode::kTooLarge, "row key of " + FormatUint64(text.size()) +
+                                                   " bytes, the limit is " +
+                                                   FormatUint64(kRowKeyBytesMax));
+  }
+  return schema.key.Encode(text, to);
+}
+
+Status EncodeQualifier(const FamilySchema& family, std::string_view text, std::string* to) {
+  if (text.size() > kQualifierBytesMax) {
+    return Status::Error(ErrorCode::kTooLarge,
+                         "qualifier of " + FormatUint64(text.size()) + " bytes in family '" +
+                             family.name + "', the limit is " + FormatUint64(kQualifierBytesMax));
+  }
+  return family.order.Encode(text, to);
+}
+
+Result<const FamilySchema*> RequireFamily(const TableSchema& schema, std::string_view name) {
+  const FamilySchema* family = schema.FindFamily(name);
+  if (family == nullptr) return Status::Error(ErrorCode::kNoFamily, "no family " + Quote(name));
+  return family;
+}
+
+Result<KeyRange> EncodeRange(const Order& order, std::string_view min, std::string_view max) {
+  KeyRange range;
+  ASSIGN_OR_RETURN(range.begin, EncodeOneBound(order, min, BoundSide::kMin));
+  ASSIGN_OR_RETURN(range.end, EncodeOneBound(order, max, BoundSide::kMax));
+  return range;
+}
+
+void MergeRanges(std::vector<KeyRange>* ranges) {
+  std::erase_if(*ranges, [](const KeyRange& range) { return range.empty(); });
+  std::sort(ranges->begin(), ranges->end(),
+            [](const KeyRange& a, const KeyRange& b) { return a.begin < b.begin; });
+  std::vector<KeyRange> merged;
+  for (KeyRange& range : *ranges) {
+    if (!merged.empty() && !(merged.back().end < range.begin)) {
+      if (merged.back().end < range.end) merged.back().end = std::move(range.end);
+    } else {
+      merged.push_back(std::move(range));
+    }
+  }
+  *ranges = std::move(merged);
+}
+
+Result<ColumnSet> ColumnSet::Compile(const TableSchema& schema,
+                                     std::span<const ColumnSelector> selectors) {
+  ColumnSet set;
+  std::vector<Family> by_index(schema.families.size());
+  std::vector<bool> named(schema.families.size(), selectors.empty());
+  for (size_t i = 0; i < by_index.size(); ++i) {
+    by_index[i].index = i;
+    by_index[i].whole = selectors.empty();
+  }
+  for (const ColumnSelector& selector : selectors) {
+    ASSIGN_OR_RETURN(const FamilySchema* family, RequireFamily(schema, selector.family));
+    const auto index = static_cast<size_t>(family - schema.families.data());
+    Family& columns = by_index[index];
+    named[index] = true;
+    switch (selector.kind) {
+      case ColumnSelector::Kind::kFamily:
+        columns.whole = true;
+        break;
+      case ColumnSelector::Kind::kColumn: {
+        std::string qualifier;
+        RETURN_IF_ERROR(EncodeQualifier(*family, selector.first, &qualifier));
+        columns.ranges.push_back(PrefixRange(qualifier));
+        break;
+      }
+      case ColumnSelector::Kind::kPrefix: {
+        ASSIGN_OR_RETURN(KeyRange range, family->order.EncodePrefix(selector.first));
+        columns.ranges.push_back(std::move(range));
+        break;
+      }
+      case ColumnSelector::Kind::kRange: {
+        ASSIGN_OR_RETURN(KeyRange range,
+                         EncodeRange(family->order, selector.first, selector.second));
+        columns.ranges.push_back(std::move(range));
+        break;
+      }
+    }
+  }
+  for (size_t i = 0; i < by_index.size(); ++i) {
+    if (!named[i]) continue;
+    Family& columns = by_index[i];
+    if (columns.whole) {
+      columns.ranges.clear();
+    } else {
+      MergeRanges(&columns.ranges);
+      if (columns.ranges.empty()) continue;
+    }
+    set.families_.push_back(std::move(columns));
+  }
+  return set;
+}
+
+}  // namespace cellar

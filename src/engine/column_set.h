@@ -1,0 +1,49 @@
+// Keys and columns as clients name them, checked and encoded against a schema.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cellar/status.h"
+#include "engine/read_options.h"
+#include "engine/schema.h"
+
+namespace cellar {
+
+// Appends the encoded row key. TOOLARGE, or BADKEY naming the component at fault.
+Status EncodeRowKey(const TableSchema& schema, std::string_view text, std::string* to);
+// Appends the encoded qualifier. TOOLARGE, BADKEY.
+Status EncodeQualifier(const FamilySchema& family, std::string_view text, std::string* to);
+// NOFAMILY naming family and table.
+Result<const FamilySchema*> RequireFamily(const TableSchema& schema, std::string_view name);
+
+// A range from two bounds as sent: "[key", "(key", "-", "+". A bound of another shape is plain ERR,
+// a key that does not fit BADKEY.
+Result<KeyRange> EncodeRange(const Order& order, std::string_view min, std::string_view max);
+
+// Sorts `ranges` and joins those that touch, so that each key lies in at most one.
+void MergeRanges(std::vector<KeyRange>* ranges);
+
+// A set of columns: for each family that has any, ranges of encoded qualifiers.
+class ColumnSet {
+ public:
+  struct Family {
+    size_t index{0};               // in TableSchema::families
+    bool whole{false};             // every qualifier
+    std::vector<KeyRange> ranges;  // ascending, disjoint; empty if whole
+  };
+
+  // No selector at all means every column of every family.
+  static Result<ColumnSet> Compile(const TableSchema& schema,
+                                   std::span<const ColumnSelector> selectors);
+
+  const std::vector<Family>& families() const { return families_; }  // ascending by name
+
+ private:
+  std::vector<Family> families_;
+};
+
+}  // namespace cellar

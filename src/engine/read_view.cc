@@ -1,0 +1,123 @@
+// Point reads, over a live table or over its snapshots.
+#include "engine/read_view.h"
+
+#include <limits>
+
+#include "base/assert.h"
+#include "engine/timestamp.h"
+
+namespace cellar {
+
+void ReadView::Detach() {
+  if (detached()) return;
+  auto pinned = std::make_unique<Pinned>();
+  pinned->schema = *schema_;
+  for (const FamilySchema& family : schema_->families) pinned->all_live.push_back(all_live(family));
+  pinned->has_ghosts = has_ghosts();
+  // Taking a snapshot changes the tree's epoch and nothing that a reader could see.
+  pinned->trees = const_cast<Table*>(table_)->TakeSnapshots();
+  for (const BTreeSnapshot& tree : pinned->trees) {
+    pinned->cursors.push_back(std::make_unique<BTreeCursor>(tree));
+  }
+  schema_ = &pinned->schema;
+  table_ = nullptr;
+  pinned_ = std::move(pinned);
+}
+
+bool ReadView::all_live(const FamilySchema& family) const {
+  if (!pinned_) return table_->family_is_all_live(family);
+  return pinned_->all_live[static_cast<size_t>(&family - schema_->families.data())];
+}
+
+bool ReadView::has_ghosts() const {
+  return pinned_ ? pinned_->has_ghosts : table_->counters().has_ghosts;
+}
+
+uint64_t ReadView::entries(size_t group) const {
+  return pinned_ ? pinned_->trees[group].entries() : table_->tree(group).entries();
+}
+
+BTreeCursor& ReadView::cursor(size_t group) const {
+  return pinned_ ? *pinned_->cursors[group] : table_->cursor(group);
+}
+
+std::unique_ptr<BTreeCursor> ReadView::MakeCursor(size_t group) const {
+  return pinned_ ? std::make_unique<BTreeCursor>(pinned_->trees[group])
+                 : std::make_unique<BTreeCursor>(table_->tree(group));
+}
+
+std::optional<CellRead> ReadView::ReadCell(std::string_view row_key, const FamilySchema& family,
+                                           std::string_view qualifier, int64_t at_micros) const {
+  key_.assign(row_key);
+  PutFamilyId(&key_, family.id);
+  key_.append(qualifier);
+  const size_t column_bytes = key_.size();
+  // Ranks count from the newest version, so only a policy without them lets us start in the middle.
+  const bool newest_first = at_micros == std::numeric_limits<int64_t>::max();
+  if (!newest_first && !family.policy.depends_on_rank()) PutTimestamp(&key_, at_micros);
+  BTreeCursor& at = cursor(family.group);
+  at.Seek(key_);
+  const std::string_view column = std::string_view(key_).substr(0, column_bytes);
+  const bool live = all_live(family);
+  uint64_t rank = 0;
+  for (; at.valid() && at.key().starts_with(column); at.Next()) {
+    ++rank;
+    CellRead read;
+    if (DecodeTimestamp(at.key().substr(column_bytes), &read.timestamp_micros) == 0 ||
+        !DecodeCellValue(at.value(), &read.value)) {
+      continue;
+    }
+    if (rank > family.policy.rank_kept_max()) return std::nullopt;
+    if (read.timestamp_micros > at_micros) continue;
+    if (live ||
+        !family.policy.Drops(rank, read.timestamp_micros, read.value.expiry_micros, now_micros_)) {
+      return read;
+    }
+  }
+  return std::nullopt;
+}
+
+bool ReadView::ColumnIsLive(BTreeCursor& at, std::string_view column_key,
+                            const FamilySchema& family) const {
+  uint64_t rank = 0;
+  for (; at.valid() && at.key().starts_with(column_key); at.Next()) {
+    ++rank;
+    if (rank > family.policy.rank_kept_max()) return false;
+    int64_t timestamp = 0;
+    CellValue cell;
+    if (DecodeTimestamp(at.key().substr(column_key.size()), &timestamp) == 0 ||
+        !DecodeCellValue(at.value(), &cell)) {
+      continue;
+    }
+    if (!family.policy.Drops(rank, timestamp, cell.expiry_micros, now_micros_)) return true;
+  }
+  return false;
+}
+
+bool ReadView::RowIsLive(std::string_view row_key) const {
+  std::string prefix;
+  for (const FamilySchema& family : schema_->families) {
+    if (entries(family.group) == 0) continue;
+    prefix.assign(row_key);
+    PutFamilyId(&prefix, family.id);
+    BTreeCursor& at = cursor(family.group);
+    at.Seek(prefix);
+    const bool live = all_live(family);
+    std::string column;
+    while (at.valid() && at.key().starts_with(prefix)) {
+      if (live) return true;
+      const size_t qualifier_bytes = family.order.EncodedSize(at.key().substr(prefix.size()));
+      CELLAR_ASSERT(qualifier_bytes > 0);
+      column.assign(at.key().substr(0, prefix.size() + qualifier_bytes));
+      if (ColumnIsLive(at, column, family)) return true;
+      if (at.valid() && at.key().starts_with(column)) {
+        const KeyBound next = Successor(column);
+        if (next.at_end) break;
+        at.Seek(next.bytes);
+      }
+    }
+  }
+  return false;
+}
+
+}  // namespace cellar

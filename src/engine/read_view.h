@@ -1,0 +1,79 @@
+// ReadView: what one read sees: a schema, the trees of the groups, and the time that decides which
+// cells retention has dropped.
+//
+// Over a live table it borrows everything and costs nothing to make. Detach() turns it into a view
+// of O(1) snapshots that outlives writes, schema changes and the table itself.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "btree/btree.h"
+#include "engine/cell.h"
+#include "engine/schema.h"
+#include "engine/table.h"
+
+namespace cellar {
+
+// One live version of a column. `stored` dies with the next write or the next read of the view.
+struct CellRead {
+  int64_t timestamp_micros{0};
+  CellValue value;
+};
+
+class ReadView {
+ public:
+  // `table` must outlive the view, or the view be detached before it changes.
+  ReadView(const Table& table, int64_t now_micros)
+      : table_(&table), schema_(&table.schema()), now_micros_(now_micros) {}
+  ReadView(const ReadView&) = delete;
+  ReadView& operator=(const ReadView&) = delete;
+
+  // REQUIRES: the table has not changed since the view was made.
+  void Detach();
+  bool detached() const { return pinned_ != nullptr; }
+
+  const TableSchema& schema() const { return *schema_; }
+  int64_t now_micros() const { return now_micros_; }
+  // True if every stored cell of the family is live.
+  bool all_live(const FamilySchema& family) const;
+  bool has_ghosts() const;
+  uint64_t entries(size_t group) const;
+
+  // A cursor for short reads; every point read below moves it.
+  BTreeCursor& cursor(size_t group) const;
+  // One of the caller's own. Dies before the view does, and when it is detached.
+  std::unique_ptr<BTreeCursor> MakeCursor(size_t group) const;
+
+  // Newest live version of a column at or before `at_micros`. `qualifier` is encoded.
+  std::optional<CellRead> ReadCell(std::string_view row_key, const FamilySchema& family,
+                                   std::string_view qualifier, int64_t at_micros) const;
+  // Is there a live cell in the row?
+  bool RowIsLive(std::string_view row_key) const;
+  // Is there a live cell among the versions at the cursor, which stands on the first version of the
+  // column `column_key` (row, family, qualifier)? Leaves the cursor somewhere in or behind it.
+  bool ColumnIsLive(BTreeCursor& at, std::string_view column_key, const FamilySchema& family) const;
+
+ private:
+  struct Pinned {
+    TableSchema schema;
+    std::vector<bool> all_live;  // parallel to schema.families
+    bool has_ghosts{false};
+    std::vector<BTreeSnapshot> trees;
+    std::vector<std::unique_ptr<BTreeCursor>> cursors;
+    ~Pinned() { cursors.clear(); }
+  };
+
+  const Table* table_;
+  const TableSchema* schema_;
+  int64_t now_micros_;
+  std::unique_ptr<Pinned> pinned_;
+  mutable std::string key_;  // for point reads
+};
+
+}  // namespace cellar
