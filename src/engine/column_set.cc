@@ -120,4 +120,21 @@ Result<ColumnSet> ColumnSet::Compile(const TableSchema& schema,
   return set;
 }
 
+void ColumnSet::IntersectWith(const std::vector<KeyRangeSet>& allowed) {
+  std::vector<Family> left;
+  for (Family& columns : families_) {
+    KeyRangeSet ranges = allowed[columns.index];
+    if (!columns.whole) {
+      KeyRangeSet named;
+      for (KeyRange& range : columns.ranges) named.Add(std::move(range));
+      ranges.IntersectWith(named);
+    }
+    if (ranges.empty()) continue;
+    columns.whole = ranges.all();
+    columns.ranges = columns.whole ? std::vector<KeyRange>() : ranges.ranges();
+    left.push_back(std::move(columns));
+  }
+  families_ = std::move(left);
+}
+
 }  // namespace cellar

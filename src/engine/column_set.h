@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cellar/status.h"
+#include "engine/key_range_set.h"
 #include "engine/read_options.h"
 #include "engine/schema.h"
 
@@ -39,6 +40,9 @@ class ColumnSet {
   // No selector at all means every column of every family.
   static Result<ColumnSet> Compile(const TableSchema& schema,
                                    std::span<const ColumnSelector> selectors);
+
+  // Leaves only qualifiers that are in `allowed` (by family index) too.
+  void IntersectWith(const std::vector<KeyRangeSet>& allowed);
 
   const std::vector<Family>& families() const { return families_; }  // ascending by name
 

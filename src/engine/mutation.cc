@@ -21,8 +21,13 @@ void MutationBuilder::Truncate(size_t size) {
   CELLAR_ASSERT(size >= kMutationHeaderBytes);
   CELLAR_ASSERT(size <= bytes_.size());
   bytes_.resize(size);
+  (void)BeginPart();
+}
+
+size_t MutationBuilder::BeginPart() {
   table_id_ = 0;
   row_set_ = false;
+  return bytes_.size();
 }
 
 void MutationBuilder::Table(uint64_t table_id) {

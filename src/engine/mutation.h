@@ -74,8 +74,10 @@ class MutationBuilder {
   size_t size() const { return bytes_.size(); }
   // The ops from byte `offset` on (a former size()), to apply a mutation piece by piece.
   std::string_view Since(size_t offset) const { return std::string_view(bytes_).substr(offset); }
-  // Forgets what was added after the builder had `size` bytes. The next op says its table and row
-  // anew.
+  // From here on ops form a part that can be applied by itself: the next one says its table and row
+  // anew. Returns where the part begins, for Since().
+  size_t BeginPart();
+  // Forgets what was added after the builder had `size` bytes, and begins a part.
   void Truncate(size_t size);
 
   // Adds kTable and kRow where they are not the current ones already.

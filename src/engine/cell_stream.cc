@@ -1,0 +1,381 @@
+// Moving over rows, ranges, columns and versions.
+#include "engine/cell_stream.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "base/assert.h"
+#include "engine/timestamp.h"
+
+namespace cellar {
+namespace {
+
+// So many steps are tried before a seek: they stay in one leaf, mostly, and cost a tenth each.
+constexpr int kStepsBeforeSeek{8};
+
+std::string EndOf(std::string_view prefix) {
+  KeyBound bound = Successor(prefix);
+  return bound.at_end ? std::string() : std::move(bound.bytes);
+}
+
+// To the first entry behind everything that begins with `prefix`.
+void SeekBehind(BTreeCursor& at, std::string_view prefix) {
+  const KeyBound end = Successor(prefix);
+  if (!end.at_end) {
+    at.Seek(end.bytes);
+    return;
+  }
+  at.SeekLast();
+  if (at.valid()) at.Next();
+}
+
+bool Below(std::string_view key, std::string_view upper) { return upper.empty() || key < upper; }
+
+}  // namespace
+
+CellStream::CellStream(const ReadView& view, const CellChoice& choice, uint64_t* budget,
+                       ScanStats* stats)
+    : view_(view), choice_(choice), budget_(budget), stats_(stats) {
+  const TableSchema& schema = view.schema();
+  constexpr size_t kNone{std::numeric_limits<size_t>::max()};
+  group_index_.assign(schema.groups.size(), kNone);
+  for (const ColumnSet::Family& columns : choice.columns.families()) {
+    const size_t number = schema.families[columns.index].group;
+    if (group_index_[number] != kNone) continue;
+    group_index_[number] = groups_.size();
+    groups_.push_back({number, view.MakeCursor(number), {}});
+  }
+  stats_->groups = groups_.size();
+}
+
+CellStream::~CellStream() = default;
+
+CellStream::Group& CellStream::GroupOf(const FamilySchema& family) {
+  return groups_[group_index_[family.group]];
+}
+
+// --- rows
+
+bool CellStream::LowestRow(std::string* row_key) {
+  const Group* lowest = nullptr;
+  for (const Group& group : groups_) {
+    if (!group.at->valid()) continue;
+    if (lowest == nullptr || group.at->key() < lowest->at->key()) lowest = &group;
+  }
+  if (lowest == nullptr) return false;
+  const std::string_view key = lowest->at->key();
+  const size_t row_bytes = view_.schema().key.EncodedSize(key);
+  CELLAR_ASSERT(row_bytes > 0);
+  row_key->assign(key.substr(0, row_bytes));
+  return true;
+}
+
+bool CellStream::SeekRowForward(std::string_view from, std::string* row_key) {
+  for (Group& group : groups_) group.at->Seek(from);
+  return LowestRow(row_key);
+}
+
+bool CellStream::NextRow(std::string* row_key) {
+  for (Group& group : groups_) {
+    if (choice_.direction == ColumnDirection::kReverse) {
+      SeekBehind(*group.at, row_key_);  // reading backwards may have left the row at its front
+    } else if (group.at->valid() && group.at->key().starts_with(row_key_)) {
+      StepOver(group, row_key_);
+    }
+  }
+  return LowestRow(row_key);
+}
+
+bool CellStream::SeekRowBefore(const KeyBound& before, std::string* row_key) {
+  bool found = false;
+  for (Group& group : groups_) {
+    if (before.at_end) {
+      group.at->SeekLast();
+    } else {
+      group.at->SeekBefore(before.bytes);
+    }
+    if (!group.at->valid()) continue;
+    const std::string_view key = group.at->key();
+    const size_t row_bytes = view_.schema().key.EncodedSize(key);
+    CELLAR_ASSERT(row_bytes > 0);
+    const std::string_view row = key.substr(0, row_bytes);
+    if (!found || row > *row_key) row_key->assign(row);
+    found = true;
+  }
+  if (found) {
+    for (Group& group : groups_) group.at->Seek(*row_key);
+  }
+  return found;
+}
+
+// Moves a cursor that stands on a key beginning with `prefix` to the first one that does not.
+void CellStream::StepOver(Group& group, std::string_view prefix) {
+  BTreeCursor& at = *group.at;
+  for (int i = 0; i < kStepsBeforeSeek; ++i) {
+    at.Next();
+    if (!at.valid() || !at.key().starts_with(prefix)) return;
+  }
+  SeekBehind(at, prefix);
+}
+
+// --- ranges of columns
+
+void CellStream::BeginRow(std::string_view row_key) {
+  row_key_.assign(row_key);
+  family_at_ = 0;
+  range_at_ = 0;
+  row_entered_ = false;
+  range_entered_ = false;
+  column_entered_ = false;
+  resume_below_ = -1;
+  for (Group& group : groups_) group.seen_up_to.assign(row_key);
+  if (choice_.direction == ColumnDirection::kReverse && !choice_.columns.families().empty()) {
+    family_at_ = choice_.columns.families().size() - 1;
+    const auto& ranges = choice_.columns.families()[family_at_].ranges;
+    range_at_ = ranges.empty() ? 0 : ranges.size() - 1;
+  }
+}
+
+void CellStream::RestartRow() {
+  for (Group& group : groups_) group.at->Seek(row_key_);
+  BeginRow(std::string(row_key_));
+}
+
+// Sets up the range at (family_at_, range_at_) and puts the cursor on its first entry (its last column
+// when going backwards). False if it is empty.
+bool CellStream::EnterRange() {
+  const ColumnSet::Family& columns = choice_.columns.families()[family_at_];
+  family_ = &view_.schema().families[columns.index];
+  group_ = &GroupOf(*family_);
+  all_live_ = view_.all_live(*family_);
+  lower_.assign(row_key_);
+  PutFamilyId(&lower_, family_->id);
+  family_bytes_ = lower_.size();
+  if (columns.whole) {
+    upper_ = EndOf(lower_);
+  } else {
+    const KeyRange& range = columns.ranges[range_at_];
+    upper_ = range.end.at_end ? EndOf(lower_) : lower_ + range.end.bytes;
+    lower_ += range.begin.bytes;
+  }
+  column_entered_ = false;
+  BTreeCursor& at = *group_->at;
+  if (choice_.direction == ColumnDirection::kReverse) {
+    if (upper_.empty()) {
+      at.SeekLast();
+    } else {
+      at.SeekBefore(upper_);
+    }
+    return at.valid() && at.key() >= lower_ && PreviousColumn();
+  }
+  if (lower_ < group_->seen_up_to) {
+    at.Seek(lower_);  // a family whose id comes before one that was read already
+  } else {
+    for (int i = 0; at.valid() && at.key() < lower_; ++i) {
+      if (i == kStepsBeforeSeek) {
+        at.Seek(lower_);
+        break;
+      }
+      at.Next();
+    }
+  }
+  if (!upper_.empty()) group_->seen_up_to.assign(upper_);
+  if (!at.valid() || !Below(at.key(), upper_)) return false;
+  EnterColumn();
+  return true;
+}
+
+bool CellStream::EnterNextRange() {
+  const auto& families = choice_.columns.families();
+  const bool reverse = choice_.direction == ColumnDirection::kReverse;
+  for (;;) {
+    if (row_entered_) {
+      const size_t ranges = std::max<size_t>(1, families[family_at_].ranges.size());
+      if (!reverse && range_at_ + 1 < ranges) {
+        ++range_at_;
+      } else if (reverse && range_at_ > 0) {
+        --range_at_;
+      } else if (!reverse && family_at_ + 1 < families.size()) {
+        ++family_at_;
+        range_at_ = 0;
+      } else if (reverse && family_at_ > 0) {
+        --family_at_;
+        range_at_ = std::max<size_t>(1, families[family_at_].ranges.size()) - 1;
+      } else {
+        return false;
+      }
+    }
+    if (families.empty()) return false;
+    row_entered_ = true;
+    if (EnterRange()) return true;
+  }
+}
+
+// --- columns
+
+void CellStream::EnterColumn() {
+  const std::string_view key = group_->at->key();
+  const size_t qualifier_bytes = family_->order.EncodedSize(key.substr(family_bytes_));
+  CELLAR_ASSERT(qualifier_bytes > 0);
+  column_.assign(key.substr(0, family_bytes_ + qualifier_bytes));
+  column_entered_ = true;
+  version_seen_ = false;
+  rank_ = 0;
+  versions_ = 0;
+}
+
+// From somewhere in or right behind the column at hand to the next column of the range.
+bool CellStream::NextColumn() {
+  if (group_->at->valid() && group_->at->key().starts_with(column_)) StepOver(*group_, column_);
+  column_entered_ = false;
+  if (!group_->at->valid() || !Below(group_->at->key(), upper_)) return false;
+  EnterColumn();
+  return true;
+}
+
+// From an entry of the column wanted, whichever, to its newest version.
+bool CellStream::PreviousColumn() {
+  EnterColumn();
+  group_->at->Seek(column_);
+  CELLAR_ASSERT(group_->at->valid());
+  return true;
+}
+
+void CellStream::SkipColumn() {
+  if (!column_entered_) return;
+  if (choice_.direction == ColumnDirection::kForward) {
+    range_entered_ = NextColumn();
+    return;
+  }
+  group_->at->SeekBefore(column_);
+  column_entered_ = false;
+  range_entered_ = group_->at->valid() && group_->at->key() >= lower_ && PreviousColumn();
+}
+
+void CellStream::ResumeBehind(std::string_view cell_key) {
+  uint32_t family_id = 0;
+  const size_t id_bytes = DecodeFamilyId(cell_key, &family_id);
+  const FamilySchema* family = view_.schema().FindFamilyById(family_id);
+  if (id_bytes == 0 || family == nullptr) return;
+  const size_t qualifier_bytes = family->order.EncodedSize(cell_key.substr(id_bytes));
+  int64_t timestamp = 0;
+  if (qualifier_bytes == 0 ||
+      DecodeTimestamp(cell_key.substr(id_bytes + qualifier_bytes), &timestamp) == 0) {
+    return;
+  }
+  const std::string_view qualifier = cell_key.substr(id_bytes, qualifier_bytes);
+  const bool reverse = choice_.direction == ColumnDirection::kReverse;
+  // Ranges that lie wholly before the column have been read.
+  while (EnterNextRange()) {
+    range_entered_ = true;
+    while (range_entered_) {
+      const std::string_view here = std::string_view(column_).substr(family_bytes_);
+      const int by_family = family_->name.compare(family->name);
+      const int order = by_family != 0 ? by_family : here.compare(qualifier);
+      if (order == 0) {
+        resume_below_ = timestamp;
+        return;
+      }
+      if ((order > 0) != reverse) return;
+      if (by_family != 0) break;
+      if (!reverse) {
+        std::string target = column_.substr(0, family_bytes_);
+        target += qualifier;
+        group_->at->Seek(target);
+        column_entered_ = false;
+        range_entered_ = group_->at->valid() && Below(group_->at->key(), upper_);
+        if (range_entered_) EnterColumn();
+      } else {
+        SkipColumn();
+      }
+    }
+  }
+}
+
+// --- versions
+
+// One step over the versions of the column at hand. True if `cell` is one to give out; *done says that
+// no further one of this column is.
+bool CellStream::Examine(RawCell* cell, bool* done) {
+  const BTreeCursor& at = *group_->at;
+  ++rank_;
+  version_seen_ = true;
+  ++stats_->cells;
+  stats_->bytes += at.key().size() + at.value().size();
+  if (*budget_ != kUnlimited) --*budget_;
+  int64_t timestamp = 0;
+  if (DecodeTimestamp(at.key().substr(column_.size()), &timestamp) == 0 ||
+      !DecodeCellValue(at.value(), &cell->value)) {
+    return false;  // checksums guard the files, asserts the trees
+  }
+  if (timestamp < choice_.time.min_micros) {
+    *done = true;
+    return false;
+  }
+  if (!all_live_) {
+    // A policy drops everything behind the first version that it drops; an expiry just its own cell.
+    if (family_->policy.Drops(rank_, timestamp, view_.now_micros())) {
+      *done = true;
+      return false;
+    }
+    if (cell->value.expiry_micros <= view_.now_micros()) return false;
+  }
+  if (timestamp > choice_.time.max_micros) return false;
+  ++versions_;
+  if (versions_ >= choice_.versions_max) *done = true;
+  if (resume_below_ >= 0) {
+    if (timestamp >= resume_below_) return false;
+  }
+  cell->family = static_cast<size_t>(family_ - view_.schema().families.data());
+  cell->qualifier = std::string_view(column_).substr(family_bytes_);
+  cell->column_begins = versions_ == 1;
+  cell->timestamp_micros = timestamp;
+  last_timestamp_ = timestamp;
+  return true;
+}
+
+StreamStep CellStream::Next(RawCell* cell) {
+  for (;;) {
+    if (!range_entered_) {
+      range_entered_ = EnterNextRange();
+      if (!range_entered_) return StreamStep::kRowEnd;
+    }
+    bool done = versions_ >= choice_.versions_max;
+    while (!done) {
+      if (*budget_ == 0) return StreamStep::kPause;
+      BTreeCursor& at = *group_->at;
+      if (version_seen_) {
+        at.Next();
+        version_seen_ = false;
+        if (!at.valid() || at.shared_with_last() < column_.size()) {
+          // The bound may be low: only the bytes are certain.
+          if (!at.valid() || !at.key().starts_with(column_)) break;
+        }
+      }
+      if (Examine(cell, &done)) return StreamStep::kCell;
+    }
+    resume_below_ = -1;
+    SkipColumn();
+  }
+}
+
+void CellStream::AppendCellKey(std::string* to) const {
+  PutFamilyId(to, family_->id);
+  to->append(std::string_view(column_).substr(family_bytes_));
+  PutTimestamp(to, last_timestamp_);
+}
+
+void CellStream::Reattach() {
+  for (Group& group : groups_) {
+    const bool valid = group.at->valid();
+    const std::string key = valid ? std::string(group.at->key()) : std::string();
+    group.at = view_.MakeCursor(group.number);
+    if (valid) group.at->Seek(key);
+  }
+  if (family_ != nullptr && row_entered_) {
+    family_ = &view_.schema().families[choice_.columns.families()[family_at_].index];
+  }
+}
+
+}  // namespace cellar

@@ -1,0 +1,127 @@
+// CellStream: the live cells of one row at a time, as the trees hold them, narrowed by columns, time
+// and number of versions: the first three of the cell options. RowReader does the rest.
+//
+// It keeps one cursor for each locality group that it needs and moves it forward only, from row to row
+// too: a scan of neighbouring rows costs steps, not seeks. Families come by name; where their ids have
+// another order it seeks.
+//
+//   row A | family 1 | column x | newest .. oldest |      rank counts all stored versions of a column,
+//         |          | column y | ...              |      so a column is always read from its newest
+//         | family 2 | ...
+//   row B | ...
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "btree/btree.h"
+#include "engine/column_set.h"
+#include "engine/read_view.h"
+#include "engine/row_write.h"
+#include "engine/scan.h"
+
+namespace cellar {
+
+enum class ColumnDirection : uint8_t { kForward, kReverse };
+
+// The compiled first half of CellOptions.
+struct CellChoice {
+  ColumnSet columns;
+  TimeRange time;
+  uint64_t versions_max{1};
+  ColumnDirection direction{ColumnDirection::kForward};
+};
+
+struct RawCell {
+  size_t family{0};            // index in TableSchema::families
+  std::string_view qualifier;  // encoded; all views live until the stream moves
+  bool column_begins{false};   // no cell of this column was given out before
+  int64_t timestamp_micros{0};
+  CellValue value;
+};
+
+enum class StreamStep : uint8_t { kCell, kRowEnd, kPause };
+
+class CellStream {
+ public:
+  // `view` and `choice` must outlive the stream. Examines at most *budget cells before it pauses, and
+  // counts it down.
+  CellStream(const ReadView& view, const CellChoice& choice, uint64_t* budget, ScanStats* stats);
+  ~CellStream();
+
+  // --- rows
+  // The first row at or behind `from` (kForward), or the last one before it, as the groups that the
+  // choice needs hold it. False if there is none. Candidates: such a row may turn out to have no cell
+  // that passes.
+  bool SeekRowForward(std::string_view from, std::string* row_key);
+  bool SeekRowBefore(const KeyBound& before, std::string* row_key);
+  // The same, from wherever the cursors stand after the row read last: mostly without a seek.
+  bool NextRow(std::string* row_key);
+
+  // --- cells of a row
+  void BeginRow(std::string_view row_key);
+  // Begins the same row again.
+  void RestartRow();
+  // Goes to the column that holds `cell_key` (family id, qualifier, timestamp), so that Next() gives
+  // what comes behind that cell. REQUIRES: just begun.
+  void ResumeBehind(std::string_view cell_key);
+  StreamStep Next(RawCell* cell);
+  void SkipColumn();
+  // The position of the cell given out last, for ResumeBehind.
+  void AppendCellKey(std::string* to) const;
+
+  // The view has been detached: go on at the same place in its snapshots.
+  void Reattach();
+
+ private:
+  struct Group {
+    size_t number{0};
+    std::unique_ptr<BTreeCursor> at;
+    // No entry at or above this and below the cursor exists that the stream has not seen.
+    std::string seen_up_to;
+  };
+
+  Group& GroupOf(const FamilySchema& family);
+  bool LowestRow(std::string* row_key);
+  // Moves to the next range of columns that holds an entry; false at the end of the row.
+  bool EnterRange();
+  bool EnterNextRange();
+  // Stands on the first version of a column inside the range; reads its name.
+  void EnterColumn();
+  bool NextColumn();
+  bool PreviousColumn();
+  void StepOver(Group& group, std::string_view prefix);
+  bool Examine(RawCell* cell, bool* done);
+
+  const ReadView& view_;
+  const CellChoice& choice_;
+  uint64_t* budget_;
+  ScanStats* stats_;
+  std::vector<Group> groups_;
+  std::vector<size_t> group_index_;  // by locality group: into groups_
+
+  // The row, range and column at hand.
+  std::string row_key_;
+  size_t family_at_{0};  // in choice_.columns.families()
+  size_t range_at_{0};
+  bool row_entered_{false};
+  bool range_entered_{false};
+  bool column_entered_{false};
+  bool version_seen_{false};  // the cursor stands on a version already examined
+  const FamilySchema* family_{nullptr};
+  Group* group_{nullptr};
+  std::string lower_;         // of the range
+  std::string upper_;         // of the range; empty: no bound
+  size_t family_bytes_{0};    // row key and family id
+  std::string column_;        // row, family, qualifier
+  bool all_live_{true};
+  uint64_t rank_{0};
+  uint64_t versions_{0};      // of the column, given out
+  int64_t last_timestamp_{0};
+  int64_t resume_below_{-1};  // versions at or above this timestamp were given out before
+};
+
+}  // namespace cellar

@@ -1,0 +1,48 @@
+// Condition: a predicate (IF, WHERE), checked against a schema and ready to be asked of a row.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cellar/status.h"
+#include "engine/read_view.h"
+#include "engine/row_write.h"
+
+namespace cellar {
+
+class RowFilter;
+
+class Condition {
+ public:
+  // NOFAMILY, TOOLARGE, BADKEY. A FILTER is left for CompileFilter, since its errors come later.
+  static Result<Condition> Compile(const TableSchema& schema, const Predicate& predicate);
+  Condition(Condition&&) noexcept;
+  Condition& operator=(Condition&&) noexcept;
+  ~Condition();
+
+  // BADFILTER, NOFAMILY. Nothing to do for other kinds.
+  Status CompileFilter(const TableSchema& schema);
+
+  // Of the newest live versions of the row. A view of the same schema.
+  bool Holds(const ReadView& view, std::string_view row_key) const;
+
+ private:
+  Condition();
+
+  Predicate::Kind kind_{Predicate::Kind::kRowExists};
+  size_t family_{0};       // index in TableSchema::families
+  std::string qualifier_;  // encoded
+  CompareOp op_{CompareOp::kEq};
+  std::string literal_;
+  std::unique_ptr<RowFilter> filter_;
+};
+
+// All of `predicates`, in their order; then their filters.
+Result<std::vector<Condition>> CompileConditions(const TableSchema& schema,
+                                                 std::span<const Predicate> predicates);
+bool AllHold(std::span<const Condition> conditions, const ReadView& view, std::string_view row_key);
+
+}  // namespace cellar

@@ -1,0 +1,295 @@
+// From the raw cells of a row to those of a reply.
+#include "engine/row_reader.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/quote.h"
+#include "engine/filter_bounds.h"
+#include "engine/timestamp.h"
+
+namespace cellar {
+namespace {
+
+// What the filter cannot let through need not be read.
+void NarrowByFilter(const TableSchema& schema, CellPlan* plan, bool versions_given) {
+  std::vector<FilterFamily> families;
+  for (const FamilySchema& family : schema.families) families.push_back({family.name, &family.order});
+  FilterBounds bounds = AnalyzeFilter(*plan->filter, schema.key, families);
+  plan->rows = std::move(bounds.rows);
+  plan->choice.columns.IntersectWith(bounds.qualifiers);
+  if (versions_given) return;  // VERSIONS counts before the filter does
+  TimeRange& time = plan->choice.time;
+  time.min_micros = std::max(time.min_micros, bounds.timestamp_min);
+  time.max_micros = std::min(time.max_micros, bounds.timestamp_max);
+  plan->choice.versions_max = bounds.latest_max;
+}
+
+}  // namespace
+
+Result<CellPlan> CellPlan::Compile(const TableSchema& schema, const CellOptions& options) {
+  CellPlan plan;
+  ASSIGN_OR_RETURN(plan.choice.columns, ColumnSet::Compile(schema, options.columns));
+  plan.choice.time = options.time;
+  plan.choice.versions_max = options.versions_max.value_or(options.filter ? kUnlimited : 1);
+  plan.columns_skip = options.columns_skip;
+  plan.columns_max = options.columns_max;
+  plan.super_columns_max = options.super_columns_max;
+  if (options.filter) {
+    ASSIGN_OR_RETURN(plan.filter, RowFilter::Parse(schema, *options.filter));
+    NarrowByFilter(schema, &plan, options.versions_max.has_value());
+    plan.reverse_survivors = options.columns_reverse;
+  } else if (options.columns_reverse) {
+    plan.choice.direction = ColumnDirection::kReverse;
+  }
+  return plan;
+}
+
+Result<std::unique_ptr<Filter>> RowFilter::Parse(const TableSchema& schema,
+                                                 std::string_view text) {
+  ASSIGN_OR_RETURN(std::unique_ptr<Filter> filter, Filter::Parse(text));
+  for (const std::string_view name : filter->NamedFamilies()) {
+    RETURN_IF_ERROR(RequireFamily(schema, name).status());
+  }
+  return filter;
+}
+
+RowFilter::RowFilter(const TableSchema& schema, const Filter& filter, uint64_t seed)
+    : key_order_(schema.key) {
+  copies_.reserve(schema.families.size());  // the run borrows from them
+  for (const FamilySchema& family : schema.families) {
+    copies_.push_back({family.name, family.order});
+    families_.push_back({copies_.back().name, &copies_.back().order});
+  }
+  run_ = std::make_unique<FilterRun>(filter, key_order_, families_, seed);
+}
+
+RowReader::RowReader(const ReadView& view, const CellPlan& plan, uint64_t* budget,
+                     ScanStats* stats, uint64_t seed)
+    : view_(view), plan_(plan), stream_(view, plan.choice, budget, stats) {
+  if (plan.filter) filter_ = std::make_unique<RowFilter>(view.schema(), *plan.filter, seed);
+}
+
+RowReader::~RowReader() = default;
+
+void RowReader::BeginRow(std::string_view row_key) {
+  row_key_.assign(row_key);
+  stream_.BeginRow(row_key);
+  survivors_ = 0;
+  survivors_to_drop_ = 0;
+  if (filter_) {
+    filter_->run().BeginRow(row_key_);
+    stage_ = filter_->run().NeedsDecision() ? Stage::kDeciding : Stage::kFeeding;
+    outputs_taken_ = 0;
+    outputs_ = 0;
+    fed_next_ = FilterNext::kMore;
+    collected_.clear();
+    reversed_.clear();
+    collected_all_ = false;
+    reversed_at_ = 0;
+  }
+  columns_counted_ = 0;
+  super_columns_counted_ = 0;
+  column_.clear();
+  super_column_.clear();
+  column_given_ = false;
+}
+
+void RowReader::Resume(const ScanPosition& position) {
+  CELLAR_ASSERT(position.inside_row);
+  columns_counted_ = position.columns_before;
+  super_columns_counted_ = position.super_columns_before;
+  // The column of the last cell has been counted.
+  uint32_t family_id = 0;
+  const size_t id_bytes = DecodeFamilyId(position.cell_key, &family_id);
+  const FamilySchema* family = view_.schema().FindFamilyById(family_id);
+  if (id_bytes > 0 && family != nullptr) {
+    const std::string_view rest = std::string_view(position.cell_key).substr(id_bytes);
+    column_ = position.cell_key.substr(0, id_bytes + family->order.EncodedSize(rest));
+    super_column_ = position.cell_key.substr(0, id_bytes + family->order.FirstComponentSize(rest));
+  }
+  if (filter_) {
+    survivors_to_drop_ = position.cells_before;
+  } else {
+    stream_.ResumeBehind(position.cell_key);
+  }
+}
+
+void RowReader::SavePosition(ScanPosition* position) const {
+  position->inside_row = true;
+  position->cell_key = column_;
+  PutTimestamp(&position->cell_key, raw_.timestamp_micros);
+  position->cells_before = survivors_;
+  position->columns_before = columns_counted_;
+  position->super_columns_before = super_columns_counted_;
+}
+
+StreamStep RowReader::DecideRow() {
+  while (stage_ == Stage::kDeciding) {
+    RawCell raw;
+    const StreamStep step = stream_.Next(&raw);
+    if (step == StreamStep::kPause) return step;
+    FilterNext next = FilterNext::kRowDone;
+    if (step == StreamStep::kCell) {
+      next = filter_->run().Decide({static_cast<uint32_t>(raw.family), raw.qualifier,
+                                    raw.timestamp_micros, raw.value.type, raw.value.stored});
+    }
+    if (next == FilterNext::kColumnDone) stream_.SkipColumn();
+    if (next != FilterNext::kRowDone) continue;
+    filter_->run().EndDecision();
+    if (!filter_->run().NeedsDecision()) stage_ = Stage::kFeeding;
+    stream_.RestartRow();
+  }
+  return StreamStep::kCell;
+}
+
+StreamStep RowReader::NextFiltered() {
+  if (const StreamStep step = DecideRow(); step != StreamStep::kCell) return step;
+  for (;;) {
+    if (outputs_taken_ < outputs_) {
+      const FilterOutput& output = filter_->run().outputs()[outputs_taken_++];
+      ++survivors_;
+      if (survivors_ <= survivors_to_drop_) continue;
+      raw_ = fed_;
+      stripped_ = output.stripped;
+      labels_ = &output.labels;
+      return StreamStep::kCell;
+    }
+    if (fed_next_ == FilterNext::kRowDone) return StreamStep::kRowEnd;
+    if (fed_next_ == FilterNext::kColumnDone) stream_.SkipColumn();
+    fed_next_ = FilterNext::kMore;
+    outputs_ = 0;
+    outputs_taken_ = 0;
+    const StreamStep step = stream_.Next(&fed_);
+    if (step != StreamStep::kCell) return step;
+    fed_next_ = filter_->run().Feed({static_cast<uint32_t>(fed_.family), fed_.qualifier,
+                                     fed_.timestamp_micros, fed_.value.type, fed_.value.stored});
+    outputs_ = filter_->run().outputs().size();
+  }
+}
+
+// COLREVERSE behind a filter: the filter reads forwards, so its survivors are collected and their
+// columns turned round; the versions of a column stay newest first.
+StreamStep RowReader::NextReversed() {
+  while (!collected_all_) {
+    const StreamStep step = NextFiltered();
+    if (step == StreamStep::kPause) return step;
+    if (step == StreamStep::kRowEnd) {
+      collected_all_ = true;
+      size_t end = collected_.size();
+      while (end > 0) {
+        size_t begin = end - 1;
+        while (begin > 0 && collected_[begin - 1].raw.family == collected_[begin].raw.family &&
+               collected_[begin - 1].qualifier == collected_[begin].qualifier) {
+          --begin;
+        }
+        for (size_t i = begin; i < end; ++i) reversed_.push_back(i);
+        end = begin;
+      }
+      survivors_ = 0;
+      break;
+    }
+    collected_.push_back({raw_, std::string(raw_.qualifier), std::string(raw_.value.stored),
+                          stripped_, *labels_});
+  }
+  while (reversed_at_ < reversed_.size()) {
+    const Survivor& survivor = collected_[reversed_[reversed_at_++]];
+    ++survivors_;
+    if (survivors_ <= survivors_to_drop_) continue;
+    raw_ = survivor.raw;
+    raw_.qualifier = survivor.qualifier;
+    raw_.value.stored = survivor.stored;
+    stripped_ = survivor.stripped;
+    labels_ = &survivor.labels;
+    return StreamStep::kCell;
+  }
+  return StreamStep::kRowEnd;
+}
+
+StreamStep RowReader::NextSurvivor() {
+  if (!filter_) return stream_.Next(&raw_);
+  if (!plan_.reverse_survivors) return NextFiltered();
+  // While survivors are collected none is dropped; that comes when they are given out.
+  if (!collected_all_ && survivors_to_drop_ > 0) {
+    const uint64_t drop = std::exchange(survivors_to_drop_, 0);
+    const StreamStep step = NextReversed();
+    survivors_to_drop_ = drop;
+    if (step != StreamStep::kCell) return step;
+    reversed_at_ = 0;
+    survivors_ = 0;
+  }
+  return NextReversed();
+}
+
+RowReader::Verdict RowReader::CountIn() {
+  const FamilySchema& family = view_.schema().families[raw_.family];
+  std::string_view counted(column_);
+  char id[5];
+  std::string long_id;
+  size_t id_bytes = 1;
+  if (family.id < kFamilyIdShortMax) {
+    id[0] = static_cast<char>(family.id);
+  } else {
+    PutFamilyId(&long_id, family.id);
+    id_bytes = long_id.size();
+    std::copy(long_id.begin(), long_id.end(), id);
+  }
+  const std::string_view family_id(id, id_bytes);
+  const bool same = counted.size() == id_bytes + raw_.qualifier.size() &&
+                    counted.starts_with(family_id) &&
+                    counted.substr(id_bytes) == raw_.qualifier;
+  if (!same) {
+    column_.assign(family_id);
+    column_.append(raw_.qualifier);
+    column_given_ = false;
+    ++columns_counted_;
+  }
+  if (columns_counted_ <= plan_.columns_skip) return Verdict::kSkipColumn;
+  if (!same && plan_.super_columns_max != kUnlimited) {
+    const std::string_view super_column = std::string_view(column_).substr(
+        0, id_bytes + family.order.FirstComponentSize(raw_.qualifier));
+    if (super_column != super_column_) {
+      super_column_.assign(super_column);
+      if (++super_columns_counted_ > plan_.super_columns_max) return Verdict::kRowDone;
+    }
+  }
+  if (columns_counted_ - plan_.columns_skip > plan_.columns_max) return Verdict::kRowDone;
+  return Verdict::kGive;
+}
+
+StreamStep RowReader::Next(ScanCell* cell) {
+  for (;;) {
+    const StreamStep step = NextSurvivor();
+    if (step != StreamStep::kCell) return step;
+    switch (CountIn()) {
+      case Verdict::kGive: Fill(cell); return StreamStep::kCell;
+      case Verdict::kRowDone: return StreamStep::kRowEnd;
+      case Verdict::kSkipColumn:
+        if (!filter_) stream_.SkipColumn();
+        break;
+    }
+  }
+}
+
+void RowReader::Fill(ScanCell* cell) {
+  const FamilySchema& family = view_.schema().families[raw_.family];
+  cell->family = family.name;
+  cell->column_begins = !column_given_;
+  if (!column_given_) {
+    qualifier_text_.clear();
+    CELLAR_ASSERT(family.order.Decode(raw_.qualifier, &qualifier_text_));
+  }
+  column_given_ = true;
+  cell->qualifier_text = qualifier_text_;
+  cell->timestamp_micros = raw_.timestamp_micros;
+  cell->type = raw_.value.type;
+  cell->stored = raw_.value.stored;
+  if (stripped_) {
+    if (cell->type != ValueType::kString) cell->type = ValueType::kBytes;
+    cell->stored = {};
+  }
+  cell->labels = labels_;
+}
+
+}  // namespace cellar

@@ -1,0 +1,127 @@
+// RowReader: the cells of one row as a reply has them: CellStream, then FILTER, then the order and the
+// limits that count survivors (COLREVERSE, SKIP, GROUPS, PERROW).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cellar/status.h"
+#include "engine/cell_stream.h"
+#include "engine/filter.h"
+#include "engine/filter_run.h"
+#include "engine/key_range_set.h"
+#include "engine/read_options.h"
+#include "engine/scan.h"
+
+namespace cellar {
+
+// CellOptions, checked and compiled against a schema.
+struct CellPlan {
+  CellChoice choice;
+  uint64_t columns_skip{0};
+  uint64_t super_columns_max{kUnlimited};
+  uint64_t columns_max{kUnlimited};
+  std::unique_ptr<Filter> filter;
+  bool reverse_survivors{false};  // COLREVERSE with a filter: turned round after it
+  KeyRangeSet rows{KeyRangeSet::All()};  // rows outside cannot pass the filter
+
+  // NOFAMILY, TOOLARGE, BADKEY; then BADFILTER.
+  static Result<CellPlan> Compile(const TableSchema& schema, const CellOptions& options);
+};
+
+// A parsed filter bound to a schema's families.
+class RowFilter {
+ public:
+  // BADFILTER; NOFAMILY for a family that it names.
+  static Result<std::unique_ptr<Filter>> Parse(const TableSchema& schema, std::string_view text);
+  // Copies what it needs of `schema`; `filter` must outlive it.
+  RowFilter(const TableSchema& schema, const Filter& filter, uint64_t seed);
+  FilterRun& run() { return *run_; }
+
+ private:
+  struct FamilyCopy {
+    std::string name;
+    Order order;
+  };
+  Order key_order_;
+  std::vector<FamilyCopy> copies_;
+  std::vector<FilterFamily> families_;
+  std::unique_ptr<FilterRun> run_;
+};
+
+class RowReader {
+ public:
+  // `view` and `plan` must outlive the reader. `seed` decides what sample() lets through.
+  RowReader(const ReadView& view, const CellPlan& plan, uint64_t* budget, ScanStats* stats,
+            uint64_t seed);
+  ~RowReader();
+
+  CellStream& stream() { return stream_; }
+
+  void BeginRow(std::string_view row_key);
+  // Goes on behind what `position` says was given out. REQUIRES: just begun, position.inside_row.
+  void Resume(const ScanPosition& position);
+  StreamStep Next(ScanCell* cell);
+  void Reattach() { stream_.Reattach(); }
+
+  // Fills in the `inside_row` part of a position: behind the cell given out last.
+  void SavePosition(ScanPosition* position) const;
+
+ private:
+  struct Survivor {
+    RawCell raw;
+    std::string qualifier;
+    std::string stored;
+    bool stripped{false};
+    std::vector<std::string> labels;
+  };
+  enum class Stage : uint8_t { kDeciding, kFeeding, kDone };
+
+  enum class Verdict : uint8_t { kGive, kSkipColumn, kRowDone };
+
+  // The next cell that the filter lets through, into raw_, stripped_, labels_.
+  StreamStep NextSurvivor();
+  StreamStep DecideRow();
+  StreamStep NextFiltered();
+  StreamStep NextReversed();
+  // What SKIP, GROUPS and PERROW say of the survivor at hand.
+  Verdict CountIn();
+  void Fill(ScanCell* cell);
+
+  const ReadView& view_;
+  const CellPlan& plan_;
+  CellStream stream_;
+  std::unique_ptr<RowFilter> filter_;
+  std::string row_key_;
+
+  // The survivor at hand.
+  RawCell raw_;
+  bool stripped_{false};
+  const std::vector<std::string>* labels_{nullptr};
+
+  // FILTER
+  Stage stage_{Stage::kDone};
+  RawCell fed_;
+  size_t outputs_taken_{0};
+  size_t outputs_{0};
+  FilterNext fed_next_{FilterNext::kMore};
+  uint64_t survivors_{0};          // of the filter in this row so far
+  uint64_t survivors_to_drop_{0};  // given out by an earlier call
+  std::vector<Survivor> collected_;  // with reverse_survivors: all of the row
+  std::vector<size_t> reversed_;     // their order in the reply
+  bool collected_all_{false};
+  size_t reversed_at_{0};
+
+  // Limits
+  uint64_t columns_counted_{0};  // SKIP's included
+  uint64_t super_columns_counted_{0};
+  std::string column_;           // family id, qualifier of the column counted last
+  std::string super_column_;     // family id, first component
+  bool column_given_{false};     // in this call
+  std::string qualifier_text_;
+};
+
+}  // namespace cellar

@@ -1,0 +1,462 @@
+// Checking, deciding and resolving the write of one row.
+#include "engine/row_resolver.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/number.h"
+#include "base/quote.h"
+#include "engine/timestamp.h"
+
+namespace cellar {
+namespace {
+
+constexpr size_t kOpsMax{1'000'000};  // SPEC.md section 10: cells in one write
+constexpr int64_t kNewest{std::numeric_limits<int64_t>::max()};
+
+std::string ColumnText(const CellOp& op) {
+  return std::string(op.family) + ":" + std::string(op.qualifier);
+}
+
+Status ValueTooLarge(size_t bytes, const CellOp& op, uint64_t bytes_max) {
+  return Status::Error(ErrorCode::kTooLarge, "value of " + FormatUint64(bytes) +
+                                                 " bytes for column " + Quote(ColumnText(op)) +
+                                                 ", max-value-bytes is " + FormatUint64(bytes_max));
+}
+
+bool NamesColumn(CellOp::Kind kind) {
+  return kind != CellOp::Kind::kDelete && kind != CellOp::Kind::kDeleteRow;
+}
+
+int64_t ExpiryOf(const CellOp& op, int64_t now_micros) {
+  if (!op.ttl_micros) return kNoExpiry;
+  const auto ttl =
+      static_cast<int64_t>(std::min<uint64_t>(*op.ttl_micros, static_cast<uint64_t>(kNewest)));
+  return now_micros > kNewest - 1 - ttl ? kNewest - 1 : now_micros + ttl;
+}
+
+}  // namespace
+
+// --- check
+
+Status RowResolver::Check(const TableSchema& schema, const RowWrite& write,
+                          const WriteContext& context) {
+  row_key_.clear();
+  conditions_.clear();
+  ops_checked_ = 0;
+  if (write.ops.size() + write.else_ops.size() > kOpsMax) {
+    return Status::Error(ErrorCode::kTooLarge, "a write of " + FormatUint64(write.ops.size()) +
+                                                   " cells, the limit is " + FormatUint64(kOpsMax));
+  }
+  if (!write.allocates || !schema.key.is_recno()) {
+    RETURN_IF_ERROR(EncodeRowKey(schema, write.row, &row_key_));
+  }
+  for (const Predicate& predicate : write.conditions) {
+    ASSIGN_OR_RETURN(Condition condition, Condition::Compile(schema, predicate));
+    conditions_.push_back(std::move(condition));
+  }
+  RETURN_IF_ERROR(CheckOps(schema, write.ops, context, &ops_checked_));
+  size_t all = ops_checked_;
+  RETURN_IF_ERROR(CheckOps(schema, write.else_ops, context, &all));
+  else_ops_checked_ = all - ops_checked_;
+  for (Condition& condition : conditions_) RETURN_IF_ERROR(condition.CompileFilter(schema));
+  return Status::Ok();
+}
+
+Status RowResolver::CheckOps(const TableSchema& schema, const std::vector<CellOp>& ops,
+                             const WriteContext& context, size_t* used) {
+  for (const CellOp& op : ops) {
+    if (*used == checked_.size()) checked_.emplace_back();
+    CheckedOp& checked = checked_[(*used)++];
+    checked.op = &op;
+    checked.family = nullptr;
+    if (op.kind == CellOp::Kind::kDelete) {
+      ASSIGN_OR_RETURN(checked.columns, ColumnSet::Compile(schema, {&op.selector, 1}));
+    }
+    if (!NamesColumn(op.kind)) continue;
+    RETURN_IF_ERROR(CheckColumn(schema, op, &checked));
+    if (op.kind == CellOp::Kind::kPut) {
+      RETURN_IF_ERROR(CheckPut(op, context, &checked));
+    } else if (op.kind == CellOp::Kind::kAppend) {
+      if (op.text.size() > context.value_bytes_max) {
+        return ValueTooLarge(op.text.size(), op, context.value_bytes_max);
+      }
+    } else {
+      RETURN_IF_ERROR(CheckDelta(op, &checked));
+    }
+  }
+  return Status::Ok();
+}
+
+Status RowResolver::CheckColumn(const TableSchema& schema, const CellOp& op, CheckedOp* checked) {
+  ASSIGN_OR_RETURN(checked->family, RequireFamily(schema, op.family));
+  checked->qualifier.clear();
+  return EncodeQualifier(*checked->family, op.qualifier, &checked->qualifier);
+}
+
+Status RowResolver::CheckPut(const CellOp& op, const WriteContext& context, CheckedOp* checked) {
+  const std::optional<ValueType>& declared = checked->family->type;
+  if (op.type && declared && *op.type != *declared) {
+    return Status::Error(ErrorCode::kWrongType, "family '" + checked->family->name + "' holds " +
+                                                    std::string(ValueTypeName(*declared)) +
+                                                    ", not " +
+                                                    std::string(ValueTypeName(*op.type)));
+  }
+  checked->type = op.type ? *op.type : declared.value_or(ValueType::kBytes);
+  if (op.text.size() > context.value_bytes_max) {
+    return ValueTooLarge(op.text.size(), op, context.value_bytes_max);
+  }
+  ValueBuffer buffer;
+  CellValue cell{.type = checked->type, .expiry_micros = ExpiryOf(op, context.now_micros), .stored = {}};
+  RETURN_IF_ERROR(ParseValue(checked->type, op.text, &buffer, &cell.stored));
+  checked->cell_value.clear();
+  PutCellValue(&checked->cell_value, cell);
+  return Status::Ok();
+}
+
+Status RowResolver::CheckDelta(const CellOp& op, CheckedOp* checked) {
+  checked->delta_kind = ClassifyNumber(op.text);
+  if (op.kind == CellOp::Kind::kIncrement) return ParseIntegerDelta(op.text, &checked->delta);
+  if (op.kind == CellOp::Kind::kIncrementAny && checked->delta_kind == TextNumber::kInteger) {
+    // A delta that no integer cell takes may still fit a float cell.
+    if (!ParseIntegerDelta(op.text, &checked->delta).ok()) {
+      checked->delta_kind = TextNumber::kFloat;
+    }
+  }
+  return ParseFloatDelta(op.text, &checked->delta_float);
+}
+
+// --- decide
+
+Result<bool> RowResolver::Decide(const Table& table, const RowWrite& write, const ReadView& view) {
+  if (row_key_.empty()) return write.existence != RowWrite::Existence::kXx;  // a row to be made
+  if (write.existence != RowWrite::Existence::kAny) {
+    const bool wanted = write.existence == RowWrite::Existence::kXx;
+    for (size_t i = 0; i < ops_checked_; ++i) {
+      const CheckedOp& op = checked_[i];
+      if (view.ReadCell(row_key_, *op.family, op.qualifier, kNewest).has_value() != wanted) {
+        return false;
+      }
+    }
+  }
+  CELLAR_ASSERT(!table.row_is_open());
+  return AllHold(conditions_, view, row_key_);
+}
+
+// --- resolve
+
+Result<RowResolver::Outcome> RowResolver::Resolve(Table& table, const RowWrite& write,
+                                                  const WriteContext& context,
+                                                  MutationBuilder* mutation) {
+  RETURN_IF_ERROR(Check(table.schema(), write, context));
+  const ReadView view(table, context.now_micros);
+  table_ = &table;
+  view_ = &view;
+  context_ = &context;
+  mutation_ = mutation;
+  stamp_used_ = false;
+  made_versions_.clear();
+  Outcome outcome;
+  const Order& key = table.schema().key;
+  uint64_t record_number_next = 0;
+  if (row_key_.empty() && !write.conditions.empty()) {
+    // Conditions are asked of the row that `*` would make: it has no cell.
+    key.EncodeRecno(kNewest, &row_key_);
+    ASSIGN_OR_RETURN(outcome.result.conditions_held, Decide(table, write, view));
+    row_key_.clear();
+    if (write.existence == RowWrite::Existence::kXx) outcome.result.conditions_held = false;
+  } else {
+    ASSIGN_OR_RETURN(outcome.result.conditions_held, Decide(table, write, view));
+  }
+  const size_t first = outcome.result.conditions_held ? 0 : ops_checked_;
+  const size_t count = outcome.result.conditions_held ? ops_checked_ : else_ops_checked_;
+  if (count == 0) return outcome;
+  if (row_key_.empty()) {
+    record_number_next = table.counters().record_number_next;
+    if (record_number_next > static_cast<uint64_t>(kNewest)) {
+      return Status::Error(ErrorCode::kErr,
+                           "no record number is left in table '" + table.name() + "'");
+    }
+    key.EncodeRecno(static_cast<int64_t>(record_number_next), &row_key_);
+    outcome.result.row = FormatUint64(record_number_next);
+  } else if (key.is_recno()) {
+    record_number_next = static_cast<uint64_t>(key.DecodeRecno(row_key_));
+  }
+  const size_t mark = mutation->BeginPart();
+  Status status = ResolveOps(first, count, &outcome);
+  if (!status.ok()) {
+    if (outcome.applied) table.RollBackTo(outcome.checkpoint);
+    mutation->Truncate(mark);
+    return status;
+  }
+  const bool puts = std::any_of(checked_.begin() + static_cast<ptrdiff_t>(first),
+                                checked_.begin() + static_cast<ptrdiff_t>(first + count),
+                                [](const CheckedOp& op) { return NamesColumn(op.op->kind); });
+  if (record_number_next >= table.counters().record_number_next && puts) {
+    const size_t before = outcome.applied ? mutation->BeginPart() : mutation->size();
+    mutation->RecordNumber(table.id(), record_number_next + 1);
+    if (outcome.applied) CELLAR_ASSERT(engine_.ApplyOps(mutation->Since(before)).ok());
+  }
+  outcome.used_stamp = stamp_used_;
+  return outcome;
+}
+
+Status RowResolver::ResolveOps(size_t first, size_t count, Outcome* outcome) {
+  const auto end = checked_.begin() + static_cast<ptrdiff_t>(first + count);
+  const bool one_by_one = count > 1 && std::any_of(checked_.begin() + static_cast<ptrdiff_t>(first),
+                                                   end, [](const CheckedOp& op) {
+                                                     return op.op->kind != CellOp::Kind::kPut;
+                                                   });
+  if (one_by_one) {
+    outcome->checkpoint = table_->TakeCheckpoint();
+    outcome->applied = true;
+  }
+  outcome->result.results.resize(count);
+  for (size_t i = 0; i < count; ++i) {
+    const CheckedOp& op = checked_[first + i];
+    const size_t mark = one_by_one ? mutation_->BeginPart() : mutation_->size();
+    RETURN_IF_ERROR(ResolveOp(op, &outcome->result.results[i]));
+    if (one_by_one) CELLAR_ASSERT(engine_.ApplyOps(mutation_->Since(mark)).ok());
+  }
+  return Status::Ok();
+}
+
+Status RowResolver::ResolveOp(const CheckedOp& op, CellOpResult* result) {
+  result->kind = op.op->kind;
+  switch (op.op->kind) {
+    case CellOp::Kind::kPut:
+      ResolvePut(op);
+      return Status::Ok();
+    case CellOp::Kind::kDelete:
+      ResolveDelete(op, result);
+      return Status::Ok();
+    case CellOp::Kind::kDeleteRow:
+      ResolveDeleteRow(op, result);
+      return Status::Ok();
+    case CellOp::Kind::kIncrement:
+    case CellOp::Kind::kIncrementFloat:
+    case CellOp::Kind::kIncrementAny:
+      return ResolveIncrement(op, result);
+    case CellOp::Kind::kAppend:
+      return ResolveAppend(op, result);
+  }
+  return Status::Ok();
+}
+
+void RowResolver::ReclaimColumn(const FamilySchema& family, std::string_view qualifier) {
+  if (view_->all_live(family)) return;
+  key_.assign(row_key_);
+  PutFamilyId(&key_, family.id);
+  key_.append(qualifier);
+  BTreeCursor& at = view_->cursor(family.group);
+  uint64_t rank = 0;
+  for (at.Seek(key_); at.valid() && at.key().starts_with(key_); at.Next()) {
+    ++rank;
+    int64_t timestamp = 0;
+    CellValue cell;
+    if (DecodeTimestamp(at.key().substr(key_.size()), &timestamp) == 0 ||
+        !DecodeCellValue(at.value(), &cell)) {
+      continue;
+    }
+    if (!family.policy.Drops(rank, timestamp, cell.expiry_micros, context_->now_micros)) continue;
+    mutation_->Row(table_->id(), row_key_);
+    mutation_->ReclaimColumn(family.id, qualifier, context_->now_micros);
+    return;
+  }
+}
+
+void RowResolver::ResolvePut(const CheckedOp& op) {
+  ReclaimColumn(*op.family, op.qualifier);
+  if (!op.op->timestamp_micros) stamp_used_ = true;
+  mutation_->Row(table_->id(), row_key_);
+  mutation_->Put(op.family->id, op.qualifier,
+                 op.op->timestamp_micros.value_or(context_->stamp_micros), op.cell_value);
+}
+
+void RowResolver::ResolveDelete(const CheckedOp& op, CellOpResult* result) {
+  for (const ColumnSet::Family& columns : op.columns.families()) {
+    const FamilySchema& family = view_->schema().families[columns.index];
+    if (columns.whole) {
+      result->count += DeleteCells(family, KeyRange{}, op.op->time);
+    }
+    for (const KeyRange& range : columns.ranges) {
+      result->count += DeleteCells(family, range, op.op->time);
+    }
+  }
+}
+
+void RowResolver::ResolveDeleteRow(const CheckedOp& op, CellOpResult* result) {
+  for (const FamilySchema& family : view_->schema().families) {
+    result->count += DeleteCells(family, KeyRange{}, op.op->time);
+  }
+}
+
+uint64_t RowResolver::DeleteCells(const FamilySchema& family, const KeyRange& range,
+                                  const TimeRange& time) {
+  if (range.empty() || view_->entries(family.group) == 0) return 0;
+  key_.assign(row_key_);
+  PutFamilyId(&key_, family.id);
+  const size_t family_bytes = key_.size();
+  std::string end_key = key_;
+  if (range.end.at_end) {
+    KeyBound end = Successor(end_key);
+    end_key = end.at_end ? std::string() : end.bytes;
+  } else {
+    end_key += range.end.bytes;
+  }
+  key_ += range.begin.bytes;
+  const bool live = view_->all_live(family);
+  uint64_t deleted = 0;
+  uint64_t stored = 0;
+  uint64_t rank = 0;
+  bool reclaimed = false;
+  std::string column;  // family id excluded: the encoded qualifier at hand
+  std::vector<int64_t> doomed;
+  const auto end_column = [&] {
+    for (const int64_t timestamp : doomed) {
+      mutation_->Row(table_->id(), row_key_);
+      mutation_->DeleteCell(family.id, column, timestamp);
+    }
+    doomed.clear();
+  };
+  BTreeCursor& at = view_->cursor(family.group);
+  for (at.Seek(key_); at.valid() && (end_key.empty() || at.key() < end_key); at.Next(), ++stored) {
+    if (live && time.all()) {
+      ++deleted;
+      continue;
+    }
+    const std::string_view rest = at.key().substr(family_bytes);
+    const size_t qualifier_bytes = family.order.EncodedSize(rest);
+    CELLAR_ASSERT(qualifier_bytes > 0);
+    if (stored == 0 || rest.substr(0, qualifier_bytes) != column) {
+      end_column();
+      column.assign(rest.substr(0, qualifier_bytes));
+      rank = 0;
+      reclaimed = false;
+    }
+    ++rank;
+    int64_t timestamp = 0;
+    CellValue cell;
+    if (DecodeTimestamp(rest.substr(qualifier_bytes), &timestamp) == 0 ||
+        !DecodeCellValue(at.value(), &cell)) {
+      continue;
+    }
+    if (family.policy.Drops(rank, timestamp, cell.expiry_micros, context_->now_micros)) {
+      if (!reclaimed && !time.all()) {
+        mutation_->Row(table_->id(), row_key_);
+        mutation_->ReclaimColumn(family.id, column, context_->now_micros);
+        reclaimed = true;
+      }
+      continue;
+    }
+    if (timestamp < time.min_micros || timestamp > time.max_micros) continue;
+    ++deleted;
+    if (!time.all()) doomed.push_back(timestamp);
+  }
+  end_column();
+  if (time.all() && stored > 0) {
+    mutation_->Row(table_->id(), row_key_);
+    mutation_->DeleteRange(family.id, range.begin.bytes,
+                           range.end.at_end ? std::string_view() : range.end.bytes);
+  }
+  return deleted;
+}
+
+Status RowResolver::PutNext(const CheckedOp& op, const std::optional<CellRead>& old, ValueType type,
+                            std::string_view stored) {
+  std::string column;
+  PutFamilyId(&column, op.family->id);
+  column.append(op.qualifier);
+  const auto made = std::find_if(made_versions_.begin(), made_versions_.end(),
+                                 [&](const MadeVersion& m) { return m.column == column; });
+  stamp_used_ = true;
+  int64_t timestamp = context_->stamp_micros;
+  if (made != made_versions_.end() && old && old->timestamp_micros == made->timestamp_micros) {
+    timestamp = made->timestamp_micros;
+  } else if (old) {
+    if (old->timestamp_micros == kNewest) {
+      return Status::Error(ErrorCode::kErr, "the newest version of column " +
+                                                Quote(ColumnText(*op.op)) +
+                                                " has the largest timestamp there is");
+    }
+    timestamp = std::max(timestamp, old->timestamp_micros + 1);
+  }
+  if (made != made_versions_.end()) {
+    made->timestamp_micros = timestamp;
+  } else {
+    made_versions_.push_back({std::move(column), timestamp});
+  }
+  const CellValue cell{
+      .type = type, .expiry_micros = old ? old->value.expiry_micros : kNoExpiry, .stored = stored};
+  std::string cell_value;
+  PutCellValue(&cell_value, cell);
+  mutation_->Row(table_->id(), row_key_);
+  mutation_->Put(op.family->id, op.qualifier, timestamp, cell_value);
+  return Status::Ok();
+}
+
+Status RowResolver::ResolveIncrement(const CheckedOp& op, CellOpResult* result) {
+  ReclaimColumn(*op.family, op.qualifier);
+  const std::optional<CellRead> old = view_->ReadCell(row_key_, *op.family, op.qualifier, kNewest);
+  const std::optional<ValueType>& declared = op.family->type;
+  const TextCells text_cells = declared ? TextCells::kRefuse : TextCells::kCount;
+  bool as_float = op.op->kind == CellOp::Kind::kIncrementFloat;
+  ValueType type = declared.value_or(ValueType::kI64);
+  if (old) {
+    type = old->value.type;
+    value_.assign(old->value.stored);
+  } else {
+    ValueBuffer zero;
+    std::string_view stored;
+    if (!declared) {
+      const bool whole =
+          op.op->kind == CellOp::Kind::kIncrement ||
+          (op.op->kind == CellOp::Kind::kIncrementAny && op.delta_kind == TextNumber::kInteger);
+      type = whole ? ValueType::kI64 : ValueType::kF64;
+    }
+    if (IsNumericType(type)) RETURN_IF_ERROR(ParseValue(type, "0", &zero, &stored));
+    value_.assign(stored);
+  }
+  if (op.op->kind == CellOp::Kind::kIncrementAny) {
+    as_float =
+        IsFloatType(type) || (IsTextType(type) && (op.delta_kind == TextNumber::kFloat ||
+                                                   ClassifyNumber(value_) == TextNumber::kFloat));
+    if (IsIntegerType(type) && op.delta_kind != TextNumber::kInteger) {
+      return Status::Error(ErrorCode::kErr, "value is not an integer or out of range");
+    }
+  }
+  StoredValue sum;
+  if (as_float) {
+    RETURN_IF_ERROR(AddFloat(type, value_, op.delta_float, text_cells, &sum));
+  } else {
+    RETURN_IF_ERROR(AddInteger(type, value_, op.delta, text_cells, &sum));
+  }
+  result->type = sum.type;
+  result->stored.assign(sum.stored);
+  return PutNext(op, old, sum.type, sum.stored);
+}
+
+Status RowResolver::ResolveAppend(const CheckedOp& op, CellOpResult* result) {
+  ReclaimColumn(*op.family, op.qualifier);
+  const std::optional<CellRead> old = view_->ReadCell(row_key_, *op.family, op.qualifier, kNewest);
+  const ValueType type = old ? old->value.type : op.family->type.value_or(ValueType::kBytes);
+  if (!IsTextType(type)) {
+    return Status::Error(ErrorCode::kWrongType, "column " + Quote(ColumnText(*op.op)) + " holds " +
+                                                    std::string(ValueTypeName(type)) +
+                                                    ", APPEND takes bytes and string");
+  }
+  value_.assign(old ? old->value.stored : std::string_view());
+  value_.append(op.op->text);
+  if (value_.size() > context_->value_bytes_max) {
+    return ValueTooLarge(value_.size(), *op.op, context_->value_bytes_max);
+  }
+  ValueBuffer buffer;
+  std::string_view stored;
+  RETURN_IF_ERROR(ParseValue(type, value_, &buffer, &stored));
+  result->count = value_.size();
+  return PutNext(op, old, type, value_);
+}
+
+}  // namespace cellar

@@ -1,0 +1,113 @@
+// RowResolver: from what a client asks of one row to the mutation that does it.
+//
+//   Check      row key, columns, types, values of both branches, left to right: every static error
+//   Decide     NX, XX and the conditions
+//   Resolve    each op of the branch reads what it must (increments, deletes, what retention has
+//              dropped in its column) and adds resolved ops to the mutation
+//
+// The ops of one command see each other. Where that matters (a delete or an increment among several
+// ops) each op is applied as soon as it is resolved, after a checkpoint of the table, and rolled
+// back if a later one is refused: `applied` says so. Otherwise the mutation is complete before
+// anything changes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cellar/status.h"
+#include "engine/column_set.h"
+#include "engine/condition.h"
+#include "engine/engine.h"
+#include "engine/mutation.h"
+#include "engine/read_view.h"
+#include "engine/row_write.h"
+
+namespace cellar {
+
+// What a write needs from outside the engine.
+struct WriteContext {
+  int64_t now_micros{0};    // the turn's time: retention, expiry
+  int64_t stamp_micros{0};  // what a cell written without TS gets
+  uint64_t value_bytes_max{64ULL << 20};
+};
+
+class RowResolver {
+ public:
+  explicit RowResolver(Engine& engine) : engine_(engine) {}
+
+  struct Outcome {
+    RowWriteResult result;
+    bool applied{false};  // the ops are in the trees already; `checkpoint` takes them out again
+    bool used_stamp{false};
+    Table::Checkpoint checkpoint;  // valid if applied
+  };
+
+  // Adds ops behind what `mutation` has; nothing is added, and nothing changed, on an error.
+  Result<Outcome> Resolve(Table& table, const RowWrite& write, const WriteContext& context,
+                          MutationBuilder* mutation);
+
+ private:
+  // An op whose names, types and texts are in order.
+  struct CheckedOp {
+    const CellOp* op{nullptr};
+    const FamilySchema* family{nullptr};
+    std::string qualifier;  // encoded
+    ValueType type{ValueType::kBytes};
+    std::string cell_value;  // kPut: without the expiry it is complete
+    ColumnSet columns;       // kDelete
+    int128_t delta{0};
+    double delta_float{0};
+    TextNumber delta_kind{TextNumber::kNone};
+  };
+
+  Status Check(const TableSchema& schema, const RowWrite& write, const WriteContext& context);
+  Status CheckOps(const TableSchema& schema, const std::vector<CellOp>& ops,
+                  const WriteContext& context, size_t* used);
+  Status CheckColumn(const TableSchema& schema, const CellOp& op, CheckedOp* checked);
+  Status CheckPut(const CellOp& op, const WriteContext& context, CheckedOp* checked);
+  Status CheckDelta(const CellOp& op, CheckedOp* checked);
+  Result<bool> Decide(const Table& table, const RowWrite& write, const ReadView& view);
+
+  Status ResolveOps(size_t first, size_t count, Outcome* outcome);
+  Status ResolveOp(const CheckedOp& op, CellOpResult* result);
+  void ResolvePut(const CheckedOp& op);
+  void ResolveDelete(const CheckedOp& op, CellOpResult* result);
+  void ResolveDeleteRow(const CheckedOp& op, CellOpResult* result);
+  Status ResolveIncrement(const CheckedOp& op, CellOpResult* result);
+  Status ResolveAppend(const CheckedOp& op, CellOpResult* result);
+  // Puts the version that an increment or append makes of `old`.
+  Status PutNext(const CheckedOp& op, const std::optional<CellRead>& old, ValueType type,
+                 std::string_view stored);
+
+  // Adds a reclaim op if retention has dropped a version of the column.
+  void ReclaimColumn(const FamilySchema& family, std::string_view qualifier);
+  // Deletes live cells of one family, in `range` of qualifiers, within `time`. Returns how many.
+  uint64_t DeleteCells(const FamilySchema& family, const KeyRange& range, const TimeRange& time);
+
+  Engine& engine_;
+
+  // The command at hand.
+  Table* table_{nullptr};
+  const ReadView* view_{nullptr};
+  const WriteContext* context_{nullptr};
+  MutationBuilder* mutation_{nullptr};
+  std::string row_key_;
+  std::vector<CheckedOp> checked_;  // of both branches; grows, never shrinks
+  size_t ops_checked_{0};
+  size_t else_ops_checked_{0};
+  std::vector<Condition> conditions_;
+  bool stamp_used_{false};
+  // Columns (family id, qualifier) that an increment or append of this command has written, with
+  // the version's timestamp: a second one replaces that version instead of making another.
+  struct MadeVersion {
+    std::string column;
+    int64_t timestamp_micros;
+  };
+  std::vector<MadeVersion> made_versions_;
+  std::string key_;    // scratch
+  std::string value_;  // scratch
+};
+
+}  // namespace cellar
