@@ -13,7 +13,7 @@
 
 namespace cellar {
 
-class RowFilter;
+struct CellPlan;
 
 class Condition {
  public:
@@ -37,7 +37,7 @@ class Condition {
   std::string qualifier_;  // encoded
   CompareOp op_{CompareOp::kEq};
   std::string literal_;
-  std::unique_ptr<RowFilter> filter_;
+  std::unique_ptr<CellPlan> filter_;
 };
 
 // All of `predicates`, in their order; then their filters.

@@ -1,0 +1,99 @@
+// Asking a row whether a predicate holds.
+#include "engine/condition.h"
+
+#include <limits>
+#include <utility>
+
+#include "base/glob.h"
+#include "engine/column_set.h"
+#include "engine/row_reader.h"
+
+namespace cellar {
+namespace {
+
+constexpr int64_t kNewest{std::numeric_limits<int64_t>::max()};
+
+}  // namespace
+
+Condition::Condition() = default;
+Condition::Condition(Condition&&) noexcept = default;
+Condition& Condition::operator=(Condition&&) noexcept = default;
+Condition::~Condition() = default;
+
+Result<Condition> Condition::Compile(const TableSchema& schema, const Predicate& predicate) {
+  Condition condition;
+  condition.kind_ = predicate.kind;
+  condition.op_ = predicate.op;
+  condition.literal_ = predicate.literal;
+  switch (predicate.kind) {
+    case Predicate::Kind::kRowExists:
+    case Predicate::Kind::kRowMissing:
+    case Predicate::Kind::kFilter: return condition;
+    default: break;
+  }
+  ASSIGN_OR_RETURN(const FamilySchema* family, RequireFamily(schema, predicate.family));
+  condition.family_ = static_cast<size_t>(family - schema.families.data());
+  RETURN_IF_ERROR(EncodeQualifier(*family, predicate.qualifier, &condition.qualifier_));
+  return condition;
+}
+
+Status Condition::CompileFilter(const TableSchema& schema) {
+  if (kind_ != Predicate::Kind::kFilter) return Status::Ok();
+  CellOptions options;
+  options.filter = literal_;
+  ASSIGN_OR_RETURN(CellPlan plan, CellPlan::Compile(schema, options));
+  filter_ = std::make_unique<CellPlan>(std::move(plan));
+  return Status::Ok();
+}
+
+bool Condition::Holds(const ReadView& view, std::string_view row_key) const {
+  switch (kind_) {
+    case Predicate::Kind::kRowExists: return view.RowIsLive(row_key);
+    case Predicate::Kind::kRowMissing: return !view.RowIsLive(row_key);
+    case Predicate::Kind::kFilter: {
+      if (!filter_->rows.Contains(row_key)) return false;
+      uint64_t budget = kUnlimited;
+      ScanStats stats;
+      RowReader reader(view, *filter_, &budget, &stats, 0);
+      std::string first;
+      if (!reader.stream().SeekRowForward(row_key, &first) || first != row_key) return false;
+      reader.BeginRow(row_key);
+      ScanCell cell;
+      return reader.Next(&cell) == StreamStep::kCell;
+    }
+    default: break;
+  }
+  const FamilySchema& family = view.schema().families[family_];
+  const std::optional<CellRead> cell = view.ReadCell(row_key, family, qualifier_, kNewest);
+  switch (kind_) {
+    case Predicate::Kind::kColumnExists: return cell.has_value();
+    case Predicate::Kind::kColumnMissing: return !cell.has_value();
+    case Predicate::Kind::kCompare:
+      if (!cell) return op_ == CompareOp::kNe;
+      return ComparePredicate(op_, cell->value.type, cell->value.stored, literal_);
+    default:
+      return cell && GlobMatch(literal_, ValueText(cell->value.type, cell->value.stored));
+  }
+}
+
+Result<std::vector<Condition>> CompileConditions(const TableSchema& schema,
+                                                 std::span<const Predicate> predicates) {
+  std::vector<Condition> conditions;
+  conditions.reserve(predicates.size());
+  for (const Predicate& predicate : predicates) {
+    ASSIGN_OR_RETURN(Condition condition, Condition::Compile(schema, predicate));
+    conditions.push_back(std::move(condition));
+  }
+  for (Condition& condition : conditions) RETURN_IF_ERROR(condition.CompileFilter(schema));
+  return conditions;
+}
+
+bool AllHold(std::span<const Condition> conditions, const ReadView& view,
+             std::string_view row_key) {
+  for (const Condition& condition : conditions) {
+    if (!condition.Holds(view, row_key)) return false;
+  }
+  return true;
+}
+
+}  // namespace cellar

@@ -1,0 +1,219 @@
+// Walking over ranges of rows, forwards and backwards.
+#include "engine/table_scan.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/hash.h"
+#include "engine/column_set.h"
+
+namespace cellar {
+
+Result<std::vector<KeyRange>> CompileRows(const TableSchema& schema,
+                                          const std::vector<RowSelector>& rows) {
+  std::vector<KeyRange> ranges;
+  if (rows.empty()) ranges.emplace_back();
+  for (const RowSelector& row : rows) {
+    switch (row.kind) {
+      case RowSelector::Kind::kPrefix: {
+        ASSIGN_OR_RETURN(KeyRange range, schema.key.EncodePrefix(row.first));
+        ranges.push_back(std::move(range));
+        break;
+      }
+      case RowSelector::Kind::kRange: {
+        ASSIGN_OR_RETURN(KeyRange range, EncodeRange(schema.key, row.first, row.second));
+        ranges.push_back(std::move(range));
+        break;
+      }
+      case RowSelector::Kind::kRow: {
+        std::string key;
+        RETURN_IF_ERROR(EncodeRowKey(schema, row.first, &key));
+        ranges.push_back(PrefixRange(key));
+        break;
+      }
+    }
+  }
+  MergeRanges(&ranges);
+  return ranges;
+}
+
+Result<std::unique_ptr<Scan>> TableScan::Create(std::unique_ptr<ReadView> view,
+                                                const RowOptions& rows, const CellOptions& cells,
+                                                const ScanPosition* from, uint64_t seed) {
+  ReadView* borrowed = view.get();
+  std::unique_ptr<TableScan> scan(new TableScan(borrowed, seed));
+  scan->owned_view_ = std::move(view);
+  RETURN_IF_ERROR(scan->Compile(rows, cells, from));
+  return std::unique_ptr<Scan>(std::move(scan));
+}
+
+Result<std::unique_ptr<Scan>> TableScan::Create(ReadView* view, const RowOptions& rows,
+                                                const CellOptions& cells,
+                                                const ScanPosition* from, uint64_t seed) {
+  std::unique_ptr<TableScan> scan(new TableScan(view, seed));
+  RETURN_IF_ERROR(scan->Compile(rows, cells, from));
+  return std::unique_ptr<Scan>(std::move(scan));
+}
+
+Status TableScan::Compile(const RowOptions& rows, const CellOptions& cells,
+                          const ScanPosition* from) {
+  const TableSchema& schema = view_->schema();
+  ASSIGN_OR_RETURN(ranges_, CompileRows(schema, rows.rows));
+  for (const Predicate& predicate : rows.where) {
+    ASSIGN_OR_RETURN(Condition condition, Condition::Compile(schema, predicate));
+    where_.push_back(std::move(condition));
+  }
+  ASSIGN_OR_RETURN(plan_, CellPlan::Compile(schema, cells));
+  for (Condition& condition : where_) RETURN_IF_ERROR(condition.CompileFilter(schema));
+  reverse_ = rows.reverse;
+  sample_ = rows.sample;
+  if (!plan_.rows.all()) {
+    KeyRangeSet wanted;
+    for (KeyRange& range : ranges_) wanted.Add(std::move(range));
+    wanted.IntersectWith(plan_.rows);
+    ranges_ = wanted.ranges();
+  }
+  if (from != nullptr) StartFrom(*from);
+  reader_ = std::make_unique<RowReader>(*view_, plan_, &budget_, &stats_, seed_);
+  range_at_ = reverse_ && !ranges_.empty() ? ranges_.size() - 1 : 0;
+  ended_ = ranges_.empty();
+  return Status::Ok();
+}
+
+void TableScan::StartFrom(const ScanPosition& from) {
+  if (from.row_key.empty()) {  // stood at the end
+    ranges_.clear();
+    return;
+  }
+  KeyRange left;
+  if (reverse_) {
+    left.end = from.row_done ? KeyBound{from.row_key, false} : Successor(from.row_key);
+  } else {
+    left.begin = from.row_done ? Successor(from.row_key) : KeyBound{from.row_key, false};
+  }
+  for (KeyRange& range : ranges_) {
+    if (range.begin < left.begin) range.begin = left.begin;
+    if (left.end < range.end) range.end = left.end;
+  }
+  std::erase_if(ranges_, [](const KeyRange& range) { return range.empty(); });
+  if (from.inside_row) resume_ = from;
+}
+
+bool TableScan::FindRowForward() {
+  CellStream& stream = reader_->stream();
+  bool found = false;
+  if (!started_) {
+    found = stream.SeekRowForward(ranges_[0].begin.bytes, &row_key_);
+  } else {
+    found = stream.NextRow(&row_key_);
+  }
+  while (found) {
+    while (range_at_ < ranges_.size() && !ranges_[range_at_].end.at_end &&
+           row_key_ >= ranges_[range_at_].end.bytes) {
+      ++range_at_;
+    }
+    if (range_at_ == ranges_.size()) return false;
+    const KeyBound& begin = ranges_[range_at_].begin;
+    if (row_key_ >= begin.bytes) return true;
+    found = stream.SeekRowForward(begin.bytes, &row_key_);
+  }
+  return false;
+}
+
+bool TableScan::FindRowReverse() {
+  CellStream& stream = reader_->stream();
+  KeyBound before = ranges_[range_at_].end;
+  if (started_) before = std::min(before, KeyBound{row_key_, false});
+  for (;;) {
+    if (!stream.SeekRowBefore(before, &row_key_)) return false;
+    if (row_key_ >= ranges_[range_at_].begin.bytes) return true;
+    // Behind this range: on to the one that may hold the row found, or lies before it.
+    do {
+      if (range_at_ == 0) return false;
+      --range_at_;
+    } while (row_key_ < ranges_[range_at_].begin.bytes);
+    const KeyBound& end = ranges_[range_at_].end;
+    if (end.at_end || row_key_ < end.bytes) return true;
+    before = end;
+  }
+}
+
+bool TableScan::FindRow() {
+  const bool found = reverse_ ? FindRowReverse() : FindRowForward();
+  started_ = true;
+  if (!found) {
+    ended_ = true;
+    return false;
+  }
+  ++stats_.rows;
+  if (budget_ != kUnlimited && budget_ > 0) --budget_;
+  return true;
+}
+
+bool TableScan::Sampled() const {
+  if (!sample_) return true;
+  const double fraction = static_cast<double>(Hash64(row_key_, seed_) >> 11) * 0x1.0p-53;
+  return fraction < *sample_;
+}
+
+ScanStep TableScan::Next() {
+  if (std::exchange(cell_pending_, false)) return ScanStep::kCell;
+  for (;;) {
+    if (in_row_) {
+      const StreamStep step = reader_->Next(&cell_);
+      if (step == StreamStep::kPause) return ScanStep::kPause;
+      if (step == StreamStep::kCell) {
+        if (row_reported_) return ScanStep::kCell;
+        row_reported_ = true;
+        cell_pending_ = true;
+        row_text_.clear();
+        CELLAR_ASSERT(view_->schema().key.Decode(row_key_, &row_text_));
+        return ScanStep::kRow;
+      }
+      in_row_ = false;
+    }
+    if (ended_) return ScanStep::kEnd;
+    if (budget_ == 0) return ScanStep::kPause;
+    if (!FindRow()) return ScanStep::kEnd;
+    const bool resumes = resume_ && resume_->row_key == row_key_;
+    if (!Sampled() || !AllHold(where_, *view_, row_key_)) {
+      resume_.reset();
+      reader_->BeginRow(row_key_);
+      continue;
+    }
+    reader_->BeginRow(row_key_);
+    if (resumes) reader_->Resume(*resume_);
+    resume_.reset();
+    in_row_ = true;
+    row_reported_ = false;
+  }
+}
+
+void TableScan::SkipRow() {
+  cell_pending_ = false;
+  in_row_ = false;
+}
+
+ScanPosition TableScan::PositionAfterRow() const {
+  ScanPosition position;
+  if (ended_ && !in_row_) return position;
+  position.row_key = row_key_;
+  position.row_done = true;
+  return position;
+}
+
+ScanPosition TableScan::PositionAfterCell() const {
+  ScanPosition position;
+  position.row_key = row_key_;
+  reader_->SavePosition(&position);
+  return position;
+}
+
+void TableScan::Detach() {
+  if (view_->detached()) return;
+  view_->Detach();
+  reader_->Reattach();
+}
+
+}  // namespace cellar

@@ -1,0 +1,79 @@
+// TableScan: a Scan of rows in the order of their keys.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cellar/status.h"
+#include "engine/condition.h"
+#include "engine/read_view.h"
+#include "engine/row_reader.h"
+#include "engine/scan.h"
+
+namespace cellar {
+
+// The union of row selectors as ascending, disjoint ranges of encoded keys. No selector is every row.
+// TOOLARGE, BADKEY, ERR for a malformed bound.
+Result<std::vector<KeyRange>> CompileRows(const TableSchema& schema,
+                                          const std::vector<RowSelector>& rows);
+
+class TableScan final : public Scan {
+ public:
+  // `view` must outlive the scan, or be given to it to own. `from` goes on where an earlier scan with
+  // the same options stood; null begins. `seed` decides what SAMPLE and sample() take.
+  static Result<std::unique_ptr<Scan>> Create(std::unique_ptr<ReadView> view,
+                                              const RowOptions& rows, const CellOptions& cells,
+                                              const ScanPosition* from, uint64_t seed);
+  static Result<std::unique_ptr<Scan>> Create(ReadView* view, const RowOptions& rows,
+                                              const CellOptions& cells, const ScanPosition* from,
+                                              uint64_t seed);
+
+  ScanStep Next() override;
+  std::string_view row_text() const override { return row_text_; }
+  const ScanCell& cell() const override { return cell_; }
+  void SkipRow() override;
+  ScanPosition PositionAfterRow() const override;
+  ScanPosition PositionAfterCell() const override;
+  void SetBudget(uint64_t cells) override { budget_ = cells; }
+  void Detach() override;
+  const ScanStats& stats() const override { return stats_; }
+
+ private:
+  TableScan(ReadView* view, uint64_t seed) : view_(view), seed_(seed) {}
+
+  Status Compile(const RowOptions& rows, const CellOptions& cells, const ScanPosition* from);
+  void StartFrom(const ScanPosition& from);
+  // Finds the next candidate row in the ranges; false at the end.
+  bool FindRow();
+  bool FindRowForward();
+  bool FindRowReverse();
+  bool Sampled() const;
+
+  std::unique_ptr<ReadView> owned_view_;
+  ReadView* view_;
+  uint64_t seed_;
+  std::vector<KeyRange> ranges_;
+  bool reverse_{false};
+  std::optional<double> sample_;
+  std::vector<Condition> where_;
+  CellPlan plan_;
+  std::unique_ptr<RowReader> reader_;
+  uint64_t budget_{kUnlimited};
+  ScanStats stats_;
+
+  size_t range_at_{0};
+  bool started_{false};
+  bool ended_{false};
+  bool in_row_{false};
+  bool row_reported_{false};
+  bool cell_pending_{false};
+  std::optional<ScanPosition> resume_;  // inside the first row
+  std::string row_key_;
+  std::string row_text_;
+  ScanCell cell_;
+};
+
+}  // namespace cellar
