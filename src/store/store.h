@@ -85,6 +85,10 @@ class Store {
                                            const CellOptions& cells, const ScanPosition* from);
   void UnpinSnapshot(uint64_t id);
 
+  // The newest record of the log: what replies about a schema or a sliced change depend on, whose
+  // table may be gone by then.
+  Lsn last_lsn() const;
+
   // --- sliced changes
   // CDELRANGE: rows in the union of `rows`; ALL is no selector.
   Result<std::unique_ptr<SlicedChange>> DeleteRows(Table& table, const RowOptions& rows);
