@@ -1,0 +1,40 @@
+#!/bin/sh
+# The part of `make install` beside the programs: configuration, unit, users, man pages, completion.
+#
+#   tools/install.sh DESTDIR PREFIX SYSCONFDIR
+#
+# A configuration file that is there already is left alone. The unit is made for PREFIX.
+set -eu
+cd "$(dirname "$0")/.."
+destdir=$1
+prefix=$2
+sysconfdir=$3
+
+place() { # place MODE SOURCE TARGET
+  install -D -m "$1" "$2" "$destdir$3"
+}
+
+if [ -f conf/cellar.conf ] && [ ! -e "$destdir$sysconfdir/cellar/cellar.conf" ]; then
+  place 640 conf/cellar.conf "$sysconfdir/cellar/cellar.conf"
+fi
+place 644 conf/cellar.logrotate "$sysconfdir/logrotate.d/cellar"
+place 644 conf/cellar.sysusers "$prefix/lib/sysusers.d/cellar.conf"
+place 644 conf/cellar.tmpfiles "$prefix/lib/tmpfiles.d/cellar.conf"
+
+unit=$(mktemp)
+manual=$(mktemp)
+trap 'rm -f "$unit" "$manual"' EXIT
+sed "s|/usr/bin/cellar|$prefix/bin/cellar|; s|/etc/cellar|$sysconfdir/cellar|" conf/cellar.service >"$unit"
+place 644 "$unit" "$prefix/lib/systemd/system/cellar.service"
+
+for page in conf/man/*.[1-8]; do
+  [ -f "$page" ] || continue
+  place 644 "$page" "$prefix/share/man/man${page##*.}/$(basename "$page")"
+done
+if [ -f conf/cellar.conf ]; then
+  /usr/bin/python3 tools/conf_man.py conf/cellar.conf >"$manual"
+  place 644 "$manual" "$prefix/share/man/man5/cellar.conf.5"
+fi
+for name in cellar cellar-import cellar-benchmark; do
+  place 644 conf/cellar.bash-completion "$prefix/share/bash-completion/completions/$name"
+done
