@@ -1,0 +1,399 @@
+// The loop's side of durability: record buffer, snapshots, triggers, statistics. See journal.h.
+#include "store/journal.h"
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
+#include "base/assert.h"
+#include "store/log_batch.h"
+#include "store/log_format.h"
+#include "store/log_writer.h"
+#include "store/manifest.h"
+#include "store/recovery.h"
+#include "store/snapshot_writer.h"
+
+namespace cellar {
+namespace {
+
+constexpr int64_t kSnapshotRetryMicros = 5'000'000;  // as in Redis
+constexpr int64_t kClaimAfterIdleMicros = 1'000'000;
+constexpr int64_t kMicrosPerSecond = 1'000'000;
+// Room that Reserve asks for beyond the record: a claim must never be what the disk lacks room for.
+constexpr uint64_t kReserveSlackBytes = 2 * kRecordHeaderBytes;
+
+// A snapshot being written. The loop thread makes and ends it; its thread fills the result.
+struct SnapshotJob {
+  StateMachine::StateSnapshot state;
+  SnapshotTask task;
+  SnapshotProgress progress;
+  uint64_t cells_total{0};
+  uint64_t changes_before{0};
+  int64_t begin_micros{0};
+  std::thread thread;
+
+  std::atomic<bool> done{false};  // what follows is the loop's from then on
+  Status status;
+  SnapshotEntry entry;
+};
+
+class JournalImpl final : public Journal {
+ public:
+  JournalImpl(JournalOptions options, FileSystem& files, Clock& clock, StateMachine& state,
+              std::unique_ptr<FileLock> lock, RecoveredStore store);
+  ~JournalImpl() override { (void)Close(); }
+
+  Status Start() { return writer_.Start(); }
+
+  const RecoveryReport& recovery() const override { return report_; }
+  Status Reserve(size_t payload_bytes) override;
+  Lsn Append(std::string_view payload, uint64_t changes) override;
+  void Flush() override;
+  void Poll() override;
+  Lsn last_lsn() const override { return last_; }
+  Lsn durable_lsn() const override {
+    const uint64_t seq = writer_.durable_seq();
+    return seq == 0 ? Lsn{} : Lsn{epoch_, seq};
+  }
+  Lsn released_lsn() const override;
+  bool healthy() const override { return !options_.log_enabled || writer_.healthy(); }
+  Status StartSnapshot() override;
+  bool snapshot_running() const override { return job_ != nullptr; }
+  Status SaveNow() override;
+  bool MaybeStartSnapshot() override;
+  void SetSyncPolicy(SyncPolicy policy) override;
+  Status SetLogEnabled(bool enabled) override;
+  void SetSavePoints(std::vector<SavePoint> save_points) override {
+    options_.save_points = std::move(save_points);
+  }
+  void SetRewriteTrigger(uint32_t percentage, uint64_t bytes_min) override {
+    options_.rewrite_percentage = percentage;
+    options_.rewrite_bytes_min = bytes_min;
+  }
+  void SetStopWritesOnSnapshotError(bool stop) override {
+    options_.stop_writes_on_snapshot_error = stop;
+  }
+  JournalStats Stats() const override;
+  Status Close() override;
+
+ private:
+  void AddRecord(std::string_view payload);
+  void ClaimIfIdle();
+  // Waits for the snapshot thread.
+  Status FinishSnapshot();
+  bool SavePointIsDue() const;
+  bool RewriteIsDue() const;
+
+  JournalOptions options_;
+  FileSystem& files_;
+  Clock& clock_;
+  StateMachine& state_;
+  const std::unique_ptr<FileLock> lock_;
+  const RecoveryReport report_;
+  const uint32_t epoch_;
+  bool closed_{false};
+  Status close_status_;
+
+  // The record buffer of this turn, and what the next record follows.
+  LogBatch turn_;
+  Lsn last_;
+  uint64_t chain_;
+  uint64_t stream_end_{0};
+  bool begin_segment_{false};
+  uint64_t claimed_seq_;  // the newest claim in the log
+  uint64_t idle_seq_{0};
+  int64_t idle_since_micros_{0};
+
+  uint64_t changes_{0};
+  uint64_t changes_saved_{0};
+  std::unique_ptr<SnapshotJob> job_;
+  uint64_t snapshot_bytes_{0};
+  Lsn snapshot_lsn_;
+  uint64_t base_bytes_{0};
+  uint64_t saves_{0};
+  int64_t last_save_unix_s_;
+  int64_t last_save_micros_;  // monotonic
+  int64_t last_attempt_micros_{0};
+  int64_t last_save_s_{-1};
+  std::string last_save_error_;  // empty: the last one went well
+
+  LogWriter writer_;  // last: its thread goes first
+};
+
+JournalImpl::JournalImpl(JournalOptions options, FileSystem& files, Clock& clock,
+                         StateMachine& state, std::unique_ptr<FileLock> lock, RecoveredStore store)
+    : options_(std::move(options)),
+      files_(files),
+      clock_(clock),
+      state_(state),
+      lock_(std::move(lock)),
+      report_(std::move(store.report)),
+      epoch_(std::max(store.end.last.epoch, uint32_t{1})),
+      last_(store.end.last),
+      chain_(store.end.chain),
+      claimed_seq_(store.end.last.seq),
+      last_save_unix_s_(clock.WallMicros() / kMicrosPerSecond),
+      last_save_micros_(clock.MonotonicMicros()),
+      writer_(options_, files, clock, store) {
+  if (store.manifest.snapshot) {
+    snapshot_bytes_ = store.manifest.snapshot->bytes;
+    snapshot_lsn_ = store.manifest.snapshot->lsn;
+  }
+  base_bytes_ = snapshot_bytes_;
+  for (const std::string& path : store.leftovers) (void)files_.Remove(path);
+}
+
+Status JournalImpl::Reserve(size_t payload_bytes) {
+  if (payload_bytes > kRecordPayloadBytesMax)
+    return Status::Error(ErrorCode::kTooLarge, "a change of " + std::to_string(payload_bytes) +
+                                                   " bytes does not fit into one log record");
+  if (options_.log_enabled)
+    return writer_.Reserve(stream_end_ + kRecordHeaderBytes + payload_bytes + kReserveSlackBytes);
+  if (options_.stop_writes_on_snapshot_error && !last_save_error_.empty() &&
+      !options_.save_points.empty())
+    return Status::Error(ErrorCode::kMisconf,
+                         "The last snapshot could not be saved, and there is no log "
+                         "(stop-writes-on-bgsave-error): " +
+                             last_save_error_);
+  return Status::Ok();
+}
+
+void JournalImpl::AddRecord(std::string_view payload) {
+  const size_t bytes = kRecordHeaderBytes + payload.size();
+  const Lsn claim = durable_lsn();
+  chain_ = EncodeRecord(turn_.bytes.Grow(bytes), chain_, last_, std::min(claim, last_), payload);
+  claimed_seq_ = claim.seq;
+  stream_end_ += bytes;
+}
+
+Lsn JournalImpl::Append(std::string_view payload, uint64_t changes) {
+  CELLAR_ASSERT(!closed_);
+  CELLAR_ASSERT(!payload.empty());
+  last_ = {epoch_, last_.seq + 1};
+  changes_ += changes;
+  if (options_.log_enabled) AddRecord(payload);
+  return last_;
+}
+
+void JournalImpl::Flush() {
+  if (turn_.bytes.empty()) return;
+  turn_.last = last_;
+  turn_.last_hash = chain_;
+  turn_.stream_end = stream_end_;
+  turn_.begins_segment = begin_segment_;
+  begin_segment_ = false;
+  writer_.Submit(&turn_);
+}
+
+// Once the log is quiet, one record without payload says that all before it is on disk: from then
+// on a flipped bit anywhere in them is known to be damage.
+void JournalImpl::ClaimIfIdle() {
+  if (!options_.log_enabled || claimed_seq_ == last_.seq) return;
+  const int64_t now = clock_.MonotonicMicros();
+  if (idle_seq_ != last_.seq) {
+    idle_seq_ = last_.seq;
+    idle_since_micros_ = now;
+  }
+  if (now - idle_since_micros_ < kClaimAfterIdleMicros || durable_lsn() != last_) return;
+  if (!writer_.healthy() || !Reserve(0).ok()) return;
+  AddRecord({});
+  Flush();
+}
+
+void JournalImpl::Poll() {
+  ClaimIfIdle();
+  if (job_ && job_->done.load(std::memory_order_acquire)) (void)FinishSnapshot();
+}
+
+Lsn JournalImpl::released_lsn() const {
+  if (!options_.log_enabled || writer_.held()) return last_;
+  if (options_.sync_policy == SyncPolicy::kAlways || !writer_.healthy()) return durable_lsn();
+  if (options_.sync_policy == SyncPolicy::kNo) return last_;
+  const int64_t oldest = writer_.oldest_unsynced_micros();
+  const bool lags = oldest != 0 && clock_.MonotonicMicros() - oldest > kReleaseLagMicros;
+  return lags ? durable_lsn() : last_;
+}
+
+Status JournalImpl::StartSnapshot() {
+  CELLAR_ASSERT(!closed_);
+  if (job_) return Status::Error(ErrorCode::kErr, "Background save already in progress");
+  Flush();
+  begin_segment_ = true;
+  job_ = std::make_unique<SnapshotJob>();
+  SnapshotJob* job = job_.get();
+  job->task = {.directory = options_.directory,
+               .number = writer_.TakeNumber(),
+               .lsn = last_,
+               .created_micros = static_cast<uint64_t>(clock_.WallMicros())};
+  job->changes_before = changes_;
+  job->begin_micros = clock_.MonotonicMicros();
+  last_attempt_micros_ = job->begin_micros;
+  job->state = state_.TakeSnapshot();
+  for (const auto& tree : job->state.trees) job->cells_total += tree.snapshot.entries();
+  job->thread = std::thread([this, job] {
+    Result<SnapshotEntry> entry = WriteSnapshot(files_, job->task, job->state, &job->progress);
+    job->status = entry.status();
+    if (entry.ok()) {
+      job->entry = *entry;
+      std::vector<std::string> superseded;
+      job->status = writer_.InstallSnapshot(*entry, &superseded);
+      for (const std::string& path : superseded) (void)files_.Remove(path);
+    }
+    job->done.store(true, std::memory_order_release);
+    if (options_.wake) options_.wake();
+  });
+  return Status::Ok();
+}
+
+Status JournalImpl::FinishSnapshot() {
+  const std::unique_ptr<SnapshotJob> job = std::move(job_);
+  job->thread.join();
+  const int64_t now = clock_.MonotonicMicros();
+  last_save_s_ = (now - job->begin_micros) / kMicrosPerSecond;
+  if (!job->status.ok()) {
+    last_save_error_ = job->status.text();
+    return job->status;
+  }
+  last_save_error_.clear();
+  last_save_unix_s_ = clock_.WallMicros() / kMicrosPerSecond;
+  last_save_micros_ = now;
+  changes_saved_ = job->changes_before;
+  snapshot_bytes_ = job->entry.bytes;
+  snapshot_lsn_ = job->entry.lsn;
+  base_bytes_ = snapshot_bytes_ + writer_.Stats().log_bytes;
+  ++saves_;
+  return Status::Ok();
+}
+
+Status JournalImpl::SaveNow() {
+  RETURN_IF_ERROR(StartSnapshot());
+  return FinishSnapshot();
+}
+
+bool JournalImpl::SavePointIsDue() const {
+  const uint64_t changes = changes_ - changes_saved_;
+  const int64_t micros = clock_.MonotonicMicros() - last_save_micros_;
+  return changes > 0 && std::any_of(options_.save_points.begin(), options_.save_points.end(),
+                                    [&](const SavePoint& point) {
+                                      return changes >= point.changes &&
+                                             micros > int64_t{point.seconds} * kMicrosPerSecond;
+                                    });
+}
+
+bool JournalImpl::RewriteIsDue() const {
+  if (!options_.log_enabled || options_.rewrite_percentage == 0) return false;
+  const uint64_t bytes = snapshot_bytes_ + writer_.Stats().log_bytes;
+  if (bytes < options_.rewrite_bytes_min || bytes <= base_bytes_) return false;
+  const uint64_t growth = bytes - base_bytes_;
+  return growth / std::max<uint64_t>(base_bytes_ / 100, 1) >= options_.rewrite_percentage;
+}
+
+bool JournalImpl::MaybeStartSnapshot() {
+  if (job_ || closed_) return false;
+  const bool retries = !last_save_error_.empty();
+  if (retries && clock_.MonotonicMicros() - last_attempt_micros_ < kSnapshotRetryMicros)
+    return false;
+  const bool log_needs_one = options_.log_enabled && writer_.held();
+  if (!log_needs_one && !SavePointIsDue() && !RewriteIsDue()) return false;
+  return StartSnapshot().ok();
+}
+
+void JournalImpl::SetSyncPolicy(SyncPolicy policy) {
+  options_.sync_policy = policy;
+  writer_.SetSyncPolicy(policy);
+}
+
+Status JournalImpl::SetLogEnabled(bool enabled) {
+  if (enabled == options_.log_enabled) return Status::Ok();
+  if (job_) return Status::Error(ErrorCode::kErr, "Background save in progress, try again later");
+  if (!enabled) {
+    Flush();
+    RETURN_IF_ERROR(writer_.DisableLog());
+    options_.log_enabled = false;
+    return Status::Ok();
+  }
+  RETURN_IF_ERROR(writer_.EnableLog(last_, chain_, stream_end_));
+  options_.log_enabled = true;
+  claimed_seq_ = last_.seq;
+  return StartSnapshot();
+}
+
+JournalStats JournalImpl::Stats() const {
+  JournalStats stats;
+  stats.log_enabled = options_.log_enabled;
+  stats.sync_policy = options_.sync_policy;
+  stats.changes_since_save = changes_ - changes_saved_;
+  stats.save_in_progress = job_ != nullptr;
+  stats.last_save_unix_s = last_save_unix_s_;
+  stats.last_save_ok = last_save_error_.empty();
+  stats.last_save_error = last_save_error_;
+  stats.last_save_s = last_save_s_;
+  stats.saves = saves_;
+  if (job_) {
+    stats.current_save_s = (clock_.MonotonicMicros() - job_->begin_micros) / kMicrosPerSecond;
+    stats.save_cells_done = job_->progress.cells_done.load(std::memory_order_relaxed);
+    stats.save_cells_total = job_->cells_total;
+  }
+  const LogWriterStats log = writer_.Stats();
+  stats.snapshot_bytes = snapshot_bytes_;
+  stats.snapshot_lsn = snapshot_lsn_;
+  stats.log_bytes = log.log_bytes;
+  stats.log_bytes_allocated = log.log_bytes_allocated;
+  stats.log_segments = log.log_segments;
+  stats.base_bytes = base_bytes_;
+  stats.current_bytes = snapshot_bytes_ + log.log_bytes;
+  stats.buffer_bytes = log.unwritten_bytes + turn_.bytes.size();
+  stats.unsynced_bytes = log.unsynced_bytes + turn_.bytes.size();
+  stats.sync_in_progress = log.sync_in_progress;
+  stats.syncs = log.syncs;
+  stats.delayed_syncs = log.delayed_syncs;
+  stats.log_ok = log.ok;
+  stats.log_error = log.error;
+  stats.log_failures = log.failures;
+  stats.last_lsn = last_;
+  stats.durable_lsn = durable_lsn();
+  stats.released_lsn = released_lsn();
+  return stats;
+}
+
+Status JournalImpl::Close() {
+  if (closed_) return close_status_;
+  Flush();
+  // A log that no manifest names yet would go: the snapshot that makes it count is waited for.
+  if (options_.log_enabled && writer_.held() && job_) (void)FinishSnapshot();
+  if (options_.log_enabled && writer_.held()) (void)SaveNow();
+  if (job_) {
+    job_->progress.cancelled = true;
+    job_->thread.join();
+    job_ = nullptr;
+  }
+  if (options_.log_enabled && writer_.Sync().ok() && durable_lsn() == last_ &&
+      claimed_seq_ != last_.seq) {
+    AddRecord({});
+    Flush();
+  }
+  closed_ = true;
+  close_status_ = writer_.Close();
+  return close_status_;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Journal>> Journal::Open(JournalOptions options, FileSystem& files,
+                                               Clock& clock, StateMachine& state,
+                                               const LoadProgressCallback& progress) {
+  const std::string& directory = options.directory;
+  ASSIGN_OR_RETURN(const bool exists, files.Exists(directory));
+  if (!exists) {
+    RETURN_IF_ERROR(files.CreateDirectory(directory));
+    RETURN_IF_ERROR(files.SyncDirectory(JoinPath(directory, "..")));
+  }
+  ASSIGN_OR_RETURN(auto lock, files.Lock(JoinPath(directory, kLockName)));
+  ASSIGN_OR_RETURN(RecoveredStore store, RecoverStore(files, clock, directory, state, progress));
+  auto journal = std::make_unique<JournalImpl>(std::move(options), files, clock, state,
+                                               std::move(lock), std::move(store));
+  RETURN_IF_ERROR(journal->Start());
+  return std::unique_ptr<Journal>(std::move(journal));
+}
+
+}  // namespace cellar

@@ -1,0 +1,170 @@
+// Encoding, verifying and searching of log records: see log_format.h.
+#include "store/log_format.h"
+
+#include <cstring>
+
+#include "base/assert.h"
+#include "base/coding.h"
+#include "base/hash.h"
+
+namespace cellar {
+namespace {
+
+constexpr std::string_view kSegmentMagic = "CELLRLOG";
+constexpr size_t kHeaderHashOffset = 56;
+constexpr uint32_t kLengthMin = kRecordHeaderBytes - kRecordHashEnd;
+constexpr uint64_t kTailHashBytesMin = uint64_t{1} << 30;
+static_assert(kHeaderHashOffset + 8 == kSegmentHeaderBytes);
+
+uint64_t HashOfRecord(const char* record, uint32_t length, uint32_t previous) {
+  const uint64_t seed = static_cast<uint64_t>(length) << 32 | previous;
+  return Hash64({record + kRecordHashEnd, length}, seed);
+}
+
+// Fills *record from the header at `offset` if it could be one; the hash is not looked at.
+bool DecodeHeader(std::string_view segment, uint64_t offset, LogRecord* record,
+                  uint32_t* previous) {
+  if (segment.size() - offset < kRecordHeaderBytes) return false;
+  const char* at = segment.data() + offset;
+  const uint32_t length = DecodeFixed32(at);
+  if (length < kLengthMin || length > segment.size() - offset - kRecordHashEnd) return false;
+  *previous = DecodeFixed32(at + 4);
+  record->hash = DecodeFixed64(at + 8);
+  record->lsn = {DecodeFixed32(at + 16), DecodeFixed64(at + 24)};
+  record->claim = {DecodeFixed32(at + 20), DecodeFixed64(at + 32)};
+  record->offset = offset;
+  record->payload = segment.substr(offset + kRecordHeaderBytes, length - kLengthMin);
+  return record->claim <= record->lsn;
+}
+
+bool VerifyHash(const char* segment, const LogRecord& record, uint32_t previous) {
+  const auto length = static_cast<uint32_t>(kLengthMin + record.payload.size());
+  return record.hash == HashOfRecord(segment + record.offset, length, previous);
+}
+
+// Whether a record numbered `lsn` could have been written soon after `last`: nearly all bytes that
+// are no record fail this, so that searching a tail need not hash at each byte.
+bool IsPlausibleAfter(Lsn lsn, Lsn last) {
+  constexpr uint32_t kEpochsMax = 1 << 16;
+  return lsn >= last && lsn.epoch - last.epoch < kEpochsMax;
+}
+
+std::string LsnText(Lsn lsn) { return std::to_string(lsn.epoch) + "-" + std::to_string(lsn.seq); }
+
+}  // namespace
+
+std::string EncodeSegmentHeader(const SegmentHeader& header) {
+  std::string bytes(kSegmentMagic);
+  PutFixed32(&bytes, kLogVersion);
+  PutFixed32(&bytes, header.after.epoch);
+  PutFixed64(&bytes, header.after.seq);
+  PutFixed64(&bytes, header.chain);
+  PutFixed64(&bytes, header.number);
+  PutFixed64(&bytes, header.created_micros);
+  PutFixed64(&bytes, 0);
+  CELLAR_ASSERT(bytes.size() == kHeaderHashOffset);
+  PutFixed64(&bytes, Hash64(bytes));
+  return bytes;
+}
+
+Result<SegmentHeader> DecodeSegmentHeader(std::string_view segment) {
+  const auto bad = [](const char* text) { return Status::Error(ErrorCode::kCorruption, text); };
+  if (segment.size() < kSegmentHeaderBytes) return bad("shorter than a segment header");
+  const char* at = segment.data();
+  if (segment.substr(0, kSegmentMagic.size()) != kSegmentMagic) return bad("not a log segment");
+  if (DecodeFixed64(at + kHeaderHashOffset) != Hash64(segment.substr(0, kHeaderHashOffset)))
+    return bad("checksum of the segment header is wrong");
+  if (DecodeFixed32(at + 8) != kLogVersion) return bad("unknown version of the log format");
+  return SegmentHeader{.number = DecodeFixed64(at + 32),
+                       .after = {DecodeFixed32(at + 12), DecodeFixed64(at + 16)},
+                       .chain = DecodeFixed64(at + 24),
+                       .created_micros = DecodeFixed64(at + 40)};
+}
+
+uint64_t EncodeRecord(char* to, uint64_t chain, Lsn lsn, Lsn claim, std::string_view payload) {
+  CELLAR_ASSERT(payload.size() <= kRecordPayloadBytesMax);
+  CELLAR_ASSERT(claim <= lsn);
+  const auto length = static_cast<uint32_t>(kLengthMin + payload.size());
+  const auto previous = static_cast<uint32_t>(chain);
+  EncodeFixed32(to, length);
+  EncodeFixed32(to + 4, previous);
+  EncodeFixed32(to + 16, lsn.epoch);
+  EncodeFixed32(to + 20, claim.epoch);
+  EncodeFixed64(to + 24, lsn.seq);
+  EncodeFixed64(to + 32, claim.seq);
+  if (!payload.empty()) std::memcpy(to + kRecordHeaderBytes, payload.data(), payload.size());
+  const uint64_t hash = HashOfRecord(to, length, previous);
+  EncodeFixed64(to + 8, hash);
+  return hash;
+}
+
+LogStep ReadRecord(std::string_view segment, LogPosition* position, LogRecord* record,
+                   std::string* fault) {
+  const uint64_t offset = position->offset;
+  CELLAR_ASSERT(offset <= segment.size());
+  const uint64_t left = segment.size() - offset;
+  if (left == 0) return LogStep::kEnd;
+  if (left < 4) {
+    *fault = "the file ends inside a record";
+    return LogStep::kBad;
+  }
+  if (DecodeFixed32(segment.data() + offset) == 0) return LogStep::kEnd;
+  uint32_t previous = 0;
+  if (!DecodeHeader(segment, offset, record, &previous) ||
+      !VerifyHash(segment.data(), *record, previous)) {
+    const uint64_t length = DecodeFixed32(segment.data() + offset);
+    *fault = length + kRecordHashEnd > left ? "the file ends inside a record"
+                                            : "the checksum of a record is wrong";
+    return LogStep::kBad;
+  }
+  if (previous != static_cast<uint32_t>(position->chain)) {
+    *fault = "record " + LsnText(record->lsn) + " does not follow the record before it";
+    return LogStep::kBad;
+  }
+  const bool in_order =
+      record->payload.empty() ? record->lsn == position->last : record->lsn > position->last;
+  if (!in_order) {
+    *fault = "record " + LsnText(record->lsn) + " comes after record " + LsnText(position->last);
+    return LogStep::kBad;
+  }
+  *position = {.offset = record->end_offset(), .last = record->lsn, .chain = record->hash};
+  return LogStep::kRecord;
+}
+
+LogTail JudgeTail(std::string_view segment, const LogPosition& position) {
+  LogTail tail;
+  size_t end = segment.size();
+  while (end > position.offset && segment[end - 1] == '\0') --end;
+  tail.bytes = end - position.offset;
+  // Values may hold what looks like record headers, each with a length up to the end: a bound on
+  // the work. Beyond it the judgement is left to the operator.
+  uint64_t hash_bytes_left = kTailHashBytesMin + 16 * tail.bytes;
+  for (uint64_t offset = position.offset; offset < end;) {
+    LogRecord record;
+    uint32_t previous = 0;
+    if (!DecodeHeader(segment, offset, &record, &previous) ||
+        !IsPlausibleAfter(record.lsn, position.last)) {
+      ++offset;
+      continue;
+    }
+    if (record.payload.size() > hash_bytes_left) {
+      tail.is_damage = true;
+      return tail;
+    }
+    hash_bytes_left -= record.payload.size();
+    if (!VerifyHash(segment.data(), record, previous)) {
+      ++offset;
+      continue;
+    }
+    ++tail.records;
+    if (record.claim > position.last && !tail.is_damage) {
+      tail.is_damage = true;
+      tail.claim_offset = offset;
+      tail.claim = record.claim;
+    }
+    offset = record.end_offset();
+  }
+  return tail;
+}
+
+}  // namespace cellar

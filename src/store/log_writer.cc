@@ -1,0 +1,443 @@
+// The sync thread: how records get from the loop to the disk. See log_writer.h. What happens to the
+// manifest is in log_writer_manifest.cc.
+#include "store/log_writer.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/assert.h"
+
+namespace cellar {
+namespace {
+
+constexpr uint64_t kAllocationBytesFirst = 1 << 20;
+// `everysec`, and a bound for `no`: what is not synced is kept in memory, to be written again.
+constexpr int64_t kSyncEveryMicros = 1'000'000;
+constexpr int64_t kSyncRarelyMicros = 30'000'000;
+constexpr uint64_t kUnsyncedBytesMax = 64 << 20;
+constexpr size_t kSpareBuffersMax = 8;
+constexpr size_t kSpareBufferBytesMax = 4 << 20;
+constexpr int64_t kWaitMicrosMax = 3'600'000'000;
+
+Status Misconf(const std::string& why) {
+  return Status::Error(ErrorCode::kMisconf, "Errors writing to the log: " + why);
+}
+
+}  // namespace
+
+LogWriter::LogWriter(const JournalOptions& options, FileSystem& files, Clock& clock,
+                     const RecoveredStore& store)
+    : options_(options),
+      files_(files),
+      clock_(clock),
+      durable_seq_(store.end.last.seq),
+      next_number_(store.next_number),
+      policy_(options.sync_policy),
+      policy_now_(options.sync_policy),
+      base_(store.end),
+      manifest_(store.manifest),
+      garbage_(store.dropped),
+      allocation_bytes_(std::min(kAllocationBytesFirst, options.allocation_bytes_max)) {
+  CELLAR_ASSERT(next_number_ >= manifest_.next);
+}
+
+LogWriter::~LogWriter() { (void)Close(); }
+
+Status LogWriter::Start() {
+  CELLAR_ASSERT(!thread_.joinable());
+  RETURN_IF_ERROR(options_.log_enabled ? StartLog() : StartWithoutLog());
+  const std::lock_guard lock(mutex_);
+  PublishState();
+  thread_ = std::thread([this] { Run(); });
+  return Status::Ok();
+}
+
+Status LogWriter::StartLog() {
+  enabled_ = true;
+  std::vector<SegmentEntry>& entries = manifest_.segments;
+  if (!entries.empty() && !entries.back().end) {
+    ASSIGN_OR_RETURN(segment_,
+                     SegmentFile::Reopen(files_, options_.directory, entries.back(), base_));
+    EnsureRoom();
+    PublishGrant();
+    return Status::Ok();
+  }
+  healthy_ = false;
+  TryToResume();
+  // A full disk is something to wait for; anything else the operator should see now.
+  if (healthy() || !room_failure_.empty()) return Status::Ok();
+  return Status::Error(ErrorCode::kIo, failure_);
+}
+
+Status LogWriter::StartWithoutLog() {
+  std::vector<SegmentEntry>& entries = manifest_.segments;
+  if (!entries.empty() && !entries.back().end)
+    entries.back().end = SegmentEntry::End{base_.offset, base_.last};
+  InstallResult result = Install(manifest_);
+  // What is on disk is as good, until there is room.
+  const bool is_full = !result.status.ok() && result.status.code() == ErrorCode::kNoSpace;
+  if (is_full) return Status::Ok();
+  return std::move(result.status);
+}
+
+Status LogWriter::Close() {
+  if (!thread_.joinable()) return close_status_;
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  work_cv_.notify_one();
+  thread_.join();
+  return close_status_;
+}
+
+// --- loop thread ---
+
+Status LogWriter::ReserveSlow(uint64_t stream_end) {
+  std::unique_lock lock(mutex_);
+  if (!healthy()) return Misconf(stats_.error);
+  if (!room_error_.empty()) return Misconf(room_error_);
+  requested_stream_end_ = stream_end;
+  const uint64_t failures = room_failures_;
+  work_cv_.notify_one();
+  const bool answered = reply_cv_.wait_for(
+      lock, std::chrono::microseconds(kReserveWaitMicros),
+      [&] { return granted_ >= stream_end || !healthy() || room_failures_ != failures || ended_; });
+  if (granted_ >= stream_end) return Status::Ok();
+  requested_stream_end_ = 0;
+  if (!answered) return Misconf("the disk does not keep up");
+  return Misconf(room_error_.empty() ? stats_.error : room_error_);
+}
+
+void LogWriter::Submit(LogBatch* batch) {
+  CELLAR_ASSERT(!batch->bytes.empty());
+  batch->submitted_micros = clock_.MonotonicMicros();
+  bool notify = false;
+  {
+    const std::lock_guard lock(mutex_);
+    const bool lazy = policy_ != SyncPolicy::kAlways;
+    queue_bytes_ += batch->bytes.size();
+    notify = thread_wakes_micros_ != 0 && healthy() &&
+             (!lazy || queue_bytes_ >= kLingerBytes ||
+              thread_wakes_micros_ > batch->submitted_micros + kLingerMicros);
+    LogBatch* last = queue_.empty() ? nullptr : &queue_.back();
+    if (last != nullptr && !batch->begins_segment &&
+        last->bytes.capacity() - last->bytes.size() >= batch->bytes.size()) {
+      last->bytes.Append(batch->bytes.view());
+      last->last = batch->last;
+      last->last_hash = batch->last_hash;
+      last->stream_end = batch->stream_end;
+    } else {
+      queue_.push_back(std::move(*batch));
+      batch->bytes = ByteBuffer();
+      if (!spare_.empty()) {
+        batch->bytes = std::move(spare_.back());
+        spare_.pop_back();
+      }
+    }
+    batch->bytes.Clear();
+    batch->begins_segment = false;
+  }
+  if (notify) work_cv_.notify_one();
+}
+
+void LogWriter::SetSyncPolicy(SyncPolicy policy) {
+  {
+    const std::lock_guard lock(mutex_);
+    policy_ = policy;
+  }
+  work_cv_.notify_one();
+}
+
+uint64_t LogWriter::TakeNumber() {
+  const std::lock_guard lock(mutex_);
+  return next_number_++;
+}
+
+Status LogWriter::RunOnThread(std::function<Status()> run) {
+  Call call{.run = std::move(run), .status = Status::Ok(), .done = false};
+  std::unique_lock lock(mutex_);
+  if (stop_ || ended_) return Status::Error(ErrorCode::kErr, "the log is being closed");
+  calls_.push_back(&call);
+  work_cv_.notify_one();
+  reply_cv_.wait(lock, [&] { return call.done; });
+  return call.status;
+}
+
+Status LogWriter::Sync() {
+  return RunOnThread([this] {
+    if (enabled_ && healthy()) WriteBatches();
+    if (enabled_ && healthy() && SyncSegment()) PublishGrant();
+    return healthy() ? Status::Ok() : Misconf(failure_);
+  });
+}
+
+Status LogWriter::EnableLog(Lsn last, uint64_t chain, uint64_t stream_begin) {
+  const LogPosition start{.last = last, .chain = chain};
+  return RunOnThread([=, this] { return EnableOnThread(start, stream_begin); });
+}
+
+Status LogWriter::DisableLog() {
+  return RunOnThread([this] { return DisableOnThread(); });
+}
+
+Status LogWriter::InstallSnapshot(const SnapshotEntry& entry,
+                                  std::vector<std::string>* superseded) {
+  return RunOnThread(
+      [&entry, superseded, this] { return InstallSnapshotOnThread(entry, superseded); });
+}
+
+LogWriterStats LogWriter::Stats() const {
+  const std::lock_guard lock(mutex_);
+  LogWriterStats stats = stats_;
+  stats.sync_in_progress = sync_in_progress_.load(std::memory_order_relaxed);
+  stats.unwritten_bytes += queue_bytes_;
+  stats.unsynced_bytes += queue_bytes_;
+  return stats;
+}
+
+// --- the thread ---
+
+void LogWriter::Run() {
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    for (;;) {
+      const int64_t now = clock_.MonotonicMicros();
+      const int64_t wake = NextWakeMicros();
+      if (wake <= now) break;
+      thread_wakes_micros_ = wake;
+      work_cv_.wait_for(lock, std::chrono::microseconds(std::min(wake - now, kWaitMicrosMax)));
+      thread_wakes_micros_ = 0;
+    }
+    std::vector<Call*> calls;
+    TakeWork(&calls);
+    lock.unlock();
+    Work();
+    for (Call* call : calls) call->status = call->run();
+    if (stopping_) FinishOnThread();
+    lock.lock();
+    PublishState();
+    for (Call* call : calls) call->done = true;
+    reply_cv_.notify_all();
+  }
+  ended_ = true;
+  for (Call* call : calls_) {
+    call->status = Status::Error(ErrorCode::kErr, "the log is being closed");
+    call->done = true;
+  }
+  calls_.clear();
+  reply_cv_.notify_all();
+}
+
+int64_t LogWriter::NextWakeMicros() const {
+  constexpr int64_t kNever = INT64_MAX;
+  if (stop_ || !calls_.empty()) return 0;
+  if (!enabled_) return kNever;
+  if (!healthy()) return resume_micros_;
+  int64_t wake = kNever;
+  if (!queue_.empty()) {
+    const bool lazy = policy_ != SyncPolicy::kAlways && queue_bytes_ < kLingerBytes;
+    wake = lazy ? queue_.front().submitted_micros + kLingerMicros : 0;
+  }
+  if (requested_stream_end_ > granted_ && room_error_.empty()) wake = 0;
+  if (room_is_low_) wake = std::min(wake, room_retry_micros_);
+  if (policy_ != policy_now_) wake = 0;
+  return std::min(wake, SyncDueMicros());
+}
+
+void LogWriter::TakeWork(std::vector<Call*>* calls) {
+  calls->swap(calls_);
+  stopping_ = stop_;
+  policy_now_ = policy_;
+  stream_requested_ = requested_stream_end_;
+  for (LogBatch& batch : queue_) {
+    unsynced_bytes_ += batch.bytes.size();
+    stream_submitted_ = batch.stream_end;
+    unsynced_.push_back(std::move(batch));
+  }
+  queue_.clear();
+  queue_bytes_ = 0;
+  if (!unsynced_.empty()) oldest_unsynced_micros_ = unsynced_.front().submitted_micros;
+}
+
+void LogWriter::PublishState() {
+  oldest_unsynced_micros_ = unsynced_.empty() ? 0 : unsynced_.front().submitted_micros;
+  room_error_ = room_failure_;
+  if (!room_failure_.empty()) ++room_failures_;
+  while (!retired_.empty() && spare_.size() < kSpareBuffersMax) {
+    spare_.push_back(std::move(retired_.back()));
+    retired_.pop_back();
+  }
+  retired_.clear();
+
+  stats_.syncs = syncs_;
+  stats_.delayed_syncs = delayed_syncs_;
+  stats_.failures = failures_;
+  stats_.ok = !enabled_ || (healthy() && room_failure_.empty());
+  stats_.error = healthy() ? room_failure_ : failure_;
+  stats_.unsynced_bytes = unsynced_bytes_;
+  stats_.unwritten_bytes = 0;
+  for (size_t i = written_; i < unsynced_.size(); ++i)
+    stats_.unwritten_bytes += unsynced_[i].bytes.size();
+  stats_.log_segments = manifest_.segments.size();
+  stats_.log_bytes = 0;
+  for (const SegmentEntry& entry : manifest_.segments)
+    if (entry.end) stats_.log_bytes += entry.end->offset - kSegmentHeaderBytes;
+  stats_.log_bytes_allocated = stats_.log_bytes + manifest_.segments.size() * kSegmentHeaderBytes;
+  if (segment_ != nullptr && healthy()) {
+    stats_.log_bytes += segment_->end_offset() - kSegmentHeaderBytes;
+    stats_.log_bytes_allocated += segment_->allocated_offset() - kSegmentHeaderBytes;
+  }
+}
+
+void LogWriter::Work() {
+  if (!enabled_) return;
+  if (!healthy()) {
+    TryToResume();
+    return;
+  }
+  WriteBatches();
+  if (healthy()) EnsureRoom();
+  if (healthy() && SyncDueMicros() <= clock_.MonotonicMicros() && SyncSegment()) Wake();
+  if (healthy()) PublishGrant();
+}
+
+void LogWriter::WriteBatches() {
+  while (written_ < unsynced_.size()) {
+    const bool is_full = segment_->end_offset() >= options_.segment_bytes_max &&
+                         clock_.MonotonicMicros() >= rotate_retry_micros_;
+    if (is_full || unsynced_[written_].begins_segment) {
+      unsynced_[written_].begins_segment = false;
+      Rotate();
+      if (!healthy()) return;
+    }
+    const LogBatch& batch = unsynced_[written_];
+    const Status status = segment_->Append(batch.bytes.view(), batch.last);
+    if (!status.ok()) {
+      Fail(status);
+      return;
+    }
+    ++written_;
+  }
+}
+
+int64_t LogWriter::SyncDueMicros() const {
+  if (written_ == 0) return INT64_MAX;
+  if (policy_now_ == SyncPolicy::kAlways || unsynced_bytes_ >= kUnsyncedBytesMax) return 0;
+  if (stream_requested_ > GrantLimit()) return 0;
+  return last_sync_micros_ +
+         (policy_now_ == SyncPolicy::kEverySecond ? kSyncEveryMicros : kSyncRarelyMicros);
+}
+
+bool LogWriter::SyncSegment() {
+  CELLAR_ASSERT(healthy());
+  if (!segment_->has_unsynced()) return true;
+  const int64_t begin = clock_.MonotonicMicros();
+  sync_in_progress_.store(true, std::memory_order_relaxed);
+  const Status status = segment_->Sync();
+  sync_in_progress_.store(false, std::memory_order_relaxed);
+  last_sync_micros_ = clock_.MonotonicMicros();
+  ++syncs_;
+  if (last_sync_micros_ - begin >= kReleaseLagMicros) ++delayed_syncs_;
+  if (!status.ok()) {
+    Fail(status);
+    return false;
+  }
+  Retire(written_);
+  return true;
+}
+
+void LogWriter::Retire(size_t count) {
+  CELLAR_ASSERT(count <= unsynced_.size());
+  for (size_t i = 0; i < count; ++i) {
+    LogBatch& batch = unsynced_.front();
+    unsynced_bytes_ -= batch.bytes.size();
+    stream_durable_ = batch.stream_end;
+    base_ = {.offset = 0, .last = batch.last, .chain = batch.last_hash};
+    if (batch.bytes.capacity() <= kSpareBufferBytesMax) {
+      batch.bytes.Clear();
+      retired_.push_back(std::move(batch.bytes));
+    }
+    unsynced_.pop_front();
+  }
+  written_ -= std::min(written_, count);
+  if (!held()) PublishDurable(base_.last.seq);
+}
+
+void LogWriter::PublishDurable(uint64_t seq) {
+  if (seq > durable_seq_.load(std::memory_order_relaxed))
+    durable_seq_.store(seq, std::memory_order_release);
+}
+
+// How far the stream may run ahead of the disk. A single record may be larger than the bound: it is
+// let through when nothing else waits.
+uint64_t LogWriter::GrantLimit() const {
+  const uint64_t limit = stream_durable_ + options_.queue_bytes_max;
+  return stream_durable_ == stream_submitted_ ? std::max(limit, stream_requested_) : limit;
+}
+
+void LogWriter::PublishGrant() {
+  const uint64_t grant = std::min(segment_->stream_allocated(), GrantLimit());
+  if (grant > granted_.load(std::memory_order_relaxed))
+    granted_.store(grant, std::memory_order_release);
+}
+
+void LogWriter::EnsureRoom() {
+  const uint64_t needed = std::max(stream_submitted_, stream_requested_);
+  const uint64_t allocated = segment_->stream_allocated();
+  room_is_low_ = allocated < needed + allocation_bytes_ / 2;
+  if (!room_is_low_) {
+    room_failure_.clear();
+    return;
+  }
+  // A request is worth an attempt at any time: a client waits for it.
+  const int64_t now = clock_.MonotonicMicros();
+  if (now < room_retry_micros_ && allocated >= needed) return;
+  const uint64_t missing = needed > allocated ? needed - allocated : 0;
+  const Status status = segment_->Allocate(
+      {.wanted = missing + allocation_bytes_, .least = missing + options_.allocation_bytes_min});
+  if (status.ok()) {
+    allocation_bytes_ = std::min(allocation_bytes_ * 2, options_.allocation_bytes_max);
+    room_failure_.clear();
+    room_is_low_ = false;
+    room_retry_micros_ = 0;
+  } else {
+    room_failure_ = status.text();
+    room_retry_micros_ = clock_.MonotonicMicros() + options_.retry_delay_micros;
+  }
+}
+
+void LogWriter::Fail(const Status& status) {
+  CELLAR_ASSERT(healthy());
+  granted_ = 0;
+  healthy_ = false;
+  failure_ = status.text();
+  ++failures_;
+  written_ = 0;
+  resume_micros_ = 0;
+  // Nothing more is ever written to this file: after a failed sync nobody knows what it holds.
+  segment_->Close(SegmentFile::Trim::kNo);
+  Wake();
+}
+
+void LogWriter::TryToResume() {
+  CELLAR_ASSERT(!healthy());
+  if (clock_.MonotonicMicros() < resume_micros_ && !stopping_) return;
+  Result<std::unique_ptr<SegmentFile>> fresh = ResumeInFreshSegment();
+  if (!fresh.ok()) {
+    failure_ = fresh.status().text();
+    room_failure_ = fresh.status().code() == ErrorCode::kNoSpace ? failure_ : std::string();
+    resume_micros_ = clock_.MonotonicMicros() + options_.retry_delay_micros;
+    return;
+  }
+  segment_ = *std::move(fresh);
+  Retire(unsynced_.size());
+  last_sync_micros_ = clock_.MonotonicMicros();
+  failure_.clear();
+  room_failure_.clear();
+  healthy_ = true;
+  PublishGrant();
+  Wake();
+}
+
+}  // namespace cellar

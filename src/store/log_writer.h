@@ -1,0 +1,236 @@
+// LogWriter: the sync thread. It alone writes log segments and the manifest.
+//
+// The loop submits batches of records; the thread writes them to the open segment, syncs as the
+// policy says and publishes how far the log is durable. Everything queued while a sync runs shares
+// the next one (group commit). It also reserves room ahead of the loop, rotates segments, and
+// installs snapshots in the manifest when the snapshot thread has written them.
+//
+// Space. Positions in the stream of all record bytes since the start tell how much is granted:
+//
+//        durable        written       submitted    appended            granted
+//   ---------|--------------|-------------|-----------|-------------------|----> stream
+//    in the file, synced    |  queue_     |   loop's  |   free room
+//            | kept in unsynced_ ...      |   buffer  |
+//
+// The loop may append up to `granted`: room on the disk, and a bound on what is kept in memory.
+// Granted room is never taken back while the segment lives; a new segment begins with at least as
+// much.
+//
+// Failure. When a write or a sync fails, the segment is closed for good where it was last durable.
+// Batches stay in unsynced_ until they are durable; each attempt to resume makes a new segment,
+// writes all of them, syncs it, and closes the old one in the manifest. Until that succeeds nothing
+// is granted. Segment files that a manifest might name although installing it failed are removed
+// only after the next manifest that does not name them is durable.
+//
+// Lazy policies (`everysec`, `no`): a batch may wait kLingerMicros for company, so that the thread
+// does not wake for each turn of the loop.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/file.h"
+#include "cellar/clock.h"
+#include "store/journal.h"
+#include "store/log_batch.h"
+#include "store/manifest.h"
+#include "store/recovery.h"
+#include "store/segment_file.h"
+
+namespace cellar {
+
+struct LogWriterStats {
+  bool sync_in_progress{false};
+  uint64_t syncs{0};
+  uint64_t delayed_syncs{0};
+  uint64_t failures{0};
+  std::string error;  // of the last failure or of what prevents room from being reserved now
+  bool ok{true};
+  uint64_t unwritten_bytes{0};
+  uint64_t unsynced_bytes{0};
+  uint64_t log_bytes{0};
+  uint64_t log_bytes_allocated{0};
+  uint64_t log_segments{0};
+};
+
+class LogWriter {
+ public:
+  // Goes on where recovery found the end. No thread runs before Start().
+  LogWriter(const JournalOptions& options, FileSystem& files, Clock& clock,
+            const RecoveredStore& store);
+  ~LogWriter();  // Close(), errors ignored
+
+  // Opens the last segment again, or makes a new one, if the log is enabled; starts the thread.
+  Status Start();
+  // Writes and syncs what was submitted, closes the segment, ends the thread. An error means that
+  // records may be lost. Idempotent.
+  Status Close();
+
+  // --- loop thread ---
+
+  // OK if the stream may grow to `stream_end`; waits for the thread up to kReserveWaitMicros.
+  Status Reserve(uint64_t stream_end) {
+    if (stream_end <= granted_.load(std::memory_order_acquire)) [[likely]]
+      return Status::Ok();
+    return ReserveSlow(stream_end);
+  }
+  // Takes the batch's content and leaves an empty one with recycled memory.
+  void Submit(LogBatch* batch);
+  void SetSyncPolicy(SyncPolicy policy);
+  // Returns when everything submitted is durable, or with what prevents it. Waits for the thread.
+  Status Sync();
+  // Begins a log behind `last` that the manifest will name with the next snapshot (until then
+  // durable_seq() stands still), or ends it: all that was submitted is synced first. Wait for the
+  // thread.
+  Status EnableLog(Lsn last, uint64_t chain, uint64_t stream_begin);
+  Status DisableLog();
+  // A number for a new file.
+  uint64_t TakeNumber();
+
+  // --- snapshot thread ---
+
+  // Puts the snapshot into the manifest and drops what it supersedes. Waits for the thread. The
+  // files that are no longer needed are for the caller to remove. After an error the file must
+  // stay.
+  Status InstallSnapshot(const SnapshotEntry& entry, std::vector<std::string>* superseded);
+
+  // --- any thread ---
+
+  uint64_t durable_seq() const { return durable_seq_.load(std::memory_order_acquire); }
+  bool healthy() const { return healthy_.load(std::memory_order_acquire); }
+  // The manifest does not name the log yet.
+  bool held() const { return held_.load(std::memory_order_acquire); }
+  // When the oldest record that is not durable was submitted (monotonic); 0 if there is none.
+  int64_t oldest_unsynced_micros() const {
+    return oldest_unsynced_micros_.load(std::memory_order_acquire);
+  }
+  LogWriterStats Stats() const;
+
+ private:
+  // A piece of work that another thread waits for.
+  struct Call {
+    std::function<Status()> run;
+    Status status;
+    bool done{false};
+  };
+
+  Status ReserveSlow(uint64_t stream_end);
+  Status RunOnThread(std::function<Status()> run);
+
+  Status StartLog();
+  Status StartWithoutLog();
+
+  // --- the thread ---
+  void Run();
+  int64_t NextWakeMicros() const;            // REQUIRES: mutex_ held
+  void TakeWork(std::vector<Call*>* calls);  // REQUIRES: mutex_ held
+  void PublishState();                       // REQUIRES: mutex_ held
+  void Work();
+  void WriteBatches();
+  int64_t SyncDueMicros() const;
+  // False if it failed, and the log with it.
+  bool SyncSegment();
+  void Rotate();
+  void EnsureRoom();
+  void PublishGrant();
+  uint64_t GrantLimit() const;
+  void Fail(const Status& status);
+  void TryToResume();
+  Result<std::unique_ptr<SegmentFile>> ResumeInFreshSegment();
+  // A new, empty segment behind base_, its name durable.
+  Result<std::unique_ptr<SegmentFile>> CreateSegment(AllocationSize size);
+  // Adds `segment` to `draft` and installs that. If that fails the segment is closed and its file
+  // goes at once or, where the manifest may name it, later.
+  InstallResult InstallWithSegment(Manifest draft, SegmentFile* segment);
+  InstallResult Install(Manifest draft);
+  // Closes the entry of the open segment in *draft where that is durable. One without records is
+  // left out; then it returns the file's path.
+  std::optional<std::string> CloseOpenEntry(Manifest* draft) const;
+  // The same for a segment that failed; its file goes with the next manifest.
+  void AbandonOpenEntry(Manifest* draft);
+  // Drops the first `count` of unsynced_, which are durable.
+  void Retire(size_t count);
+  void PublishDurable(uint64_t seq);
+  Status InstallSnapshotOnThread(const SnapshotEntry& entry, std::vector<std::string>* superseded);
+  Status EnableOnThread(const LogPosition& start, uint64_t stream_begin);
+  Status DisableOnThread();
+  void FinishOnThread();
+  std::string PathOf(StoreFileKind kind, uint64_t number) const;
+  void Wake() const {
+    if (options_.wake) options_.wake();
+  }
+
+  const JournalOptions options_;
+  FileSystem& files_;
+  Clock& clock_;
+  std::thread thread_;
+
+  std::atomic<uint64_t> granted_{0};
+  std::atomic<uint64_t> durable_seq_{0};
+  std::atomic<bool> healthy_{true};
+  std::atomic<bool> held_{false};
+  std::atomic<int64_t> oldest_unsynced_micros_{0};
+  std::atomic<bool> sync_in_progress_{false};
+
+  mutable std::mutex mutex_;
+  std::condition_variable work_cv_;   // the thread waits
+  std::condition_variable reply_cv_;  // others wait for the thread
+  // Under mutex_:
+  std::deque<LogBatch> queue_;
+  size_t queue_bytes_{0};
+  std::vector<ByteBuffer> spare_;  // empty, for Submit
+  std::vector<Call*> calls_;
+  uint64_t requested_stream_end_{0};
+  uint64_t next_number_;
+  SyncPolicy policy_;
+  bool stop_{false};
+  bool ended_{false};
+  Status close_status_;
+  int64_t thread_wakes_micros_{0};  // 0: it is not waiting
+  std::string room_error_;          // why no room can be reserved; empty if it can
+  uint64_t room_failures_{0};       // how often it could not
+  LogWriterStats stats_;
+
+  // The thread's own:
+  bool enabled_{false};
+  bool stopping_{false};
+  SyncPolicy policy_now_;
+  uint64_t stream_requested_{0};  // by Reserve
+  uint64_t stream_submitted_{0};
+  uint64_t stream_durable_{0};
+  std::unique_ptr<SegmentFile> segment_;  // closed while not healthy; null if there is none
+  std::deque<LogBatch> unsynced_;         // in order; the first `written_` are in the segment
+  size_t written_{0};
+  uint64_t unsynced_bytes_{0};
+  std::vector<ByteBuffer> retired_;   // on their way to spare_
+  LogPosition base_;                  // the record before unsynced_; in a file only at Start()
+  Manifest manifest_;                 // as installed; while held_: as it will be
+  Manifest manifest_on_disk_;         // while held_
+  std::vector<std::string> garbage_;  // to be removed once a manifest is installed
+  uint64_t allocation_bytes_;         // grows up to options_.allocation_bytes_max
+  bool room_is_low_{false};
+  std::string room_failure_;
+  int64_t room_retry_micros_{0};  // not before then: reserve room
+  int64_t last_sync_micros_{0};
+  int64_t resume_micros_{0};  // not before then: TryToResume
+  int64_t rotate_retry_micros_{0};
+  uint64_t failures_{0};
+  uint64_t syncs_{0};
+  uint64_t delayed_syncs_{0};
+  std::string failure_;  // why not healthy
+};
+
+inline constexpr int64_t kLingerMicros{5'000};
+inline constexpr size_t kLingerBytes{256 * 1024};
+inline constexpr int64_t kReserveWaitMicros{1'000'000};
+
+}  // namespace cellar

@@ -1,0 +1,237 @@
+// What the sync thread does to the set of files: new segments, rotation, snapshots, the log
+// switched on and off. See log_writer.h; manifest.h says what an installed manifest promises.
+//
+// Order of every change: the new file is complete, synced, and its name durable; then the manifest
+// is installed; only then does anything rely on the file, or is another removed.
+#include <algorithm>
+
+#include "base/assert.h"
+#include "store/log_writer.h"
+
+namespace cellar {
+
+std::string LogWriter::PathOf(StoreFileKind kind, uint64_t number) const {
+  return JoinPath(options_.directory, FormatFileName(kind, number));
+}
+
+Result<std::unique_ptr<SegmentFile>> LogWriter::CreateSegment(AllocationSize size) {
+  const SegmentHeader header{.number = TakeNumber(),
+                             .after = base_.last,
+                             .chain = base_.chain,
+                             .created_micros = static_cast<uint64_t>(clock_.WallMicros())};
+  return SegmentFile::Create(files_, options_.directory, header, stream_durable_, size);
+}
+
+InstallResult LogWriter::Install(Manifest draft) {
+  {
+    const std::lock_guard lock(mutex_);
+    draft.next = next_number_;
+  }
+  InstallResult result{InstallOutcome::kInstalled, Status::Ok()};
+  if (!held()) {
+    result = InstallManifest(files_, options_.directory, draft);
+    if (result.outcome != InstallOutcome::kInstalled) return result;
+    for (const std::string& path : garbage_) (void)files_.Remove(path);
+    garbage_.clear();
+  }
+  manifest_ = std::move(draft);
+  return result;
+}
+
+InstallResult LogWriter::InstallWithSegment(Manifest draft, SegmentFile* segment) {
+  Status status = segment->Sync();
+  if (status.ok()) status = files_.SyncDirectory(options_.directory);
+  InstallResult result{InstallOutcome::kUnchanged, status};
+  if (status.ok()) {
+    draft.segments.push_back(segment->OpenEntry());
+    result = Install(std::move(draft));
+  }
+  if (result.outcome == InstallOutcome::kInstalled) return result;
+  const std::string path = PathOf(StoreFileKind::kSegment, segment->number());
+  segment->Close(SegmentFile::Trim::kYes);
+  if (result.outcome == InstallOutcome::kUnknown) {
+    garbage_.push_back(path);
+  } else {
+    (void)files_.Remove(path);
+  }
+  return result;
+}
+
+std::optional<std::string> LogWriter::CloseOpenEntry(Manifest* draft) const {
+  if (draft->segments.empty() || draft->segments.back().end) return std::nullopt;
+  CELLAR_ASSERT(segment_ != nullptr);
+  CELLAR_ASSERT(segment_->number() == draft->segments.back().number);
+  if (segment_->holds_durable_records()) {
+    draft->segments.back() = segment_->ClosedEntry();
+    return std::nullopt;
+  }
+  draft->segments.pop_back();
+  return PathOf(StoreFileKind::kSegment, segment_->number());
+}
+
+void LogWriter::AbandonOpenEntry(Manifest* draft) {
+  CELLAR_ASSERT(!healthy());
+  std::optional<std::string> path = CloseOpenEntry(draft);
+  if (path && std::find(garbage_.begin(), garbage_.end(), *path) == garbage_.end())
+    garbage_.push_back(*std::move(path));
+}
+
+Result<std::unique_ptr<SegmentFile>> LogWriter::ResumeInFreshSegment() {
+  ASSIGN_OR_RETURN(auto fresh,
+                   CreateSegment({.wanted = unsynced_bytes_ + allocation_bytes_,
+                                  .least = unsynced_bytes_ + options_.allocation_bytes_min}));
+  for (const LogBatch& batch : unsynced_) {
+    Status status = fresh->Append(batch.bytes.view(), batch.last);
+    if (status.ok()) continue;
+    fresh->Close(SegmentFile::Trim::kYes);
+    (void)files_.Remove(PathOf(StoreFileKind::kSegment, fresh->number()));
+    return status;
+  }
+  Manifest draft = manifest_;
+  AbandonOpenEntry(&draft);
+  InstallResult result = InstallWithSegment(std::move(draft), fresh.get());
+  if (!result.status.ok()) return std::move(result.status);
+  return fresh;
+}
+
+void LogWriter::Rotate() {
+  if (!SyncSegment()) return;
+  Wake();
+  if (!segment_->holds_durable_records()) return;
+  // What is granted must have room in the new segment too.
+  const uint64_t granted = granted_.load(std::memory_order_relaxed);
+  const uint64_t ahead = std::max(granted, stream_submitted_) - stream_durable_;
+  Result<std::unique_ptr<SegmentFile>> fresh = CreateSegment(
+      {.wanted = ahead + allocation_bytes_, .least = ahead + options_.allocation_bytes_min});
+  // Without room for another segment this one just goes on.
+  rotate_retry_micros_ = clock_.MonotonicMicros() + options_.retry_delay_micros;
+  if (!fresh.ok()) return;
+  Manifest draft = manifest_;
+  draft.segments.back() = segment_->ClosedEntry();
+  const InstallResult result = InstallWithSegment(std::move(draft), fresh->get());
+  if (result.outcome == InstallOutcome::kInstalled) {
+    segment_->Close(SegmentFile::Trim::kYes);
+    segment_ = *std::move(fresh);
+    rotate_retry_micros_ = 0;
+  } else if (result.outcome == InstallOutcome::kUnknown) {
+    // The manifest may say by now that this segment ends here: no record may be added to it.
+    Fail(result.status);
+  }
+}
+
+Status LogWriter::InstallSnapshotOnThread(const SnapshotEntry& entry,
+                                          std::vector<std::string>* superseded) {
+  // Records up to the snapshot that stay in the open segment are to be durable in it, as claims
+  // say.
+  if (enabled_ && healthy()) {
+    WriteBatches();
+    if (healthy() && SyncSegment()) PublishGrant();
+    // Usually the batch behind the snapshot has begun a new segment; a log that is idle has not.
+    if (healthy() && base_.last <= entry.lsn) Rotate();
+  }
+  Manifest draft = manifest_;
+  if (enabled_ && !healthy()) AbandonOpenEntry(&draft);
+  std::vector<std::string> paths;
+  if (draft.snapshot) paths.push_back(PathOf(StoreFileKind::kSnapshot, draft.snapshot->number));
+  draft.snapshot = entry;
+  std::erase_if(draft.segments, [&](const SegmentEntry& segment) {
+    const bool covered = segment.end && segment.end->last <= entry.lsn;
+    if (covered) paths.push_back(PathOf(StoreFileKind::kSegment, segment.number));
+    return covered;
+  });
+
+  const bool was_held = held();
+  held_ = false;
+  InstallResult result = Install(std::move(draft));
+  if (result.outcome != InstallOutcome::kInstalled) {
+    held_ = was_held;
+    garbage_.push_back(PathOf(StoreFileKind::kSnapshot, entry.number));
+    return std::move(result.status);
+  }
+  superseded->swap(paths);
+  // Whatever became of the log, records up to here are safe.
+  if (!healthy()) {
+    size_t covered = 0;
+    while (covered < unsynced_.size() && unsynced_[covered].last <= entry.lsn) ++covered;
+    Retire(covered);
+  }
+  PublishDurable(entry.lsn.seq);
+  if (enabled_) PublishDurable(base_.last.seq);
+  Wake();
+  return Status::Ok();
+}
+
+Status LogWriter::EnableOnThread(const LogPosition& start, uint64_t stream_begin) {
+  CELLAR_ASSERT(!enabled_);
+  CELLAR_ASSERT(unsynced_.empty());
+  base_ = start;
+  stream_submitted_ = stream_begin;
+  stream_durable_ = stream_begin;
+  stream_requested_ = 0;
+  ASSIGN_OR_RETURN(auto fresh, CreateSegment({.wanted = allocation_bytes_,
+                                              .least = options_.allocation_bytes_min}));
+  manifest_on_disk_ = manifest_;
+  held_ = true;
+  InstallResult result = InstallWithSegment(manifest_, fresh.get());
+  if (!result.status.ok()) {
+    held_ = false;
+    return std::move(result.status);
+  }
+  segment_ = std::move(fresh);
+  enabled_ = true;
+  healthy_ = true;
+  granted_ = 0;
+  PublishGrant();
+  return Status::Ok();
+}
+
+Status LogWriter::DisableOnThread() {
+  if (!enabled_) return Status::Ok();
+  if (healthy()) WriteBatches();
+  if (healthy() && SyncSegment()) Wake();
+  if (!healthy()) return Status::Error(ErrorCode::kMisconf, failure_);
+  Manifest draft = manifest_;
+  std::vector<std::string> unused;
+  if (auto path = CloseOpenEntry(&draft)) unused.push_back(*std::move(path));
+  const bool was_held = held();
+  if (was_held) {
+    // The manifest on disk has never named this log, and so it goes without a trace.
+    const auto& known = manifest_on_disk_.segments;
+    for (const SegmentEntry& entry : draft.segments) {
+      if (std::find(known.begin(), known.end(), entry) == known.end())
+        unused.push_back(PathOf(StoreFileKind::kSegment, entry.number));
+    }
+    held_ = false;
+    draft = manifest_on_disk_;
+  }
+  InstallResult result = Install(std::move(draft));
+  if (result.outcome != InstallOutcome::kInstalled) {
+    held_ = was_held;
+    // Otherwise the manifest may say that the segment ends here.
+    if (result.outcome == InstallOutcome::kUnknown && !was_held) Fail(result.status);
+    return std::move(result.status);
+  }
+  segment_->Close(SegmentFile::Trim::kYes);
+  segment_ = nullptr;
+  for (const std::string& path : unused) (void)files_.Remove(path);
+  enabled_ = false;
+  granted_ = 0;
+  return Status::Ok();
+}
+
+void LogWriter::FinishOnThread() {
+  if (!enabled_) return;
+  if (healthy()) WriteBatches();
+  if (healthy() && SyncSegment()) {
+    // Its entry stays open: the next start goes on in it.
+    segment_->Close(SegmentFile::Trim::kYes);
+    segment_ = nullptr;
+    enabled_ = false;
+    Wake();
+    return;
+  }
+  const std::lock_guard lock(mutex_);
+  if (!unsynced_.empty()) close_status_ = Status::Error(ErrorCode::kMisconf, failure_);
+}
+
+}  // namespace cellar

@@ -1,0 +1,106 @@
+// Manifest: which files make up the store. A small text file, `cellar.manifest`, replaced as a
+// whole. Format version 1, final:
+//
+//   cellar-manifest 1
+//   next 8
+//   snapshot cellar-000005.snapshot lsn 1-1000 bytes 65536 hash 0123456789abcdef
+//   log cellar-000006.log after 1-1000 end 4096 last 1-1070
+//   log cellar-000007.log after 1-1070
+//   xxh3 0123456789abcdef
+//
+//   next      the number of the next file: each new file takes one, none is used twice
+//   snapshot  none before the first one. `hash` is the hash in the file's trailer
+//   log       segments in order. `after`: the LSN before the first record. A closed one has `end`,
+//   the
+//             file's offset behind the last record that counts, and `last`, that record's LSN; what
+//             a file holds behind `end` never counts. Only the last segment may be open
+//   xxh3      XXH3 of all bytes before this line
+//
+// A change is written to `cellar.manifest.tmp`, synced, renamed over the old one, and the folder is
+// synced. Only then may anything rely on it; if that last sync fails, either one may be found
+// later, so every file of both stays.
+//
+// Files of a store that its manifest does not name: those numbered below `next` are left over from
+// before (superseded, the crash came before they were removed) and may go; those from `next` on
+// were being made and hold nothing that was acknowledged, but are left alone, as are all other
+// names.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/file.h"
+#include "cellar/lsn.h"
+#include "cellar/status.h"
+
+namespace cellar {
+
+inline constexpr std::string_view kManifestName = "cellar.manifest";
+inline constexpr std::string_view kManifestTemporaryName = "cellar.manifest.tmp";
+inline constexpr std::string_view kLockName = "cellar.lock";
+
+struct SnapshotEntry {
+  uint64_t number{0};
+  Lsn lsn;
+  uint64_t bytes{0};
+  uint64_t hash{0};
+
+  friend bool operator==(const SnapshotEntry&, const SnapshotEntry&) = default;
+};
+
+struct SegmentEntry {
+  struct End {
+    uint64_t offset{0};
+    Lsn last;
+    friend bool operator==(const End&, const End&) = default;
+  };
+  uint64_t number{0};
+  Lsn after;
+  std::optional<End> end{};  // none: open
+
+  friend bool operator==(const SegmentEntry&, const SegmentEntry&) = default;
+};
+
+struct Manifest {
+  uint64_t next{1};
+  std::optional<SnapshotEntry> snapshot;
+  std::vector<SegmentEntry> segments;
+
+  friend bool operator==(const Manifest&, const Manifest&) = default;
+};
+
+enum class StoreFileKind : uint8_t { kSegment, kSnapshot, kTemporarySnapshot };
+struct StoreFileName {
+  StoreFileKind kind;
+  uint64_t number;
+};
+// "cellar-000007.log", "cellar-000005.snapshot", "cellar-000005.snapshot.tmp".
+std::string FormatFileName(StoreFileKind kind, uint64_t number);
+std::optional<StoreFileName> ParseFileName(std::string_view name);
+
+// "1-1000".
+std::string FormatLsn(Lsn lsn);
+
+std::string FormatManifest(const Manifest& manifest);
+// kCorruption with what is wrong; any changed byte is noticed.
+Result<Manifest> ParseManifest(std::string_view text);
+
+// kCorruption naming the file if it cannot be parsed; nothing if there is none.
+Result<std::optional<Manifest>> LoadManifest(FileSystem& files, const std::string& directory);
+
+enum class InstallOutcome : uint8_t {
+  kInstalled,  // durable
+  kUnchanged,  // failed; the old manifest stands
+  kUnknown,    // failed after the rename was tried: either may be found after a crash
+};
+struct InstallResult {
+  InstallOutcome outcome;
+  Status status;  // OK iff kInstalled
+};
+InstallResult InstallManifest(FileSystem& files, const std::string& directory,
+                              const Manifest& manifest);
+
+}  // namespace cellar

@@ -1,0 +1,226 @@
+// What a start does before the first command: see recovery.h.
+#include "store/recovery.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/assert.h"
+#include "store/log_reader.h"
+#include "store/snapshot_reader.h"
+
+namespace cellar {
+namespace {
+
+constexpr uint64_t kProgressEveryBytes = 256 << 10;
+
+class Recovery {
+ public:
+  Recovery(FileSystem& files, Clock& clock, const std::string& directory, StateMachine& state,
+           const LoadProgressCallback& progress)
+      : files_(files),
+        clock_(clock),
+        directory_(directory),
+        state_(state),
+        progress_callback_(progress) {}
+
+  Result<RecoveredStore> Run();
+
+ private:
+  Status FindManifest(const std::vector<std::string>& names);
+  void SortOutFiles(const std::vector<std::string>& names);
+  Status MeasureFiles();
+  Status LoadNewestSnapshot();
+  Status ReplayLog();
+  Status ReplaySegment(size_t index, uint64_t bytes_before);
+  void Progress(uint64_t bytes_done, bool replaying_log);
+  std::string PathOf(StoreFileKind kind, uint64_t number) const {
+    return JoinPath(directory_, FormatFileName(kind, number));
+  }
+
+  FileSystem& files_;
+  Clock& clock_;
+  const std::string& directory_;
+  StateMachine& state_;
+  const LoadProgressCallback& progress_callback_;
+  LoadProgress progress_;
+  RecoveredStore store_;
+  std::vector<uint64_t> segment_bytes_;
+  std::unique_ptr<LogReader> log_;
+  Lsn last_in_segment_;
+};
+
+Status Recovery::FindManifest(const std::vector<std::string>& names) {
+  ASSIGN_OR_RETURN(auto manifest, LoadManifest(files_, directory_));
+  if (manifest) {
+    store_.manifest = *std::move(manifest);
+    return Status::Ok();
+  }
+  for (const std::string& name : names) {
+    const auto parsed = ParseFileName(name);
+    if (parsed && parsed->kind != StoreFileKind::kTemporarySnapshot)
+      return Status::Error(ErrorCode::kCorruption,
+                           fmt::format("{} is missing, but {} is there: this was a store. Restore "
+                                       "the manifest from a backup, or move the files away",
+                                       JoinPath(directory_, kManifestName), name));
+  }
+  // From now on a file without a manifest is damage.
+  return InstallManifest(files_, directory_, store_.manifest).status;
+}
+
+void Recovery::SortOutFiles(const std::vector<std::string>& names) {
+  const Manifest& manifest = store_.manifest;
+  store_.next_number = manifest.next;
+  for (const std::string& name : names) {
+    if (name == kManifestName || name == kLockName) continue;
+    const auto parsed = ParseFileName(name);
+    bool is_named = false;
+    if (parsed) {
+      store_.next_number = std::max(store_.next_number, parsed->number + 1);
+      if (parsed->kind == StoreFileKind::kSnapshot)
+        is_named = manifest.snapshot && manifest.snapshot->number == parsed->number;
+      if (parsed->kind == StoreFileKind::kSegment)
+        is_named = std::any_of(manifest.segments.begin(), manifest.segments.end(),
+                               [&](const auto& entry) { return entry.number == parsed->number; });
+    }
+    if (is_named) continue;
+    const bool is_leftover = name == kManifestTemporaryName ||
+                             (parsed && (parsed->kind == StoreFileKind::kTemporarySnapshot ||
+                                         parsed->number < manifest.next));
+    if (is_leftover) {
+      store_.leftovers.push_back(JoinPath(directory_, name));
+    } else {
+      store_.report.warnings.push_back(
+          fmt::format("{} is no file of this store; it is left alone", JoinPath(directory_, name)));
+    }
+  }
+}
+
+Status Recovery::MeasureFiles() {
+  if (store_.manifest.snapshot) progress_.bytes_total += store_.manifest.snapshot->bytes;
+  for (const SegmentEntry& entry : store_.manifest.segments) {
+    const std::string path = PathOf(StoreFileKind::kSegment, entry.number);
+    ASSIGN_OR_RETURN(const bool exists, files_.Exists(path));
+    uint64_t bytes = 0;  // reading it will say that it is missing
+    if (exists) {
+      ASSIGN_OR_RETURN(auto file, files_.OpenForReading(path));
+      ASSIGN_OR_RETURN(bytes, file->Size());
+    }
+    segment_bytes_.push_back(bytes);
+    progress_.bytes_total += bytes;
+  }
+  return Status::Ok();
+}
+
+void Recovery::Progress(uint64_t bytes_done, bool replaying_log) {
+  const bool is_due = bytes_done >= progress_.bytes_done + kProgressEveryBytes;
+  if (!is_due && replaying_log == progress_.replaying_log) return;
+  progress_.bytes_done = bytes_done;
+  progress_.replaying_log = replaying_log;
+  if (progress_callback_) progress_callback_(progress_);
+}
+
+Status Recovery::LoadNewestSnapshot() {
+  if (!store_.manifest.snapshot) return Status::Ok();
+  const SnapshotEntry& entry = *store_.manifest.snapshot;
+  const std::string path = PathOf(StoreFileKind::kSnapshot, entry.number);
+  const int64_t begin = clock_.MonotonicMicros();
+  const auto load = [&]() -> Status {
+    ASSIGN_OR_RETURN(auto reader, SnapshotReader::Open(files_, path));
+    RETURN_IF_ERROR(reader->CheckAgainst(entry));
+    for (const SnapshotTree& tree : reader->footer().trees)
+      store_.report.snapshot_cells += tree.entries;
+    return LoadSnapshot(reader.get(), state_, [this](uint64_t offset) { Progress(offset, false); });
+  };
+  const Status status = load();
+  if (!status.ok()) {
+    const std::string where = status.text().starts_with(path) ? "" : path + ": ";
+    return Status::Error(status.code(),
+                         fmt::format("{}{}. `cellar --check {}` tells more; a snapshot cannot be "
+                                     "repaired, restore the folder from a backup",
+                                     where, status.text(), directory_));
+  }
+  store_.report.from_snapshot = true;
+  store_.report.snapshot_lsn = entry.lsn;
+  store_.report.snapshot_micros = clock_.MonotonicMicros() - begin;
+  return Status::Ok();
+}
+
+Status Recovery::ReplaySegment(size_t index, uint64_t bytes_before) {
+  const SegmentEntry& entry = store_.manifest.segments[index];
+  const bool is_last = index + 1 == store_.manifest.segments.size();
+  const Lsn snapshot = store_.report.snapshot_lsn;
+  uint64_t replayed = 0;
+  ASSIGN_OR_RETURN(const SegmentReport report,
+                   log_->Read(entry, is_last, [&](const LogRecord& record) {
+                     if (record.lsn <= snapshot) return Status::Ok();
+                     ++replayed;
+                     Progress(bytes_before + record.offset, true);
+                     return state_.Apply(record.payload);
+                   }));
+  store_.report.records_replayed += replayed;
+  const std::string path = PathOf(StoreFileKind::kSegment, entry.number);
+  if (report.outcome == SegmentOutcome::kDamaged)
+    return Status::Error(
+        ErrorCode::kCorruption,
+        fmt::format(
+            "{}: {}. `cellar --check {}` tells more; `cellar --check {} --repair` would cut "
+            "the log there, which loses this record and all behind it",
+            path, report.fault, directory_, directory_));
+  if (report.outcome == SegmentOutcome::kTorn) {
+    store_.report.tail_bytes_cut = report.tail_bytes;
+    store_.report.warnings.push_back(
+        fmt::format("{}: {}. This is the tail of a crash: {} bytes are cut off, with {} whole "
+                    "records, none known to have been on disk",
+                    path, report.fault, report.tail_bytes, report.tail_records));
+  }
+  if (report.has_header) {
+    store_.log_bytes += report.end.offset - kSegmentHeaderBytes;
+    store_.end.offset = report.end.offset;
+  } else {
+    // Nothing of it is left to go on with.
+    store_.manifest.segments.pop_back();
+    store_.dropped.push_back(path);
+  }
+  last_in_segment_ = report.end.last;
+  return Status::Ok();
+}
+
+Status Recovery::ReplayLog() {
+  const int64_t begin = clock_.MonotonicMicros();
+  log_ = std::make_unique<LogReader>(files_, directory_, store_.report.snapshot_lsn);
+  uint64_t bytes = store_.manifest.snapshot ? store_.manifest.snapshot->bytes : 0;
+  const size_t segments = store_.manifest.segments.size();
+  for (size_t i = 0; i < segments; ++i) {
+    RETURN_IF_ERROR(ReplaySegment(i, bytes));
+    bytes += segment_bytes_[i];
+  }
+  store_.end.last = log_->last();
+  store_.end.chain = log_->chain();
+  // A log that ends before its snapshot has lost its tail, which the snapshot covers: a new segment
+  // goes on from there.
+  std::vector<SegmentEntry>& entries = store_.manifest.segments;
+  if (!entries.empty() && !entries.back().end && last_in_segment_ != store_.end.last)
+    entries.back().end = SegmentEntry::End{store_.end.offset, last_in_segment_};
+  store_.report.replay_micros = clock_.MonotonicMicros() - begin;
+  return Status::Ok();
+}
+
+Result<RecoveredStore> Recovery::Run() {
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, files_.List(directory_));
+  RETURN_IF_ERROR(FindManifest(names));
+  SortOutFiles(names);
+  RETURN_IF_ERROR(MeasureFiles());
+  RETURN_IF_ERROR(LoadNewestSnapshot());
+  RETURN_IF_ERROR(ReplayLog());
+  return std::move(store_);
+}
+
+}  // namespace
+
+Result<RecoveredStore> RecoverStore(FileSystem& files, Clock& clock, const std::string& directory,
+                                    StateMachine& state, const LoadProgressCallback& progress) {
+  return Recovery(files, clock, directory, state, progress).Run();
+}
+
+}  // namespace cellar

@@ -1,0 +1,35 @@
+// Recovery: manifest, snapshot, log; what a start does before the first command.
+//
+// Changes nothing on disk except that an empty folder gets an empty manifest: whatever happens
+// during recovery, the next one finds the same. The torn tail is cut when the log is opened for
+// writing.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/file.h"
+#include "cellar/clock.h"
+#include "engine/state_machine.h"
+#include "store/journal.h"
+#include "store/log_format.h"
+#include "store/manifest.h"
+
+namespace cellar {
+
+struct RecoveredStore {
+  Manifest manifest;
+  uint64_t next_number{1};  // above every file in the folder
+  // Where the history ends; `offset` is the place in the last segment if that is still open.
+  LogPosition end;
+  uint64_t log_bytes{0};               // of records
+  std::vector<std::string> leftovers;  // paths of files that may go now
+  std::vector<std::string> dropped;    // of files that may go when `manifest` is installed
+  RecoveryReport report;
+};
+
+// REQUIRES: `state` is empty, the folder is there and locked.
+Result<RecoveredStore> RecoverStore(FileSystem& files, Clock& clock, const std::string& directory,
+                                    StateMachine& state, const LoadProgressCallback& progress);
+
+}  // namespace cellar

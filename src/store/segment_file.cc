@@ -1,0 +1,95 @@
+// One log segment on disk: see segment_file.h.
+#include "store/segment_file.h"
+
+#include <algorithm>
+
+#include "base/assert.h"
+
+namespace cellar {
+
+SegmentFile::SegmentFile(std::unique_ptr<WritableFile> file, const SegmentEntry& entry,
+                         const LogPosition& end, uint64_t stream_begin)
+    : file_(std::move(file)),
+      entry_(entry),
+      begin_offset_(end.offset),
+      stream_begin_(stream_begin),
+      end_offset_(end.offset),
+      durable_offset_(end.offset),
+      allocated_offset_(end.offset),
+      last_(end.last),
+      durable_last_(end.last) {
+  CELLAR_ASSERT(!entry_.end);
+}
+
+Result<std::unique_ptr<SegmentFile>> SegmentFile::Create(FileSystem& files,
+                                                         const std::string& directory,
+                                                         const SegmentHeader& header,
+                                                         uint64_t stream_begin,
+                                                         AllocationSize size) {
+  const std::string path =
+      JoinPath(directory, FormatFileName(StoreFileKind::kSegment, header.number));
+  ASSIGN_OR_RETURN(auto file, files.Create(path));
+  const SegmentEntry entry{.number = header.number, .after = header.after};
+  std::unique_ptr<SegmentFile> segment(
+      new SegmentFile(std::move(file), entry, {.last = header.after}, stream_begin));
+  Status status = segment->Allocate(size);
+  if (status.ok()) status = segment->file_->WriteAt(0, EncodeSegmentHeader(header));
+  if (status.ok()) return segment;
+  segment.reset();
+  (void)files.Remove(path);
+  return status;
+}
+
+Result<std::unique_ptr<SegmentFile>> SegmentFile::Reopen(FileSystem& files,
+                                                         const std::string& directory,
+                                                         const SegmentEntry& entry,
+                                                         const LogPosition& end) {
+  ASSIGN_OR_RETURN(auto file,
+                   files.OpenForWriting(
+                       JoinPath(directory, FormatFileName(StoreFileKind::kSegment, entry.number))));
+  RETURN_IF_ERROR(file->Truncate(end.offset));
+  RETURN_IF_ERROR(file->Sync());
+  return std::unique_ptr<SegmentFile>(new SegmentFile(std::move(file), entry, end, 0));
+}
+
+Status SegmentFile::Append(std::string_view records, Lsn last) {
+  CELLAR_ASSERT(file_ != nullptr);
+  CELLAR_ASSERT(last >= last_);
+  RETURN_IF_ERROR(file_->WriteAt(end_offset_, records));
+  end_offset_ += records.size();
+  allocated_offset_ = std::max(allocated_offset_, end_offset_);
+  last_ = last;
+  return Status::Ok();
+}
+
+Status SegmentFile::Sync() {
+  CELLAR_ASSERT(file_ != nullptr);
+  RETURN_IF_ERROR(file_->Sync());
+  durable_offset_ = end_offset_;
+  durable_last_ = last_;
+  return Status::Ok();
+}
+
+Status SegmentFile::Allocate(AllocationSize size) {
+  CELLAR_ASSERT(file_ != nullptr);
+  CELLAR_ASSERT(size.least > 0);
+  CELLAR_ASSERT(size.wanted >= size.least);
+  for (uint64_t bytes = size.wanted;; bytes = std::max(bytes / 2, size.least)) {
+    Status status = file_->Allocate(allocated_offset_, bytes);
+    if (status.ok()) {
+      allocated_offset_ += bytes;
+      return status;
+    }
+    if (status.code() != ErrorCode::kNoSpace || bytes == size.least) return status;
+  }
+}
+
+void SegmentFile::Close(Trim trim) {
+  CELLAR_ASSERT(file_ != nullptr);
+  // Neither matters to what the file holds: the manifest says where it ends.
+  if (trim == Trim::kYes) (void)file_->Truncate(end_offset_);
+  (void)file_->Close();
+  file_ = nullptr;
+}
+
+}  // namespace cellar

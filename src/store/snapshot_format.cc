@@ -1,0 +1,120 @@
+// Encoding of the parts of a snapshot file: see snapshot_format.h.
+#include "store/snapshot_format.h"
+
+#include "base/assert.h"
+#include "base/coding.h"
+#include "base/hash.h"
+
+namespace cellar {
+namespace {
+
+constexpr std::string_view kHeaderMagic = "CELLRSNP";
+constexpr std::string_view kTrailerMagic = "CELLREND";
+constexpr size_t kHeaderHashOffset = kSnapshotHeaderBytes - 8;
+constexpr size_t kTrailerHashOffset = kSnapshotTrailerBytes - 8;
+
+Status Bad(const char* what) { return Status::Error(ErrorCode::kCorruption, what); }
+
+}  // namespace
+
+std::string EncodeSnapshotHeader(const SnapshotHeader& header) {
+  std::string bytes(kHeaderMagic);
+  PutFixed32(&bytes, kSnapshotVersion);
+  PutFixed32(&bytes, header.lsn.epoch);
+  PutFixed64(&bytes, header.lsn.seq);
+  PutFixed64(&bytes, header.created_micros);
+  bytes.resize(kHeaderHashOffset, '\0');
+  PutFixed64(&bytes, Hash64(bytes));
+  CELLAR_ASSERT(bytes.size() == kSnapshotHeaderBytes);
+  return bytes;
+}
+
+Result<SnapshotHeader> DecodeSnapshotHeader(std::string_view bytes) {
+  if (bytes.size() < kSnapshotHeaderBytes) return Bad("shorter than a snapshot header");
+  if (bytes.substr(0, kHeaderMagic.size()) != kHeaderMagic) return Bad("not a snapshot");
+  if (DecodeFixed64(&bytes[kHeaderHashOffset]) != Hash64(bytes.substr(0, kHeaderHashOffset)))
+    return Bad("the checksum of the snapshot header is wrong");
+  if (DecodeFixed32(&bytes[8]) != kSnapshotVersion)
+    return Bad("unknown version of the snapshot format");
+  return SnapshotHeader{.lsn = {DecodeFixed32(&bytes[12]), DecodeFixed64(&bytes[16])},
+                        .created_micros = DecodeFixed64(&bytes[24])};
+}
+
+std::string EncodeSnapshotFooter(const SnapshotFooter& footer) {
+  std::string bytes;
+  PutLengthPrefixed(&bytes, footer.catalog);
+  PutVarint64(&bytes, footer.trees.size());
+  for (const SnapshotTree& tree : footer.trees) {
+    for (const uint64_t value : {tree.tree_id, tree.entries, tree.payload_bytes, tree.begin_offset,
+                                 tree.end_offset, tree.blocks})
+      PutVarint64(&bytes, value);
+  }
+  return bytes;
+}
+
+Result<SnapshotFooter> DecodeSnapshotFooter(std::string_view bytes) {
+  SnapshotFooter footer;
+  std::string_view catalog;
+  uint64_t trees = 0;
+  if (!GetLengthPrefixed(&bytes, &catalog) || !GetVarint64(&bytes, &trees))
+    return Bad("the snapshot footer cannot be read");
+  footer.catalog = catalog;
+  for (uint64_t i = 0; i < trees; ++i) {
+    SnapshotTree tree;
+    for (uint64_t* value : {&tree.tree_id, &tree.entries, &tree.payload_bytes, &tree.begin_offset,
+                            &tree.end_offset, &tree.blocks})
+      if (!GetVarint64(&bytes, value)) return Bad("the snapshot footer cannot be read");
+    footer.trees.push_back(tree);
+  }
+  if (!bytes.empty()) return Bad("the snapshot footer is too long");
+  return footer;
+}
+
+std::string EncodeSnapshotTrailer(SnapshotTrailer* trailer) {
+  std::string bytes;
+  PutFixed64(&bytes, trailer->footer_offset);
+  PutFixed64(&bytes, trailer->footer_bytes);
+  PutFixed64(&bytes, trailer->footer_hash);
+  bytes += kTrailerMagic;
+  trailer->hash = Hash64(bytes);
+  PutFixed64(&bytes, trailer->hash);
+  CELLAR_ASSERT(bytes.size() == kSnapshotTrailerBytes);
+  return bytes;
+}
+
+Result<SnapshotTrailer> DecodeSnapshotTrailer(std::string_view bytes) {
+  if (bytes.size() != kSnapshotTrailerBytes) return Bad("no snapshot trailer");
+  if (bytes.substr(24, kTrailerMagic.size()) != kTrailerMagic) return Bad("no snapshot trailer");
+  const uint64_t hash = DecodeFixed64(&bytes[kTrailerHashOffset]);
+  if (hash != Hash64(bytes.substr(0, kTrailerHashOffset)))
+    return Bad("the checksum of the snapshot trailer is wrong");
+  return SnapshotTrailer{.footer_offset = DecodeFixed64(&bytes[0]),
+                         .footer_bytes = DecodeFixed64(&bytes[8]),
+                         .footer_hash = DecodeFixed64(&bytes[16]),
+                         .hash = hash};
+}
+
+void SealBlock(std::string* block, uint32_t images, uint64_t tree_id, uint64_t offset) {
+  CELLAR_ASSERT(block->size() > kBlockHeaderBytes);
+  CELLAR_ASSERT(block->size() - kBlockHeaderBytes <= UINT32_MAX);
+  char* at = block->data();
+  EncodeFixed32(at + 8, static_cast<uint32_t>(block->size() - kBlockHeaderBytes));
+  EncodeFixed32(at + 12, images);
+  EncodeFixed64(at + 16, tree_id);
+  EncodeFixed64(at, Hash64(std::string_view(*block).substr(8), offset));
+}
+
+BlockHeader DecodeBlockHeader(std::string_view block) {
+  CELLAR_ASSERT(block.size() >= kBlockHeaderBytes);
+  return {.hash = DecodeFixed64(&block[0]),
+          .images_bytes = DecodeFixed32(&block[8]),
+          .images = DecodeFixed32(&block[12]),
+          .tree_id = DecodeFixed64(&block[16])};
+}
+
+bool VerifyBlock(std::string_view block, uint64_t offset) {
+  CELLAR_ASSERT(block.size() >= kBlockHeaderBytes);
+  return DecodeFixed64(&block[0]) == Hash64(block.substr(8), offset);
+}
+
+}  // namespace cellar

@@ -1,0 +1,104 @@
+// The bytes of a snapshot file, `cellar-<number>.snapshot`. Format version 1, final.
+//
+// All fixed integers are little-endian; "varint" as in base/coding.h.
+//
+//   +--------+-------+-------+-----+-------+--------+---------+
+//   | header | block | block | ... | block | footer | trailer |
+//   +--------+-------+-------+-----+-------+--------+---------+
+//
+//   offset size  header, 64 bytes
+//        0    8  magic "CELLRSNP"
+//        8    4  version u32 = 1
+//       12    4  epoch u32 of the LSN: the state holds all records up to it and none behind
+//       16    8  seq u64 of the LSN
+//       24    8  created, microseconds since the Unix epoch
+//       32   24  zero
+//       56    8  XXH3 of bytes 0..56
+//
+//   offset size  block, 24 bytes and the images
+//        0    8  hash u64: XXH3 of the rest of the block, seed = the block's offset in the file
+//        8    4  size u32 of the images in bytes, about 64 KiB; larger if one image is larger
+//       12    4  number of images u32
+//       16    8  tree id u64
+//       24       images, each: size u32, then that many bytes (BTreeImageReader's, see btree/)
+//
+// The blocks of a tree stand together, its images in key order. The trees stand one behind the
+// other.
+//
+//                footer
+//                catalog: varint length, bytes (the engine's encoding)
+//                varint number of trees; of each, all varint:
+//                  tree id, entries, payload bytes, offset of its first block, offset behind its
+//                  last, number of blocks
+//
+//   offset size  trailer, 40 bytes, the last of the file
+//        0    8  offset u64 of the footer
+//        8    8  size u64 of the footer
+//       16    8  XXH3 of the footer
+//       24    8  magic "CELLREND"
+//       32    8  hash u64: XXH3 of bytes 0..32; the manifest repeats it
+//
+// Every byte of the file is in some hash, and where each part must begin and end is known before it
+// is read.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cellar/lsn.h"
+#include "cellar/status.h"
+
+namespace cellar {
+
+inline constexpr size_t kSnapshotHeaderBytes{64};
+inline constexpr size_t kSnapshotTrailerBytes{40};
+inline constexpr size_t kBlockHeaderBytes{24};
+inline constexpr size_t kBlockImagesBytes{64 * 1024};  // a block is closed when it holds as much
+inline constexpr uint32_t kSnapshotVersion{1};
+
+struct SnapshotHeader {
+  Lsn lsn;
+  uint64_t created_micros{0};
+};
+struct SnapshotTree {
+  uint64_t tree_id{0};
+  uint64_t entries{0};
+  uint64_t payload_bytes{0};
+  uint64_t begin_offset{0};
+  uint64_t end_offset{0};
+  uint64_t blocks{0};
+};
+struct SnapshotFooter {
+  std::string catalog;
+  std::vector<SnapshotTree> trees;
+};
+struct SnapshotTrailer {
+  uint64_t footer_offset{0};
+  uint64_t footer_bytes{0};
+  uint64_t footer_hash{0};
+  uint64_t hash{0};  // of the trailer itself; filled by both functions below
+};
+struct BlockHeader {
+  uint64_t hash{0};
+  uint32_t images_bytes{0};
+  uint32_t images{0};
+  uint64_t tree_id{0};
+};
+
+std::string EncodeSnapshotHeader(const SnapshotHeader& header);
+Result<SnapshotHeader> DecodeSnapshotHeader(std::string_view bytes);
+std::string EncodeSnapshotFooter(const SnapshotFooter& footer);
+Result<SnapshotFooter> DecodeSnapshotFooter(std::string_view bytes);
+std::string EncodeSnapshotTrailer(SnapshotTrailer* trailer);
+Result<SnapshotTrailer> DecodeSnapshotTrailer(std::string_view bytes);
+
+// Completes a block in place: *block is kBlockHeaderBytes of anything, then the images.
+void SealBlock(std::string* block, uint32_t images, uint64_t tree_id, uint64_t offset);
+BlockHeader DecodeBlockHeader(std::string_view block);
+// `block` is the whole block, header included.
+bool VerifyBlock(std::string_view block, uint64_t offset);
+
+}  // namespace cellar

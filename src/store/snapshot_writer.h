@@ -1,0 +1,38 @@
+// Writes a snapshot file (store/snapshot_format.h) from copy-on-write snapshots of the trees.
+//
+// Runs on any thread; reads the trees through BTreeImageReader only, so the owner goes on writing.
+// Bytes are synced piece by piece as they are written: one sync of a gigabyte at the end would hold
+// up the log's syncs, which share the file system's journal.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "base/file.h"
+#include "engine/state_machine.h"
+#include "store/manifest.h"
+
+namespace cellar {
+
+// Shared with whoever watches.
+struct SnapshotProgress {
+  std::atomic<uint64_t> cells_done{0};  // an estimate inside a tree
+  std::atomic<bool> cancelled{false};   // set it to give up soon
+};
+
+struct SnapshotTask {
+  std::string directory;
+  uint64_t number{0};
+  Lsn lsn;
+  uint64_t created_micros{0};
+};
+
+// Writes `cellar-<number>.snapshot`: under a temporary name first; synced, renamed, folder synced.
+// What it returns is ready for the manifest. After an error the temporary file is gone if that
+// could be done.
+Result<SnapshotEntry> WriteSnapshot(FileSystem& files, const SnapshotTask& task,
+                                    const StateMachine::StateSnapshot& state,
+                                    SnapshotProgress* progress);
+
+}  // namespace cellar
