@@ -70,12 +70,6 @@ size_t ValidUtf8Prefix(std::string_view text) {
   return at;
 }
 
-bool IsUtf8CharacterStart(std::string_view text) {
-  if (text.empty()) return false;
-  const LeadByte lead = LeadByteOf(static_cast<uint8_t>(text[0]));
-  return text.size() <= lead.followers && FittingFollowers(text, lead) == text.size() - 1;
-}
-
 bool IsAscii(std::string_view text) {
   for (size_t at = AsciiWords(text); at < text.size(); ++at) {
     if (static_cast<uint8_t>(text[at]) >= 0x80) return false;

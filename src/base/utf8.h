@@ -10,9 +10,6 @@ namespace cellar {
 size_t ValidUtf8Prefix(std::string_view text);
 inline bool IsValidUtf8(std::string_view text) { return ValidUtf8Prefix(text) == text.size(); }
 
-// Could the whole of `text` (1..3 bytes) be the beginning of a valid character that was cut off?
-bool IsUtf8CharacterStart(std::string_view text);
-
 // No byte above 0x7f. O(size).
 bool IsAscii(std::string_view text);
 

@@ -194,7 +194,7 @@ std::vector<std::string_view> Filter::NamedFamilies() const {
   std::vector<std::string_view> names;
   for (const FilterNode& node : nodes_) {
     if (node.kind != FilterNodeKind::kCompare || node.subject != FilterSubject::kFamily) continue;
-    if (node.op != CompareOp::kEq && node.op != CompareOp::kNe) continue;
+    if (node.literal.kind != FilterLiteralKind::kString) continue;
     if (std::find(names.begin(), names.end(), node.literal.text) == names.end()) {
       names.emplace_back(node.literal.text);
     }

@@ -110,7 +110,8 @@ class Filter {
   // How many readings of a row it takes to decide its conditions, before the one that gives cells.
   uint32_t stages() const { return stages_; }
 
-  // Families named by `family =` or `family !=`, each once: those that must exist, and be allowed.
+  // Families that `family` is compared with, each once: those that must exist, and be allowed. The
+  // bounds of a range are no names.
   std::vector<std::string_view> NamedFamilies() const;
 
   // Canonical text, which parses to the same filter.

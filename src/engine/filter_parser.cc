@@ -164,7 +164,7 @@ Result<FilterParser::Part> FilterParser::ParseIf(uint32_t depth) {
 Result<FilterParser::Part> FilterParser::ParseSubject(FilterSubject subject) {
   FilterNode node;
   node.subject = subject;
-  if (Take("~")) {
+  if (subject != FilterSubject::kTimestamp && Take("~")) {
     node.kind = FilterNodeKind::kMatch;
     SkipBlanks();
     const size_t at = at_;
@@ -199,13 +199,10 @@ Status FilterParser::ParseComparison(FilterNode* node) {
   return Complain("expected ~, =, !=, <, <=, >, >= or in");
 }
 
-// Only ts knows its kind beforehand; a family's name is text.
+// Elsewhere a literal of another kind is no mistake: it lets nothing through.
 Status FilterParser::CheckLiteralKind(FilterSubject subject, const FilterLiteral& literal) {
   const bool is_number = literal.kind == FilterLiteralKind::kNumber;
   if (subject == FilterSubject::kTimestamp && !is_number) return Complain("ts takes a number");
-  if (subject == FilterSubject::kFamily && literal.kind != FilterLiteralKind::kString) {
-    return Complain("family takes a string");
-  }
   return Status::Ok();
 }
 
@@ -222,6 +219,9 @@ Status FilterParser::ParseRange(FilterNode* node) {
   if (range.high_inclusive || Take(")")) return Status::Ok();
   RETURN_IF_ERROR(ParseLiteral(&range.high.emplace()));
   RETURN_IF_ERROR(CheckLiteralKind(node->subject, *range.high));
+  if (range.low && range.low->kind != range.high->kind) {
+    return Complain("the bounds are of different kinds");
+  }
   range.high_inclusive = Take("]");
   if (!range.high_inclusive && !Take(")")) return Complain("expected ] or )");
   return Status::Ok();
@@ -242,7 +242,7 @@ Result<FilterParser::Part> FilterParser::ParseFunction(std::string_view name) {
     node.kind = name == "latest"  ? FilterNodeKind::kLatest
                 : name == "limit" ? FilterNodeKind::kLimit
                                   : FilterNodeKind::kOffset;
-    RETURN_IF_ERROR(ParseCount(node.kind == FilterNodeKind::kOffset, &node.count));
+    RETURN_IF_ERROR(ParseCount(&node.count));
   } else if (name == "sample") {
     node.kind = FilterNodeKind::kSample;
     RETURN_IF_ERROR(ParseProbability(&node.probability));
@@ -260,14 +260,14 @@ Result<FilterParser::Part> FilterParser::ParseFunction(std::string_view name) {
   return Part{AddNode(std::move(node)), 1};
 }
 
-Status FilterParser::ParseCount(bool may_be_zero, uint64_t* count) {
+Status FilterParser::ParseCount(uint64_t* count) {
   RETURN_IF_ERROR(Expect("("));
   SkipBlanks();
   const size_t at = at_;
   while (at_ < text_.size() && IsLiteralCharacter(text_[at_])) ++at_;
   const NumberError error = ParseUint64(text_.substr(at, at_ - at), count);
   if (error != NumberError::kNone) return ComplainAt(at, "expected a count");
-  if (*count == 0 && !may_be_zero) return ComplainAt(at, "a count of 0");
+  if (*count == 0) return ComplainAt(at, "a count of 0");
   return Expect(")");
 }
 

@@ -32,7 +32,7 @@ class FilterParser {
   Result<Part> ParseSubject(FilterSubject subject);
   Result<Part> ParseFunction(std::string_view name);
   Status ParseComparison(FilterNode* node);
-  Status ParseCount(bool may_be_zero, uint64_t* count);
+  Status ParseCount(uint64_t* count);
   Status ParseRange(FilterNode* node);
   Status ParseLiteral(FilterLiteral* literal);
   Status ParseString(std::string* decoded);

@@ -54,7 +54,13 @@ bool ValueRangeHolds(const FilterRange& range, ValueType type, std::string_view 
   return true;
 }
 
+bool IsString(const FilterLiteral& literal) { return literal.kind == FilterLiteralKind::kString; }
+bool BoundsAreStrings(const FilterRange& range) {
+  return (!range.low || IsString(*range.low)) && (!range.high || IsString(*range.high));
+}
+
 bool TextRangeHolds(const FilterRange& range, std::string_view text) {
+  if (!BoundsAreStrings(range)) return false;
   if (range.low) {
     const int order = text.compare(range.low->text);
     if (order < 0 || (order == 0 && !range.low_inclusive)) return false;
@@ -77,6 +83,7 @@ FilterKeyTest MakeFilterKeyTest(const FilterNode& node, const Order& order) {
   FilterKeyTest test;
   if (node.kind == FilterNodeKind::kIn) {
     const FilterRange& range = node.range;
+    test.never = !BoundsAreStrings(range);
     if (range.low) {
       const BoundEdge edge = range.low_inclusive ? BoundEdge::kInclusive : BoundEdge::kExclusive;
       Result<KeyBound> begin = order.EncodeBound(range.low->text, edge, BoundSide::kMin);
@@ -93,7 +100,7 @@ FilterKeyTest MakeFilterKeyTest(const FilterNode& node, const Order& order) {
   }
   CELLAR_ASSERT(node.kind == FilterNodeKind::kCompare);
   std::string encoded;
-  if (!order.Encode(node.literal.text, &encoded).ok()) {
+  if (!IsString(node.literal) || !order.Encode(node.literal.text, &encoded).ok()) {
     test.never = true;
     return test;
   }
@@ -165,7 +172,7 @@ bool FilterFamilyPasses(const FilterNode& node, std::string_view name) {
   CELLAR_ASSERT(node.subject == FilterSubject::kFamily);
   if (node.kind == FilterNodeKind::kMatch) return FullMatch(*node.regex, name);
   if (node.kind == FilterNodeKind::kIn) return TextRangeHolds(node.range, name);
-  return CompareHolds(node.op, name.compare(node.literal.text));
+  return IsString(node.literal) && CompareHolds(node.op, name.compare(node.literal.text));
 }
 
 struct FilterRun::Impl {
@@ -417,7 +424,7 @@ struct FilterRun::Impl {
         *answer = FilterNext::kMore;
         return ValuePasses(node, copy);
       case FilterSubject::kTimestamp:
-        return TimestampPasses(node, *state, answer);
+        return TimestampPasses(*state, answer);
     }
     *answer = FilterNext::kMore;
     return true;
@@ -440,11 +447,8 @@ struct FilterRun::Impl {
     return FullMatch(*node.regex, qualifier_text);
   }
 
-  bool TimestampPasses(const FilterNode& node, const StepState& state, FilterNext* answer) const {
+  bool TimestampPasses(const StepState& state, FilterNext* answer) const {
     *answer = FilterNext::kMore;
-    if (node.kind == FilterNodeKind::kMatch) {
-      return FullMatch(*node.regex, FormatInt64(now->timestamp_micros));
-    }
     const FilterTimestampTest& test = state.timestamp_test;
     if (test.Passes(now->timestamp_micros)) return true;
     // Versions come newest first: below the minimum there are only older ones.

@@ -143,17 +143,14 @@ bool RestoreUuid(ComponentType type, std::string_view encoded, char* uuid) {
   return type != ComponentType::kTimeuuid || (static_cast<uint8_t>(uuid[6]) >> 4) == 1;
 }
 
-bool CheckText(ComponentType type, std::string_view text, bool may_be_cut, std::string_view* why) {
+bool CheckText(ComponentType type, std::string_view text, std::string_view* why) {
   if (type == ComponentType::kAscii && !IsAscii(text)) {
     *why = "is not ASCII";
     return false;
   }
-  if (type == ComponentType::kUtf8) {
-    const size_t valid = ValidUtf8Prefix(text);
-    if (valid != text.size() && !(may_be_cut && IsUtf8CharacterStart(text.substr(valid)))) {
-      *why = "is not valid UTF-8";
-      return false;
-    }
+  if (type == ComponentType::kUtf8 && !IsValidUtf8(text)) {
+    *why = "is not valid UTF-8";
+    return false;
   }
   return true;
 }
@@ -302,7 +299,7 @@ bool EncodeComponent(OrderComponent component, std::string_view text, std::strin
                      std::string_view* why) {
   const size_t begin = out->size();
   if (IsTextComponent(component.type)) {
-    if (!CheckText(component.type, text, false, why)) return false;
+    if (!CheckText(component.type, text, why)) return false;
     AppendEscaped(text, out);
     out->append("\0\x01", 2);
   } else if (!AppendFixed(component.type, text, out, why)) {
@@ -315,7 +312,7 @@ bool EncodeComponent(OrderComponent component, std::string_view text, std::strin
 bool EncodeComponentPrefix(OrderComponent component, std::string_view text, std::string* out,
                            std::string_view* why) {
   CELLAR_ASSERT(IsTextComponent(component.type));
-  if (!CheckText(component.type, text, true, why)) return false;
+  if (!CheckText(component.type, text, why)) return false;
   const size_t begin = out->size();
   AppendEscaped(text, out);
   if (component.descending) Complement(out, begin);

@@ -26,8 +26,8 @@ ComponentType ComponentOfValueType(ValueType type);
 // Appends the encoding. False if the text does not fit; *why then says so ("is not an integer").
 [[nodiscard]] bool EncodeComponent(OrderComponent component, std::string_view text,
                                    std::string* out, std::string_view* why);
-// Appends the encoding of a text component without its terminator: what begins with `text`. An
-// incomplete character at the end of a utf8 text is allowed. REQUIRES: IsTextComponent.
+// Appends the encoding of a text component without its terminator: what begins with `text`.
+// REQUIRES: IsTextComponent.
 [[nodiscard]] bool EncodeComponentPrefix(OrderComponent component, std::string_view text,
                                          std::string* out, std::string_view* why);
 // Appends the encoding of a stored value. REQUIRES: component.type is ComponentOfValueType(type)

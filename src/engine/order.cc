@@ -91,6 +91,9 @@ Result<Order> Order::Parse(std::string_view spec) {
     if (delimiter == '.' && IsFloatComponent(component.type)) {
       return BadSpec(spec, "a float component cannot stand between points");
     }
+    if (component.type == ComponentType::kRecno && spec.size() != name.size()) {
+      return BadSpec(spec, "recno stands alone");
+    }
     components.push_back(component);
     if (components.size() > kOrderComponentsMax) return BadSpec(spec, "too many components");
   }
@@ -107,9 +110,7 @@ Status Order::EncodeComponents(std::string_view text, Extent extent, std::string
     const std::string_view part = rest.substr(0, end);
     std::string_view why;
     if (!closed && extent == Extent::kPrefix) {
-      if (part.empty() && (i > 0 || !is_last || IsTextComponent(component.type))) {
-        return Status::Ok();  // whole components so far
-      }
+      if (part.empty()) return Status::Ok();  // whole components so far
       if (IsTextComponent(component.type)) {
         const bool fits = EncodeComponentPrefix(component, part, out, &why);
         return fits ? Status::Ok() : BadComponent(component, i + 1, part, why);

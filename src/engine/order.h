@@ -105,7 +105,8 @@ class Order {
   const std::vector<OrderComponent>& components() const { return components_; }
   char delimiter() const { return delimiter_; }  // '\0' with a single component
   bool is_plain_bytes() const { return is_plain_bytes_; }
-  // A single recno component: CPUT * gives out the next number.
+  // Record numbers: CPUT * gives out the next one. The component stands alone and ascends; whether
+  // it makes sense (it does for row keys only) is the caller's to check.
   bool is_recno() const { return is_recno_; }
 
   // Appends the encoding of a complete key. BADKEY naming the component at fault; *out is then

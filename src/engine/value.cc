@@ -270,8 +270,8 @@ void AppendUuidText(std::string_view bytes, std::string* out) {
 }
 
 bool ParseBool(std::string_view text, bool* value) {
-  const bool is_true = text == "1" || EqualsIgnoringCase(text, "true");
-  const bool is_false = text == "0" || EqualsIgnoringCase(text, "false");
+  const bool is_true = text == "1" || text == "true";
+  const bool is_false = text == "0" || text == "false";
   if (!is_true && !is_false) return false;
   *value = is_true;
   return true;

@@ -115,7 +115,7 @@ std::string ValueText(ValueType type, std::string_view stored);
 // Appends the 36 lower-case characters of 16 bytes.
 void AppendUuidText(std::string_view bytes, std::string* out);
 
-// "true", "1", "false", "0" (words in any case).
+// "true", "1", "false", "0".
 [[nodiscard]] bool ParseBool(std::string_view text, bool* value);
 
 enum class CompareOp : uint8_t { kEq, kNe, kLt, kLe, kGt, kGe };
