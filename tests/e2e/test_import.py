@@ -1,0 +1,188 @@
+"""cellar-import against a server: formats, types, errors, resuming, reconnecting, exit statuses."""
+
+import json
+import os
+import subprocess
+import tempfile
+import time
+import unittest
+
+from cellar_server import CellarServer, CellarTest, tool
+
+SECONDS_MAX = 300
+
+
+class ImportTest(CellarTest):
+    OPTIONS = {"save": ""}
+
+    def setUp(self):
+        super().setUp()
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = directory.name
+
+    def path(self, name):
+        return os.path.join(self.directory, name)
+
+    def write(self, name, text):
+        with open(self.path(name), "wb") as file:
+            file.write(text if isinstance(text, bytes) else text.encode())
+        return self.path(name)
+
+    def load(self, *words, text=None, port=None, status=0):
+        """Runs the importer; returns what it said."""
+        done = subprocess.run([tool("cellar-import"), "-p", str(port or self.server.port)] + list(words), input=text,
+                              stdin=None if text is not None else subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=SECONDS_MAX, check=False)
+        self.assertEqual(status, done.returncode, done.stderr)
+        return done.stdout + done.stderr
+
+    def rows(self, table, *options):
+        cursor, rows = self.run_command("CSCAN", table, "0", "COUNT", "100000", *options)
+        self.assertEqual(b"0", cursor)
+        return {key: dict(zip(cells[::2], cells[1::2])) for key, cells in rows}
+
+    def test_csv_with_quoted_line_breaks_and_types(self):
+        path = self.write("a.csv", 'id,name,m:size:i64\r\n1,"a ""b""\nc",5\r\n2,"x,y",-7\r\n')
+        said = self.load("t", path, "-k", "id", "-F", "f", "--create-table")
+        self.assertIn("2 rows, 4 cells written, 0 refused", said)
+        self.assertEqual({b"1": {b"f:name": b'a "b"\nc', b"m:size": 5}, b"2": {b"f:name": b"x,y", b"m:size": -7}},
+                         self.rows("t"))
+
+    def test_tsv_from_standard_input_with_a_key_of_two_fields(self):
+        self.run_command("TABLE", "CREATE", "t", "KEY", "utf8#-u64", "FAMILY", "f")
+        self.load("t", "-f", "tsv", "--fields", "a,b,c", "-k", "a,b", "-c", "c=f:see", text="x\t1\tone\nx\t2\ttwo\n")
+        self.assertEqual([b"x#2", b"x#1"], list(self.rows("t")))
+
+    def test_json_lines(self):
+        path = self.write("a.jsonl", "\n".join(json.dumps(row) for row in (
+            {"id": "r", "m": {"n": 1, "deep": {"er": True}}, "tag": ["a", "b"], "none": None},
+            {"id": 7, "m": {"f": 1.5, "big": 2**64 - 1}})))
+        self.load("t", path, "-k", "id", "--json-types", "--arrays", "set", "--create-table")
+        self.assertEqual(
+            {b"r": {b"m:deep.er": 1, b"m:n": 1, b"tag:a": b"", b"tag:b": b""},
+             b"7": {b"m:big": str(2**64 - 1).encode(), b"m:f": b"1.5"}}, self.rows("t"))
+
+    def test_create_table_takes_an_order_and_family_options_and_leaves_a_table_that_is_there(self):
+        path = self.write("a.csv", "k,f:v\n10,1\n9,2\n")
+        words = ["t", path, "-k", "k", "--create-table", "--key-order", "i64", "--family",
+                 'f TYPE i32 GC "maxversions=3 && maxage=7d"']
+        self.load(*words)
+        self.assertEqual([b"9", b"10"], list(self.rows("t")))
+        info = self.run_command("FAMILY", "INFO", "t", "f")
+        self.assertEqual(b"i32", dict(zip(info[::2], info[1::2]))[b"type"])
+        self.load(*words)
+        self.assertEqual(2, self.run_command("CCOUNT", "t"))
+
+    def test_record_numbers(self):
+        self.run_command("TABLE", "CREATE", "t", "KEY", "recno", "FAMILY", "f")
+        self.load("t", "-k", "*", "-F", "f", text="v\na\nb\n")
+        self.assertEqual({b"1": {b"f:v": b"a"}, b"2": {b"f:v": b"b"}}, self.rows("t"))
+
+    def test_timestamps_come_from_a_field(self):
+        self.run_command("TABLE", "CREATE", "t", "FAMILY", "f")
+        self.load("t", "-k", "k", "-F", "f", "--ts", "at", "--ts-unit", "s",
+                  text="k,v,at\nr,old,1\nr,new,1970-01-01T00:00:02Z\n")
+        self.assertEqual([[2_000_000, b"new"], [1_000_000, b"old"]],
+                         self.run_command("CROW", "t", "r", "VERSIONS", "ALL")[1])
+
+    def test_refused_records_are_reported_by_line_and_the_others_are_written(self):
+        self.run_command("TABLE", "CREATE", "t", "FAMILY", "f", "TYPE", "i64")
+        path = self.write("a.csv", 'k,v\n1,1\n2,"x\ny"\n3,3,3\n4,\n5,"5"5\n\n6,6\n')
+        errors = self.path("errors")
+        said = self.load("t", path, "-k", "k", "-F", "f", "--errors", errors, status=1)
+        self.assertIn("2 rows, 2 cells written, 4 refused", said)
+        with open(errors, encoding="utf-8") as file:
+            lines = [line.split("\t") for line in file.read().splitlines()]
+        self.assertEqual(["3", "5", "6", "7"], sorted(line[0] for line in lines), lines)
+        self.assertTrue(any("BADVALUE" in line[1] for line in lines), lines)
+        self.assertEqual([b"1", b"6"], list(self.rows("t")))
+
+    def test_too_many_refused_records_stop_the_import(self):
+        self.run_command("TABLE", "CREATE", "t", "FAMILY", "f", "TYPE", "i64")
+        text = "k,v\n" + "".join(f"{i},x\n" for i in range(5000))
+        said = self.load("t", "-k", "k", "-F", "f", "--errors-max", "10", text=text, status=2)
+        self.assertIn("more than 10 records", said)
+
+    def test_mistakes_end_with_status_2_and_a_reason(self):
+        self.assertIn("NOTABLE", self.load("nosuch", "-k", "k", "-F", "f", text="k,v\n1,1\n", status=2))
+        self.assertIn("mapped nowhere", self.load("t", "-k", "k", text="k,v\n1,1\n", status=2))
+        self.assertIn("no field 'x'", self.load("t", "-k", "x", "-F", "f", text="k,v\n1,1\n", status=2))
+        self.assertIn("--key is required", self.load("t", status=2))
+        self.assertIn("No such file", self.load("t", "/nonexistent", "-k", "k", status=2))
+        self.assertIn("refused", self.load("t", "-k", "k", "-F", "f", text="k,v\n", port=1, status=2))
+
+    def test_a_dry_run_writes_nothing(self):
+        said = self.load("t", "-k", "k", "-F", "f", "--dry-run", "--show", "1", text="k,v\n1,a b\n2,c\n")
+        self.assertIn('CPUT t 1 f:v "a b"\n', said)
+        self.assertIn("2 rows, 2 cells read, none written", said)
+        self.assertEqual(0, self.run_command("EXISTS", "t"))
+
+    def test_quiet_says_nothing(self):
+        self.assertEqual("", self.load("t", "-k", "k", "-F", "f", "-q", "--create-table", text="k,v\n1,1\n"))
+
+    def test_batches_of_rows_and_of_cells(self):
+        text = "k," + ",".join(f"c{i}" for i in range(10)) + "\n"
+        text += "".join(f"{i}," + ",".join(["v"] * 10) + "\n" for i in range(1003))
+        self.load("t", "-k", "k", "-F", "f", "--create-table", "--batch-rows", "50", text=text)
+        self.assertEqual(1003, self.run_command("CCOUNT", "t"))
+        self.load("u", "-k", "k", "-F", "f", "--create-table", "--batch-cells", "3", "--pipeline", "7", text=text)
+        self.assertEqual(10030, self.run_command("CCOUNT", "u", "BY", "CELLS"))
+
+    def test_another_keyspace(self):
+        self.load("t", "-k", "k", "-F", "f", "--create-table", "-n", "3", text="k,v\n1,1\n")
+        self.assertEqual(1, self.run_command("CCOUNT", "3/t"))
+
+    def test_a_password_and_a_unix_socket(self):
+        socket = self.path("socket")
+        with CellarServer(directory=self.path(""), options={"save": ""}, unixsocket=socket) as server:
+            client = server.client()
+            client.execute_command("CONFIG", "SET", "requirepass", "secret")
+            client.close()
+            said = self.load("t", "-k", "k", "-F", "f", "-s", socket, text="k,v\n1,1\n", status=2)
+            self.assertIn("NOAUTH", said)
+            password = self.write("password", "secret\n")
+            self.load("t", "-k", "k", "-F", "f", "--create-table", "-s", socket, "--auth-file", password,
+                      text="k,v\n1,1\n")
+
+    def test_an_import_goes_on_where_it_stopped(self):
+        self.run_command("TABLE", "CREATE", "t", "FAMILY", "f")
+        path = self.write("a.csv", "k,v\n" + "".join(f'{i},"line\nbreak"\n' for i in range(1000)))
+        state = self.path("state")
+        words = ["t", path, "-k", "k", "-F", "f", "--resume", state]
+        self.load(*words, "--limit", "400")
+        self.assertEqual(400, self.run_command("CCOUNT", "t"))
+        with open(state, encoding="utf-8") as file:
+            saved = json.load(file)
+        self.assertEqual((400, 802), (saved["rows"], saved["line"]))
+        self.run_command("TABLE", "TRUNCATE", "t")
+        said = self.load(*words)
+        self.assertIn("1,000 rows", said)
+        self.assertEqual(600, self.run_command("CCOUNT", "t"))
+        self.assertIn("0 refused", self.load(*words))
+        self.assertEqual(600, self.run_command("CCOUNT", "t", "VERSIONS", "ALL", "BY", "CELLS"))
+        self.write("a.csv", "k,v\n1,1\n")
+        self.assertIn("state of another import", self.load(*words, status=2))
+
+    def test_an_import_survives_a_restart_of_the_server(self):
+        count = 60_000
+        path = self.write("a.csv", "k,v\n" + "".join(f"{i:06},{i}\n" for i in range(count)))
+        with CellarServer(appendfsync="always") as server:
+            client = server.client()
+            client.execute_command("TABLE", "CREATE", "t", "FAMILY", "f")
+            process = subprocess.Popen([tool("cellar-import"), "-p", str(server.port), "t", path, "-k", "k", "-F",
+                                        "f", "--reconnect", "60", "--pipeline", "50"], stderr=subprocess.PIPE)
+            while client.execute_command("CCOUNT", "t") < 1000:
+                self.assertIsNone(process.poll())
+                time.sleep(0.01)
+            client.close()
+            server.crash()
+            said = process.communicate(timeout=SECONDS_MAX)[1]
+            self.assertEqual(0, process.returncode, said)
+            client = server.client()
+            self.assertEqual(count, client.execute_command("CCOUNT", "t"))
+            client.close()
+
+
+if __name__ == "__main__":
+    unittest.main()
