@@ -142,8 +142,8 @@ void CellStream::RestartRow() {
   BeginRow(std::string(row_key_));
 }
 
-// Sets up the range at (family_at_, range_at_) and puts the cursor on its first entry (its last column
-// when going backwards). False if it is empty.
+// Sets up the range at (family_at_, range_at_) and puts the cursor on its first entry (its last
+// column when going backwards). False if it is empty.
 bool CellStream::EnterRange() {
   const ColumnSet::Family& columns = choice_.columns.families()[family_at_];
   family_ = &view_.schema().families[columns.index];
@@ -295,8 +295,8 @@ void CellStream::ResumeBehind(std::string_view cell_key) {
 
 // --- versions
 
-// One step over the versions of the column at hand. True if `cell` is one to give out; *done says that
-// no further one of this column is.
+// One step over the versions of the column at hand. True if `cell` is one to give out; *done says
+// that no further one of this column is.
 bool CellStream::Examine(RawCell* cell, bool* done) {
   const BTreeCursor& at = *group_->at;
   ++rank_;
@@ -314,7 +314,8 @@ bool CellStream::Examine(RawCell* cell, bool* done) {
     return false;
   }
   if (!all_live_) {
-    // A policy drops everything behind the first version that it drops; an expiry just its own cell.
+    // A policy drops everything behind the first version that it drops; an expiry just its own
+    // cell.
     if (family_->policy.Drops(rank_, timestamp, view_.now_micros())) {
       *done = true;
       return false;

@@ -1,13 +1,14 @@
-// CellStream: the live cells of one row at a time, as the trees hold them, narrowed by columns, time
-// and number of versions: the first three of the cell options. RowReader does the rest.
+// CellStream: the live cells of one row at a time, as the trees hold them, narrowed by columns,
+// time and number of versions: the first three of the cell options. RowReader does the rest.
 //
-// It keeps one cursor for each locality group that it needs and moves it forward only, from row to row
-// too: a scan of neighbouring rows costs steps, not seeks. Families come by name; where their ids have
-// another order it seeks.
+// It keeps one cursor for each locality group that it needs and moves it forward only, from row to
+// row too: a scan of neighbouring rows costs steps, not seeks. Families come by name; where their
+// ids have another order it seeks.
 //
-//   row A | family 1 | column x | newest .. oldest |      rank counts all stored versions of a column,
-//         |          | column y | ...              |      so a column is always read from its newest
-//         | family 2 | ...
+//   row A | family 1 | column x | newest .. oldest |      rank counts all stored versions of a
+//   column,
+//         |          | column y | ...              |      so a column is always read from its
+//         newest | family 2 | ...
 //   row B | ...
 #pragma once
 
@@ -47,15 +48,15 @@ enum class StreamStep : uint8_t { kCell, kRowEnd, kPause };
 
 class CellStream {
  public:
-  // `view` and `choice` must outlive the stream. Examines at most *budget cells before it pauses, and
-  // counts it down.
+  // `view` and `choice` must outlive the stream. Examines at most *budget cells before it pauses,
+  // and counts it down.
   CellStream(const ReadView& view, const CellChoice& choice, uint64_t* budget, ScanStats* stats);
   ~CellStream();
 
   // --- rows
   // The first row at or behind `from` (kForward), or the last one before it, as the groups that the
-  // choice needs hold it. False if there is none. Candidates: such a row may turn out to have no cell
-  // that passes.
+  // choice needs hold it. False if there is none. Candidates: such a row may turn out to have no
+  // cell that passes.
   bool SeekRowForward(std::string_view from, std::string* row_key);
   bool SeekRowBefore(const KeyBound& before, std::string* row_key);
   // The same, from wherever the cursors stand after the row read last: mostly without a seek.
@@ -65,8 +66,8 @@ class CellStream {
   void BeginRow(std::string_view row_key);
   // Begins the same row again.
   void RestartRow();
-  // Goes to the column that holds `cell_key` (family id, qualifier, timestamp), so that Next() gives
-  // what comes behind that cell. REQUIRES: just begun.
+  // Goes to the column that holds `cell_key` (family id, qualifier, timestamp), so that Next()
+  // gives what comes behind that cell. REQUIRES: just begun.
   void ResumeBehind(std::string_view cell_key);
   StreamStep Next(RawCell* cell);
   void SkipColumn();
@@ -113,13 +114,13 @@ class CellStream {
   bool version_seen_{false};  // the cursor stands on a version already examined
   const FamilySchema* family_{nullptr};
   Group* group_{nullptr};
-  std::string lower_;         // of the range
-  std::string upper_;         // of the range; empty: no bound
-  size_t family_bytes_{0};    // row key and family id
-  std::string column_;        // row, family, qualifier
+  std::string lower_;       // of the range
+  std::string upper_;       // of the range; empty: no bound
+  size_t family_bytes_{0};  // row key and family id
+  std::string column_;      // row, family, qualifier
   bool all_live_{true};
   uint64_t rank_{0};
-  uint64_t versions_{0};      // of the column, given out
+  uint64_t versions_{0};  // of the column, given out
   int64_t last_timestamp_{0};
   int64_t resume_below_{-1};  // versions at or above this timestamp were given out before
 };

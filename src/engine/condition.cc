@@ -28,8 +28,10 @@ Result<Condition> Condition::Compile(const TableSchema& schema, const Predicate&
   switch (predicate.kind) {
     case Predicate::Kind::kRowExists:
     case Predicate::Kind::kRowMissing:
-    case Predicate::Kind::kFilter: return condition;
-    default: break;
+    case Predicate::Kind::kFilter:
+      return condition;
+    default:
+      break;
   }
   ASSIGN_OR_RETURN(const FamilySchema* family, RequireFamily(schema, predicate.family));
   condition.family_ = static_cast<size_t>(family - schema.families.data());
@@ -48,8 +50,10 @@ Status Condition::CompileFilter(const TableSchema& schema) {
 
 bool Condition::Holds(const ReadView& view, std::string_view row_key) const {
   switch (kind_) {
-    case Predicate::Kind::kRowExists: return view.RowIsLive(row_key);
-    case Predicate::Kind::kRowMissing: return !view.RowIsLive(row_key);
+    case Predicate::Kind::kRowExists:
+      return view.RowIsLive(row_key);
+    case Predicate::Kind::kRowMissing:
+      return !view.RowIsLive(row_key);
     case Predicate::Kind::kFilter: {
       if (!filter_->rows.Contains(row_key)) return false;
       uint64_t budget = kUnlimited;
@@ -61,13 +65,16 @@ bool Condition::Holds(const ReadView& view, std::string_view row_key) const {
       ScanCell cell;
       return reader.Next(&cell) == StreamStep::kCell;
     }
-    default: break;
+    default:
+      break;
   }
   const FamilySchema& family = view.schema().families[family_];
   const std::optional<CellRead> cell = view.ReadCell(row_key, family, qualifier_, kNewest);
   switch (kind_) {
-    case Predicate::Kind::kColumnExists: return cell.has_value();
-    case Predicate::Kind::kColumnMissing: return !cell.has_value();
+    case Predicate::Kind::kColumnExists:
+      return cell.has_value();
+    case Predicate::Kind::kColumnMissing:
+      return !cell.has_value();
     case Predicate::Kind::kCompare:
       if (!cell) return op_ == CompareOp::kNe;
       return ComparePredicate(op_, cell->value.type, cell->value.stored, literal_);

@@ -63,6 +63,11 @@ Table* Engine::FindTableById(uint64_t id) const {
   return table == tables_.end() ? nullptr : table->second.get();
 }
 
+Table* Engine::FindTableFrom(uint64_t id) const {
+  const auto table = tables_.lower_bound(id);
+  return table == tables_.end() ? nullptr : table->second.get();
+}
+
 std::vector<Table*> Engine::Tables(std::string_view keyspace) const {
   std::vector<Table*> tables;
   const auto found = keyspaces_.find(keyspace);

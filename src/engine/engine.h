@@ -35,6 +35,8 @@ class Engine final : public StateMachine {
   // Null if there is none. O(log n), and O(1) for the one that was asked for last.
   Table* FindTable(std::string_view keyspace, std::string_view name) const;
   Table* FindTableById(uint64_t id) const;
+  // The table with the smallest id that is not below `id`; null if there is none.
+  Table* FindTableFrom(uint64_t id) const;
   std::vector<Table*> Tables(std::string_view keyspace) const;  // ascending by name
   size_t table_count(std::string_view keyspace) const;
 

@@ -28,11 +28,19 @@ struct CellRead {
 
 class ReadView {
  public:
+  ReadView() = default;  // of nothing; Bind it
   // `table` must outlive the view, or the view be detached before it changes.
   ReadView(const Table& table, int64_t now_micros)
       : table_(&table), schema_(&table.schema()), now_micros_(now_micros) {}
   ReadView(const ReadView&) = delete;
   ReadView& operator=(const ReadView&) = delete;
+
+  // Makes an attached view one of `table` at `now_micros`, keeping its memory.
+  void Bind(const Table& table, int64_t now_micros) {
+    table_ = &table;
+    schema_ = &table.schema();
+    now_micros_ = now_micros;
+  }
 
   // REQUIRES: the table has not changed since the view was made.
   void Detach();
@@ -69,9 +77,9 @@ class ReadView {
     ~Pinned() { cursors.clear(); }
   };
 
-  const Table* table_;
-  const TableSchema* schema_;
-  int64_t now_micros_;
+  const Table* table_{nullptr};
+  const TableSchema* schema_{nullptr};
+  int64_t now_micros_{0};
   std::unique_ptr<Pinned> pinned_;
   mutable std::string key_;  // for point reads
 };

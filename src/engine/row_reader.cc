@@ -15,7 +15,8 @@ namespace {
 // What the filter cannot let through need not be read.
 void NarrowByFilter(const TableSchema& schema, CellPlan* plan, bool versions_given) {
   std::vector<FilterFamily> families;
-  for (const FamilySchema& family : schema.families) families.push_back({family.name, &family.order});
+  for (const FamilySchema& family : schema.families)
+    families.push_back({family.name, &family.order});
   FilterBounds bounds = AnalyzeFilter(*plan->filter, schema.key, families);
   plan->rows = std::move(bounds.rows);
   plan->choice.columns.IntersectWith(bounds.qualifiers);
@@ -46,8 +47,7 @@ Result<CellPlan> CellPlan::Compile(const TableSchema& schema, const CellOptions&
   return plan;
 }
 
-Result<std::unique_ptr<Filter>> RowFilter::Parse(const TableSchema& schema,
-                                                 std::string_view text) {
+Result<std::unique_ptr<Filter>> RowFilter::Parse(const TableSchema& schema, std::string_view text) {
   ASSIGN_OR_RETURN(std::unique_ptr<Filter> filter, Filter::Parse(text));
   for (const std::string_view name : filter->NamedFamilies()) {
     RETURN_IF_ERROR(RequireFamily(schema, name).status());
@@ -65,8 +65,8 @@ RowFilter::RowFilter(const TableSchema& schema, const Filter& filter, uint64_t s
   run_ = std::make_unique<FilterRun>(filter, key_order_, families_, seed);
 }
 
-RowReader::RowReader(const ReadView& view, const CellPlan& plan, uint64_t* budget,
-                     ScanStats* stats, uint64_t seed)
+RowReader::RowReader(const ReadView& view, const CellPlan& plan, uint64_t* budget, ScanStats* stats,
+                     uint64_t seed)
     : view_(view), plan_(plan), stream_(view, plan.choice, budget, stats) {
   if (plan.filter) filter_ = std::make_unique<RowFilter>(view.schema(), *plan.filter, seed);
 }
@@ -190,8 +190,8 @@ StreamStep RowReader::NextReversed() {
       survivors_ = 0;
       break;
     }
-    collected_.push_back({raw_, std::string(raw_.qualifier), std::string(raw_.value.stored),
-                          stripped_, *labels_});
+    collected_.push_back(
+        {raw_, std::string(raw_.qualifier), std::string(raw_.value.stored), stripped_, *labels_});
   }
   while (reversed_at_ < reversed_.size()) {
     const Survivor& survivor = collected_[reversed_[reversed_at_++]];
@@ -237,8 +237,7 @@ RowReader::Verdict RowReader::CountIn() {
   }
   const std::string_view family_id(id, id_bytes);
   const bool same = counted.size() == id_bytes + raw_.qualifier.size() &&
-                    counted.starts_with(family_id) &&
-                    counted.substr(id_bytes) == raw_.qualifier;
+                    counted.starts_with(family_id) && counted.substr(id_bytes) == raw_.qualifier;
   if (!same) {
     column_.assign(family_id);
     column_.append(raw_.qualifier);
@@ -263,8 +262,11 @@ StreamStep RowReader::Next(ScanCell* cell) {
     const StreamStep step = NextSurvivor();
     if (step != StreamStep::kCell) return step;
     switch (CountIn()) {
-      case Verdict::kGive: Fill(cell); return StreamStep::kCell;
-      case Verdict::kRowDone: return StreamStep::kRowEnd;
+      case Verdict::kGive:
+        Fill(cell);
+        return StreamStep::kCell;
+      case Verdict::kRowDone:
+        return StreamStep::kRowEnd;
       case Verdict::kSkipColumn:
         if (!filter_) stream_.SkipColumn();
         break;

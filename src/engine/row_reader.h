@@ -1,5 +1,5 @@
-// RowReader: the cells of one row as a reply has them: CellStream, then FILTER, then the order and the
-// limits that count survivors (COLREVERSE, SKIP, GROUPS, PERROW).
+// RowReader: the cells of one row as a reply has them: CellStream, then FILTER, then the order and
+// the limits that count survivors (COLREVERSE, SKIP, GROUPS, PERROW).
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct CellPlan {
   uint64_t super_columns_max{kUnlimited};
   uint64_t columns_max{kUnlimited};
   std::unique_ptr<Filter> filter;
-  bool reverse_survivors{false};  // COLREVERSE with a filter: turned round after it
+  bool reverse_survivors{false};         // COLREVERSE with a filter: turned round after it
   KeyRangeSet rows{KeyRangeSet::All()};  // rows outside cannot pass the filter
 
   // NOFAMILY, TOOLARGE, BADKEY; then BADFILTER.
@@ -108,8 +108,8 @@ class RowReader {
   size_t outputs_taken_{0};
   size_t outputs_{0};
   FilterNext fed_next_{FilterNext::kMore};
-  uint64_t survivors_{0};          // of the filter in this row so far
-  uint64_t survivors_to_drop_{0};  // given out by an earlier call
+  uint64_t survivors_{0};            // of the filter in this row so far
+  uint64_t survivors_to_drop_{0};    // given out by an earlier call
   std::vector<Survivor> collected_;  // with reverse_survivors: all of the row
   std::vector<size_t> reversed_;     // their order in the reply
   bool collected_all_{false};
@@ -118,9 +118,9 @@ class RowReader {
   // Limits
   uint64_t columns_counted_{0};  // SKIP's included
   uint64_t super_columns_counted_{0};
-  std::string column_;           // family id, qualifier of the column counted last
-  std::string super_column_;     // family id, first component
-  bool column_given_{false};     // in this call
+  std::string column_;        // family id, qualifier of the column counted last
+  std::string super_column_;  // family id, first component
+  bool column_given_{false};  // in this call
   std::string qualifier_text_;
 };
 

@@ -109,7 +109,8 @@ Status RowResolver::CheckPut(const CellOp& op, const WriteContext& context, Chec
     return ValueTooLarge(op.text.size(), op, context.value_bytes_max);
   }
   ValueBuffer buffer;
-  CellValue cell{.type = checked->type, .expiry_micros = ExpiryOf(op, context.now_micros), .stored = {}};
+  CellValue cell{
+      .type = checked->type, .expiry_micros = ExpiryOf(op, context.now_micros), .stored = {}};
   RETURN_IF_ERROR(ParseValue(checked->type, op.text, &buffer, &cell.stored));
   checked->cell_value.clear();
   PutCellValue(&checked->cell_value, cell);
@@ -151,7 +152,8 @@ Result<RowResolver::Outcome> RowResolver::Resolve(Table& table, const RowWrite& 
                                                   const WriteContext& context,
                                                   MutationBuilder* mutation) {
   RETURN_IF_ERROR(Check(table.schema(), write, context));
-  const ReadView view(table, context.now_micros);
+  ReadView& view = own_view_;
+  view.Bind(table, context.now_micros);
   table_ = &table;
   view_ = &view;
   context_ = &context;

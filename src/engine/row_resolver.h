@@ -90,6 +90,7 @@ class RowResolver {
 
   // The command at hand.
   Table* table_{nullptr};
+  ReadView own_view_;
   const ReadView* view_{nullptr};
   const WriteContext* context_{nullptr};
   MutationBuilder* mutation_{nullptr};

@@ -95,7 +95,7 @@ void Table::EndRow() {
       --counters_.rows;
     }
   }
-  if (!watched_rows_.empty()) {
+  if (row_.visible && !watched_rows_.empty()) {
     const auto watched = watched_rows_.find(std::string(row_key));
     if (watched != watched_rows_.end()) ++watched->second.changes;
   }
@@ -135,6 +135,7 @@ void Table::LearnExistenceFromPut(const FamilySchema& family, const BTreeWriteRe
 
 void Table::PutCell(const FamilySchema& family, std::string_view qualifier, int64_t timestamp,
                     std::string_view cell_value) {
+  row_.visible = true;
   SetKey(family, qualifier);
   PutTimestamp(&key_, timestamp);
   CELLAR_ASSERT(key_.size() <= kTreeKeyBytesMax);
@@ -192,6 +193,7 @@ void Table::RemoveRange(const FamilySchema& family, std::string_view begin, std:
 }
 
 void Table::DeleteCell(const FamilySchema& family, std::string_view qualifier, int64_t timestamp) {
+  row_.visible = true;
   LearnExistence();
   SetKey(family, qualifier);
   PutTimestamp(&key_, timestamp);
@@ -199,6 +201,7 @@ void Table::DeleteCell(const FamilySchema& family, std::string_view qualifier, i
 }
 
 void Table::DeleteRange(const FamilySchema& family, std::string_view begin, std::string_view end) {
+  row_.visible = true;
   LearnExistence();
   SetKey(family, {});
   const std::string end_key = end.empty() ? EndOf(key_) : key_ + std::string(end);
@@ -207,6 +210,7 @@ void Table::DeleteRange(const FamilySchema& family, std::string_view begin, std:
 }
 
 void Table::DeleteRow() {
+  row_.visible = true;
   LearnExistence();
   for (const FamilySchema& family : schema_.families) {
     SetKey(family, {});

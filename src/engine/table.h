@@ -78,6 +78,8 @@ class Table {
   // Number of changes applied, schema changes included: what WATCH compares.
   uint64_t changes() const { return changes_; }
   void CountChange() { ++changes_; }
+  // Takes back the counting of a change that nobody can see (the sweeper's).
+  void RestoreChanges(uint64_t changes) { changes_ = changes; }
   // The LSN of the last change, on which replies about this table depend.
   Lsn last_lsn() const { return last_lsn_; }
   void set_last_lsn(Lsn lsn) { last_lsn_ = lsn; }
@@ -152,6 +154,7 @@ class Table {
     bool existence_known{false};  // whether it was stored before the first primitive
     bool existed{false};
     bool deleted{false};  // something was deleted from it
+    bool visible{false};  // more was done than reclaiming what nobody could see
     size_t row_bytes{0};
   };
 

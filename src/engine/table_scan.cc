@@ -49,8 +49,8 @@ Result<std::unique_ptr<Scan>> TableScan::Create(std::unique_ptr<ReadView> view,
 }
 
 Result<std::unique_ptr<Scan>> TableScan::Create(ReadView* view, const RowOptions& rows,
-                                                const CellOptions& cells,
-                                                const ScanPosition* from, uint64_t seed) {
+                                                const CellOptions& cells, const ScanPosition* from,
+                                                uint64_t seed) {
   std::unique_ptr<TableScan> scan(new TableScan(view, seed));
   RETURN_IF_ERROR(scan->Compile(rows, cells, from));
   return std::unique_ptr<Scan>(std::move(scan));

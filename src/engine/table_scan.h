@@ -15,15 +15,15 @@
 
 namespace cellar {
 
-// The union of row selectors as ascending, disjoint ranges of encoded keys. No selector is every row.
-// TOOLARGE, BADKEY, ERR for a malformed bound.
+// The union of row selectors as ascending, disjoint ranges of encoded keys. No selector is every
+// row. TOOLARGE, BADKEY, ERR for a malformed bound.
 Result<std::vector<KeyRange>> CompileRows(const TableSchema& schema,
                                           const std::vector<RowSelector>& rows);
 
 class TableScan final : public Scan {
  public:
-  // `view` must outlive the scan, or be given to it to own. `from` goes on where an earlier scan with
-  // the same options stood; null begins. `seed` decides what SAMPLE and sample() take.
+  // `view` must outlive the scan, or be given to it to own. `from` goes on where an earlier scan
+  // with the same options stood; null begins. `seed` decides what SAMPLE and sample() take.
   static Result<std::unique_ptr<Scan>> Create(std::unique_ptr<ReadView> view,
                                               const RowOptions& rows, const CellOptions& cells,
                                               const ScanPosition* from, uint64_t seed);

@@ -1,35 +1,52 @@
 // Store: the one door to data. Finds tables, reads rows, and carries out every change in three
-// steps: check (every user error ends there), log (a record in the journal's buffer, which gives it
-// its LSN), apply (the trees change; cannot fail any more).
+// steps: check (every user error ends there), log (room for the record is reserved, so that it
+// cannot be refused), apply (the trees change; cannot fail any more).
 //
 // Owns the Engine (the model in memory) and the Journal (log and snapshots). One thread, the
-// loop's, calls it. Knows nothing of sockets, sessions or replies. Times are the turn's:
-// SetTurnTime is called once a turn (and not inside EXEC, where time stands still).
+// loop's, calls it. Knows nothing of sockets, sessions or replies. Time is the turn's: SetTurnTime
+// is called once a turn, and not inside EXEC, where time stands still.
+//
+//   store.cc          opening, committing, transactions, time
+//   store_read.cc     reads of rows, snapshot cursors, digest
+//   store_schema.cc   keyspaces, tables, families
+//   store_slices.cc   changes too large for one turn, the sweeper
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
+#include "base/file.h"
 #include "cellar/clock.h"
 #include "cellar/lsn.h"
 #include "cellar/status.h"
 #include "engine/engine.h"
+#include "engine/mutation.h"
 #include "engine/read_options.h"
+#include "engine/read_view.h"
+#include "engine/reclaim_walk.h"
+#include "engine/row_resolver.h"
 #include "engine/row_write.h"
 #include "engine/scan.h"
 #include "engine/schema.h"
 #include "engine/table.h"
+#include "store/journal.h"
 
 namespace cellar {
 
-class Journal;
+struct StoreOptions {
+  JournalOptions journal;
+  uint64_t value_bytes_max{64ULL << 20};               // max-value-bytes
+  int64_t snapshot_cursor_timeout_micros{60'000'000};  // snapshot-cursor-timeout
+  uint64_t seed{0};                                    // of SAMPLE and sample()
+};
 
-// One cell's newest version, for CGET. `stored` lives until the next write.
+// One cell's newest version, for CGET. `stored` lives until the next write or read.
 struct CellView {
   int64_t timestamp_micros{0};
   ValueType type{ValueType::kBytes};
@@ -41,74 +58,107 @@ struct NearRow {
   int direction{0};  // 0 the row itself, 1 the smallest larger, -1 the largest smaller
 };
 
-// A change too large for one turn: CDELRANGE, FAMILY ALTER on a large table. Step() does a bounded
-// piece, each piece atomic and logged; the caller goes on until done() and then asks for the
-// outcome.
+struct NewFamily {
+  std::string_view name;
+  FamilyOptions options;
+};
+
+// A change too large for one turn: CDELRANGE, FAMILY ALTER. Step() does a bounded piece, each piece
+// atomic and logged; the caller goes on until done(). It may outlive its table (NOTABLE then) but
+// not the store.
 class SlicedChange {
  public:
   virtual ~SlicedChange() = default;
   // Examines about `cells_max` cells. An error ends it.
   virtual Status Step(uint64_t cells_max) = 0;
   virtual bool done() const = 0;
-  virtual uint64_t rows_deleted() const = 0;
+  virtual uint64_t rows_deleted() const { return 0; }
+};
+
+// What the sweeper has done, for INFO.
+struct SweeperStats {
+  uint64_t passes{0};           // over all tables that have something to sweep
+  uint64_t cells_reclaimed{0};  // by retention, in all ways
+  uint64_t garbage_bytes{0};    // of dropped tables, not freed yet
+  bool idle{true};
 };
 
 class Store {
  public:
+  // Recovers what the journal's directory holds. `files` and `clock` must outlive the store.
+  static Result<std::unique_ptr<Store>> Open(StoreOptions options, FileSystem& files, Clock& clock,
+                                             const LoadProgressCallback& progress);
+  ~Store();
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
+
+  Engine& engine() { return *engine_; }
+  Journal& journal() { return *journal_; }
+  const StoreOptions& options() const { return options_; }
+  void set_value_bytes_max(uint64_t bytes) { options_.value_bytes_max = bytes; }
+  void set_snapshot_cursor_timeout(int64_t micros) {
+    options_.snapshot_cursor_timeout_micros = micros;
+  }
+
   // --- names. `name` may be "keyspace/table", which overrides `keyspace`. NOKEYSPACE, NOTABLE.
   Result<Table*> FindTable(std::string_view keyspace, std::string_view name);
-  bool KeyspaceExists(std::string_view name) const;
-  std::vector<std::string> Keyspaces() const;                   // ascending
-  std::vector<Table*> Tables(std::string_view keyspace) const;  // ascending by name
+  bool KeyspaceExists(std::string_view name) const { return engine_->KeyspaceExists(name); }
+  std::vector<std::string> Keyspaces() const { return engine_->Keyspaces(); }  // ascending
+  std::vector<Table*> Tables(std::string_view keyspace) const {                // ascending by name
+    return engine_->Tables(keyspace);
+  }
 
   // --- writes of one row. All errors of SPEC.md sections 9 and 12 come from here.
   Result<RowWriteResult> Write(Table& table, const RowWrite& write);
 
   // --- reads
-  // Newest live version at or before `at_micros`; nullopt if there is none. `column` is
-  // "family:qualifier" taken apart.
-  Result<std::optional<CellView>> Get(Table& table, std::string_view row, std::string_view family,
-                                      std::string_view qualifier, int64_t at_micros);
-  Result<bool> RowExists(Table& table, std::string_view row);
-  Result<std::unique_ptr<Scan>> ScanRow(Table& table, std::string_view row,
+  // Newest live version at or before `at_micros`; nullopt if there is none.
+  Result<std::optional<CellView>> Get(const Table& table, std::string_view row,
+                                      std::string_view family, std::string_view qualifier,
+                                      int64_t at_micros);
+  Result<bool> RowExists(const Table& table, std::string_view row);
+  Result<std::unique_ptr<Scan>> ScanRow(const Table& table, std::string_view row,
                                         const CellOptions& cells);
   // Goes on from `from` if given.
-  Result<std::unique_ptr<Scan>> ScanRows(Table& table, const RowOptions& rows,
+  Result<std::unique_ptr<Scan>> ScanRows(const Table& table, const RowOptions& rows,
                                          const CellOptions& cells, const ScanPosition* from);
   // CNEAR; nullopt if the table is empty.
-  Result<std::optional<NearRow>> Near(Table& table, std::string_view row);
+  Result<std::optional<NearRow>> Near(const Table& table, std::string_view row);
 
-  // SNAPSHOT cursors: a pinned view of a table, found again by its id until it is unused for
-  // snapshot-cursor-timeout. STALECURSOR if it is gone.
-  uint64_t PinSnapshot(Table& table);
-  Result<std::unique_ptr<Scan>> ScanPinned(uint64_t id, Table& table, const RowOptions& rows,
+  // SNAPSHOT cursors: a pinned view of a table, found again by its id until it has been unused for
+  // snapshot-cursor-timeout. STALECURSOR if it is gone or of another table. The scan must end
+  // before the id is unpinned.
+  uint64_t PinSnapshot(const Table& table);
+  Result<std::unique_ptr<Scan>> ScanPinned(uint64_t id, const Table& table, const RowOptions& rows,
                                            const CellOptions& cells, const ScanPosition* from);
   void UnpinSnapshot(uint64_t id);
+  // Unpins what has not been used for too long. From a timer.
+  void UnpinStale();
+
+  // Hash of all schema and live cells (DEBUG DIGEST), 32 hexadecimal digits. O(n).
+  std::string Digest();
 
   // The newest record of the log: what replies about a schema or a sliced change depend on, whose
   // table may be gone by then.
   Lsn last_lsn() const;
 
   // --- sliced changes
-  // CDELRANGE: rows in the union of `rows`; ALL is no selector.
+  // CDELRANGE: the rows in the union of `rows.rows`; no selector is all of them.
   Result<std::unique_ptr<SlicedChange>> DeleteRows(Table& table, const RowOptions& rows);
 
   // --- schema
   Status CreateKeyspace(std::string_view name);
   Status DropKeyspace(std::string_view name);
-  struct NewFamily {
-    std::string_view name;
-    FamilyOptions options;
-  };
   Status CreateTable(std::string_view keyspace, std::string_view name, const Order& key,
                      const std::vector<NewFamily>& families);
   Status DropTable(Table& table);
   Status TruncateTable(Table& table);
-  // BUSYKEY if the target exists, unless `overwrite`.
+  // BUSYKEY if the target exists, unless `overwrite`, which drops it in the same record.
   enum class Overwrite : uint8_t { kNo, kYes };
-  Status RenameTable(Table& table, std::string_view keyspace, std::string_view name, Overwrite o);
+  Status RenameTable(Table& table, std::string_view keyspace, std::string_view name,
+                     Overwrite overwrite);
   Status AddFamily(Table& table, const NewFamily& family);
-  // First reclaims what the old policy has dropped: in slices, then sets the options.
+  // First reclaims what the old policy has dropped, in slices, then sets the options.
   Result<std::unique_ptr<SlicedChange>> AlterFamily(Table& table, const NewFamily& family);
   Status DropFamily(Table& table, std::string_view name);
 
@@ -117,12 +167,24 @@ class Store {
   void BeginTransaction(Atomicity atomicity);
   void CommitTransaction();
   void RollBackTransaction();  // REQUIRES: begun with kAll
-  bool in_transaction() const;
+  bool in_transaction() const { return in_transaction_; }
 
-  // WATCH, CWATCH: numbers that grow with every applied change of the table (schema included) or
-  // row. A watched row must be registered while it is watched.
-  uint64_t WatchRow(Table& table, std::string_view row_key);
-  void UnwatchRow(uint64_t table_id, std::string_view row_key);
+  // CWATCH: the number of changes of a row, which is counted while somebody watches it.
+  uint64_t WatchRow(Table& table, std::string_view row_key_text);
+  void UnwatchRow(uint64_t table_id, std::string_view row_key_text);
+  // Nullopt if the table or the watch is gone.
+  std::optional<uint64_t> WatchedRowChanges(uint64_t table_id, std::string_view row_key_text);
+
+  // --- the loop
+  // The record that the newest change is in; inside a transaction, the one before.
+  Lsn last_lsn() const { return journal_->last_lsn(); }
+  // The last change of any schema: what replies depend on that tell of tables' existence.
+  Lsn schema_lsn() const { return schema_lsn_; }
+  void Flush() { journal_->Flush(); }
+  // Reclaims memory: dropped tables, dropped families, dropped versions. Examines about `cells_max`
+  // cells. True if there is more to do at once.
+  bool Sweep(uint64_t cells_max);
+  SweeperStats sweeper_stats() const;
 
   // --- time
   void SetTurnTime();
@@ -130,11 +192,72 @@ class Store {
   // DEBUG SET-TIME; nullopt is the clock again.
   void OverrideTime(std::optional<int64_t> micros);
 
-  // --- digest of all schema and live cells (DEBUG DIGEST). O(n).
-  std::string Digest();
+  // DEBUG RELOAD: closes everything and recovers it from its files. Every Table pointer dies. ERR
+  // if a scan still reads a snapshot.
+  Status Reload();
 
  private:
+  friend class RangeDelete;
+  friend class FamilyAlter;
+
+  struct Pin {
+    std::unique_ptr<ReadView> view;
+    uint64_t table_id{0};
+    int64_t used_micros{0};  // monotonic
+  };
+
+  Store(StoreOptions options, FileSystem& files, Clock& clock);
+  Status OpenJournal(const LoadProgressCallback& progress);
+
+  // The timestamp that a command's cells get: larger than all before.
+  int64_t NextStamp() const;
+  // Begins the mutation of a command: a record of its own, or a part of the transaction's.
+  void BeginMutation();
+  // Reserves room for what was added since BeginMutation, applies it (unless it has been) and logs
+  // it (outside of a transaction). MISCONF: nothing was changed, and the part is taken back.
+  Status CommitMutation(Table* table, uint64_t changes);
+  Status ReserveMutation();
+  void FinishMutation(Table* table, uint64_t changes);
+  Status CommitSchema(Table* table);
+  // Takes a keyspace out of "keyspace/table"; NOKEYSPACE.
+  Status SplitTableName(std::string_view* keyspace, std::string_view* name) const;
+  Status CheckNewTable(std::string_view keyspace, std::string_view name) const;
+  Status AddFamilyTo(TableSchema* schema, const NewFamily& family, uint64_t* tree_id_next) const;
+  Status InTable(Status status, const Table& table) const;
+  bool SweepTable(Table& table, uint64_t cells_max);
+
+  StoreOptions options_;
+  FileSystem& files_;
+  Clock& clock_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<RowResolver> resolver_;
+  std::unique_ptr<Journal> journal_;
+
   int64_t now_micros_{0};
+  std::optional<int64_t> time_override_;
+  Lsn schema_lsn_;
+
+  MutationBuilder mutation_;
+  size_t part_begin_{0};
+  bool in_transaction_{false};
+  bool transaction_undo_{false};
+  uint64_t transaction_changes_{0};
+  std::set<uint64_t> transaction_tables_;
+  bool transaction_schema_{false};
+
+  ReadView point_view_;
+  std::string row_key_;    // scratch of point reads
+  std::string qualifier_;  // likewise
+  std::map<uint64_t, Pin> pins_;
+  uint64_t pin_id_next_{1};
+  uint64_t scans_{0};
+
+  // The sweeper's place.
+  uint64_t sweep_table_id_{0};
+  std::optional<ReclaimWalk> sweep_walk_;
+  std::string sweep_ghosts_;
+  uint64_t sweep_passes_{0};
+  bool sweep_idle_{true};
 };
 
 }  // namespace cellar

@@ -1,0 +1,228 @@
+// Opening, committing, transactions and time.
+#include "store/store.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/quote.h"
+
+namespace cellar {
+
+Store::Store(StoreOptions options, FileSystem& files, Clock& clock)
+    : options_(std::move(options)),
+      files_(files),
+      clock_(clock),
+      engine_(std::make_unique<Engine>()),
+      resolver_(std::make_unique<RowResolver>(*engine_)) {
+  SetTurnTime();
+}
+
+Store::~Store() {
+  pins_.clear();  // snapshots go before their trees
+  journal_.reset();
+}
+
+Result<std::unique_ptr<Store>> Store::Open(StoreOptions options, FileSystem& files, Clock& clock,
+                                           const LoadProgressCallback& progress) {
+  std::unique_ptr<Store> store(new Store(std::move(options), files, clock));
+  RETURN_IF_ERROR(store->OpenJournal(progress));
+  return store;
+}
+
+Status Store::OpenJournal(const LoadProgressCallback& progress) {
+  ASSIGN_OR_RETURN(journal_, Journal::Open(options_.journal, files_, clock_, *engine_, progress));
+  schema_lsn_ = journal_->last_lsn();
+  SetTurnTime();
+  return Status::Ok();
+}
+
+Status Store::Reload() {
+  pins_.clear();
+  for (const std::string& keyspace : engine_->Keyspaces()) {
+    for (const Table* table : engine_->Tables(keyspace)) {
+      for (size_t i = 0; i < table->groups(); ++i) {
+        if (table->tree(i).snapshots_alive() == 0) continue;
+        return Status::Error(ErrorCode::kErr,
+                             "a scan or a save is still reading table '" + table->name() + "'");
+      }
+    }
+  }
+  CELLAR_ASSERT(!in_transaction_);
+  sweep_walk_.reset();
+  RETURN_IF_ERROR(journal_->Close());
+  journal_.reset();
+  engine_ = std::make_unique<Engine>();
+  resolver_ = std::make_unique<RowResolver>(*engine_);
+  return OpenJournal({});
+}
+
+// --- names
+
+Status Store::SplitTableName(std::string_view* keyspace, std::string_view* name) const {
+  const size_t slash = name->find('/');
+  if (slash != std::string_view::npos) {
+    *keyspace = name->substr(0, slash);
+    name->remove_prefix(slash + 1);
+  }
+  if (engine_->KeyspaceExists(*keyspace)) return Status::Ok();
+  return Status::Error(ErrorCode::kNoKeyspace, "no keyspace " + Quote(*keyspace));
+}
+
+Result<Table*> Store::FindTable(std::string_view keyspace, std::string_view name) {
+  Table* table = engine_->FindTable(keyspace, name);
+  if (table != nullptr) [[likely]]
+    return table;
+  RETURN_IF_ERROR(SplitTableName(&keyspace, &name));
+  table = engine_->FindTable(keyspace, name);
+  if (table != nullptr) return table;
+  return Status::Error(ErrorCode::kNoTable,
+                       "no table " + Quote(name) + " in keyspace " + Quote(keyspace));
+}
+
+Status Store::InTable(Status status, const Table& table) const {
+  if (status.ok() || status.code() != ErrorCode::kNoFamily) return status;
+  return Status::Error(status.code(), status.text() + " in table " + Quote(table.name()));
+}
+
+// --- writes
+
+Result<RowWriteResult> Store::Write(Table& table, const RowWrite& write) {
+  BeginMutation();
+  const WriteContext context{.now_micros = now_micros_,
+                             .stamp_micros = NextStamp(),
+                             .value_bytes_max = options_.value_bytes_max};
+  Result<RowResolver::Outcome> resolved = resolver_->Resolve(table, write, context, &mutation_);
+  if (!resolved.ok()) return InTable(std::move(resolved).status(), table);
+  RowResolver::Outcome& outcome = *resolved;
+  if (mutation_.size() == part_begin_) return std::move(outcome.result);  // nothing to change
+  Status reserved = ReserveMutation();
+  if (!reserved.ok()) {
+    if (outcome.applied) table.RollBackTo(outcome.checkpoint);
+    mutation_.Truncate(part_begin_);
+    return reserved;
+  }
+  if (outcome.used_stamp) engine_->SetStamp(context.stamp_micros);
+  if (!outcome.applied) CELLAR_ASSERT(engine_->ApplyOps(mutation_.Since(part_begin_)).ok());
+  FinishMutation(&table, outcome.result.results.size());
+  return std::move(outcome.result);
+}
+
+int64_t Store::NextStamp() const { return std::max(now_micros_, engine_->stamp() + 1); }
+
+void Store::BeginMutation() {
+  if (!in_transaction_) mutation_.Reset();
+  part_begin_ = mutation_.BeginPart();
+}
+
+Status Store::ReserveMutation() {
+  CELLAR_ASSERT(mutation_.size() > part_begin_);
+  return journal_->Reserve(mutation_.size());
+}
+
+void Store::FinishMutation(Table* table, uint64_t changes) {
+  if (in_transaction_) {
+    transaction_changes_ += changes;
+    if (table != nullptr) transaction_tables_.insert(table->id());
+    return;
+  }
+  mutation_.SetStamp(engine_->stamp());
+  const Lsn lsn = journal_->Append(mutation_.payload(), changes);
+  if (table != nullptr) table->set_last_lsn(lsn);
+}
+
+Status Store::CommitMutation(Table* table, uint64_t changes) {
+  if (mutation_.size() == part_begin_) return Status::Ok();
+  Status reserved = ReserveMutation();
+  if (!reserved.ok()) {
+    mutation_.Truncate(part_begin_);
+    return reserved;
+  }
+  CELLAR_ASSERT(engine_->ApplyOps(mutation_.Since(part_begin_)).ok());
+  FinishMutation(table, changes);
+  return Status::Ok();
+}
+
+Status Store::CommitSchema(Table* table) {
+  RETURN_IF_ERROR(CommitMutation(table, 1));
+  if (in_transaction_) {
+    transaction_schema_ = true;
+  } else {
+    schema_lsn_ = journal_->last_lsn();
+  }
+  return Status::Ok();
+}
+
+// --- transactions
+
+void Store::BeginTransaction(Atomicity atomicity) {
+  CELLAR_ASSERT(!in_transaction_);
+  mutation_.Reset();
+  in_transaction_ = true;
+  transaction_undo_ = atomicity == Atomicity::kAll;
+  transaction_changes_ = 0;
+  transaction_tables_.clear();
+  transaction_schema_ = false;
+  if (transaction_undo_) engine_->BeginUndo();
+}
+
+void Store::CommitTransaction() {
+  CELLAR_ASSERT(in_transaction_);
+  in_transaction_ = false;
+  if (transaction_undo_) engine_->ForgetUndo();
+  if (mutation_.empty()) return;
+  mutation_.SetStamp(engine_->stamp());
+  // Room has been reserved for all of it: by the last of its parts.
+  const Lsn lsn = journal_->Append(mutation_.payload(), transaction_changes_);
+  for (const uint64_t id : transaction_tables_) {
+    Table* table = engine_->FindTableById(id);
+    if (table != nullptr) table->set_last_lsn(lsn);
+  }
+  if (transaction_schema_) schema_lsn_ = lsn;
+}
+
+void Store::RollBackTransaction() {
+  CELLAR_ASSERT(in_transaction_);
+  CELLAR_ASSERT(transaction_undo_);
+  in_transaction_ = false;
+  engine_->RollBack();
+  mutation_.Reset();
+}
+
+// --- watched rows
+
+uint64_t Store::WatchRow(Table& table, std::string_view row_key_text) {
+  std::string key;
+  if (!EncodeRowKey(table.schema(), row_key_text, &key).ok()) return 0;
+  return table.WatchRow(key);
+}
+
+void Store::UnwatchRow(uint64_t table_id, std::string_view row_key_text) {
+  Table* table = engine_->FindTableById(table_id);
+  std::string key;
+  if (table == nullptr || !EncodeRowKey(table->schema(), row_key_text, &key).ok()) return;
+  table->UnwatchRow(key);
+}
+
+std::optional<uint64_t> Store::WatchedRowChanges(uint64_t table_id, std::string_view row_key_text) {
+  Table* table = engine_->FindTableById(table_id);
+  std::string key;
+  if (table == nullptr || !EncodeRowKey(table->schema(), row_key_text, &key).ok()) {
+    return std::nullopt;
+  }
+  return table->WatchedRowChanges(key);
+}
+
+// --- time
+
+void Store::SetTurnTime() {
+  if (in_transaction_) return;
+  now_micros_ = time_override_ ? *time_override_ : std::max<int64_t>(0, clock_.WallMicros());
+}
+
+void Store::OverrideTime(std::optional<int64_t> micros) {
+  time_override_ = micros;
+  SetTurnTime();
+}
+
+}  // namespace cellar

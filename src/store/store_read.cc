@@ -1,0 +1,157 @@
+// Reads of rows, snapshot cursors, the digest.
+#include <xxhash.h>
+
+#include <limits>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/coding.h"
+#include "engine/column_set.h"
+#include "engine/table_scan.h"
+#include "store/store.h"
+
+namespace cellar {
+
+Result<std::optional<CellView>> Store::Get(const Table& table, std::string_view row,
+                                           std::string_view family, std::string_view qualifier,
+                                           int64_t at_micros) {
+  row_key_.clear();
+  qualifier_.clear();
+  RETURN_IF_ERROR(EncodeRowKey(table.schema(), row, &row_key_));
+  const FamilySchema* found = table.schema().FindFamily(family);
+  if (found == nullptr) {
+    return InTable(RequireFamily(table.schema(), family).status(), table);
+  }
+  RETURN_IF_ERROR(EncodeQualifier(*found, qualifier, &qualifier_));
+  point_view_.Bind(table, now_micros_);
+  const std::optional<CellRead> read =
+      point_view_.ReadCell(row_key_, *found, qualifier_, at_micros);
+  if (!read) return std::optional<CellView>();
+  return std::optional<CellView>(
+      CellView{read->timestamp_micros, read->value.type, read->value.stored});
+}
+
+Result<bool> Store::RowExists(const Table& table, std::string_view row) {
+  row_key_.clear();
+  RETURN_IF_ERROR(EncodeRowKey(table.schema(), row, &row_key_));
+  point_view_.Bind(table, now_micros_);
+  return point_view_.RowIsLive(row_key_);
+}
+
+Result<std::unique_ptr<Scan>> Store::ScanRow(const Table& table, std::string_view row,
+                                             const CellOptions& cells) {
+  RowOptions rows;
+  rows.rows.push_back({RowSelector::Kind::kRow, row, {}});
+  return ScanRows(table, rows, cells, nullptr);
+}
+
+Result<std::unique_ptr<Scan>> Store::ScanRows(const Table& table, const RowOptions& rows,
+                                              const CellOptions& cells, const ScanPosition* from) {
+  Result<std::unique_ptr<Scan>> scan = TableScan::Create(
+      std::make_unique<ReadView>(table, now_micros_), rows, cells, from, options_.seed + ++scans_);
+  if (!scan.ok()) return InTable(std::move(scan).status(), table);
+  return scan;
+}
+
+Result<std::optional<NearRow>> Store::Near(const Table& table, std::string_view row) {
+  std::string key;
+  RETURN_IF_ERROR(EncodeRowKey(table.schema(), row, &key));
+  std::string canonical;
+  CELLAR_ASSERT(table.schema().key.Decode(key, &canonical));
+  ScanPosition from;
+  from.row_key = key;
+  for (const bool reverse : {false, true}) {
+    RowOptions rows;
+    rows.reverse = reverse;
+    ASSIGN_OR_RETURN(std::unique_ptr<Scan> scan, ScanRows(table, rows, {}, &from));
+    if (scan->Next() != ScanStep::kRow) continue;
+    NearRow near{std::string(scan->row_text()), reverse ? -1 : 1};
+    if (near.row == canonical) near.direction = 0;
+    return std::optional<NearRow>(std::move(near));
+  }
+  return std::optional<NearRow>();
+}
+
+// --- snapshot cursors
+
+uint64_t Store::PinSnapshot(const Table& table) {
+  const uint64_t id = pin_id_next_++;
+  auto view = std::make_unique<ReadView>(table, now_micros_);
+  view->Detach();
+  pins_[id] = {std::move(view), table.id(), clock_.MonotonicMicros()};
+  return id;
+}
+
+Result<std::unique_ptr<Scan>> Store::ScanPinned(uint64_t id, const Table& table,
+                                                const RowOptions& rows, const CellOptions& cells,
+                                                const ScanPosition* from) {
+  UnpinStale();
+  const auto pin = pins_.find(id);
+  if (pin == pins_.end() || pin->second.table_id != table.id()) {
+    return Status::Error(ErrorCode::kStaleCursor,
+                         "the snapshot of this cursor is gone: it ended, was unused for "
+                         "snapshot-cursor-timeout, or the server has restarted");
+  }
+  pin->second.used_micros = clock_.MonotonicMicros();
+  Result<std::unique_ptr<Scan>> scan =
+      TableScan::Create(pin->second.view.get(), rows, cells, from, options_.seed + id);
+  if (!scan.ok()) return InTable(std::move(scan).status(), table);
+  return scan;
+}
+
+void Store::UnpinSnapshot(uint64_t id) { pins_.erase(id); }
+
+void Store::UnpinStale() {
+  const int64_t oldest = clock_.MonotonicMicros() - options_.snapshot_cursor_timeout_micros;
+  std::erase_if(pins_, [oldest](const auto& pin) { return pin.second.used_micros < oldest; });
+}
+
+// --- digest
+
+std::string Store::Digest() {
+  XXH3_state_t* state = XXH3_createState();
+  XXH3_128bits_reset(state);
+  std::string bytes;
+  const auto add = [&] {
+    XXH3_128bits_update(state, bytes.data(), bytes.size());
+    bytes.clear();
+  };
+  CellOptions all;
+  all.versions_max = kUnlimited;
+  for (const std::string& keyspace : Keyspaces()) {
+    PutLengthPrefixed(&bytes, keyspace);
+    for (const Table* table : Tables(keyspace)) {
+      PutLengthPrefixed(&bytes, table->name());
+      PutLengthPrefixed(&bytes, table->schema().key.spec());
+      PutVarint64(&bytes, table->counters().record_number_next);
+      for (const FamilySchema& family : table->schema().families) {
+        PutLengthPrefixed(&bytes, family.name);
+        PutLengthPrefixed(&bytes, FamilyOptionsText(table->schema(), family));
+      }
+      Result<std::unique_ptr<Scan>> scan = ScanRows(*table, {}, all, nullptr);
+      CELLAR_ASSERT(scan.ok());
+      for (ScanStep step = (*scan)->Next(); step != ScanStep::kEnd; step = (*scan)->Next()) {
+        if (step == ScanStep::kRow) PutLengthPrefixed(&bytes, (*scan)->row_text());
+        if (step != ScanStep::kCell) continue;
+        const ScanCell& cell = (*scan)->cell();
+        PutLengthPrefixed(&bytes, cell.family);
+        PutLengthPrefixed(&bytes, cell.qualifier_text);
+        PutVarint64(&bytes, static_cast<uint64_t>(cell.timestamp_micros));
+        bytes.push_back(static_cast<char>(cell.type));
+        PutLengthPrefixed(&bytes, cell.stored);
+        if (bytes.size() > 64 * 1024) add();
+      }
+    }
+  }
+  add();
+  const XXH128_hash_t hash = XXH3_128bits_digest(state);
+  XXH3_freeState(state);
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (const uint64_t half : {hash.high64, hash.low64}) {
+    for (int shift = 60; shift >= 0; shift -= 4) text.push_back(kDigits[(half >> shift) & 15]);
+  }
+  return text;
+}
+
+}  // namespace cellar

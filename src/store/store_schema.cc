@@ -1,0 +1,197 @@
+// Keyspaces, tables and families: each change is checked, then one atomic, logged mutation.
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/number.h"
+#include "base/quote.h"
+#include "engine/column_set.h"
+#include "store/store.h"
+
+namespace cellar {
+namespace {
+
+Status RequireName(std::string_view what, std::string_view name) {
+  if (IsName(name)) return Status::Ok();
+  return Status::Error(ErrorCode::kErr, "invalid " + std::string(what) + " name " + Quote(name) +
+                                            ": it must match [A-Za-z0-9_][A-Za-z0-9_.-]{0,63}");
+}
+
+bool IsBuiltIn(std::string_view keyspace) {
+  int64_t number = 0;
+  return ParseInt64(keyspace, &number) == NumberError::kNone && number >= 0 &&
+         number < kKeyspacesBuiltIn && FormatInt64(number) == keyspace;
+}
+
+}  // namespace
+
+// --- keyspaces
+
+Status Store::CreateKeyspace(std::string_view name) {
+  RETURN_IF_ERROR(RequireName("keyspace", name));
+  if (engine_->KeyspaceExists(name)) {
+    return Status::Error(ErrorCode::kBusyKey, "keyspace " + Quote(name) + " exists already");
+  }
+  BeginMutation();
+  mutation_.CreateKeyspace(name);
+  return CommitSchema(nullptr);
+}
+
+Status Store::DropKeyspace(std::string_view name) {
+  if (!engine_->KeyspaceExists(name)) {
+    return Status::Error(ErrorCode::kNoKeyspace, "no keyspace " + Quote(name));
+  }
+  if (IsBuiltIn(name)) {
+    return Status::Error(ErrorCode::kErr, "keyspace " + Quote(name) + " cannot be dropped");
+  }
+  BeginMutation();
+  mutation_.DropKeyspace(name);
+  return CommitSchema(nullptr);
+}
+
+// --- tables
+
+Status Store::CheckNewTable(std::string_view keyspace, std::string_view name) const {
+  RETURN_IF_ERROR(RequireName("table", name));
+  if (engine_->FindTable(keyspace, name) == nullptr) return Status::Ok();
+  return Status::Error(ErrorCode::kBusyKey,
+                       "table " + Quote(name) + " exists already in keyspace " + Quote(keyspace));
+}
+
+Status Store::CreateTable(std::string_view keyspace, std::string_view name, const Order& key,
+                          const std::vector<NewFamily>& families) {
+  RETURN_IF_ERROR(SplitTableName(&keyspace, &name));
+  RETURN_IF_ERROR(CheckNewTable(keyspace, name));
+  TableSchema schema;
+  schema.key = key;
+  uint64_t tree_id_next = engine_->tree_id_next();
+  schema.groups.push_back({std::string(kDefaultGroup), tree_id_next++});
+  // Ids in the order of names make a row of the table one run of its tree.
+  std::vector<const NewFamily*> by_name;
+  for (const NewFamily& family : families) by_name.push_back(&family);
+  for (const NewFamily* family : by_name) RETURN_IF_ERROR(RequireName("family", family->name));
+  std::stable_sort(by_name.begin(), by_name.end(),
+                   [](const NewFamily* a, const NewFamily* b) { return a->name < b->name; });
+  for (const NewFamily* family : by_name) {
+    RETURN_IF_ERROR(AddFamilyTo(&schema, *family, &tree_id_next));
+  }
+  std::string bytes;
+  EncodeTableSchema(schema, &bytes);
+  const uint64_t id = engine_->table_id_next();
+  BeginMutation();
+  mutation_.CreateTable(keyspace, name, id, bytes);
+  RETURN_IF_ERROR(CommitSchema(nullptr));
+  if (in_transaction_) {
+    transaction_tables_.insert(id);
+  } else {
+    engine_->FindTableById(id)->set_last_lsn(schema_lsn_);
+  }
+  return Status::Ok();
+}
+
+Status Store::DropTable(Table& table) {
+  BeginMutation();
+  mutation_.DropTable(table.id());
+  return CommitSchema(nullptr);
+}
+
+Status Store::TruncateTable(Table& table) {
+  const uint64_t id = table.id();
+  BeginMutation();
+  mutation_.TruncateTable(id, engine_->tree_id_next());
+  RETURN_IF_ERROR(CommitSchema(nullptr));
+  if (in_transaction_) {
+    transaction_tables_.insert(id);
+  } else {
+    engine_->FindTableById(id)->set_last_lsn(schema_lsn_);
+  }
+  return Status::Ok();
+}
+
+Status Store::RenameTable(Table& table, std::string_view keyspace, std::string_view name,
+                          Overwrite overwrite) {
+  RETURN_IF_ERROR(SplitTableName(&keyspace, &name));
+  Table* target = engine_->FindTable(keyspace, name);
+  if (target == &table) {
+    if (overwrite == Overwrite::kYes) return Status::Ok();
+    return CheckNewTable(keyspace, name);
+  }
+  if (target == nullptr || overwrite == Overwrite::kNo) {
+    RETURN_IF_ERROR(CheckNewTable(keyspace, name));
+  }
+  BeginMutation();
+  if (target != nullptr) mutation_.DropTable(target->id());
+  mutation_.RenameTable(table.id(), keyspace, name);
+  return CommitSchema(&table);
+}
+
+// --- families
+
+Status Store::AddFamilyTo(TableSchema* schema, const NewFamily& family,
+                          uint64_t* tree_id_next) const {
+  RETURN_IF_ERROR(RequireName("family", family.name));
+  if (schema->FindFamily(family.name) != nullptr) {
+    return Status::Error(ErrorCode::kBusyKey, "family " + Quote(family.name) + " exists already");
+  }
+  if (schema->families.size() >= kFamiliesMax) {
+    return Status::Error(ErrorCode::kTooLarge,
+                         "a table has at most " + FormatUint64(kFamiliesMax) + " families");
+  }
+  const std::string group_name = family.options.group.value_or(std::string(kDefaultGroup));
+  RETURN_IF_ERROR(RequireName("group", group_name));
+  auto group = std::find_if(schema->groups.begin(), schema->groups.end(),
+                            [&](const GroupSchema& g) { return g.name == group_name; });
+  if (group == schema->groups.end()) {
+    // A group without families gives its place away once there are as many as there may be.
+    if (schema->groups.size() > kFamiliesMax) {
+      group =
+          std::find_if(schema->groups.begin() + 1, schema->groups.end(), [&](const GroupSchema& g) {
+            const auto index = static_cast<uint32_t>(&g - schema->groups.data());
+            return std::none_of(schema->families.begin(), schema->families.end(),
+                                [index](const FamilySchema& f) { return f.group == index; });
+          });
+      CELLAR_ASSERT(group != schema->groups.end());
+      group->name = group_name;
+    } else {
+      schema->groups.push_back({group_name, (*tree_id_next)++});
+      group = schema->groups.end() - 1;
+    }
+  }
+  FamilySchema added;
+  added.name = family.name;
+  added.id = schema->family_id_next++;
+  added.group = static_cast<uint32_t>(group - schema->groups.begin());
+  if (family.options.type) added.type = *family.options.type;
+  if (family.options.order) added.order = *family.options.order;
+  added.policy = AlterRetention(RetentionPolicy(), family.options);
+  const auto at = std::lower_bound(
+      schema->families.begin(), schema->families.end(), family.name,
+      [](const FamilySchema& f, std::string_view wanted) { return f.name < wanted; });
+  schema->families.insert(at, std::move(added));
+  return Status::Ok();
+}
+
+Status Store::AddFamily(Table& table, const NewFamily& family) {
+  TableSchema schema = table.schema();
+  uint64_t tree_id_next = engine_->tree_id_next();
+  RETURN_IF_ERROR(AddFamilyTo(&schema, family, &tree_id_next));
+  std::string bytes;
+  EncodeTableSchema(schema, &bytes);
+  BeginMutation();
+  mutation_.SetSchema(table.id(), bytes);
+  return CommitSchema(&table);
+}
+
+Status Store::DropFamily(Table& table, std::string_view name) {
+  TableSchema schema = table.schema();
+  Result<const FamilySchema*> family = RequireFamily(schema, name);
+  if (!family.ok()) return InTable(std::move(family).status(), table);
+  schema.families.erase(schema.families.begin() + (*family - schema.families.data()));
+  std::string bytes;
+  EncodeTableSchema(schema, &bytes);
+  BeginMutation();
+  mutation_.SetSchema(table.id(), bytes);
+  return CommitSchema(&table);
+}
+
+}  // namespace cellar

@@ -1,0 +1,235 @@
+// Changes too large for one turn (CDELRANGE, FAMILY ALTER), and the sweeper, which gives memory
+// back.
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/quote.h"
+#include "engine/column_set.h"
+#include "engine/table_scan.h"
+#include "store/store.h"
+
+namespace cellar {
+
+// CDELRANGE: walks the live rows of the ranges, and deletes whole runs of rows, a bounded number of
+// cells at a time. Rows that only hold what retention has dropped go along uncounted.
+class RangeDelete final : public SlicedChange {
+ public:
+  RangeDelete(Store& store, uint64_t table_id, std::vector<KeyRange> ranges)
+      : store_(store), table_id_(table_id), ranges_(std::move(ranges)) {}
+
+  bool done() const override { return at_ == ranges_.size(); }
+  uint64_t rows_deleted() const override { return rows_deleted_; }
+
+  Status Step(uint64_t cells_max) override {
+    Table* table = store_.engine_->FindTableById(table_id_);
+    if (table == nullptr) return Status::Error(ErrorCode::kNoTable, "the table has been dropped");
+    uint64_t cells_left = cells_max;
+    while (!done() && cells_left > 0) {
+      KeyRange& range = ranges_[at_];
+      const Slice slice = FindSlice(*table, range, cells_left);
+      store_.BeginMutation();
+      if (slice.entries > 0) {
+        store_.mutation_.DeleteRows(table_id_, range.begin.bytes,
+                                    slice.end.at_end ? std::string_view() : slice.end.bytes);
+        RETURN_IF_ERROR(store_.CommitMutation(table, slice.rows));
+      }
+      rows_deleted_ += slice.rows;
+      cells_left -= std::min(cells_left, slice.entries + 1);
+      range.begin = slice.end;
+      if (range.empty()) ++at_;
+    }
+    return Status::Ok();
+  }
+
+ private:
+  struct Slice {
+    KeyBound end;
+    uint64_t rows{0};     // live
+    uint64_t entries{0};  // stored, about: 0 means that nothing is there
+  };
+
+  // The rows from the front of `range` on that have about `cells_max` cells together, one at least.
+  Slice FindSlice(const Table& table, const KeyRange& range, uint64_t cells_max) {
+    ReadView view(table, store_.now_micros_);
+    const Order& key = table.schema().key;
+    Slice slice{range.end, 0, 0};
+    std::vector<BTreeCursor*> cursors;
+    for (size_t i = 0; i < table.groups(); ++i) {
+      cursors.push_back(&table.cursor(i));
+      cursors.back()->Seek(range.begin.bytes);
+    }
+    std::vector<std::string> rows;
+    std::string row_key;
+    for (;;) {
+      const BTreeCursor* first = nullptr;
+      for (const BTreeCursor* at : cursors) {
+        if (!at->valid() || (!range.end.at_end && at->key() >= range.end.bytes)) continue;
+        if (first == nullptr || at->key() < first->key()) first = at;
+      }
+      if (first == nullptr) break;
+      if (slice.entries >= cells_max) {
+        slice.end =
+            KeyBound{std::string(first->key().substr(0, key.EncodedSize(first->key()))), false};
+        break;
+      }
+      row_key.assign(first->key().substr(0, key.EncodedSize(first->key())));
+      for (BTreeCursor* at : cursors) {
+        for (; at->valid() && at->key().starts_with(row_key); at->Next()) ++slice.entries;
+      }
+      rows.push_back(row_key);
+    }
+    // Asking whether a row is live moves the cursors, so that comes last.
+    if (table.counts_are_live()) {
+      slice.rows = rows.size();
+    } else {
+      for (const std::string& row : rows) slice.rows += view.RowIsLive(row) ? 1 : 0;
+    }
+    return slice;
+  }
+
+  Store& store_;
+  uint64_t table_id_;
+  std::vector<KeyRange> ranges_;
+  size_t at_{0};
+  uint64_t rows_deleted_{0};
+};
+
+Result<std::unique_ptr<SlicedChange>> Store::DeleteRows(Table& table, const RowOptions& rows) {
+  ASSIGN_OR_RETURN(std::vector<KeyRange> ranges, CompileRows(table.schema(), rows.rows));
+  return std::unique_ptr<SlicedChange>(
+      std::make_unique<RangeDelete>(*this, table.id(), std::move(ranges)));
+}
+
+// FAMILY ALTER: what the old policy has dropped is reclaimed first, so that no looser policy brings
+// it back. A pass takes as many turns as it needs, and more may become due meanwhile, so a pass
+// that took more than one turn and found something is followed by another one, kPassesMax in all.
+class FamilyAlter final : public SlicedChange {
+ public:
+  FamilyAlter(Store& store, const Table& table, const FamilySchema& family, FamilyOptions options)
+      : store_(store),
+        table_id_(table.id()),
+        family_id_(family.id),
+        options_(std::move(options)),
+        walk_(family.id) {}
+
+  bool done() const override { return done_; }
+
+  Status Step(uint64_t cells_max) override {
+    Table* table = store_.engine_->FindTableById(table_id_);
+    if (table == nullptr) return Status::Error(ErrorCode::kNoTable, "the table has been dropped");
+    const FamilySchema* family = table->schema().FindFamilyById(family_id_);
+    if (family == nullptr) {
+      return Status::Error(ErrorCode::kNoFamily, "the family has been dropped");
+    }
+    for (;;) {
+      const uint64_t found_before = walk_.columns_found();
+      store_.BeginMutation();
+      const bool end = walk_.Step(*table, store_.now_micros_, cells_max, &store_.mutation_);
+      RETURN_IF_ERROR(store_.CommitMutation(table, walk_.columns_found() - found_before));
+      ++steps_;
+      if (!end) return Status::Ok();
+      if (steps_ == 1 || walk_.columns_found() == 0 || ++passes_ == kPassesMax) break;
+      walk_ = ReclaimWalk(family_id_);
+      steps_ = 0;
+      if (cells_max != kUnlimited) return Status::Ok();
+    }
+    TableSchema schema = table->schema();
+    FamilySchema* altered = schema.FindFamily(family->name);
+    if (options_.type) altered->type = *options_.type;
+    altered->policy = AlterRetention(altered->policy, options_);
+    std::string bytes;
+    EncodeTableSchema(schema, &bytes);
+    store_.BeginMutation();
+    store_.mutation_.SetSchema(table_id_, bytes);
+    RETURN_IF_ERROR(store_.CommitSchema(table));
+    done_ = true;
+    return Status::Ok();
+  }
+
+ private:
+  static constexpr int kPassesMax{4};
+
+  Store& store_;
+  uint64_t table_id_;
+  uint32_t family_id_;
+  FamilyOptions options_;
+  ReclaimWalk walk_;
+  int steps_{0};
+  int passes_{0};
+  bool done_{false};
+};
+
+Result<std::unique_ptr<SlicedChange>> Store::AlterFamily(Table& table, const NewFamily& family) {
+  Result<const FamilySchema*> found = RequireFamily(table.schema(), family.name);
+  if (!found.ok()) return InTable(std::move(found).status(), table);
+  if (family.options.order || family.options.group) {
+    return Status::Error(ErrorCode::kErr, std::string(family.options.order ? "ORDER" : "GROUP") +
+                                              " of family " + Quote(family.name) +
+                                              " is fixed once created");
+  }
+  return std::unique_ptr<SlicedChange>(
+      std::make_unique<FamilyAlter>(*this, table, **found, family.options));
+}
+
+// --- the sweeper
+
+bool Store::SweepTable(Table& table, uint64_t cells_max) {
+  if (table.counters().has_ghosts && !table.SweepGhosts(cells_max, &sweep_ghosts_)) return false;
+  if (!sweep_walk_) sweep_walk_.emplace(std::nullopt);
+  BeginMutation();
+  const bool end = sweep_walk_->Step(table, now_micros_, cells_max, &mutation_);
+  // A full disk delays the sweeping like any other write; what is dropped stays unseen all the
+  // same. Watchers do not care: the change is not one that anybody can see.
+  const uint64_t changes = table.changes();
+  if (!CommitMutation(&table, 0).ok()) return true;
+  table.RestoreChanges(changes);
+  return end;
+}
+
+bool Store::Sweep(uint64_t cells_max) {
+  CELLAR_ASSERT(!in_transaction_);
+  UnpinStale();
+  if (!engine_->CollectGarbage(cells_max)) return true;
+  Table* table = engine_->FindTableFrom(sweep_table_id_);
+  while (table != nullptr && table->counts_are_live()) {
+    table = engine_->FindTableFrom(table->id() + 1);
+  }
+  if (table == nullptr) {
+    ++sweep_passes_;
+    sweep_idle_ = sweep_table_id_ == 0;
+    sweep_table_id_ = 0;
+    sweep_walk_.reset();
+    sweep_ghosts_.clear();
+    return false;
+  }
+  sweep_idle_ = false;
+  if (table->id() != sweep_table_id_) {
+    sweep_walk_.reset();
+    sweep_ghosts_.clear();
+    sweep_table_id_ = table->id();
+  }
+  if (SweepTable(*table, cells_max)) {
+    sweep_walk_.reset();
+    sweep_ghosts_.clear();
+    sweep_table_id_ = table->id() + 1;
+  }
+  return true;
+}
+
+SweeperStats Store::sweeper_stats() const {
+  SweeperStats stats{.passes = sweep_passes_,
+                     .cells_reclaimed = 0,
+                     .garbage_bytes = engine_->garbage_bytes(),
+                     .idle = sweep_idle_};
+  for (const std::string& keyspace : Keyspaces()) {
+    for (const Table* table : Tables(keyspace)) {
+      for (const FamilyCounters& family : table->counters().families) {
+        stats.cells_reclaimed += family.reclaimed;
+      }
+    }
+  }
+  return stats;
+}
+
+}  // namespace cellar
