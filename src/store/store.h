@@ -138,10 +138,6 @@ class Store {
   // Hash of all schema and live cells (DEBUG DIGEST), 32 hexadecimal digits. O(n).
   std::string Digest();
 
-  // The newest record of the log: what replies about a schema or a sliced change depend on, whose
-  // table may be gone by then.
-  Lsn last_lsn() const;
-
   // --- sliced changes
   // CDELRANGE: the rows in the union of `rows.rows`; no selector is all of them.
   Result<std::unique_ptr<SlicedChange>> DeleteRows(Table& table, const RowOptions& rows);
