@@ -1,0 +1,351 @@
+// The store in a folder of its own, driven as commands drive it.
+#include "store/store.h"
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/number.h"
+#include "base/random.h"
+
+namespace store_test {
+
+using namespace cellar;  // NOLINT(google-build-using-namespace)
+
+class TestClock final : public Clock {
+ public:
+  int64_t WallMicros() override { return now; }
+  int64_t MonotonicMicros() override { return now; }
+  int64_t now{1'700'000'000'000'000};
+};
+
+class StoreFixture {
+ public:
+  StoreFixture() {
+    char name[] = "/tmp/cellar-store-test-XXXXXX";
+    REQUIRE(mkdtemp(name) != nullptr);
+    directory = name;
+    Open();
+  }
+  ~StoreFixture() {
+    store.reset();
+    std::filesystem::remove_all(directory);
+  }
+  void Open() {
+    StoreOptions options;
+    options.journal.directory = directory;
+    options.journal.sync_policy = SyncPolicy::kNo;
+    options.journal.segment_bytes_max = 1 << 20;
+    options.journal.allocation_bytes_min = 4096;
+    options.journal.allocation_bytes_max = 65536;
+    Result<std::unique_ptr<Store>> opened = Store::Open(options, FileSystem::Posix(), clock, {});
+    if (!opened.ok()) FAIL(opened.status().ToString());
+    store = *std::move(opened);
+  }
+  Table& Make(const std::string& name, const std::string& order,
+              const std::vector<NewFamily>& families) {
+    Result<Order> key = Order::Parse(order);
+    REQUIRE(key.ok());
+    const Status made = store->CreateTable("0", name, *key, families);
+    if (!made.ok()) FAIL(made.ToString());
+    return **store->FindTable("0", name);
+  }
+  Table& Find(const std::string& name) { return **store->FindTable("0", name); }
+
+  Result<RowWriteResult> Do(Table& table, const std::string& row, std::vector<CellOp> ops) {
+    RowWrite write;
+    write.row = row;
+    write.ops = std::move(ops);
+    return store->Write(table, write);
+  }
+  static CellOp Put(std::string_view family, std::string_view qualifier, std::string_view value,
+                    std::optional<int64_t> ts = std::nullopt) {
+    CellOp op;
+    op.family = family;
+    op.qualifier = qualifier;
+    op.text = value;
+    op.timestamp_micros = ts;
+    return op;
+  }
+  // "row{family:qualifier@ts=value ...} ..." of what a scan gives.
+  std::string Text(Table& table, const RowOptions& rows, const CellOptions& cells,
+                   uint64_t budget = kUnlimited) {
+    Result<std::unique_ptr<Scan>> scan = store->ScanRows(table, rows, cells, nullptr);
+    if (!scan.ok()) return scan.status().ToString();
+    std::string text;
+    (*scan)->SetBudget(budget);
+    for (;;) {
+      switch ((*scan)->Next()) {
+        case ScanStep::kRow:
+          text += "|" + std::string((*scan)->row_text());
+          break;
+        case ScanStep::kCell: {
+          const ScanCell& cell = (*scan)->cell();
+          text += " ";
+          if (cell.column_begins) {
+            text += std::string(cell.family) + ":" + std::string(cell.qualifier_text);
+          }
+          text +=
+              "@" + FormatInt64(cell.timestamp_micros) + "=" + ValueText(cell.type, cell.stored);
+          break;
+        }
+        case ScanStep::kPause:
+          (*scan)->Detach();
+          (*scan)->SetBudget(budget);
+          break;
+        case ScanStep::kEnd:
+          return text;
+      }
+    }
+  }
+  std::string All(Table& table) {
+    CellOptions cells;
+    cells.versions_max = kUnlimited;
+    return Text(table, {}, cells);
+  }
+
+  std::string directory;
+  TestClock clock;
+  std::unique_ptr<Store> store;
+};
+
+TEST_CASE_METHOD(StoreFixture, "A row that was put comes back, also after a restart", "[store]") {
+  Table& table = Make("planes", "bytes", {{"meta", {}}, {"dep", {}}});
+  REQUIRE(Do(table, "b", {Put("meta", "x", "1", 5), Put("dep", "y", "2", 7)}).ok());
+  REQUIRE(Do(table, "a", {Put("meta", "z", "3", 1)}).ok());
+  REQUIRE(Do(table, "b", {Put("meta", "x", "0", 4)}).ok());
+  const std::string expected = "|a meta:z@1=3|b dep:y@7=2 meta:x@5=1 @4=0";
+  CHECK(All(table) == expected);
+  CHECK(table.counters().rows == 2);
+  CHECK(table.cells() == 4);
+  const std::string digest = store->Digest();
+  store.reset();
+  Open();
+  CHECK(All(Find("planes")) == expected);
+  CHECK(store->Digest() == digest);
+  REQUIRE(store->journal().SaveNow().ok());
+  store.reset();
+  Open();
+  CHECK(All(Find("planes")) == expected);
+  CHECK(store->Digest() == digest);
+  CHECK(Find("planes").counters().rows == 2);
+}
+
+TEST_CASE_METHOD(StoreFixture, "Families come by name although their ids have another order",
+                 "[store]") {
+  Table& table = Make("t", "bytes", {{"m", {}}});
+  REQUIRE(store->AddFamily(table, {"a", {}}).ok());
+  FamilyOptions other_group;
+  other_group.group = "other";
+  REQUIRE(store->AddFamily(table, {"k", other_group}).ok());
+  for (const char* row : {"1", "2", "3"}) {
+    REQUIRE(
+        Do(table, row, {Put("m", "q", "m", 1), Put("a", "q", "a", 1), Put("k", "q", "k", 1)}).ok());
+  }
+  CHECK(All(table) ==
+        "|1 a:q@1=a k:q@1=k m:q@1=m|2 a:q@1=a k:q@1=k m:q@1=m|3 a:q@1=a k:q@1=k m:q@1=m");
+  RowOptions reverse;
+  reverse.reverse = true;
+  CellOptions columns_reverse;
+  columns_reverse.columns_reverse = true;
+  CHECK(Text(table, reverse, columns_reverse) ==
+        "|3 m:q@1=m k:q@1=k a:q@1=a|2 m:q@1=m k:q@1=k a:q@1=a|1 m:q@1=m k:q@1=k a:q@1=a");
+  CHECK(Text(table, {}, columns_reverse) ==
+        "|1 m:q@1=m k:q@1=k a:q@1=a|2 m:q@1=m k:q@1=k a:q@1=a|3 m:q@1=m k:q@1=k a:q@1=a");
+  CHECK(table.counters().rows == 3);
+  CellOptions only_k;
+  only_k.columns.push_back({ColumnSelector::Kind::kFamily, "k", {}, {}});
+  CHECK(Text(table, {}, only_k) == "|1 k:q@1=k|2 k:q@1=k|3 k:q@1=k");
+  REQUIRE(store->DropFamily(table, "a").ok());
+  CHECK(All(table) == "|1 k:q@1=k m:q@1=m|2 k:q@1=k m:q@1=m|3 k:q@1=k m:q@1=m");
+  while (store->Sweep(2)) {
+  }
+  CHECK(table.counts_are_live());
+  CHECK(table.counters().rows == 3);
+}
+
+TEST_CASE_METHOD(StoreFixture, "An operation that is refused leaves nothing behind", "[store]") {
+  Table& table = Make("t", "bytes", {{"f", {}}});
+  REQUIRE(Do(table, "r", {Put("f", "n", "5", 1), Put("f", "s", "text", 1)}).ok());
+  const std::string before = store->Digest();
+  CellOp increment;
+  increment.kind = CellOp::Kind::kIncrement;
+  increment.family = "f";
+  increment.qualifier = "n";
+  increment.text = "1";
+  CellOp bad = increment;
+  bad.qualifier = "s";
+  CellOp drop;
+  drop.kind = CellOp::Kind::kDeleteRow;
+  const Result<RowWriteResult> refused =
+      Do(table, "r", {increment, Put("f", "x", "9"), drop, Put("f", "s", "t"), bad});
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.status().code() == ErrorCode::kWrongType);
+  CHECK(store->Digest() == before);
+  CHECK(table.counters().rows == 1);
+  CHECK(table.cells() == 2);
+  const Result<RowWriteResult> done = Do(table, "r", {increment, increment, drop, increment});
+  if (!done.ok()) FAIL(done.status().ToString());
+  CHECK(ValueText(done->results[1].type, done->results[1].stored) == "7");
+  CHECK(done->results[2].count == 3);
+  CHECK(ValueText(done->results[3].type, done->results[3].stored) == "1");
+  CHECK(table.cells() == 1);
+}
+
+TEST_CASE_METHOD(StoreFixture, "MULTI ATOMIC takes back schema, cells and record numbers",
+                 "[store]") {
+  Table& table = Make("t", "recno", {{"f", {}}});
+  RowWrite next;
+  next.row = "*";
+  next.allocates = true;
+  next.ops = {Put("f", "x", "1")};
+  REQUIRE(store->Write(table, next)->row == "1");
+  const std::string before = store->Digest();
+  store->BeginTransaction(Store::Atomicity::kAll);
+  REQUIRE(store->Write(table, next)->row == "2");
+  REQUIRE(store->CreateTable("0", "u", Order(), {{"f", {}}}).ok());
+  REQUIRE(store->TruncateTable(table).ok());
+  REQUIRE(store->Write(Find("t"), next)->row == "3");
+  REQUIRE(store->DropTable(Find("t")).ok());
+  store->RollBackTransaction();
+  CHECK(store->Digest() == before);
+  REQUIRE(store->Write(Find("t"), next)->row == "2");
+  CHECK(store->FindTable("0", "u").status().code() == ErrorCode::kNoTable);
+  store->BeginTransaction(Store::Atomicity::kRedis);
+  REQUIRE(store->Write(Find("t"), next)->row == "3");
+  REQUIRE(store->CreateTable("0", "u", Order(), {{"f", {}}}).ok());
+  store->CommitTransaction();
+  const std::string after = store->Digest();
+  REQUIRE(store->Reload().ok());
+  CHECK(store->Digest() == after);
+}
+
+TEST_CASE_METHOD(StoreFixture, "What retention has dropped is gone for good", "[store]") {
+  FamilyOptions two;
+  two.versions_max = 2;
+  Table& table = Make("t", "bytes", {{"f", two}});
+  for (int64_t ts = 1; ts <= 5; ++ts) {
+    REQUIRE(Do(table, "r", {Put("f", "c", FormatInt64(ts), ts)}).ok());
+  }
+  CHECK(All(table) == "|r f:c@5=5 @4=4");
+  CellOp drop;
+  drop.kind = CellOp::Kind::kDelete;
+  drop.selector = {ColumnSelector::Kind::kColumn, "f", "c", {}};
+  drop.time = {5, 5};
+  const Result<RowWriteResult> dropped = Do(table, "r", {drop});
+  REQUIRE(dropped.ok());
+  CHECK(dropped->results[0].count == 1);
+  CHECK(All(table) == "|r f:c@4=4");
+  FamilyOptions all;
+  all.versions_max = 0;
+  Result<std::unique_ptr<SlicedChange>> alter = store->AlterFamily(table, {"f", all});
+  REQUIRE(alter.ok());
+  while (!(*alter)->done()) REQUIRE((*alter)->Step(1).ok());
+  CHECK(All(table) == "|r f:c@4=4");
+  CHECK(table.counts_are_live());
+  CHECK(table.cells() == 1);
+}
+
+TEST_CASE_METHOD(StoreFixture, "Rows are deleted by range, in slices, and counted exactly",
+                 "[store]") {
+  FamilyOptions other_group;
+  other_group.group = "g";
+  Table& table = Make("t", "i64", {{"f", {}}, {"g", other_group}});
+  for (int64_t i = -50; i < 50; ++i) {
+    const std::string row = FormatInt64(i);
+    if (i % 3 != 0) REQUIRE(Do(table, row, {Put("f", "a", "1"), Put("f", "b", "2")}).ok());
+    if (i % 3 != 1) REQUIRE(Do(table, row, {Put("g", "a", "1")}).ok());
+  }
+  CHECK(table.counters().rows == 100);
+  RowOptions rows;
+  rows.rows.push_back({RowSelector::Kind::kRange, "[-10", "(10"});
+  Result<std::unique_ptr<SlicedChange>> change = store->DeleteRows(table, rows);
+  REQUIRE(change.ok());
+  int steps = 0;
+  for (; !(*change)->done(); ++steps) REQUIRE((*change)->Step(7).ok());
+  CHECK(steps > 3);
+  CHECK((*change)->rows_deleted() == 20);
+  CHECK(table.counters().rows == 80);
+  CHECK(Text(table, rows, {}).empty());
+  const std::string digest = store->Digest();
+  REQUIRE(store->Reload().ok());
+  CHECK(store->Digest() == digest);
+}
+
+// Puts, deletes and scans with every kind of choice against a sorted map.
+TEST_CASE_METHOD(StoreFixture, "Scans with limits agree with a naive model", "[store][model]") {
+  const uint64_t seed = 20260601;
+  INFO("seed " << seed);
+  Random random(seed);
+  FamilyOptions in_group;
+  in_group.group = "g2";
+  Table& table = Make("t", "bytes", {{"b", {}}, {"c", in_group}});
+  REQUIRE(store->AddFamily(table, {"a", {}}).ok());
+  using Key = std::tuple<std::string, std::string, std::string, int64_t>;  // ts negated
+  std::map<Key, std::string> model;
+  const std::vector<std::string> families{"a", "b", "c"};
+  for (int step = 0; step < 3000; ++step) {
+    const std::string row = "r" + FormatUint64(random.Below(12));
+    const std::string family = families[random.Below(3)];
+    const std::string qualifier = "q" + FormatUint64(random.Below(6));
+    if (random.OneIn(6)) {
+      CellOp drop;
+      drop.kind = CellOp::Kind::kDelete;
+      drop.selector = {ColumnSelector::Kind::kColumn, family, qualifier, {}};
+      const Result<RowWriteResult> done = Do(table, row, {drop});
+      REQUIRE(done.ok());
+      const uint64_t erased = std::erase_if(model, [&](const auto& cell) {
+        return std::get<0>(cell.first) == row && std::get<1>(cell.first) == family &&
+               std::get<2>(cell.first) == qualifier;
+      });
+      REQUIRE(done->results[0].count == erased);
+    } else {
+      const auto ts = static_cast<int64_t>(random.Below(5));
+      const std::string value = FormatInt64(step);
+      REQUIRE(Do(table, row, {Put(family, qualifier, value, ts)}).ok());
+      model[{row, family, qualifier, -ts}] = value;
+    }
+    if (step % 10 != 0) continue;
+    CellOptions cells;
+    if (random.OneIn(2)) cells.versions_max = 1 + random.Below(3);
+    cells.columns_reverse = random.OneIn(2);
+    cells.columns_skip = random.Below(3);
+    if (random.OneIn(2)) cells.columns_max = 1 + random.Below(4);
+    RowOptions rows;
+    rows.reverse = random.OneIn(2);
+    // The model's answer.
+    std::map<std::string, std::vector<std::pair<std::string, std::vector<std::string>>>> by_row;
+    for (const auto& [key, value] : model) {
+      auto& columns = by_row[std::get<0>(key)];
+      const std::string column = std::get<1>(key) + ":" + std::get<2>(key);
+      if (columns.empty() || columns.back().first != column) columns.push_back({column, {}});
+      if (columns.back().second.size() < cells.versions_max.value_or(1)) {
+        columns.back().second.push_back("@" + FormatInt64(-std::get<3>(key)) + "=" + value);
+      }
+    }
+    std::vector<std::string> lines;
+    for (auto& [row_key, columns] : by_row) {
+      if (cells.columns_reverse) std::reverse(columns.begin(), columns.end());
+      std::string line;
+      for (size_t i = cells.columns_skip; i < columns.size(); ++i) {
+        if (i - cells.columns_skip >= cells.columns_max) break;
+        line += " " + columns[i].first;
+        for (size_t v = 0; v < columns[i].second.size(); ++v) {
+          line += (v == 0 ? "" : " ") + columns[i].second[v];
+        }
+      }
+      if (!line.empty()) lines.push_back("|" + row_key + line);
+    }
+    if (rows.reverse) std::reverse(lines.begin(), lines.end());
+    std::string expected;
+    for (const std::string& line : lines) expected += line;
+    REQUIRE(Text(table, rows, cells) == expected);
+    REQUIRE(Text(table, rows, cells, 1 + random.Below(20)) == expected);
+    REQUIRE(table.counters().rows == by_row.size());
+  }
+}
+
+}  // namespace store_test
