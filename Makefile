@@ -15,7 +15,6 @@ MAKEFLAGS += --no-builtin-rules
 Q := $(if $(V),,@)
 # Debian's own interpreter: another one in PATH would not see Debian's python3-redis.
 PYTHON := /usr/bin/python3
-VERSION := $(shell sed -n 's/.*kVersion.*"\([0-9][0-9.]*\)".*/\1/p' include/cellar/version.h 2>/dev/null)
 
 LAYERS := base btree resp engine store commands server
 LIB_LAYERS := base btree engine store

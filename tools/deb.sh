@@ -9,9 +9,9 @@
 set -eu
 cd "$(dirname "$0")/.."
 build=$1
-version=$(build/cellar --version | sed -n 's/^[^0-9]*\([0-9][0-9.]*\).*/\1/p' | head -n 1)
+version=$(sed -n 's/.*kVersion{"\([^"]*\)"}.*/\1/p' include/cellar/version.h)
 architecture=$(dpkg --print-architecture)
-[ -n "$version" ] || { echo "deb: build/cellar --version names no version" >&2; exit 1; }
+[ -n "$version" ] || { echo "deb: include/cellar/version.h names no version" >&2; exit 1; }
 
 root=build/deb/cellar_${version}_${architecture}
 rm -rf build/deb

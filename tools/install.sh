@@ -32,9 +32,14 @@ for page in conf/man/*.[1-8]; do
   place 644 "$page" "$prefix/share/man/man${page##*.}/$(basename "$page")"
 done
 if [ -f conf/cellar.conf ]; then
-  /usr/bin/python3 tools/conf_man.py conf/cellar.conf >"$manual"
+  /usr/bin/python3 tools/man.py conf conf/cellar.conf >"$manual"
   place 644 "$manual" "$prefix/share/man/man5/cellar.conf.5"
 fi
+for name in cellar-import cellar-benchmark; do
+  [ -x "build/$name" ] || continue
+  /usr/bin/python3 tools/man.py help "build/$name" >"$manual"
+  place 644 "$manual" "$prefix/share/man/man1/$name.1"
+done
 for name in cellar cellar-import cellar-benchmark; do
   place 644 conf/cellar.bash-completion "$prefix/share/bash-completion/completions/$name"
 done
