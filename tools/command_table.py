@@ -111,7 +111,7 @@ def main():
     parser.add_argument("--port", type=int, default=6479)
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
-    table = markdown(redis.Redis(port=options.port).execute_command("COMMAND", "DOCS"))
+    table = markdown(redis.Redis(port=options.port).execute_command("COMMAND DOCS"))
     if options.write:
         write_readme(table)
     else:
