@@ -59,6 +59,8 @@ class Connection {
   // Takes in bytes just read (perhaps none: goes on with what is pending).
   void Feed(std::string_view bytes);
   // Sends what may be sent. Called at the end of a turn.
+  // Part of the output waits for a log record.
+  bool AwaitsRelease() const { return !session.gates.empty(); }
   void Flush();
   // Reads or not, according to what can be taken in.
   void UpdateReading();

@@ -13,6 +13,7 @@
 #include "base/assert.h"
 #include "commands/command_groups.h"
 #include "commands/pubsub.h"
+#include "store/store.h"
 
 namespace cellar {
 namespace {
@@ -44,10 +45,12 @@ Server::Server(Clock& clock) : clock_(clock) {
   AddAllCommands(&services_own_.commands);
   (void)std::signal(SIGPIPE, SIG_IGN);
   CELLAR_ASSERT(uv_loop_init(&loop_) == 0);
+  CELLAR_ASSERT(uv_async_init(&loop_, &wake_,
+                              [](uv_async_t* h) noexcept { ServerOf(h->loop)->OnWake(); }) == 0);
   loop_.data = this;
   services_own_.stats.start_micros = clock_.WallMicros();
   services_own_.stats.start_monotonic_micros = clock_.MonotonicMicros();
-  BeginTurn();
+  dispatcher_own_.SetTurnTime(clock_.WallMicros());
 }
 
 Server::~Server() { (void)uv_loop_close(&loop_); }
@@ -197,10 +200,14 @@ void Server::StartReading(Connection* connection) {
   (void)uv_read_start(connection->stream(), allocate, read);
 }
 
-void Server::BeginTurn() { dispatcher_own_.SetTurnTime(clock_.WallMicros()); }
+void Server::BeginTurn() {
+  dispatcher_own_.SetTurnTime(clock_.WallMicros());
+  store_->SetTurnTime();
+}
 
 void Server::EndTurn() {
   if (!tasks_.empty()) RunTasks();
+  store_->Flush();
   if (!flush_list_.empty()) FlushAll();
   const bool busy = !tasks_.empty() || !flush_list_.empty();
   if (busy == idle_running_ || stopping_) return;
@@ -247,7 +254,12 @@ void Server::FlushAll() {
 
 void Server::Recycle(OutputBuffer* buffer) { buffer->Free(); }
 
-void Server::OnSecondTenth() { BeginTurn(); }
+void Server::OnSecondTenth() {
+  BeginTurn();
+  store_->journal().Poll();
+  (void)store_->journal().MaybeStartSnapshot();
+  (void)store_->Sweep(kSweepCells);
+}
 
 size_t Server::memory_used_bytes() const { return 0; }
 
@@ -298,8 +310,13 @@ void Server::Forget(Connection* connection) {
   std::replace(flush_now_.begin(), flush_now_.end(), connection, static_cast<Connection*>(nullptr));
 }
 
-Store& Server::store() {
-  std::abort();  // wired when the store stands
+Lsn Server::released_lsn() const { return store_->journal().released_lsn(); }
+
+void Server::OnWake() {
+  store_->journal().Poll();
+  for (Connection* connection : connections_) {
+    if (connection->AwaitsRelease()) ScheduleFlush(connection->session);
+  }
 }
 
 }  // namespace cellar

@@ -39,16 +39,21 @@ class Server final : public Host {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
+  // What journal threads call: wakes the loop. Any thread.
+  void Wake() noexcept { (void)uv_async_send(&wake_); }
+  // The data to serve. REQUIRES: before Run; `store` outlives the server.
+  void Attach(Store* store) { store_ = store; }
+
   // Binds and listens. kIo with the address if that fails.
   Status Listen(const ServerOptions& options);
   // Serves until Shutdown; returns the exit status of the process.
   int Run();
 
   // --- Host
-  Store& store() override;
+  Store& store() override { return *store_; }
   Clock& clock() override { return clock_; }
   bool loading() const override { return false; }
-  Lsn released_lsn() const override { return Lsn{}; }
+  Lsn released_lsn() const override;
   size_t memory_used_bytes() const override;
   void ForEachSession(const std::function<void(Session&)>& visit) override;
   Session* FindSession(uint64_t id) override;
@@ -85,6 +90,7 @@ class Server final : public Host {
  private:
   static constexpr size_t kReadBytes{64 * 1024};
   static constexpr int64_t kTaskSliceMicros{1000};
+  static constexpr uint64_t kSweepCells{20'000};  // examined ten times a second
   static constexpr size_t kRecycledBytesMax{64 * 1024};
   static constexpr size_t kRecycledBuffersMax{64};
 
@@ -94,9 +100,11 @@ class Server final : public Host {
   void RunTasks();
   void FlushAll();
   void OnSecondTenth();  // ten times a second
+  void OnWake();         // the journal has news
   void Stop();
 
   Clock& clock_;
+  Store* store_{nullptr};
   Services services_own_;
   Dispatcher dispatcher_own_{*this};
   uv_loop_t loop_{};
@@ -106,6 +114,7 @@ class Server final : public Host {
   uv_prepare_t prepare_{};
   uv_idle_t idle_{};  // active while the loop must not sleep
   uv_timer_t timer_{};
+  uv_async_t wake_{};
   uv_signal_t sigterm_{};
   uv_signal_t sigint_{};
   bool tcp_listening_{false};
