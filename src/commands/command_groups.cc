@@ -6,6 +6,11 @@ namespace cellar {
 void AddAllCommands(CommandTable* table) {
   table->Add(ConnectionCommands());
   table->Add(CommandCommands());
+  table->Add(CellReadCommands());
+  table->Add(CellWriteCommands());
+  table->Add(TableCommands());
+  table->Add(FamilyCommands());
+  table->Add(TableKeyCommands());
 }
 
 }  // namespace cellar

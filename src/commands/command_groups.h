@@ -10,6 +10,11 @@ namespace cellar {
 
 std::span<const Command> ConnectionCommands();  // connection_commands.cc
 std::span<const Command> CommandCommands();     // command_commands.cc
+std::span<const Command> CellReadCommands();    // cell_read_commands.cc
+std::span<const Command> CellWriteCommands();   // cell_write_commands.cc
+std::span<const Command> TableCommands();       // table_commands.cc
+std::span<const Command> FamilyCommands();      // family_commands.cc
+std::span<const Command> TableKeyCommands();    // table_key_commands.cc
 
 // Adds every group to the table.
 void AddAllCommands(CommandTable* table);

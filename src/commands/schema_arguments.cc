@@ -153,9 +153,6 @@ Result<FamilyRequest> ParseFamily(FamilyVerb verb, ArgumentCursor at) {
     return family;
   }
   if (family.options.empty()) return Status::SyntaxError();
-  if (family.options.order.has_value() || family.options.group.has_value()) {
-    return Unreadable("the ORDER and the GROUP of a family are fixed once it is created");
-  }
   return family;
 }
 

@@ -54,6 +54,23 @@ Result<ColumnSelector> TakeSelector(ArgumentCursor* at) {
   return ParseSelector(word);
 }
 
+// A delta that is no number is wrong whatever the cell holds.
+Status CheckDelta(CellOp::Kind kind, std::string_view text) {
+  int128_t integer = 0;
+  double number = 0;
+  switch (kind) {
+    case CellOp::Kind::kIncrement:
+      return ParseIntegerDelta(text, &integer);
+    case CellOp::Kind::kIncrementFloat:
+      return ParseFloatDelta(text, &number);
+    case CellOp::Kind::kIncrementAny:
+      if (ClassifyNumber(text) == TextNumber::kInteger) return ParseIntegerDelta(text, &integer);
+      return ParseFloatDelta(text, &number);
+    default:
+      return Status::Ok();
+  }
+}
+
 // `column delta`, `column bytes`
 Status TakeColumnOp(ArgumentCursor* at, CellOp::Kind kind, std::vector<CellOp>* ops) {
   CellOp& op = ops->emplace_back();
@@ -61,7 +78,7 @@ Status TakeColumnOp(ArgumentCursor* at, CellOp::Kind kind, std::vector<CellOp>* 
   if (at->left() < 2) return Status::SyntaxError();
   RETURN_IF_ERROR(ParseColumn(at->Take(), &op.family, &op.qualifier));
   op.text = at->Take();
-  return Status::Ok();
+  return CheckDelta(kind, op.text);
 }
 
 // `DEL selector [TIME min max]`

@@ -125,6 +125,10 @@ class Store {
   // CNEAR; nullopt if the table is empty.
   Result<std::optional<NearRow>> Near(const Table& table, std::string_view row);
 
+  // TABLE SAMPLE: at most parts - 1 keys of live rows, ascending and distinct, that split the table
+  // into parts of about equal bytes.
+  std::vector<std::string> SampleRows(const Table& table, uint64_t parts);
+
   // SNAPSHOT cursors: a pinned view of a table, found again by its id until it has been unused for
   // snapshot-cursor-timeout. STALECURSOR if it is gone or of another table. The scan must end
   // before the id is unpinned.

@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/coding.h"
 #include "engine/column_set.h"
+#include "engine/row_split.h"
 #include "engine/table_scan.h"
 #include "store/store.h"
 
@@ -70,6 +71,19 @@ Result<std::optional<NearRow>> Store::Near(const Table& table, std::string_view 
     return std::optional<NearRow>(std::move(near));
   }
   return std::optional<NearRow>();
+}
+
+std::vector<std::string> Store::SampleRows(const Table& table, uint64_t parts) {
+  std::vector<std::string> rows;
+  for (std::string& key : SplitRowKeys(table, parts)) {
+    ScanPosition from;
+    from.row_key = std::move(key);
+    const Result<std::unique_ptr<Scan>> scan = ScanRows(table, {}, {}, &from);
+    CELLAR_ASSERT(scan.ok());
+    if ((*scan)->Next() != ScanStep::kRow) break;
+    if (rows.empty() || rows.back() != (*scan)->row_text()) rows.emplace_back((*scan)->row_text());
+  }
+  return rows;
 }
 
 // --- snapshot cursors

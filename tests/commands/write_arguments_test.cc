@@ -169,6 +169,26 @@ TEST_CASE("Either branch of CMUTATE may be empty, not both", "[write_arguments]"
   for (const Words& words : wrong) CHECK(ErrorOf(ParseMutate, words) == "ERR syntax error");
 }
 
+TEST_CASE("A delta that is no number is refused before anything is looked for",
+          "[write_arguments]") {
+  const auto error = [](Kind kind, std::string_view delta) {
+    RowWrite write;
+    const Words words = {"f:a", delta};
+    return ParseColumnOp(ArgumentCursor(words, 0), kind, &write).ToString();
+  };
+  CHECK(error(Kind::kIncrement, "18446744073709551615") == "OK");
+  CHECK(error(Kind::kIncrement, "18446744073709551616").starts_with("ERR "));
+  CHECK(error(Kind::kIncrement, "1.5").starts_with("ERR "));
+  CHECK(error(Kind::kIncrement, "").starts_with("ERR "));
+  CHECK(error(Kind::kIncrementFloat, "1.5") == "OK");
+  CHECK(error(Kind::kIncrementFloat, "x").starts_with("ERR "));
+  CHECK(error(Kind::kIncrementFloat, "inf").starts_with("ERR "));
+  CHECK(error(Kind::kIncrementAny, "1.5") == "OK");
+  CHECK(error(Kind::kIncrementAny, "7") == "OK");
+  CHECK(error(Kind::kIncrementAny, "x").starts_with("ERR "));
+  CHECK(error(Kind::kAppend, "") == "OK");
+}
+
 TEST_CASE("A RowWrite keeps its memory from command to command", "[write_arguments]") {
   RowWrite write = Parse(ParsePut, {"IF", "ROW", "EXISTS", "f:a", "1", "f:b", "2"});
   const size_t capacity = write.ops.capacity();

@@ -1,0 +1,318 @@
+// CGET, CMGET, CEXISTS, CNEAR, CROW, CSCAN, CCOUNT: the commands that read cells.
+//
+// The first four answer at once. The others read through a Scan, which pauses when it has examined
+// much: then the command goes on as a Task on snapshots, while other clients are served
+// (scan_run.h).
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "commands/cell_arguments.h"
+#include "commands/cell_reply.h"
+#include "commands/command_context.h"
+#include "commands/command_groups.h"
+#include "commands/count_run.h"
+#include "commands/read_arguments.h"
+#include "commands/scan_cursor.h"
+#include "commands/scan_run.h"
+#include "engine/scan.h"
+#include "store/store.h"
+
+namespace cellar {
+namespace {
+
+constexpr int64_t kNewest{std::numeric_limits<int64_t>::max()};
+
+// The command's table; the reply depends on its newest change.
+Result<Table*> FindTable(CommandContext& ctx) {
+  ASSIGN_OR_RETURN(Table* const table, ctx.store().FindTable(ctx.session.keyspace, ctx.args[1]));
+  ctx.DependsOn(table->last_lsn());
+  return table;
+}
+
+// The thread's ReadRequest: reads of one row come so often that its memory is kept.
+ReadRequest& ReadRequestOf(const CommandContext&) {
+  static thread_local ReadRequest request;
+  return request;
+}
+
+// Inside EXEC nothing else may run before the command is done.
+uint64_t FirstBudget(const CommandContext& ctx) {
+  return ctx.session.exec_running ? kUnlimited : kFirstSliceCells;
+}
+
+struct GetOptions {
+  int64_t at_micros{kNewest};
+  bool timestamp{false};  // WITHTS
+};
+
+Result<GetOptions> ParseGetOptions(ArgumentCursor at) {
+  GetOptions options;
+  bool at_said = false;
+  while (!at.done()) {
+    if (at.TakeWord("AT")) {
+      ASSIGN_OR_RETURN(const std::string_view word, at.TakeAny());
+      if (at_said) return Status::SyntaxError();
+      at_said = true;
+      ASSIGN_OR_RETURN(options.at_micros, ParseTimestamp(word));
+    } else if (!options.timestamp && at.TakeWord("WITHTS")) {
+      options.timestamp = true;
+    } else {
+      return Status::SyntaxError();
+    }
+  }
+  return options;
+}
+
+void CmdCGet(CommandContext& ctx) {
+  std::string_view family;
+  std::string_view qualifier;
+  GetOptions options;
+  if (ctx.args.size() > 4) [[unlikely]] {
+    ASSIGN_OR_REPLY(ctx, options, ParseGetOptions(ArgumentCursor(ctx.args, 4)));
+  }
+  REPLY_IF_ERROR(ctx, ParseColumn(ctx.args[3], &family, &qualifier));
+  ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx));
+  ASSIGN_OR_REPLY(ctx, const std::optional<CellView> cell,
+                  ctx.store().Get(*table, ctx.args[2], family, qualifier, options.at_micros));
+  if (!cell.has_value()) return ctx.reply.Null();
+  if (options.timestamp) {
+    ctx.reply.Array(2);
+    ctx.reply.Integer(cell->timestamp_micros);
+  }
+  ReplyValue(ctx.reply, cell->type, cell->stored);
+}
+
+void CmdCMGet(CommandContext& ctx) {
+  const Arguments columns = ctx.args.subspan(3);
+  std::string_view family;
+  std::string_view qualifier;
+  for (const std::string_view column : columns) {
+    REPLY_IF_ERROR(ctx, ParseColumn(column, &family, &qualifier));
+  }
+  ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx));
+  const size_t begin = ctx.reply.position();
+  ctx.reply.Array(columns.size());
+  for (const std::string_view column : columns) {
+    (void)SplitColumn(column, &family, &qualifier);
+    const Result<std::optional<CellView>> cell =
+        ctx.store().Get(*table, ctx.args[2], family, qualifier, kNewest);
+    if (!cell.ok()) {
+      ctx.reply.Truncate(begin);
+      return ctx.Fail(cell.status());
+    }
+    if (cell->has_value()) {
+      ReplyValue(ctx.reply, (*cell)->type, (*cell)->stored);
+    } else {
+      ctx.reply.Null();
+    }
+  }
+}
+
+void CmdCExists(CommandContext& ctx) {
+  if (ctx.args.size() > 4) return ctx.SyntaxError();
+  std::string_view family;
+  std::string_view qualifier;
+  const bool column = ctx.args.size() == 4;
+  if (column) REPLY_IF_ERROR(ctx, ParseColumn(ctx.args[3], &family, &qualifier));
+  ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx));
+  bool exists = false;
+  if (column) {
+    ASSIGN_OR_REPLY(ctx, const std::optional<CellView> cell,
+                    ctx.store().Get(*table, ctx.args[2], family, qualifier, kNewest));
+    exists = cell.has_value();
+  } else {
+    ASSIGN_OR_REPLY(ctx, exists, ctx.store().RowExists(*table, ctx.args[2]));
+  }
+  ctx.reply.Integer(exists ? 1 : 0);
+}
+
+void CmdCNear(CommandContext& ctx) {
+  if (ctx.args.size() > 3) return ctx.SyntaxError();
+  ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx));
+  ASSIGN_OR_REPLY(ctx, const std::optional<NearRow> near, ctx.store().Near(*table, ctx.args[2]));
+  if (!near.has_value()) return ctx.reply.Null();
+  ctx.reply.Array(2);
+  ctx.reply.Bulk(near->row);
+  ctx.reply.Integer(near->direction);
+}
+
+// Runs a scan in the handler, or hands it over as a task.
+void Run(CommandContext& ctx, Table& table, std::unique_ptr<Scan> scan,
+         const ScanRunOptions& options) {
+  ScanRun run(std::move(scan), options, ctx.store(), &ctx.reply.buffer(), ctx.reply.version());
+  if (run.Pull(FirstBudget(ctx))) return run.Finish(&table);
+  run.Detach(table);
+  ctx.Continue(std::make_unique<ScanTask>(std::move(run), table.last_lsn()));
+}
+
+void CmdCRow(CommandContext& ctx) {
+  ReadRequest& request = ReadRequestOf(ctx);
+  REPLY_IF_ERROR(ctx, ParseReadOptions(ReadCommand::kRow, ArgumentCursor(ctx.args, 3), &request));
+  ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx));
+  ASSIGN_OR_REPLY(ctx, std::unique_ptr<Scan> scan,
+                  ctx.store().ScanRow(*table, ctx.args[2], request.cells));
+  ScanRunOptions options;
+  options.one_row = true;
+  options.format = request.format;
+  Run(ctx, *table, std::move(scan), options);
+}
+
+// Opens the scan of a CSCAN: from the start, from a cursor, over a pinned view.
+Result<std::unique_ptr<Scan>> OpenScan(CommandContext& ctx, Table& table,
+                                       const ReadRequest& request, ScanRunOptions* options) {
+  Store& store = ctx.store();
+  const std::string_view index =
+      request.rows.index.has_value() ? request.rows.index->name : std::string_view{};
+  options->cursor_binding = ScanBinding(table.schema().key.spec(), index, request.rows.reverse);
+  if (IsStartCursor(ctx.args[2])) {
+    options->pin_wanted = request.snapshot;
+    return store.ScanRows(table, request.rows, request.cells, nullptr);
+  }
+  ASSIGN_OR_RETURN(const ScanCursor cursor, DecodeCursor(ctx.args[2], options->cursor_binding));
+  options->pin = cursor.pin;
+  if (cursor.pin.has_value()) {
+    return store.ScanPinned(*cursor.pin, table, request.rows, request.cells, &cursor.position);
+  }
+  return store.ScanRows(table, request.rows, request.cells, &cursor.position);
+}
+
+// SAMPLE, and sample() in a filter (a word of that name inside a string does no harm).
+bool DrawsRows(const ReadRequest& request) {
+  return request.rows.sample.has_value() ||
+         (request.cells.filter.has_value() &&
+          request.cells.filter->find("sample") != std::string_view::npos);
+}
+
+void CmdCScan(CommandContext& ctx) {
+  ReadRequest& request = ReadRequestOf(ctx);
+  REPLY_IF_ERROR(ctx, CheckCursorForm(ctx.args[2]));
+  REPLY_IF_ERROR(ctx, ParseReadOptions(ReadCommand::kScan, ArgumentCursor(ctx.args, 3), &request));
+  ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx));
+  ScanRunOptions options;
+  options.keys_only = request.keys_only;
+  options.format = request.format;
+  options.rows_max = request.rows_max;
+  options.cells_max = request.cells_max;
+  options.draws_rows = DrawsRows(request);
+  options.stats_clock = request.stats ? &ctx.host.clock() : nullptr;
+  ASSIGN_OR_REPLY(ctx, std::unique_ptr<Scan> scan, OpenScan(ctx, *table, request, &options));
+  Run(ctx, *table, std::move(scan), options);
+}
+
+void CmdCCount(CommandContext& ctx) {
+  ReadRequest& request = ReadRequestOf(ctx);
+  REPLY_IF_ERROR(ctx, ParseReadOptions(ReadCommand::kCount, ArgumentCursor(ctx.args, 2), &request));
+  ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx));
+  ASSIGN_OR_REPLY(ctx, std::unique_ptr<Scan> scan,
+                  ctx.store().ScanRows(*table, request.rows, request.cells, nullptr));
+  CountRun run(std::move(scan), request.by, table->schema());
+  if (run.Pull(FirstBudget(ctx))) return ctx.reply.Unsigned(run.count());
+  run.Detach();
+  ctx.Continue(std::make_unique<CountTask>(std::move(run), table->last_lsn()));
+}
+
+constexpr KeySpec kRowRead{.first = 1, .access = KeyAccess::kRead, .row = 2};
+constexpr KeySpec kTableRead{.first = 1, .access = KeyAccess::kRead};
+
+#define CELLAR_CELL_OPTIONS                                                           \
+  "[COLUMNS count (column|family)...]... [COLPREFIX family prefix]... "               \
+  "[COLRANGE family min max]... [TIME min max] [VERSIONS count|ALL] [PERROW count] "  \
+  "[SKIP count] [GROUPS count] [COLREVERSE] [FILTER expression] [WITHTS] [WITHTYPE] " \
+  "[WITHLABELS]"
+#define CELLAR_ROW_OPTIONS                                                                    \
+  "[PREFIX prefix]... [RANGE min max]... [ROWS count row...]... "                             \
+  "[INDEX index [EQ count value...] [BETWEEN min max] [FROM count value...]] [REVERSE] "      \
+  "[WHERE predicate]... [COUNT count] [CELLS count] [SAMPLE probability] [KEYSONLY] [STATS] " \
+  "[SNAPSHOT]"
+
+constexpr Command kRows[] = {
+    {.name = "cget",
+     .arity = -4,
+     .flags = kReadonly | kFast,
+     .categories = kCategoryCell,
+     .keys = kRowRead,
+     .group = "cell",
+     .since = "0.1.0",
+     .summary = "Returns the newest value of a column, or the newest at or before a time.",
+     .complexity = "O(log n), n the cells of the locality group",
+     .syntax = "table row column [AT micros] [WITHTS]",
+     .handler = CmdCGet},
+    {.name = "cmget",
+     .arity = -4,
+     .flags = kReadonly | kFast,
+     .categories = kCategoryCell,
+     .keys = kRowRead,
+     .group = "cell",
+     .since = "0.1.0",
+     .summary = "Returns the newest values of several columns of a row.",
+     .complexity = "O(log n) for each column",
+     .syntax = "table row column...",
+     .handler = CmdCMGet},
+    {.name = "cexists",
+     .arity = -3,
+     .flags = kReadonly | kFast,
+     .categories = kCategoryCell,
+     .keys = kRowRead,
+     .group = "cell",
+     .since = "0.1.0",
+     .summary = "Returns 1 if the row, or the column of it, exists, else 0.",
+     .complexity = "O(log n)",
+     .syntax = "table row [column]",
+     .handler = CmdCExists},
+    {.name = "cnear",
+     .arity = -3,
+     .flags = kReadonly | kFast,
+     .categories = kCategoryCell,
+     .keys = kTableRead,
+     .group = "cell",
+     .since = "0.1.0",
+     .summary = "Returns the row, else the smallest larger, else the largest smaller one, and "
+                "which of them it is (0, 1, -1).",
+     .complexity = "O(log n)",
+     .syntax = "table (row | INDEX index count value...)",
+     .handler = CmdCNear},
+    {.name = "crow",
+     .arity = -3,
+     .flags = kReadonly,
+     .categories = kCategoryCell,
+     .keys = kRowRead,
+     .group = "cell",
+     .since = "0.1.0",
+     .summary = "Returns a row as a map from column to value.",
+     .complexity = "O(log n + m), m the cells of the row",
+     .syntax = "table row " CELLAR_CELL_OPTIONS,
+     .handler = CmdCRow},
+    {.name = "cscan",
+     .arity = -3,
+     .flags = kReadonly,
+     .categories = kCategoryCell,
+     .keys = kTableRead,
+     .group = "cell",
+     .since = "0.1.0",
+     .summary = "Returns rows in key order and the cursor to go on from; begin with 0, and 0 comes "
+                "back at the end.",
+     .complexity = "O(log n + m) for each call, m the cells examined",
+     .syntax = "table cursor " CELLAR_ROW_OPTIONS " " CELLAR_CELL_OPTIONS,
+     .handler = CmdCScan},
+    {.name = "ccount",
+     .arity = -2,
+     .flags = kReadonly,
+     .categories = kCategoryCell,
+     .keys = kTableRead,
+     .group = "cell",
+     .since = "0.1.0",
+     .summary = "Returns how many rows (or super columns, columns, cells) a scan would return.",
+     .complexity = "O(log n + m), m the cells examined",
+     .syntax =
+         "table " CELLAR_ROW_OPTIONS " " CELLAR_CELL_OPTIONS " [BY (ROWS|GROUPS|COLUMNS|CELLS)]",
+     .handler = CmdCCount},
+};
+
+}  // namespace
+
+std::span<const Command> CellReadCommands() { return kRows; }
+
+}  // namespace cellar

@@ -1,0 +1,239 @@
+// CPUT, CDEL, CDELRANGE, CINCRBY, CINCRBYFLOAT, CAPPEND, CMUTATE: the commands that change cells.
+// Each is a RowWrite (engine/row_write.h) that the store carries out at once or not at all.
+//
+// One RowWrite is kept for all commands of the thread, so that the usual command allocates nothing.
+#include <memory>
+#include <string_view>
+
+#include "base/assert.h"
+#include "commands/cell_arguments.h"
+#include "commands/cell_reply.h"
+#include "commands/change_task.h"
+#include "commands/command_context.h"
+#include "commands/command_groups.h"
+#include "commands/write_arguments.h"
+#include "engine/row_write.h"
+#include "store/store.h"
+
+namespace cellar {
+namespace {
+
+constexpr size_t kRowArgument{2};
+constexpr size_t kFirstOption{3};
+
+// The thread's RowWrite, cleared, for the row of this command.
+RowWrite& RowWriteOf(const CommandContext& ctx) {
+  static thread_local RowWrite write;
+  write.Clear();
+  write.row = ctx.args[kRowArgument];
+  return write;
+}
+
+Result<Table*> FindTable(const CommandContext& ctx) {
+  return ctx.store().FindTable(ctx.session.keyspace, ctx.args[1]);
+}
+
+// Finds the table, carries `write` out and says on what the reply depends.
+Result<RowWriteResult> Write(CommandContext& ctx, const RowWrite& write) {
+  ASSIGN_OR_RETURN(Table* const table, FindTable(ctx));
+  ctx.DependsOn(table->last_lsn());
+  ASSIGN_OR_RETURN(RowWriteResult result, ctx.store().Write(*table, write));
+  ctx.DependsOn(table->last_lsn());
+  return result;
+}
+
+void CmdCPut(CommandContext& ctx) {
+  RowWrite& write = RowWriteOf(ctx);
+  REPLY_IF_ERROR(ctx, ParsePut(ArgumentCursor(ctx.args, kFirstOption), &write));
+  ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx));
+  write.allocates = write.row == "*" && table->schema().key.is_recno();
+  ctx.DependsOn(table->last_lsn());
+  ASSIGN_OR_REPLY(ctx, const RowWriteResult result, ctx.store().Write(*table, write));
+  ctx.DependsOn(table->last_lsn());
+  if (!result.conditions_held) return ctx.reply.Null();
+  if (write.allocates) return ctx.reply.Bulk(result.row);
+  ctx.reply.Ok();
+}
+
+void CmdCDel(CommandContext& ctx) {
+  RowWrite& write = RowWriteOf(ctx);
+  REPLY_IF_ERROR(ctx, ParseDelete(ArgumentCursor(ctx.args, kFirstOption), &write));
+  ASSIGN_OR_REPLY(ctx, const RowWriteResult result, Write(ctx, write));
+  if (!result.conditions_held) return ctx.reply.Null();
+  uint64_t cells = 0;
+  for (const CellOpResult& op : result.results) cells += op.count;
+  ctx.reply.Unsigned(cells);
+}
+
+// `PREFIX p`, `RANGE min max` or `ALL`, as rows to delete; ALL is no selector.
+Status ParseDeleteRange(ArgumentCursor at, RowOptions* rows) {
+  if (at.TakeWord("ALL")) {
+    return at.done() ? Status::Ok() : Status::SyntaxError();
+  }
+  RowSelector& selector = rows->rows.emplace_back();
+  if (at.left() == 2 && at.TakeWord("PREFIX")) {
+    selector.kind = RowSelector::Kind::kPrefix;
+    selector.first = at.Take();
+    return Status::Ok();
+  }
+  if (at.left() != 3 || !at.TakeWord("RANGE")) return Status::SyntaxError();
+  selector.kind = RowSelector::Kind::kRange;
+  selector.first = at.Take();
+  selector.second = at.Take();
+  RETURN_IF_ERROR(CheckBound(selector.first));
+  return CheckBound(selector.second);
+}
+
+void CmdCDelRange(CommandContext& ctx) {
+  RowOptions rows;
+  REPLY_IF_ERROR(ctx, ParseDeleteRange(ArgumentCursor(ctx.args, 2), &rows));
+  ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx));
+  ctx.DependsOn(table->last_lsn());
+  ASSIGN_OR_REPLY(ctx, std::unique_ptr<SlicedChange> change, ctx.store().DeleteRows(*table, rows));
+  RunChange(ctx, std::move(change), ChangeReply::kRowsDeleted);
+}
+
+// CINCRBY, CINCRBYFLOAT, CAPPEND: one op, whose result is the reply.
+Result<RowWriteResult> WriteColumnOp(CommandContext& ctx, CellOp::Kind kind) {
+  RowWrite& write = RowWriteOf(ctx);
+  RETURN_IF_ERROR(ParseColumnOp(ArgumentCursor(ctx.args, kFirstOption), kind, &write));
+  ASSIGN_OR_RETURN(RowWriteResult result, Write(ctx, write));
+  CELLAR_ASSERT(result.results.size() == 1);
+  return result;
+}
+
+void CmdCIncrBy(CommandContext& ctx) {
+  ASSIGN_OR_REPLY(ctx, const RowWriteResult result, WriteColumnOp(ctx, CellOp::Kind::kIncrement));
+  ReplyValue(ctx.reply, result.results[0].type, result.results[0].stored);
+}
+
+void CmdCIncrByFloat(CommandContext& ctx) {
+  ASSIGN_OR_REPLY(ctx, const RowWriteResult result,
+                  WriteColumnOp(ctx, CellOp::Kind::kIncrementFloat));
+  ReplyValue(ctx.reply, result.results[0].type, result.results[0].stored);
+}
+
+void CmdCAppend(CommandContext& ctx) {
+  ASSIGN_OR_REPLY(ctx, const RowWriteResult result, WriteColumnOp(ctx, CellOp::Kind::kAppend));
+  ctx.reply.Unsigned(result.results[0].count);
+}
+
+void ReplyOpResult(ReplyWriter& reply, const CellOpResult& result) {
+  switch (result.kind) {
+    case CellOp::Kind::kPut:
+      return reply.Ok();
+    case CellOp::Kind::kDelete:
+    case CellOp::Kind::kDeleteRow:
+    case CellOp::Kind::kAppend:
+      return reply.Unsigned(result.count);
+    case CellOp::Kind::kIncrement:
+    case CellOp::Kind::kIncrementFloat:
+    case CellOp::Kind::kIncrementAny:
+      return ReplyValue(reply, result.type, result.stored);
+  }
+}
+
+void CmdCMutate(CommandContext& ctx) {
+  RowWrite& write = RowWriteOf(ctx);
+  REPLY_IF_ERROR(ctx, ParseMutate(ArgumentCursor(ctx.args, kFirstOption), &write));
+  ASSIGN_OR_REPLY(ctx, const RowWriteResult result, Write(ctx, write));
+  ctx.reply.Array(1 + result.results.size());
+  ctx.reply.Integer(result.conditions_held ? 1 : 0);
+  for (const CellOpResult& op : result.results) ReplyOpResult(ctx.reply, op);
+}
+
+constexpr KeySpec kRowWritten{.first = 1, .access = KeyAccess::kReadWrite, .row = 2};
+
+constexpr Command kRows[] = {
+    {.name = "cput",
+     .arity = -5,
+     .flags = kWrite | kDenyOom | kFast,
+     .categories = kCategoryCell,
+     .keys = {.first = 1, .access = KeyAccess::kWrite, .row = 2},
+     .group = "cell",
+     .since = "0.1.0",
+     .summary = "Writes cells of a row, all or none; null when a condition did not hold.",
+     .complexity = "O(log n) for each cell, n the cells of the locality group",
+     .syntax = "table row [NX|XX] [IF predicate]... (column value [AS type] [TS micros] "
+               "[TTL duration])...",
+     .handler = CmdCPut},
+    {.name = "cdel",
+     .arity = -3,
+     .flags = kWrite | kFast,
+     .categories = kCategoryCell,
+     .keys = kRowWritten,
+     .group = "cell",
+     .since = "0.1.0",
+     .summary = "Deletes a row, or columns, families or versions of it; returns the number of "
+                "cells.",
+     .complexity = "O(log n + m), m the cells deleted",
+     .syntax = "table row [IF predicate]... [column|family]... [COLPREFIX family prefix]... "
+               "[COLRANGE family min max]... [TIME min max]",
+     .handler = CmdCDel},
+    {.name = "cdelrange",
+     .arity = -3,
+     .flags = kWrite,
+     .categories = kCategoryCell,
+     .keys = {.first = 1, .access = KeyAccess::kWrite},
+     .group = "cell",
+     .since = "0.1.0",
+     .summary = "Deletes a range of rows, each atomically; returns the number of rows.",
+     .complexity = "O(log n + m), m the cells deleted, in slices",
+     .syntax = "table (PREFIX prefix | RANGE min max | ALL)",
+     .handler = CmdCDelRange},
+    {.name = "cincrby",
+     .arity = 5,
+     .flags = kWrite | kDenyOom | kFast,
+     .categories = kCategoryCell,
+     .keys = kRowWritten,
+     .group = "cell",
+     .since = "0.1.0",
+     .summary = "Adds an integer to a cell as a new version; returns the new value.",
+     .complexity = "O(log n)",
+     .syntax = "table row column delta",
+     .handler = CmdCIncrBy},
+    {.name = "cincrbyfloat",
+     .arity = 5,
+     .flags = kWrite | kDenyOom | kFast,
+     .categories = kCategoryCell,
+     .keys = kRowWritten,
+     .group = "cell",
+     .since = "0.1.0",
+     .summary = "Adds a float to a cell as a new version; returns the new value.",
+     .complexity = "O(log n)",
+     .syntax = "table row column delta",
+     .handler = CmdCIncrByFloat},
+    {.name = "cappend",
+     .arity = 5,
+     .flags = kWrite | kDenyOom | kFast,
+     .categories = kCategoryCell,
+     .keys = kRowWritten,
+     .group = "cell",
+     .since = "0.1.0",
+     .summary = "Appends bytes to a cell as a new version; returns the new length.",
+     .complexity = "O(log n + m), m the length of the value",
+     .syntax = "table row column bytes",
+     .handler = CmdCAppend},
+    {.name = "cmutate",
+     .arity = -4,
+     .flags = kWrite | kDenyOom,
+     .categories = kCategoryCell,
+     .keys = kRowWritten,
+     .group = "cell",
+     .since = "0.1.0",
+     .summary = "Does several changes of one row in order and atomically, or others if conditions "
+                "do not hold.",
+     .complexity = "O(log n) for each change",
+     .syntax = "table row [IF predicate]... "
+               "(PUT column value [AS type] [TS micros] [TTL duration] | "
+               "DEL (column|family|COLPREFIX family prefix|COLRANGE family min max) "
+               "[TIME min max] | DELROW | INCR column delta | APPEND column bytes)... "
+               "[ELSE op...]",
+     .handler = CmdCMutate},
+};
+
+}  // namespace
+
+std::span<const Command> CellWriteCommands() { return kRows; }
+
+}  // namespace cellar

@@ -1,0 +1,18 @@
+// ChangeTask: a change too large for one turn (CDELRANGE, FAMILY ALTER), carried on in slices. Each
+// slice is atomic and logged by itself; the reply comes when all is done.
+#pragma once
+
+#include <memory>
+
+#include "commands/command_context.h"
+#include "commands/task.h"
+#include "store/store.h"
+
+namespace cellar {
+
+enum class ChangeReply : uint8_t { kRowsDeleted, kOk };
+
+// Does `change`, at once if it is small (or inside EXEC), else as a Task.
+void RunChange(CommandContext& ctx, std::unique_ptr<SlicedChange> change, ChangeReply reply);
+
+}  // namespace cellar

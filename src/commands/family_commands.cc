@@ -1,0 +1,209 @@
+// FAMILY: the column families of a table.
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "base/duration.h"
+#include "base/quote.h"
+#include "commands/change_task.h"
+#include "commands/command_context.h"
+#include "commands/command_groups.h"
+#include "commands/count_run.h"
+#include "commands/help.h"
+#include "commands/scan_run.h"
+#include "commands/schema_arguments.h"
+#include "commands/schema_commands.h"
+#include "engine/schema.h"
+#include "store/store.h"
+
+namespace cellar {
+namespace {
+
+Result<const FamilySchema*> FindFamily(const Table& table, std::string_view name) {
+  const FamilySchema* family = table.schema().FindFamily(name);
+  if (family != nullptr) return family;
+  return Status::Error(ErrorCode::kNoFamily,
+                       "no family " + Quote(name) + " in table '" + table.name() + "'");
+}
+
+void CmdFamilyAdd(CommandContext& ctx) {
+  ASSIGN_OR_REPLY(ctx, FamilyRequest family,
+                  ParseFamily(FamilyVerb::kAdd, ArgumentCursor(ctx.args, 3)));
+  ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
+  ReplyChange(ctx, ctx.store().AddFamily(
+                       *table, {.name = family.name, .options = std::move(family.options)}));
+}
+
+void CmdFamilyAlter(CommandContext& ctx) {
+  ASSIGN_OR_REPLY(ctx, FamilyRequest family,
+                  ParseFamily(FamilyVerb::kAlter, ArgumentCursor(ctx.args, 3)));
+  ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
+  ASSIGN_OR_REPLY(
+      ctx, std::unique_ptr<SlicedChange> change,
+      ctx.store().AlterFamily(*table, {.name = family.name, .options = std::move(family.options)}));
+  RunChange(ctx, std::move(change), ChangeReply::kOk);
+}
+
+void CmdFamilyDrop(CommandContext& ctx) {
+  ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
+  ReplyChange(ctx, ctx.store().DropFamily(*table, ctx.args[3]));
+}
+
+// FAMILY INFO, whole but for the count, which a family with retention must count first.
+struct FamilyInfo {
+  std::string name;
+  std::string type;
+  std::string order;
+  std::string versions;
+  std::string ttl;
+  std::string gc;
+  std::string group;
+  uint64_t memory_bytes{0};
+  uint64_t reclaimed{0};
+
+  FamilyInfo(const Table& table, const FamilySchema& family)
+      : name(family.name),
+        type(family.type.has_value() ? ValueTypeName(*family.type) : std::string_view("none")),
+        order(family.order.spec()),
+        versions("ALL"),
+        ttl("NONE"),
+        gc(family.policy.is_expression() ? family.policy.text() : "NONE"),
+        group(table.schema().groups[family.group].name),
+        memory_bytes(table.family_counters(family).bytes),
+        reclaimed(table.family_counters(family).reclaimed) {
+    if (family.policy.versions() != 0) versions = std::to_string(family.policy.versions());
+    if (family.policy.ttl_ms() != 0) ttl = FormatDurationMs(family.policy.ttl_ms());
+  }
+
+  void Reply(ReplyWriter& reply, uint64_t cells) const {
+    reply.Map(10);
+    const auto text = [&reply](std::string_view field, std::string_view value) {
+      reply.Bulk(field);
+      reply.Bulk(value);
+    };
+    const auto number = [&reply](std::string_view field, uint64_t value) {
+      reply.Bulk(field);
+      reply.Unsigned(value);
+    };
+    text("name", name);
+    text("type", type);
+    text("order", order);
+    text("versions", versions);
+    text("ttl", ttl);
+    text("gc", gc);
+    text("group", group);
+    number("cells", cells);
+    number("memory", memory_bytes);
+    number("reclaimed", reclaimed);
+  }
+};
+
+class FamilyInfoTask final : public Task {
+ public:
+  FamilyInfoTask(CountRun run, FamilyInfo info, Lsn depends_on)
+      : run_(std::move(run)), info_(std::move(info)), depends_on_(depends_on) {}
+
+  TaskProgress Step(TaskContext& context) override {
+    while (!run_.Pull(context.budget.unlimited() ? kUnlimited : kSliceCells)) {
+      if (context.budget.Spent()) return TaskProgress::kMore;
+    }
+    info_.Reply(context.reply, run_.count());
+    context.depends_on = depends_on_;
+    return TaskProgress::kDone;
+  }
+
+ private:
+  CountRun run_;
+  FamilyInfo info_;
+  Lsn depends_on_;
+};
+
+void CmdFamilyInfo(CommandContext& ctx) {
+  ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
+  ASSIGN_OR_REPLY(ctx, const FamilySchema* const family, FindFamily(*table, ctx.args[3]));
+  FamilyInfo info(*table, *family);
+  if (table->family_is_all_live(*family)) {
+    return info.Reply(ctx.reply, table->family_counters(*family).cells);
+  }
+  CellOptions cells;
+  cells.versions_max = kUnlimited;
+  cells.columns.push_back(
+      {.kind = ColumnSelector::Kind::kFamily, .family = family->name, .first = {}, .second = {}});
+  ASSIGN_OR_REPLY(ctx, std::unique_ptr<Scan> scan,
+                  ctx.store().ScanRows(*table, RowOptions{}, cells, nullptr));
+  CountRun run(std::move(scan), CountBy::kCells, table->schema());
+  if (run.Pull(ctx.session.exec_running ? kUnlimited : kFirstSliceCells)) {
+    return info.Reply(ctx.reply, run.count());
+  }
+  run.Detach();
+  ctx.Continue(
+      std::make_unique<FamilyInfoTask>(std::move(run), std::move(info), table->last_lsn()));
+}
+
+constexpr KeySpec kTableRead{.first = 2, .access = KeyAccess::kRead};
+constexpr KeySpec kTableWritten{.first = 2, .access = KeyAccess::kReadWrite};
+
+constexpr Command kFamilyRows[] = {
+    {.name = "add",
+     .arity = -4,
+     .flags = kWrite | kDenyOom,
+     .categories = kCategorySchema,
+     .keys = kTableWritten,
+     .group = "schema",
+     .since = "0.1.0",
+     .summary = "Adds a family to a table.",
+     .complexity = "O(n), n the families",
+     .syntax = "table family [TYPE type] [ORDER order] [VERSIONS count|ALL] [TTL duration|NONE] "
+               "[GC policy] [GROUP group]",
+     .handler = CmdFamilyAdd},
+    {.name = "alter",
+     .arity = -4,
+     .flags = kWrite | kDenyOom,
+     .categories = kCategorySchema,
+     .keys = kTableWritten,
+     .group = "schema",
+     .since = "0.1.0",
+     .summary = "Changes the type or the retention of a family; options not named stay.",
+     .complexity = "O(n), n the cells of the family if it has retention, in slices",
+     .syntax = "table family [TYPE type|NONE] [VERSIONS count|ALL] [TTL duration|NONE] [GC policy]",
+     .handler = CmdFamilyAlter},
+    {.name = "drop",
+     .arity = 4,
+     .flags = kWrite,
+     .categories = kCategorySchema | kCategoryDangerous,
+     .keys = kTableWritten,
+     .group = "schema",
+     .since = "0.1.0",
+     .summary = "Drops a family with its cells.",
+     .complexity = "O(n), n the families; the cells are swept away in slices",
+     .syntax = "table family",
+     .handler = CmdFamilyDrop},
+    {.name = "info",
+     .arity = 4,
+     .flags = kReadonly,
+     .categories = kCategorySchema,
+     .keys = kTableRead,
+     .group = "schema",
+     .since = "0.1.0",
+     .summary = "Returns the options of a family, the exact number of its cells, and its memory.",
+     .complexity = "O(1); O(n), n the cells of the family, if they can expire",
+     .syntax = "table family",
+     .handler = CmdFamilyInfo},
+    HelpSubcommand("schema"),
+};
+
+constexpr Command kRows[] = {
+    {.name = "family",
+     .arity = -2,
+     .group = "schema",
+     .since = "0.1.0",
+     .summary = "Adds, changes, drops and describes the families of a table.",
+     .complexity = "Depends on the subcommand.",
+     .subcommands = kFamilyRows},
+};
+
+}  // namespace
+
+std::span<const Command> FamilyCommands() { return kRows; }
+
+}  // namespace cellar

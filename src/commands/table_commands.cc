@@ -1,0 +1,355 @@
+// KEYSPACE and TABLE: what tables there are and what they look like.
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/glob.h"
+#include "commands/cell_arguments.h"
+#include "commands/command_context.h"
+#include "commands/command_groups.h"
+#include "commands/count_run.h"
+#include "commands/help.h"
+#include "commands/scan_run.h"
+#include "commands/schema_arguments.h"
+#include "commands/schema_commands.h"
+#include "engine/schema.h"
+#include "store/store.h"
+
+namespace cellar {
+
+Result<Table*> FindTable(CommandContext& ctx, std::string_view word) {
+  Result<Table*> table = ctx.store().FindTable(ctx.session.keyspace, word);
+  ctx.DependsOn(table.ok() ? (*table)->last_lsn() : ctx.store().schema_lsn());
+  return table;
+}
+
+Status CheckKeyspace(CommandContext& ctx, std::string_view keyspace) {
+  if (ctx.store().KeyspaceExists(keyspace)) return Status::Ok();
+  ctx.DependsOn(ctx.store().schema_lsn());
+  return Status::Error(ErrorCode::kNoKeyspace, "no keyspace '" + std::string(keyspace) + "'");
+}
+
+void ReplyChange(CommandContext& ctx, const Status& status) {
+  ctx.DependsOn(ctx.store().schema_lsn());
+  ctx.reply.StatusReply(status);
+}
+
+namespace {
+
+void CmdKeyspaceCreate(CommandContext& ctx) {
+  REPLY_IF_ERROR(ctx, CheckName("keyspace", ctx.args[2]));
+  ReplyChange(ctx, ctx.store().CreateKeyspace(ctx.args[2]));
+}
+
+void CmdKeyspaceDrop(CommandContext& ctx) {
+  ReplyChange(ctx, ctx.store().DropKeyspace(ctx.args[2]));
+}
+
+void CmdKeyspaceList(CommandContext& ctx) {
+  ctx.DependsOn(ctx.store().schema_lsn());
+  ReplyNames(ctx.reply, ctx.store().Keyspaces());
+}
+
+void CmdTableCreate(CommandContext& ctx) {
+  REPLY_IF_ERROR(ctx, CheckTableName(ctx.args[2]));
+  ASSIGN_OR_REPLY(ctx, TableRequest request, ParseTableCreate(ArgumentCursor(ctx.args, 3)));
+  const TableName name = SplitTableName(ctx.session.keyspace, ctx.args[2]);
+  REPLY_IF_ERROR(ctx, CheckKeyspace(ctx, name.keyspace));
+  std::vector<NewFamily> families;
+  families.reserve(request.families.size());
+  for (FamilyRequest& family : request.families) {
+    families.push_back({.name = family.name, .options = std::move(family.options)});
+  }
+  ReplyChange(ctx, ctx.store().CreateTable(name.keyspace, name.table, request.key, families));
+}
+
+void CmdTableDrop(CommandContext& ctx) {
+  ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
+  ReplyChange(ctx, ctx.store().DropTable(*table));
+}
+
+void CmdTableTruncate(CommandContext& ctx) {
+  ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
+  ReplyChange(ctx, ctx.store().TruncateTable(*table));
+}
+
+void CmdTableRename(CommandContext& ctx) {
+  REPLY_IF_ERROR(ctx, CheckTableName(ctx.args[3]));
+  ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
+  const TableName name = SplitTableName(ctx.session.keyspace, ctx.args[3]);
+  REPLY_IF_ERROR(ctx, CheckKeyspace(ctx, name.keyspace));
+  ReplyChange(ctx,
+              ctx.store().RenameTable(*table, name.keyspace, name.table, Store::Overwrite::kNo));
+}
+
+void CmdTableList(CommandContext& ctx) {
+  std::string_view pattern;
+  if (ctx.args.size() > 2) {
+    if (ctx.args.size() != 4 || !EqualsIgnoreCase(ctx.args[2], "MATCH")) return ctx.SyntaxError();
+    pattern = ctx.args[3];
+  }
+  std::vector<std::string_view> names;
+  for (const Table* table : ctx.store().Tables(ctx.session.keyspace)) {
+    if (ctx.args.size() == 2 || GlobMatch(pattern, table->name())) names.push_back(table->name());
+  }
+  ctx.DependsOn(ctx.store().schema_lsn());
+  ReplyNames(ctx.reply, names);
+}
+
+// The groups that hold a family, bytewise.
+std::vector<std::string_view> GroupNames(const TableSchema& schema) {
+  std::vector<std::string_view> names;
+  for (const FamilySchema& family : schema.families) {
+    names.push_back(schema.groups[family.group].name);
+  }
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
+}
+
+// TABLE INFO, whole but for the counts, which a table with retention must count first.
+struct TableInfo {
+  std::string key;
+  std::vector<std::string> families;
+  std::vector<std::string> groups;
+  std::vector<std::string> indexes;
+  uint64_t memory_bytes{0};
+
+  explicit TableInfo(const Table& table)
+      : key(table.schema().key.spec()), memory_bytes(table.memory_bytes()) {
+    for (const FamilySchema& family : table.schema().families) families.push_back(family.name);
+    for (const std::string_view group : GroupNames(table.schema())) groups.emplace_back(group);
+  }
+
+  void Reply(ReplyWriter& reply, uint64_t rows, uint64_t cells) const {
+    reply.Map(7);
+    reply.Bulk("key");
+    reply.Bulk(key);
+    reply.Bulk("families");
+    ReplyNames(reply, families);
+    reply.Bulk("groups");
+    ReplyNames(reply, groups);
+    reply.Bulk("indexes");
+    ReplyNames(reply, indexes);
+    reply.Bulk("rows");
+    reply.Unsigned(rows);
+    reply.Bulk("cells");
+    reply.Unsigned(cells);
+    reply.Bulk("memory");
+    reply.Unsigned(memory_bytes);
+  }
+};
+
+class TableInfoTask final : public Task {
+ public:
+  TableInfoTask(CountRun run, TableInfo info, Lsn depends_on)
+      : run_(std::move(run)), info_(std::move(info)), depends_on_(depends_on) {}
+
+  TaskProgress Step(TaskContext& context) override {
+    while (!run_.Pull(context.budget.unlimited() ? kUnlimited : kSliceCells)) {
+      if (context.budget.Spent()) return TaskProgress::kMore;
+    }
+    info_.Reply(context.reply, run_.rows(), run_.count());
+    context.depends_on = depends_on_;
+    return TaskProgress::kDone;
+  }
+
+ private:
+  CountRun run_;
+  TableInfo info_;
+  Lsn depends_on_;
+};
+
+void CmdTableInfo(CommandContext& ctx) {
+  ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
+  TableInfo info(*table);
+  if (table->counts_are_live()) {
+    return info.Reply(ctx.reply, table->counters().rows, table->cells());
+  }
+  CellOptions cells;
+  cells.versions_max = kUnlimited;
+  ASSIGN_OR_REPLY(ctx, std::unique_ptr<Scan> scan,
+                  ctx.store().ScanRows(*table, RowOptions{}, cells, nullptr));
+  CountRun run(std::move(scan), CountBy::kCells, table->schema());
+  if (run.Pull(ctx.session.exec_running ? kUnlimited : kFirstSliceCells)) {
+    return info.Reply(ctx.reply, run.rows(), run.count());
+  }
+  run.Detach();
+  ctx.Continue(std::make_unique<TableInfoTask>(std::move(run), std::move(info), table->last_lsn()));
+}
+
+// The commands that make a table like this one, each as one would type it into redis-cli.
+std::vector<std::string> RebuildCommands(const Table& table) {
+  const TableSchema& schema = table.schema();
+  std::string create = "TABLE CREATE " + table.name();
+  if (!schema.key.is_plain_bytes()) create += " KEY " + QuoteWord(schema.key.spec());
+  for (const FamilySchema& family : schema.families) {
+    create += " FAMILY " + family.name + FamilyOptionsText(schema, family);
+  }
+  return {create};
+}
+
+void CmdTableShow(CommandContext& ctx) {
+  ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
+  ReplyNames(ctx.reply, RebuildCommands(*table));
+}
+
+void CmdTableSample(CommandContext& ctx) {
+  ASSIGN_OR_REPLY(ctx, const uint64_t parts, ParseCount("the number of parts", ctx.args[3], 1));
+  ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
+  ReplyNames(ctx.reply, ctx.store().SampleRows(*table, parts));
+}
+
+constexpr Command kKeyspaceRows[] = {
+    {.name = "create",
+     .arity = 3,
+     .flags = kWrite | kDenyOom,
+     .categories = kCategorySchema,
+     .group = "schema",
+     .since = "0.1.0",
+     .summary = "Creates a keyspace.",
+     .complexity = "O(log n), n the keyspaces",
+     .syntax = "keyspace",
+     .handler = CmdKeyspaceCreate},
+    {.name = "drop",
+     .arity = 3,
+     .flags = kWrite,
+     .categories = kCategorySchema | kCategoryDangerous,
+     .group = "schema",
+     .since = "0.1.0",
+     .summary = "Drops a keyspace with its tables. 0 to 15 stay.",
+     .complexity = "O(n), n the tables of the keyspace",
+     .syntax = "keyspace",
+     .handler = CmdKeyspaceDrop},
+    {.name = "list",
+     .arity = 2,
+     .flags = kReadonly,
+     .categories = kCategorySchema,
+     .group = "schema",
+     .since = "0.1.0",
+     .summary = "Returns the names of all keyspaces, bytewise.",
+     .complexity = "O(n), n the keyspaces",
+     .syntax = "",
+     .handler = CmdKeyspaceList},
+    HelpSubcommand("schema"),
+};
+
+constexpr KeySpec kTableRead{.first = 2, .access = KeyAccess::kRead};
+constexpr KeySpec kTableWritten{.first = 2, .access = KeyAccess::kWrite};
+
+constexpr Command kTableRows[] = {
+    {.name = "create",
+     .arity = -3,
+     .flags = kWrite | kDenyOom,
+     .categories = kCategorySchema,
+     .keys = kTableWritten,
+     .group = "schema",
+     .since = "0.1.0",
+     .summary = "Creates a table with the order of its row keys and its families.",
+     .complexity = "O(n), n the families",
+     .syntax = "table [KEY order] [FAMILY family [TYPE type] [ORDER order] [VERSIONS count|ALL] "
+               "[TTL duration|NONE] [GC policy] [GROUP group]]...",
+     .handler = CmdTableCreate},
+    {.name = "drop",
+     .arity = 3,
+     .flags = kWrite,
+     .categories = kCategorySchema | kCategoryDangerous,
+     .keys = kTableWritten,
+     .group = "schema",
+     .since = "0.1.0",
+     .summary = "Drops a table. Its memory is freed in slices.",
+     .complexity = "O(1)",
+     .syntax = "table",
+     .handler = CmdTableDrop},
+    {.name = "truncate",
+     .arity = 3,
+     .flags = kWrite,
+     .categories = kCategorySchema | kCategoryDangerous,
+     .keys = kTableWritten,
+     .group = "schema",
+     .since = "0.1.0",
+     .summary = "Deletes all rows of a table and keeps its schema.",
+     .complexity = "O(n), n the locality groups",
+     .syntax = "table",
+     .handler = CmdTableTruncate},
+    {.name = "rename",
+     .arity = 4,
+     .flags = kWrite,
+     .categories = kCategorySchema,
+     .keys = {.first = 2, .last = 3, .access = KeyAccess::kReadWrite},
+     .group = "schema",
+     .since = "0.1.0",
+     .summary = "Renames a table, also into another keyspace; BUSYKEY if the name is taken.",
+     .complexity = "O(log n), n the tables",
+     .syntax = "table new-table",
+     .handler = CmdTableRename},
+    {.name = "list",
+     .arity = -2,
+     .flags = kReadonly,
+     .categories = kCategorySchema,
+     .group = "schema",
+     .since = "0.1.0",
+     .summary = "Returns the names of the tables of the keyspace, bytewise.",
+     .complexity = "O(n), n the tables of the keyspace",
+     .syntax = "[MATCH pattern]",
+     .handler = CmdTableList},
+    {.name = "info",
+     .arity = 3,
+     .flags = kReadonly,
+     .categories = kCategorySchema,
+     .keys = kTableRead,
+     .group = "schema",
+     .since = "0.1.0",
+     .summary = "Returns a table's key order, families, groups, indexes, and exact counts.",
+     .complexity = "O(1); O(n), n the cells, if cells of the table can expire",
+     .syntax = "table",
+     .handler = CmdTableInfo},
+    {.name = "show",
+     .arity = 3,
+     .flags = kReadonly,
+     .categories = kCategorySchema,
+     .keys = kTableRead,
+     .group = "schema",
+     .since = "0.1.0",
+     .summary = "Returns the commands that rebuild the table, as one types them into redis-cli.",
+     .complexity = "O(n), n the families",
+     .syntax = "table",
+     .handler = CmdTableShow},
+    {.name = "sample",
+     .arity = 4,
+     .flags = kReadonly,
+     .categories = kCategorySchema,
+     .keys = kTableRead,
+     .group = "schema",
+     .since = "0.1.0",
+     .summary = "Returns row keys that split the table into parts of about equal bytes.",
+     .complexity = "O(n log m), n the parts, m the cells",
+     .syntax = "table parts",
+     .handler = CmdTableSample},
+    HelpSubcommand("schema"),
+};
+
+constexpr Command kRows[] = {
+    {.name = "keyspace",
+     .arity = -2,
+     .group = "schema",
+     .since = "0.1.0",
+     .summary = "Creates, drops and lists keyspaces.",
+     .complexity = "Depends on the subcommand.",
+     .subcommands = kKeyspaceRows},
+    {.name = "table",
+     .arity = -2,
+     .group = "schema",
+     .since = "0.1.0",
+     .summary = "Creates, changes and describes tables.",
+     .complexity = "Depends on the subcommand.",
+     .subcommands = kTableRows},
+};
+
+}  // namespace
+
+std::span<const Command> TableCommands() { return kRows; }
+
+}  // namespace cellar
