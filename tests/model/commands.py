@@ -126,7 +126,7 @@ class Model:
             session.unwatch()
             return OK
         if name in (b'WATCH', b'CWATCH'):
-            if session.queue is not None:
+            if session.queue is not None or not rest or (name == b'CWATCH' and len(rest) != 2):
                 return Error('ERR')
             self._watch(session, name, rest)
             return OK
