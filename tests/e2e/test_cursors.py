@@ -1,0 +1,137 @@
+"""Cursors: a row that is there throughout comes exactly once, whatever else happens in between."""
+
+import random
+import unittest
+
+from conversation import ON_MODEL, Conversation
+
+ROWS = 120
+
+
+@unittest.skipIf(ON_MODEL, 'the model has no cursors')
+class CursorTest(Conversation):
+    def setUp(self):
+        super().setUp()
+        self.seed = random.randrange(10**9)
+        self.rng = random.Random(self.seed)
+        self.ask('TABLE CREATE t KEY utf8#u32 FAMILY f TYPE i64 FAMILY w ORDER u32')
+        self.ask('INDEX CREATE t by_n ON 1 f:n')
+        self.stable = []
+        for number in range(ROWS):
+            key = f'{self.rng.choice("abc")}#{number}'
+            self.stable.append((key, number))
+            self.ask(f'CPUT t {key} f:n {number % 7} f:m {number}')
+        self.sort = lambda pair: (pair[0].split('#')[0], pair[1])
+
+    def disturb(self):
+        """Rows come and go, and stable rows change in a column that no scan here orders by."""
+        for _ in range(6):
+            key = f'{self.rng.choice("abc")}#{self.rng.randrange(1000, 1100)}'
+            choice = self.rng.random()
+            if choice < 0.5:
+                self.ask(f'CPUT t {key} f:n {self.rng.randrange(7)}')
+            elif choice < 0.8:
+                self.ask(f'CDEL t {key}')
+            else:
+                self.ask(f'CINCRBY t {self.rng.choice(self.stable)[0]} f:m 1')
+
+    def follow(self, options, between=None):
+        """Row keys in the order in which they came, below 1000."""
+        cursor, found = '0', []
+        while True:
+            cursor, rows = self.ask(f'CSCAN t {cursor} {options}')
+            found += [row if isinstance(row, bytes) else row[0] for row in rows]
+            if cursor == b'0':
+                return [key.decode() for key in found if int(key.split(b'#')[1]) < 1000]
+            cursor = cursor.decode()
+            (between or self.disturb)()
+
+    def check(self, options, expected, between=None):
+        self.assertEqual(self.follow(options, between), expected, f'seed {self.seed}, {options}')
+
+    def keys_where(self, test=lambda pair: True):
+        return [pair[0] for pair in sorted(self.stable, key=self.sort) if test(pair)]
+
+    def test_a_plain_scan(self):
+        for count in (1, 7, 100):
+            self.check(f'COUNT {count} KEYSONLY', self.keys_where())
+
+    def test_backwards(self):
+        self.check('COUNT 5 REVERSE KEYSONLY', self.keys_where()[::-1])
+
+    def test_unions(self):
+        def wanted(pair):
+            return pair[0][0] in 'ac'
+        self.check('COUNT 4 KEYSONLY PREFIX c# PREFIX a# RANGE [a [a', self.keys_where(wanted))
+        self.check('COUNT 4 KEYSONLY REVERSE PREFIX c# PREFIX a#', self.keys_where(wanted)[::-1])
+
+    def test_conditions(self):
+        self.check('COUNT 3 KEYSONLY WHERE f:n EQ 3', self.keys_where(lambda pair: pair[1] % 7 == 3))
+        self.check('COUNT 3 KEYSONLY WHERE f:n EQ 99', [])
+
+    def test_an_index(self):
+        by_index = [key for key, _ in sorted(self.stable, key=lambda pair: (pair[1] % 7, self.sort(pair)))]
+        self.check('INDEX by_n COUNT 5 KEYSONLY', by_index)
+        self.check('INDEX by_n COUNT 5 KEYSONLY REVERSE', by_index[::-1])
+        self.check('INDEX by_n EQ 1 3 COUNT 2 KEYSONLY',
+                   self.keys_where(lambda pair: pair[1] % 7 == 3))
+
+    def test_cursors_survive_a_restart(self):
+        def restart():
+            self.disturb()
+            if self.rng.random() < 0.2:
+                self.rng.choice((self.server.crash, self.server.restart))()
+                self.connection = self.connect()
+                self.set_time(self.now)
+        self.check('COUNT 15 KEYSONLY', self.keys_where(), restart)
+        self.check('COUNT 15 REVERSE KEYSONLY', self.keys_where()[::-1], restart)
+
+    def test_cursors_survive_a_snapshot_of_the_state(self):
+        self.check('COUNT 15 KEYSONLY', self.keys_where(), lambda: self.ask('SAVE'))
+
+    def test_a_snapshot_scan_sees_the_table_as_at_its_first_call(self):
+        before = self.keys('CSCAN t 0')
+
+        def change():
+            self.disturb()
+            self.ask(f'CDEL t {self.rng.choice(self.stable)[0]}')
+        for options in ('SNAPSHOT COUNT 7 KEYSONLY', 'SNAPSHOT COUNT 9 REVERSE KEYSONLY'):
+            found = self.follow(options, change)
+            wanted = [key for key in before if int(key.split('#')[1]) < 1000]
+            self.assertEqual(found, wanted[::-1] if 'REVERSE' in options else wanted,
+                             f'seed {self.seed}')
+            before = self.keys('CSCAN t 0')
+
+    def test_a_wide_row_goes_on_in_the_next_call(self):
+        self.ask('CPUT t wide#1 ' + ' '.join(f'w:{number} v' for number in range(250)))
+        cursor, found = '0', []
+        while True:
+            cursor, rows = self.ask(f'CSCAN t {cursor} CELLS 17 COLUMNS 1 w')
+            self.assertLessEqual(sum(len(row[1]) for row in rows), 17)
+            found += [name for row in rows for name in row[1]]
+            if cursor == b'0':
+                break
+            cursor = cursor.decode()
+            self.disturb()
+        self.assertEqual(found, [b'w:%d' % number for number in range(250)])
+
+    def test_the_row_at_the_cursor_may_go(self):
+        """The last row of a call is deleted before the next call: nothing is skipped or repeated."""
+        keys, cursor, found = self.keys_where(), '0', []
+        while True:
+            cursor, rows = self.ask(f'CSCAN t {cursor} COUNT 2 KEYSONLY')
+            found += [key.decode() for key in rows]
+            if cursor == b'0':
+                break
+            cursor = cursor.decode()
+            if rows:
+                self.ask(['CDEL', 't', rows[-1]])
+        self.assertEqual(found, keys)
+
+    def test_a_bad_cursor_is_refused(self):
+        for cursor in ('abc', '-1', '0x', '99999999999999999999999', ''):
+            self.refused(['CSCAN', 't', cursor], 'ERR')
+
+
+if __name__ == '__main__':
+    unittest.main()
