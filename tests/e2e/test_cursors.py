@@ -10,6 +10,8 @@ ROWS = 120
 
 @unittest.skipIf(ON_MODEL, 'the model has no cursors')
 class CursorTest(Conversation):
+    OPTIONS = {'appendfsync': 'always'}
+
     def setUp(self):
         super().setUp()
         self.seed = random.randrange(10**9)

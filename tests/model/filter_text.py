@@ -18,7 +18,7 @@ def quote(text):
 
 
 def random_filter(generator, table, depth=0):
-    count = generator.weighted([(1, 5), (2, 3), (3, 1)])
+    count = generator.weighted([(1, 8), (2, 3), (3, 1)])
     steps = [_step(generator, table, depth) for _ in range(count)]
     return generator.pick([b' | ', b'|']).join(steps)
 
@@ -49,7 +49,7 @@ def _without_sink(generator, table, depth):
 
 
 def _comparison(generator, table):
-    subject = generator.weighted([(b'row', 2), (b'family', 2), (b'qualifier', 2), (b'value', 6),
+    subject = generator.weighted([(b'row', 1), (b'family', 2), (b'qualifier', 2), (b'value', 5),
                                   (b'ts', 2)])
     if subject != b'ts' and generator.chance(0.3):
         return subject + generator.pick([b' ~ ', b'~']) + quote(generator.pick(pools.PATTERNS))

@@ -240,12 +240,17 @@ class Generator:
                 words += [b'COUNT', b'1000']
             elif self.chance(0.3):
                 words += [b'COUNT', b'%d' % self.rng.randint(1, 4)]
-            if self.chance(0.15) and b'INDEX' not in words and not self.in_transaction:
+            if self.chance(0.15) and not self.in_transaction and not self._repeats_rows(table, words):
                 words += [b'CELLS', b'%d' % self.rng.randint(1, 6)]
             for name in (b'KEYSONLY', b'STATS', b'SNAPSHOT'):
                 if self.chance(0.07):
                     words.append(name)
         return words
+
+    @staticmethod
+    def _repeats_rows(table, words):
+        """Whether the scan may give a row more than once, so that pieces could not be told apart."""
+        return b'INDEX' in words and table.indexes[words[words.index(b'INDEX') + 1]].is_of_qualifiers()
 
     def index_options(self, table):
         index = table.indexes[self.pick(sorted(table.indexes))]
@@ -467,7 +472,7 @@ class Generator:
         else:
             if self.chance(0.35):
                 options.append([b'VERSIONS', self.pick([b'1', b'2', b'3', b'ALL'])])
-            if self.chance(0.25):
+            if self.chance(0.12):
                 options.append([b'TTL', self.pick([b'10s', b'30s', b'2m', b'NONE', b'60'])])
         self.rng.shuffle(options)
         return [word for option in options for word in option]
@@ -483,9 +488,9 @@ class Generator:
         return words
 
     def schema_change(self, name, table):
-        choice = self.weighted([('add', 2), ('alter', 6), ('drop family', 1), ('drop', 0.7),
-                                ('truncate', 0.7), ('rename', 1), ('create', 1), ('index', 5),
-                                ('drop index', 2), ('list', 2), ('generic', 3), ('keyspace', 1)])
+        choice = self.weighted([('add', 3), ('alter', 6), ('drop family', 0.5), ('drop', 0.2),
+                                ('truncate', 0.2), ('rename', 0.5), ('create', 0.5), ('index', 6),
+                                ('drop index', 2), ('list', 4), ('generic', 3), ('keyspace', 0.5)])
         if choice == 'add':
             return [b'FAMILY', b'ADD', name, self.pick(FAMILIES)] + self.family_options()
         if choice == 'alter':
@@ -522,7 +527,8 @@ class Generator:
                               [b'KEYS', b'*'], [b'KEYS', b't?'], [b'PING'], [b'ECHO', b'\x00']])
         return self.pick([[b'KEYSPACE', b'CREATE', b'alpha'], [b'SELECT', b'alpha'],
                           [b'SELECT', b'0'], [b'SELECT', b'0'], [b'KEYSPACE', b'DROP', b'alpha'],
-                          [b'KEYSPACE', b'DROP', b'3'], [b'SELECT', b'nix'], [b'FLUSHDB']])
+                          [b'KEYSPACE', b'DROP', b'3'], [b'SELECT', b'nix'],
+                          [b'FLUSHDB'] if self.chance(0.2) else [b'DBSIZE']])
 
     def index_create(self, name, table):
         if self.in_transaction and table.rows:
@@ -537,14 +543,16 @@ class Generator:
             columns = []
             while not columns or self.chance(0.4):
                 row = self.pick(list(table.rows.values())) if table.rows else None
-                word, family = self.column(table, row)
-                if word in columns:
+                word, kind = self._column_and_type(table, row)
+                if word in [column for column, _ in columns]:
                     break
-                columns.append(word)
+                columns.append((word, kind))
             words.append(b'%d' % len(columns))
-            for word in columns:
+            for word, kind in columns:
                 words.append(self.pick([b'', b'', b'-']) + word)
-                if self.chance(0.3):
+                if kind is not None and self.chance(0.8):
+                    words += [b'AS', kind.encode()]
+                elif self.chance(0.2):
                     words += [b'AS', self.pick([b'i64', b'bytes', b'f64', b'string', b'u8'])]
         if choice < 0.15 or self.chance(0.4):
             names = [self.pick([self.column(table)[0], self.family(table).name])
@@ -557,11 +565,20 @@ class Generator:
             words.append(b'UNIQUE')
         return words
 
+    def _column_and_type(self, table, row):
+        """A column, and the type of its newest cell where it is known."""
+        if row is not None and row.columns and self.chance(0.8):
+            place = self.pick(list(row.columns))
+            column = row.columns[place]
+            return place[0] + b':' + column.qualifier, column.cells[0].type if column.cells else None
+        word, family = self.column(table, row)
+        return word, family.type
+
     # Steps.
 
     COMMANDS = [('cput', 24), ('cmutate', 9), ('cincrby', 4), ('cincrbyfloat', 3), ('cappend', 3),
-                ('cdel', 6), ('cdelrange', 0.7), ('cget', 9), ('cmget', 3), ('crow', 9),
-                ('cscan', 10), ('ccount', 5), ('cnear', 4), ('cexists', 2), ('schema_change', 4)]
+                ('cdel', 6), ('cdelrange', 0.4), ('cget', 9), ('cmget', 3), ('crow', 9),
+                ('cscan', 11), ('ccount', 5), ('cnear', 4), ('cexists', 2), ('schema_change', 2.5)]
 
     def command(self):
         """The words of one command for the current client."""
@@ -585,16 +602,16 @@ class Generator:
             return step() if callable(step) else step
         self.client = self.rng.randrange(self.clients)
         choice = self.rng.random()
-        if choice < 0.12:
+        if choice < 0.1:
             return self._time()
-        if choice < 0.15:
+        if choice < 0.13:
             self._transaction()
             return self.step()
         return self._call()
 
     def _time(self):
-        move = self.weighted([(1, 3), (1000, 3), (MICROS, 3), (5 * MICROS, 3), (30 * MICROS, 1),
-                              (self.rng.randrange(1, 20 * MICROS), 3)])
+        move = self.weighted([(1, 3), (1000, 3), (MICROS, 3), (5 * MICROS, 1), (40 * MICROS, 0.4),
+                              (self.rng.randrange(1, 10 * MICROS), 2)])
         return 'time', max(self.model.now, self.model.last_stamp) + move
 
     def _call(self):

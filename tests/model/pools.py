@@ -107,7 +107,7 @@ KEY_ORDERS = [b'bytes', b'bytes', b'utf8', b'ascii', b'i64', b'-u64', b'utf8#utf
 QUALIFIER_ORDERS = [order for order in KEY_ORDERS if order != b'recno'] + [b'bytes'] * 20
 GLOBS = [b'*', b'a*', b'*b*', b'?', b'[a-c]*', b'hello*', b'', b'\\*', b'*1*', b'[^a]*', b'true',
          b'-*', b'*\x00*']
-PATTERNS = [b'.*', b'a.*', b'.', b'[a-c]+', b'hello.*', b'\\d+', b'(a|b|zz)', b'a?b*c*', b'.*\\.5',
+PATTERNS = [b'.*', b'.*', b'.+', b'.*[a-z0-9].*', b'a.*', b'.', b'[a-c]+', b'hello.*', b'\\d+', b'(a|b|zz)', b'a?b*c*', b'.*\\.5',
             b'', b'(?s).*', b'-?[0-9]+', b'true|false', b'\\x00', b'line.break', b'.+']
 POLICIES = [b'maxversions=2', b'maxage=30s', b'maxversions=3 || maxage=1m',
             b'(maxversions=2 or maxage=45s)', b'maxversions=1', b'maxage=90']
