@@ -285,7 +285,14 @@ struct FilterRun::Impl {
     }
     FilterNext answer = FilterNext::kMore;
     if (!Step(index, &copy, &answer)) return answer;
-    return Furthest(answer, Leave(copy, next));
+    return Furthest(answer, Behind(node, Leave(copy, next)));
+  }
+
+  // What the answer from behind `node` means before it: a limit must count every cell that reaches
+  // it, so the rest of a column may not be left out only because what lies behind has no use for it.
+  static FilterNext Behind(const FilterNode& node, FilterNext answer) {
+    const bool counts_all = node.kind == FilterNodeKind::kLimit;
+    return counts_all && answer == FilterNext::kColumnDone ? FilterNext::kMore : answer;
   }
 
   FilterNext RunSteps(const FilterNode& chain, size_t step, Copy copy, const Continuation* next) {
@@ -299,6 +306,9 @@ struct FilterRun::Impl {
       FilterNext own = FilterNext::kMore;
       if (!Step(child, &copy, &own)) return Furthest(answer, own);
       answer = Furthest(answer, own);
+      if (nodes[child].kind == FilterNodeKind::kLimit) {
+        return Furthest(answer, Behind(nodes[child], RunSteps(chain, step + 1, copy, next)));
+      }
     }
     return Furthest(answer, Leave(copy, next));
   }

@@ -140,6 +140,11 @@ class TogetherTest(FilterCase):
         self.assertEqual(self.cells('value ~ "o.*" | limit(1)'), [ROW1[1], ROW2[0]])
         self.assertEqual(self.cells('limit(1) | value ~ "o.*"'), [ROW2[0]])
 
+    def test_a_limit_counts_what_is_of_no_use_behind_it(self):
+        self.assertEqual(self.cells('limit(2) | qualifier = "q"'), [])
+        self.assertEqual(self.cells('row = "row1" | limit(3) | qualifier = "q"'), [ROW1[2]])
+        self.assertEqual(self.cells('(limit(2)) | family = "b"'), [ROW2[1]])
+
     def test_limits_after_the_filter_count_columns(self):
         self.assertEqual(self.cells('family ~ "[ab]"', 'PERROW 1'), ROW1[:2] + [ROW2[0]] + ZEILE)
         self.assertEqual(self.cells('family ~ "[ab]"', 'SKIP 1 PERROW 1'), [ROW1[2], ROW2[1]])

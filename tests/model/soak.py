@@ -95,9 +95,18 @@ def replay(history, protocols):
     return None
 
 
+def kind_of(difference):
+    """What a shorter history must fail with, so that it is still about the same mistake."""
+    return difference.what.split(' ')[0], hasattr(difference.got, 'code')
+
+
 def shrunk(failure, protocols, seconds_max=90):
     """The same failure with a short history."""
-    history = shrink(failure.history, lambda steps: replay(steps, protocols) is not None, seconds_max)
+    def fails(steps):
+        found = replay(steps, protocols)
+        return found is not None and kind_of(found) == kind_of(failure.difference)
+
+    history = shrink(failure.history, fails, seconds_max)
     difference = replay(history, protocols)
     return Failure(failure.seed, history, difference) if difference else failure
 
