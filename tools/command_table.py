@@ -5,7 +5,8 @@
     tools/command_table.py [--port N] --write    put it between the marks in README.md
 
 tests/e2e/test_readme.py compares the two, so that neither can go its own way. Containers (TABLE, CLIENT ...)
-are listed by their subcommands; arguments are spelled as redis-cli spells its hints.
+are listed by their subcommands; arguments are spelled as redis-cli spells its hints, but with `...` behind what
+may be repeated instead of a second copy of it.
 """
 
 import argparse
@@ -50,10 +51,10 @@ def argument(node):
     else:
         body = name
     shown = " ".join(word for word in (token, body) if word)
-    if "multiple" in flags:
-        # With multiple_token each repetition has its token, else the values alone repeat.
-        again = shown if "multiple_token" in flags or not token else body
-        shown = f"{shown} [{again} ...]"
+    if "multiple" in flags and "multiple_token" not in flags and token:
+        shown += " ..."  # the values repeat, the token does not
+    elif "multiple" in flags:
+        return f"[{shown}] ..." if "optional" in flags else f"{shown} ..."
     return f"[{shown}]" if "optional" in flags else shown
 
 
