@@ -118,7 +118,7 @@ def print_float(type_name, number):
     exponent = int(exponent)
     sign = '-' if mantissa.startswith('-') else ''
     numerals = mantissa.lstrip('-').replace('.', '').rstrip('0') or '0'
-    if not 1e-4 <= abs(number) < 1e16:
+    if not -4 <= exponent < 16:
         point = '.' + numerals[1:] if len(numerals) > 1 else ''
         return '%s%s%se%s%02d' % (sign, numerals[0], point, '-' if exponent < 0 else '+',
                                   abs(exponent))
