@@ -338,6 +338,8 @@ def cdel(model, session, words):
         if words.keyword() == b'TIME' and words.left() == 3:
             words.next()
             between = read_time_range(words.next(), words.next())
+        elif words.keyword() == b'IF':
+            predicates += take_predicates(words, b'IF')
         elif words.take(b'COLPREFIX'):
             selection.add_prefix(words)
         elif words.take(b'COLRANGE'):
