@@ -11,6 +11,12 @@
 
 namespace cellar {
 
+PinHold::PinHold(Store& store, uint64_t id) : store_(&store), id_(id) { store.HoldPin(id); }
+
+PinHold::~PinHold() {
+  if (store_ != nullptr) store_->ReleasePin(id_);
+}
+
 ScanRun::ScanRun(std::unique_ptr<Scan> scan, const ScanRunOptions& options, Store& store,
                  OutputBuffer* client, RespVersion version)
     : scan_(std::move(scan)),
@@ -102,6 +108,7 @@ bool ScanRun::Pull(uint64_t cells) {
 
 void ScanRun::Detach(Table& table) {
   if (options_.pin_wanted && !options_.pin.has_value()) options_.pin = store_->PinSnapshot(table);
+  if (options_.pin.has_value()) hold_ = PinHold(*store_, *options_.pin);
   scan_->Detach();
   reply_.Own();
 }
@@ -137,6 +144,7 @@ void ScanRun::Finish(Table* table) {
         EncodeCursor({.position = std::move(*next_), .pin = options_.pin}, options_.cursor_binding);
   } else if (options_.pin.has_value()) {
     scan_.reset();  // it reads what is unpinned
+    hold_ = PinHold();
     store_->UnpinSnapshot(*options_.pin);
   }
   OutputBuffer front;

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "cellar/clock.h"
 #include "cellar/lsn.h"
@@ -36,6 +37,25 @@ inline constexpr uint64_t kFirstSliceCells{8 * 1024};
 inline constexpr uint64_t kSliceCells{256};
 // Bytes of reply written in one slice, for cells with large values.
 inline constexpr size_t kSliceReplyBytes{512 * 1024};
+
+// Keeps a pinned view from going stale while a task reads it.
+class PinHold {
+ public:
+  PinHold() = default;
+  PinHold(Store& store, uint64_t id);
+  ~PinHold();
+  PinHold(PinHold&& other) noexcept
+      : store_(std::exchange(other.store_, nullptr)), id_(other.id_) {}
+  PinHold& operator=(PinHold&& other) noexcept {
+    std::swap(store_, other.store_);
+    std::swap(id_, other.id_);
+    return *this;
+  }
+
+ private:
+  Store* store_{nullptr};  // null: holds nothing
+  uint64_t id_{0};
+};
 
 struct ScanRunOptions {
   bool one_row{false};  // CROW
@@ -78,6 +98,7 @@ class ScanRun {
   bool TakeCell();
   void ReplyStats();
 
+  PinHold hold_;  // outlives the scan
   std::unique_ptr<Scan> scan_;
   ScanRunOptions options_;
   Store* store_;

@@ -38,6 +38,9 @@ Status Store::OpenJournal(const LoadProgressCallback& progress) {
 }
 
 Status Store::Reload() {
+  for (const auto& [id, pin] : pins_) {
+    if (pin.holds > 0) return Status::Error(ErrorCode::kErr, "a scan of a snapshot is still going on");
+  }
   pins_.clear();
   for (const std::string& keyspace : engine_->Keyspaces()) {
     for (const Table* table : engine_->Tables(keyspace)) {

@@ -136,6 +136,10 @@ class Store {
   Result<std::unique_ptr<Scan>> ScanPinned(uint64_t id, const Table& table, const RowOptions& rows,
                                            const CellOptions& cells, const ScanPosition* from);
   void UnpinSnapshot(uint64_t id);
+  // While a scan of a pinned view goes on over several turns, the view is in use and not stale.
+  // Nothing if it is gone. Each Hold needs its Release.
+  void HoldPin(uint64_t id);
+  void ReleasePin(uint64_t id);
   // Unpins what has not been used for too long. From a timer.
   void UnpinStale();
 
@@ -204,6 +208,7 @@ class Store {
     std::unique_ptr<ReadView> view;
     uint64_t table_id{0};
     int64_t used_micros{0};  // monotonic
+    uint32_t holds{0};
   };
 
   Store(StoreOptions options, FileSystem& files, Clock& clock);

@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "base/coding.h"
+#include "base/quote.h"
 #include "engine/column_set.h"
 #include "engine/row_split.h"
 #include "engine/table_scan.h"
@@ -48,6 +49,10 @@ Result<std::unique_ptr<Scan>> Store::ScanRow(const Table& table, std::string_vie
 
 Result<std::unique_ptr<Scan>> Store::ScanRows(const Table& table, const RowOptions& rows,
                                               const CellOptions& cells, const ScanPosition* from) {
+  if (rows.index) {
+    return Status::Error(ErrorCode::kNoIndex, "no index " + Quote(rows.index->name) + " on table " +
+                                                  Quote(table.name()));
+  }
   Result<std::unique_ptr<Scan>> scan = TableScan::Create(
       std::make_unique<ReadView>(table, now_micros_), rows, cells, from, options_.seed + ++scans_);
   if (!scan.ok()) return InTable(std::move(scan).status(), table);
@@ -92,7 +97,7 @@ uint64_t Store::PinSnapshot(const Table& table) {
   const uint64_t id = pin_id_next_++;
   auto view = std::make_unique<ReadView>(table, now_micros_);
   view->Detach();
-  pins_[id] = {std::move(view), table.id(), clock_.MonotonicMicros()};
+  pins_[id] = {std::move(view), table.id(), clock_.MonotonicMicros(), 0};
   return id;
 }
 
@@ -115,9 +120,24 @@ Result<std::unique_ptr<Scan>> Store::ScanPinned(uint64_t id, const Table& table,
 
 void Store::UnpinSnapshot(uint64_t id) { pins_.erase(id); }
 
+void Store::HoldPin(uint64_t id) {
+  const auto pin = pins_.find(id);
+  if (pin != pins_.end()) ++pin->second.holds;
+}
+
+void Store::ReleasePin(uint64_t id) {
+  const auto pin = pins_.find(id);
+  if (pin == pins_.end()) return;
+  CELLAR_ASSERT(pin->second.holds > 0);
+  --pin->second.holds;
+  pin->second.used_micros = clock_.MonotonicMicros();
+}
+
 void Store::UnpinStale() {
   const int64_t oldest = clock_.MonotonicMicros() - options_.snapshot_cursor_timeout_micros;
-  std::erase_if(pins_, [oldest](const auto& pin) { return pin.second.used_micros < oldest; });
+  std::erase_if(pins_, [oldest](const auto& pin) {
+    return pin.second.holds == 0 && pin.second.used_micros < oldest;
+  });
 }
 
 // --- digest
