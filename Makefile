@@ -179,6 +179,7 @@ export SOAK_SECONDS
 soak:
 	$(MAKE) -j$(JOBS) all $(BUILD)/unit-tests
 	$(BUILD)/unit-tests "[soak]"
+	CELLAR_CRASH_ROUNDS=50 $(PYTHON) tests/e2e/test_import_crash.py
 	@set -e; for f in $(wildcard tests/soak/*.py); do echo "soak: $$f"; $(PYTHON) $$f; done
 
 ## bench          Cellar beside redis-server on this machine: about five minutes, REPEATS=3 SECONDS_EACH=1
