@@ -48,6 +48,7 @@ Status LogWriter::Start() {
   RETURN_IF_ERROR(options_.log_enabled ? StartLog() : StartWithoutLog());
   const std::lock_guard lock(mutex_);
   PublishState();
+  ended_ = false;
   thread_ = std::thread([this] { Run(); });
   return Status::Ok();
 }

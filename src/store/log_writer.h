@@ -193,7 +193,7 @@ class LogWriter {
   uint64_t next_number_;
   SyncPolicy policy_;
   bool stop_{false};
-  bool ended_{false};
+  bool ended_{true};  // no thread runs
   Status close_status_;
   int64_t thread_wakes_micros_{0};  // 0: it is not waiting
   std::string room_error_;          // why no room can be reserved; empty if it can

@@ -1,0 +1,294 @@
+// The journal at work: what is acknowledged is found again, whatever happens to the disk.
+#include "store/journal.h"
+
+#include <catch2/catch.hpp>
+
+#include "base/random.h"
+#include "store/log_format.h"
+#include "tests/store/journal_rig.h"
+
+namespace cellar::journal_test {
+
+TEST_CASE("What was written is there after a restart, without and with snapshots", "[journal]") {
+  FaultyFileSystem disk;
+  JournalRig rig(&disk);
+  for (const SyncPolicy policy : {SyncPolicy::kAlways, SyncPolicy::kEverySecond, SyncPolicy::kNo}) {
+    rig.options.sync_policy = policy;
+    for (const bool save : {false, true, false}) {
+      REQUIRE(rig.Open().ok());
+      rig.CheckState();
+      for (int i = 0; i < 100; ++i) REQUIRE(rig.WriteAndWait().ok());
+      if (save) REQUIRE(rig.journal->SaveNow().ok());
+      for (int i = 0; i < 10; ++i) REQUIRE(rig.WriteAndWait().ok());
+      const uint64_t written = rig.written;
+      REQUIRE(rig.journal->Close().ok());
+      REQUIRE(rig.Open().ok());
+      CHECK(rig.CheckState() == written);
+      CHECK(rig.journal->recovery().warnings.empty());
+      CHECK(rig.journal->recovery().tail_bytes_cut == 0);
+    }
+  }
+}
+
+TEST_CASE("Record numbers go on after a restart and are never given out twice", "[journal]") {
+  FaultyFileSystem disk;
+  JournalRig rig(&disk);
+  REQUIRE(rig.Open().ok());
+  CHECK(rig.journal->last_lsn() == Lsn{});
+  REQUIRE(rig.WriteAndWait().ok());
+  CHECK(rig.journal->last_lsn() == Lsn{1, 1});
+  for (int i = 0; i < 5; ++i) {
+    const Lsn before = rig.journal->last_lsn();
+    if (i == 3) REQUIRE(rig.journal->SaveNow().ok());
+    REQUIRE(rig.Open().ok());
+    CHECK(rig.journal->last_lsn() == before);
+    CHECK(rig.journal->durable_lsn() == before);
+    REQUIRE(rig.WriteAndWait().ok());
+    CHECK(rig.journal->last_lsn() == Lsn{1, before.seq + 1});
+  }
+}
+
+TEST_CASE("A snapshot rotates the log, and what it supersedes goes", "[journal]") {
+  FaultyFileSystem disk;
+  JournalRig rig(&disk);
+  REQUIRE(rig.Open().ok());
+  for (int i = 0; i < 300; ++i) REQUIRE(rig.WriteAndWait().ok());
+  CHECK(rig.journal->Stats().log_segments > 5);
+  REQUIRE(rig.journal->StartSnapshot().ok());
+  CHECK_FALSE(rig.journal->StartSnapshot().ok());
+  for (int i = 0; i < 20; ++i) REQUIRE(rig.WriteAndWait().ok());
+  REQUIRE(rig.WaitUntil([&] { return !rig.journal->snapshot_running(); }));
+  const JournalStats stats = rig.journal->Stats();
+  CHECK(stats.saves == 1);
+  CHECK(stats.last_save_ok);
+  CHECK(stats.changes_since_save == 20);
+  CHECK(stats.log_segments < 3);
+  CHECK(disk.Paths().size() <= 2 + 1 + stats.log_segments);  // manifest, lock, snapshot, segments
+  REQUIRE(rig.Open().ok());
+  CHECK(rig.CheckState() == 320);
+  CHECK(rig.journal->recovery().from_snapshot);
+  CHECK(rig.journal->recovery().records_replayed == 20);
+}
+
+TEST_CASE("Under everysec a reply does not wait, and the record is durable soon after",
+          "[journal]") {
+  FaultyFileSystem disk;
+  JournalRig rig(&disk);
+  rig.options.sync_policy = SyncPolicy::kEverySecond;
+  REQUIRE(rig.Open().ok());
+  REQUIRE(rig.Write().ok());
+  CHECK(rig.journal->released_lsn() == rig.lsn);
+  rig.journal->Flush();
+  CHECK(rig.WaitUntil([&] { return rig.journal->durable_lsn() == rig.lsn; }));
+  rig.journal->SetSyncPolicy(SyncPolicy::kAlways);
+  REQUIRE(rig.Write().ok());
+  CHECK(rig.journal->released_lsn() < rig.lsn);
+  rig.journal->Flush();
+  CHECK(rig.WaitReleased());
+  CHECK(rig.journal->durable_lsn() == rig.lsn);
+}
+
+TEST_CASE("After a failed write or sync replies wait, writes are refused, and both resume",
+          "[journal]") {
+  for (const FileCall kind : {FileCall::kWrite, FileCall::kSync}) {
+    FaultyFileSystem disk;
+    JournalRig rig(&disk);
+    REQUIRE(rig.Open().ok());
+    for (int i = 0; i < 10; ++i) REQUIRE(rig.WriteAndWait().ok());
+    disk.FailKind(kind);
+    REQUIRE(rig.Write().ok());
+    rig.journal->Flush();
+    REQUIRE(rig.WaitUntil([&] { return !rig.journal->healthy(); }));
+    CHECK(rig.journal->released_lsn() < rig.lsn);
+    const Status refused = rig.Write();
+    REQUIRE_FALSE(refused.ok());
+    CHECK(refused.code() == ErrorCode::kMisconf);
+    CHECK_FALSE(rig.journal->Stats().log_ok);
+    disk.Heal();
+    REQUIRE(rig.WaitReleased());
+    CHECK(rig.journal->healthy());
+    REQUIRE(rig.WriteAndWait().ok());
+    CHECK(rig.journal->Stats().log_ok);
+    CHECK(rig.journal->Stats().log_failures == 1);
+    const uint64_t written = rig.written;
+    disk.PowerLoss(1);
+    disk.Reboot();
+    REQUIRE(rig.Open().ok());
+    CHECK(rig.CheckState() == written);
+  }
+}
+
+TEST_CASE("On a full disk writes are refused before anything changes, and resume", "[journal]") {
+  for (const SyncPolicy policy : {SyncPolicy::kAlways, SyncPolicy::kEverySecond}) {
+    FaultyFileSystem disk;
+    JournalRig rig(&disk);
+    rig.options.sync_policy = policy;
+    disk.SetCapacity(40'000);
+    REQUIRE(rig.Open().ok());
+    Status status;
+    while ((status = rig.WriteAndWait()).ok()) REQUIRE(rig.written < 10'000);
+    CHECK(status.code() == ErrorCode::kMisconf);
+    CHECK(rig.written > 100);
+    CHECK(disk.used_bytes() > 39'000);
+    CHECK(rig.journal->healthy());  // nothing accepted is in danger
+    const uint64_t written = rig.written;
+    CHECK_FALSE(rig.Write().ok());
+    CHECK_FALSE(rig.journal->SaveNow().ok());
+    CHECK_FALSE(rig.journal->Stats().last_save_ok);
+    disk.SetCapacity(80'000);
+    REQUIRE(rig.WaitUntil([&] { return rig.Write().ok(); }));
+    rig.journal->Flush();
+    REQUIRE(rig.WaitReleased());
+    CHECK(rig.written == written + 1);
+    REQUIRE(rig.journal->SaveNow().ok());
+    REQUIRE(rig.journal->Close().ok());
+    REQUIRE(rig.Open().ok());
+    CHECK(rig.CheckState() == written + 1);
+  }
+}
+
+TEST_CASE("A start on a full disk succeeds and waits for room", "[journal]") {
+  FaultyFileSystem disk;
+  JournalRig rig(&disk);
+  disk.SetCapacity(200);
+  REQUIRE(rig.Open().ok());
+  CHECK_FALSE(rig.Write().ok());
+  disk.SetCapacity(0);
+  REQUIRE(rig.WaitUntil([&] { return rig.Write().ok(); }));
+}
+
+TEST_CASE("The log can be switched off and on while running", "[journal]") {
+  FaultyFileSystem disk;
+  JournalRig rig(&disk);
+  REQUIRE(rig.Open().ok());
+  for (int i = 0; i < 50; ++i) REQUIRE(rig.WriteAndWait().ok());
+  REQUIRE(rig.journal->SetLogEnabled(false).ok());
+  for (int i = 0; i < 50; ++i) REQUIRE(rig.WriteAndWait().ok());
+  SECTION("what was written without a log and without a snapshot is lost") {
+    rig.options.log_enabled = GENERATE(false, true);
+    REQUIRE(rig.Open().ok());
+    CHECK(rig.CheckState() == 50);
+    REQUIRE(rig.WriteAndWait().ok());
+  }
+  SECTION("a snapshot saves it") {
+    REQUIRE(rig.journal->SaveNow().ok());
+    rig.options.log_enabled = GENERATE(false, true);
+    REQUIRE(rig.Open().ok());
+    CHECK(rig.CheckState() == 100);
+  }
+  SECTION("switching on takes a snapshot") {
+    REQUIRE(rig.journal->SetLogEnabled(true).ok());
+    REQUIRE(rig.WriteAndWait().ok());
+    REQUIRE(rig.WaitUntil([&] { return !rig.journal->snapshot_running(); }));
+    REQUIRE(rig.WaitUntil([&] { return rig.journal->durable_lsn() == rig.lsn; }));
+    REQUIRE(rig.WriteAndWait().ok());
+    disk.PowerLoss(3);
+    disk.Reboot();
+    REQUIRE(rig.Open().ok());
+    CHECK(rig.CheckState() == 102);
+  }
+  SECTION("a close right after switching on loses nothing") {
+    REQUIRE(rig.journal->SetLogEnabled(true).ok());
+    REQUIRE(rig.WriteAndWait().ok());
+    REQUIRE(rig.journal->Close().ok());
+    REQUIRE(rig.Open().ok());
+    CHECK(rig.CheckState() == 101);
+  }
+}
+
+TEST_CASE("Save points and the growth of the log start snapshots", "[journal]") {
+  FaultyFileSystem disk;
+  JournalRig rig(&disk);
+  rig.options.save_points = {{.seconds = 3600, .changes = 1}, {.seconds = 0, .changes = 10}};
+  rig.options.rewrite_percentage = 0;
+  REQUIRE(rig.Open().ok());
+  CHECK_FALSE(rig.journal->MaybeStartSnapshot());
+  for (int i = 0; i < 9; ++i) REQUIRE(rig.WriteAndWait().ok());
+  CHECK_FALSE(rig.journal->MaybeStartSnapshot());
+  REQUIRE(rig.WriteAndWait().ok());
+  CHECK(rig.journal->MaybeStartSnapshot());
+  REQUIRE(rig.WaitUntil([&] { return !rig.journal->snapshot_running(); }));
+  CHECK_FALSE(rig.journal->MaybeStartSnapshot());
+
+  rig.journal->SetSavePoints({});
+  rig.journal->SetRewriteTrigger(100, 8'000);
+  while (rig.journal->Stats().current_bytes < 9'000) {
+    CHECK_FALSE(rig.journal->snapshot_running());
+    REQUIRE(rig.WriteAndWait().ok());
+  }
+  CHECK(rig.journal->MaybeStartSnapshot());
+}
+
+TEST_CASE("Without a log a failed snapshot stops writes if there are save points", "[journal]") {
+  FaultyFileSystem disk;
+  JournalRig rig(&disk);
+  rig.options.log_enabled = false;
+  rig.options.save_points = {{.seconds = 3600, .changes = 1}};
+  REQUIRE(rig.Open().ok());
+  REQUIRE(rig.WriteAndWait().ok());
+  disk.FailKind(FileCall::kRename);
+  CHECK_FALSE(rig.journal->SaveNow().ok());
+  CHECK_FALSE(rig.Write().ok());
+  rig.journal->SetStopWritesOnSnapshotError(false);
+  CHECK(rig.Write().ok());
+  rig.journal->SetStopWritesOnSnapshotError(true);
+  disk.Heal();
+  CHECK(rig.journal->SaveNow().ok());
+  CHECK(rig.Write().ok());
+}
+
+TEST_CASE("Records larger than a segment and than what is reserved at once are taken",
+          "[journal]") {
+  FaultyFileSystem disk;
+  JournalRig rig(&disk);
+  rig.options.queue_bytes_max = 10'000;
+  REQUIRE(rig.Open().ok());
+  for (int i = 0; i < 10; ++i) {
+    const std::string mutation = "big=" + std::string(30'000, static_cast<char>('a' + i)) + ";";
+    REQUIRE(rig.journal->Reserve(mutation.size()).ok());
+    rig.lsn = rig.journal->Append(mutation, 1);
+    REQUIRE(rig.machine->Apply(mutation).ok());
+    rig.journal->Flush();
+    REQUIRE(rig.WaitReleased());
+  }
+  REQUIRE(rig.Open().ok());
+  CHECK(rig.machine->Get("big") == std::string(30'000, 'j'));
+  CHECK(rig.journal->Reserve(kRecordPayloadBytesMax + 1).code() == ErrorCode::kTooLarge);
+}
+
+TEST_CASE("A folder has one journal, and a folder without its manifest is not begun anew",
+          "[journal]") {
+  FaultyFileSystem disk;
+  JournalRig rig(&disk);
+  REQUIRE(rig.Open().ok());
+  REQUIRE(rig.WriteAndWait().ok());
+  {
+    JournalRig second(&disk);
+    CHECK_FALSE(second.Open().ok());
+  }
+  rig.journal.reset();
+  REQUIRE(disk.Remove("db/cellar.manifest").ok());
+  const Status status = rig.Open();
+  REQUIRE_FALSE(status.ok());
+  CHECK(status.code() == ErrorCode::kCorruption);
+}
+
+TEST_CASE("Unknown files are left alone and named, leftovers go", "[journal]") {
+  FaultyFileSystem disk;
+  JournalRig rig(&disk);
+  REQUIRE(rig.Open().ok());
+  REQUIRE(rig.journal->SaveNow().ok());
+  rig.journal.reset();
+  disk.SetContent("db/notes.txt", "mine");
+  disk.SetContent("db/cellar-000001.snapshot", "superseded");
+  disk.SetContent("db/cellar-000099.log", "being made");
+  disk.SetContent("db/cellar-000098.snapshot.tmp", "being made");
+  REQUIRE(rig.Open().ok());
+  CHECK(rig.journal->recovery().warnings.size() == 2);
+  CHECK(disk.Exists("db/notes.txt").ok());
+  CHECK(*disk.Exists("db/cellar-000099.log"));
+  CHECK_FALSE(*disk.Exists("db/cellar-000001.snapshot"));
+  CHECK_FALSE(*disk.Exists("db/cellar-000098.snapshot.tmp"));
+}
+
+}  // namespace cellar::journal_test
