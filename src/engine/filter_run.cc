@@ -1,15 +1,15 @@
-// Evaluation: a cell is pushed through the steps as a copy of a few bytes (is it stripped, which
-// labels does it carry); what comes out at the end, or at a sink, is an output.
+// Evaluation: a cell enters the tree as a list of one copy of a few bytes (is it stripped, which
+// labels does it carry). Every step changes the list in place; an interleave joins the lists of its
+// branches, so that copies of one cell stay in the order of the branches. What is left at the end
+// is the output, and behind it what went into sinks.
 //
-// Every step answers with what it can still make of later cells, given what lies behind it. A step
-// that lets a copy through passes on the answer from behind; a step that refuses says itself for
-// how long it will (a limit for the rest of the row, a qualifier for the rest of the column, a
-// value for this cell alone); an interleave is as hopeful as its most hopeful branch. So the answer
-// of the root is the early end of the scan, sinks and branches included, without any analysis
-// beforehand.
+// Every step answers with what it can still make of later cells: a limit that is full ends the row,
+// a qualifier that does not fit ends the column, a value says nothing. An interleave is as hopeful
+// as its most hopeful branch, a chain as hopeless as its most hopeless step, as far as that
+// follows: behind a limit or offset, which must count every cell, only the end of the row helps,
+// and behind a sink nothing does. So the answer of the root is the early end of the scan.
 //
-// In a reading that only decides, the outputs themselves are not wanted: they count as "nothing
-// more needed", and only the conditions of the current stage keep the reading going.
+// A reading that only decides ends, besides, when no condition of its stage is open any more.
 #include "engine/filter_run.h"
 
 #include <re2/re2.h>
@@ -188,18 +188,12 @@ struct FilterRun::Impl {
     uint64_t seen{0};                     // latest, limit, offset
     uint64_t column{0};                   // latest: the column that `seen` counts in
   };
-  // What is left to do with a copy that leaves a part of the tree.
-  struct Continuation {
-    const FilterNode* chain{nullptr};  // go on with its steps from `step` on, then with `next`
-    size_t step{0};
-    const Continuation* next{nullptr};
-    StepState* decided{nullptr};  // instead: this condition holds
-  };
   static constexpr uint32_t kNoLabel{UINT32_MAX};
   struct Copy {
     bool stripped{false};
     uint32_t label{kNoLabel};  // index into label_links
   };
+  using Copies = std::vector<Copy>;
   struct LabelLink {
     uint32_t node;
     uint32_t before;
@@ -247,6 +241,10 @@ struct FilterRun::Impl {
   void BeginReading() {
     for (StepState& state : states) state.seen = state.column = 0;
     column = 0;
+    conditions_open = 0;
+    for (const FilterNode& node : nodes) {
+      if (node.stage == stage) ++conditions_open;  // stage 0: no condition
+    }
   }
 
   bool deciding() const { return stage <= filter.stages(); }
@@ -262,182 +260,217 @@ struct FilterRun::Impl {
     now = &cell;
     outputs.clear();
     label_links.clear();
-    return Enter(filter.root(), Copy{}, nullptr);
+    sunk.clear();
+    Copies copies = TakeList();
+    copies.emplace_back();
+    FilterNext answer = Apply(filter.root(), &copies);
+    if (deciding()) {
+      if (conditions_open == 0) answer = FilterNext::kRowDone;
+    } else {
+      for (const Copy& copy : copies) Output(copy);
+      for (const Copy& copy : sunk) Output(copy);
+    }
+    GiveBack(std::move(copies));
+    return answer;
   }
 
-  // Sends a copy into a node; what leaves the node goes to `next`.
-  FilterNext Enter(uint32_t index, Copy copy, const Continuation* next) {
-    const FilterNode& node = nodes[index];
-    switch (node.kind) {
+  // Lists are used again, so that a cell costs no allocation.
+  Copies TakeList() {
+    if (spare_lists.empty()) return {};
+    Copies list = std::move(spare_lists.back());
+    spare_lists.pop_back();
+    list.clear();
+    return list;
+  }
+  void GiveBack(Copies list) { spare_lists.push_back(std::move(list)); }
+
+  // Sends the copies through a node. REQUIRES: there is at least one.
+  FilterNext Apply(uint32_t index, Copies* copies) {
+    switch (nodes[index].kind) {
       case FilterNodeKind::kChain:
-        return RunSteps(node, 0, copy, next);
-      case FilterNodeKind::kInterleave: {
-        FilterNext answer = FilterNext::kRowDone;
-        for (const uint32_t child : node.children) {
-          answer = Nearest(answer, Enter(child, copy, next));
-        }
-        return answer;
-      }
+        return ApplyChain(nodes[index], copies);
+      case FilterNodeKind::kInterleave:
+        return ApplyInterleave(nodes[index], copies);
       case FilterNodeKind::kIf:
-        return EnterIf(index, copy, next);
+        return ApplyIf(index, copies);
       default:
-        break;
+        return ApplyStep(index, copies);
     }
-    FilterNext answer = FilterNext::kMore;
-    if (!Step(index, &copy, &answer)) return answer;
-    return Furthest(answer, Behind(node, Leave(copy, next)));
   }
 
-  // What the answer from behind `node` means before it: a limit must count every cell that reaches
-  // it, so the rest of a column may not be left out only because what lies behind has no use for it.
-  static FilterNext Behind(const FilterNode& node, FilterNext answer) {
-    const bool counts_all = node.kind == FilterNodeKind::kLimit;
-    return counts_all && answer == FilterNext::kColumnDone ? FilterNext::kMore : answer;
-  }
-
-  FilterNext RunSteps(const FilterNode& chain, size_t step, Copy copy, const Continuation* next) {
+  FilterNext ApplyChain(const FilterNode& chain, Copies* copies) {
     FilterNext answer = FilterNext::kMore;
-    for (; step < chain.children.size(); ++step) {
-      const uint32_t child = chain.children[step];
-      if (nodes[child].kind <= FilterNodeKind::kIf) {
-        const Continuation rest{&chain, step + 1, next, nullptr};
-        return Furthest(answer, Enter(child, copy, &rest));
-      }
-      FilterNext own = FilterNext::kMore;
-      if (!Step(child, &copy, &own)) return Furthest(answer, own);
-      answer = Furthest(answer, own);
-      if (nodes[child].kind == FilterNodeKind::kLimit) {
-        return Furthest(answer, Behind(nodes[child], RunSteps(chain, step + 1, copy, next)));
-      }
+    bool counted = false;
+    bool sinks = false;  // or decides: what lies behind says nothing about it
+    for (const uint32_t child : chain.children) {
+      FilterNext own = Apply(child, copies);
+      if (counted && own == FilterNext::kColumnDone) own = FilterNext::kMore;
+      if (!sinks) answer = Furthest(answer, own);
+      if (copies->empty()) break;
+      counted = counted || nodes[child].has_count;
+      sinks = sinks || nodes[child].has_sink || (nodes[child].has_if && deciding());
     }
-    return Furthest(answer, Leave(copy, next));
+    return answer;
   }
 
-  FilterNext Leave(Copy copy, const Continuation* next) {
-    if (next == nullptr) return Output(copy);
-    if (next->decided == nullptr) return RunSteps(*next->chain, next->step, copy, next->next);
-    next->decided->row_answer = StepState::Answer::kYes;
-    return FilterNext::kRowDone;
+  FilterNext ApplyInterleave(const FilterNode& node, Copies* copies) {
+    FilterNext answer = FilterNext::kRowDone;
+    Copies joined = TakeList();
+    Copies branch = TakeList();
+    for (const uint32_t child : node.children) {
+      branch = *copies;
+      answer = Nearest(answer, Apply(child, &branch));
+      joined.insert(joined.end(), branch.begin(), branch.end());
+    }
+    copies->swap(joined);
+    GiveBack(std::move(joined));
+    GiveBack(std::move(branch));
+    return answer;
   }
 
-  FilterNext EnterIf(uint32_t index, Copy copy, const Continuation* next) {
+  FilterNext ApplyIf(uint32_t index, Copies* copies) {
     const FilterNode& node = nodes[index];
     StepState& state = states[index];
-    if (node.stage > stage) {
-      // Not its turn yet, but a condition inside its own may be due.
-      const Continuation nowhere{nullptr, 0, nullptr, &discarded};
-      if (nodes[node.children[0]].has_if) return Enter(node.children[0], copy, &nowhere);
-      return FilterNext::kRowDone;
+    if (node.stage >= stage) {
+      // Its outcome is open: nothing comes out of it in this reading.
+      FilterNext answer = FilterNext::kRowDone;
+      if (node.stage == stage || nodes[node.children[0]].has_if) {
+        answer = ApplyCondition(node, &state, copies);
+      }
+      copies->clear();
+      return answer;
     }
-    if (node.stage == stage) {
-      if (state.row_answer == StepState::Answer::kYes) return FilterNext::kRowDone;
-      const Continuation decide{nullptr, 0, nullptr, &state};
-      return Enter(node.children[0], copy, &decide);
-    }
-    if (state.row_answer == StepState::Answer::kYes) return Enter(node.children[1], copy, next);
-    if (node.children.size() == 3) return Enter(node.children[2], copy, next);
+    if (state.row_answer == StepState::Answer::kYes) return Apply(node.children[1], copies);
+    if (node.children.size() == 3) return Apply(node.children[2], copies);
+    copies->clear();
     return FilterNext::kRowDone;
   }
 
-  FilterNext Output(Copy copy) {
-    if (deciding()) return FilterNext::kRowDone;
+  // Before its own stage a condition is entered for the sake of the conditions inside it alone.
+  FilterNext ApplyCondition(const FilterNode& node, StepState* state, Copies* copies) {
+    if (state->row_answer != StepState::Answer::kUnknown) return FilterNext::kRowDone;
+    const FilterNext answer = Apply(node.children[0], copies);
+    if (node.stage > stage) return answer;
+    if (!copies->empty()) {
+      state->row_answer = StepState::Answer::kYes;
+    } else if (answer == FilterNext::kRowDone) {
+      state->row_answer = StepState::Answer::kNo;
+    } else {
+      return answer;
+    }
+    --conditions_open;
+    return FilterNext::kRowDone;
+  }
+
+  void Output(Copy copy) {
     FilterOutput& output = outputs.emplace_back();
     output.stripped = copy.stripped;
     for (uint32_t link = copy.label; link != kNoLabel; link = label_links[link].before) {
       output.labels.push_back(nodes[label_links[link].node].literal.text);
     }
     std::reverse(output.labels.begin(), output.labels.end());
-    return FilterNext::kMore;
   }
 
-  // A step that is no container. True if the copy (changed perhaps) goes on; *answer says what
-  // later cells can expect of this step: when it refuses, and also when it has just let its last
-  // one through.
-  bool Step(uint32_t index, Copy* copy, FilterNext* answer) {
+  FilterNext ApplyStep(uint32_t index, Copies* copies) {
     const FilterNode& node = nodes[index];
     StepState& state = states[index];
     switch (node.kind) {
       case FilterNodeKind::kPass:
-        return true;
+        return FilterNext::kMore;
       case FilterNodeKind::kBlock:
-        *answer = FilterNext::kRowDone;
-        return false;
+        copies->clear();
+        return FilterNext::kRowDone;
       case FilterNodeKind::kStrip:
-        copy->stripped = true;
-        return true;
+        for (Copy& copy : *copies) copy.stripped = true;
+        return FilterNext::kMore;
       case FilterNodeKind::kSink:
-        *answer = Output(*copy);
-        return false;
+        sunk.insert(sunk.end(), copies->begin(), copies->end());
+        copies->clear();
+        return FilterNext::kMore;
       case FilterNodeKind::kLabel:
-        label_links.push_back({index, copy->label});
-        copy->label = static_cast<uint32_t>(label_links.size() - 1);
-        return true;
-      case FilterNodeKind::kSample:
-        return StepSample(index, answer);
-      case FilterNodeKind::kOffset:
-        if (state.seen == node.count) return true;
-        ++state.seen;
-        return false;
-      case FilterNodeKind::kLimit:
-        return StepCount(node, &state, FilterNext::kRowDone, answer);
+        for (Copy& copy : *copies) {
+          label_links.push_back({index, copy.label});
+          copy.label = static_cast<uint32_t>(label_links.size() - 1);
+        }
+        return FilterNext::kMore;
       case FilterNodeKind::kLatest:
         if (state.column != column) {
           state.column = column;
           state.seen = 0;
         }
-        return StepCount(node, &state, FilterNext::kColumnDone, answer);
+        return ApplyCount(node, &state, FilterNext::kColumnDone, copies);
+      case FilterNodeKind::kLimit:
+        return ApplyCount(node, &state, FilterNext::kRowDone, copies);
+      case FilterNodeKind::kOffset: {
+        const uint64_t skipped = std::min<uint64_t>(node.count - state.seen, copies->size());
+        state.seen += skipped;
+        copies->erase(copies->begin(), copies->begin() + static_cast<ptrdiff_t>(skipped));
+        return FilterNext::kMore;
+      }
+      case FilterNodeKind::kSample:
+        return KeepIf(SamplePasses(index), FilterNext::kRowDone, copies);
       default:
-        return StepSubject(node, &state, *copy, answer);
+        return ApplySubject(node, &state, copies);
     }
   }
 
-  static bool StepCount(const FilterNode& node, StepState* state, FilterNext full,
-                        FilterNext* answer) {
-    const bool passes = state->seen < node.count;
-    if (passes) ++state->seen;
-    if (state->seen == node.count) *answer = full;
-    return passes;
+  static FilterNext ApplyCount(const FilterNode& node, StepState* state, FilterNext full,
+                               Copies* copies) {
+    const uint64_t passing = std::min<uint64_t>(node.count - state->seen, copies->size());
+    state->seen += passing;
+    copies->resize(passing);
+    return state->seen == node.count ? full : FilterNext::kMore;
   }
 
-  bool StepSample(uint32_t index, FilterNext* answer) {
+  static FilterNext KeepIf(bool passes, FilterNext otherwise, Copies* copies) {
+    if (passes) return FilterNext::kMore;
+    copies->clear();
+    return otherwise;
+  }
+
+  bool SamplePasses(uint32_t index) {
     StepState& state = states[index];
     if (state.row_answer == StepState::Answer::kUnknown) {
       const uint64_t hash = Hash64(row, seed ^ (uint64_t{index} << 32));
       const double fraction = static_cast<double>(hash >> 11) * 0x1.0p-53;
-      state.row_answer =
-          fraction < nodes[index].probability ? StepState::Answer::kYes : StepState::Answer::kNo;
+      const bool passes = fraction < nodes[index].probability;
+      state.row_answer = passes ? StepState::Answer::kYes : StepState::Answer::kNo;
     }
-    if (state.row_answer == StepState::Answer::kYes) return true;
-    *answer = FilterNext::kRowDone;
-    return false;
+    return state.row_answer == StepState::Answer::kYes;
   }
 
-  bool StepSubject(const FilterNode& node, StepState* state, Copy copy, FilterNext* answer) {
+  // All subjects but the value are the same for all copies of a cell.
+  FilterNext ApplySubject(const FilterNode& node, StepState* state, Copies* copies) {
     switch (node.subject) {
       case FilterSubject::kRow:
         if (state->row_answer == StepState::Answer::kUnknown) {
-          state->row_answer =
-              RowPasses(node, *state) ? StepState::Answer::kYes : StepState::Answer::kNo;
+          const bool passes = RowPasses(node, *state);
+          state->row_answer = passes ? StepState::Answer::kYes : StepState::Answer::kNo;
         }
-        *answer = FilterNext::kRowDone;
-        if (state->row_answer == StepState::Answer::kNo) return false;
-        break;
+        return KeepIf(state->row_answer == StepState::Answer::kYes, FilterNext::kRowDone, copies);
       case FilterSubject::kFamily:
-        *answer = FilterNext::kColumnDone;
-        if (!state->family_passes[now->family]) return false;
-        break;
+        return KeepIf(state->family_passes[now->family], FilterNext::kColumnDone, copies);
       case FilterSubject::kQualifier:
-        *answer = FilterNext::kColumnDone;
-        if (!QualifierPasses(node, *state)) return false;
-        break;
+        return KeepIf(QualifierPasses(node, *state), FilterNext::kColumnDone, copies);
+      case FilterSubject::kTimestamp: {
+        // Versions come newest first: below the minimum there are only older ones.
+        const FilterTimestampTest& test = state->timestamp_test;
+        const bool ends = test.inside && now->timestamp_micros < test.min;
+        return KeepIf(test.Passes(now->timestamp_micros),
+                      ends ? FilterNext::kColumnDone : FilterNext::kMore, copies);
+      }
       case FilterSubject::kValue:
-        *answer = FilterNext::kMore;
-        return ValuePasses(node, copy);
-      case FilterSubject::kTimestamp:
-        return TimestampPasses(*state, answer);
+        break;
     }
-    *answer = FilterNext::kMore;
-    return true;
+    bool known[2] = {false, false};  // by Copy::stripped
+    bool passes[2] = {false, false};
+    std::erase_if(*copies, [&](const Copy& copy) {
+      const size_t which = copy.stripped ? 1 : 0;
+      if (!known[which]) passes[which] = ValuePasses(node, copy);
+      known[which] = true;
+      return !passes[which];
+    });
+    return FilterNext::kMore;
   }
 
   bool RowPasses(const FilterNode& node, const StepState& state) {
@@ -455,15 +488,6 @@ struct FilterRun::Impl {
       qualifier_text_known = families[now->family].order->Decode(now->qualifier, &qualifier_text);
     }
     return FullMatch(*node.regex, qualifier_text);
-  }
-
-  bool TimestampPasses(const StepState& state, FilterNext* answer) const {
-    *answer = FilterNext::kMore;
-    const FilterTimestampTest& test = state.timestamp_test;
-    if (test.Passes(now->timestamp_micros)) return true;
-    // Versions come newest first: below the minimum there are only older ones.
-    if (test.inside && now->timestamp_micros < test.min) *answer = FilterNext::kColumnDone;
-    return false;
   }
 
   bool ValuePasses(const FilterNode& node, Copy copy) {
@@ -484,7 +508,7 @@ struct FilterRun::Impl {
   const std::vector<FilterFamily> families;
   const uint64_t seed;
   std::vector<StepState> states;
-  StepState discarded;  // of copies that are wanted nowhere
+  uint32_t conditions_open{0};  // of this stage, in a reading that decides
 
   std::string row;
   std::string row_text;
@@ -497,6 +521,8 @@ struct FilterRun::Impl {
   bool qualifier_text_known{false};
   const FilterCell* now{nullptr};
   std::vector<LabelLink> label_links;
+  Copies sunk;
+  std::vector<Copies> spare_lists;
   std::vector<FilterOutput> outputs;
 };
 
@@ -516,7 +542,8 @@ FilterNext FilterRun::Decide(const FilterCell& cell) {
 
 void FilterRun::EndDecision() {
   CELLAR_ASSERT(impl_->deciding());
-  // A condition of this stage that no cell has satisfied stays unknown, which counts as no.
+  // A condition of this stage that no cell has satisfied stays unknown, which counts as no from now
+  // on.
   ++impl_->stage;
   impl_->BeginReading();
 }
