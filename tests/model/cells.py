@@ -15,7 +15,7 @@ def all_cells(table, row, now):
         column = row.columns[place]
         for cell in table.live(row, place, now):
             found.append(FilterCell(place[0], place[1], column.qualifier, cell.timestamp,
-                                    cell.type, cell.value, (), ()))
+                                    cell.type, cell.value, ()))
     return found
 
 
@@ -144,7 +144,7 @@ class CellOptions:
                 live = live[:limit]
             qualifier = row.columns[place].qualifier
             found += [FilterCell(place[0], place[1], qualifier, cell.timestamp, cell.type,
-                                 cell.value, (), ()) for cell in live]
+                                 cell.value, ()) for cell in live]
         if self.filter is not None:
             found = self.filter(table, row, found)
         columns = []

@@ -3,8 +3,8 @@
 A filter becomes a function from (context, cells) to cells. `sink` appends to `context.sunk`, which
 joins the result at the end. A string keeps its kind: `Literal('string', ...)`.
 
-Copies of one cell (SPEC 7 leaves their order open) come branch by branch, depth first: a copy's
-`path` says through which branches of interleaves it has come.
+Copies of one cell (SPEC 7 leaves their order open) come branch by branch, as an interleave's branches
+give them; what has gone into a sink comes behind what has not.
 """
 
 import re
@@ -15,7 +15,7 @@ from . import values
 from .orders import Bounds
 from .refusals import Refused
 
-FilterCell = namedtuple('FilterCell', 'family ranks qualifier timestamp type value labels path')
+FilterCell = namedtuple('FilterCell', 'family ranks qualifier timestamp type value labels')
 Literal = namedtuple('Literal', 'kind value')
 BYTES_MAX = 20 * 1024
 DEPTH_MAX = 20
@@ -24,8 +24,8 @@ _SUBJECTS = (b'row', b'family', b'qualifier', b'value', b'ts')
 
 
 def in_order(cells):
-    """Cells by column, newest first, copies by path."""
-    return sorted(cells, key=lambda cell: (cell.family, cell.ranks, -cell.timestamp, cell.path))
+    """Cells by column, newest first; equal ones stay as they came."""
+    return sorted(cells, key=lambda cell: (cell.family, cell.ranks, -cell.timestamp))
 
 
 class Context:
@@ -124,9 +124,8 @@ class _Parser:
             while self.take(b','):
                 branches.append(self.filter(depth + 1, inside_if))
             self.need(b'}')
-            return lambda context, cells: in_order([
-                cell for at, branch in enumerate(branches)
-                for cell in branch(context, [one._replace(path=one.path + (at,)) for one in cells])])
+            return lambda context, cells: in_order(
+                [cell for branch in branches for cell in branch(context, cells)])
         name = self.word()
         if name in _SUBJECTS:
             return self.comparison(name)
