@@ -1,0 +1,73 @@
+"""The load generator against a real server: every workload runs without an error reply."""
+
+import json
+import os
+import subprocess
+import tempfile
+import unittest
+
+from cellar_server import CellarTest, tool
+
+
+class BenchmarkTest(CellarTest):
+    OPTIONS = {"save": "", "appendonly": "no"}
+
+    def run_tool(self, *words):
+        """The JSON result of a run, which must not contain an error reply."""
+        with tempfile.NamedTemporaryFile(mode="r", suffix=".json") as output:
+            done = subprocess.run(
+                [tool("cellar-benchmark"), "--port", str(self.server.port), "--quiet", "-c", "4",
+                 "--json", output.name, "--server-pid", str(self.server.process.pid), *words],
+                capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
+            result = json.loads(output.read())
+        self.assertEqual(result["first_error"], "")
+        return result
+
+    def test_every_workload_runs(self):
+        for name in ("ycsb-a", "ycsb-b", "ycsb-c", "ycsb-d", "ycsb-e", "ycsb-f", "timeseries",
+                     "webtable"):
+            with self.subTest(name):
+                self.redis.flushall()
+                result = self.run_tool("-w", name, "--preload", "500", "-n", "400", "-t", "2",
+                                       "--pipeline", "4")
+                self.assertEqual(result["operations"], 400)
+                self.assertGreaterEqual(result["commands"], 400)
+                self.assertEqual(result["latency_us"]["count"], 400)
+
+    def test_a_command_of_the_user_is_repeated_with_its_placeholders(self):
+        self.redis.flushall()
+        result = self.run_tool(
+            "--setup", "TABLE CREATE t FAMILY f", "--command", "CPUT t row#__key__ f:q __data:8__",
+            "--keys", "100", "--distribution", "sequence", "-t", "1", "-c", "1", "-n", "100",
+            "--pipeline", "10")
+        self.assertEqual(result["commands"], 100)
+        self.assertEqual(self.redis.execute_command("CCOUNT", "t"), 100)
+        value = self.redis.execute_command("CGET", "t", "row#" + "0" * 11 + "7", "f:q")
+        self.assertEqual(len(value), 8)
+
+    def test_a_scan_reads_every_cell(self):
+        self.redis.flushall()
+        self.run_tool("--setup", "TABLE CREATE t FAMILY f", "--load-command",
+                      "CPUT t row#__key__ f:a 1 f:b 2", "--preload", "1000", "--command", "PING",
+                      "-n", "1")
+        result = self.run_tool("--scan", "t", "--page-rows", "70", "-d", "0.01")
+        # Of each scan: a key and two cells of two values a row; a cursor a page.
+        self.assertEqual(result["values"], result["scans"] * 1000 * 5 + result["pages"])
+
+    def test_an_open_loop_run_keeps_its_rate(self):
+        result = self.run_tool("--command", "PING", "--rate", "2000", "-n", "1000")
+        self.assertEqual(result["operations"], 1000)
+        self.assertGreaterEqual(result["seconds"], 0.45)
+
+    def test_errors_are_counted_and_shown(self):
+        done = subprocess.run(
+            [tool("cellar-benchmark"), "--port", str(self.server.port), "--quiet", "--command",
+             "CGET nowhere row f:q", "-n", "10", "--json", "-"], capture_output=True, text=True)
+        result = json.loads(done.stdout)
+        self.assertEqual(result["errors"], 10)
+        self.assertTrue(result["first_error"].startswith("NOTABLE"))
+
+
+if __name__ == "__main__":
+    unittest.main()
