@@ -16,8 +16,7 @@ class BenchmarkTest(CellarTest):
         """The JSON result of a run, which must not contain an error reply."""
         with tempfile.NamedTemporaryFile(mode="r", suffix=".json") as output:
             done = subprocess.run(
-                [tool("cellar-benchmark"), "--port", str(self.server.port), "--quiet", "-c", "4",
-                 "--json", output.name, "--server-pid", str(self.server.process.pid), *words],
+                [tool("cellar-benchmark"), "--port", str(self.server.port), "--quiet", "--json", output.name, "--server-pid", str(self.server.process.pid), *words],
                 capture_output=True, text=True)
             self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
             result = json.loads(output.read())
@@ -30,7 +29,7 @@ class BenchmarkTest(CellarTest):
             with self.subTest(name):
                 self.redis.flushall()
                 result = self.run_tool("-w", name, "--preload", "500", "-n", "400", "-t", "2",
-                                       "--pipeline", "4")
+                                       "-c", "4", "--pipeline", "4")
                 self.assertEqual(result["operations"], 400)
                 self.assertGreaterEqual(result["commands"], 400)
                 self.assertEqual(result["latency_us"]["count"], 400)
