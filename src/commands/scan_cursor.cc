@@ -13,7 +13,8 @@ constexpr char kForm{'A'};
 constexpr uint8_t kRowDone{1};
 constexpr uint8_t kInsideRow{2};
 constexpr uint8_t kPinned{4};
-constexpr uint8_t kFlags{kRowDone | kInsideRow | kPinned};
+constexpr uint8_t kDrawn{8};
+constexpr uint8_t kFlags{kRowDone | kInsideRow | kPinned | kDrawn};
 // A row key and a cell key with all their escapes, and the numbers: far above what is ever given
 // out.
 constexpr size_t kCursorBytesMax{1024 * 1024};
@@ -78,6 +79,7 @@ bool ReadPayload(std::string_view from, ScanCursor* cursor) {
     if (!GetVarint64(&from, &*cursor->pin)) return false;
   }
   ScanPosition& position = cursor->position;
+  if ((flags & kDrawn) != 0 && !GetVarint64(&from, &position.seed)) return false;
   position.row_done = (flags & kRowDone) != 0;
   position.inside_row = (flags & kInsideRow) != 0;
   std::string_view key;
@@ -107,8 +109,10 @@ std::string EncodeCursor(const ScanCursor& cursor, uint64_t binding) {
   if (position.row_done) flags |= kRowDone;
   if (position.inside_row) flags |= kInsideRow;
   if (cursor.pin.has_value()) flags |= kPinned;
+  if (position.seed != 0) flags |= kDrawn;
   payload.push_back(static_cast<char>(flags));
   if (cursor.pin.has_value()) PutVarint64(&payload, *cursor.pin);
+  if (position.seed != 0) PutVarint64(&payload, position.seed);
   PutLengthPrefixed(&payload, position.row_key);
   if (position.inside_row) {
     PutLengthPrefixed(&payload, position.cell_key);

@@ -2,9 +2,9 @@
 // is to know, so that the server remembers nothing and a cursor survives a restart.
 //
 //   text     = "A" base64url(payload)                        without padding; "0" is begin and end
-//   payload  | flags u8 | pin v, if kPinned | row key b | inside a row: cell key b, cells v,
-//   columns v,
-//            super columns v | check u32 |                   v varint, b length-prefixed bytes
+//   payload  | flags u8 | pin v, if kPinned | seed v, if kDrawn | row key b | inside a row: ... |
+//            check u32 |
+//   ...      cell key b, cells v, columns v, super columns v      v varint, b length-prefixed bytes
 //   check    = low half of XXH3 of what stands before it, seeded with the binding
 //
 // The binding is a hash of what a position means something in: the table's key order, the direction

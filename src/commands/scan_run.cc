@@ -137,6 +137,8 @@ void ScanRun::Finish(Table* table) {
 
   std::string cursor = "0";
   if (next_.has_value()) {
+    // The lot of a row must not be drawn again when the row goes on in the next call.
+    if (!options_.draws_rows) next_->seed = 0;
     if (options_.pin_wanted && !options_.pin.has_value() && table != nullptr) {
       options_.pin = store_->PinSnapshot(*table);
     }

@@ -55,6 +55,7 @@ struct ScanPosition {
   uint64_t cells_before{0};  // survivors given out of this row so far
   uint64_t columns_before{0};
   uint64_t super_columns_before{0};
+  uint64_t seed{0};  // SAMPLE and sample(): each row is drawn once in a scan; 0: not drawn yet
 };
 
 enum class ScanStep : uint8_t { kRow, kCell, kPause, kEnd };

@@ -82,6 +82,7 @@ Status TableScan::Compile(const RowOptions& rows, const CellOptions& cells,
 }
 
 void TableScan::StartFrom(const ScanPosition& from) {
+  if (from.seed != 0) seed_ = from.seed;
   if (from.row_key.empty()) {  // stood at the end
     ranges_.clear();
     return;
@@ -197,6 +198,7 @@ void TableScan::SkipRow() {
 
 ScanPosition TableScan::PositionAfterRow() const {
   ScanPosition position;
+  position.seed = seed_;
   if (ended_ && !in_row_) return position;
   position.row_key = row_key_;
   position.row_done = true;
@@ -206,6 +208,7 @@ ScanPosition TableScan::PositionAfterRow() const {
 ScanPosition TableScan::PositionAfterCell() const {
   ScanPosition position;
   position.row_key = row_key_;
+  position.seed = seed_;
   reader_->SavePosition(&position);
   return position;
 }
