@@ -42,9 +42,15 @@ Status EncodeQualifier(const FamilySchema& family, std::string_view text, std::s
 }
 
 Result<const FamilySchema*> RequireFamily(const TableSchema& schema, std::string_view name) {
+  if (schema.access != nullptr && !schema.access->MayRead(name)) return NoPermission();
   const FamilySchema* family = schema.FindFamily(name);
   if (family == nullptr) return Status::Error(ErrorCode::kNoFamily, "no family " + Quote(name));
   return family;
+}
+
+Status NoPermission() {
+  return Status::Error(ErrorCode::kNoPerm,
+                       "this user has no permissions to access one of the keys used as arguments");
 }
 
 Result<KeyRange> EncodeRange(const Order& order, std::string_view min, std::string_view max) {

@@ -18,8 +18,11 @@ namespace cellar {
 Status EncodeRowKey(const TableSchema& schema, std::string_view text, std::string* to);
 // Appends the encoded qualifier. TOOLARGE, BADKEY.
 Status EncodeQualifier(const FamilySchema& family, std::string_view text, std::string* to);
-// NOFAMILY naming family and table.
+// NOFAMILY naming the family; NOPERM if the schema is restricted and the family may not be read.
 Result<const FamilySchema*> RequireFamily(const TableSchema& schema, std::string_view name);
+
+// NOPERM in Redis' words.
+Status NoPermission();
 
 // A range from two bounds as sent: "[key", "(key", "-", "+". A bound of another shape is plain ERR,
 // a key that does not fit BADKEY.

@@ -18,6 +18,7 @@ inline constexpr uint64_t kUnlimited{std::numeric_limits<uint64_t>::max()};
 
 // Which cells of a row. They apply in the order of the members (SPEC.md section 12).
 struct CellOptions {
+  const FamilyAccess* access{nullptr};  // null: everything is allowed
   std::vector<ColumnSelector> columns;  // union; empty: all
   TimeRange time;
   std::optional<uint64_t> versions_max;  // unset: 1, or all when there is a filter; ALL: kUnlimited

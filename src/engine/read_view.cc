@@ -8,10 +8,20 @@
 
 namespace cellar {
 
+void ReadView::Restrict(const FamilyAccess& access) {
+  CELLAR_ASSERT(!detached());
+  restricted_ = std::make_unique<TableSchema>(*schema_);
+  restricted_->access = &access;
+  std::erase_if(restricted_->families,
+                [&](const FamilySchema& family) { return !access.MayRead(family.name); });
+  schema_ = restricted_.get();
+}
+
 void ReadView::Detach() {
   if (detached()) return;
   auto pinned = std::make_unique<Pinned>();
   pinned->schema = *schema_;
+  pinned->schema.access = nullptr;
   for (const FamilySchema& family : schema_->families) pinned->all_live.push_back(all_live(family));
   pinned->has_ghosts = has_ghosts();
   // Taking a snapshot changes the tree's epoch and nothing that a reader could see.
@@ -25,7 +35,10 @@ void ReadView::Detach() {
 }
 
 bool ReadView::all_live(const FamilySchema& family) const {
-  if (!pinned_) return table_->family_is_all_live(family);
+  if (!pinned_) {
+    if (!restricted_) return table_->family_is_all_live(family);
+    return table_->family_is_all_live(*table_->schema().FindFamilyById(family.id));
+  }
   return pinned_->all_live[static_cast<size_t>(&family - schema_->families.data())];
 }
 

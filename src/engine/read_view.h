@@ -40,7 +40,12 @@ class ReadView {
     table_ = &table;
     schema_ = &table.schema();
     now_micros_ = now_micros;
+    restricted_.reset();
   }
+
+  // Hides the families that may not be read. REQUIRES: attached; `access` outlives the view or its
+  // detachment.
+  void Restrict(const FamilyAccess& access);
 
   // REQUIRES: the table has not changed since the view was made.
   void Detach();
@@ -81,6 +86,7 @@ class ReadView {
   const TableSchema* schema_{nullptr};
   int64_t now_micros_{0};
   std::unique_ptr<Pinned> pinned_;
+  std::unique_ptr<TableSchema> restricted_;
   mutable std::string key_;  // for point reads
 };
 

@@ -46,6 +46,8 @@ Status RowResolver::Check(const TableSchema& schema, const RowWrite& write,
   row_key_.clear();
   conditions_.clear();
   ops_checked_ = 0;
+  access_ = write.access;
+  asks_existence_ = write.existence != RowWrite::Existence::kAny;
   if (write.ops.size() + write.else_ops.size() > kOpsMax) {
     return Status::Error(ErrorCode::kTooLarge, "a write of " + FormatUint64(write.ops.size()) +
                                                    " cells, the limit is " + FormatUint64(kOpsMax));
@@ -53,15 +55,16 @@ Status RowResolver::Check(const TableSchema& schema, const RowWrite& write,
   if (!write.allocates || !schema.key.is_recno()) {
     RETURN_IF_ERROR(EncodeRowKey(schema, write.row, &row_key_));
   }
+  const TableSchema& readable = view_->schema();
   for (const Predicate& predicate : write.conditions) {
-    ASSIGN_OR_RETURN(Condition condition, Condition::Compile(schema, predicate));
+    ASSIGN_OR_RETURN(Condition condition, Condition::Compile(readable, predicate));
     conditions_.push_back(std::move(condition));
   }
   RETURN_IF_ERROR(CheckOps(schema, write.ops, context, &ops_checked_));
   size_t all = ops_checked_;
   RETURN_IF_ERROR(CheckOps(schema, write.else_ops, context, &all));
   else_ops_checked_ = all - ops_checked_;
-  for (Condition& condition : conditions_) RETURN_IF_ERROR(condition.CompileFilter(schema));
+  for (Condition& condition : conditions_) RETURN_IF_ERROR(condition.CompileFilter(readable));
   return Status::Ok();
 }
 
@@ -72,6 +75,7 @@ Status RowResolver::CheckOps(const TableSchema& schema, const std::vector<CellOp
     CheckedOp& checked = checked_[(*used)++];
     checked.op = &op;
     checked.family = nullptr;
+    RETURN_IF_ERROR(CheckAccess(schema, op));
     if (op.kind == CellOp::Kind::kDelete) {
       ASSIGN_OR_RETURN(checked.columns, ColumnSet::Compile(schema, {&op.selector, 1}));
     }
@@ -88,6 +92,28 @@ Status RowResolver::CheckOps(const TableSchema& schema, const std::vector<CellOp
     }
   }
   return Status::Ok();
+}
+
+Status RowResolver::CheckAccess(const TableSchema& schema, const CellOp& op) const {
+  if (access_ == nullptr) return Status::Ok();
+  bool allowed = true;
+  switch (op.kind) {
+    case CellOp::Kind::kPut:
+      // NX and XX tell of cells that are there.
+      allowed = access_->MayWrite(op.family) && (!asks_existence_ || access_->MayRead(op.family));
+      break;
+    case CellOp::Kind::kDelete:
+      allowed = access_->MayWrite(op.selector.family);
+      break;
+    case CellOp::Kind::kDeleteRow:
+      allowed = std::all_of(schema.families.begin(), schema.families.end(),
+                            [this](const FamilySchema& f) { return access_->MayWrite(f.name); });
+      break;
+    default:
+      allowed = access_->MayWrite(op.family) && access_->MayRead(op.family);
+      break;
+  }
+  return allowed ? Status::Ok() : NoPermission();
 }
 
 Status RowResolver::CheckColumn(const TableSchema& schema, const CellOp& op, CheckedOp* checked) {
@@ -151,11 +177,12 @@ Result<bool> RowResolver::Decide(const Table& table, const RowWrite& write, cons
 Result<RowResolver::Outcome> RowResolver::Resolve(Table& table, const RowWrite& write,
                                                   const WriteContext& context,
                                                   MutationBuilder* mutation) {
-  RETURN_IF_ERROR(Check(table.schema(), write, context));
   ReadView& view = own_view_;
   view.Bind(table, context.now_micros);
+  if (write.access != nullptr) view.Restrict(*write.access);
   table_ = &table;
   view_ = &view;
+  RETURN_IF_ERROR(Check(table.schema(), write, context));
   context_ = &context;
   mutation_ = mutation;
   stamp_used_ = false;
@@ -279,7 +306,7 @@ void RowResolver::ResolvePut(const CheckedOp& op) {
 
 void RowResolver::ResolveDelete(const CheckedOp& op, CellOpResult* result) {
   for (const ColumnSet::Family& columns : op.columns.families()) {
-    const FamilySchema& family = view_->schema().families[columns.index];
+    const FamilySchema& family = table_->schema().families[columns.index];
     if (columns.whole) {
       result->count += DeleteCells(family, KeyRange{}, op.op->time);
     }
@@ -290,7 +317,7 @@ void RowResolver::ResolveDelete(const CheckedOp& op, CellOpResult* result) {
 }
 
 void RowResolver::ResolveDeleteRow(const CheckedOp& op, CellOpResult* result) {
-  for (const FamilySchema& family : view_->schema().families) {
+  for (const FamilySchema& family : table_->schema().families) {
     result->count += DeleteCells(family, KeyRange{}, op.op->time);
   }
 }

@@ -65,6 +65,7 @@ class RowResolver {
   Status Check(const TableSchema& schema, const RowWrite& write, const WriteContext& context);
   Status CheckOps(const TableSchema& schema, const std::vector<CellOp>& ops,
                   const WriteContext& context, size_t* used);
+  Status CheckAccess(const TableSchema& schema, const CellOp& op) const;
   Status CheckColumn(const TableSchema& schema, const CellOp& op, CheckedOp* checked);
   Status CheckPut(const CellOp& op, const WriteContext& context, CheckedOp* checked);
   Status CheckDelta(const CellOp& op, CheckedOp* checked);
@@ -94,6 +95,8 @@ class RowResolver {
   const ReadView* view_{nullptr};
   const WriteContext* context_{nullptr};
   MutationBuilder* mutation_{nullptr};
+  const FamilyAccess* access_{nullptr};
+  bool asks_existence_{false};
   std::string row_key_;
   std::vector<CheckedOp> checked_;  // of both branches; grows, never shrinks
   size_t ops_checked_{0};

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/family_access.h"
 #include "engine/value.h"
 
 namespace cellar {
@@ -81,6 +82,7 @@ struct CellOp {
 struct RowWrite {
   enum class Existence : uint8_t { kAny, kNx, kXx };  // NX, XX: of the columns that `ops` name
 
+  const FamilyAccess* access{nullptr};  // null: everything is allowed
   std::string_view row;  // "*" asks for the next record number if `allocates`
   bool allocates{false};
   Existence existence{Existence::kAny};
@@ -90,7 +92,8 @@ struct RowWrite {
 
   // Empties it and keeps the memory.
   void Clear() {
-    *this = RowWrite{.row = {},
+    *this = RowWrite{.access = nullptr,
+                     .row = {},
                      .allocates = false,
                      .existence = Existence::kAny,
                      .conditions = (conditions.clear(), std::move(conditions)),

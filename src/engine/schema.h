@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cellar/status.h"
+#include "engine/family_access.h"
 #include "engine/order.h"
 #include "engine/retention.h"
 #include "engine/value.h"
@@ -58,6 +59,9 @@ struct TableSchema {
   uint32_t family_id_next{1};
   std::vector<FamilySchema> families;  // ascending by name: the order of replies
   std::vector<GroupSchema> groups;     // a group stays when its last family goes
+  // Not null in the copy that a restricted read works with: families that may not be read are not
+  // in it, and naming one is refused whether it exists or not. Not part of the stored schema.
+  const FamilyAccess* access{nullptr};
 
   // Binary search by name; null if there is none. The pointer dies when the schema changes.
   const FamilySchema* FindFamily(std::string_view name) const;

@@ -111,28 +111,32 @@ class Store {
   // --- writes of one row. All errors of SPEC.md sections 9 and 12 come from here.
   Result<RowWriteResult> Write(Table& table, const RowWrite& write);
 
-  // --- reads
-  // Newest live version at or before `at_micros`; nullopt if there is none.
+  // --- reads. `access` (also in CellOptions): families that it does not let read are left out,
+  // naming one is NOPERM; null allows everything. Newest live version at or before `at_micros`;
+  // nullopt if there is none.
   Result<std::optional<CellView>> Get(const Table& table, std::string_view row,
                                       std::string_view family, std::string_view qualifier,
-                                      int64_t at_micros);
-  Result<bool> RowExists(const Table& table, std::string_view row);
+                                      int64_t at_micros, const FamilyAccess* access = nullptr);
+  Result<bool> RowExists(const Table& table, std::string_view row,
+                         const FamilyAccess* access = nullptr);
   Result<std::unique_ptr<Scan>> ScanRow(const Table& table, std::string_view row,
                                         const CellOptions& cells);
   // Goes on from `from` if given.
   Result<std::unique_ptr<Scan>> ScanRows(const Table& table, const RowOptions& rows,
                                          const CellOptions& cells, const ScanPosition* from);
   // CNEAR; nullopt if the table is empty.
-  Result<std::optional<NearRow>> Near(const Table& table, std::string_view row);
+  Result<std::optional<NearRow>> Near(const Table& table, std::string_view row,
+                                      const FamilyAccess* access = nullptr);
 
   // TABLE SAMPLE: at most parts - 1 keys of live rows, ascending and distinct, that split the table
   // into parts of about equal bytes.
-  std::vector<std::string> SampleRows(const Table& table, uint64_t parts);
+  std::vector<std::string> SampleRows(const Table& table, uint64_t parts,
+                                      const FamilyAccess* access = nullptr);
 
   // SNAPSHOT cursors: a pinned view of a table, found again by its id until it has been unused for
   // snapshot-cursor-timeout. STALECURSOR if it is gone or of another table. The scan must end
   // before the id is unpinned.
-  uint64_t PinSnapshot(const Table& table);
+  uint64_t PinSnapshot(const Table& table, const FamilyAccess* access = nullptr);
   Result<std::unique_ptr<Scan>> ScanPinned(uint64_t id, const Table& table, const RowOptions& rows,
                                            const CellOptions& cells, const ScanPosition* from);
   void UnpinSnapshot(uint64_t id);

@@ -1,6 +1,7 @@
 // Reads of rows, snapshot cursors, the digest.
 #include <xxhash.h>
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -16,10 +17,11 @@ namespace cellar {
 
 Result<std::optional<CellView>> Store::Get(const Table& table, std::string_view row,
                                            std::string_view family, std::string_view qualifier,
-                                           int64_t at_micros) {
+                                           int64_t at_micros, const FamilyAccess* access) {
   row_key_.clear();
   qualifier_.clear();
   RETURN_IF_ERROR(EncodeRowKey(table.schema(), row, &row_key_));
+  if (access != nullptr && !access->MayRead(family)) return NoPermission();
   const FamilySchema* found = table.schema().FindFamily(family);
   if (found == nullptr) {
     return InTable(RequireFamily(table.schema(), family).status(), table);
@@ -33,10 +35,12 @@ Result<std::optional<CellView>> Store::Get(const Table& table, std::string_view 
       CellView{read->timestamp_micros, read->value.type, read->value.stored});
 }
 
-Result<bool> Store::RowExists(const Table& table, std::string_view row) {
+Result<bool> Store::RowExists(const Table& table, std::string_view row,
+                              const FamilyAccess* access) {
   row_key_.clear();
   RETURN_IF_ERROR(EncodeRowKey(table.schema(), row, &row_key_));
   point_view_.Bind(table, now_micros_);
+  if (access != nullptr) point_view_.Restrict(*access);
   return point_view_.RowIsLive(row_key_);
 }
 
@@ -53,23 +57,28 @@ Result<std::unique_ptr<Scan>> Store::ScanRows(const Table& table, const RowOptio
     return Status::Error(ErrorCode::kNoIndex, "no index " + Quote(rows.index->name) + " on table " +
                                                   Quote(table.name()));
   }
-  Result<std::unique_ptr<Scan>> scan = TableScan::Create(
-      std::make_unique<ReadView>(table, now_micros_), rows, cells, from, options_.seed + ++scans_);
+  auto view = std::make_unique<ReadView>(table, now_micros_);
+  if (cells.access != nullptr) view->Restrict(*cells.access);
+  Result<std::unique_ptr<Scan>> scan =
+      TableScan::Create(std::move(view), rows, cells, from, options_.seed + ++scans_);
   if (!scan.ok()) return InTable(std::move(scan).status(), table);
   return scan;
 }
 
-Result<std::optional<NearRow>> Store::Near(const Table& table, std::string_view row) {
+Result<std::optional<NearRow>> Store::Near(const Table& table, std::string_view row,
+                                           const FamilyAccess* access) {
   std::string key;
   RETURN_IF_ERROR(EncodeRowKey(table.schema(), row, &key));
   std::string canonical;
   CELLAR_ASSERT(table.schema().key.Decode(key, &canonical));
   ScanPosition from;
   from.row_key = key;
+  CellOptions cells;
+  cells.access = access;
   for (const bool reverse : {false, true}) {
     RowOptions rows;
     rows.reverse = reverse;
-    ASSIGN_OR_RETURN(std::unique_ptr<Scan> scan, ScanRows(table, rows, {}, &from));
+    ASSIGN_OR_RETURN(std::unique_ptr<Scan> scan, ScanRows(table, rows, cells, &from));
     if (scan->Next() != ScanStep::kRow) continue;
     NearRow near{std::string(scan->row_text()), reverse ? -1 : 1};
     if (near.row == canonical) near.direction = 0;
@@ -78,12 +87,15 @@ Result<std::optional<NearRow>> Store::Near(const Table& table, std::string_view 
   return std::optional<NearRow>();
 }
 
-std::vector<std::string> Store::SampleRows(const Table& table, uint64_t parts) {
+std::vector<std::string> Store::SampleRows(const Table& table, uint64_t parts,
+                                           const FamilyAccess* access) {
   std::vector<std::string> rows;
+  CellOptions cells;
+  cells.access = access;
   for (std::string& key : SplitRowKeys(table, parts)) {
     ScanPosition from;
     from.row_key = std::move(key);
-    const Result<std::unique_ptr<Scan>> scan = ScanRows(table, {}, {}, &from);
+    const Result<std::unique_ptr<Scan>> scan = ScanRows(table, {}, cells, &from);
     CELLAR_ASSERT(scan.ok());
     if ((*scan)->Next() != ScanStep::kRow) break;
     if (rows.empty() || rows.back() != (*scan)->row_text()) rows.emplace_back((*scan)->row_text());
@@ -93,9 +105,10 @@ std::vector<std::string> Store::SampleRows(const Table& table, uint64_t parts) {
 
 // --- snapshot cursors
 
-uint64_t Store::PinSnapshot(const Table& table) {
+uint64_t Store::PinSnapshot(const Table& table, const FamilyAccess* access) {
   const uint64_t id = pin_id_next_++;
   auto view = std::make_unique<ReadView>(table, now_micros_);
+  if (access != nullptr) view->Restrict(*access);
   view->Detach();
   pins_[id] = {std::move(view), table.id(), clock_.MonotonicMicros(), 0};
   return id;
@@ -106,7 +119,13 @@ Result<std::unique_ptr<Scan>> Store::ScanPinned(uint64_t id, const Table& table,
                                                 const ScanPosition* from) {
   UnpinStale();
   const auto pin = pins_.find(id);
-  if (pin == pins_.end() || pin->second.table_id != table.id()) {
+  // A snapshot pinned by somebody with more rights, or when there were more, is as good as gone.
+  const auto hidden = [&](const FamilySchema& family) {
+    return cells.access != nullptr && !cells.access->MayRead(family.name);
+  };
+  if (pin == pins_.end() || pin->second.table_id != table.id() ||
+      std::any_of(pin->second.view->schema().families.begin(),
+                  pin->second.view->schema().families.end(), hidden)) {
     return Status::Error(ErrorCode::kStaleCursor,
                          "the snapshot of this cursor is gone: it ended, was unused for "
                          "snapshot-cursor-timeout, or the server has restarted");
