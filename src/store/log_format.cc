@@ -131,6 +131,12 @@ LogStep ReadRecord(std::string_view segment, LogPosition* position, LogRecord* r
   return LogStep::kRecord;
 }
 
+bool ReadRecordAlone(std::string_view segment, uint64_t offset, Lsn last, LogRecord* record) {
+  uint32_t previous = 0;
+  return DecodeHeader(segment, offset, record, &previous) && IsPlausibleAfter(record->lsn, last) &&
+         VerifyHash(segment.data(), *record, previous);
+}
+
 LogTail JudgeTail(std::string_view segment, const LogPosition& position) {
   LogTail tail;
   size_t end = segment.size();

@@ -59,7 +59,7 @@ inline constexpr uint64_t kChainStart{0x63656c6c61726c6fULL};
 
 struct SegmentHeader {
   uint64_t number{0};
-  Lsn after;
+  Lsn after{};
   uint64_t chain{kChainStart};
   uint64_t created_micros{0};
 };
@@ -85,7 +85,7 @@ uint64_t EncodeRecord(char* to, uint64_t chain, Lsn lsn, Lsn claim, std::string_
 // A position between records: what the next record is checked against.
 struct LogPosition {
   uint64_t offset{kSegmentHeaderBytes};
-  Lsn last;
+  Lsn last{};
   uint64_t chain{kChainStart};
 };
 
@@ -99,6 +99,10 @@ enum class LogStep : uint8_t {
 // says what is wrong. The whole of `segment` counts: cut it to the segment's known end before.
 LogStep ReadRecord(std::string_view segment, LogPosition* position, LogRecord* record,
                    std::string* fault);
+
+// Whether a record that verifies alone stands at `offset`, numbered as one soon after `last` could
+// be. For reading on behind damage. REQUIRES: offset <= segment.size().
+bool ReadRecordAlone(std::string_view segment, uint64_t offset, Lsn last, LogRecord* record);
 
 // What stands behind the last good record of a segment.
 struct LogTail {

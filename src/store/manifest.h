@@ -58,7 +58,7 @@ struct SegmentEntry {
     friend bool operator==(const End&, const End&) = default;
   };
   uint64_t number{0};
-  Lsn after;
+  Lsn after{};
   std::optional<End> end{};  // none: open
 
   friend bool operator==(const SegmentEntry&, const SegmentEntry&) = default;

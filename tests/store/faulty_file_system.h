@@ -183,6 +183,8 @@ class FaultyFileSystem final : public FileSystem {
   Result<std::vector<std::string>> List(const std::string& directory) override {
     const std::lock_guard lock(mutex_);
     RETURN_IF_ERROR(Count(FileCall::kList, directory));
+    if (!directories_.contains(directory))
+      return Status::Error(ErrorCode::kIo, "list: no folder " + directory);
     std::vector<std::string> names;
     const std::string prefix = directory + "/";
     for (const auto& [path, file] : names_)
@@ -435,6 +437,7 @@ inline Result<std::unique_ptr<ReadableFile>> FaultyFileSystem::OpenForReading(
 inline Result<std::unique_ptr<FileLock>> FaultyFileSystem::Lock(const std::string& path) {
   const std::lock_guard lock(mutex_);
   RETURN_IF_ERROR(Count(FileCall::kLock, path));
+  if (!names_.contains(path)) SetName(path, std::make_shared<File>());
   if (!locks_.insert(path).second) return Status::Error(ErrorCode::kIo, "locked: " + path);
   return std::unique_ptr<FileLock>(std::make_unique<FaultyLock>(this, path));
 }

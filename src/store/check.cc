@@ -1,0 +1,213 @@
+// --check and --repair: see check.h.
+#include "store/check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ostream>
+#include <vector>
+
+#include "store/log_reader.h"
+#include "store/manifest.h"
+#include "store/snapshot_reader.h"
+
+namespace cellar {
+namespace {
+
+constexpr std::string_view kDamagedSuffix = ".damaged";
+
+class Check {
+ public:
+  Check(FileSystem& files, const std::string& directory, std::ostream& out)
+      : files_(files), directory_(directory), out_(out) {}
+
+  Status Run(CheckMode mode);
+
+ private:
+  Status CheckSnapshot();
+  Status CheckLog();
+  Status NameOtherFiles();
+  Status Repair();
+  Status KeepAside(StoreFileKind kind, uint64_t number);
+  void Say(std::string_view name, std::string_view text) { out_ << name << ": " << text << '\n'; }
+  std::string PathOf(StoreFileKind kind, uint64_t number) const {
+    return JoinPath(directory_, FormatFileName(kind, number));
+  }
+
+  FileSystem& files_;
+  const std::string& directory_;
+  std::ostream& out_;
+  Manifest manifest_;
+  bool snapshot_is_damaged_{false};
+  // The first segment that is damaged, and what is sound of it.
+  std::optional<size_t> damaged_segment_;
+  SegmentReport damaged_report_;
+};
+
+Status Check::CheckSnapshot() {
+  if (!manifest_.snapshot) {
+    out_ << "no snapshot\n";
+    return Status::Ok();
+  }
+  const SnapshotEntry& entry = *manifest_.snapshot;
+  const std::string name = FormatFileName(StoreFileKind::kSnapshot, entry.number);
+  const auto read = [&]() -> Status {
+    ASSIGN_OR_RETURN(auto reader, SnapshotReader::Open(files_, JoinPath(directory_, name)));
+    RETURN_IF_ERROR(reader->CheckAgainst(entry));
+    uint64_t entries = 0;
+    SnapshotReader::Block block;
+    for (const SnapshotTree& tree : reader->footer().trees) {
+      uint64_t blocks = 0;
+      for (uint64_t at = tree.begin_offset; at < tree.end_offset; at = block.end_offset, ++blocks)
+        RETURN_IF_ERROR(reader->ReadBlock(tree, at, &block));
+      if (blocks != tree.blocks)
+        return Status::Error(
+            ErrorCode::kCorruption,
+            fmt::format("tree {} has {} blocks instead of {}", tree.tree_id, blocks, tree.blocks));
+      entries += tree.entries;
+    }
+    Say(name,
+        fmt::format("ok, up to record {}, {} trees, {} entries, {} bytes", FormatLsn(entry.lsn),
+                    reader->footer().trees.size(), entries, reader->file_bytes()));
+    return Status::Ok();
+  };
+  const Status status = read();
+  if (!status.ok()) {
+    snapshot_is_damaged_ = true;
+    Say(name, "DAMAGED: " + status.text());
+  }
+  return Status::Ok();
+}
+
+Status Check::CheckLog() {
+  LogReader log(files_, directory_, manifest_.snapshot ? manifest_.snapshot->lsn : Lsn{});
+  const std::vector<SegmentEntry>& entries = manifest_.segments;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const std::string name = FormatFileName(StoreFileKind::kSegment, entries[i].number);
+    if (damaged_segment_) {
+      Say(name, "not looked at, since the log before it is damaged");
+      continue;
+    }
+    ASSIGN_OR_RETURN(const SegmentReport report,
+                     log.Read(entries[i], i + 1 == entries.size(),
+                              [](const LogRecord&) { return Status::Ok(); }));
+    const std::string content =
+        fmt::format("{} records after {} up to {}, {} bytes", report.records,
+                    FormatLsn(entries[i].after), FormatLsn(report.end.last), report.end.offset);
+    switch (report.outcome) {
+      case SegmentOutcome::kWhole:
+        Say(name, "ok, " + content);
+        break;
+      case SegmentOutcome::kTorn:
+        Say(name, fmt::format("ok, {}; then the torn tail of a crash, {} bytes, which the next "
+                              "start cuts off ({})",
+                              content, report.tail_bytes, report.fault));
+        break;
+      case SegmentOutcome::kDamaged:
+        Say(name, fmt::format("DAMAGED: {}; sound before it: {}; whole records behind it: {}",
+                              report.fault, content, report.tail_records));
+        damaged_segment_ = i;
+        damaged_report_ = report;
+        break;
+    }
+  }
+  return Status::Ok();
+}
+
+Status Check::NameOtherFiles() {
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, files_.List(directory_));
+  for (const std::string& name : names) {
+    if (name == kManifestName || name == kLockName) continue;
+    const auto parsed = ParseFileName(name);
+    const bool is_snapshot = parsed && parsed->kind == StoreFileKind::kSnapshot &&
+                             manifest_.snapshot && manifest_.snapshot->number == parsed->number;
+    const bool is_segment =
+        parsed && parsed->kind == StoreFileKind::kSegment &&
+        std::any_of(manifest_.segments.begin(), manifest_.segments.end(),
+                    [&](const SegmentEntry& entry) { return entry.number == parsed->number; });
+    if (!is_snapshot && !is_segment) Say(name, "not part of the store");
+  }
+  return Status::Ok();
+}
+
+// Copies a file of the store to the same name with kDamagedSuffix.
+Status Check::KeepAside(StoreFileKind kind, uint64_t number) {
+  const std::string path = PathOf(kind, number);
+  ASSIGN_OR_RETURN(const bool exists, files_.Exists(path));
+  if (!exists) return Status::Ok();
+  ASSIGN_OR_RETURN(const std::string bytes, ReadWholeFile(files_, path));
+  const std::string aside = path + std::string(kDamagedSuffix);
+  ASSIGN_OR_RETURN(auto file, files_.Create(aside));
+  RETURN_IF_ERROR(file->WriteAt(0, bytes));
+  RETURN_IF_ERROR(file->Sync());
+  Say(FormatFileName(kind, number), "kept as " + aside);
+  return file->Close();
+}
+
+Status Check::Repair() {
+  const size_t damaged = *damaged_segment_;
+  for (size_t i = damaged; i < manifest_.segments.size(); ++i)
+    RETURN_IF_ERROR(KeepAside(StoreFileKind::kSegment, manifest_.segments[i].number));
+  RETURN_IF_ERROR(files_.SyncDirectory(directory_));
+
+  Manifest repaired = manifest_;
+  repaired.segments.resize(damaged);
+  const LogPosition& end = damaged_report_.end;
+  if (damaged_report_.has_header && end.offset > kSegmentHeaderBytes) {
+    SegmentEntry entry = manifest_.segments[damaged];
+    entry.end = SegmentEntry::End{end.offset, end.last};
+    repaired.segments.push_back(entry);
+  }
+  RETURN_IF_ERROR(InstallManifest(files_, directory_, repaired).status);
+  for (size_t i = repaired.segments.size(); i < manifest_.segments.size(); ++i)
+    (void)files_.Remove(PathOf(StoreFileKind::kSegment, manifest_.segments[i].number));
+  const Lsn last = !repaired.segments.empty() ? repaired.segments.back().end->last
+                   : repaired.snapshot        ? repaired.snapshot->lsn
+                                              : Lsn{};
+  out_ << "repaired: the log ends with record " << FormatLsn(last) << " now\n";
+  return Status::Ok();
+}
+
+Status Check::Run(CheckMode mode) {
+  Result<std::optional<Manifest>> manifest = LoadManifest(files_, directory_);
+  if (!manifest.ok()) {
+    out_ << kManifestName << ": DAMAGED: " << manifest.status().text() << '\n';
+    return manifest.status();
+  }
+  if (!*manifest)
+    return Status::Error(ErrorCode::kCorruption,
+                         JoinPath(directory_, kManifestName) + " is missing: no store here");
+  manifest_ = **manifest;
+  Say(kManifestName, fmt::format("ok, {} snapshot, {} log segments", manifest_.snapshot ? 1 : 0,
+                                 manifest_.segments.size()));
+  RETURN_IF_ERROR(CheckSnapshot());
+  RETURN_IF_ERROR(CheckLog());
+  RETURN_IF_ERROR(NameOtherFiles());
+  if (snapshot_is_damaged_)
+    return Status::Error(ErrorCode::kCorruption,
+                         "the snapshot is damaged, which cannot be repaired: restore the folder "
+                         "from a backup");
+  if (!damaged_segment_) return Status::Ok();
+  if (mode == CheckMode::kRepair) return Repair();
+  return Status::Error(
+      ErrorCode::kCorruption,
+      fmt::format("the log is damaged; `cellar --check {} --repair` would cut it behind record {} "
+                  "and keep a copy of what goes",
+                  directory_, FormatLsn(damaged_report_.end.last)));
+}
+
+}  // namespace
+
+Status CheckStore(FileSystem& files, const std::string& directory, CheckMode mode,
+                  std::ostream& out) {
+  // A folder that no server has ever locked gets no lock file from a mere look.
+  const std::string lock_path = JoinPath(directory, kLockName);
+  ASSIGN_OR_RETURN(const bool has_lock, files.Exists(lock_path));
+  std::unique_ptr<FileLock> lock;
+  if (has_lock) {
+    ASSIGN_OR_RETURN(lock, files.Lock(lock_path));
+  }
+  return Check(files, directory, out).Run(mode);
+}
+
+}  // namespace cellar
