@@ -33,6 +33,31 @@ size_t FindCarriageReturn(std::string_view input, size_t from) {
   return static_cast<size_t>(static_cast<const char*>(at) - input.data());
 }
 
+// Reads a header line of at most three digits, such as "$12\r\n", at `at`, where `left` bytes are.
+// Returns its size; 0 if it is anything else, or not all there, for ReadLength to see to. Nearly
+// every header is of this kind, and there is one for each argument.
+size_t ReadShortLength(const char* at, size_t left, char type, int64_t* length) {
+  if (left < 4 || at[0] != type) return 0;
+  const auto digit = [at](size_t i) { return static_cast<uint32_t>(at[i]) - uint32_t{'0'}; };
+  uint32_t value = digit(1);
+  if (value > 9) return 0;
+  size_t i = 2;
+  if (at[2] != '\r') {
+    if (value == 0 || digit(2) > 9) return 0;
+    value = value * 10 + digit(2);
+    i = 3;
+    if (at[3] != '\r') {
+      if (left < 6 || digit(3) > 9) return 0;
+      value = value * 10 + digit(3);
+      i = 4;
+      if (at[4] != '\r') return 0;
+    }
+  }
+  if (i + 2 > left) return 0;
+  *length = value;
+  return i + 2;
+}
+
 // One character of a "..." word at `line[*at]`, which is a backslash; moves `*at` to its last byte.
 char Unescape(std::string_view line, size_t* at) {
   const size_t i = *at;
@@ -126,6 +151,26 @@ bool RequestParser::ReadLength(std::string_view input, std::string_view too_long
   return true;
 }
 
+void RequestParser::TakeShortArguments(std::string_view input, const Limits& limits,
+                                       std::vector<std::string_view>* args) {
+  const char* at = input.data() + position_;
+  const char* const end = input.data() + input.size();
+  int64_t left = args_left_;
+  while (left > 0) {
+    int64_t bytes = 0;
+    const auto available = static_cast<size_t>(end - at);
+    const size_t header_bytes = ReadShortLength(at, available, '$', &bytes);
+    if (header_bytes == 0 || bytes > limits.bulk_bytes_max) break;
+    const size_t all_bytes = header_bytes + static_cast<size_t>(bytes) + 2;
+    if (all_bytes > available) break;
+    args->emplace_back(at + header_bytes, static_cast<size_t>(bytes));
+    at += all_bytes;
+    --left;
+  }
+  args_left_ = left;
+  position_ = static_cast<size_t>(at - input.data());
+}
+
 RequestParser::Outcome RequestParser::Next(std::string_view* input, const Limits& limits,
                                            std::vector<std::string_view>* args) {
   if (input->empty()) return Outcome::kIncomplete;
@@ -133,10 +178,11 @@ RequestParser::Outcome RequestParser::Next(std::string_view* input, const Limits
   if (!in_command_) {
     args->clear();
     if (input->front() != '*') return NextInline(input, args);
-    position_ = 0;
     bulk_bytes_ = -1;
     constexpr std::string_view kInvalid = "Protocol error: invalid multibulk length";
-    if (!ReadLength(*input, "Protocol error: too big mbulk count string", kInvalid, &args_left_)) {
+    position_ = ReadShortLength(input->data(), input->size(), '*', &args_left_);
+    if (position_ == 0 &&
+        !ReadLength(*input, "Protocol error: too big mbulk count string", kInvalid, &args_left_)) {
       args_left_ = 0;
       return error_.empty() ? Outcome::kIncomplete : Outcome::kError;
     }
@@ -151,6 +197,8 @@ RequestParser::Outcome RequestParser::Next(std::string_view* input, const Limits
     in_command_ = true;
   }
   while (args_left_ > 0) {
+    if (bulk_bytes_ < 0 && !limits.unauthenticated) TakeShortArguments(*input, limits, args);
+    if (args_left_ == 0) break;
     if (bulk_bytes_ < 0) {
       if (position_ < input->size() && (*input)[position_] != '$') {
         // Redis looks at the whole line first; the first byte is enough to know.
