@@ -1,0 +1,134 @@
+"""What an operator installs: the unit, the package, man pages, completion, log rotation."""
+
+import glob
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from cellar_server import ROOT, binary
+
+EXPOSURE_MAX = 1.2
+BUILD = os.path.dirname(os.path.realpath(binary()))
+
+
+def run(*words, **options):
+    return subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT,
+                          stdin=subprocess.DEVNULL, timeout=600, check=False, **options)
+
+
+def need(test, program):
+    if shutil.which(program) is None:
+        test.skipTest(f"{program} is not installed")
+
+
+class PackagingTest(unittest.TestCase):
+    """Everything is installed into a directory of the test's own."""
+
+    @classmethod
+    def setUpClass(cls):
+        directory = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(directory.cleanup)
+        cls.root = os.path.join(directory.name, "root")
+        done = run("make", f"VARIANT={os.path.basename(BUILD)}", f"DESTDIR={cls.root}", "PREFIX=/usr", "install")
+        assert done.returncode == 0, done.stdout
+
+    def path(self, name):
+        return os.path.join(self.root, name)
+
+    def test_the_programs_are_installed_and_run(self):
+        for name in ("cellar", "cellar-import"):
+            self.assertEqual(0, run(self.path(f"usr/bin/{name}"), "--help").returncode)
+        self.assertRegex(run(self.path("usr/bin/cellar"), "--version").stdout, r"\d+\.\d+\.\d+")
+
+    def test_the_public_headers_stand_alone(self):
+        for header in glob.glob(self.path("usr/include/cellar/*.h")):
+            done = run("g++", "-std=c++20", "-fsyntax-only", "-I", self.path("usr/include"), "-include", header,
+                       "-x", "c++", "/dev/null")
+            self.assertEqual((0, ""), (done.returncode, done.stdout), header)
+
+    def test_the_unit_is_sandboxed(self):
+        need(self, "systemd-analyze")
+        said = run("systemd-analyze", "security", "--offline=true", "conf/cellar.service").stdout
+        exposure = re.search(r"Overall exposure level for cellar.service: ([\d.]+)", said)
+        if exposure is None:
+            self.skipTest(f"systemd-analyze cannot judge here: {said.strip()[-200:]}")
+        self.assertLessEqual(float(exposure.group(1)), EXPOSURE_MAX)
+
+    def test_the_unit_is_well_formed(self):
+        need(self, "systemd-analyze")
+        with tempfile.TemporaryDirectory() as directory:
+            with open(self.path("usr/lib/systemd/system/cellar.service"), encoding="utf-8") as file:
+                unit = file.read()
+            copy = os.path.join(directory, "cellar.service")
+            with open(copy, "w", encoding="utf-8") as file:
+                file.write(unit.replace("/usr/bin/cellar", self.path("usr/bin/cellar")))
+            said = run("systemd-analyze", "verify", "--man=no", copy).stdout
+            self.assertEqual("", "\n".join(line for line in said.splitlines() if "cellar" in line))
+
+    def test_man_pages_are_clean_and_name_the_options(self):
+        need(self, "man")
+        pages = sorted(glob.glob(self.path("usr/share/man/man[1-8]/*")))
+        self.assertIn("cellar.1", [os.path.basename(page) for page in pages])
+        self.assertIn("cellar.conf.5", [os.path.basename(page) for page in pages])
+        for page in pages:
+            done = subprocess.run(["man", "-l", "--warnings", page], capture_output=True, text=True,
+                                  env={**os.environ, "MANWIDTH": "100", "LC_ALL": "C.UTF-8"}, check=False)
+            self.assertEqual((0, ""), (done.returncode, done.stderr), page)
+            self.assertIn("NAME", done.stdout)
+            if page.endswith("cellar.conf.5"):
+                for option in ("appendfsync", "maxmemory", "requirepass", "bind"):
+                    self.assertRegex(done.stdout, rf"(?m)^ +{option}\b")
+
+    def test_completion_is_bash_and_knows_the_options(self):
+        completion = self.path("usr/share/bash-completion/completions/cellar")
+        self.assertEqual("", run("bash", "-n", completion).stdout)
+        script = (f". {completion}; CELLAR_CONF={self.path('etc/cellar/cellar.conf')}; "
+                  "COMP_WORDS=(cellar --appendf); COMP_CWORD=1; _cellar; echo ${COMPREPLY[@]}")
+        self.assertEqual("--appendfsync", run("bash", "-c", script).stdout.strip())
+        script = (f". {completion}; COMP_WORDS=(cellar-import --key-d); COMP_CWORD=1; "
+                  f"_cellar_tool {self.path('usr/bin/cellar-import')}; echo ${{COMPREPLY[@]}}")
+        self.assertEqual("--key-delimiter", run("bash", "-c", script).stdout.strip())
+
+    def test_log_rotation_is_well_formed(self):
+        program = shutil.which("logrotate") or "/usr/sbin/logrotate"
+        if not os.path.exists(program):
+            self.skipTest("logrotate is not installed")
+        with tempfile.TemporaryDirectory() as directory:
+            with open(self.path("etc/logrotate.d/cellar"), encoding="utf-8") as file:
+                text = file.read().replace("su cellar cellar", "su root root").replace("/var/log/cellar", directory)
+            copy = os.path.join(directory, "logrotate.conf")
+            with open(copy, "w", encoding="utf-8") as file:
+                file.write(text)
+            os.chmod(copy, 0o644)
+            done = run(program, "-d", "-s", os.path.join(directory, "state"), copy)
+            self.assertEqual(0, done.returncode, done.stdout)
+            self.assertNotIn("error:", done.stdout)
+
+    def test_the_package_holds_what_it_should(self):
+        need(self, "dpkg-deb")
+        done = run("make", f"VARIANT={os.path.basename(BUILD)}", "deb")
+        self.assertEqual(0, done.returncode, done.stdout)
+        package = os.path.join(ROOT, re.findall(r"deb: (\S+\.deb)", done.stdout)[-1])
+        listing = run("dpkg-deb", "--contents", package).stdout
+        for name in ("usr/bin/cellar", "usr/bin/cellar-import", "usr/lib/systemd/system/cellar.service",
+                     "usr/lib/sysusers.d/cellar.conf", "usr/lib/tmpfiles.d/cellar.conf", "etc/cellar/cellar.conf",
+                     "etc/logrotate.d/cellar", "usr/share/man/man1/cellar.1.gz", "usr/share/man/man5/cellar.conf.5.gz",
+                     "usr/share/bash-completion/completions/cellar", "usr/share/doc/cellar/copyright"):
+            self.assertIn(f"./{name}\n", listing)
+        depends = run("dpkg-deb", "--field", package, "Depends").stdout
+        for library in ("libc6", "libstdc++6", "libuv1", "libssl3", "libre2"):
+            self.assertIn(library, depends)
+        with tempfile.TemporaryDirectory() as directory:
+            self.assertEqual(0, run("dpkg-deb", "--control", package, directory).returncode)
+            for script in ("postinst", "prerm", "postrm"):
+                self.assertEqual("", run("sh", "-n", os.path.join(directory, script)).stdout)
+            with open(os.path.join(directory, "conffiles"), encoding="utf-8") as file:
+                self.assertIn("/etc/cellar/cellar.conf", file.read().splitlines())
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())
