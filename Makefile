@@ -54,6 +54,7 @@ CXXFLAGS = -std=c++20 $(ARCH_FLAGS) $(WARNINGS) $(FLAGS_$(VARIANT)) -Isrc -Iincl
 LDFLAGS = $(filter -fsanitize%,$(FLAGS_$(VARIANT)))
 # mimalloc hides heap errors from the sanitizers, so only the plain builds have it.
 MALLOC_LIBS = $(if $(filter release debug,$(VARIANT)),-lmimalloc,)
+CXXFLAGS += $(if $(filter release debug,$(VARIANT)),-DCELLAR_MIMALLOC,)
 LIBS = -lre2 -lfmt -lssl -lcrypto -lxxhash -lpthread
 UV_LIBS = -luv
 

@@ -1,50 +1,177 @@
-// The cellar server: reads the options, wires store, server and loop, serves.
+// The cellar program: reads the configuration, wires store, server and loop, serves; or looks at the
+// files of a store (--check, --dump).
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
+#include <iostream>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
+#include <vector>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "cellar/clock.h"
+#include "cellar/version.h"
+#include "commands/config.h"
+#include "commands/config_file.h"
 #include "server/server.h"
+#include "server/store_config.h"
+#include "store/check.h"
 #include "store/store.h"
 
-int main(int argc, char** argv) {
-  cellar::ServerOptions options;
-  cellar::StoreOptions store_options;
-  cellar::JournalOptions& journal = store_options.journal;
-  journal.directory = ".";
-  for (int i = 1; i + 1 < argc; ++i) {
-    const std::string_view word = argv[i];
-    const std::string_view value = argv[i + 1];
-    if (word == "--port") options.port = std::atoi(argv[i + 1]);
-    if (word == "--bind") options.bind = value;
-    if (word == "--unixsocket") options.unix_socket = value;
-    if (word == "--dir") journal.directory = value;
-    if (word == "--appendonly") journal.log_enabled = value == "yes";
-    if (word == "--appendfsync") {
-      journal.sync_policy = value == "always" ? cellar::SyncPolicy::kAlways
-                            : value == "no"   ? cellar::SyncPolicy::kNo
-                                              : cellar::SyncPolicy::kEverySecond;
+namespace cellar {
+namespace {
+
+constexpr std::string_view kUsage =
+    "usage: cellar [FILE.conf] [--option value ...]   serve\n"
+    "       cellar --check DIR [--repair]             look at a store's files for damage\n"
+    "       cellar --dump DIR|FILE                    print log records as commands\n"
+    "       cellar --version | --help\n"
+    "\n"
+    "Every option of cellar.conf can be given on the command line (--port 6479 --dir data).\n";
+
+int Fail(const Status& status) {
+  (void)std::fprintf(stderr, "cellar: %s\n", status.ToString().c_str());
+  return 1;
+}
+
+#ifdef CELLAR_STORE_CHECK  // until store/check.cc stands
+int Check(const std::vector<std::string>& words) {
+  const bool repair = words.size() == 3 && words[2] == "--repair";
+  if (words.size() < 2 || words.size() > 3 || (words.size() == 3 && !repair)) {
+    (void)std::fputs(kUsage.data(), stderr);
+    return 2;
+  }
+  const Status status = CheckStore(FileSystem::Posix(), words[1],
+                                   repair ? CheckMode::kRepair : CheckMode::kLook, std::cout);
+  return status.ok() ? 0 : Fail(status);
+}
+
+int Dump(const std::vector<std::string>& words) {
+  if (words.size() != 2) {
+    (void)std::fputs(kUsage.data(), stderr);
+    return 2;
+  }
+  Engine engine;
+  const auto describe = [&engine](std::string_view payload) { return engine.Describe(payload); };
+  const Status status = DumpStore(FileSystem::Posix(), words[1], describe, std::cout);
+  return status.ok() ? 0 : Fail(status);
+}
+
+#endif
+
+// The file's absolute name, so that CONFIG REWRITE finds it whatever the working directory.
+std::string AbsolutePath(const std::string& path) {
+  char absolute[PATH_MAX];
+  return realpath(path.c_str(), absolute) == nullptr ? path : absolute;
+}
+
+// A file that holds the process id, gone when the process ends in order.
+class PidFile {
+ public:
+  explicit PidFile(std::string path) : path_(std::move(path)) {
+    if (path_.empty()) return;
+    std::FILE* file = std::fopen(path_.c_str(), "w");
+    if (file == nullptr) {
+      Log(LogSeverity::kWarning, "cannot write the pidfile " + path_);
+      path_.clear();
+      return;
     }
+    (void)std::fprintf(file, "%d\n", static_cast<int>(getpid()));
+    (void)std::fclose(file);
   }
-  cellar::Server server(cellar::Clock::System());
-  journal.wake = [&server] { server.Wake(); };
-  cellar::Result<std::unique_ptr<cellar::Store>> store = cellar::Store::Open(
-      std::move(store_options), cellar::FileSystem::Posix(), cellar::Clock::System(), {});
+  ~PidFile() {
+    if (!path_.empty()) (void)unlink(path_.c_str());
+  }
+  PidFile(const PidFile&) = delete;
+  PidFile& operator=(const PidFile&) = delete;
+
+ private:
+  std::string path_;
+};
+
+void LogRecovery(const RecoveryReport& report) {
+  for (const std::string& warning : report.warnings) Log(LogSeverity::kWarning, warning);
+  if (report.from_snapshot) {
+    Log(LogSeverity::kNotice, fmt::format("Snapshot loaded: {} cells in {:.3f} seconds",
+                                          report.snapshot_cells,
+                                          static_cast<double>(report.snapshot_micros) / 1e6));
+  }
+  Log(LogSeverity::kNotice, fmt::format("Log replayed: {} records in {:.3f} seconds",
+                                        report.records_replayed,
+                                        static_cast<double>(report.replay_micros) / 1e6));
+}
+
+int Serve(const std::vector<std::string>& words) {
+  Config config;
+  std::string config_file;
+  std::vector<std::string> options = words;
+  if (!options.empty() && !options[0].starts_with("--")) {
+    config_file = AbsolutePath(options[0]);
+    options.erase(options.begin());
+    if (const Status status = ReadConfigFile(&config, config_file); !status.ok()) return Fail(status);
+  }
+  if (const Status status = ReadCommandLine(&config, options); !status.ok()) return Fail(status);
+  ApplyLogLevel(config);
+  if (!SetLogFile(config.logfile)) {
+    return Fail(Status::Error(ErrorCode::kIo, "cannot open the logfile " + config.logfile));
+  }
+  Log(LogSeverity::kNotice, fmt::format("Cellar {} begins, pid {}, port {}, data in {}", kVersion,
+                                        getpid(), config.port, config.dir));
+  Clock& clock = Clock::System();
+  const PidFile pid_file(config.pidfile);
+  Server server(clock, config, config_file);
+  if (const Status status = server.Listen(); !status.ok()) {
+    Log(LogSeverity::kWarning, status.text());
+    return Fail(status);
+  }
+  StoreOptions store_options = StoreOptionsOf(config);
+  store_options.journal.wake = [&server] { server.WakeFromThread(); };
+  store_options.seed = static_cast<uint64_t>(clock.WallMicros());
+  auto store = Store::Open(store_options, FileSystem::Posix(), clock,
+                           [&server](const LoadProgress& progress) {
+                             server.PollWhileLoading(progress);
+                           });
   if (!store.ok()) {
-    (void)std::fprintf(stderr, "cellar: %s\n", store.status().ToString().c_str());
-    return 1;
+    Log(LogSeverity::kWarning, store.status().ToString());
+    return Fail(store.status());
   }
+  LogRecovery((*store)->journal().recovery());
   server.Attach(store->get());
-  if (const cellar::Status status = server.Listen(options); !status.ok()) {
-    (void)std::fprintf(stderr, "cellar: %s\n", status.ToString().c_str());
-    return 1;
+  int exit_status = server.Run();
+  if (const Status status = (*store)->journal().Close(); !status.ok()) {
+    Log(LogSeverity::kWarning, "the end of the log may be missing: " + status.text());
+    exit_status = 1;
   }
-  const int exit_status = server.Run();
-  const cellar::Status closed = (*store)->journal().Close();
-  if (!closed.ok()) (void)std::fprintf(stderr, "cellar: %s\n", closed.ToString().c_str());
-  return closed.ok() ? exit_status : 1;
+  server.Detach();
+  Log(LogSeverity::kNotice, "Cellar is now ready to exit, bye bye...");
+  return exit_status;
+}
+
+int Main(const std::vector<std::string>& words) {
+  const std::string_view first = words.empty() ? std::string_view{} : words[0];
+  if (first == "--version" || first == "-v") {
+    (void)std::printf("Cellar %s\n", std::string(kVersion).c_str());
+    return 0;
+  }
+  if (first == "--help" || first == "-h") {
+    (void)std::fputs(kUsage.data(), stdout);
+    return 0;
+  }
+#ifdef CELLAR_STORE_CHECK
+  if (first == "--check") return Check(words);
+  if (first == "--dump") return Dump(words);
+#endif
+  return Serve(words);
+}
+
+}  // namespace
+}  // namespace cellar
+
+int main(int argc, char** argv) {
+  return cellar::Main(std::vector<std::string>(argv + 1, argv + argc));
 }

@@ -56,7 +56,8 @@ enum CommandFlags : uint32_t {
   kNoMulti = 1u << 13,  // not inside MULTI
   kMovableKeys = 1u << 14,
   kAllowBusy = 1u << 15,
-  kImmediate = 1u << 16,  // executed at once inside MULTI (EXEC, DISCARD, WATCH ...); not shown
+  kMayReplicate = 1u << 17,  // others hear of it: waits while writes are paused
+  kImmediate = 1u << 16,     // executed at once inside MULTI (EXEC, DISCARD, WATCH ...); not shown
 };
 
 // Access control categories. Those that follow from the flags (@write, @read, @admin, @dangerous,

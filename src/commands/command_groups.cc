@@ -4,13 +4,13 @@
 namespace cellar {
 
 void AddAllCommands(CommandTable* table) {
-  table->Add(ConnectionCommands());
-  table->Add(CommandCommands());
-  table->Add(CellReadCommands());
-  table->Add(CellWriteCommands());
-  table->Add(TableCommands());
-  table->Add(FamilyCommands());
-  table->Add(TableKeyCommands());
+  for (const auto group :
+       {CellReadCommands, CellWriteCommands, ClientCommands, CommandCommands, ConfigCommands,
+        ConnectionCommands, DebugCommands, FamilyCommands, KeyspaceCommands, MemoryCommands,
+        ObserveCommands, PersistenceCommands, PubSubCommands, ServerCommands, TableCommands,
+        TableKeyCommands, TransactionCommands}) {
+    table->Add(group());
+  }
 }
 
 }  // namespace cellar

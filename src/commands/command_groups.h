@@ -1,4 +1,5 @@
-// The groups of commands, one file each; command_groups.cc lists them.
+// The groups of commands, one file each (CellReadCommands is in cell_read_commands.cc, and so on);
+// command_groups.cc lists them.
 #pragma once
 
 #include <span>
@@ -8,13 +9,23 @@
 
 namespace cellar {
 
-std::span<const Command> ConnectionCommands();  // connection_commands.cc
-std::span<const Command> CommandCommands();     // command_commands.cc
-std::span<const Command> CellReadCommands();    // cell_read_commands.cc
-std::span<const Command> CellWriteCommands();   // cell_write_commands.cc
-std::span<const Command> TableCommands();       // table_commands.cc
-std::span<const Command> FamilyCommands();      // family_commands.cc
-std::span<const Command> TableKeyCommands();    // table_key_commands.cc
+std::span<const Command> CellReadCommands();
+std::span<const Command> CellWriteCommands();
+std::span<const Command> ClientCommands();
+std::span<const Command> CommandCommands();
+std::span<const Command> ConfigCommands();
+std::span<const Command> ConnectionCommands();
+std::span<const Command> DebugCommands();
+std::span<const Command> FamilyCommands();
+std::span<const Command> KeyspaceCommands();
+std::span<const Command> MemoryCommands();
+std::span<const Command> ObserveCommands();
+std::span<const Command> PersistenceCommands();
+std::span<const Command> PubSubCommands();
+std::span<const Command> ServerCommands();
+std::span<const Command> TableCommands();
+std::span<const Command> TableKeyCommands();
+std::span<const Command> TransactionCommands();
 
 // Adds every group to the table.
 void AddAllCommands(CommandTable* table);

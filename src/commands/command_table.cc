@@ -21,6 +21,19 @@ uint32_t ImpliedCategories(const Command& row) {
 
 }  // namespace
 
+double LatencyHistogram::PercentileMicros(double percentile) const {
+  uint64_t total = 0;
+  for (const uint64_t count : counts) total += count;
+  if (total == 0) return 0;
+  const double wanted = percentile / 100 * static_cast<double>(total);
+  uint64_t seen = 0;
+  for (int bucket = 0; bucket < kBuckets; ++bucket) {
+    seen += counts[bucket];
+    if (seen > 0 && static_cast<double>(seen) >= wanted) return UpperMicros(bucket);
+  }
+  return UpperMicros(kBuckets - 1);
+}
+
 uint64_t CommandTable::HashName(const char* lower, size_t bytes) {
   // Two overlapping words hold most of any name; the length tells the rest apart.
   uint64_t a = 0;
@@ -123,6 +136,7 @@ std::span<const NamedBit> CommandFlagNames() {
       {kMovableKeys, "movablekeys"},
       {kAllowBusy, "allow_busy"},
       {kNoMulti, "no_multi"},
+      {kMayReplicate, "may_replicate"},
   };
   return kNames;
 }

@@ -17,22 +17,22 @@
 
 namespace cellar {
 
-// Latencies by powers of two of a microsecond, for LATENCY HISTOGRAM and the percentiles of INFO.
+// Latencies in buckets of powers of two of a nanosecond unit (1.024 us), for LATENCY HISTOGRAM and
+// the percentiles of INFO.
 struct LatencyHistogram {
   static constexpr int kBuckets{32};
-  uint64_t counts[kBuckets]{};  // bucket i: [2^(i-1), 2^i) nanoseconds * 1024; see Add
+  uint64_t counts[kBuckets]{};  // bucket 0: below 1.024 us; i: [2^(i-1), 2^i) units
   void Add(uint64_t nanos) {
     const uint64_t units = nanos >> 10;
     const int bucket = units == 0 ? 0 : 64 - __builtin_clzll(units);
     ++counts[bucket < kBuckets ? bucket : kBuckets - 1];
   }
-  // Upper bound of bucket i in microseconds, as Redis shows them (1, 2, 4, 8 ...).
-  static uint64_t UpperMicros(int i) { return uint64_t{1} << i; }
-  uint64_t total() const {
-    uint64_t sum = 0;
-    for (const uint64_t count : counts) sum += count;
-    return sum;
+  // Upper bound of a bucket in microseconds.
+  static double UpperMicros(int bucket) {
+    return static_cast<double>(uint64_t{1} << bucket) * 1.024;
   }
+  // Upper bound of the bucket that holds the percentile (0..100); 0 if empty.
+  double PercentileMicros(double percentile) const;
 };
 
 struct CommandStats {

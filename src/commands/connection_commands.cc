@@ -1,6 +1,7 @@
 // PING, ECHO, HELLO, AUTH, SELECT, QUIT, RESET: what a client says about its connection.
 #include <string>
 
+#include "base/quote.h"
 #include "cellar/version.h"
 #include "commands/authentication.h"
 #include "commands/command_context.h"
@@ -9,6 +10,7 @@
 #include "commands/services.h"
 #include "commands/transaction.h"
 #include "resp/decimal.h"
+#include "store/store.h"
 
 namespace cellar {
 namespace {
@@ -107,9 +109,44 @@ void CmdHello(CommandContext& ctx) {
 void CmdAuth(CommandContext& ctx) {
   if (ctx.args.size() > 3) return ctx.SyntaxError();
   const bool named = ctx.args.size() == 3;
+  if (!named && ctx.host.services().config.requirepass.empty()) {
+    return ctx.reply.Error(
+        "ERR AUTH <password> called without any password configured for the default user. Are you "
+        "sure your configuration is correct?");
+  }
   REPLY_IF_ERROR(
       ctx, Authenticate(ctx.host, ctx.session, named ? ctx.args[1] : "default", ctx.args.back()));
   ctx.reply.Ok();
+}
+
+void CmdSelect(CommandContext& ctx) {
+  const std::string_view name = ctx.args[1];
+  ctx.DependsOn(ctx.store().schema_lsn());
+  if (ctx.store().KeyspaceExists(name)) {
+    ctx.session.keyspace = name;
+    return ctx.reply.Ok();
+  }
+  int64_t index = 0;
+  if (ParseStrictInt64(name, &index)) return ctx.reply.Error("ERR DB index is out of range");
+  ctx.Fail(Status::Error(ErrorCode::kNoKeyspace, "no keyspace " + Quote(name)));
+}
+
+void CmdReset(CommandContext& ctx) {
+  Session& session = ctx.session;
+  DiscardTransaction(ctx.host, session);
+  ctx.host.services().pubsub.UnsubscribeAll(session);
+  if (session.monitor) --ctx.host.services().monitors;
+  session.monitor = false;
+  session.tracking = false;
+  session.no_evict = false;
+  session.no_touch = false;
+  session.reply_mode = ReplyMode::kOn;
+  session.version = RespVersion::k2;
+  session.name.clear();
+  session.keyspace = "0";
+  session.user_name = "default";
+  session.authenticated = ctx.host.services().config.requirepass.empty();
+  ctx.reply.SimpleString("RESET");
 }
 
 void CmdQuit(CommandContext& ctx) {
@@ -154,6 +191,23 @@ constexpr Command kRows[] = {
      .complexity = "O(n) in the number of passwords of the user",
      .syntax = "[username] password",
      .handler = CmdAuth},
+    {.name = "select",
+     .arity = 2,
+     .flags = kFast | kStale,
+     .categories = kCategoryConnection,
+     .group = "connection",
+     .summary = "Chooses the keyspace of the connection.",
+     .complexity = "O(log n) in the number of keyspaces",
+     .syntax = "keyspace",
+     .handler = CmdSelect},
+    {.name = "reset",
+     .arity = 1,
+     .flags = kFast | kLoading | kStale | kNoAuth | kNoScript | kImmediate | kAllowBusy,
+     .categories = kCategoryConnection,
+     .group = "connection",
+     .summary = "Makes the connection as new.",
+     .complexity = "O(1)",
+     .handler = CmdReset},
     {.name = "quit",
      .arity = -1,
      .flags = kFast | kLoading | kStale | kNoAuth | kNoScript | kImmediate | kAllowBusy,

@@ -1,12 +1,16 @@
 // See dispatch.h.
 #include "commands/dispatch.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
 
 #include "base/assert.h"
 #include "commands/command_context.h"
 #include "commands/pubsub.h"
+#include "commands/repr.h"
+#include "commands/secrets.h"
 #include "commands/services.h"
 #include "commands/transaction.h"
 
@@ -51,6 +55,11 @@ std::string Dispatcher::Refusal(Session& session, const CommandEntry& command, A
     return "ERR wrong number of arguments for '" + command.full_name + "' command";
   }
   // Access control comes here: session.user, command.categories and id, command.row->keys.
+  const Config& config = host_.services().config;
+  if (config.maxmemory > 0 && command.Has(kDenyOom) &&
+      host_.memory_used_bytes() > static_cast<uint64_t>(config.maxmemory)) {
+    return "OOM command not allowed when used memory > 'maxmemory'.";
+  }
   if (host_.loading() && !command.Has(kLoading)) {
     return "LOADING Cellar is loading the dataset in memory";
   }
@@ -72,6 +81,17 @@ std::string Dispatcher::Refusal(Session& session, const CommandEntry& command, A
   return {};
 }
 
+// Whether CLIENT PAUSE holds this command back.
+bool Dispatcher::MustWait(const Session& session, const CommandEntry& command) const {
+  if (host_.paused(false)) return true;
+  constexpr uint32_t kHeld = kWrite | kMayReplicate;
+  if (!session.in_multi()) return command.Has(kHeld);
+  if (command.full_name != "exec") return false;
+  const auto& queue = session.transaction->queue;
+  return std::any_of(queue.begin(), queue.end(),
+                     [](const QueuedCommand& queued) { return queued.command->Has(kHeld); });
+}
+
 void Dispatcher::Execute(Session& session, Arguments args) {
   if (args.empty()) return;
   CommandEntry* command = host_.services().commands.Find(args[0]);
@@ -91,6 +111,10 @@ void Dispatcher::Execute(Session& session, Arguments args) {
   }
   if (const std::string refusal = Refusal(session, *command, args); !refusal.empty()) [[unlikely]] {
     return Reject(session, command, refusal);
+  }
+  if (host_.paused(true) && MustWait(session, *command)) [[unlikely]] {
+    session.postponed = true;
+    return;
   }
   session.last_command = command;
   if (session.in_multi() && !command->Has(kImmediate)) {
@@ -121,6 +145,8 @@ void Dispatcher::Call(Session& session, CommandEntry& command, Arguments args) {
                          .host = host_,
                          .reply = reply,
                          .now_micros = now_micros_};
+  if (host_.services().monitors > 0) [[unlikely]]
+    FeedMonitors(session, command, args);
   const uint64_t begin = CycleClock::Now();
   if (command.row->handler != nullptr) [[likely]] {
     command.row->handler(context);
@@ -136,17 +162,22 @@ void Dispatcher::Call(Session& session, CommandEntry& command, Arguments args) {
     context.task.reset();
   }
   const uint64_t cycles = CycleClock::Now() - begin;
-  if (context.depends_on != Lsn{}) session.AddGate(position, context.depends_on);
+  if (session.exec_running) {
+    session.exec_depends_on = std::max(session.exec_depends_on, context.depends_on);
+  } else if (context.depends_on != Lsn{}) {
+    session.AddGate(position, context.depends_on);
+  }
   if (context.task) {
     CELLAR_ASSERT(session.output.size() == position);
     session.task = std::move(context.task);
     session.task_command = &command;
     session.task_cycles = cycles;
+    session.task_words = ShortenedWords(args);
     session.in_command = false;
     return;
   }
   session.in_command = !outermost;
-  Finish(session, command, position, cycles);
+  Finish(session, command, args, position, cycles);
 }
 
 bool Dispatcher::StepTask(Session& session, const TaskBudget& budget) {
@@ -172,12 +203,14 @@ bool Dispatcher::StepTask(Session& session, const TaskBudget& budget) {
   if (progress != TaskProgress::kDone) return false;
   session.task.reset();
   session.task_depends_on = Lsn{};
-  Finish(session, *session.task_command, position, session.task_cycles);
+  const std::vector<std::string> words = std::move(session.task_words);
+  const std::vector<std::string_view> views(words.begin(), words.end());
+  Finish(session, *session.task_command, views, position, session.task_cycles);
   return true;
 }
 
-void Dispatcher::Finish(Session& session, CommandEntry& command, size_t reply_position,
-                        uint64_t cycles) {
+void Dispatcher::Finish(Session& session, CommandEntry& command, Arguments args,
+                        size_t reply_position, uint64_t cycles) {
   CommandStats& stats = command.stats;
   const uint64_t nanos = cycles_.ToNanos(cycles);
   ++stats.calls;
@@ -185,6 +218,8 @@ void Dispatcher::Finish(Session& session, CommandEntry& command, size_t reply_po
   stats.latency.Add(nanos);
   ++session.commands;
   ++host_.services().stats.commands;
+  if (cycles >= slow_cycles_) [[unlikely]]
+    RecordSlow(session, command, args, nanos);
   OutputBuffer& output = session.output;
   if (output.size() > reply_position && output.data()[reply_position] == '-') [[unlikely]] {
     ++stats.failed_calls;
@@ -199,6 +234,49 @@ void Dispatcher::Finish(Session& session, CommandEntry& command, size_t reply_po
     output.Append(session.pushes->view());
     session.pushes.reset();
   }
+}
+
+void Dispatcher::UpdateSlowBound() {
+  const Config& config = host_.services().config;
+  int64_t micros = config.slowlog_log_slower_than;
+  if (config.latency_monitor_threshold > 0) {
+    const int64_t threshold = config.latency_monitor_threshold * 1000;
+    micros = micros < 0 ? threshold : std::min(micros, threshold);
+  }
+  slow_cycles_ = micros < 0 ? UINT64_MAX : cycles_.FromMicros(static_cast<uint64_t>(micros));
+}
+
+void Dispatcher::RecordSlow(const Session& session, const CommandEntry& command, Arguments args,
+                            uint64_t nanos) {
+  Services& services = host_.services();
+  const Config& config = services.config;
+  const auto micros = static_cast<int64_t>(nanos / 1000);
+  const int64_t unix_s = now_micros_ / 1'000'000;
+  if (config.slowlog_log_slower_than >= 0 && micros >= config.slowlog_log_slower_than &&
+      !command.Has(kSkipSlowlog)) {
+    services.slow_log.Add(session, WithoutSecrets(command, args), unix_s, micros,
+                          static_cast<size_t>(config.slowlog_max_len));
+  }
+  if (config.latency_monitor_threshold > 0 && micros >= config.latency_monitor_threshold * 1000) {
+    services.latency.Add(command.Has(kFast) ? "fast-command" : "command", unix_s, micros / 1000);
+  }
+}
+
+// 1339518083.107412 [0 127.0.0.1:60866] "cget" "t" "row" "f:q"
+void Dispatcher::FeedMonitors(const Session& session, const CommandEntry& command, Arguments args) {
+  if (command.Has(kSkipMonitor | kAdmin)) return;
+  std::string line = fmt::format("+{}.{:06} [{} {}]", now_micros_ / 1'000'000,
+                                 now_micros_ % 1'000'000, session.keyspace, session.address);
+  for (const std::string_view word : args) {
+    line += ' ';
+    AppendRepr(word, &line);
+  }
+  line += "\r\n";
+  host_.ForEachSession([&](Session& listener) {
+    if (!listener.monitor || listener.closed) return;
+    PushTarget(listener).Append(line);
+    host_.ScheduleFlush(listener);
+  });
 }
 
 void Dispatcher::CountError(std::string_view reply_line) {

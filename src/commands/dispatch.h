@@ -39,18 +39,22 @@ class Dispatcher {
   int64_t now_micros() const { return now_micros_; }
 
   const CycleClock& cycles() const { return cycles_; }
-  // slowlog-log-slower-than and latency-monitor-threshold, as one bound below which nobody looks.
-  void SetSlowBound(int64_t micros) {
-    slow_cycles_ = micros < 0 ? UINT64_MAX : cycles_.FromMicros(static_cast<uint64_t>(micros));
-  }
+  // Takes over slowlog-log-slower-than and latency-monitor-threshold, as one bound below which
+  // nobody looks. To be called when they change.
+  void UpdateSlowBound();
 
  private:
   // Empty if the command may run, else the whole error line.
   std::string Refusal(Session& session, const CommandEntry& command, Arguments args);
   std::string UnknownCommand(const CommandEntry* container, Arguments args) const;
+  bool MustWait(const Session& session, const CommandEntry& command) const;
   void Reject(Session& session, CommandEntry* command, std::string_view error);
-  // After a reply is complete: counters, error statistics, pushes that had to wait.
-  void Finish(Session& session, CommandEntry& command, size_t reply_position, uint64_t cycles);
+  // After a reply is complete: counters, error statistics, slow log, pushes that had to wait.
+  void Finish(Session& session, CommandEntry& command, Arguments args, size_t reply_position,
+              uint64_t cycles);
+  void RecordSlow(const Session& session, const CommandEntry& command, Arguments args,
+                  uint64_t nanos);
+  void FeedMonitors(const Session& session, const CommandEntry& command, Arguments args);
   void CountError(std::string_view reply_line);
 
   Host& host_;

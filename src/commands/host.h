@@ -7,10 +7,12 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cellar/clock.h"
 #include "cellar/lsn.h"
 #include "cellar/status.h"
+#include "commands/info_data.h"
 
 namespace cellar {
 
@@ -36,7 +38,22 @@ class Host {
   virtual bool loading() const = 0;
   // Replies that depend on records up to here may leave.
   virtual Lsn released_lsn() const = 0;
-  virtual size_t memory_used_bytes() const = 0;
+  virtual Lsn durable_lsn() const = 0;
+  virtual Lsn last_lsn() const = 0;
+  // What counts against maxmemory; exact at the beginning of a turn.
+  virtual uint64_t memory_used_bytes() const = 0;
+  virtual MemoryFigures memory() = 0;
+  virtual PersistenceFigures persistence() = 0;
+  virtual DataFigures data_figures() = 0;
+  virtual std::vector<KeyspaceFigures> keyspaces() = 0;
+
+  // Begins to write a snapshot (kErr if one is being written); FinishSnapshot waits for its end.
+  virtual Status StartSnapshot() = 0;
+  virtual Status FinishSnapshot() = 0;
+  // DEBUG RELOAD: recovers everything from the files.
+  virtual Status ReloadStore() = 0;
+  // Gives memory that the allocator keeps back to the system.
+  virtual void ReleaseFreeMemory() = 0;
 
   // --- other clients
   virtual void ForEachSession(const std::function<void(Session&)>& visit) = 0;
@@ -49,6 +66,8 @@ class Host {
   // CLIENT PAUSE: until `until_micros` (wall clock); `writes_only`: only commands that write wait.
   virtual void PauseClients(int64_t until_micros, bool writes_only) = 0;
   virtual void UnpauseClients() = 0;
+  // Whether commands that write (or all others too) must wait now.
+  virtual bool paused(bool writes) const = 0;
   // Waiting tasks are stepped again this turn.
   virtual void WakeTasks() = 0;
 

@@ -11,16 +11,9 @@
 namespace cellar {
 namespace {
 
-// Where a push to `session` goes: behind the reply that is being written, if there is one.
-ReplyWriter PushWriter(Session& session) {
-  if (!session.in_command) return session.writer();
-  if (!session.pushes) session.pushes = std::make_unique<OutputBuffer>();
-  return {session.pushes.get(), session.version};
-}
-
 void Send(Host& host, Session& session, ChannelKind kind, std::string_view pattern,
           std::string_view channel, std::string_view message) {
-  ReplyWriter push = PushWriter(session);
+  ReplyWriter push(&PushTarget(session), session.version);
   if (kind == ChannelKind::kPattern) {
     push.Push(4);
     push.Bulk("pmessage");

@@ -1,17 +1,27 @@
-// Services: what the commands share besides the data: the command table, subscriptions, counters.
-// Owned by the server (one each), reached through Host::services().
+// Services: what the commands share besides the data: the command table, configuration,
+// subscriptions, counters. Owned by the server (one each), reached through Host::services().
 #pragma once
 
+#include <string>
+
 #include "commands/command_table.h"
+#include "commands/config.h"
 #include "commands/pubsub.h"
 #include "commands/server_stats.h"
+#include "commands/slow_log.h"
 
 namespace cellar {
 
 struct Services {
   CommandTable commands;
+  Config config;
+  std::string config_file;  // absolute; empty: there is none
   PubSub pubsub;
   ServerStats stats;
+  SlowLog slow_log;
+  LatencyMonitor latency;
+  size_t monitors{0};  // sessions in MONITOR
+  std::string run_id;  // 40 hex digits, new at every start
 };
 
 }  // namespace cellar

@@ -66,7 +66,6 @@ struct Session {
   int64_t created_micros{0};        // wall clock
   int64_t last_activity_micros{0};  // wall clock
   const CommandEntry* last_command{nullptr};
-  size_t transaction_bytes{0};
   uint64_t commands{0};
   uint64_t bytes_in{0};
   uint64_t bytes_out{0};
@@ -80,9 +79,11 @@ struct Session {
   CommandEntry* task_command{nullptr};
   OutputBuffer task_output;  // its reply, appended to `output` when it is whole
   Lsn task_depends_on{};
+  std::vector<std::string> task_words;  // of its command, cut short, for the slow log
   uint64_t task_cycles{0};
   bool task_waiting{false};
   std::unique_ptr<TransactionState> transaction;  // MULTI and WATCH
+  Lsn exec_depends_on{};                          // what the commands of the running EXEC depend on
   std::unique_ptr<PubSubState> pubsub;
   int64_t soft_limit_since_micros{0};  // client-output-buffer-limit: when the soft one was passed
 
@@ -93,5 +94,8 @@ struct Session {
     if (gates.empty() ? lsn != Lsn{} : lsn > gates.back().lsn) gates.push_back({position, lsn});
   }
 };
+
+// Where a message goes that is no reply (pub/sub, MONITOR): behind the reply being written, if any.
+OutputBuffer& PushTarget(Session& session);
 
 }  // namespace cellar

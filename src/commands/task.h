@@ -61,6 +61,9 @@ class Task {
   // Whether what a step has written may be sent before the task is done. Then an error can no
   // longer take the place of the reply, and marks do not outlive a step.
   virtual bool Streams() const { return false; }
+  // CLIENT UNBLOCK: a task that waits for others ends at its next step, as if its time were over.
+  // False if it does not wait.
+  virtual bool Unblock() { return false; }
 };
 
 }  // namespace cellar

@@ -1,12 +1,18 @@
-// See transaction.h. The calls into the store are at the end of this file.
+// See transaction.h.
 #include "commands/transaction.h"
 
 #include <memory>
 
 #include "commands/host.h"
 #include "commands/session.h"
+#include "commands/transaction_store.h"
 
 namespace cellar {
+
+TransactionState& TransactionOf(Session& session) {
+  if (!session.transaction) session.transaction = std::make_unique<TransactionState>();
+  return *session.transaction;
+}
 
 void QueueCommand(Session& session, CommandEntry& command, Arguments args) {
   TransactionState& transaction = *session.transaction;
@@ -18,9 +24,22 @@ void QueueCommand(Session& session, CommandEntry& command, Arguments args) {
   transaction.queue.push_back({&command, first, static_cast<uint32_t>(args.size())});
 }
 
+void UnwatchAll(Host& host, Session& session) {
+  if (!session.transaction) return;
+  for (const Watch& watch : session.transaction->watches) ReleaseWatch(host, watch);
+  session.transaction->watches.clear();
+  if (!session.transaction->queueing) session.transaction.reset();
+}
+
 void DiscardTransaction(Host& host, Session& session) {
-  (void)host;
-  session.transaction.reset();
+  if (!session.transaction) return;
+  session.transaction->queueing = false;
+  UnwatchAll(host, session);
+}
+
+size_t TransactionState::memory_bytes() const {
+  return bytes.capacity() + words.capacity() * sizeof(Word) +
+         queue.capacity() * sizeof(QueuedCommand);
 }
 
 }  // namespace cellar

@@ -47,10 +47,16 @@ struct TransactionState {
   };
   std::vector<Word> words;
   std::vector<Watch> watches;
+
+  size_t memory_bytes() const;
 };
+
+// The session's state, made if it has none.
+TransactionState& TransactionOf(Session& session);
 
 // Appends a command to the queue of a session in MULTI.
 void QueueCommand(Session& session, CommandEntry& command, Arguments args);
+void UnwatchAll(Host& host, Session& session);
 // Leaves MULTI, forgets the queue and all watches (DISCARD, RESET, the end of the connection).
 void DiscardTransaction(Host& host, Session& session);
 

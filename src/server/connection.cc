@@ -34,6 +34,7 @@ bool Connection::MayParse() const {
 }
 
 void Connection::Feed(std::string_view bytes) {
+  if (session.output.capacity() == 0) server_->Provide(&session.output);
   if (pending_.empty()) {
     std::string_view rest = bytes;
     Process(&rest);
@@ -56,7 +57,7 @@ void Connection::Feed(std::string_view bytes) {
     }
   }
   session.query_bytes = pending_.size();
-  if (session.query_bytes > server_->query_buffer_bytes_max()) {
+  if (session.query_bytes > static_cast<size_t>(server_->config().client_query_buffer_limit)) {
     server_->QueryBufferExceeded(*this);
     session.closed = true;
   }
@@ -70,8 +71,9 @@ void Connection::Process(std::string_view* input) {
   while (!input->empty() && MayParse()) {
     const bool resumed = parser_.in_command();
     std::vector<std::string_view>* args = resumed ? &pending_args_ : server_->scratch_args();
-    const RequestParser::Limits limits{.bulk_bytes_max = server_->bulk_bytes_max(),
+    const RequestParser::Limits limits{.bulk_bytes_max = server_->config().proto_max_bulk_len,
                                        .unauthenticated = !session.authenticated};
+    const std::string_view before = *input;
     const RequestParser::Outcome outcome = parser_.Next(input, limits, args);
     if (outcome == RequestParser::Outcome::kIncomplete) {
       if (!resumed && parser_.in_command()) pending_args_ = *args;
@@ -85,6 +87,7 @@ void Connection::Process(std::string_view* input) {
     }
     server_->dispatcher_object().Execute(session, *args);
     if (resumed) pending_args_ = {};
+    if (session.postponed) *input = before;  // it is read again when the pause is over
   }
 }
 
@@ -129,12 +132,8 @@ void Connection::DropSent(size_t bytes) {
     session.gates.erase(session.gates.begin(),
                         session.gates.begin() + static_cast<std::ptrdiff_t>(passed));
   }
-  if (bytes == session.output.size()) {
-    server_->Recycle(&session.output);
-    session.gates.clear();
-  } else {
-    session.output.Replace(0, bytes, {});
-  }
+  if (bytes == session.output.size()) session.gates.clear();
+  session.output.Replace(0, bytes, {});
 }
 
 void Connection::Flush() {
@@ -158,8 +157,18 @@ void Connection::Flush() {
       }
     }
   }
+  if (session.output.empty()) {
+    server_->Recycle(&session.output);
+  } else if (!writing_ && !gated_ && !session.gates.empty()) {
+    gated_ = true;
+    server_->AddGated(this);
+  }
   if (session.closed ||
       (session.close_after_reply && !writing_ && session.output.empty() && !session.task)) {
+    return Close();
+  }
+  if (session.output.size() + session.output_in_flight > kOutputPauseBytes &&
+      server_->OutputExceeded(*this)) {
     return Close();
   }
   UpdateReading();

@@ -59,8 +59,6 @@ class Connection {
   // Takes in bytes just read (perhaps none: goes on with what is pending).
   void Feed(std::string_view bytes);
   // Sends what may be sent. Called at the end of a turn.
-  // Part of the output waits for a log record.
-  bool AwaitsRelease() const { return !session.gates.empty(); }
   void Flush();
   // Reads or not, according to what can be taken in.
   void UpdateReading();
@@ -101,6 +99,7 @@ class Connection {
   bool closing_{false};
   bool starved_{false};  // `pending_` is the beginning of a command: more bytes are needed
   bool in_task_list_{false};
+  bool gated_{false};  // in the server's list of outputs that wait for a log record
   RequestParser parser_;
   std::string pending_;                         // begins with the first byte of a command
   std::vector<std::string_view> pending_args_;  // of the incomplete command, into pending_

@@ -1,183 +1,177 @@
-// See server.h.
+// The server's life and its turn. See server.h.
 #include "server/server.h"
 
-#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <openssl/rand.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
+#include <utility>
 
 #include "base/assert.h"
+#include "base/log.h"
+#include "cellar/version.h"
 #include "commands/command_groups.h"
 #include "commands/pubsub.h"
-#include "store/store.h"
+#include "commands/transaction.h"
+#include "server/server_listener.h"
 
 namespace cellar {
 namespace {
 
 Server* ServerOf(const uv_loop_t* loop) { return static_cast<Server*>(loop->data); }
 
-std::string AddressText(const sockaddr_storage& address) {
-  char host[INET6_ADDRSTRLEN] = "?";
-  int port = 0;
-  if (address.ss_family == AF_INET) {
-    sockaddr_in in{};
-    std::memcpy(&in, &address, sizeof(in));
-    (void)inet_ntop(AF_INET, &in.sin_addr, host, sizeof(host));
-    port = ntohs(in.sin_port);
-    return std::string(host) + ":" + std::to_string(port);
+// 40 hexadecimal digits that no other start has.
+std::string NewRunId() {
+  unsigned char bytes[20] = {};
+  (void)RAND_bytes(bytes, sizeof(bytes));
+  std::string id;
+  for (const unsigned char byte : bytes) id += fmt::format("{:02x}", byte);
+  return id;
+}
+
+// Every client is a file descriptor: as many as maxclients and some for files.
+void RaiseFileLimit(int64_t maxclients) {
+  constexpr int64_t kOwnFiles{64};
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  const auto wanted = static_cast<rlim_t>(maxclients + kOwnFiles);
+  if (limit.rlim_cur >= wanted) return;
+  limit.rlim_cur = limit.rlim_max == RLIM_INFINITY ? wanted : std::min(wanted, limit.rlim_max);
+  (void)setrlimit(RLIMIT_NOFILE, &limit);
+  if (limit.rlim_cur < wanted) {
+    Log(LogSeverity::kWarning,
+        fmt::format("the system allows {} open files: fewer than maxclients {} needs",
+                    limit.rlim_cur, maxclients));
   }
-  sockaddr_in6 in{};
-  std::memcpy(&in, &address, sizeof(in));
-  (void)inet_ntop(AF_INET6, &in.sin6_addr, host, sizeof(host));
-  port = ntohs(in.sin6_port);
-  return "[" + std::string(host) + "]:" + std::to_string(port);
 }
 
 }  // namespace
 
-Server::Server(Clock& clock) : clock_(clock) {
+Server::Server(Clock& clock, Config config, std::string config_file) : clock_(clock) {
   services_ = &services_own_;
   dispatcher_ = &dispatcher_own_;
-  AddAllCommands(&services_own_.commands);
-  (void)std::signal(SIGPIPE, SIG_IGN);
-  CELLAR_ASSERT(uv_loop_init(&loop_) == 0);
-  CELLAR_ASSERT(uv_async_init(&loop_, &wake_,
-                              [](uv_async_t* h) noexcept { ServerOf(h->loop)->OnWake(); }) == 0);
-  loop_.data = this;
+  services_own_.config = std::move(config);
+  services_own_.config_file = std::move(config_file);
+  services_own_.run_id = NewRunId();
   services_own_.stats.start_micros = clock_.WallMicros();
   services_own_.stats.start_monotonic_micros = clock_.MonotonicMicros();
-  dispatcher_own_.SetTurnTime(clock_.WallMicros());
-}
-
-Server::~Server() { (void)uv_loop_close(&loop_); }
-
-Status Server::Listen(const ServerOptions& options) {
-  const auto fail = [](const std::string& what, int error) {
-    return Status::Error(ErrorCode::kIo, what + ": " + uv_strerror(error));
-  };
-  if (options.port > 0) {
-    sockaddr_in address{};
-    int error = uv_ip4_addr(options.bind.c_str(), options.port, &address);
-    if (error != 0) return fail(options.bind, error);
-    (void)uv_tcp_init(&loop_, &tcp_listener_);
-    sockaddr generic{};
-    std::memcpy(&generic, &address, sizeof(generic));
-    error = uv_tcp_bind(&tcp_listener_, &generic, 0);
-    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): libuv's way of inheritance.
-    auto* stream = reinterpret_cast<uv_stream_t*>(&tcp_listener_);
-    if (error == 0) {
-      error = uv_listen(stream, 511, [](uv_stream_t* listener, int status) noexcept {
-        if (status == 0) ServerOf(listener->loop)->Accept(listener, SocketKind::kTcp);
-      });
-    }
-    if (error != 0) return fail(options.bind + ":" + std::to_string(options.port), error);
-    tcp_listening_ = true;
-  }
-  if (!options.unix_socket.empty()) {
-    (void)uv_pipe_init(&loop_, &unix_listener_, 0);
-    (void)unlink(options.unix_socket.c_str());
-    int error = uv_pipe_bind(&unix_listener_, options.unix_socket.c_str());
-    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): libuv's way of inheritance.
-    auto* stream = reinterpret_cast<uv_stream_t*>(&unix_listener_);
-    if (error == 0) {
-      error = uv_listen(stream, 511, [](uv_stream_t* listener, int status) noexcept {
-        if (status == 0) ServerOf(listener->loop)->Accept(listener, SocketKind::kUnix);
-      });
-    }
-    if (error != 0) return fail(options.unix_socket, error);
-    unix_listening_ = true;
-  }
-  return Status::Ok();
-}
-
-int Server::Run() {
+  AddAllCommands(&services_own_.commands);
+  dispatcher_own_.UpdateSlowBound();
+  (void)std::signal(SIGPIPE, SIG_IGN);
+  RaiseFileLimit(services_own_.config.maxclients);
+  CELLAR_ASSERT(uv_loop_init(&loop_) == 0);
+  loop_.data = this;
   (void)uv_check_init(&loop_, &check_);
   (void)uv_prepare_init(&loop_, &prepare_);
   (void)uv_idle_init(&loop_, &idle_);
-  (void)uv_timer_init(&loop_, &timer_);
+  (void)uv_timer_init(&loop_, &tenth_);
+  (void)uv_timer_init(&loop_, &poll_timer_);
+  (void)uv_timer_init(&loop_, &watchdog_);
   (void)uv_signal_init(&loop_, &sigterm_);
   (void)uv_signal_init(&loop_, &sigint_);
+  (void)uv_async_init(&loop_, &async_,
+                      [](uv_async_t* h) noexcept { ServerOf(h->loop)->OnWake(); });
   (void)uv_check_start(&check_, [](uv_check_t* h) noexcept { ServerOf(h->loop)->EndTurn(); });
   (void)uv_prepare_start(&prepare_, [](uv_prepare_t* h) noexcept { ServerOf(h->loop)->EndTurn(); });
   (void)uv_timer_start(
-      &timer_, [](uv_timer_t* h) noexcept { ServerOf(h->loop)->OnSecondTenth(); }, 100, 100);
-  const auto on_signal = [](uv_signal_t* h, int) noexcept { ServerOf(h->loop)->Stop(); };
+      &tenth_, [](uv_timer_t* h) noexcept { ServerOf(h->loop)->OnTenth(); }, 100, 100);
+  const auto on_signal = [](uv_signal_t* h, int number) noexcept {
+    Log(LogSeverity::kNotice, number == SIGTERM ? "SIGTERM: leaving" : "SIGINT: leaving");
+    (void)ServerOf(h->loop)->Shutdown(ShutdownMode::kDefault);
+  };
   (void)uv_signal_start(&sigterm_, on_signal, SIGTERM);
   (void)uv_signal_start(&sigint_, on_signal, SIGINT);
+  if (const uint64_t millis = notify_.watchdog_interval_ms(); millis > 0) {
+    (void)uv_timer_start(
+        &watchdog_,
+        [](uv_timer_t* h) noexcept { ServerOf(h->loop)->notify_.Send("WATCHDOG=1"); }, millis,
+        millis);
+  }
+  UpdateMemory();
+  memory_startup_bytes_ = memory().resident_bytes;
+  UpdateMemory();
+  BeginTurn();
+}
+
+Server::~Server() {
+  if (!stopping_) Stop();
+  (void)uv_run(&loop_, UV_RUN_DEFAULT);  // close callbacks
+  (void)uv_loop_close(&loop_);
+}
+
+void Server::PollWhileLoading(const LoadProgress& progress) {
+  constexpr int64_t kIntervalMicros{5'000};
+  constexpr int64_t kTellMicros{1'000'000};
+  loading_ = progress;
+  const int64_t now = clock_.MonotonicMicros();
+  if (loading_start_unix_s_ == 0) loading_start_unix_s_ = clock_.WallMicros() / 1'000'000;
+  if (now - loading_polled_micros_ < kIntervalMicros) return;
+  const bool tell = now / kTellMicros != loading_polled_micros_ / kTellMicros;
+  loading_polled_micros_ = now;
+  if (tell && notify_.active()) {
+    notify_.Send(fmt::format("EXTEND_TIMEOUT_USEC=30000000\nSTATUS=Loading: {} of {} MB",
+                             progress.bytes_done >> 20, progress.bytes_total >> 20));
+  }
+  (void)uv_run(&loop_, UV_RUN_NOWAIT);
+}
+
+void Server::Attach(Store* store) {
+  store_ = store;
+  released_seen_ = store_->journal().released_lsn();
+  UpdateMemory();
+}
+
+int Server::Run() {
+  if (stopping_) return exit_status_;  // a signal came while data was loaded
+  Log(LogSeverity::kNotice, "Ready to accept connections");
+  notify_.Send("READY=1\nSTATUS=Ready to accept connections");
   (void)uv_run(&loop_, UV_RUN_DEFAULT);
-  return 0;
+  return exit_status_;
+}
+
+Status Server::Shutdown(ShutdownMode mode) {
+  if (stopping_) return Status::Ok();
+  notify_.Send("STOPPING=1\nSTATUS=Writing what is not on disk yet");
+  if (store_ != nullptr) {
+    const Config& config = services_own_.config;
+    const bool by_default = mode == ShutdownMode::kDefault && !config.appendonly &&
+                            !config.save_rules.empty();
+    if (mode == ShutdownMode::kSave || by_default) {
+      if (const Status status = store_->journal().SaveNow(); !status.ok()) {
+        Log(LogSeverity::kWarning, "cannot shut down: " + status.ToString());
+        notify_.Send("STATUS=Ready to accept connections");
+        return status;
+      }
+    }
+    store_->Flush();
+  }
+  Stop();
+  return Status::Ok();
 }
 
 void Server::Stop() {
   if (stopping_) return;
   stopping_ = true;
   FlushAll();
-  uv_walk(
-      &loop_,
-      [](uv_handle_t* handle, void* self) noexcept {
-        if (uv_is_closing(handle) != 0) return;
-        const auto* server = static_cast<Server*>(self);
-        const bool stream = handle->type == UV_TCP || handle->type == UV_NAMED_PIPE;
-        // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): libuv's way of inheritance.
-        const bool listener =
-            handle == reinterpret_cast<const uv_handle_t*>(&server->tcp_listener_) ||
-            // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast)
-            handle == reinterpret_cast<const uv_handle_t*>(&server->unix_listener_);
-        if (stream && !listener) {
-          Connection::Of(handle)->Close();
-        } else {
-          uv_close(handle, nullptr);
-        }
-      },
-      this);
-}
-
-Status Server::Shutdown(ShutdownMode mode) {
-  (void)mode;
-  Stop();
-  return Status::Ok();
-}
-
-void Server::Accept(uv_stream_t* listener, SocketKind kind) {
-  auto connection = std::make_unique<Connection>(this, kind);
-  Connection* client = connection.get();
-  if (kind == SocketKind::kTcp) {
-    (void)uv_tcp_init(&loop_, &client->handle_.tcp);
-  } else {
-    (void)uv_pipe_init(&loop_, &client->handle_.pipe, 0);
-  }
-  client->handle_.handle.data = client;
-  (void)connection.release();  // libuv's from here on, until the close callback
-  Session& session = client->session;
-  session.id = next_id_++;
-  session.created_micros = session.last_activity_micros = dispatcher_own_.now_micros();
-  client->index = connections_.size();
-  connections_.push_back(client);
-  connections_by_id_.emplace(session.id, client);
-  ++services_own_.stats.connections;
-  if (uv_accept(listener, client->stream()) != 0) return client->Close();
-  (void)uv_fileno(client->handle(), &session.fd);
-  if (kind == SocketKind::kTcp) {
-    (void)uv_tcp_nodelay(&client->handle_.tcp, 1);
-    sockaddr_storage address{};
-    int size = sizeof(address);
-    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): the socket API.
-    auto* generic = reinterpret_cast<sockaddr*>(&address);
-    if (uv_tcp_getpeername(&client->handle_.tcp, generic, &size) == 0) {
-      session.address = AddressText(address);
-    }
-    size = sizeof(address);
-    if (uv_tcp_getsockname(&client->handle_.tcp, generic, &size) == 0) {
-      session.local_address = AddressText(address);
-    }
-  } else {
-    session.unix_socket = true;
-  }
-  client->UpdateReading();
+  while (!connections_.empty()) connections_.back()->Close();
+  CloseListeners();
+  if (!services_own_.config.unixsocket.empty()) (void)unlink(services_own_.config.unixsocket.c_str());
+  const auto close = [](auto& handle) {
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): libuv's way of inheritance.
+    uv_close(reinterpret_cast<uv_handle_t*>(&handle), nullptr);
+  };
+  close(check_);
+  close(prepare_);
+  close(idle_);
+  close(tenth_);
+  close(poll_timer_);
+  close(watchdog_);
+  close(async_);
+  close(sigterm_);
+  close(sigint_);
 }
 
 void Server::StartReading(Connection* connection) {
@@ -192,25 +186,45 @@ void Server::StartReading(Connection* connection) {
     ServerStats& stats = server->services_own_.stats;
     stats.input_bytes += static_cast<uint64_t>(bytes);
     ++stats.reads;
-    client->session.bytes_in += static_cast<uint64_t>(bytes);
     server->BeginTurn();
+    client->session.bytes_in += static_cast<uint64_t>(bytes);
     client->session.last_activity_micros = server->dispatcher_own_.now_micros();
     client->Feed({buffer->base, static_cast<size_t>(bytes)});
   };
   (void)uv_read_start(connection->stream(), allocate, read);
 }
 
+// Time is read once a turn.
 void Server::BeginTurn() {
+  if (turn_begun_) return;
+  turn_begun_ = true;
   dispatcher_own_.SetTurnTime(clock_.WallMicros());
+  if (store_ == nullptr) return;
   store_->SetTurnTime();
+  if (services_own_.config.maxmemory > 0) UpdateMemory();
 }
 
 void Server::EndTurn() {
+  if (stopping_) return;
   if (!tasks_.empty()) RunTasks();
-  store_->Flush();
+  if (stopping_) return;
+  if (turn_begun_ && store_ != nullptr) {
+    store_->Flush();
+    ++services_own_.stats.turns;
+  }
+  if (!gated_.empty()) ReleaseGated();
   if (!flush_list_.empty()) FlushAll();
-  const bool busy = !tasks_.empty() || !flush_list_.empty();
-  if (busy == idle_running_ || stopping_) return;
+  turn_begun_ = false;
+  if (!stopping_) UpdateIdle();
+}
+
+void Server::UpdateIdle() {
+  const bool busy = !flush_list_.empty() ||
+                    std::any_of(tasks_.begin(), tasks_.end(), [](const Connection* connection) {
+                      return !connection->session.task_waiting;
+                    });
+  UpdatePollTimer();
+  if (busy == idle_running_) return;
   idle_running_ = busy;
   if (busy) {
     (void)uv_idle_start(&idle_, [](uv_idle_t*) noexcept {});
@@ -222,101 +236,96 @@ void Server::EndTurn() {
 void Server::AddTask(Connection* connection) {
   CELLAR_ASSERT(!connection->in_task_list_);
   connection->in_task_list_ = true;
+  connection->session.task_waiting = false;
   tasks_.push_back(connection);
 }
 
 void Server::RunTasks() {
   BeginTurn();
   const TaskBudget budget(clock_, clock_.MonotonicMicros() + kTaskSliceMicros);
-  for (size_t stepped = 0; stepped < tasks_.size() && !budget.Spent(); ++stepped) {
+  const bool woken = tasks_woken_;
+  tasks_woken_ = false;
+  for (size_t left = tasks_.size(); left > 0 && !tasks_.empty() && !budget.Spent(); --left) {
     next_task_ %= tasks_.size();
     Connection* connection = tasks_[next_task_];
-    if (!dispatcher_own_.StepTask(connection->session, budget)) {
+    if (connection->session.task_waiting && !woken) {
       ++next_task_;
       continue;
     }
-    connection->in_task_list_ = false;
-    tasks_.erase(tasks_.begin() + static_cast<std::ptrdiff_t>(next_task_));
+    if (!dispatcher_own_.StepTask(connection->session, budget)) {
+      ++next_task_;
+    } else {
+      connection->in_task_list_ = false;
+      tasks_.erase(tasks_.begin() + static_cast<std::ptrdiff_t>(next_task_));
+    }
     ScheduleFlush(connection->session);
   }
 }
 
 void Server::FlushAll() {
   flush_now_.swap(flush_list_);
-  for (Connection* connection : flush_now_) {
+  // Closing a connection empties its place in the list.
+  for (size_t i = 0; i < flush_now_.size(); ++i) {
+    Connection* connection = flush_now_[i];
     if (connection == nullptr) continue;
     connection->session.flush_pending = false;
     connection->Flush();
-    if (!connection->closing() && connection->Resumable()) connection->Feed({});
+    if (flush_now_[i] == nullptr || stopping_ || !connection->Resumable()) continue;
+    BeginTurn();
+    connection->Feed({});
   }
   flush_now_.clear();
 }
 
-void Server::Recycle(OutputBuffer* buffer) { buffer->Free(); }
+void Server::ReleaseGated() {
+  const Lsn released = released_lsn();
+  if (released == released_seen_) return;
+  released_seen_ = released;
+  for (Connection* connection : gated_) {
+    connection->gated_ = false;
+    ScheduleFlush(connection->session);
+  }
+  gated_.clear();
+}
 
-void Server::OnSecondTenth() {
-  BeginTurn();
+void Server::OnWake() {
+  if (store_ == nullptr || stopping_) return;
   store_->journal().Poll();
-  (void)store_->journal().MaybeStartSnapshot();
-  (void)store_->Sweep(kSweepCells);
+  tasks_woken_ = true;
 }
 
-size_t Server::memory_used_bytes() const { return 0; }
-
-void Server::ForEachSession(const std::function<void(Session&)>& visit) {
-  for (Connection* connection : connections_) visit(connection->session);
+void Server::Provide(OutputBuffer* buffer) {
+  if (recycled_.empty()) return;
+  buffer->Swap(recycled_.back());
+  recycled_.pop_back();
 }
 
-Session* Server::FindSession(uint64_t id) {
-  const auto found = connections_by_id_.find(id);
-  return found == connections_by_id_.end() ? nullptr : &found->second->session;
-}
-
-void Server::KillSession(Session& session) {
-  session.closed = true;
-  ScheduleFlush(session);
-}
-
-void Server::PauseClients(int64_t until_micros, bool writes_only) {
-  (void)until_micros;
-  (void)writes_only;
-}
-void Server::UnpauseClients() {}
-Status Server::ApplyConfig(std::string_view name) {
-  (void)name;
-  return Status::Ok();
-}
-
-void Server::QueryBufferExceeded(Connection& connection) {
-  ++services_own_.stats.query_buffer_limit_disconnections;
-  (void)std::fprintf(stderr, "closing client %s: query buffer limit reached\n",
-                     connection.session.address.c_str());
-}
-
-void Server::LogProtocolError(Connection& connection, std::string_view error) {
-  (void)std::fprintf(stderr, "client %s: %.*s\n", connection.session.address.c_str(),
-                     static_cast<int>(error.size()), error.data());
+void Server::Recycle(OutputBuffer* buffer) {
+  if (buffer->capacity() == 0) return;
+  if (buffer->capacity() > kRecycledBytesMax || recycled_.size() >= kRecycledBuffersMax) {
+    buffer->Free();
+    return;
+  }
+  buffer->Clear();
+  recycled_.emplace_back();
+  recycled_.back().Swap(*buffer);
 }
 
 void Server::Forget(Connection* connection) {
-  services_own_.pubsub.UnsubscribeAll(connection->session);
-  connections_by_id_.erase(connection->session.id);
+  Session& session = connection->session;
+  services_own_.pubsub.UnsubscribeAll(session);
+  if (session.monitor) --services_own_.monitors;
+  if (store_ != nullptr) DiscardTransaction(*this, session);
+  session.task.reset();
+  connections_by_id_.erase(session.id);
   Connection* last = connections_.back();
   connections_[connection->index] = last;
   last->index = connection->index;
   connections_.pop_back();
-  std::erase(tasks_, connection);
-  std::erase(flush_list_, connection);
+  if (connection->in_task_list_) std::erase(tasks_, connection);
+  if (connection->gated_) std::erase(gated_, connection);
+  if (session.flush_pending) std::erase(flush_list_, connection);
   std::replace(flush_now_.begin(), flush_now_.end(), connection, static_cast<Connection*>(nullptr));
-}
-
-Lsn Server::released_lsn() const { return store_->journal().released_lsn(); }
-
-void Server::OnWake() {
-  store_->journal().Poll();
-  for (Connection* connection : connections_) {
-    if (connection->AwaitsRelease()) ScheduleFlush(connection->session);
-  }
 }
 
 }  // namespace cellar

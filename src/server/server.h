@@ -1,5 +1,4 @@
-// Server: the loop. Listens, reads, lets the dispatcher work, and ends every turn in the same
-// order:
+// Server: the loop. Listens, reads, lets the dispatcher work, and ends every turn in the same order:
 //
 //   poll     read callbacks: parse and execute all commands at hand, replies into the outputs
 //   EndTurn  1 tasks: a slice of about a millisecond, round robin
@@ -7,8 +6,14 @@
 //            3 every output that grew is sent (one uv_try_write each), as far as it is released
 //            4 commands that had to wait and no longer must are parsed
 //
-// The journal wakes the loop by a uv_async when more records are durable. One thread, no locks.
-// Callbacks are thin and noexcept; what they decide lives in Connection and the commands.
+// The journal wakes the loop by a uv_async when more records are durable: outputs behind a reply gate
+// are looked at again. One thread, no locks. Callbacks are thin and noexcept; what they decide lives in
+// Connection and the commands.
+//
+//   server.cc        construction, run, stop, the turn, tasks
+//   listeners.cc     addresses, accepting, refusing
+//   server_cron.cc   what happens now and then: timeouts, limits, rates, sweeping, the watchdog
+//   server_host.cc   what commands ask of the process (Host)
 #pragma once
 
 #include <uv.h>
@@ -23,38 +28,48 @@
 #include "commands/host.h"
 #include "commands/services.h"
 #include "server/connection.h"
+#include "server/systemd_notify.h"
+#include "store/store.h"
 
 namespace cellar {
 
-struct ServerOptions {
-  std::string bind{"127.0.0.1"};
-  int port{6479};
-  std::string unix_socket;
-};
-
 class Server final : public Host {
  public:
-  explicit Server(Clock& clock);
+  // `config` is what file and command line say; `config_file` may be empty.
+  Server(Clock& clock, Config config, std::string config_file);
   ~Server() override;
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // What journal threads call: wakes the loop. Any thread.
-  void Wake() noexcept { (void)uv_async_send(&wake_); }
-  // The data to serve. REQUIRES: before Run; `store` outlives the server.
-  void Attach(Store* store) { store_ = store; }
-
-  // Binds and listens. kIo with the address if that fails.
-  Status Listen(const ServerOptions& options);
-  // Serves until Shutdown; returns the exit status of the process.
+  // Binds and listens; from now on PollWhileLoading answers clients with LOADING. kIo with the address
+  // if that fails.
+  Status Listen();
+  // To be called now and then while the store is being opened.
+  void PollWhileLoading(const LoadProgress& progress);
+  // The store is there: commands are answered. Borrowed; it outlives Run().
+  void Attach(Store* store);
+  // After Run: the store is about to go.
+  void Detach() { store_ = nullptr; }
+  // Serves until Shutdown or a signal; returns the exit status of the process.
   int Run();
+  // For JournalOptions::wake: may be called from any thread while the server lives.
+  void WakeFromThread() { (void)uv_async_send(&async_); }
 
   // --- Host
-  Store& store() override { return *store_; }
+  Store& store() override;
   Clock& clock() override { return clock_; }
-  bool loading() const override { return false; }
+  bool loading() const override { return store_ == nullptr; }
   Lsn released_lsn() const override;
-  size_t memory_used_bytes() const override;
+  Lsn durable_lsn() const override;
+  Lsn last_lsn() const override;
+  uint64_t memory_used_bytes() const override { return memory_used_bytes_; }
+  MemoryFigures memory() override;
+  PersistenceFigures persistence() override;
+  DataFigures data_figures() override;
+  std::vector<KeyspaceFigures> keyspaces() override;
+  Status StartSnapshot() override;
+  Status FinishSnapshot() override;
+  void ReleaseFreeMemory() override;
   void ForEachSession(const std::function<void(Session&)>& visit) override;
   Session* FindSession(uint64_t id) override;
   size_t session_count() const override { return connections_.size(); }
@@ -66,75 +81,118 @@ class Server final : public Host {
   }
   void PauseClients(int64_t until_micros, bool writes_only) override;
   void UnpauseClients() override;
+  bool paused(bool writes) const override {
+    return pause_until_micros_ != 0 && (writes || !pause_writes_only_);
+  }
   void WakeTasks() override { tasks_woken_ = true; }
   Status Shutdown(ShutdownMode mode) override;
   Status ApplyConfig(std::string_view name) override;
+  Status ReloadStore() override;
 
   // --- for Connection
   Dispatcher& dispatcher_object() { return dispatcher_own_; }
   std::vector<std::string_view>* scratch_args() { return &scratch_args_; }
-  int64_t bulk_bytes_max() const { return bulk_bytes_max_; }
-  size_t query_buffer_bytes_max() const { return query_buffer_bytes_max_; }
+  const Config& config() const { return services_own_.config; }
   void AddTask(Connection* connection);
   void StartReading(Connection* connection);
+  // Memory for a connection's output, and back. An idle connection keeps none.
+  void Provide(OutputBuffer* buffer);
   void Recycle(OutputBuffer* buffer);
   void CountOutput(size_t bytes) {
     services_own_.stats.output_bytes += bytes;
     ++services_own_.stats.writes;
   }
-  void QueryBufferExceeded(Connection& connection);
-  void LogProtocolError(Connection& connection, std::string_view error);
+  // Part of the output waits for a log record: look at it again when one is released.
+  void AddGated(Connection* connection) { gated_.push_back(connection); }
+  void QueryBufferExceeded(const Connection& connection);
+  void LogProtocolError(const Connection& connection, std::string_view error);
+  // Whether a client that does not read has too much waiting for it (client-output-buffer-limit).
+  bool OutputExceeded(Connection& connection);
   // The connection is being closed: nothing may point to it any more.
   void Forget(Connection* connection);
 
  private:
   static constexpr size_t kReadBytes{64 * 1024};
   static constexpr int64_t kTaskSliceMicros{1000};
-  static constexpr uint64_t kSweepCells{20'000};  // examined ten times a second
+  static constexpr uint64_t kPollMillis{10};  // of waiting tasks, sweeping
   static constexpr size_t kRecycledBytesMax{64 * 1024};
   static constexpr size_t kRecycledBuffersMax{64};
+  static constexpr uint64_t kSweepCells{2000};
+  static constexpr size_t kConnectionsPerCron{1000};
 
+  struct Listener;
+
+  // listeners.cc
+  Status ListenTcp(const std::string& address, int port);
+  Status ListenUnix(const std::string& path);
   void Accept(uv_stream_t* listener, SocketKind kind);
+  bool Refuse(Connection* client);
+  void SetKeepalive(Connection* client);
+
+  // server.cc
   void BeginTurn();
   void EndTurn();
   void RunTasks();
   void FlushAll();
-  void OnSecondTenth();  // ten times a second
-  void OnWake();         // the journal has news
+  void ReleaseGated();
+  void UpdateIdle();
+  void OnWake();
   void Stop();
+  void CloseListeners();
+
+  // server_cron.cc
+  void OnTenth();  // ten times a second
+  void OnPoll();   // every kPollMillis while something waits
+  void CheckConnections();
+  void Sweep();
+  void UpdateMemory();
+  void UpdatePollTimer();
 
   Clock& clock_;
-  Store* store_{nullptr};
   Services services_own_;
   Dispatcher dispatcher_own_{*this};
+  Store* store_{nullptr};
+  SystemdNotify notify_;
   uv_loop_t loop_{};
-  uv_tcp_t tcp_listener_{};
-  uv_pipe_t unix_listener_{};
+  std::vector<Listener*> listeners_;  // libuv's until their close callbacks
   uv_check_t check_{};
   uv_prepare_t prepare_{};
-  uv_idle_t idle_{};  // active while the loop must not sleep
-  uv_timer_t timer_{};
-  uv_async_t wake_{};
+  uv_idle_t idle_{};        // active while the loop must not sleep
+  uv_timer_t tenth_{};
+  uv_timer_t poll_timer_{};  // active while tasks wait or memory is being swept
+  uv_timer_t watchdog_{};
+  uv_async_t async_{};
   uv_signal_t sigterm_{};
   uv_signal_t sigint_{};
-  bool tcp_listening_{false};
-  bool unix_listening_{false};
   bool idle_running_{false};
+  bool poll_running_{false};
   bool stopping_{false};
+  bool turn_begun_{false};
   bool tasks_woken_{false};
+  bool sweep_pending_{false};
+  bool pause_writes_only_{false};
+  int exit_status_{0};
+  int64_t pause_until_micros_{0};  // 0: not paused
+  Lsn released_seen_{};
+  uint64_t memory_used_bytes_{0};
+  uint64_t memory_startup_bytes_{0};
+  uint64_t clients_bytes_{0};
+  int64_t loading_start_unix_s_{0};
+  LoadProgress loading_{};
+  int64_t loading_polled_micros_{0};
 
   std::unique_ptr<char[]> read_buffer_{new char[kReadBytes]};
   std::vector<std::string_view> scratch_args_;
   std::vector<Connection*> connections_;
   std::unordered_map<uint64_t, Connection*> connections_by_id_;
+  size_t cron_next_{0};  // of connections_
   std::vector<Connection*> flush_list_;
   std::vector<Connection*> flush_now_;
+  std::vector<Connection*> gated_;
   std::vector<Connection*> tasks_;
   size_t next_task_{0};
   std::vector<OutputBuffer> recycled_;
   uint64_t next_id_{1};
-  int64_t bulk_bytes_max_{512LL * 1024 * 1024};
-  size_t query_buffer_bytes_max_{1024ULL * 1024 * 1024};
 };
 
 }  // namespace cellar

@@ -1,0 +1,34 @@
+// The configuration file and the command line, in redis.conf's style.
+//
+//   # comment
+//   name word [word ...]        words in quotes as in redis-cli
+//   include other.conf
+//
+// On the command line `--name word ...` is one line; several words go on until the next `--`. A
+// name that may be repeated (save, client-output-buffer-limit) adds up within one source; the
+// command line beats the file.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cellar/status.h"
+#include "commands/config.h"
+
+namespace cellar {
+
+// Reads `text` into `config`. The error names `source` and the line.
+Status ReadConfigText(Config* config, std::string_view text, std::string_view source);
+// Reads a file, and the files it includes.
+Status ReadConfigFile(Config* config, const std::string& path);
+// `words` are the arguments behind the file name.
+Status ReadCommandLine(Config* config, const std::vector<std::string>& words);
+
+// CONFIG REWRITE: `text` with the values of `config`: lines of known options are replaced where
+// they stand, comments and order stay, what is missing and not the default is added at the end.
+std::string RewriteConfigText(const Config& config, std::string_view text);
+// The same with a file: written beside it, synced, renamed over it.
+Status RewriteConfigFile(const Config& config, const std::string& path);
+
+}  // namespace cellar

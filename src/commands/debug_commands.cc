@@ -1,0 +1,156 @@
+// DEBUG, behind enable-debug-command: for tests.
+#include <unistd.h>
+
+#include <cmath>
+#include <optional>
+#include <string>
+
+#include "base/log.h"
+#include "commands/command_context.h"
+#include "commands/command_groups.h"
+#include "commands/help.h"
+#include "commands/services.h"
+#include "store/store.h"
+
+namespace cellar {
+namespace {
+
+bool Allowed(CommandContext& ctx) {
+  const auto access = static_cast<DebugAccess>(ctx.host.services().config.enable_debug_command);
+  const Session& session = ctx.session;
+  const bool local = session.unix_socket || session.address.starts_with("127.") ||
+                     session.address.starts_with("[::1]");
+  if (access == DebugAccess::kYes || (access == DebugAccess::kLocal && local)) return true;
+  ctx.reply.Error(
+      "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you "
+      "can run it from a local connection, otherwise you need to set this option in the "
+      "configuration file, and then restart the server.");
+  return false;
+}
+
+// Holds the whole server, as in Redis: that is what it is for.
+void CmdDebugSleep(CommandContext& ctx) {
+  if (!Allowed(ctx)) return;
+  ASSIGN_OR_REPLY(ctx, const double seconds, DoubleArgument(ctx.args[2]));
+  constexpr double kSecondsMax{3600};
+  if (seconds > 0) (void)usleep(static_cast<useconds_t>(std::fmin(seconds, kSecondsMax) * 1e6));
+  ctx.reply.Ok();
+}
+
+// One reply of each kind, so that a client's parser can be tested.
+void CmdDebugProtocol(CommandContext& ctx) {
+  if (!Allowed(ctx)) return;
+  ReplyWriter& reply = ctx.reply;
+  const std::string_view kind = ctx.args[2];
+  if (EqualsIgnoreCase(kind, "string")) {
+    reply.Bulk("Hello World");
+  } else if (EqualsIgnoreCase(kind, "integer")) {
+    reply.Integer(12345);
+  } else if (EqualsIgnoreCase(kind, "double")) {
+    reply.Double(3.141);
+  } else if (EqualsIgnoreCase(kind, "null")) {
+    reply.Null();
+  } else if (EqualsIgnoreCase(kind, "array")) {
+    reply.Array(3);
+    for (int64_t i = 0; i < 3; ++i) reply.Integer(i);
+  } else if (EqualsIgnoreCase(kind, "set")) {
+    reply.Set(3);
+    for (int64_t i = 0; i < 3; ++i) reply.Integer(i);
+  } else if (EqualsIgnoreCase(kind, "map")) {
+    reply.Map(3);
+    for (int64_t i = 0; i < 3; ++i) {
+      reply.Integer(i);
+      reply.Boolean(i == 1);
+    }
+  } else if (EqualsIgnoreCase(kind, "attrib")) {
+    if (reply.resp3()) reply.Raw("|1\r\n$14\r\nkey-popularity\r\n*2\r\n$7\r\nkey:123\r\n:90\r\n");
+    reply.Bulk("Some real reply following the attribute");
+  } else if (EqualsIgnoreCase(kind, "push")) {
+    if (!reply.resp3()) return reply.Error("ERR RESP2 is not supported by this command");
+    reply.Push(2);
+    reply.Bulk("server-cpu-usage");
+    reply.Integer(42);
+  } else if (EqualsIgnoreCase(kind, "true")) {
+    reply.Boolean(true);
+  } else if (EqualsIgnoreCase(kind, "false")) {
+    reply.Boolean(false);
+  } else if (EqualsIgnoreCase(kind, "verbatim")) {
+    reply.Verbatim("This is a verbatim\nstring", "txt");
+  } else if (EqualsIgnoreCase(kind, "bignum")) {
+    reply.BigNumber("1234567999999999999999999999999999999");
+  } else {
+    reply.Error(
+        "ERR Wrong protocol type name. Please use one of the following: "
+        "string|integer|double|null|array|set|map|attrib|push|verbatim|true|false");
+  }
+}
+
+void CmdDebugLog(CommandContext& ctx) {
+  if (!Allowed(ctx)) return;
+  Log(LogSeverity::kWarning, "DEBUG LOG: " + std::string(ctx.args[2]));
+  ctx.reply.Ok();
+}
+
+void CmdDebugSetTime(CommandContext& ctx) {
+  if (!Allowed(ctx)) return;
+  if (EqualsIgnoreCase(ctx.args[2], "now")) {
+    ctx.store().OverrideTime(std::nullopt);
+  } else {
+    ASSIGN_OR_REPLY(ctx, const int64_t micros, IntegerArgument(ctx.args[2]));
+    if (micros < 0) return ctx.reply.Error("ERR the time must not be negative");
+    ctx.store().OverrideTime(micros);
+  }
+  ctx.reply.Ok();
+}
+
+void CmdDebugDigest(CommandContext& ctx) {
+  if (!Allowed(ctx)) return;
+  ctx.DependsOn(ctx.host.last_lsn());
+  ctx.reply.SimpleString(ctx.store().Digest());
+}
+
+void CmdDebugReload(CommandContext& ctx) {
+  if (!Allowed(ctx)) return;
+  if (ctx.session.exec_running) return ctx.reply.Error("ERR DEBUG RELOAD inside EXEC");
+  REPLY_IF_ERROR(ctx, ctx.host.ReloadStore());
+  ctx.reply.Ok();
+}
+
+constexpr Command Sub(std::string_view name, int16_t arity, std::string_view summary,
+                      std::string_view syntax, CommandHandler handler) {
+  return {.name = name,
+          .arity = arity,
+          .flags = kAdmin | kNoScript | kLoading | kStale,
+          .group = "server",
+          .summary = summary,
+          .complexity = "depends",
+          .syntax = syntax,
+          .handler = handler};
+}
+
+constexpr Command kSubcommands[] = {
+    Sub("digest", 2, "Returns a hash of all schema and live cells.", "", CmdDebugDigest),
+    Sub("log", 3, "Writes a line into the server's log.", "message", CmdDebugLog),
+    Sub("protocol", 3, "Answers with a reply of a kind.", "type", CmdDebugProtocol),
+    Sub("reload", 2, "Restarts from snapshot and log in place.", "", CmdDebugReload),
+    Sub("set-time", 3, "Sets the clock of retention and timestamps.", "(micros | NOW)",
+        CmdDebugSetTime),
+    Sub("sleep", 3, "Holds the whole server.", "seconds", CmdDebugSleep),
+    HelpSubcommand("server"),
+};
+
+constexpr Command kRows[] = {
+    {.name = "debug",
+     .arity = -2,
+     .flags = kAdmin | kNoScript | kLoading | kStale,
+     .group = "server",
+     .summary = "For tests; needs enable-debug-command.",
+     .complexity = "depends on the subcommand",
+     .subcommands = kSubcommands},
+};
+
+}  // namespace
+
+std::span<const Command> DebugCommands() { return kRows; }
+
+}  // namespace cellar

@@ -1,0 +1,67 @@
+// What INFO and MEMORY show of the layers below and around: plain figures that the host collects.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace cellar {
+
+// Adds up: used = startup + data + clients + log buffer.
+struct MemoryFigures {
+  uint64_t used_bytes{0};
+  uint64_t startup_bytes{0};  // of the process before there was any data
+  uint64_t data_bytes{0};     // trees of all tables
+  uint64_t clients_bytes{0};
+  uint64_t log_buffer_bytes{0};
+  uint64_t resident_bytes{0};
+  uint64_t system_bytes{0};
+  std::string_view allocator{"libc"};
+};
+
+struct KeyspaceFigures {
+  std::string name;
+  uint64_t tables{0};
+  uint64_t rows{0};
+  uint64_t cells{0};
+  uint64_t bytes{0};
+};
+
+struct DataFigures {
+  uint64_t tables{0};
+  uint64_t rows{0};
+  uint64_t cells{0};
+  uint64_t bytes{0};
+  uint64_t reclaimed_cells{0};
+};
+
+struct PersistenceFigures {
+  bool log_enabled{false};
+  uint64_t changes_since_save{0};
+  bool save_in_progress{false};
+  int64_t last_save_unix_s{0};
+  bool last_save_ok{true};
+  int64_t last_save_s{-1};
+  int64_t current_save_s{-1};
+  uint64_t saves{0};
+  uint64_t save_keys_done{0};
+  uint64_t save_keys_total{0};
+  uint64_t loaded_cells{0};
+  uint64_t log_bytes{0};
+  uint64_t base_bytes{0};
+  uint64_t buffer_bytes{0};
+  uint64_t log_segments{0};
+  bool sync_in_progress{false};
+  uint64_t syncs{0};
+  uint64_t delayed_syncs{0};
+  bool log_ok{true};
+  std::string log_error;
+  uint64_t log_failures{0};
+  std::string last_lsn{"0:0"};  // epoch:seq
+  std::string durable_lsn{"0:0"};
+  int64_t loading_start_unix_s{0};
+  uint64_t loading_total_bytes{0};
+  uint64_t loading_done_bytes{0};
+};
+
+}  // namespace cellar

@@ -1,0 +1,120 @@
+// MEMORY: what needs how much.
+#include <algorithm>
+#include <string>
+
+#include "commands/command_context.h"
+#include "commands/command_groups.h"
+#include "commands/help.h"
+#include "commands/info.h"
+#include "commands/schema_commands.h"
+#include "commands/services.h"
+
+namespace cellar {
+namespace {
+
+void CmdMemoryStats(CommandContext& ctx) {
+  const MemoryFigures memory = ctx.host.memory();
+  const DataFigures data = ctx.host.data_figures();
+  ServerStats& stats = ctx.host.services().stats;
+  stats.memory_peak_bytes = std::max<uint64_t>(stats.memory_peak_bytes, memory.used_bytes);
+  const auto entry = [&ctx](std::string_view name, uint64_t value) {
+    ctx.reply.Bulk(name);
+    ctx.reply.Unsigned(value);
+  };
+  ctx.reply.Map(15);
+  entry("peak.allocated", stats.memory_peak_bytes);
+  entry("total.allocated", memory.used_bytes);
+  entry("startup.allocated", memory.startup_bytes);
+  entry("replication.backlog", 0);
+  entry("clients.slaves", 0);
+  entry("clients.normal", memory.clients_bytes);
+  entry("aof.buffer", memory.log_buffer_bytes);
+  entry("overhead.total", memory.used_bytes - memory.data_bytes);
+  entry("keys.count", data.tables);
+  entry("keys.bytes-per-key", data.tables == 0 ? 0 : memory.data_bytes / data.tables);
+  entry("cells.count", data.cells);
+  entry("dataset.bytes", memory.data_bytes);
+  const auto used = static_cast<double>(memory.used_bytes);
+  ctx.reply.Bulk("dataset.percentage");
+  ctx.reply.Double(used > 0 ? 100 * static_cast<double>(memory.data_bytes) / used : 0);
+  ctx.reply.Bulk("peak.percentage");
+  ctx.reply.Double(100 * used /
+                   static_cast<double>(std::max<uint64_t>(stats.memory_peak_bytes, 1)));
+  ctx.reply.Bulk("fragmentation");
+  ctx.reply.Double(used > 0 ? static_cast<double>(memory.resident_bytes) / used : 1);
+}
+
+void CmdMemoryDoctor(CommandContext& ctx) {
+  const MemoryFigures memory = ctx.host.memory();
+  std::string text;
+  constexpr uint64_t kSmall{64ULL << 20};
+  if (memory.data_bytes < kSmall) {
+    text = "There is hardly any data: nothing to say about its memory.\n";
+  } else {
+    if (memory.resident_bytes > memory.used_bytes * 3 / 2) {
+      text +=
+          "The process holds " + HumanBytes(memory.resident_bytes) + " for " +
+          HumanBytes(memory.used_bytes) +
+          " in use. That is normal after much was deleted; MEMORY PURGE gives back what it can.\n";
+    }
+    if (memory.clients_bytes > memory.data_bytes / 4) {
+      text += "Clients hold " + HumanBytes(memory.clients_bytes) +
+              ": CLIENT LIST shows which (omem, qbuf); see client-output-buffer-limit.\n";
+    }
+    if (text.empty()) text = "The memory is as it should be.\n";
+  }
+  ctx.reply.Verbatim(text, "txt");
+}
+
+void CmdMemoryPurge(CommandContext& ctx) {
+  ctx.host.ReleaseFreeMemory();
+  ctx.reply.Ok();
+}
+
+void CmdMemoryMallocStats(CommandContext& ctx) {
+  const MemoryFigures memory = ctx.host.memory();
+  ctx.reply.Verbatim(
+      std::string(memory.allocator) + ": " + HumanBytes(memory.resident_bytes) + " resident\n",
+      "txt");
+}
+
+constexpr Command Sub(std::string_view name, std::string_view summary, CommandHandler handler) {
+  return {.name = name,
+          .arity = 2,
+          .group = "server",
+          .summary = summary,
+          .complexity = "O(n) in the number of tables and clients",
+          .handler = handler};
+}
+
+constexpr Command kSubcommands[] = {
+    Sub("doctor", "Says in words how the memory looks.", CmdMemoryDoctor),
+    Sub("malloc-stats", "Returns figures of the allocator.", CmdMemoryMallocStats),
+    Sub("purge", "Gives free memory back to the system.", CmdMemoryPurge),
+    Sub("stats", "Returns what the memory is used for.", CmdMemoryStats),
+    {.name = "usage",
+     .arity = -3,
+     .flags = kReadonly,
+     .keys = {.first = 2, .access = KeyAccess::kRead},
+     .group = "server",
+     .summary = "Returns the bytes of a table.",
+     .complexity = "O(1)",
+     .syntax = "table [SAMPLES count]",
+     .handler = CmdMemoryUsage},
+    HelpSubcommand("server"),
+};
+
+constexpr Command kRows[] = {
+    {.name = "memory",
+     .arity = -2,
+     .group = "server",
+     .summary = "Shows what the memory is used for.",
+     .complexity = "depends on the subcommand",
+     .subcommands = kSubcommands},
+};
+
+}  // namespace
+
+std::span<const Command> MemoryCommands() { return kRows; }
+
+}  // namespace cellar

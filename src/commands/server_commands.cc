@@ -1,0 +1,152 @@
+// INFO, TIME, ROLE, WAIT, SHUTDOWN, LOLWUT, and the refusals of what a single server does not have.
+#include <string>
+
+#include "cellar/version.h"
+#include "commands/command_context.h"
+#include "commands/command_groups.h"
+#include "commands/info.h"
+#include "commands/services.h"
+
+namespace cellar {
+namespace {
+
+void CmdInfo(CommandContext& ctx) {
+  ctx.reply.Verbatim(InfoText(ctx.host, ctx.args.subspan(1)), "txt");
+}
+
+void CmdTime(CommandContext& ctx) {
+  const int64_t micros = ctx.host.clock().WallMicros();
+  ctx.reply.Array(2);
+  ctx.reply.BulkInteger(micros / 1'000'000);
+  ctx.reply.BulkInteger(micros % 1'000'000);
+}
+
+void CmdRole(CommandContext& ctx) {
+  ctx.reply.Array(3);
+  ctx.reply.Bulk("master");
+  ctx.reply.Integer(0);
+  ctx.reply.Array(0);
+}
+
+// There are no replicas that could acknowledge.
+void CmdWait(CommandContext& ctx) {
+  ASSIGN_OR_REPLY(ctx, const int64_t replicas, IntegerArgument(ctx.args[1]));
+  const auto timeout = IntegerArgument(ctx.args[2]);
+  if (!timeout.ok()) return ctx.reply.Error("ERR timeout is not an integer or out of range");
+  if (*timeout < 0) return ctx.reply.Error("ERR timeout is negative");
+  (void)replicas;
+  ctx.reply.Integer(0);
+}
+
+void CmdShutdown(CommandContext& ctx) {
+  ShutdownMode mode = ShutdownMode::kDefault;
+  bool abort = false;
+  bool other = false;
+  ArgumentCursor at(ctx.args, 1);
+  while (!at.done()) {
+    if (mode == ShutdownMode::kDefault && at.TakeWord("save")) {
+      mode = ShutdownMode::kSave;
+    } else if (mode == ShutdownMode::kDefault && at.TakeWord("nosave")) {
+      mode = ShutdownMode::kNoSave;
+    } else if (at.TakeWord("now") || at.TakeWord("force")) {
+      other = true;
+    } else if (at.TakeWord("abort")) {
+      abort = true;
+    } else {
+      return ctx.SyntaxError();
+    }
+  }
+  if (abort) {
+    if (other || mode != ShutdownMode::kDefault) return ctx.SyntaxError();
+    return ctx.reply.Error("ERR No shutdown in progress.");
+  }
+  const Status status = ctx.host.Shutdown(mode);
+  if (!status.ok()) {
+    return ctx.reply.Error("ERR Errors trying to SHUTDOWN. Check logs.");
+  }
+  ctx.session.close_after_reply = true;
+}
+
+void CmdLolwut(CommandContext& ctx) {
+  ctx.reply.Verbatim(
+      "A cellar keeps what a table cannot hold.\nCellar ver. " + std::string(kVersion) + "\n",
+      "txt");
+}
+
+void CmdClusterDisabled(CommandContext& ctx) {
+  ctx.reply.Error("ERR This instance has cluster support disabled");
+}
+
+constexpr Command Cluster(std::string_view name, int16_t arity, std::string_view syntax) {
+  return {.name = name,
+          .arity = arity,
+          .flags = kLoading | kStale,
+          .categories = kCategoryConnection,
+          .group = "cluster",
+          .summary = "Refused: there is no cluster.",
+          .complexity = "O(1)",
+          .syntax = syntax,
+          .handler = CmdClusterDisabled};
+}
+
+constexpr Command kRows[] = {
+    {.name = "info",
+     .arity = -1,
+     .flags = kLoading | kStale,
+     .categories = kCategoryDangerous,
+     .group = "server",
+     .summary = "Returns figures about the server.",
+     .complexity = "O(n) in tables and clients",
+     .syntax = "[section...]",
+     .handler = CmdInfo},
+    {.name = "time",
+     .arity = 1,
+     .flags = kLoading | kStale | kFast,
+     .group = "server",
+     .summary = "Returns the server's time: seconds and microseconds.",
+     .complexity = "O(1)",
+     .handler = CmdTime},
+    {.name = "role",
+     .arity = 1,
+     .flags = kNoScript | kLoading | kStale | kFast,
+     .categories = kCategoryAdmin | kCategoryDangerous,
+     .group = "server",
+     .summary = "Returns the server's role in replication: a master without replicas.",
+     .complexity = "O(1)",
+     .handler = CmdRole},
+    {.name = "wait",
+     .arity = 3,
+     .flags = kNoScript,
+     .categories = kCategoryConnection,
+     .group = "generic",
+     .summary = "Returns how many replicas have the writes: none, there are no replicas.",
+     .complexity = "O(1)",
+     .syntax = "numreplicas timeout",
+     .handler = CmdWait},
+    {.name = "shutdown",
+     .arity = -1,
+     .flags = kAdmin | kNoScript | kLoading | kStale | kNoMulti | kAllowBusy,
+     .group = "server",
+     .summary = "Makes the data durable and ends the server.",
+     .complexity = "O(n) with SAVE, in the number of cells",
+     .syntax = "[NOSAVE|SAVE] [NOW] [FORCE] [ABORT]",
+     .handler = CmdShutdown},
+    {.name = "lolwut",
+     .arity = -1,
+     .flags = kReadonly | kFast,
+     .group = "server",
+     .summary = "Returns the version, with a saying.",
+     .complexity = "O(1)",
+     .syntax = "[VERSION version]",
+     .handler = CmdLolwut},
+    Cluster("cluster", -2, "subcommand [arg...]"),
+    Cluster("readonly", 1, ""),
+    Cluster("readwrite", 1, ""),
+    Cluster("asking", 1, ""),
+};
+
+}  // namespace
+
+std::span<const Command> ServerCommands() { return kRows; }
+
+}  // namespace cellar

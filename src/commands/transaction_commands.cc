@@ -1,0 +1,175 @@
+// MULTI [ATOMIC], EXEC, DISCARD, WATCH, CWATCH, UNWATCH.
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "commands/command_context.h"
+#include "commands/command_groups.h"
+#include "commands/dispatch.h"
+#include "commands/transaction.h"
+#include "commands/transaction_store.h"
+
+namespace cellar {
+namespace {
+
+void CmdMulti(CommandContext& ctx) {
+  if (ctx.args.size() > 2) {
+    return ctx.reply.Error("ERR wrong number of arguments for 'multi' command");
+  }
+  const bool atomic = ctx.args.size() == 2;
+  if (atomic && !EqualsIgnoreCase(ctx.args[1], "atomic")) return ctx.SyntaxError();
+  if (ctx.session.in_multi()) return ctx.reply.Error("ERR MULTI calls can not be nested");
+  TransactionState& transaction = TransactionOf(ctx.session);
+  transaction.queueing = true;
+  transaction.atomic = atomic;
+  ctx.reply.Ok();
+}
+
+void CmdDiscard(CommandContext& ctx) {
+  if (!ctx.session.in_multi()) return ctx.reply.Error("ERR DISCARD without MULTI");
+  DiscardTransaction(ctx.host, ctx.session);
+  ctx.reply.Ok();
+}
+
+// Runs the queue; the error line that stopped an atomic one, or nothing.
+std::string RunQueue(CommandContext& ctx, const TransactionState& transaction) {
+  Dispatcher& dispatcher = ctx.host.dispatcher();
+  std::vector<std::string_view> words;
+  for (const QueuedCommand& queued : transaction.queue) {
+    words.clear();
+    for (uint32_t i = 0; i < queued.words; ++i) {
+      const TransactionState::Word& word = transaction.words[queued.first_word + i];
+      words.push_back(std::string_view(transaction.bytes).substr(word.offset, word.size));
+    }
+    const size_t position = ctx.session.output.size();
+    dispatcher.Call(ctx.session, *queued.command, words);
+    const std::string_view reply = ctx.session.output.view().substr(position);
+    if (transaction.atomic && reply.starts_with('-')) {
+      return std::string(reply.substr(1, reply.find("\r\n") - 1));
+    }
+  }
+  return {};
+}
+
+void CmdExec(CommandContext& ctx) {
+  Session& session = ctx.session;
+  if (!session.in_multi()) return ctx.reply.Error("ERR EXEC without MULTI");
+  const auto& watches = session.transaction->watches;
+  const bool broken = std::any_of(watches.begin(), watches.end(), [&ctx](const Watch& watch) {
+    return WatchIsBroken(ctx.host, watch);
+  });
+  if (session.transaction->aborted) {
+    DiscardTransaction(ctx.host, session);
+    return ctx.reply.Error("EXECABORT Transaction discarded because of previous errors.");
+  }
+  if (broken) {
+    DiscardTransaction(ctx.host, session);
+    return ctx.reply.NullArray();
+  }
+  UnwatchAll(ctx.host, session);
+  // The session leaves MULTI before its commands run: they are ordinary ones now.
+  const std::unique_ptr<TransactionState> transaction = std::move(session.transaction);
+  const size_t position = ctx.reply.position();
+  const std::string keyspace = session.keyspace;
+  ctx.reply.Array(transaction->queue.size());
+  session.exec_running = true;
+  session.exec_depends_on = Lsn{};
+  BeginStoreTransaction(ctx.host, transaction->atomic);
+  const std::string refusal = RunQueue(ctx, *transaction);
+  session.exec_running = false;
+  if (!refusal.empty()) {
+    RollBackStoreTransaction(ctx.host);
+    session.keyspace = keyspace;
+    ctx.reply.Truncate(position);
+    return ctx.reply.Error("EXECABORT " + refusal);
+  }
+  ctx.DependsOn(CommitStoreTransaction(ctx.host));
+  ctx.DependsOn(session.exec_depends_on);
+}
+
+void CmdWatch(CommandContext& ctx) {
+  if (ctx.session.in_multi()) return ctx.reply.Error("ERR WATCH inside MULTI is not allowed");
+  for (const std::string_view table : ctx.args.subspan(1)) {
+    ASSIGN_OR_REPLY(ctx, Watch watch, WatchTable(ctx.host, ctx.session.keyspace, table));
+    TransactionOf(ctx.session).watches.push_back(std::move(watch));
+  }
+  ctx.reply.Ok();
+}
+
+void CmdCWatch(CommandContext& ctx) {
+  if (ctx.session.in_multi()) return ctx.reply.Error("ERR CWATCH inside MULTI is not allowed");
+  ASSIGN_OR_REPLY(ctx, Watch watch,
+                  WatchTableRow(ctx.host, ctx.session.keyspace, ctx.args[1], ctx.args[2]));
+  TransactionOf(ctx.session).watches.push_back(std::move(watch));
+  ctx.reply.Ok();
+}
+
+void CmdUnwatch(CommandContext& ctx) {
+  UnwatchAll(ctx.host, ctx.session);
+  ctx.reply.Ok();
+}
+
+constexpr uint32_t kAlways = kNoScript | kLoading | kStale | kFast;
+
+constexpr Command kRows[] = {
+    {.name = "multi",
+     .arity = -1,
+     .flags = kAlways | kImmediate | kAllowBusy,
+     .categories = kCategoryTransaction,
+     .group = "transactions",
+     .summary = "Begins a transaction; ATOMIC: one refused command undoes all.",
+     .complexity = "O(1)",
+     .syntax = "[ATOMIC]",
+     .handler = CmdMulti},
+    {.name = "exec",
+     .arity = 1,
+     .flags = kNoScript | kLoading | kStale | kSkipSlowlog | kImmediate,
+     .categories = kCategoryTransaction,
+     .group = "transactions",
+     .summary = "Runs the commands of a transaction at once; null if a watched table changed.",
+     .complexity = "that of the commands",
+     .handler = CmdExec},
+    {.name = "discard",
+     .arity = 1,
+     .flags = kAlways | kImmediate | kAllowBusy,
+     .categories = kCategoryTransaction,
+     .group = "transactions",
+     .summary = "Forgets the commands of a transaction.",
+     .complexity = "O(n) in the number of commands",
+     .handler = CmdDiscard},
+    {.name = "watch",
+     .arity = -2,
+     .flags = kAlways | kImmediate | kAllowBusy,
+     .categories = kCategoryTransaction,
+     .keys = {.first = 1, .last = -1, .access = KeyAccess::kRead},
+     .group = "transactions",
+     .summary = "Lets the next EXEC do nothing if one of the tables changes before it.",
+     .complexity = "O(n) in the number of tables",
+     .syntax = "table...",
+     .handler = CmdWatch},
+    {.name = "cwatch",
+     .arity = 3,
+     .flags = kAlways | kImmediate | kAllowBusy,
+     .categories = kCategoryTransaction | kCategoryCell,
+     .keys = {.first = 1, .access = KeyAccess::kRead, .row = 2},
+     .group = "transactions",
+     .summary = "Lets the next EXEC do nothing if the row changes before it.",
+     .complexity = "O(log n)",
+     .syntax = "table row",
+     .handler = CmdCWatch},
+    {.name = "unwatch",
+     .arity = 1,
+     .flags = kAlways | kAllowBusy,
+     .categories = kCategoryTransaction,
+     .group = "transactions",
+     .summary = "Forgets all watches.",
+     .complexity = "O(n) in the number of watches",
+     .handler = CmdUnwatch},
+};
+
+}  // namespace
+
+std::span<const Command> TransactionCommands() { return kRows; }
+
+}  // namespace cellar

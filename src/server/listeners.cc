@@ -1,0 +1,203 @@
+// Listening: addresses of `bind`, the unix socket, and what happens to a client at the door.
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "base/log.h"
+#include "server/server.h"
+#include "server/server_listener.h"
+
+namespace cellar {
+namespace {
+
+constexpr std::string_view kTooMany = "-ERR max number of clients reached\r\n";
+constexpr std::string_view kProtected =
+    "-DENIED Cellar is running in protected mode because protected mode is enabled and no password "
+    "is set for the default user. In this mode connections are only accepted from the loopback "
+    "interface. Set a password (requirepass), or bind to addresses that only friends can reach and "
+    "set protected-mode to no.\r\n";
+
+std::string AddressText(const sockaddr_storage& address) {
+  char host[INET6_ADDRSTRLEN] = "?";
+  if (address.ss_family == AF_INET) {
+    sockaddr_in in{};
+    std::memcpy(&in, &address, sizeof(in));
+    (void)inet_ntop(AF_INET, &in.sin_addr, host, sizeof(host));
+    return std::string(host) + ":" + std::to_string(ntohs(in.sin_port));
+  }
+  sockaddr_in6 in{};
+  std::memcpy(&in, &address, sizeof(in));
+  (void)inet_ntop(AF_INET6, &in.sin6_addr, host, sizeof(host));
+  return "[" + std::string(host) + "]:" + std::to_string(ntohs(in.sin6_port));
+}
+
+bool IsLoopback(const Session& session) {
+  return session.unix_socket || session.address.starts_with("127.") ||
+         session.address.starts_with("[::1]:") || session.address.starts_with("[::ffff:127.");
+}
+
+Status Failed(const std::string& what, int error) {
+  return Status::Error(ErrorCode::kIo, "cannot listen on " + what + ": " + uv_strerror(error));
+}
+
+}  // namespace
+
+Status Server::Listen() {
+  const Config& config = services_own_.config;
+  if (config.port > 0) {
+    std::string_view rest = config.bind;
+    while (!rest.empty()) {
+      const size_t end = std::min(rest.find(' '), rest.size());
+      std::string address(rest.substr(0, end));
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+      if (address.empty()) continue;
+      // As in Redis: an address with `-` in front may be missing on this machine.
+      const bool optional = address[0] == '-';
+      if (optional) address.erase(0, 1);
+      if (address == "*") address = "0.0.0.0";
+      if (address == "::*") address = "::";
+      const Status status = ListenTcp(address, static_cast<int>(config.port));
+      if (!status.ok() && !optional) return status;
+    }
+  }
+  if (!config.unixsocket.empty()) RETURN_IF_ERROR(ListenUnix(config.unixsocket));
+  if (listeners_.empty()) {
+    return Status::Error(ErrorCode::kIo, "nothing to listen on: port is 0 and unixsocket empty");
+  }
+  return Status::Ok();
+}
+
+Status Server::ListenTcp(const std::string& address, int port) {
+  sockaddr_storage storage{};
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): the socket API.
+  auto* generic = reinterpret_cast<sockaddr*>(&storage);
+  sockaddr_in in{};
+  sockaddr_in6 in6{};
+  unsigned flags = 0;
+  if (uv_ip4_addr(address.c_str(), port, &in) == 0) {
+    std::memcpy(&storage, &in, sizeof(in));
+  } else if (uv_ip6_addr(address.c_str(), port, &in6) == 0) {
+    std::memcpy(&storage, &in6, sizeof(in6));
+    flags = UV_TCP_IPV6ONLY;
+  } else {
+    return Failed(address, UV_EINVAL);
+  }
+  auto listener = std::make_unique<Listener>(SocketKind::kTcp);
+  (void)uv_tcp_init(&loop_, &listener->handle.tcp);
+  listener->handle.handle.data = listener.get();
+  Listener* owned = listener.release();  // libuv's from here on
+  listeners_.push_back(owned);
+  int error = uv_tcp_bind(&owned->handle.tcp, generic, flags);
+  if (error == 0) {
+    error = uv_listen(&owned->handle.stream, static_cast<int>(services_own_.config.tcp_backlog),
+                      [](uv_stream_t* stream, int status) noexcept {
+                        auto* self = static_cast<Server*>(stream->loop->data);
+                        if (status == 0) self->Accept(stream, SocketKind::kTcp);
+                      });
+  }
+  if (error == 0) return Status::Ok();
+  listeners_.pop_back();
+  owned->Close();
+  return Failed(address + ":" + std::to_string(port), error);
+}
+
+Status Server::ListenUnix(const std::string& path) {
+  auto listener = std::make_unique<Listener>(SocketKind::kUnix);
+  (void)uv_pipe_init(&loop_, &listener->handle.pipe, 0);
+  listener->handle.handle.data = listener.get();
+  Listener* owned = listener.release();
+  listeners_.push_back(owned);
+  (void)unlink(path.c_str());  // what a crash left behind
+  int error = uv_pipe_bind(&owned->handle.pipe, path.c_str());
+  const auto mode = static_cast<mode_t>(services_own_.config.unixsocketperm);
+  if (error == 0 && mode != 0 && chmod(path.c_str(), mode) != 0)
+    error = uv_translate_sys_error(errno);
+  if (error == 0) {
+    error = uv_listen(&owned->handle.stream, static_cast<int>(services_own_.config.tcp_backlog),
+                      [](uv_stream_t* stream, int status) noexcept {
+                        auto* self = static_cast<Server*>(stream->loop->data);
+                        if (status == 0) self->Accept(stream, SocketKind::kUnix);
+                      });
+  }
+  if (error == 0) return Status::Ok();
+  listeners_.pop_back();
+  owned->Close();
+  return Failed(path, error);
+}
+
+void Server::CloseListeners() {
+  for (Listener* listener : listeners_) listener->Close();
+  listeners_.clear();
+}
+
+void Server::Accept(uv_stream_t* listener, SocketKind kind) {
+  BeginTurn();
+  auto connection = std::make_unique<Connection>(this, kind);
+  Connection* client = connection.get();
+  if (kind == SocketKind::kTcp) {
+    (void)uv_tcp_init(&loop_, &client->handle_.tcp);
+  } else {
+    (void)uv_pipe_init(&loop_, &client->handle_.pipe, 0);
+  }
+  client->handle_.handle.data = client;
+  (void)connection.release();  // libuv's from here on, until the close callback
+  Session& session = client->session;
+  session.id = next_id_++;
+  session.created_micros = session.last_activity_micros = dispatcher_own_.now_micros();
+  session.authenticated = services_own_.config.requirepass.empty();
+  client->index = connections_.size();
+  connections_.push_back(client);
+  connections_by_id_.emplace(session.id, client);
+  if (uv_accept(listener, client->stream()) != 0) return client->Close();
+  ++services_own_.stats.connections;
+  (void)uv_fileno(client->handle(), &session.fd);
+  if (kind == SocketKind::kTcp) {
+    (void)uv_tcp_nodelay(&client->handle_.tcp, 1);
+    SetKeepalive(client);
+    sockaddr_storage address{};
+    int size = sizeof(address);
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): the socket API.
+    auto* generic = reinterpret_cast<sockaddr*>(&address);
+    if (uv_tcp_getpeername(&client->handle_.tcp, generic, &size) == 0) {
+      session.address = AddressText(address);
+    }
+    size = sizeof(address);
+    if (uv_tcp_getsockname(&client->handle_.tcp, generic, &size) == 0) {
+      session.local_address = AddressText(address);
+    }
+  } else {
+    session.unix_socket = true;
+    session.address = session.local_address = services_own_.config.unixsocket + ":0";
+  }
+  if (!Refuse(client)) client->UpdateReading();
+}
+
+bool Server::Refuse(Connection* client) {
+  const Config& config = services_own_.config;
+  std::string_view reason;
+  if (connections_.size() > static_cast<size_t>(config.maxclients)) reason = kTooMany;
+  if (config.protected_mode && config.requirepass.empty() && !IsLoopback(client->session)) {
+    reason = kProtected;
+  }
+  if (reason.empty()) return false;
+  ++services_own_.stats.rejected_connections;
+  uv_buf_t buffer =
+      uv_buf_init(const_cast<char*>(reason.data()), static_cast<unsigned>(reason.size()));
+  (void)uv_try_write(client->stream(), &buffer, 1);
+  client->Close();
+  return true;
+}
+
+void Server::SetKeepalive(Connection* client) {
+  const int64_t seconds = services_own_.config.tcp_keepalive;
+  if (client->kind() != SocketKind::kTcp) return;
+  (void)uv_tcp_keepalive(&client->handle_.tcp, seconds > 0 ? 1 : 0,
+                         static_cast<unsigned>(std::max<int64_t>(seconds, 1)));
+}
+
+}  // namespace cellar

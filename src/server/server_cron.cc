@@ -1,0 +1,121 @@
+// What the server does now and then: rates for INFO, idle clients, output limits, the end of a
+// pause, snapshots that are due, memory that can be given back.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/log.h"
+#include "commands/client_info.h"
+#include "commands/pubsub.h"
+#include "server/server.h"
+
+namespace cellar {
+
+void Server::OnTenth() {
+  BeginTurn();
+  ServerStats& stats = services_own_.stats;
+  const int64_t now = clock_.MonotonicMicros();
+  stats.commands_rate.Sample(stats.commands, now);
+  stats.input_rate.Sample(stats.input_bytes, now);
+  stats.output_rate.Sample(stats.output_bytes, now);
+  CheckConnections();
+  UpdateMemory();
+  if (pause_until_micros_ != 0 && dispatcher_own_.now_micros() >= pause_until_micros_) {
+    UnpauseClients();
+  }
+  if (store_ == nullptr) return;
+  store_->journal().Poll();
+  store_->UnpinStale();
+  if (store_->journal().MaybeStartSnapshot()) {
+    Log(LogSeverity::kNotice, "Background saving started");
+  }
+  Sweep();
+}
+
+void Server::OnPoll() {
+  BeginTurn();
+  tasks_woken_ = true;
+  if (sweep_pending_) Sweep();
+}
+
+void Server::UpdatePollTimer() {
+  const bool wanted = sweep_pending_ || !tasks_.empty();
+  if (wanted == poll_running_ || stopping_) return;
+  poll_running_ = wanted;
+  if (wanted) {
+    (void)uv_timer_start(
+        &poll_timer_, [](uv_timer_t* h) noexcept { static_cast<Server*>(h->loop->data)->OnPoll(); },
+        kPollMillis, kPollMillis);
+  } else {
+    (void)uv_timer_stop(&poll_timer_);
+  }
+}
+
+// One slice of reclaiming: a tenth of the time at most.
+void Server::Sweep() {
+  if (store_ == nullptr || stopping_) return;
+  const TaskBudget budget(clock_, clock_.MonotonicMicros() + kTaskSliceMicros);
+  sweep_pending_ = true;
+  while (sweep_pending_ && !budget.Spent()) sweep_pending_ = store_->Sweep(kSweepCells);
+}
+
+// A bounded number of connections each time, so that ten thousand cost no pause.
+void Server::CheckConnections() {
+  const int64_t now = dispatcher_own_.now_micros();
+  const int64_t timeout_micros = services_own_.config.timeout * 1'000'000;
+  const size_t count = std::min(connections_.size(), kConnectionsPerCron);
+  for (size_t i = 0; i < count && !connections_.empty(); ++i) {
+    if (cron_next_ >= connections_.size()) cron_next_ = 0;
+    Connection* connection = connections_[cron_next_++];
+    const Session& session = connection->session;
+    const bool idle = timeout_micros > 0 && now - session.last_activity_micros > timeout_micros &&
+                      !session.pubsub && !session.task && !session.monitor;
+    if (idle) Log(LogSeverity::kVerbose, "Closing idle client");
+    if (idle || OutputExceeded(*connection)) connection->Close();
+  }
+}
+
+bool Server::OutputExceeded(Connection& connection) {
+  Session& session = connection.session;
+  const size_t waiting = session.output.size() + session.output_in_flight;
+  const OutputLimit& limit =
+      services_own_.config.output_limits[static_cast<size_t>(ClassOf(session))];
+  // A reply that waits for the disk is not the client's fault.
+  const bool hard = limit.hard_bytes > 0 && waiting > static_cast<size_t>(limit.hard_bytes) &&
+                    session.gates.empty();
+  bool soft = limit.soft_bytes > 0 && waiting > static_cast<size_t>(limit.soft_bytes) &&
+              session.gates.empty();
+  if (!soft) {
+    session.soft_limit_since_micros = 0;
+  } else if (session.soft_limit_since_micros == 0) {
+    session.soft_limit_since_micros = dispatcher_own_.now_micros();
+    soft = false;
+  } else {
+    soft = dispatcher_own_.now_micros() - session.soft_limit_since_micros >=
+           limit.soft_seconds * 1'000'000;
+  }
+  if (!hard && !soft) return false;
+  ++services_own_.stats.output_buffer_limit_disconnections;
+  Log(LogSeverity::kWarning,
+      fmt::format("Client {} closed for overcoming of output buffer limits: {} bytes wait",
+                  session.address, waiting));
+  return true;
+}
+
+void Server::UpdateMemory() {
+  // Sizes of clients change slowly compared with data; they are added up ten times a second.
+  uint64_t clients = 0;
+  if (!turn_begun_ || connections_.size() < kConnectionsPerCron) {
+    for (const Connection* connection : connections_) clients += connection->memory_bytes();
+    clients_bytes_ = clients;
+  }
+  memory_used_bytes_ = memory_startup_bytes_ + clients_bytes_;
+  if (store_ == nullptr) return;
+  memory_used_bytes_ += data_figures().bytes;
+  ServerStats& stats = services_own_.stats;
+  stats.memory_peak_bytes = std::max(stats.memory_peak_bytes, memory_used_bytes_);
+}
+
+}  // namespace cellar

@@ -1,0 +1,229 @@
+// What commands ask of the process around them: see commands/host.h.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <string>
+#ifdef CELLAR_MIMALLOC
+#include <mimalloc.h>
+#else
+#include <malloc.h>
+#endif
+
+#include "base/assert.h"
+#include "base/log.h"
+#include "server/server.h"
+#include "server/store_config.h"
+
+namespace cellar {
+namespace {
+
+std::string LsnText(Lsn lsn) { return fmt::format("{}:{}", lsn.epoch, lsn.seq); }
+
+// Second field of /proc/self/statm: pages in memory.
+uint64_t ResidentBytes() {
+  std::FILE* file = std::fopen("/proc/self/statm", "r");
+  if (file == nullptr) return 0;
+  unsigned long long size = 0;
+  unsigned long long resident = 0;
+  const int fields = std::fscanf(file, "%llu %llu", &size, &resident);
+  (void)std::fclose(file);
+  return fields == 2 ? resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) : 0;
+}
+
+}  // namespace
+
+Store& Server::store() {
+  CELLAR_ASSERT(store_ != nullptr);
+  return *store_;
+}
+
+Lsn Server::released_lsn() const {
+  return store_ == nullptr ? Lsn{} : store_->journal().released_lsn();
+}
+Lsn Server::durable_lsn() const {
+  return store_ == nullptr ? Lsn{} : store_->journal().durable_lsn();
+}
+Lsn Server::last_lsn() const { return store_ == nullptr ? Lsn{} : store_->last_lsn(); }
+
+MemoryFigures Server::memory() {
+  MemoryFigures figures;
+  figures.startup_bytes = memory_startup_bytes_;
+  figures.clients_bytes = clients_bytes_;
+  figures.used_bytes = figures.startup_bytes + figures.clients_bytes;
+  if (store_ != nullptr) {
+    figures.data_bytes = data_figures().bytes;
+    figures.log_buffer_bytes = store_->journal().Stats().unsynced_bytes;
+    figures.used_bytes += figures.data_bytes + figures.log_buffer_bytes;
+  }
+  figures.resident_bytes = ResidentBytes();
+  figures.system_bytes =
+      static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+#ifdef CELLAR_MIMALLOC
+  figures.allocator = "mimalloc";
+#endif
+  return figures;
+}
+
+void Server::ReleaseFreeMemory() {
+#ifdef CELLAR_MIMALLOC
+  mi_collect(true);
+#else
+  (void)malloc_trim(0);
+#endif
+}
+
+PersistenceFigures Server::persistence() {
+  PersistenceFigures figures;
+  if (store_ == nullptr) {
+    figures.loading_start_unix_s = loading_start_unix_s_;
+    figures.loading_total_bytes = loading_.bytes_total;
+    figures.loading_done_bytes = loading_.bytes_done;
+    return figures;
+  }
+  const JournalStats stats = store_->journal().Stats();
+  figures.log_enabled = stats.log_enabled;
+  figures.changes_since_save = stats.changes_since_save;
+  figures.save_in_progress = stats.save_in_progress;
+  figures.last_save_unix_s = stats.last_save_unix_s;
+  figures.last_save_ok = stats.last_save_ok;
+  figures.last_save_s = stats.last_save_s;
+  figures.current_save_s = stats.current_save_s;
+  figures.saves = stats.saves;
+  figures.save_keys_done = stats.save_cells_done;
+  figures.save_keys_total = stats.save_cells_total;
+  figures.loaded_cells = store_->journal().recovery().snapshot_cells;
+  figures.log_bytes = stats.current_bytes;
+  figures.base_bytes = stats.base_bytes;
+  figures.buffer_bytes = stats.buffer_bytes;
+  figures.log_segments = stats.log_segments;
+  figures.sync_in_progress = stats.sync_in_progress;
+  figures.syncs = stats.syncs;
+  figures.delayed_syncs = stats.delayed_syncs;
+  figures.log_ok = stats.log_ok;
+  figures.log_error = stats.log_error;
+  figures.log_failures = stats.log_failures;
+  figures.last_lsn = LsnText(stats.last_lsn);
+  figures.durable_lsn = LsnText(stats.durable_lsn);
+  return figures;
+}
+
+std::vector<KeyspaceFigures> Server::keyspaces() {
+  std::vector<KeyspaceFigures> all;
+  if (store_ == nullptr) return all;
+  for (const std::string& name : store_->Keyspaces()) {
+    KeyspaceFigures figures{.name = name};
+    for (const Table* table : store_->Tables(name)) {
+      ++figures.tables;
+      figures.rows += table->counters().rows;
+      figures.cells += table->cells();
+      figures.bytes += table->memory_bytes();
+    }
+    all.push_back(std::move(figures));
+  }
+  return all;
+}
+
+DataFigures Server::data_figures() {
+  DataFigures total;
+  if (store_ == nullptr) return total;
+  for (const Table* table = store_->engine().FindTableFrom(0); table != nullptr;
+       table = store_->engine().FindTableFrom(table->id() + 1)) {
+    ++total.tables;
+    total.rows += table->counters().rows;
+    total.cells += table->cells();
+    total.bytes += table->memory_bytes();
+  }
+  const SweeperStats sweeper = store_->sweeper_stats();
+  total.bytes += sweeper.garbage_bytes;
+  total.reclaimed_cells = sweeper.cells_reclaimed;
+  return total;
+}
+
+Status Server::StartSnapshot() { return store().journal().StartSnapshot(); }
+
+Status Server::FinishSnapshot() { return store().journal().SaveNow(); }
+
+Status Server::ReloadStore() {
+  RETURN_IF_ERROR(store().Reload());
+  released_seen_ = Lsn{};
+  return Status::Ok();
+}
+
+void Server::ForEachSession(const std::function<void(Session&)>& visit) {
+  for (Connection* connection : connections_) visit(connection->session);
+}
+
+Session* Server::FindSession(uint64_t id) {
+  const auto found = connections_by_id_.find(id);
+  return found == connections_by_id_.end() ? nullptr : &found->second->session;
+}
+
+void Server::KillSession(Session& session) {
+  session.closed = true;
+  ScheduleFlush(session);
+}
+
+void Server::PauseClients(int64_t until_micros, bool writes_only) {
+  // As in Redis: of two pauses the stricter kind and the later end hold.
+  if (pause_until_micros_ != 0) writes_only = writes_only && pause_writes_only_;
+  pause_writes_only_ = writes_only;
+  pause_until_micros_ = std::max(pause_until_micros_, std::max<int64_t>(until_micros, 1));
+}
+
+void Server::UnpauseClients() {
+  pause_until_micros_ = 0;
+  for (Connection* connection : connections_) {
+    if (!connection->session.postponed) continue;
+    connection->session.postponed = false;
+    ScheduleFlush(connection->session);
+  }
+}
+
+Status Server::ApplyConfig(std::string_view name) {
+  const Config& config = services_own_.config;
+  if (name == "slowlog-log-slower-than" || name == "latency-monitor-threshold") {
+    dispatcher_own_.UpdateSlowBound();
+  } else if (name == "slowlog-max-len") {
+    services_own_.slow_log.Trim(static_cast<size_t>(config.slowlog_max_len));
+  } else if (name == "loglevel") {
+    ApplyLogLevel(config);
+  } else if (name == "tcp-keepalive") {
+    for (Connection* connection : connections_) SetKeepalive(connection);
+  }
+  if (store_ == nullptr) return Status::Ok();
+  Journal& journal = store_->journal();
+  if (name == "appendfsync") {
+    journal.SetSyncPolicy(SyncPolicyOf(config));
+  } else if (name == "appendonly") {
+    if (journal.Stats().log_enabled != config.appendonly) {
+      RETURN_IF_ERROR(journal.SetLogEnabled(config.appendonly));
+    }
+  } else if (name == "save") {
+    journal.SetSavePoints(SavePointsOf(config));
+  } else if (name == "auto-aof-rewrite-percentage" || name == "auto-aof-rewrite-min-size") {
+    journal.SetRewriteTrigger(static_cast<uint32_t>(config.auto_aof_rewrite_percentage),
+                              static_cast<uint64_t>(config.auto_aof_rewrite_min_size));
+  } else if (name == "stop-writes-on-bgsave-error") {
+    journal.SetStopWritesOnSnapshotError(config.stop_writes_on_bgsave_error);
+  } else if (name == "max-value-bytes") {
+    store_->set_value_bytes_max(static_cast<uint64_t>(config.max_value_bytes));
+  } else if (name == "snapshot-cursor-timeout") {
+    store_->set_snapshot_cursor_timeout(config.snapshot_cursor_timeout * 1'000'000);
+  } else if (name == "maxmemory") {
+    UpdateMemory();
+  }
+  return Status::Ok();
+}
+
+void Server::QueryBufferExceeded(const Connection& connection) {
+  ++services_own_.stats.query_buffer_limit_disconnections;
+  Log(LogSeverity::kWarning, fmt::format("Closing client {} that reached max query buffer length",
+                                         connection.session.address));
+}
+
+void Server::LogProtocolError(const Connection& connection, std::string_view error) {
+  Log(LogSeverity::kVerbose, fmt::format("{} from client {}", error, connection.session.address));
+}
+
+}  // namespace cellar

@@ -1,0 +1,34 @@
+// One listening socket of the server.
+#pragma once
+
+#include <uv.h>
+
+#include <cstring>
+#include <memory>
+
+#include "server/connection.h"
+#include "server/server.h"
+
+namespace cellar {
+
+// Belongs to libuv from init on; Close() ends it, its close callback deletes it.
+struct Server::Listener {
+  explicit Listener(SocketKind socket_kind) : kind(socket_kind) {
+    std::memset(&handle, 0, sizeof(handle));
+  }
+  void Close() {
+    uv_close(&handle.handle, [](uv_handle_t* closed) noexcept {
+      const std::unique_ptr<Listener> self(static_cast<Listener*>(closed->data));
+    });
+  }
+
+  union {
+    uv_handle_t handle;
+    uv_stream_t stream;
+    uv_tcp_t tcp;
+    uv_pipe_t pipe;
+  } handle;
+  SocketKind kind;
+};
+
+}  // namespace cellar

@@ -1,0 +1,49 @@
+// See store_config.h.
+#include "server/store_config.h"
+
+#include "base/log.h"
+
+namespace cellar {
+
+SyncPolicy SyncPolicyOf(const Config& config) {
+  switch (static_cast<AppendFsync>(config.appendfsync)) {
+    case AppendFsync::kAlways:
+      return SyncPolicy::kAlways;
+    case AppendFsync::kEverysec:
+      return SyncPolicy::kEverySecond;
+    case AppendFsync::kNo:
+      break;
+  }
+  return SyncPolicy::kNo;
+}
+
+std::vector<SavePoint> SavePointsOf(const Config& config) {
+  std::vector<SavePoint> points;
+  for (const SaveRule& rule : config.save_rules) {
+    points.push_back({.seconds = static_cast<uint32_t>(rule.seconds),
+                      .changes = static_cast<uint64_t>(rule.changes)});
+  }
+  return points;
+}
+
+StoreOptions StoreOptionsOf(const Config& config) {
+  StoreOptions options;
+  options.journal.directory = config.dir;
+  options.journal.log_enabled = config.appendonly;
+  options.journal.sync_policy = SyncPolicyOf(config);
+  options.journal.save_points = SavePointsOf(config);
+  options.journal.rewrite_percentage = static_cast<uint32_t>(config.auto_aof_rewrite_percentage);
+  options.journal.rewrite_bytes_min = static_cast<uint64_t>(config.auto_aof_rewrite_min_size);
+  options.journal.stop_writes_on_snapshot_error = config.stop_writes_on_bgsave_error;
+  options.value_bytes_max = static_cast<uint64_t>(config.max_value_bytes);
+  options.snapshot_cursor_timeout_micros = config.snapshot_cursor_timeout * 1'000'000;
+  return options;
+}
+
+void ApplyLogLevel(const Config& config) {
+  const auto level = static_cast<LogLevel>(config.loglevel);
+  SilenceLog(level == LogLevel::kNothing);
+  if (level != LogLevel::kNothing) SetLogSeverity(static_cast<LogSeverity>(config.loglevel));
+}
+
+}  // namespace cellar

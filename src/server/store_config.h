@@ -1,0 +1,17 @@
+// From the configuration's words to what store, journal and log want.
+#pragma once
+
+#include <vector>
+
+#include "commands/config.h"
+#include "store/store.h"
+
+namespace cellar {
+
+SyncPolicy SyncPolicyOf(const Config& config);
+std::vector<SavePoint> SavePointsOf(const Config& config);
+// Without `wake` and seed.
+StoreOptions StoreOptionsOf(const Config& config);
+void ApplyLogLevel(const Config& config);
+
+}  // namespace cellar
