@@ -77,7 +77,7 @@ FUZZERS := $(patsubst tests/fuzz/%.cc,%,$(wildcard tests/fuzz/*_fuzz.cc))
 BENCHES := $(patsubst tests/bench/%.cc,%,$(wildcard tests/bench/*_bench.cc))
 
 .PHONY: all run test unit-test deps build-deps debug asan tsan fuzz soak format format-check tidy \
-  check bench bench-instructions micro-bench install deb clean help demo FORCE
+  check crash bench bench-durability bench-instructions micro-bench install deb clean help demo FORCE
 
 ## all            build build/cellar and the tools beside it (the default)
 all: build/cellar $(TOOLS:%=build/%)
@@ -183,12 +183,22 @@ soak:
 	CELLAR_CRASH_ROUNDS=50 $(PYTHON) tests/e2e/test_import_crash.py
 	@set -e; for f in $(wildcard tests/soak/*.py); do echo "soak: $$f"; $(PYTHON) $$f; done
 
+## crash          kill -9 under load, RUNS (1000) times for each policy; `make test` does 25
+RUNS ?= 1000
+crash: build/cellar
+	CELLAR_CRASH_RUNS=$(RUNS) $(PYTHON) tests/e2e/test_crash.py
+
 ## bench          Cellar beside redis-server on this machine: about five minutes, REPEATS=3 SECONDS_EACH=1
 REPEATS ?= 3
 SECONDS_EACH ?= 1
 BENCH_OPTIONS ?=
 bench: build/cellar build/cellar-benchmark
 	@$(PYTHON) tools/bench/bench.py --repeats $(REPEATS) --seconds $(SECONDS_EACH) $(BENCH_OPTIONS)
+
+## bench-durability  log, snapshot, restart beside redis-server: CELLS=10000000 takes ten minutes
+CELLS ?= 10000000
+bench-durability: build/cellar build/cellar-benchmark
+	@$(PYTHON) tools/bench/durability.py --cells $(CELLS) $(BENCH_OPTIONS)
 
 ## bench-instructions  user instructions per command, by callgrind: the same on any machine
 bench-instructions: build/cellar build/cellar-benchmark

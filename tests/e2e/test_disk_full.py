@@ -1,0 +1,100 @@
+"""A full disk: writes are refused, all else goes on, and writes resume by themselves.
+
+The disk is a tmpfs of a few MiB, which only root may mount; elsewhere the tests are skipped.
+"""
+
+import os
+import subprocess
+import tempfile
+import time
+import unittest
+
+import redis
+from cellar_server import CellarServer
+
+DISK_BYTES = 12 << 20
+VALUE = "v" * 2000
+
+
+class DiskFullTest(unittest.TestCase):
+    def setUp(self):
+        self.mount = tempfile.mkdtemp(prefix="cellar-disk-")
+        mounted = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", self.mount],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+        if mounted.returncode != 0:
+            os.rmdir(self.mount)
+            self.skipTest("mounting a tmpfs is not allowed here")
+        self.addCleanup(self.unmount)
+
+    def unmount(self):
+        subprocess.run(["umount", self.mount], check=True)
+        os.rmdir(self.mount)
+
+    @staticmethod
+    def write(client, i):
+        """True if write i was acknowledged, False if it was refused with MISCONF."""
+        try:
+            client.execute_command("CPUT", "t", f"row{i}", "f:v", f"{i} {VALUE}")
+            return True
+        except redis.ResponseError as error:
+            if not str(error).startswith("MISCONF"):
+                raise
+            return False
+
+    def check(self, policy):
+        """Fill the disk, look, free it, go on, crash, and look again."""
+        filler = os.path.join(self.mount, "filler")
+        with open(filler, "wb") as file:
+            file.write(b"x" * (DISK_BYTES // 2))
+        directory = os.path.join(self.mount, "db")
+        with CellarServer(directory=self.make(directory), appendfsync=policy, save="") as server:
+            client = server.client(socket_timeout=60)
+            client.execute_command("TABLE", "CREATE", "t", "FAMILY", "f")
+            written = 0
+            while self.write(client, written):
+                written += 1
+                self.assertLess(written * len(VALUE), DISK_BYTES, "the disk never got full")
+            self.assertGreater(written * len(VALUE), DISK_BYTES // 8, "room was left unused")
+
+            # Reads and PING go on; a refused write is not there; the refusal is quick.
+            begin = time.monotonic()
+            for _ in range(20):
+                self.assertFalse(self.write(client, written))
+            self.assertLess(time.monotonic() - begin, 10)
+            self.assertTrue(client.ping())
+            self.assertIsNone(client.execute_command("CGET", "t", f"row{written}", "f:v"))
+            for i in range(0, written, 97):
+                self.assertTrue(client.execute_command("CGET", "t", f"row{i}", "f:v"))
+            self.assertIsNone(server.process.poll(), "the server has left")
+
+            os.remove(filler)
+            deadline = time.monotonic() + 60
+            while not self.write(client, written):
+                self.assertLess(time.monotonic(), deadline, "writes did not resume")
+                time.sleep(0.02)
+            for i in range(written + 1, written + 200):
+                self.assertTrue(self.write(client, i))
+            written += 200
+            if policy == "everysec":
+                time.sleep(1.5)
+            server.crash()
+            client = server.client()
+            for i in range(written):
+                value = client.execute_command("CGET", "t", f"row{i}", "f:v")
+                self.assertEqual(value, f"{i} {VALUE}".encode(), f"row {i} of {written}")
+
+    @staticmethod
+    def make(directory):
+        os.mkdir(directory)
+        return directory
+
+    def test_always(self):
+        self.check("always")
+
+    def test_everysec(self):
+        self.check("everysec")
+
+
+if __name__ == "__main__":
+    unittest.main()
