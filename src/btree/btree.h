@@ -23,13 +23,23 @@ namespace cellar {
 
 inline constexpr size_t kTreeKeyBytesMax{256 * 1024};
 
+namespace btree_internal {
+class BulkLoad;
+class ImageRead;
+class Tree;
+struct Inner;
+struct Leaf;
+struct SnapshotState;
+struct TreeContent;
+}  // namespace btree_internal
+
 // What a write found at its place.
 struct BTreeWriteResult {
-  bool existed{false};           // an entry with this key was there before
-  size_t old_value_bytes{0};     // its value's size; 0 unless existed
+  bool existed{false};        // an entry with this key was there before
+  size_t old_value_bytes{0};  // its value's size; 0 unless existed
   // A lower bound of the longest prefix that the key shares with the entry before or behind it
-  // (after the write). Only neighbours in the same leaf are looked at, so it costs nothing; a caller
-  // that needs certainty seeks when the bound is too low.
+  // (after the write). Only neighbours in the same leaf are looked at, so it costs nothing; a
+  // caller that needs certainty seeks when the bound is too low.
   size_t shared_with_neighbor{0};
 };
 
@@ -48,8 +58,8 @@ class BTree {
   BTreeWriteResult Put(std::string_view key, std::string_view value);
   // Removes the entry if it is there. O(log n).
   BTreeWriteResult Delete(std::string_view key);
-  // Removes at most `entries_max` entries of [begin, end), lowest first; an empty `end` is no bound.
-  // Returns how many. O(log n + removed).
+  // Removes at most `entries_max` entries of [begin, end), lowest first; an empty `end` is no
+  // bound. Returns how many. O(log n + removed).
   uint64_t DeleteRange(std::string_view begin, std::string_view end, uint64_t entries_max);
   // Removes everything, live snapshots excepted. Memory goes back a few nodes per later operation.
   void Clear();
@@ -61,22 +71,33 @@ class BTree {
   void MultiGet(std::span<const std::string_view> keys,
                 std::span<std::optional<std::string_view>> values) const;
 
+  // Brings into the cache what Put, Delete or Get of these keys will read. For a batch of writes.
+  void Prefetch(std::span<const std::string_view> keys) const;
+
   // O(1), never allocates a node.
   BTreeSnapshot TakeSnapshot();
-  // Makes the content what it was when `snapshot` was taken. Snapshots taken later stay valid. O(1),
-  // the abandoned nodes are freed a few per operation.
+  // One that only a single BTreeImageReader may read: leaves that it has passed are given up early,
+  // so that writes meanwhile copy less. No cursor may be made of it, and no rollback to it.
+  BTreeSnapshot TakeSnapshotForImages();
+  // Makes the content what it was when `snapshot` was taken. Snapshots taken later stay valid.
+  // O(1), the abandoned nodes are freed a few per operation.
   void RollBackTo(const BTreeSnapshot& snapshot);
 
-  uint64_t entries() const;       // exact
-  uint64_t payload_bytes() const; // exact sum of key and value sizes
-  uint64_t memory_bytes() const;  // held for this tree: nodes, large values, retired ones included
+  uint64_t entries() const;        // exact
+  uint64_t payload_bytes() const;  // exact sum of key and value sizes
+  uint64_t memory_bytes() const;   // held for this tree: nodes, large values, retired ones included
 
   // Snapshots taken and not dropped yet.
   uint64_t snapshots_alive() const;
 
-  // At most `parts - 1` keys, ascending and distinct, that split the tree into `parts` parts of about
-  // equal bytes; each is the key of an entry. O(parts log n).
+  // At most `parts - 1` keys, ascending and distinct, that split the tree into `parts` parts of
+  // about equal bytes; each is the key of an entry. O(parts log n).
   std::vector<std::string> SplitKeys(size_t parts) const;
+
+  // Frees at most about `nodes_max` of the nodes that Clear, RollBackTo and dropped snapshots left
+  // behind, as every write does for a few; false when none are left. For idle time, and for trees
+  // that are about to be destroyed: the destructor frees what is left in one go (100 ns a node).
+  bool ReleaseSome(size_t nodes_max);
 
   // Walks everything and asserts every invariant of the structure. O(n). For tests.
   void Validate() const;
@@ -86,11 +107,11 @@ class BTree {
   friend class BTreeCursor;
   friend class BTreeImageReader;
   friend class BTreeBulkLoader;
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  std::unique_ptr<btree_internal::Tree> tree_;
 };
 
-// The content of a tree at one moment. Movable. Must be dropped on the owner thread, before its tree.
+// The content of a tree at one moment. Movable. Must be dropped on the owner thread, before its
+// tree.
 class BTreeSnapshot {
  public:
   BTreeSnapshot();  // empty: valid() is false
@@ -98,7 +119,7 @@ class BTreeSnapshot {
   BTreeSnapshot(BTreeSnapshot&&) noexcept;
   BTreeSnapshot& operator=(BTreeSnapshot&&) noexcept;
 
-  bool valid() const { return impl_ != nullptr; }
+  bool valid() const { return state_ != nullptr; }
   uint64_t entries() const;
   uint64_t payload_bytes() const;
 
@@ -106,13 +127,14 @@ class BTreeSnapshot {
   friend class BTree;
   friend class BTreeCursor;
   friend class BTreeImageReader;
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  explicit BTreeSnapshot(std::unique_ptr<btree_internal::SnapshotState> state);
+  void Drop();
+  std::unique_ptr<btree_internal::SnapshotState> state_;
 };
 
 // A position in a tree or in a snapshot. A cursor over the live tree may be kept while the tree is
-// written (by the same thread): its next movement starts from the key where it stood, whether or not
-// that entry is still there. One over a snapshot never notices writes.
+// written (by the same thread): its next movement starts from the key where it stood, whether or
+// not that entry is still there. One over a snapshot never notices writes.
 class BTreeCursor {
  public:
   explicit BTreeCursor(const BTree& tree);
@@ -121,9 +143,9 @@ class BTreeCursor {
   BTreeCursor(BTreeCursor&&) noexcept;
   BTreeCursor& operator=(BTreeCursor&&) noexcept;
 
-  bool valid() const;       // on an entry
-  void Seek(std::string_view key);         // first entry >= key
-  void SeekBefore(std::string_view key);   // last entry < key
+  bool valid() const { return valid_; }   // on an entry
+  void Seek(std::string_view key);        // first entry >= key
+  void SeekBefore(std::string_view key);  // last entry < key
   void SeekFirst();
   void SeekLast();
   void Next();  // REQUIRES: valid()
@@ -131,15 +153,52 @@ class BTreeCursor {
 
   // REQUIRES: valid(). key() lives until the cursor moves; value() until it moves or the live tree
   // is written.
-  std::string_view key() const;
-  std::string_view value() const;
-  // How many leading bytes of key() are certainly the same as those of the entry where the cursor
-  // stood before its last Next(); 0 after any other movement. Lets a scan skip what it has decoded.
-  size_t shared_with_last() const;
+  std::string_view key() const { return {reinterpret_cast<const char*>(key_), key_bytes_}; }
+  std::string_view value() const { return {reinterpret_cast<const char*>(value_), value_bytes_}; }
+  // How many leading bytes of key() are the same as those of the entry where the cursor stood
+  // before its last Next(); 0 after any other movement. Lets a scan skip what it has decoded.
+  size_t shared_with_last() const { return shared_with_last_; }
 
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  static constexpr uint32_t kHeightMax{16};
+  static constexpr size_t kShortKeyBytes{192};
+  struct Step {
+    const btree_internal::Inner* node;
+    uint32_t index;
+  };
+
+  void TakeFrom(BTreeCursor* other);
+  const btree_internal::TreeContent& content() const;
+  void Descend(std::string_view key);
+  void DescendEdge(const void* node, uint32_t level, bool to_last);
+  bool MoveLeaf(bool forward);
+  void EnterLeaf(const void* leaf);
+  void Start();
+  void LoadFirst();
+  void LoadBefore(const uint8_t* entry);
+  void StepNext();
+  void SeekAgain();
+  void ReserveKey(size_t bytes);
+
+  const btree_internal::Tree* tree_{nullptr};  // the live tree, or
+  const btree_internal::SnapshotState* snapshot_{nullptr};
+  uint64_t seen_changes_{0};
+  bool valid_{false};
+  const btree_internal::Leaf* leaf_{nullptr};
+  size_t prefix_bytes_{0};                // of the leaf
+  const uint8_t* leaf_end_{nullptr};      // of its entries
+  const uint8_t* readable_end_{nullptr};  // of its memory
+  const uint8_t* entry_{nullptr};         // where the cursor stands
+  const uint8_t* next_{nullptr};          // the entry behind it
+  uint8_t* key_{short_key_};
+  size_t key_bytes_{0};
+  size_t key_capacity_{sizeof(short_key_)};
+  const uint8_t* value_{nullptr};
+  size_t value_bytes_{0};
+  size_t shared_with_last_{0};
+  std::unique_ptr<uint8_t[]> long_key_;
+  Step path_[kHeightMax];
+  uint8_t short_key_[kShortKeyBytes + 32];  // 32: room for copies of a fixed size
 };
 
 // Reads a snapshot as a sequence of self-contained leaf images in key order: what a snapshot file
@@ -152,8 +211,7 @@ class BTreeImageReader {
   bool Next(std::string* image);
 
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  std::unique_ptr<btree_internal::ImageRead> read_;
 };
 
 // Fills an empty tree in ascending order.
@@ -161,8 +219,9 @@ class BTreeBulkLoader {
  public:
   explicit BTreeBulkLoader(BTree* tree);  // REQUIRES: tree->entries() == 0
   ~BTreeBulkLoader();
-  // The next leaf image, as BTreeImageReader made it. kCorruption, with what is wrong, if it is not a
-  // well-formed image or not above everything added before; the tree is then good only to be dropped.
+  // The next leaf image, as BTreeImageReader made it. kCorruption, with what is wrong, if it is not
+  // a well-formed image or not above everything added before; the tree is then good only to be
+  // dropped.
   Status AddImage(std::string_view image);
   // One entry. kCorruption unless `key` is above everything added before.
   Status Add(std::string_view key, std::string_view value);
@@ -170,8 +229,7 @@ class BTreeBulkLoader {
   Status Finish();
 
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  std::unique_ptr<btree_internal::BulkLoad> load_;
 };
 
 }  // namespace cellar

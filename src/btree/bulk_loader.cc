@@ -1,0 +1,214 @@
+// BTreeBulkLoader: leaves laid side by side, and the inner nodes above them built once at the end.
+//
+// An image is checked and becomes a leaf by one copy. Entries given one by one are collected until
+// they fill leaves; these are packed as full as they go.
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "base/assert.h"
+#include "btree/btree.h"
+#include "btree/image.h"
+#include "btree/tree.h"
+
+namespace cellar {
+namespace btree_internal {
+
+class BulkLoad {
+ public:
+  explicit BulkLoad(Tree* tree) : tree_(tree), epochs_(tree->epochs()) {
+    CELLAR_ASSERT(tree->content().root == nullptr);
+    leaves_.Reset({});
+    entries_.Reset({});
+    values_.reserve(kCollectedValueBytes);
+  }
+  ~BulkLoad() {
+    if (!finished_) Discard();
+  }
+
+  Status AddImage(std::string_view image) {
+    CELLAR_ASSERT(!finished_);
+    PackCollected(0);
+    CheckedImage checked;
+    RETURN_IF_ERROR(CheckLeafImage(image, &checked));
+    if (any_ && checked.first_key <= last_key_) return OutOfOrder();
+    Leaf* const leaf = epochs_.NewLeaf(checked.leaf_bytes);
+    leaf->large_units = 0;
+    std::memcpy(leaf->bytes() + kLeafPortableFrom, checked.leaf.data(), checked.leaf.size());
+    if (leaf->large_count > 0) TakeValues(leaf, checked.values);
+    AddLeaf(leaf, checked.first_key);
+    content_.entries += checked.entries;
+    content_.payload_bytes += checked.payload_bytes;
+    last_key_ = std::move(checked.last_key);
+    collected_before_ = last_key_;
+    any_ = true;
+    return Status::Ok();
+  }
+
+  Status Add(std::string_view key, std::string_view value) {
+    CELLAR_ASSERT(!finished_);
+    CELLAR_ASSERT(key.size() <= kTreeKeyBytesMax);
+    if (any_ && key <= last_key_) return OutOfOrder();
+    while (entries_.size() == kCollectedEntries || entries_bytes_ >= kCollectedBytes ||
+           values_.size() + kInlineValueBytesMax > kCollectedValueBytes)
+      PackCollected(entries_.size() / 2);
+    ValueRef ref{nullptr, static_cast<uint32_t>(value.size()), nullptr};
+    if (value.size() > kInlineValueBytesMax) {
+      ref.large = epochs_.NewValue(value);
+    } else {
+      ref.data = Bytes(values_) + values_.size();  // capacity was reserved: it does not move
+      values_.append(value);
+    }
+    entries_.Append(key, ref);
+    entries_bytes_ += key.size() + ref.bytes;
+    ++content_.entries;
+    content_.payload_bytes += key.size() + value.size();
+    last_key_ = key;
+    any_ = true;
+    return Status::Ok();
+  }
+
+  void Finish() {
+    CELLAR_ASSERT(!finished_);
+    PackCollected(0);
+    finished_ = true;
+    if (leaves_.size() == 0) return;
+    content_.root = leaves_.item(0).pointer;
+    while (leaves_.size() > 1) {
+      BuildLevel();
+      ++content_.height;
+      content_.root = leaves_.item(0).pointer;
+    }
+    tree_->Adopt(content_);
+  }
+
+ private:
+  static constexpr size_t kCollectedEntries{512};
+  static constexpr size_t kCollectedBytes{64 * 1024};
+  static constexpr size_t kCollectedValueBytes{64 * 1024};
+
+  static Status OutOfOrder() {
+    return Status::Error(ErrorCode::kCorruption, "bulk load: keys out of order");
+  }
+
+  // `first_key` is above last_key_.
+  void AddLeaf(Leaf* leaf, std::string_view first_key) {
+    const size_t shared = CommonPrefix(first_key, last_key_);
+    leaves_.Append(leaf, leaf->units(), first_key.substr(0, shared + 1));
+  }
+
+  void TakeValues(Leaf* leaf, std::string_view values) {
+    uint8_t* p = leaf->entries();
+    Entry entry;
+    for (uint32_t i = 0; i < leaf->count; ++i, p = const_cast<uint8_t*>(entry.end)) {
+      ParseEntry(p, &entry);
+      if (!entry.is_large) continue;
+      LargeValue* const value = epochs_.NewValue(values.substr(0, entry.value_bytes));
+      values.remove_prefix(entry.value_bytes);
+      WriteEntryValue(const_cast<uint8_t*>(entry.value), {nullptr, value->bytes, value});
+      leaf->large_units += value->capacity / 64;
+    }
+  }
+
+  // Makes leaves of what was collected, until at most `kept` entries are left.
+  void PackCollected(size_t kept) {
+    size_t begin = 0;
+    while (entries_.size() - begin > kept) {
+      size_t end = std::min(begin + 16, entries_.size());
+      while (end > begin + 1 && !FitsLeaf(entries_, begin, end, LeafFill::kPacked)) --end;
+      // 16 fit: go on in steps of 8, then of 1.
+      for (const size_t step : {size_t{8}, size_t{1}})
+        while (end + step <= entries_.size() &&
+               FitsLeaf(entries_, begin, end + step, LeafFill::kPacked))
+          end += step;
+      const LeafPlan plan = PlanLeaf(entries_, begin, end, LeafFill::kPacked);
+      Leaf* const leaf = epochs_.NewLeaf(plan.used);
+      WriteLeaf(entries_, begin, end, plan, leaf);
+      const std::string_view before =
+          begin == 0 ? std::string_view(collected_before_) : entries_.key(begin - 1);
+      const std::string_view first = entries_.key(begin);
+      const size_t shared = CommonPrefix(first, before);
+      leaves_.Append(leaf, leaf->units(), first.substr(0, shared + 1));
+      begin = end;
+    }
+    if (begin == 0) return;
+    collected_before_ = entries_.key(begin - 1);
+    KeepFrom(begin);
+  }
+
+  // Drops the first `begin` collected entries.
+  void KeepFrom(size_t begin) {
+    EntryList rest;
+    rest.Reset({});
+    std::string values;
+    values.reserve(kCollectedValueBytes);
+    entries_bytes_ = 0;
+    for (size_t i = begin; i < entries_.size(); ++i) {
+      ValueRef value = entries_.item(i).value;
+      if (value.large == nullptr) {
+        const std::string_view bytes = View(value.data, value.bytes);
+        value.data = Bytes(values) + values.size();
+        values.append(bytes);
+      }
+      rest.Append(entries_.key(i), value);
+      entries_bytes_ += entries_.key(i).size() + value.bytes;
+    }
+    entries_ = std::move(rest);
+    values_ = std::move(values);
+  }
+
+  // Replaces leaves_ by the nodes above.
+  void BuildLevel() {
+    ChildList above;
+    above.Reset({});
+    std::vector<size_t> ends;
+    PackIntoInners(leaves_, &ends);
+    size_t begin = 0;
+    for (const size_t end : ends) {
+      const InnerPlan plan = PlanInner(leaves_, begin, end);
+      Inner* const node = epochs_.NewInner(plan.used);
+      WriteInner(leaves_, begin, end, plan, node);
+      above.Append(node, static_cast<uint32_t>(node->total_units()), leaves_.full_separator(begin));
+      begin = end;
+    }
+    leaves_ = std::move(above);
+  }
+
+  // The tree is not to be: give back what was made.
+  void Discard() {
+    for (size_t i = 0; i < entries_.size(); ++i)
+      if (entries_.item(i).value.large != nullptr) epochs_.Retire(entries_.item(i).value.large);
+    for (size_t i = 0; i < leaves_.size(); ++i)
+      epochs_.Abandon({leaves_.item(i).pointer, 0, 0, 0}, 0);
+  }
+
+  Tree* tree_;
+  Epochs& epochs_;
+  bool finished_{false};
+  bool any_{false};
+  std::string last_key_;
+  TreeContent content_;
+  ChildList leaves_;
+  EntryList entries_;
+  std::string values_;  // the inline ones of entries_
+  size_t entries_bytes_{0};
+  std::string collected_before_;  // the key before the first of entries_
+};
+
+}  // namespace btree_internal
+
+BTreeBulkLoader::BTreeBulkLoader(BTree* tree)
+    : load_(std::make_unique<btree_internal::BulkLoad>(tree->tree_.get())) {}
+BTreeBulkLoader::~BTreeBulkLoader() = default;
+Status BTreeBulkLoader::AddImage(std::string_view image) { return load_->AddImage(image); }
+Status BTreeBulkLoader::Add(std::string_view key, std::string_view value) {
+  return load_->Add(key, value);
+}
+Status BTreeBulkLoader::Finish() {
+  load_->Finish();
+  return Status::Ok();
+}
+
+}  // namespace cellar

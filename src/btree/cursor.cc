@@ -1,0 +1,329 @@
+// BTreeCursor: a position in a tree or snapshot, with its key rebuilt.
+//
+// The cursor keeps the path of inner nodes, the entry where it stands and the key in a buffer of
+// its own, which Next() changes from the shared bytes on. Short keys live in the cursor itself:
+// making one and seeking allocates nothing. Prev() rebuilds the key from the start of its group.
+//
+// Over a live tree it compares the tree's counter of changes before each movement, and seeks again
+// by its key if that has moved on: its pointers may then be stale, its key never is.
+#include <algorithm>
+#include <cstring>
+
+#include "base/assert.h"
+#include "btree/btree.h"
+#include "btree/tree.h"
+
+namespace cellar {
+
+using btree_internal::Bytes;
+using btree_internal::CommonPrefix;
+using btree_internal::CopyShort;
+using btree_internal::Entry;
+using btree_internal::FindChild;
+using btree_internal::FindInLeaf;
+using btree_internal::Inner;
+using btree_internal::Leaf;
+using btree_internal::LeafPlace;
+using btree_internal::ParseEntry;
+using btree_internal::PrefetchInner;
+using btree_internal::PrefetchLeaf;
+using btree_internal::TreeContent;
+
+static_assert(btree_internal::kHeightMax == 16, "as in BTreeCursor");
+
+BTreeCursor::BTreeCursor(const BTree& tree) : tree_(tree.tree_.get()) {}
+
+BTreeCursor::BTreeCursor(const BTreeSnapshot& snapshot) : snapshot_(snapshot.state_.get()) {
+  CELLAR_ASSERT(snapshot_ != nullptr);
+  CELLAR_ASSERT(!snapshot_->images_only);
+}
+
+BTreeCursor::~BTreeCursor() = default;
+
+BTreeCursor::BTreeCursor(BTreeCursor&& other) noexcept { TakeFrom(&other); }
+
+BTreeCursor& BTreeCursor::operator=(BTreeCursor&& other) noexcept {
+  if (this != &other) TakeFrom(&other);
+  return *this;
+}
+
+void BTreeCursor::TakeFrom(BTreeCursor* other) {
+  tree_ = other->tree_;
+  snapshot_ = other->snapshot_;
+  seen_changes_ = other->seen_changes_;
+  valid_ = other->valid_;
+  leaf_ = other->leaf_;
+  prefix_bytes_ = other->prefix_bytes_;
+  leaf_end_ = other->leaf_end_;
+  readable_end_ = other->readable_end_;
+  entry_ = other->entry_;
+  next_ = other->next_;
+  key_bytes_ = other->key_bytes_;
+  key_capacity_ = other->key_capacity_;
+  value_ = other->value_;
+  value_bytes_ = other->value_bytes_;
+  shared_with_last_ = other->shared_with_last_;
+  long_key_ = std::move(other->long_key_);
+  if (valid_) std::memcpy(path_, other->path_, sizeof(Step) * content().height);
+  if (long_key_ != nullptr) {
+    key_ = long_key_.get();
+    other->key_ = other->short_key_;
+    other->key_capacity_ = sizeof(other->short_key_);
+  } else {
+    key_ = short_key_;
+    std::memcpy(short_key_, other->short_key_, key_bytes_);
+  }
+  other->valid_ = false;
+}
+
+const TreeContent& BTreeCursor::content() const {
+  return tree_ != nullptr ? tree_->content() : snapshot_->content;
+}
+
+// Room for a key of `bytes`; what is in the buffer stays.
+void BTreeCursor::ReserveKey(size_t bytes) {
+  if (bytes + 32 <= key_capacity_) [[likely]]
+    return;
+  const size_t capacity = std::max(bytes + 32, key_capacity_ * 2);
+  std::unique_ptr<uint8_t[]> longer(new uint8_t[capacity]);
+  std::memcpy(longer.get(), key_, key_bytes_);
+  long_key_ = std::move(longer);
+  key_ = long_key_.get();
+  key_capacity_ = capacity;
+}
+
+// ---- movements between nodes ----
+
+void BTreeCursor::Start() {
+  valid_ = false;
+  shared_with_last_ = 0;
+  if (tree_ != nullptr) seen_changes_ = tree_->changes();
+}
+
+void BTreeCursor::EnterLeaf(const void* leaf) {
+  leaf_ = static_cast<const Leaf*>(leaf);
+  prefix_bytes_ = leaf_->prefix_bytes;
+  leaf_end_ = leaf_->entries_end();
+  readable_end_ = leaf_->readable_end();
+}
+
+void BTreeCursor::Descend(std::string_view key) {
+  const TreeContent& tree = content();
+  const void* node = tree.root;
+  for (uint32_t level = 0; level < tree.height; ++level) {
+    const auto* inner = static_cast<const Inner*>(node);
+    const uint32_t i = FindChild(inner, key);
+    path_[level] = {inner, i};
+    node = inner->pointers()[i];
+    if (level + 1 < tree.height)
+      PrefetchInner(node);
+    else
+      PrefetchLeaf(node);
+  }
+  EnterLeaf(node);
+}
+
+// To the first or last leaf below `node`, which is the child taken at `level` - 1.
+void BTreeCursor::DescendEdge(const void* node, uint32_t level, bool to_last) {
+  const uint32_t height = content().height;
+  for (; level < height; ++level) {
+    const auto* inner = static_cast<const Inner*>(node);
+    const uint32_t i = to_last ? inner->separators() : 0;
+    path_[level] = {inner, i};
+    node = inner->pointers()[i];
+  }
+  EnterLeaf(node);
+}
+
+// To the next or previous leaf; false if there is none.
+bool BTreeCursor::MoveLeaf(bool forward) {
+  for (uint32_t level = content().height; level-- > 0;) {
+    Step& step = path_[level];
+    if (step.index == (forward ? step.node->separators() : 0)) continue;
+    step.index = forward ? step.index + 1 : step.index - 1;
+    const uint32_t ahead = forward ? step.index + 1 : step.index - 1;
+    if (ahead < step.node->children) PrefetchLeaf(step.node->pointers()[ahead]);
+    DescendEdge(step.node->pointers()[step.index], level + 1, !forward);
+    return true;
+  }
+  return false;
+}
+
+// ---- movements inside a leaf ----
+
+// Onto the first entry of the leaf.
+void BTreeCursor::LoadFirst() {
+  entry_ = leaf_->entries();
+  Entry entry;
+  ParseEntry(entry_, &entry);
+  const size_t bytes = prefix_bytes_ + entry.suffix_bytes;
+  ReserveKey(bytes);
+  std::memcpy(key_, leaf_->prefix(), prefix_bytes_);
+  std::memcpy(key_ + prefix_bytes_, entry.suffix, entry.suffix_bytes);
+  key_bytes_ = bytes;
+  const std::string_view value = entry.value_view();
+  value_ = Bytes(value);
+  value_bytes_ = value.size();
+  next_ = entry.end;
+  valid_ = true;
+}
+
+// Onto the last entry that begins before `end`.
+void BTreeCursor::LoadBefore(const uint8_t* end) {
+  const auto at = static_cast<size_t>(end - leaf_->entries());
+  CELLAR_ASSERT(at > 0);
+  uint32_t group = leaf_->groups - 1u;
+  while (leaf_->offsets()[group] >= at) --group;
+  Entry entry;
+  const uint8_t* p = leaf_->entries() + leaf_->offsets()[group];
+  key_bytes_ = 0;
+  ReserveKey(prefix_bytes_);
+  std::memcpy(key_, leaf_->prefix(), prefix_bytes_);
+  for (;;) {
+    ParseEntry(p, &entry);
+    const size_t shared = prefix_bytes_ + entry.shared;
+    key_bytes_ = shared;
+    ReserveKey(shared + entry.suffix_bytes);
+    CopyShort(key_ + shared, entry.suffix, entry.suffix_bytes, readable_end_);
+    key_bytes_ = shared + entry.suffix_bytes;
+    if (entry.end >= end) break;
+    p = entry.end;
+  }
+  const std::string_view value = entry.value_view();
+  value_ = Bytes(value);
+  value_bytes_ = value.size();
+  entry_ = p;
+  next_ = entry.end;
+  valid_ = true;
+}
+
+void BTreeCursor::Seek(std::string_view key) {
+  Start();
+  if (content().root == nullptr) return;
+  Descend(key);
+  const LeafPlace place = FindInLeaf(leaf_, key);
+  const uint8_t* const at = leaf_->entries() + place.at;
+  if (at == leaf_end_) {
+    if (MoveLeaf(true)) LoadFirst();
+    return;
+  }
+  // The entry shares with the target what it shares with its predecessor, and more.
+  Entry entry;
+  ParseEntry(at, &entry);
+  const size_t shared = prefix_bytes_ + (place.found || entry.shared > 0 ? entry.shared : 0);
+  const size_t bytes = shared + entry.suffix_bytes;
+  std::string own;  // `key` may lie in our buffer, which is about to be replaced
+  if (bytes + 32 > key_capacity_) {
+    own = key;
+    key = own;
+  }
+  key_bytes_ = 0;
+  ReserveKey(bytes);
+  std::memcpy(key_, leaf_->prefix(), prefix_bytes_);
+  if (shared > prefix_bytes_)
+    std::memmove(key_ + prefix_bytes_, key.data() + prefix_bytes_, shared - prefix_bytes_);
+  CopyShort(key_ + shared, entry.suffix, entry.suffix_bytes, readable_end_);
+  key_bytes_ = bytes;
+  const std::string_view value = entry.value_view();
+  value_ = Bytes(value);
+  value_bytes_ = value.size();
+  entry_ = at;
+  next_ = entry.end;
+  valid_ = true;
+}
+
+void BTreeCursor::SeekBefore(std::string_view key) {
+  Start();
+  if (content().root == nullptr) return;
+  Descend(key);
+  const LeafPlace place = FindInLeaf(leaf_, key);
+  if (place.at > 0)
+    LoadBefore(leaf_->entries() + place.at);
+  else if (MoveLeaf(false))
+    LoadBefore(leaf_end_);
+}
+
+void BTreeCursor::SeekFirst() {
+  Start();
+  if (content().root == nullptr) return;
+  DescendEdge(content().root, 0, false);
+  LoadFirst();
+}
+
+void BTreeCursor::SeekLast() {
+  Start();
+  if (content().root == nullptr) return;
+  DescendEdge(content().root, 0, true);
+  LoadBefore(leaf_end_);
+}
+
+void BTreeCursor::StepNext() {
+  if (next_ == leaf_end_) [[unlikely]] {
+    valid_ = false;
+    shared_with_last_ = 0;
+    if (!MoveLeaf(true)) return;
+    // The old key is still in the buffer: see how much of it stays.
+    Entry first;
+    ParseEntry(leaf_->entries(), &first);
+    size_t shared = CommonPrefix(key_, leaf_->prefix(), std::min(key_bytes_, prefix_bytes_));
+    if (shared == prefix_bytes_)
+      shared += CommonPrefix(key_ + shared, first.suffix,
+                             std::min<size_t>(key_bytes_ - shared, first.suffix_bytes));
+    LoadFirst();
+    shared_with_last_ = shared;
+    return;
+  }
+  Entry entry;
+  entry_ = next_;
+  ParseEntry(next_, &entry);
+  size_t shared = prefix_bytes_ + entry.shared;
+  const size_t bytes = shared + entry.suffix_bytes;
+  ReserveKey(bytes);
+  if (entry.shared == 0)  // the first of a group does not know what it shares
+    shared_with_last_ =
+        shared + CommonPrefix(key_ + shared, entry.suffix,
+                              std::min<size_t>(key_bytes_ - shared, entry.suffix_bytes));
+  else
+    shared_with_last_ = shared;
+  CopyShort(key_ + shared, entry.suffix, entry.suffix_bytes, readable_end_);
+  key_bytes_ = bytes;
+  next_ = entry.end;
+  value_bytes_ = entry.value_bytes;
+  value_ = entry.is_large ? entry.large()->data() : entry.value;
+}
+
+// The tree was written: finds the entry where the cursor stood, or the one behind its place.
+// `valid_` says whether there is one, shared_with_last_ how much of the old key its key has.
+void BTreeCursor::SeekAgain() {
+  const std::string old_key(key());
+  Seek(old_key);
+  if (valid_) shared_with_last_ = CommonPrefix(old_key, key());
+}
+
+void BTreeCursor::Next() {
+  CELLAR_ASSERT(valid_);
+  if (tree_ != nullptr && tree_->changes() != seen_changes_) [[unlikely]] {
+    const size_t old_bytes = key_bytes_;
+    SeekAgain();
+    if (!valid_ || shared_with_last_ != old_bytes || key_bytes_ != old_bytes) return;
+  }
+  StepNext();
+}
+
+void BTreeCursor::Prev() {
+  CELLAR_ASSERT(valid_);
+  if (tree_ != nullptr && tree_->changes() != seen_changes_) [[unlikely]] {
+    const std::string old_key(key());
+    SeekBefore(old_key);
+    return;
+  }
+  shared_with_last_ = 0;
+  if (entry_ != leaf_->entries()) {
+    LoadBefore(entry_);
+    return;
+  }
+  valid_ = false;
+  if (MoveLeaf(false)) LoadBefore(leaf_end_);
+}
+
+}  // namespace cellar

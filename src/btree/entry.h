@@ -1,0 +1,116 @@
+// One entry of a leaf, and the value that it holds.
+//
+//   | lengths u16 | more lengths | suffix | value |
+//
+//   lengths   bits 0..5   shared: how many bytes, after the leaf's prefix, are those of the key
+//   before
+//                         (exactly: the next byte differs); 0 for the first of a group.
+//                         63 = it stands in "more lengths" as a varint
+//             bits 6..10  bytes of the suffix, which is the rest of the key; 31 = a varint too
+//             bits 11..15 bytes of the value; 30 = a u16 follows; 31 = the value is out of line and
+//                         `value` is | LargeValue* u64 | its bytes u32 |
+//   more lengths  those that are named above, in this order
+//
+// A cell of a sparse row (15 bytes of column and timestamp, 13 of value) thus costs 30 bytes.
+//
+// A value above kInlineValueBytesMax lives in a block of its own. It has a birth epoch like a node,
+// and is shared by all copies of the leaf that points to it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+#include "base/coding.h"
+
+namespace cellar::btree_internal {
+
+inline constexpr size_t kInlineValueBytesMax{512};
+inline constexpr size_t kLargeReferenceBytes{12};
+
+struct LargeValue {
+  uint64_t birth;
+  uint32_t bytes;     // of the value
+  uint32_t capacity;  // allocated, with this header
+  uint8_t* data() { return reinterpret_cast<uint8_t*>(this + 1); }
+  const uint8_t* data() const { return reinterpret_cast<const uint8_t*>(this + 1); }
+};
+static_assert(sizeof(LargeValue) == 16);
+
+// A value as entries hold it: bytes to be copied, or a block to be pointed to.
+struct ValueRef {
+  const uint8_t* data{nullptr};
+  uint32_t bytes{0};
+  LargeValue* large{nullptr};  // then data is not used
+};
+
+struct Entry {
+  uint32_t shared;
+  uint32_t suffix_bytes;
+  uint32_t value_bytes;  // of the value itself, wherever it lives
+  bool is_large;
+  const uint8_t* suffix;
+  const uint8_t* value;  // in the leaf: the bytes, or the reference
+  const uint8_t* end;    // the next entry
+
+  LargeValue* large() const {
+    return reinterpret_cast<LargeValue*>(static_cast<uintptr_t>(LoadLittleEndian<uint64_t>(value)));
+  }
+  ValueRef value_ref() const {
+    if (is_large) return {nullptr, value_bytes, large()};
+    return {value, value_bytes, nullptr};
+  }
+  // The bytes that a reader wants.
+  std::string_view value_view() const {
+    const uint8_t* bytes = is_large ? large()->data() : value;
+    return {reinterpret_cast<const char*>(bytes), value_bytes};
+  }
+};
+
+inline constexpr uint32_t kSharedEscape{63};
+inline constexpr uint32_t kSuffixEscape{31};
+inline constexpr uint32_t kValueWide{30};
+inline constexpr uint32_t kValueLarge{31};
+
+// The rest of ParseEntry, for an entry with "more lengths"; `p` is behind the u16.
+void ParseLongEntry(const uint8_t* p, Entry* entry);
+
+// Trusts the bytes: a leaf in memory is well-formed.
+inline void ParseEntry(const uint8_t* p, Entry* entry) {
+  const uint32_t lengths = LoadLittleEndian<uint16_t>(p);
+  entry->shared = lengths & 63;
+  entry->suffix_bytes = lengths >> 6 & 31;
+  entry->value_bytes = lengths >> 11;
+  if (entry->shared == kSharedEscape || entry->suffix_bytes == kSuffixEscape ||
+      entry->value_bytes >= kValueWide) [[unlikely]] {
+    ParseLongEntry(p + 2, entry);
+    return;
+  }
+  entry->is_large = false;
+  entry->suffix = p + 2;
+  entry->value = entry->suffix + entry->suffix_bytes;
+  entry->end = entry->value + entry->value_bytes;
+}
+
+// Distrusts them: false if the entry at `p` does not end at or before `end`, or is not written in
+// the shortest way. For images.
+bool ParseEntryChecked(const uint8_t* p, const uint8_t* end, Entry* entry);
+
+// Bytes of everything but the suffix.
+size_t EntryOverheadBytes(uint32_t shared, uint32_t suffix_bytes, const ValueRef& value);
+// Writes the lengths; returns where the suffix goes.
+uint8_t* WriteEntryLengths(uint8_t* to, uint32_t shared, uint32_t suffix_bytes,
+                           const ValueRef& value);
+// Writes the value field; returns its end. Writes nothing behind it.
+inline uint8_t* WriteEntryValue(uint8_t* to, const ValueRef& value) {
+  if (value.large != nullptr) {
+    StoreLittleEndian(to, static_cast<uint64_t>(reinterpret_cast<uintptr_t>(value.large)));
+    StoreLittleEndian(to + 8, value.bytes);
+    return to + kLargeReferenceBytes;
+  }
+  if (value.bytes > 0) std::memcpy(to, value.data, value.bytes);
+  return to + value.bytes;
+}
+
+}  // namespace cellar::btree_internal

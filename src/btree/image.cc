@@ -1,0 +1,141 @@
+// Making and checking of leaf images. See image.h.
+#include "btree/image.h"
+
+#include <cstring>
+
+#include "btree/btree.h"
+
+namespace cellar::btree_internal {
+namespace {
+
+Status Damaged(const char* what) {
+  return Status::Error(ErrorCode::kCorruption, std::string("leaf image: ") + what);
+}
+
+// The fields before the entries, in an image that may say anything.
+struct Fields {
+  uint32_t used;
+  uint32_t prefix_bytes;
+  uint32_t count;
+  uint32_t groups;
+  uint32_t group_capacity;
+  uint32_t large_count;
+  const uint8_t* heads;
+  const uint8_t* offsets;
+  const uint8_t* counts;
+  const uint8_t* prefix;
+  const uint8_t* entries;
+  const uint8_t* end;
+};
+
+Status ReadFields(std::string_view image, Fields* fields) {
+  constexpr size_t kFixedBytes{sizeof(Leaf) - kLeafPortableFrom};
+  if (image.size() < kFixedBytes) return Damaged("cut short");
+  const uint8_t* const p = Bytes(image);
+  fields->used = LoadLittleEndian<uint32_t>(p);
+  fields->prefix_bytes = LoadLittleEndian<uint32_t>(p + 4);
+  fields->count = LoadLittleEndian<uint16_t>(p + 8);
+  fields->groups = p[10];
+  fields->group_capacity = p[11];
+  fields->large_count = LoadLittleEndian<uint32_t>(p + 12);
+  if (fields->count == 0 || fields->count > kLeafEntriesMax) return Damaged("number of entries");
+  if (fields->group_capacity % 4 != 0 || fields->group_capacity > kLeafGroupsMax ||
+      fields->groups == 0 || fields->groups > fields->group_capacity)
+    return Damaged("number of groups");
+  if (fields->prefix_bytes > kTreeKeyBytesMax) return Damaged("length of the prefix");
+  const size_t entries_at = LeafHeaderBytes(fields->group_capacity) + fields->prefix_bytes;
+  if (fields->used < entries_at || fields->used - kLeafPortableFrom > image.size())
+    return Damaged("length");
+  if (fields->count > 1 && fields->used > LeafBytesLimit(fields->prefix_bytes))
+    return Damaged("longer than a leaf may be");
+  fields->heads = p + kFixedBytes;
+  fields->offsets = fields->heads + size_t{4} * fields->group_capacity;
+  fields->counts = fields->offsets + size_t{2} * fields->group_capacity;
+  fields->prefix = fields->counts + fields->group_capacity;
+  fields->entries = fields->prefix + fields->prefix_bytes;
+  fields->end = p + fields->used - kLeafPortableFrom;
+  return Status::Ok();
+}
+
+}  // namespace
+
+void AppendLeafImage(const Leaf* leaf, std::string* image) {
+  const size_t begin = image->size();
+  image->append(View(leaf->bytes() + kLeafPortableFrom, leaf->used - kLeafPortableFrom));
+  if (leaf->large_count == 0) return;
+  const uint8_t* p = leaf->entries();
+  Entry entry;
+  for (uint32_t i = 0; i < leaf->count; ++i, p = entry.end) {
+    ParseEntry(p, &entry);
+    if (!entry.is_large) continue;
+    const auto at = static_cast<size_t>(entry.value - leaf->bytes()) - kLeafPortableFrom;
+    StoreLittleEndian(image->data() + begin + at, uint64_t{0});
+    image->append(entry.value_view());
+  }
+}
+
+Status CheckLeafImage(std::string_view image, CheckedImage* checked) {
+  Fields fields{};
+  RETURN_IF_ERROR(ReadFields(image, &fields));
+  const size_t leaf_bytes = fields.used - kLeafPortableFrom;
+  checked->leaf_bytes = fields.used;
+  checked->leaf = image.substr(0, leaf_bytes);
+  checked->values = image.substr(leaf_bytes);
+
+  // The key of the entry before, behind the prefix. Its bytes up to the buffer's size are kept,
+  // longer keys move to a string.
+  std::string key;
+  const uint8_t* p = fields.entries;
+  uint32_t group = 0, in_group = 0, large_count = 0;
+  uint64_t payload_bytes = 0, large_bytes = 0;
+  Entry entry;
+  for (uint32_t i = 0; i < fields.count; ++i, p = entry.end) {
+    if (!ParseEntryChecked(p, fields.end, &entry)) return Damaged("an entry's lengths");
+    const std::string_view suffix = View(entry.suffix, entry.suffix_bytes);
+    if (in_group == 0) {
+      if (group == fields.groups) return Damaged("more entries than in its groups");
+      if (entry.shared != 0) return Damaged("a group does not begin with a whole key");
+      if (LoadLittleEndian<uint16_t>(fields.offsets + size_t{2} * group) != p - fields.entries)
+        return Damaged("a group's offset");
+      if (LoadLittleEndian<uint32_t>(fields.heads + size_t{4} * group) !=
+          Head(entry.suffix, entry.suffix_bytes))
+        return Damaged("a group's head");
+      if (fields.counts[group] == 0 || fields.counts[group] > kGroupEntriesMax)
+        return Damaged("a group's number of entries");
+      if (i > 0 && suffix <= key) return Damaged("keys out of order");
+    } else {
+      // Exactly the shared bytes: the next one differs, and is larger.
+      if (entry.shared > key.size() || suffix.empty()) return Damaged("a shared prefix");
+      if (entry.shared < key.size() && entry.suffix[0] <= static_cast<uint8_t>(key[entry.shared]))
+        return Damaged("keys out of order");
+    }
+    key.resize(entry.shared);
+    key.append(suffix);
+    if (fields.prefix_bytes + key.size() > kTreeKeyBytesMax) return Damaged("key too long");
+    if (i == 0) {
+      checked->first_key.assign(View(fields.prefix, fields.prefix_bytes));
+      checked->first_key.append(key);
+    }
+    if (entry.is_large) {
+      if (LoadLittleEndian<uint64_t>(entry.value) != 0) return Damaged("a value's place");
+      ++large_count;
+      large_bytes += entry.value_bytes;
+    }
+    payload_bytes += fields.prefix_bytes + key.size() + entry.value_bytes;
+    if (++in_group == fields.counts[group]) {
+      ++group;
+      in_group = 0;
+    }
+  }
+  if (group != fields.groups) return Damaged("fewer entries than in its groups");
+  if (p != fields.end) return Damaged("bytes behind the last entry");
+  if (large_count != fields.large_count) return Damaged("number of large values");
+  if (large_bytes != checked->values.size()) return Damaged("length of the large values");
+  checked->last_key.assign(View(fields.prefix, fields.prefix_bytes));
+  checked->last_key.append(key);
+  checked->entries = fields.count;
+  checked->payload_bytes = payload_bytes;
+  return Status::Ok();
+}
+
+}  // namespace cellar::btree_internal

@@ -1,0 +1,86 @@
+// BTreeImageReader: walks the leaves of a snapshot in order and hands out their images.
+//
+// It may run in another thread than the tree's owner: what a snapshot reaches does not change. If
+// the snapshot was taken for images only, each leaf left behind is marked (Leaf::passed), after
+// which the owner may write or free it: the reader never looks back.
+#include <array>
+#include <atomic>
+
+#include "base/assert.h"
+#include "btree/btree.h"
+#include "btree/image.h"
+#include "btree/tree.h"
+
+namespace cellar {
+
+using btree_internal::Inner;
+using btree_internal::kHeightMax;
+using btree_internal::Leaf;
+using btree_internal::PrefetchLines;
+using btree_internal::SnapshotState;
+
+class btree_internal::ImageRead {
+ public:
+  explicit ImageRead(SnapshotState* snapshot)
+      : root_(snapshot->content.root),
+        height_(snapshot->content.height),
+        epoch_(snapshot->images_only ? snapshot->epoch : 0) {}
+
+  bool Next(std::string* image) {
+    Leaf* const leaf = NextLeaf();
+    if (leaf == nullptr) return false;
+    AppendLeafImage(leaf, image);
+    if (epoch_ != 0)
+      std::atomic_ref<uint64_t>(leaf->passed).store(epoch_, std::memory_order_release);
+    return true;
+  }
+
+ private:
+  static constexpr uint32_t kAhead{2};  // leaves whose lines are asked for before they are read
+
+  Leaf* NextLeaf() {
+    if (root_ == nullptr) return nullptr;
+    void* node = root_;
+    uint32_t level = 0;
+    if (started_) {
+      level = height_;
+      for (;;) {
+        if (level-- == 0) return nullptr;
+        if (++index_[level] < nodes_[level]->children) break;
+      }
+      node = nodes_[level]->pointers()[index_[level]];
+      ++level;
+    }
+    started_ = true;
+    for (; level < height_; ++level) {
+      nodes_[level] = static_cast<const Inner*>(node);
+      index_[level] = 0;
+      node = nodes_[level]->pointers()[0];
+    }
+    if (height_ > 0) {
+      const Inner* parent = nodes_[height_ - 1];
+      const uint32_t ahead = index_[height_ - 1] + kAhead;
+      if (ahead < parent->children) PrefetchLines(parent->pointers()[ahead], 16);
+    }
+    return static_cast<Leaf*>(node);
+  }
+
+  void* root_;
+  uint32_t height_;
+  uint64_t epoch_;  // 0: leaves are not marked
+  bool started_{false};
+  std::array<const Inner*, kHeightMax> nodes_{};
+  std::array<uint32_t, kHeightMax> index_{};
+};
+
+BTreeImageReader::BTreeImageReader(const BTreeSnapshot& snapshot) {
+  SnapshotState* const state = snapshot.state_.get();
+  CELLAR_ASSERT(state != nullptr);
+  CELLAR_ASSERT(!state->images_only || !state->has_reader);
+  state->has_reader = true;
+  read_ = std::make_unique<btree_internal::ImageRead>(state);
+}
+BTreeImageReader::~BTreeImageReader() = default;
+bool BTreeImageReader::Next(std::string* image) { return read_->Next(image); }
+
+}  // namespace cellar

@@ -1,0 +1,155 @@
+// Leaf: up to 4 KiB of delta-coded entries in key order, searched by group heads, edited in place.
+//
+//   0  birth u64           epoch in which this copy was made
+//   8  passed u64          epoch of the last snapshot whose serialiser has left this leaf behind
+//  16  capacity u32        bytes allocated
+//  20  large_units u32     memory of the out-of-line values, in units of 64 bytes
+//  --- from here on it is the same in memory and in a snapshot file (offsets only, little-endian)
+//  --- 24  used u32            where the free space begins, from byte 0 28  prefix_bytes u32    a
+//  prefix that all keys have; not always the longest 32  count u16           entries 34  groups u8
+//  1..16 in use 35  group_capacity u8   G: 4, 8, 12 or 16 36  large_count u32     entries whose
+//  value is out of line 40  heads u32[G]        first 4 bytes, behind the prefix, of each group's
+//  first key; numeric order
+//  ..  offsets u16[G]      where each group begins, from the first entry
+//  ..  counts u8[G]        entries of each group, 1..16
+//  ..  prefix
+//  ..  entries             see entry.h; each group begins with a full key (shared = 0)
+//
+// A search compares heads by SIMD, then walks one group while it keeps m, how much of the target is
+// shared with the key before: an entry that shares more with its predecessor than m is below the
+// target, one that shares less is above it, and only one that shares exactly m is looked at. No key
+// is rebuilt. An insert stores target[m..], and only takes bytes away from the next entry's suffix;
+// a delete is the mirror image.
+//
+// A leaf is at most kLeafBytesMax long, plus its prefix if that is over kLongPrefixBytes; only a
+// leaf with a single entry may be longer. Nothing here allocates or knows of epochs: tree_impl.h
+// does.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "base/assert.h"
+#include "btree/bytes.h"
+#include "btree/entry.h"
+
+namespace cellar::btree_internal {
+
+inline constexpr size_t kLeafBytesMax{4096};
+inline constexpr size_t kLongPrefixBytes{1024};
+inline constexpr size_t kLeafGroupsMax{16};
+inline constexpr size_t kGroupEntriesMax{16};
+inline constexpr size_t kLeafEntriesMax{kLeafGroupsMax * kGroupEntriesMax};
+
+struct Leaf {
+  uint64_t birth;
+  uint64_t passed;
+  uint32_t capacity;
+  uint32_t large_units;
+  uint32_t used;
+  uint32_t prefix_bytes;
+  uint16_t count;
+  uint8_t groups;
+  uint8_t group_capacity;
+  uint32_t large_count;
+
+  uint8_t* bytes() { return reinterpret_cast<uint8_t*>(this); }
+  const uint8_t* bytes() const { return reinterpret_cast<const uint8_t*>(this); }
+  uint32_t* heads() { return reinterpret_cast<uint32_t*>(this + 1); }
+  const uint32_t* heads() const { return reinterpret_cast<const uint32_t*>(this + 1); }
+  uint16_t* offsets() { return reinterpret_cast<uint16_t*>(heads() + group_capacity); }
+  const uint16_t* offsets() const {
+    return reinterpret_cast<const uint16_t*>(heads() + group_capacity);
+  }
+  uint8_t* counts() { return reinterpret_cast<uint8_t*>(offsets() + group_capacity); }
+  const uint8_t* counts() const {
+    return reinterpret_cast<const uint8_t*>(offsets() + group_capacity);
+  }
+  const uint8_t* prefix() const { return counts() + group_capacity; }
+  uint8_t* prefix() { return counts() + group_capacity; }
+  const uint8_t* entries() const { return prefix() + prefix_bytes; }
+  uint8_t* entries() { return prefix() + prefix_bytes; }
+  const uint8_t* entries_end() const { return bytes() + used; }
+  // How far short copies may read.
+  const uint8_t* readable_end() const { return bytes() + capacity; }
+  uint32_t entries_bytes() const { return static_cast<uint32_t>(entries_end() - entries()); }
+  // Memory that this leaf stands for.
+  uint32_t units() const { return capacity / 64 + large_units; }
+};
+static_assert(sizeof(Leaf) == 40);
+
+inline constexpr size_t kLeafPortableFrom{24};
+
+// Bytes before the prefix.
+constexpr size_t LeafHeaderBytes(size_t group_capacity) { return 40 + 7 * group_capacity; }
+// The most that a leaf of more than one entry may use.
+constexpr size_t LeafBytesLimit(size_t prefix_bytes) {
+  return prefix_bytes > kLongPrefixBytes ? kLeafBytesMax + prefix_bytes : kLeafBytesMax;
+}
+
+// Where a key is in a leaf, or where it would be inserted.
+struct LeafPlace {
+  bool found;
+  bool has_prefix;  // the key begins with the leaf's prefix
+  uint32_t group;   // the group that it is in or would go to
+  uint32_t index;   // entries of this group before it
+  uint32_t at;      // offset, from the first entry, of the entry found or of the next larger one
+  uint32_t
+      shared_before;  // with the key before it in the group, beyond the prefix; 0 if there is none
+  uint32_t shared_after;  // with the entry at `at` if that is in the group, else 0; not when found
+};
+
+// O(log groups + entries of a group).
+LeafPlace FindInLeaf(const Leaf* leaf, std::string_view key);
+// The first step of FindInLeaf only: where in the leaf its second step will read. For prefetching.
+const uint8_t* GuessGroup(const Leaf* leaf, std::string_view key);
+
+// Rebuilds keys of a leaf from its start: the suffix of each goes behind what it shares.
+// Calls visit(index, key behind the prefix, entry) until it returns false.
+template <typename Visit>
+void WalkLeaf(const Leaf* leaf, std::string* scratch, Visit visit) {
+  const uint8_t* p = leaf->entries();
+  scratch->clear();
+  Entry entry;
+  for (uint32_t i = 0; i < leaf->count; ++i, p = entry.end) {
+    ParseEntry(p, &entry);
+    scratch->resize(entry.shared);
+    scratch->append(View(entry.suffix, entry.suffix_bytes));
+    if (!visit(i, std::string_view(*scratch), entry)) return;
+  }
+}
+
+// A change of one stretch of the entries, worked out before it is done, so that the caller can make
+// room first: `growth` bytes are added to leaf->used (or taken away, when negative).
+struct LeafEdit {
+  uint32_t old_bytes;  // replaced, from place.at
+  uint32_t new_bytes;
+  int64_t growth() const { return static_cast<int64_t>(new_bytes) - old_bytes; }
+};
+
+// REQUIRES: !place.found, place.has_prefix, the group has room. place.group may be the one behind
+// the last (with index 0), if there is a free one: it is then opened.
+LeafEdit PlanInsert(const Leaf* leaf, const LeafPlace& place, std::string_view key,
+                    const ValueRef& value);
+// REQUIRES: room for edit.growth(); `key` and `value` do not point into the leaf.
+void ApplyInsert(Leaf* leaf, const LeafPlace& place, const LeafEdit& edit, std::string_view key,
+                 const ValueRef& value);
+
+// REQUIRES: place.found. The old value's block, if any, is the caller's.
+LeafEdit PlanReplace(const Leaf* leaf, const LeafPlace& place, const ValueRef& value);
+void ApplyReplace(Leaf* leaf, const LeafPlace& place, const LeafEdit& edit, const ValueRef& value);
+
+// Never grows. REQUIRES: place.found, leaf->count > 1.
+void RemoveFromLeaf(Leaf* leaf, const LeafPlace& place);
+
+// Makes two groups of one with more than one entry, so that the second one begins at its
+// `first_index`-th entry. Needs room for SplitGroupGrowth bytes and a free group.
+size_t SplitGroupGrowth(const Leaf* leaf, uint32_t group, uint32_t first_index);
+void SplitGroup(Leaf* leaf, uint32_t group, uint32_t first_index, std::string* scratch);
+
+// Asserts every invariant; returns the payload's bytes (keys and values). The first and last key
+// (complete) go to *first and *last. For tests.
+uint64_t ValidateLeaf(const Leaf* leaf, std::string* first, std::string* last);
+
+}  // namespace cellar::btree_internal

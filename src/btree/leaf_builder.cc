@@ -1,0 +1,221 @@
+// Decoding of leaves and building of new ones. See leaf_builder.h.
+#include "btree/leaf_builder.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/assert.h"
+
+namespace cellar::btree_internal {
+namespace {
+
+constexpr size_t kGroupEntriesWithRoom{12};
+
+// Bytes of item i when it is not the first of its group.
+size_t DeltaBytes(const EntryList::Item& item, uint32_t prefix_bytes) {
+  const uint32_t suffix_bytes = item.key_bytes - item.shared;
+  return EntryOverheadBytes(item.shared - prefix_bytes, suffix_bytes, item.value) + suffix_bytes;
+}
+
+size_t FullBytes(const EntryList::Item& item, uint32_t prefix_bytes) {
+  const uint32_t suffix_bytes = item.key_bytes - prefix_bytes;
+  return EntryOverheadBytes(0, suffix_bytes, item.value) + suffix_bytes;
+}
+
+// The first entry of each group when `count` entries are spread evenly over `groups`.
+size_t GroupBegin(size_t group, size_t groups, size_t count) { return group * count / groups; }
+
+// Cuts [begin, end) in two near the middle of its bytes; returns where the second part begins.
+size_t CutPoint(const EntryList& list, size_t begin, size_t end) {
+  uint64_t total = 0;
+  for (size_t i = begin; i < end; ++i) total += DeltaBytes(list.item(i), 0);
+  size_t best = begin + 1;
+  bool best_is_central = false;
+  uint64_t best_distance = ~uint64_t{0};
+  uint64_t below = DeltaBytes(list.item(begin), 0);
+  for (size_t i = begin + 1; i < end; ++i) {
+    const uint64_t distance = below * 2 > total ? below * 2 - total : total - below * 2;
+    // Within an eighth of the middle the earliest difference of keys wins; else the nearest place.
+    const bool central = distance * 8 <= total;
+    const bool better = central && best_is_central
+                            ? list.item(i).shared < list.item(best).shared
+                            : central || (!best_is_central && distance < best_distance);
+    if (better) {
+      best = i;
+      best_is_central = central;
+      best_distance = distance;
+    }
+    below += DeltaBytes(list.item(i), 0);
+  }
+  return best;
+}
+
+void Cut(const EntryList& list, LeafFill fill, size_t begin, size_t end,
+         std::vector<size_t>* ends) {
+  if (FitsLeaf(list, begin, end, fill)) {
+    ends->push_back(end);
+    return;
+  }
+  const size_t middle = CutPoint(list, begin, end);
+  Cut(list, fill, begin, middle, ends);
+  Cut(list, fill, middle, end, ends);
+}
+
+}  // namespace
+
+void EntryList::Reset(std::string_view base) {
+  base_ = base;
+  keys_.clear();
+  items_.clear();
+}
+
+void EntryList::UpdateShared(size_t i) {
+  if (i < items_.size())
+    items_[i].shared = i == 0 ? 0 : static_cast<uint32_t>(CommonPrefix(key(i - 1), key(i)));
+}
+
+void EntryList::AppendLeaf(const Leaf* leaf) {
+  const std::string_view prefix = View(leaf->prefix(), leaf->prefix_bytes).substr(base_.size());
+  const uint8_t* p = leaf->entries();
+  Entry entry;
+  const size_t first = items_.size();
+  for (uint32_t i = 0; i < leaf->count; ++i, p = entry.end) {
+    ParseEntry(p, &entry);
+    const size_t at = keys_.size();
+    const size_t shared = entry.shared + prefix.size();
+    if (i == 0 || shared == prefix.size()) {
+      keys_.append(prefix);
+    } else {
+      keys_.resize(at + shared);
+      std::memcpy(keys_.data() + at, keys_.data() + items_.back().key_at, shared);
+    }
+    keys_.append(View(entry.suffix, entry.suffix_bytes));
+    items_.push_back({at, static_cast<uint32_t>(shared + entry.suffix_bytes),
+                      static_cast<uint32_t>(shared), entry.value_ref()});
+    // The first of a group does not know what it shares.
+    if (entry.shared == 0) UpdateShared(items_.size() - 1);
+  }
+  UpdateShared(first);
+}
+
+void EntryList::Append(std::string_view key, const ValueRef& value) {
+  Insert(items_.size(), key, value);
+}
+
+void EntryList::Insert(size_t i, std::string_view key, const ValueRef& value) {
+  const size_t at = keys_.size();
+  keys_.append(key.substr(base_.size()));
+  items_.insert(items_.begin() + static_cast<std::ptrdiff_t>(i),
+                {at, static_cast<uint32_t>(key.size() - base_.size()), 0, value});
+  UpdateShared(i);
+  UpdateShared(i + 1);
+}
+
+void EntryList::Erase(size_t begin, size_t end) {
+  items_.erase(items_.begin() + static_cast<std::ptrdiff_t>(begin),
+               items_.begin() + static_cast<std::ptrdiff_t>(end));
+  UpdateShared(begin);
+}
+
+size_t EntryList::LowerBound(std::string_view key) const {
+  const std::string_view head = key.substr(0, base_.size());
+  if (head != base_) return head < base_ ? 0 : size();
+  const std::string_view rest = key.substr(base_.size());
+  const auto it = std::partition_point(items_.begin(), items_.end(), [&](const Item& item) {
+    return std::string_view(keys_.data() + item.key_at, item.key_bytes) < rest;
+  });
+  return static_cast<size_t>(it - items_.begin());
+}
+
+void EntryList::ShrinkIfLarge() {
+  constexpr size_t kKeptBytes{64 * 1024};
+  if (memory_bytes() <= kKeptBytes) return;
+  std::string().swap(base_);  // assigning would keep the memory
+  std::string().swap(keys_);
+  std::vector<Item>().swap(items_);
+}
+
+LeafPlan PlanLeaf(const EntryList& list, size_t begin, size_t end, LeafFill fill) {
+  CELLAR_ASSERT(begin < end);
+  const size_t count = end - begin;
+  CELLAR_ASSERT(count <= kLeafEntriesMax);
+  LeafPlan plan{};
+  if (count > 1) {
+    plan.prefix_bytes = list.item(begin + 1).shared;
+    for (size_t i = begin + 2; i < end; ++i)
+      plan.prefix_bytes = std::min(plan.prefix_bytes, list.item(i).shared);
+  }
+  const size_t per_group = fill == LeafFill::kPacked ? kGroupEntriesMax : kGroupEntriesWithRoom;
+  plan.groups =
+      static_cast<uint32_t>(std::min((count + per_group - 1) / per_group, kLeafGroupsMax));
+  const uint32_t spare = fill == LeafFill::kPacked ? 0 : plan.groups / 2;
+  plan.group_capacity = std::min<uint32_t>((plan.groups + spare + 3) & ~uint32_t{3},
+                                           static_cast<uint32_t>(kLeafGroupsMax));
+  plan.used = LeafHeaderBytes(plan.group_capacity) + list.base().size() + plan.prefix_bytes;
+  for (uint32_t g = 0; g < plan.groups; ++g) {
+    const size_t group_begin = begin + GroupBegin(g, plan.groups, count);
+    const size_t group_end = begin + GroupBegin(g + 1, plan.groups, count);
+    plan.used += FullBytes(list.item(group_begin), plan.prefix_bytes);
+    for (size_t i = group_begin + 1; i < group_end; ++i)
+      plan.used += DeltaBytes(list.item(i), plan.prefix_bytes);
+  }
+  return plan;
+}
+
+bool FitsLeaf(const EntryList& list, size_t begin, size_t end, LeafFill fill) {
+  if (end - begin == 1) return true;
+  if (end - begin > kLeafEntriesMax) return false;
+  const LeafPlan plan = PlanLeaf(list, begin, end, fill);
+  return plan.used <= LeafBytesLimit(list.base().size() + plan.prefix_bytes);
+}
+
+void WriteLeaf(const EntryList& list, size_t begin, size_t end, const LeafPlan& plan, Leaf* leaf) {
+  const size_t count = end - begin;
+  leaf->large_units = 0;
+  leaf->used = static_cast<uint32_t>(plan.used);
+  leaf->prefix_bytes = static_cast<uint32_t>(list.base().size()) + plan.prefix_bytes;
+  leaf->count = static_cast<uint16_t>(count);
+  leaf->groups = static_cast<uint8_t>(plan.groups);
+  leaf->group_capacity = static_cast<uint8_t>(plan.group_capacity);
+  leaf->large_count = 0;
+  for (uint32_t g = plan.groups; g < plan.group_capacity; ++g) {
+    leaf->heads()[g] = 0;
+    leaf->offsets()[g] = 0;
+    leaf->counts()[g] = 0;
+  }
+  uint8_t* p = leaf->prefix();
+  if (!list.base().empty()) std::memcpy(p, list.base().data(), list.base().size());
+  p += list.base().size();
+  if (plan.prefix_bytes > 0) std::memcpy(p, list.key(begin).data(), plan.prefix_bytes);
+
+  p = leaf->entries();
+  for (uint32_t g = 0; g < plan.groups; ++g) {
+    const size_t group_begin = begin + GroupBegin(g, plan.groups, count);
+    const size_t group_end = begin + GroupBegin(g + 1, plan.groups, count);
+    leaf->offsets()[g] = static_cast<uint16_t>(p - leaf->entries());
+    leaf->counts()[g] = static_cast<uint8_t>(group_end - group_begin);
+    const std::string_view first = list.key(group_begin).substr(plan.prefix_bytes);
+    leaf->heads()[g] = Head(Bytes(first), first.size());
+    for (size_t i = group_begin; i < group_end; ++i) {
+      const EntryList::Item& item = list.item(i);
+      const uint32_t shared = i == group_begin ? plan.prefix_bytes : item.shared;
+      const std::string_view suffix = list.key(i).substr(shared);
+      p = WriteEntryLengths(p, shared - plan.prefix_bytes, static_cast<uint32_t>(suffix.size()),
+                            item.value);
+      if (!suffix.empty()) std::memcpy(p, suffix.data(), suffix.size());
+      p = WriteEntryValue(p + suffix.size(), item.value);
+      if (item.value.large != nullptr) {
+        ++leaf->large_count;
+        leaf->large_units += item.value.large->capacity / 64;
+      }
+    }
+  }
+  CELLAR_ASSERT(p == leaf->bytes() + plan.used);
+}
+
+void CutIntoLeaves(const EntryList& list, LeafFill fill, std::vector<size_t>* ends) {
+  ends->clear();
+  if (list.size() > 0) Cut(list, fill, 0, list.size(), ends);
+}
+
+}  // namespace cellar::btree_internal

@@ -1,0 +1,86 @@
+// EntryList and LeafBuilder: the one path by which leaves are made anew. Splits, merges, changes of
+// a leaf's prefix, removals of many entries and bulk loads all decode into an EntryList, change
+// that, and build leaves from it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "btree/entry.h"
+#include "btree/leaf.h"
+
+namespace cellar::btree_internal {
+
+// Decoded entries in key order. Keys are copied, behind a base that all of them have in common;
+// values are borrowed from where they were, which must live until the leaves are built.
+class EntryList {
+ public:
+  struct Item {
+    size_t key_at;       // in keys_
+    uint32_t key_bytes;  // behind the base
+    uint32_t shared;     // exactly, with the item before, behind the base; 0 for the first
+    ValueRef value;
+  };
+
+  // Empties the list. `base` must be a prefix of every key to come.
+  void Reset(std::string_view base);
+  // REQUIRES: the leaf's prefix begins with the base; its keys are above those in the list.
+  void AppendLeaf(const Leaf* leaf);
+  // REQUIRES: above all keys in the list, beginning with the base.
+  void Append(std::string_view key, const ValueRef& value);
+  // Before item `i`. REQUIRES: it belongs there.
+  void Insert(size_t i, std::string_view key, const ValueRef& value);
+  void Erase(size_t begin, size_t end);
+  void SetValue(size_t i, const ValueRef& value) { items_[i].value = value; }
+
+  size_t size() const { return items_.size(); }
+  const Item& item(size_t i) const { return items_[i]; }
+  std::string_view base() const { return base_; }
+  // Behind the base.
+  std::string_view key(size_t i) const {
+    return {keys_.data() + items_[i].key_at, items_[i].key_bytes};
+  }
+  // The first item whose complete key is >= `key`.
+  size_t LowerBound(std::string_view key) const;
+  // Memory that it holds for later use.
+  size_t memory_bytes() const {
+    return base_.capacity() + keys_.capacity() + items_.capacity() * sizeof(Item);
+  }
+  void ShrinkIfLarge();
+
+ private:
+  void UpdateShared(size_t i);
+
+  std::string base_;
+  std::string keys_;
+  std::vector<Item> items_;
+};
+
+// How the entries of a new leaf are cut into groups: a leaf that will see inserts at random places
+// leaves its groups room, one that is filled in order does not.
+enum class LeafFill : uint8_t { kWithRoom, kPacked };
+
+// What a leaf of some entries of a list will look like.
+struct LeafPlan {
+  uint32_t prefix_bytes;  // behind the list's base
+  uint32_t groups;
+  uint32_t group_capacity;
+  uint64_t used;
+};
+
+// O(end - begin). REQUIRES: begin < end; at most kLeafEntriesMax of them.
+LeafPlan PlanLeaf(const EntryList& list, size_t begin, size_t end, LeafFill fill);
+// May these entries be one leaf?
+bool FitsLeaf(const EntryList& list, size_t begin, size_t end, LeafFill fill);
+// Writes the leaf at `memory`, which has room for plan.used bytes; sets all but birth, passed and
+// capacity.
+void WriteLeaf(const EntryList& list, size_t begin, size_t end, const LeafPlan& plan, Leaf* leaf);
+
+// Cuts [0, size) into stretches that fit a leaf each, about equal in bytes and preferably where
+// keys differ early, so that prefixes are long and separators short. *ends gets the end of each.
+void CutIntoLeaves(const EntryList& list, LeafFill fill, std::vector<size_t>* ends);
+
+}  // namespace cellar::btree_internal

@@ -1,0 +1,413 @@
+// Reads and writes of single keys. See tree.h; changes of structure are in tree_structure.cc.
+#include "btree/tree.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/assert.h"
+
+namespace cellar::btree_internal {
+namespace {
+
+constexpr size_t kDescentGroup{
+    16};  // keys that descend together: as many as a core has misses open
+
+// A key of the first entry of `group`, behind the prefix.
+std::string_view GroupFirst(const Leaf* leaf, uint32_t group) {
+  Entry entry;
+  ParseEntry(leaf->entries() + leaf->offsets()[group], &entry);
+  return View(entry.suffix, entry.suffix_bytes);
+}
+
+// See BTreeWriteResult::shared_with_neighbor. Neighbours in other groups are judged by the first
+// key of the group behind (exactly the neighbour) or before (which shares no more than the
+// neighbour does).
+size_t SharedWithNeighbor(const Leaf* leaf, const LeafPlace& place, std::string_view key) {
+  if (!place.has_prefix) return CommonPrefix(key, View(leaf->prefix(), leaf->prefix_bytes));
+  const std::string_view rest = key.substr(leaf->prefix_bytes);
+  size_t shared = std::max(place.shared_before, place.shared_after);
+  uint32_t behind = place.index;  // in the group: the neighbour behind
+  if (place.found) {
+    Entry entry;
+    ParseEntry(leaf->entries() + place.at, &entry);
+    shared = entry.shared;
+    if (++behind < leaf->counts()[place.group]) {
+      ParseEntry(entry.end, &entry);
+      shared = std::max<size_t>(shared, entry.shared);
+    }
+  }
+  if (behind == leaf->counts()[place.group] && place.group + 1 < leaf->groups)
+    shared = std::max(shared, CommonPrefix(rest, GroupFirst(leaf, place.group + 1)));
+  if (place.index == 0 && place.group > 0)
+    shared = std::max(shared, CommonPrefix(rest, GroupFirst(leaf, place.group - 1)));
+  return leaf->prefix_bytes + shared;
+}
+
+}  // namespace
+
+Tree::Scratch& Tree::scratch() {
+  thread_local Scratch scratch;
+  return scratch;
+}
+
+Tree::~Tree() {
+  CELLAR_ASSERT(epochs_.snapshots() == 0);
+  epochs_.Abandon(content_, 0);
+}
+
+uint64_t Tree::memory_bytes() const { return epochs_.memory_bytes() + sizeof(*this); }
+
+Leaf* Tree::Descend(std::string_view key, Path* path) const {
+  void* node = content_.root;
+  for (uint32_t level = 0; level < content_.height; ++level) {
+    auto* inner = static_cast<Inner*>(node);
+    const uint32_t i = FindChild(inner, key);
+    path->nodes[level] = inner;
+    path->index[level] = i;
+    node = inner->pointers()[i];
+    if (level + 1 < content_.height)
+      PrefetchInner(node);
+    else
+      PrefetchLeaf(node);
+  }
+  return static_cast<Leaf*>(node);
+}
+
+std::optional<std::string_view> Tree::Get(std::string_view key) const {
+  if (content_.root == nullptr) return std::nullopt;
+  const void* node = content_.root;
+  for (uint32_t level = 0; level < content_.height; ++level) {
+    const auto* inner = static_cast<const Inner*>(node);
+    node = inner->pointers()[FindChild(inner, key)];
+    if (level + 1 < content_.height)
+      PrefetchInner(node);
+    else
+      PrefetchLeaf(node);
+  }
+  const auto* leaf = static_cast<const Leaf*>(node);
+  const LeafPlace place = FindInLeaf(leaf, key);
+  if (!place.found) return std::nullopt;
+  Entry entry;
+  ParseEntry(leaf->entries() + place.at, &entry);
+  return entry.value_view();
+}
+
+void Tree::MultiGet(std::span<const std::string_view> keys,
+                    std::span<std::optional<std::string_view>> values) const {
+  CELLAR_ASSERT(values.size() == keys.size());
+  while (!keys.empty()) {
+    const size_t n = std::min(keys.size(), kDescentGroup);
+    if (n > 1) Prefetch(keys.first(n));
+    for (size_t i = 0; i < n; ++i) values[i] = Get(keys[i]);
+    keys = keys.subspan(n);
+    values = values.subspan(n);
+  }
+}
+
+void Tree::Prefetch(std::span<const std::string_view> keys) const {
+  if (content_.root == nullptr) return;
+  std::array<const void*, kDescentGroup> nodes;
+  while (!keys.empty()) {
+    const size_t n = std::min(keys.size(), kDescentGroup);
+    for (size_t i = 0; i < n; ++i) nodes[i] = content_.root;
+    for (uint32_t level = 0; level < content_.height; ++level) {
+      for (size_t i = 0; i < n; ++i) {
+        const auto* inner = static_cast<const Inner*>(nodes[i]);
+        nodes[i] = inner->pointers()[FindChild(inner, keys[i])];
+        if (level + 1 < content_.height)
+          PrefetchInner(nodes[i]);
+        else
+          PrefetchLeaf(nodes[i]);
+      }
+    }
+    for (size_t i = 0; i < n; ++i)
+      PrefetchLines(GuessGroup(static_cast<const Leaf*>(nodes[i]), keys[i]), 6);
+    keys = keys.subspan(n);
+  }
+}
+
+// ---- writes ----
+
+ValueRef Tree::MakeValue(std::string_view value) {
+  if (value.size() <= kInlineValueBytesMax)
+    return {Bytes(value), static_cast<uint32_t>(value.size()), nullptr};
+  return {nullptr, static_cast<uint32_t>(value.size()), epochs_.NewValue(value)};
+}
+
+BTreeWriteResult Tree::Put(std::string_view key, std::string_view value) {
+  CELLAR_ASSERT(key.size() <= kTreeKeyBytesMax);
+  ++changes_;
+  epochs_.ReleaseSome();
+  BTreeWriteResult result;
+  if (content_.root == nullptr) {
+    PutFirst(key, value);
+    return result;
+  }
+  Path path;
+  Leaf* leaf = Descend(key, &path);
+  const LeafPlace place = FindInLeaf(leaf, key);
+  result.shared_with_neighbor = SharedWithNeighbor(leaf, place, key);
+  if (place.found) {
+    Entry entry;
+    ParseEntry(leaf->entries() + place.at, &entry);
+    result.existed = true;
+    result.old_value_bytes = entry.value_bytes;
+    LargeValue* const old_large = entry.is_large ? entry.large() : nullptr;
+    Overwrite(&path, leaf, place, MakeValue(value));
+    if (old_large != nullptr) epochs_.Retire(old_large);
+    content_.payload_bytes += value.size() - result.old_value_bytes;
+    return result;
+  }
+  Insert(&path, leaf, place, key, MakeValue(value));
+  ++content_.entries;
+  content_.payload_bytes += key.size() + value.size();
+  return result;
+}
+
+void Tree::PutFirst(std::string_view key, std::string_view value) {
+  scratch().entries.Reset({});
+  scratch().entries.Append(key, MakeValue(value));
+  BuildLeaves(LeafFill::kPacked, &scratch().new_leaves);
+  content_ = {scratch().new_leaves[0].pointer, 0, 1, key.size() + value.size()};
+}
+
+void Tree::Overwrite(Path* path, Leaf* leaf, const LeafPlace& place, const ValueRef& value) {
+  const LeafEdit edit = PlanReplace(leaf, place, value);
+  const auto used = static_cast<size_t>(leaf->used + edit.growth());
+  if (leaf->count > 1 && used > LeafBytesLimit(leaf->prefix_bytes)) {
+    uint32_t i = place.index;
+    for (uint32_t g = 0; g < place.group; ++g) i += leaf->counts()[g];
+    scratch().entries.Reset(View(leaf->prefix(), leaf->prefix_bytes));
+    scratch().entries.AppendLeaf(leaf);
+    scratch().entries.SetValue(i, value);
+    ReplaceLeaves(path, content_.height > 0 ? path->index[content_.height - 1] : 0, 1,
+                  LeafFill::kWithRoom);
+    return;
+  }
+  leaf = PrepareLeaf(path, leaf, used);
+  ApplyReplace(leaf, place, edit, value);
+  UpdateUnits(path, leaf);
+}
+
+void Tree::Insert(Path* path, Leaf* leaf, LeafPlace place, std::string_view key,
+                  const ValueRef& value) {
+  if (!place.has_prefix || (leaf->counts()[place.group] == kGroupEntriesMax &&
+                            !MakeGroupRoom(path, &leaf, &place, key))) {
+    InsertByRebuild(path, leaf, key, value);
+    return;
+  }
+  const LeafEdit edit = PlanInsert(leaf, place, key, value);
+  const auto used = static_cast<size_t>(leaf->used + edit.growth());
+  const bool at_end = place.at == leaf->entries_bytes();
+  if (used > LeafBytesLimit(leaf->prefix_bytes)) {
+    if (at_end && IsRightEdge(*path))
+      AppendNewLeaf(path, leaf, key, value);
+    else
+      InsertByRebuild(path, leaf, key, value);
+    return;
+  }
+  // At the right edge more of the same will follow: grow by half.
+  if (at_end && used > leaf->capacity && IsRightEdge(*path))
+    leaf = MoveLeaf(path, leaf, std::max(used, std::min(used + used / 2, kLeafBytesMax)));
+  else
+    leaf = PrepareLeaf(path, leaf, used);
+  ApplyInsert(leaf, place, edit, key, value);
+  UpdateUnits(path, leaf);
+}
+
+// The place's group is full: makes two of it, and finds the place again. False if there is no free
+// group or no room.
+bool Tree::MakeGroupRoom(Path* path, Leaf** leaf, LeafPlace* place, std::string_view key) {
+  if ((*leaf)->groups == (*leaf)->group_capacity) return false;
+  const bool at_end = place->index == kGroupEntriesMax && place->group + 1u == (*leaf)->groups;
+  if (at_end) {  // in ascending order groups stay full: ApplyInsert opens a new one
+    place->group += 1;
+    place->index = 0;
+    place->shared_before = 0;
+    return true;
+  }
+  constexpr uint32_t kHalf{kGroupEntriesMax / 2};
+  const size_t used = (*leaf)->used + SplitGroupGrowth(*leaf, place->group, kHalf);
+  if (used > LeafBytesLimit((*leaf)->prefix_bytes)) return false;
+  *leaf = PrepareLeaf(path, *leaf, used);
+  SplitGroup(*leaf, place->group, kHalf, &scratch().text);
+  *place = FindInLeaf(*leaf, key);
+  return true;
+}
+
+void Tree::InsertByRebuild(Path* path, Leaf* leaf, std::string_view key, const ValueRef& value) {
+  const size_t base_bytes = CommonPrefix(View(leaf->prefix(), leaf->prefix_bytes), key);
+  scratch().entries.Reset(key.substr(0, base_bytes));
+  scratch().entries.AppendLeaf(leaf);
+  const size_t i = scratch().entries.LowerBound(key);
+  scratch().entries.Insert(i, key, value);
+  const bool appending = i + 1 == scratch().entries.size() && IsRightEdge(*path);
+  ReplaceLeaves(path, content_.height > 0 ? path->index[content_.height - 1] : 0, 1,
+                appending ? LeafFill::kPacked : LeafFill::kWithRoom);
+}
+
+// The tree is being filled in ascending order: the full leaf stays full.
+void Tree::AppendNewLeaf(Path* path, Leaf* leaf, std::string_view key, const ValueRef& value) {
+  std::string first, last;
+  WalkLeaf(leaf, &scratch().text, [](uint32_t, std::string_view, const Entry&) { return true; });
+  last = View(leaf->prefix(), leaf->prefix_bytes);
+  last += scratch().text;
+  const size_t shared = CommonPrefix(last, key);
+  CELLAR_ASSERT(shared < key.size());
+
+  // What the new key shares with the last one, later ones probably share too.
+  scratch().entries.Reset(key.substr(0, shared));
+  scratch().entries.Append(key, value);
+  BuildLeaves(LeafFill::kPacked, &scratch().new_leaves);
+  scratch().new_leaves[0].separator = key.substr(0, shared + 1);
+  scratch().new_leaves.insert(scratch().new_leaves.begin(), {leaf, leaf->units(), {}});
+  if (content_.height == 0) {
+    scratch().children.Reset({});
+    for (const NewChild& child : scratch().new_leaves)
+      scratch().children.Append(child.pointer, child.units, child.separator);
+    std::vector<NewChild> roots;
+    BuildInners(true, &roots);
+    CELLAR_ASSERT(roots.size() == 1);
+    content_.root = roots[0].pointer;
+    content_.height = 1;
+    return;
+  }
+  const uint32_t level = content_.height - 1;
+  ReplaceChildren(path, level, path->index[level], 1, scratch().new_leaves);
+}
+
+BTreeWriteResult Tree::Delete(std::string_view key) {
+  CELLAR_ASSERT(key.size() <= kTreeKeyBytesMax);
+  epochs_.ReleaseSome();
+  BTreeWriteResult result;
+  if (content_.root == nullptr) return result;
+  Path path;
+  Leaf* leaf = Descend(key, &path);
+  const LeafPlace place = FindInLeaf(leaf, key);
+  result.shared_with_neighbor = SharedWithNeighbor(leaf, place, key);
+  if (!place.found) return result;
+  ++changes_;
+  Entry entry;
+  ParseEntry(leaf->entries() + place.at, &entry);
+  result.existed = true;
+  result.old_value_bytes = entry.value_bytes;
+  LargeValue* const old_large = entry.is_large ? entry.large() : nullptr;
+  Remove(&path, leaf, place, key);
+  if (old_large != nullptr) epochs_.Retire(old_large);
+  --content_.entries;
+  content_.payload_bytes -= key.size() + result.old_value_bytes;
+  return result;
+}
+
+uint64_t Tree::DeleteRange(std::string_view begin, std::string_view end, uint64_t entries_max) {
+  epochs_.ReleaseSome();
+  std::string from(begin);
+  uint64_t removed = 0;
+  bool changed_structure = false;
+  while (removed < entries_max && content_.root != nullptr) {
+    Path path;
+    Leaf* leaf = Descend(from, &path);
+    // Where the next leaf begins: at the nearest separator to the right.
+    std::string next;
+    bool has_next = false;
+    for (uint32_t level = content_.height; level-- > 0 && !has_next;) {
+      const Inner* node = path.nodes[level];
+      if (path.index[level] == node->separators()) continue;
+      next = node->prefix_view();
+      next += node->rest(path.index[level]);
+      has_next = true;
+    }
+    bool is_last = false;
+    const uint64_t n = RemoveRange(&path, leaf, from, end, entries_max - removed, &is_last);
+    removed += n;
+    changed_structure |= n > 0;
+    if (is_last || !has_next || (!end.empty() && next >= end)) break;
+    from = std::move(next);
+  }
+  if (changed_structure) {
+    ++changes_;
+    MergeInners(begin);
+    if (!end.empty()) MergeInners(end);
+    if (content_.root != nullptr) {
+      Path path;
+      Leaf* leaf = Descend(begin, &path);
+      if (MergeLeaf(&path, leaf)) MergeInners(begin);
+    }
+  }
+  return removed;
+}
+
+// Removes what `leaf` has of [begin, end); *is_last says that something at or behind the end, or
+// one entry too many, stays.
+uint64_t Tree::RemoveRange(Path* path, Leaf* leaf, std::string_view begin, std::string_view end,
+                           uint64_t entries_max, bool* is_last) {
+  scratch().entries.Reset(View(leaf->prefix(), leaf->prefix_bytes));
+  scratch().entries.AppendLeaf(leaf);
+  const size_t size = scratch().entries.size();
+  const size_t first = scratch().entries.LowerBound(begin);
+  size_t last = end.empty() ? size : std::max(first, scratch().entries.LowerBound(end));
+  if (last - first > entries_max) last = first + entries_max;
+  *is_last = last < size;
+  if (first == last) {
+    scratch().entries.ShrinkIfLarge();
+    return 0;
+  }
+  std::vector<LargeValue*> large;
+  for (size_t i = first; i < last; ++i) {
+    const EntryList::Item& item = scratch().entries.item(i);
+    content_.payload_bytes -= scratch().entries.base().size() + item.key_bytes + item.value.bytes;
+    if (item.value.large != nullptr) large.push_back(item.value.large);
+  }
+  content_.entries -= last - first;
+  scratch().entries.Erase(first, last);
+  ReplaceLeaves(path, content_.height > 0 ? path->index[content_.height - 1] : 0, 1,
+                LeafFill::kWithRoom);
+  for (LargeValue* value : large) epochs_.Retire(value);
+  return last - first;
+}
+
+void Tree::Clear() {
+  ++changes_;
+  epochs_.ReleaseSome();
+  epochs_.Abandon(content_, 0);
+  content_ = {};
+}
+
+void Tree::Remove(Path* path, Leaf* leaf, const LeafPlace& place, std::string_view key) {
+  if (leaf->count == 1) {
+    scratch().entries.Reset({});
+    ReplaceLeaves(path, content_.height > 0 ? path->index[content_.height - 1] : 0, 1,
+                  LeafFill::kWithRoom);
+    MergeInners(key);
+    return;
+  }
+  // A leaf that has become much smaller than its memory moves to a smaller one.
+  const bool is_roomy = NodeArena::RoundUp(leaf->used) * 4 < leaf->capacity * size_t{3};
+  if (is_roomy || !epochs_.MayWrite(leaf)) leaf = MoveLeaf(path, leaf, leaf->used);
+  RemoveFromLeaf(leaf, place);
+  UpdateUnits(path, leaf);
+  if (MergeLeaf(path, leaf)) MergeInners(key);
+}
+
+// ---- snapshots ----
+
+void Tree::TakeSnapshot(SnapshotState* snapshot) {
+  snapshot->tree = this;
+  snapshot->content = content_;
+  epochs_.TakeSnapshot(snapshot);
+}
+
+void Tree::RollBackTo(SnapshotState* snapshot) {
+  CELLAR_ASSERT(snapshot->tree == this);
+  ++changes_;
+  epochs_.RollBack(content_, snapshot);
+  content_ = snapshot->content;
+}
+
+void Tree::Adopt(const TreeContent& content) {
+  CELLAR_ASSERT(content_.root == nullptr);
+  ++changes_;
+  content_ = content;
+}
+
+}  // namespace cellar::btree_internal

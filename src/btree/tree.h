@@ -1,0 +1,123 @@
+// Tree: the B-tree itself, behind the interface of btree.h. Search, insert, delete and the changes
+// of structure that they need. Memory and snapshots are Epochs' business (epochs.h), bytes inside a
+// node that of leaf.h, inner.h and leaf_builder.h.
+//
+// A write descends and remembers its path. What it does to one leaf in place is done there and
+// then; everything else goes through two functions: ReplaceLeaves (decode -> build) and
+// ReplaceChildren, which builds the inner nodes above anew, as far up as they split or vanish.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "btree/btree.h"
+#include "btree/epochs.h"
+#include "btree/inner.h"
+#include "btree/leaf.h"
+#include "btree/leaf_builder.h"
+
+namespace cellar::btree_internal {
+
+// 4 children a node at the least (see kInnerChildrenMin): 2^32 leaves.
+inline constexpr uint32_t kHeightMax{16};
+
+// The inner nodes from the root down, and the child taken in each.
+struct Path {
+  std::array<Inner*, kHeightMax> nodes;
+  std::array<uint32_t, kHeightMax> index;
+};
+
+// Asks for the lines of a node that its search will read first.
+inline void PrefetchLeaf(const void* leaf) { PrefetchLines(leaf, 3); }
+inline void PrefetchInner(const void* inner) { PrefetchLines(inner, 6); }
+
+class Tree {
+ public:
+  Tree() = default;
+  ~Tree();
+  Tree(const Tree&) = delete;
+  Tree& operator=(const Tree&) = delete;
+
+  BTreeWriteResult Put(std::string_view key, std::string_view value);
+  BTreeWriteResult Delete(std::string_view key);
+  uint64_t DeleteRange(std::string_view begin, std::string_view end, uint64_t entries_max);
+  void Clear();
+  std::optional<std::string_view> Get(std::string_view key) const;
+  void MultiGet(std::span<const std::string_view> keys,
+                std::span<std::optional<std::string_view>> values) const;
+  void Prefetch(std::span<const std::string_view> keys) const;
+  std::vector<std::string> SplitKeys(size_t parts) const;
+  void Validate() const;
+
+  void TakeSnapshot(SnapshotState* snapshot);
+  void DropSnapshot(SnapshotState* snapshot) { epochs_.DropSnapshot(snapshot); }
+  void RollBackTo(SnapshotState* snapshot);
+  // Takes over nodes that were made by epochs(). REQUIRES: the tree is empty.
+  void Adopt(const TreeContent& content);
+
+  const TreeContent& content() const { return content_; }
+  uint64_t changes() const { return changes_; }
+  uint64_t memory_bytes() const;
+  Epochs& epochs() { return epochs_; }
+
+ private:
+  struct NewChild {
+    void* pointer;
+    uint32_t units;
+    std::string separator;  // before it; that of the first is not used
+  };
+
+  // Kept between operations, for all trees of a thread, so that a split allocates nothing but
+  // nodes.
+  struct Scratch {
+    EntryList entries;
+    ChildList children;
+    std::vector<size_t> ends;
+    std::vector<NewChild> new_leaves;
+    std::string text;
+  };
+  static Scratch& scratch();
+
+  Leaf* Descend(std::string_view key, Path* path) const;
+  ValueRef MakeValue(std::string_view value);
+  void PutFirst(std::string_view key, std::string_view value);
+  void Overwrite(Path* path, Leaf* leaf, const LeafPlace& place, const ValueRef& value);
+  void Insert(Path* path, Leaf* leaf, LeafPlace place, std::string_view key, const ValueRef& value);
+  bool MakeGroupRoom(Path* path, Leaf** leaf, LeafPlace* place, std::string_view key);
+  void InsertByRebuild(Path* path, Leaf* leaf, std::string_view key, const ValueRef& value);
+  void AppendNewLeaf(Path* path, Leaf* leaf, std::string_view key, const ValueRef& value);
+  void Remove(Path* path, Leaf* leaf, const LeafPlace& place, std::string_view key);
+  uint64_t RemoveRange(Path* path, Leaf* leaf, std::string_view begin, std::string_view end,
+                       uint64_t entries_max, bool* is_last);
+
+  bool IsRightEdge(const Path& path) const;
+  Leaf* PrepareLeaf(Path* path, Leaf* leaf, size_t bytes);
+  Leaf* MoveLeaf(Path* path, Leaf* leaf, size_t bytes);
+  void EnsurePathWritable(Path* path, uint32_t levels);
+  void SetChild(Path* path, uint32_t level, void* pointer, uint32_t units);
+  void UpdateUnits(Path* path, const Leaf* leaf);
+  void BuildLeaves(LeafFill fill, std::vector<NewChild>* leaves);
+  void ReplaceLeaves(Path* path, uint32_t first, uint32_t count, LeafFill fill);
+  void ReplaceChildren(Path* path, uint32_t level, uint32_t first, uint32_t count,
+                       const std::vector<NewChild>& children);
+  void FillChildList(const Inner* node, uint32_t first, uint32_t count,
+                     const std::vector<NewChild>& children);
+  void BuildInners(bool at_right_edge, std::vector<NewChild>* inners);
+  bool MergeLeaf(Path* path, const Leaf* leaf);
+  void MergeInners(std::string_view key);
+  void CollapseRoot();
+  void SplitBelow(const void* node, uint32_t level, uint64_t at_units, std::string* key) const;
+  uint64_t ValidateBelow(const void* node, uint32_t level, std::string_view low,
+                         std::string_view high, TreeContent* found) const;
+
+  TreeContent content_;
+  uint64_t changes_{0};
+  Epochs epochs_;
+};
+
+}  // namespace cellar::btree_internal

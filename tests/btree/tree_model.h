@@ -1,0 +1,405 @@
+// TreeModel: a BTree and the std::map that it must equal, driven by a stream of numbers. The unit
+// tests draw the numbers from a seed, the fuzzer from its input.
+//
+// One operation at a time is done to both; cursors and snapshots are kept over many operations, and
+// compared. Keys are drawn so that they hurt: prefixes of each other, of every length, with 00 and
+// ff bytes, with equal heads, empty, and (rarely) very long.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/assert.h"
+#include "btree/btree.h"
+
+namespace tree_model {
+
+using cellar::BTree;
+using cellar::BTreeBulkLoader;
+using cellar::BTreeCursor;
+using cellar::BTreeImageReader;
+using cellar::BTreeSnapshot;
+using cellar::BTreeWriteResult;
+using Map = std::map<std::string, std::string, std::less<>>;
+
+inline size_t Shared(std::string_view a, std::string_view b) {
+  size_t n = 0;
+  while (n < a.size() && n < b.size() && a[n] == b[n]) ++n;
+  return n;
+}
+
+class TreeModel {
+ public:
+  struct Options {
+    uint64_t key_variety{200};       // the smaller, the more often a key is met again
+    uint64_t long_key_bytes_max{0};  // 0: none
+    uint64_t large_value_bytes_max{4096};
+    uint64_t snapshots_max{4};
+    bool delete_often{false};
+  };
+  // `below(n)` gives a number in [0, n).
+  using Below = std::function<uint64_t(uint64_t)>;
+
+  TreeModel(const Options& options, Below below) : options_(options), below_(std::move(below)) {}
+  ~TreeModel() {
+    cursors_.clear();
+    snapshots_.clear();
+  }
+
+  void Step() {
+    const uint64_t kind = below_(1000);
+    const uint64_t put_share = options_.delete_often ? 330 : 560;
+    if (kind < put_share)
+      Put(Key(), Value());
+    else if (kind < 700)
+      Delete(Key());
+    else if (kind < 780)
+      Get(Key());
+    else if (kind < 940)
+      StepCursor();
+    else if (kind < 950)
+      DeleteRange();
+    else if (kind < 965)
+      TakeOrDropSnapshot();
+    else if (kind < 968)
+      RollBack();
+    else if (kind < 970)
+      CompareSnapshot();
+    else if (kind < 985)
+      MultiGet();
+    else if (kind < 990)
+      SplitKeys();
+    else if (kind == 990 && below_(20) == 0)
+      Clear();
+    else if (kind == 991)
+      Reload();
+    else
+      PutRun();
+    CELLAR_ASSERT(tree_.entries() == map_.size());
+    CELLAR_ASSERT(tree_.payload_bytes() == payload_bytes_);
+  }
+
+  // Both in full, and the invariants.
+  void Compare() {
+    tree_.Validate();
+    CompareAll(BTreeCursor(tree_), map_);
+  }
+
+  // Everything goes, and so does the memory.
+  void Finish() {
+    Compare();
+    for (const Held& held : snapshots_) CompareAll(BTreeCursor(held.snapshot), held.map);
+    cursors_.clear();
+    snapshots_.clear();
+    tree_.DeleteRange("", "", ~uint64_t{0});
+    CELLAR_ASSERT(tree_.entries() == 0);
+    CELLAR_ASSERT(tree_.payload_bytes() == 0);
+    while (tree_.ReleaseSome(1000)) {
+    }
+    tree_.Validate();
+    CELLAR_ASSERT(tree_.memory_bytes() < 1024);
+  }
+
+  BTree& tree() { return tree_; }
+  const Map& map() const { return map_; }
+
+  std::string Key() {
+    const uint64_t shape = below_(100);
+    std::string key;
+    if (shape < 3) return key;
+    if (shape < 8 && options_.long_key_bytes_max > 0 && below_(8) == 0) {
+      key.assign(below_(options_.long_key_bytes_max), static_cast<char>(below_(2) * 255));
+      key += static_cast<char>(below_(4));
+      return key;
+    }
+    if (shape < 30) {  // bytes from a small alphabet: prefixes of each other
+      const uint64_t n = below_(24);
+      static constexpr char kBytes[]{'\x00', '\x01', 'a', 'b', '\xff'};
+      for (uint64_t i = 0; i < n; ++i) key += kBytes[below_(sizeof(kBytes))];
+      return key;
+    }
+    if (shape < 45) {  // one run of equal bytes, of every length: shared prefixes of every length
+      key.assign(below_(300), 'p');
+      key += static_cast<char>(below_(256));
+      return key;
+    }
+    // Like cells: row, column, timestamp.
+    char row[40];
+    (void)std::snprintf(row, sizeof(row), "plane#%08u",
+                        static_cast<unsigned>(below_(options_.key_variety)));
+    key = row;
+    key += std::string_view("\0\1\2", 3);
+    char column[40];
+    (void)std::snprintf(column, sizeof(column), "col%u", static_cast<unsigned>(below_(20)));
+    key += column;
+    key += std::string_view("\0\1", 2);
+    const uint64_t version = below_(4);
+    for (int i = 0; i < 7; ++i) key += static_cast<char>(version * 37 >> (i % 3));
+    return key;
+  }
+
+  std::string Value() {
+    const uint64_t shape = below_(100);
+    uint64_t n = below_(20);
+    if (shape >= 80) n = below_(40);
+    if (shape >= 92) n = below_(600);
+    if (shape >= 97) n = below_(options_.large_value_bytes_max + 1);
+    std::string value(n, static_cast<char>('a' + below_(26)));
+    if (n > 0) value[n - 1] = static_cast<char>(below_(256));
+    return value;
+  }
+
+  void Put(const std::string& key, const std::string& value) {
+    auto [it, inserted] = map_.try_emplace(key);
+    const BTreeWriteResult result = tree_.Put(key, value);
+    CELLAR_ASSERT(result.existed == !inserted);
+    CELLAR_ASSERT(result.old_value_bytes == it->second.size());
+    payload_bytes_ += value.size() + (inserted ? key.size() : 0) - it->second.size();
+    it->second = value;
+    size_t shared = 0;
+    if (it != map_.begin()) shared = Shared(std::prev(it)->first, key);
+    if (std::next(it) != map_.end()) shared = std::max(shared, Shared(std::next(it)->first, key));
+    CELLAR_ASSERT(result.shared_with_neighbor <= shared);
+  }
+
+ private:
+  struct Held {
+    BTreeSnapshot snapshot;
+    Map map;
+    uint64_t payload_bytes;
+  };
+  struct HeldCursor {
+    BTreeCursor cursor;
+    bool valid;
+    std::string key;
+  };
+
+  void Delete(const std::string& key) {
+    const auto it = map_.find(key);
+    const BTreeWriteResult result = tree_.Delete(key);
+    CELLAR_ASSERT(result.existed == (it != map_.end()));
+    if (it == map_.end()) return;
+    CELLAR_ASSERT(result.old_value_bytes == it->second.size());
+    payload_bytes_ -= key.size() + it->second.size();
+    size_t shared = 0;
+    if (it != map_.begin()) shared = Shared(std::prev(it)->first, key);
+    if (std::next(it) != map_.end()) shared = std::max(shared, Shared(std::next(it)->first, key));
+    CELLAR_ASSERT(result.shared_with_neighbor <= shared);
+    map_.erase(it);
+  }
+
+  // Ascending neighbours, as a row or an import writes them.
+  void PutRun() {
+    std::string key = Key();
+    if (key.size() > 1000) return;
+    const uint64_t n = below_(200);
+    const bool same_length = below_(2) == 0;
+    for (uint64_t i = 0; i < n; ++i) {
+      std::string next = key;
+      if (same_length) {
+        next += static_cast<char>(i >> 8);
+        next += static_cast<char>(i);
+      } else {
+        next += std::to_string(i);
+      }
+      Put(next, Value());
+    }
+  }
+
+  void Get(const std::string& key) {
+    const auto found = tree_.Get(key);
+    const auto it = map_.find(key);
+    CELLAR_ASSERT(found.has_value() == (it != map_.end()));
+    if (found.has_value()) CELLAR_ASSERT(*found == it->second);
+  }
+
+  void MultiGet() {
+    std::vector<std::string> keys;
+    for (uint64_t n = below_(40); n > 0; --n) keys.push_back(Key());
+    std::vector<std::string_view> views(keys.begin(), keys.end());
+    std::vector<std::optional<std::string_view>> values(keys.size());
+    tree_.MultiGet(views, values);
+    for (size_t i = 0; i < keys.size(); ++i) {
+      const auto it = map_.find(keys[i]);
+      CELLAR_ASSERT(values[i].has_value() == (it != map_.end()));
+      if (values[i].has_value()) CELLAR_ASSERT(*values[i] == it->second);
+    }
+  }
+
+  void DeleteRange() {
+    std::string begin = Key(), end = Key();
+    if (below_(4) == 0) {
+      end = begin;
+      end += '\xff';
+    }
+    if (end < begin) std::swap(begin, end);
+    const uint64_t entries_max = below_(3) == 0 ? ~uint64_t{0} : below_(100);
+    auto it = map_.lower_bound(begin);
+    uint64_t removed = 0;
+    while (removed < entries_max && it != map_.end() && (end.empty() || it->first < end)) {
+      payload_bytes_ -= it->first.size() + it->second.size();
+      it = map_.erase(it);
+      ++removed;
+    }
+    CELLAR_ASSERT(tree_.DeleteRange(begin, end, entries_max) == removed);
+  }
+
+  void Clear() {
+    tree_.Clear();
+    map_.clear();
+    payload_bytes_ = 0;
+  }
+
+  void TakeOrDropSnapshot() {
+    if (snapshots_.size() < options_.snapshots_max && below_(2) == 0) {
+      snapshots_.push_back({tree_.TakeSnapshot(), map_, payload_bytes_});
+      CELLAR_ASSERT(snapshots_.back().snapshot.entries() == map_.size());
+    } else if (!snapshots_.empty()) {
+      const auto i = static_cast<std::ptrdiff_t>(below_(snapshots_.size()));
+      if (below_(2) == 0)
+        CompareAll(BTreeCursor(snapshots_[static_cast<size_t>(i)].snapshot),
+                   snapshots_[static_cast<size_t>(i)].map);
+      snapshots_.erase(snapshots_.begin() + i);
+    }
+  }
+
+  void RollBack() {
+    if (snapshots_.empty()) return;
+    const Held& held = snapshots_[below_(snapshots_.size())];
+    tree_.RollBackTo(held.snapshot);
+    map_ = held.map;
+    payload_bytes_ = held.payload_bytes;
+  }
+
+  void CompareSnapshot() {
+    if (snapshots_.empty()) return;
+    const Held& held = snapshots_[below_(snapshots_.size())];
+    CompareAll(BTreeCursor(held.snapshot), held.map);
+  }
+
+  // Through images into another tree and back into comparison.
+  void Reload() {
+    BTreeSnapshot snapshot = below_(2) == 0 ? tree_.TakeSnapshot() : tree_.TakeSnapshotForImages();
+    BTreeImageReader reader(snapshot);
+    BTree copy;
+    {
+      BTreeBulkLoader loader(&copy);
+      std::string image;
+      std::string last;
+      for (; image.clear(), reader.Next(&image);) {
+        const auto status = loader.AddImage(image);
+        CELLAR_ASSERT(status.ok());
+      }
+      if (below_(2) == 0) {
+        const std::string above = (map_.empty() ? "" : map_.rbegin()->first) + "x";
+        CELLAR_ASSERT(loader.Add(above, "y").ok());
+        CELLAR_ASSERT(loader.Finish().ok());
+        CELLAR_ASSERT(copy.Delete(above).existed);
+      } else {
+        CELLAR_ASSERT(loader.Finish().ok());
+      }
+    }
+    copy.Validate();
+    CompareAll(BTreeCursor(copy), map_);
+    BTree again;
+    BTreeBulkLoader loader(&again);
+    for (const auto& [key, value] : map_) CELLAR_ASSERT(loader.Add(key, value).ok());
+    CELLAR_ASSERT(loader.Finish().ok());
+    again.Validate();
+    CompareAll(BTreeCursor(again), map_);
+  }
+
+  void SplitKeys() {
+    const size_t parts = 1 + below_(12);
+    const std::vector<std::string> keys = tree_.SplitKeys(parts);
+    CELLAR_ASSERT(keys.size() < parts);
+    for (size_t i = 0; i < keys.size(); ++i) {
+      CELLAR_ASSERT(map_.contains(keys[i]));
+      if (i > 0) CELLAR_ASSERT(keys[i - 1] < keys[i]);
+    }
+  }
+
+  // A cursor that may have been kept over many changes moves on from where it stood.
+  void StepCursor() {
+    if (cursors_.size() < 4) cursors_.push_back({BTreeCursor(tree_), false, {}});
+    HeldCursor& held = cursors_[below_(cursors_.size())];
+    const uint64_t kind = below_(10);
+    if (!held.valid || kind < 3) {
+      const std::string key = Key();
+      auto it = map_.lower_bound(key);
+      if (kind == 0) {
+        held.cursor.SeekBefore(key);
+        it = it == map_.begin() ? map_.end() : std::prev(it);
+      } else if (kind == 1 && below_(4) == 0) {
+        held.cursor.SeekFirst();
+        it = map_.begin();
+      } else if (kind == 1 && below_(4) == 0) {
+        held.cursor.SeekLast();
+        it = map_.empty() ? map_.end() : std::prev(map_.end());
+      } else {
+        held.cursor.Seek(key);
+      }
+      Check(&held, it);
+      return;
+    }
+    for (uint64_t n = below_(below_(10) == 0 ? 300 : 8); n > 0 && held.valid; --n) {
+      if (kind < 7) {
+        const std::string last = held.key;
+        held.cursor.Next();
+        Check(&held, map_.upper_bound(last));
+        if (held.valid) CELLAR_ASSERT(held.cursor.shared_with_last() <= Shared(last, held.key));
+      } else {
+        const auto it = map_.lower_bound(held.key);
+        held.cursor.Prev();
+        Check(&held, it == map_.begin() ? map_.end() : std::prev(it));
+      }
+    }
+    if (below_(10) == 0) {
+      BTreeCursor moved(std::move(held.cursor));
+      held.cursor = std::move(moved);
+    }
+  }
+
+  void Check(HeldCursor* held, Map::const_iterator expected) {
+    held->valid = held->cursor.valid();
+    CELLAR_ASSERT(held->valid == (expected != map_.end()));
+    if (!held->valid) return;
+    held->key = held->cursor.key();
+    CELLAR_ASSERT(held->key == expected->first);
+    CELLAR_ASSERT(held->cursor.value() == expected->second);
+  }
+
+  static void CompareAll(BTreeCursor cursor, const Map& map) {
+    cursor.SeekFirst();
+    for (const auto& [key, value] : map) {
+      CELLAR_ASSERT(cursor.valid());
+      CELLAR_ASSERT(cursor.key() == key);
+      CELLAR_ASSERT(cursor.value() == value);
+      cursor.Next();
+    }
+    CELLAR_ASSERT(!cursor.valid());
+    cursor.SeekLast();
+    for (auto it = map.rbegin(); it != map.rend(); ++it) {
+      CELLAR_ASSERT(cursor.valid());
+      CELLAR_ASSERT(cursor.key() == it->first);
+      cursor.Prev();
+    }
+    CELLAR_ASSERT(!cursor.valid());
+  }
+
+  Options options_;
+  Below below_;
+  BTree tree_;
+  Map map_;
+  uint64_t payload_bytes_{0};
+  std::vector<HeldCursor> cursors_;
+  std::vector<Held> snapshots_;
+};
+
+}  // namespace tree_model
