@@ -314,10 +314,10 @@ bool CellStream::Examine(RawCell* cell, bool* done) {
     return false;
   }
   if (!all_live_) {
-    // A policy drops everything behind the first version that it drops; an expiry just its own
-    // cell.
+    // A rank that goes whatever its age takes all behind it along. An age does not: timestamp 0 has
+    // none. An expiry drops just its own cell.
     if (family_->policy.Drops(rank_, timestamp, view_.now_micros())) {
-      *done = true;
+      *done = rank_ > family_->policy.rank_kept_max();
       return false;
     }
     if (cell->value.expiry_micros <= view_.now_micros()) return false;

@@ -101,6 +101,13 @@ class RetentionTest(Conversation):
         self.advance(10**6)
         self.assertEqual(self.versions(), [0])
 
+    def test_timestamp_zero_stays_behind_versions_that_are_too_old(self):
+        self.ask('TABLE CREATE t FAMILY f TTL 1s')
+        self.ask('CPUT t r f:a zero TS 0 f:a old TS 5')
+        self.expect('CGET t r f:a', b'zero')
+        self.assertEqual(self.versions(), [0])
+        self.expect('CCOUNT t BY CELLS', 1)
+
     def test_a_tighter_policy_holds_for_what_is_there_at_once(self):
         self.ask('TABLE CREATE t FAMILY f')
         self.ask('CPUT t r f:a 1 TS 1 f:a 2 TS 2 f:a 3 TS 3')
