@@ -157,7 +157,7 @@ void CmdQuit(CommandContext& ctx) {
 constexpr Command kRows[] = {
     {.name = "ping",
      .arity = -1,
-     .flags = kFast | kLoading | kStale,
+     .flags = kFast | kStale,
      .categories = kCategoryConnection,
      .group = "connection",
      .summary = "Answers PONG, or the message.",
@@ -166,7 +166,7 @@ constexpr Command kRows[] = {
      .handler = CmdPing},
     {.name = "echo",
      .arity = 2,
-     .flags = kFast | kLoading | kStale,
+     .flags = kFast | kStale,
      .categories = kCategoryConnection,
      .group = "connection",
      .summary = "Answers the message.",
