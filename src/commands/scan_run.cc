@@ -37,7 +37,6 @@ ScanRun::ScanRun(std::unique_ptr<Scan> scan, const ScanRunOptions& options, Stor
 void ScanRun::BeginRow() {
   ++rows_;
   if (options_.one_row) return;
-  if (options_.draws_rows && rows_ == options_.rows_max) after_row_ = scan_->PositionAfterRow();
   reply_.NextPiece();
   ReplyWriter& writer = reply_.writer();
   if (!options_.keys_only) writer.Array(2);
@@ -56,14 +55,10 @@ void ScanRun::EndRow() {
 bool ScanRun::TakeRow() {
   if (!options_.one_row) EndRow();
   if (rows_ == options_.rows_max || cells_ == options_.cells_max) {
-    if (options_.draws_rows) {
-      next_ = rows_ == options_.rows_max ? std::move(after_row_) : std::move(after_cell_);
-    } else {
-      // The row that has just begun is where the next call begins: what lies before it and was not
-      // wanted is not looked at again.
-      next_ = scan_->PositionAfterRow();
-      next_->row_done = false;
-    }
+    // The row that has just begun is where the next call begins: what lies before it and was not
+    // wanted is not looked at again.
+    next_ = scan_->PositionAfterRow();
+    next_->row_done = false;
     return false;
   }
   BeginRow();

@@ -63,7 +63,7 @@ struct ScanRunOptions {
   CellFormat format;
   uint64_t rows_max{kUnlimited};
   uint64_t cells_max{kUnlimited};
-  // Rows are drawn by lot (SAMPLE): the row seen behind the last one must be drawn anew.
+  // Rows are drawn by lot (SAMPLE): the cursor carries the seed, so that each is drawn once.
   bool draws_rows{false};
   // CSCAN alone
   uint64_t cursor_binding{0};
@@ -111,7 +111,6 @@ class ScanRun {
   int64_t begin_micros_{0};
   // Where the next call goes on; unset when the scan has come to its end.
   std::optional<ScanPosition> next_;
-  ScanPosition after_row_;   // kept once rows_ has reached its limit, if rows are drawn
   ScanPosition after_cell_;  // kept once cells_ has reached its limit
 };
 

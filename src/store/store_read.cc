@@ -100,6 +100,13 @@ std::vector<std::string> Store::SampleRows(const Table& table, uint64_t parts,
     if ((*scan)->Next() != ScanStep::kRow) break;
     if (rows.empty() || rows.back() != (*scan)->row_text()) rows.emplace_back((*scan)->row_text());
   }
+  if (rows.empty()) return rows;
+  // The first row of all would split nothing off.
+  const Result<std::unique_ptr<Scan>> first = ScanRows(table, {}, cells, nullptr);
+  CELLAR_ASSERT(first.ok());
+  if ((*first)->Next() == ScanStep::kRow && (*first)->row_text() == rows[0]) {
+    rows.erase(rows.begin());
+  }
   return rows;
 }
 

@@ -783,7 +783,7 @@ class RetentionTest(WireTest):
         for ts in (1, 2, 3):
             self.write(f"CPUT t r v:x {ts} TS {ts}")
         self.read("CROW t r VERSIONS ALL", M(("v:x", [[3, "3"], [2, "2"]])))
-        self.write("CPUT t r a:x now a:y old TS 991000000 a:z gone TS 990000000 a:0 ageless TS 0")
+        self.write("CPUT t r a:x now TS 1000000000 a:y old TS 991000000 a:z gone TS 990000000 a:0 ageless TS 0")
         self.read("CROW t r COLUMNS 1 a", M(("a:0", "ageless"), ("a:x", "now"), ("a:y", "old")))
         self.write("DEBUG SET-TIME 1010000000")
         self.read("CROW t r COLUMNS 1 a", M(("a:0", "ageless")))
