@@ -345,15 +345,26 @@ void ClusterSection(Host&, InfoWriter& out) {
   out.Field("cluster_enabled", 0);
 }
 
-// Redis' form with the tables as keys, and their rows and cells besides.
+// Redis' form with the tables as keys, and nothing else: tools that read these lines refuse any
+// other.
 void KeyspaceSection(Host& host, InfoWriter& out) {
   out.Section("Keyspace");
   for (const KeyspaceFigures& keyspace : host.keyspaces()) {
     if (keyspace.tables == 0) continue;
     const bool number = keyspace.name.find_first_not_of("0123456789") == std::string::npos;
     out.Field((number ? "db" : "") + keyspace.name,
-              fmt::format("keys={},expires=0,avg_ttl=0,rows={},cells={},bytes={}", keyspace.tables,
-                          keyspace.rows, keyspace.cells, keyspace.bytes));
+              fmt::format("keys={},expires=0,avg_ttl=0", keyspace.tables));
+  }
+}
+
+// What Redis has no place for.
+void CellarSection(Host& host, InfoWriter& out) {
+  out.Section("Cellar");
+  for (const KeyspaceFigures& keyspace : host.keyspaces()) {
+    if (keyspace.tables == 0) continue;
+    out.Field("keyspace_" + keyspace.name,
+              fmt::format("tables={},rows={},cells={},bytes={}", keyspace.tables, keyspace.rows,
+                          keyspace.cells, keyspace.bytes));
   }
 }
 
@@ -376,6 +387,7 @@ constexpr Section kSections[] = {
     {"latencystats", LatencyStatsSection, false},
     {"cluster", ClusterSection, true},
     {"keyspace", KeyspaceSection, true},
+    {"cellar", CellarSection, true},
 };
 
 }  // namespace

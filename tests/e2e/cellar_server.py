@@ -91,7 +91,7 @@ class CellarServer:
             try:
                 with socket.create_connection(("127.0.0.1", self.port), timeout=5) as probe:
                     probe.settimeout(START_SECONDS_MAX)
-                    probe.sendall(b"*1\r\n$4\r\nPING\r\n")
+                    probe.sendall(b"*1\r\n$6\r\nDBSIZE\r\n")
                     answer = probe.recv(200)
                     if answer and not answer.startswith(b"-LOADING"):
                         return self

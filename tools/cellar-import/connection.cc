@@ -32,7 +32,7 @@ Result<Connection> Connection::Open(const ConnectionOptions& options) {
   if (connection.context_->err != 0) {
     return Status::Error(ErrorCode::kIo, where + ": " + connection.context_->errstr);
   }
-  redisEnableKeepAlive(connection.context_.get());
+  if (options.socket.empty()) redisEnableKeepAlive(connection.context_.get());
   if (!options.password.empty()) {
     ASSIGN_OR_RETURN(const Reply reply,
                      options.user.empty()

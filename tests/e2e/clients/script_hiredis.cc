@@ -95,7 +95,7 @@ int main(int argc, char** argv) {
   Expect("crow", row->elements == 4 && std::string_view(row->element[0]->str) == "f:a", Text(row));
   const Reply scan = Call(one, {"CSCAN", table, "0"});
   Expect("cscan", scan->elements == 2 && scan->element[1]->elements == 1, Text(scan));
-  ExpectText("cdel", Call(one, {"CDEL", table, "r"}), "2");
+  ExpectText("cdel", Call(one, {"CDEL", table, "r"}), "3");
   std::puts("ok cells");
 
   const Reply error = Call(one, {"CGET", "nosuchtable", "r", "f:a"});

@@ -32,7 +32,7 @@ check($one->cincrby($table, 'r', 'n:x', 1) == 43, 'cincrby');
 check(join(' ', $one->crow($table, 'r')) eq 'f:a 1 n:x 43', 'crow');
 my ($cursor, $rows) = $one->cscan($table, 0);
 check($cursor eq '0' && $rows->[0][0] eq 'r' && $rows->[0][1][3] == 43, 'cscan');
-check($one->cdel($table, 'r') == 2, 'cdel');
+check($one->cdel($table, 'r') == 3, 'cdel');
 print "ok cells\n";
 
 eval { $one->cget('nosuchtable', 'r', 'f:a') };

@@ -26,7 +26,7 @@ check(one.call('CGET', table, 'r', 'f:none').nil?, 'cget nothing')
 check(one.call('CINCRBY', table, 'r', 'n:x', '1') == 43, 'cincrby')
 check(one.call('CROW', table, 'r') == ['f:a', '1', 'n:x', 43], 'crow')
 check(one.call('CSCAN', table, '0') == ['0', [['r', ['f:a', '1', 'n:x', 43]]]], 'cscan')
-check(one.call('CDEL', table, 'r') == 2, 'cdel')
+check(one.call('CDEL', table, 'r') == 3, 'cdel')
 puts 'ok cells'
 
 begin
