@@ -72,7 +72,7 @@ class ImportCrashTest(unittest.TestCase):
         state = os.path.join(directory, table + ".state")
         batch = chance.choice(["1", "1", "7", "100"])
         words = self.words(server, path, table, "--resume", state, "--batch-rows", batch, "--pipeline",
-                           str(chance.choice([1, 16, 256])))
+                           str(chance.choice([8, 32, 256])))
         process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
         time.sleep(chance.uniform(0, seconds_max))
         server.kill()
