@@ -12,6 +12,7 @@
 #include "commands/command_groups.h"
 #include "commands/help.h"
 #include "commands/services.h"
+#include "resp/decimal.h"
 
 namespace cellar {
 namespace {
@@ -106,9 +107,10 @@ Status ParseKillFilter(Arguments args, KillFilter* filter) {
     const std::string_view word = args[i];
     const std::string_view value = args[i + 1];
     if (EqualsIgnoreCase(word, "id")) {
-      ASSIGN_OR_RETURN(const int64_t id,
-                       IntegerArgument(value, 1, std::numeric_limits<int64_t>::max(),
-                                       "client-id should be greater than 0"));
+      int64_t id = 0;
+      if (!ParseStrictInt64(value, &id) || id < 1) {
+        return Status::Error(ErrorCode::kErr, "client-id should be greater than 0");
+      }
       filter->id = static_cast<uint64_t>(id);
     } else if (EqualsIgnoreCase(word, "maxage")) {
       ASSIGN_OR_RETURN(filter->age_min_s,

@@ -159,7 +159,7 @@ void CmdCommandInfo(CommandContext& ctx) {
   for (const std::string_view name : ctx.args.subspan(2)) {
     const CommandEntry* entry = ctx.host.services().commands.FindByFullName(name);
     if (entry == nullptr) {
-      ctx.reply.NullArray();
+      ctx.reply.Null();
     } else {
       WriteInfo(ctx.reply, *entry);
     }

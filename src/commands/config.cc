@@ -191,7 +191,7 @@ Status CheckBind(std::string* text) {
 
 constexpr std::string_view kLogLevels[] = {"debug", "verbose", "notice", "warning", "nothing"};
 constexpr std::string_view kDebugWords[] = {"no", "local", "yes"};
-constexpr std::string_view kFsyncWords[] = {"always", "everysec", "no"};
+constexpr std::string_view kFsyncWords[] = {"everysec", "always", "no"};
 constexpr std::string_view kPolicies[] = {"noeviction"};
 
 constexpr int64_t kInt32Max{INT32_MAX};

@@ -20,7 +20,7 @@ namespace cellar {
 
 enum class LogLevel : int64_t { kDebug, kVerbose, kNotice, kWarning, kNothing };
 enum class DebugAccess : int64_t { kNo, kLocal, kYes };
-enum class AppendFsync : int64_t { kAlways, kEverysec, kNo };
+enum class AppendFsync : int64_t { kEverysec, kAlways, kNo };
 
 // One class of client-output-buffer-limit. 0 is no limit.
 struct OutputLimit {

@@ -99,7 +99,6 @@ void Dispatcher::Execute(Session& session, Arguments args) {
   if (command != nullptr && !command->subcommands.empty() && args.size() > 1) {
     container = command;
     command = CommandTable::FindSubcommand(*container, args[1]);
-    if (command == nullptr && container->row->handler != nullptr) command = container;
   }
   if (command == nullptr) [[unlikely]] {
     if (container == nullptr && IsHttp(args[0])) {

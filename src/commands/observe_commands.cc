@@ -10,6 +10,7 @@
 #include "commands/help.h"
 #include "commands/latency_report.h"
 #include "commands/services.h"
+#include "resp/decimal.h"
 
 namespace cellar {
 namespace {
@@ -23,9 +24,10 @@ void CmdSlowLogGet(CommandContext& ctx) {
     return ctx.reply.Error("ERR wrong number of arguments for 'slowlog|get' command");
   }
   if (ctx.args.size() == 3) {
-    ASSIGN_OR_REPLY(ctx, const int64_t wanted,
-                    IntegerArgument(ctx.args[2], -1, std::numeric_limits<int64_t>::max(),
-                                    "count should be greater than or equal to -1"));
+    int64_t wanted = 0;
+    if (!ParseStrictInt64(ctx.args[2], &wanted) || wanted < -1) {
+      return ctx.reply.Error("ERR count should be greater than or equal to -1");
+    }
     count = wanted == -1 ? entries.size() : static_cast<size_t>(wanted);
   }
   count = std::min(count, entries.size());

@@ -20,6 +20,9 @@ int HexDigit(char c) {
   return -1;
 }
 
+// What ends a word that is not quoted; narrower than what may stand between words, as in Redis.
+bool EndsWord(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+
 // Where the first CR of `input` at or after `from` stands, npos if there is none. Headers are
 // short, so the bytes at hand are looked at before memchr is called.
 size_t FindCarriageReturn(std::string_view input, size_t from) {
@@ -119,7 +122,7 @@ bool SplitQuotedWords(std::string_view line, std::string* bytes,
     while (i < line.size() && IsBlank(line[i])) ++i;
     if (i == line.size()) return true;
     const size_t begin = bytes->size();
-    while (i < line.size() && !IsBlank(line[i])) {
+    while (i < line.size() && !EndsWord(line[i])) {
       if (line[i] == '"' || line[i] == '\'') {
         if (!ReadQuoted(line, &i, bytes)) return false;
       } else {
@@ -253,7 +256,7 @@ RequestParser::Outcome RequestParser::NextInline(std::string_view* input,
     while (i < line.size() && IsBlank(line[i])) ++i;
     if (i == line.size()) return Outcome::kCommand;
     const size_t begin = i;
-    while (i < line.size() && !IsBlank(line[i])) ++i;
+    while (i < line.size() && !EndsWord(line[i])) ++i;
     args->push_back(line.substr(begin, i - begin));
   }
 }

@@ -138,6 +138,7 @@ void Connection::DropSent(size_t bytes) {
 
 void Connection::Flush() {
   if (closing_) return;
+  if (session.closed) return Close();
   if (!writing_ && !session.output.empty()) {
     const size_t bytes = ReleasedBytes();
     if (bytes > 0) {
@@ -163,8 +164,7 @@ void Connection::Flush() {
     gated_ = true;
     server_->AddGated(this);
   }
-  if (session.closed ||
-      (session.close_after_reply && !writing_ && session.output.empty() && !session.task)) {
+  if (session.close_after_reply && !writing_ && session.output.empty() && !session.task) {
     return Close();
   }
   if (session.output.size() + session.output_in_flight > kOutputPauseBytes &&
