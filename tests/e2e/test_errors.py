@@ -66,7 +66,6 @@ class ErrorsTest(Conversation):
         self.refused('TABLE CREATE nowhere/t FAMILY f', 'NOKEYSPACE', 'nowhere')
         self.refused('KEYSPACE DROP nowhere', 'NOKEYSPACE', 'nowhere')
         self.refused('SELECT nowhere', 'NOKEYSPACE', 'nowhere')
-        self.refused('SELECT 16', 'NOKEYSPACE', '16')
 
     def test_the_first_sixteen_keyspaces_stay(self):
         self.refused('KEYSPACE DROP 0', 'ERR')

@@ -16,9 +16,26 @@ INDEXES = [b'i1', b'i2', b'i3']
 MICROS = 10**6
 
 
+class Profile:
+    """How large things get. Small tables make commands meet; big ones make reads go in slices."""
+
+    def __init__(self, rows=14, qualifiers=6, cells_put=5, fresh=0.0, change=2.5, whole=1.0):
+        self.rows = rows                # row keys to draw from, for each order
+        self.qualifiers = qualifiers
+        self.cells_put = cells_put      # at most, in one CPUT
+        self.fresh = fresh              # how many key components are made rather than picked
+        self.change = change            # weight of schema changes
+        self.whole = whole              # how many reads of whole tables are made at all
+
+
+SMALL = Profile()
+BIG = Profile(rows=2000, qualifiers=60, cells_put=120, fresh=0.9, change=0.05, whole=0.15)
+
+
 class Generator:
-    def __init__(self, rng, model, clients):
+    def __init__(self, rng, model, clients, profile=SMALL):
         self.rng = rng
+        self.profile = profile
         self.model = model
         self.clients = clients
         self.pending = []
@@ -53,18 +70,34 @@ class Generator:
                 text = self.random_key(order)
                 if text:
                     found.append(text)
-            if size < 10 and order.text() in (b'bytes', b'utf8'):
+            if size < 100 and order.text() in (b'bytes', b'utf8'):
                 found[0] = b''
             self.keys[name] = found
         return self.keys[name]
+
+    def component(self, kind):
+        if self.chance(self.profile.fresh):
+            if kind in INTEGER_RANGES:
+                low, high = INTEGER_RANGES[kind]
+                return b'%d' % self.rng.randint(max(low, -3000), min(high, 3000))
+            if kind in ('bytes', 'ascii', 'utf8'):
+                return b'%x' % self.rng.randrange(4096)
+            if kind in ('uuid', 'luuid'):
+                return b'%08x-0000-0000-%04x-000000000000' % (self.rng.getrandbits(32),
+                                                              self.rng.getrandbits(16))
+            if kind == 'timeuuid':
+                return b'%08x-0000-1000-8000-000000000000' % self.rng.getrandbits(32)
+            if kind == 'recno':
+                return b'%d' % self.rng.randint(1, 4000)
+        return self.pick(pools.component_texts(kind))
 
     def random_key(self, order):
         words = []
         for at, (kind, _) in enumerate(order.parts):
             last = at == len(order.parts) - 1
-            word = self.pick(pools.component_texts(kind))
+            word = self.component(kind)
             while not last and order.delimiter in word:
-                word = self.pick(pools.component_texts(kind))
+                word = self.component(kind)
             words.append(word)
         return order.delimiter.join(words)
 
@@ -75,13 +108,13 @@ class Generator:
             text = self.random_key(table.order)
             if text:
                 return text
-        return self.pick(self.pool(table.order, 14))
+        return self.pick(self.pool(table.order, self.profile.rows))
 
     def family(self, table):
         return table.families[self.pick(sorted(table.families))]
 
     def qualifier(self, family):
-        return self.pick(self.pool(family.order, 6))
+        return self.pick(self.pool(family.order, self.profile.qualifiers))
 
     def column(self, table, row=None, family=None):
         """(word, Family)"""
@@ -147,10 +180,10 @@ class Generator:
         return prefix
 
     def row_texts(self, table):
-        return [row.key for row in table.rows.values()] + self.pool(table.order, 14)
+        return [row.key for row in table.rows.values()] + self.pool(table.order, self.profile.rows)
 
     def qualifier_texts(self, family):
-        return self.pool(family.order, 6)
+        return self.pool(family.order, self.profile.qualifiers)
 
     # Options.
 
@@ -316,7 +349,8 @@ class Generator:
         if self.chance(0.12):
             words.append(self.pick([b'NX', b'XX', b'nx']))
         words += self.conditions(table, 0.12)
-        for _ in range(self.weighted([(1, 5), (2, 2), (3, 1), (5, 0.5)])):
+        count = self.weighted([(1, 5), (2, 2), (3, 1), (self.profile.cells_put, 0.5)])
+        for _ in range(count if self.chance(0.9) else self.profile.cells_put):
             words += self.put_words(table)
         return words
 
@@ -576,6 +610,7 @@ class Generator:
 
     # Steps.
 
+    # A weight of 2.5 for schema changes, as Profile.change says.
     COMMANDS = [('cput', 24), ('cmutate', 9), ('cincrby', 4), ('cincrbyfloat', 3), ('cappend', 3),
                 ('cdel', 6), ('cdelrange', 0.4), ('cget', 9), ('cmget', 3), ('crow', 9),
                 ('cscan', 11), ('ccount', 5), ('cnear', 4), ('cexists', 2), ('schema_change', 2.5)]
@@ -591,7 +626,13 @@ class Generator:
             return [b'FAMILY', b'ADD', name, self.pick(FAMILIES)] + self.family_options()
         words = None
         while words is None:
-            words = getattr(self, self.weighted(self.COMMANDS))(name, table)
+            choice = self.weighted(self.COMMANDS)
+            if choice == 'schema_change' and not self.chance(self.profile.change / 2.5):
+                continue
+            if choice in ('cscan', 'ccount', 'cnear', 'cdelrange') and \
+                    not self.chance(self.profile.whole):
+                continue
+            words = getattr(self, choice)(name, table)
         if self.chance(0.05):
             words = spoil(self, words, table)
         return words

@@ -128,6 +128,23 @@ def same(expected, got):
     return expected == got
 
 
+def narrow(expected, got):
+    """(path, expected, got) of the first place where two replies differ."""
+    if isinstance(expected, Map) and isinstance(got, Map):
+        expected = [item for pair in expected.pairs for item in pair]
+        got = [item for pair in got.pairs for item in pair]
+    if isinstance(expected, list) and isinstance(got, list):
+        for at, (one, other) in enumerate(zip(expected, got)):
+            if not same(one, other):
+                path, one, other = narrow(one, other)
+                return '/%d%s' % (at, path), one, other
+        if len(expected) != len(got):
+            at = min(len(expected), len(got))
+            return '/%d (of %d and %d)' % (at, len(expected), len(got)), expected[at:at + 2], \
+                got[at:at + 2]
+    return '', expected, got
+
+
 def as_map(reply):
     """The pairs of a map reply, in both protocols."""
     if isinstance(reply, Map):

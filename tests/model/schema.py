@@ -317,19 +317,25 @@ def select(model, session, words):
     name = words.next()
     words.end()
     if name not in model.keyspaces.spaces:
-        raise Refused('NOKEYSPACE')
+        raise Refused('NOKEYSPACE', alternatives=('ERR',))  # a number: Redis' own answer fits too
     session.space = name
     return OK
 
 
+def _find(model, session, word):
+    """(tables of the keyspace, name in it) of a key; `keyspace/table` is one too."""
+    space, name = model.keyspaces.split(word, session.space)
+    return model.keyspaces.tables(space), name
+
+
 def exists(model, session, words):
-    tables = model.keyspaces.tables(session.space)
-    return sum(name in tables for name in words.words)
+    found = [_find(model, session, word) for word in words.words]
+    return sum(name in tables for tables, name in found)
 
 
 def type_of(model, session, words):
-    found = words.next() in model.keyspaces.tables(session.space)
-    return Simple(b'table' if found else b'none')
+    tables, name = _find(model, session, words.next())
+    return Simple(b'table' if name in tables else b'none')
 
 
 def dbsize(model, session, words):
@@ -343,9 +349,9 @@ def keys(model, session, words):
 
 
 def delete(model, session, words):
-    tables = model.keyspaces.tables(session.space)
+    found = [_find(model, session, word) for word in words.words]
     count = 0
-    for name in words.words:
+    for tables, name in found:
         if name in tables:
             model.touch(tables.pop(name))
             count += 1

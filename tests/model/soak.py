@@ -15,7 +15,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(HERE), 'e2e'))
 
 from cellar_server import CellarServer  # noqa: E402
 from model.drive import Driver, show_step  # noqa: E402
-from model.generate import Generator  # noqa: E402
+from model.generate import BIG, SMALL, Generator  # noqa: E402
+from model.resp import narrow  # noqa: E402
 from model.scans import Difference  # noqa: E402
 from model.shrink import shrink  # noqa: E402
 
@@ -40,25 +41,27 @@ class Failure(Exception):
     def report(self):
         lines = ['seed %d, %d steps' % (self.seed, len(self.history))]
         lines += ['  ' + show_step(step) for step in self.history[-60:]]
+        path, expected, got = narrow(self.difference.expected, self.difference.got)
         lines += ['at:       %s' % self.difference.what,
+                  'first:    %s expected %.1000r, got %.1000r' % (path, expected, got),
                   'expected: %.3000r' % (self.difference.expected,),
                   'got:      %.3000r' % (self.difference.got,)]
         return '\n'.join(lines)
 
 
-def run(seed, commands, protocols, deadline=None, events=True):
+def run(seed, commands, protocols, deadline=None, profile=SMALL):
     """Drives a fresh server; the number of commands compared. Failure on a difference."""
     rng = random.Random(seed)
     history = []
     with new_server() as server:
         driver = Driver(server, protocols)
-        generator = Generator(rng, driver.model, len(protocols))
+        generator = Generator(rng, driver.model, len(protocols), profile)
         try:
             while driver.calls < commands:
                 if deadline is not None and time.monotonic() > deadline:
                     break
                 step = None
-                if events and not generator.pending:
+                if not generator.pending:
                     for name, every in EVENTS:
                         if rng.random() < 1 / every:
                             step = (name,)
@@ -117,6 +120,7 @@ def main():
     parser.add_argument('--commands', type=int, default=50000, help='for each seed')
     parser.add_argument('--minutes', type=float, default=None)
     parser.add_argument('--protocol', choices=sorted(PROTOCOLS), default='both')
+    parser.add_argument('--big', action='store_true', help='tables that are read in slices')
     parser.add_argument('--shrink-seconds', type=float, default=90)
     parser.add_argument('--go-on', action='store_true', help='report a difference and take the next seed')
     arguments = parser.parse_args()
@@ -127,7 +131,8 @@ def main():
     while True:
         began = time.monotonic()
         try:
-            driver = run(seed, arguments.commands, protocols, deadline)
+            driver = run(seed, arguments.commands, protocols, deadline,
+                         BIG if arguments.big else SMALL)
             print('seed %d: %d commands, %d refused, %d digests, %.0f s' % (
                 seed, driver.calls, driver.refused, driver.digests, time.monotonic() - began),
                 flush=True)

@@ -145,8 +145,7 @@ class Table:
         if column is not None:
             column.cells = retention.live(self.families[place[0]].policy(), column.cells, now)
 
-    def put(self, row, place, qualifier, cell, now):
-        self.reclaim(row, place, now)
+    def put(self, row, place, qualifier, cell):
         column = row.columns.setdefault(place, Column(qualifier, []))
         column.cells = [old for old in column.cells if old.timestamp != cell.timestamp]
         column.cells.append(cell)

@@ -32,6 +32,8 @@ class Change:
         self.wrote = False
         self.deleted = 0
         self.made = {}
+        self.puts_alone = False     # the command only puts: it is one write, and reclaims once
+        self.reclaimed = set()
 
     def put(self, place, qualifier, kind, value, timestamp, ttl):
         if timestamp is None:
@@ -41,7 +43,10 @@ class Change:
         self._store(place, qualifier, Cell(timestamp, kind, value, expiry))
 
     def _store(self, place, qualifier, cell):
-        self.table.put(self.row, place, qualifier, cell, self.now)
+        if not self.puts_alone or place not in self.reclaimed:
+            self.table.reclaim(self.row, place, self.now)
+            self.reclaimed.add(place)
+        self.table.put(self.row, place, qualifier, cell)
         self.wrote = True
 
     def delete(self, selection, between=None):
@@ -298,6 +303,7 @@ def cput(model, session, words):
     if not all_hold(predicates, table, row, model.now):
         return None
     change = Change(model, table, ranks, key)
+    change.puts_alone = True
     for put in puts:
         put.apply(change)
     change.commit()
@@ -415,6 +421,8 @@ def cmutate(model, session, words):
     _compile(table, predicates)
     holds = all_hold(predicates, table, table.rows.get(ranks), model.now)
     change = Change(model, table, ranks, key)
-    results = [step.apply(change, session.protocol) for step in branches[0 if holds else 1]]
+    branch = branches[0 if holds else 1]
+    change.puts_alone = all(isinstance(step, Put) for step in branch)
+    results = [step.apply(change, session.protocol) for step in branch]
     change.commit()
     return [int(holds)] + results
