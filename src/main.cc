@@ -39,7 +39,6 @@ int Fail(const Status& status) {
   return 1;
 }
 
-#ifdef CELLAR_STORE_CHECK  // until store/check.cc stands
 int Check(const std::vector<std::string>& words) {
   const bool repair = words.size() == 3 && words[2] == "--repair";
   if (words.size() < 2 || words.size() > 3 || (words.size() == 3 && !repair)) {
@@ -61,8 +60,6 @@ int Dump(const std::vector<std::string>& words) {
   const Status status = DumpStore(FileSystem::Posix(), words[1], describe, std::cout);
   return status.ok() ? 0 : Fail(status);
 }
-
-#endif
 
 // The file's absolute name, so that CONFIG REWRITE finds it whatever the working directory.
 std::string AbsolutePath(const std::string& path) {
@@ -162,10 +159,8 @@ int Main(const std::vector<std::string>& words) {
     (void)std::fputs(kUsage.data(), stdout);
     return 0;
   }
-#ifdef CELLAR_STORE_CHECK
   if (first == "--check") return Check(words);
   if (first == "--dump") return Dump(words);
-#endif
   return Serve(words);
 }
 

@@ -1,0 +1,107 @@
+"""`cellar --check DIR [--repair]` and `cellar --dump DIR|FILE` on the files of a real server."""
+
+import os
+import subprocess
+import unittest
+
+from cellar_server import CellarServer, binary
+
+
+class CheckTest(unittest.TestCase):
+    def setUp(self):
+        self.server = CellarServer(appendfsync="always", save="")
+        self.addCleanup(self.server.close)
+        self.server.start()
+        client = self.server.client()
+        client.execute_command("TABLE", "CREATE", "t", "FAMILY", "f")
+        for i in range(50):
+            client.execute_command("CPUT", "t", f"row{i}", "f:v", f"value {i}")
+        client.execute_command("SAVE")
+        for i in range(50, 100):
+            client.execute_command("CPUT", "t", f"row{i}", "f:v", f"value {i}")
+
+    @staticmethod
+    def cellar(*words):
+        return subprocess.run([binary(), *words], capture_output=True, text=True, timeout=300, check=False)
+
+    def paths(self, ending):
+        directory = self.server.directory
+        return sorted(os.path.join(directory, n) for n in os.listdir(directory) if n.endswith(ending))
+
+    def contents(self):
+        found = {}
+        for path in self.paths(""):
+            with open(path, "rb") as file:
+                found[path] = file.read()
+        return found
+
+    @staticmethod
+    def flip(path, offset):
+        with open(path, "r+b") as file:
+            file.seek(offset)
+            byte = file.read(1)[0]
+            file.seek(offset)
+            file.write(bytes([byte ^ 0x10]))
+
+    def test_a_sound_store_is_said_to_be_sound_and_is_not_changed(self):
+        busy = self.cellar("--check", self.server.directory)
+        self.assertNotEqual(busy.returncode, 0, "a running server holds the lock")
+        self.server.stop()
+        before = self.contents()
+        done = self.cellar("--check", self.server.directory)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("50 records", done.stdout)
+        self.assertEqual(before, self.contents())
+
+    def test_dump_prints_the_records_as_commands_beside_a_running_server(self):
+        done = self.cellar("--dump", self.server.directory)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("snapshot up to record", done.stdout)
+        for i in range(50, 100):
+            self.assertIn(f"value {i}", done.stdout)
+        for path in self.paths(".log") + self.paths(".snapshot") + self.paths(".manifest"):
+            self.assertEqual(self.cellar("--dump", path).returncode, 0, path)
+
+    def test_damage_stops_the_start_and_repair_cuts_the_log_there(self):
+        self.server.stop()
+        log = self.paths(".log")[-1]
+        self.flip(log, os.path.getsize(log) // 2)
+        self.server.spawn()
+        self.assertNotEqual(self.server.process.wait(120), 0)
+        said = self.server.log()
+        for word in (log, "offset", "record", "--check", "--repair"):
+            self.assertIn(word, said)
+        look = self.cellar("--check", self.server.directory)
+        self.assertNotEqual(look.returncode, 0)
+        self.assertIn("DAMAGED", look.stdout)
+        repair = self.cellar("--check", self.server.directory, "--repair")
+        self.assertEqual(repair.returncode, 0, repair.stdout + repair.stderr)
+        self.assertTrue(os.path.exists(log + ".damaged"))
+        client = self.server.start().client()
+        rows = client.execute_command("CCOUNT", "t")
+        self.assertGreater(rows, 50)
+        self.assertLess(rows, 100)
+
+    def test_a_damaged_snapshot_stops_the_start(self):
+        self.server.stop()
+        self.flip(self.paths(".snapshot")[0], 200)
+        self.server.spawn()
+        self.assertNotEqual(self.server.process.wait(120), 0)
+        self.assertIn("checksum", self.server.log())
+        self.assertNotEqual(self.cellar("--check", self.server.directory).returncode, 0)
+
+    def test_a_tail_of_zeros_or_noise_is_cut_with_a_warning(self):
+        self.server.kill()
+        log = self.paths(".log")[-1]
+        for tail in (b"\0", b"\0" * 4096, b"\x01" * 12, os.urandom(100)):
+            with open(log, "ab") as file:
+                file.write(tail)
+            self.server.start()
+            self.assertEqual(self.server.client().execute_command("CCOUNT", "t"), 100)
+            if tail.strip(b"\0"):
+                self.assertIn("cut off", self.server.log())
+            self.server.kill()
+
+
+if __name__ == "__main__":
+    unittest.main()
