@@ -14,31 +14,29 @@ place() { # place MODE SOURCE TARGET
   install -D -m "$1" "$2" "$destdir$3"
 }
 
-if [ -f conf/cellar.conf ] && [ ! -e "$destdir$sysconfdir/cellar/cellar.conf" ]; then
-  place 640 conf/cellar.conf "$sysconfdir/cellar/cellar.conf"
+work=$(mktemp)
+trap 'rm -f "$work"' EXIT
+if [ ! -e "$destdir$sysconfdir/cellar/cellar.conf" ]; then
+  sed 's|^dir \.$|dir /var/lib/cellar|' conf/cellar.conf >"$work"
+  place 640 "$work" "$sysconfdir/cellar/cellar.conf"
 fi
 place 644 conf/cellar.logrotate "$sysconfdir/logrotate.d/cellar"
 place 644 conf/cellar.sysusers "$prefix/lib/sysusers.d/cellar.conf"
 place 644 conf/cellar.tmpfiles "$prefix/lib/tmpfiles.d/cellar.conf"
 
-unit=$(mktemp)
-manual=$(mktemp)
-trap 'rm -f "$unit" "$manual"' EXIT
-sed "s|/usr/bin/cellar|$prefix/bin/cellar|; s|/etc/cellar|$sysconfdir/cellar|" conf/cellar.service >"$unit"
-place 644 "$unit" "$prefix/lib/systemd/system/cellar.service"
+sed "s|/usr/bin/cellar|$prefix/bin/cellar|; s|/etc/cellar|$sysconfdir/cellar|" conf/cellar.service >"$work"
+place 644 "$work" "$prefix/lib/systemd/system/cellar.service"
 
 for page in conf/man/*.[1-8]; do
   [ -f "$page" ] || continue
   place 644 "$page" "$prefix/share/man/man${page##*.}/$(basename "$page")"
 done
-if [ -f conf/cellar.conf ]; then
-  /usr/bin/python3 tools/man.py conf conf/cellar.conf >"$manual"
-  place 644 "$manual" "$prefix/share/man/man5/cellar.conf.5"
-fi
+/usr/bin/python3 tools/man.py conf conf/cellar.conf >"$work"
+place 644 "$work" "$prefix/share/man/man5/cellar.conf.5"
 for name in cellar-import cellar-benchmark; do
   [ -x "build/$name" ] || continue
-  /usr/bin/python3 tools/man.py help "build/$name" >"$manual"
-  place 644 "$manual" "$prefix/share/man/man1/$name.1"
+  /usr/bin/python3 tools/man.py help "build/$name" >"$work"
+  place 644 "$work" "$prefix/share/man/man1/$name.1"
 done
 for name in cellar cellar-import cellar-benchmark; do
   place 644 conf/cellar.bash-completion "$prefix/share/bash-completion/completions/$name"

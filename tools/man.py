@@ -4,8 +4,9 @@
     tools/man.py conf conf/cellar.conf        cellar.conf(5), from the file's own comments
     tools/man.py help build/cellar-import     PROGRAM(1), from what PROGRAM --help prints
 
-In the configuration file a block of comments describes the option that follows it: a line `name value`,
-commented out (`# name value`) or not. A line `# --- Title ---` (any number of - or =) or a block between lines
+In the configuration file a block of comments describes the options that follow it: lines `name value`, commented
+out (`# name value`) or not. A commented line is an option if nothing but options follows in its block and it does
+not end in a full stop, as sentences do. A line `# --- Title ---` (any number of - or =) or a block between lines
 of # or - begins a section. Everything else in front of the first option is the introduction.
 """
 
@@ -24,25 +25,24 @@ def roff(text):
     return "\n".join("\\&" + line if line[:1] in (".", "'") else line for line in text.split("\n"))
 
 
-def is_option(line, names):
-    """The match if `line` is a setting: an uncommented one, or a commented one of a known name."""
-    match = OPTION.match(line)
-    if not match or (line.startswith("#") and match.group(1) not in names):
-        return None
-    return match
+def option_lines(lines):
+    """Indices of the lines that set an option."""
+    found, in_tail = set(), True
+    for index in range(len(lines) - 1, -1, -1):
+        line = lines[index]
+        if not line.strip() or HEADING.match(line):
+            in_tail = True
+        elif OPTION.match(line) and (not line.startswith("#") or (in_tail and not line.rstrip().endswith("."))):
+            found.add(index)
+        else:
+            in_tail = False
+    return found
 
 
-def parse_conf(text, names=None):
-    """[(section or None, [(comment lines, [setting lines])])], introduction first with no settings."""
+def parse_conf(text):
+    """[(section or None, comment lines, setting lines)], introduction first with no settings."""
     lines = text.split("\n")
-    if names is None:
-        # A commented setting has no sentence about it: one word, then few words, no full stop, and the
-        # line before it is a comment that is not a setting or is blank.
-        names = {m.group(1) for line in lines if not line.startswith("#") for m in [OPTION.match(line)] if m}
-        names |= {m.group(1) for line in lines
-                  for m in [re.match(r"^# ?([a-z][a-z0-9]*(?:-[a-z0-9]+)*) +(\S+(?: \S+){0,4})$", line)]
-                  if m and ("-" in m.group(1) or re.match(r'^["\d/]|^(yes|no)$', m.group(2)))
-                  and not m.group(2).endswith((".", ",", ":"))}
+    options = option_lines(lines)
     entries, comment, settings, section = [], [], [], None
 
     def close():
@@ -51,7 +51,7 @@ def parse_conf(text, names=None):
             entries.append((section, comment, settings))
         comment, settings = [], []
 
-    for line in lines:
+    for index, line in enumerate(lines):
         heading = HEADING.match(line)
         if heading and (heading.group(1) or re.match(r"^#+ *[-=#]{5,}", line)):
             close()
@@ -61,7 +61,7 @@ def parse_conf(text, names=None):
                 close()
             elif comment:
                 comment.append("")
-        elif is_option(line, names):
+        elif index in options:
             settings.append(line.lstrip("# ").rstrip())
         elif line.startswith("#"):
             if settings:
