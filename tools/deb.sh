@@ -33,7 +33,7 @@ cat >"$root/DEBIAN/control" <<CONTROL
 Package: cellar
 Version: $version
 Architecture: $architecture
-Maintainer: $(git log -1 --format='%an <%ae>' 2>/dev/null || echo 'Cellar <root@localhost>')
+Maintainer: the Cellar developers <cellar@localhost>
 Section: database
 Priority: optional
 Depends: $libraries, adduser | systemd-sysusers | systemd
