@@ -20,6 +20,9 @@ namespace {
 // Redis shows at most this much of the arguments of an unknown command.
 constexpr size_t kUnknownBytesMax{128};
 
+// Of a reply in parts: what may wait to be sent before the next part is asked for.
+constexpr size_t kStreamedBytesMax{1024 * 1024};
+
 bool ArityFits(const Command& row, size_t words) {
   const auto count = static_cast<int64_t>(words);
   return row.arity >= 0 ? count == row.arity : count >= -row.arity;
@@ -181,6 +184,13 @@ void Dispatcher::Call(Session& session, CommandEntry& command, Arguments args) {
 
 bool Dispatcher::StepTask(Session& session, const TaskBudget& budget) {
   CELLAR_ASSERT(session.task != nullptr);
+  if (session.task->Streams() &&
+      session.output.size() + session.output_in_flight > kStreamedBytesMax) {
+    // The client reads more slowly than the task writes: more would only pile up, and piling up
+    // moves megabytes. The server calls again when some of it has been taken.
+    session.task_waiting = true;
+    return false;
+  }
   ReplyWriter reply(&session.task_output, session.version);
   TaskContext step{.reply = reply, .budget = budget, .now_micros = now_micros_};
   const uint64_t begin = CycleClock::Now();

@@ -50,7 +50,8 @@ bool ReplyPieces::Deliver(ReplyWriter& client, const TaskBudget& budget) {
       client.Raw(piece->view());
     }
     piece.reset();
-    if (delivered_ < pieces_.size() && budget.Spent()) return false;
+    if (delivered_ == pieces_.size() || budget.unlimited()) continue;
+    if (client.buffer().size() >= kDeliveryBytes || budget.Spent()) return false;
   }
   return true;
 }

@@ -26,6 +26,7 @@ namespace cellar {
 class ReplyPieces {
  public:
   static constexpr size_t kPieceBytes{256 * 1024};
+  static constexpr size_t kDeliveryBytes{512 * 1024};  // at once, about
 
   // An open aggregate, as ReplyWriter::Mark, that survives Own().
   struct Mark {

@@ -31,10 +31,10 @@ namespace cellar {
 class Store;
 class Table;
 
-// Cells examined in the handler itself (about a millisecond at most), and between two looks at the
-// clock in a task.
-inline constexpr uint64_t kFirstSliceCells{8 * 1024};
-inline constexpr uint64_t kSliceCells{256};
+// Cells examined in the handler itself (about a millisecond at most, also with a WHERE), and
+// between two looks at the clock in a task.
+inline constexpr uint64_t kFirstSliceCells{2 * 1024};
+inline constexpr uint64_t kSliceCells{128};
 // Bytes of reply written in one slice, for cells with large values.
 inline constexpr size_t kSliceReplyBytes{512 * 1024};
 

@@ -207,6 +207,7 @@ void Connection::WriteDone(size_t bytes, int status) {
   if (status < 0) return Close();
   session.bytes_out += bytes;
   server_->CountOutput(bytes);
+  session.task_waiting = false;  // a task that writes its reply in parts may go on
   server_->ScheduleFlush(session);
 }
 
