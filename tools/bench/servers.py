@@ -49,11 +49,12 @@ def benchmark_binary():
 class Server:
     """One server process. `kind` is "cellar" or "redis"; `log` is None or an appendfsync policy."""
 
-    def __init__(self, kind, log=None, wrapper=(), options=()):
+    def __init__(self, kind, log=None, wrapper=(), options=(), pin=True):
         self.kind = kind
         self.log = log
         self.wrapper = list(wrapper)  # words before the server's own, for example valgrind
         self.options = list(options)
+        self.pin = pin  # False: all cores, for servers whose threads are what is measured
         self.port = free_port()
         self.directory = tempfile.mkdtemp(prefix=f"cellar-bench-{kind}-")
         self.process = None
@@ -76,8 +77,9 @@ class Server:
 
     def start(self):
         with open(os.path.join(self.directory, "output"), "ab") as output:
+            words = self.wrapper + self.words()
             self.process = subprocess.Popen(
-                pinned(SERVER_CORE, self.wrapper + self.words()), stdin=subprocess.DEVNULL,
+                pinned(SERVER_CORE, words) if self.pin else words, stdin=subprocess.DEVNULL,
                 stdout=output, stderr=output)
         end = time.monotonic() + START_SECONDS_MAX
         while time.monotonic() < end:
