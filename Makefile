@@ -77,7 +77,7 @@ FUZZERS := $(patsubst tests/fuzz/%.cc,%,$(wildcard tests/fuzz/*_fuzz.cc))
 BENCHES := $(patsubst tests/bench/%.cc,%,$(wildcard tests/bench/*_bench.cc))
 
 .PHONY: all run test unit-test deps build-deps debug asan tsan fuzz soak format format-check tidy \
-  check crash bench bench-durability bench-instructions micro-bench install deb clean help demo FORCE
+  check crash bench bench-btree bench-durability bench-instructions micro-bench install deb clean help demo FORCE
 
 ## all            build build/cellar and the tools beside it (the default)
 all: build/cellar $(TOOLS:%=build/%)
@@ -104,8 +104,9 @@ $(BUILD)/%.o: %.cc
 define TOOL_RULE
 $(BUILD)/$(1): $(patsubst %.cc,$(BUILD)/%.o,$(wildcard tools/$(1)/*.cc)) $(BUILD)/libcellar.a
 	@echo "link $$@"
-	$$(Q)$$(CXX) $$(LDFLAGS) -o $$@ $$^ -lhiredis $(UV_LIBS) $(LIBS) $$(MALLOC_LIBS)
+	$$(Q)$$(CXX) $$(LDFLAGS) -o $$@ $$^ -lhiredis $(UV_LIBS) $(LIBS) $(LIBS_$(1)) $$(MALLOC_LIBS)
 endef
+LIBS_bench-btree := -labsl_throw_delegate
 $(foreach t,$(TOOLS),$(eval $(call TOOL_RULE,$(t))))
 
 define TEST_RULE
@@ -203,6 +204,11 @@ bench-durability: build/cellar build/cellar-benchmark
 ## bench-instructions  user instructions per command, by callgrind: the same on any machine
 bench-instructions: build/cellar build/cellar-benchmark
 	@$(PYTHON) tools/bench/instructions.py $(BENCH_OPTIONS)
+
+## bench-btree    the B-tree beside std::map and absl::btree_map: BTREE_CELLS=10000000 takes ten minutes
+BTREE_CELLS ?= 10000000
+bench-btree: build/bench-btree
+	build/bench-btree --cells $(BTREE_CELLS)
 
 ## micro-bench    build and run the benchmarks of tests/bench
 micro-bench: $(BENCHES:%=$(BUILD)/bench/%)

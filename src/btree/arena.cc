@@ -1,15 +1,17 @@
-// NodeArena: slabs of equal slots in huge pages. See arena.h for the picture.
+// NodeArena: runs of granules in huge pages. See arena.h for the picture.
 #include "btree/arena.h"
 
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <bit>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
 #include "base/assert.h"
 
-// The sanitizers watch malloc, not slots: under them every node is a block of its own.
+// The sanitizers watch malloc, not runs: under them every node is a block of its own.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define CELLAR_ARENA_MALLOC 1
 #elif defined(__has_feature)
@@ -29,27 +31,28 @@ namespace {
 
 }  // namespace
 
-// Lies in the header of its chunk.
-struct NodeArena::Slab {
-  Slab* next;
-  Slab* previous;
-  uint32_t slot_bytes;  // 0: free
-  uint32_t used;        // slots handed out
-  uint32_t free_at;     // offset in the chunk of the first freed slot, 0: none
-  uint32_t fresh_at;    // offset in the chunk of the first slot never handed out
-  uint32_t end_at;      // offset in the chunk where no further slot fits
-  uint32_t index;       // of this slab in its chunk
-};
-
 struct NodeArena::Chunk {
-  uint32_t free_slabs;  // how many
-  uint32_t free_mask;   // bit i: slab i is free
-  Slab slabs[kSlabsPerChunk];
+  uint32_t index;
+  alignas(64) uint8_t tags[kGranules];
 
-  uintptr_t address() const { return reinterpret_cast<uintptr_t>(this); }
-  uint8_t* bytes() { return reinterpret_cast<uint8_t*>(this); }
+  uint8_t* granule(uint32_t i) { return reinterpret_cast<uint8_t*>(this) + i * kGranuleBytes; }
   static Chunk* Of(void* inside) {
     return reinterpret_cast<Chunk*>(reinterpret_cast<uintptr_t>(inside) & ~(kChunkBytes - 1));
+  }
+  // The length of the free run that begins, or ends, at granule i, which is tagged so.
+  uint32_t LengthFrom(uint32_t i) {
+    if (tags[i] == kSingleTag) return 1;
+    if (tags[i] < kLong) return tags[i];
+    uint32_t length;
+    std::memcpy(&length, granule(i), sizeof(length));
+    return length;
+  }
+  uint32_t LengthTo(uint32_t i) {
+    if (tags[i] == kSingleTag) return 1;
+    if (tags[i] - kEndTag < static_cast<int>(kLong)) return tags[i] - kEndTag;
+    uint32_t length;
+    std::memcpy(&length, granule(i + 1) - sizeof(length), sizeof(length));
+    return length;
   }
 };
 
@@ -72,16 +75,19 @@ void NodeArena::Configure(const Options& options) {
   global_options = options;
 }
 
+namespace {
+constexpr uint32_t kHeaderGranules{129};  // of a chunk: index and tags
+}  // namespace
+
 NodeArena::NodeArena(const Options& options) : options_(options) {
-  static_assert(sizeof(Chunk) <= kChunkHeaderBytes);
-  static_assert(kSlabsPerChunk == 32, "free_mask has a bit for each slab");
-  static_assert(SizeIndex(kSlotBytesMax) == kSizes - 1);
+  static_assert(sizeof(Chunk) <= kHeaderGranules * kGranuleBytes);
+  static_assert(kRunBytesMax / kGranuleBytes < kLong);
 }
 
 NodeArena::~NodeArena() {
   CELLAR_ASSERT(stats_.used_bytes == 0);
-  while (!chunks_with_room_.empty()) ReleaseChunk(chunks_with_room_.begin()->second);
-  CELLAR_ASSERT(chunks_ == 0);
+  for (Chunk* chunk : chunks_)
+    if (chunk != nullptr) munmap(chunk, kChunkBytes);
 }
 
 NodeArena::Chunk* NodeArena::NewChunk() {
@@ -97,66 +103,151 @@ NodeArena::Chunk* NodeArena::NewChunk() {
   auto* chunk = reinterpret_cast<Chunk*>(aligned);
   if (options_.huge_pages) (void)madvise(chunk, kChunkBytes, MADV_HUGEPAGE);
 
-  chunk->free_slabs = kSlabsPerChunk;
-  chunk->free_mask = ~uint32_t{0};
-  for (uint32_t i = 0; i < kSlabsPerChunk; ++i) {
-    chunk->slabs[i] = Slab{};
-    chunk->slabs[i].index = i;
+  // Fresh memory is zero: so are the tags.
+  if (unused_indexes_.empty()) {
+    chunk->index = static_cast<uint32_t>(chunks_.size());
+    chunks_.push_back(chunk);
+  } else {
+    chunk->index = unused_indexes_.back();
+    unused_indexes_.pop_back();
+    chunks_[chunk->index] = chunk;
   }
-  ++chunks_;
-  ++chunks_empty_;
-  chunks_with_room_.emplace(chunk->address(), chunk);
+  ++chunks_mapped_;
+  ++chunks_free_;
   stats_.mapped_bytes += kChunkBytes;
+  AddRun(chunk, kHeaderGranules, kGranules - kHeaderGranules);
   return chunk;
 }
 
 void NodeArena::ReleaseChunk(Chunk* chunk) {
-  CELLAR_ASSERT(chunk->free_slabs == kSlabsPerChunk);
-  chunks_with_room_.erase(chunk->address());
-  --chunks_;
-  --chunks_empty_;
+  chunks_[chunk->index] = nullptr;
+  unused_indexes_.push_back(chunk->index);
+  --chunks_mapped_;
+  --chunks_free_;
   stats_.mapped_bytes -= kChunkBytes;
   munmap(chunk, kChunkBytes);
 }
 
-NodeArena::Slab* NodeArena::NewSlab(size_t bytes) {
-  Chunk* chunk = chunks_with_room_.empty() ? NewChunk() : chunks_with_room_.begin()->second;
-  if (chunk->free_slabs == kSlabsPerChunk) --chunks_empty_;
-  const auto index = static_cast<uint32_t>(__builtin_ctz(chunk->free_mask));
-  chunk->free_mask &= chunk->free_mask - 1;
-  if (--chunk->free_slabs == 0) chunks_with_room_.erase(chunk->address());
+// ---- runs and bins ----
 
-  Slab* slab = &chunk->slabs[index];
-  CELLAR_ASSERT(slab->slot_bytes == 0);
-  const auto slab_at = static_cast<uint32_t>(index * kSlabBytes);
-  slab->slot_bytes = static_cast<uint32_t>(bytes);
-  slab->used = 0;
-  slab->free_at = 0;
-  slab->fresh_at = index == 0 ? static_cast<uint32_t>(kChunkHeaderBytes) : slab_at;
-  slab->end_at = slab_at + static_cast<uint32_t>(kSlabBytes - bytes);
-  Slab*& first = open_slabs_[SizeIndex(bytes)];
-  slab->previous = nullptr;
-  slab->next = first;
-  if (first != nullptr) first->previous = slab;
-  first = slab;
-  return slab;
+// Makes a free run, which must not touch another one, known.
+void NodeArena::AddRun(Chunk* chunk, uint32_t begin, uint32_t length) {
+  CELLAR_ASSERT(length > 0);
+  const uint32_t end = begin + length - 1;
+  const uint32_t bin = std::min(length, kLong);
+  if (length == 1) {
+    chunk->tags[begin] = kSingleTag;
+  } else {
+    chunk->tags[begin] = static_cast<uint8_t>(bin);
+    chunk->tags[end] = static_cast<uint8_t>(kEndTag + bin);
+  }
+  if (bin == kLong) {
+    std::memcpy(chunk->granule(begin), &length, sizeof(length));
+    std::memcpy(chunk->granule(end + 1) - sizeof(length), &length, sizeof(length));
+  }
+  bins_[bin].push_back(chunk->index * kGranules + begin);
+  bins_filled_[bin / 64] |= uint64_t{1} << bin % 64;
+  ++entries_;
+  ++runs_;
+  if (entries_ > 2 * runs_ + 4096) SweepBins();
 }
 
-void NodeArena::ReleaseSlab(Slab* slab) {
-  Slab*& first = open_slabs_[SizeIndex(slab->slot_bytes)];
-  if (slab->previous != nullptr) slab->previous->next = slab->next;
-  if (slab->next != nullptr) slab->next->previous = slab->previous;
-  if (first == slab) first = slab->next;
-  slab->slot_bytes = 0;
-
-  Chunk* chunk = Chunk::Of(slab);
-  chunk->free_mask |= uint32_t{1} << slab->index;
-  if (++chunk->free_slabs == 1) chunks_with_room_.emplace(chunk->address(), chunk);
-  if (chunk->free_slabs < kSlabsPerChunk) return;
-  ++chunks_empty_;
-  // Kept: 1 chunk and 1/32 of all, so that growing and shrinking in turns faults no pages.
-  if (chunks_empty_ > 1 + chunks_ / 32) ReleaseChunk(chunk);
+// The run is no longer free as such. Its entry in the bins stays and no longer holds.
+void NodeArena::TakeRun(Chunk* chunk, uint32_t begin, uint32_t length) {
+  chunk->tags[begin] = 0;
+  chunk->tags[begin + length - 1] = 0;
+  --runs_;
 }
+
+bool NodeArena::Holds(uint32_t bin, uint32_t id) const {
+  const Chunk* chunk = chunks_[id / kGranules];
+  return chunk != nullptr && chunk->tags[id % kGranules] == (bin == 1 ? kSingleTag : bin);
+}
+
+bool NodeArena::PopRun(uint32_t bin, Chunk** chunk, uint32_t* begin, uint32_t* length) {
+  std::vector<uint32_t>& ids = bins_[bin];
+  while (!ids.empty()) {
+    const uint32_t id = ids.back();
+    ids.pop_back();
+    --entries_;
+    if (!Holds(bin, id)) continue;
+    *chunk = chunks_[id / kGranules];
+    *begin = id % kGranules;
+    *length = (*chunk)->LengthFrom(*begin);
+    TakeRun(*chunk, *begin, *length);
+    return true;
+  }
+  bins_filled_[bin / 64] &= ~(uint64_t{1} << bin % 64);
+  return false;
+}
+
+void NodeArena::SweepBins() {
+  entries_ = 0;
+  for (uint32_t bin = 1; bin <= kLong; ++bin) {
+    std::vector<uint32_t>& ids = bins_[bin];
+    std::sort(ids.begin(), ids.end(), std::greater<>());  // low addresses on top
+    ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+    std::erase_if(ids, [&](uint32_t id) { return !Holds(bin, id); });
+    entries_ += ids.size();
+  }
+  CELLAR_ASSERT(entries_ == runs_);
+}
+
+void* NodeArena::AllocateRun(uint32_t granules) {
+  Chunk* chunk = nullptr;
+  uint32_t begin = 0, length = 0;
+  for (bool found = false; !found;) {
+    // The shortest filled bin that is long enough.
+    const uint32_t word = granules / 64;
+    uint64_t filled = bins_filled_[word] & ~uint64_t{0} << granules % 64;
+    uint32_t bin = word * 64;
+    if (filled == 0 && word == 0) {
+      filled = bins_filled_[1];
+      bin = 64;
+    }
+    if (filled == 0)
+      NewChunk();
+    else
+      found =
+          PopRun(bin + static_cast<uint32_t>(std::countr_zero(filled)), &chunk, &begin, &length);
+  }
+  if (length == kGranules - kHeaderGranules) --chunks_free_;
+  if (length > granules) AddRun(chunk, begin + granules, length - granules);
+  return chunk->granule(begin);
+}
+
+void NodeArena::FreeRun(void* memory, uint32_t granules) {
+  Chunk* const chunk = Chunk::Of(memory);
+  auto begin = static_cast<uint32_t>((static_cast<uint8_t*>(memory) - chunk->granule(0)) /
+                                     static_cast<std::ptrdiff_t>(kGranuleBytes));
+  uint32_t length = granules;
+  CELLAR_ASSERT(begin >= kHeaderGranules);
+  CELLAR_ASSERT(chunk->tags[begin] == 0);
+  const uint32_t behind = begin + length;
+  if (chunk->tags[begin - 1] >= kEndTag) {
+    const uint32_t left = chunk->LengthTo(begin - 1);
+    begin -= left;
+    length += left;
+    TakeRun(chunk, begin, left);
+  }
+  // The tag of a single granule is both: a beginning too.
+  if (behind < kGranules && chunk->tags[behind] != 0) {
+    const uint32_t right = chunk->LengthFrom(behind);
+    length += right;
+    TakeRun(chunk, behind, right);
+  }
+  if (length == kGranules - kHeaderGranules) {
+    ++chunks_free_;
+    // Kept: 1 chunk and 1/32 of all, so that growing and shrinking in turns faults no pages.
+    if (chunks_free_ > 1 + chunks_mapped_ / 32) {
+      ReleaseChunk(chunk);
+      return;
+    }
+  }
+  AddRun(chunk, begin, length);
+}
+
+// ---- the door ----
 
 void* NodeArena::AllocateLarge(size_t bytes) {
   void* memory = std::malloc(bytes);  // NOLINT(cppcoreguidelines-no-malloc)
@@ -169,7 +260,7 @@ void* NodeArena::Allocate(size_t bytes) {
 #ifdef CELLAR_ARENA_MALLOC
   if (this == &Global()) return AllocateLarge(bytes);
 #endif
-  if (bytes > kSlotBytesMax) {
+  if (bytes > kRunBytesMax) {
     void* memory = AllocateLarge(bytes);
     std::lock_guard lock(mutex_);
     stats_.large_bytes += bytes;
@@ -177,37 +268,19 @@ void* NodeArena::Allocate(size_t bytes) {
   }
   std::lock_guard lock(mutex_);
   stats_.used_bytes += bytes;
-  Slab* slab = open_slabs_[SizeIndex(bytes)];
-  if (slab == nullptr) slab = NewSlab(bytes);
-  Chunk* chunk = Chunk::Of(slab);
-  ++slab->used;
-  uint8_t* slot;
-  if (slab->free_at != 0) {
-    slot = chunk->bytes() + slab->free_at;
-    std::memcpy(&slab->free_at, slot, sizeof(slab->free_at));
-  } else {
-    slot = chunk->bytes() + slab->fresh_at;
-    slab->fresh_at += slab->slot_bytes;
-  }
-  if (slab->free_at == 0 && slab->fresh_at > slab->end_at) {  // full: off the list
-    Slab*& first = open_slabs_[SizeIndex(bytes)];
-    CELLAR_ASSERT(first == slab);
-    first = slab->next;
-    if (first != nullptr) first->previous = nullptr;
-    slab->next = nullptr;
-  }
-  return slot;
+  return AllocateRun(static_cast<uint32_t>(bytes / kGranuleBytes));
 }
 
 void NodeArena::Free(void* memory, size_t bytes) {
   CELLAR_ASSERT(memory != nullptr);
+  CELLAR_ASSERT(bytes == RoundUp(bytes));
 #ifdef CELLAR_ARENA_MALLOC
   if (this == &Global()) {
     std::free(memory);  // NOLINT(cppcoreguidelines-no-malloc)
     return;
   }
 #endif
-  if (bytes > kSlotBytesMax) {
+  if (bytes > kRunBytesMax) {
     std::free(memory);  // NOLINT(cppcoreguidelines-no-malloc)
     std::lock_guard lock(mutex_);
     stats_.large_bytes -= bytes;
@@ -215,23 +288,7 @@ void NodeArena::Free(void* memory, size_t bytes) {
   }
   std::lock_guard lock(mutex_);
   stats_.used_bytes -= bytes;
-  Chunk* chunk = Chunk::Of(memory);
-  const auto at = static_cast<uint32_t>(static_cast<uint8_t*>(memory) - chunk->bytes());
-  Slab* slab = &chunk->slabs[at / kSlabBytes];
-  CELLAR_ASSERT(slab->slot_bytes == bytes);
-  CELLAR_ASSERT(slab->used > 0);
-  const bool was_full = slab->free_at == 0 && slab->fresh_at > slab->end_at;
-  std::memcpy(memory, &slab->free_at, sizeof(slab->free_at));
-  slab->free_at = at;
-  --slab->used;
-  if (was_full) {
-    Slab*& first = open_slabs_[SizeIndex(bytes)];
-    slab->previous = nullptr;
-    slab->next = first;
-    if (first != nullptr) first->previous = slab;
-    first = slab;
-  }
-  if (slab->used == 0) ReleaseSlab(slab);
+  FreeRun(memory, static_cast<uint32_t>(bytes / kGranuleBytes));
 }
 
 NodeArena::Stats NodeArena::stats() const {
