@@ -86,6 +86,12 @@ inline void PutVarint64(std::string* to, uint64_t value) {
   to->append(bytes, static_cast<size_t>(EncodeVarint64(bytes, value) - bytes));
 }
 [[nodiscard]] inline bool GetVarint64(std::string_view* from, uint64_t* value) {
+  // Lengths and ids are nearly always below 128.
+  if (!from->empty() && static_cast<uint8_t>((*from)[0]) < 0x80) [[likely]] {
+    *value = static_cast<uint8_t>((*from)[0]);
+    from->remove_prefix(1);
+    return true;
+  }
   uint64_t result = 0;
   for (size_t i = 0; i < from->size() && i < kVarint64BytesMax; ++i) {
     const auto byte = static_cast<uint8_t>((*from)[i]);
@@ -100,6 +106,12 @@ inline void PutVarint64(std::string* to, uint64_t value) {
   return false;
 }
 
+// Writes at most kVarint64BytesMax + bytes.size() bytes; returns the end of what it wrote.
+inline char* EncodeLengthPrefixed(char* to, std::string_view bytes) {
+  to = EncodeVarint64(to, bytes.size());
+  if (!bytes.empty()) std::memcpy(to, bytes.data(), bytes.size());
+  return to + bytes.size();
+}
 inline void PutLengthPrefixed(std::string* to, std::string_view bytes) {
   PutVarint64(to, bytes.size());
   to->append(bytes);

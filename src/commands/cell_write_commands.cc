@@ -48,6 +48,11 @@ void CmdCPut(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx));
   write.allocates = write.row == "*" && table->schema().key.is_recno();
   ctx.DependsOn(table->last_lsn());
+  if (write.IsPlainPut()) [[likely]] {
+    REPLY_IF_ERROR(ctx, ctx.store().Put(*table, write));
+    ctx.DependsOn(table->last_lsn());
+    return ctx.reply.Ok();
+  }
   ASSIGN_OR_REPLY(ctx, const RowWriteResult result, ctx.store().Write(*table, write));
   ctx.DependsOn(table->last_lsn());
   if (!result.conditions_held) return ctx.reply.Null();

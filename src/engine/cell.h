@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -64,6 +65,23 @@ inline void PutCellValue(std::string* to, const CellValue& cell) {
     PutFixed64(to, static_cast<uint64_t>(cell.expiry_micros));
   }
   to->append(cell.stored);
+}
+
+inline size_t CellValueBytes(const CellValue& cell) {
+  return 1 + (cell.expiry_micros == kNoExpiry ? 0 : sizeof(uint64_t)) + cell.stored.size();
+}
+// Writes CellValueBytes(cell) bytes: what PutCellValue appends.
+inline void EncodeCellValue(char* to, const CellValue& cell) {
+  auto head = static_cast<uint8_t>(cell.type);
+  if (cell.expiry_micros != kNoExpiry) {
+    head |= kCellHasExpiry;
+    EncodeFixed64(to + 1, static_cast<uint64_t>(cell.expiry_micros));
+    *to = static_cast<char>(head);
+    to += sizeof(uint64_t);
+  } else {
+    *to = static_cast<char>(head);
+  }
+  if (!cell.stored.empty()) std::memcpy(to + 1, cell.stored.data(), cell.stored.size());
 }
 
 // False if `bytes` is not a cell's value (only a damaged file can say so).

@@ -59,6 +59,7 @@ Table* Engine::FindTable(std::string_view keyspace, std::string_view name) const
 }
 
 Table* Engine::FindTableById(uint64_t id) const {
+  if (cached_table_ != nullptr && cached_table_->id() == id) return cached_table_;
   const auto table = tables_.find(id);
   return table == tables_.end() ? nullptr : table->second.get();
 }

@@ -1,15 +1,17 @@
 // Writing and reading the ops of a mutation.
 #include "engine/mutation.h"
 
+#include <cstring>
+
 #include "base/assert.h"
 #include "base/coding.h"
 
 namespace cellar {
 
 void MutationBuilder::Reset() {
-  bytes_.assign(kMutationHeaderBytes, '\0');
-  table_id_ = 0;
-  row_set_ = false;
+  bytes_.Clear();
+  std::memset(bytes_.Grow(kMutationHeaderBytes), 0, kMutationHeaderBytes);
+  (void)BeginPart();
 }
 
 void MutationBuilder::SetStamp(int64_t stamp) {
@@ -20,13 +22,13 @@ void MutationBuilder::SetStamp(int64_t stamp) {
 void MutationBuilder::Truncate(size_t size) {
   CELLAR_ASSERT(size >= kMutationHeaderBytes);
   CELLAR_ASSERT(size <= bytes_.size());
-  bytes_.resize(size);
+  bytes_.Truncate(size);
   (void)BeginPart();
 }
 
 size_t MutationBuilder::BeginPart() {
   table_id_ = 0;
-  row_set_ = false;
+  row_begin_ = 0;
   return bytes_.size();
 }
 
@@ -34,126 +36,137 @@ void MutationBuilder::Table(uint64_t table_id) {
   CELLAR_ASSERT(table_id > 0);
   if (table_id_ == table_id) return;
   Op(MutationOp::kTable);
-  PutVarint64(&bytes_, table_id);
+  Number(table_id);
   table_id_ = table_id;
-  row_set_ = false;
+  row_begin_ = 0;
 }
 
 void MutationBuilder::Row(uint64_t table_id, std::string_view row_key) {
   CELLAR_ASSERT(!row_key.empty());
   Table(table_id);
-  if (row_set_ && row_key_ == row_key) return;
+  if (row_begin_ != 0 && bytes_.view().substr(row_begin_, row_bytes_) == row_key) return;
   Op(MutationOp::kRow);
-  PutLengthPrefixed(&bytes_, row_key);
-  row_key_ = row_key;
-  row_set_ = true;
+  Bytes(row_key);
+  row_begin_ = bytes_.size() - row_key.size();
+  row_bytes_ = row_key.size();
 }
 
 void MutationBuilder::Put(uint32_t family_id, std::string_view qualifier, int64_t timestamp,
                           std::string_view cell_value) {
-  CELLAR_ASSERT(row_set_);
+  char* to = BeginPut(family_id, qualifier, timestamp, cell_value.size());
+  if (!cell_value.empty()) std::memcpy(to, cell_value.data(), cell_value.size());
+}
+
+// One reservation for the whole op: this is in the way of every write.
+char* MutationBuilder::BeginPut(uint32_t family_id, std::string_view qualifier, int64_t timestamp,
+                                size_t cell_value_bytes) {
+  CELLAR_ASSERT(row_begin_ != 0);
   CELLAR_ASSERT(timestamp >= 0);
-  Op(MutationOp::kPut);
-  PutVarint64(&bytes_, family_id);
-  PutLengthPrefixed(&bytes_, qualifier);
-  PutVarint64(&bytes_, static_cast<uint64_t>(timestamp));
-  PutLengthPrefixed(&bytes_, cell_value);
+  char* to = bytes_.Reserve(1 + 3 * kVarint64BytesMax + qualifier.size() + sizeof(uint64_t) +
+                            cell_value_bytes);
+  *to++ = static_cast<char>(MutationOp::kPut);
+  to = EncodeVarint64(to, family_id);
+  to = EncodeLengthPrefixed(to, qualifier);
+  EncodeFixed64(to, static_cast<uint64_t>(timestamp));
+  to = EncodeVarint64(to + sizeof(uint64_t), cell_value_bytes);
+  bytes_.CommitTo(to + cell_value_bytes);
+  return to;
 }
 
 void MutationBuilder::DeleteCell(uint32_t family_id, std::string_view qualifier,
                                  int64_t timestamp) {
-  CELLAR_ASSERT(row_set_);
+  CELLAR_ASSERT(row_begin_ != 0);
   Op(MutationOp::kDeleteCell);
-  PutVarint64(&bytes_, family_id);
-  PutLengthPrefixed(&bytes_, qualifier);
-  PutVarint64(&bytes_, static_cast<uint64_t>(timestamp));
+  Number(family_id);
+  Bytes(qualifier);
+  Number(static_cast<uint64_t>(timestamp));
 }
 
 void MutationBuilder::DeleteRange(uint32_t family_id, std::string_view begin,
                                   std::string_view end) {
-  CELLAR_ASSERT(row_set_);
+  CELLAR_ASSERT(row_begin_ != 0);
   Op(MutationOp::kDeleteRange);
-  PutVarint64(&bytes_, family_id);
-  PutLengthPrefixed(&bytes_, begin);
-  PutLengthPrefixed(&bytes_, end);
+  Number(family_id);
+  Bytes(begin);
+  Bytes(end);
 }
 
 void MutationBuilder::DeleteRow() {
-  CELLAR_ASSERT(row_set_);
+  CELLAR_ASSERT(row_begin_ != 0);
   Op(MutationOp::kDeleteRow);
 }
 
 void MutationBuilder::ReclaimColumn(uint32_t family_id, std::string_view qualifier,
                                     int64_t now_micros) {
-  CELLAR_ASSERT(row_set_);
+  CELLAR_ASSERT(row_begin_ != 0);
   CELLAR_ASSERT(now_micros >= 0);
   Op(MutationOp::kReclaimColumn);
-  PutVarint64(&bytes_, family_id);
-  PutLengthPrefixed(&bytes_, qualifier);
-  PutVarint64(&bytes_, static_cast<uint64_t>(now_micros));
+  Number(family_id);
+  Bytes(qualifier);
+  Number(static_cast<uint64_t>(now_micros));
 }
 
 void MutationBuilder::DeleteRows(uint64_t table_id, std::string_view begin, std::string_view end) {
   Table(table_id);
   Op(MutationOp::kDeleteRows);
-  PutLengthPrefixed(&bytes_, begin);
-  PutLengthPrefixed(&bytes_, end);
+  Bytes(begin);
+  Bytes(end);
 }
 
 void MutationBuilder::RecordNumber(uint64_t table_id, uint64_t next) {
   Table(table_id);
   Op(MutationOp::kRecordNumber);
-  PutVarint64(&bytes_, next);
+  Number(next);
 }
 
 void MutationBuilder::CreateKeyspace(std::string_view name) {
   Op(MutationOp::kCreateKeyspace);
-  PutLengthPrefixed(&bytes_, name);
+  Bytes(name);
 }
 
 void MutationBuilder::DropKeyspace(std::string_view name) {
   Op(MutationOp::kDropKeyspace);
-  PutLengthPrefixed(&bytes_, name);
+  Bytes(name);
 }
 
 void MutationBuilder::CreateTable(std::string_view keyspace, std::string_view name,
                                   uint64_t table_id, std::string_view schema) {
   Op(MutationOp::kCreateTable);
-  PutLengthPrefixed(&bytes_, keyspace);
-  PutLengthPrefixed(&bytes_, name);
-  PutVarint64(&bytes_, table_id);
-  PutLengthPrefixed(&bytes_, schema);
+  Bytes(keyspace);
+  Bytes(name);
+  Number(table_id);
+  Bytes(schema);
 }
 
 void MutationBuilder::DropTable(uint64_t table_id) {
   Op(MutationOp::kDropTable);
-  PutVarint64(&bytes_, table_id);
+  Number(table_id);
 }
 
 void MutationBuilder::RenameTable(uint64_t table_id, std::string_view keyspace,
                                   std::string_view name) {
   Op(MutationOp::kRenameTable);
-  PutVarint64(&bytes_, table_id);
-  PutLengthPrefixed(&bytes_, keyspace);
-  PutLengthPrefixed(&bytes_, name);
+  Number(table_id);
+  Bytes(keyspace);
+  Bytes(name);
 }
 
 void MutationBuilder::SetSchema(uint64_t table_id, std::string_view schema) {
   Op(MutationOp::kSetSchema);
-  PutVarint64(&bytes_, table_id);
-  PutLengthPrefixed(&bytes_, schema);
+  Number(table_id);
+  Bytes(schema);
 }
 
 void MutationBuilder::TruncateTable(uint64_t table_id, uint64_t tree_id_first) {
   Op(MutationOp::kTruncateTable);
-  PutVarint64(&bytes_, table_id);
-  PutVarint64(&bytes_, tree_id_first);
+  Number(table_id);
+  Number(tree_id_first);
 }
 
 void MutationBuilder::SetIndexes(uint64_t table_id, std::string_view definitions) {
   Op(MutationOp::kSetIndexes);
-  PutVarint64(&bytes_, table_id);
-  PutLengthPrefixed(&bytes_, definitions);
+  Number(table_id);
+  Bytes(definitions);
 }
 
 bool MutationReader::ReadStamp(int64_t* stamp) {
@@ -186,7 +199,8 @@ bool MutationReader::Next(DecodedOp* op) {
       good = bytes(&op->first);
       break;
     case MutationOp::kPut:
-      good = number(&op->id) && bytes(&op->first) && number(&op->number) && bytes(&op->second);
+      good = number(&op->id) && bytes(&op->first) && GetFixed64(&rest_, &op->number) &&
+             bytes(&op->second);
       break;
     case MutationOp::kDeleteCell:
     case MutationOp::kReclaimColumn:

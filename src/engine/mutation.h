@@ -9,7 +9,8 @@
 //
 //   kTable            v table id                       the table of the following ops
 //   kRow              b row key (encoded)              the row of the following ops
-//   kPut              v family id, b qualifier (encoded), v timestamp, b cell value (cell.h)
+//   kPut              v family id, b qualifier (encoded), timestamp u64, b cell value
+//                                                      (cell.h)
 //   kDeleteCell       v family id, b qualifier, v timestamp
 //   kDeleteRange      v family id, b begin, b end      qualifiers (encoded) in [begin, end);
 //                                                      an empty end is no bound
@@ -34,6 +35,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/byte_buffer.h"
+#include "base/coding.h"
 #include "cellar/status.h"
 
 namespace cellar {
@@ -70,10 +73,10 @@ class MutationBuilder {
   void SetStamp(int64_t stamp);
   // True if no op has been added since Reset.
   bool empty() const { return bytes_.size() == kMutationHeaderBytes; }
-  std::string_view payload() const { return bytes_; }
+  std::string_view payload() const { return bytes_.view(); }
   size_t size() const { return bytes_.size(); }
   // The ops from byte `offset` on (a former size()), to apply a mutation piece by piece.
-  std::string_view Since(size_t offset) const { return std::string_view(bytes_).substr(offset); }
+  std::string_view Since(size_t offset) const { return bytes_.view().substr(offset); }
   // From here on ops form a part that can be applied by itself: the next one says its table and row
   // anew. Returns where the part begins, for Since().
   size_t BeginPart();
@@ -85,6 +88,10 @@ class MutationBuilder {
 
   void Put(uint32_t family_id, std::string_view qualifier, int64_t timestamp,
            std::string_view cell_value);
+  // Adds a put whose cell value the caller writes himself: `cell_value_bytes` bytes, to the place
+  // returned, before the next call.
+  [[nodiscard]] char* BeginPut(uint32_t family_id, std::string_view qualifier, int64_t timestamp,
+                               size_t cell_value_bytes);
   void DeleteCell(uint32_t family_id, std::string_view qualifier, int64_t timestamp);
   void DeleteRange(uint32_t family_id, std::string_view begin, std::string_view end);
   void DeleteRow();
@@ -103,13 +110,19 @@ class MutationBuilder {
   void SetIndexes(uint64_t table_id, std::string_view definitions);
 
  private:
-  void Op(MutationOp op) { bytes_.push_back(static_cast<char>(op)); }
+  void Op(MutationOp op) { *bytes_.Grow(1) = static_cast<char>(op); }
+  void Number(uint64_t number) {
+    bytes_.CommitTo(EncodeVarint64(bytes_.Reserve(kVarint64BytesMax), number));
+  }
+  void Bytes(std::string_view bytes) {
+    bytes_.CommitTo(EncodeLengthPrefixed(bytes_.Reserve(kVarint64BytesMax + bytes.size()), bytes));
+  }
   void Table(uint64_t table_id);
 
-  std::string bytes_;
+  ByteBuffer bytes_;
   uint64_t table_id_{0};  // 0: none yet
-  std::string row_key_;
-  bool row_set_{false};
+  size_t row_begin_{0};   // where the current row's key stands in bytes_, 0: none yet
+  size_t row_bytes_{0};
 };
 
 // One op, decoded. The views point into the payload.

@@ -123,24 +123,34 @@ Status RowResolver::CheckColumn(const TableSchema& schema, const CellOp& op, Che
 }
 
 Status RowResolver::CheckPut(const CellOp& op, const WriteContext& context, CheckedOp* checked) {
-  const std::optional<ValueType>& declared = checked->family->type;
+  ValueBuffer buffer;
+  CellValue cell;
+  RETURN_IF_ERROR(CheckValue(op, *checked->family, context, &buffer, &cell));
+  checked->type = cell.type;
+  checked->cell_value.clear();
+  PutCellValue(&checked->cell_value, cell);
+  return Status::Ok();
+}
+
+Status RowResolver::CheckValue(const CellOp& op, const FamilySchema& family,
+                               const WriteContext& context, ValueBuffer* buffer, CellValue* cell) {
+  const std::optional<ValueType>& declared = family.type;
   if (op.type && declared && *op.type != *declared) {
-    return Status::Error(ErrorCode::kWrongType, "family '" + checked->family->name + "' holds " +
+    return Status::Error(ErrorCode::kWrongType, "family '" + family.name + "' holds " +
                                                     std::string(ValueTypeName(*declared)) +
                                                     ", not " +
                                                     std::string(ValueTypeName(*op.type)));
   }
-  checked->type = op.type ? *op.type : declared.value_or(ValueType::kBytes);
+  cell->type = op.type ? *op.type : declared.value_or(ValueType::kBytes);
   if (op.text.size() > context.value_bytes_max) {
     return ValueTooLarge(op.text.size(), op, context.value_bytes_max);
   }
-  ValueBuffer buffer;
-  CellValue cell{
-      .type = checked->type, .expiry_micros = ExpiryOf(op, context.now_micros), .stored = {}};
-  RETURN_IF_ERROR(ParseValue(checked->type, op.text, &buffer, &cell.stored));
-  checked->cell_value.clear();
-  PutCellValue(&checked->cell_value, cell);
-  return Status::Ok();
+  cell->expiry_micros = ExpiryOf(op, context.now_micros);
+  if (cell->type == ValueType::kBytes) {
+    cell->stored = op.text;
+    return Status::Ok();
+  }
+  return ParseValue(cell->type, op.text, buffer, &cell->stored);
 }
 
 Status RowResolver::CheckDelta(const CellOp& op, CheckedOp* checked) {
@@ -173,6 +183,55 @@ Result<bool> RowResolver::Decide(const Table& table, const RowWrite& write, cons
 }
 
 // --- resolve
+
+void RowResolver::Bind(const Table& table, const WriteContext& context, MutationBuilder* mutation) {
+  own_view_.Bind(table, context.now_micros);
+  view_ = &own_view_;
+  table_ = &table;
+  context_ = &context;
+  mutation_ = mutation;
+  stamp_used_ = false;
+}
+
+Status RowResolver::ResolvePuts(const Table& table, const RowWrite& write,
+                                const WriteContext& context, MutationBuilder* mutation,
+                                bool* used_stamp) {
+  CELLAR_ASSERT(write.IsPlainPut());
+  CELLAR_ASSERT(!table.schema().key.is_recno());
+  if (write.ops.size() > kOpsMax) return Check(table.schema(), write, context);
+  row_key_.clear();
+  RETURN_IF_ERROR(EncodeRowKey(table.schema(), write.row, &row_key_));
+  Bind(table, context, mutation);
+  const size_t mark = mutation->BeginPart();
+  for (const CellOp& op : write.ops) {
+    Status status = ResolvePlainPut(table.schema(), op);
+    if (!status.ok()) [[unlikely]] {
+      mutation->Truncate(mark);
+      return status;
+    }
+  }
+  *used_stamp = stamp_used_;
+  return Status::Ok();
+}
+
+Status RowResolver::ResolvePlainPut(const TableSchema& schema, const CellOp& op) {
+  const FamilySchema* family = schema.FindFamily(op.family);
+  if (family == nullptr) [[unlikely]]
+    return RequireFamily(schema, op.family).status();
+  qualifier_.clear();
+  RETURN_IF_ERROR(EncodeQualifier(*family, op.qualifier, &qualifier_));
+  ValueBuffer buffer;
+  CellValue cell;
+  RETURN_IF_ERROR(CheckValue(op, *family, *context_, &buffer, &cell));
+  ReclaimColumn(*family, qualifier_);
+  if (!op.timestamp_micros) stamp_used_ = true;
+  mutation_->Row(table_->id(), row_key_);
+  EncodeCellValue(mutation_->BeginPut(family->id, qualifier_,
+                                      op.timestamp_micros.value_or(context_->stamp_micros),
+                                      CellValueBytes(cell)),
+                  cell);
+  return Status::Ok();
+}
 
 Result<RowResolver::Outcome> RowResolver::Resolve(Table& table, const RowWrite& write,
                                                   const WriteContext& context,
@@ -214,9 +273,9 @@ Result<RowResolver::Outcome> RowResolver::Resolve(Table& table, const RowWrite& 
     record_number_next = static_cast<uint64_t>(key.DecodeRecno(row_key_));
   }
   const size_t mark = mutation->BeginPart();
-  Status status = ResolveOps(first, count, &outcome);
+  Status status = ResolveOps(&table, first, count, &outcome);
   if (!status.ok()) {
-    if (outcome.applied) table.RollBackTo(outcome.checkpoint);
+    if (outcome.applied) table.RollBackTo(*outcome.checkpoint);
     mutation->Truncate(mark);
     return status;
   }
@@ -232,14 +291,14 @@ Result<RowResolver::Outcome> RowResolver::Resolve(Table& table, const RowWrite& 
   return outcome;
 }
 
-Status RowResolver::ResolveOps(size_t first, size_t count, Outcome* outcome) {
+Status RowResolver::ResolveOps(Table* table, size_t first, size_t count, Outcome* outcome) {
   const auto end = checked_.begin() + static_cast<ptrdiff_t>(first + count);
   const bool one_by_one = count > 1 && std::any_of(checked_.begin() + static_cast<ptrdiff_t>(first),
                                                    end, [](const CheckedOp& op) {
                                                      return op.op->kind != CellOp::Kind::kPut;
                                                    });
   if (one_by_one) {
-    outcome->checkpoint = table_->TakeCheckpoint();
+    outcome->checkpoint = std::make_unique<Table::Checkpoint>(table->TakeCheckpoint());
     outcome->applied = true;
   }
   outcome->result.results.resize(count);

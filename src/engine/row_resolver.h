@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,12 +42,18 @@ class RowResolver {
     RowWriteResult result;
     bool applied{false};  // the ops are in the trees already; `checkpoint` takes them out again
     bool used_stamp{false};
-    Table::Checkpoint checkpoint;  // valid if applied
+    // If applied. Behind a pointer, since few writes need one and all of them return an Outcome.
+    std::unique_ptr<Table::Checkpoint> checkpoint;
   };
 
   // Adds ops behind what `mutation` has; nothing is added, and nothing changed, on an error.
   Result<Outcome> Resolve(Table& table, const RowWrite& write, const WriteContext& context,
                           MutationBuilder* mutation);
+
+  // The same for a write that IsPlainPut() on a table whose keys are not record numbers: the usual
+  // CPUT, in one pass and without a result. Sets *used_stamp. Nothing is added on an error.
+  Status ResolvePuts(const Table& table, const RowWrite& write, const WriteContext& context,
+                     MutationBuilder* mutation, bool* used_stamp);
 
  private:
   // An op whose names, types and texts are in order.
@@ -68,10 +75,15 @@ class RowResolver {
   Status CheckAccess(const TableSchema& schema, const CellOp& op) const;
   Status CheckColumn(const TableSchema& schema, const CellOp& op, CheckedOp* checked);
   Status CheckPut(const CellOp& op, const WriteContext& context, CheckedOp* checked);
+  // Type and value of a put, as a cell. The value borrows from the op or from *buffer.
+  Status CheckValue(const CellOp& op, const FamilySchema& family, const WriteContext& context,
+                    ValueBuffer* buffer, CellValue* cell);
   Status CheckDelta(const CellOp& op, CheckedOp* checked);
+  void Bind(const Table& table, const WriteContext& context, MutationBuilder* mutation);
+  Status ResolvePlainPut(const TableSchema& schema, const CellOp& op);
   Result<bool> Decide(const Table& table, const RowWrite& write, const ReadView& view);
 
-  Status ResolveOps(size_t first, size_t count, Outcome* outcome);
+  Status ResolveOps(Table* table, size_t first, size_t count, Outcome* outcome);
   Status ResolveOp(const CheckedOp& op, CellOpResult* result);
   void ResolvePut(const CheckedOp& op);
   void ResolveDelete(const CheckedOp& op, CellOpResult* result);
@@ -90,7 +102,7 @@ class RowResolver {
   Engine& engine_;
 
   // The command at hand.
-  Table* table_{nullptr};
+  const Table* table_{nullptr};
   ReadView own_view_;
   const ReadView* view_{nullptr};
   const WriteContext* context_{nullptr};
@@ -110,8 +122,9 @@ class RowResolver {
     int64_t timestamp_micros;
   };
   std::vector<MadeVersion> made_versions_;
-  std::string key_;    // scratch
-  std::string value_;  // scratch
+  std::string key_;        // scratch
+  std::string qualifier_;  // scratch
+  std::string value_;      // scratch
 };
 
 }  // namespace cellar

@@ -83,22 +83,32 @@ struct RowWrite {
   enum class Existence : uint8_t { kAny, kNx, kXx };  // NX, XX: of the columns that `ops` name
 
   const FamilyAccess* access{nullptr};  // null: everything is allowed
-  std::string_view row;  // "*" asks for the next record number if `allocates`
+  std::string_view row;                 // "*" asks for the next record number if `allocates`
   bool allocates{false};
   Existence existence{Existence::kAny};
   std::vector<Predicate> conditions;  // all must hold
   std::vector<CellOp> ops;
   std::vector<CellOp> else_ops;
 
+  // Puts and nothing else, whatever the row holds: what CPUT usually is.
+  bool IsPlainPut() const {
+    if (existence != Existence::kAny || allocates || !conditions.empty() || !else_ops.empty()) {
+      return false;
+    }
+    for (const CellOp& op : ops) {
+      if (op.kind != CellOp::Kind::kPut) return false;
+    }
+    return true;
+  }
+
   // Empties it and keeps the memory.
   void Clear() {
-    *this = RowWrite{.access = nullptr,
-                     .row = {},
-                     .allocates = false,
-                     .existence = Existence::kAny,
-                     .conditions = (conditions.clear(), std::move(conditions)),
-                     .ops = (ops.clear(), std::move(ops)),
-                     .else_ops = (else_ops.clear(), std::move(else_ops))};
+    row = {};
+    allocates = false;
+    existence = Existence::kAny;
+    conditions.clear();
+    ops.clear();
+    else_ops.clear();
   }
 };
 

@@ -39,7 +39,8 @@ Status Store::OpenJournal(const LoadProgressCallback& progress) {
 
 Status Store::Reload() {
   for (const auto& [id, pin] : pins_) {
-    if (pin.holds > 0) return Status::Error(ErrorCode::kErr, "a scan of a snapshot is still going on");
+    if (pin.holds > 0)
+      return Status::Error(ErrorCode::kErr, "a scan of a snapshot is still going on");
   }
   pins_.clear();
   for (const std::string& keyspace : engine_->Keyspaces()) {
@@ -101,7 +102,7 @@ Result<RowWriteResult> Store::Write(Table& table, const RowWrite& write) {
   if (mutation_.size() == part_begin_) return std::move(outcome.result);  // nothing to change
   Status reserved = ReserveMutation();
   if (!reserved.ok()) {
-    if (outcome.applied) table.RollBackTo(outcome.checkpoint);
+    if (outcome.applied) table.RollBackTo(*outcome.checkpoint);
     mutation_.Truncate(part_begin_);
     return reserved;
   }
@@ -109,6 +110,24 @@ Result<RowWriteResult> Store::Write(Table& table, const RowWrite& write) {
   if (!outcome.applied) CELLAR_ASSERT(engine_->ApplyOps(mutation_.Since(part_begin_)).ok());
   FinishMutation(&table, outcome.result.results.size());
   return std::move(outcome.result);
+}
+
+Status Store::Put(Table& table, const RowWrite& write) {
+  // A record number may move the table's counter: the general way knows how.
+  if (table.schema().key.is_recno()) return Write(table, write).status();
+  BeginMutation();
+  const WriteContext context{.now_micros = now_micros_,
+                             .stamp_micros = NextStamp(),
+                             .value_bytes_max = options_.value_bytes_max};
+  bool used_stamp = false;
+  Status resolved = resolver_->ResolvePuts(table, write, context, &mutation_, &used_stamp);
+  if (!resolved.ok()) [[unlikely]]
+    return InTable(std::move(resolved), table);
+  const int64_t stamp = engine_->stamp();
+  if (used_stamp) engine_->SetStamp(context.stamp_micros);
+  Status committed = CommitMutation(&table, write.ops.size());
+  if (!committed.ok()) engine_->SetStamp(stamp);
+  return committed;
 }
 
 int64_t Store::NextStamp() const { return std::max(now_micros_, engine_->stamp() + 1); }
