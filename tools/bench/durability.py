@@ -50,17 +50,17 @@ def prepared(server):
 
 
 def writes(server, pipeline, options):
-    """Requests/s of small writes."""
+    """(requests/s, CPU us of the server for each) of small writes."""
     result = bench.load_generator(server, [
         "-c", str(CONNECTIONS), "-P", str(pipeline), "-d", str(options.seconds), "--keys", "100000",
         "--command", WRITES[server.kind]], pin=False)
     if result["errors"]:
         raise RuntimeError(f"{server.name}: {result['first_error']}")
-    return result["commands_per_second"]
+    return result["commands_per_second"], result["server_cpu_us_per_command"]
 
 
 def measure_policies(options):
-    """{(kind, policy or None, pipeline): requests/s}."""
+    """{(kind, policy or None, pipeline): (requests/s, CPU us for each)}."""
     found = {}
     running = [prepared(servers.Server(kind, log=log, pin=False))
                for kind in options.kinds for log in ("always", "everysec", None)]
@@ -68,28 +68,32 @@ def measure_policies(options):
         for repeat in range(options.repeats):
             for pipeline in (1, 16):
                 for server in running if repeat % 2 == 0 else running[::-1]:
-                    rate = writes(server, pipeline, options)
-                    found.setdefault((server.kind, server.log, pipeline), []).append(rate)
-                    bench.log_line(f"{server.kind} {server.log or 'no log'} P{pipeline}: {rate:,.0f}/s")
+                    rate, cpu = writes(server, pipeline, options)
+                    found.setdefault((server.kind, server.log, pipeline), []).append((rate, cpu))
+                    bench.log_line(f"{server.kind} {server.log or 'no log'} P{pipeline}: "
+                                   f"{rate:,.0f}/s, {cpu:.2f} us")
     finally:
         for server in running:
             server.__exit__()
-    return {key: statistics.median(rates) for key, rates in found.items()}
+    return {key: tuple(map(statistics.median, zip(*figures))) for key, figures in found.items()}
 
 
-def report_policies(rates, lines):
-    """Adds the lines of the policies."""
+def report_policies(measured, lines):
+    """Adds the lines of the policies. CPU says what a policy costs on a machine that others use too."""
     for pipeline in (1, 16):
-        for policy in ("always", "everysec", None):
-            row = {kind: rates.get((kind, policy, pipeline)) for kind in ("cellar", "redis")}
-            lines.append((f"writes, {policy or 'no log'}, pipeline {pipeline}", "requests/s",
-                          row["cellar"], row["redis"]))
-        shares = {}
-        for kind in ("cellar", "redis"):
-            if (kind, None, pipeline) in rates:
-                shares[kind] = rates[kind, "everysec", pipeline] / rates[kind, None, pipeline]
-        lines.append((f"everysec against no log, pipeline {pipeline}", "x",
-                      shares.get("cellar"), shares.get("redis")))
+        for i, unit in ((0, "requests/s"), (1, "CPU us")):
+            for policy in ("always", "everysec", None):
+                row = {kind: measured.get((kind, policy, pipeline), (None, None))[i]
+                       for kind in ("cellar", "redis")}
+                lines.append((f"writes, {policy or 'no log'}, pipeline {pipeline}", unit,
+                              row["cellar"], row["redis"]))
+            shares = {}
+            for kind in ("cellar", "redis"):
+                if (kind, None, pipeline) in measured:
+                    shares[kind] = (measured[kind, "everysec", pipeline][i]
+                                    / measured[kind, None, pipeline][i])
+            lines.append((f"  everysec against no log, {unit}", "x",
+                          shares.get("cellar"), shares.get("redis")))
 
 
 def save(server):
