@@ -12,7 +12,7 @@ COMMANDS = {
     b'CPUT': (writes.cput, 4, None), b'CGET': (reads.cget, 3, None),
     b'CMGET': (reads.cmget, 3, None), b'CROW': (reads.crow, 2, None),
     b'CSCAN': (reads.cscan, 2, None), b'CCOUNT': (reads.ccount, 1, None),
-    b'CNEAR': (reads.cnear, 2, None), b'CEXISTS': (reads.cexists, 2, 3),
+    b'CNEAR': (reads.cnear, 2, None), b'CEXISTS': (reads.cexists, 2, None),
     b'CDEL': (writes.cdel, 2, None), b'CDELRANGE': (writes.cdelrange, 2, None),
     b'CINCRBY': (writes.cincrby, 4, 4), b'CINCRBYFLOAT': (writes.cincrbyfloat, 4, 4),
     b'CAPPEND': (writes.cappend, 4, 4), b'CMUTATE': (writes.cmutate, 3, None),
@@ -26,6 +26,16 @@ COMMANDS = {
     b'PING': (lambda model, session, words: Simple(b'PONG'), 0, 0),
     b'ECHO': (lambda model, session, words: words.next(), 1, 1),
 }
+# (container, subcommand) -> least and most words behind them, as above.
+SUBCOMMANDS = {
+    (b'TABLE', b'CREATE'): (1, None), (b'TABLE', b'DROP'): (1, 1), (b'TABLE', b'TRUNCATE'): (1, 1),
+    (b'TABLE', b'RENAME'): (2, 2), (b'TABLE', b'LIST'): (0, None), (b'TABLE', b'INFO'): (1, 1),
+    (b'FAMILY', b'ADD'): (2, None), (b'FAMILY', b'ALTER'): (2, None), (b'FAMILY', b'DROP'): (2, 2),
+    (b'FAMILY', b'INFO'): (2, 2), (b'KEYSPACE', b'CREATE'): (1, 1), (b'KEYSPACE', b'DROP'): (1, 1),
+    (b'KEYSPACE', b'LIST'): (0, 0), (b'INDEX', b'CREATE'): (4, None), (b'INDEX', b'DROP'): (2, 2),
+    (b'INDEX', b'LIST'): (1, 1), (b'INDEX', b'INFO'): (2, 2),
+}
+CONTAINERS = (b'TABLE', b'FAMILY', b'KEYSPACE', b'INDEX')
 _CONTROL = (b'MULTI', b'EXEC', b'DISCARD', b'WATCH', b'CWATCH', b'UNWATCH')
 
 
@@ -104,7 +114,14 @@ class Model:
         if name not in COMMANDS:
             raise Refused('ERR')
         _, least, most = COMMANDS[name]
-        if len(words) - 1 < least or (most is not None and len(words) - 1 > most):
+        given = len(words) - 1
+        if name in CONTAINERS and given:
+            given -= 1
+            bounds = SUBCOMMANDS.get((name, words[1].upper()))
+            if bounds is None:
+                raise Refused('ERR')
+            least, most = bounds
+        if given < least or (most is not None and given > most):
             raise Refused('ERR')
 
     def _run(self, session, words):

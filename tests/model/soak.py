@@ -18,7 +18,7 @@ from model.drive import Driver, show_step  # noqa: E402
 from model.generate import BIG, SMALL, Generator  # noqa: E402
 from model.resp import narrow  # noqa: E402
 from model.scans import Difference  # noqa: E402
-from model.shrink import shrink  # noqa: E402
+from model.shrink import shrink, shrink_words  # noqa: E402
 
 PROTOCOLS = {'2': (2, 2), '3': (3, 3), 'both': (2, 3, 2)}
 OPTIONS = {'enable-debug-command': 'yes', 'appendonly': 'yes', 'appendfsync': 'always', 'save': ''}
@@ -110,6 +110,7 @@ def shrunk(failure, protocols, seconds_max=90):
         return found is not None and kind_of(found) == kind_of(failure.difference)
 
     history = shrink(failure.history, fails, seconds_max)
+    history = shrink_words(history, fails, seconds_max / 2)
     difference = replay(history, protocols)
     return Failure(failure.seed, history, difference) if difference else failure
 
