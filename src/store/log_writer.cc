@@ -119,7 +119,7 @@ void LogWriter::Submit(LogBatch* batch) {
     const bool lazy = policy_ != SyncPolicy::kAlways;
     queue_bytes_ += batch->bytes.size();
     notify = thread_wakes_micros_ != 0 && healthy() &&
-             (!lazy || queue_bytes_ >= kLingerBytes ||
+             (queue_bytes_ >= (lazy ? kLingerBytes : gather_bytes_) ||
               thread_wakes_micros_ > batch->submitted_micros + kLingerMicros);
     LogBatch* last = queue_.empty() ? nullptr : &queue_.back();
     if (last != nullptr && !batch->begins_segment &&
@@ -237,8 +237,11 @@ int64_t LogWriter::NextWakeMicros() const {
   if (!healthy()) return resume_micros_;
   int64_t wake = kNever;
   if (!queue_.empty()) {
-    const bool lazy = policy_ != SyncPolicy::kAlways && queue_bytes_ < kLingerBytes;
-    wake = lazy ? queue_.front().submitted_micros + kLingerMicros : 0;
+    const bool is_always = policy_ == SyncPolicy::kAlways;
+    const bool waits = queue_bytes_ < (is_always ? gather_bytes_ : kLingerBytes);
+    const int64_t until =
+        is_always ? gather_until_micros_ : queue_.front().submitted_micros + kLingerMicros;
+    wake = waits ? until : 0;
   }
   if (requested_stream_end_ > granted_ && room_error_.empty()) wake = 0;
   if (room_is_low_) wake = std::min(wake, room_retry_micros_);
@@ -262,6 +265,7 @@ void LogWriter::TakeWork(std::vector<Call*>* calls) {
 }
 
 void LogWriter::PublishState() {
+  PlanGathering();
   oldest_unsynced_micros_ = unsynced_.empty() ? 0 : unsynced_.front().submitted_micros;
   room_error_ = room_failure_;
   if (!room_failure_.empty()) ++room_failures_;
@@ -339,13 +343,29 @@ bool LogWriter::SyncSegment() {
   sync_in_progress_.store(false, std::memory_order_relaxed);
   last_sync_micros_ = clock_.MonotonicMicros();
   ++syncs_;
-  if (last_sync_micros_ - begin >= kReleaseLagMicros) ++delayed_syncs_;
+  last_sync_took_micros_ = last_sync_micros_ - begin;
+  if (last_sync_took_micros_ >= kReleaseLagMicros) ++delayed_syncs_;
   if (!status.ok()) {
     Fail(status);
     return false;
   }
+  const uint64_t durable_before = stream_durable_;
   Retire(written_);
+  last_sync_bytes_ = stream_durable_ - durable_before;
   return true;
+}
+
+void LogWriter::PlanGathering() {
+  const bool gathers =
+      last_sync_bytes_ > 0 && queue_bytes_ > 0 && last_sync_took_micros_ >= kGatherSyncMicrosMin;
+  if (gathers) {
+    gather_bytes_ = queue_bytes_ + last_sync_bytes_ / 8 * 7;
+    gather_until_micros_ =
+        last_sync_micros_ + std::min(last_sync_took_micros_ / 2, kGatherMicrosMax);
+  } else {
+    gather_bytes_ = 0;
+  }
+  last_sync_bytes_ = 0;
 }
 
 void LogWriter::Retire(size_t count) {

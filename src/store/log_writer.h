@@ -22,6 +22,11 @@
 // is granted. Segment files that a manifest might name although installing it failed are removed
 // only after the next manifest that does not name them is durable.
 //
+// Group commit under `always`. Clients whose replies wait for the next sync and clients that have
+// just got theirs would go on as two groups, each syncing alone. On a slow disk the thread
+// therefore waits a little after a sync, for as many bytes as were released and queued by then, but
+// no longer than half of what the sync took.
+//
 // Lazy policies (`everysec`, `no`): a batch may wait kLingerMicros for company, so that the thread
 // does not wake for each turn of the loop.
 #pragma once
@@ -136,6 +141,7 @@ class LogWriter {
   void PublishState();                       // REQUIRES: mutex_ held
   void Work();
   void WriteBatches();
+  void PlanGathering();  // REQUIRES: mutex_ held
   int64_t SyncDueMicros() const;
   // False if it failed, and the log with it.
   bool SyncSegment();
@@ -196,8 +202,11 @@ class LogWriter {
   bool ended_{true};  // no thread runs
   Status close_status_;
   int64_t thread_wakes_micros_{0};  // 0: it is not waiting
-  std::string room_error_;          // why no room can be reserved; empty if it can
-  uint64_t room_failures_{0};       // how often it could not
+  // `always`: no sync before so many bytes are queued, or before then.
+  size_t gather_bytes_{0};
+  int64_t gather_until_micros_{0};
+  std::string room_error_;     // why no room can be reserved; empty if it can
+  uint64_t room_failures_{0};  // how often it could not
   LogWriterStats stats_;
 
   // The thread's own:
@@ -220,8 +229,10 @@ class LogWriter {
   bool room_is_low_{false};
   std::string room_failure_;
   int64_t room_retry_micros_{0};  // not before then: reserve room
-  int64_t last_sync_micros_{0};
-  int64_t resume_micros_{0};  // not before then: TryToResume
+  int64_t last_sync_micros_{0};   // when it ended
+  int64_t last_sync_took_micros_{0};
+  uint64_t last_sync_bytes_{0};  // that it made durable; 0 once that is taken into account
+  int64_t resume_micros_{0};     // not before then: TryToResume
   int64_t rotate_retry_micros_{0};
   uint64_t failures_{0};
   uint64_t syncs_{0};
@@ -231,6 +242,9 @@ class LogWriter {
 
 inline constexpr int64_t kLingerMicros{5'000};
 inline constexpr size_t kLingerBytes{256 * 1024};
+// Below, a pause would cost more than it gathers: timers are not as fine.
+inline constexpr int64_t kGatherSyncMicrosMin{200};
+inline constexpr int64_t kGatherMicrosMax{2'000};
 inline constexpr int64_t kReserveWaitMicros{1'000'000};
 
 }  // namespace cellar
