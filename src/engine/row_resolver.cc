@@ -191,6 +191,7 @@ void RowResolver::Bind(const Table& table, const WriteContext& context, Mutation
   context_ = &context;
   mutation_ = mutation;
   stamp_used_ = false;
+  reclaimed_columns_.clear();
 }
 
 Status RowResolver::ResolvePuts(const Table& table, const RowWrite& write,
@@ -302,9 +303,11 @@ Status RowResolver::ResolveOps(Table* table, size_t first, size_t count, Outcome
     outcome->applied = true;
   }
   outcome->result.results.resize(count);
+  reclaimed_columns_.clear();
   for (size_t i = 0; i < count; ++i) {
     const CheckedOp& op = checked_[first + i];
     const size_t mark = one_by_one ? mutation_->BeginPart() : mutation_->size();
+    if (one_by_one) reclaimed_columns_.clear();
     RETURN_IF_ERROR(ResolveOp(op, &outcome->result.results[i]));
     if (one_by_one) CELLAR_ASSERT(engine_.ApplyOps(mutation_->Since(mark)).ok());
   }
@@ -349,6 +352,7 @@ void RowResolver::ReclaimColumn(const FamilySchema& family, std::string_view qua
       continue;
     }
     if (!family.policy.Drops(rank, timestamp, cell.expiry_micros, context_->now_micros)) continue;
+    if (!reclaimed_columns_.insert(key_).second) return;
     mutation_->Row(table_->id(), row_key_);
     mutation_->ReclaimColumn(family.id, qualifier, context_->now_micros);
     return;

@@ -12,7 +12,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -94,7 +96,10 @@ class RowResolver {
   Status PutNext(const CheckedOp& op, const std::optional<CellRead>& old, ValueType type,
                  std::string_view stored);
 
-  // Adds a reclaim op if retention has dropped a version of the column.
+  // Adds a reclaim op if retention has dropped a version of the column, unless the step at hand
+  // (one operation, or all the puts of a command that only puts) has added one: what these puts
+  // bring must not be reclaimed between them, or it would matter whether the sweeper has been
+  // there.
   void ReclaimColumn(const FamilySchema& family, std::string_view qualifier);
   // Deletes live cells of one family, in `range` of qualifiers, within `time`. Returns how many.
   uint64_t DeleteCells(const FamilySchema& family, const KeyRange& range, const TimeRange& time);
@@ -122,9 +127,10 @@ class RowResolver {
     int64_t timestamp_micros;
   };
   std::vector<MadeVersion> made_versions_;
-  std::string key_;        // scratch
-  std::string qualifier_;  // scratch
-  std::string value_;      // scratch
+  std::set<std::string, std::less<>> reclaimed_columns_;  // row key, family id, qualifier
+  std::string key_;                                       // scratch
+  std::string qualifier_;                                 // scratch
+  std::string value_;                                     // scratch
 };
 
 }  // namespace cellar
