@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/file.h"
@@ -122,6 +123,7 @@ int Serve(const std::vector<std::string>& words) {
   Clock& clock = Clock::System();
   const PidFile pid_file(config.pidfile);
   Server server(clock, config, config_file);
+  server.SetCommandLine(std::move(options));
   if (const Status status = server.Listen(); !status.ok()) {
     Log(LogSeverity::kWarning, status.text());
     return Fail(status);

@@ -26,6 +26,7 @@ place 644 conf/cellar.tmpfiles "$prefix/lib/tmpfiles.d/cellar.conf"
 
 sed "s|/usr/bin/cellar|$prefix/bin/cellar|; s|/etc/cellar|$sysconfdir/cellar|" conf/cellar.service >"$work"
 place 644 "$work" "$prefix/lib/systemd/system/cellar.service"
+place 644 conf/cellar.socket "$prefix/lib/systemd/system/cellar.socket"
 
 for page in conf/man/*.[1-8]; do
   [ -f "$page" ] || continue

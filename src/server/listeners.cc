@@ -4,11 +4,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
 
 #include "base/log.h"
+#include "base/number.h"
 #include "server/server.h"
 #include "server/server_listener.h"
 
@@ -49,6 +51,8 @@ Status Failed(const std::string& what, int error) {
 
 Status Server::Listen() {
   const Config& config = services_own_.config;
+  ASSIGN_OR_RETURN(const int inherited, ListenInherited());
+  if (inherited > 0) return Status::Ok();  // the unit says where, not `bind` and `port`
   if (config.port > 0) {
     std::string_view rest = config.bind;
     while (!rest.empty()) {
@@ -93,13 +97,7 @@ Status Server::ListenTcp(const std::string& address, int port) {
   Listener* owned = listener.release();  // libuv's from here on
   listeners_.push_back(owned);
   int error = uv_tcp_bind(&owned->handle.tcp, generic, flags);
-  if (error == 0) {
-    error = uv_listen(&owned->handle.stream, static_cast<int>(services_own_.config.tcp_backlog),
-                      [](uv_stream_t* stream, int status) noexcept {
-                        auto* self = static_cast<Server*>(stream->loop->data);
-                        if (status == 0) self->Accept(stream, SocketKind::kTcp);
-                      });
-  }
+  if (error == 0) error = StartListening(owned);
   if (error == 0) return Status::Ok();
   listeners_.pop_back();
   owned->Close();
@@ -117,17 +115,60 @@ Status Server::ListenUnix(const std::string& path) {
   const auto mode = static_cast<mode_t>(services_own_.config.unixsocketperm);
   if (error == 0 && mode != 0 && chmod(path.c_str(), mode) != 0)
     error = uv_translate_sys_error(errno);
-  if (error == 0) {
-    error = uv_listen(&owned->handle.stream, static_cast<int>(services_own_.config.tcp_backlog),
-                      [](uv_stream_t* stream, int status) noexcept {
-                        auto* self = static_cast<Server*>(stream->loop->data);
-                        if (status == 0) self->Accept(stream, SocketKind::kUnix);
-                      });
-  }
+  if (error == 0) error = StartListening(owned);
   if (error == 0) return Status::Ok();
   listeners_.pop_back();
   owned->Close();
   return Failed(path, error);
+}
+
+int Server::StartListening(Listener* listener) {
+  return uv_listen(&listener->handle.stream, static_cast<int>(services_own_.config.tcp_backlog),
+                   [](uv_stream_t* stream, int status) noexcept {
+                     auto* self = static_cast<Server*>(stream->loop->data);
+                     const auto* owner = static_cast<const Listener*>(stream->data);
+                     if (status == 0) self->Accept(stream, owner->kind);
+                   });
+}
+
+Result<int> Server::ListenInherited() {
+  constexpr int kFirstDescriptor{3};
+  const char* pid = std::getenv("LISTEN_PID");
+  const char* fds = std::getenv("LISTEN_FDS");
+  int64_t number{0};
+  if (pid == nullptr || fds == nullptr) return 0;
+  if (ParseInt64(pid, &number) != NumberError::kNone || number != getpid()) return 0;
+  if (ParseInt64(fds, &number) != NumberError::kNone || number < 0 || number > INT16_MAX) {
+    return Failed("LISTEN_FDS", UV_EINVAL);
+  }
+  const int count{static_cast<int>(number)};
+  for (int fd{kFirstDescriptor}; fd < kFirstDescriptor + count; ++fd) {
+    sockaddr_storage address{};
+    socklen_t size{sizeof(address)};
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): the socket API.
+    if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
+      return Failed("inherited socket " + std::to_string(fd), uv_translate_sys_error(errno));
+    }
+    const bool is_unix{address.ss_family == AF_UNIX};
+    auto* listener = new Listener(is_unix ? SocketKind::kUnix : SocketKind::kTcp);  // libuv's
+    int error{0};
+    if (is_unix) {
+      (void)uv_pipe_init(&loop_, &listener->handle.pipe, 0);
+      listener->handle.handle.data = listener;
+      error = uv_pipe_open(&listener->handle.pipe, fd);
+    } else {
+      (void)uv_tcp_init(&loop_, &listener->handle.tcp);
+      listener->handle.handle.data = listener;
+      error = uv_tcp_open(&listener->handle.tcp, fd);
+    }
+    if (error == 0) error = StartListening(listener);
+    if (error != 0) {
+      listener->Close();
+      return Failed("inherited socket " + std::to_string(fd), error);
+    }
+    listeners_.push_back(listener);
+  }
+  return count;
 }
 
 void Server::CloseListeners() {

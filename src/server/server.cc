@@ -72,6 +72,7 @@ Server::Server(Clock& clock, Config config, std::string config_file) : clock_(cl
   (void)uv_timer_init(&loop_, &watchdog_);
   (void)uv_signal_init(&loop_, &sigterm_);
   (void)uv_signal_init(&loop_, &sigint_);
+  (void)uv_signal_init(&loop_, &sighup_);
   (void)uv_async_init(&loop_, &async_,
                       [](uv_async_t* h) noexcept { ServerOf(h->loop)->OnWake(); });
   (void)uv_check_start(&check_, [](uv_check_t* h) noexcept { ServerOf(h->loop)->EndTurn(); });
@@ -84,6 +85,8 @@ Server::Server(Clock& clock, Config config, std::string config_file) : clock_(cl
   };
   (void)uv_signal_start(&sigterm_, on_signal, SIGTERM);
   (void)uv_signal_start(&sigint_, on_signal, SIGINT);
+  (void)uv_signal_start(
+      &sighup_, [](uv_signal_t* h, int) noexcept { ServerOf(h->loop)->OnHangup(); }, SIGHUP);
   if (const uint64_t millis = notify_.watchdog_interval_ms(); millis > 0) {
     (void)uv_timer_start(
         &watchdog_,
@@ -172,6 +175,7 @@ void Server::Stop() {
   close(async_);
   close(sigterm_);
   close(sigint_);
+  close(sighup_);
 }
 
 void Server::StartReading(Connection* connection) {

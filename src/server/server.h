@@ -41,7 +41,10 @@ class Server final : public Host {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Binds and listens; from now on PollWhileLoading answers clients with LOADING. kIo with the address
+  // What stood behind the file's name on the command line: it beats the file, also when that is read
+  // again.
+  void SetCommandLine(std::vector<std::string> words) { command_line_ = std::move(words); }
+  // Binds and listens, or takes over the sockets that systemd has opened; from now on PollWhileLoading answers clients with LOADING. kIo with the address
   // if that fails.
   Status Listen();
   // To be called now and then while the store is being opened.
@@ -125,6 +128,9 @@ class Server final : public Host {
   // listeners.cc
   Status ListenTcp(const std::string& address, int port);
   Status ListenUnix(const std::string& path);
+  // The sockets of socket activation (sd_listen_fds(3)); how many there are.
+  Result<int> ListenInherited();
+  int StartListening(Listener* listener);
   void Accept(uv_stream_t* listener, SocketKind kind);
   bool Refuse(Connection* client);
   void SetKeepalive(Connection* client);
@@ -140,6 +146,10 @@ class Server final : public Host {
   void Stop();
   void CloseListeners();
 
+  // reload.cc
+  void OnHangup();
+  Status ReloadConfig();
+
   // server_cron.cc
   void OnTenth();  // ten times a second
   void OnPoll();   // every kPollMillis while something waits
@@ -150,6 +160,7 @@ class Server final : public Host {
 
   Clock& clock_;
   Services services_own_;
+  std::vector<std::string> command_line_;
   Dispatcher dispatcher_own_{*this};
   Store* store_{nullptr};
   SystemdNotify notify_;
@@ -164,6 +175,7 @@ class Server final : public Host {
   uv_async_t async_{};
   uv_signal_t sigterm_{};
   uv_signal_t sigint_{};
+  uv_signal_t sighup_{};
   bool idle_running_{false};
   bool poll_running_{false};
   bool stopping_{false};

@@ -1,0 +1,68 @@
+// SIGHUP: the configuration file is read again while clients are served.
+//
+// An option that the file names gets the file's value, as CONFIG SET would give it; the command
+// line still beats the file, and options that neither names stay as they are. What cannot be
+// changed while the server runs is told in the log and left. All or nothing: with a mistake in the
+// file the server goes on with what it had.
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "commands/config_file.h"
+#include "server/server.h"
+
+namespace cellar {
+
+void Server::OnHangup() {
+  BeginTurn();
+  if (services_own_.config_file.empty()) {
+    return Log(LogSeverity::kNotice, "SIGHUP: there is no configuration file to read again");
+  }
+  notify_.Send(fmt::format("RELOADING=1\nMONOTONIC_USEC={}\nSTATUS=Reading {} again",
+                           clock_.MonotonicMicros(), services_own_.config_file));
+  if (const Status status = ReloadConfig(); !status.ok()) {
+    Log(LogSeverity::kWarning, "SIGHUP: nothing is changed: " + status.text());
+  }
+  notify_.Send("READY=1\nSTATUS=Ready to accept connections");
+}
+
+Status Server::ReloadConfig() {
+  Config& config = services_own_.config;
+  Config changed = config;
+  RETURN_IF_ERROR(ReadConfigFile(&changed, services_own_.config_file));
+  RETURN_IF_ERROR(ReadCommandLine(&changed, command_line_));
+  std::vector<const ConfigOption*> options;
+  for (const ConfigOption& option : ConfigOptions()) {
+    const std::string text = ConfigOptionText(changed, option);
+    const std::string before = ConfigOptionText(config, option);
+    if (text == before) continue;
+    if ((option.flags & kConfigImmutable) != 0) {
+      Log(LogSeverity::kWarning,
+          fmt::format("SIGHUP: {} takes effect at the next start", option.name));
+      RETURN_IF_ERROR(SetConfigOption(&changed, option, before));
+      continue;
+    }
+    options.push_back(&option);
+  }
+  const Config before = std::exchange(config, std::move(changed));
+  for (size_t i = 0; i < options.size(); ++i) {
+    const Status status = ApplyConfig(options[i]->name);
+    if (status.ok()) continue;
+    config = before;
+    for (size_t k = 0; k <= i; ++k) (void)ApplyConfig(options[k]->name);
+    return status;
+  }
+  for (const ConfigOption* option : options) {
+    const bool hidden = (option->flags & kConfigHidden) != 0;
+    Log(LogSeverity::kNotice,
+        fmt::format("SIGHUP: {} is now {}", option->name,
+                    hidden ? "another" : "'" + ConfigOptionText(config, *option) + "'"));
+  }
+  Log(LogSeverity::kNotice, fmt::format("SIGHUP: {} options have changed", options.size()));
+  return Status::Ok();
+}
+
+}  // namespace cellar

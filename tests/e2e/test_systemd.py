@@ -1,0 +1,181 @@
+"""The server's side of systemd: what it says to NOTIFY_SOCKET, SIGHUP, and sockets that are handed to it."""
+
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import unittest
+
+import redis
+from cellar_server import CellarServer, binary
+
+SECONDS_MAX = 120
+
+
+class Notifications:
+    """Plays systemd: a datagram socket that collects what is said."""
+
+    def __init__(self, directory):
+        self.path = os.path.join(directory, "notify")
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(self.path)
+        self.lines = []
+
+    def wait_for(self, word):
+        """Everything said up to the first message that holds `word`."""
+        deadline = time.monotonic() + SECONDS_MAX
+        seen = []
+        while time.monotonic() < deadline:
+            self.socket.settimeout(max(0.1, deadline - time.monotonic()))
+            lines = self.socket.recv(65536).decode().split("\n")
+            seen += lines
+            if any(line.startswith(word) for line in lines):
+                return seen
+        raise AssertionError(f"{word} was never said, but {seen}")
+
+    def close(self):
+        self.socket.close()
+
+
+class SystemdTest(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = directory.name
+        self.notifications = Notifications(self.directory)
+        self.addCleanup(self.notifications.close)
+
+    def server(self, conf="", **options):
+        """A server that is not started yet, with a configuration file and a NOTIFY_SOCKET."""
+        self.conf = os.path.join(self.directory, "cellar.conf")
+        self.write_conf(conf)
+        server = CellarServer(config=self.conf, **options)
+        server.environment["NOTIFY_SOCKET"] = self.notifications.path
+        self.addCleanup(server.close)
+        return server
+
+    def write_conf(self, text):
+        with open(self.conf, "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def test_ready_watchdog_stopping(self):
+        server = self.server()
+        server.environment["WATCHDOG_USEC"] = "200000"
+        server.spawn()
+        self.assertIn("READY=1", self.notifications.wait_for("READY=1"))
+        client = server.client()
+        self.assertTrue(client.ping())
+        client.close()
+        self.notifications.wait_for("WATCHDOG=1")
+        self.notifications.wait_for("WATCHDOG=1")
+        server.process.send_signal(signal.SIGTERM)
+        self.notifications.wait_for("STOPPING=1")
+        self.assertEqual(0, server.process.wait(timeout=SECONDS_MAX))
+
+    def test_a_load_asks_for_time_and_ready_comes_after_it(self):
+        server = self.server(save="", appendfsync="no").start()
+        self.notifications.wait_for("READY=1")
+        client = server.client()
+        client.execute_command("TABLE", "CREATE", "t", "FAMILY", "f")
+        pipe = client.pipeline(transaction=False)
+        for i in range(20_000):
+            pipe.execute_command("CPUT", "t", f"row{i}", "f:a", "x" * 100)
+        pipe.execute()
+        client.close()
+        self.assertEqual(0, server.stop())
+        self.notifications.wait_for("STOPPING=1")
+        server.spawn()
+        seen = self.notifications.wait_for("READY=1")
+        self.assertTrue(any(line.startswith("EXTEND_TIMEOUT_USEC=") for line in seen), seen)
+        self.assertTrue(any(line.startswith("STATUS=Loading") for line in seen), seen)
+        client = server.client()
+        self.assertEqual(20_000, client.execute_command("CCOUNT", "t"))
+        client.close()
+
+    def reload(self, server):
+        server.process.send_signal(signal.SIGHUP)
+        seen = self.notifications.wait_for("RELOADING=1")
+        self.assertTrue(any(line.startswith("MONOTONIC_USEC=") for line in seen), seen)
+        self.notifications.wait_for("READY=1")
+
+    def test_sighup_reads_the_configuration_again(self):
+        server = self.server("maxclients 500\ntimeout 100\n", slowlog_max_len="77").start()
+        self.notifications.wait_for("READY=1")
+        client = server.client()
+        client.config_set("hz", "20")
+        self.write_conf("maxclients 600\nappendfsync always\nslowlog-max-len 5\nrequirepass secret\n"
+                        "databases 16\npidfile /nowhere/else\n")
+        self.reload(server)
+        found = client.config_get("*")
+        self.assertEqual(("600", "always", "77", "100", "20", "secret"),
+                         tuple(found[name] for name in ("maxclients", "appendfsync", "slowlog-max-len", "timeout",
+                                                        "hz", "requirepass")))
+        self.assertEqual("", found["pidfile"])
+        self.assertIn("pidfile takes effect at the next start", server.log())
+        self.assertNotIn("secret", server.log())
+        client.close()
+        stranger = server.client()
+        with self.assertRaises(redis.AuthenticationError):
+            stranger.ping()
+        stranger.close()
+
+    def test_a_mistake_in_the_file_changes_nothing(self):
+        server = self.server("maxclients 500\n").start()
+        self.notifications.wait_for("READY=1")
+        self.write_conf("maxclients 600\nappendfsync sometimes\n")
+        self.reload(server)
+        client = server.client()
+        self.assertEqual("500", client.config_get("maxclients")["maxclients"])
+        client.close()
+        self.assertIn("nothing is changed", server.log())
+
+    def test_sighup_without_a_file_is_harmless(self):
+        with CellarServer() as server:
+            server.process.send_signal(signal.SIGHUP)
+            client = server.client()
+            self.assertTrue(client.ping())
+            client.close()
+            self.assertIsNone(server.process.poll())
+
+
+class SocketActivationTest(unittest.TestCase):
+    def test_inherited_sockets_are_served_in_place_of_bind_and_port(self):
+        with tempfile.TemporaryDirectory() as directory, socket.socket() as tcp, \
+                socket.socket(socket.AF_UNIX) as local:
+            tcp.bind(("127.0.0.1", 0))
+            path = os.path.join(directory, "socket")
+            local.bind(path)
+            for listener in (tcp, local):
+                listener.listen()
+                listener.set_inheritable(True)
+            # The shell's process id is the server's after exec; 10 and 11 keep clear of the two descriptors.
+            script = (f"exec 10<&{tcp.fileno()} 11<&{local.fileno()}; exec 3<&10 4<&11 10<&- 11<&-; "
+                      'LISTEN_PID=$$ LISTEN_FDS=2 exec "$@"')
+            process = subprocess.Popen(
+                ["bash", "-c", script, "bash", binary(), "--port", "1", "--bind", "127.0.0.1", "--dir", directory],
+                pass_fds=(tcp.fileno(), local.fileno()), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL)
+            try:
+                for client in (redis.Redis(port=tcp.getsockname()[1]), redis.Redis(unix_socket_path=path)):
+                    self.wait_until_it_serves(client, process)
+                    client.close()
+            finally:
+                process.send_signal(signal.SIGTERM)
+                self.assertEqual(0, process.wait(timeout=SECONDS_MAX))
+
+    def wait_until_it_serves(self, client, process):
+        deadline = time.monotonic() + SECONDS_MAX
+        while True:
+            self.assertIsNone(process.poll())
+            try:
+                self.assertTrue(client.ping())
+                return
+            except redis.BusyLoadingError:
+                self.assertLess(time.monotonic(), deadline)
+                time.sleep(0.01)
+
+
+if __name__ == "__main__":
+    unittest.main()
