@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 #include <cstdlib>
+#include <string>
+#include <vector>
 
 #include "base/random.h"
 #include "tests/btree/tree_model.h"
@@ -45,6 +47,99 @@ TEST_CASE("a larger tree equals std::map under random operations", "[btree]") {
   RunModel(Seed(101), {.key_variety = 2000, .large_value_bytes_max = 0, .delete_often = true},
            100'000, 10'000);
   SUCCEED();
+}
+
+TEST_CASE("a million random operations leave the tree equal to std::map", "[btree]") {
+  RunModel(Seed(150), {.key_variety = 3000, .large_value_bytes_max = 2000}, 300'000, 100'000);
+  RunModel(Seed(151), {.key_variety = 100'000, .large_value_bytes_max = 600}, 200'000, 100'000);
+  SUCCEED();
+}
+
+TEST_CASE("ten million random operations leave the tree equal to std::map", "[.][soak]") {
+  for (uint64_t seed = 0; seed < 10; ++seed)
+    RunModel(Seed(1000 + seed),
+             {.key_variety = uint64_t{20} << seed,
+              .long_key_bytes_max = seed % 3 == 0 ? 70'000u : 0u,
+              .large_value_bytes_max = uint64_t{1} << (8 + seed),
+              .delete_often = seed % 2 == 0},
+             1'000'000, 50'000);
+  SUCCEED();
+}
+
+TEST_CASE("split keys cut a tree into parts of about equal bytes", "[btree]") {
+  BTree tree;
+  Random random(9);
+  // The second half of the keys has values that are 20 times as large, some of them out of line.
+  for (uint64_t i = 0; i < 40'000; ++i) {
+    const uint64_t cell = random.Below(1 << 20);
+    const bool is_heavy = cell >= 1 << 19;
+    tree.Put("row" + std::to_string((1 << 20) + cell),
+             std::string(is_heavy ? (random.OneIn(10) ? 2000 : 100) : 10, 'v'));
+  }
+  const auto keys = tree.SplitKeys(8);
+  REQUIRE(keys.size() == 7);
+  uint64_t bytes = 0, parts_seen = 0;
+  std::vector<uint64_t> parts(1);
+  BTreeCursor cursor(tree);
+  for (cursor.SeekFirst(); cursor.valid(); cursor.Next()) {
+    if (parts_seen < keys.size() && cursor.key() == keys[parts_seen]) {
+      parts.push_back(0);
+      ++parts_seen;
+    }
+    parts.back() += cursor.key().size() + cursor.value().size();
+    bytes += cursor.key().size() + cursor.value().size();
+  }
+  REQUIRE(parts.size() == 8);
+  for (const uint64_t part : parts) {
+    CHECK(part > bytes / 8 * 7 / 10);
+    CHECK(part < bytes / 8 * 13 / 10);
+  }
+  CHECK(BTree().SplitKeys(4).empty());
+}
+
+TEST_CASE("Clear and a dropped snapshot give memory back by and by", "[btree]") {
+  BTree tree;
+  for (int i = 0; i < 50'000; ++i) tree.Put("key" + std::to_string(i), "value");
+  const uint64_t live = tree.memory_bytes();
+  {
+    BTreeSnapshot snapshot = tree.TakeSnapshot();
+    CHECK(tree.snapshots_alive() == 1);
+    tree.Clear();
+    CHECK(tree.entries() == 0);
+    while (tree.ReleaseSome(10)) {
+    }
+    CHECK(tree.memory_bytes() >= live);
+    BTreeCursor cursor(snapshot);
+    cursor.SeekLast();
+    CHECK(cursor.key() == "key9999");
+    tree.RollBackTo(snapshot);
+    CHECK(tree.entries() == 50'000);
+    tree.Clear();
+  }
+  tree.Put("a", "b");
+  CHECK(tree.memory_bytes() > live / 2);
+  while (tree.ReleaseSome(10)) {
+  }
+  CHECK(tree.memory_bytes() < 4096);
+  tree.Validate();
+}
+
+TEST_CASE("a cursor over a live tree stands where it stood, whatever is written", "[btree]") {
+  BTree tree;
+  for (int i = 100; i < 1000; ++i) tree.Put(std::to_string(i), "v");
+  BTreeCursor cursor(tree);
+  cursor.Seek("500");
+  tree.Delete("500");
+  cursor.Next();
+  CHECK(cursor.key() == "501");
+  CHECK(cursor.shared_with_last() == 2);
+  tree.Delete("501");
+  tree.Put("5005", "between");
+  cursor.Prev();
+  CHECK(cursor.key() == "5005");
+  tree.Clear();
+  cursor.Next();
+  CHECK(!cursor.valid());
 }
 
 TEST_CASE("keys of up to 256 KiB and values of up to 1 MiB are like any other", "[btree]") {
