@@ -50,11 +50,29 @@ size_t CutPoint(const EntryList& list, size_t begin, size_t end) {
   return best;
 }
 
+// Where the last quarter of [begin, end) has its earliest difference of keys: rows that arrive in
+// order, but their columns not, leave the row that is not complete yet to the next leaf. `begin` if
+// what comes before does not fit a leaf.
+size_t CutPointAtEdge(const EntryList& list, size_t begin, size_t end) {
+  size_t best = end - 1;
+  for (size_t i = end - 1; i > begin && i > end - (end - begin) / 4; --i)
+    if (list.item(i).shared < list.item(best).shared) best = i;
+  return FitsLeaf(list, begin, best, LeafFill::kPacked) ? best : begin;
+}
+
 void Cut(const EntryList& list, LeafFill fill, size_t begin, size_t end,
          std::vector<size_t>* ends) {
   if (FitsLeaf(list, begin, end, fill)) {
     ends->push_back(end);
     return;
+  }
+  if (fill == LeafFill::kRightEdge && end - begin > 8) {
+    const size_t edge = CutPointAtEdge(list, begin, end);
+    if (edge > begin) {
+      ends->push_back(edge);
+      Cut(list, fill, edge, end, ends);
+      return;
+    }
   }
   const size_t middle = CutPoint(list, begin, end);
   Cut(list, fill, begin, middle, ends);

@@ -59,9 +59,10 @@ class EntryList {
   std::vector<Item> items_;
 };
 
-// How the entries of a new leaf are cut into groups: a leaf that will see inserts at random places
-// leaves its groups room, one that is filled in order does not.
-enum class LeafFill : uint8_t { kWithRoom, kPacked };
+// How the entries of new leaves are cut. Leaves that will see inserts at random places are about
+// equal, and leave their groups room. Packed ones, of a bulk load, do not. At the right edge of a
+// tree that is filled more or less in order, all but the last leaf are packed.
+enum class LeafFill : uint8_t { kWithRoom, kPacked, kRightEdge };
 
 // What a leaf of some entries of a list will look like.
 struct LeafPlan {

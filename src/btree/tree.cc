@@ -167,7 +167,7 @@ BTreeWriteResult Tree::Put(std::string_view key, std::string_view value) {
 void Tree::PutFirst(std::string_view key, std::string_view value) {
   scratch().entries.Reset({});
   scratch().entries.Append(key, MakeValue(value));
-  BuildLeaves(LeafFill::kPacked, &scratch().new_leaves);
+  BuildLeaves(LeafFill::kWithRoom, &scratch().new_leaves);
   content_ = {scratch().new_leaves[0].pointer, 0, 1, key.size() + value.size()};
 }
 
@@ -241,9 +241,9 @@ void Tree::InsertByRebuild(Path* path, Leaf* leaf, std::string_view key, const V
   scratch().entries.AppendLeaf(leaf);
   const size_t i = scratch().entries.LowerBound(key);
   scratch().entries.Insert(i, key, value);
-  const bool appending = i + 1 == scratch().entries.size() && IsRightEdge(*path);
+  const bool appending = i + 32 >= scratch().entries.size() && IsRightEdge(*path);
   ReplaceLeaves(path, content_.height > 0 ? path->index[content_.height - 1] : 0, 1,
-                appending ? LeafFill::kPacked : LeafFill::kWithRoom);
+                appending ? LeafFill::kRightEdge : LeafFill::kWithRoom);
 }
 
 // The tree is being filled in ascending order: the full leaf stays full.
@@ -258,7 +258,7 @@ void Tree::AppendNewLeaf(Path* path, Leaf* leaf, std::string_view key, const Val
   // What the new key shares with the last one, later ones probably share too.
   scratch().entries.Reset(key.substr(0, shared));
   scratch().entries.Append(key, value);
-  BuildLeaves(LeafFill::kPacked, &scratch().new_leaves);
+  BuildLeaves(LeafFill::kWithRoom, &scratch().new_leaves);
   scratch().new_leaves[0].separator = key.substr(0, shared + 1);
   scratch().new_leaves.insert(scratch().new_leaves.begin(), {leaf, leaf->units(), {}});
   if (content_.height == 0) {

@@ -89,7 +89,10 @@ void Tree::BuildLeaves(LeafFill fill, std::vector<NewChild>* leaves) {
   CutIntoLeaves(scratch().entries, fill, &scratch().ends);
   size_t begin = 0;
   for (const size_t end : scratch().ends) {
-    const LeafPlan plan = PlanLeaf(scratch().entries, begin, end, fill);
+    LeafFill leaf_fill = fill;
+    if (fill == LeafFill::kRightEdge)
+      leaf_fill = end == scratch().entries.size() ? LeafFill::kWithRoom : LeafFill::kPacked;
+    const LeafPlan plan = PlanLeaf(scratch().entries, begin, end, leaf_fill);
     Leaf* const leaf = epochs_.NewLeaf(plan.used);
     WriteLeaf(scratch().entries, begin, end, plan, leaf);
     std::string separator;

@@ -311,7 +311,12 @@ void RunTreeOnly(const Job& job, TreeStore* store, Figures* figures) {
     for (int i = 0; i < 1000; ++i) const BTreeSnapshot snapshot = tree.TakeSnapshot();
     f[kSnapshot] = static_cast<double>(CpuNs() - begin) / 1000;
   }
-  // Save to memory and load again, in blocks of about 64 KiB as a snapshot file has them.
+}
+
+// Saves to memory and loads again, in blocks of about 64 KiB as a snapshot file has them.
+void RunImages(const Job& job, TreeStore* store, Figures* figures) {
+  Figures& f = *figures;
+  BTree& tree = store->tree();
   std::vector<std::string> blocks;
   std::vector<std::vector<uint32_t>> ends;
   {
@@ -362,6 +367,7 @@ void Run(const Job& job, Figures* figures) {
   RunCommon(job, &store, figures);
   if constexpr (std::is_same_v<Store, TreeStore>) {
     RunTreeOnly(job, &store, figures);
+    RunImages(job, &store, figures);
     f[kFloor] = PointerChase(store.live_bytes());
   }
   const uint64_t samples = std::min<uint64_t>(job.cells, 1'000'000);
