@@ -193,7 +193,8 @@ def run_clang_tidy(root, units, seconds_max):
             if output is None:
                 left.append(path)
             elif output:
-                messages.append(f"clang-tidy {path}:\n{output.rstrip()}")
+                print(f"clang-tidy {path}:\n{output.rstrip()}", flush=True)
+                messages.append(f"{path}: clang-tidy has something to say, above")
     if left:
         print(f"tidy: time is up, clang-tidy has not seen {len(left)} of {len(units)} files "
               f"(`make tidy` takes all): {' '.join(left)}")
