@@ -1,5 +1,5 @@
-// The cellar program: reads the configuration, wires store, server and loop, serves; or looks at the
-// files of a store (--check, --dump).
+// The cellar program: reads the configuration, wires store, server and loop, serves; or looks at
+// the files of a store (--check, --dump).
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -95,13 +95,13 @@ class PidFile {
 void LogRecovery(const RecoveryReport& report) {
   for (const std::string& warning : report.warnings) Log(LogSeverity::kWarning, warning);
   if (report.from_snapshot) {
-    Log(LogSeverity::kNotice, fmt::format("Snapshot loaded: {} cells in {:.3f} seconds",
-                                          report.snapshot_cells,
-                                          static_cast<double>(report.snapshot_micros) / 1e6));
+    Log(LogSeverity::kNotice,
+        fmt::format("Snapshot loaded: {} cells in {:.3f} seconds", report.snapshot_cells,
+                    static_cast<double>(report.snapshot_micros) / 1e6));
   }
-  Log(LogSeverity::kNotice, fmt::format("Log replayed: {} records in {:.3f} seconds",
-                                        report.records_replayed,
-                                        static_cast<double>(report.replay_micros) / 1e6));
+  Log(LogSeverity::kNotice,
+      fmt::format("Log replayed: {} records in {:.3f} seconds", report.records_replayed,
+                  static_cast<double>(report.replay_micros) / 1e6));
 }
 
 int Serve(const std::vector<std::string>& words) {
@@ -111,7 +111,8 @@ int Serve(const std::vector<std::string>& words) {
   if (!options.empty() && !options[0].starts_with("--")) {
     config_file = AbsolutePath(options[0]);
     options.erase(options.begin());
-    if (const Status status = ReadConfigFile(&config, config_file); !status.ok()) return Fail(status);
+    if (const Status status = ReadConfigFile(&config, config_file); !status.ok())
+      return Fail(status);
   }
   if (const Status status = ReadCommandLine(&config, options); !status.ok()) return Fail(status);
   ApplyLogLevel(config);
@@ -131,10 +132,9 @@ int Serve(const std::vector<std::string>& words) {
   StoreOptions store_options = StoreOptionsOf(config);
   store_options.journal.wake = [&server] { server.WakeFromThread(); };
   store_options.seed = static_cast<uint64_t>(clock.WallMicros());
-  auto store = Store::Open(store_options, FileSystem::Posix(), clock,
-                           [&server](const LoadProgress& progress) {
-                             server.PollWhileLoading(progress);
-                           });
+  auto store =
+      Store::Open(store_options, FileSystem::Posix(), clock,
+                  [&server](const LoadProgress& progress) { server.PollWhileLoading(progress); });
   if (!store.ok()) {
     Log(LogSeverity::kWarning, store.status().ToString());
     return Fail(store.status());

@@ -1,5 +1,5 @@
-// TTL, PTTL and OBJECT: what generic clients ask of a key. A table never expires, and has one encoding.
-// The other generic commands are in table_key_commands.cc.
+// TTL, PTTL and OBJECT: what generic clients ask of a key. A table never expires, and has one
+// encoding. The other generic commands are in table_key_commands.cc.
 
 #include "commands/command_context.h"
 #include "commands/command_groups.h"

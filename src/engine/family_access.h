@@ -1,8 +1,8 @@
 // FamilyAccess: on whose behalf a request comes: which families of its table it may read and write.
 //
-// Requests carry a pointer to one (null: everything is allowed). The engine asks it whenever a family
-// is named, before it says whether there is such a family, and leaves families that may not be read out
-// of everything that means "all families": rows, counts, the existence of a row.
+// Requests carry a pointer to one (null: everything is allowed). The engine asks it whenever a
+// family is named, before it says whether there is such a family, and leaves families that may not
+// be read out of everything that means "all families": rows, counts, the existence of a row.
 #pragma once
 
 #include <string_view>

@@ -73,8 +73,7 @@ Server::Server(Clock& clock, Config config, std::string config_file) : clock_(cl
   (void)uv_signal_init(&loop_, &sigterm_);
   (void)uv_signal_init(&loop_, &sigint_);
   (void)uv_signal_init(&loop_, &sighup_);
-  (void)uv_async_init(&loop_, &async_,
-                      [](uv_async_t* h) noexcept { ServerOf(h->loop)->OnWake(); });
+  (void)uv_async_init(&loop_, &async_, [](uv_async_t* h) noexcept { ServerOf(h->loop)->OnWake(); });
   (void)uv_check_start(&check_, [](uv_check_t* h) noexcept { ServerOf(h->loop)->EndTurn(); });
   (void)uv_prepare_start(&prepare_, [](uv_prepare_t* h) noexcept { ServerOf(h->loop)->EndTurn(); });
   (void)uv_timer_start(
@@ -89,9 +88,8 @@ Server::Server(Clock& clock, Config config, std::string config_file) : clock_(cl
       &sighup_, [](uv_signal_t* h, int) noexcept { ServerOf(h->loop)->OnHangup(); }, SIGHUP);
   if (const uint64_t millis = notify_.watchdog_interval_ms(); millis > 0) {
     (void)uv_timer_start(
-        &watchdog_,
-        [](uv_timer_t* h) noexcept { ServerOf(h->loop)->notify_.Send("WATCHDOG=1"); }, millis,
-        millis);
+        &watchdog_, [](uv_timer_t* h) noexcept { ServerOf(h->loop)->notify_.Send("WATCHDOG=1"); },
+        millis, millis);
   }
   UpdateMemory();
   memory_startup_bytes_ = memory().resident_bytes;
@@ -140,8 +138,8 @@ Status Server::Shutdown(ShutdownMode mode) {
   notify_.Send("STOPPING=1\nSTATUS=Writing what is not on disk yet");
   if (store_ != nullptr) {
     const Config& config = services_own_.config;
-    const bool by_default = mode == ShutdownMode::kDefault && !config.appendonly &&
-                            !config.save_rules.empty();
+    const bool by_default =
+        mode == ShutdownMode::kDefault && !config.appendonly && !config.save_rules.empty();
     if (mode == ShutdownMode::kSave || by_default) {
       if (const Status status = store_->journal().SaveNow(); !status.ok()) {
         Log(LogSeverity::kWarning, "cannot shut down: " + status.ToString());
@@ -161,7 +159,8 @@ void Server::Stop() {
   FlushAll();
   while (!connections_.empty()) connections_.back()->Close();
   CloseListeners();
-  if (!services_own_.config.unixsocket.empty()) (void)unlink(services_own_.config.unixsocket.c_str());
+  if (!services_own_.config.unixsocket.empty())
+    (void)unlink(services_own_.config.unixsocket.c_str());
   const auto close = [](auto& handle) {
     // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): libuv's way of inheritance.
     uv_close(reinterpret_cast<uv_handle_t*>(&handle), nullptr);

@@ -1,4 +1,5 @@
-// Server: the loop. Listens, reads, lets the dispatcher work, and ends every turn in the same order:
+// Server: the loop. Listens, reads, lets the dispatcher work, and ends every turn in the same
+// order:
 //
 //   poll     read callbacks: parse and execute all commands at hand, replies into the outputs
 //   EndTurn  1 tasks: a slice of about a millisecond, round robin
@@ -6,9 +7,9 @@
 //            3 every output that grew is sent (one uv_try_write each), as far as it is released
 //            4 commands that had to wait and no longer must are parsed
 //
-// The journal wakes the loop by a uv_async when more records are durable: outputs behind a reply gate
-// are looked at again. One thread, no locks. Callbacks are thin and noexcept; what they decide lives in
-// Connection and the commands.
+// The journal wakes the loop by a uv_async when more records are durable: outputs behind a reply
+// gate are looked at again. One thread, no locks. Callbacks are thin and noexcept; what they decide
+// lives in Connection and the commands.
 //
 //   server.cc        construction, run, stop, the turn, tasks
 //   listeners.cc     addresses, accepting, refusing
@@ -41,11 +42,11 @@ class Server final : public Host {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // What stood behind the file's name on the command line: it beats the file, also when that is read
-  // again.
+  // What stood behind the file's name on the command line: it beats the file, also when that is
+  // read again.
   void SetCommandLine(std::vector<std::string> words) { command_line_ = std::move(words); }
-  // Binds and listens, or takes over the sockets that systemd has opened; from now on PollWhileLoading answers clients with LOADING. kIo with the address
-  // if that fails.
+  // Binds and listens, or takes over the sockets that systemd has opened; from now on
+  // PollWhileLoading answers clients with LOADING. kIo with the address if that fails.
   Status Listen();
   // To be called now and then while the store is being opened.
   void PollWhileLoading(const LoadProgress& progress);
@@ -168,7 +169,7 @@ class Server final : public Host {
   std::vector<Listener*> listeners_;  // libuv's until their close callbacks
   uv_check_t check_{};
   uv_prepare_t prepare_{};
-  uv_idle_t idle_{};        // active while the loop must not sleep
+  uv_idle_t idle_{};  // active while the loop must not sleep
   uv_timer_t tenth_{};
   uv_timer_t poll_timer_{};  // active while tasks wait or memory is being swept
   uv_timer_t watchdog_{};

@@ -236,7 +236,7 @@ std::string RandomComponent(Random* random, ComponentType type, char delimiter, 
       return RandomUuid(random, true);
     case ComponentType::kF32:
     case ComponentType::kF64: {
-      static const char* const kFloats[] = {"0",   "1",      "-1",   "inf",    "-inf", "0.5",
+      static const char* const kFloats[] = {"0",   "1",      "-1",    "inf",    "-inf", "0.5",
                                             "2.5", "-1e-30", "1e+20", "-1e+30", "1e-05"};
       return kFloats[random->Below(std::size(kFloats))];
     }
