@@ -56,13 +56,8 @@ void ParseLongEntry(const uint8_t* p, Entry* entry) {
   }
 }
 
-bool ParseEntryChecked(const uint8_t* p, const uint8_t* end, Entry* entry) {
-  if (end - p < 2) return false;
-  const uint32_t lengths = LoadLittleEndian<uint16_t>(p);
+bool ParseLongEntryChecked(const uint8_t* p, const uint8_t* end, Entry* entry) {
   std::string_view rest = View(p + 2, static_cast<size_t>(end - p) - 2);
-  entry->shared = lengths & 63;
-  entry->suffix_bytes = lengths >> 6 & 31;
-  entry->value_bytes = lengths >> 11;
   entry->is_large = entry->value_bytes == kValueLarge;
   if (entry->shared == kSharedEscape && !GetLength(&rest, kSharedEscape, &entry->shared))
     return false;

@@ -93,9 +93,26 @@ inline void ParseEntry(const uint8_t* p, Entry* entry) {
   entry->end = entry->value + entry->value_bytes;
 }
 
+// The rest of ParseEntryChecked, for an entry with "more lengths", which are not 0.
+bool ParseLongEntryChecked(const uint8_t* p, const uint8_t* end, Entry* entry);
+
 // Distrusts them: false if the entry at `p` does not end at or before `end`, or is not written in
 // the shortest way. For images.
-bool ParseEntryChecked(const uint8_t* p, const uint8_t* end, Entry* entry);
+inline bool ParseEntryChecked(const uint8_t* p, const uint8_t* end, Entry* entry) {
+  if (end - p < 2) return false;
+  const uint32_t lengths = LoadLittleEndian<uint16_t>(p);
+  entry->shared = lengths & 63;
+  entry->suffix_bytes = lengths >> 6 & 31;
+  entry->value_bytes = lengths >> 11;
+  if (entry->shared == kSharedEscape || entry->suffix_bytes == kSuffixEscape ||
+      entry->value_bytes >= kValueWide) [[unlikely]]
+    return ParseLongEntryChecked(p, end, entry);
+  entry->is_large = false;
+  entry->suffix = p + 2;
+  entry->value = entry->suffix + entry->suffix_bytes;
+  entry->end = entry->value + entry->value_bytes;
+  return static_cast<uint32_t>(end - p) >= 2 + entry->suffix_bytes + entry->value_bytes;
+}
 
 // Bytes of everything but the suffix.
 size_t EntryOverheadBytes(uint32_t shared, uint32_t suffix_bytes, const ValueRef& value);

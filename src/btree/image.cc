@@ -82,9 +82,9 @@ Status CheckLeafImage(std::string_view image, CheckedImage* checked) {
   checked->leaf = image.substr(0, leaf_bytes);
   checked->values = image.substr(leaf_bytes);
 
-  // The key of the entry before, behind the prefix. Its bytes up to the buffer's size are kept,
-  // longer keys move to a string.
-  std::string key;
+  // The key of the entry before, behind the prefix.
+  std::string key(256, 0);
+  size_t key_bytes = 0;
   const uint8_t* p = fields.entries;
   uint32_t group = 0, in_group = 0, large_count = 0;
   uint64_t payload_bytes = 0, large_bytes = 0;
@@ -102,26 +102,29 @@ Status CheckLeafImage(std::string_view image, CheckedImage* checked) {
         return Damaged("a group's head");
       if (fields.counts[group] == 0 || fields.counts[group] > kGroupEntriesMax)
         return Damaged("a group's number of entries");
-      if (i > 0 && suffix <= key) return Damaged("keys out of order");
+      if (i > 0 && suffix <= std::string_view(key).substr(0, key_bytes))
+        return Damaged("keys out of order");
     } else {
       // Exactly the shared bytes: the next one differs, and is larger.
-      if (entry.shared > key.size() || suffix.empty()) return Damaged("a shared prefix");
-      if (entry.shared < key.size() && entry.suffix[0] <= static_cast<uint8_t>(key[entry.shared]))
+      if (entry.shared > key_bytes || suffix.empty()) return Damaged("a shared prefix");
+      if (entry.shared < key_bytes && entry.suffix[0] <= static_cast<uint8_t>(key[entry.shared]))
         return Damaged("keys out of order");
     }
-    key.resize(entry.shared);
-    key.append(suffix);
-    if (fields.prefix_bytes + key.size() > kTreeKeyBytesMax) return Damaged("key too long");
+    key_bytes = entry.shared + suffix.size();
+    if (key_bytes + 32 > key.size()) key.resize(2 * key_bytes + 32);
+    CopyShort(reinterpret_cast<uint8_t*>(key.data()) + entry.shared, entry.suffix,
+              entry.suffix_bytes, fields.end);
+    if (fields.prefix_bytes + key_bytes > kTreeKeyBytesMax) return Damaged("key too long");
     if (i == 0) {
       checked->first_key.assign(View(fields.prefix, fields.prefix_bytes));
-      checked->first_key.append(key);
+      checked->first_key.append(suffix);
     }
     if (entry.is_large) {
       if (LoadLittleEndian<uint64_t>(entry.value) != 0) return Damaged("a value's place");
       ++large_count;
       large_bytes += entry.value_bytes;
     }
-    payload_bytes += fields.prefix_bytes + key.size() + entry.value_bytes;
+    payload_bytes += fields.prefix_bytes + key_bytes + entry.value_bytes;
     if (++in_group == fields.counts[group]) {
       ++group;
       in_group = 0;
@@ -132,7 +135,7 @@ Status CheckLeafImage(std::string_view image, CheckedImage* checked) {
   if (large_count != fields.large_count) return Damaged("number of large values");
   if (large_bytes != checked->values.size()) return Damaged("length of the large values");
   checked->last_key.assign(View(fields.prefix, fields.prefix_bytes));
-  checked->last_key.append(key);
+  checked->last_key.append(key, 0, key_bytes);
   checked->entries = fields.count;
   checked->payload_bytes = payload_bytes;
   return Status::Ok();
