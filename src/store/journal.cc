@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/assert.h"
+#include "base/thread.h"
 #include "store/log_batch.h"
 #include "store/log_format.h"
 #include "store/log_writer.h"
@@ -231,6 +232,8 @@ Status JournalImpl::StartSnapshot() {
   job->state = state_.TakeSnapshot();
   for (const auto& tree : job->state.trees) job->cells_total += tree.snapshot.entries();
   job->thread = std::thread([this, job] {
+    SetThreadName("cellar-snapshot");
+    LowerThreadPriority();
     Result<SnapshotEntry> entry = WriteSnapshot(files_, job->task, job->state, &job->progress);
     job->status = entry.status();
     if (entry.ok()) {

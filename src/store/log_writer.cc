@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "base/assert.h"
+#include "base/thread.h"
 
 namespace cellar {
 namespace {
@@ -200,6 +201,7 @@ LogWriterStats LogWriter::Stats() const {
 // --- the thread ---
 
 void LogWriter::Run() {
+  SetThreadName("cellar-sync");
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     for (;;) {
