@@ -15,6 +15,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "btree/arena.h"
 #include "cellar/clock.h"
 #include "cellar/version.h"
 #include "commands/config.h"
@@ -123,6 +124,7 @@ int Serve(const std::vector<std::string>& words) {
                                         getpid(), config.port, config.dir));
   Clock& clock = Clock::System();
   const PidFile pid_file(config.pidfile);
+  NodeArena::Configure({.huge_pages = config.huge_pages});
   Server server(clock, config, config_file);
   server.SetCommandLine(std::move(options));
   if (const Status status = server.Listen(); !status.ok()) {

@@ -362,11 +362,6 @@ const ConfigOption kOptions[] = {
      .member = &Config::huge_pages,
      .help = "Ask the kernel for huge pages: fewer cache misses, memory in steps of 2 MB.",
      .flags = kConfigImmutable},
-    {.name = "shutdown-timeout",
-     .kind = Kind::kInteger,
-     .member = &Config::shutdown_timeout,
-     .help = "Seconds that an orderly end may wait for slow clients.",
-     .high = kInt32Max},
     // what is watched
     {.name = "slowlog-log-slower-than",
      .kind = Kind::kInteger,

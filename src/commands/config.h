@@ -74,7 +74,6 @@ struct Config {
   int64_t databases{16};
   int64_t hz{10};
   bool huge_pages{true};
-  int64_t shutdown_timeout{10};
   // what is watched
   int64_t slowlog_log_slower_than{10'000};
   int64_t slowlog_max_len{128};

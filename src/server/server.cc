@@ -76,8 +76,9 @@ Server::Server(Clock& clock, Config config, std::string config_file) : clock_(cl
   (void)uv_async_init(&loop_, &async_, [](uv_async_t* h) noexcept { ServerOf(h->loop)->OnWake(); });
   (void)uv_check_start(&check_, [](uv_check_t* h) noexcept { ServerOf(h->loop)->EndTurn(); });
   (void)uv_prepare_start(&prepare_, [](uv_prepare_t* h) noexcept { ServerOf(h->loop)->EndTurn(); });
+  const auto period_ms = static_cast<uint64_t>(1000 / services_own_.config.hz);
   (void)uv_timer_start(
-      &tenth_, [](uv_timer_t* h) noexcept { ServerOf(h->loop)->OnTenth(); }, 100, 100);
+      &tenth_, [](uv_timer_t* h) noexcept { ServerOf(h->loop)->OnTenth(); }, period_ms, period_ms);
   const auto on_signal = [](uv_signal_t* h, int number) noexcept {
     Log(LogSeverity::kNotice, number == SIGTERM ? "SIGTERM: leaving" : "SIGINT: leaving");
     (void)ServerOf(h->loop)->Shutdown(ShutdownMode::kDefault);

@@ -188,6 +188,8 @@ Status Server::ApplyConfig(std::string_view name) {
     services_own_.slow_log.Trim(static_cast<size_t>(config.slowlog_max_len));
   } else if (name == "loglevel") {
     ApplyLogLevel(config);
+  } else if (name == "hz") {
+    uv_timer_set_repeat(&tenth_, static_cast<uint64_t>(1000 / config.hz));
   } else if (name == "tcp-keepalive") {
     for (Connection* connection : connections_) SetKeepalive(connection);
   }
