@@ -3,7 +3,7 @@
 from . import globs, indexes, retention, values
 from .orders import Order
 from .refusals import Refused
-from .resp import OK, Predicate, Simple, as_map
+from .resp import ANYTHING, OK, Predicate, Simple, as_map
 from .tables import FAMILIES_MAX, NAME, Family, Table
 from .words import split_column
 
@@ -311,7 +311,18 @@ def _on_column(found, word, kind):
     return indexes.OnColumn(place, kind or held.type or 'bytes', descending, word)
 
 
-# Tables as keys.
+# Tables as keys. What they answer in a keyspace that is gone is left open.
+
+def _in_any_keyspace(command):
+    def run(model, session, words):
+        try:
+            return command(model, session, words)
+        except Refused as refusal:
+            if refusal.code == 'NOKEYSPACE':
+                return ANYTHING
+            raise
+    return run
+
 
 def select(model, session, words):
     name = words.next()
@@ -328,26 +339,31 @@ def _find(model, session, word):
     return model.keyspaces.tables(space), name
 
 
+@_in_any_keyspace
 def exists(model, session, words):
     found = [_find(model, session, word) for word in words.words]
     return sum(name in tables for tables, name in found)
 
 
+@_in_any_keyspace
 def type_of(model, session, words):
     tables, name = _find(model, session, words.next())
     return Simple(b'table' if name in tables else b'none')
 
 
+@_in_any_keyspace
 def dbsize(model, session, words):
     return len(model.keyspaces.tables(session.space))
 
 
+@_in_any_keyspace
 def keys(model, session, words):
     pattern = words.next()
     return _same_set([name for name in model.keyspaces.tables(session.space)
                       if globs.matches(pattern, name)])
 
 
+@_in_any_keyspace
 def delete(model, session, words):
     found = [_find(model, session, word) for word in words.words]
     count = 0
@@ -375,6 +391,7 @@ def rename(model, session, words):
     return OK
 
 
+@_in_any_keyspace
 def flushdb(model, session, words):
     tables = model.keyspaces.tables(session.space)
     for found in tables.values():
