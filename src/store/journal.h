@@ -183,7 +183,7 @@ class Journal {
   // the snapshot is durable. kErr if one is running.
   virtual Status StartSnapshot() = 0;
   virtual bool snapshot_running() const = 0;
-  // The same in the foreground: returns when the snapshot is durable, or with what prevented it.
+  // The same in the foreground, behind one that is running: returns when durable, or why it is not.
   virtual Status SaveNow() = 0;
   // Starts a snapshot if a save point or the growth of the log calls for one (five seconds after a
   // failed one at the earliest). To be called from a timer. True if it started one.

@@ -70,6 +70,21 @@ TEST_CASE("A snapshot rotates the log, and what it supersedes goes", "[journal]"
   CHECK(rig.journal->recovery().records_replayed == 20);
 }
 
+TEST_CASE("A save in the foreground waits for a running one and saves what came after",
+          "[journal]") {
+  FaultyFileSystem disk;
+  JournalRig rig(&disk);
+  rig.options.log_enabled = false;
+  REQUIRE(rig.Open().ok());
+  for (int i = 0; i < 50; ++i) REQUIRE(rig.WriteAndWait().ok());
+  REQUIRE(rig.journal->StartSnapshot().ok());
+  for (int i = 0; i < 50; ++i) REQUIRE(rig.WriteAndWait().ok());
+  REQUIRE(rig.journal->SaveNow().ok());
+  CHECK(rig.journal->Stats().saves == 2);
+  REQUIRE(rig.Open().ok());
+  CHECK(rig.CheckState() == 100);
+}
+
 TEST_CASE("Under everysec a reply does not wait, and the record is durable soon after",
           "[journal]") {
   FaultyFileSystem disk;
