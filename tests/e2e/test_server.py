@@ -1,0 +1,294 @@
+"""What an operator and a generic client see: transactions, pub/sub, notifications, logs, limits, systemd, the end."""
+
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import unittest
+
+import redis
+
+from cellar_server import CellarServer, CellarTest
+
+
+def command(*words):
+    """A request as clients send it."""
+    out = b"*%d\r\n" % len(words)
+    for word in words:
+        word = word if isinstance(word, bytes) else str(word).encode()
+        out += b"$%d\r\n%s\r\n" % (len(word), word)
+    return out
+
+
+def receive(connection, bytes_wanted):
+    """Exactly so many bytes (fewer at the end of the stream)."""
+    data = b""
+    while len(data) < bytes_wanted:
+        chunk = connection.recv(bytes_wanted - len(data))
+        if not chunk:
+            break
+        data += chunk
+    return data
+
+
+class TransactionTest(CellarTest):
+    """MULTI, EXEC, WATCH and CWATCH."""
+
+    def setUp(self):
+        super().setUp()
+        self.run_command("TABLE", "CREATE", "t", "FAMILY", "f")
+
+    def replies(self, connection, expected):
+        """The next bytes are these."""
+        self.assertEqual(receive(connection, len(expected)), expected)
+
+    def test_an_error_stays_in_its_place_and_the_others_stand(self):
+        with self.redis.pipeline() as pipe:
+            pipe.execute_command("CPUT", "t", "r", "f:x", 1)
+            pipe.execute_command("CGET", "nosuch", "r", "f:x")
+            pipe.execute_command("CGET", "t", "r", "f:x")
+            put, error, got = pipe.execute(raise_on_error=False)
+        self.assertEqual((put, got), (b"OK", b"1"))
+        self.assertIsInstance(error, redis.ResponseError)
+
+    def test_a_watched_table_that_changes_aborts(self):
+        with self.redis.pipeline() as pipe:
+            pipe.watch("t")
+            self.run_command("CPUT", "t", "other", "f:x", 1)
+            pipe.multi()
+            pipe.execute_command("CPUT", "t", "r", "f:x", 2)
+            with self.assertRaises(redis.WatchError):
+                pipe.execute()
+        self.assertIsNone(self.run_command("CGET", "t", "r", "f:x"))
+
+    def test_cwatch_looks_at_one_row(self):
+        with self.server.connect() as connection:
+            for changed, answer in (("other", b"*1\r\n+OK\r\n"), ("r", b"*-1\r\n")):
+                connection.sendall(command("CWATCH", "t", "r"))
+                self.replies(connection, b"+OK\r\n")
+                self.run_command("CPUT", "t", changed, "f:y", 1)
+                connection.sendall(command("MULTI") + command("CPUT", "t", "r", "f:x", "2") + command("EXEC"))
+                self.replies(connection, b"+OK\r\n+QUEUED\r\n" + answer)
+
+    def test_multi_atomic_undoes_all(self):
+        with self.server.connect() as connection:
+            connection.sendall(command("MULTI", "ATOMIC") + command("CPUT", "t", "z", "f:x", "9") +
+                               command("TABLE", "CREATE", "u") + command("SELECT", "3") +
+                               command("CPUT", "t", "z", "g:x", "9") + command("EXEC"))
+            self.replies(connection, b"+OK\r\n" + b"+QUEUED\r\n" * 4 +
+                         b"-EXECABORT NOTABLE no table 't' in keyspace '3'\r\n")
+            connection.sendall(command("CGET", "t", "z", "f:x") + command("EXISTS", "u"))
+            self.replies(connection, b"$-1\r\n:0\r\n")
+
+    def test_a_refused_command_makes_exec_fail(self):
+        with self.server.connect() as connection:
+            connection.sendall(command("MULTI") + command("CPUT", "t") + command("EXEC"))
+            self.replies(connection, b"+OK\r\n-ERR wrong number of arguments for 'cput' command\r\n"
+                                     b"-EXECABORT Transaction discarded because of previous errors.\r\n")
+
+    def test_a_transaction_survives_a_crash_whole(self):
+        with self.redis.pipeline() as pipe:
+            for i in range(100):
+                pipe.execute_command("CPUT", "t", f"r{i}", "f:x", i)
+            pipe.execute()
+        self.run_command("WAITAOF", 1, 0, 0)
+        self.server.crash()
+        self.assertEqual(self.server.client().execute_command("CCOUNT", "t"), 100)
+
+
+class PubSubTest(CellarTest):
+    """Channels, patterns, shard channels, keyspace notifications."""
+
+    OPTIONS = {"notify-keyspace-events": "KEA"}
+
+    def messages(self, listener):
+        """What has come, without confirmations."""
+        found = []
+        while True:
+            message = listener.get_message(timeout=0.5, ignore_subscribe_messages=True)
+            if message is None and found:
+                return found
+            if message is not None:
+                found.append((message["channel"], message["data"]))
+
+    def test_messages_reach_channels_and_patterns(self):
+        listener = self.server.client().pubsub()
+        listener.subscribe("news")
+        listener.psubscribe("n*")
+        for _ in range(2):
+            while listener.get_message(timeout=1) is None:
+                pass
+        self.assertEqual(self.redis.publish("news", "hello"), 2)
+        self.assertEqual(self.messages(listener), [(b"news", b"hello"), (b"news", b"hello")])
+        self.assertEqual(self.redis.pubsub_numsub("news"), [(b"news", 1)])
+        listener.close()
+
+    def test_writes_are_published(self):
+        listener = self.server.client().pubsub()
+        listener.psubscribe("__key*")
+        listener.get_message(timeout=1)
+        self.run_command("TABLE", "CREATE", "t", "FAMILY", "f")
+        self.run_command("CPUT", "t", "r", "f:x", 1)
+        self.run_command("CPUT", "t", "r", "NX", "f:x", 1)  # does nothing
+        self.run_command("DEL", "t")
+        found = self.messages(listener)
+        self.assertEqual([m for m in found if m[0].startswith(b"__keyspace")],
+                         [(b"__keyspace@0__:t", b"table.create"), (b"__keyspace@0__:t", b"cput"),
+                          (b"__keyspace@0__:t", b"del")])
+        self.assertIn((b"__keyevent@0__:cput", b"t"), found)
+        listener.close()
+
+    def test_resp3_pushes_come_behind_the_reply(self):
+        with self.server.connect() as connection:
+            connection.sendall(command("HELLO", "3"))
+            time.sleep(0.1)
+            connection.recv(10000)
+            connection.sendall(command("SUBSCRIBE", "c") + command("PUBLISH", "c", "x"))
+            expected = (b">3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n" b":1\r\n"
+                        b">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nx\r\n")
+            self.assertEqual(receive(connection, len(expected)), expected)
+
+
+class OperatorTest(CellarTest):
+    """INFO, CONFIG, SLOWLOG, LATENCY, MONITOR, CLIENT."""
+
+    OPTIONS = {"enable-debug-command": "yes"}
+
+    def test_info_has_the_sections_of_redis(self):
+        text = self.redis.execute_command("INFO", "everything")
+        for name in ("redis_version", "used_memory", "aof_enabled", "total_commands_processed", "role",
+                     "used_cpu_user", "connected_clients", "maxmemory"):
+            self.assertIn(name, text)
+        self.assertGreaterEqual(text["redis_version"], "7.0.0")
+
+    def test_memory_adds_up(self):
+        self.run_command("TABLE", "CREATE", "t", "FAMILY", "f")
+        for i in range(100):
+            self.run_command("CPUT", "t", f"r{i}", "f:x", "x" * 1000)
+        info = self.redis.info("memory")
+        self.assertEqual(info["used_memory"], info["used_memory_overhead"] + info["used_memory_dataset"])
+        self.assertGreater(info["used_memory_dataset"], 100_000)
+        self.assertEqual(self.run_command("MEMORY", "USAGE", "t"), info["used_memory_dataset"])
+
+    def test_config_set_is_all_or_nothing(self):
+        before = self.redis.config_get("timeout")
+        with self.assertRaises(redis.ResponseError):
+            self.run_command("CONFIG", "SET", "timeout", "7", "maxmemory", "nonsense")
+        self.assertEqual(self.redis.config_get("timeout"), before)
+
+    def test_slow_commands_and_events_are_kept_without_secrets(self):
+        self.run_command("CONFIG", "SET", "slowlog-log-slower-than", 0, "latency-monitor-threshold", 5)
+        try:
+            self.run_command("DEBUG", "SLEEP", "0.02")
+            with self.assertRaises(redis.ResponseError):
+                self.run_command("AUTH", "nobody", "topsecret")
+            log = self.run_command("SLOWLOG", "GET", "10")
+            self.assertNotIn(b"topsecret", [word for entry in log for word in entry[3]])
+            self.assertTrue(any(entry[3][:2] == [b"DEBUG", b"SLEEP"] for entry in log))
+            self.assertEqual(self.run_command("LATENCY", "LATEST")[0][0], b"command")
+            self.assertIn(b"command", self.run_command("LATENCY", "GRAPH", "command"))
+        finally:
+            self.run_command("CONFIG", "SET", "slowlog-log-slower-than", 10000, "latency-monitor-threshold", 0)
+
+    def test_monitor_sees_the_commands_of_others(self):
+        with self.server.connect() as monitor:
+            monitor.sendall(b"MONITOR\r\n")
+            self.assertEqual(receive(monitor, 5), b"+OK\r\n")
+            self.run_command("ECHO", b"a\x00b")
+            line = monitor.recv(1000)
+            self.assertIn(b'"ECHO" "a\\x00b"\r\n', line)
+
+    def test_clients_are_listed_named_and_killed(self):
+        other = self.server.client(client_name="other")
+        other.ping()
+        found = [client for client in self.redis.client_list() if client["name"] == "other"]
+        self.assertEqual(len(found), 1)
+        self.assertEqual(self.run_command("CLIENT", "KILL", "ID", found[0]["id"]), 1)
+        time.sleep(0.05)
+        self.assertNotIn("other", [client["name"] for client in self.redis.client_list()])
+
+    def test_redis_cli_knows_the_arguments_of_cput(self):
+        out = subprocess.run(["redis-cli", "-p", str(self.server.port)], input="help cput\n", text=True,
+                             capture_output=True, check=True).stdout
+        self.assertIn("CPUT", out)
+        self.assertIn("table row", out)
+
+
+class ProcessTest(unittest.TestCase):
+    """Start, passwords, systemd, configuration files, the end."""
+
+    def test_nothing_is_answered_before_the_password(self):
+        with CellarServer(requirepass="secret") as server, server.connect() as connection:
+            connection.sendall(b"PING\r\nFOO\r\nAUTH wrong\r\nAUTH secret\r\nPING\r\n")
+            refused = b"-NOAUTH Authentication required.\r\n"
+            expected = refused * 2 + b"-WRONGPASS invalid username-password pair or user is disabled.\r\n" \
+                b"+OK\r\n+PONG\r\n"
+            self.assertEqual(receive(connection, len(expected)), expected)
+
+    def test_systemd_hears_of_ready_watchdog_and_stopping(self):
+        with tempfile.TemporaryDirectory() as directory, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+            systemd.bind(os.path.join(directory, "notify"))
+            systemd.settimeout(20)
+            server = CellarServer()
+            self.addCleanup(server.close)
+            server.environment["NOTIFY_SOCKET"] = os.path.join(directory, "notify")
+            server.environment["WATCHDOG_USEC"] = "200000"
+            server.start()
+            heard = systemd.recv(1000)
+            while b"READY=1" not in heard:
+                heard = systemd.recv(1000)
+            while b"WATCHDOG=1" not in heard:
+                heard = systemd.recv(1000)
+            self.assertEqual(server.stop(), 0)
+            while b"STOPPING=1" not in heard:
+                heard = systemd.recv(1000)
+
+    def test_signals_and_shutdown_leave_with_status_0_and_the_data(self):
+        with CellarServer() as server:
+            client = server.client()
+            client.execute_command("TABLE", "CREATE", "t", "FAMILY", "f")
+            for how in ("TERM", "INT", "SHUTDOWN"):
+                client.execute_command("CPUT", "t", how, "f:x", 1)
+                if how == "SHUTDOWN":
+                    with self.assertRaises(redis.ConnectionError):
+                        client.execute_command("SHUTDOWN", "SAVE")
+                else:
+                    server.process.send_signal(signal.SIGTERM if how == "TERM" else signal.SIGINT)
+                self.assertEqual(server.process.wait(60), 0)
+                server.start()
+                client = server.client()
+                self.assertEqual(client.execute_command("CGET", "t", how, "f:x"), b"1")
+
+    def test_config_rewrite_keeps_comments(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".conf", delete=False) as file:
+            file.write("# mine\ntimeout 5\n")
+        self.addCleanup(os.unlink, file.name)
+        with CellarServer(config=file.name) as server:
+            client = server.client()
+            client.config_set("timeout", 6)
+            client.execute_command("CONFIG", "REWRITE")
+            with open(file.name, encoding="utf-8") as rewritten:
+                self.assertTrue(rewritten.read().startswith("# mine\ntimeout 6\n"))
+
+    def test_a_unix_socket_serves_too(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "cellar.sock")
+            with CellarServer(unixsocket=path, unixsocketperm="700") as server:
+                self.assertEqual(os.stat(path).st_mode & 0o777, 0o700)
+                self.assertTrue(redis.Redis(unix_socket_path=path).ping())
+                self.assertEqual(server.stop(), 0)
+            self.assertFalse(os.path.exists(path))
+
+    def test_bad_options_stop_the_start_with_a_message(self):
+        for words in (["--port", "x"], ["--nonsense", "1"], ["nosuch.conf"]):
+            server = CellarServer()
+            self.addCleanup(server.close)
+            done = subprocess.run(server.arguments()[:1] + words, capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("cellar:", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
