@@ -90,7 +90,7 @@ NodeArena::~NodeArena() {
     if (chunk != nullptr) munmap(chunk, kChunkBytes);
 }
 
-NodeArena::Chunk* NodeArena::NewChunk() {
+NodeArena::Chunk* NodeArena::MapChunk() const {
   // An aligned chunk is cut out of twice its size.
   void* mapped = mmap(nullptr, 2 * kChunkBytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -103,7 +103,11 @@ NodeArena::Chunk* NodeArena::NewChunk() {
   auto* chunk = reinterpret_cast<Chunk*>(aligned);
   if (options_.huge_pages) (void)madvise(chunk, kChunkBytes, MADV_HUGEPAGE);
 
-  // Fresh memory is zero: so are the tags.
+  return chunk;
+}
+
+// Fresh memory is zero: so are the tags.
+void NodeArena::AddChunk(Chunk* chunk) {
   if (unused_indexes_.empty()) {
     chunk->index = static_cast<uint32_t>(chunks_.size());
     chunks_.push_back(chunk);
@@ -116,7 +120,35 @@ NodeArena::Chunk* NodeArena::NewChunk() {
   ++chunks_free_;
   stats_.mapped_bytes += kChunkBytes;
   AddRun(chunk, kHeaderGranules, kGranules - kHeaderGranules);
-  return chunk;
+}
+
+void NodeArena::PrepareChunks(size_t chunks) {
+#ifdef CELLAR_ARENA_MALLOC
+  if (this == &Global()) return;
+#endif
+  for (;;) {
+    {
+      std::lock_guard lock(mutex_);
+      if (chunks_free_ >= chunks) return;
+    }
+    Chunk* const chunk = MapChunk();
+    constexpr size_t kPageBytes{4096};
+    auto* const bytes = reinterpret_cast<volatile uint8_t*>(chunk);
+    for (size_t at = 0; at < kChunkBytes; at += kPageBytes) bytes[at] = 0;
+    std::lock_guard lock(mutex_);
+    AddChunk(chunk);
+  }
+}
+
+void NodeArena::Trim() {
+  std::lock_guard lock(mutex_);
+  for (size_t i = chunks_.size(); i-- > 0 && HasSpareChunks();) {
+    Chunk* const chunk = chunks_[i];
+    if (chunk == nullptr || chunk->tags[kHeaderGranules] != kLong) continue;
+    if (chunk->LengthFrom(kHeaderGranules) != kGranules - kHeaderGranules) continue;
+    TakeRun(chunk, kHeaderGranules, kGranules - kHeaderGranules);
+    ReleaseChunk(chunk);
+  }
 }
 
 void NodeArena::ReleaseChunk(Chunk* chunk) {
@@ -206,7 +238,7 @@ void* NodeArena::AllocateRun(uint32_t granules) {
       bin = 64;
     }
     if (filled == 0)
-      NewChunk();
+      AddChunk(MapChunk());
     else
       found =
           PopRun(bin + static_cast<uint32_t>(std::countr_zero(filled)), &chunk, &begin, &length);
@@ -239,7 +271,7 @@ void NodeArena::FreeRun(void* memory, uint32_t granules) {
   if (length == kGranules - kHeaderGranules) {
     ++chunks_free_;
     // Kept: 1 chunk and 1/32 of all, so that growing and shrinking in turns faults no pages.
-    if (chunks_free_ > 1 + chunks_mapped_ / 32) {
+    if (HasSpareChunks()) {
       ReleaseChunk(chunk);
       return;
     }

@@ -41,8 +41,9 @@ Retired RetiredQueue::Pop() {
   return item;
 }
 
-const Retired* RetiredQueue::Front() const {
-  return size_ == 0 ? nullptr : &first_->items[first_->begin];
+const Retired* RetiredQueue::Peek(uint32_t i) const {
+  if (size_ <= i || first_->begin + i >= first_->end) return nullptr;
+  return &first_->items[first_->begin + i];
 }
 
 void RetiredQueue::Join(RetiredQueue* other) {
@@ -174,7 +175,7 @@ void Epochs::Settle(const Retired& item) {
 void Epochs::SettlePassed(SnapshotState* snapshot) {
   for (size_t i = 0; i < 2 && !snapshot->retired.empty(); ++i) {
     const Retired item = snapshot->retired.Pop();
-    if (const Retired* next = snapshot->retired.Front()) __builtin_prefetch(next->pointer);
+    if (const Retired* next = snapshot->retired.Peek(1)) __builtin_prefetch(next->pointer);
     if (item.kind == NodeKind::kLeaf && Passed(item.pointer) == snapshot->epoch) {
       // Not settled here and now, because that may end in this function.
       pending_.Push(item);

@@ -71,7 +71,8 @@ class RetiredQueue {
   uint64_t size() const { return size_; }
   void Push(const Retired& item);
   Retired Pop();  // REQUIRES: !empty()
-  const Retired* Front() const;
+  // The i-th that Pop will give, if that is known at once; else null.
+  const Retired* Peek(uint32_t i) const;
   void Join(RetiredQueue* other);  // leaves *other empty
 
  private:

@@ -25,17 +25,22 @@ class btree_internal::ImageRead {
       : root_(snapshot->content.root),
         height_(snapshot->content.height),
         epoch_(snapshot->images_only ? snapshot->epoch : 0) {}
+  ~ImageRead() { NodeArena::Global().Trim(); }
 
   bool Next(std::string* image) {
     Leaf* const leaf = NextLeaf();
     if (leaf == nullptr) return false;
     AppendLeafImage(leaf, image);
+    // The owner copies what it writes meanwhile: let this thread clear the memory for that.
+    if (leaves_++ % kPreparedEvery == 0) NodeArena::Global().PrepareChunks(kPreparedChunks);
     if (epoch_ != 0)
       std::atomic_ref<uint64_t>(leaf->passed).store(epoch_, std::memory_order_release);
     return true;
   }
 
  private:
+  static constexpr uint64_t kPreparedEvery{64};  // leaves: about as many as are copied meanwhile
+  static constexpr size_t kPreparedChunks{3};
   static constexpr uint32_t kAhead{2};  // leaves whose lines are asked for before they are read
 
   Leaf* NextLeaf() {
@@ -69,6 +74,7 @@ class btree_internal::ImageRead {
   uint32_t height_;
   uint64_t epoch_;  // 0: leaves are not marked
   bool started_{false};
+  uint64_t leaves_{0};
   std::array<const Inner*, kHeightMax> nodes_{};
   std::array<uint32_t, kHeightMax> index_{};
 };
