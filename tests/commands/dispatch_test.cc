@@ -1,0 +1,202 @@
+// Dispatch: what is refused and in which words, MULTI, reply modes, tasks in slices, reply gates.
+#include "commands/dispatch.h"
+
+#include <catch2/catch.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "commands/command_context.h"
+#include "commands/command_groups.h"
+#include "commands/services.h"
+#include "commands/transaction.h"
+
+namespace cellar {
+namespace dispatch_test {
+
+// A process with one client and no data.
+class FakeHost final : public Host {
+ public:
+  FakeHost() {
+    services_ = &own_services;
+    dispatcher_ = &own_dispatcher;
+  }
+  Store& store() override { std::abort(); }
+  Clock& clock() override { return Clock::System(); }
+  bool loading() const override { return is_loading; }
+  Lsn released_lsn() const override { return {}; }
+  Lsn durable_lsn() const override { return {}; }
+  Lsn last_lsn() const override { return {}; }
+  uint64_t memory_used_bytes() const override { return 1000; }
+  MemoryFigures memory() override { return {}; }
+  PersistenceFigures persistence() override { return {}; }
+  DataFigures data_figures() override { return {}; }
+  std::vector<KeyspaceFigures> keyspaces() override { return {}; }
+  Status StartSnapshot() override { return {}; }
+  Status FinishSnapshot() override { return {}; }
+  Status ReloadStore() override { return {}; }
+  void ReleaseFreeMemory() override {}
+  void ForEachSession(const std::function<void(Session&)>& visit) override { visit(session); }
+  Session* FindSession(uint64_t) override { return nullptr; }
+  size_t session_count() const override { return 1; }
+  void KillSession(Session& killed) override { killed.closed = true; }
+  void ScheduleFlush(Session&) override {}
+  void PauseClients(int64_t, bool) override {}
+  void UnpauseClients() override {}
+  bool paused(bool) const override { return is_paused; }
+  void WakeTasks() override {}
+  Status Shutdown(ShutdownMode) override { return {}; }
+  Status ApplyConfig(std::string_view) override { return {}; }
+
+  // The reply to one command.
+  std::string Say(const std::vector<std::string_view>& words) {
+    own_dispatcher.Execute(session, words);
+    std::string reply(session.output.view());
+    session.output.Clear();
+    return reply;
+  }
+
+  Services own_services;
+  Dispatcher own_dispatcher{*this};
+  Session session;
+  bool is_loading{false};
+  bool is_paused{false};
+};
+
+// Replies the numbers 1 to 3, one a step.
+class CountingTask final : public Task {
+ public:
+  TaskProgress Step(TaskContext& context) override {
+    if (next_ == 1) mark_ = context.reply.BeginArray(0);
+    do {
+      context.reply.Integer(next_);
+    } while (++next_ <= 3 && context.budget.unlimited());
+    context.depends_on = Lsn{1, 5};
+    if (next_ <= 3) return TaskProgress::kMore;
+    context.reply.EndArray(mark_, 3);
+    return TaskProgress::kDone;
+  }
+
+ private:
+  ReplyWriter::Mark mark_{};
+  int64_t next_{1};
+};
+
+void CmdCounting(CommandContext& ctx) { ctx.Continue(std::make_unique<CountingTask>()); }
+void CmdLogged(CommandContext& ctx) {
+  ctx.DependsOn(Lsn{1, 7});
+  ctx.reply.Ok();
+}
+
+constexpr Command kTestRows[] = {
+    {.name = "counting", .arity = 1, .handler = CmdCounting},
+    {.name = "logged", .arity = 1, .flags = kWrite | kDenyOom, .handler = CmdLogged},
+};
+
+std::unique_ptr<FakeHost> NewHost() {
+  auto host = std::make_unique<FakeHost>();
+  AddAllCommands(&host->own_services.commands);
+  host->own_services.commands.Add(kTestRows);
+  return host;
+}
+
+TEST_CASE("A command is refused in the words of Redis", "[commands]") {
+  const auto host = NewHost();
+  REQUIRE(host->Say({"PING"}) == "+PONG\r\n");
+  REQUIRE(host->Say({}).empty());
+  REQUIRE(host->Say({"foo", "a", "b"}) ==
+          "-ERR unknown command 'foo', with args beginning with: 'a' 'b' \r\n");
+  REQUIRE(host->Say({"ECHO"}) == "-ERR wrong number of arguments for 'echo' command\r\n");
+  REQUIRE(host->Say({"CLIENT", "nonsense"}) ==
+          "-ERR unknown subcommand 'nonsense'. Try CLIENT HELP.\r\n");
+  REQUIRE(host->Say({"CLIENT"}) == "-ERR wrong number of arguments for 'client' command\r\n");
+  host->own_services.config.maxmemory = 999;
+  REQUIRE(host->Say({"LOGGED"}) == "-OOM command not allowed when used memory > 'maxmemory'.\r\n");
+  host->is_loading = true;
+  REQUIRE(host->Say({"COUNTING"}) == "-LOADING Cellar is loading the dataset in memory\r\n");
+  host->session.authenticated = false;
+  REQUIRE(host->Say({"PING"}) == "-NOAUTH Authentication required.\r\n");
+  REQUIRE(host->Say({"foo"}) == "-NOAUTH Authentication required.\r\n");
+  REQUIRE(host->own_services.stats.errors.at("NOAUTH") == 2);
+  REQUIRE(host->own_services.commands.Find("echo")->stats.rejected_calls == 1);
+}
+
+TEST_CASE("A web browser is shown the door", "[commands]") {
+  const auto host = NewHost();
+  REQUIRE(host->Say({"POST", "/", "HTTP/1.1"}).empty());
+  REQUIRE(host->session.closed);
+}
+
+TEST_CASE("MULTI queues, a refusal aborts, DISCARD forgets", "[commands]") {
+  const auto host = NewHost();
+  REQUIRE(host->Say({"EXEC"}) == "-ERR EXEC without MULTI\r\n");
+  REQUIRE(host->Say({"MULTI"}) == "+OK\r\n");
+  REQUIRE(host->Say({"MULTI"}) == "-ERR MULTI calls can not be nested\r\n");
+  REQUIRE(host->Say({"ECHO", "a"}) == "+QUEUED\r\n");
+  REQUIRE(host->Say({"ECHO"}).starts_with("-ERR wrong number"));
+  REQUIRE(host->Say({"EXEC"}) ==
+          "-EXECABORT Transaction discarded because of previous errors.\r\n");
+  REQUIRE_FALSE(host->session.in_multi());
+  REQUIRE(host->Say({"MULTI"}) == "+OK\r\n");
+  REQUIRE(host->Say({"DISCARD"}) == "+OK\r\n");
+  REQUIRE(host->Say({"DISCARD"}) == "-ERR DISCARD without MULTI\r\n");
+}
+
+TEST_CASE("CLIENT REPLY silences one command or all", "[commands]") {
+  const auto host = NewHost();
+  REQUIRE(host->Say({"CLIENT", "REPLY", "SKIP"}).empty());
+  REQUIRE(host->Say({"PING"}).empty());
+  REQUIRE(host->Say({"PING"}) == "+PONG\r\n");
+  REQUIRE(host->Say({"CLIENT", "REPLY", "OFF"}).empty());
+  REQUIRE(host->Say({"foo"}).empty());
+  REQUIRE(host->Say({"CLIENT", "REPLY", "ON"}) == "+OK\r\n");
+}
+
+TEST_CASE("A task writes its reply over several steps, behind its log record", "[commands]") {
+  const auto host = NewHost();
+  Session& session = host->session;
+  REQUIRE(host->Say({"COUNTING"}).empty());
+  REQUIRE(session.task != nullptr);
+  const TaskBudget budget(Clock::System(), 0);
+  REQUIRE_FALSE(host->own_dispatcher.StepTask(session, budget));
+  REQUIRE_FALSE(host->own_dispatcher.StepTask(session, budget));
+  REQUIRE(session.output.empty());
+  REQUIRE(host->own_dispatcher.StepTask(session, budget));
+  REQUIRE(session.output.view() == "*3\r\n:1\r\n:2\r\n:3\r\n");
+  REQUIRE(session.task == nullptr);
+  REQUIRE(session.gates.size() == 1);
+  REQUIRE(session.gates[0].position == 0);
+  REQUIRE(session.gates[0].lsn == Lsn{1, 5});
+}
+
+TEST_CASE("A reply that depends on a log record is gated where it begins", "[commands]") {
+  const auto host = NewHost();
+  Session& session = host->session;
+  host->own_dispatcher.Execute(session, std::vector<std::string_view>{"PING"});
+  host->own_dispatcher.Execute(session, std::vector<std::string_view>{"LOGGED"});
+  host->own_dispatcher.Execute(session, std::vector<std::string_view>{"LOGGED"});
+  REQUIRE(session.gates.size() == 1);
+  REQUIRE(session.gates[0].position == 7);
+}
+
+TEST_CASE("A paused command is put back, unanswered", "[commands]") {
+  const auto host = NewHost();
+  host->is_paused = true;
+  REQUIRE(host->Say({"PING"}).empty());
+  REQUIRE(host->session.postponed);
+}
+
+TEST_CASE("Passwords do not reach the slow log", "[commands]") {
+  const auto host = NewHost();
+  host->own_services.config.slowlog_log_slower_than = 0;
+  host->own_dispatcher.UpdateSlowBound();
+  (void)host->Say({"AUTH", "default", "secret"});
+  (void)host->Say({"HELLO", "3", "AUTH", "default", "secret"});
+  for (const SlowLogEntry& entry : host->own_services.slow_log.entries()) {
+    for (const std::string& word : entry.words) REQUIRE(word != "secret");
+  }
+  REQUIRE(host->own_services.slow_log.entries().size() == 2);
+}
+
+}  // namespace dispatch_test
+}  // namespace cellar
