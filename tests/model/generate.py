@@ -19,17 +19,21 @@ MICROS = 10**6
 class Profile:
     """How large things get. Small tables make commands meet; big ones make reads go in slices."""
 
-    def __init__(self, rows=14, qualifiers=6, cells_put=5, fresh=0.0, change=2.5, whole=1.0):
+    def __init__(self, rows=14, qualifiers=6, cells_put=5, fresh=0.0, change=2.5, whole=1.0,
+                 loaded=0):
         self.rows = rows                # row keys to draw from, for each order
         self.qualifiers = qualifiers
         self.cells_put = cells_put      # at most, in one CPUT
         self.fresh = fresh              # how many key components are made rather than picked
         self.change = change            # weight of schema changes
         self.whole = whole              # how many reads of whole tables are made at all
+        self.loaded = loaded            # cells in a table that is there from the start
 
 
 SMALL = Profile()
 BIG = Profile(rows=2000, qualifiers=60, cells_put=120, fresh=0.9, change=0.05, whole=0.15)
+HUGE = Profile(rows=2000, qualifiers=60, cells_put=120, fresh=0.9, change=0.02, whole=0.6,
+               loaded=30000)
 
 
 class Generator:
@@ -41,6 +45,26 @@ class Generator:
         self.pending = []
         self.keys = {}
         self.in_transaction = False
+        self.client = 0
+        if profile.loaded:
+            self.pending = list(self._load(profile.loaded))
+
+    def _load(self, cells):
+        """A table whose scans take several slices: narrow rows, and one that is wide."""
+        yield 'call', 0, [b'TABLE', b'CREATE', b't1', b'KEY', b'utf8#i64', b'FAMILY', b'a', b'TYPE',
+                          b'i64', b'ORDER', b'i64', b'FAMILY', b'b', b'TTL', b'2m', b'FAMILY', b'c',
+                          b'GROUP', b'g1', b'VERSIONS', b'2']
+        for number in range(0, cells // 2, 300):
+            words = [b'CPUT', b't1', b'wide#1']
+            for column in range(number, number + 300):
+                words += [b'a:%d' % column, b'%d' % (column % 97)]
+            yield 'call', 0, words
+        for number in range(cells // 40):
+            words = [b'CPUT', b't1', b'%c#%d' % (97 + number % 20, number)]
+            for column in range(8):
+                words += [b'a:%d' % column, b'%d' % number, b'b:%d' % column, b'x',
+                          b'c:%d' % column, b'%d' % (number % 50), b'AS', b'u16']
+            yield 'call', 0, words
 
     # Choices.
 

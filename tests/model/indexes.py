@@ -90,4 +90,6 @@ def reply_values(table, index, held, row, protocol):
     """The values of an entry on the wire."""
     if index.is_of_qualifiers():
         return [row.columns[(index.on[0].place[0], held[0])].qualifier]
-    return [values.reply(column.kind, value, protocol) for column, value in zip(index.on, held)]
+    # As in keys, -0.0 is 0.0.
+    return [values.reply(column.kind, 0.0 if value == 0 and column.kind in values.FLOATS else value,
+                         protocol) for column, value in zip(index.on, held)]

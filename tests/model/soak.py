@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(HERE), 'e2e'))
 
 from cellar_server import CellarServer  # noqa: E402
 from model.drive import Driver, show_step  # noqa: E402
-from model.generate import BIG, SMALL, Generator  # noqa: E402
+from model.generate import BIG, HUGE, SMALL, Generator  # noqa: E402
 from model.resp import narrow  # noqa: E402
 from model.scans import Difference  # noqa: E402
 from model.shrink import shrink, shrink_words  # noqa: E402
@@ -122,6 +122,7 @@ def main():
     parser.add_argument('--minutes', type=float, default=None)
     parser.add_argument('--protocol', choices=sorted(PROTOCOLS), default='both')
     parser.add_argument('--big', action='store_true', help='tables that are read in slices')
+    parser.add_argument('--huge', action='store_true', help='one table of 30,000 cells to begin with')
     parser.add_argument('--shrink-seconds', type=float, default=90)
     parser.add_argument('--go-on', action='store_true', help='report a difference and take the next seed')
     arguments = parser.parse_args()
@@ -133,7 +134,7 @@ def main():
         began = time.monotonic()
         try:
             driver = run(seed, arguments.commands, protocols, deadline,
-                         BIG if arguments.big else SMALL)
+                         HUGE if arguments.huge else BIG if arguments.big else SMALL)
             print('seed %d: %d commands, %d refused, %d digests, %.0f s' % (
                 seed, driver.calls, driver.refused, driver.digests, time.monotonic() - began),
                 flush=True)
