@@ -129,8 +129,29 @@ void CmdCExists(CommandContext& ctx) {
   ctx.reply.Integer(exists ? 1 : 0);
 }
 
+// CNEAR table INDEX name n value ...
+void CNearIndex(CommandContext& ctx) {
+  ArgumentCursor at(ctx.args, 2);
+  if (!at.TakeWord("INDEX") || at.left() < 3) return ctx.SyntaxError();
+  const std::string_view name = at.Take();
+  ASSIGN_OR_REPLY(ctx, const uint64_t count, ParseCount("INDEX", at.Take(), 1));
+  if (at.left() != count) return ctx.SyntaxError();
+  const Arguments rest = at.Rest();
+  ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx));
+  ASSIGN_OR_REPLY(ctx, const std::optional<NearEntry> near,
+                  ctx.store().NearIndex(*table, name, {rest.begin(), rest.end()}, nullptr));
+  if (!near.has_value()) return ctx.reply.Null();
+  ctx.reply.Array(3);
+  ctx.reply.Array(near->values.size());
+  for (const IndexOrder::Value& value : near->values) {
+    ReplyValue(ctx.reply, value.type, value.stored);
+  }
+  ctx.reply.Bulk(near->row);
+  ctx.reply.Integer(near->direction);
+}
+
 void CmdCNear(CommandContext& ctx) {
-  if (ctx.args.size() > 3) return ctx.SyntaxError();
+  if (ctx.args.size() > 3) return CNearIndex(ctx);
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx));
   ASSIGN_OR_REPLY(ctx, const std::optional<NearRow> near, ctx.store().Near(*table, ctx.args[2]));
   if (!near.has_value()) return ctx.reply.Null();

@@ -6,9 +6,9 @@ namespace cellar {
 void AddAllCommands(CommandTable* table) {
   for (const auto group :
        {CellReadCommands, CellWriteCommands, ClientCommands, CommandCommands, ConfigCommands,
-        ConnectionCommands, DebugCommands, FamilyCommands, KeyspaceCommands, MemoryCommands,
-        ObserveCommands, PersistenceCommands, PubSubCommands, ServerCommands, TableCommands,
-        TableKeyCommands, TransactionCommands}) {
+        ConnectionCommands, DebugCommands, FamilyCommands, IndexCommands, KeyspaceCommands,
+        MemoryCommands, ObserveCommands, PersistenceCommands, PubSubCommands, ServerCommands,
+        TableCommands, TableKeyCommands, TransactionCommands}) {
     table->Add(group());
   }
 }

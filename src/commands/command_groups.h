@@ -17,6 +17,7 @@ std::span<const Command> ConfigCommands();
 std::span<const Command> ConnectionCommands();
 std::span<const Command> DebugCommands();
 std::span<const Command> FamilyCommands();
+std::span<const Command> IndexCommands();
 std::span<const Command> KeyspaceCommands();
 std::span<const Command> MemoryCommands();
 std::span<const Command> ObserveCommands();

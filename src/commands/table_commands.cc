@@ -121,6 +121,7 @@ struct TableInfo {
       : key(table.schema().key.spec()), memory_bytes(table.memory_bytes()) {
     for (const FamilySchema& family : table.schema().families) families.push_back(family.name);
     for (const std::string_view group : GroupNames(table.schema())) groups.emplace_back(group);
+    for (const IndexSchema& index : table.schema().indexes) indexes.push_back(index.name);
   }
 
   void Reply(ReplyWriter& reply, uint64_t rows, uint64_t cells) const {
@@ -188,7 +189,11 @@ std::vector<std::string> RebuildCommands(const Table& table) {
   for (const FamilySchema& family : schema.families) {
     create += " FAMILY " + family.name + FamilyOptionsText(schema, family);
   }
-  return {create};
+  std::vector<std::string> commands{std::move(create)};
+  for (const IndexSchema& index : schema.indexes) {
+    commands.push_back("INDEX CREATE " + table.name() + " " + IndexDefinitionText(schema, index));
+  }
+  return commands;
 }
 
 void CmdTableShow(CommandContext& ctx) {

@@ -11,6 +11,8 @@
 namespace cellar {
 namespace {
 
+constexpr uint64_t kCatalogFormat{2};
+
 Status Malformed(std::string_view what) {
   return Status::Error(ErrorCode::kCorruption, "a mutation names " + std::string(what));
 }
@@ -270,6 +272,7 @@ Status Engine::SetSchema(const DecodedOp& op) {
   }
   table->SetSchema(std::move(schema));
   table->CountChange();
+  CollectRetired(table);
   return Status::Ok();
 }
 
@@ -304,7 +307,15 @@ void Engine::Retire(std::unique_ptr<Table> table) {
   for (std::unique_ptr<BTree>& tree : table->ReleaseTrees()) garbage_.push_back(std::move(tree));
 }
 
+void Engine::CollectRetired(Table* table) {
+  for (std::unique_ptr<BTree>& tree : table->TakeRetiredTrees())
+    garbage_.push_back(std::move(tree));
+}
+
 bool Engine::CollectGarbage(uint64_t entries_max) {
+  for (const auto& [id, table] : tables_) {
+    if (table->indexes() != nullptr) CollectRetired(table.get());
+  }
   while (!garbage_.empty() && entries_max > 0) {
     // A tree that a snapshot still reads has to wait; the others come first.
     const auto free = std::find_if(garbage_.begin(), garbage_.end(),
@@ -381,11 +392,12 @@ void Engine::ForgetUndo() {
 
 // --- StateMachine
 
-// catalog  | format 1 | v stamp | v next table id | v next tree id | v keyspaces { b name }
+// catalog  | format 2 (1: schemas without indexes) | v stamp | v next table id | v next tree id | v
+// keyspaces { b name }
 //          | v tables { b keyspace, b name, v id, schema, counters }
 std::string Engine::EncodeCatalog() const {
   std::string catalog;
-  PutVarint64(&catalog, 1);
+  PutVarint64(&catalog, kCatalogFormat);
   PutVarint64(&catalog, static_cast<uint64_t>(stamp_));
   PutVarint64(&catalog, table_id_next_);
   PutVarint64(&catalog, tree_id_next_);
@@ -421,9 +433,9 @@ Status Engine::BeginLoad(std::string_view catalog) {
   uint64_t stamp = 0;
   uint64_t keyspaces = 0;
   if (!GetVarint64(&catalog, &format)) return malformed;
-  if (format != 1) {
+  if (format != 1 && format != kCatalogFormat) {
     return Status::Error(ErrorCode::kCorruption, "the catalog has format " + FormatUint64(format) +
-                                                     ", this version reads 1");
+                                                     ", this version reads 1 and 2");
   }
   if (!GetVarint64(&catalog, &stamp) || !GetVarint64(&catalog, &table_id_next_) ||
       !GetVarint64(&catalog, &tree_id_next_) || !GetVarint64(&catalog, &keyspaces)) {
@@ -447,7 +459,8 @@ Status Engine::BeginLoad(std::string_view catalog) {
       return malformed;
     }
     TableSchema schema;
-    RETURN_IF_ERROR(DecodeTableSchema(&catalog, &schema));
+    RETURN_IF_ERROR(format == 1 ? DecodeTableSchemaV1(&catalog, &schema)
+                                : DecodeTableSchema(&catalog, &schema));
     auto table =
         std::make_unique<Table>(id, std::string(keyspace), std::string(name), std::move(schema));
     RETURN_IF_ERROR(table->DecodeCounters(&catalog));

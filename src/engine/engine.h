@@ -90,6 +90,7 @@ class Engine final : public StateMachine {
   // Before a table changes: what it was is kept, if undo has begun.
   void SaveForUndo(Table* table);
   void Retire(std::unique_ptr<Table> table);
+  void CollectRetired(Table* table);
   void CountSchemaChange();
 
   std::map<std::string, Keyspace, std::less<>> keyspaces_;

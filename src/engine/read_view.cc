@@ -1,6 +1,7 @@
 // Point reads, over a live table or over its snapshots.
 #include "engine/read_view.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "base/assert.h"
@@ -28,6 +29,11 @@ void ReadView::Detach() {
   pinned->trees = const_cast<Table*>(table_)->TakeSnapshots();
   for (const BTreeSnapshot& tree : pinned->trees) {
     pinned->cursors.push_back(std::make_unique<BTreeCursor>(tree));
+  }
+  for (const IndexSchema& schema : pinned->schema.indexes) {
+    if (!IndexIsBuilt(schema.id)) continue;
+    Index* index = table_->indexes()->Find(schema.id);
+    pinned->indexes.emplace_back(schema.id, index->mutable_entries()->TakeSnapshot());
   }
   schema_ = &pinned->schema;
   table_ = nullptr;
@@ -57,6 +63,23 @@ BTreeCursor& ReadView::cursor(size_t group) const {
 std::unique_ptr<BTreeCursor> ReadView::MakeCursor(size_t group) const {
   return pinned_ ? std::make_unique<BTreeCursor>(pinned_->trees[group])
                  : std::make_unique<BTreeCursor>(table_->tree(group));
+}
+
+bool ReadView::IndexIsBuilt(uint64_t id) const {
+  if (pinned_) {
+    return std::any_of(pinned_->indexes.begin(), pinned_->indexes.end(),
+                       [id](const auto& index) { return index.first == id; });
+  }
+  const Index* index = table_->has_indexes() ? table_->indexes()->Find(id) : nullptr;
+  return index != nullptr && index->built();
+}
+
+std::unique_ptr<BTreeCursor> ReadView::MakeIndexCursor(uint64_t id) const {
+  CELLAR_ASSERT(IndexIsBuilt(id));
+  if (!pinned_) return std::make_unique<BTreeCursor>(table_->indexes()->Find(id)->entries());
+  const auto found = std::find_if(pinned_->indexes.begin(), pinned_->indexes.end(),
+                                  [id](const auto& index) { return index.first == id; });
+  return std::make_unique<BTreeCursor>(found->second);
 }
 
 std::optional<CellRead> ReadView::ReadCell(std::string_view row_key, const FamilySchema& family,

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "btree/btree.h"
@@ -63,6 +64,11 @@ class ReadView {
   // One of the caller's own. Dies before the view does, and when it is detached.
   std::unique_ptr<BTreeCursor> MakeCursor(size_t group) const;
 
+  // Is the index (its id) whole, so that it can be read?
+  bool IndexIsBuilt(uint64_t id) const;
+  // A cursor over the entries of an index. Dies like those of MakeCursor. REQUIRES: it is built.
+  std::unique_ptr<BTreeCursor> MakeIndexCursor(uint64_t id) const;
+
   // Newest live version of a column at or before `at_micros`. `qualifier` is encoded.
   std::optional<CellRead> ReadCell(std::string_view row_key, const FamilySchema& family,
                                    std::string_view qualifier, int64_t at_micros) const;
@@ -79,6 +85,7 @@ class ReadView {
     bool has_ghosts{false};
     std::vector<BTreeSnapshot> trees;
     std::vector<std::unique_ptr<BTreeCursor>> cursors;
+    std::vector<std::pair<uint64_t, BTreeSnapshot>> indexes;  // by id; those that are built
     ~Pinned() { cursors.clear(); }
   };
 

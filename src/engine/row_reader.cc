@@ -2,11 +2,13 @@
 #include "engine/row_reader.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "base/assert.h"
 #include "base/quote.h"
 #include "engine/filter_bounds.h"
+#include "engine/index.h"
 #include "engine/timestamp.h"
 
 namespace cellar {
@@ -73,7 +75,61 @@ RowReader::RowReader(const ReadView& view, const CellPlan& plan, uint64_t* budge
 
 RowReader::~RowReader() = default;
 
+bool RowReader::BeginIncluded(std::string_view row_key, std::string_view value) {
+  CELLAR_ASSERT(filter_ == nullptr);
+  included_value_.assign(value);
+  std::vector<IncludedCell> cells;
+  if (!DecodeIncludedCells(included_value_, &cells)) return false;
+  BeginRow(row_key);
+  from_index_ = true;
+  included_.clear();
+  included_at_ = 0;
+  const TableSchema& schema = view_.schema();
+  for (const IncludedCell& cell : cells) {
+    for (const ColumnSet::Family& family : plan_.choice.columns.families()) {
+      if (schema.families[family.index].id != cell.family_id) continue;
+      const bool wanted = family.whole || std::any_of(family.ranges.begin(), family.ranges.end(),
+                                                      [&](const KeyRange& range) {
+                                                        return range.contains(cell.qualifier);
+                                                      });
+      if (!wanted) continue;
+      RawCell& raw = included_.emplace_back();
+      raw.family = family.index;
+      raw.qualifier = cell.qualifier;
+      raw.column_begins = true;
+      raw.timestamp_micros = cell.timestamp_micros;
+      raw.value.type = cell.type;
+      raw.value.stored = cell.stored;
+    }
+  }
+  if (plan_.choice.direction == ColumnDirection::kReverse) {
+    std::reverse(included_.begin(), included_.end());
+  }
+  return true;
+}
+
+// To the first cell behind the column that `cell_key` is of.
+void RowReader::SkipIncluded(std::string_view cell_key) {
+  const TableSchema& schema = view_.schema();
+  uint32_t family_id = 0;
+  const size_t id_bytes = DecodeFamilyId(cell_key, &family_id);
+  const FamilySchema* family = schema.FindFamilyById(family_id);
+  if (id_bytes == 0 || family == nullptr) return;
+  const std::string_view rest = cell_key.substr(id_bytes);
+  const std::string_view qualifier = rest.substr(0, family->order.EncodedSize(rest));
+  const auto at_family = static_cast<size_t>(family - schema.families.data());
+  const bool reverse = plan_.choice.direction == ColumnDirection::kReverse;
+  while (included_at_ < included_.size()) {
+    const RawCell& cell = included_[included_at_];
+    const auto place = std::tie(cell.family, cell.qualifier);
+    const auto last = std::tie(at_family, qualifier);
+    if (reverse ? place < last : last < place) return;
+    ++included_at_;
+  }
+}
+
 void RowReader::BeginRow(std::string_view row_key) {
+  from_index_ = false;
   row_key_.assign(row_key);
   stream_.BeginRow(row_key);
   survivors_ = 0;
@@ -111,6 +167,8 @@ void RowReader::Resume(const ScanPosition& position) {
   }
   if (filter_) {
     survivors_to_drop_ = position.cells_before;
+  } else if (from_index_) {
+    SkipIncluded(position.cell_key);
   } else {
     stream_.ResumeBehind(position.cell_key);
   }
@@ -208,6 +266,11 @@ StreamStep RowReader::NextReversed() {
 }
 
 StreamStep RowReader::NextSurvivor() {
+  if (from_index_) {
+    if (included_at_ == included_.size()) return StreamStep::kRowEnd;
+    raw_ = included_[included_at_++];
+    return StreamStep::kCell;
+  }
   if (!filter_) return stream_.Next(&raw_);
   if (!plan_.reverse_survivors) return NextFiltered();
   // While survivors are collected none is dropped; that comes when they are given out.
@@ -268,7 +331,7 @@ StreamStep RowReader::Next(ScanCell* cell) {
       case Verdict::kRowDone:
         return StreamStep::kRowEnd;
       case Verdict::kSkipColumn:
-        if (!filter_) stream_.SkipColumn();
+        if (!filter_ && !from_index_) stream_.SkipColumn();
         break;
     }
   }

@@ -62,6 +62,10 @@ class RowReader {
   CellStream& stream() { return stream_; }
 
   void BeginRow(std::string_view row_key);
+  // Begins a row whose cells an index's entry holds (index.h): they are taken from a copy of
+  // `value`, the table is not read. False if the entry holds none; then BeginRow. REQUIRES: the
+  // plan has no filter and asks for newest versions alone.
+  bool BeginIncluded(std::string_view row_key, std::string_view value);
   // Goes on behind what `position` says was given out. REQUIRES: just begun, position.inside_row.
   void Resume(const ScanPosition& position);
   StreamStep Next(ScanCell* cell);
@@ -121,6 +125,13 @@ class RowReader {
   std::string column_;        // family id, qualifier of the column counted last
   std::string super_column_;  // family id, first component
   bool column_given_{false};  // in this call
+
+  // BeginIncluded
+  bool from_index_{false};
+  std::string included_value_;
+  void SkipIncluded(std::string_view cell_key);
+  std::vector<RawCell> included_;  // into included_value_, in the order of the reply
+  size_t included_at_{0};
   std::string qualifier_text_;
 };
 

@@ -90,6 +90,13 @@ const FamilySchema* TableSchema::FindFamilyById(uint32_t id) const {
   return nullptr;
 }
 
+const IndexSchema* TableSchema::FindIndex(std::string_view name) const {
+  for (const IndexSchema& index : indexes) {
+    if (index.name == name) return &index;
+  }
+  return nullptr;
+}
+
 RetentionPolicy AlterRetention(const RetentionPolicy& policy, const FamilyOptions& options) {
   if (options.gc) return *options.gc;
   if (!options.versions_max && !options.ttl_ms) return policy;
@@ -143,6 +150,7 @@ std::string FamilyOptionsText(const TableSchema& schema, const FamilySchema& fam
 
 // schema  | b key order | v next family id | v groups { b name, v tree id }
 //         | v families { b name, v id, v group, v type, b order, b GC text, v versions, v ttl ms }
+//         | v next index id | v indexes { index_schema.h }
 void EncodeTableSchema(const TableSchema& schema, std::string* to) {
   PutLengthPrefixed(to, schema.key.spec());
   PutVarint64(to, schema.family_id_next);
@@ -163,9 +171,37 @@ void EncodeTableSchema(const TableSchema& schema, std::string* to) {
     PutVarint64(to, expression ? 0 : family.policy.versions());
     PutVarint64(to, expression ? 0 : static_cast<uint64_t>(family.policy.ttl_ms()));
   }
+  PutVarint64(to, schema.index_id_next);
+  PutVarint64(to, schema.indexes.size());
+  for (const IndexSchema& index : schema.indexes) EncodeIndexSchema(index, to);
+}
+
+static Status DecodeIndexes(std::string_view* from, TableSchema* schema) {
+  uint64_t indexes = 0;
+  if (!GetVarint64(from, &schema->index_id_next) || !GetVarint64(from, &indexes) ||
+      indexes > kIndexesMax) {
+    return Malformed();
+  }
+  for (uint64_t i = 0; i < indexes; ++i) {
+    IndexSchema index;
+    if (!DecodeIndexSchema(from, &index) || index.id >= schema->index_id_next) return Malformed();
+    for (const auto* columns : {&index.on, &index.include}) {
+      for (const IndexColumn& column : *columns) {
+        if (schema->FindFamilyById(column.family_id) == nullptr) return Malformed();
+      }
+    }
+    schema->indexes.push_back(std::move(index));
+  }
+  return Status::Ok();
 }
 
 Status DecodeTableSchema(std::string_view* from, TableSchema* schema) {
+  RETURN_IF_ERROR(DecodeTableSchemaV1(from, schema));
+  // A record of the log holds nothing behind the schema, so one of the first format ends here.
+  return from->empty() ? Status::Ok() : DecodeIndexes(from, schema);
+}
+
+Status DecodeTableSchemaV1(std::string_view* from, TableSchema* schema) {
   *schema = TableSchema();
   std::string_view key;
   uint64_t family_id_next = 0;

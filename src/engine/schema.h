@@ -13,6 +13,7 @@
 
 #include "cellar/status.h"
 #include "engine/family_access.h"
+#include "engine/index_schema.h"
 #include "engine/order.h"
 #include "engine/retention.h"
 #include "engine/value.h"
@@ -59,6 +60,8 @@ struct TableSchema {
   uint32_t family_id_next{1};
   std::vector<FamilySchema> families;  // ascending by name: the order of replies
   std::vector<GroupSchema> groups;     // a group stays when its last family goes
+  uint64_t index_id_next{1};
+  std::vector<IndexSchema> indexes;  // ascending by name
   // Not null in the copy that a restricted read works with: families that may not be read are not
   // in it, and naming one is refused whether it exists or not. Not part of the stored schema.
   const FamilyAccess* access{nullptr};
@@ -67,6 +70,7 @@ struct TableSchema {
   const FamilySchema* FindFamily(std::string_view name) const;
   FamilySchema* FindFamily(std::string_view name);
   const FamilySchema* FindFamilyById(uint32_t id) const;
+  const IndexSchema* FindIndex(std::string_view name) const;
 };
 
 // The retention that `options` make of `policy`: options not said stay, GC replaces VERSIONS and
@@ -82,5 +86,7 @@ std::string QuoteWord(std::string_view word);
 void EncodeTableSchema(const TableSchema& schema, std::string* to);
 // Takes a schema from the front of *from. kCorruption if it is malformed.
 Status DecodeTableSchema(std::string_view* from, TableSchema* schema);
+// The same of a format without indexes.
+Status DecodeTableSchemaV1(std::string_view* from, TableSchema* schema);
 
 }  // namespace cellar

@@ -33,6 +33,7 @@ Table::Table(uint64_t id, std::string keyspace, std::string name, TableSchema sc
   CELLAR_ASSERT(id_ > 0);
   counters_.families.resize(schema_.families.size());
   for (size_t i = 0; i < schema_.groups.size(); ++i) groups_.push_back(MakeGroup());
+  SyncIndexes(schema_);
 }
 
 Table::~Table() = default;
@@ -58,6 +59,7 @@ uint64_t Table::cells() const {
 uint64_t Table::memory_bytes() const {
   uint64_t bytes = sizeof(Table);
   for (const Group& group : groups_) bytes += group.tree->memory_bytes();
+  if (indexes_ != nullptr) bytes += indexes_->memory_bytes();
   return bytes;
 }
 
@@ -82,11 +84,13 @@ void Table::BeginRow(std::string_view row_key) {
   EndRow();
   key_.assign(row_key);
   row_ = RowChange{.open = true, .row_bytes = row_key.size()};
+  if (indexes_ != nullptr) indexes_->BeginRow(row_key);
 }
 
 void Table::EndRow() {
   if (!row_.open) return;
   const std::string_view row_key = std::string_view(key_).substr(0, row_.row_bytes);
+  if (indexes_ != nullptr) indexes_->EndRow();
   if (row_.existence_known) {  // else nothing was changed
     const bool exists = row_.deleted ? RowIsStored(row_key) : true;
     if (exists && !row_.existed) ++counters_.rows;
@@ -136,6 +140,7 @@ void Table::LearnExistenceFromPut(const FamilySchema& family, const BTreeWriteRe
 void Table::PutCell(const FamilySchema& family, std::string_view qualifier, int64_t timestamp,
                     std::string_view cell_value) {
   row_.visible = true;
+  WillChange(family);
   SetKey(family, qualifier);
   PutTimestamp(&key_, timestamp);
   CELLAR_ASSERT(key_.size() <= kTreeKeyBytesMax);
@@ -195,6 +200,7 @@ void Table::RemoveRange(const FamilySchema& family, std::string_view begin, std:
 void Table::DeleteCell(const FamilySchema& family, std::string_view qualifier, int64_t timestamp) {
   row_.visible = true;
   LearnExistence();
+  WillChange(family);
   SetKey(family, qualifier);
   PutTimestamp(&key_, timestamp);
   RemoveEntry(family, key_);
@@ -203,6 +209,7 @@ void Table::DeleteCell(const FamilySchema& family, std::string_view qualifier, i
 void Table::DeleteRange(const FamilySchema& family, std::string_view begin, std::string_view end) {
   row_.visible = true;
   LearnExistence();
+  WillChange(family);
   SetKey(family, {});
   const std::string end_key = end.empty() ? EndOf(key_) : key_ + std::string(end);
   key_.append(begin);
@@ -213,6 +220,7 @@ void Table::DeleteRow() {
   row_.visible = true;
   LearnExistence();
   for (const FamilySchema& family : schema_.families) {
+    WillChange(family);
     SetKey(family, {});
     RemoveRange(family, key_, EndOf(key_));
   }
@@ -221,6 +229,7 @@ void Table::DeleteRow() {
 void Table::ReclaimColumn(const FamilySchema& family, std::string_view qualifier,
                           int64_t now_micros) {
   LearnExistence();
+  WillChange(family);
   SetKey(family, qualifier);
   const std::string prefix = key_;
   std::vector<std::string> dropped;
@@ -263,6 +272,7 @@ void Table::DeleteRows(std::string_view begin, std::string_view end) {
     const size_t row_bytes = schema_.key.EncodedSize(first->key());
     CELLAR_ASSERT(row_bytes > 0);
     row_key.assign(first->key().substr(0, row_bytes));
+    if (indexes_ != nullptr) indexes_->WillDeleteRow(row_key);
     CELLAR_ASSERT(counters_.rows > 0);
     --counters_.rows;
     for (const Group& group : groups_) {
@@ -310,9 +320,20 @@ void Table::SetSchema(TableSchema schema) {
     }
   }
   counters_.families = std::move(counters);
-  schema_ = std::move(schema);
+  std::swap(schema_, schema);
   while (groups_.size() < schema_.groups.size()) groups_.push_back(MakeGroup());
+  SyncIndexes(schema);
   for (auto& [row_key, watched] : watched_rows_) ++watched.changes;
+}
+
+void Table::SyncIndexes(const TableSchema& before) {
+  if (indexes_ == nullptr && schema_.indexes.empty()) return;
+  if (indexes_ == nullptr) indexes_ = std::make_unique<IndexSet>(*this);
+  indexes_->Sync(before);
+}
+
+std::vector<std::unique_ptr<BTree>> Table::TakeRetiredTrees() {
+  return indexes_ == nullptr ? std::vector<std::unique_ptr<BTree>>() : indexes_->TakeRetiredTrees();
 }
 
 // Position: group number (1 byte) and the key in its tree to go on from.
@@ -355,14 +376,16 @@ bool Table::SweepGhosts(uint64_t cells_max, std::string* position) {
 
 Table::Checkpoint Table::TakeCheckpoint() {
   EndRow();
-  Checkpoint checkpoint{schema_, counters_, keyspace_, name_, changes_, watched_rows_, {}};
+  Checkpoint checkpoint{schema_, counters_, keyspace_, name_, changes_, watched_rows_, {}, {}};
   checkpoint.trees = TakeSnapshots();
+  if (indexes_ != nullptr) checkpoint.indexes = indexes_->TakeCheckpoint();
   return checkpoint;
 }
 
 void Table::RollBackTo(const Checkpoint& checkpoint) {
   row_.open = false;
   CELLAR_ASSERT(checkpoint.trees.size() <= groups_.size());
+  if (indexes_ != nullptr) indexes_->DropCursors();
   for (size_t i = 0; i < checkpoint.trees.size(); ++i) {
     groups_[i].tree->RollBackTo(checkpoint.trees[i]);
   }
@@ -373,6 +396,7 @@ void Table::RollBackTo(const Checkpoint& checkpoint) {
   name_ = checkpoint.name;
   changes_ = checkpoint.changes;
   watched_rows_ = checkpoint.watched_rows;
+  if (indexes_ != nullptr) indexes_->RollBackTo(checkpoint.indexes);
 }
 
 void Table::TakeOver(const Table& truncated) {
@@ -393,6 +417,7 @@ std::vector<BTreeSnapshot> Table::TakeSnapshots() {
 
 std::vector<std::unique_ptr<BTree>> Table::ReleaseTrees() {
   std::vector<std::unique_ptr<BTree>> trees;
+  if (indexes_ != nullptr) trees = indexes_->ReleaseTrees();
   for (Group& group : groups_) {
     group.cursor.reset();
     trees.push_back(std::move(group.tree));

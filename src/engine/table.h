@@ -22,11 +22,10 @@
 #include "btree/btree.h"
 #include "cellar/lsn.h"
 #include "engine/cell.h"
+#include "engine/index_set.h"
 #include "engine/schema.h"
 
 namespace cellar {
-
-class IndexSet;
 
 struct FamilyCounters {
   uint64_t cells{0};           // stored
@@ -112,6 +111,17 @@ class Table {
     uint64_t watchers{0};
   };
 
+  // --- indexes
+  bool has_indexes() const { return indexes_ != nullptr && !indexes_->empty(); }
+  // Null if there are none.
+  IndexSet* indexes() const { return indexes_.get(); }
+  // All rows of all indexes as at `now`. O(1), and O(log n) for each row that has become due.
+  void SetIndexTime(int64_t now_micros) {
+    if (indexes_ != nullptr) indexes_->SetTime(now_micros);
+  }
+  // Trees that dropped or restarted indexes have left behind.
+  std::vector<std::unique_ptr<BTree>> TakeRetiredTrees();
+
   // --- undo: what a table was, taken in O(groups).
   struct Checkpoint {
     TableSchema schema;
@@ -121,6 +131,7 @@ class Table {
     uint64_t changes{0};
     std::unordered_map<std::string, WatchedRow> watched_rows;
     std::vector<BTreeSnapshot> trees;
+    IndexSet::Checkpoint indexes;
   };
   Checkpoint TakeCheckpoint();
   // REQUIRES: the checkpoint is of this table. Changes made since are undone.
@@ -159,6 +170,11 @@ class Table {
   };
 
   Group MakeGroup() const;
+  // Before anything of the family changes in the open row.
+  void WillChange(const FamilySchema& family) {
+    if (indexes_ != nullptr) indexes_->WillChange(family.id);
+  }
+  void SyncIndexes(const TableSchema& before);
   FamilyCounters& mutable_counters(const FamilySchema& family) {
     return counters_.families[static_cast<size_t>(&family - schema_.families.data())];
   }
@@ -183,6 +199,7 @@ class Table {
   RowChange row_;
   std::string key_;  // begins with the open row's key
   std::unordered_map<std::string, WatchedRow> watched_rows_;
+  std::unique_ptr<IndexSet> indexes_;  // null: none; reads the trees of groups_
 };
 
 }  // namespace cellar

@@ -34,6 +34,7 @@ Status Store::OpenJournal(const LoadProgressCallback& progress) {
   ASSIGN_OR_RETURN(journal_, Journal::Open(options_.journal, files_, clock_, *engine_, progress));
   schema_lsn_ = journal_->last_lsn();
   SetTurnTime();
+  (void)SweepIndexes(kUnlimited);  // false: the state of a new one waits for a better disk
   return Status::Ok();
 }
 
@@ -92,6 +93,7 @@ Status Store::InTable(Status status, const Table& table) const {
 // --- writes
 
 Result<RowWriteResult> Store::Write(Table& table, const RowWrite& write) {
+  PrepareIndexes(table);
   BeginMutation();
   const WriteContext context{.now_micros = now_micros_,
                              .stamp_micros = NextStamp(),
@@ -106,8 +108,12 @@ Result<RowWriteResult> Store::Write(Table& table, const RowWrite& write) {
     mutation_.Truncate(part_begin_);
     return reserved;
   }
+  if (table.has_indexes() && table.indexes()->may_refuse(mutation_.size() - part_begin_)) {
+    RETURN_IF_ERROR(ApplyOrRefuse(table, &outcome));
+  } else if (!outcome.applied) {
+    CELLAR_ASSERT(engine_->ApplyOps(mutation_.Since(part_begin_)).ok());
+  }
   if (outcome.used_stamp) engine_->SetStamp(context.stamp_micros);
-  if (!outcome.applied) CELLAR_ASSERT(engine_->ApplyOps(mutation_.Since(part_begin_)).ok());
   FinishMutation(&table, outcome.result.results.size());
   return std::move(outcome.result);
 }
@@ -115,6 +121,12 @@ Result<RowWriteResult> Store::Write(Table& table, const RowWrite& write) {
 Status Store::Put(Table& table, const RowWrite& write) {
   // A record number may move the table's counter: the general way knows how.
   if (table.schema().key.is_recno()) return Write(table, write).status();
+  if (table.has_indexes()) {
+    size_t bytes = 0;
+    for (const CellOp& op : write.ops) bytes += op.text.size();
+    if (table.indexes()->may_refuse(bytes)) return Write(table, write).status();
+    PrepareIndexes(table);
+  }
   BeginMutation();
   const WriteContext context{.now_micros = now_micros_,
                              .stamp_micros = NextStamp(),
@@ -128,6 +140,21 @@ Status Store::Put(Table& table, const RowWrite& write) {
   Status committed = CommitMutation(&table, write.ops.size());
   if (!committed.ok()) engine_->SetStamp(stamp);
   return committed;
+}
+
+// An index can only tell what it refuses when the change is there, so the change is taken back
+// then.
+Status Store::ApplyOrRefuse(Table& table, RowResolver::Outcome* outcome) {
+  if (!outcome->applied) {
+    outcome->checkpoint = std::make_unique<Table::Checkpoint>(table.TakeCheckpoint());
+    outcome->applied = true;
+    CELLAR_ASSERT(engine_->ApplyOps(mutation_.Since(part_begin_)).ok());
+  }
+  Status refusal = table.indexes()->TakeRefusal();
+  if (refusal.ok()) return refusal;
+  table.RollBackTo(*outcome->checkpoint);
+  mutation_.Truncate(part_begin_);
+  return refusal;
 }
 
 int64_t Store::NextStamp() const { return std::max(now_micros_, engine_->stamp() + 1); }
@@ -209,6 +236,7 @@ void Store::RollBackTransaction() {
   in_transaction_ = false;
   engine_->RollBack();
   mutation_.Reset();
+  (void)SweepIndexes(kUnlimited);  // what a rollback has brought back is built again
 }
 
 // --- watched rows

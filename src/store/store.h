@@ -9,6 +9,7 @@
 //   store.cc          opening, committing, transactions, time
 //   store_read.cc     reads of rows, snapshot cursors, digest
 //   store_schema.cc   keyspaces, tables, families
+//   store_index.cc    indexes
 //   store_slices.cc   changes too large for one turn, the sweeper
 #pragma once
 
@@ -26,6 +27,7 @@
 #include "cellar/lsn.h"
 #include "cellar/status.h"
 #include "engine/engine.h"
+#include "engine/index_scan.h"
 #include "engine/mutation.h"
 #include "engine/read_options.h"
 #include "engine/read_view.h"
@@ -61,6 +63,29 @@ struct NearRow {
 struct NewFamily {
   std::string_view name;
   FamilyOptions options;
+};
+
+struct NewIndexColumn {
+  std::string_view family;
+  std::optional<std::string_view> qualifier;  // unset: the whole family
+  std::optional<ValueType> type;              // ON: AS
+  bool descending{false};                     // ON
+};
+
+struct NewIndex {
+  std::string_view name;
+  std::vector<NewIndexColumn> on;
+  std::vector<NewIndexColumn> include;
+  bool unique{false};
+};
+
+// INDEX INFO. `schema` dies with the next change of the table's schema.
+struct IndexInfo {
+  const IndexSchema* schema{nullptr};
+  std::string_view state;
+  double progress{0};  // 0..1
+  uint64_t entries{0};
+  uint64_t bytes{0};
 };
 
 // A change too large for one turn: CDELRANGE, FAMILY ALTER. Step() does a bounded piece, each piece
@@ -172,6 +197,16 @@ class Store {
   Result<std::unique_ptr<SlicedChange>> AlterFamily(Table& table, const NewFamily& family);
   Status DropFamily(Table& table, std::string_view name);
 
+  // --- indexes. The name must be one (IsName).
+  // Builds a first slice at once, the rest in Sweep(); inside a transaction all of it.
+  Status CreateIndex(Table& table, const NewIndex& index);
+  Status DropIndex(Table& table, std::string_view name);
+  Result<IndexInfo> DescribeIndex(const Table& table, std::string_view name);
+  // CNEAR ... INDEX; nullopt if the index is empty.
+  Result<std::optional<NearEntry>> NearIndex(const Table& table, std::string_view name,
+                                             const std::vector<std::string_view>& values,
+                                             const FamilyAccess* access);
+
   // --- transactions (EXEC): everything between Begin and Commit is one log record.
   enum class Atomicity : uint8_t { kRedis, kAll };  // kAll can be rolled back (MULTI ATOMIC)
   void BeginTransaction(Atomicity atomicity);
@@ -228,6 +263,7 @@ class Store {
   // it (outside of a transaction). MISCONF: nothing was changed, and the part is taken back.
   Status CommitMutation(Table* table, uint64_t changes);
   Status ReserveMutation();
+  Status ApplyOrRefuse(Table& table, RowResolver::Outcome* outcome);
   void FinishMutation(Table* table, uint64_t changes);
   Status CommitSchema(Table* table);
   // Takes a keyspace out of "keyspace/table"; NOKEYSPACE.
@@ -236,6 +272,12 @@ class Store {
   Status AddFamilyTo(TableSchema* schema, const NewFamily& family, uint64_t* tree_id_next) const;
   Status InTable(Status status, const Table& table) const;
   bool SweepTable(Table& table, uint64_t cells_max);
+  // Builds what is not built of the table's indexes, about `rows_max` rows, and logs the state of
+  // those that are complete. True if nothing is left.
+  bool BuildIndexes(Table& table, uint64_t rows_max);
+  // Before a read or write that indexes matter to: they are those of this moment.
+  void PrepareIndexes(Table& table);
+  bool SweepIndexes(uint64_t rows_max);
 
   StoreOptions options_;
   FileSystem& files_;

@@ -53,14 +53,13 @@ Result<std::unique_ptr<Scan>> Store::ScanRow(const Table& table, std::string_vie
 
 Result<std::unique_ptr<Scan>> Store::ScanRows(const Table& table, const RowOptions& rows,
                                               const CellOptions& cells, const ScanPosition* from) {
-  if (rows.index) {
-    return Status::Error(ErrorCode::kNoIndex, "no index " + Quote(rows.index->name) + " on table " +
-                                                  Quote(table.name()));
-  }
+  if (rows.index) PrepareIndexes(*engine_->FindTableById(table.id()));
   auto view = std::make_unique<ReadView>(table, now_micros_);
   if (cells.access != nullptr) view->Restrict(*cells.access);
+  const uint64_t seed = options_.seed + ++scans_;
   Result<std::unique_ptr<Scan>> scan =
-      TableScan::Create(std::move(view), rows, cells, from, options_.seed + ++scans_);
+      rows.index ? IndexScan::Create(std::move(view), rows, cells, from, seed)
+                 : TableScan::Create(std::move(view), rows, cells, from, seed);
   if (!scan.ok()) return InTable(std::move(scan).status(), table);
   return scan;
 }
@@ -114,6 +113,7 @@ std::vector<std::string> Store::SampleRows(const Table& table, uint64_t parts,
 
 uint64_t Store::PinSnapshot(const Table& table, const FamilyAccess* access) {
   const uint64_t id = pin_id_next_++;
+  PrepareIndexes(*engine_->FindTableById(table.id()));
   auto view = std::make_unique<ReadView>(table, now_micros_);
   if (access != nullptr) view->Restrict(*access);
   view->Detach();
@@ -138,8 +138,11 @@ Result<std::unique_ptr<Scan>> Store::ScanPinned(uint64_t id, const Table& table,
                          "snapshot-cursor-timeout, or the server has restarted");
   }
   pin->second.used_micros = clock_.MonotonicMicros();
-  Result<std::unique_ptr<Scan>> scan =
-      TableScan::Create(pin->second.view.get(), rows, cells, from, options_.seed + id);
+  ReadView* view = pin->second.view.get();
+  const uint64_t seed = options_.seed + id;
+  Result<std::unique_ptr<Scan>> scan = rows.index
+                                           ? IndexScan::Create(view, rows, cells, from, seed)
+                                           : TableScan::Create(view, rows, cells, from, seed);
   if (!scan.ok()) return InTable(std::move(scan).status(), table);
   return scan;
 }
@@ -187,6 +190,9 @@ std::string Store::Digest() {
       for (const FamilySchema& family : table->schema().families) {
         PutLengthPrefixed(&bytes, family.name);
         PutLengthPrefixed(&bytes, FamilyOptionsText(table->schema(), family));
+      }
+      for (const IndexSchema& index : table->schema().indexes) {
+        PutLengthPrefixed(&bytes, IndexDefinitionText(table->schema(), index));
       }
       Result<std::unique_ptr<Scan>> scan = ScanRows(*table, {}, all, nullptr);
       CELLAR_ASSERT(scan.ok());

@@ -100,6 +100,7 @@ Status Store::TruncateTable(Table& table) {
   BeginMutation();
   mutation_.TruncateTable(id, engine_->tree_id_next());
   RETURN_IF_ERROR(CommitSchema(nullptr));
+  PrepareIndexes(*engine_->FindTableById(id));
   if (in_transaction_) {
     transaction_tables_.insert(id);
   } else {
@@ -186,12 +187,19 @@ Status Store::DropFamily(Table& table, std::string_view name) {
   TableSchema schema = table.schema();
   Result<const FamilySchema*> family = RequireFamily(schema, name);
   if (!family.ok()) return InTable(std::move(family).status(), table);
+  for (const IndexSchema& index : schema.indexes) {
+    if (!index.NamesFamily((*family)->id)) continue;
+    return Status::Error(ErrorCode::kErr,
+                         "family " + Quote(name) + " is part of index '" + index.name + "'");
+  }
   schema.families.erase(schema.families.begin() + (*family - schema.families.data()));
   std::string bytes;
   EncodeTableSchema(schema, &bytes);
   BeginMutation();
   mutation_.SetSchema(table.id(), bytes);
-  return CommitSchema(&table);
+  RETURN_IF_ERROR(CommitSchema(&table));
+  PrepareIndexes(table);
+  return Status::Ok();
 }
 
 }  // namespace cellar

@@ -143,6 +143,7 @@ class FamilyAlter final : public SlicedChange {
     store_.BeginMutation();
     store_.mutation_.SetSchema(table_id_, bytes);
     RETURN_IF_ERROR(store_.CommitSchema(table));
+    store_.PrepareIndexes(*table);
     done_ = true;
     return Status::Ok();
   }
@@ -191,6 +192,7 @@ bool Store::Sweep(uint64_t cells_max) {
   CELLAR_ASSERT(!in_transaction_);
   UnpinStale();
   if (!engine_->CollectGarbage(cells_max)) return true;
+  if (!SweepIndexes(cells_max)) return true;
   Table* table = engine_->FindTableFrom(sweep_table_id_);
   while (table != nullptr && table->counts_are_live()) {
     table = engine_->FindTableFrom(table->id() + 1);

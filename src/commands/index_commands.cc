@@ -1,0 +1,214 @@
+// INDEX: the indexes of a table.
+//
+//   INDEX CREATE table name ON n column [AS type] ... [INCLUDE m column|family ...] [UNIQUE]
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/quote.h"
+#include "commands/cell_arguments.h"
+#include "commands/command_context.h"
+#include "commands/command_groups.h"
+#include "commands/help.h"
+#include "commands/schema_arguments.h"
+#include "commands/schema_commands.h"
+#include "engine/schema.h"
+#include "store/store.h"
+
+namespace cellar {
+namespace {
+
+// "family:qualifier", or a whole family.
+NewIndexColumn SplitIndexColumn(std::string_view word) {
+  NewIndexColumn column;
+  std::string_view qualifier;
+  if (SplitColumn(word, &column.family, &qualifier)) {
+    column.qualifier = qualifier;
+  } else {
+    column.family = word;
+  }
+  return column;
+}
+
+Result<uint64_t> TakeCount(std::string_view option, ArgumentCursor* at, uint64_t least,
+                           uint64_t most) {
+  ASSIGN_OR_RETURN(const std::string_view word, at->TakeAny());
+  ASSIGN_OR_RETURN(const uint64_t count, ParseCount(option, word, least));
+  if (count > most) {
+    return Status::Error(ErrorCode::kTooLarge, std::string(option) + " of an index takes at most " +
+                                                   std::to_string(most) + " columns");
+  }
+  return count;
+}
+
+Status TakeOn(ArgumentCursor* at, NewIndex* index) {
+  ASSIGN_OR_RETURN(const uint64_t count, TakeCount("ON", at, 0, kIndexColumnsMax));
+  for (uint64_t i = 0; i < count; ++i) {
+    ASSIGN_OR_RETURN(std::string_view word, at->TakeAny());
+    const bool descending = word.starts_with('-');
+    if (descending) word.remove_prefix(1);
+    NewIndexColumn column = SplitIndexColumn(word);
+    column.descending = descending;
+    if (!column.qualifier && count > 1) {
+      return Status::Error(ErrorCode::kErr,
+                           "a whole family can only be the one ON column: " + Quote(word));
+    }
+    if (at->TakeWord("AS")) {
+      ASSIGN_OR_RETURN(const std::string_view name, at->TakeAny());
+      ValueType type{};
+      if (!ParseValueType(name, &type)) {
+        return Status::Error(ErrorCode::kErr, "unknown type " + Quote(name));
+      }
+      column.type = type;
+    }
+    index->on.push_back(column);
+  }
+  return Status::Ok();
+}
+
+Result<NewIndex> ParseIndexCreate(ArgumentCursor at) {
+  NewIndex index;
+  index.name = at.Take();
+  RETURN_IF_ERROR(CheckName("index", index.name));
+  if (!at.TakeWord("ON")) return Status::SyntaxError();
+  RETURN_IF_ERROR(TakeOn(&at, &index));
+  while (!at.done()) {
+    if (at.TakeWord("INCLUDE") && index.include.empty()) {
+      ASSIGN_OR_RETURN(const uint64_t count, TakeCount("INCLUDE", &at, 1, kIndexIncludeMax));
+      for (uint64_t i = 0; i < count; ++i) {
+        ASSIGN_OR_RETURN(const std::string_view word, at.TakeAny());
+        index.include.push_back(SplitIndexColumn(word));
+      }
+    } else if (!index.unique && at.TakeWord("UNIQUE")) {
+      index.unique = true;
+    } else {
+      return Status::SyntaxError();
+    }
+  }
+  if (index.on.empty() && index.include.empty()) {
+    return Status::Error(ErrorCode::kErr, "ON 0 needs INCLUDE: the index would hold nothing");
+  }
+  return index;
+}
+
+void CmdIndexCreate(CommandContext& ctx) {
+  ASSIGN_OR_REPLY(ctx, const NewIndex index, ParseIndexCreate(ArgumentCursor(ctx.args, 3)));
+  ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
+  ReplyChange(ctx, ctx.store().CreateIndex(*table, index));
+}
+
+void CmdIndexDrop(CommandContext& ctx) {
+  ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
+  ReplyChange(ctx, ctx.store().DropIndex(*table, ctx.args[3]));
+}
+
+void CmdIndexList(CommandContext& ctx) {
+  ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
+  std::vector<std::string_view> names;
+  for (const IndexSchema& index : table->schema().indexes) names.push_back(index.name);
+  ReplyNames(ctx.reply, names);
+}
+
+void ReplyColumns(ReplyWriter& reply, const TableSchema& schema,
+                  const std::vector<IndexColumn>& columns) {
+  reply.Array(columns.size());
+  for (const IndexColumn& column : columns) reply.Bulk(IndexColumnText(schema, column));
+}
+
+void CmdIndexInfo(CommandContext& ctx) {
+  ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
+  ASSIGN_OR_REPLY(ctx, const IndexInfo info, ctx.store().DescribeIndex(*table, ctx.args[3]));
+  ReplyWriter& reply = ctx.reply;
+  reply.Map(info.state == "failed" ? 10 : 9);
+  reply.Bulk("name");
+  reply.Bulk(info.schema->name);
+  reply.Bulk("table");
+  reply.Bulk(table->name());
+  reply.Bulk("on");
+  ReplyColumns(reply, table->schema(), info.schema->on);
+  reply.Bulk("include");
+  ReplyColumns(reply, table->schema(), info.schema->include);
+  reply.Bulk("unique");
+  reply.Integer(info.schema->unique ? 1 : 0);
+  reply.Bulk("state");
+  reply.Bulk(info.state);
+  reply.Bulk("progress");
+  reply.Double(info.progress);
+  reply.Bulk("entries");
+  reply.Unsigned(info.entries);
+  reply.Bulk("bytes");
+  reply.Unsigned(info.bytes);
+  if (info.state != "failed") return;
+  reply.Bulk("error");
+  reply.Bulk("NOTUNIQUE rows have equal values");
+}
+
+constexpr KeySpec kTableRead{.first = 2, .access = KeyAccess::kRead};
+constexpr KeySpec kTableWritten{.first = 2, .access = KeyAccess::kReadWrite};
+
+constexpr Command kIndexRows[] = {
+    {.name = "create",
+     .arity = -6,
+     .flags = kWrite | kDenyOom,
+     .categories = kCategorySchema,
+     .keys = kTableWritten,
+     .group = "schema",
+     .since = "0.1.0",
+     .summary = "Creates an index of a table: by values, by row (ON 0), or by qualifier (ON 1 "
+                "family). It is built in the background.",
+     .complexity = "O(n log n), n the rows, in slices",
+     .syntax = "table index ON count [column [AS type]]... [INCLUDE count (column|family)...] "
+               "[UNIQUE]",
+     .handler = CmdIndexCreate},
+    {.name = "drop",
+     .arity = 4,
+     .flags = kWrite,
+     .categories = kCategorySchema | kCategoryDangerous,
+     .keys = kTableWritten,
+     .group = "schema",
+     .since = "0.1.0",
+     .summary = "Drops an index. Its memory is freed in slices.",
+     .complexity = "O(n), n the indexes of the table",
+     .syntax = "table index",
+     .handler = CmdIndexDrop},
+    {.name = "list",
+     .arity = 3,
+     .flags = kReadonly,
+     .categories = kCategorySchema,
+     .keys = kTableRead,
+     .group = "schema",
+     .since = "0.1.0",
+     .summary = "Returns the names of the indexes of a table, bytewise.",
+     .complexity = "O(n), n the indexes of the table",
+     .syntax = "table",
+     .handler = CmdIndexList},
+    {.name = "info",
+     .arity = 4,
+     .flags = kReadonly,
+     .categories = kCategorySchema,
+     .keys = kTableRead,
+     .group = "schema",
+     .since = "0.1.0",
+     .summary = "Returns the columns of an index, its state, progress, entries and memory.",
+     .complexity = "O(n), n the indexes of the table",
+     .syntax = "table index",
+     .handler = CmdIndexInfo},
+    HelpSubcommand("schema"),
+};
+
+constexpr Command kRows[] = {
+    {.name = "index",
+     .arity = -2,
+     .group = "schema",
+     .since = "0.1.0",
+     .summary = "Creates, drops and describes the indexes of a table.",
+     .complexity = "Depends on the subcommand.",
+     .subcommands = kIndexRows},
+};
+
+}  // namespace
+
+std::span<const Command> IndexCommands() { return kRows; }
+
+}  // namespace cellar

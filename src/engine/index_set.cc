@@ -1,0 +1,198 @@
+// See index_set.h.
+#include "engine/index_set.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/number.h"
+#include "engine/table.h"
+
+namespace cellar {
+namespace {
+
+// Has a family that the index reads another policy now, or gone?
+bool Outdated(const IndexSchema& index, const TableSchema& before, const TableSchema& now) {
+  return std::any_of(before.families.begin(), before.families.end(), [&](const FamilySchema& old) {
+    if (!index.of_rows() && !index.NamesFamily(old.id)) return false;
+    const FamilySchema* family = now.FindFamilyById(old.id);
+    return family == nullptr || !(family->policy == old.policy);
+  });
+}
+
+}  // namespace
+
+Index* IndexSet::Find(uint64_t id) const {
+  const auto found = std::find_if(indexes_.begin(), indexes_.end(),
+                                  [id](const auto& index) { return index->id() == id; });
+  return found == indexes_.end() ? nullptr : found->get();
+}
+
+const IndexSchema& IndexSet::SchemaOf(const Index& index) const {
+  const std::vector<IndexSchema>& all = table_.schema().indexes;
+  const auto found = std::find_if(
+      all.begin(), all.end(), [&](const IndexSchema& schema) { return schema.id == index.id(); });
+  CELLAR_ASSERT(found != all.end());
+  return *found;
+}
+
+void IndexSet::MakePending() {
+  pending_.clear();
+  for (const auto& index : indexes_) {
+    Pending pending;
+    pending.index = index.get();
+    pending_.push_back(std::move(pending));
+  }
+}
+
+void IndexSet::Retire(std::unique_ptr<Index> index) { index->ReleaseTrees(&retired_); }
+
+void IndexSet::Sync(const TableSchema& before) {
+  std::vector<std::unique_ptr<Index>> old = std::move(indexes_);
+  indexes_.clear();
+  for (const IndexSchema& schema : table_.schema().indexes) {
+    if (schema.state == IndexState::kFailed) continue;
+    const auto kept = std::find_if(old.begin(), old.end(), [&](const auto& index) {
+      return index != nullptr && index->id() == schema.id;
+    });
+    if (kept != old.end() && !Outdated(schema, before, table_.schema())) {
+      indexes_.push_back(std::move(*kept));
+      continue;
+    }
+    indexes_.push_back(std::make_unique<Index>(table_, schema));
+    CELLAR_ASSERT(indexes_.back()->SetTime(time_));
+  }
+  for (std::unique_ptr<Index>& index : old) {
+    if (index != nullptr) Retire(std::move(index));
+  }
+  MakePending();
+}
+
+void IndexSet::Restart(std::unique_ptr<Index>* index) {
+  auto fresh = std::make_unique<Index>(table_, SchemaOf(**index));
+  CELLAR_ASSERT(fresh->SetTime(time_));
+  std::swap(*index, fresh);
+  Retire(std::move(fresh));
+  MakePending();
+}
+
+// --- the row that is changed
+
+void IndexSet::BeginRow(std::string_view row_key) {
+  row_key_.assign(row_key);
+  for (Pending& pending : pending_) {
+    pending.covers = pending.index->Covers(row_key_);
+    pending.asked = false;
+  }
+}
+
+void IndexSet::Ask(Pending* pending) {
+  pending->index->Evaluate(row_key_, &pending->before);
+  pending->asked = true;
+}
+
+void IndexSet::EndRow() {
+  for (Pending& pending : pending_) {
+    if (!pending.asked) continue;
+    pending.index->Evaluate(row_key_, &now_);
+    pending.index->Replace(row_key_, pending.before, now_);
+    pending.asked = false;
+  }
+}
+
+void IndexSet::WillDeleteRow(std::string_view row_key) {
+  for (const auto& index : indexes_) {
+    if (!index->Covers(row_key)) continue;
+    index->Evaluate(row_key, &now_);
+    index->Replace(row_key, now_, Index::Evaluation());
+  }
+}
+
+bool IndexSet::may_refuse(size_t change_bytes) const {
+  if (change_bytes > kIndexValuesBytesMax / 2) return !indexes_.empty();  // escapes double
+  return std::any_of(indexes_.begin(), indexes_.end(),
+                     [this](const auto& index) { return SchemaOf(*index).unique; });
+}
+
+Status IndexSet::TakeRefusal() {
+  Status status;
+  for (const auto& index : indexes_) {
+    const std::string& name = SchemaOf(*index).name;
+    if (status.ok() && index->too_large()) {
+      status = Status::Error(ErrorCode::kTooLarge,
+                             "a value of more than " + FormatUint64(kIndexValuesBytesMax) +
+                                 " bytes does not fit into index '" + name + "'");
+    }
+    if (status.ok() && index->HasConflict()) {
+      status = Status::Error(ErrorCode::kNotUnique,
+                             "another row has these values in index '" + name + "'");
+    }
+    index->ForgetConflicts();
+  }
+  return status;
+}
+
+// --- time, building
+
+void IndexSet::SetTime(int64_t now_micros) {
+  time_ = now_micros;
+  for (std::unique_ptr<Index>& index : indexes_) {
+    if (index->time() != now_micros && !index->SetTime(now_micros)) Restart(&index);
+  }
+}
+
+bool IndexSet::MustBeWhole() const {
+  return std::any_of(indexes_.begin(), indexes_.end(), [this](const auto& index) {
+    const IndexSchema& schema = SchemaOf(*index);
+    return schema.unique && schema.state == IndexState::kReady && !index->built();
+  });
+}
+
+bool IndexSet::Build(uint64_t rows_max) {
+  bool done = true;
+  for (const auto& index : indexes_) {
+    if (!index->built() && !index->Build(rows_max)) done = false;
+  }
+  return done;
+}
+
+// --- undo
+
+IndexSet::Checkpoint IndexSet::TakeCheckpoint() {
+  Checkpoint checkpoint;
+  for (const auto& index : indexes_) checkpoint.push_back(index->TakeCheckpoint());
+  return checkpoint;
+}
+
+void IndexSet::RollBackTo(const Checkpoint& checkpoint) {
+  // What came since goes, what went since is built again.
+  Sync(table_.schema());
+  for (std::unique_ptr<Index>& index : indexes_) {
+    const auto was = std::find_if(checkpoint.begin(), checkpoint.end(),
+                                  [&](const auto& taken) { return index->Took(taken); });
+    if (was == checkpoint.end()) {
+      Restart(&index);
+    } else {
+      index->RollBackTo(*was);
+    }
+  }
+}
+
+void IndexSet::DropCursors() {
+  for (const auto& index : indexes_) index->DropCursors();
+}
+
+uint64_t IndexSet::memory_bytes() const {
+  uint64_t bytes = 0;
+  for (const auto& index : indexes_) bytes += index->memory_bytes();
+  return bytes;
+}
+
+std::vector<std::unique_ptr<BTree>> IndexSet::ReleaseTrees() {
+  for (std::unique_ptr<Index>& index : indexes_) Retire(std::move(index));
+  indexes_.clear();
+  pending_.clear();
+  return std::move(retired_);
+}
+
+}  // namespace cellar

@@ -1,0 +1,89 @@
+// IndexSet: the indexes of one table, kept up to date from inside the primitives that change it.
+//
+//   BeginRow(row)   WillChange(family) ... before anything of the family changes   EndRow()
+//
+// What an index says of the row is asked once, before the first change that it watches, and again
+// at the end of the row; the difference is carried out.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/index.h"
+
+namespace cellar {
+
+class IndexSet {
+ public:
+  explicit IndexSet(const Table& table) : table_(table) {}
+
+  // Makes the set what the table's schema says: adds, drops. An index one of whose families has
+  // another policy than in `before`, or has gone, starts anew.
+  void Sync(const TableSchema& before);
+  bool empty() const { return indexes_.empty(); }
+  Index* Find(uint64_t id) const;
+
+  // --- the row that is changed
+  void BeginRow(std::string_view row_key);
+  void WillChange(uint32_t family_id) {
+    for (Pending& pending : pending_) {
+      if (!pending.asked && pending.covers && pending.index->Watches(family_id)) Ask(&pending);
+    }
+  }
+  void EndRow();
+  // Before the row is deleted whole, outside of BeginRow and EndRow.
+  void WillDeleteRow(std::string_view row_key);
+
+  // --- refusing a change afterwards: the name of the index is put into the error
+  // REQUIRES: no row is open. NOTUNIQUE, TOOLARGE; what was noted is forgotten.
+  Status TakeRefusal();
+  // Could TakeRefusal() ever refuse a change? False if no index is UNIQUE and values are small.
+  bool may_refuse(size_t change_bytes) const;
+
+  // Goes to another moment; indexes for which it is too far back start anew.
+  void SetTime(int64_t now_micros);
+  // Is a ready UNIQUE index not whole (it has started anew)? Nothing can be refused by it then.
+  bool MustBeWhole() const;
+  // Builds what is not built, about `rows_max` rows. True if nothing is left to build.
+  bool Build(uint64_t rows_max);
+
+  using Checkpoint = std::vector<Index::Checkpoint>;
+  Checkpoint TakeCheckpoint();
+  // REQUIRES: the table's schema has been rolled back already.
+  void RollBackTo(const Checkpoint& checkpoint);
+
+  // Before a tree of the table is destroyed.
+  void DropCursors();
+
+  uint64_t memory_bytes() const;
+  // Trees of dropped and restarted indexes, for a slow end elsewhere.
+  std::vector<std::unique_ptr<BTree>> TakeRetiredTrees() { return std::move(retired_); }
+  // All trees. Nothing but destruction is allowed afterwards.
+  std::vector<std::unique_ptr<BTree>> ReleaseTrees();
+
+ private:
+  struct Pending {
+    Index* index{nullptr};
+    bool covers{false};
+    bool asked{false};
+    Index::Evaluation before;
+  };
+  void Ask(Pending* pending);
+  void Retire(std::unique_ptr<Index> index);
+  void Restart(std::unique_ptr<Index>* index);
+  void MakePending();
+  const IndexSchema& SchemaOf(const Index& index) const;
+
+  const Table& table_;
+  std::vector<std::unique_ptr<Index>> indexes_;
+  std::vector<Pending> pending_;  // one for each index
+  std::string row_key_;
+  Index::Evaluation now_;
+  int64_t time_{0};
+  std::vector<std::unique_ptr<BTree>> retired_;
+};
+
+}  // namespace cellar

@@ -1,0 +1,168 @@
+// Indexes: creating and dropping them, building them in slices, and keeping them at the turn's
+// time.
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/number.h"
+#include "base/quote.h"
+#include "engine/column_set.h"
+#include "engine/index_scan.h"
+#include "store/store.h"
+
+namespace cellar {
+namespace {
+
+// Rows that are built at once where a client waits: a few milliseconds.
+constexpr uint64_t kIndexRowsAtOnce{2'000};
+
+Result<IndexColumn> CheckIndexColumn(const TableSchema& schema, const NewIndexColumn& column) {
+  ASSIGN_OR_RETURN(const FamilySchema* const family, RequireFamily(schema, column.family));
+  IndexColumn checked;
+  checked.family_id = family->id;
+  checked.whole_family = !column.qualifier.has_value();
+  checked.type = column.type.value_or(family->type.value_or(ValueType::kBytes));
+  checked.descending = column.descending;
+  if (column.qualifier) {
+    RETURN_IF_ERROR(EncodeQualifier(*family, *column.qualifier, &checked.qualifier));
+  }
+  return checked;
+}
+
+}  // namespace
+
+Status Store::CreateIndex(Table& table, const NewIndex& index) {
+  TableSchema schema = table.schema();
+  IndexSchema added;
+  added.name = index.name;
+  added.unique = index.unique;
+  for (const NewIndexColumn& column : index.on) {
+    Result<IndexColumn> checked = CheckIndexColumn(schema, column);
+    if (!checked.ok()) return InTable(std::move(checked).status(), table);
+    added.on.push_back(*std::move(checked));
+  }
+  for (const NewIndexColumn& column : index.include) {
+    Result<IndexColumn> checked = CheckIndexColumn(schema, column);
+    if (!checked.ok()) return InTable(std::move(checked).status(), table);
+    added.include.push_back(*std::move(checked));
+  }
+  if (schema.FindIndex(index.name) != nullptr) {
+    return Status::Error(
+        ErrorCode::kBusyKey,
+        "index " + Quote(index.name) + " exists already on table " + Quote(table.name()));
+  }
+  if (schema.indexes.size() >= kIndexesMax) {
+    return Status::Error(ErrorCode::kTooLarge,
+                         "a table has at most " + FormatUint64(kIndexesMax) + " indexes");
+  }
+  added.id = schema.index_id_next++;
+  const auto at = std::lower_bound(
+      schema.indexes.begin(), schema.indexes.end(), index.name,
+      [](const IndexSchema& other, std::string_view name) { return other.name < name; });
+  schema.indexes.insert(at, std::move(added));
+  std::string bytes;
+  EncodeTableSchema(schema, &bytes);
+  BeginMutation();
+  mutation_.SetSchema(table.id(), bytes);
+  RETURN_IF_ERROR(CommitSchema(&table));
+  PrepareIndexes(table);
+  return Status::Ok();
+}
+
+Status Store::DropIndex(Table& table, std::string_view name) {
+  TableSchema schema = table.schema();
+  const auto found = std::find_if(schema.indexes.begin(), schema.indexes.end(),
+                                  [name](const IndexSchema& index) { return index.name == name; });
+  if (found == schema.indexes.end()) {
+    return Status::Error(ErrorCode::kNoIndex,
+                         "no index " + Quote(name) + " on table " + Quote(table.name()));
+  }
+  schema.indexes.erase(found);
+  std::string bytes;
+  EncodeTableSchema(schema, &bytes);
+  BeginMutation();
+  mutation_.SetSchema(table.id(), bytes);
+  return CommitSchema(&table);
+}
+
+bool Store::BuildIndexes(Table& table, uint64_t rows_max) {
+  IndexSet* indexes = table.indexes();
+  if (indexes == nullptr) return true;
+  indexes->SetTime(now_micros_);
+  const bool done = indexes->Build(rows_max);
+  const auto finished = [indexes](const IndexSchema& index) {
+    const Index* built = indexes->Find(index.id);
+    return index.state == IndexState::kBuilding && built != nullptr &&
+           (built->built() || built->build_failed());
+  };
+  const TableSchema& now = table.schema();
+  if (std::none_of(now.indexes.begin(), now.indexes.end(), finished)) return done;
+  TableSchema schema = now;
+  for (IndexSchema& index : schema.indexes) {
+    if (!finished(index)) continue;
+    index.state =
+        indexes->Find(index.id)->build_failed() ? IndexState::kFailed : IndexState::kReady;
+  }
+  std::string bytes;
+  EncodeTableSchema(schema, &bytes);
+  BeginMutation();
+  mutation_.SetSchema(table.id(), bytes);
+  // A full disk delays it: the index goes on being built, and the sweeper tries again.
+  const uint64_t changes = table.changes();
+  const bool committed = CommitSchema(&table).ok();
+  if (committed) table.RestoreChanges(changes);
+  return done && committed;
+}
+
+void Store::PrepareIndexes(Table& table) {
+  if (!table.has_indexes()) return;
+  table.SetIndexTime(now_micros_);
+  const bool whole = in_transaction_ || table.indexes()->MustBeWhole();
+  (void)BuildIndexes(table, whole ? kUnlimited : kIndexRowsAtOnce);
+}
+
+bool Store::SweepIndexes(uint64_t rows_max) {
+  bool done = true;
+  for (const std::string& keyspace : Keyspaces()) {
+    for (Table* table : Tables(keyspace)) {
+      if (!table->has_indexes()) continue;
+      table->SetIndexTime(now_micros_);
+      if (done) done = BuildIndexes(*table, rows_max);
+    }
+  }
+  return done;
+}
+
+Result<std::optional<NearEntry>> Store::NearIndex(const Table& table, std::string_view name,
+                                                  const std::vector<std::string_view>& values,
+                                                  const FamilyAccess* access) {
+  PrepareIndexes(*engine_->FindTableById(table.id()));
+  ReadView view(table, now_micros_);
+  if (access != nullptr) view.Restrict(*access);
+  return FindNearEntry(view, name, values);
+}
+
+Result<IndexInfo> Store::DescribeIndex(const Table& table, std::string_view name) {
+  PrepareIndexes(*engine_->FindTableById(table.id()));
+  const IndexSchema* schema = table.schema().FindIndex(name);
+  if (schema == nullptr) {
+    return Status::Error(ErrorCode::kNoIndex,
+                         "no index " + Quote(name) + " on table " + Quote(table.name()));
+  }
+  IndexInfo info;
+  info.schema = schema;
+  const Index* index = table.has_indexes() ? table.indexes()->Find(schema->id) : nullptr;
+  if (schema->state == IndexState::kFailed) {
+    info.state = "failed";
+    info.progress = 1;
+    return info;
+  }
+  CELLAR_ASSERT(index != nullptr);
+  info.state = schema->state == IndexState::kReady && index->built() ? "ready" : "building";
+  info.progress = info.state == "ready" ? 1 : std::min(0.99, index->progress());
+  info.entries = index->entries().entries();
+  info.bytes = index->memory_bytes();
+  return info;
+}
+
+}  // namespace cellar

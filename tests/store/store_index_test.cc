@@ -1,0 +1,561 @@
+// Indexes through the store: at every moment an index is a sort of what the table says, whatever
+// was written, deleted, expired, rolled back, or restarted.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "base/number.h"
+#include "base/random.h"
+#include "store/store.h"
+
+namespace store_index_test {
+
+using namespace cellar;  // NOLINT(google-build-using-namespace)
+
+class TestClock final : public Clock {
+ public:
+  int64_t WallMicros() override { return now; }
+  int64_t MonotonicMicros() override { return now; }
+  int64_t now{1'000'000'000};
+};
+
+class Fixture {
+ public:
+  Fixture() {
+    char name[] = "/tmp/cellar-index-test-XXXXXX";
+    REQUIRE(mkdtemp(name) != nullptr);
+    directory = name;
+    Open();
+  }
+  ~Fixture() {
+    store.reset();
+    std::filesystem::remove_all(directory);
+  }
+  void Open() {
+    store.reset();
+    StoreOptions options;
+    options.journal.directory = directory;
+    options.journal.sync_policy = SyncPolicy::kNo;
+    options.journal.segment_bytes_max = 1 << 20;
+    options.journal.allocation_bytes_min = 4096;
+    options.journal.allocation_bytes_max = 65536;
+    Result<std::unique_ptr<Store>> opened = Store::Open(options, FileSystem::Posix(), clock, {});
+    if (!opened.ok()) FAIL(opened.status().ToString());
+    store = *std::move(opened);
+  }
+  Table& Make(const std::string& name, const std::vector<NewFamily>& families) {
+    const Status made = store->CreateTable("0", name, Order(), families);
+    if (!made.ok()) FAIL(made.ToString());
+    return Find(name);
+  }
+  Table& Find(const std::string& name) { return **store->FindTable("0", name); }
+  void SetTime(int64_t now) {
+    clock.now = now;
+    store->SetTurnTime();
+  }
+
+  static CellOp Put(std::string_view family, std::string_view qualifier, std::string_view value) {
+    CellOp op;
+    op.family = family;
+    op.qualifier = qualifier;
+    op.text = value;
+    return op;
+  }
+  Status Do(Table& table, std::string_view row, std::vector<CellOp> ops) {
+    RowWrite write;
+    write.row = row;
+    write.ops = std::move(ops);
+    return store->Write(table, write).status();
+  }
+  static NewIndexColumn On(std::string_view family, std::string_view qualifier,
+                           std::optional<ValueType> type = std::nullopt, bool descending = false) {
+    return {family, qualifier, type, descending};
+  }
+
+  // Rows in the order of the index, or the error.
+  std::string Rows(Table& table, IndexOptions index, bool reverse = false,
+                   uint64_t budget = kUnlimited) {
+    RowOptions rows;
+    rows.index = std::move(index);
+    rows.reverse = reverse;
+    Result<std::unique_ptr<Scan>> scan = store->ScanRows(table, rows, {}, nullptr);
+    if (!scan.ok()) return std::string(ErrorCodeWord(scan.status().code()));
+    (*scan)->SetBudget(budget);
+    std::string text;
+    for (;;) {
+      switch ((*scan)->Next()) {
+        case ScanStep::kRow:
+          text += " " + std::string((*scan)->row_text());
+          break;
+        case ScanStep::kPause:
+          (*scan)->Detach();
+          (*scan)->SetBudget(budget);
+          break;
+        case ScanStep::kEnd:
+          return text;
+        default:
+          break;
+      }
+    }
+  }
+  // By row: all that a scan shows of it; "order" is the rows' order, "groups" what was opened.
+  std::map<std::string, std::string> Cells(Table& table, const RowOptions& rows,
+                                           const CellOptions& cells, uint64_t budget) {
+    Result<std::unique_ptr<Scan>> scan = store->ScanRows(table, rows, cells, nullptr);
+    if (!scan.ok()) FAIL(scan.status().ToString());
+    (*scan)->SetBudget(budget);
+    std::map<std::string, std::string> shown;
+    std::string row;
+    for (;;) {
+      switch ((*scan)->Next()) {
+        case ScanStep::kRow:
+          row = (*scan)->row_text();
+          shown["order"] += " " + row;
+          break;
+        case ScanStep::kCell: {
+          const ScanCell& cell = (*scan)->cell();
+          shown[row] += " " + std::string(cell.family) + ":" + std::string(cell.qualifier_text) +
+                        "@" + FormatInt64(cell.timestamp_micros) + "=" +
+                        ValueText(cell.type, cell.stored) + (cell.column_begins ? "" : "+");
+          break;
+        }
+        case ScanStep::kPause:
+          (*scan)->Detach();
+          (*scan)->SetBudget(budget);
+          break;
+        case ScanStep::kEnd:
+          shown["groups"] = FormatUint64((*scan)->stats().groups);
+          return shown;
+      }
+    }
+  }
+  std::string Rows(Table& table, std::string_view name) {
+    IndexOptions options;
+    options.name = name;
+    return Rows(table, options);
+  }
+
+  std::string directory;
+  TestClock clock;
+  std::unique_ptr<Store> store;
+};
+
+TEST_CASE_METHOD(Fixture, "The call centre: customers by phone, the last calls of a customer",
+                 "[index]") {
+  Table& calls = Make("calls", {{"c", {}}});
+  REQUIRE(store
+              ->CreateIndex(calls, {.name = "by-customer",
+                                    .on = {On("c", "customer", ValueType::kI64),
+                                           On("c", "date", std::nullopt, true)},
+                                    .include = {}})
+              .ok());
+  const auto call = [&](std::string_view id, std::string_view customer, std::string_view date) {
+    CellOp who = Put("c", "customer", customer);
+    who.type = ValueType::kI64;
+    REQUIRE(Do(calls, id, {who, Put("c", "date", date)}).ok());
+  };
+  call("1", "1", "2024-01-01");
+  call("2", "2", "2024-01-02");
+  call("3", "1", "2024-01-03");
+  call("4", "10", "2024-01-04");
+  call("5", "1", "2024-01-05");
+  REQUIRE(Rows(calls, "by-customer") == " 5 3 1 2 4");
+  IndexOptions of_one;
+  of_one.name = "by-customer";
+  of_one.equal = {"1"};
+  REQUIRE(Rows(calls, of_one) == " 5 3 1");
+  REQUIRE(Rows(calls, of_one, true) == " 1 3 5");
+  REQUIRE(Rows(calls, of_one, false, 1) == " 5 3 1");
+  of_one.between = {"[2024-01-02", "+"};
+  REQUIRE(Rows(calls, of_one) == " 5 3");
+  of_one.between = {"(2024-01-01", "(2024-01-05"};
+  REQUIRE(Rows(calls, of_one) == " 3");
+  of_one.equal = {"1", "2024-01-03"};
+  of_one.between = {"[3", "[3"};
+  REQUIRE(Rows(calls, of_one) == " 3");
+  IndexOptions from;
+  from.name = "by-customer";
+  from.from = {"1", "2024-01-04"};
+  REQUIRE(Rows(calls, from) == " 3 1 2 4");
+  REQUIRE(Rows(calls, from, true) == " 5");
+  const auto near = store->NearIndex(calls, "by-customer", {"3"}, nullptr);
+  REQUIRE(near.ok());
+  REQUIRE((*near)->row == "4");
+  REQUIRE((*near)->direction == 1);
+  REQUIRE((*near)->values.size() == 2);
+  REQUIRE((*store->NearIndex(calls, "by-customer", {"99"}, nullptr))->direction == -1);
+  REQUIRE(store->NearIndex(calls, "none", {"1"}, nullptr).status().code() == ErrorCode::kNoIndex);
+  IndexOptions bad;
+  bad.name = "by-customer";
+  bad.equal = {"one"};
+  REQUIRE(Rows(calls, bad) == "BADVALUE");
+  bad.equal = {"1", "2", "3"};
+  REQUIRE(Rows(calls, bad) == "ERR");
+  REQUIRE(store->DropFamily(calls, "c").code() == ErrorCode::kErr);
+  Open();
+  REQUIRE(Rows(Find("calls"), "by-customer") == " 5 3 1 2 4");
+  REQUIRE(store->DropIndex(Find("calls"), "by-customer").ok());
+  REQUIRE(Rows(Find("calls"), "by-customer") == "NOINDEX");
+}
+
+TEST_CASE_METHOD(Fixture, "UNIQUE refuses a second row and changes nothing", "[index]") {
+  Table& table = Make("t", {{"f", {}}});
+  REQUIRE(
+      store->CreateIndex(table, {.name = "u", .on = {On("f", "x")}, .include = {}, .unique = true})
+          .ok());
+  REQUIRE(Do(table, "a", {Put("f", "x", "1")}).ok());
+  const std::string before = store->Digest();
+  REQUIRE(Do(table, "b", {Put("f", "y", "0"), Put("f", "x", "1")}).code() == ErrorCode::kNotUnique);
+  REQUIRE(store->Digest() == before);
+  REQUIRE(Do(table, "a", {Put("f", "x", "1")}).ok());
+  REQUIRE(Do(table, "b", {Put("f", "x", "2")}).ok());
+  // Deleting the newest version would reveal a value that another row holds by now.
+  REQUIRE(Do(table, "b", {Put("f", "x", "3")}).ok());
+  REQUIRE(Do(table, "c", {Put("f", "x", "2")}).ok());
+  CellOp remove;
+  remove.kind = CellOp::Kind::kDelete;
+  remove.selector = {ColumnSelector::Kind::kColumn, "f", "x", {}};
+  remove.time = {clock.now, INT64_MAX};
+  RowWrite write;
+  write.row = "b";
+  std::string versions;
+  {
+    CellOptions cells;
+    cells.versions_max = kUnlimited;
+    Result<std::unique_ptr<Scan>> scan = store->ScanRow(table, "b", cells);
+    int64_t newest = 0;
+    for (ScanStep step = (*scan)->Next(); step != ScanStep::kEnd; step = (*scan)->Next()) {
+      if (step == ScanStep::kCell) newest = std::max(newest, (*scan)->cell().timestamp_micros);
+    }
+    remove.time.min_micros = newest;
+  }
+  REQUIRE(Do(table, "b", {remove}).code() == ErrorCode::kNotUnique);
+  REQUIRE(Rows(table, "u") == " a c b");
+  // Created over duplicates it fails, and says so.
+  REQUIRE(Do(table, "d", {Put("f", "y", "7")}).ok());
+  REQUIRE(Do(table, "e", {Put("f", "y", "7")}).ok());
+  REQUIRE(
+      store->CreateIndex(table, {.name = "v", .on = {On("f", "y")}, .include = {}, .unique = true})
+          .ok());
+  REQUIRE(store->DescribeIndex(table, "v")->state == "failed");
+  REQUIRE(Rows(table, "v") == "NOTUNIQUE");
+  Open();
+  REQUIRE(store->DescribeIndex(Find("t"), "v")->state == "failed");
+  REQUIRE(Rows(Find("t"), "u") == " a c b");
+}
+
+TEST_CASE_METHOD(Fixture, "A scan that an index covers does not read the table", "[index]") {
+  Table& table = Make("t", {{"f", {}}, {"g", {}}});
+  REQUIRE(store
+              ->CreateIndex(table, {.name = "i",
+                                    .on = {On("f", "phone")},
+                                    .include = {On("f", "name"), {"g", std::nullopt, {}, false}}})
+              .ok());
+  REQUIRE(Do(table, "1",
+             {Put("f", "phone", "555"), Put("f", "name", "Eve"), Put("g", "b", "2"),
+              Put("g", "a", "1"), Put("f", "other", "x")})
+              .ok());
+  RowOptions rows;
+  rows.index.emplace();
+  rows.index->name = "i";
+  CellOptions cells;
+  cells.columns = {{ColumnSelector::Kind::kColumn, "f", "name", {}},
+                   {ColumnSelector::Kind::kFamily, "g", {}, {}}};
+  auto shown = Cells(table, rows, cells, kUnlimited);
+  REQUIRE(shown["groups"] == "0");
+  REQUIRE(shown["1"].find("f:name@") != std::string::npos);
+  REQUIRE(shown["1"].find("phone") == std::string::npos);
+  REQUIRE(shown["1"].find("g:a@") < shown["1"].find("g:b@"));
+  cells.columns_reverse = true;
+  shown = Cells(table, rows, cells, kUnlimited);
+  REQUIRE(shown["1"].find("g:b@") < shown["1"].find("g:a@"));
+  cells.columns.push_back({ColumnSelector::Kind::kColumn, "f", "other", {}});
+  shown = Cells(table, rows, cells, kUnlimited);
+  REQUIRE(shown["groups"] == "1");
+  REQUIRE(shown["1"].find("f:other@") != std::string::npos);
+  // The included cell changes with the table's, and what is too large stays in the table.
+  REQUIRE(Do(table, "1", {Put("f", "name", std::string(100'000, 'n'))}).ok());
+  cells.columns = {{ColumnSelector::Kind::kColumn, "f", "name", {}}};
+  shown = Cells(table, rows, cells, kUnlimited);
+  REQUIRE(shown["1"].size() > 100'000);
+}
+
+TEST_CASE_METHOD(Fixture, "An index of many rows is built in slices while writes go on",
+                 "[index]") {
+  Table& table = Make("t", {{"f", {}}});
+  for (int i = 0; i < 6000; ++i) {
+    const std::string number = std::to_string(10'000 + i);
+    REQUIRE(Do(table, "r" + number, {Put("f", "x", number)}).ok());
+  }
+  REQUIRE(store->CreateIndex(table, {.name = "i", .on = {On("f", "x")}, .include = {}}).ok());
+  REQUIRE(store->DescribeIndex(table, "i")->state == "building");
+  REQUIRE(Do(table, "r10000", {Put("f", "x", "99999")}).ok());
+  REQUIRE(Do(table, "r15999", {Put("f", "x", "00000")}).ok());
+  while (store->Sweep(500)) {
+  }
+  const Result<IndexInfo> info = store->DescribeIndex(table, "i");
+  REQUIRE(info->state == "ready");
+  REQUIRE(info->entries == 6000);
+  IndexOptions ends;
+  ends.name = "i";
+  ends.between = {"-", "[00001"};
+  REQUIRE(Rows(table, ends) == " r15999");
+  ends.between = {"[90000", "+"};
+  REQUIRE(Rows(table, ends) == " r10000");
+}
+
+// --- random changes against a sort of the table
+
+struct Entry {
+  std::string text;  // what orders it, as bytes that sort so
+  std::string row;
+  friend bool operator<(const Entry& a, const Entry& b) {
+    return std::tie(a.text, a.row) < std::tie(b.text, b.row);
+  }
+};
+
+std::string NumberText(std::string_view stored) {
+  char text[32];
+  const auto number = static_cast<int64_t>(LoadInteger(ValueType::kI64, stored));
+  (void)std::snprintf(text, sizeof(text), "%06lld", static_cast<long long>(number + 100'000));
+  return text;
+}
+
+std::string Complemented(std::string text) {
+  for (char& c : text) c = static_cast<char>(~c);
+  return text + "\xff";  // shorter sorts behind
+}
+
+// What the three indexes must give, from a scan of the table.
+std::map<std::string, std::string> Expected(Store& store, Table& table) {
+  std::map<std::string, std::vector<Entry>> entries{{"n", {}}, {"nd", {}}, {"q", {}}, {"all", {}}};
+  Result<std::unique_ptr<Scan>> scan = store.ScanRows(table, {}, {}, nullptr);
+  REQUIRE(scan.ok());
+  std::string row;
+  std::map<std::string, std::string> columns;
+  const auto end_row = [&] {
+    if (row.empty()) return;
+    entries["all"].push_back({"", row});
+    if (columns.contains("n")) entries["n"].push_back({columns["n"], row});
+    if (columns.contains("n") && columns.contains("s")) {
+      entries["nd"].push_back({Complemented(columns["s"]) + "|" + columns["n"], row});
+    }
+    columns.clear();
+  };
+  for (ScanStep step = (*scan)->Next(); step != ScanStep::kEnd; step = (*scan)->Next()) {
+    if (step == ScanStep::kRow) {
+      end_row();
+      row = (*scan)->row_text();
+      continue;
+    }
+    const ScanCell& cell = (*scan)->cell();
+    const std::string qualifier(cell.qualifier_text);
+    if (cell.family == "q") entries["q"].push_back({qualifier, row});
+    if (cell.family == "f" && qualifier == "n" && cell.type == ValueType::kI64) {
+      columns["n"] = NumberText(cell.stored);
+    }
+    if (cell.family == "f" && qualifier == "s" && cell.type == ValueType::kBytes) {
+      columns["s"] = cell.stored;
+    }
+  }
+  end_row();
+  std::map<std::string, std::string> rows;
+  for (auto& [name, list] : entries) {
+    std::sort(list.begin(), list.end());
+    std::string& text = rows[name];
+    for (const Entry& entry : list) text += " " + entry.row;
+  }
+  return rows;
+}
+
+class RandomChanges : public Fixture {
+ public:
+  void CreateIndexes() {
+    Table& table = Find("t");
+    REQUIRE(store
+                ->CreateIndex(table,
+                              {.name = "n", .on = {On("f", "n", ValueType::kI64)}, .include = {}})
+                .ok());
+    REQUIRE(store
+                ->CreateIndex(
+                    table, {.name = "nd",
+                            .on = {On("f", "s", std::nullopt, true), On("f", "n", ValueType::kI64)},
+                            .include = {}})
+                .ok());
+    REQUIRE(store
+                ->CreateIndex(
+                    table,
+                    {.name = "q", .on = {{"q", std::nullopt, std::nullopt, false}}, .include = {}})
+                .ok());
+    REQUIRE(store
+                ->CreateIndex(table, {.name = "cov",
+                                      .on = {On("f", "n", ValueType::kI64)},
+                                      .include = {On("f", "s"), {"q", {}, {}, false}}})
+                .ok());
+    REQUIRE(store
+                ->CreateIndex(table, {.name = "all",
+                                      .on = {},
+                                      .include = {{"f", std::nullopt, std::nullopt, false}}})
+                .ok());
+  }
+  CellOp RandomOp(std::vector<std::string>* texts) {
+    const auto text = [&](std::string value) -> std::string_view {
+      texts->push_back(std::move(value));
+      return texts->back();
+    };
+    CellOp op;
+    const uint64_t which = random.Below(10);
+    if (which < 6) {
+      const uint64_t column = random.Below(4);
+      op = column == 0   ? Put("f", "n", text(std::to_string(random.Below(20))))
+           : column == 1 ? Put("f", "s", text(std::string(random.Below(3), "ab"[random.Below(2)])))
+           : column == 2 ? Put("f", "n", "text")
+                         : Put("q", text(std::string(1, "xyz"[random.Below(3)])), "v");
+      if (column == 0) op.type = ValueType::kI64;
+      if (random.OneIn(3))
+        op.timestamp_micros = clock.now - static_cast<int64_t>(random.Below(3'000'000));
+      if (random.OneIn(5)) op.ttl_micros = 1 + random.Below(2'000'000);
+      return op;
+    }
+    op.kind = which == 6 ? CellOp::Kind::kDeleteRow : CellOp::Kind::kDelete;
+    op.selector = random.OneIn(2) ? ColumnSelector{ColumnSelector::Kind::kFamily, "q", {}, {}}
+                                  : ColumnSelector{ColumnSelector::Kind::kColumn, "f", "n", {}};
+    if (random.OneIn(2)) op.time.min_micros = clock.now - 500'000;
+    return op;
+  }
+  void Change() {
+    Table& table = Find("t");
+    std::vector<std::string> texts;
+    texts.reserve(16);
+    std::vector<CellOp> ops;
+    for (uint64_t n = 1 + random.Below(3); n > 0; --n) ops.push_back(RandomOp(&texts));
+    const std::string row = "row" + std::to_string(random.Below(8));
+    const Status status = Do(table, row, std::move(ops));
+    if (!status.ok()) FAIL(status.ToString());
+  }
+  void Other() {
+    switch (random.Below(12)) {
+      case 0:
+        return Open();
+      case 1: {
+        RowOptions rows;
+        rows.rows.push_back({RowSelector::Kind::kRange, "[row2", "(row5"});
+        auto change = store->DeleteRows(Find("t"), rows);
+        REQUIRE(change.ok());
+        while (!(*change)->done()) REQUIRE((*change)->Step(3).ok());
+        return;
+      }
+      case 2:
+        while (store->Sweep(100)) {
+        }
+        return;
+      case 3:
+        store->BeginTransaction(Store::Atomicity::kAll);
+        Change();
+        if (random.OneIn(3)) REQUIRE(store->DropIndex(Find("t"), "n").ok());
+        if (random.OneIn(3)) REQUIRE(store->TruncateTable(Find("t")).ok());
+        Change();
+        store->RollBackTransaction();
+        return;
+      case 4:
+        store->BeginTransaction(Store::Atomicity::kRedis);
+        Change();
+        Change();
+        store->CommitTransaction();
+        return;
+      case 5:
+        if (random.OneIn(4)) REQUIRE(store->TruncateTable(Find("t")).ok());
+        return;
+      case 6: {
+        FamilyOptions options;
+        options.ttl_ms = random.OneIn(2) ? 0 : 500 + random.Below(3000);
+        options.versions_max = random.Below(3);
+        auto change = store->AlterFamily(Find("t"), {"f", options});
+        REQUIRE(change.ok());
+        while (!(*change)->done()) REQUIRE((*change)->Step(1000).ok());
+        return;
+      }
+      case 7:
+        return SetTime(clock.now - static_cast<int64_t>(random.Below(400'000)));
+      default:
+        return SetTime(clock.now + static_cast<int64_t>(random.Below(800'000)));
+    }
+  }
+  // What a covering index gives of the rows must be what the table gives.
+  void CheckCovered() {
+    Table& table = Find("t");
+    RowOptions by_index;
+    by_index.index.emplace();
+    for (const std::string_view name : {"cov", "all"}) {
+      by_index.index->name = name;
+      CellOptions cells;
+      cells.columns = {{ColumnSelector::Kind::kColumn, "f", "s", {}},
+                       {ColumnSelector::Kind::kColumn, "f", "n", {}}};
+      if (name == "cov") cells.columns.push_back({ColumnSelector::Kind::kFamily, "q", {}, {}});
+      cells.columns_reverse = random.OneIn(2);
+      if (random.OneIn(2)) cells.columns_skip = random.Below(3);
+      if (random.OneIn(2)) cells.columns_max = 1 + random.Below(2);
+      auto held = Cells(table, by_index, cells, random.OneIn(2) ? kUnlimited : 2);
+      auto read = Cells(table, {}, cells, kUnlimited);
+      REQUIRE(held["groups"] == "0");
+      held.erase("groups");
+      held.erase("order");
+      for (const auto& [row, text] : held) {
+        if (read[row] != text) {
+          CAPTURE(row, text, read[row]);
+          FAIL("an entry holds other cells than the table");
+        }
+      }
+    }
+  }
+  void Check() {
+    Table& table = Find("t");
+    CheckCovered();
+    for (const auto& [name, rows] : Expected(*store, table)) {
+      INFO("index " << name);
+      IndexOptions options;
+      options.name = name;
+      const std::string forward = Rows(table, options);
+      if (forward != rows) {
+        CAPTURE(forward, rows);
+        FAIL("index and table disagree");
+      }
+      if (random.OneIn(4) && Rows(table, options, false, 1) != rows) FAIL("in slices");
+      if (random.OneIn(4)) {
+        const std::string backward = Rows(table, options, true);
+        if (backward.size() != rows.size()) FAIL("backwards");
+      }
+      const Result<IndexInfo> info = store->DescribeIndex(table, name);
+      const auto count = static_cast<uint64_t>(std::count(rows.begin(), rows.end(), ' '));
+      if (info->entries != count) FAIL("entries " << info->entries << " for " << count);
+    }
+  }
+
+  Random random{0};
+};
+
+TEST_CASE_METHOD(RandomChanges, "An index never disagrees with its table", "[index]") {
+  const uint64_t seed = 271'828;
+  INFO("seed " << seed);
+  random = Random(seed);
+  FamilyOptions aging;
+  aging.ttl_ms = 2000;
+  (void)Make("t", {{"f", aging}, {"q", {}}});
+  CreateIndexes();
+  for (int step = 0; step < 3000; ++step) {
+    INFO("step " << step);
+    if (random.OneIn(3)) {
+      Other();
+    } else {
+      Change();
+    }
+    Check();
+  }
+}
+
+}  // namespace store_index_test
