@@ -117,6 +117,13 @@ bool Store::BuildIndexes(Table& table, uint64_t rows_max) {
 void Store::PrepareIndexes(Table& table) {
   if (!table.has_indexes()) return;
   table.SetIndexTime(now_micros_);
+  const std::vector<IndexSchema>& all = table.schema().indexes;
+  const bool complete = std::all_of(all.begin(), all.end(), [&table](const IndexSchema& index) {
+    if (index.state != IndexState::kReady) return index.state == IndexState::kFailed;
+    return table.indexes()->Find(index.id)->built();
+  });
+  if (complete) [[likely]]
+    return;
   const bool whole = in_transaction_ || table.indexes()->MustBeWhole();
   (void)BuildIndexes(table, whole ? kUnlimited : kIndexRowsAtOnce);
 }

@@ -1,0 +1,130 @@
+"""Indexes over the wire: the call centre, the population of countries, column groups, expiry."""
+
+import unittest
+
+from conversation import ON_MODEL, Conversation
+
+
+class CallCentreTest(Conversation):
+    """Customers by phone; calls by customer and date, newest first."""
+
+    def setUp(self):
+        super().setUp()
+        self.ask('TABLE CREATE customers FAMILY c')
+        self.ask('INDEX CREATE customers by-phone ON 1 c:phone INCLUDE 2 c:id c:name UNIQUE')
+        for row, number, name, phone in (('c1', 1, 'Ann', '555-10'), ('c2', 2, 'Bob', '555-20')):
+            self.ask(['CPUT', 'customers', row, 'c:id', number, 'AS', 'i64', 'c:name', name,
+                      'c:phone', phone, 'c:address', 'far away'])
+        self.ask('TABLE CREATE calls FAMILY c')
+        self.ask('INDEX CREATE calls by-customer ON 2 c:customer AS i64 -c:date INCLUDE 1 c:note')
+        for number in range(1, 10):
+            self.ask(['CPUT', 'calls', 'call%d' % number, 'c:customer', number % 2 + 1, 'AS', 'i64',
+                      'c:date', '2024-03-%02d' % number, 'c:note', 'note %d' % number,
+                      'c:length', number])
+
+    def test_a_customer_by_phone(self):
+        self.expect('CSCAN customers 0 INDEX by-phone EQ 1 555-20 COLUMNS 2 c:id c:name',
+                    [b'0', [[b'c2', {b'c:id': 2, b'c:name': b'Bob'}]]])
+
+    def test_the_last_three_calls_without_reading_the_table(self):
+        line = 'CSCAN calls 0 INDEX by-customer EQ 1 1 COUNT 3 COLUMNS 2 c:date c:note'
+        rows = [[b'call%d' % n, {b'c:date': b'2024-03-%02d' % n, b'c:note': b'note %d' % n}]
+                for n in (8, 6, 4)]
+        self.assertEqual(self.ask(line)[1], rows)
+        if not ON_MODEL:
+            reply = self.ask(line + ' STATS')
+            self.assertEqual(reply[1], rows)
+            self.assertEqual(reply[2][b'groups'], 0)
+            reply = self.ask('CSCAN calls 0 INDEX by-customer EQ 1 1 STATS')
+            self.assertEqual(reply[2][b'groups'], 1)
+
+    def test_a_phone_belongs_to_one_customer(self):
+        self.refused('CPUT customers c3 c:phone 555-10', 'NOTUNIQUE', 'by-phone')
+        self.expect('CROW customers c3', {})
+        self.ask('CPUT customers c3 c:phone 555-30')
+        self.ask('CDEL customers c1')
+        self.ask('CPUT customers c4 c:phone 555-10')
+        self.assertEqual(self.keys('CSCAN customers 0 INDEX by-phone'), ['c4', 'c2', 'c3'])
+
+    def test_near(self):
+        self.expect('CNEAR calls INDEX by-customer 1 2', [[2, b'2024-03-09'], b'call9', 0])
+        self.expect('CNEAR calls INDEX by-customer 2 1 2024-03-05', [[1, b'2024-03-04'], b'call4', 1])
+        self.expect('CNEAR calls INDEX by-customer 1 3', [[2, b'2024-03-01'], b'call1', -1])
+
+
+class IndexTest(Conversation):
+    def setUp(self):
+        super().setUp()
+        self.ask('TABLE CREATE t FAMILY f FAMILY q')
+
+    def test_population_by_country_and_year(self):
+        self.ask('INDEX CREATE t country ON 1 f:country')
+        self.ask('INDEX CREATE t both ON 2 f:country -f:year AS u16 INCLUDE 1 f:people')
+        for row, country, year, people in (('1', 'AU', 1700, 450), ('2', 'AU', 2000, 19053),
+                                           ('3', 'CAN', 1700, 35), ('4', 'CAN', 2000, 31)):
+            self.ask(['CPUT', 't', row, 'f:country', country, 'f:year', year, 'AS', 'u16',
+                      'f:people', people, 'AS', 'u32'])
+        self.assertEqual(self.keys('CSCAN t 0 INDEX country'), ['1', '2', '3', '4'])
+        self.assertEqual(self.keys('CSCAN t 0 INDEX both'), ['2', '1', '4', '3'])
+        self.assertEqual(self.keys('CSCAN t 0 INDEX both EQ 2 CAN 1700'), ['3'])
+        self.assertEqual(self.keys('CSCAN t 0 INDEX both EQ 1 AU BETWEEN [1000 [1900'), ['1'])
+        self.assertEqual(self.keys('CSCAN t 0 INDEX both FROM 2 AU 1999'), ['1', '4', '3'])
+        self.assertEqual(self.keys('CSCAN t 0 INDEX both REVERSE COUNT 1'), ['3', '4', '1', '2'])
+        self.expect('CSCAN t 0 INDEX both EQ 1 CAN COLUMNS 1 f:people',
+                    [b'0', [[b'4', {b'f:people': 31}], [b'3', {b'f:people': 35}]]])
+        self.expect('CCOUNT t INDEX both EQ 1 AU WHERE f:people GT 1000', 1)
+
+    def test_expiry_is_exact(self):
+        self.ask('INDEX CREATE t i ON 1 f:x')
+        self.ask('CPUT t a f:x old')
+        self.advance(1)
+        self.ask('CPUT t a f:x new TTL 10s')
+        self.assertEqual(self.keys('CSCAN t 0 INDEX i EQ 1 new'), ['a'])
+        self.advance(9.999999)
+        self.assertEqual(self.keys('CSCAN t 0 INDEX i EQ 1 new'), ['a'])
+        self.advance(0.000001)
+        self.assertEqual(self.keys('CSCAN t 0 INDEX i EQ 1 new'), [])
+        self.assertEqual(self.keys('CSCAN t 0 INDEX i EQ 1 old'), ['a'])
+
+    def test_every_qualifier_and_a_column_group(self):
+        self.ask('INDEX CREATE t tags ON 1 q')
+        self.ask('INDEX CREATE t group ON 0 INCLUDE 1 f:name')
+        for row, tags in (('p1', 'ab'), ('p2', 'b'), ('p3', 'ca')):
+            for tag in tags:
+                self.ask('CPUT t %s q:%s 1 f:name %s' % (row, tag, row.upper()))
+        self.assertEqual(self.keys('CSCAN t 0 INDEX tags'), ['p1', 'p3', 'p1', 'p2', 'p3'])
+        self.assertEqual(self.keys('CSCAN t 0 INDEX tags EQ 1 b'), ['p1', 'p2'])
+        self.expect('CSCAN t 0 INDEX group COLUMNS 1 f:name BETWEEN (p1 +',
+                    [b'0', [[b'p2', {b'f:name': b'P2'}], [b'p3', {b'f:name': b'P3'}]]])
+
+    def test_building_over_rows_and_a_failed_one(self):
+        for number in range(50):
+            self.ask('CPUT t r%02d f:x %d' % (number, number % 10))
+        self.ask('INDEX CREATE t i ON 1 f:x')
+        self.assertEqual(len(self.keys('CSCAN t 0 INDEX i COUNT 7')), 50)
+        self.ask('INDEX CREATE t u ON 1 f:x UNIQUE')
+        self.assertEqual(self.ask('INDEX INFO t u')[b'state'], b'failed')
+        self.refused('CSCAN t 0 INDEX u', 'NOTUNIQUE', 'u')
+        self.ask('CPUT t r00 f:x 1')
+        self.expect('INDEX LIST t', [b'i', b'u'])
+        self.ask('INDEX DROP t u')
+        self.expect('INDEX LIST t', [b'i'])
+
+    def test_refusals(self):
+        self.ask('INDEX CREATE t i ON 1 f:x AS i64')
+        self.refused('INDEX CREATE t i ON 1 f:x', 'BUSYKEY', 'i')
+        self.refused('INDEX CREATE t j ON 1 no:x', 'NOFAMILY', 'no')
+        self.refused('INDEX CREATE t j ON 2 f f:x', 'ERR')
+        self.refused('INDEX CREATE t j ON 0', 'ERR')
+        self.refused('INDEX CREATE no j ON 1 f:x', 'NOTABLE', 'no')
+        self.refused('INDEX DROP t j', 'NOINDEX', 'j')
+        self.refused('INDEX INFO t j', 'NOINDEX', 'j')
+        self.refused('CSCAN t 0 INDEX j', 'NOINDEX', 'j')
+        self.refused('CSCAN t 0 INDEX i EQ 1 many', 'BADVALUE', 'many')
+        self.refused('CSCAN t 0 INDEX i EQ 2 1 2', 'ERR')
+        self.refused('FAMILY DROP t f', 'ERR')
+        self.ask('FAMILY DROP t q')
+
+
+if __name__ == '__main__':
+    unittest.main()
