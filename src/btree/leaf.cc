@@ -310,6 +310,24 @@ void SplitGroup(Leaf* leaf, uint32_t group, uint32_t first_index, std::string* s
   InsertGroup(leaf, group + 1, Head(Bytes(*scratch), key_bytes), at, count - first_index);
 }
 
+void AddGroupRoom(Leaf* leaf) {
+  CELLAR_ASSERT(leaf->group_capacity + kGroupRoomStep <= kLeafGroupsMax);
+  CELLAR_ASSERT(leaf->used + kGroupRoomGrowth <= leaf->capacity);
+  // From the back to the front, since each part moves up over the place of the one behind it.
+  const uint8_t* const counts = leaf->counts();
+  const uint16_t* const offsets = leaf->offsets();
+  uint8_t* const prefix = leaf->prefix();
+  std::memmove(prefix + kGroupRoomGrowth, prefix,
+               static_cast<size_t>(leaf->entries_end() - prefix));
+  leaf->group_capacity = static_cast<uint8_t>(leaf->group_capacity + kGroupRoomStep);
+  leaf->used += static_cast<uint32_t>(kGroupRoomGrowth);
+  std::memmove(leaf->counts(), counts, leaf->groups);
+  std::memmove(leaf->offsets(), offsets, leaf->groups * sizeof(uint16_t));
+  // FindHead reads whole quadruples: what it may see must be defined.
+  std::memset(leaf->heads() + leaf->groups, 0,
+              (leaf->group_capacity - static_cast<size_t>(leaf->groups)) * sizeof(uint32_t));
+}
+
 uint64_t ValidateLeaf(const Leaf* leaf, std::string* first, std::string* last) {
   CELLAR_ASSERT(leaf->count > 0);
   CELLAR_ASSERT(leaf->groups > 0);

@@ -148,6 +148,12 @@ void RemoveFromLeaf(Leaf* leaf, const LeafPlace& place);
 size_t SplitGroupGrowth(const Leaf* leaf, uint32_t group, uint32_t first_index);
 void SplitGroup(Leaf* leaf, uint32_t group, uint32_t first_index, std::string* scratch);
 
+// Room for more groups: everything behind the arrays moves up by kGroupRoomGrowth bytes.
+// REQUIRES: leaf->group_capacity < kLeafGroupsMax, room for the growth.
+inline constexpr size_t kGroupRoomStep{4};
+inline constexpr size_t kGroupRoomGrowth{LeafHeaderBytes(kGroupRoomStep) - LeafHeaderBytes(0)};
+void AddGroupRoom(Leaf* leaf);
+
 // Asserts every invariant; returns the payload's bytes (keys and values). The first and last key
 // (complete) go to *first and *last. For tests.
 uint64_t ValidateLeaf(const Leaf* leaf, std::string* first, std::string* last);

@@ -218,7 +218,15 @@ void Tree::Insert(Path* path, Leaf* leaf, LeafPlace place, std::string_view key,
 // The place's group is full: makes two of it, and finds the place again. False if there is no free
 // group or no room.
 bool Tree::MakeGroupRoom(Path* path, Leaf** leaf, LeafPlace* place, std::string_view key) {
-  if ((*leaf)->groups == (*leaf)->group_capacity) return false;
+  if ((*leaf)->groups == (*leaf)->group_capacity) {
+    const size_t used_wider = (*leaf)->used + kGroupRoomGrowth;
+    if ((*leaf)->group_capacity == kLeafGroupsMax ||
+        used_wider > LeafBytesLimit((*leaf)->prefix_bytes)) {
+      return false;
+    }
+    *leaf = PrepareLeaf(path, *leaf, used_wider);
+    AddGroupRoom(*leaf);
+  }
   const bool at_end = place->index == kGroupEntriesMax && place->group + 1u == (*leaf)->groups;
   if (at_end) {  // in ascending order groups stay full: ApplyInsert opens a new one
     place->group += 1;

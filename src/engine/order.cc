@@ -4,8 +4,6 @@
 // at delimiters and encodes; what differs is only what may be missing at the end.
 #include "engine/order.h"
 
-#include <cstring>
-
 #include "base/assert.h"
 #include "base/coding.h"
 #include "base/quote.h"
@@ -126,15 +124,6 @@ Status Order::EncodeComponents(std::string_view text, Extent extent, std::string
     rest.remove_prefix(end + 1);
   }
   return Status::Ok();
-}
-
-Status Order::Encode(std::string_view text, std::string* out) const {
-  if (is_plain_bytes_ && (text.empty() || std::memchr(text.data(), 0, text.size()) == nullptr)) {
-    out->reserve(out->size() + text.size() + 2);
-    out->append(text).append("\0\x01", 2);
-    return Status::Ok();
-  }
-  return EncodeComponents(text, Extent::kWhole, out);
 }
 
 bool Order::Decode(std::string_view encoded, std::string* text) const {

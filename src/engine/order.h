@@ -22,6 +22,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -111,7 +112,11 @@ class Order {
 
   // Appends the encoding of a complete key. BADKEY naming the component at fault; *out is then
   // unspecified behind its old end. O(size).
-  Status Encode(std::string_view text, std::string* out) const;
+  Status Encode(std::string_view text, std::string* out) const {
+    if (is_plain_bytes_ && EncodePlain(text, out)) [[likely]]
+      return Status::Ok();
+    return EncodeComponents(text, Extent::kWhole, out);
+  }
   // Appends the canonical text of a complete encoding; false if it is malformed.
   [[nodiscard]] bool Decode(std::string_view encoded, std::string* text) const;
 
@@ -142,6 +147,14 @@ class Order {
 
  private:
   static size_t PlainBytesSize(std::string_view at_front);
+  // What `bytes` comes to when there is no zero byte to be escaped; false if there is one.
+  static bool EncodePlain(std::string_view text, std::string* out) {
+    if (!text.empty() && std::memchr(text.data(), 0, text.size()) != nullptr) return false;
+    out->append(text);
+    out->push_back('\0');
+    out->push_back('\x01');
+    return true;
+  }
   // How much of a key a text must hold.
   enum class Extent : uint8_t {
     kWhole,            // every component

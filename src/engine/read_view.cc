@@ -87,13 +87,21 @@ std::optional<CellRead> ReadView::ReadCell(std::string_view row_key, const Famil
   key_.assign(row_key);
   PutFamilyId(&key_, family.id);
   key_.append(qualifier);
-  const size_t column_bytes = key_.size();
-  // Ranks count from the newest version, so only a policy without them lets us start in the middle.
-  const bool newest_first = at_micros == std::numeric_limits<int64_t>::max();
-  if (!newest_first && !family.policy.depends_on_rank()) PutTimestamp(&key_, at_micros);
+  return ReadColumn(key_, family, at_micros);
+}
+
+std::optional<CellRead> ReadView::ReadColumn(std::string_view column, const FamilySchema& family,
+                                             int64_t at_micros) const {
   BTreeCursor& at = cursor(family.group);
-  at.Seek(key_);
-  const std::string_view column = std::string_view(key_).substr(0, column_bytes);
+  // Ranks count from the newest version, so only a policy without them lets us start in the middle.
+  if (at_micros == std::numeric_limits<int64_t>::max() || family.policy.depends_on_rank()) {
+    at.Seek(column);
+  } else {
+    version_key_.assign(column);
+    PutTimestamp(&version_key_, at_micros);
+    at.Seek(version_key_);
+  }
+  const size_t column_bytes = column.size();
   const bool live = all_live(family);
   uint64_t rank = 0;
   for (; at.valid() && at.key().starts_with(column); at.Next()) {

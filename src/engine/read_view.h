@@ -72,6 +72,9 @@ class ReadView {
   // Newest live version of a column at or before `at_micros`. `qualifier` is encoded.
   std::optional<CellRead> ReadCell(std::string_view row_key, const FamilySchema& family,
                                    std::string_view qualifier, int64_t at_micros) const;
+  // The same for a column whose key is put together already: row, family id, qualifier.
+  std::optional<CellRead> ReadColumn(std::string_view column, const FamilySchema& family,
+                                     int64_t at_micros) const;
   // Is there a live cell in the row?
   bool RowIsLive(std::string_view row_key) const;
   // Is there a live cell among the versions at the cursor, which stands on the first version of the
@@ -94,7 +97,8 @@ class ReadView {
   int64_t now_micros_{0};
   std::unique_ptr<Pinned> pinned_;
   std::unique_ptr<TableSchema> restricted_;
-  mutable std::string key_;  // for point reads
+  mutable std::string key_;          // for point reads
+  mutable std::string version_key_;  // likewise
 };
 
 }  // namespace cellar

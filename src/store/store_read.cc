@@ -18,18 +18,18 @@ namespace cellar {
 Result<std::optional<CellView>> Store::Get(const Table& table, std::string_view row,
                                            std::string_view family, std::string_view qualifier,
                                            int64_t at_micros, const FamilyAccess* access) {
-  row_key_.clear();
-  qualifier_.clear();
-  RETURN_IF_ERROR(EncodeRowKey(table.schema(), row, &row_key_));
+  // The key of the column, put together in the order in which its parts are checked.
+  column_key_.clear();
+  RETURN_IF_ERROR(EncodeRowKey(table.schema(), row, &column_key_));
   if (access != nullptr && !access->MayRead(family)) return NoPermission();
   const FamilySchema* found = table.schema().FindFamily(family);
   if (found == nullptr) {
     return InTable(RequireFamily(table.schema(), family).status(), table);
   }
-  RETURN_IF_ERROR(EncodeQualifier(*found, qualifier, &qualifier_));
+  PutFamilyId(&column_key_, found->id);
+  RETURN_IF_ERROR(EncodeQualifier(*found, qualifier, &column_key_));
   point_view_.Bind(table, now_micros_);
-  const std::optional<CellRead> read =
-      point_view_.ReadCell(row_key_, *found, qualifier_, at_micros);
+  const std::optional<CellRead> read = point_view_.ReadColumn(column_key_, *found, at_micros);
   if (!read) return std::optional<CellView>();
   return std::optional<CellView>(
       CellView{read->timestamp_micros, read->value.type, read->value.stored});
