@@ -193,7 +193,7 @@ void Tree::Insert(Path* path, Leaf* leaf, LeafPlace place, std::string_view key,
                   const ValueRef& value) {
   if (!place.has_prefix || (leaf->counts()[place.group] == kGroupEntriesMax &&
                             !MakeGroupRoom(path, &leaf, &place, key))) {
-    InsertByRebuild(path, leaf, key, value);
+    InsertWithSplit(path, leaf, key, value);
     return;
   }
   const LeafEdit edit = PlanInsert(leaf, place, key, value);
@@ -203,7 +203,7 @@ void Tree::Insert(Path* path, Leaf* leaf, LeafPlace place, std::string_view key,
     if (at_end && IsRightEdge(*path))
       AppendNewLeaf(path, leaf, key, value);
     else
-      InsertByRebuild(path, leaf, key, value);
+      InsertWithSplit(path, leaf, key, value);
     return;
   }
   // At the right edge more of the same will follow: grow by half.
@@ -241,6 +241,85 @@ bool Tree::MakeGroupRoom(Path* path, Leaf** leaf, LeafPlace* place, std::string_
   SplitGroup(*leaf, place->group, kHalf, &scratch().text);
   *place = FindInLeaf(*leaf, key);
   return true;
+}
+
+void Tree::InsertWithSplit(Path* path, Leaf* leaf, std::string_view key, const ValueRef& value) {
+  if (!SplitLeaf(path, leaf)) {
+    InsertByRebuild(path, leaf, key, value);
+    return;
+  }
+  Path path_to_half;
+  Leaf* const half = Descend(key, &path_to_half);
+  Insert(&path_to_half, half, FindInLeaf(half, key), key, value);
+}
+
+// Groups begin with full keys, so whole groups can be copied. The halves keep the prefix, which may
+// then not be the longest; the next rebuild makes up for that.
+bool Tree::SplitLeaf(Path* path, Leaf* leaf) {
+  constexpr uint32_t kGroupsMin{8};
+  if (content_.height == 0 || leaf->groups < kGroupsMin || leaf->large_count > 0 ||
+      leaf->used < kLeafBytesMax / 4 * 3 || leaf->prefix_bytes > kLongPrefixBytes ||
+      IsRightEdge(*path)) {
+    return false;
+  }
+  uint32_t middle = 1;
+  while (middle + 1u < leaf->groups && leaf->offsets()[middle] < leaf->entries_bytes() / 2)
+    ++middle;
+  // The separator is the shortest text above the last key of the left half.
+  std::string& last = scratch().text;
+  last.clear();
+  const uint8_t* p = leaf->entries() + leaf->offsets()[middle - 1];
+  for (uint32_t i = 0; i < leaf->counts()[middle - 1]; ++i) {
+    Entry entry;
+    ParseEntry(p, &entry);
+    last.resize(entry.shared);
+    last.append(View(entry.suffix, entry.suffix_bytes));
+    p = entry.end;
+  }
+  const std::string_view first = GroupFirst(leaf, middle);
+  std::string separator(View(leaf->prefix(), leaf->prefix_bytes));
+  separator += first.substr(0, CommonPrefix(last, first) + 1);
+
+  const uint32_t level = content_.height - 1;
+  Leaf* const left = CopyGroups(leaf, 0, middle);
+  Leaf* const right = CopyGroups(leaf, middle, leaf->groups);
+  std::vector<NewChild>& halves = scratch().new_leaves;
+  halves.clear();
+  halves.push_back({left, left->units(), {}});
+  halves.push_back({right, right->units(), std::move(separator)});
+  ReplaceChildren(path, level, path->index[level], 1, halves);
+  epochs_.Retire(leaf);
+  return true;
+}
+
+// A leaf of the groups [first, end) of `leaf`, which holds no large value.
+Leaf* Tree::CopyGroups(const Leaf* leaf, uint32_t first, uint32_t end) {
+  const uint32_t groups = end - first;
+  const uint32_t begin_bytes = leaf->offsets()[first];
+  const uint32_t end_bytes = end == leaf->groups ? leaf->entries_bytes() : leaf->offsets()[end];
+  const size_t group_capacity =
+      std::min(kLeafGroupsMax, (groups + kGroupRoomStep) / kGroupRoomStep * kGroupRoomStep);
+  const size_t used =
+      LeafHeaderBytes(group_capacity) + leaf->prefix_bytes + (end_bytes - begin_bytes);
+  Leaf* const copy = epochs_.NewLeaf(used);
+  copy->large_units = 0;
+  copy->used = static_cast<uint32_t>(used);
+  copy->prefix_bytes = leaf->prefix_bytes;
+  copy->groups = static_cast<uint8_t>(groups);
+  copy->group_capacity = static_cast<uint8_t>(group_capacity);
+  copy->large_count = 0;
+  uint32_t count = 0;
+  for (uint32_t g = 0; g < groups; ++g) {
+    copy->heads()[g] = leaf->heads()[first + g];
+    copy->offsets()[g] = static_cast<uint16_t>(leaf->offsets()[first + g] - begin_bytes);
+    copy->counts()[g] = leaf->counts()[first + g];
+    count += copy->counts()[g];
+  }
+  std::memset(copy->heads() + groups, 0, (group_capacity - groups) * sizeof(uint32_t));
+  copy->count = static_cast<uint16_t>(count);
+  std::memcpy(copy->prefix(), leaf->prefix(), leaf->prefix_bytes);
+  std::memcpy(copy->entries(), leaf->entries() + begin_bytes, end_bytes - begin_bytes);
+  return copy;
 }
 
 void Tree::InsertByRebuild(Path* path, Leaf* leaf, std::string_view key, const ValueRef& value) {

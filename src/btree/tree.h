@@ -89,6 +89,11 @@ class Tree {
   void Overwrite(Path* path, Leaf* leaf, const LeafPlace& place, const ValueRef& value);
   void Insert(Path* path, Leaf* leaf, LeafPlace place, std::string_view key, const ValueRef& value);
   bool MakeGroupRoom(Path* path, Leaf** leaf, LeafPlace* place, std::string_view key);
+  void InsertWithSplit(Path* path, Leaf* leaf, std::string_view key, const ValueRef& value);
+  // Makes two leaves of a full one by copying whole groups. False if it is not fit for that; else
+  // the path is of no use afterwards.
+  bool SplitLeaf(Path* path, Leaf* leaf);
+  Leaf* CopyGroups(const Leaf* leaf, uint32_t first, uint32_t end);
   void InsertByRebuild(Path* path, Leaf* leaf, std::string_view key, const ValueRef& value);
   void AppendNewLeaf(Path* path, Leaf* leaf, std::string_view key, const ValueRef& value);
   void Remove(Path* path, Leaf* leaf, const LeafPlace& place, std::string_view key);
