@@ -13,7 +13,7 @@ namespace cellar {
 struct Lsn {
   uint32_t epoch{0};
   uint64_t seq{0};
-
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes the 0 of a comparison for a pointer.
   friend constexpr auto operator<=>(const Lsn&, const Lsn&) = default;
 };
 
