@@ -23,7 +23,7 @@ COMMANDS = {
     b'KEYS': (schema.keys, 1, 1), b'DEL': (schema.delete, 1, None),
     b'UNLINK': (schema.delete, 1, None), b'RENAME': (schema.rename, 2, 2),
     b'FLUSHDB': (schema.flushdb, 0, None), b'FLUSHALL': (schema.flushall, 0, None),
-    b'PING': (lambda model, session, words: Simple(b'PONG'), 0, 0),
+    b'PING': (lambda model, session, words: words.next() if words.more() else Simple(b'PONG'), 0, 1),
     b'ECHO': (lambda model, session, words: words.next(), 1, 1),
 }
 # (container, subcommand) -> least and most words behind them, as above.
@@ -86,6 +86,13 @@ class Model:
             for space, name, row in session.watched:
                 if (space, name) == (table.space, table.name) and (
                         ranks is None or row is None or row == ranks):
+                    session.touched = True
+
+    def touch_range(self, table, test):
+        """A range delete that deleted something: every row of the range counts as changed."""
+        for session in self.sessions:
+            for space, name, row in session.watched:
+                if (space, name) == (table.space, table.name) and (row is None or test(row)):
                     session.touched = True
 
     def all_tables(self):

@@ -386,11 +386,10 @@ def cdelrange(model, session, words):
     count = 0
     for ranks in list(table.rows):
         if test(ranks):
-            live = table.row_is_live(table.rows[ranks], model.now)
-            count += live
+            count += table.row_is_live(table.rows[ranks], model.now)
             del table.rows[ranks]
-            if live:
-                model.touch(table, ranks)
+    if count:
+        model.touch_range(table, test)
     return count
 
 
