@@ -160,6 +160,7 @@ Status IndexScan::CompileRange(const IndexOptions& options) {
 }
 
 void IndexScan::StartFrom(const ScanPosition& from) {
+  if (from.seed != 0) seed_ = from.seed;
   if (from.row_key.empty()) {  // stood at the end
     range_.begin = range_.end = KeyBound{};
     return;
@@ -248,12 +249,14 @@ ScanPosition IndexScan::PositionAfterRow() const {
   if (ended_ && !in_row_) return position;
   position.row_key = entry_key_;
   position.row_done = true;
+  position.seed = seed_;
   return position;
 }
 
 ScanPosition IndexScan::PositionAfterCell() const {
   ScanPosition position;
   position.row_key = entry_key_;
+  position.seed = seed_;
   reader_->SavePosition(&position);
   return position;
 }
