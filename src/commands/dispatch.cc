@@ -121,6 +121,10 @@ void Dispatcher::Execute(Session& session, Arguments args) {
   }
   session.last_command = command;
   if (session.in_multi() && !command->Has(kImmediate)) {
+    const auto limit = static_cast<size_t>(host_.services().config.client_query_buffer_limit);
+    if (session.transaction->memory_bytes() > limit) {
+      return Reject(session, command, "ERR the transaction exceeds client-query-buffer-limit");
+    }
     QueueCommand(session, *command, args);
     session.writer().SimpleString("QUEUED");
     return;
