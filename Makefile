@@ -73,6 +73,8 @@ TOOL_OBJECTS = $(TOOL_SOURCES:%.cc=$(BUILD)/%.o)
 # a layer), and Catch2's main is compiled once.
 TEST_LAYERS := $(foreach l,$(LAYERS) tools,$(if $(wildcard tests/$(l)/*_test.cc),$(l),))
 TEST_OBJECTS = $(TEST_LAYERS:%=$(BUILD)/tests/%_tests.o) $(BUILD)/tests/catch_main.o
+# Catch2's assertions take the compiler much time and gain nothing from its effort.
+$(BUILD)/tests/%.o: CXXFLAGS += $(if $(filter release,$(VARIANT)),-O1 -g0,)
 FUZZERS := $(patsubst tests/fuzz/%.cc,%,$(wildcard tests/fuzz/*_fuzz.cc))
 BENCHES := $(patsubst tests/bench/%.cc,%,$(wildcard tests/bench/*_bench.cc))
 
