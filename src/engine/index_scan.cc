@@ -246,7 +246,6 @@ void IndexScan::SkipRow() {
 
 ScanPosition IndexScan::PositionAfterRow() const {
   ScanPosition position;
-  position.seed = seed_;
   if (ended_ && !in_row_) return position;
   position.row_key = entry_key_;
   position.row_done = true;
@@ -256,7 +255,6 @@ ScanPosition IndexScan::PositionAfterRow() const {
 
 ScanPosition IndexScan::PositionAfterCell() const {
   ScanPosition position;
-  position.seed = seed_;
   position.row_key = entry_key_;
   position.seed = seed_;
   reader_->SavePosition(&position);
