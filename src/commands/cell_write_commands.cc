@@ -11,6 +11,8 @@
 #include "commands/change_task.h"
 #include "commands/command_context.h"
 #include "commands/command_groups.h"
+#include "commands/config.h"
+#include "commands/table_events.h"
 #include "commands/write_arguments.h"
 #include "engine/row_write.h"
 #include "store/store.h"
@@ -33,13 +35,30 @@ Result<Table*> FindTable(const CommandContext& ctx) {
   return ctx.store().FindTable(ctx.session.keyspace, ctx.args[1]);
 }
 
-// Finds the table, carries `write` out and says on what the reply depends.
+// Whether anything was written or deleted: what is worth telling others.
+bool ChangedSomething(const RowWriteResult& result) {
+  for (const CellOpResult& op : result.results) {
+    const bool deletes = op.kind == CellOp::Kind::kDelete || op.kind == CellOp::Kind::kDeleteRow;
+    if (!deletes || op.count > 0) return true;
+  }
+  return false;
+}
+
+// Carries `write` out, says on what the reply depends, and tells those who listen for it.
+Result<RowWriteResult> WriteTo(CommandContext& ctx, Table& table, const RowWrite& write) {
+  ctx.DependsOn(table.last_lsn());
+  Result<RowWriteResult> result = ctx.store().Write(table, write);
+  if (!result.ok()) return result;
+  ctx.DependsOn(table.last_lsn());
+  if (ChangedSomething(*result)) {
+    NotifyTable(ctx.host, kNotifyTable, ctx.command.row->name, table.keyspace(), table.name());
+  }
+  return result;
+}
+
 Result<RowWriteResult> Write(CommandContext& ctx, const RowWrite& write) {
   ASSIGN_OR_RETURN(Table* const table, FindTable(ctx));
-  ctx.DependsOn(table->last_lsn());
-  ASSIGN_OR_RETURN(RowWriteResult result, ctx.store().Write(*table, write));
-  ctx.DependsOn(table->last_lsn());
-  return result;
+  return WriteTo(ctx, *table, write);
 }
 
 void CmdCPut(CommandContext& ctx) {
@@ -47,14 +66,14 @@ void CmdCPut(CommandContext& ctx) {
   REPLY_IF_ERROR(ctx, ParsePut(ArgumentCursor(ctx.args, kFirstOption), &write));
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx));
   write.allocates = write.row == "*" && table->schema().key.is_recno();
-  ctx.DependsOn(table->last_lsn());
   if (write.IsPlainPut()) [[likely]] {
+    ctx.DependsOn(table->last_lsn());
     REPLY_IF_ERROR(ctx, ctx.store().Put(*table, write));
     ctx.DependsOn(table->last_lsn());
+    NotifyTable(ctx.host, kNotifyTable, "cput", table->keyspace(), table->name());
     return ctx.reply.Ok();
   }
-  ASSIGN_OR_REPLY(ctx, const RowWriteResult result, ctx.store().Write(*table, write));
-  ctx.DependsOn(table->last_lsn());
+  ASSIGN_OR_REPLY(ctx, const RowWriteResult result, WriteTo(ctx, *table, write));
   if (!result.conditions_held) return ctx.reply.Null();
   if (write.allocates) return ctx.reply.Bulk(result.row);
   ctx.reply.Ok();
@@ -95,7 +114,7 @@ void CmdCDelRange(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx));
   ctx.DependsOn(table->last_lsn());
   ASSIGN_OR_REPLY(ctx, std::unique_ptr<SlicedChange> change, ctx.store().DeleteRows(*table, rows));
-  RunChange(ctx, std::move(change), ChangeReply::kRowsDeleted);
+  RunChange(ctx, *table, std::move(change), ChangeReply::kRowsDeleted);
 }
 
 // CINCRBY, CINCRBYFLOAT, CAPPEND: one op, whose result is the reply.

@@ -1,9 +1,12 @@
 // See change_task.h.
 #include "commands/change_task.h"
 
+#include <string>
 #include <utility>
 
 #include "base/assert.h"
+#include "commands/config.h"
+#include "commands/table_events.h"
 
 namespace cellar {
 namespace {
@@ -13,48 +16,64 @@ namespace {
 constexpr uint64_t kFirstSliceCells{2 * 1024};
 constexpr uint64_t kSliceCells{128};
 
-void WriteReply(ReplyWriter& reply, const SlicedChange& change, ChangeReply kind) {
-  if (kind == ChangeReply::kRowsDeleted) return reply.Unsigned(change.rows_deleted());
-  reply.Ok();
-}
+// What is needed after the change, when its table may be gone.
+struct ChangeEnd {
+  ChangeReply reply;
+  Host* host;
+  std::string keyspace;
+  std::string table;
+
+  void Finish(ReplyWriter& writer, const SlicedChange& change) const {
+    const bool rows = reply == ChangeReply::kRowsDeleted;
+    if (rows) {
+      writer.Unsigned(change.rows_deleted());
+    } else {
+      writer.Ok();
+    }
+    if (rows && change.rows_deleted() == 0) return;
+    NotifyTable(*host, rows ? kNotifyTable : kNotifyGeneric, rows ? "cdelrange" : "family.alter",
+                keyspace, table);
+  }
+};
 
 class ChangeTask final : public Task {
  public:
-  ChangeTask(std::unique_ptr<SlicedChange> change, ChangeReply reply, Store& store)
-      : change_(std::move(change)), reply_(reply), store_(&store) {}
+  ChangeTask(std::unique_ptr<SlicedChange> change, ChangeEnd end)
+      : change_(std::move(change)), end_(std::move(end)) {}
 
   TaskProgress Step(TaskContext& context) override {
     while (!change_->done()) {
       const Status status = change_->Step(kSliceCells);
       if (!status.ok()) {
         context.reply.Error(status);
-        context.depends_on = store_->last_lsn();
+        context.depends_on = end_.host->store().last_lsn();
         return TaskProgress::kDone;
       }
       if (!change_->done() && context.budget.Spent()) return TaskProgress::kMore;
     }
-    WriteReply(context.reply, *change_, reply_);
-    context.depends_on = store_->last_lsn();
+    end_.Finish(context.reply, *change_);
+    context.depends_on = end_.host->store().last_lsn();
     return TaskProgress::kDone;
   }
 
  private:
   std::unique_ptr<SlicedChange> change_;
-  ChangeReply reply_;
-  Store* store_;
+  ChangeEnd end_;
 };
 
 }  // namespace
 
-void RunChange(CommandContext& ctx, std::unique_ptr<SlicedChange> change, ChangeReply reply) {
+void RunChange(CommandContext& ctx, const Table& table, std::unique_ptr<SlicedChange> change,
+               ChangeReply reply) {
   CELLAR_ASSERT(change != nullptr);
+  ChangeEnd end{reply, &ctx.host, table.keyspace(), table.name()};
   if (!change->done()) REPLY_IF_ERROR(ctx, change->Step(kFirstSliceCells));
   if (!change->done()) {
     // Inside EXEC the dispatcher runs the task to its end.
-    return ctx.Continue(std::make_unique<ChangeTask>(std::move(change), reply, ctx.store()));
+    return ctx.Continue(std::make_unique<ChangeTask>(std::move(change), std::move(end)));
   }
   ctx.DependsOn(ctx.store().last_lsn());
-  WriteReply(ctx.reply, *change, reply);
+  end.Finish(ctx.reply, *change);
 }
 
 }  // namespace cellar

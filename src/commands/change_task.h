@@ -12,7 +12,9 @@ namespace cellar {
 
 enum class ChangeReply : uint8_t { kRowsDeleted, kOk };
 
-// Does `change`, at once if it is small (or inside EXEC), else as a Task.
-void RunChange(CommandContext& ctx, std::unique_ptr<SlicedChange> change, ChangeReply reply);
+// Does `change` of `table`, at once if it is small (or inside EXEC), else as a Task. Those who
+// listen for events of the table hear of it when it is done.
+void RunChange(CommandContext& ctx, const Table& table, std::unique_ptr<SlicedChange> change,
+               ChangeReply reply);
 
 }  // namespace cellar

@@ -12,7 +12,6 @@
 #include "commands/repr.h"
 #include "commands/secrets.h"
 #include "commands/services.h"
-#include "commands/table_events.h"
 #include "commands/transaction.h"
 
 namespace cellar {
@@ -238,9 +237,6 @@ void Dispatcher::Finish(Session& session, CommandEntry& command, Arguments args,
   if (output.size() > reply_position && output.data()[reply_position] == '-') [[unlikely]] {
     ++stats.failed_calls;
     CountError(output.view().substr(reply_position + 1));
-  }
-  if (host_.services().config.notify_flags != 0 && command.Has(kWrite)) [[unlikely]] {
-    NotifyWritten(host_, session, command, args, output.view().substr(reply_position));
   }
   if (session.reply_mode != ReplyMode::kOn) [[unlikely]] {
     output.Truncate(reply_position);

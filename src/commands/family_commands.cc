@@ -8,11 +8,13 @@
 #include "commands/change_task.h"
 #include "commands/command_context.h"
 #include "commands/command_groups.h"
+#include "commands/config.h"
 #include "commands/count_run.h"
 #include "commands/help.h"
 #include "commands/scan_run.h"
 #include "commands/schema_arguments.h"
 #include "commands/schema_commands.h"
+#include "commands/table_events.h"
 #include "engine/schema.h"
 #include "store/store.h"
 
@@ -26,12 +28,19 @@ Result<const FamilySchema*> FindFamily(const Table& table, std::string_view name
                        "no family " + Quote(name) + " in table '" + table.name() + "'");
 }
 
+// OK to a change of the table's families, and the event.
+void ReplyAltered(CommandContext& ctx, const Table& table, std::string_view event) {
+  ReplyChange(ctx, Status::Ok());
+  NotifyTable(ctx.host, kNotifyGeneric, event, table.keyspace(), table.name());
+}
+
 void CmdFamilyAdd(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, FamilyRequest family,
                   ParseFamily(FamilyVerb::kAdd, ArgumentCursor(ctx.args, 3)));
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
-  ReplyChange(ctx, ctx.store().AddFamily(
-                       *table, {.name = family.name, .options = std::move(family.options)}));
+  REPLY_IF_ERROR(ctx, ctx.store().AddFamily(
+                          *table, {.name = family.name, .options = std::move(family.options)}));
+  ReplyAltered(ctx, *table, "family.add");
 }
 
 void CmdFamilyAlter(CommandContext& ctx) {
@@ -41,12 +50,13 @@ void CmdFamilyAlter(CommandContext& ctx) {
   ASSIGN_OR_REPLY(
       ctx, std::unique_ptr<SlicedChange> change,
       ctx.store().AlterFamily(*table, {.name = family.name, .options = std::move(family.options)}));
-  RunChange(ctx, std::move(change), ChangeReply::kOk);
+  RunChange(ctx, *table, std::move(change), ChangeReply::kOk);
 }
 
 void CmdFamilyDrop(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
-  ReplyChange(ctx, ctx.store().DropFamily(*table, ctx.args[3]));
+  REPLY_IF_ERROR(ctx, ctx.store().DropFamily(*table, ctx.args[3]));
+  ReplyAltered(ctx, *table, "family.drop");
 }
 
 // FAMILY INFO, whole but for the count, which a family with retention must count first.

@@ -12,7 +12,9 @@ namespace cellar {
 namespace {
 
 void Send(Host& host, Session& session, ChannelKind kind, std::string_view pattern,
-          std::string_view channel, std::string_view message) {
+          std::string_view channel, std::string_view message, Lsn depends_on) {
+  // Behind the session's own reply the gate of that reply holds it back as well.
+  if (!session.in_command) session.AddGate(session.output.size(), depends_on);
   ReplyWriter push(&PushTarget(session), session.version);
   if (kind == ChannelKind::kPattern) {
     push.Push(4);
@@ -64,18 +66,19 @@ void PubSub::UnsubscribeAll(Session& session) {
 }
 
 size_t PubSub::Publish(Host& host, ChannelKind kind, std::string_view channel,
-                       std::string_view message) {
+                       std::string_view message, Lsn depends_on) {
   size_t receivers = 0;
   const Registry& exact = registry(kind);
   if (const auto found = exact.find(channel); found != exact.end()) {
-    for (Session* session : found->second) Send(host, *session, kind, {}, channel, message);
+    for (Session* session : found->second)
+      Send(host, *session, kind, {}, channel, message, depends_on);
     receivers += found->second.size();
   }
   if (kind == ChannelKind::kShard) return receivers;
   for (const auto& [pattern, sessions] : registry(ChannelKind::kPattern)) {
     if (!GlobMatch(pattern, channel)) continue;
     for (Session* session : sessions) {
-      Send(host, *session, ChannelKind::kPattern, pattern, channel, message);
+      Send(host, *session, ChannelKind::kPattern, pattern, channel, message, depends_on);
     }
     receivers += sessions.size();
   }

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "cellar/lsn.h"
+
 namespace cellar {
 
 class Host;
@@ -32,8 +34,10 @@ class PubSub {
   bool Unsubscribe(Session& session, ChannelKind kind, std::string_view name);
   void UnsubscribeAll(Session& session);
 
-  // Sends `message` to the listeners of `channel`; returns how many there were.
-  size_t Publish(Host& host, ChannelKind kind, std::string_view channel, std::string_view message);
+  // Sends `message` to the listeners of `channel`; returns how many there were. Where the message
+  // tells of a change, it waits like a reply until record `depends_on` is durable.
+  size_t Publish(Host& host, ChannelKind kind, std::string_view channel, std::string_view message,
+                 Lsn depends_on);
 
   using Registry = std::map<std::string, std::vector<Session*>, std::less<>>;
   const Registry& registry(ChannelKind kind) const {

@@ -66,7 +66,7 @@ void CmdSUnsubscribe(CommandContext& ctx) { Unsubscribe(ctx, ChannelKind::kShard
 
 void Publish(CommandContext& ctx, ChannelKind kind) {
   const size_t receivers =
-      ctx.host.services().pubsub.Publish(ctx.host, kind, ctx.args[1], ctx.args[2]);
+      ctx.host.services().pubsub.Publish(ctx.host, kind, ctx.args[1], ctx.args[2], Lsn{});
   ctx.reply.Integer(static_cast<int64_t>(receivers));
 }
 void CmdPublish(CommandContext& ctx) { Publish(ctx, ChannelKind::kChannel); }

@@ -20,6 +20,9 @@ Status CheckKeyspace(CommandContext& ctx, std::string_view keyspace);
 // Replies the Status of a schema change: OK, or the error.
 void ReplyChange(CommandContext& ctx, const Status& status);
 
+// The two events of a renamed table.
+void NotifyRenamed(Host& host, const TableName& from, const TableName& to);
+
 // Replies `names` as an array of bulk strings.
 template <typename Names>
 void ReplyNames(ReplyWriter& reply, const Names& names) {

@@ -9,6 +9,7 @@
 #include "commands/pubsub.h"
 #include "commands/server_stats.h"
 #include "commands/slow_log.h"
+#include "commands/table_events.h"
 
 namespace cellar {
 
@@ -17,6 +18,7 @@ struct Services {
   Config config;
   std::string config_file;  // absolute; empty: there is none
   PubSub pubsub;
+  TableEvents table_events;
   ServerStats stats;
   SlowLog slow_log;
   LatencyMonitor latency;

@@ -9,11 +9,13 @@
 #include "commands/cell_arguments.h"
 #include "commands/command_context.h"
 #include "commands/command_groups.h"
+#include "commands/config.h"
 #include "commands/count_run.h"
 #include "commands/help.h"
 #include "commands/scan_run.h"
 #include "commands/schema_arguments.h"
 #include "commands/schema_commands.h"
+#include "commands/table_events.h"
 #include "engine/schema.h"
 #include "store/store.h"
 
@@ -29,6 +31,11 @@ Status CheckKeyspace(CommandContext& ctx, std::string_view keyspace) {
   if (ctx.store().KeyspaceExists(keyspace)) return Status::Ok();
   ctx.DependsOn(ctx.store().schema_lsn());
   return Status::Error(ErrorCode::kNoKeyspace, "no keyspace '" + std::string(keyspace) + "'");
+}
+
+void NotifyRenamed(Host& host, const TableName& from, const TableName& to) {
+  NotifyTable(host, kNotifyGeneric, "rename_from", from.keyspace, from.table);
+  NotifyTable(host, kNotifyGeneric, "rename_to", to.keyspace, to.table);
 }
 
 void ReplyChange(CommandContext& ctx, const Status& status) {
@@ -62,17 +69,29 @@ void CmdTableCreate(CommandContext& ctx) {
   for (FamilyRequest& family : request.families) {
     families.push_back({.name = family.name, .options = std::move(family.options)});
   }
-  ReplyChange(ctx, ctx.store().CreateTable(name.keyspace, name.table, request.key, families));
+  ctx.DependsOn(ctx.store().schema_lsn());
+  REPLY_IF_ERROR(ctx, ctx.store().CreateTable(name.keyspace, name.table, request.key, families));
+  ReplyChange(ctx, Status::Ok());
+  NotifyTable(ctx.host, kNotifyNew, "new", name.keyspace, name.table);
+  NotifyTable(ctx.host, kNotifyGeneric, "table.create", name.keyspace, name.table);
 }
 
 void CmdTableDrop(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
-  ReplyChange(ctx, ctx.store().DropTable(*table));
+  const std::string keyspace = table->keyspace();
+  const std::string name = table->name();
+  REPLY_IF_ERROR(ctx, ctx.store().DropTable(*table));
+  ReplyChange(ctx, Status::Ok());
+  NotifyTable(ctx.host, kNotifyGeneric, "table.drop", keyspace, name);
 }
 
 void CmdTableTruncate(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
-  ReplyChange(ctx, ctx.store().TruncateTable(*table));
+  const std::string keyspace = table->keyspace();
+  const std::string name = table->name();
+  REPLY_IF_ERROR(ctx, ctx.store().TruncateTable(*table));
+  ReplyChange(ctx, Status::Ok());
+  NotifyTable(ctx.host, kNotifyGeneric, "table.truncate", keyspace, name);
 }
 
 void CmdTableRename(CommandContext& ctx) {
@@ -80,8 +99,13 @@ void CmdTableRename(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
   const TableName name = SplitTableName(ctx.session.keyspace, ctx.args[3]);
   REPLY_IF_ERROR(ctx, CheckKeyspace(ctx, name.keyspace));
-  ReplyChange(ctx,
-              ctx.store().RenameTable(*table, name.keyspace, name.table, Store::Overwrite::kNo));
+  const std::string old_keyspace = table->keyspace();
+  const std::string old_name = table->name();
+  ctx.DependsOn(ctx.store().schema_lsn());
+  REPLY_IF_ERROR(ctx,
+                 ctx.store().RenameTable(*table, name.keyspace, name.table, Store::Overwrite::kNo));
+  ReplyChange(ctx, Status::Ok());
+  NotifyRenamed(ctx.host, {old_keyspace, old_name}, name);
 }
 
 void CmdTableList(CommandContext& ctx) {

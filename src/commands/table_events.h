@@ -2,27 +2,51 @@
 //
 //   __keyspace@0__:planes   <- "cput"        notify-keyspace-events K
 //   __keyevent@0__:cput     <- "planes"      E
+//
+//   letter  events
+//   g       table.create, table.drop, table.truncate, family.add, family.alter, family.drop; of the
+//           generic commands del, rename_from, rename_to (these two also of TABLE RENAME)
+//   n       new (beside table.create; not in A, as in Redis)
+//   t       cput, cdel, cdelrange, cincrby, cincrbyfloat, cappend, cmutate (also by the letters of
+//           Redis' data types)
+//
+// One event for a command that has changed something; none for one that found nothing to do, and,
+// as in Redis, none for FLUSHDB and FLUSHALL. What happens inside EXEC is published when all of it
+// stands, and not at all if MULTI ATOMIC took it back. A message waits, like a reply, for the
+// record that it tells of.
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
-
-#include "commands/arguments.h"
+#include <utility>
+#include <vector>
 
 namespace cellar {
 
-struct CommandEntry;
 class Host;
-struct Session;
 
-// Publishes if `kind` (a NotifyFlags bit, kNotifyTable for cells) is switched on.
+// Events of a transaction that is not committed yet.
+class TableEvents {
+ public:
+  struct Event {
+    std::string name;
+    std::string keyspace;
+    std::string table;
+  };
+  void Add(Event event) { waiting_.push_back(std::move(event)); }
+  // After the commit.
+  void Publish(Host& host);
+  // After the transaction has been taken back.
+  void Forget() { waiting_.clear(); }
+
+ private:
+  std::vector<Event> waiting_;
+};
+
+// Publishes if `kind` (a NotifyFlags bit, kNotifyTable for cells) is switched on. To be called
+// after the change.
 void NotifyTable(Host& host, uint32_t kind, std::string_view event, std::string_view keyspace,
                  std::string_view table);
-
-// Publishes what a command with the flag `write` has done to the tables it names, unless its reply
-// says that it did nothing (an error, null, 0). The event is the command's name ("cput",
-// "table.create"); DEL, UNLINK and the RENAMEs have Redis' events.
-void NotifyWritten(Host& host, const Session& session, const CommandEntry& command, Arguments args,
-                   std::string_view reply);
 
 }  // namespace cellar

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/glob.h"
@@ -12,8 +13,10 @@
 #include "commands/cell_arguments.h"
 #include "commands/command_context.h"
 #include "commands/command_groups.h"
+#include "commands/config.h"
 #include "commands/schema_arguments.h"
 #include "commands/schema_commands.h"
+#include "commands/table_events.h"
 #include "resp/decimal.h"
 #include "store/store.h"
 
@@ -133,17 +136,25 @@ void CmdRename(CommandContext& ctx) {
   TableName to;
   ASSIGN_OR_REPLY(ctx, Table* const table, FindRenamed(ctx, &to));
   if (table->keyspace() == to.keyspace && table->name() == to.table) return ctx.reply.Ok();
-  ReplyChange(ctx, ctx.store().RenameTable(*table, to.keyspace, to.table, Store::Overwrite::kYes));
+  const std::string old_keyspace = table->keyspace();
+  const std::string old_name = table->name();
+  REPLY_IF_ERROR(ctx,
+                 ctx.store().RenameTable(*table, to.keyspace, to.table, Store::Overwrite::kYes));
+  ReplyChange(ctx, Status::Ok());
+  NotifyRenamed(ctx.host, {old_keyspace, old_name}, to);
 }
 
 void CmdRenameNx(CommandContext& ctx) {
   TableName to;
   ASSIGN_OR_REPLY(ctx, Table* const table, FindRenamed(ctx, &to));
   if (FindKey(ctx, ctx.args[2]) != nullptr) return ctx.reply.Integer(0);
+  const std::string old_keyspace = table->keyspace();
+  const std::string old_name = table->name();
   REPLY_IF_ERROR(ctx,
                  ctx.store().RenameTable(*table, to.keyspace, to.table, Store::Overwrite::kNo));
   ctx.DependsOn(ctx.store().schema_lsn());
   ctx.reply.Integer(1);
+  NotifyRenamed(ctx.host, {old_keyspace, old_name}, to);
 }
 
 // Drops all of `tables` or none, as one record of the log (inside EXEC as a part of its record).
@@ -172,10 +183,15 @@ void CmdDel(CommandContext& ctx) {
       continue;
     tables.push_back(table);
   }
+  std::vector<std::pair<std::string, std::string>> names;
+  for (const Table* table : tables) names.emplace_back(table->keyspace(), table->name());
   const Status status = DropTables(ctx.store(), tables);
   ctx.DependsOn(ctx.store().schema_lsn());
   REPLY_IF_ERROR(ctx, status);
   ctx.reply.Unsigned(tables.size());
+  for (const auto& [keyspace, name] : names) {
+    NotifyTable(ctx.host, kNotifyGeneric, "del", keyspace, name);
+  }
 }
 
 // FLUSHDB and FLUSHALL take SYNC or ASYNC: memory of dropped tables is always freed in slices.

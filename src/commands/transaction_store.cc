@@ -4,6 +4,7 @@
 #include <string>
 
 #include "commands/host.h"
+#include "commands/services.h"
 #include "store/store.h"
 
 namespace cellar {
@@ -15,12 +16,16 @@ void BeginStoreTransaction(Host& host, bool atomic) {
 Lsn CommitStoreTransaction(Host& host) {
   const Lsn before = host.store().last_lsn();
   host.store().CommitTransaction();
+  host.services().table_events.Publish(host);
   // One that has written nothing depends only on what it read.
   const Lsn after = host.store().last_lsn();
   return after == before ? Lsn{} : after;
 }
 
-void RollBackStoreTransaction(Host& host) { host.store().RollBackTransaction(); }
+void RollBackStoreTransaction(Host& host) {
+  host.store().RollBackTransaction();
+  host.services().table_events.Forget();
+}
 
 Result<Watch> WatchTable(Host& host, std::string_view keyspace, std::string_view table) {
   Watch watch;
