@@ -99,10 +99,7 @@ void Table::EndRow() {
       --counters_.rows;
     }
   }
-  if (row_.visible && !watched_rows_.empty()) {
-    const auto watched = watched_rows_.find(std::string(row_key));
-    if (watched != watched_rows_.end()) ++watched->second.changes;
-  }
+  if (row_.visible && !watched_rows_.empty()) TouchWatchedRow(std::string(row_key));
   row_.open = false;
 }
 
@@ -275,6 +272,7 @@ void Table::DeleteRows(std::string_view begin, std::string_view end) {
     if (indexes_ != nullptr) indexes_->WillDeleteRow(row_key);
     CELLAR_ASSERT(counters_.rows > 0);
     --counters_.rows;
+    if (!watched_rows_.empty()) TouchWatchedRow(row_key);
     for (const Group& group : groups_) {
       for (BTreeCursor& at = *group.cursor; inside(at) && at.key().starts_with(row_key);
            at.Next()) {
@@ -282,7 +280,6 @@ void Table::DeleteRows(std::string_view begin, std::string_view end) {
       }
     }
   }
-  TouchWatchedRows(begin, end);
   for (const Group& group : groups_) group.tree->DeleteRange(begin, end, kAllEntries);
 }
 
@@ -299,10 +296,9 @@ void Table::UncountEntry(std::string_view key, size_t row_bytes, std::string_vie
   if (HasExpiry(value)) --counters.expiring_cells;
 }
 
-void Table::TouchWatchedRows(std::string_view begin, std::string_view end) {
-  for (auto& [row_key, watched] : watched_rows_) {
-    if (row_key >= begin && BeforeEnd(row_key, end)) ++watched.changes;
-  }
+void Table::TouchWatchedRow(const std::string& row_key) {
+  const auto watched = watched_rows_.find(row_key);
+  if (watched != watched_rows_.end()) ++watched->second.changes;
 }
 
 // --- schema
@@ -405,7 +401,7 @@ void Table::TakeOver(const Table& truncated) {
   changes_ = truncated.changes_ + 1;
   last_lsn_ = truncated.last_lsn_;
   watched_rows_ = truncated.watched_rows_;
-  TouchWatchedRows({}, {});
+  for (auto& [row_key, watched] : watched_rows_) ++watched.changes;
 }
 
 std::vector<BTreeSnapshot> Table::TakeSnapshots() {

@@ -186,7 +186,7 @@ class Table {
   void RemoveRange(const FamilySchema& family, std::string_view begin, std::string_view end);
   // Takes an entry out of the counters of its family.
   void UncountEntry(std::string_view key, size_t row_bytes, std::string_view value);
-  void TouchWatchedRows(std::string_view begin, std::string_view end);
+  void TouchWatchedRow(const std::string& row_key);
 
   uint64_t id_;
   std::string keyspace_;

@@ -227,7 +227,7 @@ class Store {
   Lsn schema_lsn() const { return schema_lsn_; }
   void Flush() { journal_->Flush(); }
   // Reclaims memory: dropped tables, dropped families, dropped versions. Examines about `cells_max`
-  // cells. True if there is more to do at once.
+  // cells. True if there is so much to do that the next slice should follow at once.
   bool Sweep(uint64_t cells_max);
   SweeperStats sweeper_stats() const;
 
@@ -310,6 +310,7 @@ class Store {
   std::optional<ReclaimWalk> sweep_walk_;
   std::string sweep_ghosts_;
   uint64_t sweep_passes_{0};
+  uint64_t sweep_found_{0};  // columns reclaimed by the last slice
   bool sweep_idle_{true};
 };
 

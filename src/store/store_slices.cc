@@ -175,11 +175,16 @@ Result<std::unique_ptr<SlicedChange>> Store::AlterFamily(Table& table, const New
 
 // --- the sweeper
 
+// A slice of which at least this part was columns to reclaim is followed by the next one at once.
+constexpr uint64_t kSweepRichShare{50};
+
 bool Store::SweepTable(Table& table, uint64_t cells_max) {
   if (table.counters().has_ghosts && !table.SweepGhosts(cells_max, &sweep_ghosts_)) return false;
   if (!sweep_walk_) sweep_walk_.emplace(std::nullopt);
+  const uint64_t found_before = sweep_walk_->columns_found();
   BeginMutation();
   const bool end = sweep_walk_->Step(table, now_micros_, cells_max, &mutation_);
+  sweep_found_ = sweep_walk_->columns_found() - found_before;
   // A full disk delays the sweeping like any other write; what is dropped stays unseen all the
   // same. Watchers do not care: the change is not one that anybody can see.
   const uint64_t changes = table.changes();
@@ -206,17 +211,19 @@ bool Store::Sweep(uint64_t cells_max) {
     return false;
   }
   sweep_idle_ = false;
+  sweep_found_ = 0;
   if (table->id() != sweep_table_id_) {
     sweep_walk_.reset();
     sweep_ghosts_.clear();
     sweep_table_id_ = table->id();
   }
+  const bool ghosts = table->counters().has_ghosts;
   if (SweepTable(*table, cells_max)) {
     sweep_walk_.reset();
     sweep_ghosts_.clear();
     sweep_table_id_ = table->id() + 1;
   }
-  return true;
+  return ghosts || sweep_found_ * kSweepRichShare >= cells_max;
 }
 
 SweeperStats Store::sweeper_stats() const {

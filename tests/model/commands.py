@@ -88,13 +88,6 @@ class Model:
                         ranks is None or row is None or row == ranks):
                     session.touched = True
 
-    def touch_range(self, table, test):
-        """A range delete that deleted something: every row of the range counts as changed."""
-        for session in self.sessions:
-            for space, name, row in session.watched:
-                if (space, name) == (table.space, table.name) and (row is None or test(row)):
-                    session.touched = True
-
     def all_tables(self):
         for space in sorted(self.keyspaces.spaces):
             for name in sorted(self.keyspaces.spaces[space]):

@@ -386,10 +386,11 @@ def cdelrange(model, session, words):
     count = 0
     for ranks in list(table.rows):
         if test(ranks):
-            count += table.row_is_live(table.rows[ranks], model.now)
+            live = table.row_is_live(table.rows[ranks], model.now)
+            count += live
             del table.rows[ranks]
-    if count:
-        model.touch_range(table, test)
+            if live:
+                model.touch(table, ranks)
     return count
 
 
