@@ -43,7 +43,8 @@ CXX = $(CCACHE) $(CXX_$(VARIANT))
 ARCH := $(shell uname -m)
 ARCH_FLAGS := $(if $(filter x86_64,$(ARCH)),-march=x86-64-v2,)
 # -Wno-restrict: g++ 12 sees overlaps in std::string's operator+ that are not there (its bug 105651).
-FLAGS_release := -O2 -g -Wno-restrict
+# -g1: file and line for profiles and backtraces, in two thirds of the compile time of -g.
+FLAGS_release := -O2 -g1 -Wno-restrict
 FLAGS_debug := -O0 -g -DCELLAR_DEBUG -Wno-restrict
 FLAGS_asan := -O1 -g -DCELLAR_DEBUG -fsanitize=address,undefined -fno-sanitize-recover=all \
   -fno-omit-frame-pointer
