@@ -43,8 +43,8 @@ TEST_CASE("Every meaning has its encoding in RESP2 and RESP3", "[resp]") {
 }
 
 TEST_CASE("A length filled in later is right whatever was guessed", "[resp]") {
-  for (const uint64_t guess : {0, 9, 10, 12345}) {
-    for (const uint64_t count : {0, 1, 10, 1000}) {
+  for (const uint64_t guess : {0U, 9U, 10U, 12345U}) {
+    for (const uint64_t count : {0U, 1U, 10U, 1000U}) {
       OutputBuffer buffer;
       ReplyWriter reply(&buffer, RespVersion::k2);
       reply.Ok();

@@ -199,7 +199,7 @@ TEST_CASE("A tail of zeros or of random bytes is cut, and said to be", "[damage]
     const std::string log = disk->Content(kLog);
     const uint64_t good = RecordEnds(log).back();
     Random random(7);
-    for (const size_t size : {1, 12, 100, 4096}) {
+    for (const size_t size : {1U, 12U, 100U, 4096U}) {
       for (const bool zeros : {true, false}) {
         std::string tail(size, '\0');
         if (!zeros)
