@@ -6,7 +6,7 @@
 
 tests/e2e/test_readme.py compares the two, so that neither can go its own way. Containers (TABLE, CLIENT ...)
 are listed by their subcommands; arguments are spelled as redis-cli spells its hints, but with `...` behind what
-may be repeated instead of a second copy of it.
+may be repeated instead of a second copy of it. What Cellar has not (ABSENT) comes as one list of names.
 """
 
 import argparse
@@ -21,6 +21,8 @@ BEGIN = "<!-- commands: made by tools/command_table.py -->"
 END = "<!-- end of commands -->"
 # Groups that come first, in this order; the others follow by name.
 GROUPS = ["cell", "schema", "index", "table", "transactions", "keyspace", "generic", "connection", "pubsub", "server"]
+# Groups of commands that answer as a Redis does which has no scripts, modules, cluster or replicas.
+ABSENT = ["scripting", "module", "cluster", "replication"]
 
 
 def text(word):
@@ -82,12 +84,18 @@ def cell(words):
 
 def markdown(docs):
     """The table, a heading for each group."""
-    lines, group = [], None
+    lines, group, absent = [], None, []
     for row_group, command, arguments, summary in rows(docs):
+        if row_group in ABSENT:
+            absent.append(command.partition(" ")[0])
+            continue
         if row_group != group:
             group = row_group
             lines += ["", f"**{group}**", "", "| command | what it does |", "| --- | --- |"]
         lines.append(f"| `{command}` {cell(arguments)} | {cell(summary)} |".replace("`  |", "` |"))
+    names = " ".join(f"`{name}`" for name in sorted(set(absent)))
+    lines += ["", "**scripting, modules, cluster, replication**", "",
+              f"Cellar has none of these, and answers as a Redis without them does: {names}."]
     return "\n".join(lines).strip() + "\n"
 
 

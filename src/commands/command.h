@@ -56,8 +56,9 @@ enum CommandFlags : uint32_t {
   kNoMulti = 1u << 13,  // not inside MULTI
   kMovableKeys = 1u << 14,
   kAllowBusy = 1u << 15,
-  kMayReplicate = 1u << 17,  // others hear of it: waits while writes are paused
-  kImmediate = 1u << 16,     // executed at once inside MULTI (EXEC, DISCARD, WATCH ...); not shown
+  kMayReplicate = 1u << 17,     // others hear of it: waits while writes are paused
+  kNoMandatoryKeys = 1u << 18,  // names keys only if it likes
+  kImmediate = 1u << 16,  // executed at once inside MULTI (EXEC, DISCARD, WATCH ...); not shown
 };
 
 // Access control categories. Those that follow from the flags (@write, @read, @admin, @dangerous,
@@ -91,6 +92,11 @@ struct KeySpec {
   KeyAccess access{KeyAccess::kNone};
   // Where the row key stands, 0 if the command names none (`CWATCH table row`).
   int16_t row{0};
+  // Where the number of keys stands, which follow it (`EVAL script numkeys key ...`); 0: nowhere.
+  // `first` and `last` are 0 then.
+  int16_t count{0};
+
+  bool none() const { return first == 0 && count == 0; }
 };
 
 struct Command {

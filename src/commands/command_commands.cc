@@ -38,7 +38,12 @@ void WriteCategories(ReplyWriter& reply, const CommandEntry& entry) {
 }
 
 void WriteKeySpecs(ReplyWriter& reply, const KeySpec& keys) {
-  if (keys.first == 0) return reply.Array(0);
+  if (keys.none()) return reply.Array(0);
+  const bool counted = keys.count > 0;
+  const auto number = [&reply](std::string_view name, int64_t value) {
+    reply.Bulk(name);
+    reply.Integer(value);
+  };
   reply.Array(1);
   reply.Map(3);
   reply.Bulk("flags");
@@ -51,20 +56,21 @@ void WriteKeySpecs(ReplyWriter& reply, const KeySpec& keys) {
   reply.Bulk("index");
   reply.Bulk("spec");
   reply.Map(1);
-  reply.Bulk("index");
-  reply.Integer(keys.first);
+  number("index", counted ? keys.count : keys.first);
   reply.Bulk("find_keys");
   reply.Map(2);
   reply.Bulk("type");
-  reply.Bulk("range");
+  reply.Bulk(counted ? "keynum" : "range");
   reply.Bulk("spec");
   reply.Map(3);
-  reply.Bulk("lastkey");
-  reply.Integer(keys.last < 0 ? keys.last : keys.last == 0 ? 0 : keys.last - keys.first);
-  reply.Bulk("keystep");
-  reply.Integer(keys.step);
-  reply.Bulk("limit");
-  reply.Integer(0);
+  if (counted) {
+    number("keynumidx", 0);
+    number("firstkey", 1);
+    return number("keystep", 1);
+  }
+  number("lastkey", keys.last < 0 ? keys.last : keys.last == 0 ? 0 : keys.last - keys.first);
+  number("keystep", keys.step);
+  number("limit", 0);
 }
 
 void WriteInfo(ReplyWriter& reply, const CommandEntry& entry) {
@@ -227,7 +233,7 @@ Result<const CommandEntry*> CommandOfWords(const CommandTable& table, Arguments 
     entry = sub != nullptr || entry->row->handler == nullptr ? sub : entry;
   }
   if (entry == nullptr) return Status::Error(ErrorCode::kErr, "Invalid command specified");
-  if (entry->row->keys.first == 0) {
+  if (entry->row->keys.none()) {
     return Status::Error(ErrorCode::kErr, "The command has no key arguments");
   }
   const auto count = static_cast<int64_t>(words.size());
@@ -238,11 +244,16 @@ Result<const CommandEntry*> CommandOfWords(const CommandTable& table, Arguments 
   return entry;
 }
 
+void RefuseKeys(CommandContext& ctx) {
+  ctx.reply.Error("ERR Invalid arguments specified for command");
+}
+
 void CmdCommandGetKeys(CommandContext& ctx) {
   const Arguments words = ctx.args.subspan(2);
   ASSIGN_OR_REPLY(ctx, const CommandEntry* entry,
                   CommandOfWords(ctx.host.services().commands, words));
-  const std::vector<size_t> positions = KeyPositions(entry->row->keys, words.size());
+  const std::vector<size_t> positions = KeyPositions(entry->row->keys, words);
+  if (positions.empty() && !entry->Has(kNoMandatoryKeys)) return RefuseKeys(ctx);
   ctx.reply.Array(positions.size());
   for (const size_t position : positions) ctx.reply.Bulk(words[position]);
 }
@@ -251,7 +262,8 @@ void CmdCommandGetKeysAndFlags(CommandContext& ctx) {
   const Arguments words = ctx.args.subspan(2);
   ASSIGN_OR_REPLY(ctx, const CommandEntry* entry,
                   CommandOfWords(ctx.host.services().commands, words));
-  const std::vector<size_t> positions = KeyPositions(entry->row->keys, words.size());
+  const std::vector<size_t> positions = KeyPositions(entry->row->keys, words);
+  if (positions.empty() && !entry->Has(kNoMandatoryKeys)) return RefuseKeys(ctx);
   const std::vector<std::string_view> flags = KeyAccessFlags(entry->row->keys.access);
   ctx.reply.Array(positions.size());
   for (const size_t position : positions) {

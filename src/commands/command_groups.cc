@@ -5,10 +5,10 @@ namespace cellar {
 
 void AddAllCommands(CommandTable* table) {
   for (const auto group :
-       {CellReadCommands, CellWriteCommands, ClientCommands, CommandCommands, ConfigCommands,
-        ConnectionCommands, DebugCommands, FamilyCommands, IndexCommands, KeyspaceCommands,
-        MemoryCommands, ObserveCommands, PersistenceCommands, PubSubCommands, ServerCommands,
-        TableCommands, TableKeyCommands, TransactionCommands}) {
+       {AbsentCommands, CellReadCommands, CellWriteCommands, ClientCommands, CommandCommands,
+        ConfigCommands, ConnectionCommands, DebugCommands, FamilyCommands, IndexCommands,
+        KeyspaceCommands, MemoryCommands, ObserveCommands, PersistenceCommands, PubSubCommands,
+        ServerCommands, TableCommands, TableKeyCommands, TransactionCommands}) {
     table->Add(group());
   }
 }

@@ -3,12 +3,25 @@
 
 #include <cstdint>
 
+#include "resp/decimal.h"
+
 namespace cellar {
 
-std::vector<size_t> KeyPositions(const KeySpec& keys, size_t words) {
+std::vector<size_t> KeyPositions(const KeySpec& keys, Arguments words) {
   std::vector<size_t> positions;
+  const auto count = static_cast<int64_t>(words.size());
+  if (keys.count > 0) {
+    int64_t keys_wanted = 0;
+    const int64_t left = count - keys.count - 1;
+    if (left < 0 || !ParseStrictInt64(words[static_cast<size_t>(keys.count)], &keys_wanted)) {
+      return positions;
+    }
+    for (int64_t i = 1; keys_wanted <= left && i <= keys_wanted; ++i) {
+      positions.push_back(static_cast<size_t>(keys.count + i));
+    }
+    return positions;
+  }
   if (keys.first == 0) return positions;
-  const auto count = static_cast<int64_t>(words);
   int64_t last = keys.last == 0 ? keys.first : keys.last;
   if (last < 0) last += count;
   for (int64_t at = keys.first; at <= last && at < count; at += keys.step) {

@@ -137,6 +137,7 @@ std::span<const NamedBit> CommandFlagNames() {
       {kAllowBusy, "allow_busy"},
       {kNoMulti, "no_multi"},
       {kMayReplicate, "may_replicate"},
+      {kNoMandatoryKeys, "no_mandatory_keys"},
   };
   return kNames;
 }

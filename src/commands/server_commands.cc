@@ -1,4 +1,4 @@
-// INFO, TIME, ROLE, WAIT, SHUTDOWN, LOLWUT, and the refusals of what a single server does not have.
+// INFO, TIME, ROLE, WAIT, SHUTDOWN, LOLWUT.
 #include <string>
 
 #include "cellar/version.h"
@@ -73,22 +73,6 @@ void CmdLolwut(CommandContext& ctx) {
       "txt");
 }
 
-void CmdClusterDisabled(CommandContext& ctx) {
-  ctx.reply.Error("ERR This instance has cluster support disabled");
-}
-
-constexpr Command Cluster(std::string_view name, int16_t arity, std::string_view syntax) {
-  return {.name = name,
-          .arity = arity,
-          .flags = kLoading | kStale,
-          .categories = kCategoryConnection,
-          .group = "cluster",
-          .summary = "Refused: there is no cluster.",
-          .complexity = "O(1)",
-          .syntax = syntax,
-          .handler = CmdClusterDisabled};
-}
-
 constexpr Command kRows[] = {
     {.name = "info",
      .arity = -1,
@@ -139,10 +123,6 @@ constexpr Command kRows[] = {
      .complexity = "O(1)",
      .syntax = "[VERSION version]",
      .handler = CmdLolwut},
-    Cluster("cluster", -2, "subcommand [arg...]"),
-    Cluster("readonly", 1, ""),
-    Cluster("readwrite", 1, ""),
-    Cluster("asking", 1, ""),
 };
 
 }  // namespace
