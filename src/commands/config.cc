@@ -189,9 +189,25 @@ Status CheckBind(std::string* text) {
   return Status::Ok();
 }
 
+// In the spelling of the configuration, which the TLS context understands.
+Status CheckTlsProtocols(std::string* text) {
+  std::string canonical;
+  for (const std::string_view word : Words(*text)) {
+    std::string_view known;
+    for (const std::string_view protocol : {"TLSv1.2", "TLSv1.3"}) {
+      if (EqualsIgnoreCase(word, protocol)) known = protocol;
+    }
+    if (known.empty()) return Invalid("tls-protocols takes TLSv1.2 and TLSv1.3");
+    canonical.append(canonical.empty() ? "" : " ").append(known);
+  }
+  *text = canonical;
+  return Status::Ok();
+}
+
 constexpr std::string_view kLogLevels[] = {"debug", "verbose", "notice", "warning", "nothing"};
 constexpr std::string_view kDebugWords[] = {"no", "local", "yes"};
 constexpr std::string_view kFsyncWords[] = {"everysec", "always", "no"};
+constexpr std::string_view kAuthClientsWords[] = {"no", "yes", "optional"};
 constexpr std::string_view kPolicies[] = {"noeviction"};
 
 constexpr int64_t kInt32Max{INT32_MAX};
@@ -328,6 +344,72 @@ const ConfigOption kOptions[] = {
      .help = "Who may use DEBUG: no one, clients of this machine, all.",
      .flags = kConfigImmutable,
      .words = kDebugWords},
+    // TLS
+    {.name = "tls-port",
+     .kind = Kind::kInteger,
+     .member = &Config::tls_port,
+     .help = "TCP port on which TLS is spoken; 0: none.",
+     .flags = kConfigImmutable,
+     .high = 65535},
+    {.name = "tls-cert-file",
+     .kind = Kind::kText,
+     .member = &Config::tls_cert_file,
+     .help = "The server's certificate, and behind it those that lead to its authority (PEM)."},
+    {.name = "tls-key-file",
+     .kind = Kind::kText,
+     .member = &Config::tls_key_file,
+     .help = "Its private key (PEM)."},
+    {.name = "tls-key-file-pass",
+     .kind = Kind::kText,
+     .member = &Config::tls_key_file_pass,
+     .help = "The password of an encrypted key.",
+     .flags = kConfigHidden},
+    {.name = "tls-ca-cert-file",
+     .kind = Kind::kText,
+     .member = &Config::tls_ca_cert_file,
+     .help = "The authorities whose client certificates are trusted (PEM)."},
+    {.name = "tls-ca-cert-dir",
+     .kind = Kind::kText,
+     .member = &Config::tls_ca_cert_dir,
+     .help = "The same as a directory that openssl rehash has prepared."},
+    {.name = "tls-auth-clients",
+     .kind = Kind::kEnum,
+     .member = &Config::tls_auth_clients,
+     .help =
+         "Whether clients need a certificate: no, yes, or optional (only a bad one is refused).",
+     .words = kAuthClientsWords},
+    {.name = "tls-protocols",
+     .kind = Kind::kText,
+     .member = &Config::tls_protocols,
+     .help = "TLSv1.2, TLSv1.3; empty: both.",
+     .flags = kConfigMultiWord,
+     .check = CheckTlsProtocols},
+    {.name = "tls-ciphers",
+     .kind = Kind::kText,
+     .member = &Config::tls_ciphers,
+     .help = "Ciphers of TLS 1.2, as openssl ciphers knows them; empty: OpenSSL's choice."},
+    {.name = "tls-ciphersuites",
+     .kind = Kind::kText,
+     .member = &Config::tls_ciphersuites,
+     .help = "Cipher suites of TLS 1.3; empty: OpenSSL's choice."},
+    {.name = "tls-prefer-server-ciphers",
+     .kind = Kind::kBool,
+     .member = &Config::tls_prefer_server_ciphers,
+     .help = "Of the ciphers that both know, take the server's first instead of the client's."},
+    {.name = "tls-session-caching",
+     .kind = Kind::kBool,
+     .member = &Config::tls_session_caching,
+     .help = "Let clients that come back shorten their handshake."},
+    {.name = "tls-session-cache-size",
+     .kind = Kind::kInteger,
+     .member = &Config::tls_session_cache_size,
+     .help = "Sessions kept; 0: no limit.",
+     .high = kInt32Max},
+    {.name = "tls-session-cache-timeout",
+     .kind = Kind::kInteger,
+     .member = &Config::tls_session_cache_timeout,
+     .help = "Seconds that a session can be taken up again.",
+     .high = kInt32Max},
     // the process
     {.name = "loglevel",
      .kind = Kind::kEnum,

@@ -21,6 +21,7 @@ namespace cellar {
 enum class LogLevel : int64_t { kDebug, kVerbose, kNotice, kWarning, kNothing };
 enum class DebugAccess : int64_t { kNo, kLocal, kYes };
 enum class AppendFsync : int64_t { kEverysec, kAlways, kNo };
+enum class TlsAuthClients : int64_t { kNo, kYes, kOptional };
 
 // One class of client-output-buffer-limit. 0 is no limit.
 struct OutputLimit {
@@ -67,6 +68,21 @@ struct Config {
   // security
   std::string requirepass;
   int64_t enable_debug_command{static_cast<int64_t>(DebugAccess::kNo)};
+  // TLS
+  int64_t tls_port{0};
+  std::string tls_cert_file;
+  std::string tls_key_file;
+  std::string tls_key_file_pass;
+  std::string tls_ca_cert_file;
+  std::string tls_ca_cert_dir;
+  int64_t tls_auth_clients{static_cast<int64_t>(TlsAuthClients::kYes)};
+  std::string tls_protocols;
+  std::string tls_ciphers;
+  std::string tls_ciphersuites;
+  bool tls_prefer_server_ciphers{false};
+  bool tls_session_caching{true};
+  int64_t tls_session_cache_size{20'480};
+  int64_t tls_session_cache_timeout{300};
   // the process
   int64_t loglevel{static_cast<int64_t>(LogLevel::kNotice)};
   std::string logfile;

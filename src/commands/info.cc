@@ -73,7 +73,8 @@ void ServerSection(Host& host, InfoWriter& out) {
   out.Field("process_id", getpid());
   out.Field("process_supervised", getenv("NOTIFY_SOCKET") != nullptr ? "systemd" : "no");
   out.Field("run_id", services.run_id);
-  out.Field("tcp_port", services.config.port);
+  // As in Redis: where clients are answered.
+  out.Field("tcp_port", services.config.port > 0 ? services.config.port : services.config.tls_port);
   out.Field("server_time_usec", host.dispatcher().now_micros());
   out.Field("uptime_in_seconds", uptime_s);
   out.Field("uptime_in_days", uptime_s / 86'400);

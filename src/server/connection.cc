@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "commands/dispatch.h"
 #include "server/server.h"
+#include "server/tls_side.h"
 
 namespace cellar {
 
@@ -16,7 +17,6 @@ namespace cellar {
 struct Connection::WriteRequest {
   uv_write_t request;
   OutputBuffer bytes;
-  size_t offset{0};
   size_t size{0};
 };
 
@@ -45,6 +45,7 @@ void Connection::Feed(std::string_view bytes) {
   } else {
     const char* old_begin = pending_.data();
     pending_.append(bytes);
+    // NOLINTNEXTLINE(clang-analyzer-cplusplus.InnerPointer): not read, only distances count.
     RequestParser::Rebase(old_begin, pending_.data(), &pending_args_);
     std::string_view rest = pending_;
     Process(&rest);
@@ -119,7 +120,7 @@ size_t Connection::ReleasedBytes() const {
   return session.output.size();
 }
 
-void Connection::DropSent(size_t bytes) {
+void Connection::DropGates(size_t bytes) {
   size_t passed = 0;
   for (ReplyGate& gate : session.gates) {
     if (gate.position < bytes) {
@@ -133,30 +134,33 @@ void Connection::DropSent(size_t bytes) {
                         session.gates.begin() + static_cast<std::ptrdiff_t>(passed));
   }
   if (bytes == session.output.size()) session.gates.clear();
+}
+
+void Connection::DropSent(size_t bytes) {
+  DropGates(bytes);
   session.output.Replace(0, bytes, {});
+}
+
+void Connection::TakeOutput(size_t bytes, OutputBuffer* to) {
+  CELLAR_ASSERT(to->empty());
+  DropGates(bytes);
+  OutputBuffer tail;  // what waits behind a gate stays
+  if (bytes < session.output.size()) tail.Append(session.output.view().substr(bytes));
+  session.output.Truncate(bytes);
+  to->Swap(session.output);
+  session.output.Swap(tail);
 }
 
 void Connection::Flush() {
   if (closing_) return;
   if (session.closed) return Close();
-  if (!writing_ && !session.output.empty()) {
-    const size_t bytes = ReleasedBytes();
-    if (bytes > 0) {
-      // uv_buf_t has no const pointer; the bytes are only read.
-      uv_buf_t buffer = uv_buf_init(const_cast<char*>(session.output.data()),
-                                    static_cast<unsigned>(std::min(bytes, size_t{1} << 30)));
-      const int sent = uv_try_write(stream(), &buffer, 1);
-      if (sent < 0 && sent != UV_EAGAIN) return Close();
-      const size_t taken = sent > 0 ? static_cast<size_t>(sent) : 0;
-      session.bytes_out += taken;
-      server_->CountOutput(taken);
-      if (taken == bytes) {
-        DropSent(bytes);
-      } else {
-        if (taken > 0) DropSent(taken);
-        SendLater(bytes - taken);
-      }
+  if (!writing_) {
+    if (tls_ != nullptr) [[unlikely]] {
+      SendTls();
+    } else if (!session.output.empty()) {
+      SendOutput();
     }
+    if (closing_) return;
   }
   if (session.output.empty()) {
     server_->Recycle(&session.output);
@@ -174,18 +178,40 @@ void Connection::Flush() {
   UpdateReading();
 }
 
-void Connection::SendLater(size_t bytes) {
+void Connection::SendOutput() {
+  const size_t bytes = ReleasedBytes();
+  if (bytes == 0) return;
+  const int64_t sent = TrySend(session.output.view().substr(0, bytes));
+  if (sent < 0) return Close();
+  const auto taken = static_cast<size_t>(sent);
+  if (taken > 0) DropSent(taken);
+  if (taken == bytes) return;
+  OutputBuffer rest;
+  TakeOutput(bytes - taken, &rest);
+  session.output_in_flight = bytes - taken;
+  SendLater(&rest, 0);
+}
+
+int64_t Connection::TrySend(std::string_view bytes) {
+  // uv_buf_t has no const pointer; the bytes are only read.
+  uv_buf_t buffer = uv_buf_init(const_cast<char*>(bytes.data()),
+                                static_cast<unsigned>(std::min(bytes.size(), size_t{1} << 30)));
+  const int sent = uv_try_write(stream(), &buffer, 1);
+  if (sent < 0) return sent == UV_EAGAIN ? 0 : -1;
+  session.bytes_out += static_cast<size_t>(sent);
+  server_->CountOutput(static_cast<size_t>(sent));
+  return sent;
+}
+
+void Connection::SendLater(OutputBuffer* bytes, size_t offset) {
+  CELLAR_ASSERT(!writing_);
+  CELLAR_ASSERT(offset < bytes->size());
   auto request = std::make_unique<WriteRequest>();
-  OutputBuffer tail;  // what waits behind a gate stays
-  if (bytes < session.output.size()) tail.Append(session.output.view().substr(bytes));
-  request->bytes.Swap(session.output);
-  session.output.Swap(tail);
-  request->size = bytes;
-  for (ReplyGate& gate : session.gates) gate.position -= std::min(gate.position, bytes);
+  request->bytes.Swap(*bytes);
+  request->size = request->bytes.size() - offset;
   request->request.data = this;
-  uv_buf_t buffer =
-      uv_buf_init(const_cast<char*>(request->bytes.data()), static_cast<unsigned>(bytes));
-  session.output_in_flight = bytes;
+  uv_buf_t buffer = uv_buf_init(const_cast<char*>(request->bytes.data()) + offset,
+                                static_cast<unsigned>(request->size));
   writing_ = true;
   const auto done = [](uv_write_t* written, int status) noexcept {
     // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): the request is the first member.
@@ -202,7 +228,7 @@ void Connection::SendLater(size_t bytes) {
 
 void Connection::WriteDone(size_t bytes, int status) {
   writing_ = false;
-  session.output_in_flight = 0;
+  session.output_in_flight = TlsWaitingBytes();
   if (closing_) return;
   if (status < 0) return Close();
   session.bytes_out += bytes;
@@ -213,6 +239,7 @@ void Connection::WriteDone(size_t bytes, int status) {
 
 void Connection::Close() {
   if (closing_) return;
+  ShutdownTls();
   closing_ = true;
   session.closed = true;
   server_->Forget(this);
@@ -224,7 +251,7 @@ void Connection::Close() {
 size_t Connection::memory_bytes() const {
   return sizeof(*this) + pending_.capacity() + session.output.capacity() +
          session.output_in_flight + session.task_output.capacity() +
-         pending_args_.capacity() * sizeof(std::string_view);
+         pending_args_.capacity() * sizeof(std::string_view) + TlsMemoryBytes();
 }
 
 }  // namespace cellar

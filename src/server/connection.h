@@ -9,6 +9,10 @@
 // Output goes by uv_try_write; what the kernel does not take goes with one uv_write at a time.
 // Bytes behind a reply gate wait for their log record.
 //
+// A connection of the TLS port has a TlsSide between socket and commands (connection_tls.cc): what
+// comes is decrypted before Feed sees it, what leaves is encrypted piece by piece, no faster than
+// the socket takes it. Everything above is the same.
+//
 // Ownership: the Server creates it; Close() begins its end; libuv's close callback deletes it.
 #pragma once
 
@@ -25,9 +29,9 @@
 
 namespace cellar {
 
-class Server;
-
 class Connection;
+class Server;
+class TlsContext;
 
 enum class SocketKind : uint8_t { kTcp, kUnix };
 
@@ -56,7 +60,17 @@ class Connection {
     return static_cast<ConnectedSession&>(session).connection;
   }
 
-  // Takes in bytes just read (perhaps none: goes on with what is pending).
+  // The socket speaks TLS from its first byte on. REQUIRES: nothing has been read or written.
+  void BeginTls(const TlsContext& context);
+  // Still in the handshake of TLS.
+  bool handshaking() const;
+  // Takes in bytes from the socket.
+  void Receive(std::string_view bytes) {
+    if (tls_ == nullptr) [[likely]]
+      return Feed(bytes);
+    ReceiveTls(bytes);
+  }
+  // Takes in bytes that a client meant (perhaps none: goes on with what is pending).
   void Feed(std::string_view bytes);
   // Sends what may be sent. Called at the end of a turn.
   void Flush();
@@ -74,15 +88,33 @@ class Connection {
  private:
   friend class Server;
   struct WriteRequest;
+  struct TlsSide;
 
   bool MayParse() const;
   void Process(std::string_view* input);
   void FailProtocol(std::string_view error);
   // How many bytes at the front of the output may be sent now.
   size_t ReleasedBytes() const;
+  // The gates before byte `bytes` of the output are passed, the others that much nearer.
+  void DropGates(size_t bytes);
   void DropSent(size_t bytes);
-  void SendLater(size_t bytes);
+  // Moves the first `bytes` of the output to the empty `to`.
+  void TakeOutput(size_t bytes, OutputBuffer* to);
+  // Offers bytes to the socket; how many it took, -1 if it is broken.
+  int64_t TrySend(std::string_view bytes);
+  // The rest of `bytes` from `offset` on goes by a uv_write, which takes the memory over.
+  void SendLater(OutputBuffer* bytes, size_t offset);
   void WriteDone(size_t bytes, int status);
+  void SendOutput();
+
+  // connection_tls.cc
+  void ReceiveTls(std::string_view bytes);
+  void SendTls();
+  // What waits between output and socket.
+  size_t TlsWaitingBytes() const;
+  void FailTls();
+  void ShutdownTls();
+  size_t TlsMemoryBytes() const;
 
   union Handle {
     uv_handle_t handle;
@@ -99,7 +131,8 @@ class Connection {
   bool closing_{false};
   bool starved_{false};  // `pending_` is the beginning of a command: more bytes are needed
   bool in_task_list_{false};
-  bool gated_{false};  // in the server's list of outputs that wait for a log record
+  bool gated_{false};             // in the server's list of outputs that wait for a log record
+  std::unique_ptr<TlsSide> tls_;  // null: plaintext
   RequestParser parser_;
   std::string pending_;                         // begins with the first byte of a command
   std::vector<std::string_view> pending_args_;  // of the incomplete command, into pending_

@@ -38,6 +38,19 @@ std::string AddressText(const sockaddr_storage& address) {
   return "[" + std::string(host) + "]:" + std::to_string(ntohs(in.sin6_port));
 }
 
+// 0 for what has no port.
+int64_t PortOf(const sockaddr_storage& address) {
+  if (address.ss_family == AF_INET) {
+    sockaddr_in in{};
+    std::memcpy(&in, &address, sizeof(in));
+    return ntohs(in.sin_port);
+  }
+  if (address.ss_family != AF_INET6) return 0;
+  sockaddr_in6 in{};
+  std::memcpy(&in, &address, sizeof(in));
+  return ntohs(in.sin6_port);
+}
+
 bool IsLoopback(const Session& session) {
   return session.unix_socket || session.address.starts_with("127.") ||
          session.address.starts_with("[::1]:") || session.address.starts_with("[::ffff:127.");
@@ -51,32 +64,42 @@ Status Failed(const std::string& what, int error) {
 
 Status Server::Listen() {
   const Config& config = services_own_.config;
+  if (config.tls_port > 0) RETURN_IF_ERROR(LoadTls());
   ASSIGN_OR_RETURN(const int inherited, ListenInherited());
   if (inherited > 0) return Status::Ok();  // the unit says where, not `bind` and `port`
   if (config.port > 0) {
-    std::string_view rest = config.bind;
-    while (!rest.empty()) {
-      const size_t end = std::min(rest.find(' '), rest.size());
-      std::string address(rest.substr(0, end));
-      rest.remove_prefix(std::min(end + 1, rest.size()));
-      if (address.empty()) continue;
-      // As in Redis: an address with `-` in front may be missing on this machine.
-      const bool optional = address[0] == '-';
-      if (optional) address.erase(0, 1);
-      if (address == "*") address = "0.0.0.0";
-      if (address == "::*") address = "::";
-      const Status status = ListenTcp(address, static_cast<int>(config.port));
-      if (!status.ok() && !optional) return status;
-    }
+    RETURN_IF_ERROR(ListenBind(static_cast<int>(config.port), SocketSpeech::kPlain));
+  }
+  if (config.tls_port > 0) {
+    RETURN_IF_ERROR(ListenBind(static_cast<int>(config.tls_port), SocketSpeech::kTls));
   }
   if (!config.unixsocket.empty()) RETURN_IF_ERROR(ListenUnix(config.unixsocket));
   if (listeners_.empty()) {
-    return Status::Error(ErrorCode::kIo, "nothing to listen on: port is 0 and unixsocket empty");
+    return Status::Error(ErrorCode::kIo,
+                         "nothing to listen on: port and tls-port are 0 and unixsocket empty");
   }
   return Status::Ok();
 }
 
-Status Server::ListenTcp(const std::string& address, int port) {
+Status Server::ListenBind(int port, SocketSpeech speech) {
+  std::string_view rest = services_own_.config.bind;
+  while (!rest.empty()) {
+    const size_t end = std::min(rest.find(' '), rest.size());
+    std::string address(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (address.empty()) continue;
+    // As in Redis: an address with `-` in front may be missing on this machine.
+    const bool optional = address[0] == '-';
+    if (optional) address.erase(0, 1);
+    if (address == "*") address = "0.0.0.0";
+    if (address == "::*") address = "::";
+    Status status = ListenTcp(address, port, speech);
+    if (!status.ok() && !optional) return status;
+  }
+  return Status::Ok();
+}
+
+Status Server::ListenTcp(const std::string& address, int port, SocketSpeech speech) {
   sockaddr_storage storage{};
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): the socket API.
   auto* generic = reinterpret_cast<sockaddr*>(&storage);
@@ -91,7 +114,7 @@ Status Server::ListenTcp(const std::string& address, int port) {
   } else {
     return Failed(address, UV_EINVAL);
   }
-  auto listener = std::make_unique<Listener>(SocketKind::kTcp);
+  auto listener = std::make_unique<Listener>(SocketKind::kTcp, speech);
   (void)uv_tcp_init(&loop_, &listener->handle.tcp);
   listener->handle.handle.data = listener.get();
   Listener* owned = listener.release();  // libuv's from here on
@@ -105,7 +128,7 @@ Status Server::ListenTcp(const std::string& address, int port) {
 }
 
 Status Server::ListenUnix(const std::string& path) {
-  auto listener = std::make_unique<Listener>(SocketKind::kUnix);
+  auto listener = std::make_unique<Listener>(SocketKind::kUnix, SocketSpeech::kPlain);
   (void)uv_pipe_init(&loop_, &listener->handle.pipe, 0);
   listener->handle.handle.data = listener.get();
   Listener* owned = listener.release();
@@ -127,7 +150,7 @@ int Server::StartListening(Listener* listener) {
                    [](uv_stream_t* stream, int status) noexcept {
                      auto* self = static_cast<Server*>(stream->loop->data);
                      const auto* owner = static_cast<const Listener*>(stream->data);
-                     if (status == 0) self->Accept(stream, owner->kind);
+                     if (status == 0) self->Accept(stream, *owner);
                    });
 }
 
@@ -150,7 +173,11 @@ Result<int> Server::ListenInherited() {
       return Failed("inherited socket " + std::to_string(fd), uv_translate_sys_error(errno));
     }
     const bool is_unix{address.ss_family == AF_UNIX};
-    auto* listener = new Listener(is_unix ? SocketKind::kUnix : SocketKind::kTcp);  // libuv's
+    // A socket on the port of `tls-port` speaks TLS.
+    const bool is_tls{services_own_.config.tls_port > 0 &&
+                      PortOf(address) == services_own_.config.tls_port};
+    auto* listener = new Listener(is_unix ? SocketKind::kUnix : SocketKind::kTcp,
+                                  is_tls ? SocketSpeech::kTls : SocketSpeech::kPlain);  // libuv's
     int error{0};
     if (is_unix) {
       (void)uv_pipe_init(&loop_, &listener->handle.pipe, 0);
@@ -176,7 +203,8 @@ void Server::CloseListeners() {
   listeners_.clear();
 }
 
-void Server::Accept(uv_stream_t* listener, SocketKind kind) {
+void Server::Accept(uv_stream_t* listener, const Listener& owner) {
+  const SocketKind kind = owner.kind;
   BeginTurn();
   auto connection = std::make_unique<Connection>(this, kind);
   Connection* client = connection.get();
@@ -215,6 +243,7 @@ void Server::Accept(uv_stream_t* listener, SocketKind kind) {
     session.unix_socket = true;
     session.address = session.local_address = services_own_.config.unixsocket + ":0";
   }
+  if (owner.speech == SocketSpeech::kTls) client->BeginTls(*tls_context_);
   if (!Refuse(client)) client->UpdateReading();
 }
 
@@ -227,9 +256,11 @@ bool Server::Refuse(Connection* client) {
   }
   if (reason.empty()) return false;
   ++services_own_.stats.rejected_connections;
-  uv_buf_t buffer =
-      uv_buf_init(const_cast<char*>(reason.data()), static_cast<unsigned>(reason.size()));
-  (void)uv_try_write(client->stream(), &buffer, 1);
+  if (!client->handshaking()) {
+    uv_buf_t buffer =
+        uv_buf_init(const_cast<char*>(reason.data()), static_cast<unsigned>(reason.size()));
+    (void)uv_try_write(client->stream(), &buffer, 1);
+  }
   client->Close();
   return true;
 }

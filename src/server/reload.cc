@@ -1,4 +1,5 @@
-// SIGHUP: the configuration file is read again while clients are served.
+// SIGHUP: the configuration file is read again while clients are served, and what it points to:
+// certificates.
 //
 // An option that the file names gets the file's value, as CONFIG SET would give it; the command
 // line still beats the file, and options that neither names stay as they are. What cannot be
@@ -18,13 +19,18 @@ namespace cellar {
 
 void Server::OnHangup() {
   BeginTurn();
+  notify_.Send(fmt::format("RELOADING=1\nMONOTONIC_USEC={}\nSTATUS=Reading the configuration again",
+                           clock_.MonotonicMicros()));
   if (services_own_.config_file.empty()) {
-    return Log(LogSeverity::kNotice, "SIGHUP: there is no configuration file to read again");
-  }
-  notify_.Send(fmt::format("RELOADING=1\nMONOTONIC_USEC={}\nSTATUS=Reading {} again",
-                           clock_.MonotonicMicros(), services_own_.config_file));
-  if (const Status status = ReloadConfig(); !status.ok()) {
+    Log(LogSeverity::kNotice, "SIGHUP: there is no configuration file to read again");
+  } else if (const Status status = ReloadConfig(); !status.ok()) {
     Log(LogSeverity::kWarning, "SIGHUP: nothing is changed: " + status.text());
+  }
+  // The files may be new ones under the old names.
+  if (tls_context_ != nullptr) {
+    if (const Status status = LoadTls(); !status.ok()) {
+      Log(LogSeverity::kWarning, "SIGHUP: the certificate is not changed: " + status.text());
+    }
   }
   notify_.Send("READY=1\nSTATUS=Ready to accept connections");
 }
@@ -49,7 +55,7 @@ Status Server::ReloadConfig() {
   }
   const Config before = std::exchange(config, std::move(changed));
   for (size_t i = 0; i < options.size(); ++i) {
-    const Status status = ApplyConfig(options[i]->name);
+    Status status = ApplyConfig(options[i]->name);
     if (status.ok()) continue;
     config = before;
     for (size_t k = 0; k <= i; ++k) (void)ApplyConfig(options[k]->name);

@@ -142,7 +142,7 @@ Status Server::Shutdown(ShutdownMode mode) {
     const bool by_default =
         mode == ShutdownMode::kDefault && !config.appendonly && !config.save_rules.empty();
     if (mode == ShutdownMode::kSave || by_default) {
-      if (const Status status = store_->journal().SaveNow(); !status.ok()) {
+      if (Status status = store_->journal().SaveNow(); !status.ok()) {
         Log(LogSeverity::kWarning, "cannot shut down: " + status.ToString());
         notify_.Send("STATUS=Ready to accept connections");
         return status;
@@ -193,7 +193,7 @@ void Server::StartReading(Connection* connection) {
     server->BeginTurn();
     client->session.bytes_in += static_cast<uint64_t>(bytes);
     client->session.last_activity_micros = server->dispatcher_own_.now_micros();
-    client->Feed({buffer->base, static_cast<size_t>(bytes)});
+    client->Receive({buffer->base, static_cast<size_t>(bytes)});
   };
   (void)uv_read_start(connection->stream(), allocate, read);
 }

@@ -14,6 +14,7 @@
 //   server.cc        construction, run, stop, the turn, tasks
 //   listeners.cc     addresses, accepting, refusing
 //   server_cron.cc   what happens now and then: timeouts, limits, rates, sweeping, the watchdog
+//   tls_server.cc    the certificate that TLS connections begin with, and its replacement
 //   server_host.cc   what commands ask of the process (Host)
 #pragma once
 
@@ -22,6 +23,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -32,9 +34,13 @@
 #include "commands/services.h"
 #include "server/connection.h"
 #include "server/systemd_notify.h"
+#include "server/tls_context.h"
 #include "store/store.h"
 
 namespace cellar {
+
+// What a listener's clients begin with.
+enum class SocketSpeech : uint8_t { kPlain, kTls };
 
 class Server final : public Host {
  public:
@@ -112,6 +118,9 @@ class Server final : public Host {
   void AddGated(Connection* connection) { gated_.push_back(connection); }
   void QueryBufferExceeded(const Connection& connection);
   void LogProtocolError(const Connection& connection, std::string_view error);
+  void LogTlsError(const Connection& connection, std::string_view error);
+  // Where TLS connections decrypt to; one for all, like the read buffer. Not there without TLS.
+  std::span<char> tls_read_buffer() { return {tls_read_buffer_.get(), kReadBytes}; }
   // Whether a client that does not read has too much waiting for it (client-output-buffer-limit).
   bool OutputExceeded(Connection& connection);
   // The connection is being closed: nothing may point to it any more.
@@ -125,16 +134,18 @@ class Server final : public Host {
   static constexpr size_t kRecycledBuffersMax{64};
   static constexpr uint64_t kSweepCells{2000};
   static constexpr size_t kConnectionsPerCron{1000};
+  static constexpr int64_t kHandshakeMicros{60'000'000};  // for all of TLS's handshake
 
   struct Listener;
 
   // listeners.cc
-  Status ListenTcp(const std::string& address, int port);
+  Status ListenBind(int port, SocketSpeech speech);
+  Status ListenTcp(const std::string& address, int port, SocketSpeech speech);
   Status ListenUnix(const std::string& path);
   // The sockets of socket activation (sd_listen_fds(3)); how many there are.
   Result<int> ListenInherited();
   int StartListening(Listener* listener);
-  void Accept(uv_stream_t* listener, SocketKind kind);
+  void Accept(uv_stream_t* listener, const Listener& owner);
   bool Refuse(Connection* client);
   void SetKeepalive(Connection* client);
 
@@ -148,6 +159,10 @@ class Server final : public Host {
   void OnWake();
   void Stop();
   void CloseListeners();
+
+  // tls_server.cc
+  // Reads certificate, key and authorities. An error: the context stays as it was.
+  Status LoadTls();
 
   // reload.cc
   void OnHangup();
@@ -167,6 +182,7 @@ class Server final : public Host {
   Dispatcher dispatcher_own_{*this};
   Store* store_{nullptr};
   SystemdNotify notify_;
+  std::unique_ptr<TlsContext> tls_context_;  // null: no listener speaks TLS
   uv_loop_t loop_{};
   std::vector<Listener*> listeners_;  // libuv's until their close callbacks
   uv_check_t check_{};
@@ -197,6 +213,7 @@ class Server final : public Host {
   int64_t loading_polled_micros_{0};
 
   std::unique_ptr<char[]> read_buffer_{new char[kReadBytes]};
+  std::unique_ptr<char[]> tls_read_buffer_;  // there when tls_context_ is
   std::vector<std::string_view> scratch_args_;
   std::vector<Connection*> connections_;
   std::unordered_map<uint64_t, Connection*> connections_by_id_;

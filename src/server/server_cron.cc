@@ -72,8 +72,9 @@ void Server::CheckConnections() {
     const Session& session = connection->session;
     const bool idle = timeout_micros > 0 && now - session.last_activity_micros > timeout_micros &&
                       !session.pubsub && !session.task && !session.monitor;
-    if (idle) Log(LogSeverity::kVerbose, "Closing idle client");
-    if (idle || OutputExceeded(*connection)) connection->Close();
+    const bool slow = now - session.created_micros > kHandshakeMicros && connection->handshaking();
+    if (idle || slow) Log(LogSeverity::kVerbose, "Closing idle client");
+    if (idle || slow || OutputExceeded(*connection)) connection->Close();
   }
 }
 

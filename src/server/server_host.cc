@@ -192,6 +192,8 @@ Status Server::ApplyConfig(std::string_view name) {
     uv_timer_set_repeat(&tenth_, static_cast<uint64_t>(1000 / config.hz));
   } else if (name == "tcp-keepalive") {
     for (Connection* connection : connections_) SetKeepalive(connection);
+  } else if (name.starts_with("tls-") && tls_context_ != nullptr) {
+    RETURN_IF_ERROR(LoadTls());
   }
   if (store_ == nullptr) return Status::Ok();
   Journal& journal = store_->journal();

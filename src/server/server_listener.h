@@ -13,7 +13,8 @@ namespace cellar {
 
 // Belongs to libuv from init on; Close() ends it, its close callback deletes it.
 struct Server::Listener {
-  explicit Listener(SocketKind socket_kind) : kind(socket_kind) {
+  Listener(SocketKind socket_kind, SocketSpeech socket_speech)
+      : kind(socket_kind), speech(socket_speech) {
     std::memset(&handle, 0, sizeof(handle));
   }
   void Close() {
@@ -29,6 +30,7 @@ struct Server::Listener {
     uv_pipe_t pipe;
   } handle;
   SocketKind kind;
+  SocketSpeech speech;
 };
 
 }  // namespace cellar

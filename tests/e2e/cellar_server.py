@@ -89,7 +89,7 @@ class CellarServer:
             if self.process.poll() is not None:
                 raise AssertionError(f"the server left with status {self.process.returncode}:\n{self.log()}")
             try:
-                with socket.create_connection(("127.0.0.1", self.port), timeout=5) as probe:
+                with self.probe() as probe:
                     probe.settimeout(START_SECONDS_MAX)
                     probe.sendall(b"*1\r\n$6\r\nDBSIZE\r\n")
                     answer = probe.recv(200)
@@ -101,6 +101,10 @@ class CellarServer:
                 raise AssertionError(f"the server did not begin to serve:\n{self.log()}")
             time.sleep(pause)
             pause = min(pause * 1.5, 0.2)
+
+    def probe(self):
+        """A connection that is asked whether the server serves."""
+        return socket.create_connection(("127.0.0.1", self.port), timeout=5)
 
     def log(self):
         """All that the server has printed."""

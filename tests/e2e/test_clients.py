@@ -30,6 +30,18 @@ def run(words, **options):
                           **options)
 
 
+def install_npm_clients(test):
+    """Puts the npm clients below build/npm; skips `test` if that cannot be done."""
+    if shutil.which("npm") is None:
+        test.skipTest("npm is not installed")
+    if all(os.path.isdir(os.path.join(NPM, "node_modules", name.split("@")[0])) for name in NPM_PACKAGES):
+        return
+    os.makedirs(NPM, exist_ok=True)
+    done = run(["npm", "install", "--no-save", "--no-audit", "--no-fund", "--prefix", NPM] + NPM_PACKAGES)
+    if done.returncode != 0:
+        test.skipTest("npm cannot reach its registry: " + done.stdout.strip().split("\n")[-1])
+
+
 class ClientTest(CellarTest):
     """Client libraries."""
 
@@ -73,13 +85,7 @@ class ClientTest(CellarTest):
         self.run_script(["perl", self.script("script_perl.pl")] + self.where("perl"))
 
     def run_node(self, client, table, protocol=None):
-        if shutil.which("npm") is None:
-            self.skipTest("npm is not installed")
-        if not os.path.isdir(os.path.join(NPM, "node_modules", client)):
-            os.makedirs(NPM, exist_ok=True)
-            done = run(["npm", "install", "--no-save", "--no-audit", "--no-fund", "--prefix", NPM] + NPM_PACKAGES)
-            if done.returncode != 0:
-                self.skipTest("npm cannot reach its registry: " + done.stdout.strip().split("\n")[-1])
+        install_npm_clients(self)
         words = ["node", self.script("script_node.js"), client] + self.where(table)
         self.run_script(words + ([protocol] if protocol else []),
                         {"NODE_PATH": os.path.join(NPM, "node_modules")})

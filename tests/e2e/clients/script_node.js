@@ -2,12 +2,18 @@
 // of ioredis, iovalkey, redis. What differs between them is in `adapters`; PROTOCOL 3 is for redis only.
 'use strict';
 const assert = require('assert');
+const fs = require('fs');
 const [client, host, port, table, protocol] = process.argv.slice(2);
+
+// CELLAR_TLS_DIRECTORY, if set, holds ca.crt, client.crt and client.key: TLS with these.
+const directory = process.env.CELLAR_TLS_DIRECTORY;
+const read = (name) => fs.readFileSync(`${directory}/${name}`);
+const tls = directory && { ca: read('ca.crt'), cert: read('client.crt'), key: read('client.key') };
 
 // Each adapter: connect() -> {call(words, buffers), pipeline(list), exec(list), close(), subscribe(channel, f), id}.
 const adapters = {
   ioredis: (module) => async () => {
-    const redis = new module({ host, port: Number(port) });
+    const redis = new module({ host, port: Number(port), ...(tls && { tls }) });
     await redis.ping();
     return {
       call: (words, buffers) => (buffers ? redis.callBuffer(...words) : redis.call(...words)),
@@ -31,7 +37,7 @@ const adapters = {
     };
   },
   redis: (module) => async () => {
-    const options = { socket: { host, port: Number(port) } };
+    const options = { socket: { host, port: Number(port), ...(tls && { tls: true, ...tls }) } };
     if (protocol) options.RESP = Number(protocol);
     const redis = module.createClient(options);
     redis.on('error', () => {});

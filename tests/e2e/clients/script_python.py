@@ -1,11 +1,18 @@
-"""The script of test_clients.py for python3-redis: script_python.py HOST PORT TABLE."""
+"""The script of test_clients.py for python3-redis: script_python.py HOST PORT TABLE.
+
+CELLAR_TLS_DIRECTORY, if set, holds ca.crt, client.crt and client.key: TLS with these.
+"""
+import os
 import sys
 
 import redis
 
 host, port, table = sys.argv[1], int(sys.argv[2]), sys.argv[3]
-one = redis.Redis(host=host, port=port)
-other = redis.Redis(host=host, port=port)
+directory = os.environ.get("CELLAR_TLS_DIRECTORY")
+tls = {"ssl": True, "ssl_ca_certs": f"{directory}/ca.crt", "ssl_certfile": f"{directory}/client.crt",
+       "ssl_keyfile": f"{directory}/client.key"} if directory else {}
+one = redis.Redis(host=host, port=port, **tls)
+other = redis.Redis(host=host, port=port, **tls)
 assert one.ping()
 assert one.client_setname("script")
 assert one.info()["redis_version"]

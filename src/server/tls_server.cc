@@ -1,0 +1,62 @@
+// The server's certificate: from the configuration to the context that new TLS connections get.
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/log.h"
+#include "server/server.h"
+#include "server/tls_context.h"
+
+namespace cellar {
+namespace {
+
+TlsClientCertificates ClientCertificatesOf(const Config& config) {
+  switch (static_cast<TlsAuthClients>(config.tls_auth_clients)) {
+    case TlsAuthClients::kNo:
+      return TlsClientCertificates::kNone;
+    case TlsAuthClients::kOptional:
+      return TlsClientCertificates::kOptional;
+    case TlsAuthClients::kYes:
+      break;
+  }
+  return TlsClientCertificates::kRequired;
+}
+
+TlsOptions TlsOptionsOf(const Config& config) {
+  TlsOptions options;
+  options.certificate_file = config.tls_cert_file;
+  options.key_file = config.tls_key_file;
+  options.key_password = config.tls_key_file_pass;
+  options.ca_file = config.tls_ca_cert_file;
+  options.ca_directory = config.tls_ca_cert_dir;
+  options.client_certificates = ClientCertificatesOf(config);
+  if (!config.tls_protocols.empty()) {
+    options.tls_1_2 = config.tls_protocols.find("TLSv1.2") != std::string::npos;
+    options.tls_1_3 = config.tls_protocols.find("TLSv1.3") != std::string::npos;
+  }
+  options.ciphers = config.tls_ciphers;
+  options.cipher_suites = config.tls_ciphersuites;
+  options.prefer_server_ciphers = config.tls_prefer_server_ciphers;
+  options.session_caching = config.tls_session_caching;
+  options.session_cache_size = config.tls_session_cache_size;
+  options.session_cache_timeout_s = config.tls_session_cache_timeout;
+  return options;
+}
+
+}  // namespace
+
+Status Server::LoadTls() {
+  ASSIGN_OR_RETURN(std::unique_ptr<TlsContext> context,
+                   TlsContext::Make(TlsOptionsOf(services_own_.config)));
+  tls_context_ = std::move(context);
+  if (tls_read_buffer_ == nullptr) tls_read_buffer_.reset(new char[kReadBytes]);
+  Log(LogSeverity::kNotice, "TLS: the certificate is that of " + tls_context_->Describe());
+  return Status::Ok();
+}
+
+void Server::LogTlsError(const Connection& connection, std::string_view error) {
+  Log(LogSeverity::kNotice,
+      fmt::format("TLS with client {} failed: {}", connection.session.address, error));
+}
+
+}  // namespace cellar
