@@ -51,7 +51,7 @@ Result<RowWriteResult> WriteTo(CommandContext& ctx, Table& table, const RowWrite
   if (!result.ok()) return result;
   ctx.DependsOn(table.last_lsn());
   if (ChangedSomething(*result)) {
-    NotifyTable(ctx.host, kNotifyTable, ctx.command.row->name, table.keyspace(), table.name());
+    NotifyRow(ctx.host, ctx.command.row->name, table, write.allocates ? result->row : write.row);
   }
   return result;
 }
@@ -70,7 +70,7 @@ void CmdCPut(CommandContext& ctx) {
     ctx.DependsOn(table->last_lsn());
     REPLY_IF_ERROR(ctx, ctx.store().Put(*table, write));
     ctx.DependsOn(table->last_lsn());
-    NotifyTable(ctx.host, kNotifyTable, "cput", table->keyspace(), table->name());
+    NotifyRow(ctx.host, "cput", *table, write.row);
     return ctx.reply.Ok();
   }
   ASSIGN_OR_REPLY(ctx, const RowWriteResult result, WriteTo(ctx, *table, write));

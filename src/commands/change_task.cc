@@ -30,7 +30,15 @@ struct ChangeEnd {
     } else {
       writer.Ok();
     }
-    if (rows && change.rows_deleted() == 0) return;
+    if (!rows || change.rows_deleted() > 0) Notify();
+  }
+
+  void NotifyIfChanged(const SlicedChange& change) const {
+    if (change.rows_deleted() > 0) Notify();
+  }
+
+  void Notify() const {
+    const bool rows = reply == ChangeReply::kRowsDeleted;
     NotifyTable(*host, rows ? kNotifyTable : kNotifyGeneric, rows ? "cdelrange" : "family.alter",
                 keyspace, table);
   }
@@ -45,6 +53,7 @@ class ChangeTask final : public Task {
     while (!change_->done()) {
       const Status status = change_->Step(kSliceCells);
       if (!status.ok()) {
+        end_.NotifyIfChanged(*change_);  // rows that are gone stay gone
         context.reply.Error(status);
         context.depends_on = end_.host->store().last_lsn();
         return TaskProgress::kDone;
@@ -67,7 +76,11 @@ void RunChange(CommandContext& ctx, const Table& table, std::unique_ptr<SlicedCh
                ChangeReply reply) {
   CELLAR_ASSERT(change != nullptr);
   ChangeEnd end{reply, &ctx.host, table.keyspace(), table.name()};
-  if (!change->done()) REPLY_IF_ERROR(ctx, change->Step(kFirstSliceCells));
+  if (!change->done()) {
+    const Status status = change->Step(kFirstSliceCells);
+    if (!status.ok()) end.NotifyIfChanged(*change);
+    REPLY_IF_ERROR(ctx, status);
+  }
   if (!change->done()) {
     // Inside EXEC the dispatcher runs the task to its end.
     return ctx.Continue(std::make_unique<ChangeTask>(std::move(change), std::move(end)));

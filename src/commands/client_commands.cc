@@ -12,6 +12,7 @@
 #include "commands/command_groups.h"
 #include "commands/help.h"
 #include "commands/services.h"
+#include "commands/tracking_commands.h"
 #include "resp/decimal.h"
 
 namespace cellar {
@@ -229,26 +230,6 @@ void CmdClientUnblock(CommandContext& ctx) {
   ctx.reply.Integer(1);
 }
 
-// There is no server-assisted cache of rows: switching it off is fine, switching it on is refused.
-void CmdClientTracking(CommandContext& ctx) {
-  if (EqualsIgnoreCase(ctx.args[2], "off")) return ctx.reply.Ok();
-  if (!EqualsIgnoreCase(ctx.args[2], "on")) return ctx.SyntaxError();
-  ctx.reply.Error("ERR client side caching is not supported");
-}
-
-void CmdClientTrackingInfo(CommandContext& ctx) {
-  ctx.reply.Map(3);
-  ctx.reply.Bulk("flags");
-  ctx.reply.Set(1);
-  ctx.reply.Bulk("off");
-  ctx.reply.Bulk("redirect");
-  ctx.reply.Integer(-1);
-  ctx.reply.Bulk("prefixes");
-  ctx.reply.Array(0);
-}
-
-void CmdClientGetRedir(CommandContext& ctx) { ctx.reply.Integer(-1); }
-
 constexpr uint32_t kFlags = kNoScript | kLoading | kStale;
 
 constexpr Command Sub(std::string_view name, int16_t arity, uint32_t flags,
@@ -265,8 +246,11 @@ constexpr Command Sub(std::string_view name, int16_t arity, uint32_t flags,
 }
 
 constexpr Command kSubcommands[] = {
+    Sub("caching", 3, 0, "Says whether the next command's reads are tracked (OPTIN, OPTOUT).",
+        "(YES | NO)", CmdClientCaching),
     Sub("getname", 2, 0, "Returns the name of the connection.", "", CmdClientGetName),
-    Sub("getredir", 2, 0, "Returns where invalidations go: nowhere (-1).", "", CmdClientGetRedir),
+    Sub("getredir", 2, 0, "Returns which client gets the invalidations; 0: this one, -1: none.", "",
+        CmdClientGetRedir),
     Sub("id", 2, 0, "Returns the id of the connection.", "", CmdClientId),
     Sub("info", 2, 0, "Returns what the server knows of the connection.", "", CmdClientInfo),
     Sub("kill", -3, kAdmin, "Closes connections.",
@@ -286,7 +270,8 @@ constexpr Command kSubcommands[] = {
     Sub("setinfo", 4, 0, "Names the client library.", "(LIB-NAME libname | LIB-VER libver)",
         CmdClientSetInfo),
     Sub("setname", 3, 0, "Names the connection.", "connection-name", CmdClientSetName),
-    Sub("tracking", -3, 0, "Client side caching: can only be switched off.", "(ON | OFF)",
+    Sub("tracking", -3, 0, "Has the client told when rows and tables change that it has read.",
+        "(ON | OFF) [REDIRECT client-id] [PREFIX prefix]... [BCAST] [OPTIN] [OPTOUT] [NOLOOP]",
         CmdClientTracking),
     Sub("trackinginfo", 2, 0, "Returns the state of client side caching.", "",
         CmdClientTrackingInfo),

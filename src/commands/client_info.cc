@@ -6,6 +6,7 @@
 #include "commands/arguments.h"
 #include "commands/command_table.h"
 #include "commands/pubsub.h"
+#include "commands/tracking.h"
 #include "commands/transaction.h"
 
 namespace cellar {
@@ -18,6 +19,8 @@ std::string Flags(const Session& session) {
   if (session.in_multi()) flags += 'x';
   if (session.task) flags += 'b';
   if (session.tracking) flags += 't';
+  if (session.tracking && session.tracking->broken_redirect) flags += 'R';
+  if (session.tracking && session.tracking->bcast) flags += 'B';
   if (session.close_after_reply) flags += 'c';
   if (session.closed) flags += 'A';
   if (session.unix_socket) flags += 'U';
@@ -41,7 +44,7 @@ std::string ClientLine(const Session& session, int64_t now_micros) {
   return fmt::format(
       "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} "
       "multi={} watch={} qbuf={} qbuf-free=0 argv-mem=0 multi-mem={} rbs=0 rbp=0 obl=0 oll={} "
-      "omem={} tot-mem={} events={} cmd={} user={} redir=-1 resp={} lib-name={} lib-ver={}\n",
+      "omem={} tot-mem={} events={} cmd={} user={} redir={} resp={} lib-name={} lib-ver={}\n",
       session.id, session.address, session.local_address, session.fd, session.name,
       (now_micros - session.created_micros) / 1'000'000,
       (now_micros - session.last_activity_micros) / 1'000'000, Flags(session), session.keyspace,
@@ -52,6 +55,7 @@ std::string ClientLine(const Session& session, int64_t now_micros) {
       multi_bytes, session.output_in_flight > 0 ? 1 : 0, output_bytes, total,
       session.output_in_flight > 0 ? "rw" : "r",
       session.last_command == nullptr ? "NULL" : session.last_command->full_name, session.user_name,
+      session.tracking ? static_cast<int64_t>(session.tracking->redirect) : -1,
       static_cast<int>(session.version), session.lib_name, session.lib_version);
 }
 

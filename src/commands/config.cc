@@ -476,6 +476,10 @@ const ConfigOption kOptions[] = {
      .help = "Publish changes of tables: K, E, g, A, n, m and Redis' other letters.",
      .check = CheckNotify,
      .derive = DeriveNotify},
+    {.name = "tracking-table-max-keys",
+     .kind = Kind::kInteger,
+     .member = &Config::tracking_table_max_keys,
+     .help = "Rows and tables remembered for CLIENT TRACKING; 0 is no limit."},
     // cells
     {.name = "snapshot-cursor-timeout",
      .kind = Kind::kInteger,

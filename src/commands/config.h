@@ -97,6 +97,7 @@ struct Config {
   bool latency_tracking{true};
   std::string latency_tracking_info_percentiles{"50 99 99.9"};
   std::string notify_keyspace_events;
+  int64_t tracking_table_max_keys{1'000'000};
   // cells
   int64_t snapshot_cursor_timeout{60};
 

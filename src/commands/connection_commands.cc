@@ -137,7 +137,7 @@ void CmdReset(CommandContext& ctx) {
   ctx.host.services().pubsub.UnsubscribeAll(session);
   if (session.monitor) --ctx.host.services().monitors;
   session.monitor = false;
-  session.tracking = false;
+  ctx.host.services().tracking.Disable(session);
   session.no_evict = false;
   session.no_touch = false;
   session.reply_mode = ReplyMode::kOn;

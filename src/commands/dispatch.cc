@@ -12,6 +12,7 @@
 #include "commands/repr.h"
 #include "commands/secrets.h"
 #include "commands/services.h"
+#include "commands/tracking.h"
 #include "commands/transaction.h"
 
 namespace cellar {
@@ -153,6 +154,9 @@ void Dispatcher::Call(Session& session, CommandEntry& command, Arguments args) {
                          .now_micros = now_micros_};
   if (host_.services().monitors > 0) [[unlikely]]
     FeedMonitors(session, command, args);
+  Tracking& tracking = host_.services().tracking;
+  if (tracking.active()) [[unlikely]]
+    tracking.SetWriter(session);
   const uint64_t begin = CycleClock::Now();
   if (command.row->handler != nullptr) [[likely]] {
     command.row->handler(context);
@@ -168,6 +172,10 @@ void Dispatcher::Call(Session& session, CommandEntry& command, Arguments args) {
     context.task.reset();
   }
   const uint64_t cycles = CycleClock::Now() - begin;
+  if (session.tracking) [[unlikely]] {
+    tracking.Remember(host_, session, command, args);
+    Tracking::EndCaching(session, command);
+  }
   if (session.exec_running) {
     session.exec_depends_on = std::max(session.exec_depends_on, context.depends_on);
   } else if (context.depends_on != Lsn{}) {
@@ -198,7 +206,12 @@ bool Dispatcher::StepTask(Session& session, const TaskBudget& budget) {
   ReplyWriter reply(&session.task_output, session.version);
   TaskContext step{.reply = reply, .budget = budget, .now_micros = now_micros_};
   const uint64_t begin = CycleClock::Now();
+  Tracking& tracking = host_.services().tracking;
+  if (tracking.active()) [[unlikely]]
+    tracking.SetWriter(session);
+  session.in_command = true;
   const TaskProgress progress = session.task->Step(step);
+  session.in_command = false;
   session.task_cycles += CycleClock::Now() - begin;
   session.task_waiting = progress == TaskProgress::kWaiting;
   const size_t position = session.output.size();
@@ -244,8 +257,10 @@ void Dispatcher::Finish(Session& session, CommandEntry& command, Arguments args,
     if (session.reply_mode == ReplyMode::kSkipNext) session.reply_mode = ReplyMode::kSkipping;
   }
   if (session.pushes && !session.in_command) [[unlikely]] {
+    session.AddGate(output.size(), session.pushes_depend_on);
     output.Append(session.pushes->view());
     session.pushes.reset();
+    session.pushes_depend_on = Lsn{};
   }
 }
 

@@ -10,9 +10,11 @@
 #include "commands/cell_arguments.h"
 #include "commands/command_context.h"
 #include "commands/command_groups.h"
+#include "commands/config.h"
 #include "commands/help.h"
 #include "commands/schema_arguments.h"
 #include "commands/schema_commands.h"
+#include "commands/table_events.h"
 #include "engine/schema.h"
 #include "store/store.h"
 
@@ -95,12 +97,20 @@ Result<NewIndex> ParseIndexCreate(ArgumentCursor at) {
 void CmdIndexCreate(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, const NewIndex index, ParseIndexCreate(ArgumentCursor(ctx.args, 3)));
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
-  ReplyChange(ctx, ctx.store().CreateIndex(*table, index));
+  const Status status = ctx.store().CreateIndex(*table, index);
+  ReplyChange(ctx, status);
+  if (status.ok()) {
+    NotifyTable(ctx.host, kNotifyGeneric, "index.create", table->keyspace(), table->name());
+  }
 }
 
 void CmdIndexDrop(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
-  ReplyChange(ctx, ctx.store().DropIndex(*table, ctx.args[3]));
+  const Status status = ctx.store().DropIndex(*table, ctx.args[3]);
+  ReplyChange(ctx, status);
+  if (status.ok()) {
+    NotifyTable(ctx.host, kNotifyGeneric, "index.drop", table->keyspace(), table->name());
+  }
 }
 
 void CmdIndexList(CommandContext& ctx) {

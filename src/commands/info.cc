@@ -108,7 +108,7 @@ void ClientsSection(Host& host, InfoWriter& out) {
   out.Field("client_recent_max_input_buffer", input_max);
   out.Field("client_recent_max_output_buffer", output_max);
   out.Field("blocked_clients", blocked);
-  out.Field("tracking_clients", 0);
+  out.Field("tracking_clients", host.services().tracking.clients());
   out.Field("pubsub_clients", pubsub);
   out.Field("watching_clients", watching);
   out.Field("clients_in_timeout_table", 0);
@@ -252,8 +252,11 @@ void StatsSection(Host& host, InfoWriter& out) {
   out.Zeros({"latest_fork_usec", "total_forks", "migrate_cached_sockets",
              "slave_expires_tracked_keys", "active_defrag_hits", "active_defrag_misses",
              "active_defrag_key_hits", "active_defrag_key_misses", "total_active_defrag_time",
-             "current_active_defrag_time", "tracking_total_keys", "tracking_total_items",
-             "tracking_total_prefixes"});
+             "current_active_defrag_time"});
+  const Tracking& tracking = host.services().tracking;
+  out.Field("tracking_total_keys", tracking.keys());
+  out.Field("tracking_total_items", tracking.items());
+  out.Field("tracking_total_prefixes", tracking.prefixes());
   out.Field("unexpected_error_replies", stats.unexpected_errors);
   out.Field("total_error_replies", stats.error_replies);
   out.Field("dump_payload_sanitizations", 0);

@@ -13,8 +13,7 @@ namespace {
 
 void Send(Host& host, Session& session, ChannelKind kind, std::string_view pattern,
           std::string_view channel, std::string_view message, Lsn depends_on) {
-  // Behind the session's own reply the gate of that reply holds it back as well.
-  if (!session.in_command) session.AddGate(session.output.size(), depends_on);
+  GatePush(session, depends_on);
   ReplyWriter push(&PushTarget(session), session.version);
   if (kind == ChannelKind::kPattern) {
     push.Push(4);

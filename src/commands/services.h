@@ -10,6 +10,7 @@
 #include "commands/server_stats.h"
 #include "commands/slow_log.h"
 #include "commands/table_events.h"
+#include "commands/tracking.h"
 
 namespace cellar {
 
@@ -19,6 +20,7 @@ struct Services {
   std::string config_file;  // absolute; empty: there is none
   PubSub pubsub;
   TableEvents table_events;
+  Tracking tracking;
   ServerStats stats;
   SlowLog slow_log;
   LatencyMonitor latency;

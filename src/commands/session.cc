@@ -1,7 +1,11 @@
 // The members of Session that need complete types.
 #include "commands/session.h"
 
+#include <algorithm>
+
+#include "commands/command_table.h"
 #include "commands/pubsub.h"
+#include "commands/tracking.h"
 #include "commands/transaction.h"
 
 namespace cellar {
@@ -11,10 +15,26 @@ Session::~Session() = default;
 
 bool Session::in_multi() const { return transaction && transaction->queueing; }
 
+namespace {
+
+bool ReplyBeingWritten(const Session& session) {
+  return session.in_command || (session.task && session.task_command->Has(kReadonly));
+}
+
+}  // namespace
+
 OutputBuffer& PushTarget(Session& session) {
-  if (!session.in_command) return session.output;
+  if (!ReplyBeingWritten(session)) return session.output;
   if (!session.pushes) session.pushes = std::make_unique<OutputBuffer>();
   return *session.pushes;
+}
+
+void GatePush(Session& session, Lsn lsn) {
+  if (ReplyBeingWritten(session)) {
+    session.pushes_depend_on = std::max(session.pushes_depend_on, lsn);
+  } else {
+    session.AddGate(session.output.size(), lsn);
+  }
 }
 
 }  // namespace cellar

@@ -20,6 +20,7 @@ namespace cellar {
 
 struct CommandEntry;
 struct PubSubState;
+struct TrackingState;
 struct TransactionState;
 struct User;
 
@@ -48,7 +49,6 @@ struct Session {
   bool no_evict{false};
   bool no_touch{false};
   bool unix_socket{false};
-  bool tracking{false};
   bool exec_running{false};   // the commands of an EXEC are being executed
   bool flush_pending{false};  // is in the server's list of outputs to flush
   bool in_command{false};     // a reply is being written: pushes go to `pushes`
@@ -74,7 +74,8 @@ struct Session {
   std::vector<ReplyGate> gates;          // ascending in both
   size_t output_in_flight{0};            // bytes handed to the socket and not taken yet
   size_t query_bytes{0};                 // input kept: an incomplete command, or commands that wait
-  std::unique_ptr<OutputBuffer> pushes;  // pub/sub messages that came while a reply was written
+  std::unique_ptr<OutputBuffer> pushes;  // messages that came while a reply was written
+  Lsn pushes_depend_on{};                // the newest record that they tell of
   std::unique_ptr<Task> task;            // a command that goes on (task.h)
   CommandEntry* task_command{nullptr};
   OutputBuffer task_output;  // its reply, appended to `output` when it is whole
@@ -85,6 +86,7 @@ struct Session {
   std::unique_ptr<TransactionState> transaction;  // MULTI and WATCH
   Lsn exec_depends_on{};                          // what the commands of the running EXEC depend on
   std::unique_ptr<PubSubState> pubsub;
+  std::unique_ptr<TrackingState> tracking;  // CLIENT TRACKING
   int64_t soft_limit_since_micros{0};  // client-output-buffer-limit: when the soft one was passed
 
   ReplyWriter writer() { return {&output, version}; }
@@ -95,7 +97,11 @@ struct Session {
   }
 };
 
-// Where a message goes that is no reply (pub/sub, MONITOR): behind the reply being written, if any.
+// Where a message goes that is no reply (pub/sub, MONITOR, invalidations): behind the reply being
+// written, if any. The reply of a read that goes on as a task counts as being written: a part of it
+// may be in the output already, and a change is told after what was read before it.
 OutputBuffer& PushTarget(Session& session);
+// To be called before a message that tells of record `lsn` is written there.
+void GatePush(Session& session, Lsn lsn);
 
 }  // namespace cellar

@@ -51,7 +51,13 @@ void CmdKeyspaceCreate(CommandContext& ctx) {
 }
 
 void CmdKeyspaceDrop(CommandContext& ctx) {
-  ReplyChange(ctx, ctx.store().DropKeyspace(ctx.args[2]));
+  std::vector<std::pair<std::string, std::string>> names;
+  for (const Table* table : ctx.store().Tables(ctx.args[2])) {
+    names.emplace_back(table->keyspace(), table->name());
+  }
+  const Status status = ctx.store().DropKeyspace(ctx.args[2]);
+  ReplyChange(ctx, status);
+  if (status.ok()) NotifyFlushed(ctx.host, "table.drop", names);
 }
 
 void CmdKeyspaceList(CommandContext& ctx) {

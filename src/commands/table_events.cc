@@ -6,6 +6,7 @@
 #include "commands/host.h"
 #include "commands/pubsub.h"
 #include "commands/services.h"
+#include "engine/table.h"
 #include "store/store.h"
 
 namespace cellar {
@@ -33,8 +34,10 @@ void TableEvents::Publish(Host& host) {
   for (const Event& event : events) PublishEvent(host, event);
 }
 
-void NotifyTable(Host& host, uint32_t kind, std::string_view event, std::string_view keyspace,
-                 std::string_view table) {
+namespace {
+
+void Notify(Host& host, uint32_t kind, std::string_view event, std::string_view keyspace,
+            std::string_view table) {
   Services& services = host.services();
   if ((services.config.notify_flags & kind) == 0) [[likely]]
     return;
@@ -44,6 +47,31 @@ void NotifyTable(Host& host, uint32_t kind, std::string_view event, std::string_
   } else {
     PublishEvent(host, happened);
   }
+}
+
+}  // namespace
+
+void NotifyTable(Host& host, uint32_t kind, std::string_view event, std::string_view keyspace,
+                 std::string_view table) {
+  Tracking& tracking = host.services().tracking;
+  if (tracking.active()) [[unlikely]]
+    tracking.TableChanged(host, keyspace, table);
+  Notify(host, kind, event, keyspace, table);
+}
+
+void NotifyFlushed(Host& host, std::string_view event,
+                   const std::vector<std::pair<std::string, std::string>>& names) {
+  Tracking& tracking = host.services().tracking;
+  if (tracking.active()) [[unlikely]]
+    tracking.AllChanged(host);
+  for (const auto& [keyspace, table] : names) Notify(host, kNotifyGeneric, event, keyspace, table);
+}
+
+void NotifyRow(Host& host, std::string_view event, const Table& table, std::string_view row) {
+  Tracking& tracking = host.services().tracking;
+  if (tracking.active()) [[unlikely]]
+    tracking.RowChanged(host, table, row);
+  Notify(host, kNotifyTable, event, table.keyspace(), table.name());
 }
 
 }  // namespace cellar

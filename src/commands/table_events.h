@@ -4,14 +4,15 @@
 //   __keyevent@0__:cput     <- "planes"      E
 //
 //   letter  events
-//   g       table.create, table.drop, table.truncate, family.add, family.alter, family.drop; of the
-//           generic commands del, rename_from, rename_to (these two also of TABLE RENAME)
+//   g       table.create, table.drop, table.truncate, family.add, family.alter, family.drop,
+//           index.create, index.drop; of the generic commands del (also for each table that FLUSHDB
+//           and FLUSHALL drop), rename_from, rename_to (these two also of TABLE RENAME)
 //   n       new (beside table.create; not in A, as in Redis)
 //   t       cput, cdel, cdelrange, cincrby, cincrbyfloat, cappend, cmutate (also by the letters of
 //           Redis' data types)
 //
-// One event for a command that has changed something; none for one that found nothing to do, and,
-// as in Redis, none for FLUSHDB and FLUSHALL. What happens inside EXEC is published when all of it
+// One event for a command that has changed something (KEYSPACE DROP: a table.drop for each table);
+// none for one that found nothing to do. What happens inside EXEC is published when all of it
 // stands, and not at all if MULTI ATOMIC took it back. A message waits, like a reply, for the
 // record that it tells of.
 #pragma once
@@ -25,6 +26,7 @@
 namespace cellar {
 
 class Host;
+class Table;
 
 // Events of a transaction that is not committed yet.
 class TableEvents {
@@ -44,9 +46,15 @@ class TableEvents {
   std::vector<Event> waiting_;
 };
 
-// Publishes if `kind` (a NotifyFlags bit, kNotifyTable for cells) is switched on. To be called
-// after the change.
+// Publishes if `kind` (a NotifyFlags bit, kNotifyTable for cells) is switched on, and tells clients
+// that track the table (tracking.h) in any case. To be called after the change.
 void NotifyTable(Host& host, uint32_t kind, std::string_view event, std::string_view keyspace,
                  std::string_view table);
+// The same for tables that all went at once (FLUSHALL, FLUSHDB, KEYSPACE DROP); those who track are
+// told that everything has changed. `names`: keyspace and table.
+void NotifyFlushed(Host& host, std::string_view event,
+                   const std::vector<std::pair<std::string, std::string>>& names);
+// The same after a change of one row.
+void NotifyRow(Host& host, std::string_view event, const Table& table, std::string_view row);
 
 }  // namespace cellar

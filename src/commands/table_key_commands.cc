@@ -175,6 +175,14 @@ Status DropTables(Store& store, const std::vector<Table*>& tables) {
   return status;
 }
 
+using TableNames = std::vector<std::pair<std::string, std::string>>;  // keyspace, table
+
+TableNames NamesOf(const std::vector<Table*>& tables) {
+  TableNames names;
+  for (const Table* table : tables) names.emplace_back(table->keyspace(), table->name());
+  return names;
+}
+
 void CmdDel(CommandContext& ctx) {
   std::vector<Table*> tables;
   for (const std::string_view name : ctx.args.subspan(1)) {
@@ -183,8 +191,7 @@ void CmdDel(CommandContext& ctx) {
       continue;
     tables.push_back(table);
   }
-  std::vector<std::pair<std::string, std::string>> names;
-  for (const Table* table : tables) names.emplace_back(table->keyspace(), table->name());
+  const TableNames names = NamesOf(tables);
   const Status status = DropTables(ctx.store(), tables);
   ctx.DependsOn(ctx.store().schema_lsn());
   REPLY_IF_ERROR(ctx, status);
@@ -207,7 +214,10 @@ void Flush(CommandContext& ctx, const std::vector<std::string>& keyspaces) {
     const std::vector<Table*> more = ctx.store().Tables(keyspace);
     tables.insert(tables.end(), more.begin(), more.end());
   }
-  ReplyChange(ctx, DropTables(ctx.store(), tables));
+  const TableNames names = NamesOf(tables);
+  const Status status = DropTables(ctx.store(), tables);
+  ReplyChange(ctx, status);
+  if (status.ok()) NotifyFlushed(ctx.host, "del", names);
 }
 
 void CmdFlushDb(CommandContext& ctx) { Flush(ctx, {ctx.session.keyspace}); }

@@ -17,6 +17,7 @@ Lsn CommitStoreTransaction(Host& host) {
   const Lsn before = host.store().last_lsn();
   host.store().CommitTransaction();
   host.services().table_events.Publish(host);
+  host.services().tracking.Publish(host);
   // One that has written nothing depends only on what it read.
   const Lsn after = host.store().last_lsn();
   return after == before ? Lsn{} : after;
@@ -25,6 +26,7 @@ Lsn CommitStoreTransaction(Host& host) {
 void RollBackStoreTransaction(Host& host) {
   host.store().RollBackTransaction();
   host.services().table_events.Forget();
+  host.services().tracking.Forget();
 }
 
 Result<Watch> WatchTable(Host& host, std::string_view keyspace, std::string_view table) {

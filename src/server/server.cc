@@ -318,6 +318,7 @@ void Server::Recycle(OutputBuffer* buffer) {
 void Server::Forget(Connection* connection) {
   Session& session = connection->session;
   services_own_.pubsub.UnsubscribeAll(session);
+  services_own_.tracking.Disable(session);
   if (session.monitor) --services_own_.monitors;
   if (store_ != nullptr) DiscardTransaction(*this, session);
   session.task.reset();

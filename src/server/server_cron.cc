@@ -80,7 +80,8 @@ void Server::CheckConnections() {
 
 bool Server::OutputExceeded(Connection& connection) {
   Session& session = connection.session;
-  const size_t waiting = session.output.size() + session.output_in_flight;
+  const size_t waiting = session.output.size() + session.output_in_flight +
+                         (session.pushes ? session.pushes->size() : 0);
   const OutputLimit& limit =
       services_own_.config.output_limits[static_cast<size_t>(ClassOf(session))];
   // A reply that waits for the disk is not the client's fault.

@@ -186,6 +186,8 @@ Status Server::ApplyConfig(std::string_view name) {
     dispatcher_own_.UpdateSlowBound();
   } else if (name == "slowlog-max-len") {
     services_own_.slow_log.Trim(static_cast<size_t>(config.slowlog_max_len));
+  } else if (name == "tracking-table-max-keys") {
+    services_own_.tracking.Shrink(*this, static_cast<size_t>(config.tracking_table_max_keys));
   } else if (name == "loglevel") {
     ApplyLogLevel(config);
   } else if (name == "hz") {

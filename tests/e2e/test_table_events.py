@@ -69,6 +69,40 @@ class TableEventsTest(WireTest):
             ("0", "rename_to", "v"), ("0", "del", "v"), ("3", "new", "w"),
             ("3", "table.create", "w"), ("3", "table.drop", "w")])
 
+    def test_indexes(self):
+        self.write("TABLE CREATE t FAMILY f")
+        self.events()
+        self.write("INDEX CREATE t i ON 1 f:a")
+        self.refused("INDEX CREATE t i ON 1 f:a", "BUSYKEY")
+        self.write("INDEX DROP t i")
+        self.refused("INDEX DROP t i", "NOINDEX")
+        self.assertEqual(self.events(), [("0", "index.create", "t"), ("0", "index.drop", "t")])
+
+    def test_flushes(self):
+        for line in ("TABLE CREATE a", "TABLE CREATE b", "TABLE CREATE 1/c", "KEYSPACE CREATE k", "TABLE CREATE k/d"):
+            self.write(line)
+        self.events()
+        self.write("FLUSHDB")
+        self.write("FLUSHDB")
+        self.write("KEYSPACE DROP k")
+        self.assertEqual(self.events(), [("0", "del", "a"), ("0", "del", "b"), ("k", "table.drop", "d")])
+        self.write("FLUSHALL")
+        self.assertEqual(self.events(), [("1", "del", "c")])
+
+    def test_what_multi_atomic_takes_back_notifies_nothing(self):
+        self.write("TABLE CREATE t FAMILY f")
+        self.events()
+        for refused in ("CINCRBY t r f:a x", "CGET none r f:a"):
+            self.write("MULTI ATOMIC")
+            for line in ("CPUT t r f:a x", "TABLE CREATE u", "INDEX CREATE t i ON 1 f:a", "CDELRANGE t ALL", "FLUSHALL",
+                         refused):
+                self.call(line)
+            self.refused_once("EXEC")
+            self.assertEqual(self.events(), [])
+
+    def refused_once(self, line):
+        self.assertIsInstance(self.call(line), resp.Error)
+
     def test_transactions(self):
         self.write("TABLE CREATE t FAMILY f")
         self.events()
