@@ -218,6 +218,8 @@ void CmdCScan(CommandContext& ctx) {
   options.rows_max = request.rows_max;
   options.cells_max = request.cells_max;
   options.draws_rows = DrawsRows(request);
+  request.rows.cells_wanted = !request.keys_only;
+  request.cells.timestamps = request.format.arrays();
   options.stats_clock = request.stats ? &ctx.host.clock() : nullptr;
   ASSIGN_OR_REPLY(ctx, std::unique_ptr<Scan> scan, OpenScan(ctx, *table, request, &options));
   Run(ctx, *table, std::move(scan), options);
@@ -227,6 +229,8 @@ void CmdCCount(CommandContext& ctx) {
   ReadRequest& request = ReadRequestOf(ctx);
   REPLY_IF_ERROR(ctx, ParseReadOptions(ReadCommand::kCount, ArgumentCursor(ctx.args, 2), &request));
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx));
+  request.rows.cells_wanted = request.by != CountBy::kRows;
+  request.cells.timestamps = false;
   ASSIGN_OR_REPLY(ctx, std::unique_ptr<Scan> scan,
                   ctx.store().ScanRows(*table, request.rows, request.cells, nullptr));
   CountRun run(std::move(scan), request.by, table->schema());

@@ -1,6 +1,7 @@
 // INDEX: the indexes of a table.
 //
 //   INDEX CREATE table name ON n column [AS type] ... [INCLUDE m column|family ...] [UNIQUE]
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,7 +12,9 @@
 #include "commands/command_context.h"
 #include "commands/command_groups.h"
 #include "commands/config.h"
+#include "commands/count_run.h"
 #include "commands/help.h"
+#include "commands/scan_run.h"
 #include "commands/schema_arguments.h"
 #include "commands/schema_commands.h"
 #include "commands/table_events.h"
@@ -120,38 +123,96 @@ void CmdIndexList(CommandContext& ctx) {
   ReplyNames(ctx.reply, names);
 }
 
-void ReplyColumns(ReplyWriter& reply, const TableSchema& schema,
-                  const std::vector<IndexColumn>& columns) {
-  reply.Array(columns.size());
-  for (const IndexColumn& column : columns) reply.Bulk(IndexColumnText(schema, column));
-}
+// INDEX INFO, whole but for the number of entries, which may have to be counted first.
+struct IndexInfoReply {
+  std::string name;
+  std::string table;
+  std::vector<std::string> on;
+  std::vector<std::string> include;
+  bool unique{false};
+  std::string state;
+  double progress{0};
+  uint64_t bytes{0};
+
+  IndexInfoReply(const Table& of, const IndexInfo& info)
+      : name(info.schema->name),
+        table(of.name()),
+        unique(info.schema->unique),
+        state(info.state),
+        progress(info.progress),
+        bytes(info.bytes) {
+    for (const IndexColumn& column : info.schema->on) {
+      on.push_back(IndexColumnText(of.schema(), column));
+    }
+    for (const IndexColumn& column : info.schema->include) {
+      include.push_back(IndexColumnText(of.schema(), column));
+    }
+  }
+
+  void Reply(ReplyWriter& reply, uint64_t entries) const {
+    reply.Map(state == "failed" ? 10 : 9);
+    reply.Bulk("name");
+    reply.Bulk(name);
+    reply.Bulk("table");
+    reply.Bulk(table);
+    reply.Bulk("on");
+    ReplyNames(reply, on);
+    reply.Bulk("include");
+    ReplyNames(reply, include);
+    reply.Bulk("unique");
+    reply.Integer(unique ? 1 : 0);
+    reply.Bulk("state");
+    reply.Bulk(state);
+    reply.Bulk("progress");
+    reply.Double(progress);
+    reply.Bulk("entries");
+    reply.Unsigned(entries);
+    reply.Bulk("bytes");
+    reply.Unsigned(bytes);
+    if (state != "failed") return;
+    reply.Bulk("error");
+    reply.Bulk("NOTUNIQUE rows have equal values");
+  }
+};
+
+class IndexInfoTask final : public Task {
+ public:
+  IndexInfoTask(CountRun run, IndexInfoReply info, Lsn depends_on)
+      : run_(std::move(run)), info_(std::move(info)), depends_on_(depends_on) {}
+
+  TaskProgress Step(TaskContext& context) override {
+    while (!run_.Pull(context.budget.unlimited() ? kUnlimited : kSliceCells)) {
+      if (context.budget.Spent()) return TaskProgress::kMore;
+    }
+    info_.Reply(context.reply, run_.count());
+    context.depends_on = depends_on_;
+    return TaskProgress::kDone;
+  }
+
+ private:
+  CountRun run_;
+  IndexInfoReply info_;
+  Lsn depends_on_;
+};
 
 void CmdIndexInfo(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
   ASSIGN_OR_REPLY(ctx, const IndexInfo info, ctx.store().DescribeIndex(*table, ctx.args[3]));
-  ReplyWriter& reply = ctx.reply;
-  reply.Map(info.state == "failed" ? 10 : 9);
-  reply.Bulk("name");
-  reply.Bulk(info.schema->name);
-  reply.Bulk("table");
-  reply.Bulk(table->name());
-  reply.Bulk("on");
-  ReplyColumns(reply, table->schema(), info.schema->on);
-  reply.Bulk("include");
-  ReplyColumns(reply, table->schema(), info.schema->include);
-  reply.Bulk("unique");
-  reply.Integer(info.schema->unique ? 1 : 0);
-  reply.Bulk("state");
-  reply.Bulk(info.state);
-  reply.Bulk("progress");
-  reply.Double(info.progress);
-  reply.Bulk("entries");
-  reply.Unsigned(info.entries);
-  reply.Bulk("bytes");
-  reply.Unsigned(info.bytes);
-  if (info.state != "failed") return;
-  reply.Bulk("error");
-  reply.Bulk("NOTUNIQUE rows have equal values");
+  IndexInfoReply reply(*table, info);
+  if (info.entries_are_live) return reply.Reply(ctx.reply, info.entries);
+  RowOptions rows;
+  rows.index.emplace();
+  rows.index->name = reply.name;
+  rows.cells_wanted = false;
+  ASSIGN_OR_REPLY(ctx, std::unique_ptr<Scan> scan,
+                  ctx.store().ScanRows(*table, rows, CellOptions{}, nullptr));
+  CountRun run(std::move(scan), CountBy::kRows, table->schema());
+  if (run.Pull(ctx.session.exec_running ? kUnlimited : kFirstSliceCells)) {
+    return reply.Reply(ctx.reply, run.count());
+  }
+  run.Detach();
+  ctx.Continue(
+      std::make_unique<IndexInfoTask>(std::move(run), std::move(reply), table->last_lsn()));
 }
 
 constexpr KeySpec kTableRead{.first = 2, .access = KeyAccess::kRead};

@@ -111,7 +111,7 @@ void ScanRun::Detach(Table& table) {
 void ScanRun::ReplyStats() {
   const ScanStats& stats = scan_->stats();
   ReplyWriter& writer = reply_.writer();
-  writer.Map(5);
+  writer.Map(stats.index.empty() ? 5 : 6);
   const auto field = [&writer](std::string_view name, uint64_t value) {
     writer.Bulk(name);
     writer.Unsigned(value);
@@ -122,6 +122,9 @@ void ScanRun::ReplyStats() {
   field("groups", stats.groups);
   const int64_t micros = options_.stats_clock->MonotonicMicros() - begin_micros_;
   field("micros", static_cast<uint64_t>(micros));
+  if (stats.index.empty()) return;
+  writer.Bulk("index");
+  writer.Bulk(stats.index);
 }
 
 void ScanRun::Finish(Table* table) {

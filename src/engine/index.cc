@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "base/assert.h"
-#include "base/coding.h"
 #include "engine/key_component.h"
 #include "engine/table.h"
 #include "engine/timestamp.h"
@@ -14,14 +14,8 @@
 namespace cellar {
 namespace {
 
-constexpr char kIncludedMark{1};
-
-std::string DueKey(int64_t due_micros, std::string_view row_key) {
-  std::string key;
-  PutBigEndian64(&key, static_cast<uint64_t>(due_micros));
-  key.append(row_key);
-  return key;
-}
+constexpr TimeSpan kAlways{};
+constexpr size_t kNotOn{std::numeric_limits<size_t>::max()};
 
 bool HasColumn(const std::vector<IndexColumn>& columns, uint32_t family_id) {
   return std::any_of(columns.begin(), columns.end(), [family_id](const IndexColumn& column) {
@@ -31,165 +25,6 @@ bool HasColumn(const std::vector<IndexColumn>& columns, uint32_t family_id) {
 
 }  // namespace
 
-// --- values
-
-IndexOrder::IndexOrder(const TableSchema& table, const IndexSchema& index)
-    : of_qualifiers_(index.of_qualifiers()) {
-  for (const IndexColumn& column : index.on) {
-    columns_.push_back({{ComponentOfValueType(column.type), column.descending}, column.type});
-  }
-  if (!of_qualifiers_) return;
-  const FamilySchema* family = table.FindFamilyById(index.on[0].family_id);
-  CELLAR_ASSERT(family != nullptr);
-  std::vector<OrderComponent> components = family->order.components();
-  descending_ = index.on[0].descending;
-  for (OrderComponent& component : components) {
-    if (descending_) component.descending = !component.descending;
-  }
-  qualifiers_ = Order::FromComponents(std::move(components), family->order.delimiter());
-}
-
-Status IndexOrder::EncodeValue(size_t column, std::string_view text, std::string* out) const {
-  CELLAR_ASSERT(column < columns_.size());
-  if (of_qualifiers_) {
-    const Status status = qualifiers_.Encode(text, out);
-    return status.ok() ? status : Status::Error(ErrorCode::kBadValue, status.text());
-  }
-  ValueBuffer buffer;
-  std::string_view stored;
-  RETURN_IF_ERROR(ParseValue(columns_[column].type, text, &buffer, &stored));
-  EncodeComponentValue(columns_[column].component, columns_[column].type, stored, out);
-  return Status::Ok();
-}
-
-// The bound in the ascending sense of values; `side` says which end of the encodings it is.
-Result<KeyBound> IndexOrder::EncodeBound(size_t column, std::string_view text,
-                                         BoundSide side) const {
-  CELLAR_ASSERT(!text.empty());
-  const BoundEdge edge = text[0] == '[' ? BoundEdge::kInclusive : BoundEdge::kExclusive;
-  const std::string_view value = text.substr(1);
-  if (of_qualifiers_) {
-    Result<KeyBound> bound = qualifiers_.EncodeBound(value, edge, side);
-    if (bound.ok()) return bound;
-    return Status::Error(ErrorCode::kBadValue, bound.status().text());
-  }
-  KeyBound bound;
-  RETURN_IF_ERROR(EncodeValue(column, value, &bound.bytes));
-  const bool begins_before = (edge == BoundEdge::kInclusive) == (side == BoundSide::kMin);
-  if (begins_before) return bound;
-  return Successor(bound.bytes);
-}
-
-Result<KeyRange> IndexOrder::EncodeRange(size_t column, std::string_view min,
-                                         std::string_view max) const {
-  CELLAR_ASSERT(column < columns_.size());
-  const bool descending = of_qualifiers_ ? descending_ : columns_[column].component.descending;
-  const auto is_bound = [](std::string_view text) {
-    return text == "-" || text == "+" || (!text.empty() && (text[0] == '[' || text[0] == '('));
-  };
-  if (!is_bound(min) || !is_bound(max)) {
-    return Status::Error(ErrorCode::kErr, "min or max not valid string range item");
-  }
-  KeyRange range;
-  if (min == "+" || max == "-") range.end = KeyBound{};  // empty
-  if (min != "-" && min != "+") {
-    const BoundSide side = descending ? BoundSide::kMax : BoundSide::kMin;
-    ASSIGN_OR_RETURN(KeyBound bound, EncodeBound(column, min, side));
-    KeyBound& end = descending ? range.end : range.begin;
-    if (descending ? bound < end : end < bound) end = std::move(bound);
-  }
-  if (max != "-" && max != "+") {
-    const BoundSide side = descending ? BoundSide::kMin : BoundSide::kMax;
-    ASSIGN_OR_RETURN(KeyBound bound, EncodeBound(column, max, side));
-    KeyBound& end = descending ? range.begin : range.end;
-    if (descending ? end < bound : bound < end) end = std::move(bound);
-  }
-  return range;
-}
-
-size_t IndexOrder::ValuesSize(std::string_view entry_key) const {
-  if (of_qualifiers_) return qualifiers_.EncodedSize(entry_key);
-  size_t total = 0;
-  for (const Column& column : columns_) {
-    const size_t size = ComponentSize(column.component, entry_key.substr(total));
-    if (size == 0) return 0;
-    total += size;
-  }
-  return total;
-}
-
-std::vector<IndexOrder::Value> IndexOrder::DecodeValues(std::string_view entry_key) const {
-  std::vector<Value> values;
-  if (of_qualifiers_) {
-    Value& value = values.emplace_back();
-    const size_t size = qualifiers_.EncodedSize(entry_key);
-    CELLAR_ASSERT(qualifiers_.Decode(entry_key.substr(0, size), &value.stored));
-    return values;
-  }
-  for (const Column& column : columns_) {
-    Value& value = values.emplace_back();
-    value.type = column.type;
-    const size_t size = ComponentSize(column.component, entry_key);
-    CELLAR_ASSERT(DecodeComponentValue(column.component, column.type, entry_key.substr(0, size),
-                                       &value.stored));
-    entry_key.remove_prefix(size);
-  }
-  return values;
-}
-
-// --- included cells
-
-bool DecodeIncludedCells(std::string_view value, std::vector<IncludedCell>* cells) {
-  cells->clear();
-  if (value.empty() || value[0] != kIncludedMark) return false;
-  value.remove_prefix(1);
-  while (!value.empty()) {
-    IncludedCell& cell = cells->emplace_back();
-    uint64_t family_id = 0;
-    uint64_t timestamp = 0;
-    if (!GetVarint64(&value, &family_id) || !GetLengthPrefixed(&value, &cell.qualifier) ||
-        !GetVarint64(&value, &timestamp) || value.empty()) {
-      return false;
-    }
-    cell.family_id = static_cast<uint32_t>(family_id);
-    cell.timestamp_micros = static_cast<int64_t>(timestamp);
-    cell.type = static_cast<ValueType>(value[0]);
-    value.remove_prefix(1);
-    if (!GetLengthPrefixed(&value, &cell.stored)) return false;
-  }
-  return true;
-}
-
-std::vector<IndexColumn> IncludedColumns(const TableSchema& table, const IndexSchema& index) {
-  std::vector<IndexColumn> columns;
-  if (index.include.empty() || index.of_qualifiers()) return columns;
-  const auto covered = [&](uint32_t family_id) {
-    return std::any_of(index.include.begin(), index.include.end(), [&](const IndexColumn& c) {
-      return c.whole_family && c.family_id == family_id;
-    });
-  };
-  for (const FamilySchema& family : table.families) {
-    const size_t first = columns.size();
-    for (const auto* list : {&index.on, &index.include}) {
-      for (const IndexColumn& column : *list) {
-        if (column.family_id != family.id) continue;
-        if (column.whole_family || !covered(family.id)) columns.push_back(column);
-      }
-    }
-    const auto begin = columns.begin() + static_cast<ptrdiff_t>(first);
-    std::sort(begin, columns.end(),
-              [](const IndexColumn& a, const IndexColumn& b) { return a.qualifier < b.qualifier; });
-    columns.erase(std::unique(begin, columns.end(),
-                              [](const IndexColumn& a, const IndexColumn& b) {
-                                return a.qualifier == b.qualifier;
-                              }),
-                  columns.end());
-  }
-  return columns;
-}
-
-// --- the index
-
 Index::Index(const Table& table, const IndexSchema& schema)
     : table_(table),
       id_(schema.id),
@@ -197,8 +32,17 @@ Index::Index(const Table& table, const IndexSchema& schema)
       order_(table.schema(), schema),
       included_(IncludedColumns(table.schema(), schema)),
       entries_(std::make_unique<BTree>()),
-      dues_(std::make_unique<BTree>()),
-      entries_at_(std::make_unique<BTreeCursor>(*entries_)) {}
+      entries_at_(std::make_unique<BTreeCursor>(*entries_)),
+      on_turns_(schema.on.size()) {
+  for (const IndexColumn& included : included_) {
+    const auto on = std::find_if(schema_.on.begin(), schema_.on.end(), [&](const IndexColumn& c) {
+      return !included.whole_family && c.family_id == included.family_id &&
+             c.qualifier == included.qualifier;
+    });
+    included_on_.push_back(on == schema_.on.end() ? kNotOn
+                                                  : static_cast<size_t>(on - schema_.on.begin()));
+  }
+}
 
 Index::~Index() = default;
 
@@ -206,11 +50,14 @@ bool Index::Watches(uint32_t family_id) const {
   return schema_.of_rows() || HasColumn(schema_.on, family_id) || HasColumn(included_, family_id);
 }
 
+bool Index::entries_are_live() const {
+  return schema_.of_rows() ? table_.counts_are_live() : timed_entries_ == 0;
+}
+
 void Index::ReleaseTrees(std::vector<std::unique_ptr<BTree>>* trees) {
   cursors_.clear();
   entries_at_.reset();
   trees->push_back(std::move(entries_));
-  trees->push_back(std::move(dues_));
 }
 
 void Index::DropCursors() { cursors_.clear(); }
@@ -223,97 +70,76 @@ BTreeCursor& Index::CursorOf(size_t group) {
 
 // --- evaluation
 
-void Index::EvaluateAt(std::string_view row_key, int64_t at_micros, Evaluation* evaluation) {
-  evaluation->keys.clear();
-  evaluation->value.clear();
-  evaluation->due_micros = kNeverMicros;
+void Index::Evaluate(std::string_view row_key, Evaluation* evaluation) {
+  ++evaluations_;
+  evaluation->count = 0;
   evaluation->too_large = false;
-  if (schema_.of_qualifiers()) return EvaluateQualifiers(row_key, at_micros, evaluation);
-  if (schema_.of_rows()) {
-    EvaluateRow(row_key, at_micros, evaluation);
-  } else {
-    EvaluateColumns(row_key, at_micros, evaluation);
-  }
-  if (!included_.empty() && !evaluation->keys.empty()) {
-    EvaluateIncluded(row_key, at_micros, evaluation);
-  }
+  if (schema_.of_qualifiers()) return EvaluateQualifiers(row_key, evaluation);
+  if (schema_.of_rows()) return EvaluateRow(row_key, evaluation);
+  EvaluateColumns(row_key, evaluation);
 }
 
-void Index::IncludeCell(const FamilySchema& family, size_t qualifier_at, const NewestCell& cell,
-                        Evaluation* evaluation) {
-  if (!cell.found) return;
-  evaluation->due_micros = std::min(evaluation->due_micros, cell.due_micros);
-  if (evaluation->value.empty()) return;  // it has become too large already
-  std::string& value = evaluation->value;
-  PutVarint64(&value, family.id);
-  PutLengthPrefixed(&value, std::string_view(column_).substr(qualifier_at));
-  PutVarint64(&value, static_cast<uint64_t>(cell.timestamp_micros));
-  value.push_back(static_cast<char>(cell.type));
-  PutLengthPrefixed(&value, cell.stored);
-  if (value.size() > kIndexIncludedBytesMax) value.clear();
+void Index::AddEntry(std::string_view key, std::span<const TimeSpan> spans,
+                     Evaluation* evaluation) {
+  if (evaluation->count == evaluation->entries.size()) evaluation->entries.emplace_back();
+  Entry& entry = evaluation->entries[evaluation->count++];
+  entry.key.assign(key);
+  entry.value.clear();
+  const bool holds_cells = !included_.empty() && cells_fit_;
+  PutEntryHead(spans, holds_cells, &entry.value);
+  if (holds_cells) entry.value.append(cells_);
+  entry.timed = spans.size() > 1 || !spans[0].always();
+  entry.now = std::any_of(spans.begin(), spans.end(),
+                          [this](const TimeSpan& span) { return span.contains(now_micros_); });
 }
 
-void Index::EvaluateIncluded(std::string_view row_key, int64_t at_micros, Evaluation* evaluation) {
-  evaluation->value.assign(1, kIncludedMark);
-  std::string prefix;
-  NewestCell cell;
-  for (const IndexColumn& included : included_) {
-    const FamilySchema* family = table_.schema().FindFamilyById(included.family_id);
-    CELLAR_ASSERT(family != nullptr);
-    prefix.assign(row_key);
-    PutFamilyId(&prefix, family->id);
-    BTreeCursor& at = CursorOf(family->group);
-    if (!included.whole_family) {
-      column_ = prefix + included.qualifier;
-      at.Seek(column_);
-      ReadNewest(*family, at, at_micros, &cell);
-      IncludeCell(*family, prefix.size(), cell, evaluation);
-      continue;
-    }
-    at.Seek(prefix);
-    while (at.valid() && at.key().starts_with(prefix)) {
-      const size_t qualifier_bytes = family->order.EncodedSize(at.key().substr(prefix.size()));
-      CELLAR_ASSERT(qualifier_bytes > 0);
-      column_.assign(at.key().substr(0, prefix.size() + qualifier_bytes));
-      ReadNewest(*family, at, at_micros, &cell);
-      IncludeCell(*family, prefix.size(), cell, evaluation);
-      SeekBehindColumn(at);
-    }
-  }
+void Index::Turns::Add(const TimeSpan& span, int64_t timestamp_micros, ValueType type,
+                       std::string_view stored) {
+  if (count == turns.size()) turns.emplace_back();
+  Turn& turn = turns[count++];
+  turn.span = span;
+  turn.timestamp_micros = timestamp_micros;
+  turn.type = type;
+  turn.stored.assign(stored);
 }
 
-void Index::ReadNewest(const FamilySchema& family, BTreeCursor& at, int64_t at_micros,
-                       NewestCell* cell) {
-  cell->found = false;
+// Walks the versions, as far as one of them can outlive those before it. Where no cell expires by
+// itself and the policy asks for the age alone, that is the newest one, and one of timestamp 0.
+void Index::ReadTurns(const FamilySchema& family, BTreeCursor& at, Turns* turns) {
+  turns->count = 0;
+  const bool ages_alone =
+      table_.family_counters(family).expiring_cells == 0 && !family.policy.depends_on_rank();
+  int64_t from = 0;
   uint64_t rank = 0;
-  for (; at.valid() && at.key().starts_with(column_); at.Next()) {
-    ++rank;
-    if (rank > family.policy.rank_kept_max()) return;
+  while (at.valid() && at.key().starts_with(column_)) {
+    if (++rank > family.policy.rank_kept_max()) return;
     int64_t timestamp = 0;
     CellValue value;
-    if (DecodeTimestamp(at.key().substr(column_.size()), &timestamp) == 0 ||
-        !DecodeCellValue(at.value(), &value)) {
-      continue;  // cannot come from this engine, and a checksum guards the files
-    }
+    // Neither can come from this engine, and a checksum guards the files.
+    const bool good = DecodeTimestamp(at.key().substr(column_.size()), &timestamp) > 0 &&
+                      DecodeCellValue(at.value(), &value);
+    CELLAR_ASSERT(good);
     const int64_t due = family.policy.DueMicros(rank, timestamp, value.expiry_micros);
-    if (due != kNeverMicros && at_micros >= due) {
-      past_due_ = std::max(past_due_, due);
-      continue;
+    if (due > from) {
+      turns->Add({from, due}, timestamp, value.type, value.stored);
+      if (due == kNeverMicros) return;
+      from = due;
     }
-    cell->found = true;
-    cell->timestamp_micros = timestamp;
-    cell->type = value.type;
-    cell->stored = value.stored;
-    cell->due_micros = due;
-    return;
+    if (ages_alone && timestamp > 0) {
+      const size_t column_bytes = column_.size();
+      PutTimestamp(&column_, 0);
+      at.Seek(column_);
+      column_.resize(column_bytes);
+    } else {
+      at.Next();
+    }
   }
 }
 
-void Index::EvaluateColumns(std::string_view row_key, int64_t at_micros, Evaluation* evaluation) {
-  bool types_fit = true;
-  int64_t due_micros = kNeverMicros;
-  key_.clear();
-  for (const IndexColumn& on : schema_.on) {
+void Index::EvaluateColumns(std::string_view row_key, Evaluation* evaluation) {
+  bool one_turn = true;
+  for (size_t i = 0; i < schema_.on.size(); ++i) {
+    const IndexColumn& on = schema_.on[i];
     const FamilySchema* family = table_.schema().FindFamilyById(on.family_id);
     CELLAR_ASSERT(family != nullptr);
     column_.assign(row_key);
@@ -321,26 +147,79 @@ void Index::EvaluateColumns(std::string_view row_key, int64_t at_micros, Evaluat
     column_.append(on.qualifier);
     BTreeCursor& at = CursorOf(family->group);
     at.Seek(column_);
-    NewestCell cell;
-    ReadNewest(*family, at, at_micros, &cell);
-    if (!cell.found) return;  // and time alone will not bring one
-    due_micros = std::min(due_micros, cell.due_micros);
-    types_fit = types_fit && cell.type == on.type;
-    if (!types_fit) continue;
-    EncodeComponentValue({ComponentOfValueType(on.type), on.descending}, on.type, cell.stored,
+    ReadTurns(*family, at, &on_turns_[i]);
+    if (on_turns_[i].count == 0) return;
+    one_turn = one_turn && on_turns_[i].count == 1;
+  }
+  if (!one_turn) return EvaluateTurns(row_key, evaluation);
+  TimeSpan span;
+  key_.clear();
+  for (size_t i = 0; i < schema_.on.size(); ++i) {
+    const IndexColumn& on = schema_.on[i];
+    const Turn& turn = on_turns_[i].turns[0];
+    if (turn.type != on.type) return;
+    span.due_micros = std::min(span.due_micros, turn.span.due_micros);
+    EncodeComponentValue({ComponentOfValueType(on.type), on.descending}, on.type, turn.stored,
                          &key_);
   }
-  evaluation->due_micros = due_micros;
-  if (!types_fit) return;
-  evaluation->too_large = key_.size() > kIndexValuesBytesMax;
-  if (evaluation->too_large) return;
+  evaluation->too_large = key_.size() > kIndexValuesBytesMax && span.contains(now_micros_);
+  if (key_.size() > kIndexValuesBytesMax) return;
   key_.append(row_key);
-  evaluation->keys.push_back(key_);
+  EvaluateIncluded(row_key, evaluation);
+  AddEntry(key_, {&span, 1}, evaluation);
 }
 
-// ON 1 family: one entry for each column of it that has a live version.
-void Index::EvaluateQualifiers(std::string_view row_key, int64_t at_micros,
-                               Evaluation* evaluation) {
+// Between two moments at which some column's turn ends, every column has one value.
+void Index::EvaluateTurns(std::string_view row_key, Evaluation* evaluation) {
+  std::map<std::string, std::vector<TimeSpan>> spans_of;
+  std::vector<size_t> turn_at(schema_.on.size(), 0);
+  for (int64_t from = 0; from != kNeverMicros;) {
+    int64_t due = kNeverMicros;
+    bool types_fit = true;
+    key_.clear();
+    for (size_t i = 0; i < schema_.on.size(); ++i) {
+      const IndexColumn& on = schema_.on[i];
+      while (turn_at[i] < on_turns_[i].count &&
+             on_turns_[i].turns[turn_at[i]].span.due_micros <= from) {
+        ++turn_at[i];
+      }
+      if (turn_at[i] == on_turns_[i].count) {
+        from = kNeverMicros;  // the column has no live version any more
+        break;
+      }
+      const Turn& turn = on_turns_[i].turns[turn_at[i]];
+      due = std::min(due, turn.span.due_micros);
+      types_fit = types_fit && turn.type == on.type;
+      if (!types_fit) continue;
+      EncodeComponentValue({ComponentOfValueType(on.type), on.descending}, on.type, turn.stored,
+                           &key_);
+    }
+    if (from == kNeverMicros) break;
+    const TimeSpan span{from, due};
+    from = due;
+    if (!types_fit) continue;
+    if (key_.size() > kIndexValuesBytesMax) {
+      evaluation->too_large = evaluation->too_large || span.contains(now_micros_);
+      continue;
+    }
+    std::vector<TimeSpan>& spans = spans_of[key_];
+    if (!spans.empty() && spans.back().due_micros == span.from_micros) {
+      spans.back().due_micros = span.due_micros;
+    } else {
+      spans.push_back(span);
+    }
+  }
+  if (spans_of.empty()) return;
+  EvaluateIncluded(row_key, evaluation);
+  for (const auto& [values, spans] : spans_of) {
+    key_.assign(values);
+    key_.append(row_key);
+    AddEntry(key_, spans, evaluation);
+  }
+}
+
+// ON 1 family: one entry for each column of it. Its turns follow each other without a gap.
+void Index::EvaluateQualifiers(std::string_view row_key, Evaluation* evaluation) {
   const IndexColumn& on = schema_.on[0];
   const FamilySchema* family = table_.schema().FindFamilyById(on.family_id);
   CELLAR_ASSERT(family != nullptr);
@@ -352,20 +231,21 @@ void Index::EvaluateQualifiers(std::string_view row_key, int64_t at_micros,
     const size_t qualifier_bytes = family->order.EncodedSize(at.key().substr(prefix.size()));
     CELLAR_ASSERT(qualifier_bytes > 0);
     column_.assign(at.key().substr(0, prefix.size() + qualifier_bytes));
-    NewestCell cell;
-    ReadNewest(*family, at, at_micros, &cell);
-    if (cell.found) {
-      evaluation->due_micros = std::min(evaluation->due_micros, cell.due_micros);
+    ReadTurns(*family, at, &turns_);
+    if (turns_.count > 0) {
+      const TimeSpan span{0, turns_.turns[turns_.count - 1].span.due_micros};
       key_.assign(std::string_view(column_).substr(prefix.size()));
       if (on.descending) {
         for (char& c : key_) c = static_cast<char>(~c);
       }
       key_.append(row_key);
-      evaluation->keys.push_back(key_);
+      AddEntry(key_, {&span, 1}, evaluation);
     }
     SeekBehindColumn(at);
   }
-  std::sort(evaluation->keys.begin(), evaluation->keys.end());
+  std::sort(evaluation->entries.begin(),
+            evaluation->entries.begin() + static_cast<ptrdiff_t>(evaluation->count),
+            [](const Entry& a, const Entry& b) { return a.key < b.key; });
 }
 
 void Index::SeekBehindColumn(BTreeCursor& at) {
@@ -376,26 +256,63 @@ void Index::SeekBehindColumn(BTreeCursor& at) {
   at.Seek(behind.bytes);
 }
 
-// ON 0: an entry for each row with a live cell. The first one found stands for the row, until it is
-// due; then another one may.
-void Index::EvaluateRow(std::string_view row_key, int64_t at_micros, Evaluation* evaluation) {
+void Index::EvaluateRow(std::string_view row_key, Evaluation* evaluation) {
   std::string prefix;
   for (const FamilySchema& family : table_.schema().families) {
     prefix.assign(row_key);
     PutFamilyId(&prefix, family.id);
     BTreeCursor& at = CursorOf(family.group);
     at.Seek(prefix);
-    while (at.valid() && at.key().starts_with(prefix)) {
-      const size_t qualifier_bytes = family.order.EncodedSize(at.key().substr(prefix.size()));
+    if (!at.valid() || !at.key().starts_with(prefix)) continue;
+    EvaluateIncluded(row_key, evaluation);
+    AddEntry(row_key, {&kAlways, 1}, evaluation);
+    return;
+  }
+}
+
+// --- included cells
+
+void Index::IncludeTurns(const FamilySchema& family, std::string_view qualifier,
+                         const Turns& turns) {
+  for (size_t i = 0; i < turns.count && cells_fit_; ++i) {
+    const Turn& turn = turns.turns[i];
+    PutIncludedCell({family.id, qualifier, turn.timestamp_micros, turn.type, turn.stored},
+                    turn.span, &cells_);
+    cells_fit_ = cells_.size() <= kIndexIncludedBytesMax;
+  }
+}
+
+// Into cells_.
+void Index::EvaluateIncluded(std::string_view row_key, Evaluation* evaluation) {
+  CELLAR_ASSERT(evaluation->count == 0);
+  cells_.clear();
+  cells_fit_ = true;
+  std::string prefix;
+  for (size_t i = 0; i < included_.size() && cells_fit_; ++i) {
+    const IndexColumn& included = included_[i];
+    const FamilySchema* family = table_.schema().FindFamilyById(included.family_id);
+    CELLAR_ASSERT(family != nullptr);
+    if (included_on_[i] != kNotOn) {
+      IncludeTurns(*family, included.qualifier, on_turns_[included_on_[i]]);
+      continue;
+    }
+    prefix.assign(row_key);
+    PutFamilyId(&prefix, family->id);
+    BTreeCursor& at = CursorOf(family->group);
+    if (!included.whole_family) {
+      column_ = prefix + included.qualifier;
+      at.Seek(column_);
+      ReadTurns(*family, at, &turns_);
+      IncludeTurns(*family, included.qualifier, turns_);
+      continue;
+    }
+    at.Seek(prefix);
+    while (cells_fit_ && at.valid() && at.key().starts_with(prefix)) {
+      const size_t qualifier_bytes = family->order.EncodedSize(at.key().substr(prefix.size()));
       CELLAR_ASSERT(qualifier_bytes > 0);
       column_.assign(at.key().substr(0, prefix.size() + qualifier_bytes));
-      NewestCell cell;
-      ReadNewest(family, at, at_micros, &cell);
-      if (cell.found) {
-        evaluation->due_micros = cell.due_micros;
-        evaluation->keys.emplace_back(row_key);
-        return;
-      }
+      ReadTurns(*family, at, &turns_);
+      IncludeTurns(*family, std::string_view(column_).substr(prefix.size()), turns_);
       SeekBehindColumn(at);
     }
   }
@@ -403,12 +320,15 @@ void Index::EvaluateRow(std::string_view row_key, int64_t at_micros, Evaluation*
 
 // --- maintenance
 
+// Is there an entry of another row under the same values, at the moment that was set?
 bool Index::HasOther(std::string_view entry_key) const {
   const std::string_view values = entry_key.substr(0, order_.ValuesSize(entry_key));
   BTreeCursor& at = *entries_at_;
-  at.Seek(values);
-  if (at.valid() && at.key() == entry_key) at.Next();
-  return at.valid() && at.key().starts_with(values);
+  EntryReader entry;
+  for (at.Seek(values); at.valid() && at.key().starts_with(values); at.Next()) {
+    if (at.key() != entry_key && entry.Open(at.value(), now_micros_)) return true;
+  }
+  return false;
 }
 
 bool Index::HasConflict() const {
@@ -422,63 +342,37 @@ void Index::ForgetConflicts() {
   too_large_ = false;
 }
 
-void Index::Replace(std::string_view row_key, const Evaluation& before, const Evaluation& now) {
+void Index::Replace(const Evaluation& before, const Evaluation& now) {
   if (now.too_large && !before.too_large) too_large_ = true;
-  if (before.keys != now.keys || before.value != now.value) {
-    for (const std::string& key : before.keys) {
-      if (std::binary_search(now.keys.begin(), now.keys.end(), key)) continue;
-      const BTreeWriteResult result = entries_->Delete(key);
+  size_t old_at = 0;
+  size_t new_at = 0;
+  while (old_at < before.count || new_at < now.count) {
+    const Entry* old_entry = old_at < before.count ? &before.entries[old_at] : nullptr;
+    const Entry* new_entry = new_at < now.count ? &now.entries[new_at] : nullptr;
+    if (old_entry != nullptr && new_entry != nullptr) {
+      const int order = old_entry->key.compare(new_entry->key);
+      if (order < 0) new_entry = nullptr;
+      if (order > 0) old_entry = nullptr;
+    }
+    if (old_entry != nullptr) {
+      ++old_at;
+      timed_entries_ -= old_entry->timed ? 1 : 0;
+    }
+    if (new_entry == nullptr) {
+      const BTreeWriteResult result = entries_->Delete(old_entry->key);
       CELLAR_ASSERT(result.existed);
+      continue;
     }
-    for (const std::string& key : now.keys) {
-      const bool kept = std::binary_search(before.keys.begin(), before.keys.end(), key);
-      if (kept && before.value == now.value) continue;
-      if (!kept && schema_.unique && HasOther(key)) conflicts_.push_back(key);
-      const BTreeWriteResult result = entries_->Put(key, now.value);
-      CELLAR_ASSERT(result.existed == kept);
+    ++new_at;
+    timed_entries_ += new_entry->timed ? 1 : 0;
+    const bool was_there = old_entry != nullptr && old_entry->now;
+    if (schema_.unique && new_entry->now && !was_there && HasOther(new_entry->key)) {
+      conflicts_.push_back(new_entry->key);
     }
+    if (old_entry != nullptr && old_entry->value == new_entry->value) continue;
+    const BTreeWriteResult result = entries_->Put(new_entry->key, new_entry->value);
+    CELLAR_ASSERT(result.existed == (old_entry != nullptr));
   }
-  if (before.due_micros == now.due_micros) return;
-  if (before.due_micros != kNeverMicros) {
-    const BTreeWriteResult result = dues_->Delete(DueKey(before.due_micros, row_key));
-    CELLAR_ASSERT(result.existed);
-  }
-  if (now.due_micros != kNeverMicros) {
-    CELLAR_ASSERT(now.due_micros > time_);
-    dues_->Put(DueKey(now.due_micros, row_key), {});
-    due_next_ = std::min(due_next_, now.due_micros);
-  }
-}
-
-// --- time
-
-bool Index::SetTime(int64_t now_micros) {
-  CELLAR_ASSERT(now_micros >= 0);
-  if (now_micros < time_ && past_due_ > now_micros) return false;
-  if (now_micros >= due_next_) {
-    due_next_ = kNeverMicros;
-    Evaluation before;
-    Evaluation now;
-    BTreeCursor at(*dues_);
-    std::string row_key;
-    for (at.SeekFirst(); at.valid(); at.SeekFirst()) {
-      const auto due = static_cast<int64_t>(DecodeBigEndian64(at.key().data()));
-      if (due > now_micros) {
-        due_next_ = due;
-        break;
-      }
-      row_key.assign(at.key().substr(8));
-      EvaluateAt(row_key, time_, &before);
-      CELLAR_ASSERT(before.due_micros == due);
-      EvaluateAt(row_key, now_micros, &now);
-      const int64_t time = std::exchange(time_, now_micros);
-      Replace(row_key, before, now);
-      time_ = time;
-    }
-    ForgetConflicts();  // what time reveals is nobody's mistake
-  }
-  time_ = now_micros;
-  return true;
 }
 
 // --- building
@@ -505,14 +399,15 @@ bool Index::FindRow(std::string_view from, std::string* row_key) {
 
 bool Index::Build(uint64_t rows_max) {
   std::string row_key;
+  const Evaluation none;
   Evaluation now;
   for (uint64_t rows = 0; !built_ && rows < rows_max; ++rows) {
     if (!FindRow(position_, &row_key)) {
       built_ = true;
       break;
     }
-    EvaluateAt(row_key, time_, &now);
-    Replace(row_key, Evaluation(), now);
+    Evaluate(row_key, &now);
+    Replace(none, now);
     KeyBound behind = Successor(row_key);
     built_ = behind.at_end;
     position_ = std::move(behind.bytes);
@@ -535,9 +430,7 @@ Index::Checkpoint Index::TakeCheckpoint() {
   Checkpoint checkpoint;
   checkpoint.id = id_;
   checkpoint.entries = entries_->TakeSnapshot();
-  checkpoint.dues = dues_->TakeSnapshot();
-  checkpoint.time = time_;
-  checkpoint.past_due = past_due_;
+  checkpoint.timed_entries = timed_entries_;
   checkpoint.position = position_;
   checkpoint.built = built_;
   checkpoint.build_failed = build_failed_;
@@ -548,13 +441,10 @@ Index::Checkpoint Index::TakeCheckpoint() {
 void Index::RollBackTo(const Checkpoint& checkpoint) {
   CELLAR_ASSERT(Took(checkpoint));
   entries_->RollBackTo(checkpoint.entries);
-  dues_->RollBackTo(checkpoint.dues);
-  time_ = checkpoint.time;
-  past_due_ = checkpoint.past_due;
+  timed_entries_ = checkpoint.timed_entries;
   position_ = checkpoint.position;
   built_ = checkpoint.built;
   build_failed_ = checkpoint.build_failed;
-  due_next_ = std::numeric_limits<int64_t>::min();  // look again
   ForgetConflicts();
 }
 

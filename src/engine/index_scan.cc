@@ -5,9 +5,10 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "base/hash.h"
 #include "base/quote.h"
 #include "engine/column_set.h"
+#include "engine/scan_ranges.h"
+#include "engine/table_scan.h"
 
 namespace cellar {
 namespace {
@@ -48,34 +49,151 @@ Status CheckIndexReady(const ReadView& view, const IndexSchema& index) {
   return Status::Ok();
 }
 
-Result<std::unique_ptr<Scan>> IndexScan::Create(std::unique_ptr<ReadView> view,
-                                                const RowOptions& rows, const CellOptions& cells,
-                                                const ScanPosition* from, uint64_t seed) {
-  ReadView* borrowed = view.get();
-  std::unique_ptr<IndexScan> scan(new IndexScan(borrowed, seed));
-  scan->owned_view_ = std::move(view);
-  RETURN_IF_ERROR(scan->Compile(rows, cells, from));
+// --- choosing
+
+namespace {
+
+// Are all of these columns among the index's included ones?
+bool Includes(const TableSchema& schema, const IndexSchema& index, const ColumnSet& columns) {
+  const std::vector<IndexColumn> included = IncludedColumns(schema, index);
+  const auto holds = [&](uint32_t family_id, const KeyRange* range) {
+    return std::any_of(included.begin(), included.end(), [&](const IndexColumn& column) {
+      if (column.family_id != family_id) return false;
+      return column.whole_family || (range != nullptr && *range == PrefixRange(column.qualifier));
+    });
+  };
+  for (const ColumnSet::Family& family : columns.families()) {
+    const uint32_t id = schema.families[family.index].id;
+    if (family.whole && !holds(id, nullptr)) return false;
+    for (const KeyRange& range : family.ranges) {
+      if (!holds(id, &range)) return false;
+    }
+  }
+  return !included.empty();
+}
+
+// Is the column, all of it, among those?
+bool IsAmong(const TableSchema& schema, const IndexColumn& column, const ColumnSet& columns) {
+  return std::any_of(
+      columns.families().begin(), columns.families().end(), [&](const ColumnSet::Family& family) {
+        if (schema.families[family.index].id != column.family_id) return false;
+        if (family.whole) return true;
+        return !column.whole_family &&
+               std::any_of(family.ranges.begin(), family.ranges.end(),
+                           [&](const KeyRange& range) { return range.contains(column.qualifier); });
+      });
+}
+
+// Does an entry of an index of rows mean that its row has a live cell that may be read?
+bool StoredIsLive(const ReadView& view) {
+  const std::vector<FamilySchema>& families = view.schema().families;
+  return !view.hides_families() &&
+         std::all_of(families.begin(), families.end(),
+                     [&](const FamilySchema& family) { return view.all_live(family); });
+}
+
+bool IsWholeTable(const TableSchema& schema, const ColumnSet& columns) {
+  const std::vector<ColumnSet::Family>& families = columns.families();
+  return families.size() == schema.families.size() &&
+         std::all_of(families.begin(), families.end(),
+                     [](const ColumnSet::Family& family) { return family.whole; });
+}
+
+bool NamesHiddenFamily(const TableSchema& schema, const IndexSchema& index) {
+  return std::any_of(index.include.begin(), index.include.end(), [&](const IndexColumn& column) {
+    return schema.FindFamilyById(column.family_id) == nullptr;
+  });
+}
+
+}  // namespace
+
+const IndexSchema* ChooseGroup(const ReadView& view, const RowOptions& rows,
+                               const CellOptions& cells) {
+  const TableSchema& schema = view.schema();
+  if (schema.indexes.empty()) return nullptr;
+  if (rows.index || !rows.where.empty() || cells.filter || !cells.time.all()) return nullptr;
+  // Single rows are read where they are.
+  const auto is_row = [](const RowSelector& row) { return row.kind == RowSelector::Kind::kRow; };
+  if (!rows.rows.empty() && std::all_of(rows.rows.begin(), rows.rows.end(), is_row)) return nullptr;
+  if (rows.cells_wanted && cells.versions_max.value_or(1) != 1) return nullptr;
+  const Result<ColumnSet> columns = ColumnSet::Compile(schema, cells.columns);
+  if (!columns.ok()) return nullptr;  // the scan of the table says what is wrong
+  uint64_t bytes_least = 0;
+  std::vector<bool> counted(schema.groups.size());
+  for (const ColumnSet::Family& family : columns->families()) {
+    const size_t group = schema.families[family.index].group;
+    if (!counted[group]) bytes_least += view.payload_bytes(group);
+    counted[group] = true;
+  }
+  const bool keys_do = !rows.cells_wanted && cells.columns_skip == 0 &&
+                       IsWholeTable(schema, *columns) && StoredIsLive(view);
+  const IndexSchema* best = nullptr;
+  for (const IndexSchema& index : schema.indexes) {
+    // The choice is no way to learn of a family that one may not read.
+    if (!index.of_rows() || NamesHiddenFamily(schema, index)) continue;
+    if (index.state != IndexState::kReady || !view.IndexIsBuilt(index.id)) continue;
+    if (!keys_do && (cells.versions_max.value_or(1) != 1 || !Includes(schema, index, *columns))) {
+      continue;
+    }
+    const uint64_t bytes = view.IndexBytes(index.id);
+    if (bytes >= bytes_least) continue;
+    bytes_least = bytes;
+    best = &index;
+  }
+  return best;
+}
+
+Result<std::unique_ptr<Scan>> OpenScan(ReadView* view, const RowOptions& rows,
+                                       const CellOptions& cells, const ScanPosition* from,
+                                       uint64_t seed) {
+  const IndexSchema* group = ChooseGroup(*view, rows, cells);
+  if (group == nullptr && !rows.index) return TableScan::Create(view, rows, cells, from, seed);
+  ASSIGN_OR_RETURN(std::unique_ptr<IndexScan> scan,
+                   IndexScan::Create(view, group, rows, cells, from, seed));
   return std::unique_ptr<Scan>(std::move(scan));
 }
 
-Result<std::unique_ptr<Scan>> IndexScan::Create(ReadView* view, const RowOptions& rows,
-                                                const CellOptions& cells, const ScanPosition* from,
-                                                uint64_t seed) {
+Result<std::unique_ptr<Scan>> OpenScan(std::unique_ptr<ReadView> view, const RowOptions& rows,
+                                       const CellOptions& cells, const ScanPosition* from,
+                                       uint64_t seed) {
+  const IndexSchema* group = ChooseGroup(*view, rows, cells);
+  if (group == nullptr && !rows.index) {
+    return TableScan::Create(std::move(view), rows, cells, from, seed);
+  }
+  ASSIGN_OR_RETURN(std::unique_ptr<IndexScan> scan,
+                   IndexScan::Create(view.get(), group, rows, cells, from, seed));
+  scan->Own(std::move(view));
+  return std::unique_ptr<Scan>(std::move(scan));
+}
+
+// --- compiling
+
+Result<std::unique_ptr<IndexScan>> IndexScan::Create(ReadView* view, const IndexSchema* group,
+                                                     const RowOptions& rows,
+                                                     const CellOptions& cells,
+                                                     const ScanPosition* from, uint64_t seed) {
   std::unique_ptr<IndexScan> scan(new IndexScan(view, seed));
-  RETURN_IF_ERROR(scan->Compile(rows, cells, from));
-  return std::unique_ptr<Scan>(std::move(scan));
+  RETURN_IF_ERROR(scan->Compile(group, rows, cells, from));
+  return scan;
 }
 
-Status IndexScan::Compile(const RowOptions& rows, const CellOptions& cells,
-                          const ScanPosition* from) {
-  CELLAR_ASSERT(rows.index.has_value());
+Status IndexScan::Compile(const IndexSchema* group, const RowOptions& rows,
+                          const CellOptions& cells, const ScanPosition* from) {
   const TableSchema& schema = view_->schema();
-  ASSIGN_OR_RETURN(const IndexSchema* const index, FindIndex(*view_, rows.index->name));
+  const IndexSchema* index = group;
+  if (index == nullptr) {
+    CELLAR_ASSERT(rows.index.has_value());
+    ASSIGN_OR_RETURN(index, FindIndex(*view_, rows.index->name));
+  }
   index_id_ = index->id;
   order_ = IndexOrder(schema, *index);
   reverse_ = rows.reverse;
   sample_ = rows.sample;
-  RETURN_IF_ERROR(CompileRange(*rows.index));
+  if (rows.index) {
+    RETURN_IF_ERROR(CompileRange(*rows.index));
+  } else {
+    ASSIGN_OR_RETURN(ranges_, CompileRows(schema, rows.rows));
+  }
   for (const Predicate& predicate : rows.where) {
     ASSIGN_OR_RETURN(Condition condition, Condition::Compile(schema, predicate));
     where_.push_back(std::move(condition));
@@ -83,44 +201,95 @@ Status IndexScan::Compile(const RowOptions& rows, const CellOptions& cells,
   ASSIGN_OR_RETURN(plan_, CellPlan::Compile(schema, cells));
   for (Condition& condition : where_) RETURN_IF_ERROR(condition.CompileFilter(schema));
   RETURN_IF_ERROR(CheckIndexReady(*view_, *index));
-  if (from != nullptr) StartFrom(*from);
+  if (from != nullptr) {
+    if (from->seed != 0) seed_ = from->seed;
+    ClipRanges(*from, reverse_, &ranges_);
+    if (from->inside_row) resume_ = *from;
+  }
+  std::erase_if(ranges_, [](const KeyRange& range) { return range.empty(); });
   reader_ = std::make_unique<RowReader>(*view_, plan_, &budget_, &stats_, seed_);
   at_ = view_->MakeIndexCursor(index_id_);
-  ended_ = range_.empty();
-  covered_ = IsCovered(*index, cells);
-  if (covered_) stats_.groups = 0;
+  range_at_ = reverse_ && !ranges_.empty() ? ranges_.size() - 1 : 0;
+  ended_ = ranges_.empty();
+  source_ = FindSource(*index, rows, cells);
+  if (source_ == Source::kKey) PlaceOnColumns(*index);
+  groups_ = stats_.groups;
+  if (source_ != Source::kTable && where_.empty()) stats_.groups = 0;
+  stats_.index = index->name;
   return Status::Ok();
 }
 
-bool IndexScan::IsCovered(const IndexSchema& index, const CellOptions& cells) const {
+IndexScan::Source IndexScan::FindSource(const IndexSchema& index, const RowOptions& rows,
+                                        const CellOptions& cells) const {
   const TableSchema& schema = view_->schema();
-  const std::vector<IndexColumn> included = IncludedColumns(schema, index);
-  if (included.empty() || !where_.empty() || plan_.filter != nullptr ||
-      plan_.choice.versions_max != 1 || !cells.time.all()) {
-    return false;
+  const ColumnSet& columns = plan_.choice.columns;
+  if (plan_.filter != nullptr || !cells.time.all()) return Source::kTable;
+  if (!rows.cells_wanted && cells.columns_skip == 0) {
+    const bool has_cell =
+        index.of_rows() ? IsWholeTable(schema, columns) && StoredIsLive(*view_)
+                        : std::any_of(index.on.begin(), index.on.end(), [&](const IndexColumn& on) {
+                            return IsAmong(schema, on, columns);
+                          });
+    if (has_cell) return Source::kNothing;
   }
-  const auto holds = [&](uint32_t family_id, const KeyRange* range) {
-    return std::any_of(included.begin(), included.end(), [&](const IndexColumn& column) {
-      if (column.family_id != family_id) return false;
-      return column.whole_family || (range != nullptr && *range == PrefixRange(column.qualifier));
+  if (!where_.empty() || plan_.choice.versions_max != 1) return Source::kTable;
+  if (Includes(schema, index, columns)) return Source::kEntry;
+  if (cells.timestamps || index.of_rows() || index.of_qualifiers()) return Source::kTable;
+  IndexSchema keys_alone;
+  keys_alone.on = keys_alone.include = index.on;
+  return Includes(schema, keys_alone, columns) ? Source::kKey : Source::kTable;
+}
+
+void IndexScan::PlaceOnColumns(const IndexSchema& index) {
+  IndexSchema keys_alone;
+  keys_alone.on = keys_alone.include = index.on;
+  for (const IndexColumn& column : IncludedColumns(view_->schema(), keys_alone)) {
+    const auto on = std::find_if(index.on.begin(), index.on.end(), [&](const IndexColumn& c) {
+      return c.family_id == column.family_id && c.qualifier == column.qualifier;
     });
-  };
-  for (const ColumnSet::Family& family : plan_.choice.columns.families()) {
-    const uint32_t id = schema.families[family.index].id;
-    if (family.whole && !holds(id, nullptr)) return false;
-    for (const KeyRange& range : family.ranges) {
-      if (!holds(id, &range)) return false;
+    on_places_.push_back(
+        {static_cast<size_t>(on - index.on.begin()), column.family_id, column.qualifier});
+  }
+}
+
+// --- rows
+
+bool IndexScan::TakeKeyCells() {
+  key_values_ = order_.DecodeValues(entry_key_);
+  cells_.clear();
+  for (const OnPlace& place : on_places_) {
+    const IndexOrder::Value& value = key_values_[place.column];
+    // Keys do not tell 0.0 from -0.0.
+    if (IsFloatType(value.type) && value.stored.find_first_not_of('\0') == std::string::npos) {
+      return false;
     }
+    cells_.push_back({place.family_id, place.qualifier, 0, value.type, value.stored});
   }
   return true;
 }
 
+bool IndexScan::TakeCells() {
+  if (source_ == Source::kKey) return TakeKeyCells();
+  if (source_ != Source::kEntry || !entry_.holds_cells()) return false;
+  cells_.clear();
+  for (IncludedCell cell; entry_.Next(&cell);) cells_.push_back(cell);
+  return true;
+}
+
+bool IndexScan::BeginRowOfTable() {
+  std::string found;
+  if (!reader_->stream().SeekRowForward(row_key_, &found)) return false;
+  reader_->BeginRow(row_key_);
+  stats_.groups = groups_;
+  return true;
+}
+
 bool IndexScan::BeginRow(const std::optional<ScanPosition>& resume) {
-  row_covered_ = covered_ && reader_->BeginIncluded(row_key_, at_->value());
-  if (!row_covered_) {
-    std::string found;
-    if (!reader_->stream().SeekRowForward(row_key_, &found)) return false;
-    reader_->BeginRow(row_key_);
+  row_from_entry_ = TakeCells();
+  if (row_from_entry_) {
+    reader_->BeginIncluded(row_key_, cells_);
+  } else if (!BeginRowOfTable()) {
+    return false;
   }
   if (resume && resume->row_key == entry_key_) reader_->Resume(*resume);
   return true;
@@ -132,7 +301,7 @@ Status IndexScan::CompileRange(const IndexOptions& options) {
   }
   std::string prefix;
   RETURN_IF_ERROR(EncodeValues(order_, options.equal, &prefix));
-  range_ = PrefixRange(prefix);
+  KeyRange& range = ranges_.emplace_back(PrefixRange(prefix));
   if (options.between) {
     const auto& [min, max] = *options.between;
     KeyRange inner;
@@ -142,37 +311,50 @@ Status IndexScan::CompileRange(const IndexOptions& options) {
       ASSIGN_OR_RETURN(inner, EncodeRange(view_->schema().key, min, max));
     }
     if (inner.begin.at_end) {
-      range_.begin = range_.end;
+      range.begin = range.end;
     } else {
-      range_.begin.bytes = prefix + inner.begin.bytes;
+      range.begin.bytes = prefix + inner.begin.bytes;
     }
-    if (!inner.end.at_end) range_.end = KeyBound{prefix + inner.end.bytes, false};
+    if (!inner.end.at_end) range.end = KeyBound{prefix + inner.end.bytes, false};
   }
   if (options.from.empty()) return Status::Ok();
   std::string values;
   RETURN_IF_ERROR(EncodeValues(order_, options.from, &values));
   if (reverse_) {
-    range_.end = std::min(range_.end, Successor(values));
-  } else if (range_.begin < KeyBound{values, false}) {
-    range_.begin = KeyBound{values, false};
+    range.end = std::min(range.end, Successor(values));
+  } else if (range.begin < KeyBound{values, false}) {
+    range.begin = KeyBound{values, false};
   }
   return Status::Ok();
 }
 
-void IndexScan::StartFrom(const ScanPosition& from) {
-  if (from.seed != 0) seed_ = from.seed;
-  if (from.row_key.empty()) {  // stood at the end
-    range_.begin = range_.end = KeyBound{};
-    return;
+// Is the cursor in a range, after going on to the next one as often as it must? It need not be
+// where an entry is there at the view's moment.
+bool IndexScan::EnterRange() {
+  BTreeCursor& at = *at_;
+  while (at.valid()) {
+    while (!ranges_[range_at_].end.at_end && at.key() >= ranges_[range_at_].end.bytes) {
+      if (++range_at_ == ranges_.size()) return false;
+    }
+    const KeyBound& begin = ranges_[range_at_].begin;
+    if (at.key() >= begin.bytes) return true;
+    at.Seek(begin.bytes);
   }
-  if (reverse_) {
-    KeyBound end = from.row_done ? KeyBound{from.row_key, false} : Successor(from.row_key);
-    range_.end = std::min(range_.end, std::move(end));
-  } else {
-    KeyBound begin = from.row_done ? Successor(from.row_key) : KeyBound{from.row_key, false};
-    if (range_.begin < begin) range_.begin = std::move(begin);
+  return false;
+}
+
+bool IndexScan::EnterRangeReverse() {
+  BTreeCursor& at = *at_;
+  while (at.valid()) {
+    while (at.key() < ranges_[range_at_].begin.bytes) {
+      if (range_at_ == 0) return false;
+      --range_at_;
+    }
+    const KeyBound& end = ranges_[range_at_].end;
+    if (end.at_end || at.key() < end.bytes) return true;
+    at.SeekBefore(end.bytes);
   }
-  if (from.inside_row) resume_ = from;
+  return false;
 }
 
 bool IndexScan::FindEntry() {
@@ -184,14 +366,14 @@ bool IndexScan::FindEntry() {
       at.Next();
     }
   } else if (!reverse_) {
-    at.Seek(range_.begin.bytes);
-  } else if (range_.end.at_end) {
+    at.Seek(ranges_[0].begin.bytes);
+  } else if (ranges_.back().end.at_end) {
     at.SeekLast();
   } else {
-    at.SeekBefore(range_.end.bytes);
+    at.SeekBefore(ranges_.back().end.bytes);
   }
   started_ = true;
-  if (!at.valid() || !range_.contains(at.key())) {
+  if (!(reverse_ ? EnterRangeReverse() : EnterRange())) {
     ended_ = true;
     return false;
   }
@@ -204,11 +386,8 @@ bool IndexScan::FindEntry() {
 }
 
 bool IndexScan::Wanted() const {
-  if (sample_) {
-    const double fraction = static_cast<double>(Hash64(row_key_, seed_) >> 11) * 0x1.0p-53;
-    if (fraction >= *sample_) return false;
-  }
-  return plan_.rows.Contains(row_key_) && AllHold(where_, *view_, row_key_);
+  return RowIsDrawn(row_key_, seed_, sample_) && plan_.rows.Contains(row_key_) &&
+         AllHold(where_, *view_, row_key_);
 }
 
 ScanStep IndexScan::Next() {
@@ -218,7 +397,7 @@ ScanStep IndexScan::Next() {
       const StreamStep step = reader_->Next(&cell_);
       if (step == StreamStep::kPause) return ScanStep::kPause;
       if (step == StreamStep::kCell) {
-        if (row_covered_) ++stats_.cells;
+        if (row_from_entry_) ++stats_.cells;
         if (row_reported_) return ScanStep::kCell;
         row_reported_ = true;
         cell_pending_ = true;
@@ -232,7 +411,13 @@ ScanStep IndexScan::Next() {
     if (budget_ == 0) return ScanStep::kPause;
     if (!FindEntry()) return ScanStep::kEnd;
     const std::optional<ScanPosition> resume = std::exchange(resume_, std::nullopt);
-    if (!Wanted()) continue;
+    entry_value_.assign(at_->value());
+    if (!entry_.Open(entry_value_, view_->now_micros()) || !Wanted()) continue;
+    if (source_ == Source::kNothing) {
+      row_text_.clear();
+      CELLAR_ASSERT(view_->schema().key.Decode(row_key_, &row_text_));
+      return ScanStep::kRow;
+    }
     if (!BeginRow(resume)) continue;
     in_row_ = true;
     row_reported_ = false;
@@ -279,12 +464,16 @@ Result<std::optional<NearEntry>> FindNearEntry(const ReadView& view, std::string
   RETURN_IF_ERROR(EncodeValues(order, values, &prefix));
   RETURN_IF_ERROR(CheckIndexReady(view, *index));
   const std::unique_ptr<BTreeCursor> at = view.MakeIndexCursor(index->id);
-  NearEntry near;
+  EntryReader entry;
+  const auto is_there = [&] { return entry.Open(at->value(), view.now_micros()); };
   at->Seek(prefix);
+  while (at->valid() && !is_there()) at->Next();
+  NearEntry near;
   if (at->valid()) {
     near.direction = at->key().starts_with(prefix) ? 0 : 1;
   } else {
-    at->SeekLast();
+    at->SeekBefore(prefix);
+    while (at->valid() && !is_there()) at->Prev();
     if (!at->valid()) return std::optional<NearEntry>();
     near.direction = -1;
   }

@@ -1,9 +1,20 @@
 // IndexScan: a Scan of rows in the order of an index.
 //
 // It walks the entries and reads each row at the same moment, so what it gives is what a TableScan
-// of that row gives. If the entries hold every column asked for, newest versions alone are wanted,
-// and no filter or predicate asks for more, the rows come from the entries and the table is not
-// read. A position is the key of an entry.
+// of that row gives. Where the entries tell enough, the table is not read:
+//
+//   source     the cells of a row come from            when
+//   kTable     the row
+//   kEntry     the cells that the entry holds          INCLUDE has every column asked for
+//   kKey       the values in its key                   only ON columns, without timestamps
+//   kNothing   nowhere: the row is there               no cell is wanted, only whether there is one
+//
+// and no filter, predicate or TIME asks for more, and newest versions alone are wanted. A single
+// entry may hold less than the others (what would be too large, -0.0, which keys do not know): its
+// row is read. A position is the key of an entry.
+//
+// An index of rows (ON 0) is in the order of the table. A scan that does not name it may be given
+// to it by ChooseGroup(), and gives the same cells, positions and cursors as a TableScan.
 #pragma once
 
 #include <cstdint>
@@ -26,15 +37,30 @@ Result<const IndexSchema*> FindIndex(const ReadView& view, std::string_view name
 // NOTUNIQUE of a failed index, TRYAGAIN of one that is not built yet.
 Status CheckIndexReady(const ReadView& view, const IndexSchema& index);
 
+// The index of rows that gives what a scan without INDEX asks for, and is smaller than the groups
+// of the table that would be read; the smallest one. Null if there is none.
+const IndexSchema* ChooseGroup(const ReadView& view, const RowOptions& rows,
+                               const CellOptions& cells);
+
+// Opens the scan that `rows` and `cells` ask for: of the index that they name, of the one that is
+// chosen, or of the table. As TableScan::Create.
+Result<std::unique_ptr<Scan>> OpenScan(std::unique_ptr<ReadView> view, const RowOptions& rows,
+                                       const CellOptions& cells, const ScanPosition* from,
+                                       uint64_t seed);
+Result<std::unique_ptr<Scan>> OpenScan(ReadView* view, const RowOptions& rows,
+                                       const CellOptions& cells, const ScanPosition* from,
+                                       uint64_t seed);
+
 class IndexScan final : public Scan {
  public:
-  // As TableScan::Create. REQUIRES: rows.index; the table's indexes are at the view's time.
-  static Result<std::unique_ptr<Scan>> Create(std::unique_ptr<ReadView> view,
-                                              const RowOptions& rows, const CellOptions& cells,
-                                              const ScanPosition* from, uint64_t seed);
-  static Result<std::unique_ptr<Scan>> Create(ReadView* view, const RowOptions& rows,
-                                              const CellOptions& cells, const ScanPosition* from,
-                                              uint64_t seed);
+  enum class Source : uint8_t { kTable, kEntry, kKey, kNothing };
+
+  // As TableScan::Create. `group` is what ChooseGroup has chosen; null: the index that `rows`
+  // names. REQUIRES: one of them.
+  static Result<std::unique_ptr<IndexScan>> Create(ReadView* view, const IndexSchema* group,
+                                                   const RowOptions& rows, const CellOptions& cells,
+                                                   const ScanPosition* from, uint64_t seed);
+  void Own(std::unique_ptr<ReadView> view) { owned_view_ = std::move(view); }
 
   ScanStep Next() override;
   std::string_view row_text() const override { return row_text_; }
@@ -49,15 +75,23 @@ class IndexScan final : public Scan {
  private:
   IndexScan(ReadView* view, uint64_t seed) : view_(view), seed_(seed) {}
 
-  Status Compile(const RowOptions& rows, const CellOptions& cells, const ScanPosition* from);
+  Status Compile(const IndexSchema* group, const RowOptions& rows, const CellOptions& cells,
+                 const ScanPosition* from);
   // EQ, BETWEEN, FROM as a range of entries' keys.
   Status CompileRange(const IndexOptions& options);
-  void StartFrom(const ScanPosition& from);
-  // Can entries give every cell that is asked for?
-  bool IsCovered(const IndexSchema& index, const CellOptions& cells) const;
+  Source FindSource(const IndexSchema& index, const RowOptions& rows,
+                    const CellOptions& cells) const;
+  // Fills in on_places_.
+  void PlaceOnColumns(const IndexSchema& index);
   // Begins the row of the entry at hand; false if it holds nothing.
   bool BeginRow(const std::optional<ScanPosition>& resume);
+  bool BeginRowOfTable();
+  // The cells of the entry at hand, into cells_; false if it does not have all of them.
+  bool TakeCells();
+  bool TakeKeyCells();
   bool FindEntry();
+  bool EnterRange();
+  bool EnterRangeReverse();
   bool Wanted() const;
 
   std::unique_ptr<ReadView> owned_view_;
@@ -65,10 +99,19 @@ class IndexScan final : public Scan {
   uint64_t seed_;
   uint64_t index_id_{0};
   IndexOrder order_;
-  KeyRange range_;
+  std::vector<KeyRange> ranges_;
+  size_t range_at_{0};
   bool reverse_{false};
-  bool covered_{false};      // rows come from the entries where they can
-  bool row_covered_{false};  // this one does
+  Source source_{Source::kTable};
+  bool row_from_entry_{false};
+  uint64_t groups_{0};  // that reading a row of the table opens
+  // kKey: the ON columns (by number) in table order, each once.
+  struct OnPlace {
+    size_t column{0};
+    uint32_t family_id{0};
+    std::string qualifier;
+  };
+  std::vector<OnPlace> on_places_;
   std::optional<double> sample_;
   std::vector<Condition> where_;
   CellPlan plan_;
@@ -84,6 +127,10 @@ class IndexScan final : public Scan {
   bool cell_pending_{false};
   std::optional<ScanPosition> resume_;  // inside the first row
   std::string entry_key_;
+  std::string entry_value_;
+  EntryReader entry_;  // of entry_value_
+  std::vector<IndexOrder::Value> key_values_;
+  std::vector<IncludedCell> cells_;  // into entry_value_ or key_values_
   std::string row_key_;
   std::string row_text_;
   ScanCell cell_;

@@ -60,7 +60,7 @@ void IndexSet::Sync(const TableSchema& before) {
       continue;
     }
     indexes_.push_back(std::make_unique<Index>(table_, schema));
-    CELLAR_ASSERT(indexes_.back()->SetTime(time_));
+    indexes_.back()->SetTime(now_micros_);
   }
   for (std::unique_ptr<Index>& index : old) {
     if (index != nullptr) Retire(std::move(index));
@@ -70,7 +70,7 @@ void IndexSet::Sync(const TableSchema& before) {
 
 void IndexSet::Restart(std::unique_ptr<Index>* index) {
   auto fresh = std::make_unique<Index>(table_, SchemaOf(**index));
-  CELLAR_ASSERT(fresh->SetTime(time_));
+  fresh->SetTime(now_micros_);
   std::swap(*index, fresh);
   Retire(std::move(fresh));
   MakePending();
@@ -95,16 +95,17 @@ void IndexSet::EndRow() {
   for (Pending& pending : pending_) {
     if (!pending.asked) continue;
     pending.index->Evaluate(row_key_, &now_);
-    pending.index->Replace(row_key_, pending.before, now_);
+    pending.index->Replace(pending.before, now_);
     pending.asked = false;
   }
 }
 
 void IndexSet::WillDeleteRow(std::string_view row_key) {
+  const Index::Evaluation none;
   for (const auto& index : indexes_) {
     if (!index->Covers(row_key)) continue;
     index->Evaluate(row_key, &now_);
-    index->Replace(row_key, now_, Index::Evaluation());
+    index->Replace(now_, none);
   }
 }
 
@@ -135,10 +136,8 @@ Status IndexSet::TakeRefusal() {
 // --- time, building
 
 void IndexSet::SetTime(int64_t now_micros) {
-  time_ = now_micros;
-  for (std::unique_ptr<Index>& index : indexes_) {
-    if (index->time() != now_micros && !index->SetTime(now_micros)) Restart(&index);
-  }
+  now_micros_ = now_micros;
+  for (const auto& index : indexes_) index->SetTime(now_micros);
 }
 
 bool IndexSet::MustBeWhole() const {

@@ -43,7 +43,7 @@ class IndexSet {
   // Could TakeRefusal() ever refuse a change? False if no index is UNIQUE and values are small.
   bool may_refuse(size_t change_bytes) const;
 
-  // Goes to another moment; indexes for which it is too far back start anew.
+  // The moment at which UNIQUE is checked. Indexes are exact at every moment anyway (index.h).
   void SetTime(int64_t now_micros);
   // Is a ready UNIQUE index not whole (it has started anew)? Nothing can be refused by it then.
   bool MustBeWhole() const;
@@ -82,7 +82,7 @@ class IndexSet {
   std::vector<Pending> pending_;  // one for each index
   std::string row_key_;
   Index::Evaluation now_;
-  int64_t time_{0};
+  int64_t now_micros_{0};
   std::vector<std::unique_ptr<BTree>> retired_;
 };
 

@@ -23,6 +23,7 @@ struct CellOptions {
   TimeRange time;
   std::optional<uint64_t> versions_max;  // unset: 1, or all when there is a filter; ALL: kUnlimited
   std::optional<std::string_view> filter;
+  bool timestamps{true};  // false: nobody looks at those of the cells, so they may be wrong
   bool columns_reverse{false};
   uint64_t columns_skip{0};
   uint64_t super_columns_max{kUnlimited};  // GROUPS
@@ -51,6 +52,7 @@ struct RowOptions {
   bool reverse{false};
   std::vector<Predicate> where;  // all must hold
   std::optional<double> sample;  // probability of each row
+  bool cells_wanted{true};       // false: nobody looks at them, only whether a row has one
 };
 
 }  // namespace cellar

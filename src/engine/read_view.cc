@@ -15,6 +15,7 @@ void ReadView::Restrict(const FamilyAccess& access) {
   restricted_->access = &access;
   std::erase_if(restricted_->families,
                 [&](const FamilySchema& family) { return !access.MayRead(family.name); });
+  hides_families_ = restricted_->families.size() < schema_->families.size();
   schema_ = restricted_.get();
 }
 
@@ -56,6 +57,10 @@ uint64_t ReadView::entries(size_t group) const {
   return pinned_ ? pinned_->trees[group].entries() : table_->tree(group).entries();
 }
 
+uint64_t ReadView::payload_bytes(size_t group) const {
+  return pinned_ ? pinned_->trees[group].payload_bytes() : table_->tree(group).payload_bytes();
+}
+
 BTreeCursor& ReadView::cursor(size_t group) const {
   return pinned_ ? *pinned_->cursors[group] : table_->cursor(group);
 }
@@ -74,12 +79,23 @@ bool ReadView::IndexIsBuilt(uint64_t id) const {
   return index != nullptr && index->built();
 }
 
-std::unique_ptr<BTreeCursor> ReadView::MakeIndexCursor(uint64_t id) const {
-  CELLAR_ASSERT(IndexIsBuilt(id));
-  if (!pinned_) return std::make_unique<BTreeCursor>(table_->indexes()->Find(id)->entries());
+const BTreeSnapshot& ReadView::PinnedIndex(uint64_t id) const {
   const auto found = std::find_if(pinned_->indexes.begin(), pinned_->indexes.end(),
                                   [id](const auto& index) { return index.first == id; });
-  return std::make_unique<BTreeCursor>(found->second);
+  CELLAR_ASSERT(found != pinned_->indexes.end());
+  return found->second;
+}
+
+uint64_t ReadView::IndexBytes(uint64_t id) const {
+  CELLAR_ASSERT(IndexIsBuilt(id));
+  return pinned_ ? PinnedIndex(id).payload_bytes()
+                 : table_->indexes()->Find(id)->entries().payload_bytes();
+}
+
+std::unique_ptr<BTreeCursor> ReadView::MakeIndexCursor(uint64_t id) const {
+  CELLAR_ASSERT(IndexIsBuilt(id));
+  return pinned_ ? std::make_unique<BTreeCursor>(PinnedIndex(id))
+                 : std::make_unique<BTreeCursor>(table_->indexes()->Find(id)->entries());
 }
 
 std::optional<CellRead> ReadView::ReadCell(std::string_view row_key, const FamilySchema& family,

@@ -42,11 +42,14 @@ class ReadView {
     schema_ = &table.schema();
     now_micros_ = now_micros;
     restricted_.reset();
+    hides_families_ = false;
   }
 
   // Hides the families that may not be read. REQUIRES: attached; `access` outlives the view or its
   // detachment.
   void Restrict(const FamilyAccess& access);
+  // Has Restrict() hidden a family?
+  bool hides_families() const { return hides_families_; }
 
   // REQUIRES: the table has not changed since the view was made.
   void Detach();
@@ -58,6 +61,7 @@ class ReadView {
   bool all_live(const FamilySchema& family) const;
   bool has_ghosts() const;
   uint64_t entries(size_t group) const;
+  uint64_t payload_bytes(size_t group) const;
 
   // A cursor for short reads; every point read below moves it.
   BTreeCursor& cursor(size_t group) const;
@@ -66,6 +70,8 @@ class ReadView {
 
   // Is the index (its id) whole, so that it can be read?
   bool IndexIsBuilt(uint64_t id) const;
+  // Payload of its entries. REQUIRES: it is built.
+  uint64_t IndexBytes(uint64_t id) const;
   // A cursor over the entries of an index. Dies like those of MakeCursor. REQUIRES: it is built.
   std::unique_ptr<BTreeCursor> MakeIndexCursor(uint64_t id) const;
 
@@ -92,11 +98,14 @@ class ReadView {
     ~Pinned() { cursors.clear(); }
   };
 
+  const BTreeSnapshot& PinnedIndex(uint64_t id) const;
+
   const Table* table_{nullptr};
   const TableSchema* schema_{nullptr};
   int64_t now_micros_{0};
   std::unique_ptr<Pinned> pinned_;
   std::unique_ptr<TableSchema> restricted_;
+  bool hides_families_{false};
   mutable std::string key_;          // for point reads
   mutable std::string version_key_;  // likewise
 };

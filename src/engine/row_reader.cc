@@ -8,7 +8,6 @@
 #include "base/assert.h"
 #include "base/quote.h"
 #include "engine/filter_bounds.h"
-#include "engine/index.h"
 #include "engine/timestamp.h"
 
 namespace cellar {
@@ -75,37 +74,39 @@ RowReader::RowReader(const ReadView& view, const CellPlan& plan, uint64_t* budge
 
 RowReader::~RowReader() = default;
 
-bool RowReader::BeginIncluded(std::string_view row_key, std::string_view value) {
+void RowReader::BeginIncluded(std::string_view row_key, std::span<const IncludedCell> cells) {
   CELLAR_ASSERT(filter_ == nullptr);
-  included_value_.assign(value);
-  std::vector<IncludedCell> cells;
-  if (!DecodeIncludedCells(included_value_, &cells)) return false;
   BeginRow(row_key);
   from_index_ = true;
   included_.clear();
   included_at_ = 0;
   const TableSchema& schema = view_.schema();
+  const std::vector<ColumnSet::Family>& families = plan_.choice.columns.families();
+  auto family = families.begin();
   for (const IncludedCell& cell : cells) {
-    for (const ColumnSet::Family& family : plan_.choice.columns.families()) {
-      if (schema.families[family.index].id != cell.family_id) continue;
-      const bool wanted = family.whole || std::any_of(family.ranges.begin(), family.ranges.end(),
-                                                      [&](const KeyRange& range) {
-                                                        return range.contains(cell.qualifier);
-                                                      });
-      if (!wanted) continue;
-      RawCell& raw = included_.emplace_back();
-      raw.family = family.index;
-      raw.qualifier = cell.qualifier;
-      raw.column_begins = true;
-      raw.timestamp_micros = cell.timestamp_micros;
-      raw.value.type = cell.type;
-      raw.value.stored = cell.stored;
+    const auto is_of = [&](const ColumnSet::Family& f) {
+      return schema.families[f.index].id == cell.family_id;
+    };
+    if (family == families.end() || !is_of(*family)) {
+      family = std::find_if(families.begin(), families.end(), is_of);
+      if (family == families.end()) continue;
     }
+    const bool wanted = family->whole || std::any_of(family->ranges.begin(), family->ranges.end(),
+                                                     [&](const KeyRange& range) {
+                                                       return range.contains(cell.qualifier);
+                                                     });
+    if (!wanted) continue;
+    RawCell& raw = included_.emplace_back();
+    raw.family = family->index;
+    raw.qualifier = cell.qualifier;
+    raw.column_begins = true;
+    raw.timestamp_micros = cell.timestamp_micros;
+    raw.value.type = cell.type;
+    raw.value.stored = cell.stored;
   }
   if (plan_.choice.direction == ColumnDirection::kReverse) {
     std::reverse(included_.begin(), included_.end());
   }
-  return true;
 }
 
 // To the first cell behind the column that `cell_key` is of.

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "engine/cell_stream.h"
 #include "engine/filter.h"
 #include "engine/filter_run.h"
+#include "engine/index_entry.h"
 #include "engine/key_range_set.h"
 #include "engine/read_options.h"
 #include "engine/scan.h"
@@ -62,10 +64,9 @@ class RowReader {
   CellStream& stream() { return stream_; }
 
   void BeginRow(std::string_view row_key);
-  // Begins a row whose cells an index's entry holds (index.h): they are taken from a copy of
-  // `value`, the table is not read. False if the entry holds none; then BeginRow. REQUIRES: the
-  // plan has no filter and asks for newest versions alone.
-  bool BeginIncluded(std::string_view row_key, std::string_view value);
+  // Begins a row whose cells an index's entry holds: the table is not read. `cells` are in table
+  // order and outlive the row. REQUIRES: the plan has no filter and asks for newest versions alone.
+  void BeginIncluded(std::string_view row_key, std::span<const IncludedCell> cells);
   // Goes on behind what `position` says was given out. REQUIRES: just begun, position.inside_row.
   void Resume(const ScanPosition& position);
   StreamStep Next(ScanCell* cell);
@@ -128,9 +129,8 @@ class RowReader {
 
   // BeginIncluded
   bool from_index_{false};
-  std::string included_value_;
   void SkipIncluded(std::string_view cell_key);
-  std::vector<RawCell> included_;  // into included_value_, in the order of the reply
+  std::vector<RawCell> included_;  // those that are wanted, in the order of the reply
   size_t included_at_{0};
   std::string qualifier_text_;
 };

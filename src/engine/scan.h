@@ -42,6 +42,7 @@ struct ScanStats {
   uint64_t cells{0};   // examined, whether they survived or not
   uint64_t bytes{0};   // of keys and values of these cells
   uint64_t groups{0};  // locality groups opened
+  std::string index;   // walked instead of the table; empty: none
 };
 
 // Where a scan stands, so that another one with the same options can go on from there: what a

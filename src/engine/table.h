@@ -115,7 +115,7 @@ class Table {
   bool has_indexes() const { return indexes_ != nullptr && !indexes_->empty(); }
   // Null if there are none.
   IndexSet* indexes() const { return indexes_.get(); }
-  // All rows of all indexes as at `now`. O(1), and O(log n) for each row that has become due.
+  // The moment at which UNIQUE indexes are checked.
   void SetIndexTime(int64_t now_micros) {
     if (indexes_ != nullptr) indexes_->SetTime(now_micros);
   }

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "base/hash.h"
 #include "engine/column_set.h"
+#include "engine/scan_ranges.h"
 
 namespace cellar {
 
@@ -83,21 +83,7 @@ Status TableScan::Compile(const RowOptions& rows, const CellOptions& cells,
 
 void TableScan::StartFrom(const ScanPosition& from) {
   if (from.seed != 0) seed_ = from.seed;
-  if (from.row_key.empty()) {  // stood at the end
-    ranges_.clear();
-    return;
-  }
-  KeyRange left;
-  if (reverse_) {
-    left.end = from.row_done ? KeyBound{from.row_key, false} : Successor(from.row_key);
-  } else {
-    left.begin = from.row_done ? Successor(from.row_key) : KeyBound{from.row_key, false};
-  }
-  for (KeyRange& range : ranges_) {
-    if (range.begin < left.begin) range.begin = left.begin;
-    if (left.end < range.end) range.end = left.end;
-  }
-  std::erase_if(ranges_, [](const KeyRange& range) { return range.empty(); });
+  ClipRanges(from, reverse_, &ranges_);
   if (from.inside_row) resume_ = from;
 }
 
@@ -152,11 +138,7 @@ bool TableScan::FindRow() {
   return true;
 }
 
-bool TableScan::Sampled() const {
-  if (!sample_) return true;
-  const double fraction = static_cast<double>(Hash64(row_key_, seed_) >> 11) * 0x1.0p-53;
-  return fraction < *sample_;
-}
+bool TableScan::Sampled() const { return RowIsDrawn(row_key_, seed_, sample_); }
 
 ScanStep TableScan::Next() {
   if (std::exchange(cell_pending_, false)) return ScanStep::kCell;

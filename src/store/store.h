@@ -83,8 +83,9 @@ struct NewIndex {
 struct IndexInfo {
   const IndexSchema* schema{nullptr};
   std::string_view state;
-  double progress{0};  // 0..1
-  uint64_t entries{0};
+  double progress{0};           // 0..1
+  uint64_t entries{0};          // held
+  bool entries_are_live{true};  // false: some are not there now; a scan counts those that are
   uint64_t bytes{0};
 };
 

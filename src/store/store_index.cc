@@ -168,6 +168,7 @@ Result<IndexInfo> Store::DescribeIndex(const Table& table, std::string_view name
   info.state = schema->state == IndexState::kReady && index->built() ? "ready" : "building";
   info.progress = info.state == "ready" ? 1 : std::min(0.99, index->progress());
   info.entries = index->entries().entries();
+  info.entries_are_live = info.state != "ready" || index->entries_are_live();
   info.bytes = index->memory_bytes();
   return info;
 }

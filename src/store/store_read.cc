@@ -57,9 +57,7 @@ Result<std::unique_ptr<Scan>> Store::ScanRows(const Table& table, const RowOptio
   auto view = std::make_unique<ReadView>(table, now_micros_);
   if (cells.access != nullptr) view->Restrict(*cells.access);
   const uint64_t seed = options_.seed + ++scans_;
-  Result<std::unique_ptr<Scan>> scan =
-      rows.index ? IndexScan::Create(std::move(view), rows, cells, from, seed)
-                 : TableScan::Create(std::move(view), rows, cells, from, seed);
+  Result<std::unique_ptr<Scan>> scan = OpenScan(std::move(view), rows, cells, from, seed);
   if (!scan.ok()) return InTable(std::move(scan).status(), table);
   return scan;
 }
@@ -140,9 +138,7 @@ Result<std::unique_ptr<Scan>> Store::ScanPinned(uint64_t id, const Table& table,
   pin->second.used_micros = clock_.MonotonicMicros();
   ReadView* view = pin->second.view.get();
   const uint64_t seed = options_.seed + id;
-  Result<std::unique_ptr<Scan>> scan = rows.index
-                                           ? IndexScan::Create(view, rows, cells, from, seed)
-                                           : TableScan::Create(view, rows, cells, from, seed);
+  Result<std::unique_ptr<Scan>> scan = OpenScan(view, rows, cells, from, seed);
   if (!scan.ok()) return InTable(std::move(scan).status(), table);
   return scan;
 }
