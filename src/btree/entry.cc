@@ -38,22 +38,29 @@ bool GetLength(std::string_view* from, uint32_t escape, uint32_t* length) {
 
 }  // namespace
 
-void ParseLongEntry(const uint8_t* p, Entry* entry) {
-  if (entry->shared == kSharedEscape) entry->shared = ReadVarint(&p);
-  if (entry->suffix_bytes == kSuffixEscape) entry->suffix_bytes = ReadVarint(&p);
-  entry->is_large = entry->value_bytes == kValueLarge;
-  if (entry->value_bytes == kValueWide) {
-    entry->value_bytes = LoadLittleEndian<uint16_t>(p);
+Entry ParseLongEntry(const uint8_t* p) {
+  const uint32_t lengths = LoadLittleEndian<uint16_t>(p);
+  Entry entry{};
+  entry.shared = lengths & 63;
+  entry.suffix_bytes = lengths >> 6 & 31;
+  entry.value_bytes = lengths >> 11;
+  p += 2;
+  if (entry.shared == kSharedEscape) entry.shared = ReadVarint(&p);
+  if (entry.suffix_bytes == kSuffixEscape) entry.suffix_bytes = ReadVarint(&p);
+  entry.is_large = entry.value_bytes == kValueLarge;
+  if (entry.value_bytes == kValueWide) {
+    entry.value_bytes = LoadLittleEndian<uint16_t>(p);
     p += 2;
   }
-  entry->suffix = p;
-  entry->value = p + entry->suffix_bytes;
-  if (entry->is_large) {
-    entry->value_bytes = LoadLittleEndian<uint32_t>(entry->value + 8);
-    entry->end = entry->value + kLargeReferenceBytes;
+  entry.suffix = p;
+  entry.value = p + entry.suffix_bytes;
+  if (entry.is_large) {
+    entry.value_bytes = LoadLittleEndian<uint32_t>(entry.value + 8);
+    entry.end = entry.value + kLargeReferenceBytes;
   } else {
-    entry->end = entry->value + entry->value_bytes;
+    entry.end = entry.value + entry.value_bytes;
   }
+  return entry;
 }
 
 bool ParseLongEntryChecked(const uint8_t* p, const uint8_t* end, Entry* entry) {

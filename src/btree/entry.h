@@ -73,10 +73,11 @@ inline constexpr uint32_t kSuffixEscape{31};
 inline constexpr uint32_t kValueWide{30};
 inline constexpr uint32_t kValueLarge{31};
 
-// The rest of ParseEntry, for an entry with "more lengths"; `p` is behind the u16.
-void ParseLongEntry(const uint8_t* p, Entry* entry);
+// ParseEntry of an entry with "more lengths".
+Entry ParseLongEntry(const uint8_t* p);
 
-// Trusts the bytes: a leaf in memory is well-formed.
+// Trusts the bytes: a leaf in memory is well-formed. `*entry` is only assigned to here, so that a
+// caller's loop keeps it in registers.
 inline void ParseEntry(const uint8_t* p, Entry* entry) {
   const uint32_t lengths = LoadLittleEndian<uint16_t>(p);
   entry->shared = lengths & 63;
@@ -84,7 +85,7 @@ inline void ParseEntry(const uint8_t* p, Entry* entry) {
   entry->value_bytes = lengths >> 11;
   if (entry->shared == kSharedEscape || entry->suffix_bytes == kSuffixEscape ||
       entry->value_bytes >= kValueWide) [[unlikely]] {
-    ParseLongEntry(p + 2, entry);
+    *entry = ParseLongEntry(p);
     return;
   }
   entry->is_large = false;

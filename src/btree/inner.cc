@@ -70,8 +70,8 @@ InnerPlan PlanInner(const ChildList& list, size_t begin, size_t end) {
       rests += list.item(i).separator_bytes - plan.prefix_bytes;
   }
   const size_t prefix_bytes = children > 1 ? list.base().size() + plan.prefix_bytes : 0;
-  plan.used = sizeof(Inner) + 4 * Inner::HeadSlots(children) + 12 * children + 4 * (children - 1) +
-              prefix_bytes + rests;
+  plan.used = sizeof(Inner) + Inner::PrefixRoom(prefix_bytes) + 4 * Inner::HeadSlots(children) +
+              12 * children + 4 * (children - 1) + rests;
   return plan;
 }
 
@@ -83,18 +83,17 @@ void WriteInner(const ChildList& list, size_t begin, size_t end, const InnerPlan
   node->children = static_cast<uint32_t>(children);
   node->prefix_bytes =
       children > 1 ? static_cast<uint32_t>(list.base().size()) + plan.prefix_bytes : 0;
-  node->unused = 0;
+  if (children > 1) {
+    uint8_t* const prefix = node->prefix();
+    if (!list.base().empty()) std::memcpy(prefix, list.base().data(), list.base().size());
+    if (plan.prefix_bytes > 0)
+      std::memcpy(prefix + list.base().size(), list.separator(begin + 1).data(), plan.prefix_bytes);
+  }
   uint32_t* const heads = node->heads();
   void** const pointers = node->pointers();
   uint32_t* const units = node->units();
   uint32_t* const ends = node->ends();
-  uint8_t* p = node->prefix();
-  if (children > 1) {
-    if (!list.base().empty()) std::memcpy(p, list.base().data(), list.base().size());
-    p += list.base().size();
-    if (plan.prefix_bytes > 0) std::memcpy(p, list.separator(begin + 1).data(), plan.prefix_bytes);
-    p += plan.prefix_bytes;
-  }
+  uint8_t* p = node->rests();
   uint32_t rests = 0;
   for (size_t i = 0; i < children; ++i) {
     const ChildList::Item& item = list.item(begin + i);

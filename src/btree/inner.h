@@ -5,17 +5,17 @@
 //  12  used u32
 //  16  children u32       n >= 1
 //  20  prefix_bytes u32   common to all separators
-//  24  (8 unused)
-//  32  heads u32[n-1, rounded up to a multiple of 4]   first 4 bytes of each separator behind the
+//  24  prefix, filled up to a multiple of 8
+//  ..  heads u32[n-1, rounded up to a multiple of 4]   first 4 bytes of each separator behind the
 //                         prefix, in numeric order; ffffffff behind the last
 //  ..  child pointers u64[n]
 //  ..  units u32[n]       memory of each child's leaves and values, in units of 64 bytes, exactly
 //  ..  ends u32[n-1]      where each separator's rest ends, from the first one
-//  ..  prefix, then the separators' rests one after another
+//  ..  the separators' rests one after another
 //
 // Child i holds the keys k with separator i-1 <= k < separator i. A separator is the shortest
 // prefix of the right neighbour's first key that is above the left one's last key: 4 bytes behind
-// the prefix mostly, so a search reads the heads and nothing else.
+// the prefix mostly, so a search reads what stands before the pointers, and one of these.
 //
 // Pointers and units are changed in place; any other change builds the node anew (4 KiB copied once
 // per ~40 inserts). A node is at most kInnerBytesMax long unless it has fewer than
@@ -43,13 +43,20 @@ struct Inner {
   uint32_t used;
   uint32_t children;
   uint32_t prefix_bytes;
-  uint64_t unused;
 
   uint8_t* bytes() { return reinterpret_cast<uint8_t*>(this); }
   const uint8_t* bytes() const { return reinterpret_cast<const uint8_t*>(this); }
   uint32_t separators() const { return children - 1; }
-  const uint32_t* heads() const { return reinterpret_cast<const uint32_t*>(this + 1); }
-  uint32_t* heads() { return reinterpret_cast<uint32_t*>(this + 1); }
+  static constexpr size_t PrefixRoom(size_t prefix_bytes) {
+    return (prefix_bytes + 7) & ~size_t{7};
+  }
+  const uint8_t* prefix() const { return bytes() + sizeof(Inner); }
+  uint8_t* prefix() { return bytes() + sizeof(Inner); }
+  std::string_view prefix_view() const { return View(prefix(), prefix_bytes); }
+  const uint32_t* heads() const {
+    return reinterpret_cast<const uint32_t*>(prefix() + PrefixRoom(prefix_bytes));
+  }
+  uint32_t* heads() { return reinterpret_cast<uint32_t*>(prefix() + PrefixRoom(prefix_bytes)); }
   static constexpr size_t HeadSlots(size_t children) { return (children - 1 + 3) & ~size_t{3}; }
   void* const* pointers() const {
     return reinterpret_cast<void* const*>(heads() + HeadSlots(children));
@@ -59,13 +66,12 @@ struct Inner {
   uint32_t* units() { return reinterpret_cast<uint32_t*>(pointers() + children); }
   const uint32_t* ends() const { return units() + children; }
   uint32_t* ends() { return units() + children; }
-  const uint8_t* prefix() const { return reinterpret_cast<const uint8_t*>(ends() + separators()); }
-  uint8_t* prefix() { return reinterpret_cast<uint8_t*>(ends() + separators()); }
-  std::string_view prefix_view() const { return View(prefix(), prefix_bytes); }
+  const uint8_t* rests() const { return reinterpret_cast<const uint8_t*>(ends() + separators()); }
+  uint8_t* rests() { return reinterpret_cast<uint8_t*>(ends() + separators()); }
   // Separator i behind the prefix.
   std::string_view rest(uint32_t i) const {
     const uint32_t begin = i == 0 ? 0 : ends()[i - 1];
-    return View(prefix() + prefix_bytes + begin, ends()[i] - begin);
+    return View(rests() + begin, ends()[i] - begin);
   }
   uint64_t total_units() const {
     uint64_t total = 0;
@@ -73,7 +79,7 @@ struct Inner {
     return total;
   }
 };
-static_assert(sizeof(Inner) == 32);
+static_assert(sizeof(Inner) == 24);
 
 // The child that holds `key`. O(log children).
 inline uint32_t FindChild(const Inner* node, std::string_view key) {

@@ -45,25 +45,25 @@ void WalkGroup(const Leaf* leaf, std::string_view rest, LeafPlace* place) {
   for (; index < count; ++index) {
     Entry entry;
     ParseEntry(p, &entry);
-    if (entry.shared < matched) {  // it leaves the target where its predecessor still follows it
-      place->shared_after = entry.shared;
-      break;
-    }
     if (entry.shared == matched) {
       const size_t left = target_bytes - matched;
       const size_t bytes_max = entry.suffix_bytes < left ? entry.suffix_bytes : left;
       const size_t more = CommonPrefix(entry.suffix, target + matched, bytes_max);
-      if (more == left && entry.suffix_bytes == left) {
-        place->found = true;
-        break;
-      }
-      const bool above = more == left ||
-                         (more < entry.suffix_bytes && entry.suffix[more] > target[matched + more]);
-      if (above) {
+      if (more == bytes_max) {
+        place->found = entry.suffix_bytes == left;
+        if (bytes_max == left) {  // equal, or the target ends inside of it
+          if (!place->found) place->shared_after = matched + static_cast<uint32_t>(more);
+          break;
+        }
+      } else if (entry.suffix[more] > target[matched + more]) {
         place->shared_after = matched + static_cast<uint32_t>(more);
         break;
       }
       matched += static_cast<uint32_t>(more);
+    } else if (entry.shared < matched) {
+      // It leaves the target where its predecessor still follows it.
+      place->shared_after = entry.shared;
+      break;
     }
     p = entry.end;
   }
@@ -144,15 +144,22 @@ LeafPlace FindInLeaf(const Leaf* leaf, std::string_view key) {
   const std::string_view rest = key.substr(prefix_bytes);
   const uint32_t not_above = GroupsNotAbove(leaf, rest);
   place.group = not_above == 0 ? 0 : not_above - 1;
+  const uint8_t* const group = leaf->entries() + leaf->offsets()[place.group];
+  PrefetchLines(group + kCacheLineBytes,
+                static_cast<size_t>(leaf->group_end(place.group) - group) / kCacheLineBytes);
   WalkGroup(leaf, rest, &place);
   return place;
 }
 
-const uint8_t* GuessGroup(const Leaf* leaf, std::string_view key) {
-  if (key.size() <= leaf->prefix_bytes) return leaf->entries();
-  const std::string_view rest = key.substr(leaf->prefix_bytes);
-  const HeadRange range = FindHead(leaf->heads(), leaf->groups, Head(Bytes(rest), rest.size()));
-  return leaf->entries() + (range.not_above == 0 ? 0 : leaf->offsets()[range.not_above - 1]);
+void TouchGroup(const Leaf* leaf, std::string_view key) {
+  uint32_t group = 0;
+  if (key.size() > leaf->prefix_bytes) {
+    const std::string_view rest = key.substr(leaf->prefix_bytes);
+    const HeadRange range = FindHead(leaf->heads(), leaf->groups, Head(Bytes(rest), rest.size()));
+    if (range.not_above > 0) group = range.not_above - 1;
+  }
+  TouchLines(leaf->prefix(), leaf->entries());
+  TouchLines(leaf->entries() + leaf->offsets()[group], leaf->group_end(group));
 }
 
 LeafEdit PlanInsert(const Leaf* leaf, const LeafPlace& place, std::string_view key,

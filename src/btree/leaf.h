@@ -74,6 +74,10 @@ struct Leaf {
   // How far short copies may read.
   const uint8_t* readable_end() const { return bytes() + capacity; }
   uint32_t entries_bytes() const { return static_cast<uint32_t>(entries_end() - entries()); }
+  // Where the entries of a group end.
+  const uint8_t* group_end(uint32_t group) const {
+    return group + 1u < groups ? entries() + offsets()[group + 1] : entries_end();
+  }
   // Memory that this leaf stands for.
   uint32_t units() const { return capacity / 64 + large_units; }
 };
@@ -102,8 +106,8 @@ struct LeafPlace {
 
 // O(log groups + entries of a group).
 LeafPlace FindInLeaf(const Leaf* leaf, std::string_view key);
-// The first step of FindInLeaf only: where in the leaf its second step will read. For prefetching.
-const uint8_t* GuessGroup(const Leaf* leaf, std::string_view key);
+// The first step of FindInLeaf only, and loads of what its second step will most probably read.
+void TouchGroup(const Leaf* leaf, std::string_view key);
 
 // Rebuilds keys of a leaf from its start: the suffix of each goes behind what it shares.
 // Calls visit(index, key behind the prefix, entry) until it returns false.

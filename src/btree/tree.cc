@@ -43,6 +43,54 @@ size_t SharedWithNeighbor(const Leaf* leaf, const LeafPlace& place, std::string_
   return leaf->prefix_bytes + shared;
 }
 
+// *rest := the last key of `group`, behind the prefix.
+void LastOfGroup(const Leaf* leaf, uint32_t group, std::string* rest) {
+  rest->clear();
+  const uint8_t* p = leaf->entries() + leaf->offsets()[group];
+  for (const uint8_t* const end = leaf->group_end(group); p < end;) {
+    Entry entry;
+    ParseEntry(p, &entry);
+    rest->resize(entry.shared);
+    rest->append(View(entry.suffix, entry.suffix_bytes));
+    p = entry.end;
+  }
+}
+
+// Whether no key's lengths need more than the u16: then a longer prefix changes nothing but that.
+bool HasShortLengths(const Leaf* leaf) {
+  for (const uint8_t* p = leaf->entries(); p < leaf->entries_end();) {
+    const uint32_t lengths = LoadLittleEndian<uint16_t>(p);
+    if ((lengths & 63) == kSharedEscape || (lengths >> 6 & 31) == kSuffixEscape) return false;
+    Entry entry;
+    ParseEntry(p, &entry);
+    p = entry.end;
+  }
+  return true;
+}
+
+// Copies a group to `to`, without the first `more` bytes of its keys; returns the copy's end.
+uint8_t* CopyGroup(const Leaf* leaf, uint32_t group, size_t more, uint8_t* to) {
+  const uint8_t* const from = leaf->entries() + leaf->offsets()[group];
+  const uint8_t* const end = leaf->group_end(group);
+  Entry entry;
+  ParseEntry(from, &entry);
+  // The first one has all of its key in the suffix; the others share what goes with it.
+  const auto lengths_bytes = static_cast<size_t>(entry.suffix - from);
+  std::memcpy(to, from, lengths_bytes);
+  StoreLittleEndian(to, static_cast<uint16_t>(LoadLittleEndian<uint16_t>(from) - (more << 6)));
+  uint8_t* p = to + lengths_bytes;
+  const auto rest_bytes = static_cast<size_t>(end - entry.suffix) - more;
+  std::memcpy(p, entry.suffix + more, rest_bytes);
+  uint8_t* const copy_end = p + rest_bytes;
+  if (more == 0) return copy_end;
+  for (p += entry.end - entry.suffix - static_cast<std::ptrdiff_t>(more); p < copy_end;) {
+    ParseEntry(p, &entry);
+    StoreLittleEndian(p, static_cast<uint16_t>(LoadLittleEndian<uint16_t>(p) - more));
+    p += entry.end - p;
+  }
+  return copy_end;
+}
+
 }  // namespace
 
 Tree::Scratch& Tree::scratch() {
@@ -106,22 +154,29 @@ void Tree::MultiGet(std::span<const std::string_view> keys,
 
 void Tree::Prefetch(std::span<const std::string_view> keys) const {
   if (content_.root == nullptr) return;
+  auto touch_start = [](const void* node) {
+    const auto* bytes = static_cast<const uint8_t*>(node);
+    TouchLines(bytes, bytes + NodeArena::kGranuleBytes);
+  };
   std::array<const void*, kDescentGroup> nodes;
   while (!keys.empty()) {
     const size_t n = std::min(keys.size(), kDescentGroup);
     for (size_t i = 0; i < n; ++i) nodes[i] = content_.root;
+    // In each round over the keys, what one of them waits for the others ask for meanwhile.
     for (uint32_t level = 0; level < content_.height; ++level) {
+      for (size_t i = 0; i < n && level > 0; ++i) touch_start(nodes[i]);
+      for (size_t i = 0; i < n && level > 0; ++i) {
+        const auto* inner = static_cast<const Inner*>(nodes[i]);
+        const auto* heads = reinterpret_cast<const uint8_t*>(inner->heads());
+        TouchLines(heads, heads + sizeof(uint32_t) * inner->separators());
+      }
       for (size_t i = 0; i < n; ++i) {
         const auto* inner = static_cast<const Inner*>(nodes[i]);
         nodes[i] = inner->pointers()[FindChild(inner, keys[i])];
-        if (level + 1 < content_.height)
-          PrefetchInner(nodes[i]);
-        else
-          PrefetchLeaf(nodes[i]);
       }
     }
-    for (size_t i = 0; i < n; ++i)
-      PrefetchLines(GuessGroup(static_cast<const Leaf*>(nodes[i]), keys[i]), 6);
+    for (size_t i = 0; i < n; ++i) touch_start(nodes[i]);
+    for (size_t i = 0; i < n; ++i) TouchGroup(static_cast<const Leaf*>(nodes[i]), keys[i]);
     keys = keys.subspan(n);
   }
 }
@@ -253,13 +308,13 @@ void Tree::InsertWithSplit(Path* path, Leaf* leaf, std::string_view key, const V
   Insert(&path_to_half, half, FindInLeaf(half, key), key, value);
 }
 
-// Groups begin with full keys, so whole groups can be copied. The halves keep the prefix, which may
-// then not be the longest; the next rebuild makes up for that.
+// Groups begin with full keys, so whole groups can be copied; only what a half's keys have in common
+// goes from them into its prefix.
 bool Tree::SplitLeaf(Path* path, Leaf* leaf) {
   constexpr uint32_t kGroupsMin{8};
   if (content_.height == 0 || leaf->groups < kGroupsMin || leaf->large_count > 0 ||
       leaf->used < kLeafBytesMax / 4 * 3 || leaf->prefix_bytes > kLongPrefixBytes ||
-      IsRightEdge(*path)) {
+      IsRightEdge(*path) || !HasShortLengths(leaf)) {
     return false;
   }
   uint32_t middle = 1;
@@ -267,22 +322,15 @@ bool Tree::SplitLeaf(Path* path, Leaf* leaf) {
     ++middle;
   // The separator is the shortest text above the last key of the left half.
   std::string& last = scratch().text;
-  last.clear();
-  const uint8_t* p = leaf->entries() + leaf->offsets()[middle - 1];
-  for (uint32_t i = 0; i < leaf->counts()[middle - 1]; ++i) {
-    Entry entry;
-    ParseEntry(p, &entry);
-    last.resize(entry.shared);
-    last.append(View(entry.suffix, entry.suffix_bytes));
-    p = entry.end;
-  }
+  LastOfGroup(leaf, middle - 1, &last);
   const std::string_view first = GroupFirst(leaf, middle);
   std::string separator(View(leaf->prefix(), leaf->prefix_bytes));
   separator += first.substr(0, CommonPrefix(last, first) + 1);
 
   const uint32_t level = content_.height - 1;
-  Leaf* const left = CopyGroups(leaf, 0, middle);
-  Leaf* const right = CopyGroups(leaf, middle, leaf->groups);
+  Leaf* const left = CopyGroups(leaf, 0, middle, CommonPrefix(GroupFirst(leaf, 0), last));
+  LastOfGroup(leaf, leaf->groups - 1u, &last);
+  Leaf* const right = CopyGroups(leaf, middle, leaf->groups, CommonPrefix(first, last));
   std::vector<NewChild>& halves = scratch().new_leaves;
   halves.clear();
   halves.push_back({left, left->units(), {}});
@@ -292,33 +340,39 @@ bool Tree::SplitLeaf(Path* path, Leaf* leaf) {
   return true;
 }
 
-// A leaf of the groups [first, end) of `leaf`, which holds no large value.
-Leaf* Tree::CopyGroups(const Leaf* leaf, uint32_t first, uint32_t end) {
+// A leaf of the groups [first, end) of `leaf`, with a prefix that is longer by `more`: all of these
+// keys have that much in common. REQUIRES: HasShortLengths(leaf), no large values.
+Leaf* Tree::CopyGroups(const Leaf* leaf, uint32_t first, uint32_t end, size_t more) {
   const uint32_t groups = end - first;
-  const uint32_t begin_bytes = leaf->offsets()[first];
-  const uint32_t end_bytes = end == leaf->groups ? leaf->entries_bytes() : leaf->offsets()[end];
+  const uint8_t* const from = leaf->entries() + leaf->offsets()[first];
+  const auto entries_bytes = static_cast<size_t>(leaf->group_end(end - 1) - from);
   const size_t group_capacity =
       std::min(kLeafGroupsMax, (groups + kGroupRoomStep) / kGroupRoomStep * kGroupRoomStep);
+  const size_t prefix_bytes = leaf->prefix_bytes + more;
   const size_t used =
-      LeafHeaderBytes(group_capacity) + leaf->prefix_bytes + (end_bytes - begin_bytes);
+      LeafHeaderBytes(group_capacity) + prefix_bytes + entries_bytes - more * groups;
   Leaf* const copy = epochs_.NewLeaf(used);
   copy->large_units = 0;
   copy->used = static_cast<uint32_t>(used);
-  copy->prefix_bytes = leaf->prefix_bytes;
+  copy->prefix_bytes = static_cast<uint32_t>(prefix_bytes);
   copy->groups = static_cast<uint8_t>(groups);
   copy->group_capacity = static_cast<uint8_t>(group_capacity);
   copy->large_count = 0;
+  std::memset(copy->heads() + groups, 0, (group_capacity - groups) * sizeof(uint32_t));
+  std::memcpy(copy->prefix(), leaf->prefix(), leaf->prefix_bytes);
+  std::memcpy(copy->prefix() + leaf->prefix_bytes, GroupFirst(leaf, first).data(), more);
   uint32_t count = 0;
+  uint8_t* to = copy->entries();
   for (uint32_t g = 0; g < groups; ++g) {
-    copy->heads()[g] = leaf->heads()[first + g];
-    copy->offsets()[g] = static_cast<uint16_t>(leaf->offsets()[first + g] - begin_bytes);
+    copy->offsets()[g] = static_cast<uint16_t>(to - copy->entries());
     copy->counts()[g] = leaf->counts()[first + g];
     count += copy->counts()[g];
+    to = CopyGroup(leaf, first + g, more, to);
+    const std::string_view key = GroupFirst(copy, g);
+    copy->heads()[g] = Head(Bytes(key), key.size());
   }
-  std::memset(copy->heads() + groups, 0, (group_capacity - groups) * sizeof(uint32_t));
   copy->count = static_cast<uint16_t>(count);
-  std::memcpy(copy->prefix(), leaf->prefix(), leaf->prefix_bytes);
-  std::memcpy(copy->entries(), leaf->entries() + begin_bytes, end_bytes - begin_bytes);
+  CELLAR_ASSERT(to == copy->bytes() + used);
   return copy;
 }
 

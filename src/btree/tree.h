@@ -34,7 +34,7 @@ struct Path {
 
 // Asks for the lines of a node that its search will read first.
 inline void PrefetchLeaf(const void* leaf) { PrefetchLines(leaf, 3); }
-inline void PrefetchInner(const void* inner) { PrefetchLines(inner, 6); }
+inline void PrefetchInner(const void* inner) { PrefetchLines(inner, 10); }
 
 class Tree {
  public:
@@ -93,7 +93,7 @@ class Tree {
   // Makes two leaves of a full one by copying whole groups. False if it is not fit for that; else
   // the path is of no use afterwards.
   bool SplitLeaf(Path* path, Leaf* leaf);
-  Leaf* CopyGroups(const Leaf* leaf, uint32_t first, uint32_t end);
+  Leaf* CopyGroups(const Leaf* leaf, uint32_t first, uint32_t end, size_t more);
   void InsertByRebuild(Path* path, Leaf* leaf, std::string_view key, const ValueRef& value);
   void AppendNewLeaf(Path* path, Leaf* leaf, std::string_view key, const ValueRef& value);
   void Remove(Path* path, Leaf* leaf, const LeafPlace& place, std::string_view key);
