@@ -27,6 +27,7 @@ using btree_internal::LeafPlace;
 using btree_internal::ParseEntry;
 using btree_internal::PrefetchInner;
 using btree_internal::PrefetchLeaf;
+using btree_internal::PrefetchLines;
 using btree_internal::TreeContent;
 
 static_assert(btree_internal::kHeightMax == 16, "as in BTreeCursor");
@@ -145,7 +146,7 @@ bool BTreeCursor::MoveLeaf(bool forward) {
     if (step.index == (forward ? step.node->separators() : 0)) continue;
     step.index = forward ? step.index + 1 : step.index - 1;
     const uint32_t ahead = forward ? step.index + 1 : step.index - 1;
-    if (ahead < step.node->children) PrefetchLeaf(step.node->pointers()[ahead]);
+    if (ahead < step.node->children) PrefetchLines(step.node->pointers()[ahead], 8);
     DescendEdge(step.node->pointers()[step.index], level + 1, !forward);
     return true;
   }
@@ -276,12 +277,15 @@ void BTreeCursor::StepOver() {
   shared_with_last_ = shared;
 }
 
-// Onto the next entry of the leaf.
+// Onto the next entry of the leaf. Asks for what a scan will read 8 lines from here: the core's own
+// prefetcher begins too late in pieces of 4 KiB, which costs a fifth of the speed.
 inline void BTreeCursor::StepInside() {
+  constexpr size_t kPrefetchedBytes{512};
   Entry entry;
   ParseEntry(next_, &entry);
   entry_ = next_;
   next_ = entry.end;
+  __builtin_prefetch(next_ + kPrefetchedBytes);
   value_bytes_ = entry.value_bytes;
   value_ = entry.is_large ? entry.large()->data() : entry.value;
   const size_t shared = prefix_bytes_ + entry.shared;
