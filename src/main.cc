@@ -134,9 +134,13 @@ int Serve(const std::vector<std::string>& words) {
   StoreOptions store_options = StoreOptionsOf(config);
   store_options.journal.wake = [&server] { server.WakeFromThread(); };
   store_options.seed = static_cast<uint64_t>(clock.WallMicros());
-  auto store =
-      Store::Open(store_options, FileSystem::Posix(), clock,
-                  [&server](const LoadProgress& progress) { server.PollWhileLoading(progress); });
+  auto store = Store::Open(
+      store_options, FileSystem::Posix(), clock,
+      [&server](const LoadProgress& progress) { return server.PollWhileLoading(progress); });
+  if (!store.ok() && server.stopping()) {
+    Log(LogSeverity::kNotice, "Left while data was loaded; nothing has changed on disk");
+    return 0;
+  }
   if (!store.ok()) {
     Log(LogSeverity::kWarning, store.status().ToString());
     return Fail(store.status());

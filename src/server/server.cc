@@ -104,13 +104,13 @@ Server::~Server() {
   (void)uv_loop_close(&loop_);
 }
 
-void Server::PollWhileLoading(const LoadProgress& progress) {
+Status Server::PollWhileLoading(const LoadProgress& progress) {
   constexpr int64_t kIntervalMicros{5'000};
   constexpr int64_t kTellMicros{1'000'000};
   loading_ = progress;
   const int64_t now = clock_.MonotonicMicros();
   if (loading_start_unix_s_ == 0) loading_start_unix_s_ = clock_.WallMicros() / 1'000'000;
-  if (now - loading_polled_micros_ < kIntervalMicros) return;
+  if (now - loading_polled_micros_ < kIntervalMicros) return Status::Ok();
   const bool tell = now / kTellMicros != loading_polled_micros_ / kTellMicros;
   loading_polled_micros_ = now;
   if (tell && notify_.active()) {
@@ -118,6 +118,8 @@ void Server::PollWhileLoading(const LoadProgress& progress) {
                              progress.bytes_done >> 20, progress.bytes_total >> 20));
   }
   (void)uv_run(&loop_, UV_RUN_NOWAIT);
+  if (stopping_) return Status::Error(ErrorCode::kLoading, "the load was ended");
+  return Status::Ok();
 }
 
 void Server::Attach(Store* store) {

@@ -56,8 +56,11 @@ class Server final : public Host {
   // Binds and listens, or takes over the sockets that systemd has opened; from now on
   // PollWhileLoading answers clients with LOADING. kIo with the address if that fails.
   Status Listen();
-  // To be called now and then while the store is being opened.
-  void PollWhileLoading(const LoadProgress& progress);
+  // To be called now and then while the store is being opened. kLoading: a signal or SHUTDOWN came,
+  // the load shall end.
+  Status PollWhileLoading(const LoadProgress& progress);
+  // A signal or SHUTDOWN came: Run, if it is called at all, returns at once.
+  bool stopping() const { return stopping_; }
   // The store is there: commands are answered. Borrowed; it outlives Run().
   void Attach(Store* store);
   // After Run: the store is about to go.

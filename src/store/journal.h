@@ -63,8 +63,8 @@ struct LoadProgress {
   bool replaying_log{false};  // false: still in the snapshot
 };
 // Called during Open at least every few hundred KiB, on the loop thread: the place to answer
-// LOADING.
-using LoadProgressCallback = std::function<void(const LoadProgress&)>;
+// LOADING. An error ends Open with it; the files are as they were.
+using LoadProgressCallback = std::function<Status(const LoadProgress&)>;
 
 struct JournalOptions {
   std::string directory;   // made if it is missing (its parent must be there)

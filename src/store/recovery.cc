@@ -33,7 +33,7 @@ class Recovery {
   Status LoadNewestSnapshot();
   Status ReplayLog();
   Status ReplaySegment(size_t index, uint64_t bytes_before);
-  void Progress(uint64_t bytes_done, bool replaying_log);
+  Status Progress(uint64_t bytes_done, bool replaying_log);
   std::string PathOf(StoreFileKind kind, uint64_t number) const {
     return JoinPath(directory_, FormatFileName(kind, number));
   }
@@ -44,6 +44,7 @@ class Recovery {
   StateMachine& state_;
   const LoadProgressCallback& progress_callback_;
   LoadProgress progress_;
+  Status stopped_;  // what the callback ended the load with
   RecoveredStore store_;
   std::vector<uint64_t> segment_bytes_;
   std::unique_ptr<LogReader> log_;
@@ -112,12 +113,13 @@ Status Recovery::MeasureFiles() {
   return Status::Ok();
 }
 
-void Recovery::Progress(uint64_t bytes_done, bool replaying_log) {
+Status Recovery::Progress(uint64_t bytes_done, bool replaying_log) {
   const bool is_due = bytes_done >= progress_.bytes_done + kProgressEveryBytes;
-  if (!is_due && replaying_log == progress_.replaying_log) return;
+  if (!is_due && replaying_log == progress_.replaying_log) return Status::Ok();
   progress_.bytes_done = bytes_done;
   progress_.replaying_log = replaying_log;
-  if (progress_callback_) progress_callback_(progress_);
+  if (progress_callback_) stopped_ = progress_callback_(progress_);
+  return stopped_;
 }
 
 Status Recovery::LoadNewestSnapshot() {
@@ -130,9 +132,11 @@ Status Recovery::LoadNewestSnapshot() {
     RETURN_IF_ERROR(reader->CheckAgainst(entry));
     for (const SnapshotTree& tree : reader->footer().trees)
       store_.report.snapshot_cells += tree.entries;
-    return LoadSnapshot(reader.get(), state_, [this](uint64_t offset) { Progress(offset, false); });
+    return LoadSnapshot(reader.get(), state_,
+                        [this](uint64_t offset) { return Progress(offset, false); });
   };
   const Status status = load();
+  RETURN_IF_ERROR(stopped_);
   if (!status.ok()) {
     const std::string where = status.text().starts_with(path) ? "" : path + ": ";
     return Status::Error(status.code(),
@@ -155,9 +159,10 @@ Status Recovery::ReplaySegment(size_t index, uint64_t bytes_before) {
                    log_->Read(entry, is_last, [&](const LogRecord& record) {
                      if (record.lsn <= snapshot) return Status::Ok();
                      ++replayed;
-                     Progress(bytes_before + record.offset, true);
+                     RETURN_IF_ERROR(Progress(bytes_before + record.offset, true));
                      return state_.Apply(record.payload);
                    }));
+  RETURN_IF_ERROR(stopped_);
   store_.report.records_replayed += replayed;
   const std::string path = PathOf(StoreFileKind::kSegment, entry.number);
   if (report.outcome == SegmentOutcome::kDamaged)

@@ -116,7 +116,7 @@ Status SnapshotReader::ReadBlock(const SnapshotTree& tree, uint64_t offset, Bloc
 namespace {
 
 Status LoadTree(SnapshotReader* reader, const SnapshotTree& entry, BTree* tree,
-                const std::function<void(uint64_t)>& progress) {
+                const std::function<Status(uint64_t)>& progress) {
   BTreeBulkLoader loader(tree);
   SnapshotReader::Block block;
   uint64_t blocks = 0;
@@ -125,7 +125,7 @@ Status LoadTree(SnapshotReader* reader, const SnapshotTree& entry, BTree* tree,
     for (const std::string_view image : block.images) RETURN_IF_ERROR(loader.AddImage(image));
     offset = block.end_offset;
     ++blocks;
-    progress(offset);
+    RETURN_IF_ERROR(progress(offset));
   }
   RETURN_IF_ERROR(loader.Finish());
   if (blocks != entry.blocks || tree->entries() != entry.entries)
@@ -139,7 +139,7 @@ Status LoadTree(SnapshotReader* reader, const SnapshotTree& entry, BTree* tree,
 }  // namespace
 
 Status LoadSnapshot(SnapshotReader* reader, StateMachine& state,
-                    const std::function<void(uint64_t offset)>& progress) {
+                    const std::function<Status(uint64_t offset)>& progress) {
   RETURN_IF_ERROR(state.BeginLoad(reader->footer().catalog));
   for (const SnapshotTree& entry : reader->footer().trees) {
     BTree* tree = state.TreeForLoad(entry.tree_id);

@@ -54,8 +54,9 @@ class SnapshotReader {
   uint64_t buffer_offset_{0};
 };
 
-// Fills the empty `state` from the snapshot. `progress` is called with the offset reached.
+// Fills the empty `state` from the snapshot. `progress` is called with the offset reached;
+// its error ends the load.
 Status LoadSnapshot(SnapshotReader* reader, StateMachine& state,
-                    const std::function<void(uint64_t offset)>& progress);
+                    const std::function<Status(uint64_t offset)>& progress);
 
 }  // namespace cellar

@@ -9,7 +9,7 @@ import time
 import unittest
 
 import redis
-from cellar_server import CellarServer, binary
+from cellar_server import CellarServer, binary, tool
 
 SECONDS_MAX = 120
 
@@ -92,6 +92,37 @@ class SystemdTest(unittest.TestCase):
         self.assertTrue(any(line.startswith("STATUS=Loading") for line in seen), seen)
         client = server.client()
         self.assertEqual(20_000, client.execute_command("CCOUNT", "t"))
+        client.close()
+
+    def test_a_signal_ends_a_load_at_once_and_the_data_stay(self):
+        server = self.server(save="", appendfsync="no").start()
+        self.notifications.wait_for("READY=1")
+        client = server.client()
+        client.execute_command("TABLE", "CREATE", "t", "FAMILY", "f")
+        done = subprocess.run([tool("cellar-benchmark"), "--port", str(server.port), "--preload", "500000", "--load-only",
+                               "--quiet", "--load-command", "CPUT t __key__ f:a __data:10__"],
+                              capture_output=True, text=True, check=False)
+        self.assertEqual(0, done.returncode, done.stdout + done.stderr)
+        digest = client.execute_command("CCOUNT", "t")
+        self.assertGreater(digest, 100_000)
+        for snapshot in (False, True):
+            if snapshot:
+                client.execute_command("SAVE")
+            client.close()
+            self.assertEqual(0, server.stop())
+            self.notifications.wait_for("STOPPING=1")
+            seen = server.log().count("Log replayed")
+            server.spawn()
+            self.notifications.wait_for("STATUS=Loading")
+            server.process.send_signal(signal.SIGTERM)
+            self.assertEqual(0, server.process.wait(timeout=SECONDS_MAX))
+            if not snapshot:  # which may be loaded before the signal is there
+                self.assertEqual(seen, server.log().count("Log replayed"), server.log())
+                self.assertIn("Left while data was loaded", server.log())
+            server.start()
+            self.notifications.wait_for("READY=1")
+            client = server.client()
+            self.assertEqual(digest, client.execute_command("CCOUNT", "t"))
         client.close()
 
     def reload(self, server):

@@ -35,15 +35,18 @@ class StoreFixture {
     std::filesystem::remove_all(directory);
   }
   void Open() {
+    Result<std::unique_ptr<Store>> opened = TryOpen({});
+    if (!opened.ok()) FAIL(opened.status().ToString());
+    store = *std::move(opened);
+  }
+  Result<std::unique_ptr<Store>> TryOpen(const LoadProgressCallback& progress) {
     StoreOptions options;
     options.journal.directory = directory;
     options.journal.sync_policy = SyncPolicy::kNo;
     options.journal.segment_bytes_max = 1 << 20;
     options.journal.allocation_bytes_min = 4096;
     options.journal.allocation_bytes_max = 65536;
-    Result<std::unique_ptr<Store>> opened = Store::Open(options, FileSystem::Posix(), clock, {});
-    if (!opened.ok()) FAIL(opened.status().ToString());
-    store = *std::move(opened);
+    return Store::Open(options, FileSystem::Posix(), clock, progress);
   }
   Table& Make(const std::string& name, const std::string& order,
               const std::vector<NewFamily>& families) {
@@ -132,6 +135,33 @@ TEST_CASE_METHOD(StoreFixture, "A row that was put comes back, also after a rest
   CHECK(All(Find("planes")) == expected);
   CHECK(store->Digest() == digest);
   CHECK(Find("planes").counters().rows == 2);
+}
+
+TEST_CASE_METHOD(StoreFixture, "A load can be ended at any progress, and changes no file",
+                 "[store]") {
+  Table& table = Make("t", "bytes", {{"f", {}}});
+  const std::string value(10'000, 'x');
+  for (int64_t i = 0; i < 200; ++i) {
+    REQUIRE(Do(table, "row" + FormatInt64(i), {Put("f", "q", value, i)}).ok());
+  }
+  const std::string digest = store->Digest();
+  for (const bool snapshot : {false, true}) {
+    if (snapshot) REQUIRE(store->journal().SaveNow().ok());
+    store.reset();
+    int last = 0;  // the call at which the load is ended, until it makes no more of them
+    for (int calls = 0; calls == last;) {
+      ++last;
+      calls = 0;
+      const auto ended = TryOpen([&](const LoadProgress&) {
+        return ++calls < last ? Status::Ok() : Status::Error(ErrorCode::kLoading, "ended");
+      });
+      CHECK(ended.ok() == (calls < last));
+      if (!ended.ok()) CHECK(ended.status().ToString() == "LOADING ended");
+    }
+    CHECK(last > 1);
+    Open();
+    CHECK(store->Digest() == digest);
+  }
 }
 
 TEST_CASE_METHOD(StoreFixture, "Families come by name although their ids have another order",
