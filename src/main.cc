@@ -127,6 +127,10 @@ int Serve(const std::vector<std::string>& words) {
   NodeArena::Configure({.huge_pages = config.huge_pages});
   Server server(clock, config, config_file);
   server.SetCommandLine(std::move(options));
+  if (const Status status = server.LoadUsers(); !status.ok()) {
+    Log(LogSeverity::kWarning, "Aborting because of ACL errors: " + status.text());
+    return Fail(status);
+  }
   if (const Status status = server.Listen(); !status.ok()) {
     Log(LogSeverity::kWarning, status.text());
     return Fail(status);

@@ -4,6 +4,7 @@
 #include "base/glob.h"
 
 #include <cstddef>
+#include <vector>
 
 namespace cellar {
 namespace {
@@ -86,6 +87,40 @@ bool GlobMatch(std::string_view pattern, std::string_view text, GlobCase letter_
   }
   while (at < pattern.size() && pattern[at] == '*') ++at;
   return at == pattern.size();
+}
+
+GlobReach GlobReachBehind(std::string_view pattern, std::string_view prefix) {
+  // reached[i]: the pattern's first i bytes can match what has been read of the prefix.
+  std::vector<bool> reached(pattern.size() + 1);
+  std::vector<bool> next(pattern.size() + 1);
+  const auto pass_stars = [pattern](std::vector<bool>& set) {
+    for (size_t i = 0; i < pattern.size(); ++i) {
+      if (set[i] && pattern[i] == '*') set[i + 1] = true;
+    }
+  };
+  reached[0] = true;
+  pass_stars(reached);
+  for (const char c : prefix) {
+    next.assign(next.size(), false);
+    for (size_t i = 0; i < pattern.size(); ++i) {
+      if (!reached[i]) continue;
+      size_t at = i;
+      if (pattern[i] == '*') {
+        next[i] = true;
+      } else if (ItemMatches(pattern, &at, c, GlobCase::kSensitive)) {
+        next[at] = true;
+      }
+    }
+    reached.swap(next);
+    pass_stars(reached);
+  }
+  GlobReach reach = GlobReach::kNone;
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    if (!reached[i]) continue;
+    if (pattern.find_first_not_of('*', i) == std::string_view::npos) return GlobReach::kAll;
+    reach = GlobReach::kSome;
+  }
+  return reach;
 }
 
 bool GlobIsLiteral(std::string_view pattern) {

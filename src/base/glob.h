@@ -17,6 +17,12 @@ enum class GlobCase : uint8_t { kSensitive, kInsensitive };
 bool GlobMatch(std::string_view pattern, std::string_view text,
                GlobCase letter_case = GlobCase::kSensitive);
 
+// Which of the texts that begin with `prefix` and go on behind it match. kAll is said of a pattern
+// that ends in a star reached by `prefix` alone, the form in which people write it. O(pattern *
+// prefix).
+enum class GlobReach : uint8_t { kNone, kSome, kAll };
+GlobReach GlobReachBehind(std::string_view pattern, std::string_view prefix);
+
 // True if `pattern` has no special character, so that it matches just itself.
 bool GlobIsLiteral(std::string_view pattern);
 

@@ -1,43 +1,24 @@
 // See authentication.h.
 #include "commands/authentication.h"
 
-#include <openssl/crypto.h>
-#include <openssl/sha.h>
-
 #include <algorithm>
-#include <string>
 
+#include "commands/acl_sessions.h"
 #include "commands/host.h"
 #include "commands/services.h"
 #include "commands/session.h"
 
 namespace cellar {
 
-namespace {
-
-// Takes the same time whatever the passwords are: both are hashed, and all of the hashes compared.
-bool SamePassword(std::string_view given, std::string_view expected) {
-  unsigned char digests[2][SHA256_DIGEST_LENGTH];
-  const std::string_view texts[2] = {given, expected};
-  for (int i = 0; i < 2; ++i) {
-    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): OpenSSL reads unsigned bytes.
-    (void)SHA256(reinterpret_cast<const unsigned char*>(texts[i].data()), texts[i].size(),
-                 digests[i]);
-  }
-  return CRYPTO_memcmp(digests[0], digests[1], SHA256_DIGEST_LENGTH) == 0;
-}
-
-}  // namespace
-
-Status Authenticate(Host& host, Session& session, std::string_view user,
+Status Authenticate(Host& host, Session& session, std::string_view command, std::string_view name,
                     std::string_view password) {
-  const std::string& expected = host.services().config.requirepass;
-  if (user != "default" || (!expected.empty() && !SamePassword(password, expected))) {
-    ++host.services().stats.auth_failures;
+  const User* user = host.services().acl.Find(name);
+  if (user == nullptr || !user->enabled || !user->HasPassword(password)) {
+    LogDenied(host, session, Denied::kAuth, command, name);
     return Status::Error(ErrorCode::kWrongPass,
                          "invalid username-password pair or user is disabled.");
   }
-  session.user_name = user;
+  BecomeUser(session, *user);
   session.authenticated = true;
   return Status::Ok();
 }

@@ -198,7 +198,7 @@ constexpr Command kRows[] = {
      .arity = -3,
      .flags = kWrite,
      .categories = kCategoryCell,
-     .keys = {.first = 1, .access = KeyAccess::kWrite},
+     .keys = {.first = 1, .access = KeyAccess::kWrite, .scope = KeyScope::kTable},
      .group = "cell",
      .since = "0.1.0",
      .summary = "Deletes a range of rows, each atomically; returns the number of rows.",

@@ -102,7 +102,7 @@ struct KillFilter {
   }
 };
 
-Status ParseKillFilter(Arguments args, KillFilter* filter) {
+Status ParseKillFilter(Arguments args, const Acl& users, KillFilter* filter) {
   for (size_t i = 2; i < args.size(); i += 2) {
     if (i + 1 == args.size()) return Status::SyntaxError();
     const std::string_view word = args[i];
@@ -127,7 +127,7 @@ Status ParseKillFilter(Arguments args, KillFilter* filter) {
     } else if (EqualsIgnoreCase(word, "laddr")) {
       filter->local_address = value;
     } else if (EqualsIgnoreCase(word, "user")) {
-      if (value != "default") {
+      if (users.Find(value) == nullptr) {
         return Status::Error(ErrorCode::kErr, "No such user '" + std::string(value) + "'");
       }
       filter->user = value;
@@ -148,7 +148,7 @@ void CmdClientKill(CommandContext& ctx) {
     filter.address = ctx.args[2];
     filter.skip_me = false;
   } else {
-    REPLY_IF_ERROR(ctx, ParseKillFilter(ctx.args, &filter));
+    REPLY_IF_ERROR(ctx, ParseKillFilter(ctx.args, ctx.host.services().acl, &filter));
   }
   int64_t killed = 0;
   ctx.host.ForEachSession([&](Session& session) {

@@ -78,10 +78,29 @@ enum CommandCategories : uint32_t {
   kCategoryConnection = 1u << 11,
   kCategoryTransaction = 1u << 12,
   kCategoryScripting = 1u << 13,
+  // Of Redis' data types: no command is in them, but rules made for Redis name them.
+  kCategoryBitmap = 1u << 14,
+  kCategoryGeo = 1u << 15,
+  kCategoryHash = 1u << 16,
+  kCategoryHyperLogLog = 1u << 17,
+  kCategoryList = 1u << 18,
+  kCategorySet = 1u << 19,
+  kCategorySortedSet = 1u << 20,
+  kCategoryStream = 1u << 21,
+  kCategoryString = 1u << 22,
 };
 
 // What a command does with the key it names (COMMAND INFO, ACL's %R~ and %W~).
 enum class KeyAccess : uint8_t { kNone, kRead, kWrite, kReadWrite };
+
+// How much of its tables a command concerns: what access control demands before it runs. The
+// engine, or the handler, asks for each family besides.
+enum class KeyScope : uint8_t {
+  kFamilies,    // families of the table: there must be some that may be read (or written)
+  kName,        // that there is such a table: any right for a family of it will do
+  kTable,       // the table as a whole: all families that it has or may get
+  kEverything,  // all tables of the server, whether or not the command names any
+};
 
 // Which arguments are keys (table names). Positions count from the command's first word, 0; with
 // subcommands the subcommand's word counts too (`TABLE INFO t`: first = 2).
@@ -95,8 +114,16 @@ struct KeySpec {
   // Where the number of keys stands, which follow it (`EVAL script numkeys key ...`); 0: nowhere.
   // `first` and `last` are 0 then.
   int16_t count{0};
+  KeyScope scope{KeyScope::kFamilies};
 
   bool none() const { return first == 0 && count == 0; }
+};
+
+// Which arguments are channels.
+struct ChannelSpec {
+  int16_t first{0};      // 0: none
+  int16_t last{0};       // 0: the same as first; -1: the last argument
+  bool patterns{false};  // they are patterns of channels
 };
 
 struct Command {
@@ -106,6 +133,7 @@ struct Command {
   uint32_t flags{0};
   uint32_t categories{0};
   KeySpec keys{};
+  ChannelSpec channels{};
   std::string_view group{};  // of COMMAND DOCS: "cell", "schema", "connection", "server" ...
   std::string_view since{"1.0.0"};
   std::string_view summary{};

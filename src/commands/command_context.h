@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "commands/acl_check.h"
 #include "commands/arguments.h"
 #include "commands/command_table.h"
 #include "commands/host.h"
@@ -23,6 +24,8 @@ struct CommandContext {
   Host& host;
   ReplyWriter& reply;
   int64_t now_micros;  // wall clock of the turn; stands still inside EXEC
+  // What the user may do; null: everything. Dies with the handler, so a task must not keep it.
+  const CommandRights* rights{nullptr};
 
   Store& store() const { return host.store(); }
 

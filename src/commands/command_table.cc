@@ -158,6 +158,15 @@ std::span<const NamedBit> CategoryNames() {
       {kCategoryConnection, "connection"},
       {kCategoryTransaction, "transaction"},
       {kCategoryScripting, "scripting"},
+      {kCategoryBitmap, "bitmap"},
+      {kCategoryGeo, "geo"},
+      {kCategoryHash, "hash"},
+      {kCategoryHyperLogLog, "hyperloglog"},
+      {kCategoryList, "list"},
+      {kCategorySet, "set"},
+      {kCategorySortedSet, "sortedset"},
+      {kCategoryStream, "stream"},
+      {kCategoryString, "string"},
   };
   return kNames;
 }

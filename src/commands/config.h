@@ -67,6 +67,10 @@ struct Config {
   bool stop_writes_on_bgsave_error{true};
   // security
   std::string requirepass;
+  std::string aclfile;
+  int64_t acllog_max_len{128};
+  int64_t acl_pubsub_default{1};                // of ChannelDefault
+  std::vector<std::vector<std::string>> users;  // `user` lines: name and rules
   int64_t enable_debug_command{static_cast<int64_t>(DebugAccess::kNo)};
   // TLS
   int64_t tls_port{0};

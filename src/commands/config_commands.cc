@@ -81,7 +81,11 @@ void CmdConfigRewrite(CommandContext& ctx) {
   if (services.config_file.empty()) {
     return ctx.reply.Error("ERR The server is running without a config file");
   }
-  const Status status = RewriteConfigFile(services.config, services.config_file);
+  // Users of an aclfile are ACL SAVE's.
+  const bool users = services.config.aclfile.empty() && !services.acl.IsPlain();
+  const Status status =
+      RewriteConfigFile(services.config, users ? services.acl.Lines() : std::vector<std::string>(),
+                        services.config_file);
   if (!status.ok()) return ctx.reply.Error("ERR Rewriting config file: " + status.text());
   ctx.reply.Ok();
 }

@@ -2,6 +2,7 @@
 #include "commands/config_file.h"
 
 #include <set>
+#include <utility>
 
 #include "base/file.h"
 #include "commands/arguments.h"
@@ -26,9 +27,25 @@ bool Repeats(std::string_view name) {
   return name == "save" || name == "client-output-buffer-limit";
 }
 
+// user name rule ...: what the rules mean is known when the commands are (acl.h).
+constexpr std::string_view kUserWord = "user";
+Status AddUser(Config* config, const std::vector<std::string_view>& words) {
+  if (words.size() < 2) {
+    return Status::Error(ErrorCode::kErr, "Bad directive or wrong number of arguments");
+  }
+  for (const std::vector<std::string>& user : config->users) {
+    if (user[0] != words[1]) continue;
+    return Status::Error(ErrorCode::kErr,
+                         "Duplicate user found. A user can only be defined once in config files");
+  }
+  config->users.emplace_back(words.begin() + 1, words.end());
+  return Status::Ok();
+}
+
 // One line of a source. `seen` knows which repeatable options began in this source.
 Status ApplyLine(Config* config, const std::vector<std::string_view>& words,
                  std::set<std::string, std::less<>>* seen) {
+  if (EqualsIgnoreCase(words[0], kUserWord)) return AddUser(config, words);
   const ConfigOption* option = FindConfigOption(words[0]);
   if (option == nullptr) {
     for (const Tolerated& tolerated : kTolerated) {
@@ -141,13 +158,19 @@ Status ReadCommandLine(Config* config, const std::vector<std::string>& words) {
   return Status::Ok();
 }
 
-std::string RewriteConfigText(const Config& config, std::string_view text) {
+std::string RewriteConfigText(const Config& config, const std::vector<std::string>& user_lines,
+                              std::string_view text) {
   const Config defaults;
   std::set<std::string_view> written;
   std::string out;
   std::string bytes;
   std::vector<std::string_view> words;
   bool signed_already = false;
+  bool users_written = false;
+  const auto write_users = [&] {
+    if (std::exchange(users_written, true)) return;
+    for (const std::string& user : user_lines) out.append(user).append("\n");
+  };
   const auto line_of = [&config](const ConfigOption& option) {
     return std::string(option.name) + " " + FileText(option, ConfigOptionText(config, option)) +
            "\n";
@@ -160,7 +183,13 @@ std::string RewriteConfigText(const Config& config, std::string_view text) {
     const bool comment = line.find_first_not_of(" \t\r") == std::string_view::npos ||
                          line[line.find_first_not_of(" \t\r")] == '#';
     const ConfigOption* option = nullptr;
-    if (!comment && SplitQuotedWords(line, &bytes, &words)) option = FindConfigOption(words[0]);
+    if (!comment && SplitQuotedWords(line, &bytes, &words)) {
+      if (EqualsIgnoreCase(words[0], kUserWord)) {
+        write_users();
+        continue;
+      }
+      option = FindConfigOption(words[0]);
+    }
     if (option == nullptr) {
       out.append(line).append("\n");
     } else if (written.insert(option->name).second) {
@@ -174,15 +203,20 @@ std::string RewriteConfigText(const Config& config, std::string_view text) {
     signed_already = true;
     out += line_of(option);
   }
+  if (!users_written && !user_lines.empty() && !signed_already) {
+    out.append(kRewriteSign).append("\n");
+  }
+  write_users();
   return out;
 }
 
-Status RewriteConfigFile(const Config& config, const std::string& path) {
+Status RewriteConfigFile(const Config& config, const std::vector<std::string>& user_lines,
+                         const std::string& path) {
   FileSystem& files = FileSystem::Posix();
   std::string text;
   ASSIGN_OR_RETURN(const bool exists, files.Exists(path));
   if (exists) RETURN_IF_ERROR(ReadWholeFile(files, path, &text));
-  const std::string rewritten = RewriteConfigText(config, text);
+  const std::string rewritten = RewriteConfigText(config, user_lines, text);
   const std::string temporary = path + ".rewrite";
   (void)files.Remove(temporary);
   ASSIGN_OR_RETURN(const auto file, files.Create(temporary));

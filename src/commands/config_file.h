@@ -6,7 +6,7 @@
 //
 // On the command line `--name word ...` is one line; several words go on until the next `--`. A
 // name that may be repeated (save, client-output-buffer-limit) adds up within one source; the
-// command line beats the file.
+// command line beats the file. `user name rule ...` makes a user (acl.h), each name once.
 #pragma once
 
 #include <string>
@@ -27,8 +27,11 @@ Status ReadCommandLine(Config* config, const std::vector<std::string>& words);
 
 // CONFIG REWRITE: `text` with the values of `config`: lines of known options are replaced where
 // they stand, comments and order stay, what is missing and not the default is added at the end.
-std::string RewriteConfigText(const Config& config, std::string_view text);
+// `user` lines make room for `user_lines`.
+std::string RewriteConfigText(const Config& config, const std::vector<std::string>& user_lines,
+                              std::string_view text);
 // The same with a file: written beside it, synced, renamed over it.
-Status RewriteConfigFile(const Config& config, const std::string& path);
+Status RewriteConfigFile(const Config& config, const std::vector<std::string>& user_lines,
+                         const std::string& path);
 
 }  // namespace cellar

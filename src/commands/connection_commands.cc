@@ -3,6 +3,7 @@
 
 #include "base/quote.h"
 #include "cellar/version.h"
+#include "commands/acl_sessions.h"
 #include "commands/authentication.h"
 #include "commands/command_context.h"
 #include "commands/command_groups.h"
@@ -76,7 +77,8 @@ void CmdHello(CommandContext& ctx) {
   REPLY_IF_ERROR(ctx, ParseHello(ctx.args, &request));
   Session& session = ctx.session;
   if (request.authenticate) {
-    REPLY_IF_ERROR(ctx, Authenticate(ctx.host, session, request.user, request.password));
+    REPLY_IF_ERROR(ctx,
+                   Authenticate(ctx.host, session, ctx.args[0], request.user, request.password));
   }
   if (!session.authenticated) {
     return ctx.reply.Error(
@@ -109,13 +111,13 @@ void CmdHello(CommandContext& ctx) {
 void CmdAuth(CommandContext& ctx) {
   if (ctx.args.size() > 3) return ctx.SyntaxError();
   const bool named = ctx.args.size() == 3;
-  if (!named && ctx.host.services().config.requirepass.empty()) {
+  if (!named && ctx.host.services().acl.default_user().no_password) {
     return ctx.reply.Error(
         "ERR AUTH <password> called without any password configured for the default user. Are you "
         "sure your configuration is correct?");
   }
-  REPLY_IF_ERROR(
-      ctx, Authenticate(ctx.host, ctx.session, named ? ctx.args[1] : "default", ctx.args.back()));
+  REPLY_IF_ERROR(ctx, Authenticate(ctx.host, ctx.session, ctx.args[0],
+                                   named ? ctx.args[1] : kDefaultUser, ctx.args.back()));
   ctx.reply.Ok();
 }
 
@@ -144,8 +146,7 @@ void CmdReset(CommandContext& ctx) {
   session.version = RespVersion::k2;
   session.name.clear();
   session.keyspace = "0";
-  session.user_name = "default";
-  session.authenticated = ctx.host.services().config.requirepass.empty();
+  BecomeDefaultUser(ctx.host, session);
   ctx.reply.SimpleString("RESET");
 }
 

@@ -117,10 +117,11 @@ void CmdDebugReload(CommandContext& ctx) {
 }
 
 constexpr Command Sub(std::string_view name, int16_t arity, std::string_view summary,
-                      std::string_view syntax, CommandHandler handler) {
+                      std::string_view syntax, CommandHandler handler, KeySpec keys = {}) {
   return {.name = name,
           .arity = arity,
           .flags = kAdmin | kNoScript | kLoading | kStale,
+          .keys = keys,
           .group = "server",
           .summary = summary,
           .complexity = "depends",
@@ -129,7 +130,8 @@ constexpr Command Sub(std::string_view name, int16_t arity, std::string_view sum
 }
 
 constexpr Command kSubcommands[] = {
-    Sub("digest", 2, "Returns a hash of all schema and live cells.", "", CmdDebugDigest),
+    Sub("digest", 2, "Returns a hash of all schema and live cells.", "", CmdDebugDigest,
+        {.access = KeyAccess::kRead, .scope = KeyScope::kEverything}),
     Sub("log", 3, "Writes a line into the server's log.", "message", CmdDebugLog),
     Sub("protocol", 3, "Answers with a reply of a kind.", "type", CmdDebugProtocol),
     Sub("reload", 2, "Restarts from snapshot and log in place.", "", CmdDebugReload),

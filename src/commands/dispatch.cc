@@ -7,7 +7,10 @@
 #include <string>
 
 #include "base/assert.h"
+#include "commands/acl_check.h"
+#include "commands/acl_sessions.h"
 #include "commands/command_context.h"
+#include "commands/command_keys.h"
 #include "commands/pubsub.h"
 #include "commands/repr.h"
 #include "commands/secrets.h"
@@ -58,7 +61,12 @@ std::string Dispatcher::Refusal(Session& session, const CommandEntry& command, A
   if (!ArityFits(*command.row, args.size())) {
     return "ERR wrong number of arguments for '" + command.full_name + "' command";
   }
-  // Access control comes here: session.user, command.categories and id, command.row->keys.
+  if (session.restricted) [[unlikely]] {
+    uint64_t selectors = 0;
+    if (std::string refusal = AclRefusal(session, command, args, &selectors); !refusal.empty()) {
+      return refusal;
+    }
+  }
   const Config& config = host_.services().config;
   if (config.maxmemory > 0 && command.Has(kDenyOom) &&
       host_.memory_used_bytes() > static_cast<uint64_t>(config.maxmemory)) {
@@ -83,6 +91,53 @@ std::string Dispatcher::Refusal(Session& session, const CommandEntry& command, A
     return "ERR Command not allowed inside a transaction";
   }
   return {};
+}
+
+std::string Dispatcher::AclRefusal(Session& session, const CommandEntry& command, Arguments args,
+                                   uint64_t* selectors) {
+  CELLAR_ASSERT(session.user != nullptr);
+  const AclVerdict verdict = CheckCommand(*session.user, command, args, session.keyspace);
+  *selectors = verdict.selectors;
+  if (verdict.denied == Denied::kNothing) return {};
+  session.last_command = &command;  // what the log's client-info tells
+  const bool names_argument = verdict.denied != Denied::kCommand && verdict.argument > 0;
+  LogDenied(host_, session, verdict.denied,
+            names_argument ? args[verdict.argument] : std::string_view(command.full_name),
+            session.user->name);
+  return DeniedText(verdict.denied, command, session.exec_running);
+}
+
+void Dispatcher::Handle(CommandContext& context) {
+  if (context.command.row->handler != nullptr) [[likely]] {
+    context.command.row->handler(context);
+  } else {
+    context.reply.Error("ERR wrong number of arguments for '" + context.command.full_name +
+                        "' command");
+  }
+}
+
+void Dispatcher::HandleRestricted(CommandContext& context) {
+  Session& session = context.session;
+  uint64_t selectors = 0;
+  if (session.exec_running) {
+    // What was asked when the command was queued may have changed.
+    const std::string refusal = AclRefusal(session, context.command, context.args, &selectors);
+    if (!refusal.empty()) return context.reply.Error(refusal);
+  } else {
+    selectors =
+        CheckCommand(*session.user, context.command, context.args, session.keyspace).selectors;
+  }
+  CommandRights rights(*session.user, selectors);
+  const std::vector<size_t> keys = KeyPositions(context.command.row->keys, context.args);
+  if (!keys.empty()) rights.SetTable(session.keyspace, context.args[keys[0]]);
+  context.rights = &rights;
+  const size_t position = context.reply.position();
+  Handle(context);
+  context.rights = nullptr;  // and the user may be gone
+  if (session.output.size() > position &&
+      session.output.view().substr(position).starts_with("-NOPERM")) {
+    LogDenied(host_, session, Denied::kKey, rights.refused(), session.user_name);
+  }
 }
 
 // Whether CLIENT PAUSE holds this command back.
@@ -158,10 +213,10 @@ void Dispatcher::Call(Session& session, CommandEntry& command, Arguments args) {
   if (tracking.active()) [[unlikely]]
     tracking.SetWriter(session);
   const uint64_t begin = CycleClock::Now();
-  if (command.row->handler != nullptr) [[likely]] {
-    command.row->handler(context);
+  if (!session.restricted) [[likely]] {
+    Handle(context);
   } else {
-    reply.Error("ERR wrong number of arguments for '" + command.full_name + "' command");
+    HandleRestricted(context);
   }
   if (context.task && session.exec_running) {
     const TaskBudget budget = TaskBudget::Unlimited();
@@ -196,6 +251,10 @@ void Dispatcher::Call(Session& session, CommandEntry& command, Arguments args) {
 
 bool Dispatcher::StepTask(Session& session, const TaskBudget& budget) {
   CELLAR_ASSERT(session.task != nullptr);
+  if (session.task_revoked) [[unlikely]] {
+    EndRevokedTask(session);
+    return true;
+  }
   if (session.task->Streams() &&
       session.output.size() + session.output_in_flight > kStreamedBytesMax) {
     // The client reads more slowly than the task writes: more would only pile up, and piling up
@@ -233,6 +292,24 @@ bool Dispatcher::StepTask(Session& session, const TaskBudget& budget) {
   const std::vector<std::string_view> views(words.begin(), words.end());
   Finish(session, *session.task_command, views, position, session.task_cycles);
   return true;
+}
+
+void Dispatcher::EndRevokedTask(Session& session) {
+  session.task_revoked = false;
+  // A part of the reply may be on its way: no error can take its place.
+  if (session.task->Streams()) session.closed = true;
+  session.task.reset();
+  session.task_output.Free();
+  session.task_depends_on = Lsn{};
+  const std::vector<std::string> words = std::move(session.task_words);
+  const std::vector<std::string_view> views(words.begin(), words.end());
+  const size_t position = session.output.size();
+  const CommandEntry& command = *session.task_command;
+  session.writer().Error(DeniedText(Denied::kKey, command, false));
+  const std::vector<size_t> keys = KeyPositions(command.row->keys, views);
+  LogDenied(host_, session, Denied::kKey, keys.empty() ? std::string_view() : views[keys[0]],
+            session.user_name);
+  Finish(session, *session.task_command, views, position, session.task_cycles);
 }
 
 void Dispatcher::Finish(Session& session, CommandEntry& command, Arguments args,

@@ -18,6 +18,8 @@
 
 namespace cellar {
 
+struct CommandContext;
+
 class Dispatcher {
  public:
   explicit Dispatcher(Host& host) : host_(host) {}
@@ -44,6 +46,16 @@ class Dispatcher {
   void UpdateSlowBound();
 
  private:
+  // Asks access control on behalf of a restricted user; logs a refusal. Empty if the command may
+  // run, then `*selectors` are those that allow it.
+  std::string AclRefusal(Session& session, const CommandEntry& command, Arguments args,
+                         uint64_t* selectors);
+  // Runs the handler.
+  void Handle(CommandContext& context);
+  // Runs the handler with what the restricted user may do.
+  void HandleRestricted(CommandContext& context);
+  // The task's user has lost rights: an error takes the place of the reply.
+  void EndRevokedTask(Session& session);
   // Empty if the command may run, else the whole error line.
   std::string Refusal(Session& session, const CommandEntry& command, Arguments args);
   std::string UnknownCommand(const CommandEntry* container, Arguments args) const;

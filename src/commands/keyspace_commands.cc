@@ -40,13 +40,13 @@ void CmdObjectFreq(CommandContext& ctx) {
       "when switching between policies at runtime LRU and LFU data will take some time to adjust.");
 }
 
-constexpr KeySpec kReadOne{.first = 1, .access = KeyAccess::kRead};
+constexpr KeySpec kReadOne{.first = 1, .access = KeyAccess::kRead, .scope = KeyScope::kName};
 constexpr Command Object(std::string_view name, std::string_view summary, CommandHandler handler) {
   return {.name = name,
           .arity = 3,
           .flags = kReadonly,
           .categories = kCategoryKeyspace,
-          .keys = {.first = 2, .access = KeyAccess::kRead},
+          .keys = {.first = 2, .access = KeyAccess::kRead, .scope = KeyScope::kName},
           .group = "generic",
           .summary = summary,
           .complexity = "O(1)",

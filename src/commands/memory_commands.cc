@@ -95,7 +95,7 @@ constexpr Command kSubcommands[] = {
     {.name = "usage",
      .arity = -3,
      .flags = kReadonly,
-     .keys = {.first = 2, .access = KeyAccess::kRead},
+     .keys = {.first = 2, .access = KeyAccess::kRead, .scope = KeyScope::kName},
      .group = "server",
      .summary = "Returns the bytes of a table.",
      .complexity = "O(1)",

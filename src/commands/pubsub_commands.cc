@@ -153,11 +153,13 @@ constexpr Command kSubcommands[] = {
 };
 
 // The rows of the six listening commands differ in little.
-constexpr Command Listening(std::string_view name, int16_t arity, std::string_view summary,
-                            std::string_view syntax, CommandHandler handler) {
+constexpr Command Listening(std::string_view name, int16_t arity, ChannelSpec channels,
+                            std::string_view summary, std::string_view syntax,
+                            CommandHandler handler) {
   return {.name = name,
           .arity = arity,
           .flags = kListen,
+          .channels = channels,
           .group = "pubsub",
           .summary = summary,
           .complexity = "O(n) in the number of names",
@@ -166,17 +168,22 @@ constexpr Command Listening(std::string_view name, int16_t arity, std::string_vi
 }
 
 constexpr Command kRows[] = {
-    Listening("subscribe", -2, "Listens to channels.", "channel...", CmdSubscribe),
-    Listening("psubscribe", -2, "Listens to all channels that match patterns.", "pattern...",
-              CmdPSubscribe),
-    Listening("ssubscribe", -2, "Listens to shard channels.", "shardchannel...", CmdSSubscribe),
-    Listening("unsubscribe", -1, "Stops listening to channels.", "[channel...]", CmdUnsubscribe),
-    Listening("punsubscribe", -1, "Stops listening to patterns.", "[pattern...]", CmdPUnsubscribe),
-    Listening("sunsubscribe", -1, "Stops listening to shard channels.", "[shardchannel...]",
+    Listening("subscribe", -2, {.first = 1, .last = -1}, "Listens to channels.", "channel...",
+              CmdSubscribe),
+    Listening("psubscribe", -2, {.first = 1, .last = -1, .patterns = true},
+              "Listens to all channels that match patterns.", "pattern...", CmdPSubscribe),
+    Listening("ssubscribe", -2, {.first = 1, .last = -1}, "Listens to shard channels.",
+              "shardchannel...", CmdSSubscribe),
+    Listening("unsubscribe", -1, {}, "Stops listening to channels.", "[channel...]",
+              CmdUnsubscribe),
+    Listening("punsubscribe", -1, {}, "Stops listening to patterns.", "[pattern...]",
+              CmdPUnsubscribe),
+    Listening("sunsubscribe", -1, {}, "Stops listening to shard channels.", "[shardchannel...]",
               CmdSUnsubscribe),
     {.name = "publish",
      .arity = 3,
      .flags = kFlags | kFast | kMayReplicate,
+     .channels = {.first = 1},
      .group = "pubsub",
      .summary = "Sends a message to the listeners of a channel.",
      .complexity = "O(n + m) in listeners and patterns",
@@ -185,6 +192,7 @@ constexpr Command kRows[] = {
     {.name = "spublish",
      .arity = 3,
      .flags = kFlags | kFast | kMayReplicate,
+     .channels = {.first = 1},
      .group = "pubsub",
      .summary = "Sends a message to the listeners of a shard channel.",
      .complexity = "O(n) in the number of listeners",

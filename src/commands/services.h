@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "commands/acl.h"
 #include "commands/command_table.h"
 #include "commands/config.h"
 #include "commands/pubsub.h"
@@ -17,6 +18,7 @@ namespace cellar {
 struct Services {
   CommandTable commands;
   Config config;
+  Acl acl{commands, config};
   std::string config_file;  // absolute; empty: there is none
   PubSub pubsub;
   TableEvents table_events;

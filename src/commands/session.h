@@ -53,13 +53,15 @@ struct Session {
   bool flush_pending{false};  // is in the server's list of outputs to flush
   bool in_command{false};     // a reply is being written: pushes go to `pushes`
   bool postponed{false};      // CLIENT PAUSE: the next command waits
+  bool restricted{false};     // its user may not do everything: access control asks
+  bool task_revoked{false};   // the right to see what the task reads is gone
 
   std::string keyspace{"0"};
   std::string name;      // CLIENT SETNAME
   std::string lib_name;  // CLIENT SETINFO
   std::string lib_version;
   std::string user_name{"default"};
-  const User* user{nullptr};  // null: access control is off (everything is allowed)
+  const User* user{nullptr};  // null: the default one
   std::string address;        // "127.0.0.1:50000", or the path of the unix socket and ":0"
   std::string local_address;
   int fd{-1};

@@ -237,6 +237,8 @@ void CmdTableSample(CommandContext& ctx) {
   ReplyNames(ctx.reply, ctx.store().SampleRows(*table, parts));
 }
 
+constexpr KeySpec kEveryTable{.access = KeyAccess::kWrite, .scope = KeyScope::kEverything};
+
 constexpr Command kKeyspaceRows[] = {
     {.name = "create",
      .arity = 3,
@@ -252,6 +254,7 @@ constexpr Command kKeyspaceRows[] = {
      .arity = 3,
      .flags = kWrite,
      .categories = kCategorySchema | kCategoryDangerous,
+     .keys = kEveryTable,
      .group = "schema",
      .since = "0.1.0",
      .summary = "Drops a keyspace with its tables. 0 to 15 stay.",
@@ -272,7 +275,7 @@ constexpr Command kKeyspaceRows[] = {
 };
 
 constexpr KeySpec kTableRead{.first = 2, .access = KeyAccess::kRead};
-constexpr KeySpec kTableWritten{.first = 2, .access = KeyAccess::kWrite};
+constexpr KeySpec kTableWritten{.first = 2, .access = KeyAccess::kWrite, .scope = KeyScope::kTable};
 
 constexpr Command kTableRows[] = {
     {.name = "create",
@@ -313,7 +316,7 @@ constexpr Command kTableRows[] = {
      .arity = 4,
      .flags = kWrite,
      .categories = kCategorySchema,
-     .keys = {.first = 2, .last = 3, .access = KeyAccess::kReadWrite},
+     .keys = {.first = 2, .last = 3, .access = KeyAccess::kReadWrite, .scope = KeyScope::kTable},
      .group = "schema",
      .since = "0.1.0",
      .summary = "Renames a table, also into another keyspace; BUSYKEY if the name is taken.",
@@ -356,7 +359,7 @@ constexpr Command kTableRows[] = {
      .arity = 4,
      .flags = kReadonly,
      .categories = kCategorySchema,
-     .keys = kTableRead,
+     .keys = {.first = 2, .access = KeyAccess::kRead, .scope = KeyScope::kTable},
      .group = "schema",
      .since = "0.1.0",
      .summary = "Returns row keys that split the table into parts of about equal bytes.",

@@ -223,10 +223,14 @@ void Flush(CommandContext& ctx, const std::vector<std::string>& keyspaces) {
 void CmdFlushDb(CommandContext& ctx) { Flush(ctx, {ctx.session.keyspace}); }
 void CmdFlushAll(CommandContext& ctx) { Flush(ctx, ctx.store().Keyspaces()); }
 
-constexpr KeySpec kOneRead{.first = 1, .access = KeyAccess::kRead};
-constexpr KeySpec kAllRead{.first = 1, .last = -1, .access = KeyAccess::kRead};
-constexpr KeySpec kAllWritten{.first = 1, .last = -1, .access = KeyAccess::kWrite};
-constexpr KeySpec kTwoWritten{.first = 1, .last = 2, .access = KeyAccess::kReadWrite};
+constexpr KeySpec kOneNamed{.first = 1, .access = KeyAccess::kRead, .scope = KeyScope::kName};
+constexpr KeySpec kAllNamed{
+    .first = 1, .last = -1, .access = KeyAccess::kRead, .scope = KeyScope::kName};
+constexpr KeySpec kAllWritten{
+    .first = 1, .last = -1, .access = KeyAccess::kWrite, .scope = KeyScope::kTable};
+constexpr KeySpec kTwoWritten{
+    .first = 1, .last = 2, .access = KeyAccess::kReadWrite, .scope = KeyScope::kTable};
+constexpr KeySpec kEveryTable{.access = KeyAccess::kWrite, .scope = KeyScope::kEverything};
 
 constexpr Command kRows[] = {
     {.name = "scan",
@@ -251,7 +255,7 @@ constexpr Command kRows[] = {
      .arity = -2,
      .flags = kReadonly | kFast,
      .categories = kCategoryKeyspace,
-     .keys = kAllRead,
+     .keys = kAllNamed,
      .group = "generic",
      .summary = "Returns how many of the tables exist.",
      .complexity = "O(n), n the names",
@@ -261,7 +265,7 @@ constexpr Command kRows[] = {
      .arity = -2,
      .flags = kReadonly | kFast,
      .categories = kCategoryKeyspace,
-     .keys = kAllRead,
+     .keys = kAllNamed,
      .group = "generic",
      .summary = "Returns how many of the tables exist.",
      .complexity = "O(n), n the names",
@@ -271,7 +275,7 @@ constexpr Command kRows[] = {
      .arity = 2,
      .flags = kReadonly | kFast,
      .categories = kCategoryKeyspace,
-     .keys = kOneRead,
+     .keys = kOneNamed,
      .group = "generic",
      .summary = "Returns `table`, or `none` if there is no such table.",
      .complexity = "O(1)",
@@ -339,6 +343,7 @@ constexpr Command kRows[] = {
      .arity = -1,
      .flags = kWrite,
      .categories = kCategoryKeyspace | kCategoryDangerous,
+     .keys = kEveryTable,
      .group = "server",
      .summary = "Drops all tables of the keyspace.",
      .complexity = "O(n), n the tables; memory is freed in slices",
@@ -348,6 +353,7 @@ constexpr Command kRows[] = {
      .arity = -1,
      .flags = kWrite,
      .categories = kCategoryKeyspace | kCategoryDangerous,
+     .keys = kEveryTable,
      .group = "server",
      .summary = "Drops all tables of all keyspaces, and keeps the keyspaces.",
      .complexity = "O(n), n the tables; memory is freed in slices",

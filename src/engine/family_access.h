@@ -14,6 +14,9 @@ class FamilyAccess {
   virtual ~FamilyAccess() = default;
   virtual bool MayRead(std::string_view family) const = 0;
   virtual bool MayWrite(std::string_view family) const = 0;
+  // Whether every family may be written that the table has or may get: who may delete whole rows.
+  // (Asking for those that it has would tell that there is one that is hidden.)
+  virtual bool MayWriteAll() const = 0;
 };
 
 }  // namespace cellar

@@ -33,7 +33,7 @@ Result<const IndexSchema*> FindIndex(const ReadView& view, std::string_view name
   if (index == nullptr) return Status::Error(ErrorCode::kNoIndex, "no index " + Quote(name));
   for (const IndexColumn& column : index->on) {
     if (view.schema().FindFamilyById(column.family_id) != nullptr) continue;
-    return Status::Error(ErrorCode::kNoPerm, "No permissions to access a family of the index");
+    return NoPermission();
   }
   return index;
 }

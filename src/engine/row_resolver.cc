@@ -75,7 +75,7 @@ Status RowResolver::CheckOps(const TableSchema& schema, const std::vector<CellOp
     CheckedOp& checked = checked_[(*used)++];
     checked.op = &op;
     checked.family = nullptr;
-    RETURN_IF_ERROR(CheckAccess(schema, op));
+    RETURN_IF_ERROR(CheckAccess(op));
     if (op.kind == CellOp::Kind::kDelete) {
       ASSIGN_OR_RETURN(checked.columns, ColumnSet::Compile(schema, {&op.selector, 1}));
     }
@@ -94,7 +94,7 @@ Status RowResolver::CheckOps(const TableSchema& schema, const std::vector<CellOp
   return Status::Ok();
 }
 
-Status RowResolver::CheckAccess(const TableSchema& schema, const CellOp& op) const {
+Status RowResolver::CheckAccess(const CellOp& op) const {
   if (access_ == nullptr) return Status::Ok();
   bool allowed = true;
   switch (op.kind) {
@@ -106,8 +106,7 @@ Status RowResolver::CheckAccess(const TableSchema& schema, const CellOp& op) con
       allowed = access_->MayWrite(op.selector.family);
       break;
     case CellOp::Kind::kDeleteRow:
-      allowed = std::all_of(schema.families.begin(), schema.families.end(),
-                            [this](const FamilySchema& f) { return access_->MayWrite(f.name); });
+      allowed = access_->MayWriteAll();
       break;
     default:
       allowed = access_->MayWrite(op.family) && access_->MayRead(op.family);

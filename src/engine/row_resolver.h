@@ -74,7 +74,7 @@ class RowResolver {
   Status Check(const TableSchema& schema, const RowWrite& write, const WriteContext& context);
   Status CheckOps(const TableSchema& schema, const std::vector<CellOp>& ops,
                   const WriteContext& context, size_t* used);
-  Status CheckAccess(const TableSchema& schema, const CellOp& op) const;
+  Status CheckAccess(const CellOp& op) const;
   Status CheckColumn(const TableSchema& schema, const CellOp& op, CheckedOp* checked);
   Status CheckPut(const CellOp& op, const WriteContext& context, CheckedOp* checked);
   // Type and value of a put, as a cell. The value borrows from the op or from *buffer.

@@ -90,9 +90,11 @@ struct RowWrite {
   std::vector<CellOp> ops;
   std::vector<CellOp> else_ops;
 
-  // Puts and nothing else, whatever the row holds: what CPUT usually is.
+  // Puts and nothing else, whatever the row holds, by somebody who may do everything: what CPUT
+  // usually is.
   bool IsPlainPut() const {
-    if (existence != Existence::kAny || allocates || !conditions.empty() || !else_ops.empty()) {
+    if (access != nullptr || existence != Existence::kAny || allocates || !conditions.empty() ||
+        !else_ops.empty()) {
       return false;
     }
     for (const CellOp& op : ops) {
@@ -103,6 +105,7 @@ struct RowWrite {
 
   // Empties it and keeps the memory.
   void Clear() {
+    access = nullptr;
     row = {};
     allocates = false;
     existence = Existence::kAny;

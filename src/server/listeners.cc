@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "base/number.h"
+#include "commands/acl_sessions.h"
 #include "server/server.h"
 #include "server/server_listener.h"
 
@@ -218,7 +219,7 @@ void Server::Accept(uv_stream_t* listener, const Listener& owner) {
   Session& session = client->session;
   session.id = next_id_++;
   session.created_micros = session.last_activity_micros = dispatcher_own_.now_micros();
-  session.authenticated = services_own_.config.requirepass.empty();
+  BecomeDefaultUser(*this, session);
   client->index = connections_.size();
   connections_.push_back(client);
   connections_by_id_.emplace(session.id, client);
@@ -251,7 +252,8 @@ bool Server::Refuse(Connection* client) {
   const Config& config = services_own_.config;
   std::string_view reason;
   if (connections_.size() > static_cast<size_t>(config.maxclients)) reason = kTooMany;
-  if (config.protected_mode && config.requirepass.empty() && !IsLoopback(client->session)) {
+  const bool open = services_own_.acl.default_user().no_password;
+  if (config.protected_mode && open && !IsLoopback(client->session)) {
     reason = kProtected;
   }
   if (reason.empty()) return false;

@@ -4,7 +4,8 @@
 // An option that the file names gets the file's value, as CONFIG SET would give it; the command
 // line still beats the file, and options that neither names stay as they are. What cannot be
 // changed while the server runs is told in the log and left. All or nothing: with a mistake in the
-// file the server goes on with what it had.
+// file the server goes on with what it had. Users are read again too, from `user` lines or the
+// aclfile.
 #include <fmt/format.h>
 
 #include <string>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "commands/acl_sessions.h"
 #include "commands/config_file.h"
 #include "server/server.h"
 
@@ -38,6 +40,7 @@ void Server::OnHangup() {
 Status Server::ReloadConfig() {
   Config& config = services_own_.config;
   Config changed = config;
+  changed.users.clear();
   RETURN_IF_ERROR(ReadConfigFile(&changed, services_own_.config_file));
   RETURN_IF_ERROR(ReadCommandLine(&changed, command_line_));
   std::vector<const ConfigOption*> options;
@@ -52,6 +55,11 @@ Status Server::ReloadConfig() {
       continue;
     }
     options.push_back(&option);
+  }
+  if (!config.aclfile.empty()) {
+    RETURN_IF_ERROR(LoadAclFile(*this, LoadVictims::kChanged, nullptr));
+  } else if (changed.users != config.users) {
+    RETURN_IF_ERROR(ReloadUsers(*this, changed.users));
   }
   const Config before = std::exchange(config, std::move(changed));
   for (size_t i = 0; i < options.size(); ++i) {

@@ -53,6 +53,8 @@ class Server final : public Host {
   // What stood behind the file's name on the command line: it beats the file, also when that is
   // read again.
   void SetCommandLine(std::vector<std::string> words) { command_line_ = std::move(words); }
+  // Users as the configuration and the aclfile say. Before Listen.
+  Status LoadUsers();
   // Binds and listens, or takes over the sockets that systemd has opened; from now on
   // PollWhileLoading answers clients with LOADING. kIo with the address if that fails.
   Status Listen();

@@ -12,6 +12,7 @@
 
 #include "base/assert.h"
 #include "base/log.h"
+#include "commands/acl_sessions.h"
 #include "server/server.h"
 #include "server/store_config.h"
 
@@ -196,6 +197,10 @@ Status Server::ApplyConfig(std::string_view name) {
     for (Connection* connection : connections_) SetKeepalive(connection);
   } else if (name.starts_with("tls-") && tls_context_ != nullptr) {
     RETURN_IF_ERROR(LoadTls());
+  } else if (name == "requirepass") {
+    services_own_.acl.SetDefaultPassword(config.requirepass);
+  } else if (name == "acllog-max-len") {
+    services_own_.acl.log().Trim(static_cast<size_t>(config.acllog_max_len));
   }
   if (store_ == nullptr) return Status::Ok();
   Journal& journal = store_->journal();
@@ -220,6 +225,12 @@ Status Server::ApplyConfig(std::string_view name) {
     UpdateMemory();
   }
   return Status::Ok();
+}
+
+Status Server::LoadUsers() {
+  RETURN_IF_ERROR(services_own_.acl.LoadConfig());
+  if (services_own_.config.aclfile.empty()) return Status::Ok();
+  return LoadAclFile(*this, LoadVictims::kAll, nullptr);
 }
 
 void Server::QueryBufferExceeded(const Connection& connection) {

@@ -87,4 +87,21 @@ TEST_CASE("Random patterns match as a matcher that tries everything says", "[glo
   }
 }
 
+TEST_CASE("A pattern reaches none, some or all of the texts behind a prefix", "[glob]") {
+  REQUIRE(GlobReachBehind("*", "web:") == GlobReach::kAll);
+  REQUIRE(GlobReachBehind("w*", "web:") == GlobReach::kAll);
+  REQUIRE(GlobReachBehind("web:*", "web:") == GlobReach::kAll);
+  REQUIRE(GlobReachBehind("web:**", "web:") == GlobReach::kAll);
+  REQUIRE(GlobReachBehind("[uvw]eb:*", "web:") == GlobReach::kAll);
+  REQUIRE(GlobReachBehind("web:anchor", "web:") == GlobReach::kSome);
+  REQUIRE(GlobReachBehind("*:anchor", "web:") == GlobReach::kSome);
+  REQUIRE(GlobReachBehind("web:?*", "web:") == GlobReach::kSome);
+  REQUIRE(GlobReachBehind("web:", "web:") == GlobReach::kNone);
+  REQUIRE(GlobReachBehind("web", "web:") == GlobReach::kNone);
+  REQUIRE(GlobReachBehind("webs:*", "web:") == GlobReach::kNone);
+  REQUIRE(GlobReachBehind("", "web:") == GlobReach::kNone);
+  REQUIRE(GlobReachBehind("a\\*", "a") == GlobReach::kSome);
+  REQUIRE(GlobReachBehind("*a*b*c", "xaxbx") == GlobReach::kSome);
+}
+
 }  // namespace glob_test

@@ -385,6 +385,7 @@ TEST_CASE_METHOD(Fixture, "What may not be read is not chosen, nor shown by an i
    public:
     bool MayRead(std::string_view family) const override { return family == "open"; }
     bool MayWrite(std::string_view) const override { return false; }
+    bool MayWriteAll() const override { return false; }
   } access;
   CellOptions cells;
   cells.access = &access;
