@@ -17,6 +17,7 @@
 #include "commands/read_arguments.h"
 #include "commands/scan_cursor.h"
 #include "commands/scan_run.h"
+#include "commands/services.h"
 #include "engine/scan.h"
 #include "store/store.h"
 
@@ -77,6 +78,7 @@ void CmdCGet(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx));
   ASSIGN_OR_REPLY(ctx, const std::optional<CellView> cell,
                   ctx.store().Get(*table, ctx.args[2], family, qualifier, options.at_micros));
+  ctx.host.services().stats.CountLookup(cell.has_value());
   if (!cell.has_value()) return ctx.reply.Null();
   if (options.timestamp) {
     ctx.reply.Array(2);
@@ -103,6 +105,7 @@ void CmdCMGet(CommandContext& ctx) {
       ctx.reply.Truncate(begin);
       return ctx.Fail(cell.status());
     }
+    ctx.host.services().stats.CountLookup(cell->has_value());
     if (cell->has_value()) {
       ReplyValue(ctx.reply, (*cell)->type, (*cell)->stored);
     } else {
@@ -126,6 +129,7 @@ void CmdCExists(CommandContext& ctx) {
   } else {
     ASSIGN_OR_REPLY(ctx, exists, ctx.store().RowExists(*table, ctx.args[2]));
   }
+  ctx.host.services().stats.CountLookup(exists);
   ctx.reply.Integer(exists ? 1 : 0);
 }
 
@@ -164,7 +168,9 @@ void CmdCNear(CommandContext& ctx) {
 void Run(CommandContext& ctx, Table& table, std::unique_ptr<Scan> scan,
          const ScanRunOptions& options) {
   ScanRun run(std::move(scan), options, ctx.store(), &ctx.reply.buffer(), ctx.reply.version());
-  if (run.Pull(FirstBudget(ctx))) return run.Finish(&table);
+  const bool done = run.Pull(FirstBudget(ctx));
+  if (options.one_row) ctx.host.services().stats.CountLookup(run.rows() > 0);
+  if (done) return run.Finish(&table);
   run.Detach(table);
   ctx.Continue(std::make_unique<ScanTask>(std::move(run), table.last_lsn()));
 }

@@ -223,7 +223,9 @@ void CmdClientUnblock(CommandContext& ctx) {
     return ctx.reply.Error("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR");
   }
   Session* session = id > 0 ? ctx.host.FindSession(static_cast<uint64_t>(id)) : nullptr;
-  if (session == nullptr || !session->task || !session->task->Unblock()) {
+  const bool error = ctx.args.size() == 4 && EqualsIgnoreCase(ctx.args[3], "error");
+  const UnblockReason reason = error ? UnblockReason::kError : UnblockReason::kTimeout;
+  if (session == nullptr || !session->task || !session->task->Unblock(reason)) {
     return ctx.reply.Integer(0);
   }
   ctx.host.WakeTasks();

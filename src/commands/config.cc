@@ -68,34 +68,35 @@ void DeriveSave(Config* config) {
 
 constexpr std::string_view kClassNames[] = {"normal", "slave", "pubsub"};
 
-bool ParseOutputLimits(std::string_view text, OutputLimit limits[3]) {
+Status ParseOutputLimits(std::string_view text, OutputLimit limits[3]) {
   const auto words = Words(text);
-  if (words.size() % 4 != 0) return false;
+  if (words.size() % 4 != 0) {
+    return Invalid("Wrong number of arguments in buffer limit configuration.");
+  }
   for (size_t i = 0; i < words.size(); i += 4) {
     size_t index = 3;
     for (size_t k = 0; k < 3; ++k) {
       if (EqualsIgnoreCase(words[i], kClassNames[k])) index = k;
     }
     if (EqualsIgnoreCase(words[i], "replica")) index = 1;
+    if (index == 3) return Invalid("Invalid client class specified in buffer limit configuration.");
     const auto hard = MemoryArgument(words[i + 1]);
     const auto soft = MemoryArgument(words[i + 2]);
     int64_t seconds = 0;
-    if (index == 3 || !hard.ok() || !soft.ok()) return false;
-    if (!ParseStrictInt64(words[i + 3], &seconds) || seconds < 0) return false;
+    if (!hard.ok() || !soft.ok() || !ParseStrictInt64(words[i + 3], &seconds) || seconds < 0) {
+      return Invalid("Error in hard, soft or soft_seconds setting in buffer limit configuration.");
+    }
     limits[index] = {*hard, *soft, seconds};
-  }
-  return true;
-}
-Status CheckOutputLimits(std::string* text) {
-  OutputLimit limits[3];
-  if (!ParseOutputLimits(*text, limits)) {
-    return Invalid("Error in client_output_buffer_limit: class, hard and soft limit, seconds");
   }
   return Status::Ok();
 }
+Status CheckOutputLimits(std::string* text) {
+  OutputLimit limits[3];
+  return ParseOutputLimits(*text, limits);
+}
 // Classes that a text does not name stay as they are; the text then names all three.
 void DeriveOutputLimits(Config* config) {
-  CELLAR_ASSERT(ParseOutputLimits(config->client_output_buffer_limit, config->output_limits));
+  CELLAR_ASSERT(ParseOutputLimits(config->client_output_buffer_limit, config->output_limits).ok());
   std::string text;
   for (size_t i = 0; i < 3; ++i) {
     const OutputLimit& limit = config->output_limits[i];
@@ -219,13 +220,12 @@ const ConfigOption kOptions[] = {
      .kind = Kind::kText,
      .member = &Config::bind,
      .help = "Addresses to listen on; one that is not there is skipped if it begins with `-`.",
-     .flags = kConfigMultiWord | kConfigImmutable,
+     .flags = kConfigMultiWord,
      .check = CheckBind},
     {.name = "port",
      .kind = Kind::kInteger,
      .member = &Config::port,
      .help = "TCP port; 0: no TCP at all.",
-     .flags = kConfigImmutable,
      .high = 65535},
     {.name = "tcp-backlog",
      .kind = Kind::kInteger,

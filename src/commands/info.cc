@@ -94,10 +94,12 @@ void ClientsSection(Host& host, InfoWriter& out) {
   size_t output_max = 0;
   size_t pubsub = 0;
   size_t watching = 0;
+  size_t watches = 0;
   host.ForEachSession([&](Session& session) {
     blocked += session.task ? 1 : 0;
     pubsub += session.pubsub ? 1 : 0;
     watching += session.transaction && !session.transaction->watches.empty() ? 1 : 0;
+    watches += session.transaction ? session.transaction->watches.size() : 0;
     input_max = std::max(input_max, session.query_bytes);
     output_max = std::max(output_max, session.output.size() + session.output_in_flight);
   });
@@ -112,7 +114,8 @@ void ClientsSection(Host& host, InfoWriter& out) {
   out.Field("pubsub_clients", pubsub);
   out.Field("watching_clients", watching);
   out.Field("clients_in_timeout_table", 0);
-  out.Zeros({"total_watched_keys", "total_blocking_keys", "total_blocking_keys_on_nokey"});
+  out.Field("total_watched_keys", watches);
+  out.Zeros({"total_blocking_keys", "total_blocking_keys_on_nokey"});
 }
 
 void MemorySection(Host& host, InfoWriter& out) {
@@ -146,6 +149,7 @@ void MemorySection(Host& host, InfoWriter& out) {
   out.Zeros({"used_memory_scripts_eval", "number_of_cached_scripts", "number_of_functions",
              "number_of_libraries", "used_memory_vm_functions", "used_memory_vm_total",
              "used_memory_functions", "used_memory_scripts"});
+  out.Field("used_memory_vm_total_human", "0B");
   out.Field("used_memory_scripts_human", "0B");
   out.Bytes("maxmemory", static_cast<uint64_t>(host.services().config.maxmemory));
   out.Field("maxmemory_policy", "noeviction");
@@ -224,6 +228,12 @@ void PersistenceSection(Host& host, InfoWriter& out) {
   }
 }
 
+uint64_t CommandNanos(Host& host) {
+  uint64_t nanos = 0;
+  for (const auto& entry : host.services().commands.entries()) nanos += entry->stats.nanos;
+  return nanos;
+}
+
 void StatsSection(Host& host, InfoWriter& out) {
   const ServerStats& stats = host.services().stats;
   const PubSub& pubsub = host.services().pubsub;
@@ -244,8 +254,8 @@ void StatsSection(Host& host, InfoWriter& out) {
   out.Ratio("expired_stale_perc", 0);
   out.Zeros({"expired_time_cap_reached_count", "expire_cycle_cpu_milliseconds", "evicted_keys",
              "evicted_clients", "total_eviction_exceeded_time", "current_eviction_exceeded_time"});
-  out.Field("keyspace_hits", stats.table_hits);
-  out.Field("keyspace_misses", stats.table_misses);
+  out.Field("keyspace_hits", stats.key_hits);
+  out.Field("keyspace_misses", stats.key_misses);
   out.Field("pubsub_channels", pubsub.registry(ChannelKind::kChannel).size());
   out.Field("pubsub_patterns", pubsub.registry(ChannelKind::kPattern).size());
   out.Field("pubsubshard_channels", pubsub.registry(ChannelKind::kShard).size());
@@ -268,6 +278,12 @@ void StatsSection(Host& host, InfoWriter& out) {
   out.Field("client_output_buffer_limit_disconnections", stats.output_buffer_limit_disconnections);
   out.Field("eventloop_cycles", stats.turns);
   out.Field("eventloop_duration_sum", stats.turn_nanos / 1000);
+  out.Field("eventloop_duration_cmd_sum", CommandNanos(host) / 1000);
+  const uint64_t turns_per_second = stats.turns_rate.PerSecond();
+  out.Field("instantaneous_eventloop_cycles_per_sec", turns_per_second);
+  out.Field(
+      "instantaneous_eventloop_duration_usec",
+      turns_per_second == 0 ? 0 : stats.turn_nanos_rate.PerSecond() / turns_per_second / 1000);
   out.Field("acl_access_denied_auth", stats.auth_failures);
   out.Field("acl_access_denied_cmd", stats.acl_denied_command);
   out.Field("acl_access_denied_key", stats.acl_denied_key);

@@ -14,8 +14,7 @@ namespace {
 Table* Find(CommandContext& ctx, std::string_view name) {
   const Result<Table*> found = ctx.store().FindTable(ctx.session.keyspace, name);
   ctx.DependsOn(ctx.store().schema_lsn());
-  ServerStats& stats = ctx.host.services().stats;
-  ++(found.ok() ? stats.table_hits : stats.table_misses);
+  ctx.host.services().stats.CountLookup(found.ok());
   return found.ok() ? *found : nullptr;
 }
 

@@ -2,6 +2,7 @@
 // rotates the log (SPEC.md section 11), and what a client may ask about it.
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "commands/command_context.h"
@@ -77,13 +78,17 @@ class WaitAofTask final : public Task {
         context.now_micros < deadline_micros_) {
       return TaskProgress::kWaiting;
     }
+    if (unblocked_ == UnblockReason::kError) {
+      context.reply.Error(kUnblockedError);
+      return TaskProgress::kDone;
+    }
     context.reply.Array(2);
     context.reply.Integer(durable ? 1 : 0);
     context.reply.Integer(0);
     return TaskProgress::kDone;
   }
-  bool Unblock() override {
-    unblocked_ = true;
+  bool Unblock(UnblockReason reason) override {
+    unblocked_ = reason;
     return true;
   }
 
@@ -91,7 +96,7 @@ class WaitAofTask final : public Task {
   Host& host_;
   Lsn wanted_;
   int64_t deadline_micros_;
-  bool unblocked_{false};
+  std::optional<UnblockReason> unblocked_{};
 };
 
 void CmdWaitAof(CommandContext& ctx) {

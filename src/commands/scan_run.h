@@ -82,6 +82,8 @@ class ScanRun {
   // Pulls until the call is complete (true) or `cells` have been examined or a slice of reply has
   // been written (false).
   bool Pull(uint64_t cells);
+  // Rows written to the reply so far.
+  uint64_t rows() const { return rows_; }
   // Completes the reply: closes what is open, puts the cursor in front, the statistics behind.
   // `table` is null if it may have changed since the scan began. REQUIRES: Pull said true.
   void Finish(Table* table);

@@ -50,19 +50,23 @@ struct ServerStats {
   uint64_t error_replies{0};
   uint64_t query_buffer_limit_disconnections{0};
   uint64_t output_buffer_limit_disconnections{0};
-  uint64_t table_hits{0};
-  uint64_t table_misses{0};
+  // Tables, rows and cells that were asked for by name (EXISTS, CGET, CROW ...), there or not.
+  uint64_t key_hits{0};
+  uint64_t key_misses{0};
   uint64_t auth_failures{0};
   uint64_t acl_denied_command{0};
   uint64_t acl_denied_key{0};
   uint64_t acl_denied_channel{0};
-  uint64_t turns{0};
-  uint64_t turn_nanos{0};
+  void CountLookup(bool found) { ++(found ? key_hits : key_misses); }
+  uint64_t turns{0};       // of the loop, in which there was something to do
+  uint64_t turn_nanos{0};  // that they took
   uint64_t memory_peak_bytes{0};
   std::map<std::string, uint64_t, std::less<>> errors;  // by the first word of the reply
   RateMeter commands_rate;
   RateMeter input_rate;
   RateMeter output_rate;
+  RateMeter turns_rate;
+  RateMeter turn_nanos_rate;
 };
 
 }  // namespace cellar

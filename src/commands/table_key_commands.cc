@@ -16,6 +16,7 @@
 #include "commands/config.h"
 #include "commands/schema_arguments.h"
 #include "commands/schema_commands.h"
+#include "commands/services.h"
 #include "commands/table_events.h"
 #include "resp/decimal.h"
 #include "store/store.h"
@@ -29,6 +30,7 @@ constexpr uint64_t kScanTablesDefault{10};  // Redis' COUNT
 // to a generic command.
 Table* FindKey(CommandContext& ctx, std::string_view word) {
   const Result<Table*> table = ctx.store().FindTable(ctx.session.keyspace, word);
+  ctx.host.services().stats.CountLookup(table.ok());
   return table.ok() ? *table : nullptr;
 }
 

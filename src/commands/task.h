@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "cellar/clock.h"
 #include "cellar/lsn.h"
@@ -51,6 +52,9 @@ struct TaskContext {
   Lsn depends_on{};
 };
 
+enum class UnblockReason : uint8_t { kTimeout, kError };
+inline constexpr std::string_view kUnblockedError{"UNBLOCKED client unblocked via CLIENT UNBLOCK"};
+
 class Task {
  public:
   virtual ~Task() = default;
@@ -61,9 +65,9 @@ class Task {
   // Whether what a step has written may be sent before the task is done. Then an error can no
   // longer take the place of the reply, and marks do not outlive a step.
   virtual bool Streams() const { return false; }
-  // CLIENT UNBLOCK: a task that waits for others ends at its next step, as if its time were over.
-  // False if it does not wait.
-  virtual bool Unblock() { return false; }
+  // CLIENT UNBLOCK: a task that waits for others ends at its next step, as if its time were over or
+  // with kUnblockedError. False if it does not wait.
+  virtual bool Unblock(UnblockReason) { return false; }
 };
 
 }  // namespace cellar

@@ -35,6 +35,7 @@ bool Connection::MayParse() const {
 
 void Connection::Feed(std::string_view bytes) {
   if (session.output.capacity() == 0) server_->Provide(&session.output);
+  session.query_bytes = pending_.size() + bytes.size();
   if (pending_.empty()) {
     std::string_view rest = bytes;
     Process(&rest);

@@ -67,7 +67,8 @@ Status Server::Listen() {
   const Config& config = services_own_.config;
   if (config.tls_port > 0) RETURN_IF_ERROR(LoadTls());
   ASSIGN_OR_RETURN(const int inherited, ListenInherited());
-  if (inherited > 0) return Status::Ok();  // the unit says where, not `bind` and `port`
+  listeners_inherited_ = inherited > 0;
+  if (listeners_inherited_) return Status::Ok();  // the unit says where, not `bind` and `port`
   if (config.port > 0) {
     RETURN_IF_ERROR(ListenBind(static_cast<int>(config.port), SocketSpeech::kPlain));
   }
@@ -78,6 +79,25 @@ Status Server::Listen() {
   if (listeners_.empty()) {
     return Status::Error(ErrorCode::kIo,
                          "nothing to listen on: port and tls-port are 0 and unixsocket empty");
+  }
+  return Status::Ok();
+}
+
+Status Server::ListenAgain() {
+  const Config& config = services_own_.config;
+  if (listeners_inherited_) {
+    return Status::Error(ErrorCode::kErr, "the service manager holds the sockets");
+  }
+  std::erase_if(listeners_, [](Listener* listener) {
+    if (listener->kind != SocketKind::kTcp) return false;
+    listener->Close();
+    return true;
+  });
+  if (config.port > 0) {
+    RETURN_IF_ERROR(ListenBind(static_cast<int>(config.port), SocketSpeech::kPlain));
+  }
+  if (config.tls_port > 0) {
+    RETURN_IF_ERROR(ListenBind(static_cast<int>(config.tls_port), SocketSpeech::kTls));
   }
   return Status::Ok();
 }

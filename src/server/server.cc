@@ -204,6 +204,7 @@ void Server::StartReading(Connection* connection) {
 void Server::BeginTurn() {
   if (turn_begun_) return;
   turn_begun_ = true;
+  turn_begin_cycles_ = CycleClock::Now();
   dispatcher_own_.SetTurnTime(clock_.WallMicros());
   if (store_ == nullptr) return;
   store_->SetTurnTime();
@@ -220,6 +221,10 @@ void Server::EndTurn() {
   }
   if (!gated_.empty()) ReleaseGated();
   if (!flush_list_.empty()) FlushAll();
+  if (turn_begun_) {
+    const uint64_t cycles = CycleClock::Now() - turn_begin_cycles_;
+    services_own_.stats.turn_nanos += dispatcher_own_.cycles().ToNanos(cycles);
+  }
   turn_begun_ = false;
   if (!stopping_) UpdateIdle();
 }

@@ -145,6 +145,8 @@ class Server final : public Host {
 
   // listeners.cc
   Status ListenBind(int port, SocketSpeech speech);
+  // After a change of `bind` or `port`: closes the TCP listeners and listens anew. Clients stay.
+  Status ListenAgain();
   Status ListenTcp(const std::string& address, int port, SocketSpeech speech);
   Status ListenUnix(const std::string& path);
   // The sockets of socket activation (sd_listen_fds(3)); how many there are.
@@ -200,6 +202,7 @@ class Server final : public Host {
   uv_signal_t sigterm_{};
   uv_signal_t sigint_{};
   uv_signal_t sighup_{};
+  bool listeners_inherited_{false};  // systemd says where
   bool idle_running_{false};
   bool poll_running_{false};
   bool stopping_{false};
@@ -210,6 +213,7 @@ class Server final : public Host {
   int exit_status_{0};
   int64_t pause_until_micros_{0};  // 0: not paused
   Lsn released_seen_{};
+  uint64_t turn_begin_cycles_{0};
   uint64_t memory_used_bytes_{0};
   uint64_t memory_startup_bytes_{0};
   uint64_t clients_bytes_{0};

@@ -20,6 +20,8 @@ void Server::OnTenth() {
   stats.commands_rate.Sample(stats.commands, now);
   stats.input_rate.Sample(stats.input_bytes, now);
   stats.output_rate.Sample(stats.output_bytes, now);
+  stats.turns_rate.Sample(stats.turns, now);
+  stats.turn_nanos_rate.Sample(stats.turn_nanos, now);
   CheckConnections();
   UpdateMemory();
   if (pause_until_micros_ != 0 && dispatcher_own_.now_micros() >= pause_until_micros_) {

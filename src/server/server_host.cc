@@ -187,6 +187,14 @@ Status Server::ApplyConfig(std::string_view name) {
     dispatcher_own_.UpdateSlowBound();
   } else if (name == "slowlog-max-len") {
     services_own_.slow_log.Trim(static_cast<size_t>(config.slowlog_max_len));
+  } else if (name == "bind" || name == "port") {
+    const Status status = ListenAgain();
+    if (!status.ok()) {
+      return Status::Error(ErrorCode::kErr,
+                           (name == "port" ? "Unable to listen on this port: "
+                                           : "Failed to bind to specified addresses: ") +
+                               status.text());
+    }
   } else if (name == "tracking-table-max-keys") {
     services_own_.tracking.Shrink(*this, static_cast<size_t>(config.tracking_table_max_keys));
   } else if (name == "loglevel") {

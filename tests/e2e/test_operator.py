@@ -1,0 +1,160 @@
+"""The levers of an operator: listening elsewhere while running, blocked clients, figures of the loop and of lookups."""
+
+import os
+import socket
+import threading
+import time
+import unittest
+
+import redis
+
+from cellar_server import CellarServer, CellarTest, free_port
+
+
+class ListenTest(unittest.TestCase):
+    """CONFIG SET port and bind."""
+
+    def setUp(self):
+        self.server = CellarServer(save="")
+        self.addCleanup(self.server.close)
+        self.server.start()
+        self.client = self.server.client()
+        self.addCleanup(self.client.close)
+        self.client.ping()
+
+    def answers(self, port, host="127.0.0.1"):
+        try:
+            with redis.Redis(host=host, port=port) as client:
+                return client.ping()
+        except redis.ConnectionError:
+            return False
+
+    def test_another_port(self):
+        port = free_port()
+        self.assertTrue(self.client.config_set("port", port))
+        self.assertTrue(self.answers(port))
+        self.assertFalse(self.answers(self.server.port))
+        self.assertEqual(self.client.config_get("port")["port"], str(port))  # who is connected stays so
+
+    def test_a_port_that_is_taken_changes_nothing(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            with self.assertRaisesRegex(redis.ResponseError, "argument 'port'.*Unable to listen on this port"):
+                self.client.execute_command("CONFIG", "SET", "maxmemory", "100mb", "port", taken.getsockname()[1])
+        self.assertTrue(self.answers(self.server.port))
+        self.assertEqual(self.client.config_get("maxmemory")["maxmemory"], "0")
+
+    def test_another_address(self):
+        with self.assertRaisesRegex(redis.ResponseError, "Failed to bind to specified addresses"):
+            self.client.config_set("bind", "999.999.999.999")
+        self.assertTrue(self.answers(self.server.port))
+        self.assertTrue(self.client.config_set("bind", "127.0.0.2 -::1"))
+        self.assertTrue(self.answers(self.server.port, "127.0.0.2"))
+        self.assertFalse(self.answers(self.server.port))
+
+    def test_no_port_at_all(self):
+        path = os.path.join(self.server.directory, "socket")
+        with CellarServer(unixsocket=path, save="") as server:
+            server.client().config_set("port", 0)
+            self.assertFalse(self.answers(server.port))
+            self.assertTrue(redis.Redis(unix_socket_path=path).ping())
+
+
+class BlockedTest(CellarTest):
+    """WAIT and WAITAOF, the commands that block, and CLIENT UNBLOCK."""
+
+    def blocked(self, *words):
+        """Runs a command that blocks in a thread; returns the client's id and a function that joins."""
+        client = self.server.client()
+        self.addCleanup(client.close)
+        got = []
+
+        def run():
+            try:
+                got.append(client.execute_command(*words))
+            except redis.ResponseError as error:
+                got.append(error)
+
+        connection = client.connection_pool.get_connection("CLIENT")
+        connection.send_command("CLIENT", "ID")
+        number = connection.read_response()
+        client.connection_pool.release(connection)
+        thread = threading.Thread(target=run)
+        thread.start()
+        while self.redis.info("clients")["blocked_clients"] == 0:
+            time.sleep(0.005)
+
+        def finish():
+            thread.join()
+            return got[0]
+
+        return number, finish
+
+    def test_wait_ends_with_its_time(self):
+        self.assertEqual(self.run_command("WAIT", 0, 0), 0)
+        begin = time.monotonic()
+        self.assertEqual(self.run_command("WAIT", 1, 100), 0)
+        self.assertLess(0.09, time.monotonic() - begin)
+        with self.redis.pipeline() as pipe:  # nothing can wait inside EXEC
+            pipe.execute_command("WAIT", 1, 0)
+            self.assertEqual(pipe.execute(), [0])
+
+    def test_unblock(self):
+        number, finish = self.blocked("WAIT", 1, 0)
+        self.assertEqual(self.run_command("CLIENT", "UNBLOCK", number), 1)
+        self.assertEqual(finish(), 0)
+        number, finish = self.blocked("WAIT", 1, 0)
+        self.assertEqual(self.run_command("CLIENT", "UNBLOCK", number, "ERROR"), 1)
+        self.assertEqual(str(finish()), "UNBLOCKED client unblocked via CLIENT UNBLOCK")
+        self.assertEqual(self.run_command("CLIENT", "UNBLOCK", number), 0)
+
+    def test_kill_of_a_blocked_client(self):
+        client = self.server.client(single_connection_client=True)
+        number = client.client_id()
+        client.connection.send_command("WAIT", 1, 0)
+        while self.redis.info("clients")["blocked_clients"] == 0:
+            time.sleep(0.005)
+        self.assertEqual(self.run_command("CLIENT", "KILL", "ID", number), 1)
+        with self.assertRaises(redis.ConnectionError):
+            client.connection.read_response()
+        self.assertEqual(self.redis.info("clients")["blocked_clients"], 0)
+
+
+class FiguresTest(CellarTest):
+    """INFO."""
+
+    def difference(self, before, field):
+        return self.redis.info("everything")[field] - before[field]
+
+    def test_lookups_are_hits_and_misses(self):
+        self.run_command("TABLE", "CREATE", "t", "FAMILY", "f")
+        self.run_command("CPUT", "t", "r", "f:a", 1)
+        before = self.redis.info("everything")
+        for words in ("CGET t r f:a", "CMGET t r f:a f:b", "CROW t r", "CEXISTS t r", "EXISTS t u"):
+            self.run_command(*words.split())
+        for words in ("CGET t none f:a", "CROW t none", "TYPE none"):
+            self.run_command(*words.split())
+        self.assertEqual((self.difference(before, "keyspace_hits"), self.difference(before, "keyspace_misses")), (5, 5))
+
+    def test_the_loop_counts_its_turns_and_their_time(self):
+        before = self.redis.info("everything")
+        for _ in range(100):
+            self.redis.ping()
+        self.assertLessEqual(100, self.difference(before, "eventloop_cycles"))
+        self.assertLess(0, self.difference(before, "eventloop_duration_sum"))
+        self.assertLess(0, self.redis.info("everything")["eventloop_duration_cmd_sum"])
+
+    def test_client_info_shows_the_bytes_of_the_query(self):
+        with self.server.connect() as connection:
+            connection.sendall(b"*2\r\n$6\r\nclient\r\n$4\r\ninfo\r\n")
+            self.assertIn(b" qbuf=26 ", connection.recv(1000))
+
+    def test_watched_keys(self):
+        with self.redis.pipeline() as pipe:
+            pipe.watch("a", "b")
+            self.assertEqual(self.redis.info("everything")["total_watched_keys"], 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
