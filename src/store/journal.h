@@ -90,6 +90,8 @@ struct JournalOptions {
   uint64_t queue_bytes_max{
       256 << 20};  // not durable yet, in memory; beyond it Reserve says MISCONF
   int64_t retry_delay_micros{100'000};  // between attempts after a failure
+  // `always`: syncs that take at least so long may run beside each other.
+  int64_t overlap_sync_micros_min{200};
 };
 
 // What recovery found. Texts are for the log on stderr, one line each.

@@ -35,6 +35,7 @@ LogWriter::LogWriter(const JournalOptions& options, FileSystem& files, Clock& cl
       next_number_(store.next_number),
       policy_(options.sync_policy),
       policy_now_(options.sync_policy),
+      lanes_(clock, [this](uint64_t seq) { LaneEnded(seq); }),
       base_(store.end),
       manifest_(store.manifest),
       garbage_(store.dropped),
@@ -119,7 +120,7 @@ void LogWriter::Submit(LogBatch* batch) {
     const std::lock_guard lock(mutex_);
     const bool lazy = policy_ != SyncPolicy::kAlways;
     queue_bytes_ += batch->bytes.size();
-    notify = thread_wakes_micros_ != 0 && healthy() &&
+    notify = thread_wakes_micros_ != 0 && !waits_for_lane_ && healthy() &&
              (queue_bytes_ >= (lazy ? kLingerBytes : gather_bytes_) ||
               thread_wakes_micros_ > batch->submitted_micros + kLingerMicros);
     LogBatch* last = queue_.empty() ? nullptr : &queue_.back();
@@ -192,7 +193,7 @@ Status LogWriter::InstallSnapshot(const SnapshotEntry& entry,
 LogWriterStats LogWriter::Stats() const {
   const std::lock_guard lock(mutex_);
   LogWriterStats stats = stats_;
-  stats.sync_in_progress = sync_in_progress_.load(std::memory_order_relaxed);
+  stats.sync_in_progress = sync_in_progress_.load(std::memory_order_relaxed) || !lanes_.is_idle();
   stats.unwritten_bytes += queue_bytes_;
   stats.unsynced_bytes += queue_bytes_;
   return stats;
@@ -209,6 +210,7 @@ void LogWriter::Run() {
       const int64_t wake = NextWakeMicros();
       if (wake <= now) break;
       thread_wakes_micros_ = wake;
+      waits_for_lane_ = LanesAreFull();
       work_cv_.wait_for(lock, std::chrono::microseconds(std::min(wake - now, kWaitMicrosMax)));
       thread_wakes_micros_ = 0;
     }
@@ -238,7 +240,8 @@ int64_t LogWriter::NextWakeMicros() const {
   if (!enabled_) return kNever;
   if (!healthy()) return resume_micros_;
   int64_t wake = kNever;
-  if (!queue_.empty()) {
+  if (lane_ended_) return 0;
+  if (!queue_.empty() && !LanesAreFull()) {
     const bool is_always = policy_ == SyncPolicy::kAlways;
     const bool waits = queue_bytes_ < (is_always ? gather_bytes_ : kLingerBytes);
     const int64_t until =
@@ -254,6 +257,7 @@ int64_t LogWriter::NextWakeMicros() const {
 void LogWriter::TakeWork(std::vector<Call*>* calls) {
   calls->swap(calls_);
   stopping_ = stop_;
+  lane_ended_ = false;
   policy_now_ = policy_;
   stream_requested_ = requested_stream_end_;
   for (LogBatch& batch : queue_) {
@@ -303,10 +307,72 @@ void LogWriter::Work() {
     TryToResume();
     return;
   }
+  if (!SettleLanes()) return;
   WriteBatches();
   if (healthy()) EnsureRoom();
-  if (healthy() && SyncDueMicros() <= clock_.MonotonicMicros() && SyncSegment()) Wake();
+  if (healthy() && SyncDueMicros() <= clock_.MonotonicMicros()) BeginSync();
   if (healthy()) PublishGrant();
+}
+
+void LogWriter::BeginSync() {
+  const bool may_overlap = policy_now_ == SyncPolicy::kAlways &&
+                           last_sync_took_micros_ >= options_.overlap_sync_micros_min;
+  if (may_overlap && !lanes_.is_open()) OpenLanes();
+  if (LanesAreFull()) return;
+  if (may_overlap && lanes_.is_open() && lanes_.MayOverlap()) {
+    in_lanes_.push_back(segment_->end());
+    lanes_.Begin(segment_->end().last.seq);
+  } else if (SyncSegment()) {
+    Wake();
+  }
+}
+
+void LogWriter::OpenLanes() {
+  // Without them it is slower, and no worse.
+  (void)lanes_.Open(files_, PathOf(StoreFileKind::kSegment, segment_->number()));
+}
+
+void LogWriter::CloseLanes() {
+  lanes_.Close();
+  in_lanes_.clear();
+}
+
+bool LogWriter::LanesAreFull() const {
+  if (!lanes_.is_open()) return false;
+  return lanes_.MayOverlap() ? !lanes_.has_free_lane() : !lanes_.is_idle();
+}
+
+bool LogWriter::SettleLanes() {
+  if (!lanes_.is_open()) return true;
+  const SyncLanes::Outcome outcome = lanes_.TakeOutcome();
+  syncs_ += outcome.syncs;
+  if (outcome.took_micros_max >= kReleaseLagMicros) ++delayed_syncs_;
+  if (outcome.took_micros_max > 0) last_sync_micros_ = clock_.MonotonicMicros();
+  while (!in_lanes_.empty() && in_lanes_.front().last.seq <= outcome.tag) {
+    segment_->SetDurable(in_lanes_.front());
+    in_lanes_.pop_front();
+  }
+  size_t durable = 0;
+  while (durable < written_ && unsynced_[durable].last.seq <= outcome.tag) ++durable;
+  const uint64_t durable_before = stream_durable_;
+  Retire(durable);
+  if (durable > 0) lanes_.CountDurable(stream_durable_ - durable_before);
+  if (outcome.status.ok()) return true;
+  Fail(outcome.status);
+  return false;
+}
+
+void LogWriter::LaneEnded(uint64_t seq) {
+  // As long as the manifest does not know the log, what is in it does not count.
+  if (seq != 0 && !held()) {
+    PublishDurable(seq);
+    Wake();
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    lane_ended_ = true;
+  }
+  work_cv_.notify_one();
 }
 
 void LogWriter::WriteBatches() {
@@ -330,6 +396,9 @@ void LogWriter::WriteBatches() {
 
 int64_t LogWriter::SyncDueMicros() const {
   if (written_ == 0) return INT64_MAX;
+  // Nothing new, or nobody to sync it before a lane is done.
+  const bool is_begun = !in_lanes_.empty() && in_lanes_.back().offset == segment_->end_offset();
+  if (is_begun || LanesAreFull()) return INT64_MAX;
   if (policy_now_ == SyncPolicy::kAlways || unsynced_bytes_ >= kUnsyncedBytesMax) return 0;
   if (stream_requested_ > GrantLimit()) return 0;
   return last_sync_micros_ +
@@ -338,6 +407,10 @@ int64_t LogWriter::SyncDueMicros() const {
 
 bool LogWriter::SyncSegment() {
   CELLAR_ASSERT(healthy());
+  if (lanes_.is_open()) {
+    lanes_.Drain();
+    if (!SettleLanes()) return false;
+  }
   if (!segment_->has_unsynced()) return true;
   const int64_t begin = clock_.MonotonicMicros();
   sync_in_progress_.store(true, std::memory_order_relaxed);
@@ -354,6 +427,7 @@ bool LogWriter::SyncSegment() {
   const uint64_t durable_before = stream_durable_;
   Retire(written_);
   last_sync_bytes_ = stream_durable_ - durable_before;
+  if (lanes_.is_open()) lanes_.CountDurable(last_sync_bytes_);
   return true;
 }
 
@@ -388,8 +462,10 @@ void LogWriter::Retire(size_t count) {
 }
 
 void LogWriter::PublishDurable(uint64_t seq) {
-  if (seq > durable_seq_.load(std::memory_order_relaxed))
-    durable_seq_.store(seq, std::memory_order_release);
+  uint64_t durable = durable_seq_.load(std::memory_order_relaxed);
+  while (durable < seq &&
+         !durable_seq_.compare_exchange_weak(durable, seq, std::memory_order_release)) {
+  }
 }
 
 // How far the stream may run ahead of the disk. A single record may be larger than the bound: it is
@@ -439,6 +515,7 @@ void LogWriter::Fail(const Status& status) {
   written_ = 0;
   resume_micros_ = 0;
   // Nothing more is ever written to this file: after a failed sync nobody knows what it holds.
+  CloseLanes();
   segment_->Close(SegmentFile::Trim::kNo);
   Wake();
 }

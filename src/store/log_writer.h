@@ -27,6 +27,10 @@
 // therefore waits a little after a sync, for as many bytes as were released and queued by then, but
 // no longer than half of what the sync took.
 //
+// On a disk where several syncs at once are as fast as one, batches are synced beside each other
+// instead, each as soon as it is written (sync_lanes.h): the throughput of small commits is then
+// bound by how many syncs the disk takes, not by how long one takes.
+//
 // Lazy policies (`everysec`, `no`): a batch may wait kLingerMicros for company, so that the thread
 // does not wake for each turn of the loop.
 #pragma once
@@ -50,6 +54,7 @@
 #include "store/manifest.h"
 #include "store/recovery.h"
 #include "store/segment_file.h"
+#include "store/sync_lanes.h"
 
 namespace cellar {
 
@@ -143,8 +148,16 @@ class LogWriter {
   void WriteBatches();
   void PlanGathering();  // REQUIRES: mutex_ held
   int64_t SyncDueMicros() const;
-  // False if it failed, and the log with it.
+  // What is written is synced, here and now. False if it failed, and the log with it.
   bool SyncSegment();
+  void BeginSync();
+  // Takes note of what the lanes have done. False if a sync failed, and the log with it.
+  bool SettleLanes();
+  void OpenLanes();
+  void CloseLanes();
+  // No sync can begin before a lane has ended.
+  bool LanesAreFull() const;
+  void LaneEnded(uint64_t seq);  // any thread
   void Rotate();
   void EnsureRoom();
   void PublishGrant();
@@ -165,7 +178,7 @@ class LogWriter {
   void AbandonOpenEntry(Manifest* draft);
   // Drops the first `count` of unsynced_, which are durable.
   void Retire(size_t count);
-  void PublishDurable(uint64_t seq);
+  void PublishDurable(uint64_t seq);  // any thread
   Status InstallSnapshotOnThread(const SnapshotEntry& entry, std::vector<std::string>* superseded);
   Status EnableOnThread(const LogPosition& start, uint64_t stream_begin);
   Status DisableOnThread();
@@ -205,8 +218,10 @@ class LogWriter {
   // `always`: no sync before so many bytes are queued, or before then.
   size_t gather_bytes_{0};
   int64_t gather_until_micros_{0};
-  std::string room_error_;     // why no room can be reserved; empty if it can
-  uint64_t room_failures_{0};  // how often it could not
+  bool lane_ended_{false};      // SettleLanes is due
+  bool waits_for_lane_{false};  // nothing can be synced before one has ended
+  std::string room_error_;      // why no room can be reserved; empty if it can
+  uint64_t room_failures_{0};   // how often it could not
   LogWriterStats stats_;
 
   // The thread's own:
@@ -219,6 +234,8 @@ class LogWriter {
   std::unique_ptr<SegmentFile> segment_;  // closed while not healthy; null if there is none
   std::deque<LogBatch> unsynced_;         // in order; the first `written_` are in the segment
   size_t written_{0};
+  SyncLanes lanes_;                        // for segment_, once syncs have turned out slow
+  std::deque<SegmentFile::End> in_lanes_;  // what they sync, in order
   uint64_t unsynced_bytes_{0};
   std::vector<ByteBuffer> retired_;   // on their way to spare_
   LogPosition base_;                  // the record before unsynced_; in a file only at Start()

@@ -110,6 +110,7 @@ void LogWriter::Rotate() {
   draft.segments.back() = segment_->ClosedEntry();
   const InstallResult result = InstallWithSegment(std::move(draft), fresh->get());
   if (result.outcome == InstallOutcome::kInstalled) {
+    CloseLanes();
     segment_->Close(SegmentFile::Trim::kYes);
     segment_ = *std::move(fresh);
     rotate_retry_micros_ = 0;
@@ -211,6 +212,7 @@ Status LogWriter::DisableOnThread() {
     if (result.outcome == InstallOutcome::kUnknown && !was_held) Fail(result.status);
     return std::move(result.status);
   }
+  CloseLanes();
   segment_->Close(SegmentFile::Trim::kYes);
   segment_ = nullptr;
   for (const std::string& path : unused) (void)files_.Remove(path);
@@ -224,6 +226,7 @@ void LogWriter::FinishOnThread() {
   if (healthy()) WriteBatches();
   if (healthy() && SyncSegment()) {
     // Its entry stays open: the next start goes on in it.
+    CloseLanes();
     segment_->Close(SegmentFile::Trim::kYes);
     segment_ = nullptr;
     enabled_ = false;

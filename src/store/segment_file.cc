@@ -70,6 +70,13 @@ Status SegmentFile::Sync() {
   return Status::Ok();
 }
 
+void SegmentFile::SetDurable(const End& end) {
+  CELLAR_ASSERT(end.offset >= durable_offset_);
+  CELLAR_ASSERT(end.offset <= end_offset_);
+  durable_offset_ = end.offset;
+  durable_last_ = end.last;
+}
+
 Status SegmentFile::Allocate(AllocationSize size) {
   CELLAR_ASSERT(file_ != nullptr);
   CELLAR_ASSERT(size.least > 0);

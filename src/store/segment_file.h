@@ -47,6 +47,12 @@ class SegmentFile {
   Status Append(std::string_view records, Lsn last);
   // After an error the file is to be given up.
   Status Sync();
+  // Up to here it is written and, by somebody else's sync, durable.
+  struct End {
+    uint64_t offset{0};
+    Lsn last;
+  };
+  void SetDurable(const End& end);
   // Reserves more behind what is reserved. An error leaves everything as it was.
   Status Allocate(AllocationSize size);
   // Gives the file up; reserved room goes back to the disk if `trim`.
@@ -60,6 +66,7 @@ class SegmentFile {
   // Up to where the stream of record bytes has room here.
   uint64_t stream_allocated() const { return stream_begin_ + (allocated_offset_ - begin_offset_); }
   bool has_unsynced() const { return durable_offset_ < end_offset_; }
+  End end() const { return {end_offset_, last_}; }
 
   // As it stands in the manifest: open, or closed behind the last durable record.
   const SegmentEntry& OpenEntry() const { return entry_; }

@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -26,6 +27,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/file.h"
@@ -78,6 +80,11 @@ class FaultyFileSystem final : public FileSystem {
   bool has_failed() const {
     const std::lock_guard lock(mutex_);
     return failures_ > 0;
+  }
+  // How long a sync takes; several may run at once.
+  void SetSyncMicros(int64_t micros) {
+    const std::lock_guard lock(mutex_);
+    sync_micros_ = micros;
   }
   void SetCapacity(uint64_t bytes) {
     const std::lock_guard lock(mutex_);
@@ -217,9 +224,10 @@ class FaultyFileSystem final : public FileSystem {
     std::string bytes;
   };
   struct File {
-    std::string bytes;   // as a reader sees it
-    std::string synced;  // as of the last sync
-    std::vector<Change> changes;
+    std::string bytes;            // as a reader sees it
+    std::string synced;           // as of the last sync
+    std::vector<Change> changes;  // since it was synced
+    uint64_t synced_changes{0};   // how many there were before these
   };
 
   // REQUIRES of all: mutex_ held.
@@ -286,6 +294,7 @@ class FaultyFileSystem final : public FileSystem {
     }
     file->bytes = found;
     file->synced = std::move(found);
+    file->synced_changes += file->changes.size();
     file->changes.clear();
   }
 
@@ -295,6 +304,7 @@ class FaultyFileSystem final : public FileSystem {
   std::map<std::string, std::vector<std::shared_ptr<File>>> pending_names_;  // null: removed
   std::set<std::string> directories_;
   std::set<std::string> locks_;
+  int64_t sync_micros_{0};
   uint64_t generation_{0};
   uint64_t calls_{0};
   uint64_t fail_at_{0};
@@ -334,17 +344,26 @@ class FaultyWritableFile final : public WritableFile {
     return Status::Ok();
   }
   Status Sync() override {
-    const std::lock_guard lock(disk_->mutex_);
-    Status status = Begin(FileCall::kSync);
-    if (!status.ok()) {
-      // Like a kernel: what could not be written is forgotten, and the next sync will say OK. A
-      // reader still sees it until the power goes.
-      file_->changes.clear();
-      return status;
+    std::unique_lock lock(disk_->mutex_);
+    // What is written while it lasts is not covered.
+    const uint64_t end = file_->synced_changes + file_->changes.size();
+    if (disk_->sync_micros_ > 0) {
+      lock.unlock();
+      std::this_thread::sleep_for(std::chrono::microseconds(disk_->sync_micros_));
+      lock.lock();
     }
-    for (const FaultyFileSystem::Change& change : file_->changes)
-      FaultyFileSystem::Redo(change, 0, change.bytes.size(), &file_->synced);
-    file_->changes.clear();
+    const bool is_dead = dead() || disk_->halted_;  // the kernel goes on without the process
+    Status status = Begin(FileCall::kSync);
+    if (is_dead) return status;
+    std::vector<FaultyFileSystem::Change>& changes = file_->changes;
+    const uint64_t covered = end - std::min(end, file_->synced_changes);
+    const auto covered_end = changes.begin() + static_cast<std::ptrdiff_t>(covered);
+    // Like a kernel when it fails: what could not be written is forgotten, and the next sync will
+    // say OK. A reader still sees it until the power goes.
+    for (auto change = changes.begin(); status.ok() && change != covered_end; ++change)
+      FaultyFileSystem::Redo(*change, 0, change->bytes.size(), &file_->synced);
+    changes.erase(changes.begin(), covered_end);
+    file_->synced_changes += covered;
     return status;
   }
   Status Close() override {
