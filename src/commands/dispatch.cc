@@ -37,6 +37,16 @@ bool IsHttp(std::string_view name) {
   return EqualsIgnoreCase(name, "post") || EqualsIgnoreCase(name, "host:");
 }
 
+bool IsExec(const CommandEntry& command) { return command.full_name == "exec"; }
+
+// Whether the command has one of the flags; EXEC has those of what it is about to run.
+bool Does(const Session& session, const CommandEntry& command, uint32_t flags) {
+  if (!session.in_multi() || !IsExec(command)) return command.Has(flags);
+  const auto& queue = session.transaction->queue;
+  return std::any_of(queue.begin(), queue.end(),
+                     [flags](const QueuedCommand& queued) { return queued.command->Has(flags); });
+}
+
 }  // namespace
 
 std::string Dispatcher::UnknownCommand(const CommandEntry* container, Arguments args) const {
@@ -68,7 +78,7 @@ std::string Dispatcher::Refusal(Session& session, const CommandEntry& command, A
     }
   }
   const Config& config = host_.services().config;
-  if (config.maxmemory > 0 && command.Has(kDenyOom) &&
+  if (config.maxmemory > 0 && Does(session, command, kDenyOom) &&
       host_.memory_used_bytes() > static_cast<uint64_t>(config.maxmemory)) {
     return "OOM command not allowed when used memory > 'maxmemory'.";
   }
@@ -140,15 +150,11 @@ void Dispatcher::HandleRestricted(CommandContext& context) {
   }
 }
 
-// Whether CLIENT PAUSE holds this command back.
+// Whether CLIENT PAUSE holds this command back. Inside MULTI it is only queued.
 bool Dispatcher::MustWait(const Session& session, const CommandEntry& command) const {
   if (host_.paused(false)) return true;
-  constexpr uint32_t kHeld = kWrite | kMayReplicate;
-  if (!session.in_multi()) return command.Has(kHeld);
-  if (command.full_name != "exec") return false;
-  const auto& queue = session.transaction->queue;
-  return std::any_of(queue.begin(), queue.end(),
-                     [](const QueuedCommand& queued) { return queued.command->Has(kHeld); });
+  if (session.in_multi() && !IsExec(command)) return false;
+  return Does(session, command, kWrite | kMayReplicate);
 }
 
 void Dispatcher::Execute(Session& session, Arguments args) {
@@ -188,6 +194,13 @@ void Dispatcher::Execute(Session& session, Arguments args) {
 }
 
 void Dispatcher::Reject(Session& session, CommandEntry* command, std::string_view error) {
+  std::string aborted;
+  if (session.in_multi() && command != nullptr && IsExec(*command)) {
+    DiscardTransaction(host_, session);
+    const size_t code_bytes = error.starts_with("ERR ") ? 4 : 0;
+    aborted = "EXECABORT Transaction discarded because of: ";
+    error = aborted.append(error.substr(code_bytes));
+  }
   if (session.in_multi()) session.transaction->aborted = true;
   if (command != nullptr) ++command->stats.rejected_calls;
   ++session.commands;
@@ -207,7 +220,8 @@ void Dispatcher::Call(Session& session, CommandEntry& command, Arguments args) {
                          .host = host_,
                          .reply = reply,
                          .now_micros = now_micros_};
-  if (host_.services().monitors > 0) [[unlikely]]
+  // Those who watch see EXEC behind what it runs, where it ends.
+  if (host_.services().monitors > 0 && !IsExec(command)) [[unlikely]]
     FeedMonitors(session, command, args);
   Tracking& tracking = host_.services().tracking;
   if (tracking.active()) [[unlikely]]
@@ -227,6 +241,8 @@ void Dispatcher::Call(Session& session, CommandEntry& command, Arguments args) {
     context.task.reset();
   }
   const uint64_t cycles = CycleClock::Now() - begin;
+  if (host_.services().monitors > 0 && IsExec(command)) [[unlikely]]
+    FeedMonitors(session, command, args);
   if (session.tracking) [[unlikely]] {
     tracking.Remember(host_, session, command, args);
     Tracking::EndCaching(session, command);

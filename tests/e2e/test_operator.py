@@ -121,6 +121,49 @@ class BlockedTest(CellarTest):
         self.assertEqual(self.redis.info("clients")["blocked_clients"], 0)
 
 
+class TransactionTest(CellarTest):
+    """EXEC under limits, pauses and eyes."""
+
+    def setUp(self):
+        super().setUp()
+        self.run_command("TABLE", "CREATE", "t", "FAMILY", "f")
+        self.other = self.server.client(single_connection_client=True)
+        self.addCleanup(self.other.close)
+
+    def test_exec_is_refused_without_memory_unless_it_only_reads(self):
+        self.addCleanup(self.redis.config_set, "maxmemory", 0)
+        for words, refused in ((("CPUT", "t", "r", "f:a", "1"), True), (("CGET", "t", "r", "f:a"), False)):
+            self.other.execute_command("MULTI")
+            self.other.execute_command(*words)
+            self.redis.config_set("maxmemory", 1)
+            if refused:
+                with self.assertRaisesRegex(redis.ResponseError, "Transaction discarded because of: OOM command not"):
+                    self.other.execute_command("EXEC")
+            else:
+                self.assertEqual(self.other.execute_command("EXEC"), [None])
+            self.redis.config_set("maxmemory", 0)
+            self.assertIsNone(self.other.execute_command("CGET", "t", "r", "f:a"))  # out of MULTI
+
+    def test_monitor_shows_exec_behind_its_commands(self):
+        with self.redis.monitor() as watch:
+            for words in ("MULTI", "CPUT t r f:a 1", "EXEC"):
+                self.other.execute_command(*words.split())
+            seen = [watch.next_command()["command"] for _ in range(3)]
+        self.assertEqual(seen, ["MULTI", "CPUT t r f:a 1", "EXEC"])
+
+    def test_paused_clients_count_as_blocked(self):
+        self.redis.execute_command("CLIENT", "PAUSE", 100_000, "WRITE")
+        connection = self.server.connect()
+        self.addCleanup(connection.close)
+        connection.sendall(b"CPUT t r f:a 1\r\nECHO done\r\n")
+        while self.redis.info("clients")["blocked_clients"] == 0:
+            time.sleep(0.005)
+        self.assertEqual([client["flags"] for client in self.redis.client_list()].count("b"), 1)
+        self.redis.execute_command("CLIENT", "UNPAUSE")
+        self.assertEqual(connection.recv(100), b"+OK\r\n$4\r\ndone\r\n")
+        self.assertEqual(self.redis.info("clients")["blocked_clients"], 0)
+
+
 class FiguresTest(CellarTest):
     """INFO."""
 
