@@ -2,9 +2,8 @@
 //
 //   integers   -?[0-9]+, nothing else: no plus sign, no blanks, no hexadecimal; "-0" is 0
 //   floats     [+-]? decimal digits with at most one point, an exponent if wanted; inf, infinity
-//   with
-//              or without a sign, in any case. "nan" is no number here, nor is finite text beyond
-//              the type; text too small for the type is zero.
+//              with or without a sign, in any case. "nan" is no number here, nor is finite text
+//              beyond the type; text too small for the type is zero.
 //
 // Floats print with the fewest digits that read back to the same value (std::to_chars), without an
 // exponent for 1e-4 <= |x| < 1e16 and with one elsewhere ("1.5e+16"), never with a ".0".

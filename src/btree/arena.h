@@ -4,20 +4,17 @@
 // larger (a leaf with one giant key, a large value) comes from malloc.
 //
 //   chunk   2 MiB, aligned, mmapped, MADV_HUGEPAGE: a dependent cache miss then costs ~150 ns
-//   instead
-//           of ~300
+//           instead of ~300
 //           +------------------+------------------------------- ... ---+
 //           | index, tags[16K] | granules, from the 129th on           |
 //           +------------------+------------------------------- ... ---+
 //   tag     a byte for each granule: 0, or the length of the free run that begins or ends there.
-//   Freeing
-//           looks at the tags left and right and joins what is free, in two cache lines, without
-//           touching the neighbours' memory.
+//           Freeing looks at the tags left and right and joins what is free, in two cache lines,
+//           without touching the neighbours' memory.
 //   bins    for each length the free runs of this length, the last one freed on top. Allocation
-//   takes
-//           the shortest run that is long enough, and puts back the rest. An entry is not removed
-//           when its run is joined to another: whether it still holds is seen by the tag when it is
-//           popped.
+//           takes the shortest run that is long enough, and puts back the rest. An entry is not
+//           removed when its run is joined to another: whether it still holds is seen by the tag
+//           when it is popped.
 //
 // Why no slabs of equal slots: the leaves of a tree that is filled at random grow in step, so that
 // the sizes in use move like a wave, and slots of a size that is out of fashion lie idle: 40 % was

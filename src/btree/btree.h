@@ -3,45 +3,46 @@
 // The one container of Cellar: tables, locality groups, indexes and snapshots are B-trees. It knows
 // keys that compare by memcmp, and nothing of rows or cells.
 //
-//                                  +-----------------------------------+
-//   root (inner node, <= 4 KiB)    | prefix | heads | children | rests |
-//                                  +----------------|------------------+
-//                        +------------------------+-+--------------------+
-//                        v                        v                      v
-//                  inner node                inner node             inner node       about 140
-//                  children
-//                   |      |                                                         each: 4 levels
-//                   hold v      v                                                         300 M
-//                   cells
-//                 leaf    leaf  -> one value above 512 bytes: a block of its own
+//                        +----------------------------------------------+
+//   root: an inner node  | prefix | heads | children | units | rests    |   at most 4 KiB, about
+//                        +-----------------|----------------------------+   140 children
+//                           +--------------+--------------+
+//                           v              v              v
+//                         inner          inner          inner               4 levels hold
+//                         |   |                                             300 M cells
+//                         v   v
+//                       leaf leaf -> a value above 512 bytes: a block of its own
 //
 // A leaf (leaf.h) is cut to measure, in steps of 128 bytes up to 4 KiB, and changed in place:
 //
 //   | 40: epoch, sizes, counts | heads 4*G | offsets 2*G | counts G | prefix | group | group | ...
-//   |
 //                                G groups of at most 16 entries, G = 4, 8, 12, 16
 //   a group    | whole key, value | delta, value | delta, value | ...
 //   an entry   | lengths u16 | suffix: what differs from the key before | value |      (entry.h)
 //
 // Bytes of a cell. The cells of a row share its key; so the entry of a cell in a row of ten, with a
-// column name of 5 bytes, has 5 + 2 of the column, 7 of the timestamp, 13 of the value, 2 of
-// lengths:   29.2
-//   the row's key anew, 5 of its digits, in every tenth 0.5 the first of a group of 14: 6 more
-//   bytes of its key, and 7 of head, offset and count          0.9 a leaf's 40 and its prefix of
-//   15, over 110 cells                                              0.5 what rounding to 128 leaves
-//   free, over 110 cells                                              0.6 inner nodes: 16 of
-//   pointer, head, units, and 10 of separator, for each leaf                   0.3 together, and
-//   measured (make bench-btree), after sequential or random inserts                32.0
+// column name of 5 bytes, has
+//
+//   29.2   its own: 5 + 2 of the column, 7 of the timestamp, 13 of the value, 2 of lengths
+//    0.5   the row's key anew, 5 of its digits, in every tenth
+//    0.9   the first of a group of 14: 6 more bytes of its key, and 7 of head, offset and count
+//    0.5   a leaf's 40 and its prefix of 15, over 110 cells
+//    0.6   what rounding to 128 leaves free, over 110 cells
+//    0.3   inner nodes: 16 of pointer, head, units, and 10 of separator, for each leaf
+//   32.0   together, and measured (make bench-btree) after inserts in any order
+//
 // to which the arena adds what is free between nodes (arena.h): 6 % in random order. std::map takes
 // 153 for the same cell, absl::btree_map 160.
 //
 // Costs, in cache misses that wait for each other (100..200 ns each when the tree is larger than
 // the caches; inner nodes but the lowest level mostly are in them):
-//   Get, Put, Delete       lowest inner node, leaf header and heads (prefetched together), one
-//   group MultiGet, Prefetch     the same for 16 keys at once, so that their misses overlap Seek
-//   like Get; Next is 7..10 ns, and rebuilds only the bytes that differ a split                one
-//   decode and build of 4 KiB, once per ~60 inserts TakeSnapshot           20 ns: the root is noted
-//   and the epoch ends
+//
+//   Get, Put, Delete     the lowest inner node; the leaf's header and heads; one group
+//   MultiGet, Prefetch   the same for 16 keys at once, so that their misses overlap
+//   Seek                 like Get; Next is 7..10 ns, and rebuilds only the bytes that differ
+//   a split              copies the groups of 4 KiB, once per ~60 inserts
+//   TakeSnapshot         20 ns: the root is noted and the epoch ends
+//   the first write of a leaf after that   copies it: 0.7 us
 //
 // Epochs (epochs.h). A node remembers the epoch of its birth. It may be written in place iff no
 // live snapshot is as old as that; otherwise it is copied, with its path, and the original is kept

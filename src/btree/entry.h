@@ -3,8 +3,7 @@
 //   | lengths u16 | more lengths | suffix | value |
 //
 //   lengths   bits 0..5   shared: how many bytes, after the leaf's prefix, are those of the key
-//   before
-//                         (exactly: the next byte differs); 0 for the first of a group.
+//                         before (exactly: the next byte differs); 0 for the first of a group.
 //                         63 = it stands in "more lengths" as a varint
 //             bits 6..10  bytes of the suffix, which is the rest of the key; 31 = a varint too
 //             bits 11..15 bytes of the value; 30 = a u16 follows; 31 = the value is out of line and

@@ -10,12 +10,10 @@
 //   node c                        [birth 3 .......    seen by none: may be written in place
 //
 // - A node may be written iff no live snapshot sees it, which is: its birth is newer than the
-// newest
-//   live snapshot. Otherwise the tree copies it, and its path, and retires the original.
+//   newest live snapshot. Otherwise the tree copies it, and its path, and retires the original.
 // - A retired node waits in the queue of the newest snapshot that sees it. When this one is
-// dropped,
-//   the queue as a whole becomes pending; each later operation settles a few of the pending: to the
-//   next older snapshot that sees it, or back to the arena.
+//   dropped, the queue as a whole becomes pending; each later operation settles a few of the
+//   pending: to the next older snapshot that sees it, or back to the arena.
 // - A snapshot for images only (a serialiser) needs no leaf that its reader has passed: the reader
 //   notes that in the leaf, and such a leaf is written in place, or freed if it was retired.
 //
@@ -23,11 +21,10 @@
 // are queued; a Rollback {s, now} remembers that what was born by s and retired in (s, now] is
 // alive: its note is thrown away when its turn comes. What was born after s is abandoned: a walk
 // through the abandoned tree, a few nodes per operation, retires it. It tells the two apart by
-// their births, so what
-//   was born by s is freed only when the walk is over (deferred_). That is all if s is an
-// ancestor of the present content. It is not if the tree went back to something older than s in
-// between; then the two trees are compared node by node, at once (RollBackSideways), and s counts
-// as an ancestor only since then.
+// their births, so what was born by s is freed only when the walk is over (deferred_). That is all
+// if s is an ancestor of the present content. It is not if the tree went back to something older
+// than s in between; then the two trees are compared node by node, at once (RollBackSideways), and
+// s counts as an ancestor only since then.
 //
 // Only the owner thread calls any of this. The one word that another thread writes is Leaf::passed.
 #pragma once

@@ -5,11 +5,14 @@
 //  16  capacity u32        bytes allocated
 //  20  large_units u32     memory of the out-of-line values, in units of 64 bytes
 //  --- from here on it is the same in memory and in a snapshot file (offsets only, little-endian)
-//  --- 24  used u32            where the free space begins, from byte 0 28  prefix_bytes u32    a
-//  prefix that all keys have; not always the longest 32  count u16           entries 34  groups u8
-//  1..16 in use 35  group_capacity u8   G: 4, 8, 12 or 16 36  large_count u32     entries whose
-//  value is out of line 40  heads u32[G]        first 4 bytes, behind the prefix, of each group's
-//  first key; numeric order
+//  24  used u32            where the free space begins, from byte 0
+//  28  prefix_bytes u32    a prefix that all keys have; not always the longest
+//  32  count u16           entries
+//  34  groups u8           1..16 in use
+//  35  group_capacity u8   G: 4, 8, 12 or 16
+//  36  large_count u32     entries whose value is out of line
+//  40  heads u32[G]        first 4 bytes, behind the prefix, of each group's first key, in numeric
+//                          order
 //  ..  offsets u16[G]      where each group begins, from the first entry
 //  ..  counts u8[G]        entries of each group, 1..16
 //  ..  prefix
@@ -22,8 +25,7 @@
 // a delete is the mirror image.
 //
 // A leaf is at most kLeafBytesMax long, plus its prefix if that is over kLongPrefixBytes; only a
-// leaf with a single entry may be longer. Nothing here allocates or knows of epochs: tree_impl.h
-// does.
+// leaf with a single entry may be longer. Nothing here allocates or knows of epochs: tree.h does.
 #pragma once
 
 #include <cstddef>
@@ -99,9 +101,10 @@ struct LeafPlace {
   uint32_t group;   // the group that it is in or would go to
   uint32_t index;   // entries of this group before it
   uint32_t at;      // offset, from the first entry, of the entry found or of the next larger one
-  uint32_t
-      shared_before;  // with the key before it in the group, beyond the prefix; 0 if there is none
-  uint32_t shared_after;  // with the entry at `at` if that is in the group, else 0; not when found
+  // Beyond the prefix, with the key before it in the group; 0 if there is none.
+  uint32_t shared_before;
+  // With the entry at `at` if that is in the group, else 0; not when found.
+  uint32_t shared_after;
 };
 
 // O(log groups + entries of a group).

@@ -9,8 +9,8 @@
 namespace cellar::btree_internal {
 namespace {
 
-constexpr size_t kDescentGroup{
-    16};  // keys that descend together: as many as a core has misses open
+// Keys that descend together: as many as a core has misses open.
+constexpr size_t kDescentGroup{16};
 
 // A key of the first entry of `group`, behind the prefix.
 std::string_view GroupFirst(const Leaf* leaf, uint32_t group) {

@@ -2,8 +2,7 @@
 //
 //   in the handler   Pull() with a small budget; most reads are done then: Finish()
 //   else             Detach(): the scan goes over to snapshots, the reply into memory of its own,
-//   and
-//                    the whole of it into a Task, which pulls in slices and delivers in pieces
+//                    and the whole of it into a Task, which pulls in slices and delivers in pieces
 //
 //   shape    CROW   map                          CSCAN   [cursor, [[row key, map] ...] (, stats)]
 //                                                KEYSONLY   [cursor, [row key ...] (, stats)]

@@ -6,9 +6,8 @@
 // ids have another order it seeks.
 //
 //   row A | family 1 | column x | newest .. oldest |      rank counts all stored versions of a
-//   column,
-//         |          | column y | ...              |      so a column is always read from its
-//         newest | family 2 | ...
+//         |          | column y | ...              |      column, so a column is always read from
+//         | family 2 | ...                                its newest
 //   row B | ...
 #pragma once
 

@@ -16,8 +16,8 @@
 //                                                      an empty end is no bound
 //   kDeleteRow        (nothing)                        every cell of the row
 //   kDeleteRows       b begin, b end                   rows (encoded keys) in [begin, end)
-//   kReclaimColumn    v family id, b qualifier, v now  versions that the policy has dropped by
-//   `now` kRecordNumber     v next                           the record number that `*` gives next
+//   kReclaimColumn    v family id, b qualifier, v now  versions that the policy has dropped by `now`
+//   kRecordNumber     v next                           the record number that `*` gives next
 //   kCreateKeyspace   b name
 //   kDropKeyspace     b name                           with its tables
 //   kCreateTable      b keyspace, b name, v table id, b schema

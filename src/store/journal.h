@@ -16,15 +16,13 @@
 // What is promised (SPEC.md section 11):
 //   - durable_lsn() only grows; every record up to it survives a power loss.
 //   - released_lsn() is durable_lsn() under `always`. Under `everysec` and `no` it is last_lsn() as
-//   long
-//     as the disk keeps up; once the oldest record not on disk is older than kReleaseLagMicros
-//     (`everysec`), or a write has failed, it stands still, so that no more is acknowledged than
-//     the policy allows to lose.
+//     long as the disk keeps up; once the oldest record not on disk is older than
+//     kReleaseLagMicros (`everysec`), or a write has failed, it stands still, so that no more is
+//     acknowledged than the policy allows to lose.
 //   - A full disk is found by Reserve, since the log is preallocated. A write or sync that fails
-//   all the
-//     same closes the segment for good; the records not known durable are kept in memory and
-//     written to a fresh segment, again and again until that is on disk; meanwhile Reserve says
-//     MISCONF. Nothing ends the process, nothing must be done to resume.
+//     all the same closes the segment for good; the records not known durable are kept in memory
+//     and written to a fresh segment, again and again until that is on disk; meanwhile Reserve
+//     says MISCONF. Nothing ends the process, nothing must be done to resume.
 //   - Snapshots cost the loop O(trees); writing them is another thread's work.
 //
 // Threads: every method belongs to the loop thread unless it says otherwise. `wake` is called from

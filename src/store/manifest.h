@@ -11,9 +11,8 @@
 //   next      the number of the next file: each new file takes one, none is used twice
 //   snapshot  none before the first one. `hash` is the hash in the file's trailer
 //   log       segments in order. `after`: the LSN before the first record. A closed one has `end`,
-//   the
-//             file's offset behind the last record that counts, and `last`, that record's LSN; what
-//             a file holds behind `end` never counts. Only the last segment may be open
+//             the file's offset behind the last record that counts, and `last`, that record's LSN;
+//             what a file holds behind `end` never counts. Only the last segment may be open
 //   xxh3      XXH3 of all bytes before this line
 //
 // A change is written to `cellar.manifest.tmp`, synced, renamed over the old one, and the folder is

@@ -2,14 +2,12 @@
 // allows it to forget.
 //
 //   - FailCall(n): the n-th call from now fails (and if `sticky`, all later ones); a write that
-//   fails
-//     may have written a part, a rename that fails may have been done
+//     fails may have written a part, a rename that fails may have been done
 //   - SetCapacity: bytes on the disk, beyond which Allocate and WriteAt say kNoSpace
 //   - PowerLoss(seed): of each file only what was synced is certain; of the writes since, each
-//   512-byte
-//     piece survives or not by chance; a size change likewise. Of each name only what SyncDirectory
-//     saw is certain; of its later states (made, renamed, removed) any may be found. Every call
-//     fails from then on until Reboot(), and calls of files opened before fail for ever
+//     512-byte piece survives or not by chance; a size change likewise. Of each name only what
+//     SyncDirectory saw is certain; of its later states (made, renamed, removed) any may be found.
+//     Every call fails from then on until Reboot(), and calls of files opened before fail for ever
 //
 // A file that is written without being reserved first may be found with zeros where bytes were
 // lost, or shorter. One folder level is enough for a store: names are whole paths.

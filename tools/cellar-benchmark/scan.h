@@ -2,8 +2,7 @@
 //
 //   cellar   CSCAN table cursor COUNT n ..., the cursor of each reply going into the next command
 //   redis    what takes its place there: ZRANGEBYLEX pages of n members of a sorted set of all
-//   keys,
-//            then HGETALL of each, in one pipeline
+//            keys, then HGETALL of each, in one pipeline
 //
 // The values that came back are counted, so that a scan which returned too little shows.
 #pragma once

@@ -4,14 +4,13 @@
 // A CSV or TSV file has a header of field names; a JSON line has paths ("version", "meta.size").
 // Where a field goes is decided in this order:
 //
-//   --column name=family:qualifier[:type]   that column (with "-" for the column: nowhere)
-//   --ignore name                            nowhere
-//   a key or timestamp field                 nowhere, unless --keep-key-fields or mapped above
+//   --column name=family:qualifier[:type]        that column (with "-" for the column: nowhere)
+//   --ignore name                                nowhere
+//   a key or timestamp field                     nowhere, unless --keep-key-fields or mapped above
 //   the name is itself family:qualifier[:type]   that column
-//   JSON: an object at the top               its members' names are qualifiers of the family it
-//   names
-//   --default-family f                       f:name
-//   otherwise                                an error; or nowhere with --ignore-unmapped
+//   JSON: an object at the top                   its members are columns of the family it names
+//   --default-family f                           f:name
+//   otherwise                                    an error; or nowhere with --ignore-unmapped
 //
 // A mapper holds the decisions and no connection; it is what --dry-run runs.
 #pragma once
