@@ -80,7 +80,7 @@ FUZZERS := $(patsubst tests/fuzz/%.cc,%,$(wildcard tests/fuzz/*_fuzz.cc))
 BENCHES := $(patsubst tests/bench/%.cc,%,$(wildcard tests/bench/*_bench.cc))
 
 .PHONY: all run test unit-test deps build-deps debug asan tsan fuzz soak format format-check tidy \
-  check crash bench bench-groups bench-loop bench-btree bench-durability bench-instructions micro-bench install deb clean help demo FORCE
+  check crash bench bench-groups bench-loop bench-tls bench-btree bench-durability bench-instructions micro-bench install deb clean help demo FORCE
 
 ## all            build build/cellar and the tools beside it (the default)
 all: build/cellar $(TOOLS:%=build/%)
@@ -211,6 +211,10 @@ bench-groups: build/cellar
 ## bench-loop     PING beside commands that read or delete ten million cells
 bench-loop: build/cellar
 	@$(PYTHON) tools/bench/loop.py $(BENCH_OPTIONS)
+
+## bench-tls      CPU of commands over TLS beside redis-server, whose Debian build has TLS too
+bench-tls: build/cellar
+	@$(PYTHON) tools/bench/tls.py $(BENCH_OPTIONS)
 
 ## bench-instructions  user instructions per command, by callgrind: the same on any machine
 bench-instructions: build/cellar build/cellar-benchmark
