@@ -5,11 +5,12 @@ namespace cellar {
 
 void AddAllCommands(CommandTable* table) {
   for (const auto group :
-       {AbsentCommands, AclCommands,     CellReadCommands,    CellWriteCommands,
-        ClientCommands, CommandCommands, ConfigCommands,      ConnectionCommands,
-        DebugCommands,  FamilyCommands,  IndexCommands,       KeyspaceCommands,
-        MemoryCommands, ObserveCommands, PersistenceCommands, PubSubCommands,
-        ServerCommands, TableCommands,   TableKeyCommands,    TransactionCommands}) {
+       {AbsentCommands,     AclCommands,     CellReadCommands, CellWriteCommands,
+        ClientCommands,     CommandCommands, ConfigCommands,   ConnectionCommands,
+        DebugCommands,      ExplainCommands, FamilyCommands,   IndexCommands,
+        KeyspaceCommands,   MemoryCommands,  ObserveCommands,  PersistenceCommands,
+        PubSubCommands,     ServerCommands,  TableCommands,    TableKeyCommands,
+        TransactionCommands}) {
     table->Add(group());
   }
 }

@@ -18,6 +18,7 @@ std::span<const Command> CommandCommands();
 std::span<const Command> ConfigCommands();
 std::span<const Command> ConnectionCommands();
 std::span<const Command> DebugCommands();
+std::span<const Command> ExplainCommands();
 std::span<const Command> FamilyCommands();
 std::span<const Command> IndexCommands();
 std::span<const Command> KeyspaceCommands();

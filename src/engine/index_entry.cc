@@ -141,6 +141,27 @@ std::vector<IndexOrder::Value> IndexOrder::DecodeValues(std::string_view entry_k
   return values;
 }
 
+std::vector<IndexOrder::Value> IndexOrder::DecodeFirst(std::string_view key, size_t* bytes) const {
+  *bytes = 0;
+  if (of_qualifiers_) {
+    *bytes = qualifiers_.EncodedSize(key);
+    return *bytes == 0 ? std::vector<Value>() : DecodeValues(key);
+  }
+  std::vector<Value> values;
+  for (const Column& column : columns_) {
+    const size_t size = ComponentSize(column.component, key);
+    Value value{column.type, {}};
+    if (size == 0 ||
+        !DecodeComponentValue(column.component, column.type, key.substr(0, size), &value.stored)) {
+      break;
+    }
+    values.push_back(std::move(value));
+    key.remove_prefix(size);
+    *bytes += size;
+  }
+  return values;
+}
+
 // --- what an entry holds
 
 void PutEntryHead(std::span<const TimeSpan> spans, bool holds_cells, std::string* to) {

@@ -91,6 +91,8 @@ class IndexOrder {
     ValueType type{ValueType::kBytes};
     std::string stored;
   };
+  // The values at the front of the beginning of a key, as many as are whole; their size.
+  std::vector<Value> DecodeFirst(std::string_view key, size_t* bytes) const;
   // The values at the front of an entry's key; of a qualifier its text.
   std::vector<Value> DecodeValues(std::string_view entry_key) const;
 

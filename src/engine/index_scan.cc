@@ -446,6 +446,14 @@ ScanPosition IndexScan::PositionAfterCell() const {
   return position;
 }
 
+ScanShape IndexScan::shape() const {
+  static constexpr std::string_view kSources[]{"rows", "entries", "keys", "nothing"};
+  return {.index_order = &order_,
+          .cells_from = kSources[static_cast<size_t>(source_)],
+          .ranges = &ranges_,
+          .plan = &plan_};
+}
+
 void IndexScan::Detach() {
   if (view_->detached()) return;
   at_.reset();

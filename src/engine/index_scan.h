@@ -71,6 +71,7 @@ class IndexScan final : public Scan {
   void SetBudget(uint64_t cells) override { budget_ = cells; }
   void Detach() override;
   const ScanStats& stats() const override { return stats_; }
+  ScanShape shape() const override;
 
  private:
   IndexScan(ReadView* view, uint64_t seed) : view_(view), seed_(seed) {}

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "cellar/status.h"
+#include "engine/order.h"
 #include "engine/read_options.h"
 
 namespace cellar {
@@ -59,6 +60,17 @@ struct ScanPosition {
   uint64_t seed{0};  // SAMPLE and sample(): each row is drawn once in a scan; 0: not drawn yet
 };
 
+struct CellPlan;
+class IndexOrder;
+
+// What a scan is going to do, for CEXPLAIN. Borrows from the scan.
+struct ScanShape {
+  const IndexOrder* index_order{nullptr};        // null: the table is walked
+  std::string_view cells_from;                   // rows, entries, keys, nothing (index_scan.h)
+  const std::vector<KeyRange>* ranges{nullptr};  // of the tree that is walked
+  const CellPlan* plan{nullptr};
+};
+
 enum class ScanStep : uint8_t { kRow, kCell, kPause, kEnd };
 
 class Scan {
@@ -85,6 +97,7 @@ class Scan {
   virtual void Detach() = 0;
 
   virtual const ScanStats& stats() const = 0;
+  virtual ScanShape shape() const = 0;
 };
 
 }  // namespace cellar

@@ -195,6 +195,10 @@ ScanPosition TableScan::PositionAfterCell() const {
   return position;
 }
 
+ScanShape TableScan::shape() const {
+  return {.index_order = nullptr, .cells_from = "rows", .ranges = &ranges_, .plan = &plan_};
+}
+
 void TableScan::Detach() {
   if (view_->detached()) return;
   view_->Detach();

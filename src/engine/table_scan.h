@@ -40,6 +40,7 @@ class TableScan final : public Scan {
   void SetBudget(uint64_t cells) override { budget_ = cells; }
   void Detach() override;
   const ScanStats& stats() const override { return stats_; }
+  ScanShape shape() const override;
 
  private:
   TableScan(ReadView* view, uint64_t seed) : view_(view), seed_(seed) {}

@@ -27,6 +27,7 @@
 #include "cellar/lsn.h"
 #include "cellar/status.h"
 #include "engine/engine.h"
+#include "engine/explain.h"
 #include "engine/index_scan.h"
 #include "engine/mutation.h"
 #include "engine/read_options.h"
@@ -87,6 +88,11 @@ struct IndexInfo {
   uint64_t entries{0};          // held
   bool entries_are_live{true};  // false: some are not there now; a scan counts those that are
   uint64_t bytes{0};
+};
+
+struct ScanExplained {
+  std::unique_ptr<Scan> scan;
+  Explanation explanation;
 };
 
 // A change too large for one turn: CDELRANGE, FAMILY ALTER. Step() does a bounded piece, each piece
@@ -152,6 +158,9 @@ class Store {
   // Goes on from `from` if given.
   Result<std::unique_ptr<Scan>> ScanRows(const Table& table, const RowOptions& rows,
                                          const CellOptions& cells, const ScanPosition* from);
+  // The same scan, with what it is going to do.
+  Result<ScanExplained> ExplainRows(const Table& table, const RowOptions& rows,
+                                    const CellOptions& cells, const ScanPosition* from);
   // CNEAR; nullopt if the table is empty.
   Result<std::optional<NearRow>> Near(const Table& table, std::string_view row,
                                       const FamilyAccess* access = nullptr);

@@ -62,6 +62,15 @@ Result<std::unique_ptr<Scan>> Store::ScanRows(const Table& table, const RowOptio
   return scan;
 }
 
+Result<ScanExplained> Store::ExplainRows(const Table& table, const RowOptions& rows,
+                                         const CellOptions& cells, const ScanPosition* from) {
+  ASSIGN_OR_RETURN(std::unique_ptr<Scan> scan, ScanRows(table, rows, cells, from));
+  ReadView view(table, now_micros_);
+  if (cells.access != nullptr) view.Restrict(*cells.access);
+  Explanation explanation = Explain(table, view.schema(), *scan, rows, cells);
+  return ScanExplained{std::move(scan), std::move(explanation)};
+}
+
 Result<std::optional<NearRow>> Store::Near(const Table& table, std::string_view row,
                                            const FamilyAccess* access) {
   std::string key;
