@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <memory>
+#include <new>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -35,6 +36,12 @@ constexpr std::string_view kUsage =
     "       cellar --version | --help\n"
     "\n"
     "Every option of cellar.conf can be given on the command line (--port 6479 --dir data).\n";
+
+// There is no way on without memory; the log has what was acknowledged.
+[[noreturn]] void EndWithoutMemory() {
+  (void)std::fputs("cellar: out of memory\n", stderr);
+  std::abort();
+}
 
 int Fail(const Status& status) {
   (void)std::fprintf(stderr, "cellar: %s\n", status.ToString().c_str());
@@ -180,5 +187,6 @@ int Main(const std::vector<std::string>& words) {
 }  // namespace cellar
 
 int main(int argc, char** argv) {
+  std::set_new_handler(cellar::EndWithoutMemory);
   return cellar::Main(std::vector<std::string>(argv + 1, argv + argc));
 }

@@ -1,15 +1,23 @@
 // NodeArena: runs do not overlap, free neighbours are joined, chunks go back.
 #include "btree/arena.h"
 
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
+#include <csignal>
 #include <cstring>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "base/random.h"
+#include "btree/btree.h"
 
 namespace arena_test {
 
+using cellar::BTree;
 using cellar::NodeArena;
 using cellar::Random;
 
@@ -56,5 +64,36 @@ TEST_CASE("freed neighbours serve larger sizes, and free chunks are unmapped", "
   CHECK(arena.stats().mapped_bytes <= mapped + (4 << 20));
   for (void* memory : large) arena.Free(memory, 4096);
 }
+
+// The sanitizers map more than any limit allows.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(__clang__)
+TEST_CASE("without memory the process ends with a message", "[arena]") {
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    (void)std::signal(SIGABRT, SIG_DFL);  // else the test framework reports it
+    (void)dup2(ends[1], STDERR_FILENO);
+    const rlimit none{0, 0};
+    (void)setrlimit(RLIMIT_CORE, &none);
+    const rlimit little{256 << 20, 256 << 20};
+    (void)setrlimit(RLIMIT_AS, &little);
+    BTree tree;
+    for (uint64_t i = 0;; ++i) tree.Put(std::to_string(i), "a value of some bytes");
+  }
+  close(ends[1]);
+  std::string said(200, '\0');
+  const ssize_t bytes = read(ends[0], said.data(), said.size());
+  close(ends[0]);
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  REQUIRE(bytes > 0);
+  said.resize(static_cast<size_t>(bytes));
+  CHECK(said.find("cellar: out of memory") == 0);
+  CHECK(WIFSIGNALED(status));
+  CHECK(WTERMSIG(status) == SIGABRT);
+}
+#endif
 
 }  // namespace arena_test
