@@ -48,6 +48,7 @@ bool MayMonitor(Host& host, const User& user) {
 
 // The session has lost some right.
 void Restrain(Host& host, Session& session, const User& user) {
+  if (session.tracking && session.restricted) host.services().tracking.Disable(session);
   const bool disconnected = (session.pubsub && !MayListen(user, *session.pubsub)) ||
                             (session.monitor && !MayMonitor(host, user));
   if (disconnected) return host.KillSession(session);

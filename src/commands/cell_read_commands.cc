@@ -18,6 +18,8 @@
 #include "commands/scan_cursor.h"
 #include "commands/scan_run.h"
 #include "commands/services.h"
+#include "commands/visible_table.h"
+#include "engine/column_set.h"
 #include "engine/scan.h"
 #include "store/store.h"
 
@@ -28,7 +30,7 @@ constexpr int64_t kNewest{std::numeric_limits<int64_t>::max()};
 
 // The command's table; the reply depends on its newest change.
 Result<Table*> FindTable(CommandContext& ctx) {
-  ASSIGN_OR_RETURN(Table* const table, ctx.store().FindTable(ctx.session.keyspace, ctx.args[1]));
+  ASSIGN_OR_RETURN(Table* const table, FindVisibleTable(ctx, ctx.args[1]));
   ctx.DependsOn(table->last_lsn());
   return table;
 }
@@ -76,8 +78,9 @@ void CmdCGet(CommandContext& ctx) {
   }
   REPLY_IF_ERROR(ctx, ParseColumn(ctx.args[3], &family, &qualifier));
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx));
-  ASSIGN_OR_REPLY(ctx, const std::optional<CellView> cell,
-                  ctx.store().Get(*table, ctx.args[2], family, qualifier, options.at_micros));
+  ASSIGN_OR_REPLY(
+      ctx, const std::optional<CellView> cell,
+      ctx.store().Get(*table, ctx.args[2], family, qualifier, options.at_micros, ctx.rights));
   ctx.host.services().stats.CountLookup(cell.has_value());
   if (!cell.has_value()) return ctx.reply.Null();
   if (options.timestamp) {
@@ -100,7 +103,7 @@ void CmdCMGet(CommandContext& ctx) {
   for (const std::string_view column : columns) {
     (void)SplitColumn(column, &family, &qualifier);
     const Result<std::optional<CellView>> cell =
-        ctx.store().Get(*table, ctx.args[2], family, qualifier, kNewest);
+        ctx.store().Get(*table, ctx.args[2], family, qualifier, kNewest, ctx.rights);
     if (!cell.ok()) {
       ctx.reply.Truncate(begin);
       return ctx.Fail(cell.status());
@@ -124,10 +127,10 @@ void CmdCExists(CommandContext& ctx) {
   bool exists = false;
   if (column) {
     ASSIGN_OR_REPLY(ctx, const std::optional<CellView> cell,
-                    ctx.store().Get(*table, ctx.args[2], family, qualifier, kNewest));
+                    ctx.store().Get(*table, ctx.args[2], family, qualifier, kNewest, ctx.rights));
     exists = cell.has_value();
   } else {
-    ASSIGN_OR_REPLY(ctx, exists, ctx.store().RowExists(*table, ctx.args[2]));
+    ASSIGN_OR_REPLY(ctx, exists, ctx.store().RowExists(*table, ctx.args[2], ctx.rights));
   }
   ctx.host.services().stats.CountLookup(exists);
   ctx.reply.Integer(exists ? 1 : 0);
@@ -143,7 +146,7 @@ void CNearIndex(CommandContext& ctx) {
   const Arguments rest = at.Rest();
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx));
   ASSIGN_OR_REPLY(ctx, const std::optional<NearEntry> near,
-                  ctx.store().NearIndex(*table, name, {rest.begin(), rest.end()}, nullptr));
+                  ctx.store().NearIndex(*table, name, {rest.begin(), rest.end()}, ctx.rights));
   if (!near.has_value()) return ctx.reply.Null();
   ctx.reply.Array(3);
   ctx.reply.Array(near->values.size());
@@ -157,7 +160,8 @@ void CNearIndex(CommandContext& ctx) {
 void CmdCNear(CommandContext& ctx) {
   if (ctx.args.size() > 3) return CNearIndex(ctx);
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx));
-  ASSIGN_OR_REPLY(ctx, const std::optional<NearRow> near, ctx.store().Near(*table, ctx.args[2]));
+  ASSIGN_OR_REPLY(ctx, const std::optional<NearRow> near,
+                  ctx.store().Near(*table, ctx.args[2], ctx.rights));
   if (!near.has_value()) return ctx.reply.Null();
   ctx.reply.Array(2);
   ctx.reply.Bulk(near->row);
@@ -165,8 +169,8 @@ void CmdCNear(CommandContext& ctx) {
 }
 
 // Runs a scan in the handler, or hands it over as a task.
-void Run(CommandContext& ctx, Table& table, std::unique_ptr<Scan> scan,
-         const ScanRunOptions& options) {
+void Run(CommandContext& ctx, Table& table, std::unique_ptr<Scan> scan, ScanRunOptions options) {
+  options.rights = ctx.rights;
   ScanRun run(std::move(scan), options, ctx.store(), &ctx.reply.buffer(), ctx.reply.version());
   const bool done = run.Pull(FirstBudget(ctx));
   if (options.one_row) ctx.host.services().stats.CountLookup(run.rows() > 0);
@@ -178,6 +182,7 @@ void Run(CommandContext& ctx, Table& table, std::unique_ptr<Scan> scan,
 void CmdCRow(CommandContext& ctx) {
   ReadRequest& request = ReadRequestOf(ctx);
   REPLY_IF_ERROR(ctx, ParseReadOptions(ReadCommand::kRow, ArgumentCursor(ctx.args, 3), &request));
+  request.cells.access = ctx.rights;
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx));
   ASSIGN_OR_REPLY(ctx, std::unique_ptr<Scan> scan,
                   ctx.store().ScanRow(*table, ctx.args[2], request.cells));
@@ -226,6 +231,9 @@ void CmdCScan(CommandContext& ctx) {
   options.draws_rows = DrawsRows(request);
   request.rows.cells_wanted = !request.keys_only;
   request.cells.timestamps = request.format.arrays();
+  request.cells.access = ctx.rights;
+  // What had to be looked at tells of what is hidden.
+  if (request.stats && !MayReadTable(ctx)) return ctx.Fail(NoPermission());
   options.stats_clock = request.stats ? &ctx.host.clock() : nullptr;
   ASSIGN_OR_REPLY(ctx, std::unique_ptr<Scan> scan, OpenScan(ctx, *table, request, &options));
   Run(ctx, *table, std::move(scan), options);
@@ -237,6 +245,7 @@ void CmdCCount(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx));
   request.rows.cells_wanted = request.by != CountBy::kRows;
   request.cells.timestamps = false;
+  request.cells.access = ctx.rights;
   ASSIGN_OR_REPLY(ctx, std::unique_ptr<Scan> scan,
                   ctx.store().ScanRows(*table, request.rows, request.cells, nullptr));
   CountRun run(std::move(scan), request.by, table->schema());

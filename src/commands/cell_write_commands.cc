@@ -13,6 +13,7 @@
 #include "commands/command_groups.h"
 #include "commands/config.h"
 #include "commands/table_events.h"
+#include "commands/visible_table.h"
 #include "commands/write_arguments.h"
 #include "engine/row_write.h"
 #include "store/store.h"
@@ -27,13 +28,12 @@ constexpr size_t kFirstOption{3};
 RowWrite& RowWriteOf(const CommandContext& ctx) {
   static thread_local RowWrite write;
   write.Clear();
+  write.access = ctx.rights;
   write.row = ctx.args[kRowArgument];
   return write;
 }
 
-Result<Table*> FindTable(const CommandContext& ctx) {
-  return ctx.store().FindTable(ctx.session.keyspace, ctx.args[1]);
-}
+Result<Table*> FindTable(const CommandContext& ctx) { return FindVisibleTable(ctx, ctx.args[1]); }
 
 // Whether anything was written or deleted: what is worth telling others.
 bool ChangedSomething(const RowWriteResult& result) {

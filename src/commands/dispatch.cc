@@ -13,6 +13,7 @@
 #include "commands/command_keys.h"
 #include "commands/pubsub.h"
 #include "commands/repr.h"
+#include "commands/schema_arguments.h"
 #include "commands/secrets.h"
 #include "commands/services.h"
 #include "commands/tracking.h"
@@ -45,6 +46,16 @@ bool Does(const Session& session, const CommandEntry& command, uint32_t flags) {
   const auto& queue = session.transaction->queue;
   return std::any_of(queue.begin(), queue.end(),
                      [flags](const QueuedCommand& queued) { return queued.command->Has(flags); });
+}
+
+// Whether a restricted user in MONITOR may see the command: if it may read all of its tables.
+bool MaySee(const Session& listener, std::string_view keyspace, const CommandEntry& command,
+            Arguments args) {
+  for (const size_t at : KeyPositions(command.row->keys, args)) {
+    const TableName name = SplitTableName(keyspace, args[at]);
+    if (!MayReadWholeTable(*listener.user, name.keyspace, name.table)) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -146,7 +157,9 @@ void Dispatcher::HandleRestricted(CommandContext& context) {
   context.rights = nullptr;  // and the user may be gone
   if (session.output.size() > position &&
       session.output.view().substr(position).starts_with("-NOPERM")) {
-    LogDenied(host_, session, Denied::kKey, rights.refused(), session.user_name);
+    const std::string& refused = rights.refused();
+    LogDenied(host_, session, Denied::kKey, refused.empty() ? context.command.full_name : refused,
+              session.user_name);
   }
 }
 
@@ -395,6 +408,7 @@ void Dispatcher::FeedMonitors(const Session& session, const CommandEntry& comman
   line += "\r\n";
   host_.ForEachSession([&](Session& listener) {
     if (!listener.monitor || listener.closed) return;
+    if (listener.restricted && !MaySee(listener, session.keyspace, command, args)) return;
     PushTarget(listener).Append(line);
     host_.ScheduleFlush(listener);
   });

@@ -15,6 +15,7 @@
 #include "commands/schema_arguments.h"
 #include "commands/schema_commands.h"
 #include "commands/table_events.h"
+#include "commands/visible_table.h"
 #include "engine/schema.h"
 #include "store/store.h"
 
@@ -38,6 +39,7 @@ void CmdFamilyAdd(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, FamilyRequest family,
                   ParseFamily(FamilyVerb::kAdd, ArgumentCursor(ctx.args, 3)));
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
+  REPLY_IF_ERROR(ctx, CheckMayWrite(ctx, family.name));
   REPLY_IF_ERROR(ctx, ctx.store().AddFamily(
                           *table, {.name = family.name, .options = std::move(family.options)}));
   ReplyAltered(ctx, *table, "family.add");
@@ -47,6 +49,7 @@ void CmdFamilyAlter(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, FamilyRequest family,
                   ParseFamily(FamilyVerb::kAlter, ArgumentCursor(ctx.args, 3)));
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
+  REPLY_IF_ERROR(ctx, CheckMayWrite(ctx, family.name));
   ASSIGN_OR_REPLY(
       ctx, std::unique_ptr<SlicedChange> change,
       ctx.store().AlterFamily(*table, {.name = family.name, .options = std::move(family.options)}));
@@ -55,6 +58,7 @@ void CmdFamilyAlter(CommandContext& ctx) {
 
 void CmdFamilyDrop(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
+  REPLY_IF_ERROR(ctx, CheckMayWrite(ctx, ctx.args[3]));
   REPLY_IF_ERROR(ctx, ctx.store().DropFamily(*table, ctx.args[3]));
   ReplyAltered(ctx, *table, "family.drop");
 }
@@ -130,6 +134,7 @@ class FamilyInfoTask final : public Task {
 
 void CmdFamilyInfo(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
+  REPLY_IF_ERROR(ctx, CheckMayRead(ctx, ctx.args[3]));
   ASSIGN_OR_REPLY(ctx, const FamilySchema* const family, FindFamily(*table, ctx.args[3]));
   FamilyInfo info(*table, *family);
   if (table->family_is_all_live(*family)) {

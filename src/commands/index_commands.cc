@@ -18,6 +18,8 @@
 #include "commands/schema_arguments.h"
 #include "commands/schema_commands.h"
 #include "commands/table_events.h"
+#include "commands/visible_table.h"
+#include "engine/column_set.h"
 #include "engine/schema.h"
 #include "store/store.h"
 
@@ -97,9 +99,22 @@ Result<NewIndex> ParseIndexCreate(ArgumentCursor at) {
   return index;
 }
 
+// NOPERM for an index with a family that may not be read.
+Status CheckIndex(const CommandContext& ctx, const Table& table, std::string_view name) {
+  const IndexSchema* index = table.schema().FindIndex(name);
+  if (index == nullptr || MayReadIndex(ctx, table.schema(), *index)) return Status::Ok();
+  return NoPermission();
+}
+
 void CmdIndexCreate(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, const NewIndex index, ParseIndexCreate(ArgumentCursor(ctx.args, 3)));
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
+  for (const auto* columns : {&index.on, &index.include}) {
+    for (const NewIndexColumn& column : *columns) {
+      REPLY_IF_ERROR(ctx, CheckMayRead(ctx, column.family));
+      REPLY_IF_ERROR(ctx, CheckMayWrite(ctx, column.family));
+    }
+  }
   const Status status = ctx.store().CreateIndex(*table, index);
   ReplyChange(ctx, status);
   if (status.ok()) {
@@ -109,6 +124,7 @@ void CmdIndexCreate(CommandContext& ctx) {
 
 void CmdIndexDrop(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
+  REPLY_IF_ERROR(ctx, CheckIndex(ctx, *table, ctx.args[3]));
   const Status status = ctx.store().DropIndex(*table, ctx.args[3]);
   ReplyChange(ctx, status);
   if (status.ok()) {
@@ -119,7 +135,9 @@ void CmdIndexDrop(CommandContext& ctx) {
 void CmdIndexList(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
   std::vector<std::string_view> names;
-  for (const IndexSchema& index : table->schema().indexes) names.push_back(index.name);
+  for (const IndexSchema& index : table->schema().indexes) {
+    if (MayReadIndex(ctx, table->schema(), index)) names.push_back(index.name);
+  }
   ReplyNames(ctx.reply, names);
 }
 
@@ -197,6 +215,7 @@ class IndexInfoTask final : public Task {
 
 void CmdIndexInfo(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
+  REPLY_IF_ERROR(ctx, CheckIndex(ctx, *table, ctx.args[3]));
   ASSIGN_OR_REPLY(ctx, const IndexInfo info, ctx.store().DescribeIndex(*table, ctx.args[3]));
   IndexInfoReply reply(*table, info);
   if (info.entries_are_live) return reply.Reply(ctx.reply, info.entries);

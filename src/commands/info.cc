@@ -392,12 +392,13 @@ struct Section {
   std::string_view name;
   void (*write)(Host&, InfoWriter&);
   bool by_default;
+  bool of_data{false};  // tells how much data there is in all
 };
 constexpr Section kSections[] = {
     {"server", ServerSection, true},
     {"clients", ClientsSection, true},
-    {"memory", MemorySection, true},
-    {"persistence", PersistenceSection, true},
+    {"memory", MemorySection, true, true},
+    {"persistence", PersistenceSection, true, true},
     {"stats", StatsSection, true},
     {"replication", ReplicationSection, true},
     {"cpu", CpuSection, true},
@@ -406,8 +407,8 @@ constexpr Section kSections[] = {
     {"errorstats", ErrorStatsSection, true},
     {"latencystats", LatencyStatsSection, false},
     {"cluster", ClusterSection, true},
-    {"keyspace", KeyspaceSection, true},
-    {"cellar", CellarSection, true},
+    {"keyspace", KeyspaceSection, true, true},
+    {"cellar", CellarSection, true, true},
 };
 
 }  // namespace
@@ -422,7 +423,7 @@ std::string HumanBytes(uint64_t bytes) {
   return fmt::format("{}B", bytes);
 }
 
-std::string InfoText(Host& host, std::span<const std::string_view> sections) {
+std::string InfoText(Host& host, std::span<const std::string_view> sections, InfoScope scope) {
   std::string text;
   InfoWriter out(&text);
   for (const Section& section : kSections) {
@@ -433,6 +434,7 @@ std::string InfoText(Host& host, std::span<const std::string_view> sections) {
                (EqualsIgnoreCase(name, "all") && section.name != "modules") ||
                (EqualsIgnoreCase(name, "default") && section.by_default);
     }
+    if (section.of_data && scope == InfoScope::kWithoutData) continue;
     if (wanted) section.write(host, out);
   }
   return text;

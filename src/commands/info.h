@@ -12,8 +12,9 @@ namespace cellar {
 class Host;
 
 // `sections` as INFO's arguments: names in any case, `default`, `all`, `everything`; none is
-// default.
-std::string InfoText(Host& host, std::span<const std::string_view> sections);
+// default. Who may not read everything is not told how much data there is.
+enum class InfoScope : unsigned char { kAll, kWithoutData };
+std::string InfoText(Host& host, std::span<const std::string_view> sections, InfoScope scope);
 
 // "894.93K", as Redis shows bytes to people.
 std::string HumanBytes(uint64_t bytes);

@@ -5,6 +5,7 @@
 #include "commands/command_groups.h"
 #include "commands/help.h"
 #include "commands/services.h"
+#include "commands/visible_table.h"
 #include "store/store.h"
 
 namespace cellar {
@@ -12,7 +13,7 @@ namespace {
 
 // The table, or null. Replies depend on the schema either way.
 Table* Find(CommandContext& ctx, std::string_view name) {
-  const Result<Table*> found = ctx.store().FindTable(ctx.session.keyspace, name);
+  const Result<Table*> found = FindVisibleTable(ctx, name);
   ctx.DependsOn(ctx.store().schema_lsn());
   ctx.host.services().stats.CountLookup(found.ok());
   return found.ok() ? *found : nullptr;

@@ -38,8 +38,12 @@ void CmdSlowLogGet(CommandContext& ctx) {
     ctx.reply.Integer(entry.id);
     ctx.reply.Integer(entry.unix_s);
     ctx.reply.Integer(entry.micros);
+    // Arguments are rows, values and names: for those who may read everything.
+    const bool redacted = ctx.rights != nullptr && !ctx.rights->MayReadEverything();
     ctx.reply.Array(entry.words.size());
-    for (const std::string& word : entry.words) ctx.reply.Bulk(word);
+    for (size_t k = 0; k < entry.words.size(); ++k) {
+      ctx.reply.Bulk(redacted && k > 0 ? "(redacted)" : entry.words[k]);
+    }
     ctx.reply.Bulk(entry.address);
     ctx.reply.Bulk(entry.client_name);
   }

@@ -5,7 +5,9 @@
 #include <memory>
 
 #include "base/glob.h"
+#include "commands/acl_check.h"
 #include "commands/host.h"
+#include "commands/schema_arguments.h"
 #include "commands/session.h"
 
 namespace cellar {
@@ -64,19 +66,25 @@ void PubSub::UnsubscribeAll(Session& session) {
   session.pubsub.reset();
 }
 
-size_t PubSub::Publish(Host& host, ChannelKind kind, std::string_view channel,
-                       std::string_view message, Lsn depends_on) {
+size_t PubSub::PublishAbout(Host& host, ChannelKind kind, std::string_view channel,
+                            std::string_view message, Lsn depends_on, const TableName* table) {
   size_t receivers = 0;
+  const auto may_know = [table](const Session& session) {
+    return table == nullptr || !session.restricted ||
+           MayReadWholeTable(*session.user, table->keyspace, table->table);
+  };
   const Registry& exact = registry(kind);
   if (const auto found = exact.find(channel); found != exact.end()) {
-    for (Session* session : found->second)
-      Send(host, *session, kind, {}, channel, message, depends_on);
+    for (Session* session : found->second) {
+      if (may_know(*session)) Send(host, *session, kind, {}, channel, message, depends_on);
+    }
     receivers += found->second.size();
   }
   if (kind == ChannelKind::kShard) return receivers;
   for (const auto& [pattern, sessions] : registry(ChannelKind::kPattern)) {
     if (!GlobMatch(pattern, channel)) continue;
     for (Session* session : sessions) {
+      if (!may_know(*session)) continue;
       Send(host, *session, ChannelKind::kPattern, pattern, channel, message, depends_on);
     }
     receivers += sessions.size();

@@ -17,6 +17,7 @@ namespace cellar {
 
 class Host;
 struct Session;
+struct TableName;
 
 enum class ChannelKind : unsigned char { kChannel, kPattern, kShard };
 
@@ -37,7 +38,13 @@ class PubSub {
   // Sends `message` to the listeners of `channel`; returns how many there were. Where the message
   // tells of a change, it waits like a reply until record `depends_on` is durable.
   size_t Publish(Host& host, ChannelKind kind, std::string_view channel, std::string_view message,
-                 Lsn depends_on);
+                 Lsn depends_on) {
+    return PublishAbout(host, kind, channel, message, depends_on, nullptr);
+  }
+  // The same for news of a table, which reach only those who may read all of it: they do not say
+  // which family has changed.
+  size_t PublishAbout(Host& host, ChannelKind kind, std::string_view channel,
+                      std::string_view message, Lsn depends_on, const TableName* table);
 
   using Registry = std::map<std::string, std::vector<Session*>, std::less<>>;
   const Registry& registry(ChannelKind kind) const {

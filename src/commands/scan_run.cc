@@ -102,8 +102,10 @@ bool ScanRun::Pull(uint64_t cells) {
 }
 
 void ScanRun::Detach(Table& table) {
-  if (options_.pin_wanted && !options_.pin.has_value()) options_.pin = store_->PinSnapshot(table);
+  if (options_.pin_wanted && !options_.pin.has_value())
+    options_.pin = store_->PinSnapshot(table, options_.rights);
   if (options_.pin.has_value()) hold_ = PinHold(*store_, *options_.pin);
+  options_.rights = nullptr;
   scan_->Detach();
   reply_.Own();
 }
@@ -138,7 +140,7 @@ void ScanRun::Finish(Table* table) {
     // The lot of a row must not be drawn again when the row goes on in the next call.
     if (!options_.draws_rows) next_->seed = 0;
     if (options_.pin_wanted && !options_.pin.has_value() && table != nullptr) {
-      options_.pin = store_->PinSnapshot(*table);
+      options_.pin = store_->PinSnapshot(*table, options_.rights);
     }
     cursor =
         EncodeCursor({.position = std::move(*next_), .pin = options_.pin}, options_.cursor_binding);

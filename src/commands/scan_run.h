@@ -69,6 +69,8 @@ struct ScanRunOptions {
   std::optional<uint64_t> pin;  // the pinned view that this call reads
   bool pin_wanted{false};       // SNAPSHOT, first call: pin if the scan does not end in this call
   Clock* stats_clock{nullptr};  // STATS
+  // Of whom a snapshot is pinned for; used in the handler alone.
+  const FamilyAccess* rights{nullptr};
 };
 
 class ScanRun {

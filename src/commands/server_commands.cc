@@ -14,7 +14,9 @@ namespace cellar {
 namespace {
 
 void CmdInfo(CommandContext& ctx) {
-  ctx.reply.Verbatim(InfoText(ctx.host, ctx.args.subspan(1)), "txt");
+  const bool all = ctx.rights == nullptr || ctx.rights->MayReadEverything();
+  const InfoScope scope = all ? InfoScope::kAll : InfoScope::kWithoutData;
+  ctx.reply.Verbatim(InfoText(ctx.host, ctx.args.subspan(1), scope), "txt");
 }
 
 void CmdTime(CommandContext& ctx) {

@@ -16,13 +16,14 @@
 #include "commands/schema_arguments.h"
 #include "commands/schema_commands.h"
 #include "commands/table_events.h"
+#include "commands/visible_table.h"
 #include "engine/schema.h"
 #include "store/store.h"
 
 namespace cellar {
 
 Result<Table*> FindTable(CommandContext& ctx, std::string_view word) {
-  Result<Table*> table = ctx.store().FindTable(ctx.session.keyspace, word);
+  Result<Table*> table = FindVisibleTable(ctx, word);
   ctx.DependsOn(table.ok() ? (*table)->last_lsn() : ctx.store().schema_lsn());
   return table;
 }
@@ -121,17 +122,23 @@ void CmdTableList(CommandContext& ctx) {
     pattern = ctx.args[3];
   }
   std::vector<std::string_view> names;
-  for (const Table* table : ctx.store().Tables(ctx.session.keyspace)) {
+  for (const Table* table : VisibleTables(ctx)) {
     if (ctx.args.size() == 2 || GlobMatch(pattern, table->name())) names.push_back(table->name());
   }
   ctx.DependsOn(ctx.store().schema_lsn());
   ReplyNames(ctx.reply, names);
 }
 
+// Whether a family is there for this user.
+bool ShowsFamily(const CommandContext& ctx, const FamilySchema& family) {
+  return ctx.rights == nullptr || ctx.rights->MayRead(family.name);
+}
+
 // The groups that hold a family, bytewise.
-std::vector<std::string_view> GroupNames(const TableSchema& schema) {
+std::vector<std::string_view> GroupNames(const CommandContext& ctx, const TableSchema& schema) {
   std::vector<std::string_view> names;
   for (const FamilySchema& family : schema.families) {
+    if (!ShowsFamily(ctx, family)) continue;
     names.push_back(schema.groups[family.group].name);
   }
   std::sort(names.begin(), names.end());
@@ -147,11 +154,17 @@ struct TableInfo {
   std::vector<std::string> indexes;
   uint64_t memory_bytes{0};
 
-  explicit TableInfo(const Table& table)
-      : key(table.schema().key.spec()), memory_bytes(table.memory_bytes()) {
-    for (const FamilySchema& family : table.schema().families) families.push_back(family.name);
-    for (const std::string_view group : GroupNames(table.schema())) groups.emplace_back(group);
-    for (const IndexSchema& index : table.schema().indexes) indexes.push_back(index.name);
+  // As the user of the command may see it.
+  TableInfo(const CommandContext& ctx, const Table& table)
+      : key(table.schema().key.spec()), memory_bytes(VisibleBytes(ctx, table)) {
+    const TableSchema& schema = table.schema();
+    for (const FamilySchema& family : schema.families) {
+      if (ShowsFamily(ctx, family)) families.push_back(family.name);
+    }
+    for (const std::string_view group : GroupNames(ctx, schema)) groups.emplace_back(group);
+    for (const IndexSchema& index : schema.indexes) {
+      if (MayReadIndex(ctx, schema, index)) indexes.push_back(index.name);
+    }
   }
 
   void Reply(ReplyWriter& reply, uint64_t rows, uint64_t cells) const {
@@ -195,11 +208,12 @@ class TableInfoTask final : public Task {
 
 void CmdTableInfo(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
-  TableInfo info(*table);
-  if (table->counts_are_live()) {
+  TableInfo info(ctx, *table);
+  if (MayReadTable(ctx) && table->counts_are_live()) {
     return info.Reply(ctx.reply, table->counters().rows, table->cells());
   }
   CellOptions cells;
+  cells.access = ctx.rights;
   cells.versions_max = kUnlimited;
   ASSIGN_OR_REPLY(ctx, std::unique_ptr<Scan> scan,
                   ctx.store().ScanRows(*table, RowOptions{}, cells, nullptr));
@@ -212,15 +226,17 @@ void CmdTableInfo(CommandContext& ctx) {
 }
 
 // The commands that make a table like this one, each as one would type it into redis-cli.
-std::vector<std::string> RebuildCommands(const Table& table) {
+std::vector<std::string> RebuildCommands(const CommandContext& ctx, const Table& table) {
   const TableSchema& schema = table.schema();
   std::string create = "TABLE CREATE " + table.name();
   if (!schema.key.is_plain_bytes()) create += " KEY " + QuoteWord(schema.key.spec());
   for (const FamilySchema& family : schema.families) {
+    if (!ShowsFamily(ctx, family)) continue;
     create += " FAMILY " + family.name + FamilyOptionsText(schema, family);
   }
   std::vector<std::string> commands{std::move(create)};
   for (const IndexSchema& index : schema.indexes) {
+    if (!MayReadIndex(ctx, schema, index)) continue;
     commands.push_back("INDEX CREATE " + table.name() + " " + IndexDefinitionText(schema, index));
   }
   return commands;
@@ -228,7 +244,7 @@ std::vector<std::string> RebuildCommands(const Table& table) {
 
 void CmdTableShow(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
-  ReplyNames(ctx.reply, RebuildCommands(*table));
+  ReplyNames(ctx.reply, RebuildCommands(ctx, *table));
 }
 
 void CmdTableSample(CommandContext& ctx) {

@@ -5,6 +5,7 @@
 
 #include "commands/host.h"
 #include "commands/pubsub.h"
+#include "commands/schema_arguments.h"
 #include "commands/services.h"
 #include "engine/table.h"
 #include "store/store.h"
@@ -16,14 +17,17 @@ void PublishEvent(Host& host, const TableEvents::Event& event) {
   Services& services = host.services();
   const uint32_t flags = services.config.notify_flags;
   const Lsn depends_on = host.store().last_lsn();
+  const TableName table{event.keyspace, event.table};
   const std::string suffix = "@" + event.keyspace + "__:";
   if ((flags & kNotifyKeyspace) != 0) {
-    (void)services.pubsub.Publish(host, ChannelKind::kChannel, "__keyspace" + suffix + event.table,
-                                  event.name, depends_on);
+    (void)services.pubsub.PublishAbout(host, ChannelKind::kChannel,
+                                       "__keyspace" + suffix + event.table, event.name, depends_on,
+                                       &table);
   }
   if ((flags & kNotifyKeyevent) != 0) {
-    (void)services.pubsub.Publish(host, ChannelKind::kChannel, "__keyevent" + suffix + event.name,
-                                  event.table, depends_on);
+    (void)services.pubsub.PublishAbout(host, ChannelKind::kChannel,
+                                       "__keyevent" + suffix + event.name, event.table, depends_on,
+                                       &table);
   }
 }
 

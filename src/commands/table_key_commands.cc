@@ -18,6 +18,7 @@
 #include "commands/schema_commands.h"
 #include "commands/services.h"
 #include "commands/table_events.h"
+#include "commands/visible_table.h"
 #include "resp/decimal.h"
 #include "store/store.h"
 
@@ -29,14 +30,14 @@ constexpr uint64_t kScanTablesDefault{10};  // Redis' COUNT
 // Null if there is none: an impossible name, or another keyspace that does not exist, is no error
 // to a generic command.
 Table* FindKey(CommandContext& ctx, std::string_view word) {
-  const Result<Table*> table = ctx.store().FindTable(ctx.session.keyspace, word);
+  const Result<Table*> table = FindVisibleTable(ctx, word);
   ctx.host.services().stats.CountLookup(table.ok());
   return table.ok() ? *table : nullptr;
 }
 
 std::vector<Table*> TablesOf(CommandContext& ctx) {
   ctx.DependsOn(ctx.store().schema_lsn());
-  return ctx.store().Tables(ctx.session.keyspace);
+  return VisibleTables(ctx);
 }
 
 struct ScanTablesOptions {
@@ -379,7 +380,7 @@ void CmdMemoryUsage(CommandContext& ctx) {
   ctx.DependsOn(ctx.store().schema_lsn());
   const Table* table = FindKey(ctx, ctx.args[2]);
   if (table == nullptr) return ctx.reply.Null();
-  ctx.reply.Unsigned(table->memory_bytes());
+  ctx.reply.Unsigned(VisibleBytes(ctx, *table));
 }
 
 }  // namespace cellar

@@ -7,6 +7,7 @@
 #include "commands/command_context.h"
 #include "commands/services.h"
 #include "commands/tracking.h"
+#include "engine/column_set.h"
 
 namespace cellar {
 namespace {
@@ -101,6 +102,10 @@ void CmdClientTracking(CommandContext& ctx) {
                   ParseOptions(ctx.host, ArgumentCursor(ctx.args, 3), &prefixes));
   Tracking& tracking = ctx.host.services().tracking;
   if (EqualsIgnoreCase(ctx.args[2], "on")) {
+    // What is told names rows and does not say which of their families has changed.
+    if (ctx.rights != nullptr && !ctx.rights->MayReadEverything()) {
+      return ctx.Fail(NoPermission());
+    }
     REPLY_IF_ERROR(ctx, CheckOptions(ctx.session.tracking.get(), options, prefixes));
     options.prefixes.insert(prefixes.begin(), prefixes.end());
     tracking.Enable(ctx.session, options);
