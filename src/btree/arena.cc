@@ -166,14 +166,15 @@ void NodeArena::ReleaseChunk(Chunk* chunk) {
 void NodeArena::AddRun(Chunk* chunk, uint32_t begin, uint32_t length) {
   CELLAR_ASSERT(length > 0);
   const uint32_t end = begin + length - 1;
-  const uint32_t bin = std::min(length, kLong);
+  const uint32_t tag = std::min(length, kLong);
+  const uint32_t bin = length == kGranules - kHeaderGranules ? kWhole : tag;
   if (length == 1) {
     chunk->tags[begin] = kSingleTag;
   } else {
-    chunk->tags[begin] = static_cast<uint8_t>(bin);
-    chunk->tags[end] = static_cast<uint8_t>(kEndTag + bin);
+    chunk->tags[begin] = static_cast<uint8_t>(tag);
+    chunk->tags[end] = static_cast<uint8_t>(kEndTag + tag);
   }
-  if (bin == kLong) {
+  if (tag == kLong) {
     std::memcpy(chunk->granule(begin), &length, sizeof(length));
     std::memcpy(chunk->granule(end + 1) - sizeof(length), &length, sizeof(length));
   }
@@ -192,8 +193,14 @@ void NodeArena::TakeRun(Chunk* chunk, uint32_t begin, uint32_t length) {
 }
 
 bool NodeArena::Holds(uint32_t bin, uint32_t id) const {
-  const Chunk* chunk = chunks_[id / kGranules];
-  return chunk != nullptr && chunk->tags[id % kGranules] == (bin == 1 ? kSingleTag : bin);
+  Chunk* const chunk = chunks_[id / kGranules];
+  if (chunk == nullptr) return false;
+  const uint8_t tag = chunk->tags[id % kGranules];
+  if (bin == 1) return tag == kSingleTag;
+  if (bin < kLong) return tag == bin;
+  const bool is_whole = tag == kLong && id % kGranules == kHeaderGranules &&
+                        chunk->LengthFrom(kHeaderGranules) == kGranules - kHeaderGranules;
+  return tag == kLong && is_whole == (bin == kWhole);
 }
 
 bool NodeArena::PopRun(uint32_t bin, Chunk** chunk, uint32_t* begin, uint32_t* length) {
@@ -215,7 +222,7 @@ bool NodeArena::PopRun(uint32_t bin, Chunk** chunk, uint32_t* begin, uint32_t* l
 
 void NodeArena::SweepBins() {
   entries_ = 0;
-  for (uint32_t bin = 1; bin <= kLong; ++bin) {
+  for (uint32_t bin = 1; bin <= kWhole; ++bin) {
     std::vector<uint32_t>& ids = bins_[bin];
     std::sort(ids.begin(), ids.end(), std::greater<>());  // low addresses on top
     ids.erase(std::unique(ids.begin(), ids.end()), ids.end());

@@ -12,9 +12,9 @@
 //           Freeing looks at the tags left and right and joins what is free, in two cache lines,
 //           without touching the neighbours' memory.
 //   bins    for each length the free runs of this length, the last one freed on top. Allocation
-//           takes the shortest run that is long enough, and puts back the rest. An entry is not
-//           removed when its run is joined to another: whether it still holds is seen by the tag
-//           when it is popped.
+//           takes the shortest run that is long enough, a chunk that holds nothing only when there
+//           is no other, and puts back the rest. An entry is not removed when its run is joined to
+//           another: whether it still holds is seen by the tag when it is popped.
 //
 // Why no slabs of equal slots: the leaves of a tree that is filled at random grow in step, so that
 // the sizes in use move like a wave, and slots of a size that is out of fashion lie idle: 40 % was
@@ -82,6 +82,8 @@ class NodeArena {
   static constexpr uint32_t kGranules{kChunkBytes / kGranuleBytes};  // of a chunk
   // A tag says how long a run is up to 125 granules; a longer one has its length in its own memory.
   static constexpr uint32_t kLong{126};
+  // The bin of all that is free in a chunk that holds nothing.
+  static constexpr uint32_t kWhole{127};
   static constexpr uint8_t kEndTag{128};     // added to the length at the last granule
   static constexpr uint8_t kSingleTag{255};  // a run of one granule begins and ends there
 
@@ -108,8 +110,9 @@ class NodeArena {
   size_t chunks_mapped_{0};
   size_t chunks_free_{0};  // all of it
   // bins_[n]: ids (chunk index * kGranules + first granule) of free runs of n granules, in
-  // bins_[kLong] of that many or more. Some entries no longer hold.
-  std::array<std::vector<uint32_t>, kLong + 1> bins_;
+  // bins_[kLong] of that many or more, in bins_[kWhole] of whole chunks. Some entries no longer
+  // hold.
+  std::array<std::vector<uint32_t>, kWhole + 1> bins_;
   std::array<uint64_t, 2> bins_filled_{};  // bit n: bins_[n] is not empty
   uint64_t entries_{0};                    // in all bins
   uint64_t runs_{0};                       // free runs that there really are

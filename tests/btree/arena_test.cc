@@ -65,6 +65,25 @@ TEST_CASE("freed neighbours serve larger sizes, and free chunks are unmapped", "
   for (void* memory : large) arena.Free(memory, 4096);
 }
 
+TEST_CASE("chunks that were prepared are used when the others are full, and not before",
+          "[arena]") {
+  NodeArena arena({.huge_pages = false});
+  std::vector<std::pair<void*, size_t>> held;
+  Random random(9);
+  for (int i = 0; i < 100'000; ++i) {
+    if (i % 200 == 0) arena.PrepareChunks(3);
+    const size_t bytes = 128 * (1 + random.Below(32));
+    held.emplace_back(arena.Allocate(bytes), bytes);
+    if (held.size() < 20'000) continue;
+    std::swap(held[random.Below(held.size())], held.back());
+    arena.Free(held.back().first, held.back().second);
+    held.pop_back();
+  }
+  const NodeArena::Stats stats = arena.stats();
+  CHECK(stats.mapped_bytes <= stats.used_bytes * 115 / 100 + (16 << 20));
+  for (const auto& [memory, bytes] : held) arena.Free(memory, bytes);
+}
+
 // The sanitizers map more than any limit allows.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(__clang__)
 TEST_CASE("without memory the process ends with a message", "[arena]") {
