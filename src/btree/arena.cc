@@ -33,6 +33,8 @@ namespace {
 
 struct NodeArena::Chunk {
   uint32_t index;
+  uint32_t used;    // granules
+  uint8_t leaving;  // see BeginCompaction; its free runs are in no bin
   alignas(64) uint8_t tags[kGranules];
 
   uint8_t* granule(uint32_t i) { return reinterpret_cast<uint8_t*>(this) + i * kGranuleBytes; }
@@ -178,6 +180,7 @@ void NodeArena::AddRun(Chunk* chunk, uint32_t begin, uint32_t length) {
     std::memcpy(chunk->granule(begin), &length, sizeof(length));
     std::memcpy(chunk->granule(end + 1) - sizeof(length), &length, sizeof(length));
   }
+  if (chunk->leaving != 0) return;
   bins_[bin].push_back(chunk->index * kGranules + begin);
   bins_filled_[bin / 64] |= uint64_t{1} << bin % 64;
   ++entries_;
@@ -189,12 +192,12 @@ void NodeArena::AddRun(Chunk* chunk, uint32_t begin, uint32_t length) {
 void NodeArena::TakeRun(Chunk* chunk, uint32_t begin, uint32_t length) {
   chunk->tags[begin] = 0;
   chunk->tags[begin + length - 1] = 0;
-  --runs_;
+  if (chunk->leaving == 0) --runs_;
 }
 
 bool NodeArena::Holds(uint32_t bin, uint32_t id) const {
   Chunk* const chunk = chunks_[id / kGranules];
-  if (chunk == nullptr) return false;
+  if (chunk == nullptr || chunk->leaving != 0) return false;
   const uint8_t tag = chunk->tags[id % kGranules];
   if (bin == 1) return tag == kSingleTag;
   if (bin < kLong) return tag == bin;
@@ -252,6 +255,7 @@ void* NodeArena::AllocateRun(uint32_t granules) {
   }
   if (length == kGranules - kHeaderGranules) --chunks_free_;
   if (length > granules) AddRun(chunk, begin + granules, length - granules);
+  chunk->used += granules;
   return chunk->granule(begin);
 }
 
@@ -262,6 +266,7 @@ void NodeArena::FreeRun(void* memory, uint32_t granules) {
   uint32_t length = granules;
   CELLAR_ASSERT(begin >= kHeaderGranules);
   CELLAR_ASSERT(chunk->tags[begin] == 0);
+  chunk->used -= granules;
   const uint32_t behind = begin + length;
   if (chunk->tags[begin - 1] >= kEndTag) {
     const uint32_t left = chunk->LengthTo(begin - 1);
@@ -278,12 +283,71 @@ void NodeArena::FreeRun(void* memory, uint32_t granules) {
   if (length == kGranules - kHeaderGranules) {
     ++chunks_free_;
     // Kept: 1 chunk and 1/32 of all, so that growing and shrinking in turns faults no pages.
-    if (HasSpareChunks()) {
+    if (chunk->leaving != 0 || HasSpareChunks()) {
       ReleaseChunk(chunk);
       return;
     }
   }
   AddRun(chunk, begin, length);
+}
+
+// ---- compaction ----
+
+// Calls visit(begin, length) for the free runs of a chunk, which may make them unknown.
+template <typename Visit>
+void NodeArena::VisitRuns(Chunk* chunk, Visit visit) {
+  for (uint32_t i = kHeaderGranules; i < kGranules;) {
+    if (chunk->tags[i] == 0) {
+      ++i;
+      continue;
+    }
+    const uint32_t length = chunk->LengthFrom(i);
+    visit(i, length);
+    i += length;
+  }
+}
+
+bool NodeArena::BeginCompaction() {
+  std::lock_guard lock(mutex_);
+  if (compacting_) return false;  // for another engine
+  if (stats_.mapped_bytes < stats_.used_bytes + stats_.used_bytes / 4 + kSlackBytesMin)
+    return false;
+  std::vector<Chunk*> chunks;
+  uint64_t free_staying = 0;  // granules
+  for (Chunk* chunk : chunks_) {
+    if (chunk == nullptr || chunk->used == 0) continue;
+    chunks.push_back(chunk);
+    free_staying += kGranules - kHeaderGranules - chunk->used;
+  }
+  std::sort(chunks.begin(), chunks.end(),
+            [](const Chunk* a, const Chunk* b) { return a->used < b->used; });
+  if (chunks.size() > kLeavingChunksMax) chunks.resize(kLeavingChunksMax);
+  uint64_t moving = 0;
+  for (Chunk* chunk : chunks) {
+    free_staying -= kGranules - kHeaderGranules - chunk->used;
+    moving += chunk->used;
+    // Holes are not as good as room; and a chunk that is nearly full is not worth the move.
+    if (moving > free_staying * 3 / 4 || chunk->used > kGranules * 3 / 4) break;
+    VisitRuns(chunk, [&](uint32_t, uint32_t) { --runs_; });
+    chunk->leaving = 1;
+    compacting_ = true;
+  }
+  return compacting_;
+}
+
+void NodeArena::EndCompaction() {
+  CELLAR_ASSERT(compacting_);
+  std::lock_guard lock(mutex_);
+  for (Chunk* chunk : chunks_) {
+    if (chunk == nullptr || chunk->leaving == 0) continue;
+    chunk->leaving = 0;
+    VisitRuns(chunk, [&](uint32_t begin, uint32_t length) { AddRun(chunk, begin, length); });
+  }
+  compacting_ = false;
+}
+
+bool NodeArena::IsLeaving(const void* memory, size_t bytes) {
+  return bytes <= kRunBytesMax && Chunk::Of(const_cast<void*>(memory))->leaving != 0;
 }
 
 // ---- the door ----

@@ -23,6 +23,10 @@
 // A chunk that is all free is unmapped, but for a few that are kept, so that a tree of changing
 // size does not fault pages in and out.
 //
+// After a peak (a snapshot beside writers holds two copies of many leaves) chunks stay that are
+// half empty. Compaction: the emptiest are chosen, as many as the others have room for; nothing
+// more is allocated in them, and the trees move what they have there (BTree::Compact).
+//
 // Threads: any; one mutex. Running out of memory ends the process with a message.
 #pragma once
 
@@ -75,10 +79,23 @@ class NodeArena {
   // Unmaps what PrepareChunks left over.
   void Trim();
 
+  // If more than a quarter of the used bytes and kSlackBytesMin are mapped and free, chooses at
+  // most kLeavingChunksMax chunks that everybody is to leave, and says true. O(chunks log chunks),
+  // and 10 us for each that is chosen.
+  bool BeginCompaction();
+  // From now on the chosen ones are like the others again, as far as they are still mapped.
+  void EndCompaction();
+  bool compacting() const { return compacting_; }
+  // Whether memory of `bytes` that Allocate gave should be left. For the thread that calls
+  // BeginCompaction. REQUIRES: compacting().
+  static bool IsLeaving(const void* memory, size_t bytes);
+
   Stats stats() const;
 
  private:
   static constexpr size_t kChunkBytes{2 * 1024 * 1024};
+  static constexpr uint64_t kSlackBytesMin{16 << 20};
+  static constexpr size_t kLeavingChunksMax{256};
   static constexpr uint32_t kGranules{kChunkBytes / kGranuleBytes};  // of a chunk
   // A tag says how long a run is up to 125 granules; a longer one has its length in its own memory.
   static constexpr uint32_t kLong{126};
@@ -98,6 +115,8 @@ class NodeArena {
   bool PopRun(uint32_t bin, Chunk** chunk, uint32_t* begin, uint32_t* length);
   bool Holds(uint32_t bin, uint32_t id) const;
   void SweepBins();
+  template <typename Visit>
+  static void VisitRuns(Chunk* chunk, Visit visit);
   void* AllocateRun(uint32_t granules);
   void FreeRun(void* memory, uint32_t granules);
   static void* AllocateLarge(size_t bytes);
@@ -114,6 +133,7 @@ class NodeArena {
   // hold.
   std::array<std::vector<uint32_t>, kWhole + 1> bins_;
   std::array<uint64_t, 2> bins_filled_{};  // bit n: bins_[n] is not empty
+  bool compacting_{false};                 // the owner's
   uint64_t entries_{0};                    // in all bins
   uint64_t runs_{0};                       // free runs that there really are
 };

@@ -51,6 +51,9 @@ uint64_t BTree::payload_bytes() const { return tree_->content().payload_bytes; }
 uint64_t BTree::memory_bytes() const { return tree_->memory_bytes(); }
 std::vector<std::string> BTree::SplitKeys(size_t parts) const { return tree_->SplitKeys(parts); }
 uint64_t BTree::snapshots_alive() const { return tree_->epochs().snapshots(); }
+bool BTree::Compact(std::string* position, size_t nodes_max) {
+  return tree_->Compact(position, nodes_max);
+}
 bool BTree::ReleaseSome(size_t nodes_max) { return tree_->epochs().Work(nodes_max); }
 void BTree::Validate() const { tree_->Validate(); }
 

@@ -154,6 +154,11 @@ class BTree {
   // that are about to be destroyed: the destructor frees what is left in one go (100 ns a node).
   bool ReleaseSome(size_t nodes_max);
 
+  // While the arena compacts: moves the nodes and values that stand in chunks to be left, from the
+  // key *position on; what a live snapshot sees stays. Stops after the work of about `nodes_max`
+  // moves, with *position where to go on, and says true; false at the end. O(nodes_max log n).
+  bool Compact(std::string* position, size_t nodes_max);
+
   // Walks everything and asserts every invariant of the structure. O(n). For tests.
   void Validate() const;
 

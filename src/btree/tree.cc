@@ -440,6 +440,19 @@ BTreeWriteResult Tree::Delete(std::string_view key) {
   return result;
 }
 
+// Where the next leaf begins, or, without the lowest levels, the next node below `levels` ones: at
+// the nearest separator to the right.
+std::optional<std::string> Tree::NextSeparator(const Path& path, uint32_t levels) {
+  for (uint32_t level = levels; level-- > 0;) {
+    const Inner* node = path.nodes[level];
+    if (path.index[level] == node->separators()) continue;
+    std::string text(node->prefix_view());
+    text += node->rest(path.index[level]);
+    return text;
+  }
+  return std::nullopt;
+}
+
 uint64_t Tree::DeleteRange(std::string_view begin, std::string_view end, uint64_t entries_max) {
   epochs_.ReleaseSome();
   std::string from(begin);
@@ -448,22 +461,13 @@ uint64_t Tree::DeleteRange(std::string_view begin, std::string_view end, uint64_
   while (removed < entries_max && content_.root != nullptr) {
     Path path;
     Leaf* leaf = Descend(from, &path);
-    // Where the next leaf begins: at the nearest separator to the right.
-    std::string next;
-    bool has_next = false;
-    for (uint32_t level = content_.height; level-- > 0 && !has_next;) {
-      const Inner* node = path.nodes[level];
-      if (path.index[level] == node->separators()) continue;
-      next = node->prefix_view();
-      next += node->rest(path.index[level]);
-      has_next = true;
-    }
+    std::optional<std::string> next = NextSeparator(path, content_.height);
     bool is_last = false;
     const uint64_t n = RemoveRange(&path, leaf, from, end, entries_max - removed, &is_last);
     removed += n;
     changed_structure |= n > 0;
-    if (is_last || !has_next || (!end.empty() && next >= end)) break;
-    from = std::move(next);
+    if (is_last || !next || (!end.empty() && *next >= end)) break;
+    from = *std::move(next);
   }
   if (changed_structure) {
     ++changes_;

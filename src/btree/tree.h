@@ -51,6 +51,7 @@ class Tree {
   void MultiGet(std::span<const std::string_view> keys,
                 std::span<std::optional<std::string_view>> values) const;
   void Prefetch(std::span<const std::string_view> keys) const;
+  bool Compact(std::string* position, size_t nodes_max);
   std::vector<std::string> SplitKeys(size_t parts) const;
   void Validate() const;
 
@@ -104,6 +105,7 @@ class Tree {
   Leaf* PrepareLeaf(Path* path, Leaf* leaf, size_t bytes);
   Leaf* MoveLeaf(Path* path, Leaf* leaf, size_t bytes);
   void EnsurePathWritable(Path* path, uint32_t levels);
+  void CopyInner(Path* path, uint32_t level);
   void SetChild(Path* path, uint32_t level, void* pointer, uint32_t units);
   void UpdateUnits(Path* path, const Leaf* leaf);
   void BuildLeaves(LeafFill fill, std::vector<NewChild>* leaves);
@@ -116,6 +118,10 @@ class Tree {
   bool MergeLeaf(Path* path, const Leaf* leaf);
   void MergeInners(std::string_view key);
   void CollapseRoot();
+  static std::optional<std::string> NextSeparator(const Path& path, uint32_t levels);
+  size_t MoveInners(Path* path);
+  size_t MoveValues(Leaf* leaf);
+  size_t MoveLeafAndValues(Path* path, Leaf* leaf);
   void SplitBelow(const void* node, uint32_t level, uint64_t at_units, std::string* key) const;
   uint64_t ValidateBelow(const void* node, uint32_t level, std::string_view low,
                          std::string_view high, TreeContent* found) const;

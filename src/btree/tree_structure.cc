@@ -31,16 +31,21 @@ bool Tree::IsRightEdge(const Path& path) const {
 void Tree::EnsurePathWritable(Path* path, uint32_t levels) {
   for (uint32_t level = 0; level < levels; ++level) {
     Inner* const node = path->nodes[level];
-    if (epochs_.MayWrite(node)) continue;
-    Inner* const copy = epochs_.NewInner(node->used);
-    std::memcpy(&copy->used, &node->used, node->used - offsetof(Inner, used));
-    epochs_.Retire(node);
-    path->nodes[level] = copy;
-    if (level == 0)
-      content_.root = copy;
-    else
-      path->nodes[level - 1]->pointers()[path->index[level - 1]] = copy;
+    if (!epochs_.MayWrite(node)) CopyInner(path, level);
   }
+}
+
+// A new copy takes the place of the path's node at `level`. REQUIRES: those above may be written.
+void Tree::CopyInner(Path* path, uint32_t level) {
+  Inner* const node = path->nodes[level];
+  Inner* const copy = epochs_.NewInner(node->used);
+  std::memcpy(&copy->used, &node->used, node->used - offsetof(Inner, used));
+  epochs_.Retire(node);
+  path->nodes[level] = copy;
+  if (level == 0)
+    content_.root = copy;
+  else
+    path->nodes[level - 1]->pointers()[path->index[level - 1]] = copy;
 }
 
 // Puts `pointer` where the path goes on below `level`, and lets the nodes above know its size.

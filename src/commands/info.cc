@@ -169,7 +169,8 @@ void MemorySection(Host& host, InfoWriter& out) {
   out.Field("mem_cluster_links", 0);
   out.Field("mem_aof_buffer", memory.log_buffer_bytes);
   out.Field("mem_allocator", memory.allocator);
-  out.Zeros({"active_defrag_running", "lazyfree_pending_objects", "lazyfreed_objects"});
+  out.Field("active_defrag_running", memory.compacting ? 1 : 0);
+  out.Zeros({"lazyfree_pending_objects", "lazyfreed_objects"});
 }
 
 void PersistenceSection(Host& host, InfoWriter& out) {

@@ -17,6 +17,7 @@ struct MemoryFigures {
   uint64_t resident_bytes{0};
   uint64_t system_bytes{0};
   std::string_view allocator{"libc"};
+  bool compacting{false};
 };
 
 struct KeyspaceFigures {

@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/coding.h"
 #include "base/number.h"
+#include "btree/arena.h"
 
 namespace cellar {
 namespace {
@@ -32,7 +33,9 @@ struct Engine::Undo {
 
 Engine::Engine() { AddBuiltInKeyspaces(); }
 
-Engine::~Engine() = default;
+Engine::~Engine() {
+  if (compaction_.running) NodeArena::Global().EndCompaction();
+}
 
 void Engine::AddBuiltInKeyspaces() {
   for (int i = 0; i < kKeyspacesBuiltIn; ++i) keyspaces_[FormatInt64(i)];
@@ -325,6 +328,28 @@ bool Engine::CollectGarbage(uint64_t entries_max) {
     if ((*free)->entries() == 0) garbage_.erase(free);
   }
   return garbage_.empty();
+}
+
+bool Engine::Compact(size_t nodes_max) {
+  NodeArena& arena = NodeArena::Global();
+  if (!compaction_.running) {
+    if (!arena.BeginCompaction()) return true;
+    compaction_ = {.running = true};
+  }
+  const Table* table = FindTableFrom(compaction_.table_id);
+  if (table == nullptr) {
+    arena.EndCompaction();
+    compaction_ = {};
+    return true;
+  }
+  if (table->id() != compaction_.table_id) compaction_ = {.running = true, .table_id = table->id()};
+  // A tree that has been replaced meanwhile is gone through from where the old one was.
+  const std::vector<BTree*> trees = table->Trees();
+  if (compaction_.tree >= trees.size())
+    compaction_ = {.running = true, .table_id = table->id() + 1};
+  else if (!trees[compaction_.tree]->Compact(&compaction_.position, nodes_max))
+    ++compaction_.tree;
+  return false;
 }
 
 uint64_t Engine::garbage_bytes() const {

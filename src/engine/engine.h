@@ -66,6 +66,12 @@ class Engine final : public StateMachine {
   bool CollectGarbage(uint64_t entries_max);
   uint64_t garbage_bytes() const;
 
+  // --- compaction of memory (btree/arena.h)
+  // Begins a round over all trees if much memory lies idle, or goes on with it: moves about
+  // `nodes_max` nodes. True if nothing is left to do.
+  bool Compact(size_t nodes_max);
+  bool compacting() const { return compaction_.running; }
+
   // --- StateMachine
   StateSnapshot TakeSnapshot() override;
   Status BeginLoad(std::string_view catalog) override;
@@ -76,6 +82,13 @@ class Engine final : public StateMachine {
  private:
   using Keyspace = std::map<std::string, Table*, std::less<>>;
   struct Undo;
+  // Where a round of compaction goes on.
+  struct Compaction {
+    bool running{false};
+    uint64_t table_id{0};
+    size_t tree{0};  // of the table
+    std::string position{};
+  };
 
   void AddBuiltInKeyspaces();
   std::string EncodeCatalog() const;
@@ -101,6 +114,7 @@ class Engine final : public StateMachine {
   uint64_t schema_changes_{0};
   std::vector<std::unique_ptr<BTree>> garbage_;
   std::unique_ptr<Undo> undo_;
+  Compaction compaction_;
 
   // FindTable's answer to its last question.
   mutable std::string cached_keyspace_;

@@ -187,6 +187,10 @@ uint64_t IndexSet::memory_bytes() const {
   return bytes;
 }
 
+void IndexSet::AppendTrees(std::vector<BTree*>* trees) const {
+  for (const std::unique_ptr<Index>& index : indexes_) trees->push_back(index->mutable_entries());
+}
+
 std::vector<std::unique_ptr<BTree>> IndexSet::ReleaseTrees() {
   for (std::unique_ptr<Index>& index : indexes_) Retire(std::move(index));
   indexes_.clear();

@@ -59,6 +59,7 @@ class IndexSet {
   void DropCursors();
 
   uint64_t memory_bytes() const;
+  void AppendTrees(std::vector<BTree*>* trees) const;  // those of live indexes
   // Trees of dropped and restarted indexes, for a slow end elsewhere.
   std::vector<std::unique_ptr<BTree>> TakeRetiredTrees() { return std::move(retired_); }
   // All trees. Nothing but destruction is allowed afterwards.

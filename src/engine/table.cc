@@ -411,6 +411,13 @@ std::vector<BTreeSnapshot> Table::TakeSnapshots() {
   return snapshots;
 }
 
+std::vector<BTree*> Table::Trees() const {
+  std::vector<BTree*> trees;
+  for (const Group& group : groups_) trees.push_back(group.tree.get());
+  if (indexes_ != nullptr) indexes_->AppendTrees(&trees);
+  return trees;
+}
+
 std::vector<std::unique_ptr<BTree>> Table::ReleaseTrees() {
   std::vector<std::unique_ptr<BTree>> trees;
   if (indexes_ != nullptr) trees = indexes_->ReleaseTrees();

@@ -70,6 +70,8 @@ class Table {
   const BTree& tree(size_t group) const { return *groups_[group].tree; }
   // For loading a snapshot.
   BTree* mutable_tree(size_t group) { return groups_[group].tree.get(); }
+  // Those of the groups and of the indexes, for work that changes no content.
+  std::vector<BTree*> Trees() const;
   // A cursor over a group's live tree, kept for short reads. Whoever uses it positions it first; it
   // is nobody's from one call to the next.
   BTreeCursor& cursor(size_t group) const { return *groups_[group].cursor; }

@@ -56,6 +56,7 @@ MemoryFigures Server::memory() {
     figures.data_bytes = data_figures().bytes;
     figures.log_buffer_bytes = store_->journal().Stats().unsynced_bytes;
     figures.used_bytes += figures.data_bytes + figures.log_buffer_bytes;
+    figures.compacting = store_->engine().compacting();
   }
   figures.resident_bytes = ResidentBytes();
   figures.system_bytes =

@@ -10,7 +10,7 @@
 //   store_read.cc     reads of rows, snapshot cursors, digest
 //   store_schema.cc   keyspaces, tables, families
 //   store_index.cc    indexes
-//   store_slices.cc   changes too large for one turn, the sweeper
+//   store_slices.cc   changes too large for one turn, the sweeper, compaction
 #pragma once
 
 #include <cstdint>
@@ -288,6 +288,7 @@ class Store {
   // Before a read or write that indexes matter to: they are those of this moment.
   void PrepareIndexes(Table& table);
   bool SweepIndexes(uint64_t rows_max);
+  bool Compact();  // true if nothing is left to do for now
 
   StoreOptions options_;
   FileSystem& files_;
@@ -316,6 +317,7 @@ class Store {
   uint64_t scans_{0};
 
   // The sweeper's place.
+  int64_t compact_after_micros_{0};  // monotonic
   uint64_t sweep_table_id_{0};
   std::optional<ReclaimWalk> sweep_walk_;
   std::string sweep_ghosts_;

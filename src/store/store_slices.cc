@@ -193,10 +193,24 @@ bool Store::SweepTable(Table& table, uint64_t cells_max) {
   return end;
 }
 
+// Moves nodes to where memory is in use, a little in each slice. Not while a snapshot is written:
+// what it sees cannot be moved.
+bool Store::Compact() {
+  constexpr size_t kNodes{64};
+  constexpr int64_t kPauseMicros{10'000'000};  // between rounds
+  if (journal_->snapshot_running()) return true;
+  const int64_t now = clock_.MonotonicMicros();
+  if (now < compact_after_micros_ && !engine_->compacting()) return true;
+  if (!engine_->Compact(kNodes)) return false;
+  compact_after_micros_ = now + kPauseMicros;
+  return true;
+}
+
 bool Store::Sweep(uint64_t cells_max) {
   CELLAR_ASSERT(!in_transaction_);
   UnpinStale();
   if (!engine_->CollectGarbage(cells_max)) return true;
+  if (!Compact()) return true;
   if (!SweepIndexes(cells_max)) return true;
   Table* table = engine_->FindTableFrom(sweep_table_id_);
   while (table != nullptr && table->counts_are_live()) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "btree/arena.h"
 #include "tests/btree/tree_model.h"
 
 namespace btree_test {
@@ -14,6 +15,7 @@ namespace btree_test {
 using cellar::BTree;
 using cellar::BTreeCursor;
 using cellar::BTreeSnapshot;
+using cellar::NodeArena;
 using cellar::Random;
 using tree_model::TreeModel;
 
@@ -89,6 +91,67 @@ TEST_CASE("the cells of rows that arrive in any order are all there", "[btree]")
   REQUIRE(tree.entries() == 0);
   tree.Validate();
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(__clang__)
+TEST_CASE("compaction gives back the memory of a peak", "[btree]") {
+  const uint64_t seed = Seed(170);
+  CAPTURE(seed);
+  Random random(seed);
+  constexpr uint64_t kCells{1'200'000};
+  const auto key = [](uint64_t cell) { return "row#" + std::to_string(1'000'000'000 + cell); };
+  const auto value = [](uint64_t cell, uint64_t round) {
+    return std::string(cell % 1000 == 0 ? 700 : 20 + cell % 50, static_cast<char>('a' + round));
+  };
+  NodeArena& arena = NodeArena::Global();
+  BTree tree;
+  std::vector<uint8_t> rounds(kCells, 0);
+  for (uint64_t i = 0; i < kCells; ++i) tree.Put(key(i), value(i, 0));
+  {  // both versions of half of the leaves
+    const BTreeSnapshot snapshot = tree.TakeSnapshot();
+    for (uint64_t i = 0; i < kCells; ++i) {
+      if (i / 512 % 2 == 0) continue;
+      tree.Put(key(i), value(i, 1));
+      rounds[i] = 1;
+    }
+  }
+  for (uint64_t i = 0; i < kCells; ++i)  // and holes everywhere
+    if (i / 64 % 3 == 0) tree.Delete(key(i));
+  while (tree.ReleaseSome(1000)) {
+  }
+  BTreeCursor cursor(tree);
+  cursor.Seek(key(kCells / 2 + 77));
+  REQUIRE(cursor.valid());
+  const std::string stood(cursor.key());
+  const uint64_t mapped_before = arena.stats().mapped_bytes;
+  std::string position;
+  int begun = 0;
+  for (; begun < 10 && arena.BeginCompaction(); ++begun) {
+    while (tree.Compact(&position, 64)) {  // writes go on between the slices
+      const uint64_t i = random.Below(kCells);
+      if (i / 64 % 3 == 0) continue;
+      rounds[i] = 2;
+      tree.Put(key(i), value(i, 2));
+    }
+    arena.EndCompaction();
+    tree.Validate();
+  }
+  CHECK(begun > 0);
+  const NodeArena::Stats stats = arena.stats();
+  CHECK(stats.mapped_bytes < mapped_before);
+  CHECK(stats.mapped_bytes <= stats.used_bytes * 5 / 4 + (18 << 20));
+  CHECK(cursor.key() == stood);
+  cursor.Next();
+  CHECK(cursor.valid());
+  CHECK(cursor.key() > stood);
+  uint64_t equal = 0;
+  for (uint64_t i = 0; i < kCells; ++i) {
+    const auto found = tree.Get(key(i));
+    const bool is_deleted = i / 64 % 3 == 0;
+    equal += found.has_value() != is_deleted && (is_deleted || *found == value(i, rounds[i]));
+  }
+  CHECK(equal == kCells);
+}
+#endif
 
 TEST_CASE("ten million random operations leave the tree equal to std::map", "[.][soak]") {
   for (uint64_t seed = 0; seed < 10; ++seed)
