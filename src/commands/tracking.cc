@@ -143,33 +143,42 @@ void Tracking::Changed(Host& host, Change change) {
   if (host.store().in_transaction()) {
     waiting_.push_back(std::move(change));
   } else {
-    Tell(host, change);
+    Tell(host, {&change, 1});
   }
 }
 
 void Tracking::Publish(Host& host) {
   const std::vector<Change> changes = std::exchange(waiting_, {});
-  for (const Change& change : changes) Tell(host, change);
+  Tell(host, changes);
 }
 
-void Tracking::Tell(Host& host, const Change& change) {
-  if (change.extent == Extent::kAll) {
-    keys_.clear();
-    items_ = 0;
-    host.ForEachSession([&](const Session& session) {
-      if (session.tracking) Send(host, session.id, nullptr, 0);
-    });
-    return;
+void Tracking::Tell(Host& host, std::span<const Change> changes) {
+  Broadcasts broadcasts;
+  for (const Change& change : changes) {
+    if (change.extent == Extent::kAll) {
+      SendBroadcasts(host, &broadcasts);
+      TellAll(host);
+      continue;
+    }
+    if (change.extent == Extent::kRow) {
+      TellReaders(host, change.name, change);
+      // Who has scanned the table holds this row too.
+      const size_t colon = change.name.find(':');
+      TellReaders(host, std::string_view(change.name).substr(0, colon), change);
+    } else {
+      TellReadersBelow(host, change);
+    }
+    CollectBroadcasts(change, &broadcasts);
   }
-  if (change.extent == Extent::kRow) {
-    TellReaders(host, change.name, change);
-    // Who has scanned the table holds this row too.
-    const size_t colon = change.name.find(':');
-    TellReaders(host, std::string_view(change.name).substr(0, colon), change);
-  } else {
-    TellReadersBelow(host, change);
-  }
-  TellPrefixes(host, change);
+  SendBroadcasts(host, &broadcasts);
+}
+
+void Tracking::TellAll(Host& host) {
+  keys_.clear();
+  items_ = 0;
+  host.ForEachSession([&](const Session& session) {
+    if (session.tracking) Send(host, session.id, {}, 0);
+  });
 }
 
 // Tells the readers of exactly `name`, and forgets them.
@@ -179,8 +188,7 @@ void Tracking::TellReaders(Host& host, std::string_view name, const Change& chan
   const auto [key, ids] = std::pair(found->first, std::move(found->second));
   items_ -= ids.size();
   keys_.erase(found);
-  const std::string_view told = key;
-  for (const uint64_t id : ids) Send(host, id, &told, change.writer);
+  for (const uint64_t id : ids) Send(host, id, {key}, change.writer);
 }
 
 // Tells all who have read anything of the table, each once.
@@ -199,19 +207,29 @@ void Tracking::TellReadersBelow(Host& host, const Change& change) {
   forget(keys_.lower_bound(change.name + ':'), keys_.lower_bound(change.name + ';'), &ids);
   std::sort(ids.begin(), ids.end());
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
-  const std::string_view told = change.name;
-  for (const uint64_t id : ids) Send(host, id, &told, change.writer);
+  for (const uint64_t id : ids) Send(host, id, {change.name}, change.writer);
 }
 
-void Tracking::TellPrefixes(Host& host, const Change& change) {
-  const std::string_view told = change.name;
+void Tracking::CollectBroadcasts(const Change& change, Broadcasts* broadcasts) const {
   for (const auto& [prefix, ids] : prefixes_) {
     if (!Concerns(prefix, change.name, change.extent == Extent::kTable)) continue;
-    for (const uint64_t id : ids) Send(host, id, &told, change.writer);
+    for (const uint64_t id : ids) {
+      Names& told = (*broadcasts)[{prefix, id}];
+      told.writer = change.writer;
+      told.names.insert(change.name);
+    }
   }
 }
 
-void Tracking::Send(Host& host, uint64_t id, const std::string_view* name, uint64_t writer) {
+void Tracking::SendBroadcasts(Host& host, Broadcasts* broadcasts) {
+  for (const auto& [prefix_and_id, told] : *broadcasts) {
+    Send(host, prefix_and_id.second, told.names, told.writer);
+  }
+  broadcasts->clear();
+}
+
+void Tracking::Send(Host& host, uint64_t id, const std::set<std::string_view>& names,
+                    uint64_t writer) {
   Session* session = host.FindSession(id);
   if (session == nullptr || session->closed || !session->tracking) return;
   TrackingState& state = *session->tracking;
@@ -237,11 +255,11 @@ void Tracking::Send(Host& host, uint64_t id, const std::string_view* name, uint6
   push.Push(as_message ? 3 : 2);
   push.Bulk(as_message ? "message" : "invalidate");
   if (as_message) push.Bulk("__redis__:invalidate");
-  if (name == nullptr) {
+  if (names.empty()) {
     push.Null();
   } else {
-    push.Array(1);
-    push.Bulk(*name);
+    push.Array(names.size());
+    for (const std::string_view name : names) push.Bulk(name);
   }
   host.ScheduleFlush(*target);
 }

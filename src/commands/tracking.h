@@ -14,7 +14,8 @@
 //   default mode   a command that reads a row or table is remembered for its client; the first
 //                  change is told to it once, then forgotten
 //   BCAST          nothing is remembered; every change whose name begins with a prefix is told, and
-//                  a whole table that a prefix lies in
+//                  a whole table that a prefix lies in; what one EXEC changes in one message
+//                  for each prefix
 //
 // The table of what was read is bounded by tracking-table-max-keys: beyond it names are forgotten
 // in turn, and told as if they had changed. Changes inside EXEC are told when all of it stands. A
@@ -29,8 +30,10 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cellar/lsn.h"
@@ -102,13 +105,22 @@ class Tracking {
   };
 
   void Changed(Host& host, Change change);
-  void Tell(Host& host, const Change& change);
+  // For each prefix and client in BCAST mode the names to tell it, in one message.
+  struct Names {
+    uint64_t writer{0};
+    std::set<std::string_view> names;
+  };
+  using Broadcasts = std::map<std::pair<std::string_view, uint64_t>, Names>;
+
+  void Tell(Host& host, std::span<const Change> changes);
+  void TellAll(Host& host);
   void TellReaders(Host& host, std::string_view name, const Change& change);
   void TellReadersBelow(Host& host, const Change& change);
-  void TellPrefixes(Host& host, const Change& change);
+  void CollectBroadcasts(const Change& change, Broadcasts* broadcasts) const;
+  void SendBroadcasts(Host& host, Broadcasts* broadcasts);
   void RememberName(Host& host, const Session& session, std::string name);
-  // `name` null: everything.
-  void Send(Host& host, uint64_t id, const std::string_view* name, uint64_t writer);
+  // No names: everything.
+  void Send(Host& host, uint64_t id, const std::set<std::string_view>& names, uint64_t writer);
 
   size_t clients_{0};
   size_t items_{0};

@@ -1,7 +1,8 @@
-"""The clients that people use connect in their default settings and do the same ten things.
+"""The clients that people use connect in their default settings and do the same dozen things.
 
 Scripts are in clients/, one a language: connect, generic commands, cell commands, an error, a pipeline of
-10,000, MULTI and a WATCH conflict, a value of 10 MB, binary keys, a reconnect after CLIENT KILL, pub/sub.
+10,000, MULTI and a WATCH conflict, a value of 10 MB, binary keys, a reconnect after CLIENT KILL, a command that
+blocks, passwords (of a second server, at CELLAR_AUTH_PORT), pub/sub.
 A client that is not installed is skipped and named; the npm ones are installed below build/npm.
 """
 
@@ -13,14 +14,17 @@ import threading
 import unittest
 import urllib.request
 
-from cellar_server import ROOT, CellarTest, free_port
+import redis
+
+from cellar_server import ROOT, CellarServer, CellarTest, free_port
 
 CLIENTS = os.path.join(ROOT, "tests", "e2e", "clients")
 NPM = os.path.join(ROOT, "build", "npm")
 NPM_PACKAGES = ["ioredis@5", "redis@5", "iovalkey@0"]
 SCRIPT_SECONDS_MAX = 300
 STEPS = ["connect", "generic", "cells", "errors", "pipeline", "transactions", "large", "binary", "reconnect",
-         "pubsub"]
+         "blocking", "pubsub"]
+PASSWORD = "secret"
 
 
 def run(words, **options):
@@ -47,9 +51,16 @@ class ClientTest(CellarTest):
 
     OPTIONS = {"save": ""}
 
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.guarded = CellarServer(requirepass=PASSWORD, save="")
+        cls.addClassCleanup(cls.guarded.close)
+        cls.guarded.start()
+
     def run_script(self, words, environment=None):
-        done = run(words, env={**os.environ, **(environment or {})})
-        said = [f"ok {step}" for step in STEPS]
+        done = run(words, env={**os.environ, "CELLAR_AUTH_PORT": str(self.guarded.port), **(environment or {})})
+        said = [f"ok {step}" for step in STEPS[:-1] + ["auth"] + STEPS[-1:]]
         self.assertTrue(done.returncode == 0 and done.stdout.strip().split("\n") == said, done.stdout)
 
     def script(self, name):
@@ -176,6 +187,17 @@ class RedisToolsTest(CellarTest):
         seen = process.communicate(timeout=60)[0]
         self.assertRegex(seen, r"^\d+ \d+ [\d.]+ \d+")
 
+    def test_latency_over_time(self):
+        process = subprocess.Popen(["redis-cli", "-p", str(self.server.port), "--latency-history", "-i", "1", "--raw"],
+                                   stdout=subprocess.PIPE, text=True)
+        try:
+            line = process.stdout.readline()
+        finally:
+            process.kill()
+            process.wait()
+            process.stdout.close()
+        self.assertRegex(line, r"^\d+ \d+ [\d.]+ \d+")
+
     def test_benchmark_of_cput(self):
         seen = run(["redis-benchmark", "-p", str(self.server.port), "-P", "16", "-n", "20000", "-r", "1000", "-q",
                     "CPUT", "t", "__rand_int__", "f:q", "v"]).stdout
@@ -194,7 +216,13 @@ class ExporterTest(CellarTest):
     def test_scrape(self):
         if shutil.which("prometheus-redis-exporter") is None:
             self.skipTest("prometheus-redis-exporter is not installed")
+        self.run_command("CONFIG", "SET", "maxmemory", "1gb")
         self.run_command("TABLE", "CREATE", "t", "FAMILY", "f")
+        self.run_command("CPUT", "t", "r", "f:a", "1")
+        for row in ("r", "r", "none"):
+            self.run_command("CGET", "t", row, "f:a")
+        with self.assertRaises(redis.ResponseError):
+            self.run_command("CGET", "t", "r", "nosuch:a")
         port = free_port()
         process = subprocess.Popen(
             ["prometheus-redis-exporter", "-redis.addr", f"redis://127.0.0.1:{self.server.port}",
@@ -213,6 +241,29 @@ class ExporterTest(CellarTest):
                      'redis_db_keys{db="db0"} 1', "redis_commands_processed_total", "redis_aof_enabled 1"):
             self.assertIn(line, text)
         self.assertIn("redis_exporter_last_scrape_error{err=\"\"} 0", text)
+        self.check_dashboard(text)
+
+    def check_dashboard(self, text):
+        """The metrics that the panels of the exporter's stock dashboard draw."""
+        values = {}
+        for line in text.split("\n"):
+            if line.startswith("redis_"):
+                name, value = line.rsplit(" ", 1)
+                values[name] = float(value)
+        for name in ("redis_uptime_in_seconds", "redis_db_keys_expiring{db=\"db0\"}", "redis_expired_keys_total",
+                     "redis_evicted_keys_total", "redis_blocked_clients", "redis_connected_slaves",
+                     "redis_config_maxclients", "redis_rejected_connections_total", "redis_start_time_seconds"):
+            self.assertIn(name, values)
+        for name in ("redis_connected_clients", "redis_memory_used_bytes", "redis_memory_used_rss_bytes",
+                     "redis_net_input_bytes_total", "redis_net_output_bytes_total", "redis_cpu_user_seconds_total",
+                     "redis_commands_duration_seconds_total{cmd=\"cput\"}",
+                     "redis_latency_percentiles_usec{cmd=\"cget\",quantile=\"99\"}", "redis_process_id"):
+            self.assertGreater(values[name], 0, name)
+        for name, value in (("redis_memory_max_bytes", 1 << 30), ("redis_commands_total{cmd=\"cget\"}", 4),
+                            ("redis_commands_total{cmd=\"cput\"}", 1), ("redis_keyspace_hits_total", 2),
+                            ("redis_commands_failed_calls_total{cmd=\"cget\"}", 1), ("redis_keyspace_misses_total", 1),
+                            ("redis_errors_total{err=\"NOFAMILY\"}", 1)):
+            self.assertEqual(values[name], value, name)
 
     def scrape(self, port, process):
         for _ in range(200):

@@ -174,6 +174,13 @@ class TrackingTest(WireTest):
         self.writes("TABLE CREATE t FAMILY f")
         self.assertEqual((self.told(), self.info("tracking_total_prefixes")), ([], 0))
 
+    def test_bcast_tells_of_a_transaction_in_one_message(self):
+        self.track("BCAST")
+        self.writes("MULTI", "CPUT t b f:a 1", "CPUT t a f:a 1", "CPUT t b f:a 2", "EXEC")
+        self.assertEqual(self.reader.read(), [b"invalidate", [b"t:a", b"t:b"]])
+        self.writes("MULTI", "CPUT t b f:a 1", "FLUSHALL", "EXEC")
+        self.assertEqual(self.told(), ["t:b", ALL])
+
     def test_bcast_without_prefix_hears_everything_once(self):
         self.track("BCAST", "NOLOOP")
         self.reads("CPUT t r f:a 8")

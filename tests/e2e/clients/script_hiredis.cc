@@ -141,6 +141,24 @@ int main(int argc, char** argv) {
   ExpectText("after reconnect", Call(one, {"CGET", table, "m", "f:a"}), "2");
   std::puts("ok reconnect");
 
+  const std::string number{Text(Call(one, {"CLIENT", "ID"}))};
+  Send(one, {"WAIT", "1", "0"});
+  int done_writing{0};
+  while (done_writing == 0) Expect("write", redisBufferWrite(one, &done_writing) == REDIS_OK, "");
+  while (Text(Call(other, {"CLIENT", "UNBLOCK", number})) != "1") continue;
+  ExpectText("unblock", Take(one), "0");
+  std::puts("ok blocking");
+
+  if (const char* auth = std::getenv("CELLAR_AUTH_PORT")) {
+    redisContext* guarded = Connect(host, std::atoi(auth));
+    Expect("no password", Text(Call(guarded, {"PING"})).starts_with("NOAUTH "), "let in");
+    Expect("wrong", Text(Call(guarded, {"AUTH", "wrong"})).starts_with("WRONGPASS "), "let in");
+    ExpectText("auth", Call(guarded, {"AUTH", "default", "secret"}), "OK");
+    ExpectText("in", Call(guarded, {"PING"}), "PONG");
+    redisFree(guarded);
+    std::puts("ok auth");
+  }
+
   const Reply subscribed = Call(one, {"SUBSCRIBE", table + "-news"});
   Expect("subscribe", subscribed->elements == 3 && subscribed->element[2]->integer == 1, "no");
   ExpectText("publish", Call(other, {"PUBLISH", table + "-news", "hello"}), "1");

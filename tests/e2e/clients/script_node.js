@@ -12,9 +12,15 @@ const tls = directory && { ca: read('ca.crt'), cert: read('client.crt'), key: re
 
 // Each adapter: connect() -> {call(words, buffers), pipeline(list), exec(list), close(), subscribe(channel, f), id}.
 const adapters = {
-  ioredis: (module) => async () => {
-    const redis = new module({ host, port: Number(port), ...(tls && { tls }) });
-    await redis.ping();
+  ioredis: (module) => async (login) => {
+    const redis = new module({ host, port: Number(port), ...(tls && { tls }), ...login });
+    redis.on('error', () => {});
+    try {
+      await redis.ping();
+    } catch (error) {
+      redis.disconnect();
+      throw error;
+    }
     return {
       call: (words, buffers) => (buffers ? redis.callBuffer(...words) : redis.call(...words)),
       pipeline: async (list) => {
@@ -36,8 +42,11 @@ const adapters = {
       close: () => redis.disconnect(),
     };
   },
-  redis: (module) => async () => {
-    const options = { socket: { host, port: Number(port), ...(tls && { tls: true, ...tls }) } };
+  redis: (module) => async (login) => {
+    const { port: other, ...more } = login || {};
+    const socket = { host, port: Number(other || port), ...(tls && { tls: true, ...tls }) };
+    if (login) socket.reconnectStrategy = false;
+    const options = { socket, ...more };
     if (protocol) options.RESP = Number(protocol);
     const redis = module.createClient(options);
     redis.on('error', () => {});
@@ -133,6 +142,26 @@ async function main() {
   }
   assert.equal(value, '2');
   console.log('ok reconnect');
+
+  const number = String(await one.call(['CLIENT', 'ID']));
+  const waiting = one.call(['WAIT', '1', '0']);
+  while ((await other.call(['CLIENT', 'UNBLOCK', number])) !== 1) continue;
+  assert.equal(await waiting, 0);
+  console.log('ok blocking');
+
+  if (process.env.CELLAR_AUTH_PORT) {
+    const guarded = { port: Number(process.env.CELLAR_AUTH_PORT) };
+    const enters = async (login) => {
+      const inside = await connect({ ...guarded, ...login });
+      assert.equal(await inside.call(['PING']), 'PONG');
+      inside.close();
+    };
+    await assert.rejects(() => enters({}), /NOAUTH/);
+    await assert.rejects(() => enters({ password: 'wrong' }), /WRONGPASS|NOAUTH/);
+    await enters({ password: 'secret' });
+    await enters({ username: 'default', password: 'secret' });
+    console.log('ok auth');
+  }
 
   const heard = new Promise((resolve) => { one.subscribe(table + '-news', resolve); });
   while ((await other.call(['PUBLISH', table + '-news', 'hello'])) < 1) {

@@ -77,6 +77,19 @@ check($other->client('KILL', 'ID', $id) == 1, 'kill');
 check($one->cget($table, 'm', 'f:a') eq '2', 'after reconnect');
 print "ok reconnect\n";
 
+# The client has no thread that could unblock it: the time ends.
+check($one->wait(1, 100) == 0, 'wait');
+print "ok blocking\n";
+
+if (my $auth = $ENV{CELLAR_AUTH_PORT}) {
+  eval { Redis->new(server => "$host:$auth")->ping };
+  check($@ =~ /NOAUTH/, 'no password');
+  eval { Redis->new(server => "$host:$auth", password => 'wrong')->ping };
+  check($@, 'wrong password');
+  check(Redis->new(server => "$host:$auth", password => 'secret')->ping eq 'PONG', 'auth');
+  print "ok auth\n";
+}
+
 my $heard = '';
 $one->subscribe("$table-news", sub { $heard = $_[0] });
 check($other->publish("$table-news", 'hello') == 1, 'publish');

@@ -75,6 +75,27 @@ check($other->rawCommand('CLIENT', 'KILL', 'ID', (string)$id) === 1, 'kill');
 check($one->rawCommand('CGET', $table, 'm', 'f:a') === '2', 'after reconnect');
 echo "ok reconnect\n";
 
+// The client has no thread that could unblock it: the time ends.
+check($one->wait(1, 100) === 0, 'wait');
+echo "ok blocking\n";
+
+if ($auth = getenv('CELLAR_AUTH_PORT')) {
+  foreach ([null, 'wrong', ['default', 'wrong'], 'secret', ['default', 'secret']] as $password) {
+    $guarded = new Redis();
+    $guarded->connect($host, (int)$auth);
+    $good = $password === 'secret' || $password === ['default', 'secret'];
+    try {
+      if ($password !== null) $guarded->auth($password);
+      $let_in = $guarded->ping() === true;
+    } catch (RedisException $e) {
+      check(preg_match('/NOAUTH|WRONGPASS/', $e->getMessage()), $e->getMessage());
+      $let_in = false;
+    }
+    check($let_in === $good, 'auth');
+  }
+  echo "ok auth\n";
+}
+
 $heard = null;
 $one->setOption(Redis::OPT_READ_TIMEOUT, 30);
 try {

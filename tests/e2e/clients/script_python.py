@@ -4,6 +4,7 @@ CELLAR_TLS_DIRECTORY, if set, holds ca.crt, client.crt and client.key: TLS with 
 """
 import os
 import sys
+import threading
 
 import redis
 
@@ -82,6 +83,28 @@ print("ok binary")
 assert other.client_kill_filter(_id=one.client_id()) == 1
 assert do("CGET", table, "m", "f:a") == b"2"  # redis-py connects again by itself
 print("ok reconnect")
+
+number = one.client_id()
+answers = []
+waiting = threading.Thread(target=lambda: answers.append(do("WAIT", 1, 0)))
+waiting.start()
+while other.client_unblock(number) != 1:
+    pass
+waiting.join()
+assert answers == [0]
+print("ok blocking")
+
+if "CELLAR_AUTH_PORT" in os.environ:
+    port = int(os.environ["CELLAR_AUTH_PORT"])
+    for password, code in ((None, "Authentication required"), ("wrong", "WRONGPASS")):
+        try:
+            redis.Redis(host=host, port=port, password=password).ping()
+            raise SystemExit("not ok: let in")
+        except (redis.AuthenticationError, redis.ResponseError) as error:
+            assert code in str(error), error
+    assert redis.Redis(host=host, port=port, password="secret").ping()
+    assert redis.Redis(host=host, port=port, username="default", password="secret").ping()
+    print("ok auth")
 
 listener = one.pubsub()
 listener.subscribe(table + "-news")

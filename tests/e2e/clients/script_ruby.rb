@@ -71,6 +71,27 @@ check(other.call('CLIENT', 'KILL', 'ID', one.call('CLIENT', 'ID').to_s) == 1, 'k
 check(one.call('CGET', table, 'm', 'f:a') == '2', 'after reconnect')
 puts 'ok reconnect'
 
+number = one.call('CLIENT', 'ID').to_s
+waiting = Thread.new { one.call('WAIT', '1', '0') }
+sleep 0.01 while other.call('CLIENT', 'UNBLOCK', number) != 1
+check(waiting.value.zero?, 'unblock')
+puts 'ok blocking'
+
+if (port = ENV['CELLAR_AUTH_PORT'])
+  [{}, { password: 'wrong' }].each do |options|
+    begin
+      Redis.new(host: host, port: port.to_i, **options).ping
+      abort 'not ok: let in'
+    rescue Redis::BaseError => e
+      check(e.message =~ /NOAUTH|WRONGPASS/, e.message)
+    end
+  end
+  [{ password: 'secret' }, { username: 'default', password: 'secret' }].each do |options|
+    check(Redis.new(host: host, port: port.to_i, **options).ping == 'PONG', 'auth')
+  end
+  puts 'ok auth'
+end
+
 heard = nil
 one.subscribe_with_timeout(30, "#{table}-news") do |on|
   on.subscribe { other.publish("#{table}-news", 'hello') }
