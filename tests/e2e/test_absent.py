@@ -1,4 +1,5 @@
-"""What Redis has and Cellar has not: each command answers as that of a Redis without scripts, modules, cluster, replicas."""
+"""What Redis has and Cellar has not: each command answers as that of a Redis without scripts, modules, cluster or
+replicas."""
 
 import unittest
 
