@@ -80,7 +80,7 @@ FUZZERS := $(patsubst tests/fuzz/%.cc,%,$(wildcard tests/fuzz/*_fuzz.cc))
 BENCHES := $(patsubst tests/bench/%.cc,%,$(wildcard tests/bench/*_bench.cc))
 
 .PHONY: all run test unit-test deps build-deps debug asan tsan fuzz soak format format-check tidy \
-  check crash bench bench-groups bench-loop bench-tls bench-btree bench-durability bench-instructions micro-bench install deb clean help demo FORCE
+  check crash bench bench-groups bench-index bench-loop bench-tls bench-btree bench-durability bench-instructions micro-bench install deb clean help demo FORCE
 
 ## all            build build/cellar and the tools beside it (the default)
 all: build/cellar $(TOOLS:%=build/%)
@@ -207,6 +207,10 @@ bench-durability: build/cellar build/cellar-benchmark
 ## bench-groups   what a locality group saves: small cells scanned beside large ones
 bench-groups: build/cellar
 	@$(PYTHON) tools/bench/groups.py $(BENCH_OPTIONS)
+
+## bench-index    what indexes cost when written and give when read: a million rows, a few minutes
+bench-index: build/cellar build/cellar-benchmark
+	@$(PYTHON) tools/bench/indexes.py $(BENCH_OPTIONS)
 
 ## bench-loop     PING beside commands that read or delete ten million cells
 bench-loop: build/cellar

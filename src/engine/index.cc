@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "base/assert.h"
@@ -416,6 +417,24 @@ bool Index::Build(uint64_t rows_max) {
   build_failed_ = build_failed_ || !conflicts_.empty() || too_large_;
   ForgetConflicts();
   return built_;
+}
+
+bool Index::AgreesWithTable() {
+  CELLAR_ASSERT(built_);
+  std::string row_key;
+  Evaluation now;
+  uint64_t entries = 0;
+  uint64_t timed_entries = 0;
+  for (KeyBound from; !from.at_end && FindRow(from.bytes, &row_key); from = Successor(row_key)) {
+    Evaluate(row_key, &now);
+    entries += now.count;
+    for (size_t i = 0; i < now.count; ++i) {
+      const std::optional<std::string_view> held = entries_->Get(now.entries[i].key);
+      if (!held || *held != now.entries[i].value) return false;
+      timed_entries += now.entries[i].timed ? 1 : 0;
+    }
+  }
+  return entries == entries_->entries() && timed_entries == timed_entries_;
 }
 
 double Index::progress() const {

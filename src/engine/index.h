@@ -101,6 +101,9 @@ class Index {
   // Found while building: two rows of one value in a UNIQUE index, or a value that is too large.
   bool build_failed() const { return build_failed_; }
   double progress() const;
+  // Evaluates every row: are the entries what the table says? O(n log n), for tests. REQUIRES:
+  // built().
+  bool AgreesWithTable();
 
   // --- undo
   struct Checkpoint {

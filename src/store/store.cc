@@ -93,7 +93,7 @@ Status Store::InTable(Status status, const Table& table) const {
 // --- writes
 
 Result<RowWriteResult> Store::Write(Table& table, const RowWrite& write) {
-  PrepareIndexes(table);
+  PrepareIndexesForWrite(table);
   BeginMutation();
   const WriteContext context{.now_micros = now_micros_,
                              .stamp_micros = NextStamp(),
@@ -125,7 +125,7 @@ Status Store::Put(Table& table, const RowWrite& write) {
     size_t bytes = 0;
     for (const CellOp& op : write.ops) bytes += op.text.size();
     if (table.indexes()->may_refuse(bytes)) return Write(table, write).status();
-    PrepareIndexes(table);
+    PrepareIndexesForWrite(table);
   }
   BeginMutation();
   const WriteContext context{.now_micros = now_micros_,

@@ -186,6 +186,8 @@ class Store {
 
   // Hash of all schema and live cells (DEBUG DIGEST), 32 hexadecimal digits. O(n).
   std::string Digest();
+  // Whether every whole index is what its table says; ERR naming one that is not. O(n).
+  Status VerifyIndexes();
 
   // --- sliced changes
   // CDELRANGE: the rows in the union of `rows.rows`; no selector is all of them.
@@ -285,8 +287,11 @@ class Store {
   // Builds what is not built of the table's indexes, about `rows_max` rows, and logs the state of
   // those that are complete. True if nothing is left.
   bool BuildIndexes(Table& table, uint64_t rows_max);
-  // Before a read or write that indexes matter to: they are those of this moment.
+  // Before a read that wants an index: what is not built comes nearer to it, inside a transaction
+  // all the way.
   void PrepareIndexes(Table& table);
+  // Before a write: a UNIQUE index that can refuse is whole. Others are the sweeper's to build.
+  void PrepareIndexesForWrite(Table& table);
   bool SweepIndexes(uint64_t rows_max);
   bool Compact();  // true if nothing is left to do for now
 

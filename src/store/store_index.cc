@@ -128,6 +128,12 @@ void Store::PrepareIndexes(Table& table) {
   (void)BuildIndexes(table, whole ? kUnlimited : kIndexRowsAtOnce);
 }
 
+void Store::PrepareIndexesForWrite(Table& table) {
+  if (!table.has_indexes()) return;
+  table.SetIndexTime(now_micros_);
+  if (table.indexes()->MustBeWhole()) (void)BuildIndexes(table, kUnlimited);
+}
+
 bool Store::SweepIndexes(uint64_t rows_max) {
   bool done = true;
   for (const std::string& keyspace : Keyspaces()) {
@@ -138,6 +144,22 @@ bool Store::SweepIndexes(uint64_t rows_max) {
     }
   }
   return done;
+}
+
+Status Store::VerifyIndexes() {
+  for (const std::string& keyspace : Keyspaces()) {
+    for (Table* table : Tables(keyspace)) {
+      if (!table->has_indexes()) continue;
+      for (const IndexSchema& schema : table->schema().indexes) {
+        Index* index = table->indexes()->Find(schema.id);
+        if (index == nullptr || !index->built() || index->AgreesWithTable()) continue;
+        return Status::Error(
+            ErrorCode::kErr,
+            "index " + Quote(schema.name) + " disagrees with its table " + Quote(table->name()));
+      }
+    }
+  }
+  return Status::Ok();
 }
 
 Result<std::optional<NearEntry>> Store::NearIndex(const Table& table, std::string_view name,
