@@ -19,6 +19,8 @@
 #include "commands/scan_cursor.h"
 #include "commands/scan_run.h"
 #include "commands/schema_commands.h"
+#include "commands/visible_table.h"
+#include "engine/column_set.h"
 #include "engine/explain.h"
 #include "store/store.h"
 
@@ -269,7 +271,10 @@ Result<bool> ReadExplained(Arguments words, Explained* read) {
 void CmdCExplain(CommandContext& ctx) {
   Explained read;
   ASSIGN_OR_REPLY(ctx, const bool analyze, ReadExplained(ctx.args.subspan(1), &read));
-  ASSIGN_OR_REPLY(ctx, Table* const table, ctx.store().FindTable(ctx.session.keyspace, read.table));
+  ASSIGN_OR_REPLY(ctx, Table* const table, FindVisibleTable(ctx, read.table));
+  // What would have to be looked at tells of what is hidden, as STATS does.
+  if (!MayReadTable(ctx)) return ctx.Fail(NoPermission());
+  read.request.cells.access = ctx.rights;
   ctx.DependsOn(table->last_lsn());
   const RowOptions& rows = read.request.rows;
   ScanPosition from;

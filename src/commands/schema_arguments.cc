@@ -32,6 +32,9 @@ Status TakeType(std::string_view word, FamilyOptions* options) {
 Status TakeOrder(std::string_view word, FamilyOptions* options) {
   if (options->order.has_value()) return Status::SyntaxError();
   ASSIGN_OR_RETURN(options->order, Order::Parse(word));
+  if (options->order->is_recno()) {
+    return Status::Error(ErrorCode::kErr, "invalid order 'recno': record numbers are for row keys");
+  }
   return Status::Ok();
 }
 

@@ -125,6 +125,18 @@ class ExplainTest(Conversation):
         self.check(f'CSCAN t {cursor} PREFIX ulm#', bounds=[[b'[ulm#3', b'[ulm']])
         self.refused('CEXPLAIN CSCAN t nonsense', 'ERR')
 
+    def test_who_may_not_read_all_of_the_table_is_told_nothing(self):
+        self.ask('ACL SETUSER some on nopass +@all %R~t:f %R~u:*')
+        self.ask('TABLE CREATE u FAMILY f')
+        self.ask('AUTH some x')
+        try:
+            self.refused('CEXPLAIN CSCAN t 0', 'NOPERM')
+            self.refused('CEXPLAIN CSCAN t 0 COLUMNS 1 f ANALYZE', 'NOPERM')
+            self.check('CSCAN u 0', tree=b'table')
+        finally:
+            self.ask('AUTH default x')
+            self.ask('ACL DELUSER some')
+
     def test_refusals(self):
         for line in ('CPUT t ulm#1 f:x 1', 'CSCAN t', 'CEXPLAIN CSCAN t 0', 'CGET t ulm#1', 'CNONE t x',
                      'CSCAN t 0 NONSENSE', 'CSCAN t 0 COUNT', 'CSCAN t 0 NONSENSE ANALYZE',

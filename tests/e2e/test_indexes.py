@@ -46,6 +46,23 @@ class CallCentreTest(Conversation):
         self.ask('CPUT customers c4 c:phone 555-10')
         self.assertEqual(self.keys('CSCAN customers 0 INDEX by-phone'), ['c4', 'c2', 'c3'])
 
+    def groups(self, line):
+        """Locality groups of the table that a scan opened, and the index that it walked."""
+        stats = self.ask(line + ' STATS')[2]
+        return stats[b'groups'], stats.get(b'index')
+
+    @unittest.skipIf(ON_MODEL, 'what is read is not for a model to say')
+    def test_what_is_covered_does_not_read_the_table(self):
+        for line, groups, index in (
+                ('customers 0 INDEX by-phone EQ 1 555-20 COLUMNS 2 c:id c:name', 0, b'by-phone'),
+                ('customers 0 INDEX by-phone EQ 1 555-20 COLUMNS 2 c:phone c:name WITHTS', 0, b'by-phone'),
+                ('customers 0 INDEX by-phone EQ 1 555-20 COLUMNS 1 c:address', 1, b'by-phone'),
+                ('customers 0 INDEX by-phone EQ 1 555-20 COLUMNS 1 c:id VERSIONS 2', 1, b'by-phone'),
+                ('customers 0 COLUMNS 2 c:id c:name', 1, None),
+                ('calls 0 INDEX by-customer EQ 1 1 COUNT 3 COLUMNS 2 c:date c:customer', 0, b'by-customer')):
+            with self.subTest(line):
+                self.assertEqual(self.groups('CSCAN ' + line), (groups, index))
+
     def test_near(self):
         self.expect('CNEAR calls INDEX by-customer 1 2', [[2, b'2024-03-09'], b'call9', 0])
         self.expect('CNEAR calls INDEX by-customer 2 1 2024-03-05', [[1, b'2024-03-04'], b'call4', 1])
@@ -73,6 +90,78 @@ class IndexTest(Conversation):
         self.expect('CSCAN t 0 INDEX both EQ 1 CAN COLUMNS 1 f:people',
                     [b'0', [[b'4', {b'f:people': 31}], [b'3', {b'f:people': 35}]]])
         self.expect('CCOUNT t INDEX both EQ 1 AU WHERE f:people GT 1000', 1)
+
+    @unittest.skipIf(ON_MODEL, 'what is read is not for a model to say')
+    def test_projections_of_the_population(self):
+        """Of one column, of the key alone, of nothing: none of them reads the table."""
+        self.ask('INDEX CREATE t country ON 1 f:country')
+        self.ask('INDEX CREATE t both ON 2 f:country f:year AS u16')
+        for row, country, year in (('1', 'AU', 1700), ('2', 'AU', 2000), ('3', 'CAN', 1700)):
+            self.ask(['CPUT', 't', row, 'f:country', country, 'f:year', year, 'AS', 'u16', 'f:people', 7])
+
+        def scan(line):
+            reply = self.ask(line + ' STATS')
+            self.assertEqual(reply[2][b'groups'], 0, line)
+            return reply[1]
+
+        self.assertEqual(scan('CSCAN t 0 INDEX country COLUMNS 1 f:country'),
+                         [[b'1', {b'f:country': b'AU'}], [b'2', {b'f:country': b'AU'}],
+                          [b'3', {b'f:country': b'CAN'}]])
+        self.assertEqual(scan('CSCAN t 0 INDEX both EQ 1 AU COLUMNS 2 f:year f:country COLREVERSE'),
+                         [[b'1', {b'f:year': 1700, b'f:country': b'AU'}],
+                          [b'2', {b'f:year': 2000, b'f:country': b'AU'}]])
+        self.assertEqual(scan('CSCAN t 0 INDEX both COLUMNS 1 f:year PERROW 1 REVERSE COUNT 1'),
+                         [[b'3', {b'f:year': 1700}]])
+        self.assertEqual(scan('CSCAN t 0 INDEX country KEYSONLY'), [b'1', b'2', b'3'])
+        self.assertEqual(scan('CSCAN t 0 INDEX both EQ 2 AU 2000 KEYSONLY'), [b'2'])
+        for line, count in (('INDEX country', 3), ('INDEX both EQ 1 AU', 2), ('INDEX both EQ 2 CAN 1700', 1)):
+            explained = self.ask('CEXPLAIN CCOUNT t ' + line + ' ANALYZE')
+            self.assertEqual(explained[b'cells'], b'nothing')
+            self.assertEqual(explained[b'examined'][b'groups'], 0)
+            self.expect('CCOUNT t ' + line, count)
+
+    @unittest.skipIf(ON_MODEL, 'what is read is not for a model to say')
+    def test_the_smallest_column_group_serves_scans_that_do_not_name_it(self):
+        for number in range(30):
+            self.ask(['CPUT', 't', 'r%02d' % number, 'f:a', number, 'q:page', 'p' * 200])
+        plain = self.ask('CSCAN t 0 COLUMNS 1 f:a WITHTS')
+        cursor = self.ask('CSCAN t 0 COLUMNS 1 f:a COUNT 10')[0].decode()
+        self.ask('INDEX CREATE t wide ON 0 INCLUDE 2 f q:x')
+        self.ask('INDEX CREATE t narrow ON 0 INCLUDE 1 f:a')
+        reply = self.ask('CSCAN t 0 COLUMNS 1 f:a WITHTS STATS')
+        self.assertEqual(reply[:2], plain)
+        self.assertEqual((reply[2][b'groups'], reply[2][b'index']), (0, b'narrow'))
+        # A cursor of the table goes on in the group, and one of the group in the table.
+        cursor, rows, stats = self.ask(f'CSCAN t {cursor} COLUMNS 1 f:a COUNT 10 STATS')
+        self.assertEqual(stats[b'index'], b'narrow')
+        self.ask('INDEX DROP t narrow')
+        self.ask('INDEX DROP t wide')
+        end, more, stats = self.ask(f'CSCAN t {cursor.decode()} COLUMNS 1 f:a COUNT 10 STATS')
+        self.assertNotIn(b'index', stats)
+        self.assertEqual(end, b'0')
+        self.assertEqual([row[0] for row in rows + more], [b'r%02d' % n for n in range(10, 30)])
+        # A snapshot has the groups of its moment.
+        self.ask('INDEX CREATE t narrow ON 0 INCLUDE 1 f:a')
+        snapshot = self.ask('CSCAN t 0 COLUMNS 1 f:a COUNT 10 SNAPSHOT')[0].decode()
+        self.ask('CDELRANGE t ALL')
+        reply = self.ask(f'CSCAN t {snapshot} COLUMNS 1 f:a COUNT 30 STATS')
+        self.assertEqual((len(reply[1]), reply[2][b'index']), (20, b'narrow'))
+
+    def test_a_family_ordered_by_numbers_and_a_table_of_records(self):
+        self.ask('TABLE CREATE n KEY recno FAMILY f ORDER i64')
+        self.ask('INDEX CREATE n every ON 1 f')
+        self.ask('INDEX CREATE n last ON 1 -f')
+        self.ask('INDEX CREATE n by-ten ON 1 f:10')
+        for qualifiers in ('9 10', '10', '-5'):
+            self.ask('CPUT n * ' + ' '.join(f'f:{q} x{q}' for q in qualifiers.split()))
+        self.assertEqual(self.keys('CSCAN n 0 INDEX every'), ['3', '1', '1', '2'])
+        self.assertEqual(self.keys('CSCAN n 0 INDEX last'), ['1', '2', '1', '3'])
+        self.assertEqual(self.keys('CSCAN n 0 INDEX every BETWEEN [9 [10'), ['1', '1', '2'])
+        self.assertEqual(self.keys('CSCAN n 0 INDEX by-ten'), ['1', '2'])
+        self.expect('CNEAR n INDEX every 1 0', [[b'9'], b'1', 1])
+        # Record numbers are given out to rows; qualifiers have none.
+        self.refused('TABLE CREATE m FAMILY f ORDER recno', 'ERR', 'recno')
+        self.refused('FAMILY ADD n g ORDER recno', 'ERR', 'recno')
 
     def test_expiry_is_exact(self):
         self.ask('INDEX CREATE t i ON 1 f:x')
