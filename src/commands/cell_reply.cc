@@ -1,36 +1,12 @@
 // See cell_reply.h.
 #include "commands/cell_reply.h"
 
-#include <cstring>
 #include <string>
 
 #include "base/assert.h"
 #include "base/number.h"
 
 namespace cellar {
-namespace {
-
-// "family:qualifier" without a string of its own.
-void ReplyColumn(ReplyWriter& reply, std::string_view family, std::string_view qualifier) {
-  OutputBuffer& buffer = reply.buffer();
-  const size_t bytes = family.size() + 1 + qualifier.size();
-  char* to = buffer.Reserve(bytes + kDecimalBytesMax + 5);
-  *to = '$';
-  to = EncodeDecimal(to + 1, static_cast<uint64_t>(bytes));
-  *to++ = '\r';
-  *to++ = '\n';
-  std::memcpy(to, family.data(), family.size());
-  to += family.size();
-  *to++ = ':';
-  if (!qualifier.empty()) std::memcpy(to, qualifier.data(), qualifier.size());
-  to += qualifier.size();
-  *to++ = '\r';
-  *to++ = '\n';
-  buffer.CommitTo(to);
-}
-
-}  // namespace
-
 void ReplyTypedValue(ReplyWriter& reply, ValueType type, std::string_view stored) {
   const TypedValue value = DecodeValue(type, stored);
   if (IsSignedType(type)) return reply.Integer(value.signed_integer);
@@ -59,23 +35,19 @@ void RowReply::Begin(ReplyPieces& reply) {
   map_ = reply.BeginMap(columns_guess_);
 }
 
-void RowReply::Add(ReplyPieces& reply, const ScanCell& cell) {
+void RowReply::AddToArrays(ReplyPieces& reply, const ScanCell& cell) {
   CELLAR_ASSERT(open_);
   if (cell.column_begins) {
     EndColumn(reply);
     reply.NextPiece();
     ++columns_;
     ReplyColumn(reply.writer(), cell.family, cell.qualifier_text);
-    if (format_.arrays()) versions_mark_ = reply.BeginArray(versions_guess_);
+    versions_mark_ = reply.BeginArray(versions_guess_);
   }
   CELLAR_ASSERT(columns_ > 0);
-  if (format_.arrays()) {
-    reply.NextPiece();
-    AddVersion(reply.writer(), cell);
-    ++versions_;
-  } else {
-    ReplyValue(reply.writer(), cell.type, cell.stored);
-  }
+  reply.NextPiece();
+  AddVersion(reply.writer(), cell);
+  ++versions_;
 }
 
 void RowReply::AddVersion(ReplyWriter& reply, const ScanCell& cell) {

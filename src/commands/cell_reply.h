@@ -15,10 +15,12 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/copy_bytes.h"
 #include "commands/read_arguments.h"
 #include "commands/reply_pieces.h"
 #include "engine/scan.h"
 #include "engine/value.h"
+#include "resp/decimal.h"
 #include "resp/reply_writer.h"
 
 namespace cellar {
@@ -31,25 +33,53 @@ inline void ReplyValue(ReplyWriter& reply, ValueType type, std::string_view stor
   ReplyTypedValue(reply, type, stored);
 }
 
+// "family:qualifier" without a string of its own.
+inline void ReplyColumn(ReplyWriter& reply, std::string_view family, std::string_view qualifier) {
+  OutputBuffer& buffer = reply.buffer();
+  const size_t bytes = family.size() + 1 + qualifier.size();
+  char* to = buffer.Reserve(bytes + kDecimalBytesMax + 5);
+  *to = '$';
+  to = EncodeDecimal(to + 1, static_cast<uint64_t>(bytes));
+  *to++ = '\r';
+  *to++ = '\n';
+  CopyBytes(to, family.data(), family.size());
+  to += family.size();
+  *to++ = ':';
+  CopyBytes(to, qualifier.data(), qualifier.size());
+  to += qualifier.size();
+  *to++ = '\r';
+  *to++ = '\n';
+  buffer.CommitTo(to);
+}
+
 class RowReply {
  public:
-  explicit RowReply(CellFormat format) : format_(format) {}
+  explicit RowReply(CellFormat format) : format_(format), arrays_(format.arrays()) {}
 
   // Opens the map. REQUIRES: no row is open.
   void Begin(ReplyPieces& reply);
   bool open() const { return open_; }
   // Would Add write this cell? Without arrays only the first cell of a column is shown.
-  bool Shows(const ScanCell& cell) const { return cell.column_begins || format_.arrays(); }
+  bool Shows(const ScanCell& cell) const { return cell.column_begins || arrays_; }
   // REQUIRES: Begin was called, Shows(cell), and the first cell of a row begins a column.
-  void Add(ReplyPieces& reply, const ScanCell& cell);
+  void Add(ReplyPieces& reply, const ScanCell& cell) {
+    if (arrays_) [[unlikely]]
+      return AddToArrays(reply, cell);
+    reply.NextPiece();
+    ++columns_;
+    ReplyColumn(reply.writer(), cell.family, cell.qualifier_text);
+    ReplyValue(reply.writer(), cell.type, cell.stored);
+  }
   // Closes the map. REQUIRES: open().
   void End(ReplyPieces& reply);
 
  private:
+  void AddToArrays(ReplyPieces& reply, const ScanCell& cell);
   void EndColumn(ReplyPieces& reply);
   void AddVersion(ReplyWriter& reply, const ScanCell& cell);
 
   CellFormat format_;
+  bool arrays_;  // a column's entry is an array of versions
   bool open_{false};
   ReplyPieces::Mark map_{};
   ReplyPieces::Mark versions_mark_{};

@@ -87,6 +87,17 @@ void CommandTable::Add(std::span<const Command> rows) {
 }
 
 CommandEntry* CommandTable::Find(std::string_view name) const {
+  // Clients send the same command, in the same letters, again and again.
+  if (name == last_name_.view()) return last_found_;
+  CommandEntry* const found = FindInSlots(name);
+  if (found != nullptr) {
+    last_name_.Assign(name);
+    last_found_ = found;
+  }
+  return found;
+}
+
+CommandEntry* CommandTable::FindInSlots(std::string_view name) const {
   char lower[kNameBytesMax];
   if (!LowerName(name, lower)) return nullptr;
   size_t slot = HashName(lower, name.size()) % kSlots;

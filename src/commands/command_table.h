@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/key_buffer.h"
 #include "commands/command.h"
 
 namespace cellar {
@@ -82,10 +83,14 @@ class CommandTable {
   static uint64_t HashName(const char* lower, size_t bytes);
   // Lower-cases `name` into `to`; false if it is too long to be a command's.
   static bool LowerName(std::string_view name, char* to);
+  CommandEntry* FindInSlots(std::string_view name) const;
 
   std::vector<std::unique_ptr<CommandEntry>> entries_;
   std::vector<CommandEntry*> commands_;
   std::vector<CommandEntry*> slots_ = std::vector<CommandEntry*>(kSlots);
+  // Find's answer to its last question.
+  mutable KeyBuffer last_name_;
+  mutable CommandEntry* last_found_{nullptr};
 };
 
 // The Redis words of flags and categories, for COMMAND INFO and ACL CAT.

@@ -5,11 +5,6 @@
 
 namespace cellar {
 
-size_t ReplyPieces::bytes() const {
-  if (!owned()) return writer_.position() - begin_;
-  return bytes_before_ + pieces_.back()->size();
-}
-
 void ReplyPieces::Own() {
   CELLAR_ASSERT(!owned());
   OutputBuffer& client = writer_.buffer();
@@ -17,12 +12,12 @@ void ReplyPieces::Own() {
   auto piece = std::make_unique<OutputBuffer>();
   piece->Append(client.view().substr(begin_));
   client.Truncate(begin_);
+  begin_ = 0;
   writer_ = ReplyWriter(piece.get(), writer_.version());
   pieces_.push_back(std::move(piece));
 }
 
-void ReplyPieces::NextPiece() {
-  if (!owned() || pieces_.back()->size() < kPieceBytes) return;
+void ReplyPieces::BeginPiece() {
   bytes_before_ += pieces_.back()->size();
   auto piece = std::make_unique<OutputBuffer>();
   writer_ = ReplyWriter(piece.get(), writer_.version());

@@ -51,14 +51,17 @@ class ReplyPieces {
   void EndMap(const Mark& mark, uint64_t pairs) { WriterOf(mark).EndMap(Absolute(mark), pairs); }
 
   // Bytes of the reply so far.
-  size_t bytes() const;
+  size_t bytes() const { return bytes_before_ + writer_.position() - begin_; }
   bool owned() const { return !pieces_.empty(); }
 
   // Moves what has been written out of the client's output. REQUIRES: !owned(), nothing else has
   // been written there meanwhile.
   void Own();
   // Begins a new piece if the current one is full. Not between the bytes of one element.
-  void NextPiece();
+  void NextPiece() {
+    if (owned() && writer_.position() >= kPieceBytes) [[unlikely]]
+      BeginPiece();
+  }
 
   // Puts RESP in front of all that has been written: what could be known only at the end.
   void Prepend(std::string_view bytes);
@@ -68,8 +71,9 @@ class ReplyPieces {
   bool Deliver(ReplyWriter& client, const TaskBudget& budget);
 
  private:
+  void BeginPiece();
   // Positions in the client's output count from where the reply begins.
-  size_t Base(size_t piece) const { return piece == 0 && !owned() ? begin_ : 0; }
+  size_t Base(size_t piece) const { return piece == 0 ? begin_ : 0; }
   Mark Relative(ReplyWriter::Mark mark) const {
     const size_t piece = owned() ? pieces_.size() - 1 : 0;
     mark.position -= Base(piece);
@@ -85,7 +89,7 @@ class ReplyPieces {
   }
 
   ReplyWriter writer_;
-  size_t begin_;
+  size_t begin_;  // of the first piece: where the reply begins in the client's output, 0 if owned
   std::vector<std::unique_ptr<OutputBuffer>> pieces_;
   size_t bytes_before_{0};  // in all pieces but the last
   std::string head_;        // Prepend, when owned

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/inline.h"
 #include "commands/scan_cursor.h"
 #include "store/store.h"
 
@@ -65,7 +66,7 @@ bool ScanRun::TakeRow() {
   return true;
 }
 
-bool ScanRun::TakeCell() {
+CELLAR_INLINE bool ScanRun::TakeCell() {
   const ScanCell& cell = scan_->cell();
   if (row_.Shows(cell)) {
     if (cells_ == options_.cells_max) {

@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "base/coding.h"
+#include "base/key_buffer.h"
 #include "engine/value.h"
 
 namespace cellar {
@@ -32,6 +33,13 @@ inline void PutFamilyId(std::string* to, uint32_t id) {
   char bytes[5] = {static_cast<char>(0xe0)};
   StoreLittleEndian(bytes + 1, __builtin_bswap32(id));
   to->append(bytes, 5);
+}
+inline void PutFamilyId(KeyBuffer* to, uint32_t id) {
+  if (id < kFamilyIdShortMax) [[likely]]
+    return to->PushBack(static_cast<char>(id));
+  std::string bytes;
+  PutFamilyId(&bytes, id);
+  to->Append(bytes);
 }
 
 // Size of the family id at the front of `bytes`, 0 if it is cut short. Sets *id.

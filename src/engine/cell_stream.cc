@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/inline.h"
 #include "engine/timestamp.h"
 
 namespace cellar {
@@ -13,11 +14,6 @@ namespace {
 
 // So many steps are tried before a seek: they stay in one leaf, mostly, and cost a tenth each.
 constexpr int kStepsBeforeSeek{8};
-
-std::string EndOf(std::string_view prefix) {
-  KeyBound bound = Successor(prefix);
-  return bound.at_end ? std::string() : std::move(bound.bytes);
-}
 
 // To the first entry behind everything that begins with `prefix`.
 void SeekBehind(BTreeCursor& at, std::string_view prefix) {
@@ -31,6 +27,13 @@ void SeekBehind(BTreeCursor& at, std::string_view prefix) {
 }
 
 bool Below(std::string_view key, std::string_view upper) { return upper.empty() || key < upper; }
+
+// After a step from a key that began with `prefix`: is there another one? The cursor mostly knows
+// without a look at the bytes; where it knows too little they are compared.
+inline bool StillBegins(const BTreeCursor& at, std::string_view prefix) {
+  if (!at.valid()) return false;
+  return at.shared_with_last() >= prefix.size() || at.key().starts_with(prefix);
+}
 
 }  // namespace
 
@@ -47,6 +50,8 @@ CellStream::CellStream(const ReadView& view, const CellChoice& choice, uint64_t*
     groups_.push_back({number, view.MakeCursor(number), {}});
   }
   stats_->groups = groups_.size();
+  const auto& families = choice.columns.families();
+  several_ranges_ = families.size() > 1 || (families.size() == 1 && families[0].ranges.size() > 1);
 }
 
 CellStream::~CellStream() = default;
@@ -81,7 +86,7 @@ bool CellStream::NextRow(std::string* row_key) {
     if (choice_.direction == ColumnDirection::kReverse) {
       SeekBehind(*group.at, row_key_);  // reading backwards may have left the row at its front
     } else if (group.at->valid() && group.at->key().starts_with(row_key_)) {
-      StepOver(group, row_key_);
+      StepOver(*group.at, row_key_);
     }
   }
   return LowestRow(row_key);
@@ -110,11 +115,15 @@ bool CellStream::SeekRowBefore(const KeyBound& before, std::string* row_key) {
 }
 
 // Moves a cursor that stands on a key beginning with `prefix` to the first one that does not.
-void CellStream::StepOver(Group& group, std::string_view prefix) {
-  BTreeCursor& at = *group.at;
-  for (int i = 0; i < kStepsBeforeSeek; ++i) {
+CELLAR_INLINE void CellStream::StepOver(BTreeCursor& at, std::string_view prefix) {
+  at.Next();
+  if (StillBegins(at, prefix)) StepFarOver(at, prefix);
+}
+
+void CellStream::StepFarOver(BTreeCursor& at, std::string_view prefix) {
+  for (int i = 1; i < kStepsBeforeSeek; ++i) {
     at.Next();
-    if (!at.valid() || !at.key().starts_with(prefix)) return;
+    if (!StillBegins(at, prefix)) return;
   }
   SeekBehind(at, prefix);
 }
@@ -129,7 +138,9 @@ void CellStream::BeginRow(std::string_view row_key) {
   range_entered_ = false;
   column_entered_ = false;
   resume_below_ = -1;
-  for (Group& group : groups_) group.seen_up_to.assign(row_key);
+  if (several_ranges_) {
+    for (Group& group : groups_) group.seen_up_to.assign(row_key);
+  }
   if (choice_.direction == ColumnDirection::kReverse && !choice_.columns.families().empty()) {
     family_at_ = choice_.columns.families().size() - 1;
     const auto& ranges = choice_.columns.families()[family_at_].ranges;
@@ -149,15 +160,21 @@ bool CellStream::EnterRange() {
   family_ = &view_.schema().families[columns.index];
   group_ = &GroupOf(*family_);
   all_live_ = view_.all_live(*family_);
-  lower_.assign(row_key_);
+  whole_family_ = columns.whole;
+  lower_.Assign(row_key_);
   PutFamilyId(&lower_, family_->id);
   family_bytes_ = lower_.size();
+  upper_.Assign(lower_.view());
   if (columns.whole) {
-    upper_ = EndOf(lower_);
+    upper_.ToSuccessor();
   } else {
     const KeyRange& range = columns.ranges[range_at_];
-    upper_ = range.end.at_end ? EndOf(lower_) : lower_ + range.end.bytes;
-    lower_ += range.begin.bytes;
+    if (range.end.at_end) {
+      upper_.ToSuccessor();
+    } else {
+      upper_.Append(range.end.bytes);
+    }
+    lower_.Append(range.begin.bytes);
   }
   column_entered_ = false;
   BTreeCursor& at = *group_->at;
@@ -165,23 +182,23 @@ bool CellStream::EnterRange() {
     if (upper_.empty()) {
       at.SeekLast();
     } else {
-      at.SeekBefore(upper_);
+      at.SeekBefore(upper_.view());
     }
-    return at.valid() && at.key() >= lower_ && PreviousColumn();
+    return at.valid() && at.key() >= lower_.view() && PreviousColumn();
   }
-  if (lower_ < group_->seen_up_to) {
-    at.Seek(lower_);  // a family whose id comes before one that was read already
+  if (several_ranges_ && lower_.view() < group_->seen_up_to) {
+    at.Seek(lower_.view());  // a family whose id comes before one that was read already
   } else {
-    for (int i = 0; at.valid() && at.key() < lower_; ++i) {
+    for (int i = 0; at.valid() && at.key() < lower_.view(); ++i) {
       if (i == kStepsBeforeSeek) {
-        at.Seek(lower_);
+        at.Seek(lower_.view());
         break;
       }
       at.Next();
     }
   }
-  if (!upper_.empty()) group_->seen_up_to.assign(upper_);
-  if (!at.valid() || !Below(at.key(), upper_)) return false;
+  if (several_ranges_ && !upper_.empty()) group_->seen_up_to.assign(upper_.view());
+  if (!at.valid() || !Below(at.key(), upper_.view())) return false;
   EnterColumn();
   return true;
 }
@@ -214,43 +231,59 @@ bool CellStream::EnterNextRange() {
 
 // --- columns
 
-void CellStream::EnterColumn() {
+CELLAR_INLINE void CellStream::EnterColumn() {
   const std::string_view key = group_->at->key();
   const size_t qualifier_bytes = family_->order.EncodedSize(key.substr(family_bytes_));
   CELLAR_ASSERT(qualifier_bytes > 0);
-  column_.assign(key.substr(0, family_bytes_ + qualifier_bytes));
+  column_.Assign(key.substr(0, family_bytes_ + qualifier_bytes));
   column_entered_ = true;
+  in_column_ = true;
   version_seen_ = false;
   rank_ = 0;
   versions_ = 0;
 }
 
 // From somewhere in or right behind the column at hand to the next column of the range.
-bool CellStream::NextColumn() {
-  if (group_->at->valid() && group_->at->key().starts_with(column_)) StepOver(*group_, column_);
+CELLAR_INLINE bool CellStream::NextColumn() {
+  BTreeCursor& at = *group_->at;
+  if (in_column_) StepOver(at, column_.view());
   column_entered_ = false;
-  if (!group_->at->valid() || !Below(group_->at->key(), upper_)) return false;
+  in_column_ = false;
+  if (!InRange(at)) return false;
   EnterColumn();
   return true;
+}
+
+CELLAR_INLINE bool CellStream::InRange(const BTreeCursor& at) const {
+  if (!at.valid()) return false;
+  return (whole_family_ && at.shared_with_last() >= family_bytes_) ||
+         Below(at.key(), upper_.view());
 }
 
 // From an entry of the column wanted, whichever, to its newest version.
 bool CellStream::PreviousColumn() {
   EnterColumn();
-  group_->at->Seek(column_);
+  group_->at->Seek(column_.view());
   CELLAR_ASSERT(group_->at->valid());
   return true;
 }
 
 void CellStream::SkipColumn() {
-  if (!column_entered_) return;
-  if (choice_.direction == ColumnDirection::kForward) {
+  if (column_entered_) LeaveColumn();
+}
+
+CELLAR_INLINE void CellStream::LeaveColumn() {
+  if (choice_.direction == ColumnDirection::kForward) [[likely]] {
     range_entered_ = NextColumn();
-    return;
+  } else {
+    LeaveColumnBackwards();
   }
-  group_->at->SeekBefore(column_);
+}
+
+void CellStream::LeaveColumnBackwards() {
+  group_->at->SeekBefore(column_.view());
   column_entered_ = false;
-  range_entered_ = group_->at->valid() && group_->at->key() >= lower_ && PreviousColumn();
+  range_entered_ = group_->at->valid() && group_->at->key() >= lower_.view() && PreviousColumn();
 }
 
 void CellStream::ResumeBehind(std::string_view cell_key) {
@@ -270,7 +303,7 @@ void CellStream::ResumeBehind(std::string_view cell_key) {
   while (EnterNextRange()) {
     range_entered_ = true;
     while (range_entered_) {
-      const std::string_view here = std::string_view(column_).substr(family_bytes_);
+      const std::string_view here = column_.view().substr(family_bytes_);
       const int by_family = family_->name.compare(family->name);
       const int order = by_family != 0 ? by_family : here.compare(qualifier);
       if (order == 0) {
@@ -280,11 +313,11 @@ void CellStream::ResumeBehind(std::string_view cell_key) {
       if ((order > 0) != reverse) return;
       if (by_family != 0) break;
       if (!reverse) {
-        std::string target = column_.substr(0, family_bytes_);
+        std::string target(column_.view().substr(0, family_bytes_));
         target += qualifier;
         group_->at->Seek(target);
         column_entered_ = false;
-        range_entered_ = group_->at->valid() && Below(group_->at->key(), upper_);
+        range_entered_ = group_->at->valid() && Below(group_->at->key(), upper_.view());
         if (range_entered_) EnterColumn();
       } else {
         SkipColumn();
@@ -297,15 +330,15 @@ void CellStream::ResumeBehind(std::string_view cell_key) {
 
 // One step over the versions of the column at hand. True if `cell` is one to give out; *done says
 // that no further one of this column is.
-bool CellStream::Examine(RawCell* cell, bool* done) {
+CELLAR_INLINE bool CellStream::Examine(RawCell* cell, bool* done) {
   const BTreeCursor& at = *group_->at;
   ++rank_;
   version_seen_ = true;
   ++stats_->cells;
   stats_->bytes += at.key().size() + at.value().size();
-  if (*budget_ != kUnlimited) --*budget_;
+  --*budget_;
   int64_t timestamp = 0;
-  if (DecodeTimestamp(at.key().substr(column_.size()), &timestamp) == 0 ||
+  if (!LoadTimestamp(at.key().substr(column_.size()), &timestamp) ||
       !DecodeCellValue(at.value(), &cell->value)) {
     return false;  // checksums guard the files, asserts the trees
   }
@@ -325,11 +358,9 @@ bool CellStream::Examine(RawCell* cell, bool* done) {
   if (timestamp > choice_.time.max_micros) return false;
   ++versions_;
   if (versions_ >= choice_.versions_max) *done = true;
-  if (resume_below_ >= 0) {
-    if (timestamp >= resume_below_) return false;
-  }
+  if (resume_below_ >= 0 && timestamp >= resume_below_) return false;
   cell->family = static_cast<size_t>(family_ - view_.schema().families.data());
-  cell->qualifier = std::string_view(column_).substr(family_bytes_);
+  cell->qualifier = column_.view().substr(family_bytes_);
   cell->column_begins = versions_ == 1;
   cell->timestamp_micros = timestamp;
   last_timestamp_ = timestamp;
@@ -349,21 +380,19 @@ StreamStep CellStream::Next(RawCell* cell) {
       if (version_seen_) {
         at.Next();
         version_seen_ = false;
-        if (!at.valid() || at.shared_with_last() < column_.size()) {
-          // The bound may be low: only the bytes are certain.
-          if (!at.valid() || !at.key().starts_with(column_)) break;
-        }
+        in_column_ = StillBegins(at, column_.view());
+        if (!in_column_) break;
       }
       if (Examine(cell, &done)) return StreamStep::kCell;
     }
     resume_below_ = -1;
-    SkipColumn();
+    LeaveColumn();
   }
 }
 
 void CellStream::AppendCellKey(std::string* to) const {
   PutFamilyId(to, family_->id);
-  to->append(std::string_view(column_).substr(family_bytes_));
+  to->append(column_.view().substr(family_bytes_));
   PutTimestamp(to, last_timestamp_);
 }
 

@@ -17,6 +17,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/key_buffer.h"
 #include "btree/btree.h"
 #include "engine/column_set.h"
 #include "engine/read_view.h"
@@ -80,7 +81,8 @@ class CellStream {
   struct Group {
     size_t number{0};
     std::unique_ptr<BTreeCursor> at;
-    // No entry at or above this and below the cursor exists that the stream has not seen.
+    // With several ranges in a row: no entry at or above this and below the cursor exists that the
+    // stream has not seen.
     std::string seen_up_to;
   };
 
@@ -92,8 +94,15 @@ class CellStream {
   // Stands on the first version of a column inside the range; reads its name.
   void EnterColumn();
   bool NextColumn();
+  // To the next column of the range, in the direction of the read; range_entered_ says whether
+  // there is one.
+  void LeaveColumn();
+  void LeaveColumnBackwards();
   bool PreviousColumn();
-  void StepOver(Group& group, std::string_view prefix);
+  static void StepOver(BTreeCursor& at, std::string_view prefix);
+  static void StepFarOver(BTreeCursor& at, std::string_view prefix);
+  // Is the cursor, which has moved forward from inside the range, still in it?
+  bool InRange(const BTreeCursor& at) const;
   bool Examine(RawCell* cell, bool* done);
 
   const ReadView& view_;
@@ -102,6 +111,7 @@ class CellStream {
   ScanStats* stats_;
   std::vector<Group> groups_;
   std::vector<size_t> group_index_;  // by locality group: into groups_
+  bool several_ranges_{false};       // in a row
 
   // The row, range and column at hand.
   std::string row_key_;
@@ -110,13 +120,15 @@ class CellStream {
   bool row_entered_{false};
   bool range_entered_{false};
   bool column_entered_{false};
-  bool version_seen_{false};  // the cursor stands on a version already examined
+  bool in_column_{false};     // the cursor stands on a version of the column at hand
+  bool version_seen_{false};  // ... which has been examined already
   const FamilySchema* family_{nullptr};
   Group* group_{nullptr};
-  std::string lower_;       // of the range
-  std::string upper_;       // of the range; empty: no bound
-  size_t family_bytes_{0};  // row key and family id
-  std::string column_;      // row, family, qualifier
+  KeyBuffer lower_;           // of the range
+  KeyBuffer upper_;           // of the range; empty: no bound
+  bool whole_family_{false};  // the range is all of it
+  size_t family_bytes_{0};    // row key and family id
+  KeyBuffer column_;          // row, family, qualifier
   bool all_live_{true};
   uint64_t rank_{0};
   uint64_t versions_{0};  // of the column, given out

@@ -20,24 +20,46 @@ Result<KeyBound> EncodeOneBound(const Order& order, std::string_view text, Bound
   return order.EncodeBound(text.substr(1), edge, side);
 }
 
+Status RowKeyOfBadSize(std::string_view text) {
+  if (text.empty()) return Status::Error(ErrorCode::kBadKey, "a row key cannot be empty");
+  return Status::Error(ErrorCode::kTooLarge, "row key of " + FormatUint64(text.size()) +
+                                                 " bytes, the limit is " +
+                                                 FormatUint64(kRowKeyBytesMax));
+}
+inline Status CheckRowKeySize(std::string_view text) {
+  if (text.size() - 1 < kRowKeyBytesMax) [[likely]]  // of an empty one it is beyond every limit
+    return Status::Ok();
+  return RowKeyOfBadSize(text);
+}
+
+Status QualifierTooLarge(const FamilySchema& family, std::string_view text) {
+  return Status::Error(ErrorCode::kTooLarge,
+                       "qualifier of " + FormatUint64(text.size()) + " bytes in family '" +
+                           family.name + "', the limit is " + FormatUint64(kQualifierBytesMax));
+}
+inline Status CheckQualifierSize(const FamilySchema& family, std::string_view text) {
+  return text.size() <= kQualifierBytesMax ? Status::Ok() : QualifierTooLarge(family, text);
+}
+
 }  // namespace
 
 Status EncodeRowKey(const TableSchema& schema, std::string_view text, std::string* to) {
-  if (text.empty()) return Status::Error(ErrorCode::kBadKey, "a row key cannot be empty");
-  if (text.size() > kRowKeyBytesMax) {
-    return Status::Error(ErrorCode::kTooLarge, "row key of " + FormatUint64(text.size()) +
-                                                   " bytes, the limit is " +
-                                                   FormatUint64(kRowKeyBytesMax));
-  }
+  RETURN_IF_ERROR(CheckRowKeySize(text));
+  return schema.key.Encode(text, to);
+}
+
+Status EncodeRowKey(const TableSchema& schema, std::string_view text, KeyBuffer* to) {
+  RETURN_IF_ERROR(CheckRowKeySize(text));
   return schema.key.Encode(text, to);
 }
 
 Status EncodeQualifier(const FamilySchema& family, std::string_view text, std::string* to) {
-  if (text.size() > kQualifierBytesMax) {
-    return Status::Error(ErrorCode::kTooLarge,
-                         "qualifier of " + FormatUint64(text.size()) + " bytes in family '" +
-                             family.name + "', the limit is " + FormatUint64(kQualifierBytesMax));
-  }
+  RETURN_IF_ERROR(CheckQualifierSize(family, text));
+  return family.order.Encode(text, to);
+}
+
+Status EncodeQualifier(const FamilySchema& family, std::string_view text, KeyBuffer* to) {
+  RETURN_IF_ERROR(CheckQualifierSize(family, text));
   return family.order.Encode(text, to);
 }
 
@@ -62,6 +84,7 @@ Result<KeyRange> EncodeRange(const Order& order, std::string_view min, std::stri
 
 void MergeRanges(std::vector<KeyRange>* ranges) {
   std::erase_if(*ranges, [](const KeyRange& range) { return range.empty(); });
+  if (ranges->size() < 2) return;
   std::sort(ranges->begin(), ranges->end(),
             [](const KeyRange& a, const KeyRange& b) { return a.begin < b.begin; });
   std::vector<KeyRange> merged;
@@ -78,12 +101,17 @@ void MergeRanges(std::vector<KeyRange>* ranges) {
 Result<ColumnSet> ColumnSet::Compile(const TableSchema& schema,
                                      std::span<const ColumnSelector> selectors) {
   ColumnSet set;
-  std::vector<Family> by_index(schema.families.size());
-  std::vector<bool> named(schema.families.size(), selectors.empty());
-  for (size_t i = 0; i < by_index.size(); ++i) {
-    by_index[i].index = i;
-    by_index[i].whole = selectors.empty();
+  if (selectors.empty()) {
+    set.families_.resize(schema.families.size());
+    for (size_t i = 0; i < set.families_.size(); ++i) {
+      set.families_[i].index = i;
+      set.families_[i].whole = true;
+    }
+    return set;
   }
+  std::vector<Family> by_index(schema.families.size());
+  std::vector<bool> named(schema.families.size(), false);
+  for (size_t i = 0; i < by_index.size(); ++i) by_index[i].index = i;
   for (const ColumnSelector& selector : selectors) {
     ASSIGN_OR_RETURN(const FamilySchema* family, RequireFamily(schema, selector.family));
     const auto index = static_cast<size_t>(family - schema.families.data());

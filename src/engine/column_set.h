@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/key_buffer.h"
 #include "cellar/status.h"
 #include "engine/key_range_set.h"
 #include "engine/read_options.h"
@@ -16,8 +17,10 @@ namespace cellar {
 
 // Appends the encoded row key. TOOLARGE, or BADKEY naming the component at fault.
 Status EncodeRowKey(const TableSchema& schema, std::string_view text, std::string* to);
+Status EncodeRowKey(const TableSchema& schema, std::string_view text, KeyBuffer* to);
 // Appends the encoded qualifier. TOOLARGE, BADKEY.
 Status EncodeQualifier(const FamilySchema& family, std::string_view text, std::string* to);
+Status EncodeQualifier(const FamilySchema& family, std::string_view text, KeyBuffer* to);
 // NOFAMILY naming the family; NOPERM if the schema is restricted and the family may not be read.
 Result<const FamilySchema*> RequireFamily(const TableSchema& schema, std::string_view name);
 

@@ -381,7 +381,7 @@ bool IndexScan::FindEntry() {
   row_key_.assign(entry_key_, order_.ValuesSize(entry_key_));
   ++stats_.rows;
   stats_.bytes += entry_key_.size();
-  if (budget_ != kUnlimited && budget_ > 0) --budget_;
+  if (budget_ > 0) --budget_;
   return true;
 }
 

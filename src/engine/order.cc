@@ -126,6 +126,13 @@ Status Order::EncodeComponents(std::string_view text, Extent extent, std::string
   return Status::Ok();
 }
 
+Status Order::EncodeAny(std::string_view text, KeyBuffer* out) const {
+  std::string encoded;
+  RETURN_IF_ERROR(Encode(text, &encoded));
+  out->Append(encoded);
+  return Status::Ok();
+}
+
 bool Order::Decode(std::string_view encoded, std::string* text) const {
   std::string_view rest = encoded;
   for (size_t i = 0; i < components_.size(); ++i) {
@@ -138,8 +145,15 @@ bool Order::Decode(std::string_view encoded, std::string* text) const {
   return rest.empty();
 }
 
-size_t Order::PlainBytesSize(std::string_view at_front) {
+size_t Order::EscapedBytesSize(std::string_view at_front) {
   return ComponentSize(OrderComponent{}, at_front);
+}
+
+std::string_view Order::DecodedText(std::string_view encoded, std::string* scratch) const {
+  scratch->clear();
+  const bool decoded = Decode(encoded, scratch);
+  CELLAR_ASSERT(decoded);
+  return *scratch;
 }
 
 size_t Order::ComponentsSize(std::string_view at_front, size_t count) const {

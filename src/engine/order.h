@@ -27,6 +27,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/coding.h"
+#include "base/key_buffer.h"
 #include "cellar/status.h"
 
 namespace cellar {
@@ -117,8 +119,25 @@ class Order {
       return Status::Ok();
     return EncodeComponents(text, Extent::kWhole, out);
   }
+  Status Encode(std::string_view text, KeyBuffer* out) const {
+    if (is_plain_bytes_ && FindZeroByte(text.data(), text.size()) == text.size()) [[likely]] {
+      out->Append(text);
+      std::memcpy(out->Reserve(2), "\0\x01", 2);
+      out->Commit(2);
+      return Status::Ok();
+    }
+    return EncodeAny(text, out);
+  }
   // Appends the canonical text of a complete encoding; false if it is malformed.
   [[nodiscard]] bool Decode(std::string_view encoded, std::string* text) const;
+  // The same text, as a view: of `encoded` where the text stands there as it is, else of *scratch.
+  // REQUIRES: a complete, well-formed encoding.
+  std::string_view TextOf(std::string_view encoded, std::string* scratch) const {
+    if (is_plain_bytes_ && FindZeroByte(encoded.data(), encoded.size()) + 2 == encoded.size()) {
+      return encoded.substr(0, encoded.size() - 2);
+    }
+    return DecodedText(encoded, scratch);
+  }
 
   // Length of the complete encoding at the front of a longer byte string; 0 if there is none.
   size_t EncodedSize(std::string_view at_front) const {
@@ -146,10 +165,17 @@ class Order {
   friend bool operator==(const Order& a, const Order& b) { return a.spec_ == b.spec_; }
 
  private:
-  static size_t PlainBytesSize(std::string_view at_front);
+  static size_t PlainBytesSize(std::string_view at_front) {
+    const size_t text_bytes = FindZeroByte(at_front.data(), at_front.size());
+    if (text_bytes + 2 <= at_front.size() && at_front[text_bytes + 1] == '\x01') [[likely]]
+      return text_bytes + 2;
+    return EscapedBytesSize(at_front);
+  }
+  static size_t EscapedBytesSize(std::string_view at_front);
+  std::string_view DecodedText(std::string_view encoded, std::string* scratch) const;
   // What `bytes` comes to when there is no zero byte to be escaped; false if there is one.
   static bool EncodePlain(std::string_view text, std::string* out) {
-    if (!text.empty() && std::memchr(text.data(), 0, text.size()) != nullptr) return false;
+    if (FindZeroByte(text.data(), text.size()) != text.size()) return false;
     out->append(text);
     out->push_back('\0');
     out->push_back('\x01');
@@ -162,6 +188,7 @@ class Order {
     kPrefix,           // any number, the last one perhaps cut off or closed by a delimiter
   };
   Status EncodeComponents(std::string_view text, Extent extent, std::string* out) const;
+  Status EncodeAny(std::string_view text, KeyBuffer* out) const;
 
   std::vector<OrderComponent> components_;
   std::string spec_;

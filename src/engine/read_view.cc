@@ -123,7 +123,7 @@ std::optional<CellRead> ReadView::ReadColumn(std::string_view column, const Fami
   for (; at.valid() && at.key().starts_with(column); at.Next()) {
     ++rank;
     CellRead read;
-    if (DecodeTimestamp(at.key().substr(column_bytes), &read.timestamp_micros) == 0 ||
+    if (!LoadTimestamp(at.key().substr(column_bytes), &read.timestamp_micros) ||
         !DecodeCellValue(at.value(), &read.value)) {
       continue;
     }

@@ -94,6 +94,7 @@ class RetentionParser {
       policy.depends_on_age_ = policy.depends_on_age_ || age != kAtOnce;
       if (age == kAtOnce) policy.rank_kept_max_ = rank - 1;
     }
+    if (!policy.steps_.empty()) policy.rank_at_risk_min_ = policy.steps_.front().rank_min;
     policy.text_ = node.text;
     return policy;
   }
@@ -235,7 +236,7 @@ RetentionPolicy RetentionPolicy::FromVersionsAndTtl(uint64_t versions, int64_t t
   return policy;
 }
 
-int64_t RetentionPolicy::DueMicros(uint64_t rank, int64_t timestamp) const {
+int64_t RetentionPolicy::DueOfRiskyRank(uint64_t rank, int64_t timestamp) const {
   CELLAR_ASSERT(rank >= 1);
   CELLAR_ASSERT(timestamp >= 0);
   int64_t age = kNoAge;

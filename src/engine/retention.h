@@ -59,7 +59,10 @@ class RetentionPolicy {
 
   // The moment from which on a version is dropped if its rank stays what it is: INT64_MIN if it is
   // dropped at once, kNeverMicros if never. REQUIRES: rank >= 1, timestamp >= 0.
-  int64_t DueMicros(uint64_t rank, int64_t timestamp) const;
+  int64_t DueMicros(uint64_t rank, int64_t timestamp) const {
+    if (rank < rank_at_risk_min_) return kNeverMicros;
+    return DueOfRiskyRank(rank, timestamp);
+  }
   // The same for a cell with an expiry of its own (kNeverMicros: none).
   int64_t DueMicros(uint64_t rank, int64_t timestamp, int64_t expiry_micros) const {
     const int64_t due = DueMicros(rank, timestamp);
@@ -89,8 +92,11 @@ class RetentionPolicy {
   };
   static constexpr int64_t kAgeAtOnce{-1};
 
+  int64_t DueOfRiskyRank(uint64_t rank, int64_t timestamp) const;
+
   std::string text_;
   std::vector<Step> steps_;  // by rank_min; ranks before the first step are kept for ever
+  uint64_t rank_at_risk_min_{UINT64_MAX};  // of the first step: what is newer is never dropped
   uint64_t rank_kept_max_{UINT64_MAX};
   uint64_t versions_{0};
   int64_t ttl_ms_{0};

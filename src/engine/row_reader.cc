@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/inline.h"
 #include "base/quote.h"
 #include "engine/filter_bounds.h"
 #include "engine/timestamp.h"
@@ -131,11 +132,11 @@ void RowReader::SkipIncluded(std::string_view cell_key) {
 
 void RowReader::BeginRow(std::string_view row_key) {
   from_index_ = false;
-  row_key_.assign(row_key);
   stream_.BeginRow(row_key);
   survivors_ = 0;
   survivors_to_drop_ = 0;
   if (filter_) {
+    row_key_.assign(row_key);
     filter_->run().BeginRow(row_key_);
     stage_ = filter_->run().NeedsDecision() ? Stage::kDeciding : Stage::kFeeding;
     outputs_taken_ = 0;
@@ -148,7 +149,7 @@ void RowReader::BeginRow(std::string_view row_key) {
   }
   columns_counted_ = 0;
   super_columns_counted_ = 0;
-  column_.clear();
+  column_kept_ = false;
   super_column_.clear();
   column_given_ = false;
 }
@@ -163,7 +164,9 @@ void RowReader::Resume(const ScanPosition& position) {
   const FamilySchema* family = view_.schema().FindFamilyById(family_id);
   if (id_bytes > 0 && family != nullptr) {
     const std::string_view rest = std::string_view(position.cell_key).substr(id_bytes);
-    column_ = position.cell_key.substr(0, id_bytes + family->order.EncodedSize(rest));
+    column_family_ = static_cast<size_t>(family - view_.schema().families.data());
+    column_ = rest.substr(0, family->order.EncodedSize(rest));
+    column_kept_ = true;
     super_column_ = position.cell_key.substr(0, id_bytes + family->order.FirstComponentSize(rest));
   }
   if (filter_) {
@@ -177,7 +180,9 @@ void RowReader::Resume(const ScanPosition& position) {
 
 void RowReader::SavePosition(ScanPosition* position) const {
   position->inside_row = true;
-  position->cell_key = column_;
+  position->cell_key.clear();
+  PutFamilyId(&position->cell_key, view_.schema().families[raw_.family].id);
+  position->cell_key.append(raw_.qualifier);
   PutTimestamp(&position->cell_key, raw_.timestamp_micros);
   position->cells_before = survivors_;
   position->columns_before = columns_counted_;
@@ -266,13 +271,16 @@ StreamStep RowReader::NextReversed() {
   return StreamStep::kRowEnd;
 }
 
-StreamStep RowReader::NextSurvivor() {
+CELLAR_INLINE StreamStep RowReader::NextSurvivor() {
+  return filter_ == nullptr && !from_index_ ? stream_.Next(&raw_) : NextElsewhere();
+}
+
+StreamStep RowReader::NextElsewhere() {
   if (from_index_) {
     if (included_at_ == included_.size()) return StreamStep::kRowEnd;
     raw_ = included_[included_at_++];
     return StreamStep::kCell;
   }
-  if (!filter_) return stream_.Next(&raw_);
   if (!plan_.reverse_survivors) return NextFiltered();
   // While survivors are collected none is dropped; that comes when they are given out.
   if (!collected_all_ && survivors_to_drop_ > 0) {
@@ -286,39 +294,38 @@ StreamStep RowReader::NextSurvivor() {
   return NextReversed();
 }
 
-RowReader::Verdict RowReader::CountIn() {
-  const FamilySchema& family = view_.schema().families[raw_.family];
-  std::string_view counted(column_);
-  char id[5];
-  std::string long_id;
-  size_t id_bytes = 1;
-  if (family.id < kFamilyIdShortMax) {
-    id[0] = static_cast<char>(family.id);
-  } else {
-    PutFamilyId(&long_id, family.id);
-    id_bytes = long_id.size();
-    std::copy(long_id.begin(), long_id.end(), id);
-  }
-  const std::string_view family_id(id, id_bytes);
-  const bool same = counted.size() == id_bytes + raw_.qualifier.size() &&
-                    counted.starts_with(family_id) && counted.substr(id_bytes) == raw_.qualifier;
-  if (!same) {
-    column_.assign(family_id);
-    column_.append(raw_.qualifier);
+CELLAR_INLINE bool RowReader::BeginsColumn() const {
+  if (!column_kept_) return raw_.column_begins || filter_ != nullptr;
+  return raw_.family != column_family_ || raw_.qualifier != column_;
+}
+
+CELLAR_INLINE RowReader::Verdict RowReader::CountIn() {
+  const bool begins = BeginsColumn();
+  if (begins) {
+    column_kept_ = filter_ != nullptr;
+    if (column_kept_) {
+      column_family_ = raw_.family;
+      column_.assign(raw_.qualifier);
+    }
     column_given_ = false;
     ++columns_counted_;
   }
   if (columns_counted_ <= plan_.columns_skip) return Verdict::kSkipColumn;
-  if (!same && plan_.super_columns_max != kUnlimited) {
-    const std::string_view super_column = std::string_view(column_).substr(
-        0, id_bytes + family.order.FirstComponentSize(raw_.qualifier));
-    if (super_column != super_column_) {
-      super_column_.assign(super_column);
-      if (++super_columns_counted_ > plan_.super_columns_max) return Verdict::kRowDone;
-    }
+  if (begins && plan_.super_columns_max != kUnlimited && !CountSuperColumn()) {
+    return Verdict::kRowDone;
   }
   if (columns_counted_ - plan_.columns_skip > plan_.columns_max) return Verdict::kRowDone;
   return Verdict::kGive;
+}
+
+bool RowReader::CountSuperColumn() {
+  const FamilySchema& family = view_.schema().families[raw_.family];
+  std::string super_column;
+  PutFamilyId(&super_column, family.id);
+  super_column.append(raw_.qualifier.substr(0, family.order.FirstComponentSize(raw_.qualifier)));
+  if (super_column == super_column_) return true;
+  super_column_ = std::move(super_column);
+  return ++super_columns_counted_ <= plan_.super_columns_max;
 }
 
 StreamStep RowReader::Next(ScanCell* cell) {
@@ -338,16 +345,13 @@ StreamStep RowReader::Next(ScanCell* cell) {
   }
 }
 
-void RowReader::Fill(ScanCell* cell) {
+CELLAR_INLINE void RowReader::Fill(ScanCell* cell) {
   const FamilySchema& family = view_.schema().families[raw_.family];
   cell->family = family.name;
   cell->column_begins = !column_given_;
-  if (!column_given_) {
-    qualifier_text_.clear();
-    CELLAR_ASSERT(family.order.Decode(raw_.qualifier, &qualifier_text_));
-  }
+  if (!column_given_) shown_qualifier_ = family.order.TextOf(raw_.qualifier, &qualifier_text_);
   column_given_ = true;
-  cell->qualifier_text = qualifier_text_;
+  cell->qualifier_text = shown_qualifier_;
   cell->timestamp_micros = raw_.timestamp_micros;
   cell->type = raw_.value.type;
   cell->stored = raw_.value.stored;

@@ -89,18 +89,24 @@ class RowReader {
 
   // The next cell that the filter lets through, into raw_, stripped_, labels_.
   StreamStep NextSurvivor();
+  // The same for a row behind a filter, or out of an index's entry.
+  StreamStep NextElsewhere();
   StreamStep DecideRow();
   StreamStep NextFiltered();
   StreamStep NextReversed();
+  // Does the survivor at hand begin a column, in this row?
+  bool BeginsColumn() const;
   // What SKIP, GROUPS and PERROW say of the survivor at hand.
   Verdict CountIn();
+  // False if GROUPS has no room for the super column that may begin here.
+  bool CountSuperColumn();
   void Fill(ScanCell* cell);
 
   const ReadView& view_;
   const CellPlan& plan_;
   CellStream stream_;
   std::unique_ptr<RowFilter> filter_;
-  std::string row_key_;
+  std::string row_key_;  // for the filter
 
   // The survivor at hand.
   RawCell raw_;
@@ -123,7 +129,12 @@ class RowReader {
   // Limits
   uint64_t columns_counted_{0};  // SKIP's included
   uint64_t super_columns_counted_{0};
-  std::string column_;        // family id, qualifier of the column counted last
+  // The column counted last, where the stream's word for the beginning of the next one will not do:
+  // behind a filter, which may let its second version through and not its first one, and where the
+  // call began inside a row.
+  bool column_kept_{false};
+  size_t column_family_{0};
+  std::string column_;        // qualifier
   std::string super_column_;  // family id, first component
   bool column_given_{false};  // in this call
 
@@ -132,7 +143,8 @@ class RowReader {
   void SkipIncluded(std::string_view cell_key);
   std::vector<RawCell> included_;  // those that are wanted, in the order of the reply
   size_t included_at_{0};
-  std::string qualifier_text_;
+  std::string qualifier_text_;        // where the encoding is not the text
+  std::string_view shown_qualifier_;  // of the column given out last
 };
 
 }  // namespace cellar

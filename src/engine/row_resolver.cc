@@ -153,8 +153,8 @@ Status RowResolver::CheckValue(const CellOp& op, const FamilySchema& family,
 }
 
 Status RowResolver::CheckDelta(const CellOp& op, CheckedOp* checked) {
-  checked->delta_kind = ClassifyNumber(op.text);
   if (op.kind == CellOp::Kind::kIncrement) return ParseIntegerDelta(op.text, &checked->delta);
+  checked->delta_kind = ClassifyNumber(op.text);
   if (op.kind == CellOp::Kind::kIncrementAny && checked->delta_kind == TextNumber::kInteger) {
     // A delta that no integer cell takes may still fit a float cell.
     if (!ParseIntegerDelta(op.text, &checked->delta).ok()) {
@@ -199,12 +199,13 @@ Status RowResolver::ResolvePuts(const Table& table, const RowWrite& write,
   CELLAR_ASSERT(write.IsPlainPut());
   CELLAR_ASSERT(!table.schema().key.is_recno());
   if (write.ops.size() > kOpsMax) return Check(table.schema(), write, context);
-  row_key_.clear();
-  RETURN_IF_ERROR(EncodeRowKey(table.schema(), write.row, &row_key_));
+  plain_row_key_.Clear();
+  RETURN_IF_ERROR(EncodeRowKey(table.schema(), write.row, &plain_row_key_));
   Bind(table, context, mutation);
+  several_ops_ = write.ops.size() > 1;
   const size_t mark = mutation->BeginPart();
   for (const CellOp& op : write.ops) {
-    Status status = ResolvePlainPut(table.schema(), op);
+    Status status = ResolvePlainPut(table.schema(), plain_row_key_.view(), op);
     if (!status.ok()) [[unlikely]] {
       mutation->Truncate(mark);
       return status;
@@ -214,19 +215,21 @@ Status RowResolver::ResolvePuts(const Table& table, const RowWrite& write,
   return Status::Ok();
 }
 
-Status RowResolver::ResolvePlainPut(const TableSchema& schema, const CellOp& op) {
+Status RowResolver::ResolvePlainPut(const TableSchema& schema, std::string_view row_key,
+                                    const CellOp& op) {
   const FamilySchema* family = schema.FindFamily(op.family);
   if (family == nullptr) [[unlikely]]
     return RequireFamily(schema, op.family).status();
-  qualifier_.clear();
-  RETURN_IF_ERROR(EncodeQualifier(*family, op.qualifier, &qualifier_));
+  plain_qualifier_.Clear();
+  RETURN_IF_ERROR(EncodeQualifier(*family, op.qualifier, &plain_qualifier_));
+  const std::string_view qualifier = plain_qualifier_.view();
   ValueBuffer buffer;
   CellValue cell;
   RETURN_IF_ERROR(CheckValue(op, *family, *context_, &buffer, &cell));
-  ReclaimColumn(*family, qualifier_);
+  ReclaimColumn(row_key, *family, qualifier);
   if (!op.timestamp_micros) stamp_used_ = true;
-  mutation_->Row(table_->id(), row_key_);
-  EncodeCellValue(mutation_->BeginPut(family->id, qualifier_,
+  mutation_->Row(table_->id(), row_key);
+  EncodeCellValue(mutation_->BeginPut(family->id, qualifier,
                                       op.timestamp_micros.value_or(context_->stamp_micros),
                                       CellValueBytes(cell)),
                   cell);
@@ -302,6 +305,7 @@ Status RowResolver::ResolveOps(Table* table, size_t first, size_t count, Outcome
     outcome->applied = true;
   }
   outcome->result.results.resize(count);
+  several_ops_ = count > 1;
   reclaimed_columns_.clear();
   for (size_t i = 0; i < count; ++i) {
     const CheckedOp& op = checked_[first + i];
@@ -335,31 +339,47 @@ Status RowResolver::ResolveOp(const CheckedOp& op, CellOpResult* result) {
   return Status::Ok();
 }
 
-void RowResolver::ReclaimColumn(const FamilySchema& family, std::string_view qualifier) {
-  if (view_->all_live(family)) return;
-  key_.assign(row_key_);
-  PutFamilyId(&key_, family.id);
-  key_.append(qualifier);
+std::optional<CellRead> RowResolver::WalkColumn(std::string_view row_key,
+                                                const FamilySchema& family,
+                                                std::string_view qualifier, Newest newest) {
+  column_key_.Assign(row_key);
+  PutFamilyId(&column_key_, family.id);
+  column_key_.Append(qualifier);
+  const std::string_view column = column_key_.view();
+  const bool all_live = view_->all_live(family);
+  std::optional<CellRead> found;
+  bool wanted = newest == Newest::kRead;
+  bool reclaims = false;
   BTreeCursor& at = view_->cursor(family.group);
   uint64_t rank = 0;
-  for (at.Seek(key_); at.valid() && at.key().starts_with(key_); at.Next()) {
+  for (at.Seek(column); at.valid() && at.key().starts_with(column); at.Next()) {
     ++rank;
-    int64_t timestamp = 0;
-    CellValue cell;
-    if (DecodeTimestamp(at.key().substr(key_.size()), &timestamp) == 0 ||
-        !DecodeCellValue(at.value(), &cell)) {
+    CellRead read;
+    if (!LoadTimestamp(at.key().substr(column.size()), &read.timestamp_micros) ||
+        !DecodeCellValue(at.value(), &read.value)) {
       continue;
     }
-    if (!family.policy.Drops(rank, timestamp, cell.expiry_micros, context_->now_micros)) continue;
-    if (!reclaimed_columns_.insert(key_).second) return;
-    mutation_->Row(table_->id(), row_key_);
-    mutation_->ReclaimColumn(family.id, qualifier, context_->now_micros);
-    return;
+    if (!all_live && family.policy.Drops(rank, read.timestamp_micros, read.value.expiry_micros,
+                                         context_->now_micros)) {
+      if (!reclaims && (!several_ops_ || reclaimed_columns_.emplace(column).second)) {
+        mutation_->Row(table_->id(), row_key);
+        mutation_->ReclaimColumn(family.id, qualifier, context_->now_micros);
+      }
+      reclaims = true;
+      if (rank > family.policy.rank_kept_max()) break;  // nothing behind it is live
+    } else if (wanted) {
+      wanted = false;
+      value_.assign(read.value.stored);
+      read.value.stored = value_;
+      found = read;
+    }
+    if (!wanted && (reclaims || all_live)) break;
   }
+  return found;
 }
 
 void RowResolver::ResolvePut(const CheckedOp& op) {
-  ReclaimColumn(*op.family, op.qualifier);
+  ReclaimColumn(row_key_, *op.family, op.qualifier);
   if (!op.op->timestamp_micros) stamp_used_ = true;
   mutation_->Row(table_->id(), row_key_);
   mutation_->Put(op.family->id, op.qualifier,
@@ -457,14 +477,10 @@ uint64_t RowResolver::DeleteCells(const FamilySchema& family, const KeyRange& ra
 
 Status RowResolver::PutNext(const CheckedOp& op, const std::optional<CellRead>& old, ValueType type,
                             std::string_view stored) {
-  std::string column;
-  PutFamilyId(&column, op.family->id);
-  column.append(op.qualifier);
-  const auto made = std::find_if(made_versions_.begin(), made_versions_.end(),
-                                 [&](const MadeVersion& m) { return m.column == column; });
+  MadeVersion* const made = several_ops_ ? FindMadeVersion(op) : nullptr;
   stamp_used_ = true;
   int64_t timestamp = context_->stamp_micros;
-  if (made != made_versions_.end() && old && old->timestamp_micros == made->timestamp_micros) {
+  if (made != nullptr && old && old->timestamp_micros == made->timestamp_micros) {
     timestamp = made->timestamp_micros;
   } else if (old) {
     if (old->timestamp_micros == kNewest) {
@@ -474,30 +490,34 @@ Status RowResolver::PutNext(const CheckedOp& op, const std::optional<CellRead>& 
     }
     timestamp = std::max(timestamp, old->timestamp_micros + 1);
   }
-  if (made != made_versions_.end()) {
-    made->timestamp_micros = timestamp;
-  } else {
-    made_versions_.push_back({std::move(column), timestamp});
-  }
+  if (made != nullptr) made->timestamp_micros = timestamp;
   const CellValue cell{
       .type = type, .expiry_micros = old ? old->value.expiry_micros : kNoExpiry, .stored = stored};
-  std::string cell_value;
-  PutCellValue(&cell_value, cell);
   mutation_->Row(table_->id(), row_key_);
-  mutation_->Put(op.family->id, op.qualifier, timestamp, cell_value);
+  EncodeCellValue(mutation_->BeginPut(op.family->id, op.qualifier, timestamp, CellValueBytes(cell)),
+                  cell);
   return Status::Ok();
 }
 
+// What is remembered of the op's column; a new one has made no version yet.
+RowResolver::MadeVersion* RowResolver::FindMadeVersion(const CheckedOp& op) {
+  std::string column;
+  PutFamilyId(&column, op.family->id);
+  column.append(op.qualifier);
+  const auto made = std::find_if(made_versions_.begin(), made_versions_.end(),
+                                 [&](const MadeVersion& m) { return m.column == column; });
+  if (made != made_versions_.end()) return &*made;
+  return &made_versions_.emplace_back(MadeVersion{std::move(column), kNoVersion});
+}
+
 Status RowResolver::ResolveIncrement(const CheckedOp& op, CellOpResult* result) {
-  ReclaimColumn(*op.family, op.qualifier);
-  const std::optional<CellRead> old = view_->ReadCell(row_key_, *op.family, op.qualifier, kNewest);
+  const std::optional<CellRead> old = WalkColumn(row_key_, *op.family, op.qualifier, Newest::kRead);
   const std::optional<ValueType>& declared = op.family->type;
   const TextCells text_cells = declared ? TextCells::kRefuse : TextCells::kCount;
   bool as_float = op.op->kind == CellOp::Kind::kIncrementFloat;
   ValueType type = declared.value_or(ValueType::kI64);
   if (old) {
     type = old->value.type;
-    value_.assign(old->value.stored);
   } else {
     ValueBuffer zero;
     std::string_view stored;
@@ -530,15 +550,14 @@ Status RowResolver::ResolveIncrement(const CheckedOp& op, CellOpResult* result) 
 }
 
 Status RowResolver::ResolveAppend(const CheckedOp& op, CellOpResult* result) {
-  ReclaimColumn(*op.family, op.qualifier);
-  const std::optional<CellRead> old = view_->ReadCell(row_key_, *op.family, op.qualifier, kNewest);
+  const std::optional<CellRead> old = WalkColumn(row_key_, *op.family, op.qualifier, Newest::kRead);
   const ValueType type = old ? old->value.type : op.family->type.value_or(ValueType::kBytes);
   if (!IsTextType(type)) {
     return Status::Error(ErrorCode::kWrongType, "column " + Quote(ColumnText(*op.op)) + " holds " +
                                                     std::string(ValueTypeName(type)) +
                                                     ", APPEND takes bytes and string");
   }
-  value_.assign(old ? old->value.stored : std::string_view());
+  if (!old) value_.clear();
   value_.append(op.op->text);
   if (value_.size() > context_->value_bytes_max) {
     return ValueTooLarge(value_.size(), *op.op, context_->value_bytes_max);

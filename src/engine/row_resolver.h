@@ -19,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/key_buffer.h"
 #include "cellar/status.h"
 #include "engine/column_set.h"
 #include "engine/condition.h"
@@ -82,7 +83,7 @@ class RowResolver {
                     ValueBuffer* buffer, CellValue* cell);
   Status CheckDelta(const CellOp& op, CheckedOp* checked);
   void Bind(const Table& table, const WriteContext& context, MutationBuilder* mutation);
-  Status ResolvePlainPut(const TableSchema& schema, const CellOp& op);
+  Status ResolvePlainPut(const TableSchema& schema, std::string_view row_key, const CellOp& op);
   Result<bool> Decide(const Table& table, const RowWrite& write, const ReadView& view);
 
   Status ResolveOps(Table* table, size_t first, size_t count, Outcome* outcome);
@@ -92,15 +93,30 @@ class RowResolver {
   void ResolveDeleteRow(const CheckedOp& op, CellOpResult* result);
   Status ResolveIncrement(const CheckedOp& op, CellOpResult* result);
   Status ResolveAppend(const CheckedOp& op, CellOpResult* result);
+  // Columns (family id, qualifier) that an increment or append of this command has written, with
+  // the version's timestamp: a second one replaces that version instead of making another.
+  struct MadeVersion {
+    std::string column;
+    int64_t timestamp_micros;
+  };
+  static constexpr int64_t kNoVersion{-1};
+  MadeVersion* FindMadeVersion(const CheckedOp& op);
   // Puts the version that an increment or append makes of `old`.
   Status PutNext(const CheckedOp& op, const std::optional<CellRead>& old, ValueType type,
                  std::string_view stored);
 
-  // Adds a reclaim op if retention has dropped a version of the column, unless the step at hand
-  // (one operation, or all the puts of a command that only puts) has added one: what these puts
-  // bring must not be reclaimed between them, or it would matter whether the sweeper has been
-  // there.
-  void ReclaimColumn(const FamilySchema& family, std::string_view qualifier);
+  // Before a version is put in a column: adds a reclaim op if retention has dropped a version of
+  // it, unless the step at hand (one operation, or all the puts of a command that only puts) has
+  // added one: what these puts bring must not be reclaimed between them, or it would matter whether
+  // the sweeper has been there.
+  void ReclaimColumn(std::string_view row_key, const FamilySchema& family,
+                     std::string_view qualifier) {
+    if (!view_->all_live(family)) WalkColumn(row_key, family, qualifier, Newest::kIgnore);
+  }
+  // The same, and the newest live version, in one walk; its value is copied to value_.
+  enum class Newest : uint8_t { kIgnore, kRead };
+  std::optional<CellRead> WalkColumn(std::string_view row_key, const FamilySchema& family,
+                                     std::string_view qualifier, Newest newest);
   // Deletes live cells of one family, in `range` of qualifiers, within `time`. Returns how many.
   uint64_t DeleteCells(const FamilySchema& family, const KeyRange& range, const TimeRange& time);
 
@@ -120,16 +136,13 @@ class RowResolver {
   size_t else_ops_checked_{0};
   std::vector<Condition> conditions_;
   bool stamp_used_{false};
-  // Columns (family id, qualifier) that an increment or append of this command has written, with
-  // the version's timestamp: a second one replaces that version instead of making another.
-  struct MadeVersion {
-    std::string column;
-    int64_t timestamp_micros;
-  };
   std::vector<MadeVersion> made_versions_;
+  bool several_ops_{false};  // else there is nothing to remember between them
   std::set<std::string, std::less<>> reclaimed_columns_;  // row key, family id, qualifier
+  KeyBuffer plain_row_key_;                               // of ResolvePuts
+  KeyBuffer plain_qualifier_;                             // likewise
+  KeyBuffer column_key_;                                  // scratch
   std::string key_;                                       // scratch
-  std::string qualifier_;                                 // scratch
   std::string value_;                                     // scratch
 };
 

@@ -82,17 +82,17 @@ bool Table::RowIsStored(std::string_view row_key) const {
 void Table::BeginRow(std::string_view row_key) {
   CELLAR_ASSERT(!row_key.empty());
   EndRow();
-  key_.assign(row_key);
+  key_.Assign(row_key);
   row_ = RowChange{.open = true, .row_bytes = row_key.size()};
   if (indexes_ != nullptr) indexes_->BeginRow(row_key);
 }
 
 void Table::EndRow() {
   if (!row_.open) return;
-  const std::string_view row_key = std::string_view(key_).substr(0, row_.row_bytes);
+  const std::string_view row_key = open_row_key();
   if (indexes_ != nullptr) indexes_->EndRow();
   if (row_.existence_known) {  // else nothing was changed
-    const bool exists = row_.deleted ? RowIsStored(row_key) : true;
+    const bool exists = row_.perhaps_empty ? RowIsStored(row_key) : true;
     if (exists && !row_.existed) ++counters_.rows;
     if (!exists && row_.existed) {
       CELLAR_ASSERT(counters_.rows > 0);
@@ -105,14 +105,14 @@ void Table::EndRow() {
 
 void Table::SetKey(const FamilySchema& family, std::string_view qualifier) {
   CELLAR_ASSERT(row_.open);
-  key_.resize(row_.row_bytes);
+  key_.Truncate(row_.row_bytes);
   PutFamilyId(&key_, family.id);
-  key_.append(qualifier);
+  key_.Append(qualifier);
 }
 
 void Table::LearnExistence() {
   if (row_.existence_known) return;
-  row_.existed = RowIsStored(std::string_view(key_).substr(0, row_.row_bytes));
+  row_.existed = RowIsStored(open_row_key());
   row_.existence_known = true;
 }
 
@@ -124,12 +124,12 @@ void Table::LearnExistenceFromPut(const FamilySchema& family, const BTreeWriteRe
   row_.existence_known = true;
   row_.existed = result.existed || result.shared_with_neighbor >= row_.row_bytes;
   if (row_.existed) return;
-  const std::string_view row_key = std::string_view(key_).substr(0, row_.row_bytes);
+  const std::string_view row_key = open_row_key();
   for (size_t i = 0; i < groups_.size() && !row_.existed; ++i) {
     if (groups_[i].tree->entries() == 0) continue;
     BTreeCursor& at = *groups_[i].cursor;
     at.Seek(row_key);
-    if (i == family.group && at.valid() && at.key() == key_) at.Next();
+    if (i == family.group && at.valid() && at.key() == key_.view()) at.Next();
     row_.existed = at.valid() && at.key().starts_with(row_key);
   }
 }
@@ -144,10 +144,10 @@ void Table::PutCell(const FamilySchema& family, std::string_view qualifier, int6
   BTree& tree = *groups_[family.group].tree;
   FamilyCounters& counters = mutable_counters(family);
   if (counters.expiring_cells > 0) {
-    const std::optional<std::string_view> old = tree.Get(key_);
+    const std::optional<std::string_view> old = tree.Get(key_.view());
     if (old && HasExpiry(*old)) --counters.expiring_cells;
   }
-  const BTreeWriteResult result = tree.Put(key_, cell_value);
+  const BTreeWriteResult result = tree.Put(key_.view(), cell_value);
   if (result.existed) {
     counters.bytes += cell_value.size();
     CELLAR_ASSERT(counters.bytes >= result.old_value_bytes);
@@ -158,6 +158,7 @@ void Table::PutCell(const FamilySchema& family, std::string_view qualifier, int6
   }
   if (HasExpiry(cell_value)) ++counters.expiring_cells;
   LearnExistenceFromPut(family, result);
+  row_.perhaps_empty = false;
 }
 
 void Table::RemoveEntry(const FamilySchema& family, std::string_view key) {
@@ -172,7 +173,7 @@ void Table::RemoveEntry(const FamilySchema& family, std::string_view key) {
   CELLAR_ASSERT(counters.cells > 0);
   --counters.cells;
   counters.bytes -= key.size() + result.old_value_bytes;
-  row_.deleted = true;
+  row_.perhaps_empty = true;
 }
 
 void Table::RemoveRange(const FamilySchema& family, std::string_view begin, std::string_view end) {
@@ -191,7 +192,7 @@ void Table::RemoveRange(const FamilySchema& family, std::string_view begin, std:
   CELLAR_ASSERT(counters.cells >= removed);
   counters.cells -= removed;
   counters.bytes -= bytes_before - tree.payload_bytes();
-  if (removed > 0) row_.deleted = true;
+  if (removed > 0) row_.perhaps_empty = true;
 }
 
 void Table::DeleteCell(const FamilySchema& family, std::string_view qualifier, int64_t timestamp) {
@@ -200,7 +201,7 @@ void Table::DeleteCell(const FamilySchema& family, std::string_view qualifier, i
   WillChange(family);
   SetKey(family, qualifier);
   PutTimestamp(&key_, timestamp);
-  RemoveEntry(family, key_);
+  RemoveEntry(family, key_.view());
 }
 
 void Table::DeleteRange(const FamilySchema& family, std::string_view begin, std::string_view end) {
@@ -208,9 +209,10 @@ void Table::DeleteRange(const FamilySchema& family, std::string_view begin, std:
   LearnExistence();
   WillChange(family);
   SetKey(family, {});
-  const std::string end_key = end.empty() ? EndOf(key_) : key_ + std::string(end);
-  key_.append(begin);
-  RemoveRange(family, key_, end_key);
+  const std::string end_key =
+      end.empty() ? EndOf(key_.view()) : std::string(key_.view()) + std::string(end);
+  key_.Append(begin);
+  RemoveRange(family, key_.view(), end_key);
 }
 
 void Table::DeleteRow() {
@@ -219,33 +221,39 @@ void Table::DeleteRow() {
   for (const FamilySchema& family : schema_.families) {
     WillChange(family);
     SetKey(family, {});
-    RemoveRange(family, key_, EndOf(key_));
+    RemoveRange(family, key_.view(), EndOf(key_.view()));
   }
 }
 
 void Table::ReclaimColumn(const FamilySchema& family, std::string_view qualifier,
                           int64_t now_micros) {
-  LearnExistence();
   WillChange(family);
   SetKey(family, qualifier);
-  const std::string prefix = key_;
-  std::vector<std::string> dropped;
+  dropped_.clear();
   BTreeCursor& at = *groups_[family.group].cursor;
+  const size_t column_bytes = key_.size();
   uint64_t rank = 0;
-  for (at.Seek(prefix); at.valid() && at.key().starts_with(prefix); at.Next()) {
+  for (at.Seek(key_.view()); at.valid() && at.key().starts_with(key_.view()); at.Next()) {
     ++rank;
     int64_t timestamp = 0;
     CellValue cell;
-    if (DecodeTimestamp(at.key().substr(prefix.size()), &timestamp) == 0 ||
+    if (!LoadTimestamp(at.key().substr(column_bytes), &timestamp) ||
         !DecodeCellValue(at.value(), &cell)) {
       continue;  // cannot come from this engine, and a checksum guards the files
     }
     if (family.policy.Drops(rank, timestamp, cell.expiry_micros, now_micros)) {
-      dropped.emplace_back(at.key());
+      dropped_.push_back(timestamp);
     }
   }
-  for (const std::string& key : dropped) RemoveEntry(family, key);
-  mutable_counters(family).reclaimed += dropped.size();
+  if (dropped_.empty()) return;
+  if (!std::exchange(row_.existence_known, true)) row_.existed = true;
+  for (const int64_t timestamp : dropped_) {
+    key_.Truncate(column_bytes);
+    PutTimestamp(&key_, timestamp);
+    RemoveEntry(family, key_.view());
+  }
+  if (dropped_.size() < rank) row_.perhaps_empty = false;  // a version of this column is left
+  mutable_counters(family).reclaimed += dropped_.size();
 }
 
 // --- many rows

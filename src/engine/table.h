@@ -19,6 +19,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/key_buffer.h"
 #include "btree/btree.h"
 #include "cellar/lsn.h"
 #include "engine/cell.h"
@@ -166,8 +167,8 @@ class Table {
     bool open{false};
     bool existence_known{false};  // whether it was stored before the first primitive
     bool existed{false};
-    bool deleted{false};  // something was deleted from it
-    bool visible{false};  // more was done than reclaiming what nobody could see
+    bool perhaps_empty{false};  // something was deleted from it, and what is left is not known
+    bool visible{false};        // more was done than reclaiming what nobody could see
     size_t row_bytes{0};
   };
 
@@ -180,6 +181,7 @@ class Table {
   FamilyCounters& mutable_counters(const FamilySchema& family) {
     return counters_.families[static_cast<size_t>(&family - schema_.families.data())];
   }
+  std::string_view open_row_key() const { return key_.view().substr(0, row_.row_bytes); }
   // key_ becomes row + family (+ qualifier).
   void SetKey(const FamilySchema& family, std::string_view qualifier);
   void LearnExistence();
@@ -199,7 +201,8 @@ class Table {
   uint64_t changes_{0};
   Lsn last_lsn_;
   RowChange row_;
-  std::string key_;  // begins with the open row's key
+  KeyBuffer key_;                 // begins with the open row's key
+  std::vector<int64_t> dropped_;  // scratch of ReclaimColumn
   std::unordered_map<std::string, WatchedRow> watched_rows_;
   std::unique_ptr<IndexSet> indexes_;  // null: none; reads the trees of groups_
 };

@@ -134,7 +134,7 @@ bool TableScan::FindRow() {
     return false;
   }
   ++stats_.rows;
-  if (budget_ != kUnlimited && budget_ > 0) --budget_;
+  if (budget_ > 0) --budget_;
   return true;
 }
 
@@ -150,8 +150,7 @@ ScanStep TableScan::Next() {
         if (row_reported_) return ScanStep::kCell;
         row_reported_ = true;
         cell_pending_ = true;
-        row_text_.clear();
-        CELLAR_ASSERT(view_->schema().key.Decode(row_key_, &row_text_));
+        row_text_ = view_->schema().key.TextOf(row_key_, &row_scratch_);
         return ScanStep::kRow;
       }
       in_row_ = false;

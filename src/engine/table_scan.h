@@ -73,7 +73,8 @@ class TableScan final : public Scan {
   bool cell_pending_{false};
   std::optional<ScanPosition> resume_;  // inside the first row
   std::string row_key_;
-  std::string row_text_;
+  std::string_view row_text_;  // into row_key_ or row_scratch_
+  std::string row_scratch_;
   ScanCell cell_;
 };
 

@@ -25,6 +25,7 @@
 
 #include "base/assert.h"
 #include "base/coding.h"
+#include "base/key_buffer.h"
 
 namespace cellar {
 
@@ -55,10 +56,43 @@ inline void PutTimestamp(std::string* to, int64_t timestamp) {
   const size_t size = EncodeTimestamp(timestamp, bytes);
   to->append(bytes, size);
 }
+inline void PutTimestamp(KeyBuffer* to, int64_t timestamp) {
+  to->Commit(EncodeTimestamp(timestamp, to->Reserve(kTimestampBytesMax)));
+}
 
 // Length of the encoding that begins with this byte.
 inline size_t TimestampSize(char first_byte) {
   return static_cast<size_t>(static_cast<uint8_t>(~first_byte) >> 4) + 1;
+}
+
+// The complement of the tail, 0 to 8 bytes that follow the first one.
+inline uint64_t LoadTimestampTail(const char* tail, size_t bytes) {
+  if (bytes >= 4) [[likely]] {
+    // Two loads that overlap, since a move of 4 to 8 bytes is not worth a call.
+    const uint64_t first = __builtin_bswap32(LoadLittleEndian<uint32_t>(tail));
+    const uint64_t last = __builtin_bswap32(LoadLittleEndian<uint32_t>(tail + bytes - 4));
+    return first << (8 * (bytes - 4)) | last;
+  }
+  uint64_t loaded = 0;
+  for (size_t i = 0; i < bytes; ++i) loaded = loaded << 8 | static_cast<uint8_t>(tail[i]);
+  return loaded;
+}
+
+// Reads what stands behind the column in the key of a tree's entry: a timestamp and nothing else,
+// written by EncodeTimestamp. False if its length cannot be right.
+[[nodiscard]] inline bool LoadTimestamp(std::string_view from, int64_t* timestamp) {
+  if (from.empty()) return false;
+  const auto head = static_cast<uint8_t>(~from[0]);
+  const size_t tail = head >> 4;
+  if (tail > 8 || from.size() != tail + 1) return false;
+  if (tail == 0) {
+    *timestamp = head & 0x0f;
+    return true;
+  }
+  const uint64_t value = ~LoadTimestampTail(from.data() + 1, tail) << (64 - 8 * tail);
+  const uint64_t top = tail == 8 ? 0 : static_cast<uint64_t>(head & 0x0f) << (8 * tail);
+  *timestamp = static_cast<int64_t>(top | value >> (64 - 8 * tail));
+  return *timestamp >= 0;
 }
 
 // Reads the encoding at the front of `from`. Returns its length, or 0 if there is no complete and
@@ -68,15 +102,8 @@ inline size_t DecodeTimestamp(std::string_view from, int64_t* timestamp) {
   const auto head = static_cast<uint8_t>(~from[0]);
   const size_t tail = head >> 4;
   if (tail > 8 || from.size() < tail + 1) return 0;
-  uint64_t loaded = 0;
-  if (from.size() >= kTimestampBytesMax) {
-    loaded = DecodeBigEndian64(from.data() + 1);
-  } else {
-    char bytes[8] = {};
-    std::memcpy(bytes, from.data() + 1, tail);
-    loaded = DecodeBigEndian64(bytes);
-  }
-  const uint64_t low = tail == 0 ? 0 : ~loaded >> (64 - 8 * tail);
+  const uint64_t complement = LoadTimestampTail(from.data() + 1, tail);
+  const uint64_t low = tail == 0 ? 0 : ~complement << (64 - 8 * tail) >> (64 - 8 * tail);
   const uint64_t top = tail == 8 ? 0 : static_cast<uint64_t>(head & 0x0f) << (8 * tail);
   const auto value = static_cast<int64_t>(top | low);
   if (value < 0 || (tail == 8 && (head & 0x0f) != 0)) return 0;

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/copy_bytes.h"
 
 namespace cellar {
 
@@ -51,7 +52,7 @@ class OutputBuffer {
   }
   void Append(std::string_view bytes) {
     char* to = Reserve(bytes.size());
-    if (!bytes.empty()) std::memcpy(to, bytes.data(), bytes.size());
+    CopyBytes(to, bytes.data(), bytes.size());
     size_ += bytes.size();
   }
   // Puts `bytes` before the byte at `position`. O(size - position).

@@ -89,7 +89,7 @@ class ReplyWriter {
     to = EncodeDecimal(to + 1, static_cast<uint64_t>(bytes.size()));
     *to++ = '\r';
     *to++ = '\n';
-    if (!bytes.empty()) std::memcpy(to, bytes.data(), bytes.size());
+    CopyBytes(to, bytes.data(), bytes.size());
     to += bytes.size();
     *to++ = '\r';
     *to++ = '\n';

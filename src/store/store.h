@@ -315,8 +315,8 @@ class Store {
   bool transaction_schema_{false};
 
   ReadView point_view_;
-  std::string row_key_;     // scratch of point reads
-  std::string column_key_;  // likewise
+  std::string row_key_;   // scratch of point reads
+  KeyBuffer column_key_;  // likewise
   std::map<uint64_t, Pin> pins_;
   uint64_t pin_id_next_{1};
   uint64_t scans_{0};

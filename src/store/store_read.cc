@@ -19,7 +19,7 @@ Result<std::optional<CellView>> Store::Get(const Table& table, std::string_view 
                                            std::string_view family, std::string_view qualifier,
                                            int64_t at_micros, const FamilyAccess* access) {
   // The key of the column, put together in the order in which its parts are checked.
-  column_key_.clear();
+  column_key_.Clear();
   RETURN_IF_ERROR(EncodeRowKey(table.schema(), row, &column_key_));
   if (access != nullptr && !access->MayRead(family)) return NoPermission();
   const FamilySchema* found = table.schema().FindFamily(family);
@@ -29,7 +29,8 @@ Result<std::optional<CellView>> Store::Get(const Table& table, std::string_view 
   PutFamilyId(&column_key_, found->id);
   RETURN_IF_ERROR(EncodeQualifier(*found, qualifier, &column_key_));
   point_view_.Bind(table, now_micros_);
-  const std::optional<CellRead> read = point_view_.ReadColumn(column_key_, *found, at_micros);
+  const std::optional<CellRead> read =
+      point_view_.ReadColumn(column_key_.view(), *found, at_micros);
   if (!read) return std::optional<CellView>();
   return std::optional<CellView>(
       CellView{read->timestamp_micros, read->value.type, read->value.stored});
