@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
 
 #include "base/assert.h"
@@ -18,12 +19,16 @@
 #include "commands/services.h"
 #include "commands/tracking.h"
 #include "commands/transaction.h"
+#include "store/store.h"
 
 namespace cellar {
 namespace {
 
 // Redis shows at most this much of the arguments of an unknown command.
 constexpr size_t kUnknownBytesMax{128};
+
+// Rows of one table that are prefetched together.
+constexpr size_t kPrefetchRowsMax{16};
 
 // Of a reply in parts: what may wait to be sent before the next part is asked for.
 constexpr size_t kStreamedBytesMax{1024 * 1024};
@@ -204,6 +209,31 @@ void Dispatcher::Execute(Session& session, Arguments args) {
     return;
   }
   Call(session, *command, args);
+}
+
+void Dispatcher::Prefetch(const Session& session,
+                          std::span<const std::vector<std::string_view>> commands) {
+  if (session.restricted || session.in_multi() || host_.loading()) return;
+  std::array<std::string_view, kPrefetchRowsMax> rows;
+  size_t count = 0;
+  std::string_view table;
+  const auto flush = [&] {
+    if (count > 1)
+      host_.store().PrefetchRows(session.keyspace, table, std::span(rows).first(count));
+    count = 0;
+  };
+  for (const Arguments args : commands) {
+    if (args.empty()) continue;
+    const CommandEntry* command = host_.services().commands.Find(args[0]);
+    if (command == nullptr || command->row->keys.row == 0) continue;
+    const auto row = static_cast<size_t>(command->row->keys.row);
+    const auto name = static_cast<size_t>(command->row->keys.first);
+    if (row >= args.size()) continue;
+    if (count == rows.size() || args[name] != table) flush();
+    table = args[name];
+    rows[count++] = args[row];
+  }
+  flush();
 }
 
 void Dispatcher::Reject(Session& session, CommandEntry* command, std::string_view error) {

@@ -40,6 +40,14 @@ class RequestParser {
   // `args` is the caller's: it is cleared when a command begins and must be kept while incomplete.
   Outcome Next(std::string_view* input, const Limits& limits, std::vector<std::string_view>* args);
 
+  // Forgets the command that has begun, and an error: the next call begins a command.
+  void Forget() {
+    position_ = 0;
+    args_left_ = 0;
+    bulk_bytes_ = -1;
+    in_command_ = false;
+  }
+
   // The bytes of the incomplete command have moved from `old_begin` to `new_begin`.
   static void Rebase(const char* old_begin, const char* new_begin,
                      std::vector<std::string_view>* args);

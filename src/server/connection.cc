@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "commands/dispatch.h"
+#include "server/command_batch.h"
 #include "server/server.h"
 #include "server/tls_side.h"
 
@@ -68,28 +69,58 @@ void Connection::Feed(std::string_view bytes) {
   UpdateReading();
 }
 
+RequestParser::Outcome Connection::ReadBatch(std::string_view input, CommandBatch* batch) {
+  const RequestParser::Limits limits{.bulk_bytes_max = server_->config().proto_max_bulk_len,
+                                     .unauthenticated = !session.authenticated};
+  const bool resumed = parser_.in_command();
+  // An inline command may have its words in the parser's memory, where the next one overwrites them.
+  const auto in_line = [](std::string_view command) { return command[0] != '*'; };
+  batch->size = 0;
+  std::string_view ahead = input;
+  do {
+    std::vector<std::string_view>* args = resumed ? &pending_args_ : &batch->args[batch->size];
+    const RequestParser::Outcome outcome = parser_.Next(&ahead, limits, args);
+    if (outcome == RequestParser::Outcome::kIncomplete && !resumed && parser_.in_command()) {
+      pending_args_ = *args;
+    }
+    if (outcome != RequestParser::Outcome::kCommand) return outcome;
+    if (resumed) batch->args[0] = std::exchange(pending_args_, {});
+    batch->rest[batch->size++] = ahead;
+  } while (!resumed && batch->size < CommandBatch::kCommandsMax && !ahead.empty() &&
+           !in_line(input) && !in_line(ahead));
+  return RequestParser::Outcome::kCommand;
+}
+
+void Connection::ForgetAhead() {
+  parser_.Forget();
+  pending_args_ = {};
+}
+
 void Connection::Process(std::string_view* input) {
   starved_ = false;
+  Dispatcher& dispatcher = server_->dispatcher_object();
+  CommandBatch& batch = *server_->batch();
   while (!input->empty() && MayParse()) {
-    const bool resumed = parser_.in_command();
-    std::vector<std::string_view>* args = resumed ? &pending_args_ : server_->scratch_args();
-    const RequestParser::Limits limits{.bulk_bytes_max = server_->config().proto_max_bulk_len,
-                                       .unauthenticated = !session.authenticated};
-    const std::string_view before = *input;
-    const RequestParser::Outcome outcome = parser_.Next(input, limits, args);
+    const RequestParser::Outcome outcome = ReadBatch(*input, &batch);
+    if (batch.size > 1) dispatcher.Prefetch(session, batch.commands());
+    for (size_t i = 0; i < batch.size; ++i) {
+      dispatcher.Execute(session, batch.args[i]);
+      if (!session.postponed) *input = batch.rest[i];  // else read again when the pause is over
+      if (!MayParse()) return ForgetAhead();
+    }
     if (outcome == RequestParser::Outcome::kIncomplete) {
-      if (!resumed && parser_.in_command()) pending_args_ = *args;
       starved_ = true;
       return;
     }
     if (outcome == RequestParser::Outcome::kError) {
+      if (batch.size > 0) {  // what was executed may have moved the limits
+        ForgetAhead();
+        continue;
+      }
       FailProtocol(parser_.error());
       *input = {};
       return;
     }
-    server_->dispatcher_object().Execute(session, *args);
-    if (resumed) pending_args_ = {};
-    if (session.postponed) *input = before;  // it is read again when the pause is over
   }
 }
 

@@ -30,6 +30,7 @@
 namespace cellar {
 
 class Connection;
+struct CommandBatch;
 class Server;
 class TlsContext;
 
@@ -92,6 +93,10 @@ class Connection {
 
   bool MayParse() const;
   void Process(std::string_view* input);
+  // Parses what stands whole at the front of `input`, at least one command if there is one.
+  RequestParser::Outcome ReadBatch(std::string_view input, CommandBatch* batch);
+  // What was parsed beyond the commands executed will be parsed again.
+  void ForgetAhead();
   void FailProtocol(std::string_view error);
   // How many bytes at the front of the output may be sent now.
   size_t ReleasedBytes() const;

@@ -32,6 +32,7 @@
 #include "commands/dispatch.h"
 #include "commands/host.h"
 #include "commands/services.h"
+#include "server/command_batch.h"
 #include "server/connection.h"
 #include "server/systemd_notify.h"
 #include "server/tls_context.h"
@@ -108,7 +109,7 @@ class Server final : public Host {
 
   // --- for Connection
   Dispatcher& dispatcher_object() { return dispatcher_own_; }
-  std::vector<std::string_view>* scratch_args() { return &scratch_args_; }
+  CommandBatch* batch() { return &batch_; }
   const Config& config() const { return services_own_.config; }
   void AddTask(Connection* connection);
   void StartReading(Connection* connection);
@@ -223,7 +224,7 @@ class Server final : public Host {
 
   std::unique_ptr<char[]> read_buffer_{new char[kReadBytes]};
   std::unique_ptr<char[]> tls_read_buffer_;  // there when tls_context_ is
-  std::vector<std::string_view> scratch_args_;
+  CommandBatch batch_;
   std::vector<Connection*> connections_;
   std::unordered_map<uint64_t, Connection*> connections_by_id_;
   size_t cron_next_{0};  // of connections_

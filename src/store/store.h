@@ -18,6 +18,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -151,6 +152,11 @@ class Store {
   Result<std::optional<CellView>> Get(const Table& table, std::string_view row,
                                       std::string_view family, std::string_view qualifier,
                                       int64_t at_micros, const FamilyAccess* access = nullptr);
+  // Has the memory brought into the cache that reads and writes of these rows will touch, all at
+  // once; rows and table are as clients name them. Nothing happens where it would not pay, or if
+  // there is no such table.
+  void PrefetchRows(std::string_view keyspace, std::string_view name,
+                    std::span<const std::string_view> rows) const;
   Result<bool> RowExists(const Table& table, std::string_view row,
                          const FamilyAccess* access = nullptr);
   Result<std::unique_ptr<Scan>> ScanRow(const Table& table, std::string_view row,

@@ -14,6 +14,12 @@
 #include "store/store.h"
 
 namespace cellar {
+namespace {
+
+// A smaller tree is in the caches anyway.
+constexpr uint64_t kPrefetchTreeBytesMin{2 << 20};
+
+}  // namespace
 
 Result<std::optional<CellView>> Store::Get(const Table& table, std::string_view row,
                                            std::string_view family, std::string_view qualifier,
@@ -34,6 +40,17 @@ Result<std::optional<CellView>> Store::Get(const Table& table, std::string_view 
   if (!read) return std::optional<CellView>();
   return std::optional<CellView>(
       CellView{read->timestamp_micros, read->value.type, read->value.stored});
+}
+
+void Store::PrefetchRows(std::string_view keyspace, std::string_view name,
+                         std::span<const std::string_view> rows) const {
+  const Table* table = engine_->FindTable(keyspace, name);
+  // A key of plain bytes begins with its text, which leads to the same leaf, or to the one before.
+  if (table == nullptr || !table->schema().key.is_plain_bytes()) return;
+  for (size_t group = 0; group < table->groups(); ++group) {
+    const BTree& tree = table->tree(group);
+    if (tree.memory_bytes() >= kPrefetchTreeBytesMin) tree.Prefetch(rows);
+  }
 }
 
 Result<bool> Store::RowExists(const Table& table, std::string_view row,

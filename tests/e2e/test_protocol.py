@@ -220,6 +220,18 @@ class LimitsTest(CellarTest):
                 answer += connection.recv(1 << 20)
             self.assertEqual(answer, expected)
 
+    def test_a_pipelined_command_meets_what_the_ones_before_it_have_changed(self):
+        large = b"x" * (2 * 1024 * 1024)
+        exchange(self.server.port, [command("CONFIG", "SET", "proto-max-bulk-len", "1mb")])
+        pipeline = command("PING") + command("CONFIG", "SET", "proto-max-bulk-len", "512mb")
+        answer = exchange(self.server.port, [pipeline + command("ECHO", large)])
+        self.assertEqual(answer, b"+PONG\r\n+OK\r\n$%d\r\n%s\r\n" % (len(large), large))
+        # What comes behind a command that ends the connection is not executed, nor is an error in it.
+        answer = exchange(self.server.port, [command("PING") + command("QUIT") + b"*x\r\n"])
+        self.assertEqual(answer, b"+PONG\r\n+OK\r\n")
+        answer = exchange(self.server.port, [command("PING") + b"*x\r\n"])
+        self.assertEqual(answer, b"+PONG\r\n-ERR Protocol error: invalid multibulk length\r\n")
+
     def test_a_large_argument_comes_back_whole(self):
         payload = os.urandom(10 << 20)
         self.assertEqual(self.redis.execute_command("ECHO", payload), payload)

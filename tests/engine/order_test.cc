@@ -95,6 +95,25 @@ TEST_CASE("Keys come back in canonical text", "[order]") {
   }
 }
 
+TEST_CASE("The text of a key is a view of it where nothing in it had to be escaped", "[order]") {
+  const Order plain = ParseOrder("bytes");
+  for (const std::string& text : {std::string(), std::string("plane#1"), std::string("a\0b", 3),
+                                  std::string("\0", 1), std::string(300, 'x')}) {
+    const std::string encoded = Encoded(plain, text);
+    std::string scratch = "old";
+    const std::string_view shown = plain.TextOf(encoded, &scratch);
+    REQUIRE(shown == text);
+    REQUIRE((shown.data() == encoded.data()) == (text.find('\0') == std::string::npos));
+    KeyBuffer buffer;
+    REQUIRE(plain.Encode(text, &buffer).ok());
+    REQUIRE(buffer.view() == encoded);
+    REQUIRE(plain.EncodedSize(encoded + "tail") == encoded.size());
+  }
+  const Order composite = ParseOrder("utf8#-u64");
+  std::string scratch;
+  REQUIRE(composite.TextOf(Encoded(composite, "a#07"), &scratch) == "a#7");
+}
+
 TEST_CASE("A key that does not fit names its component", "[order]") {
   const Order order = ParseOrder("utf8#utf8#-u64");
   std::string encoded;

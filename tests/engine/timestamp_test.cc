@@ -49,6 +49,13 @@ TEST_CASE("Newer timestamps sort first, no encoding begins another one, all read
       REQUIRE(DecodeTimestamp(bytes_a + behind, &decoded) == bytes_a.size());
       REQUIRE(decoded == a);
     }
+    int64_t loaded = -1;
+    REQUIRE(LoadTimestamp(bytes_a, &loaded));
+    REQUIRE(loaded == a);
+    REQUIRE_FALSE(LoadTimestamp(bytes_a + "x", &loaded));
+    KeyBuffer key;
+    PutTimestamp(&key, a);
+    REQUIRE(key.view() == bytes_a);
     for (const int64_t b : samples) {
       const std::string bytes_b = Encoded(b);
       if ((bytes_a < bytes_b) != (a > b)) FAIL(a << " against " << b);

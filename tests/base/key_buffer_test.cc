@@ -1,0 +1,91 @@
+// KeyBuffer and CopyBytes against std::string, over every size around their thresholds.
+#include "base/key_buffer.h"
+
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "base/coding.h"
+#include "base/copy_bytes.h"
+#include "base/random.h"
+
+namespace key_buffer_test {
+
+using namespace cellar;
+
+TEST_CASE("CopyBytes copies so many bytes and touches no others", "[base]") {
+  std::string from;
+  for (int i = 0; i < 80; ++i) from.push_back(static_cast<char>('!' + i));
+  for (size_t size = 0; size <= 70; ++size) {
+    std::string to(80, '.');
+    CopyBytes(to.data() + 3, from.data() + 5, size);
+    std::string expected(80, '.');
+    expected.replace(3, size, from, 5, size);
+    REQUIRE(to == expected);
+  }
+  CopyBytes(nullptr, nullptr, 0);
+}
+
+TEST_CASE("FindZeroByte finds the first zero byte wherever it stands", "[base]") {
+  for (size_t size = 0; size < 40; ++size) {
+    for (size_t zero = 0; zero <= size; ++zero) {
+      std::string bytes(size, '\x01');  // what a zero byte could be mistaken for behind another one
+      for (size_t i = zero; i < size; i += 3) bytes[i] = '\0';
+      REQUIRE(FindZeroByte(bytes.data(), size) == zero);
+      for (char& c : bytes) c = c == '\0' ? '\0' : '\x80';
+      REQUIRE(FindZeroByte(bytes.data(), size) == zero);
+    }
+  }
+}
+
+TEST_CASE("A key put together from parts is what a string would be", "[base]") {
+  const uint64_t seed = 7;
+  INFO("seed " << seed);
+  Random random(seed);
+  KeyBuffer key;
+  std::string expected;
+  for (int step = 0; step < 20'000; ++step) {
+    const std::string part(random.Below(step % 100 == 0 ? 400 : 20),
+                           static_cast<char>(random.Below(256)));
+    switch (random.Below(5)) {
+      case 0:
+        key.Assign(part);
+        expected = part;
+        break;
+      case 1:
+        key.Append(part);
+        expected += part;
+        break;
+      case 2:
+        key.PushBack('x');
+        expected.push_back('x');
+        break;
+      case 3: {
+        const size_t size = random.Below(expected.size() + 1);
+        key.Truncate(size);
+        expected.resize(size);
+        break;
+      }
+      default:
+        std::memcpy(key.Reserve(4), "abcd", 4);
+        key.Commit(2);
+        expected += "ab";
+        break;
+    }
+    REQUIRE(key.view() == expected);
+  }
+}
+
+TEST_CASE("The successor of a key is the end of what begins with it", "[base]") {
+  const auto successor = [](std::string_view bytes) {
+    KeyBuffer key;
+    key.Assign(bytes);
+    key.ToSuccessor();
+    return std::string(key.view());
+  };
+  CHECK(successor("ab") == "ac");
+  CHECK(successor("a\xff\xff") == "b");
+  CHECK(successor("\xff").empty());
+  CHECK(successor("").empty());
+}
+
+}  // namespace key_buffer_test
