@@ -126,16 +126,18 @@ Status LoadAclFile(Host& host, LoadVictims victims, Session* current) {
   ASSIGN_OR_RETURN(Acl::Users users, acl.ReadFile(*text, path));
   const Acl::Users old = acl.Replace(std::move(users));
   std::vector<const User*> gone;
-  for (const auto& [name, user] : old) {
-    const User* now = acl.Find(name);
+  for (const auto& [name, held] : old) {
+    const User* const before = held.get();
+    const User* const now = acl.Find(name);
     if (name == kDefaultUser) {
-      RightsChanged(host, *user, *now);
-    } else if (victims == LoadVictims::kChanged && now != nullptr && now->Text() == user->Text()) {
+      RightsChanged(host, *before, *now);
+    } else if (victims == LoadVictims::kChanged && now != nullptr &&
+               now->Text() == before->Text()) {
       host.ForEachSession([&](Session& session) {
-        if (session.user == user.get()) session.user = now;
+        if (session.user == before) session.user = now;
       });
     } else {
-      gone.push_back(user.get());
+      gone.push_back(before);
     }
   }
   DisconnectUsers(host, gone, current);
