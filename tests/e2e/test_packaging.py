@@ -7,9 +7,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
-from cellar_server import ROOT, binary
+import redis
+from cellar_server import ROOT, START_SECONDS_MAX, binary, free_port
 
 EXPOSURE_MAX = 1.2
 BUILD = os.path.dirname(os.path.realpath(binary()))
@@ -128,6 +130,90 @@ class PackagingTest(unittest.TestCase):
                 self.assertEqual("", run("sh", "-n", os.path.join(directory, script)).stdout)
             with open(os.path.join(directory, "conffiles"), encoding="utf-8") as file:
                 self.assertIn("/etc/cellar/cellar.conf", file.read().splitlines())
+
+
+class InstallTest(unittest.TestCase):
+    """The package's life on this very machine: only with CELLAR_INSTALL_TESTS=1, as root, where none is installed."""
+
+    def setUp(self):
+        if os.environ.get("CELLAR_INSTALL_TESTS") != "1":
+            self.skipTest("changes the machine: CELLAR_INSTALL_TESTS=1 runs it")
+        self.assertEqual(0, os.getuid())
+        self.assertFalse(os.path.exists("/var/lib/cellar"), "there is a Cellar on this machine")
+        self.addCleanup(run, "dpkg", "--purge", "cellar")
+        self.work = tempfile.TemporaryDirectory()
+        self.addCleanup(self.work.cleanup)
+
+    def done(self, *words, **options):
+        """A program that must succeed; what it says."""
+        ended = run(*words, **options)
+        self.assertEqual(0, ended.returncode, f"{words}\n{ended.stdout}")
+        return ended.stdout
+
+    def upgraded(self, package):
+        """The same package with a higher version."""
+        root, path = os.path.join(self.work.name, "root"), os.path.join(self.work.name, "upgrade.deb")
+        self.done("dpkg-deb", "--raw-extract", package, root)
+        with open(os.path.join(root, "DEBIAN", "control"), encoding="utf-8") as file:
+            control = file.read()
+        with open(os.path.join(root, "DEBIAN", "control"), "w", encoding="utf-8") as file:
+            file.write(re.sub(r"(?m)^(Version: \S+)$", r"\1+upgraded", control))
+        self.done("dpkg-deb", "--root-owner-group", "--build", root, path)
+        return path
+
+    def serve(self, port):
+        """The server as the unit starts it: its user, its configuration, its working directory."""
+        os.makedirs("/run/cellar", exist_ok=True)
+        process = subprocess.Popen(["/usr/bin/cellar", "/etc/cellar/cellar.conf", "--port", str(port)], user="cellar",
+                                   group="cellar", extra_groups=[], umask=0o077, cwd="/var/lib/cellar",
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(process.kill)
+        client = redis.Redis(port=port)
+        self.addCleanup(client.close)
+        deadline = time.monotonic() + START_SECONDS_MAX
+        while True:
+            self.assertIsNone(process.poll())
+            try:
+                client.execute_command("DBSIZE")
+                return process, client
+            except redis.ConnectionError:
+                self.assertLess(time.monotonic(), deadline)
+                time.sleep(0.05)
+
+    def test_install_use_upgrade_remove_purge(self):
+        said = self.done("make", f"VARIANT={os.path.basename(BUILD)}", "deb")
+        package = os.path.join(ROOT, re.findall(r"deb: (\S+\.deb)", said)[-1])
+        self.done("dpkg", "--install", package)
+        owner = self.done("stat", "--format", "%U %G %a", "/etc/cellar/cellar.conf", "/var/lib/cellar", "/var/log/cellar")
+        self.assertEqual("root cellar 640\ncellar cellar 750\ncellar cellar 750\n", owner)
+        self.assertEqual("", self.done("dpkg", "--verify", "cellar"))
+        port = free_port()
+        process, client = self.serve(port)
+        client.execute_command("TABLE", "CREATE", "t", "FAMILY", "f")
+        client.execute_command("CPUT", "t", "r", "f:a", "kept")
+        with open("/etc/cellar/cellar.conf", "a", encoding="utf-8") as file:
+            file.write("maxclients 777\n")
+
+        self.done("dpkg", "--install", self.upgraded(package))
+        self.assertIn("+upgraded", self.done("dpkg-query", "--show", "cellar"))
+        self.assertEqual(b"kept", client.execute_command("CGET", "t", "r", "f:a"))  # the old one serves until the restart
+        client.close()
+        process.terminate()
+        self.assertEqual(0, process.wait(START_SECONDS_MAX))
+        process, client = self.serve(port)
+        self.assertEqual(b"kept", client.execute_command("CGET", "t", "r", "f:a"))
+        self.assertEqual("777", client.config_get("maxclients")["maxclients"])
+        client.close()
+        process.terminate()
+        self.assertEqual(0, process.wait(START_SECONDS_MAX))
+
+        self.done("dpkg", "--remove", "cellar")
+        self.assertFalse(os.path.exists("/usr/bin/cellar"))
+        self.assertTrue(os.path.exists("/var/lib/cellar/cellar.manifest"))
+        self.assertTrue(os.path.exists("/etc/cellar/cellar.conf"))
+        self.done("dpkg", "--purge", "cellar")
+        for path in ("/var/lib/cellar", "/var/log/cellar", "/etc/cellar", "/run/cellar", "/usr/share/doc/cellar"):
+            self.assertFalse(os.path.exists(path), path)
 
 
 if __name__ == "__main__":
