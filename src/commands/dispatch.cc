@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/assert.h"
+#include "base/log.h"
 #include "commands/acl_check.h"
 #include "commands/acl_sessions.h"
 #include "commands/command_context.h"
@@ -41,6 +42,17 @@ bool ArityFits(const Command& row, size_t words) {
 // A browser tricked into talking to us sends these as its first word (cross-protocol scripting).
 bool IsHttp(std::string_view name) {
   return EqualsIgnoreCase(name, "post") || EqualsIgnoreCase(name, "host:");
+}
+
+// Once a minute at most, so that an attack does not fill the log.
+void TellOfAttack(ServerStats& stats, const Session& session, int64_t now_micros) {
+  constexpr int64_t kIntervalMicros{60'000'000};
+  if (now_micros - stats.attack_told_micros < kIntervalMicros) return;
+  stats.attack_told_micros = now_micros;
+  Log(LogSeverity::kWarning,
+      fmt::format("Possible SECURITY ATTACK: {} sends POST or Host: as a web client does that was "
+                  "tricked into talking to this port; connection closed",
+                  session.address));
 }
 
 bool IsExec(const CommandEntry& command) { return command.full_name == "exec"; }
@@ -185,7 +197,8 @@ void Dispatcher::Execute(Session& session, Arguments args) {
   }
   if (command == nullptr) [[unlikely]] {
     if (container == nullptr && IsHttp(args[0])) {
-      session.closed = true;
+      TellOfAttack(host_.services().stats, session, now_micros_);
+      session.close_after_reply = true;
       return;
     }
     if (!session.authenticated) return Reject(session, nullptr, "NOAUTH Authentication required.");

@@ -63,6 +63,19 @@ void CmdFamilyDrop(CommandContext& ctx) {
   ReplyAltered(ctx, *table, "family.drop");
 }
 
+// The family's part of the memory of its locality group, by the bytes of its cells: the shares of a
+// group's families add up to what the group takes.
+uint64_t MemoryShare(const Table& table, const FamilySchema& family) {
+  uint64_t all{0};
+  for (const FamilySchema& other : table.schema().families) {
+    if (other.group == family.group) all += table.family_counters(other).bytes;
+  }
+  if (all == 0) return 0;
+  const double part =
+      static_cast<double>(table.family_counters(family).bytes) / static_cast<double>(all);
+  return static_cast<uint64_t>(part * static_cast<double>(table.tree(family.group).memory_bytes()));
+}
+
 // FAMILY INFO, whole but for the count, which a family with retention must count first.
 struct FamilyInfo {
   std::string name;
@@ -83,7 +96,7 @@ struct FamilyInfo {
         ttl("NONE"),
         gc(family.policy.is_expression() ? family.policy.text() : "NONE"),
         group(table.schema().groups[family.group].name),
-        memory_bytes(table.family_counters(family).bytes),
+        memory_bytes(MemoryShare(table, family)),
         reclaimed(table.family_counters(family).reclaimed) {
     if (family.policy.versions() != 0) versions = std::to_string(family.policy.versions());
     if (family.policy.ttl_ms() != 0) ttl = FormatDurationMs(family.policy.ttl_ms());

@@ -163,8 +163,9 @@ void MemorySection(Host& host, InfoWriter& out) {
   out.Ratio("mem_fragmentation_ratio", used > 0 ? rss / used : 1);
   out.Field("mem_fragmentation_bytes",
             static_cast<int64_t>(memory.resident_bytes) - static_cast<int64_t>(memory.used_bytes));
-  out.Zeros({"mem_not_counted_for_evict", "mem_replication_backlog",
-             "mem_total_replication_buffers", "mem_clients_slaves"});
+  // The log's buffer is emptied by the disk, not by deletes: maxmemory leaves it out.
+  out.Field("mem_not_counted_for_evict", memory.log_buffer_bytes);
+  out.Zeros({"mem_replication_backlog", "mem_total_replication_buffers", "mem_clients_slaves"});
   out.Field("mem_clients_normal", memory.clients_bytes);
   out.Field("mem_cluster_links", 0);
   out.Field("mem_aof_buffer", memory.log_buffer_bytes);

@@ -39,6 +39,7 @@ class RateMeter {
 struct ServerStats {
   int64_t start_micros{0};  // wall clock
   int64_t start_monotonic_micros{0};
+  int64_t attack_told_micros{0};  // wall clock; when the log last told of HTTP on the port
   uint64_t connections{0};
   uint64_t rejected_connections{0};
   uint64_t commands{0};

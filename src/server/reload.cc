@@ -25,6 +25,11 @@ void Server::OnHangup() {
                            clock_.MonotonicMicros()));
   if (services_own_.config_file.empty()) {
     Log(LogSeverity::kNotice, "SIGHUP: there is no configuration file to read again");
+    if (!services_own_.config.aclfile.empty()) {
+      if (const Status status = LoadAclFile(*this, LoadVictims::kChanged, nullptr); !status.ok()) {
+        Log(LogSeverity::kWarning, "SIGHUP: no user is changed: " + status.text());
+      }
+    }
   } else if (const Status status = ReloadConfig(); !status.ok()) {
     Log(LogSeverity::kWarning, "SIGHUP: nothing is changed: " + status.text());
   }

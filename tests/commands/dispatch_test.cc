@@ -124,7 +124,7 @@ TEST_CASE("A command is refused in the words of Redis", "[commands]") {
 TEST_CASE("A web browser is shown the door", "[commands]") {
   const auto host = NewHost();
   REQUIRE(host->Say({"POST", "/", "HTTP/1.1"}).empty());
-  REQUIRE(host->session.closed);
+  REQUIRE(host->session.close_after_reply);
 }
 
 TEST_CASE("MULTI queues, a refusal aborts, DISCARD forgets", "[commands]") {

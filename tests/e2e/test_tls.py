@@ -370,6 +370,31 @@ class ReloadTest(TlsTest):
             self.wait_for(server, "SIGHUP: the certificate is not changed: cannot load the certificate")
             self.assertEqual(second, self.serial(server))
 
+    def test_one_sighup_takes_over_configuration_users_and_certificate(self):
+        with tempfile.TemporaryDirectory() as directory:
+            authority = make_certificates(directory)
+            users, conf = os.path.join(directory, "users.acl"), os.path.join(directory, "cellar.conf")
+
+            def write(file, text):
+                with open(file, "w", encoding="ascii") as out:
+                    out.write(text)
+            write(users, "user default on nopass ~* &* +@all\n")
+            write(conf, f"maxclients 500\naclfile {users}\n")
+            server = TlsServer(directory)
+            self.addCleanup(server.close)
+            server.config = conf
+            server.start()
+            first = self.serial(server)
+            authority.issue("server")
+            write(users, "user default on nopass ~* &* +@all\nuser reader on >secret ~* +ping\n")
+            write(conf, f"maxclients 600\naclfile {users}\n")
+            self.hang_up(server)
+            self.assertNotEqual(first, self.serial(server))
+            with server.tls() as connection:
+                connection.sendall(command("CONFIG", "GET", "maxclients") + command("AUTH", "reader", "secret") + b"PING\r\n")
+                expected = b"*2\r\n$10\r\nmaxclients\r\n$3\r\n600\r\n+OK\r\n+PONG\r\n"
+                self.assertEqual(expected, read_exactly(connection, len(expected)))
+
     def hang_up(self, server):
         known = server.log().count("TLS: the certificate is")
         server.process.send_signal(signal.SIGHUP)
