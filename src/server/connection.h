@@ -2,6 +2,10 @@
 //
 //   OnRead -> Feed -> parser -> Dispatcher::Execute -> session.output -> Flush (once a turn)
 //
+// The commands of a pipeline are parsed a batch ahead (command_batch.h), so that the dispatcher can
+// have the cells brought into the cache that they will touch; they are executed one by one, and
+// what was parsed beyond the last one executed is forgotten.
+//
 // Input is parsed where the kernel put it, in the server's one read buffer; only what is not yet a
 // whole command, or must wait, is copied into `pending_`. Nothing is parsed while a task runs, the
 // output is above kOutputPauseBytes, or clients are paused; then the socket is not read either.
