@@ -439,6 +439,22 @@ std::string Engine::EncodeCatalog() const {
   return catalog;
 }
 
+namespace {
+
+// Ids of the entries of indexes: kDerivedTree | format of the entries, 8 bits | table, 35 bits |
+// index, 20 bits. What has larger numbers is built again at the start.
+constexpr uint64_t kIndexFormat{1};  // of what index_entry.h describes
+constexpr int kIndexBits{20};
+constexpr int kTableBits{35};
+
+std::optional<uint64_t> IndexTreeId(uint64_t table_id, uint64_t index_id) {
+  if (table_id >> kTableBits != 0 || index_id >> kIndexBits != 0) return std::nullopt;
+  return kDerivedTree | kIndexFormat << (kTableBits + kIndexBits) | table_id << kIndexBits |
+         index_id;
+}
+
+}  // namespace
+
 StateMachine::StateSnapshot Engine::TakeSnapshot() {
   StateSnapshot snapshot;
   snapshot.catalog = EncodeCatalog();
@@ -446,6 +462,13 @@ StateMachine::StateSnapshot Engine::TakeSnapshot() {
     std::vector<BTreeSnapshot> trees = table->TakeSnapshots();
     for (size_t i = 0; i < trees.size(); ++i) {
       snapshot.trees.push_back({table->schema().groups[i].tree_id, std::move(trees[i])});
+    }
+    for (const IndexSchema& schema : table->schema().indexes) {
+      Index* index = table->has_indexes() ? table->indexes()->Find(schema.id) : nullptr;
+      const std::optional<uint64_t> tree_id = IndexTreeId(id, schema.id);
+      if (index == nullptr || !index->built() || !tree_id) continue;
+      if (schema.state != IndexState::kReady) continue;
+      snapshot.trees.push_back({*tree_id, index->mutable_entries()->TakeSnapshot()});
     }
   }
   return snapshot;
@@ -495,6 +518,7 @@ Status Engine::BeginLoad(std::string_view catalog) {
 }
 
 BTree* Engine::TreeForLoad(uint64_t tree_id) {
+  if ((tree_id & kDerivedTree) != 0) return IndexTreeForLoad(tree_id);
   for (const auto& [id, table] : tables_) {
     for (size_t i = 0; i < table->groups(); ++i) {
       if (table->schema().groups[i].tree_id == tree_id) return table->mutable_tree(i);
@@ -503,8 +527,25 @@ BTree* Engine::TreeForLoad(uint64_t tree_id) {
   return nullptr;
 }
 
+// An index that this version would write otherwise is loaded to be thrown away.
+BTree* Engine::IndexTreeForLoad(uint64_t tree_id) {
+  for (const auto& [id, table] : tables_) {
+    for (const IndexSchema& schema : table->schema().indexes) {
+      if (!table->has_indexes() || IndexTreeId(id, schema.id) != tree_id) continue;
+      Index* index = table->indexes()->Find(schema.id);
+      if (index == nullptr || schema.state != IndexState::kReady) continue;
+      loaded_indexes_.push_back(index);
+      return index->mutable_entries();
+    }
+  }
+  garbage_.push_back(std::make_unique<BTree>());
+  return garbage_.back().get();
+}
+
 // The counters of the catalog and those of the trees were taken at one moment, so they must agree.
 Status Engine::FinishLoad() {
+  for (Index* index : loaded_indexes_) index->FinishLoad();
+  loaded_indexes_.clear();
   for (const auto& [id, table] : tables_) {
     uint64_t entries = 0;
     for (size_t i = 0; i < table->groups(); ++i) entries += table->tree(i).entries();

@@ -92,6 +92,7 @@ class Engine final : public StateMachine {
 
   void AddBuiltInKeyspaces();
   std::string EncodeCatalog() const;
+  BTree* IndexTreeForLoad(uint64_t tree_id);
   Status ApplySchemaOp(const DecodedOp& op);
   Status ApplyCellOp(const DecodedOp& op, Table* table);
   Status CreateTable(const DecodedOp& op);
@@ -115,6 +116,7 @@ class Engine final : public StateMachine {
   std::vector<std::unique_ptr<BTree>> garbage_;
   std::unique_ptr<Undo> undo_;
   Compaction compaction_;
+  std::vector<Index*> loaded_indexes_;  // whose entries a snapshot holds, while it is loaded
 
   // FindTable's answer to its last question.
   mutable std::string cached_keyspace_;

@@ -419,6 +419,13 @@ bool Index::Build(uint64_t rows_max) {
   return built_;
 }
 
+void Index::FinishLoad() {
+  CELLAR_ASSERT(!built_);
+  built_ = true;
+  BTreeCursor at(*entries_);
+  for (at.SeekFirst(); at.valid(); at.Next()) timed_entries_ += HasSpans(at.value()) ? 1 : 0;
+}
+
 bool Index::AgreesWithTable() {
   CELLAR_ASSERT(built_);
   std::string row_key;

@@ -174,6 +174,10 @@ void PutEntryHead(std::span<const TimeSpan> spans, bool holds_cells, std::string
   for (const TimeSpan& span : spans) PutSpan(span, to);
 }
 
+bool HasSpans(std::string_view value) {
+  return !value.empty() && (static_cast<uint8_t>(value[0]) & kHasSpans) != 0;
+}
+
 void PutIncludedCell(const IncludedCell& cell, const TimeSpan& span, std::string* to) {
   PutVarint64(to, cell.family_id);
   PutLengthPrefixed(to, cell.qualifier);

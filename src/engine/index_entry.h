@@ -69,6 +69,8 @@ class EntryReader {
 
 // Appends the front of a value. REQUIRES: spans is not empty.
 void PutEntryHead(std::span<const TimeSpan> spans, bool holds_cells, std::string* to);
+// Is the entry not there at every moment?
+bool HasSpans(std::string_view value);
 void PutIncludedCell(const IncludedCell& cell, const TimeSpan& span, std::string* to);
 
 // The columns that an entry holds, in the same order; empty if entries hold none.

@@ -115,6 +115,10 @@ bool IndexSet::may_refuse(size_t change_bytes) const {
                      [this](const auto& index) { return SchemaOf(*index).unique; });
 }
 
+void IndexSet::ForgetRefusals() {
+  for (const auto& index : indexes_) index->ForgetConflicts();
+}
+
 Status IndexSet::TakeRefusal() {
   Status status;
   for (const auto& index : indexes_) {

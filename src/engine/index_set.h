@@ -40,6 +40,8 @@ class IndexSet {
   // --- refusing a change afterwards: the name of the index is put into the error
   // REQUIRES: no row is open. NOTUNIQUE, TOOLARGE; what was noted is forgotten.
   Status TakeRefusal();
+  // What was noted is nobody's mistake: the changes came from the log.
+  void ForgetRefusals();
   // Could TakeRefusal() ever refuse a change? False if no index is UNIQUE and values are small.
   bool may_refuse(size_t change_bytes) const;
 

@@ -14,6 +14,9 @@
 namespace cellar {
 namespace {
 
+// So many bytes of a value cost a filter (a regular expression above all) about what a cell does.
+constexpr uint64_t kFilterBytesOfCell{1024};
+
 // What the filter cannot let through need not be read.
 void NarrowByFilter(const TableSchema& schema, CellPlan* plan, bool versions_given) {
   std::vector<FilterFamily> families;
@@ -69,7 +72,7 @@ RowFilter::RowFilter(const TableSchema& schema, const Filter& filter, uint64_t s
 
 RowReader::RowReader(const ReadView& view, const CellPlan& plan, uint64_t* budget, ScanStats* stats,
                      uint64_t seed)
-    : view_(view), plan_(plan), stream_(view, plan.choice, budget, stats) {
+    : view_(view), plan_(plan), stream_(view, plan.choice, budget, stats), budget_(budget) {
   if (plan.filter) filter_ = std::make_unique<RowFilter>(view.schema(), *plan.filter, seed);
 }
 
@@ -189,6 +192,11 @@ void RowReader::SavePosition(ScanPosition* position) const {
   position->super_columns_before = super_columns_counted_;
 }
 
+void RowReader::ChargeValue(std::string_view stored) {
+  if (*budget_ == kUnlimited) return;
+  *budget_ -= std::min<uint64_t>(*budget_, stored.size() / kFilterBytesOfCell);
+}
+
 StreamStep RowReader::DecideRow() {
   while (stage_ == Stage::kDeciding) {
     RawCell raw;
@@ -196,6 +204,7 @@ StreamStep RowReader::DecideRow() {
     if (step == StreamStep::kPause) return step;
     FilterNext next = FilterNext::kRowDone;
     if (step == StreamStep::kCell) {
+      ChargeValue(raw.value.stored);
       next = filter_->run().Decide({static_cast<uint32_t>(raw.family), raw.qualifier,
                                     raw.timestamp_micros, raw.value.type, raw.value.stored});
     }
@@ -227,6 +236,7 @@ StreamStep RowReader::NextFiltered() {
     outputs_taken_ = 0;
     const StreamStep step = stream_.Next(&fed_);
     if (step != StreamStep::kCell) return step;
+    ChargeValue(fed_.value.stored);
     fed_next_ = filter_->run().Feed({static_cast<uint32_t>(fed_.family), fed_.qualifier,
                                      fed_.timestamp_micros, fed_.value.type, fed_.value.stored});
     outputs_ = filter_->run().outputs().size();

@@ -96,6 +96,8 @@ class RowReader {
   StreamStep NextReversed();
   // Does the survivor at hand begin a column, in this row?
   bool BeginsColumn() const;
+  // Takes what a filter's look at a large value costs off the budget.
+  void ChargeValue(std::string_view stored);
   // What SKIP, GROUPS and PERROW say of the survivor at hand.
   Verdict CountIn();
   // False if GROUPS has no room for the super column that may begin here.
@@ -105,6 +107,7 @@ class RowReader {
   const ReadView& view_;
   const CellPlan& plan_;
   CellStream stream_;
+  uint64_t* budget_;
   std::unique_ptr<RowFilter> filter_;
   std::string row_key_;  // for the filter
 

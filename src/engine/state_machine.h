@@ -17,6 +17,10 @@
 
 namespace cellar {
 
+// Set in the id of a tree that holds nothing that other trees do not hold: an index. What it holds
+// is not counted among the cells.
+inline constexpr uint64_t kDerivedTree{1ULL << 63};
+
 class StateMachine {
  public:
   // One tree of the state at one moment. `tree_id` is the engine's own number for the tree, the

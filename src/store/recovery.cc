@@ -130,8 +130,9 @@ Status Recovery::LoadNewestSnapshot() {
   const auto load = [&]() -> Status {
     ASSIGN_OR_RETURN(auto reader, SnapshotReader::Open(files_, path));
     RETURN_IF_ERROR(reader->CheckAgainst(entry));
-    for (const SnapshotTree& tree : reader->footer().trees)
-      store_.report.snapshot_cells += tree.entries;
+    for (const SnapshotTree& tree : reader->footer().trees) {
+      if ((tree.tree_id & kDerivedTree) == 0) store_.report.snapshot_cells += tree.entries;
+    }
     return LoadSnapshot(reader.get(), state_,
                         [this](uint64_t offset) { return Progress(offset, false); });
   };

@@ -34,6 +34,11 @@ Status Store::OpenJournal(const LoadProgressCallback& progress) {
   ASSIGN_OR_RETURN(journal_, Journal::Open(options_.journal, files_, clock_, *engine_, progress));
   schema_lsn_ = journal_->last_lsn();
   SetTurnTime();
+  for (const std::string& keyspace : Keyspaces()) {
+    for (Table* table : Tables(keyspace)) {
+      if (table->has_indexes()) table->indexes()->ForgetRefusals();
+    }
+  }
   (void)SweepIndexes(kUnlimited);  // false: the state of a new one waits for a better disk
   return Status::Ok();
 }

@@ -246,7 +246,10 @@ class IndexModel : public Fixture {
       }
       return;
     }
-    if (random.OneIn(5)) Open();
+    if (random.OneIn(5)) {
+      if (random.OneIn(2)) REQUIRE(store->journal().SaveNow().ok());
+      Open();
+    }
   }
 
   // --- rounds

@@ -376,6 +376,47 @@ TEST_CASE_METHOD(Fixture, "Whatever becomes due at once, no command pays for it"
   REQUIRE(Rows(table, "i") == " late");
 }
 
+TEST_CASE_METHOD(Fixture, "Whole indexes are in the snapshot, others are built again", "[index]") {
+  FamilyOptions aging;
+  aging.ttl_ms = 10'000;
+  {
+    Table& table = Make("t", {{"f", aging}, {"g", {}}});
+    REQUIRE(store->CreateIndex(table, {.name = "i", .on = {On("f", "x")}, .include = {}}).ok());
+    REQUIRE(
+        store
+            ->CreateIndex(table, {.name = "u", .on = {On("g", "y")}, .include = {}, .unique = true})
+            .ok());
+    for (int i = 0; i < 300; ++i) {
+      const std::string number = std::to_string(100 + i);
+      REQUIRE(Do(table, "r" + number, {Put("f", "x", number), Put("g", "y", number)}).ok());
+    }
+    REQUIRE(store->journal().SaveNow().ok());
+    // What comes behind the snapshot comes from the log.
+    REQUIRE(Do(table, "late", {Put("f", "x", "150"), Put("g", "y", "late")}).ok());
+    REQUIRE(store->CreateIndex(table, {.name = "new", .on = {On("g", "y")}, .include = {}}).ok());
+  }
+  Open();
+  Table& table = Find("t");
+  const auto evaluations = [&](std::string_view name) {
+    return table.indexes()->Find(table.schema().FindIndex(name)->id)->evaluations();
+  };
+  REQUIRE(evaluations("i") <= 2);  // of the row that was written later
+  REQUIRE(evaluations("u") <= 2);
+  REQUIRE(evaluations("new") >= 301);
+  REQUIRE(store->VerifyIndexes().ok());
+  IndexOptions of_one;
+  of_one.name = "i";
+  of_one.equal = {"150"};
+  REQUIRE(Rows(table, of_one) == " late r150");
+  REQUIRE(Do(table, "other", {Put("g", "y", "late")}).code() == ErrorCode::kNotUnique);
+  REQUIRE(Do(table, "other", {Put("g", "y", "other")}).ok());
+  SetTime(clock.now + 20'000'000);
+  REQUIRE(Rows(table, of_one).empty());
+  while (store->sweeper_stats().passes == 0) (void)store->Sweep(1000);
+  REQUIRE(store->DescribeIndex(table, "i")->entries_are_live);
+  REQUIRE(store->DescribeIndex(table, "i")->entries == 0);
+}
+
 TEST_CASE_METHOD(Fixture, "An index of many rows is built in slices while writes go on",
                  "[index]") {
   Table& table = Make("t", {{"f", {}}});
@@ -532,6 +573,7 @@ class RandomChanges : public Fixture {
   void Other() {
     switch (random.Below(12)) {
       case 0:
+        if (random.OneIn(3)) REQUIRE(store->journal().SaveNow().ok());
         return Open();
       case 1: {
         RowOptions rows;

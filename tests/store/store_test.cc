@@ -306,6 +306,29 @@ TEST_CASE_METHOD(StoreFixture, "Rows are deleted by range, in slices, and counte
 }
 
 // Puts, deletes and scans with every kind of choice against a sorted map.
+TEST_CASE_METHOD(StoreFixture, "A filter that looks at megabytes pauses between them", "[store]") {
+  Table& table = Make("t", "bytes", {{"f", {}}});
+  const std::string megabyte(1024 * 1024, 'a');
+  constexpr int kRows{8};
+  for (int i = 0; i < kRows; ++i) {
+    REQUIRE(Do(table, "r" + std::to_string(i), {Put("f", "x", megabyte)}).ok());
+  }
+  CellOptions cells;
+  cells.filter = "value ~ \"(a*)*b\"";
+  Result<std::unique_ptr<Scan>> scan = store->ScanRows(table, {}, cells, nullptr);
+  REQUIRE(scan.ok());
+  int pauses = 0;
+  for (;;) {
+    (*scan)->SetBudget(1000);  // less than a megabyte comes to
+    const ScanStep step = (*scan)->Next();
+    if (step == ScanStep::kEnd) break;
+    REQUIRE(step == ScanStep::kPause);
+    ++pauses;
+    (*scan)->Detach();
+  }
+  REQUIRE(pauses == kRows);
+}
+
 TEST_CASE_METHOD(StoreFixture, "Scans with limits agree with a naive model", "[store][model]") {
   const uint64_t seed = 20260601;
   INFO("seed " << seed);
