@@ -303,7 +303,7 @@ constexpr Command kRows[] = {
      .arity = -3,
      .flags = kReadonly,
      .categories = kCategoryCell,
-     .keys = {.first = 2, .access = KeyAccess::kRead},
+     .keys = {.first = 2, .access = KeyAccess::kRead, .scope = KeyScope::kTable},
      .group = "cell",
      .since = "0.1.0",
      .summary =

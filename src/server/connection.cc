@@ -60,7 +60,10 @@ void Connection::Feed(std::string_view bytes) {
     }
   }
   session.query_bytes = pending_.size();
-  if (session.query_bytes > static_cast<size_t>(server_->config().client_query_buffer_limit)) {
+  const size_t query_bytes_max =
+      session.authenticated ? static_cast<size_t>(server_->config().client_query_buffer_limit)
+                            : kStrangerQueryBytesMax;
+  if (session.query_bytes > query_bytes_max) {
     server_->QueryBufferExceeded(*this);
     session.closed = true;
   }
@@ -106,6 +109,11 @@ void Connection::Process(std::string_view* input) {
     for (size_t i = 0; i < batch.size; ++i) {
       dispatcher.Execute(session, batch.args[i]);
       if (!session.postponed) *input = batch.rest[i];  // else read again when the pause is over
+      if (!session.authenticated &&
+          session.output.size() + session.output_in_flight > kStrangerOutputBytesMax) [[unlikely]] {
+        server_->StrangerExceeded(*this);
+        session.closed = true;
+      }
       if (!MayParse()) return ForgetAhead();
     }
     if (outcome == RequestParser::Outcome::kIncomplete) {

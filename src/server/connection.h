@@ -49,6 +49,10 @@ class Connection {
  public:
   // Beyond so much output nothing more is parsed for this client until it has read some.
   static constexpr size_t kOutputPauseBytes{1024 * 1024};
+  // Of a client that has not said who it is: beyond so much input of one command, or output that it
+  // does not take, it is disconnected. Enough for AUTH with two words of 16 KiB.
+  static constexpr size_t kStrangerQueryBytesMax{36 * 1024};
+  static constexpr size_t kStrangerOutputBytesMax{16 * 1024};
 
   Connection(Server* server, SocketKind kind);
   ~Connection();

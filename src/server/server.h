@@ -123,6 +123,8 @@ class Server final : public Host {
   // Part of the output waits for a log record: look at it again when one is released.
   void AddGated(Connection* connection) { gated_.push_back(connection); }
   void QueryBufferExceeded(const Connection& connection);
+  // One that has not authenticated does not take what it is answered.
+  void StrangerExceeded(const Connection& connection);
   void LogProtocolError(const Connection& connection, std::string_view error);
   void LogTlsError(const Connection& connection, std::string_view error);
   // Where TLS connections decrypt to; one for all, like the read buffer. Not there without TLS.

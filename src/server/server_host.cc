@@ -248,6 +248,12 @@ void Server::QueryBufferExceeded(const Connection& connection) {
                                          connection.session.address));
 }
 
+void Server::StrangerExceeded(const Connection& connection) {
+  ++services_own_.stats.output_buffer_limit_disconnections;
+  Log(LogSeverity::kVerbose, fmt::format("Closing unauthenticated client {} with too much output",
+                                         connection.session.address));
+}
+
 void Server::LogProtocolError(const Connection& connection, std::string_view error) {
   Log(LogSeverity::kVerbose, fmt::format("{} from client {}", error, connection.session.address));
 }
