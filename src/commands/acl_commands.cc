@@ -27,7 +27,8 @@ constexpr int64_t kLogShownDefault{10};
 Acl& AclOf(const CommandContext& ctx) { return ctx.host.services().acl; }
 
 void WrongArguments(CommandContext& ctx) {
-  ctx.reply.Error("ERR wrong number of arguments for '" + ctx.command.full_name + "' command");
+  ctx.reply.Error("ERR unknown subcommand or wrong number of arguments for '" +
+                  std::string(ctx.args[1]) + "'. Try ACL HELP.");
 }
 
 void CmdAclCat(CommandContext& ctx) {
