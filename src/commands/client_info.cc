@@ -41,22 +41,24 @@ std::string ClientLine(const Session& session, int64_t now_micros) {
   const size_t output_bytes = session.output.size() + session.output_in_flight;
   const size_t total = sizeof(Session) + session.query_bytes + session.output.capacity() +
                        session.output_in_flight + session.task_output.capacity() + multi_bytes;
+  // The order is that of Redis 7.2; `watch`, which came with 7.4, is behind it.
   return fmt::format(
       "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} "
-      "multi={} watch={} qbuf={} qbuf-free=0 argv-mem=0 multi-mem={} rbs=0 rbp=0 obl=0 oll={} "
-      "omem={} tot-mem={} events={} cmd={} user={} redir={} resp={} lib-name={} lib-ver={}\n",
+      "multi={} qbuf={} qbuf-free=0 argv-mem=0 multi-mem={} rbs=0 rbp=0 obl=0 oll={} "
+      "omem={} tot-mem={} events={} cmd={} user={} redir={} resp={} lib-name={} lib-ver={} "
+      "watch={}\n",
       session.id, session.address, session.local_address, session.fd, session.name,
       (now_micros - session.created_micros) / 1'000'000,
       (now_micros - session.last_activity_micros) / 1'000'000, Flags(session), session.keyspace,
       Listening(session, ChannelKind::kChannel), Listening(session, ChannelKind::kPattern),
       Listening(session, ChannelKind::kShard),
-      multi ? static_cast<int64_t>(session.transaction->queue.size()) : -1,
-      session.transaction ? session.transaction->watches.size() : 0, session.query_bytes,
+      multi ? static_cast<int64_t>(session.transaction->queue.size()) : -1, session.query_bytes,
       multi_bytes, session.output_in_flight > 0 ? 1 : 0, output_bytes, total,
       session.output_in_flight > 0 ? "rw" : "r",
       session.last_command == nullptr ? "NULL" : session.last_command->full_name, session.user_name,
       session.tracking ? static_cast<int64_t>(session.tracking->redirect) : -1,
-      static_cast<int>(session.version), session.lib_name, session.lib_version);
+      static_cast<int>(session.version), session.lib_name, session.lib_version,
+      session.transaction ? session.transaction->watches.size() : 0);
 }
 
 ClientClass ClassOf(const Session& session) {
