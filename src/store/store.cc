@@ -97,8 +97,21 @@ Status Store::InTable(Status status, const Table& table) const {
 
 // --- writes
 
+namespace {
+
+// Whether a write did anything but delete nothing.
+bool IsVisible(const RowWriteResult& result) {
+  return std::any_of(result.results.begin(), result.results.end(), [](const CellOpResult& op) {
+    const bool deletes = op.kind == CellOp::Kind::kDelete || op.kind == CellOp::Kind::kDeleteRow;
+    return !deletes || op.count > 0;
+  });
+}
+
+}  // namespace
+
 Result<RowWriteResult> Store::Write(Table& table, const RowWrite& write) {
   PrepareIndexesForWrite(table);
+  const uint64_t changes = table.changes();
   BeginMutation();
   const WriteContext context{.now_micros = now_micros_,
                              .stamp_micros = NextStamp(),
@@ -120,6 +133,8 @@ Result<RowWriteResult> Store::Write(Table& table, const RowWrite& write) {
   }
   if (outcome.used_stamp) engine_->SetStamp(context.stamp_micros);
   FinishMutation(&table, outcome.result.results.size());
+  // What deletes dead cells only is nothing that a watcher could see: the sweeper may come first.
+  if (!IsVisible(outcome.result)) table.RestoreChanges(changes);
   return std::move(outcome.result);
 }
 

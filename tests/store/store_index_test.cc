@@ -160,9 +160,10 @@ TEST_CASE_METHOD(Fixture, "A scan that an index covers does not read the table",
 TEST_CASE_METHOD(Fixture, "The smallest covering column group is chosen, and cursors do not care",
                  "[index]") {
   Table& table = Make("t", {{"f", {}}, {"big", {}}});
+  const std::string page(2000, 'p');
   for (int i = 0; i < 50; ++i) {
     const std::string number = std::to_string(100 + i);
-    std::vector<CellOp> ops{Put("big", "page", std::string(2000, 'p'))};
+    std::vector<CellOp> ops{Put("big", "page", page)};
     if (i % 5 != 0) ops.push_back(Put("f", "x", number));
     if (i % 7 != 0) ops.push_back(Put("f", "y", number));
     REQUIRE(Do(table, "r" + number, ops).ok());
@@ -241,10 +242,11 @@ TEST_CASE_METHOD(Fixture, "The smallest covering column group is chosen, and cur
 
 TEST_CASE_METHOD(Fixture, "What may not be read is not chosen, nor shown by an index", "[index]") {
   Table& table = Make("t", {{"open", {}}, {"secret", {}}});
+  const std::string text(200, 'o');
   for (int i = 0; i < 30; ++i) {
     const std::string number = std::to_string(100 + i);
     std::vector<CellOp> ops{Put("secret", "s", number)};
-    if (i % 2 == 0) ops.push_back(Put("open", "o", std::string(200, 'o')));
+    if (i % 2 == 0) ops.push_back(Put("open", "o", text));
     REQUIRE(Do(table, "r" + number, ops).ok());
   }
   REQUIRE(
