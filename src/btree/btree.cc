@@ -18,6 +18,10 @@ BTreeWriteResult BTree::Put(std::string_view key, std::string_view value) {
   return tree_->Put(key, value);
 }
 BTreeWriteResult BTree::Delete(std::string_view key) { return tree_->Delete(key); }
+BTreeWriteResult BTree::Replace(std::string_view old_key, std::string_view key,
+                                std::string_view value) {
+  return tree_->Replace(old_key, key, value);
+}
 uint64_t BTree::DeleteRange(std::string_view begin, std::string_view end, uint64_t entries_max) {
   return tree_->DeleteRange(begin, end, entries_max);
 }

@@ -58,8 +58,8 @@
 // nodes that it reaches do not change while it lives.
 //
 // Files, from the bottom: bytes.h, arena, entry, leaf, inner (bytes inside a node); leaf_builder
-// (decode -> build); epochs (memory and snapshots); tree, tree_structure (search and change);
-// cursor, image, image_reader, bulk_loader; btree.cc, the door.
+// (decode -> build); epochs (memory and snapshots); tree, tree_structure, tree_compaction (search,
+// change, giving memory back); cursor, image, image_reader, bulk_loader; btree.cc, the door.
 #pragma once
 
 #include <cstddef>
@@ -93,8 +93,10 @@ struct BTreeWriteResult {
   size_t old_value_bytes{0};  // its value's size; 0 unless existed
   // A lower bound of the longest prefix that the key shares with the entry before or behind it
   // (after the write). Only neighbours in the same leaf are looked at, so it costs nothing; a
-  // caller that needs certainty seeks when the bound is too low.
+  // caller that needs certainty seeks when the bound is too low and it is not exact.
   size_t shared_with_neighbor{0};
+  // Both neighbours are in the leaf, or at the tree's right edge there is none behind.
+  bool shared_is_exact{false};
 };
 
 class BTreeSnapshot;
@@ -113,6 +115,11 @@ class BTree {
   BTreeWriteResult Put(std::string_view key, std::string_view value);
   // Removes the entry if it is there. O(log n).
   BTreeWriteResult Delete(std::string_view key);
+  // Delete(old_key) and then Put(key, value). Where the keys are neighbours, key the lower one, and
+  // of the same length (a newer version of a cell takes the place of the only one) it costs less
+  // than the Put: the entry is written over. `existed` and `old_value_bytes` are the old entry's,
+  // the rest is as from Put. REQUIRES: as Put; key != old_key.
+  BTreeWriteResult Replace(std::string_view old_key, std::string_view key, std::string_view value);
   // Removes at most `entries_max` entries of [begin, end), lowest first; an empty `end` is no
   // bound. Returns how many. O(log n + removed).
   uint64_t DeleteRange(std::string_view begin, std::string_view end, uint64_t entries_max);

@@ -245,6 +245,35 @@ void ApplyReplace(Leaf* leaf, const LeafPlace& place, const LeafEdit& edit, cons
   CountLarge(leaf, value.large, 1);
 }
 
+LeafEdit PlanRewrite(const Leaf* leaf, const LeafPlace& place, std::string_view rest,
+                     const ValueRef& value) {
+  const uint8_t* const at = leaf->entries() + place.at;
+  Entry old;
+  ParseEntry(at, &old);
+  const auto suffix_bytes = static_cast<uint32_t>(rest.size()) - place.shared_before;
+  LeafEdit edit{};
+  edit.old_bytes = static_cast<uint32_t>(old.end - at);
+  edit.new_bytes = static_cast<uint32_t>(
+      EntryOverheadBytes(place.shared_before, suffix_bytes, value) + suffix_bytes);
+  return edit;
+}
+
+void ApplyRewrite(Leaf* leaf, const LeafPlace& place, const LeafEdit& edit, std::string_view rest,
+                  const ValueRef& value) {
+  if (edit.growth() != 0) {
+    ShiftTail(leaf, place.at, edit.old_bytes, edit.new_bytes);
+    ShiftOffsets(leaf, place.group + 1, edit.growth());
+  }
+  uint8_t* const at = leaf->entries() + place.at;
+  const std::string_view suffix = rest.substr(place.shared_before);
+  uint8_t* const p =
+      WriteEntryLengths(at, place.shared_before, static_cast<uint32_t>(suffix.size()), value);
+  std::memcpy(p, suffix.data(), suffix.size());
+  uint8_t* const end = WriteEntryValue(p + suffix.size(), value);
+  CELLAR_ASSERT(end == at + edit.new_bytes);
+  if (place.index == 0) leaf->heads()[place.group] = Head(Bytes(rest), rest.size());
+}
+
 void RemoveFromLeaf(Leaf* leaf, const LeafPlace& place) {
   CELLAR_ASSERT(place.found);
   CELLAR_ASSERT(leaf->count > 1);

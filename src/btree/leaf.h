@@ -147,6 +147,14 @@ void ApplyInsert(Leaf* leaf, const LeafPlace& place, const LeafEdit& edit, std::
 LeafEdit PlanReplace(const Leaf* leaf, const LeafPlace& place, const ValueRef& value);
 void ApplyReplace(Leaf* leaf, const LeafPlace& place, const LeafEdit& edit, const ValueRef& value);
 
+// Another entry for the one at place.at: the key is `rest` behind the prefix, of which
+// place.shared_before bytes are the ones of the entry before. The entry behind shares with both as
+// much. REQUIRES: neither value is out of line; room for edit.growth().
+LeafEdit PlanRewrite(const Leaf* leaf, const LeafPlace& place, std::string_view rest,
+                     const ValueRef& value);
+void ApplyRewrite(Leaf* leaf, const LeafPlace& place, const LeafEdit& edit, std::string_view rest,
+                  const ValueRef& value);
+
 // Never grows. REQUIRES: place.found, leaf->count > 1.
 void RemoveFromLeaf(Leaf* leaf, const LeafPlace& place);
 

@@ -19,30 +19,6 @@ std::string_view GroupFirst(const Leaf* leaf, uint32_t group) {
   return View(entry.suffix, entry.suffix_bytes);
 }
 
-// See BTreeWriteResult::shared_with_neighbor. Neighbours in other groups are judged by the first
-// key of the group behind (exactly the neighbour) or before (which shares no more than the
-// neighbour does).
-size_t SharedWithNeighbor(const Leaf* leaf, const LeafPlace& place, std::string_view key) {
-  if (!place.has_prefix) return CommonPrefix(key, View(leaf->prefix(), leaf->prefix_bytes));
-  const std::string_view rest = key.substr(leaf->prefix_bytes);
-  size_t shared = std::max(place.shared_before, place.shared_after);
-  uint32_t behind = place.index;  // in the group: the neighbour behind
-  if (place.found) {
-    Entry entry;
-    ParseEntry(leaf->entries() + place.at, &entry);
-    shared = entry.shared;
-    if (++behind < leaf->counts()[place.group]) {
-      ParseEntry(entry.end, &entry);
-      shared = std::max<size_t>(shared, entry.shared);
-    }
-  }
-  if (behind == leaf->counts()[place.group] && place.group + 1 < leaf->groups)
-    shared = std::max(shared, CommonPrefix(rest, GroupFirst(leaf, place.group + 1)));
-  if (place.index == 0 && place.group > 0)
-    shared = std::max(shared, CommonPrefix(rest, GroupFirst(leaf, place.group - 1)));
-  return leaf->prefix_bytes + shared;
-}
-
 // *rest := the last key of `group`, behind the prefix.
 void LastOfGroup(const Leaf* leaf, uint32_t group, std::string* rest) {
   rest->clear();
@@ -189,6 +165,42 @@ ValueRef Tree::MakeValue(std::string_view value) {
   return {nullptr, static_cast<uint32_t>(value.size()), epochs_.NewValue(value)};
 }
 
+// Fills in shared_with_neighbor and shared_is_exact. Neighbours in other groups are judged by the
+// first key of the group behind (exactly the neighbour) or before (which shares no more than the
+// neighbour does).
+void Tree::JudgeNeighbors(const Path& path, const Leaf* leaf, const LeafPlace& place,
+                          std::string_view key, BTreeWriteResult* result) const {
+  if (!place.has_prefix) {
+    result->shared_with_neighbor = CommonPrefix(key, View(leaf->prefix(), leaf->prefix_bytes));
+    return;
+  }
+  // Alone in its leaf: others need not share the prefix.
+  if (place.found && leaf->count == 1) return;
+  const std::string_view rest = key.substr(leaf->prefix_bytes);
+  size_t shared = std::max(place.shared_before, place.shared_after);
+  uint32_t behind = place.index;  // in the group: the neighbour behind
+  if (place.found) {
+    Entry entry;
+    ParseEntry(leaf->entries() + place.at, &entry);
+    shared = entry.shared;
+    if (++behind < leaf->counts()[place.group]) {
+      ParseEntry(entry.end, &entry);
+      shared = std::max<size_t>(shared, entry.shared);
+    }
+  }
+  bool knows_behind = true;
+  if (behind == leaf->counts()[place.group]) {
+    if (place.group + 1 < leaf->groups)
+      shared = std::max(shared, CommonPrefix(rest, GroupFirst(leaf, place.group + 1)));
+    else
+      knows_behind = IsRightEdge(path);
+  }
+  if (place.index == 0 && place.group > 0)
+    shared = std::max(shared, CommonPrefix(rest, GroupFirst(leaf, place.group - 1)));
+  result->shared_with_neighbor = leaf->prefix_bytes + shared;
+  result->shared_is_exact = place.index > 0 && knows_behind;
+}
+
 BTreeWriteResult Tree::Put(std::string_view key, std::string_view value) {
   CELLAR_ASSERT(key.size() <= kTreeKeyBytesMax);
   ++changes_;
@@ -201,7 +213,7 @@ BTreeWriteResult Tree::Put(std::string_view key, std::string_view value) {
   Path path;
   Leaf* leaf = Descend(key, &path);
   const LeafPlace place = FindInLeaf(leaf, key);
-  result.shared_with_neighbor = SharedWithNeighbor(leaf, place, key);
+  JudgeNeighbors(path, leaf, place, key, &result);
   if (place.found) {
     Entry entry;
     ParseEntry(leaf->entries() + place.at, &entry);
@@ -217,6 +229,67 @@ BTreeWriteResult Tree::Put(std::string_view key, std::string_view value) {
   ++content_.entries;
   content_.payload_bytes += key.size() + value.size();
   return result;
+}
+
+BTreeWriteResult Tree::Replace(std::string_view old_key, std::string_view key,
+                               std::string_view value) {
+  CELLAR_ASSERT(key != old_key);
+  BTreeWriteResult result;
+  if (content_.root != nullptr && key.size() == old_key.size() &&
+      value.size() <= kInlineValueBytesMax) {
+    epochs_.ReleaseSome();
+    Path path;
+    Leaf* const leaf = Descend(key, &path);
+    if (ReplaceInPlace(&path, leaf, FindInLeaf(leaf, key), old_key, key, value, &result)) {
+      ++changes_;
+      content_.payload_bytes += value.size() - result.old_value_bytes;
+      return result;
+    }
+  }
+  const BTreeWriteResult deleted = Delete(old_key);
+  result = Put(key, value);
+  result.existed = deleted.existed;
+  result.old_value_bytes = deleted.old_value_bytes;
+  return result;
+}
+
+// Writes the new entry over the one behind the key's `place`. False if that is not the old key's, or
+// if more would change than this entry: then nothing is done.
+bool Tree::ReplaceInPlace(Path* path, Leaf* leaf, LeafPlace place, std::string_view old_key,
+                          std::string_view key, std::string_view value, BTreeWriteResult* result) {
+  if (place.found || !place.has_prefix || leaf->count == 1) return false;
+  if (place.index == leaf->counts()[place.group]) {  // before the first one of the next group
+    if (++place.group == leaf->groups) return false;
+    place.index = 0;
+    place.shared_before = 0;
+  }
+  Entry old;
+  ParseEntry(leaf->entries() + place.at, &old);
+  const std::string_view rest = key.substr(leaf->prefix_bytes);
+  const std::string_view old_rest = old_key.substr(leaf->prefix_bytes);
+  // The old entry shares no more with the one before than the new key, which lies between, does.
+  const size_t common = CommonPrefix(rest, old_rest);
+  if (old.is_large || common < old.shared ||
+      !old_key.starts_with(View(leaf->prefix(), leaf->prefix_bytes)) ||
+      old_rest.substr(old.shared) != View(old.suffix, old.suffix_bytes)) {
+    return false;
+  }
+  if (place.index + 1 < leaf->counts()[place.group]) {
+    Entry next;
+    ParseEntry(old.end, &next);
+    if (next.shared > common) return false;
+  }
+  const ValueRef value_ref{Bytes(value), static_cast<uint32_t>(value.size()), nullptr};
+  const LeafEdit edit = PlanRewrite(leaf, place, rest, value_ref);
+  const auto used = static_cast<size_t>(leaf->used + edit.growth());
+  if (used > LeafBytesLimit(leaf->prefix_bytes)) return false;
+  result->existed = true;
+  result->old_value_bytes = old.value_bytes;
+  result->shared_with_neighbor = leaf->prefix_bytes + place.shared_before;
+  leaf = PrepareLeaf(path, leaf, used);
+  ApplyRewrite(leaf, place, edit, rest, value_ref);
+  UpdateUnits(path, leaf);
+  return true;
 }
 
 void Tree::PutFirst(std::string_view key, std::string_view value) {
@@ -425,7 +498,7 @@ BTreeWriteResult Tree::Delete(std::string_view key) {
   Path path;
   Leaf* leaf = Descend(key, &path);
   const LeafPlace place = FindInLeaf(leaf, key);
-  result.shared_with_neighbor = SharedWithNeighbor(leaf, place, key);
+  JudgeNeighbors(path, leaf, place, key, &result);
   if (!place.found) return result;
   ++changes_;
   Entry entry;

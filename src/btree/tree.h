@@ -45,6 +45,7 @@ class Tree {
 
   BTreeWriteResult Put(std::string_view key, std::string_view value);
   BTreeWriteResult Delete(std::string_view key);
+  BTreeWriteResult Replace(std::string_view old_key, std::string_view key, std::string_view value);
   uint64_t DeleteRange(std::string_view begin, std::string_view end, uint64_t entries_max);
   void Clear();
   std::optional<std::string_view> Get(std::string_view key) const;
@@ -89,6 +90,10 @@ class Tree {
   void PutFirst(std::string_view key, std::string_view value);
   void Overwrite(Path* path, Leaf* leaf, const LeafPlace& place, const ValueRef& value);
   void Insert(Path* path, Leaf* leaf, LeafPlace place, std::string_view key, const ValueRef& value);
+  bool ReplaceInPlace(Path* path, Leaf* leaf, LeafPlace place, std::string_view old_key,
+                      std::string_view key, std::string_view value, BTreeWriteResult* result);
+  void JudgeNeighbors(const Path& path, const Leaf* leaf, const LeafPlace& place,
+                      std::string_view key, BTreeWriteResult* result) const;
   bool MakeGroupRoom(Path* path, Leaf** leaf, LeafPlace* place, std::string_view key);
   void InsertWithSplit(Path* path, Leaf* leaf, std::string_view key, const ValueRef& value);
   // Makes two leaves of a full one by copying whole groups. False if it is not fit for that; else

@@ -56,7 +56,7 @@ class TreeModel {
     const uint64_t kind = below_(1000);
     const uint64_t put_share = options_.delete_often ? 330 : 560;
     if (kind < put_share)
-      Put(Key(), Value());
+      below_(4) == 0 ? Replace() : Put(Key(), Value());
     else if (kind < 700)
       Delete(Key());
     else if (kind < 780)
@@ -162,10 +162,7 @@ class TreeModel {
     CELLAR_ASSERT(result.old_value_bytes == it->second.size());
     payload_bytes_ += value.size() + (inserted ? key.size() : 0) - it->second.size();
     it->second = value;
-    size_t shared = 0;
-    if (it != map_.begin()) shared = Shared(std::prev(it)->first, key);
-    if (std::next(it) != map_.end()) shared = std::max(shared, Shared(std::next(it)->first, key));
-    CELLAR_ASSERT(result.shared_with_neighbor <= shared);
+    CheckShared(result, it);
   }
 
  private:
@@ -187,11 +184,44 @@ class TreeModel {
     if (it == map_.end()) return;
     CELLAR_ASSERT(result.old_value_bytes == it->second.size());
     payload_bytes_ -= key.size() + it->second.size();
-    size_t shared = 0;
-    if (it != map_.begin()) shared = Shared(std::prev(it)->first, key);
-    if (std::next(it) != map_.end()) shared = std::max(shared, Shared(std::next(it)->first, key));
-    CELLAR_ASSERT(result.shared_with_neighbor <= shared);
+    CheckShared(result, it);
     map_.erase(it);
+  }
+
+  // What a write of *it said of its neighbours.
+  void CheckShared(const BTreeWriteResult& result, Map::const_iterator it) const {
+    size_t shared = 0;
+    if (it != map_.begin()) shared = Shared(std::prev(it)->first, it->first);
+    if (std::next(it) != map_.end())
+      shared = std::max(shared, Shared(std::next(it)->first, it->first));
+    CELLAR_ASSERT(result.shared_with_neighbor <= shared);
+    if (result.shared_is_exact) CELLAR_ASSERT(result.shared_with_neighbor == shared);
+  }
+
+  // Mostly a key that is there, by one that is a little lower: a cell's newer version.
+  void Replace() {
+    std::string old_key = Key();
+    if (const auto it = map_.lower_bound(old_key); it != map_.end() && below_(8) > 0)
+      old_key = it->first;
+    std::string key = old_key;
+    if (below_(4) == 0) key = Key();
+    const uint64_t back = 1 + below_(8);
+    if (key.size() >= back && below_(8) > 0)
+      key[key.size() - back] -= static_cast<char>(1 + below_(3));
+    if (key == old_key) return;
+    const std::string value = Value();
+    const BTreeWriteResult result = tree_.Replace(old_key, key, value);
+    const auto old = map_.find(old_key);
+    CELLAR_ASSERT(result.existed == (old != map_.end()));
+    if (old != map_.end()) {
+      CELLAR_ASSERT(result.old_value_bytes == old->second.size());
+      payload_bytes_ -= old_key.size() + old->second.size();
+      map_.erase(old);
+    }
+    auto [it, inserted] = map_.try_emplace(key);
+    payload_bytes_ += value.size() + (inserted ? key.size() : 0) - it->second.size();
+    it->second = value;
+    CheckShared(result, it);
   }
 
   // Ascending neighbours, as a row or an import writes them.
