@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <string>
+#include <vector>
 
 #include "base/assert.h"
 #include "base/log.h"
@@ -27,9 +27,6 @@ namespace {
 
 // Redis shows at most this much of the arguments of an unknown command.
 constexpr size_t kUnknownBytesMax{128};
-
-// Rows of one table that are prefetched together.
-constexpr size_t kPrefetchRowsMax{16};
 
 // Of a reply in parts: what may wait to be sent before the next part is asked for.
 constexpr size_t kStreamedBytesMax{1024 * 1024};
@@ -188,8 +185,10 @@ bool Dispatcher::MustWait(const Session& session, const CommandEntry& command) c
 }
 
 void Dispatcher::Execute(Session& session, Arguments args) {
-  if (args.empty()) return;
-  CommandEntry* command = host_.services().commands.Find(args[0]);
+  if (!args.empty()) Execute(session, host_.services().commands.Find(args[0]), args);
+}
+
+void Dispatcher::Execute(Session& session, CommandEntry* command, Arguments args) {
   CommandEntry* container = nullptr;
   if (command != nullptr && !command->subcommands.empty() && args.size() > 1) {
     container = command;
@@ -222,31 +221,6 @@ void Dispatcher::Execute(Session& session, Arguments args) {
     return;
   }
   Call(session, *command, args);
-}
-
-void Dispatcher::Prefetch(const Session& session,
-                          std::span<const std::vector<std::string_view>> commands) {
-  if (session.restricted || session.in_multi() || host_.loading()) return;
-  std::array<std::string_view, kPrefetchRowsMax> rows;
-  size_t count = 0;
-  std::string_view table;
-  const auto flush = [&] {
-    if (count > 1)
-      host_.store().PrefetchRows(session.keyspace, table, std::span(rows).first(count));
-    count = 0;
-  };
-  for (const Arguments args : commands) {
-    if (args.empty()) continue;
-    const CommandEntry* command = host_.services().commands.Find(args[0]);
-    if (command == nullptr || command->row->keys.row == 0) continue;
-    const auto row = static_cast<size_t>(command->row->keys.row);
-    const auto name = static_cast<size_t>(command->row->keys.first);
-    if (row >= args.size()) continue;
-    if (count == rows.size() || args[name] != table) flush();
-    table = args[name];
-    rows[count++] = args[row];
-  }
-  flush();
 }
 
 void Dispatcher::Reject(Session& session, CommandEntry* command, std::string_view error) {

@@ -7,9 +7,7 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string_view>
-#include <vector>
 
 #include "base/cycle_clock.h"
 #include "commands/arguments.h"
@@ -30,10 +28,8 @@ class Dispatcher {
   // been set: then RunTask goes on with it. `args` may be empty (nothing happens); its views need
   // to live only for the call.
   void Execute(Session& session, Arguments args);
-
-  // Commands of a pipeline that will be executed next, if nothing comes between: has the memory
-  // brought into the cache that those of them that name a row will read. Changes nothing.
-  void Prefetch(const Session& session, std::span<const std::vector<std::string_view>> commands);
+  // The same, with what the command table has for the first of `args`.
+  void Execute(Session& session, CommandEntry* command, Arguments args);
 
   // One step of session.task. True when the task is done (and gone). REQUIRES: there is one.
   bool StepTask(Session& session, const TaskBudget& budget);

@@ -1,8 +1,9 @@
-// CommandBatch: the commands of a pipeline that stand whole in the input, parsed before the first of
-// them is executed, so that the cells they will touch can be asked for together (DESIGN.md, section
-// 5): the cache misses of one wait while those of the others are under way.
+// CommandBatch: commands that stand whole in the input, parsed before the first of them is executed,
+// so that the cells they will touch can be asked for together (DESIGN.md, section 5): the cache
+// misses of one wait while those of the others are under way.
 //
-// One for the server; its arguments are views into the input that is being processed.
+// A batch is a part of some ParsedCommands that the server keeps; their arguments are views into the
+// input that is being processed.
 #pragma once
 
 #include <array>
@@ -11,19 +12,26 @@
 #include <string_view>
 #include <vector>
 
+#include "resp/request_parser.h"
+
 namespace cellar {
 
+struct CommandEntry;
+
+struct ParsedCommand {
+  std::vector<std::string_view> args;
+  CommandEntry* entry{nullptr};  // null: there is no such command
+  std::string_view rest;         // the input behind it
+};
+
+// As many as the tree descends together.
+inline constexpr size_t kBatchCommandsMax{16};
+using ParsedCommands = std::array<ParsedCommand, kBatchCommandsMax>;
+
 struct CommandBatch {
-  // As many keys as the tree descends together.
-  static constexpr size_t kCommandsMax{16};
-
-  size_t size{0};
-  std::array<std::vector<std::string_view>, kCommandsMax> args;
-  std::array<std::string_view, kCommandsMax> rest;  // the input behind each command
-
-  std::span<const std::vector<std::string_view>> commands() const {
-    return std::span(args).first(size);
-  }
+  std::span<ParsedCommand> commands;
+  RequestParser::Outcome outcome{};  // of what follows the commands
+  bool read{false};                  // false: nothing has been parsed yet
 };
 
 }  // namespace cellar

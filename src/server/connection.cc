@@ -8,7 +8,7 @@
 
 #include "base/assert.h"
 #include "commands/dispatch.h"
-#include "server/command_batch.h"
+#include "commands/row_prefetch.h"
 #include "server/server.h"
 #include "server/tls_side.h"
 
@@ -34,12 +34,12 @@ bool Connection::MayParse() const {
          session.output.size() + session.output_in_flight < kOutputPauseBytes;
 }
 
-void Connection::Feed(std::string_view bytes) {
+void Connection::Feed(std::string_view bytes, const CommandBatch& ahead) {
   if (session.output.capacity() == 0) server_->Provide(&session.output);
   session.query_bytes = pending_.size() + bytes.size();
   if (pending_.empty()) {
     std::string_view rest = bytes;
-    Process(&rest);
+    Process(&rest, ahead);
     if (!rest.empty()) {
       pending_.assign(rest);
       RequestParser::Rebase(rest.data(), pending_.data(), &pending_args_);
@@ -50,7 +50,7 @@ void Connection::Feed(std::string_view bytes) {
     // NOLINTNEXTLINE(clang-analyzer-cplusplus.InnerPointer): not read, only distances count.
     RequestParser::Rebase(old_begin, pending_.data(), &pending_args_);
     std::string_view rest = pending_;
-    Process(&rest);
+    Process(&rest, {});
     const size_t used = pending_.size() - rest.size();
     if (rest.empty()) {
       pending_ = std::string();
@@ -72,26 +72,35 @@ void Connection::Feed(std::string_view bytes) {
   UpdateReading();
 }
 
-RequestParser::Outcome Connection::ReadBatch(std::string_view input, CommandBatch* batch) {
+CommandBatch Connection::ReadAhead(std::string_view bytes, std::span<ParsedCommand> room) {
+  // What is pending goes before; TLS must be decrypted first.
+  if (!pending_.empty() || tls_ != nullptr || !MayParse()) return {};
+  return ReadBatch(bytes, room);
+}
+
+CommandBatch Connection::ReadBatch(std::string_view input, std::span<ParsedCommand> room) {
   const RequestParser::Limits limits{.bulk_bytes_max = server_->config().proto_max_bulk_len,
                                      .unauthenticated = !session.authenticated};
+  const CommandTable& table = server_->services().commands;
   const bool resumed = parser_.in_command();
   // An inline command may have its words in the parser's memory, where the next one overwrites them.
   const auto in_line = [](std::string_view command) { return command[0] != '*'; };
-  batch->size = 0;
   std::string_view ahead = input;
+  size_t size = 0;
   do {
-    std::vector<std::string_view>* args = resumed ? &pending_args_ : &batch->args[batch->size];
+    ParsedCommand& command = room[size];
+    std::vector<std::string_view>* args = resumed ? &pending_args_ : &command.args;
     const RequestParser::Outcome outcome = parser_.Next(&ahead, limits, args);
-    if (outcome == RequestParser::Outcome::kIncomplete && !resumed && parser_.in_command()) {
-      pending_args_ = *args;
+    if (outcome != RequestParser::Outcome::kCommand) {
+      if (!resumed && parser_.in_command()) pending_args_ = *args;
+      return {room.first(size), outcome, true};
     }
-    if (outcome != RequestParser::Outcome::kCommand) return outcome;
-    if (resumed) batch->args[0] = std::exchange(pending_args_, {});
-    batch->rest[batch->size++] = ahead;
-  } while (!resumed && batch->size < CommandBatch::kCommandsMax && !ahead.empty() &&
-           !in_line(input) && !in_line(ahead));
-  return RequestParser::Outcome::kCommand;
+    if (resumed) command.args = std::exchange(pending_args_, {});
+    command.entry = command.args.empty() ? nullptr : table.Find(command.args[0]);
+    command.rest = ahead;
+    ++size;
+  } while (!resumed && size < room.size() && !ahead.empty() && !in_line(input) && !in_line(ahead));
+  return {room.first(size), RequestParser::Outcome::kCommand, true};
 }
 
 void Connection::ForgetAhead() {
@@ -99,16 +108,22 @@ void Connection::ForgetAhead() {
   pending_args_ = {};
 }
 
-void Connection::Process(std::string_view* input) {
+void Connection::Process(std::string_view* input, CommandBatch batch) {
   starved_ = false;
   Dispatcher& dispatcher = server_->dispatcher_object();
-  CommandBatch& batch = *server_->batch();
   while (!input->empty() && MayParse()) {
-    const RequestParser::Outcome outcome = ReadBatch(*input, &batch);
-    if (batch.size > 1) dispatcher.Prefetch(session, batch.commands());
-    for (size_t i = 0; i < batch.size; ++i) {
-      dispatcher.Execute(session, batch.args[i]);
-      if (!session.postponed) *input = batch.rest[i];  // else read again when the pause is over
+    if (!batch.read) {
+      batch = ReadBatch(*input, server_->commands_ahead());
+      RowPrefetch prefetch(*server_);
+      for (const ParsedCommand& command : batch.commands) {
+        prefetch.Add(session, command.entry, command.args);
+      }
+      prefetch.Flush();
+    }
+    const bool executes = !batch.commands.empty();
+    for (const ParsedCommand& command : batch.commands) {
+      if (!command.args.empty()) dispatcher.Execute(session, command.entry, command.args);
+      if (!session.postponed) *input = command.rest;  // else read again when the pause is over
       if (!session.authenticated &&
           session.output.size() + session.output_in_flight > kStrangerOutputBytesMax) [[unlikely]] {
         server_->StrangerExceeded(*this);
@@ -116,12 +131,13 @@ void Connection::Process(std::string_view* input) {
       }
       if (!MayParse()) return ForgetAhead();
     }
-    if (outcome == RequestParser::Outcome::kIncomplete) {
+    batch.read = false;
+    if (batch.outcome == RequestParser::Outcome::kIncomplete) {
       starved_ = true;
       return;
     }
-    if (outcome == RequestParser::Outcome::kError) {
-      if (batch.size > 0) {  // what was executed may have moved the limits
+    if (batch.outcome == RequestParser::Outcome::kError) {
+      if (executes) {  // what was executed may have moved the limits
         ForgetAhead();
         continue;
       }
@@ -130,6 +146,7 @@ void Connection::Process(std::string_view* input) {
       return;
     }
   }
+  if (batch.read) ForgetAhead();  // something has come between reading ahead and now
 }
 
 void Connection::FailProtocol(std::string_view error) {

@@ -1,12 +1,13 @@
 // Connection: one client's socket. Bytes in, commands through the dispatcher, replies out.
 //
-//   OnRead -> Feed -> parser -> Dispatcher::Execute -> session.output -> Flush (once a turn)
+//   TurnInput -> Feed -> parser -> Dispatcher::Execute -> session.output -> Flush (once a turn)
 //
-// The commands of a pipeline are parsed a batch ahead (command_batch.h), so that the dispatcher can
-// have the cells brought into the cache that they will touch; they are executed one by one, and
-// what was parsed beyond the last one executed is forgotten.
+// Commands are parsed a batch ahead (command_batch.h), so that the cells that they will touch can be
+// brought into the cache: those at the beginning of a turn's input together with those of other
+// connections (turn_input.h), those of a longer pipeline by themselves. They are executed one by
+// one, and what was parsed beyond the last one executed is forgotten.
 //
-// Input is parsed where the kernel put it, in the server's one read buffer; only what is not yet a
+// Input is parsed where the kernel put it, in the buffer of the turn's input; only what is not yet a
 // whole command, or must wait, is copied into `pending_`. Nothing is parsed while a task runs, the
 // output is above kOutputPauseBytes, or clients are paused; then the socket is not read either.
 //
@@ -24,17 +25,18 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "commands/session.h"
 #include "resp/request_parser.h"
+#include "server/command_batch.h"
 
 namespace cellar {
 
 class Connection;
-struct CommandBatch;
 class Server;
 class TlsContext;
 
@@ -73,14 +75,17 @@ class Connection {
   void BeginTls(const TlsContext& context);
   // Still in the handshake of TLS.
   bool handshaking() const;
-  // Takes in bytes from the socket.
-  void Receive(std::string_view bytes) {
+  // Parses the commands at the front of the bytes that Receive will get next, as many as there is
+  // `room` for, if that can be done before; executes nothing. REQUIRES: `room` is not empty.
+  CommandBatch ReadAhead(std::string_view bytes, std::span<ParsedCommand> room);
+  // Takes in bytes from the socket. `ahead` is what ReadAhead made of them.
+  void Receive(std::string_view bytes, const CommandBatch& ahead) {
     if (tls_ == nullptr) [[likely]]
-      return Feed(bytes);
+      return Feed(bytes, ahead);
     ReceiveTls(bytes);
   }
   // Takes in bytes that a client meant (perhaps none: goes on with what is pending).
-  void Feed(std::string_view bytes);
+  void Feed(std::string_view bytes, const CommandBatch& ahead);
   // Sends what may be sent. Called at the end of a turn.
   void Flush();
   // Reads or not, according to what can be taken in.
@@ -92,7 +97,8 @@ class Connection {
   void Close();
   size_t memory_bytes() const;
 
-  size_t index{0};  // in the server's list
+  size_t index{0};          // in the server's list
+  bool input_waits{false};  // has an entry in the turn's input
 
  private:
   friend class Server;
@@ -100,9 +106,9 @@ class Connection {
   struct TlsSide;
 
   bool MayParse() const;
-  void Process(std::string_view* input);
+  void Process(std::string_view* input, CommandBatch batch);
   // Parses what stands whole at the front of `input`, at least one command if there is one.
-  RequestParser::Outcome ReadBatch(std::string_view input, CommandBatch* batch);
+  CommandBatch ReadBatch(std::string_view input, std::span<ParsedCommand> room);
   // What was parsed beyond the commands executed will be parsed again.
   void ForgetAhead();
   void FailProtocol(std::string_view error);

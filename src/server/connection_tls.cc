@@ -29,7 +29,7 @@ void Connection::ReceiveTls(std::string_view bytes) {
       got = stream.Read(buffer.data() + size, buffer.size() - size);
       size += got;
     } while (got > 0 && size < buffer.size());
-    if (size > 0) Feed({buffer.data(), size});
+    if (size > 0) Feed({buffer.data(), size}, {});
   }
   if (closing_) return;
   if (!stream.error().empty()) return FailTls();

@@ -182,22 +182,30 @@ void Server::Stop() {
 
 void Server::StartReading(Connection* connection) {
   const auto allocate = [](uv_handle_t* handle, size_t, uv_buf_t* buffer) noexcept {
-    *buffer = uv_buf_init(ServerOf(handle->loop)->read_buffer_.get(), kReadBytes);
+    // What a connection has given waits to be processed before it is read again: the others first.
+    if (Connection::Of(handle)->input_waits) return;
+    const std::span<char> room = ServerOf(handle->loop)->input_.NextRead();
+    *buffer = uv_buf_init(room.data(), static_cast<unsigned>(room.size()));
   };
-  const auto read = [](uv_stream_t* stream, ssize_t bytes, const uv_buf_t* buffer) noexcept {
-    auto* client = static_cast<Connection*>(stream->data);
-    if (bytes < 0) return client->Close();
-    if (bytes == 0) return;
-    Server* server = client->server_;
-    ServerStats& stats = server->services_own_.stats;
-    stats.input_bytes += static_cast<uint64_t>(bytes);
-    ++stats.reads;
-    server->BeginTurn();
-    client->session.bytes_in += static_cast<uint64_t>(bytes);
-    client->session.last_activity_micros = server->dispatcher_own_.now_micros();
-    client->Receive({buffer->base, static_cast<size_t>(bytes)});
+  const auto read = [](uv_stream_t* stream, ssize_t bytes, const uv_buf_t*) noexcept {
+    ServerOf(stream->loop)->OnRead(static_cast<Connection*>(stream->data), bytes);
   };
   (void)uv_read_start(connection->stream(), allocate, read);
+}
+
+void Server::OnRead(Connection* client, int64_t bytes) {
+  if (bytes == 0 || bytes == UV_ENOBUFS) return;  // nothing there; it was not given memory
+  if (bytes < 0) {
+    if (client->input_waits) input_.Process();
+    return client->Close();
+  }
+  BeginTurn();
+  services_own_.stats.input_bytes += static_cast<uint64_t>(bytes);
+  ++services_own_.stats.reads;
+  client->session.bytes_in += static_cast<uint64_t>(bytes);
+  client->session.last_activity_micros = dispatcher_own_.now_micros();
+  input_.Add(client, static_cast<size_t>(bytes));
+  if (input_.full()) input_.Process();
 }
 
 // Time is read once a turn.
@@ -213,6 +221,7 @@ void Server::BeginTurn() {
 
 void Server::EndTurn() {
   if (stopping_) return;
+  if (!input_.empty()) input_.Process();
   if (!tasks_.empty()) RunTasks();
   if (stopping_) return;
   if (turn_begun_ && store_ != nullptr) {
@@ -283,7 +292,7 @@ void Server::FlushAll() {
     connection->Flush();
     if (flush_now_[i] == nullptr || stopping_ || !connection->Resumable()) continue;
     BeginTurn();
-    connection->Feed({});
+    connection->Feed({}, {});
   }
   flush_now_.clear();
 }
@@ -334,6 +343,7 @@ void Server::Forget(Connection* connection) {
   connections_[connection->index] = last;
   last->index = connection->index;
   connections_.pop_back();
+  input_.Forget(connection);
   if (connection->in_task_list_) std::erase(tasks_, connection);
   if (connection->gated_) std::erase(gated_, connection);
   if (session.flush_pending) std::erase(flush_list_, connection);

@@ -1,11 +1,12 @@
 // Server: the loop. Listens, reads, lets the dispatcher work, and ends every turn in the same
 // order:
 //
-//   poll     read callbacks: parse and execute all commands at hand, replies into the outputs
-//   EndTurn  1 tasks: a slice of about a millisecond, round robin
-//            2 the store hands the turn's log records to the sync thread
-//            3 every output that grew is sent (one uv_try_write each), as far as it is released
-//            4 commands that had to wait and no longer must are parsed
+//   poll     read callbacks: what comes is kept (turn_input.h)
+//   EndTurn  1 all commands at hand are executed, replies into the outputs
+//            2 tasks: a slice of about a millisecond, round robin
+//            3 the store hands the turn's log records to the sync thread
+//            4 every output that grew is sent (one uv_try_write each), as far as it is released
+//            5 commands that had to wait and no longer must are parsed
 //
 // The journal wakes the loop by a uv_async when more records are durable: outputs behind a reply
 // gate are looked at again. One thread, no locks. Callbacks are thin and noexcept; what they decide
@@ -36,6 +37,7 @@
 #include "server/connection.h"
 #include "server/systemd_notify.h"
 #include "server/tls_context.h"
+#include "server/turn_input.h"
 #include "store/store.h"
 
 namespace cellar {
@@ -109,7 +111,8 @@ class Server final : public Host {
 
   // --- for Connection
   Dispatcher& dispatcher_object() { return dispatcher_own_; }
-  CommandBatch* batch() { return &batch_; }
+  // For the commands of one connection; what TurnInput reads ahead has its own.
+  std::span<ParsedCommand> commands_ahead() { return commands_ahead_; }
   const Config& config() const { return services_own_.config; }
   void AddTask(Connection* connection);
   void StartReading(Connection* connection);
@@ -128,14 +131,13 @@ class Server final : public Host {
   void LogProtocolError(const Connection& connection, std::string_view error);
   void LogTlsError(const Connection& connection, std::string_view error);
   // Where TLS connections decrypt to; one for all, like the read buffer. Not there without TLS.
-  std::span<char> tls_read_buffer() { return {tls_read_buffer_.get(), kReadBytes}; }
+  std::span<char> tls_read_buffer() { return {tls_read_buffer_.get(), TurnInput::kReadBytes}; }
   // Whether a client that does not read has too much waiting for it (client-output-buffer-limit).
   bool OutputExceeded(Connection& connection);
   // The connection is being closed: nothing may point to it any more.
   void Forget(Connection* connection);
 
  private:
-  static constexpr size_t kReadBytes{64 * 1024};
   static constexpr int64_t kTaskSliceMicros{1000};
   static constexpr uint64_t kPollMillis{10};  // of waiting tasks, sweeping
   static constexpr size_t kRecycledBytesMax{64 * 1024};
@@ -160,6 +162,8 @@ class Server final : public Host {
   void SetKeepalive(Connection* client);
 
   // server.cc
+  // `bytes` were read into the turn's input, or it is libuv's error.
+  void OnRead(Connection* client, int64_t bytes);
   void BeginTurn();
   void EndTurn();
   void RunTasks();
@@ -224,9 +228,9 @@ class Server final : public Host {
   LoadProgress loading_{};
   int64_t loading_polled_micros_{0};
 
-  std::unique_ptr<char[]> read_buffer_{new char[kReadBytes]};
+  TurnInput input_{*this};
   std::unique_ptr<char[]> tls_read_buffer_;  // there when tls_context_ is
-  CommandBatch batch_;
+  ParsedCommands commands_ahead_;
   std::vector<Connection*> connections_;
   std::unordered_map<uint64_t, Connection*> connections_by_id_;
   size_t cron_next_{0};  // of connections_

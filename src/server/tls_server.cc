@@ -49,7 +49,7 @@ Status Server::LoadTls() {
   ASSIGN_OR_RETURN(std::unique_ptr<TlsContext> context,
                    TlsContext::Make(TlsOptionsOf(services_own_.config)));
   tls_context_ = std::move(context);
-  if (tls_read_buffer_ == nullptr) tls_read_buffer_.reset(new char[kReadBytes]);
+  if (tls_read_buffer_ == nullptr) tls_read_buffer_.reset(new char[TurnInput::kReadBytes]);
   Log(LogSeverity::kNotice, "TLS: the certificate is that of " + tls_context_->Describe());
   return Status::Ok();
 }

@@ -1,0 +1,46 @@
+// RowPrefetch: brings into the cache what commands that are about to be executed will read.
+//
+// Commands are added in the order in which they will run; those that name a row of the same table
+// are gathered, and the store descends to all of them together. It changes nothing, and it promises
+// nothing: whatever it leaves out is only slower.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string_view>
+
+#include "commands/arguments.h"
+#include "commands/command_table.h"
+
+namespace cellar {
+
+class Host;
+struct Session;
+
+class RowPrefetch {
+ public:
+  explicit RowPrefetch(Host& host) : host_(host) {}
+  RowPrefetch(const RowPrefetch&) = delete;
+  RowPrefetch& operator=(const RowPrefetch&) = delete;
+
+  // `args` must stay until Flush; `command` may be null.
+  void Add(const Session& session, const CommandEntry* command, Arguments args) {
+    if (command != nullptr && command->row->keys.row != 0) AddRow(session, *command, args);
+  }
+  // Asks for what has been added. To be called at the end.
+  void Flush();
+
+ private:
+  // Rows of one table that are asked for together.
+  static constexpr size_t kRowsMax{16};
+
+  void AddRow(const Session& session, const CommandEntry& command, Arguments args);
+
+  Host& host_;
+  std::string_view keyspace_;
+  std::string_view table_;
+  size_t count_{0};
+  std::array<std::string_view, kRowsMax> rows_;
+};
+
+}  // namespace cellar
