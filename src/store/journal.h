@@ -88,8 +88,9 @@ struct JournalOptions {
   uint64_t queue_bytes_max{
       256 << 20};  // not durable yet, in memory; beyond it Reserve says MISCONF
   int64_t retry_delay_micros{100'000};  // between attempts after a failure
-  // `always`: syncs that take at least so long may run beside each other.
-  int64_t overlap_sync_micros_min{200};
+  // `always`: syncs that usually take at least so long may run beside each other. Shorter ones are
+  // mostly work for a processor, which the clients need more.
+  int64_t overlap_sync_micros_min{500};
 };
 
 // What recovery found. Texts are for the log on stderr, one line each.

@@ -31,6 +31,9 @@
 // instead, each as soon as it is written (sync_lanes.h): the throughput of small commits is then
 // bound by how many syncs the disk takes, not by how long one takes.
 //
+// Small commits go to room that has been written once already, with zeros: syncing them is then one
+// write and no metadata (SegmentFile::ZeroAhead).
+//
 // Lazy policies (`everysec`, `no`): a batch may wait kLingerMicros for company, so that the thread
 // does not wake for each turn of the loop.
 #pragma once
@@ -248,8 +251,9 @@ class LogWriter {
   int64_t room_retry_micros_{0};  // not before then: reserve room
   int64_t last_sync_micros_{0};   // when it ended
   int64_t last_sync_took_micros_{0};
-  uint64_t last_sync_bytes_{0};  // that it made durable; 0 once that is taken into account
-  int64_t resume_micros_{0};     // not before then: TryToResume
+  int64_t typical_sync_micros_{0};  // of late; one that was disturbed does not count for much
+  uint64_t last_sync_bytes_{0};     // that it made durable; 0 once that is taken into account
+  int64_t resume_micros_{0};        // not before then: TryToResume
   int64_t rotate_retry_micros_{0};
   uint64_t failures_{0};
   uint64_t syncs_{0};

@@ -2,10 +2,16 @@
 #include "store/segment_file.h"
 
 #include <algorithm>
+#include <string>
 
 #include "base/assert.h"
 
 namespace cellar {
+namespace {
+
+constexpr uint64_t kPageBytes{4096};  // a page that is written in part would be written twice
+
+}  // namespace
 
 SegmentFile::SegmentFile(std::unique_ptr<WritableFile> file, const SegmentEntry& entry,
                          const LogPosition& end, uint64_t stream_begin)
@@ -75,6 +81,20 @@ void SegmentFile::SetDurable(const End& end) {
   CELLAR_ASSERT(end.offset <= end_offset_);
   durable_offset_ = end.offset;
   durable_last_ = end.last;
+}
+
+Status SegmentFile::ZeroAhead(uint64_t bytes) {
+  CELLAR_ASSERT(file_ != nullptr);
+  if (end_offset_ + bytes <= zeroed_offset_) [[likely]]
+    return Status::Ok();
+  static const std::string zeros(kZeroAheadBytes, '\0');
+  const uint64_t begin = std::max(zeroed_offset_, end_offset_);
+  const uint64_t end =
+      std::min((begin + kZeroAheadBytes) / kPageBytes * kPageBytes, allocated_offset_);
+  if (begin >= end) return Status::Ok();
+  RETURN_IF_ERROR(file_->WriteAt(begin, std::string_view(zeros).substr(0, end - begin)));
+  zeroed_offset_ = end;
+  return Status::Ok();
 }
 
 Status SegmentFile::Allocate(AllocationSize size) {

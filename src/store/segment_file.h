@@ -1,8 +1,12 @@
 // SegmentFile: the one log segment that is being written (format: log_format.h). Owned by one
 // thread.
 //
-//   0        64                 durable_offset      end_offset        allocated_offset
-//   | header | synced records   | written records   | reserved zeros  |
+//   0        64               durable_offset    end_offset       zeroed_offset    allocated_offset
+//   | header | synced records | written records | written zeros  | reserved zeros |
+//
+// Room that is only reserved reads as zeros, but the file system has yet to note that something was
+// written there: the sync of a record in it writes metadata too, which costs as much again. In room
+// that holds zeros already a sync is the record and nothing else. The file's content is the same.
 //
 // Not its business: what to do after an error (log_writer.h), which files the store has
 // (manifest.h).
@@ -53,6 +57,9 @@ class SegmentFile {
     Lsn last;
   };
   void SetDurable(const End& end);
+  // Has zeros written where the next `bytes` go, kZeroAheadBytes of them at a time, as far as room is
+  // reserved. After an error the file is to be given up.
+  Status ZeroAhead(uint64_t bytes);
   // Reserves more behind what is reserved. An error leaves everything as it was.
   Status Allocate(AllocationSize size);
   // Gives the file up; reserved room goes back to the disk if `trim`.
@@ -88,9 +95,13 @@ class SegmentFile {
   const uint64_t stream_begin_;
   uint64_t end_offset_;
   uint64_t durable_offset_;
+  uint64_t zeroed_offset_{0};  // not before end_offset_ if it counts
   uint64_t allocated_offset_;
   Lsn last_;
   Lsn durable_last_;
 };
+
+// Enough for the commits of some milliseconds, and no more than a sync writes in a fraction of one.
+inline constexpr uint64_t kZeroAheadBytes{256 * 1024};
 
 }  // namespace cellar

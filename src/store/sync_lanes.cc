@@ -103,7 +103,7 @@ SyncLanes::Outcome SyncLanes::TakeOutcome() {
 }
 
 void SyncLanes::Run(Lane* lane) {
-  SetThreadName("cellar-sync-lane");
+  SetThreadName("cellar-lane");
   std::unique_lock lock(mutex_);
   for (;;) {
     lane->work_cv.wait(lock, [&] { return stop_ || lane->sync != nullptr; });
