@@ -86,9 +86,7 @@ void CommandTable::Add(std::span<const Command> rows) {
   }
 }
 
-CommandEntry* CommandTable::Find(std::string_view name) const {
-  // Clients send the same command, in the same letters, again and again.
-  if (name == last_name_.view()) return last_found_;
+CommandEntry* CommandTable::FindAnew(std::string_view name) const {
   CommandEntry* const found = FindInSlots(name);
   if (found != nullptr) {
     last_name_.Assign(name);

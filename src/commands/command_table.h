@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/equal_bytes.h"
 #include "base/key_buffer.h"
 #include "commands/command.h"
 
@@ -66,7 +67,12 @@ class CommandTable {
   void Add(std::span<const Command> rows);
 
   // The entry of a command's first word, in any case; null if there is none.
-  CommandEntry* Find(std::string_view name) const;
+  CommandEntry* Find(std::string_view name) const {
+    // Clients send the same command, in the same letters, again and again.
+    if (EqualBytes(name, last_name_.view())) [[likely]]
+      return last_found_;
+    return FindAnew(name);
+  }
   // A container's subcommand, in any case; null if there is none.
   static CommandEntry* FindSubcommand(const CommandEntry& container, std::string_view name);
   // By a name as COMMAND INFO takes it: "get", "client|list".
@@ -83,6 +89,8 @@ class CommandTable {
   static uint64_t HashName(const char* lower, size_t bytes);
   // Lower-cases `name` into `to`; false if it is too long to be a command's.
   static bool LowerName(std::string_view name, char* to);
+  // Find without what it remembers.
+  CommandEntry* FindAnew(std::string_view name) const;
   CommandEntry* FindInSlots(std::string_view name) const;
 
   std::vector<std::unique_ptr<CommandEntry>> entries_;

@@ -21,7 +21,8 @@ void CmdPing(CommandContext& ctx) {
     return ctx.reply.Error("ERR wrong number of arguments for 'ping' command");
   }
   const std::string_view message = ctx.args.size() == 2 ? ctx.args[1] : std::string_view{};
-  if (!ctx.reply.resp3() && InSubscribedMode(ctx.session)) [[unlikely]] {
+  if (ctx.session.pubsub != nullptr && !ctx.reply.resp3() && InSubscribedMode(ctx.session))
+      [[unlikely]] {
     ctx.reply.Array(2);
     ctx.reply.Bulk("pong");
     return ctx.reply.Bulk(message);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/assert.h"
+#include "base/inline.h"
 #include "base/log.h"
 #include "commands/acl_check.h"
 #include "commands/acl_sessions.h"
@@ -142,7 +143,7 @@ std::string Dispatcher::AclRefusal(Session& session, const CommandEntry& command
   return DeniedText(verdict.denied, command, session.exec_running);
 }
 
-void Dispatcher::Handle(CommandContext& context) {
+CELLAR_INLINE void Dispatcher::Handle(CommandContext& context) {
   if (context.command.row->handler != nullptr) [[likely]] {
     context.command.row->handler(context);
   } else {
@@ -184,43 +185,62 @@ bool Dispatcher::MustWait(const Session& session, const CommandEntry& command) c
   return Does(session, command, kWrite | kMayReplicate);
 }
 
+CELLAR_INLINE bool Dispatcher::Unhindered(const Session& session) const {
+  const auto memory_max = static_cast<uint64_t>(host_.services().config.maxmemory);
+  return session.authenticated && !session.restricted && session.transaction == nullptr &&
+         session.pubsub == nullptr && !host_.loading() && !host_.paused(true) &&
+         (memory_max == 0 || host_.memory_used_bytes() <= memory_max);
+}
+
 void Dispatcher::Execute(Session& session, Arguments args) {
   if (!args.empty()) Execute(session, host_.services().commands.Find(args[0]), args);
 }
 
 void Dispatcher::Execute(Session& session, CommandEntry* command, Arguments args) {
-  CommandEntry* container = nullptr;
+  if (command == nullptr || !command->subcommands.empty() || !Unhindered(session) ||
+      !ArityFits(*command->row, args.size())) [[unlikely]] {
+    command = Admit(session, command, args);
+    if (command == nullptr) return;
+  }
+  session.last_command = command;
+  Call(session, *command, args);
+}
+
+CommandEntry* Dispatcher::Admit(Session& session, CommandEntry* command, Arguments args) {
+  const CommandEntry* container = nullptr;
   if (command != nullptr && !command->subcommands.empty() && args.size() > 1) {
     container = command;
     command = CommandTable::FindSubcommand(*container, args[1]);
   }
-  if (command == nullptr) [[unlikely]] {
+  if (command == nullptr) {
     if (container == nullptr && IsHttp(args[0])) {
       TellOfAttack(host_.services().stats, session, now_micros_);
       session.close_after_reply = true;
-      return;
+    } else if (!session.authenticated) {
+      Reject(session, nullptr, "NOAUTH Authentication required.");
+    } else {
+      Reject(session, nullptr, UnknownCommand(container, args));
     }
-    if (!session.authenticated) return Reject(session, nullptr, "NOAUTH Authentication required.");
-    return Reject(session, nullptr, UnknownCommand(container, args));
+    return nullptr;
   }
-  if (const std::string refusal = Refusal(session, *command, args); !refusal.empty()) [[unlikely]] {
-    return Reject(session, command, refusal);
+  if (const std::string refusal = Refusal(session, *command, args); !refusal.empty()) {
+    Reject(session, command, refusal);
+    return nullptr;
   }
-  if (host_.paused(true) && MustWait(session, *command)) [[unlikely]] {
+  if (host_.paused(true) && MustWait(session, *command)) {
     session.postponed = true;
-    return;
+    return nullptr;
   }
+  if (!session.in_multi() || command->Has(kImmediate)) return command;
   session.last_command = command;
-  if (session.in_multi() && !command->Has(kImmediate)) {
-    const auto limit = static_cast<size_t>(host_.services().config.client_query_buffer_limit);
-    if (session.transaction->memory_bytes() > limit) {
-      return Reject(session, command, "ERR the transaction exceeds client-query-buffer-limit");
-    }
+  const auto limit = static_cast<size_t>(host_.services().config.client_query_buffer_limit);
+  if (session.transaction->memory_bytes() > limit) {
+    Reject(session, command, "ERR the transaction exceeds client-query-buffer-limit");
+  } else {
     QueueCommand(session, *command, args);
     session.writer().SimpleString("QUEUED");
-    return;
   }
-  Call(session, *command, args);
+  return nullptr;
 }
 
 void Dispatcher::Reject(Session& session, CommandEntry* command, std::string_view error) {
@@ -239,6 +259,35 @@ void Dispatcher::Reject(Session& session, CommandEntry* command, std::string_vie
   if (session.reply_mode == ReplyMode::kSkipping) session.reply_mode = ReplyMode::kOn;
 }
 
+CELLAR_INLINE void Dispatcher::Finish(Session& session, CommandEntry& command, Arguments args,
+                                      size_t reply_position, uint64_t cycles) {
+  CommandStats& stats = command.stats;
+  const uint64_t nanos = cycles_.ToNanos(cycles);
+  ++stats.calls;
+  stats.nanos += nanos;
+  stats.latency.Add(nanos);
+  ++session.commands;
+  ++host_.services().stats.commands;
+  if (cycles >= slow_cycles_) [[unlikely]]
+    RecordSlow(session, command, args, nanos);
+  OutputBuffer& output = session.output;
+  if (output.size() > reply_position && output.data()[reply_position] == '-') [[unlikely]] {
+    ++stats.failed_calls;
+    CountError(output.view().substr(reply_position + 1));
+  }
+  if (session.reply_mode != ReplyMode::kOn) [[unlikely]] {
+    output.Truncate(reply_position);
+    if (session.reply_mode == ReplyMode::kSkipping) session.reply_mode = ReplyMode::kOn;
+    if (session.reply_mode == ReplyMode::kSkipNext) session.reply_mode = ReplyMode::kSkipping;
+  }
+  if (session.pushes && !session.in_command) [[unlikely]] {
+    session.AddGate(output.size(), session.pushes_depend_on);
+    output.Append(session.pushes->view());
+    session.pushes.reset();
+    session.pushes_depend_on = Lsn{};
+  }
+}
+
 void Dispatcher::Call(Session& session, CommandEntry& command, Arguments args) {
   const size_t position = session.output.size();
   const bool outermost = !session.in_command;
@@ -250,39 +299,30 @@ void Dispatcher::Call(Session& session, CommandEntry& command, Arguments args) {
                          .host = host_,
                          .reply = reply,
                          .now_micros = now_micros_};
+  Services& services = host_.services();
   // Those who watch see EXEC behind what it runs, where it ends.
-  if (host_.services().monitors > 0 && !IsExec(command)) [[unlikely]]
+  if (services.monitors > 0 && !IsExec(command)) [[unlikely]]
     FeedMonitors(session, command, args);
-  Tracking& tracking = host_.services().tracking;
-  if (tracking.active()) [[unlikely]]
-    tracking.SetWriter(session);
+  if (services.tracking.active()) [[unlikely]]
+    services.tracking.SetWriter(session);
   const uint64_t begin = CycleClock::Now();
   if (!session.restricted) [[likely]] {
     Handle(context);
   } else {
     HandleRestricted(context);
   }
-  if (context.task && session.exec_running) {
-    const TaskBudget budget = TaskBudget::Unlimited();
-    TaskContext step{.reply = reply, .budget = budget, .now_micros = now_micros_};
-    const TaskProgress progress = context.task->Step(step);
-    CELLAR_ASSERT(progress == TaskProgress::kDone);
-    context.DependsOn(step.depends_on);
-    context.task.reset();
-  }
+  if (session.exec_running) [[unlikely]]
+    EndInsideExec(context);
   const uint64_t cycles = CycleClock::Now() - begin;
-  if (host_.services().monitors > 0 && IsExec(command)) [[unlikely]]
+  if (services.monitors > 0 && IsExec(command)) [[unlikely]]
     FeedMonitors(session, command, args);
   if (session.tracking) [[unlikely]] {
-    tracking.Remember(host_, session, command, args);
+    services.tracking.Remember(host_, session, command, args);
     Tracking::EndCaching(session, command);
   }
-  if (session.exec_running) {
-    session.exec_depends_on = std::max(session.exec_depends_on, context.depends_on);
-  } else if (context.depends_on != Lsn{}) {
-    session.AddGate(position, context.depends_on);
-  }
-  if (context.task) {
+  // What was released when the turn began has been told already.
+  if (context.depends_on > released_) session.AddGate(position, context.depends_on);
+  if (context.task) [[unlikely]] {
     CELLAR_ASSERT(session.output.size() == position);
     session.task = std::move(context.task);
     session.task_command = &command;
@@ -293,6 +333,21 @@ void Dispatcher::Call(Session& session, CommandEntry& command, Arguments args) {
   }
   session.in_command = !outermost;
   Finish(session, command, args, position, cycles);
+}
+
+// The reply is part of EXEC's: a task is run to its end, and EXEC's gate is for all of them.
+void Dispatcher::EndInsideExec(CommandContext& context) {
+  if (context.task) {
+    const TaskBudget budget = TaskBudget::Unlimited();
+    TaskContext step{.reply = context.reply, .budget = budget, .now_micros = now_micros_};
+    const TaskProgress progress = context.task->Step(step);
+    CELLAR_ASSERT(progress == TaskProgress::kDone);
+    context.DependsOn(step.depends_on);
+    context.task.reset();
+  }
+  Session& session = context.session;
+  session.exec_depends_on = std::max(session.exec_depends_on, context.depends_on);
+  context.depends_on = Lsn{};
 }
 
 bool Dispatcher::StepTask(Session& session, const TaskBudget& budget) {
@@ -356,35 +411,6 @@ void Dispatcher::EndRevokedTask(Session& session) {
   LogDenied(host_, session, Denied::kKey, keys.empty() ? std::string_view() : views[keys[0]],
             session.user_name);
   Finish(session, *session.task_command, views, position, session.task_cycles);
-}
-
-void Dispatcher::Finish(Session& session, CommandEntry& command, Arguments args,
-                        size_t reply_position, uint64_t cycles) {
-  CommandStats& stats = command.stats;
-  const uint64_t nanos = cycles_.ToNanos(cycles);
-  ++stats.calls;
-  stats.nanos += nanos;
-  stats.latency.Add(nanos);
-  ++session.commands;
-  ++host_.services().stats.commands;
-  if (cycles >= slow_cycles_) [[unlikely]]
-    RecordSlow(session, command, args, nanos);
-  OutputBuffer& output = session.output;
-  if (output.size() > reply_position && output.data()[reply_position] == '-') [[unlikely]] {
-    ++stats.failed_calls;
-    CountError(output.view().substr(reply_position + 1));
-  }
-  if (session.reply_mode != ReplyMode::kOn) [[unlikely]] {
-    output.Truncate(reply_position);
-    if (session.reply_mode == ReplyMode::kSkipping) session.reply_mode = ReplyMode::kOn;
-    if (session.reply_mode == ReplyMode::kSkipNext) session.reply_mode = ReplyMode::kSkipping;
-  }
-  if (session.pushes && !session.in_command) [[unlikely]] {
-    session.AddGate(output.size(), session.pushes_depend_on);
-    output.Append(session.pushes->view());
-    session.pushes.reset();
-    session.pushes_depend_on = Lsn{};
-  }
 }
 
 void Dispatcher::UpdateSlowBound() {

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/cycle_clock.h"
+#include "cellar/lsn.h"
 #include "commands/arguments.h"
 #include "commands/command_table.h"
 #include "commands/host.h"
@@ -38,8 +39,11 @@ class Dispatcher {
   // EXEC a task is run to its end.
   void Call(Session& session, CommandEntry& command, Arguments args);
 
-  // The wall clock of this turn.
-  void SetTurnTime(int64_t now_micros) { now_micros_ = now_micros; }
+  // The wall clock of this turn, and up to which record replies may leave as it begins.
+  void BeginTurn(int64_t now_micros, Lsn released) {
+    now_micros_ = now_micros;
+    released_ = released;
+  }
   int64_t now_micros() const { return now_micros_; }
 
   const CycleClock& cycles() const { return cycles_; }
@@ -56,8 +60,16 @@ class Dispatcher {
   void Handle(CommandContext& context);
   // Runs the handler with what the restricted user may do.
   void HandleRestricted(CommandContext& context);
+  // Behind a handler that EXEC runs.
+  void EndInsideExec(CommandContext& context);
   // The task's user has lost rights: an error takes the place of the reply.
   void EndRevokedTask(Session& session);
+  // Nothing that a check of Admit asks about is the case, but for arity: it would let any command of
+  // the session run.
+  bool Unhindered(const Session& session) const;
+  // The checks, for a command that may be unknown. The command to run now, a container's subcommand
+  // if it is one; null if it was refused or queued, or must wait.
+  CommandEntry* Admit(Session& session, CommandEntry* command, Arguments args);
   // Empty if the command may run, else the whole error line.
   std::string Refusal(Session& session, const CommandEntry& command, Arguments args);
   std::string UnknownCommand(const CommandEntry* container, Arguments args) const;
@@ -75,6 +87,7 @@ class Dispatcher {
   CycleClock cycles_;
   uint64_t slow_cycles_{UINT64_MAX};
   int64_t now_micros_{0};
+  Lsn released_{};
 };
 
 }  // namespace cellar

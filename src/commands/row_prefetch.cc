@@ -3,21 +3,31 @@
 
 #include <span>
 
+#include "base/equal_bytes.h"
 #include "commands/host.h"
 #include "commands/session.h"
+#include "commands/transaction.h"
 #include "store/store.h"
 
 namespace cellar {
 
+void RowPrefetch::Begin(const Session& session) {
+  session_ = &session;
+  // Of a restricted user nothing is read before access control has been asked.
+  left_out_ = session.restricted || session.transaction != nullptr;
+  if (EqualBytes(session.keyspace, keyspace_)) return;
+  Flush();
+  keyspace_ = session.keyspace;
+}
+
 void RowPrefetch::AddRow(const Session& session, const CommandEntry& command, Arguments args) {
-  if (session.restricted || session.in_multi()) return;
+  if (&session != session_) Begin(session);
   const auto row = static_cast<size_t>(command.row->keys.row);
   const auto table = static_cast<size_t>(command.row->keys.first);
-  if (row >= args.size()) return;
-  if (count_ == rows_.size() || args[table] != table_ || session.keyspace != keyspace_) {
+  if (left_out_ || row >= args.size()) return;
+  if (count_ == rows_.size() || !EqualBytes(args[table], table_)) {
     Flush();
     table_ = args[table];
-    keyspace_ = session.keyspace;
   }
   rows_[count_++] = args[row];
 }

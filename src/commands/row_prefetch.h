@@ -23,7 +23,7 @@ class RowPrefetch {
   RowPrefetch(const RowPrefetch&) = delete;
   RowPrefetch& operator=(const RowPrefetch&) = delete;
 
-  // `args` must stay until Flush; `command` may be null.
+  // `args` must stay until Flush, the session as it is; `command` may be null.
   void Add(const Session& session, const CommandEntry* command, Arguments args) {
     if (command != nullptr && command->row->keys.row != 0) AddRow(session, *command, args);
   }
@@ -35,8 +35,12 @@ class RowPrefetch {
   static constexpr size_t kRowsMax{16};
 
   void AddRow(const Session& session, const CommandEntry& command, Arguments args);
+  // Other commands than those of `session_` follow.
+  void Begin(const Session& session);
 
   Host& host_;
+  const Session* session_{nullptr};
+  bool left_out_{false};  // the commands of `session_` are
   std::string_view keyspace_;
   std::string_view table_;
   size_t count_{0};

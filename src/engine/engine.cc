@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "base/coding.h"
+#include "base/equal_bytes.h"
 #include "base/number.h"
 #include "btree/arena.h"
 
@@ -50,7 +51,8 @@ std::vector<std::string> Engine::Keyspaces() const {
 }
 
 Table* Engine::FindTable(std::string_view keyspace, std::string_view name) const {
-  if (cached_table_ != nullptr && cached_name_ == name && cached_keyspace_ == keyspace) {
+  if (cached_table_ != nullptr && EqualBytes(cached_name_, name) &&
+      EqualBytes(cached_keyspace_, keyspace)) {
     return cached_table_;
   }
   const auto tables = keyspaces_.find(keyspace);

@@ -72,10 +72,9 @@ class RequestParser {
   // Reads a `*n` or `$n` line at position_. False: incomplete, or error_ is set.
   bool ReadLength(std::string_view input, std::string_view too_long, std::string_view invalid,
                   int64_t* length);
-  // Takes the arguments at position_ whose headers are short and which are all there; what is left
-  // is for the general way.
-  void TakeShortArguments(std::string_view input, const Limits& limits,
-                          std::vector<std::string_view>* args);
+  // Next for commands that are not simply short and all there, or have begun.
+  Outcome NextInSteps(std::string_view* input, const Limits& limits,
+                      std::vector<std::string_view>* args);
   Outcome Fail(std::string text);
 
   size_t position_{0};      // bytes of the current command already read

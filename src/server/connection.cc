@@ -170,7 +170,7 @@ void Connection::UpdateReading() {
 size_t Connection::ReleasedBytes() const {
   if (session.gates.empty()) [[likely]]
     return session.output.size();
-  const Lsn released = server_->released_lsn();
+  const Lsn released = server_->released_now();
   for (const ReplyGate& gate : session.gates) {
     if (gate.lsn > released) return gate.position;
   }

@@ -213,7 +213,7 @@ void Server::BeginTurn() {
   if (turn_begun_) return;
   turn_begun_ = true;
   turn_begin_cycles_ = CycleClock::Now();
-  dispatcher_own_.SetTurnTime(clock_.WallMicros());
+  dispatcher_own_.BeginTurn(clock_.WallMicros(), released_lsn());
   if (store_ == nullptr) return;
   store_->SetTurnTime();
   if (services_own_.config.maxmemory > 0) UpdateMemory();
@@ -284,6 +284,8 @@ void Server::RunTasks() {
 
 void Server::FlushAll() {
   flush_now_.swap(flush_list_);
+  // The journal looks at the clock to tell; once for all will do.
+  if (!flush_now_.empty()) released_now_ = released_lsn();
   // Closing a connection empties its place in the list.
   for (size_t i = 0; i < flush_now_.size(); ++i) {
     Connection* connection = flush_now_[i];

@@ -123,6 +123,8 @@ class Server final : public Host {
     services_own_.stats.output_bytes += bytes;
     ++services_own_.stats.writes;
   }
+  // What may leave of the outputs that are being sent.
+  Lsn released_now() const { return released_now_; }
   // Part of the output waits for a log record: look at it again when one is released.
   void AddGated(Connection* connection) { gated_.push_back(connection); }
   void QueryBufferExceeded(const Connection& connection);
@@ -219,7 +221,8 @@ class Server final : public Host {
   bool pause_writes_only_{false};
   int exit_status_{0};
   int64_t pause_until_micros_{0};  // 0: not paused
-  Lsn released_seen_{};
+  Lsn released_seen_{};            // when gated outputs were last looked at
+  Lsn released_now_{};             // as the turn's outputs are sent
   uint64_t turn_begin_cycles_{0};
   uint64_t memory_used_bytes_{0};
   uint64_t memory_startup_bytes_{0};
