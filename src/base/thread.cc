@@ -10,8 +10,9 @@ namespace cellar {
 void SetThreadName(const char* name) { (void)pthread_setname_np(pthread_self(), name); }
 
 void LowerThreadPriority() {
-  constexpr int kNice = 5;
-  (void)setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNice);
+  constexpr int kNicer = 5;
+  const auto thread = static_cast<id_t>(gettid());
+  (void)setpriority(PRIO_PROCESS, thread, getpriority(PRIO_PROCESS, thread) + kNicer);
 }
 
 }  // namespace cellar

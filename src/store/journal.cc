@@ -82,6 +82,9 @@ class JournalImpl final : public Journal {
   void ClaimIfIdle();
   // Waits for the snapshot thread.
   Status FinishSnapshot();
+  void JoinEndedThread() {
+    if (ended_thread_.joinable()) ended_thread_.join();
+  }
   bool SavePointIsDue() const;
   bool RewriteIsDue() const;
 
@@ -108,6 +111,9 @@ class JournalImpl final : public Journal {
   uint64_t changes_{0};
   uint64_t changes_saved_{0};
   std::unique_ptr<SnapshotJob> job_;
+  // Of the last job, which is done. The thread has a low priority: the loop does not wait until it
+  // has a processor once more to end on, but joins it when the next one is made.
+  std::thread ended_thread_;
   uint64_t snapshot_bytes_{0};
   Lsn snapshot_lsn_;
   uint64_t base_bytes_{0};
@@ -229,6 +235,7 @@ Status JournalImpl::StartSnapshot() {
   job->changes_before = changes_;
   job->begin_micros = clock_.MonotonicMicros();
   last_attempt_micros_ = job->begin_micros;
+  JoinEndedThread();
   job->state = state_.TakeSnapshot();
   for (const auto& tree : job->state.trees) job->cells_total += tree.snapshot.entries();
   job->thread = std::thread([this, job] {
@@ -250,7 +257,9 @@ Status JournalImpl::StartSnapshot() {
 
 Status JournalImpl::FinishSnapshot() {
   const std::unique_ptr<SnapshotJob> job = std::move(job_);
-  job->thread.join();
+  CELLAR_ASSERT(!ended_thread_.joinable());
+  ended_thread_ = std::move(job->thread);
+  if (!job->done.load(std::memory_order_acquire)) JoinEndedThread();
   const int64_t now = clock_.MonotonicMicros();
   last_save_s_ = (now - job->begin_micros) / kMicrosPerSecond;
   if (!job->status.ok()) {
@@ -371,6 +380,7 @@ Status JournalImpl::Close() {
     job_->thread.join();
     job_ = nullptr;
   }
+  JoinEndedThread();
   if (options_.log_enabled && writer_.Sync().ok() && durable_lsn() == last_ &&
       claimed_seq_ != last_.seq) {
     AddRecord({});

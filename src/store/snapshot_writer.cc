@@ -4,8 +4,10 @@
 #include <algorithm>
 
 #include "base/assert.h"
+#include "base/background_pace.h"
 #include "base/coding.h"
 #include "base/hash.h"
+#include "cellar/clock.h"
 #include "store/snapshot_format.h"
 
 namespace cellar {
@@ -33,6 +35,7 @@ class SnapshotFileWriter {
 
   std::unique_ptr<WritableFile> file_;
   SnapshotProgress* const progress_;
+  BackgroundPace pace_{Clock::System()};
   std::string block_;
   uint64_t offset_{0};
   uint64_t synced_offset_{0};
@@ -41,6 +44,7 @@ class SnapshotFileWriter {
 Status SnapshotFileWriter::Write(std::string_view bytes) {
   if (progress_->cancelled.load(std::memory_order_relaxed))
     return Status::Error(ErrorCode::kErr, "the snapshot was given up");
+  pace_.Pause();
   RETURN_IF_ERROR(file_->WriteAt(offset_, bytes));
   offset_ += bytes.size();
   if (offset_ - synced_offset_ < kSyncEveryBytes) return Status::Ok();

@@ -2,7 +2,8 @@
 //
 // Runs on any thread; reads the trees through BTreeImageReader only, so the owner goes on writing.
 // Bytes are synced piece by piece as they are written: one sync of a gigabyte at the end would hold
-// up the log's syncs, which share the file system's journal.
+// up the log's syncs, which share the file system's journal. Between blocks the thread lets those
+// pass that serve clients.
 #pragma once
 
 #include <atomic>
