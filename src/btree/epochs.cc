@@ -25,6 +25,7 @@ void RetiredQueue::Push(const Retired& item) {
     else
       last_->next = std::move(block);
     last_ = raw;
+    if (is_whole_) blocks_.push_back(raw);
   }
   last_->items[last_->end++] = item;
   ++size_;
@@ -32,6 +33,7 @@ void RetiredQueue::Push(const Retired& item) {
 
 Retired RetiredQueue::Pop() {
   CELLAR_ASSERT(size_ > 0);
+  is_whole_ = false;
   const Retired item = first_->items[first_->begin++];
   --size_;
   if (first_->begin == first_->end) {
@@ -39,11 +41,6 @@ Retired RetiredQueue::Pop() {
     first_ = std::move(first_->next);
   }
   return item;
-}
-
-const Retired* RetiredQueue::Peek(uint32_t i) const {
-  if (size_ <= i || first_->begin + i >= first_->end) return nullptr;
-  return &first_->items[first_->begin + i];
 }
 
 void RetiredQueue::Join(RetiredQueue* other) {
@@ -54,15 +51,41 @@ void RetiredQueue::Join(RetiredQueue* other) {
     last_->next = std::move(other->first_);
   last_ = std::exchange(other->last_, nullptr);
   size_ += std::exchange(other->size_, 0);
+  is_whole_ = false;
+  blocks_.clear();
+  other->blocks_.clear();
+}
+
+// ---- HandedBack ----
+
+HandedBack::~HandedBack() {
+  TakeAll([](uint32_t) {});
+}
+
+void HandedBack::Push(uint32_t place) {
+  if (filling_ == nullptr) filling_ = std::make_unique<Block>();
+  filling_->places[filled_++] = place;
+  if (filled_ < filling_->places.size()) return;
+  filled_ = 0;
+  Block* const block = filling_.release();
+  block->next = full_.load(std::memory_order_relaxed);
+  while (!full_.compare_exchange_weak(block->next, block, std::memory_order_release)) {
+  }
 }
 
 // ---- memory ----
 
 namespace {
 
-uint64_t Passed(const void* leaf) {
-  auto& passed = const_cast<Leaf*>(static_cast<const Leaf*>(leaf))->passed;
-  return std::atomic_ref<uint64_t>(passed).load(std::memory_order_acquire);
+// What Leaf::passed says of a leaf that was retired before the reader came by: the snapshot's serial
+// and the leaf's place in its queue. A mark of a snapshot that is gone means nothing.
+constexpr uint64_t kMark{uint64_t{1} << 63};
+constexpr uint64_t MarkOf(uint32_t serial, uint32_t place) {
+  return kMark | uint64_t{serial} << 32 | place;
+}
+
+std::atomic_ref<uint64_t> Passed(void* leaf) {
+  return std::atomic_ref<uint64_t>(static_cast<Leaf*>(leaf)->passed);
 }
 
 // Calls visit for each node and value below `node`, which is at `level`.
@@ -88,6 +111,12 @@ void VisitNodes(void* node, uint32_t level, Visit& visit) {
 }
 
 }  // namespace
+
+void PassLeaf(SnapshotState* snapshot, Leaf* leaf) {
+  const uint64_t before = Passed(leaf).exchange(snapshot->epoch, std::memory_order_acq_rel);
+  const auto place = static_cast<uint32_t>(before);
+  if (before == MarkOf(snapshot->serial, place)) snapshot->handed_back.Push(place);
+}
 
 Epochs::~Epochs() {
   CELLAR_ASSERT(live_.empty());
@@ -141,7 +170,9 @@ void Epochs::Free(const Retired& item) {
 bool Epochs::MayWritePassed(Leaf* leaf) {
   // Every snapshot that sees the leaf must be a serialiser that has left it behind.
   for (size_t i = live_.size(); i-- > 0 && live_[i]->epoch >= leaf->birth;)
-    if (!live_[i]->images_only || Passed(leaf) != live_[i]->epoch) return false;
+    if (!live_[i]->images_only || Passed(leaf).load(std::memory_order_acquire) != live_[i]->epoch) {
+      return false;
+    }
   return true;  // the birth stays what it was: walks rely on it
 }
 
@@ -158,8 +189,8 @@ void Epochs::Settle(const Retired& item) {
     if (snapshot->epoch >= item.retired) continue;
     if (snapshot->epoch < item.birth) break;
     if (snapshot->images_only) {
-      if (item.kind == NodeKind::kLeaf && Passed(item.pointer) == snapshot->epoch) continue;
-      SettlePassed(snapshot);
+      TakeHandedBack(snapshot);
+      if (item.kind == NodeKind::kLeaf && !MarkForReader(snapshot, item)) continue;
     }
     snapshot->retired.Push(item);
     return;
@@ -170,20 +201,28 @@ void Epochs::Settle(const Retired& item) {
     Free(item);
 }
 
-// Looks at the front of a serialiser's queue: what its reader has passed meanwhile can go. Each
-// call prefetches what the next one will look at.
-void Epochs::SettlePassed(SnapshotState* snapshot) {
-  for (size_t i = 0; i < 2 && !snapshot->retired.empty(); ++i) {
-    const Retired item = snapshot->retired.Pop();
-    if (const Retired* next = snapshot->retired.Peek(1)) __builtin_prefetch(next->pointer);
-    if (item.kind == NodeKind::kLeaf && Passed(item.pointer) == snapshot->epoch) {
-      // Not settled here and now, because that may end in this function.
-      pending_.Push(item);
-      has_work_ = true;
-    } else {
-      snapshot->retired.Push(item);
-    }
-  }
+// The leaf will be the next in the snapshot's queue. False if the reader has passed it already.
+bool Epochs::MarkForReader(SnapshotState* snapshot, const Retired& item) {
+  const auto place = static_cast<uint32_t>(snapshot->retired.size());
+  uint64_t passed = Passed(item.pointer).load(std::memory_order_acquire);
+  do {
+    if (passed == snapshot->epoch) return false;
+  } while (!Passed(item.pointer)
+                .compare_exchange_weak(passed, MarkOf(snapshot->serial, place),
+                                       std::memory_order_acq_rel));
+  return true;
+}
+
+// Leaves that the reader has passed since wait no longer.
+void Epochs::TakeHandedBack(SnapshotState* snapshot) {
+  snapshot->handed_back.TakeAll([&](uint32_t place) {
+    Retired& item = snapshot->retired.at(place);
+    if (item.kind == NodeKind::kNone) return;
+    // Not settled here and now, because that may end in this function.
+    pending_.Push(item);
+    item.kind = NodeKind::kNone;
+    has_work_ = true;
+  });
 }
 
 void Epochs::Abandon(const TreeContent& content, uint64_t cutoff) {
@@ -223,7 +262,7 @@ void Epochs::Step(Walk* walk) {
 bool Epochs::Work(size_t steps) {
   for (size_t i = 0; i < steps && !pending_.empty(); ++i) {
     const Retired item = pending_.Pop();
-    if (!IsAlive(item)) Settle(item);
+    if (item.kind != NodeKind::kNone && !IsAlive(item)) Settle(item);
   }
   for (size_t i = 0; i < steps && !walks_.empty(); ++i) {
     if (!walks_.back().frames.empty()) Step(&walks_.back());
@@ -241,6 +280,9 @@ bool Epochs::Work(size_t steps) {
 // ---- snapshots ----
 
 void Epochs::TakeSnapshot(SnapshotState* snapshot) {
+  for (const SnapshotState* other : live_)
+    if (other->images_only) snapshot->images_only = false;
+  if (snapshot->images_only) snapshot->serial = ++images_serial_ & ~uint32_t{0} >> 1;
   snapshot->epoch = epoch_++;
   snapshot->ancestor_since = snapshot->epoch;
   newest_live_ = snapshot->epoch;
@@ -295,9 +337,9 @@ void Epochs::RollBackSideways(const TreeContent& present, SnapshotState* snapsho
 
   // What the snapshot holds is alive again, whatever was noted about it.
   for (SnapshotState* other : live_) {
-    for (uint64_t n = other->retired.size(); n > 0; --n) {
-      const Retired item = other->retired.Pop();
-      if (!wanted.contains(item.pointer) && !IsAlive(item)) other->retired.Push(item);
+    for (uint64_t i = 0; i < other->retired.size(); ++i) {
+      Retired& item = other->retired.at(i);
+      if (wanted.contains(item.pointer) || IsAlive(item)) item.kind = NodeKind::kNone;
     }
     other->is_ancestor = other == snapshot;
   }

@@ -15,7 +15,10 @@
 //   dropped, the queue as a whole becomes pending; each later operation settles a few of the
 //   pending: to the next older snapshot that sees it, or back to the arena.
 // - A snapshot for images only (a serialiser) needs no leaf that its reader has passed: the reader
-//   notes that in the leaf, and such a leaf is written in place, or freed if it was retired.
+//   notes that in the leaf, and such a leaf is written in place. One that the tree retires before
+//   is marked with its place in the snapshot's queue; the reader, when it passes, finds the mark and
+//   hands the place back, so that the leaf's memory is used again while it is still in the caches,
+//   and nobody searches.
 //
 // Going back to a snapshot s makes nodes alive again that were retired since. They stay where they
 // are queued; a Rollback {s, now} remembers that what was born by s and retired in (s, now] is
@@ -26,10 +29,12 @@
 // than s in between; then the two trees are compared node by node, at once (RollBackSideways), and
 // s counts as an ancestor only since then.
 //
-// Only the owner thread calls any of this. The one word that another thread writes is Leaf::passed.
+// Only the owner thread calls any of this, but for PassLeaf. What the reader's thread writes is
+// Leaf::passed and HandedBack.
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -45,9 +50,9 @@ namespace cellar::btree_internal {
 
 class Tree;
 
-enum class NodeKind : uint8_t { kLeaf, kInner, kValue };
+enum class NodeKind : uint8_t { kNone, kLeaf, kInner, kValue };
 
-// A node that has left the tree.
+// A node that has left the tree. kNone: nothing any more.
 struct Retired {
   void* pointer;
   uint64_t birth;
@@ -68,20 +73,52 @@ class RetiredQueue {
   uint64_t size() const { return size_; }
   void Push(const Retired& item);
   Retired Pop();  // REQUIRES: !empty()
-  // The i-th that Pop will give, if that is known at once; else null.
-  const Retired* Peek(uint32_t i) const;
+  // The i-th that was pushed. REQUIRES: nothing was ever popped or joined. O(1).
+  Retired& at(uint64_t i) { return blocks_[i / kBlockItems]->items[i % kBlockItems]; }
   void Join(RetiredQueue* other);  // leaves *other empty
 
  private:
+  static constexpr size_t kBlockItems{60};
   struct Block {
     std::unique_ptr<Block> next;
     uint32_t begin{0};
     uint32_t end{0};
-    std::array<Retired, 60> items;
+    std::array<Retired, kBlockItems> items;
   };
   std::unique_ptr<Block> first_;
   Block* last_{nullptr};
   uint64_t size_{0};
+  bool is_whole_{true};         // nothing was ever popped or joined; then, for at():
+  std::vector<Block*> blocks_;  // all of them
+};
+
+// Places in a queue that a serialiser's reader hands back to the owner thread: a stack of blocks,
+// pushed by the one and taken as a whole by the other, neither of whom ever waits.
+class HandedBack {
+ public:
+  HandedBack() = default;
+  ~HandedBack();
+  HandedBack(const HandedBack&) = delete;
+  HandedBack& operator=(const HandedBack&) = delete;
+
+  void Push(uint32_t place);  // by the reader; seen by the owner when a block is full
+  // Calls visit(place) for all that can be seen. By the owner.
+  template <typename Visit>
+  void TakeAll(Visit visit) {
+    if (full_.load(std::memory_order_relaxed) == nullptr) return;
+    std::unique_ptr<Block> block(full_.exchange(nullptr, std::memory_order_acquire));
+    for (; block != nullptr; block.reset(block->next))
+      for (const uint32_t place : block->places) visit(place);
+  }
+
+ private:
+  struct Block {
+    Block* next{nullptr};
+    std::array<uint32_t, 14> places;
+  };
+  std::unique_ptr<Block> filling_;  // the reader's
+  size_t filled_{0};
+  std::atomic<Block*> full_{nullptr};
 };
 
 // What a tree is made of at one moment.
@@ -101,7 +138,13 @@ struct SnapshotState {
   bool is_ancestor{true};      // of the present content
   uint64_t ancestor_since{0};  // ... without a break since this epoch
   RetiredQueue retired;        // what this snapshot sees, and no newer one
+  // Of a snapshot for images only:
+  uint32_t serial{0};  // which one of its tree, in marks
+  HandedBack handed_back;
 };
+
+// The reader of a snapshot for images has read `leaf`, and will not touch it again.
+void PassLeaf(SnapshotState* snapshot, Leaf* leaf);
 
 class Epochs {
  public:
@@ -137,6 +180,7 @@ class Epochs {
   bool Work(size_t steps);
   bool has_work() const { return has_work_; }
 
+  // A second snapshot for images only, while there is one, becomes an ordinary one.
   void TakeSnapshot(SnapshotState* snapshot);
   void DropSnapshot(SnapshotState* snapshot);
   // The present content is abandoned as far as `snapshot` does not share it.
@@ -167,7 +211,8 @@ class Epochs {
 
   bool MayWritePassed(Leaf* leaf);
   void Settle(const Retired& item);
-  void SettlePassed(SnapshotState* snapshot);
+  static bool MarkForReader(SnapshotState* snapshot, const Retired& item);
+  void TakeHandedBack(SnapshotState* snapshot);
   bool IsAlive(const Retired& item) const;
   void Free(const Retired& item);
   void Step(Walk* walk);
@@ -177,6 +222,7 @@ class Epochs {
   NodeArena& arena_{NodeArena::Global()};
   uint64_t epoch_{1};
   uint64_t newest_live_{0};
+  uint32_t images_serial_{0};  // of the last snapshot for images only
   uint64_t memory_bytes_{0};
   bool has_work_{false};
   std::vector<SnapshotState*> live_;  // ascending epochs

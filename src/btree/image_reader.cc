@@ -1,10 +1,9 @@
 // BTreeImageReader: walks the leaves of a snapshot in order and hands out their images.
 //
 // It may run in another thread than the tree's owner: what a snapshot reaches does not change. If
-// the snapshot was taken for images only, each leaf left behind is marked (Leaf::passed), after
-// which the owner may write or free it: the reader never looks back.
+// the snapshot was taken for images only, each leaf left behind is passed (PassLeaf), after which
+// the owner may write or free it: the reader never looks back.
 #include <array>
-#include <atomic>
 
 #include "base/assert.h"
 #include "btree/btree.h"
@@ -24,7 +23,7 @@ class btree_internal::ImageRead {
   explicit ImageRead(SnapshotState* snapshot)
       : root_(snapshot->content.root),
         height_(snapshot->content.height),
-        epoch_(snapshot->images_only ? snapshot->epoch : 0) {}
+        passing_(snapshot->images_only ? snapshot : nullptr) {}
   ~ImageRead() { NodeArena::Global().Trim(); }
 
   bool Next(std::string* image) {
@@ -33,8 +32,7 @@ class btree_internal::ImageRead {
     AppendLeafImage(leaf, image);
     // The owner copies what it writes meanwhile: let this thread clear the memory for that.
     if (leaves_++ % kPreparedEvery == 0) NodeArena::Global().PrepareChunks(kPreparedChunks);
-    if (epoch_ != 0)
-      std::atomic_ref<uint64_t>(leaf->passed).store(epoch_, std::memory_order_release);
+    if (passing_ != nullptr) PassLeaf(passing_, leaf);
     return true;
   }
 
@@ -72,7 +70,7 @@ class btree_internal::ImageRead {
 
   void* root_;
   uint32_t height_;
-  uint64_t epoch_;  // 0: leaves are not marked
+  SnapshotState* passing_;  // null: it keeps its leaves
   bool started_{false};
   uint64_t leaves_{0};
   std::array<const Inner*, kHeightMax> nodes_{};

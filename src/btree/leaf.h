@@ -1,7 +1,8 @@
 // Leaf: up to 4 KiB of delta-coded entries in key order, searched by group heads, edited in place.
 //
 //   0  birth u64           epoch in which this copy was made
-//   8  passed u64          epoch of the last snapshot whose serialiser has left this leaf behind
+//   8  passed u64          epoch of the last snapshot whose serialiser has left this leaf behind,
+//                          or a mark (epochs.cc)
 //  16  capacity u32        bytes allocated
 //  20  large_units u32     memory of the out-of-line values, in units of 64 bytes
 //  --- from here on it is the same in memory and in a snapshot file (offsets only, little-endian)

@@ -461,7 +461,7 @@ StateMachine::StateSnapshot Engine::TakeSnapshot() {
   StateSnapshot snapshot;
   snapshot.catalog = EncodeCatalog();
   for (const auto& [id, table] : tables_) {
-    std::vector<BTreeSnapshot> trees = table->TakeSnapshots();
+    std::vector<BTreeSnapshot> trees = table->TakeSnapshotsForImages();
     for (size_t i = 0; i < trees.size(); ++i) {
       snapshot.trees.push_back({table->schema().groups[i].tree_id, std::move(trees[i])});
     }
@@ -470,7 +470,7 @@ StateMachine::StateSnapshot Engine::TakeSnapshot() {
       const std::optional<uint64_t> tree_id = IndexTreeId(id, schema.id);
       if (index == nullptr || !index->built() || !tree_id) continue;
       if (schema.state != IndexState::kReady) continue;
-      snapshot.trees.push_back({*tree_id, index->mutable_entries()->TakeSnapshot()});
+      snapshot.trees.push_back({*tree_id, index->mutable_entries()->TakeSnapshotForImages()});
     }
   }
   return snapshot;
@@ -478,7 +478,7 @@ StateMachine::StateSnapshot Engine::TakeSnapshot() {
 
 Status Engine::BeginLoad(std::string_view catalog) {
   CELLAR_ASSERT(tables_.empty());
-  const Status malformed = Status::Error(ErrorCode::kCorruption, "the catalog is malformed");
+  Status malformed = Status::Error(ErrorCode::kCorruption, "the catalog is malformed");
   uint64_t format = 0;
   uint64_t stamp = 0;
   uint64_t keyspaces = 0;

@@ -42,7 +42,7 @@ class StateMachine {
   // checksum is right and its content cannot be: the start is refused with the Status' text.
   virtual Status Apply(std::string_view mutation) = 0;
 
-  // O(trees), no copying of content.
+  // O(trees), no copying of content. For one BTreeImageReader each, and no cursor.
   virtual StateSnapshot TakeSnapshot() = 0;
 
   // Loading a snapshot, on an empty state machine: BeginLoad with the catalog, then TreeForLoad for

@@ -419,6 +419,13 @@ std::vector<BTreeSnapshot> Table::TakeSnapshots() {
   return snapshots;
 }
 
+std::vector<BTreeSnapshot> Table::TakeSnapshotsForImages() {
+  std::vector<BTreeSnapshot> snapshots;
+  snapshots.reserve(groups_.size());
+  for (const Group& group : groups_) snapshots.push_back(group.tree->TakeSnapshotForImages());
+  return snapshots;
+}
+
 std::vector<BTree*> Table::Trees() const {
   std::vector<BTree*> trees;
   for (const Group& group : groups_) trees.push_back(group.tree.get());

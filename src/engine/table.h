@@ -144,6 +144,8 @@ class Table {
   void TakeOver(const Table& truncated);
 
   std::vector<BTreeSnapshot> TakeSnapshots();
+  // For a serialiser (BTree::TakeSnapshotForImages).
+  std::vector<BTreeSnapshot> TakeSnapshotsForImages();
   // Gives up the trees, for a slow end elsewhere. Nothing but destruction is allowed afterwards.
   std::vector<std::unique_ptr<BTree>> ReleaseTrees();
 

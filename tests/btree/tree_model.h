@@ -49,6 +49,7 @@ class TreeModel {
   TreeModel(const Options& options, Below below) : options_(options), below_(std::move(below)) {}
   ~TreeModel() {
     cursors_.clear();
+    images_.clear();
     snapshots_.clear();
   }
 
@@ -79,6 +80,8 @@ class TreeModel {
       Clear();
     else if (kind == 991)
       Reload();
+    else if (kind < 996)
+      StepImages();
     else
       PutRun();
     CELLAR_ASSERT(tree_.entries() == map_.size());
@@ -96,6 +99,7 @@ class TreeModel {
     Compare();
     for (const Held& held : snapshots_) CompareAll(BTreeCursor(held.snapshot), held.map);
     cursors_.clear();
+    images_.clear();
     snapshots_.clear();
     tree_.DeleteRange("", "", ~uint64_t{0});
     CELLAR_ASSERT(tree_.entries() == 0);
@@ -170,6 +174,14 @@ class TreeModel {
     BTreeSnapshot snapshot;
     Map map;
     uint64_t payload_bytes;
+  };
+  // A serialiser that has come some way. A second one at the same time keeps its leaves.
+  struct HeldImages {
+    BTreeSnapshot snapshot;
+    std::unique_ptr<BTreeImageReader> reader;
+    std::unique_ptr<BTree> copy;
+    std::unique_ptr<BTreeBulkLoader> loader;
+    Map map;
   };
   struct HeldCursor {
     BTreeCursor cursor;
@@ -313,6 +325,34 @@ class TreeModel {
     CompareAll(BTreeCursor(held.snapshot), held.map);
   }
 
+  void StepImages() {
+    if (images_.size() < 2 && below_(3) == 0) {
+      HeldImages& held = *images_.emplace_back(std::make_unique<HeldImages>());
+      held.snapshot = tree_.TakeSnapshotForImages();
+      held.reader = std::make_unique<BTreeImageReader>(held.snapshot);
+      held.copy = std::make_unique<BTree>();
+      held.loader = std::make_unique<BTreeBulkLoader>(held.copy.get());
+      held.map = map_;
+      return;
+    }
+    if (images_.empty()) return;
+    const auto i = static_cast<std::ptrdiff_t>(below_(images_.size()));
+    HeldImages& held = *images_[static_cast<size_t>(i)];
+    bool is_over = below_(16) == 0;  // given up early
+    std::string image;
+    for (uint64_t n = below_(8); n > 0 && !is_over; --n) {
+      image.clear();
+      if (held.reader->Next(&image)) {
+        CELLAR_ASSERT(held.loader->AddImage(image).ok());
+        continue;
+      }
+      CELLAR_ASSERT(held.loader->Finish().ok());
+      CompareAll(BTreeCursor(*held.copy), held.map);
+      is_over = true;
+    }
+    if (is_over) images_.erase(images_.begin() + i);
+  }
+
   // Through images into another tree and back into comparison.
   void Reload() {
     BTreeSnapshot snapshot = below_(2) == 0 ? tree_.TakeSnapshot() : tree_.TakeSnapshotForImages();
@@ -430,6 +470,7 @@ class TreeModel {
   uint64_t payload_bytes_{0};
   std::vector<HeldCursor> cursors_;
   std::vector<Held> snapshots_;
+  std::vector<std::unique_ptr<HeldImages>> images_;
 };
 
 }  // namespace tree_model
