@@ -64,13 +64,8 @@ struct HeadRange {
 inline HeadRange FindHead(const uint32_t* heads, uint32_t count, uint32_t head) {
   HeadRange range{0, 0};
 #if defined(__SSE4_1__)
-  // By halves to some 16 heads, then by fours. All before `from` are below.
-  uint32_t from = 0;
-  for (uint32_t step = std::bit_floor(count) / 2; step >= 8; step /= 2)
-    while (from + step < count && heads[from + step - 1] < head) from += step;
-  range = {from, from};
   const __m128i wanted = _mm_set1_epi32(static_cast<int>(head));
-  for (uint32_t i = from; i < count; i += 4) {
+  for (uint32_t i = 0; i < count; i += 4) {
     const __m128i four = _mm_loadu_si128(reinterpret_cast<const __m128i*>(heads + i));
     const __m128i not_above = _mm_cmpeq_epi32(_mm_max_epu32(four, wanted), wanted);
     const __m128i equal = _mm_cmpeq_epi32(four, wanted);

@@ -29,6 +29,46 @@ void Cut(const ChildList& list, size_t begin, size_t end, std::vector<size_t>* e
 
 }  // namespace
 
+void InsertChild(const Inner* from, uint32_t i, void* pointer, uint32_t units,
+                 std::string_view rest, Inner* to) {
+  const uint32_t children = from->children;
+  const uint32_t separators = children - 1;
+  const uint32_t rests_before = i == 0 ? 0 : from->ends()[i - 1];
+  const uint32_t rests_end = from->ends()[separators - 1];
+  const auto rest_bytes = static_cast<uint32_t>(rest.size());
+  const uint32_t used = from->used + static_cast<uint32_t>(InnerGrowth(children, rest_bytes));
+  // Where the parts are; in the same node each part moves up, so the last one goes first.
+  const uint8_t* const heads = reinterpret_cast<const uint8_t*>(from->heads());
+  const auto* const pointers = reinterpret_cast<const uint8_t*>(from->pointers());
+  const auto* const from_units = reinterpret_cast<const uint8_t*>(from->units());
+  const auto* const ends = reinterpret_cast<const uint8_t*>(from->ends());
+  const uint8_t* const rests = from->rests();
+  if (to != from) std::memcpy(to->prefix(), from->prefix(), from->prefix_bytes);
+  to->children = children + 1;
+  to->prefix_bytes = from->prefix_bytes;
+  to->used = used;
+  // Of an array with elements of `width` bytes: all, with a gap before the `at`-th one.
+  auto open_gap = [](void* array, const uint8_t* old, size_t width, size_t at, size_t count) {
+    auto* const bytes = static_cast<uint8_t*>(array);
+    std::memmove(bytes + (at + 1) * width, old + at * width, (count - at) * width);
+    std::memmove(bytes, old, at * width);
+  };
+  std::memmove(to->rests() + rests_before + rest_bytes, rests + rests_before,
+               rests_end - rests_before);
+  std::memmove(to->rests(), rests, rests_before);
+  if (rest_bytes > 0) std::memcpy(to->rests() + rests_before, rest.data(), rest_bytes);
+  open_gap(to->ends(), ends, sizeof(uint32_t), i, separators);
+  to->ends()[i] = rests_before + rest_bytes;
+  for (uint32_t s = i + 1; s <= separators; ++s) to->ends()[s] += rest_bytes;
+  open_gap(to->units(), from_units, sizeof(uint32_t), i + 1, children);
+  to->units()[i + 1] = units;
+  open_gap(to->pointers(), pointers, sizeof(void*), i + 1, children);
+  to->pointers()[i + 1] = pointer;
+  open_gap(to->heads(), heads, sizeof(uint32_t), i, separators);
+  to->heads()[i] = Head(Bytes(rest), rest_bytes);
+  for (size_t s = children; s < Inner::HeadSlots(children + 1); ++s) to->heads()[s] = ~uint32_t{0};
+}
+
 void ChildList::Reset(std::string_view base) {
   base_ = base;
   bytes_.clear();

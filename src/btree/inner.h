@@ -17,8 +17,8 @@
 // prefix of the right neighbour's first key that is above the left one's last key: 4 bytes behind
 // the prefix mostly, so a search reads what stands before the pointers, and one of these.
 //
-// Pointers and units are changed in place; any other change builds the node anew (4 KiB copied once
-// per ~40 inserts). A node is at most kInnerBytesMax long unless it has fewer than
+// Pointers and units are changed in place, and a child more is inserted by moving what is behind;
+// any other change builds the node anew. A node is at most kInnerBytesMax long unless it has fewer than
 // kInnerChildrenKept children: separators may be as long as keys.
 #pragma once
 
@@ -118,6 +118,15 @@ inline uint32_t FindChild(const Inner* node, std::string_view key) {
   }
   return low;
 }
+
+// Bytes that one more child takes, after a separator of `rest_bytes` behind the prefix.
+constexpr size_t InnerGrowth(uint32_t children, size_t rest_bytes) {
+  return 4 * (Inner::HeadSlots(children + 1) - Inner::HeadSlots(children)) + 16 + rest_bytes;
+}
+// *to := `from` with one more child behind child i, after a separator of the prefix and `rest`. They
+// may be the same node. REQUIRES: from->children > 1; room in `to` for from->used + InnerGrowth.
+void InsertChild(const Inner* from, uint32_t i, void* pointer, uint32_t units,
+                 std::string_view rest, Inner* to);
 
 // The children of new inner nodes, with what separates them.
 class ChildList {

@@ -117,6 +117,8 @@ class Tree {
   void ReplaceLeaves(Path* path, uint32_t first, uint32_t count, LeafFill fill);
   void ReplaceChildren(Path* path, uint32_t level, uint32_t first, uint32_t count,
                        const std::vector<NewChild>& children);
+  bool InsertChildAt(Path* path, uint32_t level, uint32_t i, const NewChild& left,
+                     const NewChild& right);
   void FillChildList(const Inner* node, uint32_t first, uint32_t count,
                      const std::vector<NewChild>& children);
   void BuildInners(bool at_right_edge, std::vector<NewChild>* inners);

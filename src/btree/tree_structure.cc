@@ -184,6 +184,34 @@ void Tree::BuildInners(bool at_right_edge, std::vector<NewChild>* inners) {
   *inners = std::move(built);
 }
 
+// `left` and `right` take the place of child i of the path's node at `level`. False, with nothing
+// done, if the node has to be built anew for that.
+bool Tree::InsertChildAt(Path* path, uint32_t level, uint32_t i, const NewChild& left,
+                         const NewChild& right) {
+  constexpr size_t kRoomBytes{256};  // for some ten more children
+  Inner* const node = path->nodes[level];
+  if (node->children < 2 || !right.separator.starts_with(node->prefix_view())) return false;
+  const std::string_view rest = std::string_view(right.separator).substr(node->prefix_bytes);
+  const size_t used = node->used + InnerGrowth(node->children, rest.size());
+  if (used > kInnerBytesMax) return false;
+  EnsurePathWritable(path, level);
+  const uint32_t difference = left.units + right.units - node->units()[i];
+  Inner* to = node;
+  if (used > node->capacity || !epochs_.MayWrite(node))
+    to = epochs_.NewInner(std::min(used + kRoomBytes, kInnerBytesMax));
+  InsertChild(node, i, right.pointer, right.units, rest, to);
+  to->pointers()[i] = left.pointer;
+  to->units()[i] = left.units;
+  for (uint32_t l = level; l-- > 0;) path->nodes[l]->units()[path->index[l]] += difference;
+  if (to == node) return true;
+  if (level == 0)
+    content_.root = to;
+  else
+    path->nodes[level - 1]->pointers()[path->index[level - 1]] = to;
+  epochs_.Retire(node);
+  return true;
+}
+
 // `children` take the place of `count` children of the path's node at `level`. The path is of no
 // use afterwards. Does not retire the old children.
 void Tree::ReplaceChildren(Path* path, uint32_t level, uint32_t first, uint32_t count,
@@ -191,6 +219,10 @@ void Tree::ReplaceChildren(Path* path, uint32_t level, uint32_t first, uint32_t 
   if (count == 1 && children.size() == 1) {
     path->index[level] = first;
     SetChild(path, level, children[0].pointer, children[0].units);
+    return;
+  }
+  if (count == 1 && children.size() == 2 &&
+      InsertChildAt(path, level, first, children[0], children[1])) {
     return;
   }
   Inner* const node = path->nodes[level];
