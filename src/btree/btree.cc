@@ -28,6 +28,9 @@ uint64_t BTree::DeleteRange(std::string_view begin, std::string_view end, uint64
 void BTree::Clear() { tree_->Clear(); }
 
 std::optional<std::string_view> BTree::Get(std::string_view key) const { return tree_->Get(key); }
+std::optional<BTree::Match> BTree::GetFirst(std::string_view prefix, std::string* scratch) const {
+  return tree_->GetFirst(prefix, scratch);
+}
 void BTree::MultiGet(std::span<const std::string_view> keys,
                      std::span<std::optional<std::string_view>> values) const {
   tree_->MultiGet(keys, values);

@@ -128,6 +128,14 @@ class BTree {
 
   // The view dies at the next write to this tree. O(log n).
   std::optional<std::string_view> Get(std::string_view key) const;
+  // The first entry whose key begins with `prefix`, and what its key has behind it. The views die
+  // at the next write to this tree, key_rest (which may stand in *scratch) also with that. What a
+  // cursor's Seek gives, without one and without its key. O(log n).
+  struct Match {
+    std::string_view key_rest;
+    std::string_view value;
+  };
+  std::optional<Match> GetFirst(std::string_view prefix, std::string* scratch) const;
   // Get of several keys, descended together so that their cache misses overlap.
   // REQUIRES: values.size() == keys.size().
   void MultiGet(std::span<const std::string_view> keys,
@@ -223,7 +231,8 @@ class BTreeCursor {
   std::string_view key() const { return {reinterpret_cast<const char*>(key_), key_bytes_}; }
   std::string_view value() const { return {reinterpret_cast<const char*>(value_), value_bytes_}; }
   // How many leading bytes of key() are the same as those of the entry where the cursor stood
-  // before its last Next(); 0 after any other movement. Lets a scan skip what it has decoded.
+  // before its last Next(), exactly: the next byte differs, or one of the keys ends. 0 after any
+  // other movement. Lets a scan skip what it has decoded, and tells it where a prefix ends.
   size_t shared_with_last() const { return shared_with_last_; }
 
  private:
@@ -246,7 +255,7 @@ class BTreeCursor {
   void StepInside();
   void StepOver();
   void SeekAgain();
-  void NextAfterChange();
+  void NextElsewhere();
   void ReserveKey(size_t bytes);
   void GrowKey(size_t bytes);
 

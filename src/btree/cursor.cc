@@ -277,15 +277,12 @@ void BTreeCursor::StepOver() {
   shared_with_last_ = shared;
 }
 
-// Onto the next entry of the leaf. Asks for what a scan will read 8 lines from here: the core's own
-// prefetcher begins too late in pieces of 4 KiB, which costs a fifth of the speed.
-inline void BTreeCursor::StepInside() {
-  constexpr size_t kPrefetchedBytes{512};
+// Onto the next entry of the leaf, whatever it is.
+void BTreeCursor::StepInside() {
   Entry entry;
   ParseEntry(next_, &entry);
   entry_ = next_;
   next_ = entry.end;
-  __builtin_prefetch(next_ + kPrefetchedBytes);
   value_bytes_ = entry.value_bytes;
   value_ = entry.is_large ? entry.large()->data() : entry.value;
   const size_t shared = prefix_bytes_ + entry.shared;
@@ -308,23 +305,42 @@ void BTreeCursor::SeekAgain() {
   if (valid_) shared_with_last_ = CommonPrefix(old_key, key());
 }
 
-void BTreeCursor::NextAfterChange() {
+// From the last entry of a leaf, or after a change of the tree.
+void BTreeCursor::NextElsewhere() {
+  if (tree_ == nullptr || tree_->changes() == seen_changes_) {
+    StepOver();
+    return;
+  }
   const size_t old_bytes = key_bytes_;
   SeekAgain();
   if (valid_ && shared_with_last_ == old_bytes && key_bytes_ == old_bytes) Next();
 }
 
+// What is rare is left to functions that are called last, so that the common step saves no
+// registers. It is StepInside for an entry with short lengths that is not the first of its group.
+// Asks for what a scan will read 8 lines from here: the core's own prefetcher begins too late in
+// pieces of 4 KiB, which costs a fifth of the speed.
 void BTreeCursor::Next() {
+  constexpr size_t kPrefetchedBytes{512};
   CELLAR_ASSERT(valid_);
-  if (tree_ != nullptr && tree_->changes() != seen_changes_) [[unlikely]] {
-    NextAfterChange();
-    return;
-  }
-  if (next_ == leaf_end_) [[unlikely]] {
-    StepOver();
-    return;
-  }
-  StepInside();
+  if (next_ == leaf_end_ || (tree_ != nullptr && tree_->changes() != seen_changes_)) [[unlikely]]
+    return NextElsewhere();
+  __builtin_prefetch(next_ + kPrefetchedBytes);
+  Entry entry;
+  const bool is_short = ParseShortEntry(next_, &entry);
+  const size_t shared = prefix_bytes_ + entry.shared;
+  const size_t bytes = shared + entry.suffix_bytes;
+  if (!is_short || entry.shared == 0 || bytes + 32 > key_capacity_ ||
+      readable_end_ - entry.suffix < 32) [[unlikely]]
+    return StepInside();
+  entry_ = next_;
+  next_ = entry.end;
+  value_ = entry.value;
+  value_bytes_ = entry.value_bytes;
+  shared_with_last_ = shared;
+  key_bytes_ = bytes;
+  std::memcpy(key_ + shared, entry.suffix, 16);  // as CopyShort
+  std::memcpy(key_ + shared + 16, entry.suffix + 16, 16);
 }
 
 void BTreeCursor::Prev() {

@@ -75,22 +75,27 @@ inline constexpr uint32_t kValueLarge{31};
 // ParseEntry of an entry with "more lengths".
 Entry ParseLongEntry(const uint8_t* p);
 
-// Trusts the bytes: a leaf in memory is well-formed. `*entry` is only assigned to here, so that a
-// caller's loop keeps it in registers.
-inline void ParseEntry(const uint8_t* p, Entry* entry) {
+// ParseEntry of an entry without "more lengths", as nearly all are; false for the others.
+[[nodiscard]] inline bool ParseShortEntry(const uint8_t* p, Entry* entry) {
   const uint32_t lengths = LoadLittleEndian<uint16_t>(p);
   entry->shared = lengths & 63;
   entry->suffix_bytes = lengths >> 6 & 31;
   entry->value_bytes = lengths >> 11;
   if (entry->shared == kSharedEscape || entry->suffix_bytes == kSuffixEscape ||
-      entry->value_bytes >= kValueWide) [[unlikely]] {
-    *entry = ParseLongEntry(p);
-    return;
-  }
+      entry->value_bytes >= kValueWide) [[unlikely]]
+    return false;
   entry->is_large = false;
   entry->suffix = p + 2;
   entry->value = entry->suffix + entry->suffix_bytes;
   entry->end = entry->value + entry->value_bytes;
+  return true;
+}
+
+// Trusts the bytes: a leaf in memory is well-formed. `*entry` is only assigned to here, so that a
+// caller's loop keeps it in registers.
+inline void ParseEntry(const uint8_t* p, Entry* entry) {
+  if (!ParseShortEntry(p, entry)) [[unlikely]]
+    *entry = ParseLongEntry(p);
 }
 
 // The rest of ParseEntryChecked, for an entry with "more lengths", which are not 0.

@@ -47,6 +47,15 @@ void WalkGroup(const Leaf* leaf, std::string_view rest, LeafPlace* place) {
     ParseEntry(p, &entry);
     if (entry.shared == matched) {
       const size_t left = target_bytes - matched;
+      if (left > 0 && entry.suffix_bytes > 0 && entry.suffix[0] != target[matched]) {
+        // Here most keys differ; the rest of this branch would find the same.
+        if (entry.suffix[0] > target[matched]) {
+          place->shared_after = matched;
+          break;
+        }
+        p = entry.end;
+        continue;
+      }
       const size_t bytes_max = entry.suffix_bytes < left ? entry.suffix_bytes : left;
       const size_t more = CommonPrefix(entry.suffix, target + matched, bytes_max);
       if (more == bytes_max) {

@@ -116,6 +116,56 @@ std::optional<std::string_view> Tree::Get(std::string_view key) const {
   return entry.value_view();
 }
 
+// An entry that is found at or behind the prefix's place shares with it what it shares with the
+// entry before, which is below: so all that its key has behind the prefix stands in its suffix,
+// unless the leaf's own prefix is longer.
+std::optional<BTree::Match> Tree::GetFirst(std::string_view prefix, std::string* scratch) const {
+  if (content_.root == nullptr) return std::nullopt;
+  const void* node = content_.root;
+  const void* behind = nullptr;  // the nearest node with larger keys
+  uint32_t behind_level = 0;
+  for (uint32_t level = 0; level < content_.height; ++level) {
+    const auto* inner = static_cast<const Inner*>(node);
+    const uint32_t i = FindChild(inner, prefix);
+    node = inner->pointers()[i];
+    if (level + 1 < content_.height)
+      PrefetchInner(node);
+    else
+      PrefetchLeaf(node);
+    if (i == inner->separators()) continue;
+    behind = inner->pointers()[i + 1];
+    behind_level = level + 1;
+  }
+  const auto* leaf = static_cast<const Leaf*>(node);
+  LeafPlace place = FindInLeaf(leaf, prefix);
+  if (place.at == leaf->entries_bytes()) [[unlikely]] {
+    if (behind == nullptr) return std::nullopt;
+    for (; behind_level < content_.height; ++behind_level)
+      behind = static_cast<const Inner*>(behind)->pointers()[0];
+    leaf = static_cast<const Leaf*>(behind);
+    place = LeafPlace{};
+    place.has_prefix = prefix.starts_with(View(leaf->prefix(), leaf->prefix_bytes));
+  }
+  Entry entry;
+  ParseEntry(leaf->entries() + place.at, &entry);
+  const std::string_view suffix = View(entry.suffix, entry.suffix_bytes);
+  if (!place.has_prefix) [[unlikely]] {
+    const std::string_view leaf_prefix = View(leaf->prefix(), leaf->prefix_bytes);
+    if (!leaf_prefix.starts_with(prefix)) return std::nullopt;
+    CELLAR_ASSERT(entry.shared == 0);
+    scratch->assign(leaf_prefix.substr(prefix.size())).append(suffix);
+    return BTree::Match{*scratch, entry.value_view()};
+  }
+  const std::string_view rest = prefix.substr(leaf->prefix_bytes);
+  CELLAR_ASSERT(entry.shared <= rest.size());
+  const size_t own_bytes = rest.size() - entry.shared;  // of the prefix, in the suffix
+  if (!place.found && place.shared_after != rest.size() &&
+      !suffix.starts_with(rest.substr(entry.shared))) {
+    return std::nullopt;
+  }
+  return BTree::Match{suffix.substr(own_bytes), entry.value_view()};
+}
+
 void Tree::MultiGet(std::span<const std::string_view> keys,
                     std::span<std::optional<std::string_view>> values) const {
   CELLAR_ASSERT(values.size() == keys.size());

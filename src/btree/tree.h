@@ -49,6 +49,7 @@ class Tree {
   uint64_t DeleteRange(std::string_view begin, std::string_view end, uint64_t entries_max);
   void Clear();
   std::optional<std::string_view> Get(std::string_view key) const;
+  std::optional<BTree::Match> GetFirst(std::string_view prefix, std::string* scratch) const;
   void MultiGet(std::span<const std::string_view> keys,
                 std::span<std::optional<std::string_view>> values) const;
   void Prefetch(std::span<const std::string_view> keys) const;

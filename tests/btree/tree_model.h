@@ -60,8 +60,10 @@ class TreeModel {
       below_(4) == 0 ? Replace() : Put(Key(), Value());
     else if (kind < 700)
       Delete(Key());
-    else if (kind < 780)
+    else if (kind < 760)
       Get(Key());
+    else if (kind < 780)
+      GetFirst();
     else if (kind < 940)
       StepCursor();
     else if (kind < 950)
@@ -261,6 +263,22 @@ class TreeModel {
     if (found.has_value()) CELLAR_ASSERT(*found == it->second);
   }
 
+  // Mostly a prefix of a key that is there.
+  void GetFirst() {
+    std::string prefix = Key();
+    if (const auto it = map_.lower_bound(prefix); it != map_.end() && below_(8) > 0)
+      prefix = it->first;
+    prefix.resize(prefix.size() - below_(below_(2) == 0 ? 4 : 40) % (prefix.size() + 1));
+    std::string scratch;
+    const auto found = tree_.GetFirst(prefix, &scratch);
+    const auto expected = map_.lower_bound(prefix);
+    const bool is_there = expected != map_.end() && expected->first.starts_with(prefix);
+    CELLAR_ASSERT(found.has_value() == is_there);
+    if (!is_there) return;
+    CELLAR_ASSERT(prefix + std::string(found->key_rest) == expected->first);
+    CELLAR_ASSERT(found->value == expected->second);
+  }
+
   void MultiGet() {
     std::vector<std::string> keys;
     for (uint64_t n = below_(40); n > 0; --n) keys.push_back(Key());
@@ -423,7 +441,7 @@ class TreeModel {
         const std::string last = held.key;
         held.cursor.Next();
         Check(&held, map_.upper_bound(last));
-        if (held.valid) CELLAR_ASSERT(held.cursor.shared_with_last() <= Shared(last, held.key));
+        if (held.valid) CELLAR_ASSERT(held.cursor.shared_with_last() == Shared(last, held.key));
       } else {
         const auto it = map_.lower_bound(held.key);
         held.cursor.Prev();
