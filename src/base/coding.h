@@ -80,8 +80,21 @@ inline size_t FindZeroByte(const char* bytes, size_t size) {
     const uint64_t zeros = (word - 0x0101010101010101ULL) & ~word & 0x8080808080808080ULL;
     if (zeros != 0) return at + static_cast<size_t>(std::countr_zero(zeros)) / 8;
   }
-  while (at < size && bytes[at] != '\0') ++at;
-  return at;
+  if (at == size) return at;
+  // The rest as one word, by a load that begins before it or by two that overlap. Behind the end
+  // the word has zeros, so that one is always found.
+  uint64_t word = 0;
+  if (size >= 8) {
+    word = LoadLittleEndian<uint64_t>(bytes + size - 8) >> (8 * (8 - (size - at)));
+  } else if (size >= 4) {
+    word = LoadLittleEndian<uint32_t>(bytes) |
+           uint64_t{LoadLittleEndian<uint32_t>(bytes + size - 4)} << (8 * (size - 4));
+  } else {
+    while (at < size && bytes[at] != '\0') ++at;
+    return at;
+  }
+  const uint64_t zeros = (word - 0x0101010101010101ULL) & ~word & 0x8080808080808080ULL;
+  return at + static_cast<size_t>(std::countr_zero(zeros)) / 8;
 }
 
 inline constexpr int kVarint64BytesMax{10};

@@ -183,9 +183,10 @@ void CmdCRow(CommandContext& ctx) {
   ReadRequest& request = ReadRequestOf(ctx);
   REPLY_IF_ERROR(ctx, ParseReadOptions(ReadCommand::kRow, ArgumentCursor(ctx.args, 3), &request));
   request.cells.access = ctx.rights;
+  request.rows.rows.push_back({RowSelector::Kind::kRow, ctx.args[2], {}});
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx));
   ASSIGN_OR_REPLY(ctx, std::unique_ptr<Scan> scan,
-                  ctx.store().ScanRow(*table, ctx.args[2], request.cells));
+                  ctx.store().ScanRows(*table, request.rows, request.cells, nullptr));
   ScanRunOptions options;
   options.one_row = true;
   options.format = request.format;

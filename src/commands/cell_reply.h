@@ -33,23 +33,35 @@ inline void ReplyValue(ReplyWriter& reply, ValueType type, std::string_view stor
   ReplyTypedValue(reply, type, stored);
 }
 
-// "family:qualifier" without a string of its own.
+// "family:qualifier" as a bulk string, into room that the caller has reserved; returns its end.
+inline char* EncodeColumn(char* to, std::string_view family, std::string_view qualifier) {
+  to = ReplyWriter::EncodeBulkHeader(to, family.size() + 1 + qualifier.size());
+  to = ReplyWriter::EncodeBulkPart(to, family);
+  *to++ = ':';
+  to = ReplyWriter::EncodeBulkPart(to, qualifier);
+  *to++ = '\r';
+  *to++ = '\n';
+  return to;
+}
+inline size_t ColumnBytesMax(std::string_view family, std::string_view qualifier) {
+  return ReplyWriter::BulkBytesMax(family.size() + 1 + qualifier.size());
+}
 inline void ReplyColumn(ReplyWriter& reply, std::string_view family, std::string_view qualifier) {
   OutputBuffer& buffer = reply.buffer();
-  const size_t bytes = family.size() + 1 + qualifier.size();
-  char* to = buffer.Reserve(bytes + kDecimalBytesMax + 5);
-  *to = '$';
-  to = EncodeDecimal(to + 1, static_cast<uint64_t>(bytes));
-  *to++ = '\r';
-  *to++ = '\n';
-  CopyBytes(to, family.data(), family.size());
-  to += family.size();
-  *to++ = ':';
-  CopyBytes(to, qualifier.data(), qualifier.size());
-  to += qualifier.size();
-  *to++ = '\r';
-  *to++ = '\n';
-  buffer.CommitTo(to);
+  char* const to = buffer.Reserve(ColumnBytesMax(family, qualifier));
+  buffer.CommitTo(EncodeColumn(to, family, qualifier));
+}
+// A column and its value behind it.
+inline void ReplyCell(ReplyWriter& reply, const ScanCell& cell) {
+  if (IsTextType(cell.type)) [[likely]] {  // both at once
+    OutputBuffer& buffer = reply.buffer();
+    char* to = buffer.Reserve(ColumnBytesMax(cell.family, cell.qualifier_text) +
+                              ReplyWriter::BulkBytesMax(cell.stored.size()));
+    to = EncodeColumn(to, cell.family, cell.qualifier_text);
+    return buffer.CommitTo(ReplyWriter::EncodeBulk(to, cell.stored));
+  }
+  ReplyColumn(reply, cell.family, cell.qualifier_text);
+  ReplyTypedValue(reply, cell.type, cell.stored);
 }
 
 class RowReply {
@@ -67,8 +79,7 @@ class RowReply {
       return AddToArrays(reply, cell);
     reply.NextPiece();
     ++columns_;
-    ReplyColumn(reply.writer(), cell.family, cell.qualifier_text);
-    ReplyValue(reply.writer(), cell.type, cell.stored);
+    ReplyCell(reply.writer(), cell);
   }
   // Closes the map. REQUIRES: open().
   void End(ReplyPieces& reply);

@@ -28,11 +28,9 @@ void SeekBehind(BTreeCursor& at, std::string_view prefix) {
 
 bool Below(std::string_view key, std::string_view upper) { return upper.empty() || key < upper; }
 
-// After a step from a key that began with `prefix`: is there another one? The cursor mostly knows
-// without a look at the bytes; where it knows too little they are compared.
-inline bool StillBegins(const BTreeCursor& at, std::string_view prefix) {
-  if (!at.valid()) return false;
-  return at.shared_with_last() >= prefix.size() || at.key().starts_with(prefix);
+// After a step from a key: does the one behind it have the same first bytes?
+CELLAR_INLINE bool StillBegins(const BTreeCursor& at, size_t prefix_bytes) {
+  return at.valid() && at.shared_with_last() >= prefix_bytes;
 }
 
 }  // namespace
@@ -42,12 +40,17 @@ CellStream::CellStream(const ReadView& view, const CellChoice& choice, uint64_t*
     : view_(view), choice_(choice), budget_(budget), stats_(stats) {
   const TableSchema& schema = view.schema();
   constexpr size_t kNone{std::numeric_limits<size_t>::max()};
-  group_index_.assign(schema.groups.size(), kNone);
-  for (const ColumnSet::Family& columns : choice.columns.families()) {
-    const size_t number = schema.families[columns.index].group;
-    if (group_index_[number] != kNone) continue;
-    group_index_[number] = groups_.size();
-    groups_.push_back({number, view.MakeCursor(number), {}});
+  if (schema.groups.size() > 1) {
+    group_index_.assign(schema.groups.size(), kNone);
+    for (const ColumnSet::Family& columns : choice.columns.families()) {
+      const size_t number = schema.families[columns.index].group;
+      if (group_index_[number] != kNone) continue;
+      group_index_[number] = groups_.size();
+      groups_.push_back({number, view.MakeCursor(number), {}});
+    }
+  } else if (!choice.columns.families().empty()) {
+    groups_.reserve(1);
+    groups_.push_back({0, view.MakeCursor(0), {}});
   }
   stats_->groups = groups_.size();
   const auto& families = choice.columns.families();
@@ -57,81 +60,82 @@ CellStream::CellStream(const ReadView& view, const CellChoice& choice, uint64_t*
 CellStream::~CellStream() = default;
 
 CellStream::Group& CellStream::GroupOf(const FamilySchema& family) {
-  return groups_[group_index_[family.group]];
+  return groups_.size() == 1 ? groups_[0] : groups_[group_index_[family.group]];
 }
 
 // --- rows
 
-bool CellStream::LowestRow(std::string* row_key) {
+bool CellStream::LowestRow(KeyBuffer* row_key) {
   const Group* lowest = nullptr;
   for (const Group& group : groups_) {
-    if (!group.at->valid()) continue;
-    if (lowest == nullptr || group.at->key() < lowest->at->key()) lowest = &group;
+    if (!group.at.valid()) continue;
+    if (lowest == nullptr || group.at.key() < lowest->at.key()) lowest = &group;
   }
   if (lowest == nullptr) return false;
-  const std::string_view key = lowest->at->key();
+  const std::string_view key = lowest->at.key();
   const size_t row_bytes = view_.schema().key.EncodedSize(key);
   CELLAR_ASSERT(row_bytes > 0);
-  row_key->assign(key.substr(0, row_bytes));
+  row_key->Assign(key.substr(0, row_bytes));
   return true;
 }
 
-bool CellStream::SeekRowForward(std::string_view from, std::string* row_key) {
-  for (Group& group : groups_) group.at->Seek(from);
+bool CellStream::SeekRowForward(std::string_view from, KeyBuffer* row_key) {
+  for (Group& group : groups_) group.at.Seek(from);
   return LowestRow(row_key);
 }
 
-bool CellStream::NextRow(std::string* row_key) {
+bool CellStream::NextRow(KeyBuffer* row_key) {
+  const std::string_view row = row_key_.view();
   for (Group& group : groups_) {
     if (choice_.direction == ColumnDirection::kReverse) {
-      SeekBehind(*group.at, row_key_);  // reading backwards may have left the row at its front
-    } else if (group.at->valid() && group.at->key().starts_with(row_key_)) {
-      StepOver(*group.at, row_key_);
+      SeekBehind(group.at, row);  // reading backwards may have left the row at its front
+    } else if (group.at.valid() && group.at.key().starts_with(row)) {
+      StepOver(group.at, row.size());
     }
   }
   return LowestRow(row_key);
 }
 
-bool CellStream::SeekRowBefore(const KeyBound& before, std::string* row_key) {
+bool CellStream::SeekRowBefore(const KeyBound& before, KeyBuffer* row_key) {
   bool found = false;
   for (Group& group : groups_) {
     if (before.at_end) {
-      group.at->SeekLast();
+      group.at.SeekLast();
     } else {
-      group.at->SeekBefore(before.bytes);
+      group.at.SeekBefore(before.bytes);
     }
-    if (!group.at->valid()) continue;
-    const std::string_view key = group.at->key();
+    if (!group.at.valid()) continue;
+    const std::string_view key = group.at.key();
     const size_t row_bytes = view_.schema().key.EncodedSize(key);
     CELLAR_ASSERT(row_bytes > 0);
     const std::string_view row = key.substr(0, row_bytes);
-    if (!found || row > *row_key) row_key->assign(row);
+    if (!found || row > row_key->view()) row_key->Assign(row);
     found = true;
   }
   if (found) {
-    for (Group& group : groups_) group.at->Seek(*row_key);
+    for (Group& group : groups_) group.at.Seek(row_key->view());
   }
   return found;
 }
 
-// Moves a cursor that stands on a key beginning with `prefix` to the first one that does not.
-CELLAR_INLINE void CellStream::StepOver(BTreeCursor& at, std::string_view prefix) {
+// Moves a cursor to the first key that has not the first `prefix_bytes` of the one where it stands.
+CELLAR_INLINE void CellStream::StepOver(BTreeCursor& at, size_t prefix_bytes) {
   at.Next();
-  if (StillBegins(at, prefix)) StepFarOver(at, prefix);
+  if (StillBegins(at, prefix_bytes)) StepFarOver(at, prefix_bytes);
 }
 
-void CellStream::StepFarOver(BTreeCursor& at, std::string_view prefix) {
+void CellStream::StepFarOver(BTreeCursor& at, size_t prefix_bytes) {
   for (int i = 1; i < kStepsBeforeSeek; ++i) {
     at.Next();
-    if (!StillBegins(at, prefix)) return;
+    if (!StillBegins(at, prefix_bytes)) return;
   }
-  SeekBehind(at, prefix);
+  SeekBehind(at, at.key().substr(0, prefix_bytes));
 }
 
 // --- ranges of columns
 
 void CellStream::BeginRow(std::string_view row_key) {
-  row_key_.assign(row_key);
+  row_key_.Assign(row_key);
   family_at_ = 0;
   range_at_ = 0;
   row_entered_ = false;
@@ -149,24 +153,27 @@ void CellStream::BeginRow(std::string_view row_key) {
 }
 
 void CellStream::RestartRow() {
-  for (Group& group : groups_) group.at->Seek(row_key_);
-  BeginRow(std::string(row_key_));
+  for (Group& group : groups_) group.at.Seek(row_key_.view());
+  BeginRow(std::string(row_key_.view()));
 }
 
 // Sets up the range at (family_at_, range_at_) and puts the cursor on its first entry (its last
 // column when going backwards). False if it is empty.
 bool CellStream::EnterRange() {
   const ColumnSet::Family& columns = choice_.columns.families()[family_at_];
-  family_ = &view_.schema().families[columns.index];
+  family_index_ = columns.index;
+  family_ = &view_.schema().families[family_index_];
   group_ = &GroupOf(*family_);
+  at_ = &group_->at;
   all_live_ = view_.all_live(*family_);
   whole_family_ = columns.whole;
-  lower_.Assign(row_key_);
+  lower_.Assign(row_key_.view());
   PutFamilyId(&lower_, family_->id);
   family_bytes_ = lower_.size();
-  upper_.Assign(lower_.view());
+  const bool reverse = choice_.direction == ColumnDirection::kReverse;
+  if (!columns.whole || several_ranges_ || reverse) upper_.Assign(lower_.view());
   if (columns.whole) {
-    upper_.ToSuccessor();
+    if (several_ranges_ || reverse) upper_.ToSuccessor();
   } else {
     const KeyRange& range = columns.ranges[range_at_];
     if (range.end.at_end) {
@@ -177,8 +184,8 @@ bool CellStream::EnterRange() {
     lower_.Append(range.begin.bytes);
   }
   column_entered_ = false;
-  BTreeCursor& at = *group_->at;
-  if (choice_.direction == ColumnDirection::kReverse) {
+  BTreeCursor& at = *at_;
+  if (reverse) {
     if (upper_.empty()) {
       at.SeekLast();
     } else {
@@ -198,9 +205,11 @@ bool CellStream::EnterRange() {
     }
   }
   if (several_ranges_ && !upper_.empty()) group_->seen_up_to.assign(upper_.view());
-  if (!at.valid() || !Below(at.key(), upper_.view())) return false;
-  EnterColumn();
-  return true;
+  if (!at.valid()) return false;
+  const bool inside =
+      whole_family_ ? at.key().starts_with(lower_.view()) : Below(at.key(), upper_.view());
+  if (inside) EnterColumn();
+  return inside;
 }
 
 bool CellStream::EnterNextRange() {
@@ -232,10 +241,12 @@ bool CellStream::EnterNextRange() {
 // --- columns
 
 CELLAR_INLINE void CellStream::EnterColumn() {
-  const std::string_view key = group_->at->key();
-  const size_t qualifier_bytes = family_->order.EncodedSize(key.substr(family_bytes_));
+  const std::string_view key = at_->key();
+  const size_t qualifier_bytes =
+      family_->order.EncodedSize(key.substr(family_bytes_), &text_bytes_);
   CELLAR_ASSERT(qualifier_bytes > 0);
-  column_.Assign(key.substr(0, family_bytes_ + qualifier_bytes));
+  column_bytes_ = family_bytes_ + qualifier_bytes;
+  if (choice_.direction == ColumnDirection::kReverse) column_.Assign(key.substr(0, column_bytes_));
   column_entered_ = true;
   in_column_ = true;
   version_seen_ = false;
@@ -245,26 +256,25 @@ CELLAR_INLINE void CellStream::EnterColumn() {
 
 // From somewhere in or right behind the column at hand to the next column of the range.
 CELLAR_INLINE bool CellStream::NextColumn() {
-  BTreeCursor& at = *group_->at;
-  if (in_column_) StepOver(at, column_.view());
+  if (in_column_) StepOver(*at_, column_bytes_);
   column_entered_ = false;
   in_column_ = false;
-  if (!InRange(at)) return false;
+  if (!InRange(*at_)) return false;
   EnterColumn();
   return true;
 }
 
 CELLAR_INLINE bool CellStream::InRange(const BTreeCursor& at) const {
   if (!at.valid()) return false;
-  return (whole_family_ && at.shared_with_last() >= family_bytes_) ||
-         Below(at.key(), upper_.view());
+  if (!whole_family_) return Below(at.key(), upper_.view());
+  return at.shared_with_last() >= family_bytes_ || at.key().starts_with(lower_.view());
 }
 
 // From an entry of the column wanted, whichever, to its newest version.
 bool CellStream::PreviousColumn() {
   EnterColumn();
-  group_->at->Seek(column_.view());
-  CELLAR_ASSERT(group_->at->valid());
+  at_->Seek(column_.view());
+  CELLAR_ASSERT(at_->valid());
   return true;
 }
 
@@ -281,9 +291,9 @@ CELLAR_INLINE void CellStream::LeaveColumn() {
 }
 
 void CellStream::LeaveColumnBackwards() {
-  group_->at->SeekBefore(column_.view());
+  at_->SeekBefore(column_.view());
   column_entered_ = false;
-  range_entered_ = group_->at->valid() && group_->at->key() >= lower_.view() && PreviousColumn();
+  range_entered_ = at_->valid() && at_->key() >= lower_.view() && PreviousColumn();
 }
 
 void CellStream::ResumeBehind(std::string_view cell_key) {
@@ -303,7 +313,7 @@ void CellStream::ResumeBehind(std::string_view cell_key) {
   while (EnterNextRange()) {
     range_entered_ = true;
     while (range_entered_) {
-      const std::string_view here = column_.view().substr(family_bytes_);
+      const std::string_view here = at_->key().substr(family_bytes_, column_bytes_ - family_bytes_);
       const int by_family = family_->name.compare(family->name);
       const int order = by_family != 0 ? by_family : here.compare(qualifier);
       if (order == 0) {
@@ -313,11 +323,11 @@ void CellStream::ResumeBehind(std::string_view cell_key) {
       if ((order > 0) != reverse) return;
       if (by_family != 0) break;
       if (!reverse) {
-        std::string target(column_.view().substr(0, family_bytes_));
+        std::string target(at_->key().substr(0, family_bytes_));
         target += qualifier;
-        group_->at->Seek(target);
+        at_->Seek(target);
         column_entered_ = false;
-        range_entered_ = group_->at->valid() && Below(group_->at->key(), upper_.view());
+        range_entered_ = InRange(*at_);
         if (range_entered_) EnterColumn();
       } else {
         SkipColumn();
@@ -331,14 +341,14 @@ void CellStream::ResumeBehind(std::string_view cell_key) {
 // One step over the versions of the column at hand. True if `cell` is one to give out; *done says
 // that no further one of this column is.
 CELLAR_INLINE bool CellStream::Examine(RawCell* cell, bool* done) {
-  const BTreeCursor& at = *group_->at;
+  const BTreeCursor& at = *at_;
   ++rank_;
   version_seen_ = true;
   ++stats_->cells;
   stats_->bytes += at.key().size() + at.value().size();
   --*budget_;
   int64_t timestamp = 0;
-  if (!LoadTimestamp(at.key().substr(column_.size()), &timestamp) ||
+  if (!LoadTimestamp(at.key().substr(column_bytes_), &timestamp) ||
       !DecodeCellValue(at.value(), &cell->value)) {
     return false;  // checksums guard the files, asserts the trees
   }
@@ -359,11 +369,11 @@ CELLAR_INLINE bool CellStream::Examine(RawCell* cell, bool* done) {
   ++versions_;
   if (versions_ >= choice_.versions_max) *done = true;
   if (resume_below_ >= 0 && timestamp >= resume_below_) return false;
-  cell->family = static_cast<size_t>(family_ - view_.schema().families.data());
-  cell->qualifier = column_.view().substr(family_bytes_);
+  cell->family = family_index_;
+  cell->qualifier = at.key().substr(family_bytes_, column_bytes_ - family_bytes_);
+  cell->text_bytes = text_bytes_;
   cell->column_begins = versions_ == 1;
   cell->timestamp_micros = timestamp;
-  last_timestamp_ = timestamp;
   return true;
 }
 
@@ -376,11 +386,10 @@ StreamStep CellStream::Next(RawCell* cell) {
     bool done = versions_ >= choice_.versions_max;
     while (!done) {
       if (*budget_ == 0) return StreamStep::kPause;
-      BTreeCursor& at = *group_->at;
       if (version_seen_) {
-        at.Next();
+        at_->Next();
         version_seen_ = false;
-        in_column_ = StillBegins(at, column_.view());
+        in_column_ = StillBegins(*at_, column_bytes_);
         if (!in_column_) break;
       }
       if (Examine(cell, &done)) return StreamStep::kCell;
@@ -390,21 +399,15 @@ StreamStep CellStream::Next(RawCell* cell) {
   }
 }
 
-void CellStream::AppendCellKey(std::string* to) const {
-  PutFamilyId(to, family_->id);
-  to->append(column_.view().substr(family_bytes_));
-  PutTimestamp(to, last_timestamp_);
-}
-
 void CellStream::Reattach() {
   for (Group& group : groups_) {
-    const bool valid = group.at->valid();
-    const std::string key = valid ? std::string(group.at->key()) : std::string();
+    const bool valid = group.at.valid();
+    const std::string key = valid ? std::string(group.at.key()) : std::string();
     group.at = view_.MakeCursor(group.number);
-    if (valid) group.at->Seek(key);
+    if (valid) group.at.Seek(key);
   }
   if (family_ != nullptr && row_entered_) {
-    family_ = &view_.schema().families[choice_.columns.families()[family_at_].index];
+    family_ = &view_.schema().families[family_index_];
   }
 }
 

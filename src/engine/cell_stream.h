@@ -37,9 +37,10 @@ struct CellChoice {
 };
 
 struct RawCell {
-  size_t family{0};            // index in TableSchema::families
-  std::string_view qualifier;  // encoded; all views live until the stream moves
-  bool column_begins{false};   // no cell of this column was given out before
+  size_t family{0};                   // index in TableSchema::families
+  std::string_view qualifier;         // encoded; all views live until the stream moves
+  size_t text_bytes{Order::kNoText};  // of the qualifier, where the encoding begins with its text
+  bool column_begins{false};          // no cell of this column was given out before
   int64_t timestamp_micros{0};
   CellValue value;
 };
@@ -57,10 +58,10 @@ class CellStream {
   // The first row at or behind `from` (kForward), or the last one before it, as the groups that the
   // choice needs hold it. False if there is none. Candidates: such a row may turn out to have no
   // cell that passes.
-  bool SeekRowForward(std::string_view from, std::string* row_key);
-  bool SeekRowBefore(const KeyBound& before, std::string* row_key);
+  bool SeekRowForward(std::string_view from, KeyBuffer* row_key);
+  bool SeekRowBefore(const KeyBound& before, KeyBuffer* row_key);
   // The same, from wherever the cursors stand after the row read last: mostly without a seek.
-  bool NextRow(std::string* row_key);
+  bool NextRow(KeyBuffer* row_key);
 
   // --- cells of a row
   void BeginRow(std::string_view row_key);
@@ -71,23 +72,20 @@ class CellStream {
   void ResumeBehind(std::string_view cell_key);
   StreamStep Next(RawCell* cell);
   void SkipColumn();
-  // The position of the cell given out last, for ResumeBehind.
-  void AppendCellKey(std::string* to) const;
-
   // The view has been detached: go on at the same place in its snapshots.
   void Reattach();
 
  private:
   struct Group {
     size_t number{0};
-    std::unique_ptr<BTreeCursor> at;
+    BTreeCursor at;
     // With several ranges in a row: no entry at or above this and below the cursor exists that the
     // stream has not seen.
     std::string seen_up_to;
   };
 
   Group& GroupOf(const FamilySchema& family);
-  bool LowestRow(std::string* row_key);
+  bool LowestRow(KeyBuffer* row_key);
   // Moves to the next range of columns that holds an entry; false at the end of the row.
   bool EnterRange();
   bool EnterNextRange();
@@ -99,8 +97,8 @@ class CellStream {
   void LeaveColumn();
   void LeaveColumnBackwards();
   bool PreviousColumn();
-  static void StepOver(BTreeCursor& at, std::string_view prefix);
-  static void StepFarOver(BTreeCursor& at, std::string_view prefix);
+  static void StepOver(BTreeCursor& at, size_t prefix_bytes);
+  static void StepFarOver(BTreeCursor& at, size_t prefix_bytes);
   // Is the cursor, which has moved forward from inside the range, still in it?
   bool InRange(const BTreeCursor& at) const;
   bool Examine(RawCell* cell, bool* done);
@@ -110,11 +108,11 @@ class CellStream {
   uint64_t* budget_;
   ScanStats* stats_;
   std::vector<Group> groups_;
-  std::vector<size_t> group_index_;  // by locality group: into groups_
+  std::vector<size_t> group_index_;  // by locality group: into groups_, if there are several
   bool several_ranges_{false};       // in a row
 
   // The row, range and column at hand.
-  std::string row_key_;
+  KeyBuffer row_key_;
   size_t family_at_{0};  // in choice_.columns.families()
   size_t range_at_{0};
   bool row_entered_{false};
@@ -124,15 +122,18 @@ class CellStream {
   bool version_seen_{false};  // ... which has been examined already
   const FamilySchema* family_{nullptr};
   Group* group_{nullptr};
+  BTreeCursor* at_{nullptr};  // of group_
   KeyBuffer lower_;           // of the range
-  KeyBuffer upper_;           // of the range; empty: no bound
-  bool whole_family_{false};  // the range is all of it
+  KeyBuffer upper_;           // of the range; empty: no bound. Not set if it is not looked at
+  bool whole_family_{false};  // the range is every key that begins with lower_
   size_t family_bytes_{0};    // row key and family id
-  KeyBuffer column_;          // row, family, qualifier
+  size_t family_index_{0};    // in TableSchema::families
+  size_t column_bytes_{0};    // and qualifier: the front of the cursor's key while in_column_
+  size_t text_bytes_{0};      // RawCell::text_bytes of the column
+  KeyBuffer column_;          // row, family, qualifier, for reading backwards alone
   bool all_live_{true};
   uint64_t rank_{0};
-  uint64_t versions_{0};  // of the column, given out
-  int64_t last_timestamp_{0};
+  uint64_t versions_{0};      // of the column, given out
   int64_t resume_below_{-1};  // versions at or above this timestamp were given out before
 };
 

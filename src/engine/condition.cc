@@ -55,12 +55,12 @@ bool Condition::Holds(const ReadView& view, std::string_view row_key) const {
     case Predicate::Kind::kRowMissing:
       return !view.RowIsLive(row_key);
     case Predicate::Kind::kFilter: {
-      if (!filter_->rows.Contains(row_key)) return false;
+      if (filter_->rows && !filter_->rows->Contains(row_key)) return false;
       uint64_t budget = kUnlimited;
       ScanStats stats;
       RowReader reader(view, *filter_, &budget, &stats, 0);
-      std::string first;
-      if (!reader.stream().SeekRowForward(row_key, &first) || first != row_key) return false;
+      KeyBuffer first;
+      if (!reader.stream().SeekRowForward(row_key, &first) || first.view() != row_key) return false;
       reader.BeginRow(row_key);
       ScanCell cell;
       return reader.Next(&cell) == StreamStep::kCell;

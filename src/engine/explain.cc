@@ -188,7 +188,7 @@ void TellPushed(const TableSchema& schema, const ScanShape& shape, const RowOpti
   if (cells.filter) {
     const Result<ColumnSet> columns = ColumnSet::Compile(schema, cells.columns);
     const bool narrowed = columns.ok() && ColumnTexts(schema, *columns) != explanation->columns;
-    const bool rows_narrowed = !plan.rows.all();
+    const bool rows_narrowed = plan.rows.has_value() && !plan.rows->all();
     if (rows_narrowed && shape.index_order == nullptr) pushed.emplace_back("FILTER rows");
     if (narrowed) pushed.emplace_back("FILTER columns");
     const TimeRange& time = plan.choice.time;

@@ -277,7 +277,7 @@ bool IndexScan::TakeCells() {
 }
 
 bool IndexScan::BeginRowOfTable() {
-  std::string found;
+  KeyBuffer found;
   if (!reader_->stream().SeekRowForward(row_key_, &found)) return false;
   reader_->BeginRow(row_key_);
   stats_.groups = groups_;
@@ -386,7 +386,7 @@ bool IndexScan::FindEntry() {
 }
 
 bool IndexScan::Wanted() const {
-  return RowIsDrawn(row_key_, seed_, sample_) && plan_.rows.Contains(row_key_) &&
+  return RowIsDrawn(row_key_, seed_, sample_) && (!plan_.rows || plan_.rows->Contains(row_key_)) &&
          AllHold(where_, *view_, row_key_);
 }
 

@@ -64,7 +64,6 @@ class IndexScan final : public Scan {
 
   ScanStep Next() override;
   std::string_view row_text() const override { return row_text_; }
-  const ScanCell& cell() const override { return cell_; }
   void SkipRow() override;
   ScanPosition PositionAfterRow() const override;
   ScanPosition PositionAfterCell() const override;
@@ -134,7 +133,6 @@ class IndexScan final : public Scan {
   std::vector<IncludedCell> cells_;  // into entry_value_ or key_values_
   std::string row_key_;
   std::string row_text_;
-  ScanCell cell_;
 };
 
 // CNEAR ... INDEX.

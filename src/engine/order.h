@@ -145,6 +145,20 @@ class Order {
       return PlainBytesSize(at_front);
     return ComponentsSize(at_front, components_.size());
   }
+  // The same. *text_bytes := the size of the key's canonical text if the encoding begins with it as
+  // it is, else kNoText.
+  static constexpr size_t kNoText{SIZE_MAX};
+  size_t EncodedSize(std::string_view at_front, size_t* text_bytes) const {
+    if (is_plain_bytes_) [[likely]] {
+      const size_t bytes = FindZeroByte(at_front.data(), at_front.size());
+      if (bytes + 2 <= at_front.size() && at_front[bytes + 1] == '\x01') [[likely]] {
+        *text_bytes = bytes;
+        return bytes + 2;
+      }
+    }
+    *text_bytes = kNoText;
+    return EncodedSize(at_front);
+  }
   // Length of the first component alone (super columns, GROUPS); 0 if it is not complete.
   size_t FirstComponentSize(std::string_view at_front) const { return ComponentsSize(at_front, 1); }
   // Length of the first `count` components. REQUIRES: count <= components().size().

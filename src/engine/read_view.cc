@@ -65,9 +65,8 @@ BTreeCursor& ReadView::cursor(size_t group) const {
   return pinned_ ? *pinned_->cursors[group] : table_->cursor(group);
 }
 
-std::unique_ptr<BTreeCursor> ReadView::MakeCursor(size_t group) const {
-  return pinned_ ? std::make_unique<BTreeCursor>(pinned_->trees[group])
-                 : std::make_unique<BTreeCursor>(table_->tree(group));
+BTreeCursor ReadView::MakeCursor(size_t group) const {
+  return pinned_ ? BTreeCursor(pinned_->trees[group]) : BTreeCursor(table_->tree(group));
 }
 
 bool ReadView::IndexIsBuilt(uint64_t id) const {
@@ -108,6 +107,19 @@ std::optional<CellRead> ReadView::ReadCell(std::string_view row_key, const Famil
 
 std::optional<CellRead> ReadView::ReadColumn(std::string_view column, const FamilySchema& family,
                                              int64_t at_micros) const {
+  if (at_micros == std::numeric_limits<int64_t>::max() && !detached()) {
+    // The newest version is mostly live, and then no other is looked at.
+    const std::optional<BTree::Match> newest =
+        table_->tree(family.group).GetFirst(column, &version_key_);
+    if (!newest) return std::nullopt;
+    CellRead read;
+    if (LoadTimestamp(newest->key_rest, &read.timestamp_micros) &&
+        DecodeCellValue(newest->value, &read.value) &&
+        (all_live(family) ||
+         !family.policy.Drops(1, read.timestamp_micros, read.value.expiry_micros, now_micros_))) {
+      return read;
+    }
+  }
   BTreeCursor& at = cursor(family.group);
   // Ranks count from the newest version, so only a policy without them lets us start in the middle.
   if (at_micros == std::numeric_limits<int64_t>::max() || family.policy.depends_on_rank()) {

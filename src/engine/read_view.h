@@ -66,7 +66,7 @@ class ReadView {
   // A cursor for short reads; every point read below moves it.
   BTreeCursor& cursor(size_t group) const;
   // One of the caller's own. Dies before the view does, and when it is detached.
-  std::unique_ptr<BTreeCursor> MakeCursor(size_t group) const;
+  BTreeCursor MakeCursor(size_t group) const;
 
   // Is the index (its id) whole, so that it can be read?
   bool IndexIsBuilt(uint64_t id) const;

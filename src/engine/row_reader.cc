@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "base/inline.h"
 #include "base/quote.h"
 #include "engine/filter_bounds.h"
 #include "engine/timestamp.h"
@@ -72,7 +71,12 @@ RowFilter::RowFilter(const TableSchema& schema, const Filter& filter, uint64_t s
 
 RowReader::RowReader(const ReadView& view, const CellPlan& plan, uint64_t* budget, ScanStats* stats,
                      uint64_t seed)
-    : view_(view), plan_(plan), stream_(view, plan.choice, budget, stats), budget_(budget) {
+    : view_(view),
+      plan_(plan),
+      stream_(view, plan.choice, budget, stats),
+      budget_(budget),
+      unlimited_(plan.columns_skip == 0 && plan.columns_max == kUnlimited &&
+                 plan.super_columns_max == kUnlimited) {
   if (plan.filter) filter_ = std::make_unique<RowFilter>(view.schema(), *plan.filter, seed);
 }
 
@@ -281,10 +285,6 @@ StreamStep RowReader::NextReversed() {
   return StreamStep::kRowEnd;
 }
 
-CELLAR_INLINE StreamStep RowReader::NextSurvivor() {
-  return filter_ == nullptr && !from_index_ ? stream_.Next(&raw_) : NextElsewhere();
-}
-
 StreamStep RowReader::NextElsewhere() {
   if (from_index_) {
     if (included_at_ == included_.size()) return StreamStep::kRowEnd;
@@ -304,28 +304,10 @@ StreamStep RowReader::NextElsewhere() {
   return NextReversed();
 }
 
-CELLAR_INLINE bool RowReader::BeginsColumn() const {
-  if (!column_kept_) return raw_.column_begins || filter_ != nullptr;
-  return raw_.family != column_family_ || raw_.qualifier != column_;
-}
-
-CELLAR_INLINE RowReader::Verdict RowReader::CountIn() {
-  const bool begins = BeginsColumn();
-  if (begins) {
-    column_kept_ = filter_ != nullptr;
-    if (column_kept_) {
-      column_family_ = raw_.family;
-      column_.assign(raw_.qualifier);
-    }
-    column_given_ = false;
-    ++columns_counted_;
-  }
-  if (columns_counted_ <= plan_.columns_skip) return Verdict::kSkipColumn;
-  if (begins && plan_.super_columns_max != kUnlimited && !CountSuperColumn()) {
-    return Verdict::kRowDone;
-  }
-  if (columns_counted_ - plan_.columns_skip > plan_.columns_max) return Verdict::kRowDone;
-  return Verdict::kGive;
+void RowReader::ShowDecoded(const Order& order) {
+  const std::string_view text = order.TextOf(raw_.qualifier, &qualifier_text_);
+  shown_decoded_ = text.data() == qualifier_text_.data();
+  shown_bytes_ = text.size();
 }
 
 bool RowReader::CountSuperColumn() {
@@ -336,40 +318,6 @@ bool RowReader::CountSuperColumn() {
   if (super_column == super_column_) return true;
   super_column_ = std::move(super_column);
   return ++super_columns_counted_ <= plan_.super_columns_max;
-}
-
-StreamStep RowReader::Next(ScanCell* cell) {
-  for (;;) {
-    const StreamStep step = NextSurvivor();
-    if (step != StreamStep::kCell) return step;
-    switch (CountIn()) {
-      case Verdict::kGive:
-        Fill(cell);
-        return StreamStep::kCell;
-      case Verdict::kRowDone:
-        return StreamStep::kRowEnd;
-      case Verdict::kSkipColumn:
-        if (!filter_ && !from_index_) stream_.SkipColumn();
-        break;
-    }
-  }
-}
-
-CELLAR_INLINE void RowReader::Fill(ScanCell* cell) {
-  const FamilySchema& family = view_.schema().families[raw_.family];
-  cell->family = family.name;
-  cell->column_begins = !column_given_;
-  if (!column_given_) shown_qualifier_ = family.order.TextOf(raw_.qualifier, &qualifier_text_);
-  column_given_ = true;
-  cell->qualifier_text = shown_qualifier_;
-  cell->timestamp_micros = raw_.timestamp_micros;
-  cell->type = raw_.value.type;
-  cell->stored = raw_.value.stored;
-  if (stripped_) {
-    if (cell->type != ValueType::kString) cell->type = ValueType::kBytes;
-    cell->stored = {};
-  }
-  cell->labels = labels_;
 }
 
 }  // namespace cellar

@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/inline.h"
 #include "cellar/status.h"
 #include "engine/cell_stream.h"
 #include "engine/filter.h"
@@ -27,8 +29,8 @@ struct CellPlan {
   uint64_t super_columns_max{kUnlimited};
   uint64_t columns_max{kUnlimited};
   std::unique_ptr<Filter> filter;
-  bool reverse_survivors{false};         // COLREVERSE with a filter: turned round after it
-  KeyRangeSet rows{KeyRangeSet::All()};  // rows outside cannot pass the filter
+  bool reverse_survivors{false};    // COLREVERSE with a filter: turned round after it
+  std::optional<KeyRangeSet> rows;  // if set: rows outside cannot pass the filter
 
   // NOFAMILY, TOOLARGE, BADKEY; then BADFILTER.
   static Result<CellPlan> Compile(const TableSchema& schema, const CellOptions& options);
@@ -103,6 +105,8 @@ class RowReader {
   // False if GROUPS has no room for the super column that may begin here.
   bool CountSuperColumn();
   void Fill(ScanCell* cell);
+  // shown_... of a qualifier whose encoding has to be looked at.
+  void ShowDecoded(const Order& order);
 
   const ReadView& view_;
   const CellPlan& plan_;
@@ -130,6 +134,7 @@ class RowReader {
   size_t reversed_at_{0};
 
   // Limits
+  bool unlimited_;               // there are none
   uint64_t columns_counted_{0};  // SKIP's included
   uint64_t super_columns_counted_{0};
   // The column counted last, where the stream's word for the beginning of the next one will not do:
@@ -146,8 +151,84 @@ class RowReader {
   void SkipIncluded(std::string_view cell_key);
   std::vector<RawCell> included_;  // those that are wanted, in the order of the reply
   size_t included_at_{0};
-  std::string qualifier_text_;        // where the encoding is not the text
-  std::string_view shown_qualifier_;  // of the column given out last
+  // The qualifier's text, of the column given out last.
+  bool shown_decoded_{false};   // it stands in qualifier_text_, not in the encoding
+  size_t shown_bytes_{0};       // of it
+  std::string qualifier_text_;  // where the encoding is not the text
 };
+
+// --- for each cell of a scan
+
+CELLAR_INLINE StreamStep RowReader::NextSurvivor() {
+  return filter_ == nullptr && !from_index_ ? stream_.Next(&raw_) : NextElsewhere();
+}
+
+CELLAR_INLINE bool RowReader::BeginsColumn() const {
+  if (!column_kept_) return raw_.column_begins || filter_ != nullptr;
+  return raw_.family != column_family_ || raw_.qualifier != column_;
+}
+
+CELLAR_INLINE RowReader::Verdict RowReader::CountIn() {
+  const bool begins = BeginsColumn();
+  if (begins) {
+    column_kept_ = filter_ != nullptr;
+    if (column_kept_) {
+      column_family_ = raw_.family;
+      column_.assign(raw_.qualifier);
+    }
+    column_given_ = false;
+    ++columns_counted_;
+  }
+  if (unlimited_) [[likely]]
+    return Verdict::kGive;
+  if (columns_counted_ <= plan_.columns_skip) return Verdict::kSkipColumn;
+  if (begins && plan_.super_columns_max != kUnlimited && !CountSuperColumn()) {
+    return Verdict::kRowDone;
+  }
+  if (columns_counted_ - plan_.columns_skip > plan_.columns_max) return Verdict::kRowDone;
+  return Verdict::kGive;
+}
+
+CELLAR_INLINE void RowReader::Fill(ScanCell* cell) {
+  const FamilySchema& family = view_.schema().families[raw_.family];
+  cell->family = family.name;
+  cell->column_begins = !column_given_;
+  if (!column_given_) {
+    shown_bytes_ = raw_.text_bytes;
+    if (shown_bytes_ == Order::kNoText) [[unlikely]]
+      ShowDecoded(family.order);
+    else
+      shown_decoded_ = false;
+    column_given_ = true;
+  }
+  // Where the encoding begins with the text, that of this very version: the one before is gone.
+  cell->qualifier_text =
+      shown_decoded_ ? std::string_view(qualifier_text_) : raw_.qualifier.substr(0, shown_bytes_);
+  cell->timestamp_micros = raw_.timestamp_micros;
+  cell->type = raw_.value.type;
+  cell->stored = raw_.value.stored;
+  if (stripped_) {
+    if (cell->type != ValueType::kString) cell->type = ValueType::kBytes;
+    cell->stored = {};
+  }
+  cell->labels = labels_;
+}
+
+CELLAR_INLINE StreamStep RowReader::Next(ScanCell* cell) {
+  for (;;) {
+    const StreamStep step = NextSurvivor();
+    if (step != StreamStep::kCell) return step;
+    switch (CountIn()) {
+      case Verdict::kGive:
+        Fill(cell);
+        return StreamStep::kCell;
+      case Verdict::kRowDone:
+        return StreamStep::kRowEnd;
+      case Verdict::kSkipColumn:
+        if (!filter_ && !from_index_) stream_.SkipColumn();
+        break;
+    }
+  }
+}
 
 }  // namespace cellar

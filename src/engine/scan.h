@@ -82,7 +82,7 @@ class Scan {
   // REQUIRES: the last Next() said kRow or kCell. Canonical text of the current row's key.
   virtual std::string_view row_text() const = 0;
   // REQUIRES: the last Next() said kCell.
-  virtual const ScanCell& cell() const = 0;
+  const ScanCell& cell() const { return cell_; }
 
   // Leaves the rest of the current row: the next Next() looks for the next row.
   virtual void SkipRow() = 0;
@@ -98,6 +98,9 @@ class Scan {
 
   virtual const ScanStats& stats() const = 0;
   virtual ScanShape shape() const = 0;
+
+ protected:
+  ScanCell cell_;
 };
 
 }  // namespace cellar

@@ -27,9 +27,9 @@ Result<std::vector<KeyRange>> CompileRows(const TableSchema& schema,
         break;
       }
       case RowSelector::Kind::kRow: {
-        std::string key;
-        RETURN_IF_ERROR(EncodeRowKey(schema, row.first, &key));
-        ranges.push_back(PrefixRange(key));
+        KeyRange& range = ranges.emplace_back();
+        RETURN_IF_ERROR(EncodeRowKey(schema, row.first, &range.begin.bytes));
+        range.end = Successor(range.begin.bytes);
         break;
       }
     }
@@ -68,14 +68,14 @@ Status TableScan::Compile(const RowOptions& rows, const CellOptions& cells,
   for (Condition& condition : where_) RETURN_IF_ERROR(condition.CompileFilter(schema));
   reverse_ = rows.reverse;
   sample_ = rows.sample;
-  if (!plan_.rows.all()) {
+  if (plan_.rows && !plan_.rows->all()) {
     KeyRangeSet wanted;
     for (KeyRange& range : ranges_) wanted.Add(std::move(range));
-    wanted.IntersectWith(plan_.rows);
+    wanted.IntersectWith(*plan_.rows);
     ranges_ = wanted.ranges();
   }
   if (from != nullptr) StartFrom(*from);
-  reader_ = std::make_unique<RowReader>(*view_, plan_, &budget_, &stats_, seed_);
+  reader_.emplace(*view_, plan_, &budget_, &stats_, seed_);
   range_at_ = reverse_ && !ranges_.empty() ? ranges_.size() - 1 : 0;
   ended_ = ranges_.empty();
   return Status::Ok();
@@ -97,12 +97,12 @@ bool TableScan::FindRowForward() {
   }
   while (found) {
     while (range_at_ < ranges_.size() && !ranges_[range_at_].end.at_end &&
-           row_key_ >= ranges_[range_at_].end.bytes) {
+           row_key_.view() >= ranges_[range_at_].end.bytes) {
       ++range_at_;
     }
     if (range_at_ == ranges_.size()) return false;
     const KeyBound& begin = ranges_[range_at_].begin;
-    if (row_key_ >= begin.bytes) return true;
+    if (row_key_.view() >= begin.bytes) return true;
     found = stream.SeekRowForward(begin.bytes, &row_key_);
   }
   return false;
@@ -111,17 +111,17 @@ bool TableScan::FindRowForward() {
 bool TableScan::FindRowReverse() {
   CellStream& stream = reader_->stream();
   KeyBound before = ranges_[range_at_].end;
-  if (started_) before = std::min(before, KeyBound{row_key_, false});
+  if (started_) before = std::min(before, KeyBound{std::string(row_key_.view()), false});
   for (;;) {
     if (!stream.SeekRowBefore(before, &row_key_)) return false;
-    if (row_key_ >= ranges_[range_at_].begin.bytes) return true;
+    if (row_key_.view() >= ranges_[range_at_].begin.bytes) return true;
     // Behind this range: on to the one that may hold the row found, or lies before it.
     do {
       if (range_at_ == 0) return false;
       --range_at_;
-    } while (row_key_ < ranges_[range_at_].begin.bytes);
+    } while (row_key_.view() < ranges_[range_at_].begin.bytes);
     const KeyBound& end = ranges_[range_at_].end;
-    if (end.at_end || row_key_ < end.bytes) return true;
+    if (end.at_end || row_key_.view() < end.bytes) return true;
     before = end;
   }
 }
@@ -138,7 +138,7 @@ bool TableScan::FindRow() {
   return true;
 }
 
-bool TableScan::Sampled() const { return RowIsDrawn(row_key_, seed_, sample_); }
+bool TableScan::Sampled() const { return RowIsDrawn(row_key_.view(), seed_, sample_); }
 
 ScanStep TableScan::Next() {
   if (std::exchange(cell_pending_, false)) return ScanStep::kCell;
@@ -150,7 +150,7 @@ ScanStep TableScan::Next() {
         if (row_reported_) return ScanStep::kCell;
         row_reported_ = true;
         cell_pending_ = true;
-        row_text_ = view_->schema().key.TextOf(row_key_, &row_scratch_);
+        row_text_ = view_->schema().key.TextOf(row_key_.view(), &row_scratch_);
         return ScanStep::kRow;
       }
       in_row_ = false;
@@ -158,13 +158,13 @@ ScanStep TableScan::Next() {
     if (ended_) return ScanStep::kEnd;
     if (budget_ == 0) return ScanStep::kPause;
     if (!FindRow()) return ScanStep::kEnd;
-    const bool resumes = resume_ && resume_->row_key == row_key_;
-    if (!Sampled() || !AllHold(where_, *view_, row_key_)) {
+    const bool resumes = resume_ && resume_->row_key == row_key_.view();
+    if (!Sampled() || !AllHold(where_, *view_, row_key_.view())) {
       resume_.reset();
-      reader_->BeginRow(row_key_);
+      reader_->BeginRow(row_key_.view());
       continue;
     }
-    reader_->BeginRow(row_key_);
+    reader_->BeginRow(row_key_.view());
     if (resumes) reader_->Resume(*resume_);
     resume_.reset();
     in_row_ = true;
@@ -181,14 +181,14 @@ ScanPosition TableScan::PositionAfterRow() const {
   ScanPosition position;
   position.seed = seed_;
   if (ended_ && !in_row_) return position;
-  position.row_key = row_key_;
+  position.row_key = row_key_.view();
   position.row_done = true;
   return position;
 }
 
 ScanPosition TableScan::PositionAfterCell() const {
   ScanPosition position;
-  position.row_key = row_key_;
+  position.row_key = row_key_.view();
   position.seed = seed_;
   reader_->SavePosition(&position);
   return position;

@@ -33,7 +33,6 @@ class TableScan final : public Scan {
 
   ScanStep Next() override;
   std::string_view row_text() const override { return row_text_; }
-  const ScanCell& cell() const override { return cell_; }
   void SkipRow() override;
   ScanPosition PositionAfterRow() const override;
   ScanPosition PositionAfterCell() const override;
@@ -61,7 +60,7 @@ class TableScan final : public Scan {
   std::optional<double> sample_;
   std::vector<Condition> where_;
   CellPlan plan_;
-  std::unique_ptr<RowReader> reader_;
+  std::optional<RowReader> reader_;
   uint64_t budget_{kUnlimited};
   ScanStats stats_;
 
@@ -72,10 +71,9 @@ class TableScan final : public Scan {
   bool row_reported_{false};
   bool cell_pending_{false};
   std::optional<ScanPosition> resume_;  // inside the first row
-  std::string row_key_;
+  KeyBuffer row_key_;
   std::string_view row_text_;  // into row_key_ or row_scratch_
   std::string row_scratch_;
-  ScanCell cell_;
 };
 
 }  // namespace cellar

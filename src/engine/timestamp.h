@@ -85,6 +85,11 @@ inline uint64_t LoadTimestampTail(const char* tail, size_t bytes) {
   const auto head = static_cast<uint8_t>(~from[0]);
   const size_t tail = head >> 4;
   if (tail > 8 || from.size() != tail + 1) return false;
+  if (tail >= 4 && tail < 8) [[likely]] {  // all of it in one number, head included
+    const uint64_t bits = uint64_t{1} << (8 * tail + 4);
+    *timestamp = static_cast<int64_t>(~LoadTimestampTail(from.data(), tail + 1) & (bits - 1));
+    return true;
+  }
   if (tail == 0) {
     *timestamp = head & 0x0f;
     return true;

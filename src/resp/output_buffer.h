@@ -47,8 +47,9 @@ class OutputBuffer {
   }
   // `end` is where the writer stopped, inside what Reserve gave.
   void CommitTo(const char* end) {
-    CELLAR_ASSERT(end >= data_ + size_ && end <= data_ + capacity_);
-    size_ = static_cast<size_t>(end - data_);
+    const auto bytes = static_cast<size_t>(end - (data_ + size_));
+    CELLAR_ASSERT(bytes <= capacity_ - size_);  // nor is it negative
+    size_ += bytes;
   }
   void Append(std::string_view bytes) {
     char* to = Reserve(bytes.size());

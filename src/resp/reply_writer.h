@@ -84,16 +84,27 @@ class ReplyWriter {
   void DoubleText(std::string_view text);
 
   void Bulk(std::string_view bytes) {
-    char* to = buffer_->Reserve(bytes.size() + kHeaderBytesMax + 2);
+    buffer_->CommitTo(EncodeBulk(buffer_->Reserve(BulkBytesMax(bytes.size())), bytes));
+  }
+  // Bytes that a bulk string may take, and how it is written into a buffer by those who write
+  // several at once; the end of it is returned.
+  static constexpr size_t BulkBytesMax(size_t bytes) { return bytes + kHeaderBytesMax + 2; }
+  static char* EncodeBulkHeader(char* to, size_t bytes) {
     *to = '$';
-    to = EncodeDecimal(to + 1, static_cast<uint64_t>(bytes.size()));
+    to = EncodeDecimal(to + 1, static_cast<uint64_t>(bytes));
     *to++ = '\r';
     *to++ = '\n';
+    return to;
+  }
+  static char* EncodeBulkPart(char* to, std::string_view bytes) {
     CopyBytes(to, bytes.data(), bytes.size());
-    to += bytes.size();
+    return to + bytes.size();
+  }
+  static char* EncodeBulk(char* to, std::string_view bytes) {
+    to = EncodeBulkPart(EncodeBulkHeader(to, bytes.size()), bytes);
     *to++ = '\r';
     *to++ = '\n';
-    buffer_->CommitTo(to);
+    return to;
   }
   // A bulk string of a number's digits.
   void BulkInteger(int64_t value);

@@ -159,8 +159,6 @@ class Store {
                     std::span<const std::string_view> rows) const;
   Result<bool> RowExists(const Table& table, std::string_view row,
                          const FamilyAccess* access = nullptr);
-  Result<std::unique_ptr<Scan>> ScanRow(const Table& table, std::string_view row,
-                                        const CellOptions& cells);
   // Goes on from `from` if given.
   Result<std::unique_ptr<Scan>> ScanRows(const Table& table, const RowOptions& rows,
                                          const CellOptions& cells, const ScanPosition* from);

@@ -62,13 +62,6 @@ Result<bool> Store::RowExists(const Table& table, std::string_view row,
   return point_view_.RowIsLive(row_key_);
 }
 
-Result<std::unique_ptr<Scan>> Store::ScanRow(const Table& table, std::string_view row,
-                                             const CellOptions& cells) {
-  RowOptions rows;
-  rows.rows.push_back({RowSelector::Kind::kRow, row, {}});
-  return ScanRows(table, rows, cells, nullptr);
-}
-
 Result<std::unique_ptr<Scan>> Store::ScanRows(const Table& table, const RowOptions& rows,
                                               const CellOptions& cells, const ScanPosition* from) {
   if (rows.index) PrepareIndexes(*engine_->FindTableById(table.id()));

@@ -99,7 +99,9 @@ TEST_CASE_METHOD(Fixture, "UNIQUE refuses a second row and changes nothing", "[i
   {
     CellOptions cells;
     cells.versions_max = kUnlimited;
-    Result<std::unique_ptr<Scan>> scan = store->ScanRow(table, "b", cells);
+    RowOptions rows;
+    rows.rows.push_back({RowSelector::Kind::kRow, "b", {}});
+    Result<std::unique_ptr<Scan>> scan = store->ScanRows(table, rows, cells, nullptr);
     int64_t newest = 0;
     for (ScanStep step = (*scan)->Next(); step != ScanStep::kEnd; step = (*scan)->Next()) {
       if (step == ScanStep::kCell) newest = std::max(newest, (*scan)->cell().timestamp_micros);
