@@ -39,7 +39,8 @@ struct NodeArena::Chunk {
 
   uint8_t* granule(uint32_t i) { return reinterpret_cast<uint8_t*>(this) + i * kGranuleBytes; }
   static Chunk* Of(void* inside) {
-    return reinterpret_cast<Chunk*>(reinterpret_cast<uintptr_t>(inside) & ~(kChunkBytes - 1));
+    return reinterpret_cast<Chunk*>(static_cast<uint8_t*>(inside) -
+                                    reinterpret_cast<uintptr_t>(inside) % kChunkBytes);
   }
   // The length of the free run that begins, or ends, at granule i, which is tagged so.
   uint32_t LengthFrom(uint32_t i) {
@@ -97,12 +98,12 @@ NodeArena::Chunk* NodeArena::MapChunk() const {
   void* mapped = mmap(nullptr, 2 * kChunkBytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped == MAP_FAILED) OutOfMemory(kChunkBytes);
-  const auto begin = reinterpret_cast<uintptr_t>(mapped);
-  const uintptr_t aligned = (begin + kChunkBytes - 1) & ~(kChunkBytes - 1);
-  if (aligned > begin) munmap(mapped, aligned - begin);
-  const uintptr_t tail = begin + 2 * kChunkBytes - (aligned + kChunkBytes);
-  if (tail > 0) munmap(reinterpret_cast<void*>(aligned + kChunkBytes), tail);
-  auto* chunk = reinterpret_cast<Chunk*>(aligned);
+  auto* const begin = static_cast<uint8_t*>(mapped);
+  const size_t misaligned = reinterpret_cast<uintptr_t>(begin) % kChunkBytes;
+  const size_t before = misaligned == 0 ? 0 : kChunkBytes - misaligned;
+  if (before > 0) munmap(begin, before);
+  if (before < kChunkBytes) munmap(begin + before + kChunkBytes, kChunkBytes - before);
+  auto* chunk = reinterpret_cast<Chunk*>(begin + before);
   if (options_.huge_pages) (void)madvise(chunk, kChunkBytes, MADV_HUGEPAGE);
 
   return chunk;

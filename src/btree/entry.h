@@ -54,7 +54,8 @@ struct Entry {
   const uint8_t* end;    // the next entry
 
   LargeValue* large() const {
-    return reinterpret_cast<LargeValue*>(static_cast<uintptr_t>(LoadLittleEndian<uint64_t>(value)));
+    // A leaf holds the pointer as 8 bytes. NOLINTNEXTLINE(performance-no-int-to-ptr)
+    return reinterpret_cast<LargeValue*>(LoadLittleEndian<uint64_t>(value));
   }
   ValueRef value_ref() const {
     if (is_large) return {nullptr, value_bytes, large()};

@@ -12,10 +12,6 @@
 
 namespace cellar {
 
-using btree_internal::Inner;
-using btree_internal::kHeightMax;
-using btree_internal::Leaf;
-using btree_internal::PrefetchLines;
 using btree_internal::SnapshotState;
 
 class btree_internal::ImageRead {

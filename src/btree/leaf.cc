@@ -349,7 +349,7 @@ void SplitGroup(Leaf* leaf, uint32_t group, uint32_t first_index, std::string* s
   const auto new_bytes = static_cast<uint32_t>(LengthsBytes(0, key_bytes, shape)) + key_bytes;
   ShiftTail(leaf, at, old_bytes, new_bytes);
   uint8_t* to = WriteEntryLengths(leaf->entries() + at, 0, key_bytes, shape);
-  std::memcpy(to, scratch->data(), key_bytes);
+  std::memcpy(to, Bytes(*scratch), key_bytes);
   ShiftOffsets(leaf, group + 1, static_cast<int64_t>(new_bytes) - old_bytes);
   leaf->counts()[group] = static_cast<uint8_t>(first_index);
   InsertGroup(leaf, group + 1, Head(Bytes(*scratch), key_bytes), at, count - first_index);

@@ -27,9 +27,8 @@ size_t Tree::MoveValues(Leaf* leaf) {
     if (!entry.is_large) continue;
     LargeValue* const old = entry.large();
     if (!NodeArena::IsLeaving(old, old->capacity)) continue;
-    ValueRef value = entry.value_ref();
-    value.large = epochs_.NewValue(entry.value_view());
-    WriteEntryValue(p + (entry.value - p), value);
+    LargeValue* const copy = epochs_.NewValue(entry.value_view());
+    WriteEntryValue(p + (entry.value - p), {copy->data(), entry.value_bytes, copy});
     epochs_.Retire(old);
     ++moved;
   }
