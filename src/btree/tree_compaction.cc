@@ -28,7 +28,7 @@ size_t Tree::MoveValues(Leaf* leaf) {
     LargeValue* const old = entry.large();
     if (!NodeArena::IsLeaving(old, old->capacity)) continue;
     LargeValue* const copy = epochs_.NewValue(entry.value_view());
-    WriteEntryValue(p + (entry.value - p), {copy->data(), entry.value_bytes, copy});
+    StoreLittleEndian(p + (entry.value - p), uint64_t{reinterpret_cast<uintptr_t>(copy)});
     epochs_.Retire(old);
     ++moved;
   }
