@@ -70,32 +70,38 @@ inline void PutBigEndian64(std::string* to, uint64_t value) {
   to->append(bytes, 8);
 }
 
-// Where the first zero byte stands, `size` if there is none. For keys: quicker than a call of
-// memchr while they are short.
-inline size_t FindZeroByte(const char* bytes, size_t size) {
+// Where the first byte of the value `wanted` stands, `size` if there is none. For keys and names:
+// quicker than a call of memchr while they are short.
+inline size_t FindByte(const char* bytes, size_t size, char wanted) {
+  const uint64_t pattern = 0x0101010101010101ULL * static_cast<uint8_t>(wanted);
+  // 8 times the place of the first zero byte, 64 if there is none. The lowest of the bits that come
+  // out is that of a zero byte; higher ones may be wrong.
+  const auto zero_in = [](uint64_t word) {
+    return std::countr_zero((word - 0x0101010101010101ULL) & ~word & 0x8080808080808080ULL);
+  };
+  if (size < 8) {
+    if (size < 4) {
+      size_t at = 0;
+      while (at < size && bytes[at] != wanted) ++at;
+      return at;
+    }
+    const uint64_t low = LoadLittleEndian<uint32_t>(bytes);
+    const uint64_t high = LoadLittleEndian<uint32_t>(bytes + size - 4);
+    const uint64_t word = low | high << (8 * (size - 4));
+    const auto found = static_cast<size_t>(zero_in(word ^ pattern)) / 8;
+    return found < size ? found : size;
+  }
   size_t at = 0;
   for (; at + 8 <= size; at += 8) {
-    const auto word = LoadLittleEndian<uint64_t>(bytes + at);
-    // The lowest of the bits that come out is that of a zero byte; higher ones may be wrong.
-    const uint64_t zeros = (word - 0x0101010101010101ULL) & ~word & 0x8080808080808080ULL;
-    if (zeros != 0) return at + static_cast<size_t>(std::countr_zero(zeros)) / 8;
+    const int found = zero_in(LoadLittleEndian<uint64_t>(bytes + at) ^ pattern);
+    if (found != 64) return at + static_cast<size_t>(found) / 8;
   }
-  if (at == size) return at;
-  // The rest as one word, by a load that begins before it or by two that overlap. Behind the end
-  // the word has zeros, so that one is always found.
-  uint64_t word = 0;
-  if (size >= 8) {
-    word = LoadLittleEndian<uint64_t>(bytes + size - 8) >> (8 * (8 - (size - at)));
-  } else if (size >= 4) {
-    word = LoadLittleEndian<uint32_t>(bytes) |
-           uint64_t{LoadLittleEndian<uint32_t>(bytes + size - 4)} << (8 * (size - 4));
-  } else {
-    while (at < size && bytes[at] != '\0') ++at;
-    return at;
-  }
-  const uint64_t zeros = (word - 0x0101010101010101ULL) & ~word & 0x8080808080808080ULL;
-  return at + static_cast<size_t>(std::countr_zero(zeros)) / 8;
+  if (at == size) return size;
+  // What is left, with some that has been looked at before it.
+  const int found = zero_in(LoadLittleEndian<uint64_t>(bytes + size - 8) ^ pattern);
+  return size - 8 + static_cast<size_t>(found) / 8;
 }
+inline size_t FindZeroByte(const char* bytes, size_t size) { return FindByte(bytes, size, '\0'); }
 
 inline constexpr int kVarint64BytesMax{10};
 

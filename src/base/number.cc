@@ -107,6 +107,16 @@ bool ScanInteger(std::string_view text, uint128_t limit, bool* negative, uint128
   *negative = !text.empty() && text.front() == '-';
   if (*negative) text.remove_prefix(1);
   if (text.empty()) return false;
+  constexpr size_t kShortDigits{19};  // of so many 64 bits are enough
+  if (text.size() <= kShortDigits) {
+    uint64_t number = 0;
+    for (const char c : text) {
+      if (!IsDigit(c)) return false;
+      number = number * 10 + static_cast<uint64_t>(c - '0');
+    }
+    *magnitude = number;
+    return true;
+  }
   uint128_t value = 0;
   for (const char c : text) {
     if (!IsDigit(c)) return false;

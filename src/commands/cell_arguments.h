@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/coding.h"
 #include "cellar/status.h"
 #include "commands/arguments.h"
 #include "engine/row_write.h"
@@ -27,13 +28,15 @@ namespace cellar {
 // Takes `word` apart at its first ':'; false if there is none.
 [[nodiscard]] inline bool SplitColumn(std::string_view word, std::string_view* family,
                                       std::string_view* qualifier) {
-  const size_t colon = word.find(':');
-  if (colon == std::string_view::npos) return false;
+  const size_t colon = FindByte(word.data(), word.size(), ':');
+  if (colon == word.size()) return false;
   *family = word.substr(0, colon);
   *qualifier = word.substr(colon + 1);
   return true;
 }
-inline bool IsColumn(std::string_view word) { return word.find(':') != std::string_view::npos; }
+inline bool IsColumn(std::string_view word) {
+  return FindByte(word.data(), word.size(), ':') < word.size();
+}
 
 // The same for an argument that can be nothing else: ERR naming the word if it is no column.
 Status ParseColumn(std::string_view word, std::string_view* family, std::string_view* qualifier);

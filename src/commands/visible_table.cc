@@ -8,9 +8,9 @@
 
 namespace cellar {
 
-Result<Table*> FindVisibleTable(const CommandContext& ctx, std::string_view word) {
+Result<Table*> FindTableByRights(const CommandContext& ctx, std::string_view word) {
   Result<Table*> table = ctx.store().FindTable(ctx.session.keyspace, word);
-  if (ctx.rights == nullptr || !table.ok() || ctx.rights->Sees(**table)) [[likely]]
+  if (!table.ok() || ctx.rights->Sees(**table)) [[likely]]
     return table;
   return Status::Error(ErrorCode::kNoTable, "no table " + Quote((*table)->name()) +
                                                 " in keyspace " + Quote((*table)->keyspace()));

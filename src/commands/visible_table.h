@@ -13,8 +13,14 @@
 
 namespace cellar {
 
+// Of a user who has not all rights.
+Result<Table*> FindTableByRights(const CommandContext& ctx, std::string_view word);
 // Store::FindTable for this user. NOKEYSPACE, NOTABLE.
-Result<Table*> FindVisibleTable(const CommandContext& ctx, std::string_view word);
+inline Result<Table*> FindVisibleTable(const CommandContext& ctx, std::string_view word) {
+  if (ctx.rights == nullptr) [[likely]]
+    return ctx.store().FindTable(ctx.session.keyspace, word);
+  return FindTableByRights(ctx, word);
+}
 // Store::Tables for this user.
 std::vector<Table*> VisibleTables(const CommandContext& ctx);
 

@@ -9,12 +9,12 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 #include <limits>
 #include <string>
 #include <string_view>
 
 #include "base/coding.h"
+#include "base/copy_bytes.h"
 #include "base/key_buffer.h"
 #include "engine/value.h"
 
@@ -89,7 +89,7 @@ inline void EncodeCellValue(char* to, const CellValue& cell) {
   } else {
     *to = static_cast<char>(head);
   }
-  if (!cell.stored.empty()) std::memcpy(to + 1, cell.stored.data(), cell.stored.size());
+  CopyBytes(to + 1, cell.stored.data(), cell.stored.size());
 }
 
 // False if `bytes` is not a cell's value (only a damaged file can say so).

@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/coding.h"
 #include "base/duration.h"
+#include "base/equal_bytes.h"
 #include "base/number.h"
 
 namespace cellar {
@@ -69,7 +70,7 @@ const FamilySchema* TableSchema::FindFamily(std::string_view name) const {
   // Tables have few families: a walk beats a search until there are many.
   if (families.size() <= 8) {
     for (const FamilySchema& family : families) {
-      if (family.name == name) return &family;
+      if (EqualBytes(family.name, name)) return &family;
     }
     return nullptr;
   }

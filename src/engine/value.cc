@@ -2,12 +2,14 @@
 #include "engine/value.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
 
 #include "base/assert.h"
 #include "base/coding.h"
+#include "base/copy_bytes.h"
 #include "base/quote.h"
 #include "base/utf8.h"
 
@@ -33,6 +35,23 @@ constexpr std::array<ValueTypeInfo, kValueTypeCount> kValueTypes{{{"bytes", 0},
                                                                   {"f32", 4},
                                                                   {"f64", 8},
                                                                   {"uuid", 0}}};
+
+// A number of 128 bits is shifted in a dozen steps: the bounds of the types are worked out once.
+struct IntegerBounds {
+  int128_t min{0};
+  int128_t max{0};
+};
+constexpr auto kIntegerBounds = [] {
+  std::array<IntegerBounds, kValueTypes.size()> bounds;
+  for (size_t i = 0; i < bounds.size(); ++i) {
+    const auto type = static_cast<ValueType>(i);
+    if (!IsIntegerType(type)) continue;
+    const size_t bits = 8 * size_t{kValueTypes[i].number_bytes} - (IsSignedType(type) ? 1 : 0);
+    bounds[i].max = (static_cast<int128_t>(1) << bits) - 1;
+    bounds[i].min = IsSignedType(type) ? -bounds[i].max - 1 : 0;
+  }
+  return bounds;
+}();
 
 bool EqualsIgnoringCase(std::string_view text, std::string_view lower) {
   return text.size() == lower.size() &&
@@ -93,7 +112,7 @@ bool DashBeforeByte(size_t byte) { return byte == 4 || byte == 6 || byte == 8 ||
 uint64_t LoadShort(std::string_view stored) {
   CELLAR_ASSERT(stored.size() <= 8);
   char bytes[8] = {};
-  std::memcpy(bytes, stored.data(), stored.size());
+  CopyBytes(bytes, stored.data(), stored.size());
   return LoadLittleEndian<uint64_t>(bytes);
 }
 
@@ -121,13 +140,13 @@ size_t NumericTypeBytes(ValueType type) {
 }
 
 int128_t IntegerTypeMin(ValueType type) {
-  if (IsUnsignedType(type)) return 0;
-  return -(static_cast<int128_t>(1) << (8 * NumericTypeBytes(type) - 1));
+  CELLAR_ASSERT(IsIntegerType(type));
+  return kIntegerBounds[static_cast<size_t>(type)].min;
 }
 
 int128_t IntegerTypeMax(ValueType type) {
-  const size_t bits = 8 * NumericTypeBytes(type) - (IsUnsignedType(type) ? 0 : 1);
-  return (static_cast<int128_t>(1) << bits) - 1;
+  CELLAR_ASSERT(IsIntegerType(type));
+  return kIntegerBounds[static_cast<size_t>(type)].max;
 }
 
 Status ParseValue(ValueType type, std::string_view text, ValueBuffer* buffer,

@@ -88,4 +88,19 @@ TEST_CASE("The successor of a key is the end of what begins with it", "[base]") 
   CHECK(successor("").empty());
 }
 
+TEST_CASE("FindByte finds what a search byte by byte finds", "[base]") {
+  const uint64_t seed = 20261122;
+  INFO("seed " << seed);
+  Random random(seed);
+  const std::string alphabet("\0\1:;\x7f\x80\xff", 7);
+  for (int step = 0; step < 100'000; ++step) {
+    std::string bytes(random.Below(30), ' ');
+    for (char& byte : bytes) byte = alphabet[random.Below(alphabet.size())];
+    const char wanted = alphabet[random.Below(alphabet.size())];
+    const size_t found = bytes.find(wanted);
+    REQUIRE(FindByte(bytes.data(), bytes.size(), wanted) ==
+            (found == std::string::npos ? bytes.size() : found));
+  }
+}
+
 }  // namespace key_buffer_test

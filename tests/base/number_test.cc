@@ -39,6 +39,25 @@ TEST_CASE("Integers are an optional minus and digits, nothing else", "[number]")
   REQUIRE(ParseInt64(std::string(1000, '9'), &value) == NumberError::kOutOfRange);
 }
 
+TEST_CASE("A number reads the same whatever zeros stand before it", "[number]") {
+  const uint64_t seed = 20261123;
+  INFO("seed " << seed);
+  Random random(seed);
+  for (int step = 0; step < 10'000; ++step) {
+    const uint64_t number = random.Next() >> random.Below(64);
+    const std::string digits = FormatUint64(number);
+    // With so many zeros it is read in 128 bits.
+    for (const std::string& text : {digits, std::string(25, '0') + digits}) {
+      int128_t value = 0;
+      REQUIRE(ParseInt128(text, &value) == NumberError::kNone);
+      REQUIRE(static_cast<uint64_t>(value) == number);
+      REQUIRE(ParseInt128("-" + text, &value) == NumberError::kNone);
+      REQUIRE(static_cast<uint64_t>(-value) == number);
+      REQUIRE(ParseInt128(text + "x", &value) == NumberError::kMalformed);
+    }
+  }
+}
+
 TEST_CASE("Unsigned integers go up to 2^64-1 and not below 0", "[number]") {
   uint64_t value = 0;
   REQUIRE(ParseUint64("18446744073709551615", &value) == NumberError::kNone);
