@@ -44,19 +44,20 @@ bool ChangedSomething(const RowWriteResult& result) {
   return false;
 }
 
-// Carries `write` out, says on what the reply depends, and tells those who listen for it.
-Result<RowWriteResult> WriteTo(CommandContext& ctx, Table& table, const RowWrite& write) {
+// Carries `write` out, says on what the reply depends, and tells those who listen for it. The
+// result lives until the thread's next write.
+Result<const RowWriteResult*> WriteTo(CommandContext& ctx, Table& table, const RowWrite& write) {
+  static thread_local RowWriteResult result;
   ctx.DependsOn(table.last_lsn());
-  Result<RowWriteResult> result = ctx.store().Write(table, write);
-  if (!result.ok()) return result;
+  RETURN_IF_ERROR(ctx.store().Write(table, write, &result));
   ctx.DependsOn(table.last_lsn());
-  if (ChangedSomething(*result)) {
-    NotifyRow(ctx.host, ctx.command.row->name, table, write.allocates ? result->row : write.row);
+  if (ChangedSomething(result)) {
+    NotifyRow(ctx.host, ctx.command.row->name, table, write.allocates ? result.row : write.row);
   }
-  return result;
+  return &result;
 }
 
-Result<RowWriteResult> Write(CommandContext& ctx, const RowWrite& write) {
+Result<const RowWriteResult*> Write(CommandContext& ctx, const RowWrite& write) {
   ASSIGN_OR_RETURN(Table* const table, FindTable(ctx));
   return WriteTo(ctx, *table, write);
 }
@@ -73,19 +74,19 @@ void CmdCPut(CommandContext& ctx) {
     NotifyRow(ctx.host, "cput", *table, write.row);
     return ctx.reply.Ok();
   }
-  ASSIGN_OR_REPLY(ctx, const RowWriteResult result, WriteTo(ctx, *table, write));
-  if (!result.conditions_held) return ctx.reply.Null();
-  if (write.allocates) return ctx.reply.Bulk(result.row);
+  ASSIGN_OR_REPLY(ctx, const RowWriteResult* const result, WriteTo(ctx, *table, write));
+  if (!result->conditions_held) return ctx.reply.Null();
+  if (write.allocates) return ctx.reply.Bulk(result->row);
   ctx.reply.Ok();
 }
 
 void CmdCDel(CommandContext& ctx) {
   RowWrite& write = RowWriteOf(ctx);
   REPLY_IF_ERROR(ctx, ParseDelete(ArgumentCursor(ctx.args, kFirstOption), &write));
-  ASSIGN_OR_REPLY(ctx, const RowWriteResult result, Write(ctx, write));
-  if (!result.conditions_held) return ctx.reply.Null();
+  ASSIGN_OR_REPLY(ctx, const RowWriteResult* const result, Write(ctx, write));
+  if (!result->conditions_held) return ctx.reply.Null();
   uint64_t cells = 0;
-  for (const CellOpResult& op : result.results) cells += op.count;
+  for (const CellOpResult& op : result->results) cells += op.count;
   ctx.reply.Unsigned(cells);
 }
 
@@ -118,28 +119,29 @@ void CmdCDelRange(CommandContext& ctx) {
 }
 
 // CINCRBY, CINCRBYFLOAT, CAPPEND: one op, whose result is the reply.
-Result<RowWriteResult> WriteColumnOp(CommandContext& ctx, CellOp::Kind kind) {
+Result<const CellOpResult*> WriteColumnOp(CommandContext& ctx, CellOp::Kind kind) {
   RowWrite& write = RowWriteOf(ctx);
   RETURN_IF_ERROR(ParseColumnOp(ArgumentCursor(ctx.args, kFirstOption), kind, &write));
-  ASSIGN_OR_RETURN(RowWriteResult result, Write(ctx, write));
-  CELLAR_ASSERT(result.results.size() == 1);
-  return result;
+  ASSIGN_OR_RETURN(const RowWriteResult* const result, Write(ctx, write));
+  CELLAR_ASSERT(result->results.size() == 1);
+  return result->results.data();
 }
 
 void CmdCIncrBy(CommandContext& ctx) {
-  ASSIGN_OR_REPLY(ctx, const RowWriteResult result, WriteColumnOp(ctx, CellOp::Kind::kIncrement));
-  ReplyValue(ctx.reply, result.results[0].type, result.results[0].stored);
+  ASSIGN_OR_REPLY(ctx, const CellOpResult* const sum, WriteColumnOp(ctx, CellOp::Kind::kIncrement));
+  ReplyValue(ctx.reply, sum->type, sum->stored);
 }
 
 void CmdCIncrByFloat(CommandContext& ctx) {
-  ASSIGN_OR_REPLY(ctx, const RowWriteResult result,
+  ASSIGN_OR_REPLY(ctx, const CellOpResult* const sum,
                   WriteColumnOp(ctx, CellOp::Kind::kIncrementFloat));
-  ReplyValue(ctx.reply, result.results[0].type, result.results[0].stored);
+  ReplyValue(ctx.reply, sum->type, sum->stored);
 }
 
 void CmdCAppend(CommandContext& ctx) {
-  ASSIGN_OR_REPLY(ctx, const RowWriteResult result, WriteColumnOp(ctx, CellOp::Kind::kAppend));
-  ctx.reply.Unsigned(result.results[0].count);
+  ASSIGN_OR_REPLY(ctx, const CellOpResult* const appended,
+                  WriteColumnOp(ctx, CellOp::Kind::kAppend));
+  ctx.reply.Unsigned(appended->count);
 }
 
 void ReplyOpResult(ReplyWriter& reply, const CellOpResult& result) {
@@ -160,10 +162,10 @@ void ReplyOpResult(ReplyWriter& reply, const CellOpResult& result) {
 void CmdCMutate(CommandContext& ctx) {
   RowWrite& write = RowWriteOf(ctx);
   REPLY_IF_ERROR(ctx, ParseMutate(ArgumentCursor(ctx.args, kFirstOption), &write));
-  ASSIGN_OR_REPLY(ctx, const RowWriteResult result, Write(ctx, write));
-  ctx.reply.Array(1 + result.results.size());
-  ctx.reply.Integer(result.conditions_held ? 1 : 0);
-  for (const CellOpResult& op : result.results) ReplyOpResult(ctx.reply, op);
+  ASSIGN_OR_REPLY(ctx, const RowWriteResult* const result, Write(ctx, write));
+  ctx.reply.Array(1 + result->results.size());
+  ctx.reply.Integer(result->conditions_held ? 1 : 0);
+  for (const CellOpResult& op : result->results) ReplyOpResult(ctx.reply, op);
 }
 
 constexpr KeySpec kRowWritten{.first = 1, .access = KeyAccess::kReadWrite, .row = 2};

@@ -47,6 +47,9 @@ std::string DescribeOp(const DecodedOp& op) {
     case MutationOp::kPut:
       return "PUT " + id + ":" + QuoteWord(op.first) + " " + DescribeValue(op.second) + " TS " +
              number;
+    case MutationOp::kReplace:
+      return "PUT " + id + ":" + QuoteWord(op.first) + " " + DescribeValue(op.second) + " TS " +
+             number + " FOR " + FormatUint64(op.replaced);
     case MutationOp::kDeleteCell:
       return "DEL " + id + ":" + QuoteWord(op.first) + " TS " + number;
     case MutationOp::kDeleteRange:

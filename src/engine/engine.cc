@@ -52,7 +52,7 @@ std::vector<std::string> Engine::Keyspaces() const {
 
 Table* Engine::FindTable(std::string_view keyspace, std::string_view name) const {
   if (cached_table_ != nullptr && EqualBytes(cached_name_, name) &&
-      EqualBytes(cached_keyspace_, keyspace)) {
+      EqualBytes(cached_keyspace_, keyspace)) [[likely]] {
     return cached_table_;
   }
   const auto tables = keyspaces_.find(keyspace);
@@ -127,6 +127,7 @@ Status Engine::ApplyOps(std::string_view ops) {
         break;
       case MutationOp::kRow:
       case MutationOp::kPut:
+      case MutationOp::kReplace:
       case MutationOp::kDeleteCell:
       case MutationOp::kDeleteRange:
       case MutationOp::kDeleteRow:
@@ -145,6 +146,18 @@ Status Engine::ApplyOps(std::string_view ops) {
   end_row();
   RETURN_IF_ERROR(std::move(status));
   return reader.status();
+}
+
+void Engine::ApplyPut(Table* table, const ResolvedPut& put) {
+  SaveForUndo(table);
+  table->CountChange();
+  table->BeginRow(put.row_key);
+  if (put.replaced) {
+    table->ReplaceCell(*put.family, put.qualifier, put.timestamp, *put.replaced, put.cell_value);
+  } else {
+    table->PutCell(*put.family, put.qualifier, put.timestamp, put.cell_value);
+  }
+  table->EndRow();
 }
 
 Status Engine::ApplyCellOp(const DecodedOp& op, Table* table) {
@@ -175,6 +188,10 @@ Status Engine::ApplyCellOp(const DecodedOp& op, Table* table) {
   switch (op.op) {
     case MutationOp::kPut:
       table->PutCell(*family, op.first, number, op.second);
+      break;
+    case MutationOp::kReplace:
+      if (op.replaced >= op.number) return Malformed("a version that is not the older one");
+      table->ReplaceCell(*family, op.first, number, static_cast<int64_t>(op.replaced), op.second);
       break;
     case MutationOp::kDeleteCell:
       table->DeleteCell(*family, op.first, number);
@@ -374,8 +391,8 @@ void Engine::BeginUndo() {
   undo_->stamp = stamp_;
 }
 
-void Engine::SaveForUndo(Table* table) {
-  if (undo_ == nullptr || undo_->touched.contains(table->id())) return;
+void Engine::SaveForUndoOf(Table* table) {
+  if (undo_->touched.contains(table->id())) return;
   // A table made since needs no memory of what it was, nor does one that stands in for a dropped
   // one.
   if (table->id() >= undo_->table_id_next || undo_->dropped.contains(table->id())) return;

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,6 +24,17 @@
 namespace cellar {
 
 inline constexpr int kKeyspacesBuiltIn{16};  // "0".."15", so that a client's SELECT 0 works
+
+// The ops of a mutation that puts one cell, by whoever has just made them. The views are of the
+// mutation and of its maker.
+struct ResolvedPut {
+  std::string_view row_key;
+  const FamilySchema* family{nullptr};
+  std::string_view qualifier;
+  int64_t timestamp{0};
+  std::optional<int64_t> replaced;  // kReplace: the other version
+  std::string_view cell_value;
+};
 
 class Engine final : public StateMachine {
  public:
@@ -52,6 +64,8 @@ class Engine final : public StateMachine {
   Status Apply(std::string_view payload) override;
   // The ops of a mutation without the stamp in front (MutationBuilder::Since).
   Status ApplyOps(std::string_view ops);
+  // What ApplyOps does with ops that are one put and nothing else, without reading them back.
+  void ApplyPut(Table* table, const ResolvedPut& put);
   void SetStamp(int64_t stamp) { stamp_ = stamp; }
 
   // --- undo: from BeginUndo on, every change can be taken back at once. O(1) for each table
@@ -102,7 +116,11 @@ class Engine final : public StateMachine {
   void DropTable(Table* table);
   void TruncateTable(Table* table, uint64_t tree_id_first);
   // Before a table changes: what it was is kept, if undo has begun.
-  void SaveForUndo(Table* table);
+  void SaveForUndo(Table* table) {
+    if (undo_ != nullptr) [[unlikely]]
+      SaveForUndoOf(table);
+  }
+  void SaveForUndoOf(Table* table);
   void Retire(std::unique_ptr<Table> table);
   void CollectRetired(Table* table);
   void CountSchemaChange();

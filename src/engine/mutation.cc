@@ -5,6 +5,8 @@
 
 #include "base/assert.h"
 #include "base/coding.h"
+#include "base/copy_bytes.h"
+#include "base/inline.h"
 
 namespace cellar {
 
@@ -41,34 +43,67 @@ void MutationBuilder::Table(uint64_t table_id) {
   row_begin_ = 0;
 }
 
+// One reservation for both ops, as in BeginVersion.
 void MutationBuilder::Row(uint64_t table_id, std::string_view row_key) {
   CELLAR_ASSERT(!row_key.empty());
-  Table(table_id);
-  if (row_begin_ != 0 && bytes_.view().substr(row_begin_, row_bytes_) == row_key) return;
-  Op(MutationOp::kRow);
-  Bytes(row_key);
+  CELLAR_ASSERT(table_id > 0);
+  const bool same_table = table_id_ == table_id;
+  if (same_table && row_begin_ != 0 && bytes_.view().substr(row_begin_, row_bytes_) == row_key) {
+    return;
+  }
+  char* to = bytes_.Reserve(2 + 2 * kVarint64BytesMax + row_key.size());
+  if (!same_table) {
+    *to++ = static_cast<char>(MutationOp::kTable);
+    to = EncodeVarint64(to, table_id);
+    table_id_ = table_id;
+  }
+  *to++ = static_cast<char>(MutationOp::kRow);
+  to = EncodeVarint64(to, row_key.size());
+  CopyBytes(to, row_key.data(), row_key.size());
+  bytes_.CommitTo(to + row_key.size());
   row_begin_ = bytes_.size() - row_key.size();
   row_bytes_ = row_key.size();
 }
 
 void MutationBuilder::Put(uint32_t family_id, std::string_view qualifier, int64_t timestamp,
                           std::string_view cell_value) {
-  char* to = BeginPut(family_id, qualifier, timestamp, cell_value.size());
-  if (!cell_value.empty()) std::memcpy(to, cell_value.data(), cell_value.size());
+  CopyBytes(BeginPut(family_id, qualifier, timestamp, cell_value.size()), cell_value.data(),
+            cell_value.size());
+}
+
+char* MutationBuilder::BeginPut(uint32_t family_id, std::string_view qualifier, int64_t timestamp,
+                                size_t cell_value_bytes) {
+  return BeginVersion(MutationOp::kPut, family_id, qualifier, timestamp, 0, cell_value_bytes);
+}
+
+char* MutationBuilder::BeginReplace(uint32_t family_id, std::string_view qualifier,
+                                    int64_t timestamp, int64_t replaced, size_t cell_value_bytes) {
+  CELLAR_ASSERT(replaced >= 0);
+  CELLAR_ASSERT(replaced < timestamp);
+  return BeginVersion(MutationOp::kReplace, family_id, qualifier, timestamp, replaced,
+                      cell_value_bytes);
 }
 
 // One reservation for the whole op: this is in the way of every write.
-char* MutationBuilder::BeginPut(uint32_t family_id, std::string_view qualifier, int64_t timestamp,
-                                size_t cell_value_bytes) {
+CELLAR_INLINE char* MutationBuilder::BeginVersion(MutationOp op, uint32_t family_id,
+                                                  std::string_view qualifier, int64_t timestamp,
+                                                  int64_t replaced, size_t cell_value_bytes) {
   CELLAR_ASSERT(row_begin_ != 0);
   CELLAR_ASSERT(timestamp >= 0);
-  char* to = bytes_.Reserve(1 + 3 * kVarint64BytesMax + qualifier.size() + sizeof(uint64_t) +
+  char* to = bytes_.Reserve(1 + 3 * kVarint64BytesMax + qualifier.size() + 2 * sizeof(uint64_t) +
                             cell_value_bytes);
-  *to++ = static_cast<char>(MutationOp::kPut);
+  *to++ = static_cast<char>(op);
   to = EncodeVarint64(to, family_id);
-  to = EncodeLengthPrefixed(to, qualifier);
+  to = EncodeVarint64(to, qualifier.size());
+  CopyBytes(to, qualifier.data(), qualifier.size());
+  to += qualifier.size();
   EncodeFixed64(to, static_cast<uint64_t>(timestamp));
-  to = EncodeVarint64(to + sizeof(uint64_t), cell_value_bytes);
+  to += sizeof(uint64_t);
+  if (op == MutationOp::kReplace) {
+    EncodeFixed64(to, static_cast<uint64_t>(replaced));
+    to += sizeof(uint64_t);
+  }
+  to = EncodeVarint64(to, cell_value_bytes);
   bytes_.CommitTo(to + cell_value_bytes);
   return to;
 }
@@ -201,6 +236,10 @@ bool MutationReader::Next(DecodedOp* op) {
     case MutationOp::kPut:
       good = number(&op->id) && bytes(&op->first) && GetFixed64(&rest_, &op->number) &&
              bytes(&op->second);
+      break;
+    case MutationOp::kReplace:
+      good = number(&op->id) && bytes(&op->first) && GetFixed64(&rest_, &op->number) &&
+             GetFixed64(&rest_, &op->replaced) && bytes(&op->second);
       break;
     case MutationOp::kDeleteCell:
     case MutationOp::kReclaimColumn:

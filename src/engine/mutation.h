@@ -11,6 +11,8 @@
 //   kRow              b row key (encoded)              the row of the following ops
 //   kPut              v family id, b qualifier (encoded), timestamp u64, b cell value
 //                                                      (cell.h)
+//   kReplace          v family id, b qualifier, timestamp u64, timestamp of the version whose place it
+//                     takes u64, b cell value          as kPut, and the other one is reclaimed
 //   kDeleteCell       v family id, b qualifier, v timestamp
 //   kDeleteRange      v family id, b begin, b end      qualifiers (encoded) in [begin, end);
 //                                                      an empty end is no bound
@@ -51,6 +53,7 @@ enum class MutationOp : uint8_t {
   kDeleteRows = 7,
   kReclaimColumn = 8,
   kRecordNumber = 9,
+  kReplace = 10,
   kCreateKeyspace = 20,
   kDropKeyspace = 21,
   kCreateTable = 22,
@@ -92,6 +95,10 @@ class MutationBuilder {
   // returned, before the next call.
   [[nodiscard]] char* BeginPut(uint32_t family_id, std::string_view qualifier, int64_t timestamp,
                                size_t cell_value_bytes);
+  // The same for a put that takes the place of an older version of its column.
+  // REQUIRES: replaced < timestamp.
+  [[nodiscard]] char* BeginReplace(uint32_t family_id, std::string_view qualifier,
+                                   int64_t timestamp, int64_t replaced, size_t cell_value_bytes);
   void DeleteCell(uint32_t family_id, std::string_view qualifier, int64_t timestamp);
   void DeleteRange(uint32_t family_id, std::string_view begin, std::string_view end);
   void DeleteRow();
@@ -118,6 +125,8 @@ class MutationBuilder {
     bytes_.CommitTo(EncodeLengthPrefixed(bytes_.Reserve(kVarint64BytesMax + bytes.size()), bytes));
   }
   void Table(uint64_t table_id);
+  char* BeginVersion(MutationOp op, uint32_t family_id, std::string_view qualifier,
+                     int64_t timestamp, int64_t replaced, size_t cell_value_bytes);
 
   ByteBuffer bytes_;
   uint64_t table_id_{0};  // 0: none yet
@@ -130,6 +139,7 @@ struct DecodedOp {
   MutationOp op{MutationOp::kTable};
   uint64_t id{0};           // table id, family id
   uint64_t number{0};       // timestamp, now, next record number, first tree id
+  uint64_t replaced{0};     // of kReplace: the other version's timestamp
   std::string_view first;   // qualifier, begin, row key, name, keyspace, schema
   std::string_view second;  // cell value, end, name
   std::string_view third;   // schema of kCreateTable

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/copy_bytes.h"
 #include "base/number.h"
 #include "base/quote.h"
 #include "engine/timestamp.h"
@@ -43,7 +44,7 @@ int64_t ExpiryOf(const CellOp& op, int64_t now_micros) {
 
 Status RowResolver::Check(const TableSchema& schema, const RowWrite& write,
                           const WriteContext& context) {
-  row_key_.clear();
+  row_key_.Clear();
   conditions_.clear();
   ops_checked_ = 0;
   access_ = write.access;
@@ -116,7 +117,9 @@ Status RowResolver::CheckAccess(const CellOp& op) const {
 }
 
 Status RowResolver::CheckColumn(const TableSchema& schema, const CellOp& op, CheckedOp* checked) {
-  ASSIGN_OR_RETURN(checked->family, RequireFamily(schema, op.family));
+  checked->family = schema.FindFamily(op.family);
+  if (checked->family == nullptr) [[unlikely]]
+    return RequireFamily(schema, op.family).status();
   checked->qualifier.clear();
   return EncodeQualifier(*checked->family, op.qualifier, &checked->qualifier);
 }
@@ -172,26 +175,16 @@ Result<bool> RowResolver::Decide(const Table& table, const RowWrite& write, cons
     const bool wanted = write.existence == RowWrite::Existence::kXx;
     for (size_t i = 0; i < ops_checked_; ++i) {
       const CheckedOp& op = checked_[i];
-      if (view.ReadCell(row_key_, *op.family, op.qualifier, kNewest).has_value() != wanted) {
+      if (view.ReadCell(row_key_.view(), *op.family, op.qualifier, kNewest).has_value() != wanted) {
         return false;
       }
     }
   }
   CELLAR_ASSERT(!table.row_is_open());
-  return AllHold(conditions_, view, row_key_);
+  return AllHold(conditions_, view, row_key_.view());
 }
 
 // --- resolve
-
-void RowResolver::Bind(const Table& table, const WriteContext& context, MutationBuilder* mutation) {
-  own_view_.Bind(table, context.now_micros);
-  view_ = &own_view_;
-  table_ = &table;
-  context_ = &context;
-  mutation_ = mutation;
-  stamp_used_ = false;
-  reclaimed_columns_.clear();
-}
 
 Status RowResolver::ResolvePuts(const Table& table, const RowWrite& write,
                                 const WriteContext& context, MutationBuilder* mutation,
@@ -199,13 +192,17 @@ Status RowResolver::ResolvePuts(const Table& table, const RowWrite& write,
   CELLAR_ASSERT(write.IsPlainPut());
   CELLAR_ASSERT(!table.schema().key.is_recno());
   if (write.ops.size() > kOpsMax) return Check(table.schema(), write, context);
-  plain_row_key_.Clear();
-  RETURN_IF_ERROR(EncodeRowKey(table.schema(), write.row, &plain_row_key_));
-  Bind(table, context, mutation);
+  row_key_.Clear();
+  RETURN_IF_ERROR(EncodeRowKey(table.schema(), write.row, &row_key_));
+  table_ = &table;
+  context_ = &context;
+  mutation_ = mutation;
+  stamp_used_ = false;
   several_ops_ = write.ops.size() > 1;
-  const size_t mark = mutation->BeginPart();
+  if (several_ops_) reclaimed_columns_.clear();
+  const size_t mark = BeginPart();
   for (const CellOp& op : write.ops) {
-    Status status = ResolvePlainPut(table.schema(), plain_row_key_.view(), op);
+    Status status = ResolvePlainPut(table.schema(), op);
     if (!status.ok()) [[unlikely]] {
       mutation->Truncate(mark);
       return status;
@@ -215,8 +212,7 @@ Status RowResolver::ResolvePuts(const Table& table, const RowWrite& write,
   return Status::Ok();
 }
 
-Status RowResolver::ResolvePlainPut(const TableSchema& schema, std::string_view row_key,
-                                    const CellOp& op) {
+Status RowResolver::ResolvePlainPut(const TableSchema& schema, const CellOp& op) {
   const FamilySchema* family = schema.FindFamily(op.family);
   if (family == nullptr) [[unlikely]]
     return RequireFamily(schema, op.family).status();
@@ -226,19 +222,17 @@ Status RowResolver::ResolvePlainPut(const TableSchema& schema, std::string_view 
   ValueBuffer buffer;
   CellValue cell;
   RETURN_IF_ERROR(CheckValue(op, *family, *context_, &buffer, &cell));
-  ReclaimColumn(row_key, *family, qualifier);
+  ReclaimColumn(*family, qualifier);
   if (!op.timestamp_micros) stamp_used_ = true;
-  mutation_->Row(table_->id(), row_key);
-  EncodeCellValue(mutation_->BeginPut(family->id, qualifier,
-                                      op.timestamp_micros.value_or(context_->stamp_micros),
-                                      CellValueBytes(cell)),
-                  cell);
+  EncodeCellValue(
+      BeginVersion(*family, qualifier, op.timestamp_micros.value_or(context_->stamp_micros),
+                   CellValueBytes(cell)),
+      cell);
   return Status::Ok();
 }
 
-Result<RowResolver::Outcome> RowResolver::Resolve(Table& table, const RowWrite& write,
-                                                  const WriteContext& context,
-                                                  MutationBuilder* mutation) {
+Status RowResolver::Resolve(Table& table, const RowWrite& write, const WriteContext& context,
+                            MutationBuilder* mutation, RowWriteResult* result, Outcome* outcome) {
   ReadView& view = own_view_;
   view.Bind(table, context.now_micros);
   if (write.access != nullptr) view.Restrict(*write.access);
@@ -249,52 +243,61 @@ Result<RowResolver::Outcome> RowResolver::Resolve(Table& table, const RowWrite& 
   mutation_ = mutation;
   stamp_used_ = false;
   made_versions_.clear();
-  Outcome outcome;
+  result->Clear();
   const Order& key = table.schema().key;
   uint64_t record_number_next = 0;
-  if (row_key_.empty() && !write.conditions.empty()) {
+  if (write.existence == RowWrite::Existence::kAny && write.conditions.empty()) {
+    result->conditions_held = true;
+  } else if (row_key_.empty() && !write.conditions.empty()) {
     // Conditions are asked of the row that `*` would make: it has no cell.
-    key.EncodeRecno(kNewest, &row_key_);
-    ASSIGN_OR_RETURN(outcome.result.conditions_held, Decide(table, write, view));
-    row_key_.clear();
-    if (write.existence == RowWrite::Existence::kXx) outcome.result.conditions_held = false;
+    EncodeRecno(key, kNewest);
+    ASSIGN_OR_RETURN(result->conditions_held, Decide(table, write, view));
+    row_key_.Clear();
+    if (write.existence == RowWrite::Existence::kXx) result->conditions_held = false;
   } else {
-    ASSIGN_OR_RETURN(outcome.result.conditions_held, Decide(table, write, view));
+    ASSIGN_OR_RETURN(result->conditions_held, Decide(table, write, view));
   }
-  const size_t first = outcome.result.conditions_held ? 0 : ops_checked_;
-  const size_t count = outcome.result.conditions_held ? ops_checked_ : else_ops_checked_;
-  if (count == 0) return outcome;
+  const size_t first = result->conditions_held ? 0 : ops_checked_;
+  const size_t count = result->conditions_held ? ops_checked_ : else_ops_checked_;
+  if (count == 0) return Status::Ok();
   if (row_key_.empty()) {
     record_number_next = table.counters().record_number_next;
     if (record_number_next > static_cast<uint64_t>(kNewest)) {
       return Status::Error(ErrorCode::kErr,
                            "no record number is left in table '" + table.name() + "'");
     }
-    key.EncodeRecno(static_cast<int64_t>(record_number_next), &row_key_);
-    outcome.result.row = FormatUint64(record_number_next);
+    EncodeRecno(key, static_cast<int64_t>(record_number_next));
+    result->row = FormatUint64(record_number_next);
   } else if (key.is_recno()) {
-    record_number_next = static_cast<uint64_t>(key.DecodeRecno(row_key_));
+    record_number_next = static_cast<uint64_t>(key.DecodeRecno(row_key_.view()));
   }
-  const size_t mark = mutation->BeginPart();
-  Status status = ResolveOps(&table, first, count, &outcome);
+  const size_t mark = BeginPart();
+  Status status = ResolveOps(&table, first, count, result, outcome);
   if (!status.ok()) {
-    if (outcome.applied) table.RollBackTo(*outcome.checkpoint);
+    if (outcome->applied) table.RollBackTo(*outcome->checkpoint);
     mutation->Truncate(mark);
     return status;
   }
-  const bool puts = std::any_of(checked_.begin() + static_cast<ptrdiff_t>(first),
-                                checked_.begin() + static_cast<ptrdiff_t>(first + count),
-                                [](const CheckedOp& op) { return NamesColumn(op.op->kind); });
-  if (record_number_next >= table.counters().record_number_next && puts) {
-    const size_t before = outcome.applied ? mutation->BeginPart() : mutation->size();
+  if (key.is_recno() && record_number_next >= table.counters().record_number_next &&
+      std::any_of(checked_.begin() + static_cast<ptrdiff_t>(first),
+                  checked_.begin() + static_cast<ptrdiff_t>(first + count),
+                  [](const CheckedOp& op) { return NamesColumn(op.op->kind); })) {
+    const size_t before = outcome->applied ? BeginPart() : mutation->size();
     mutation->RecordNumber(table.id(), record_number_next + 1);
-    if (outcome.applied) CELLAR_ASSERT(engine_.ApplyOps(mutation->Since(before)).ok());
+    if (outcome->applied) CELLAR_ASSERT(engine_.ApplyOps(mutation->Since(before)).ok());
   }
-  outcome.used_stamp = stamp_used_;
-  return outcome;
+  outcome->used_stamp = stamp_used_;
+  return Status::Ok();
 }
 
-Status RowResolver::ResolveOps(Table* table, size_t first, size_t count, Outcome* outcome) {
+void RowResolver::EncodeRecno(const Order& key, int64_t number) {
+  std::string encoded;
+  key.EncodeRecno(number, &encoded);
+  row_key_.Assign(encoded);
+}
+
+Status RowResolver::ResolveOps(Table* table, size_t first, size_t count, RowWriteResult* result,
+                               Outcome* outcome) {
   const auto end = checked_.begin() + static_cast<ptrdiff_t>(first + count);
   const bool one_by_one = count > 1 && std::any_of(checked_.begin() + static_cast<ptrdiff_t>(first),
                                                    end, [](const CheckedOp& op) {
@@ -304,14 +307,14 @@ Status RowResolver::ResolveOps(Table* table, size_t first, size_t count, Outcome
     outcome->checkpoint = std::make_unique<Table::Checkpoint>(table->TakeCheckpoint());
     outcome->applied = true;
   }
-  outcome->result.results.resize(count);
+  result->results.resize(count);
   several_ops_ = count > 1;
   reclaimed_columns_.clear();
   for (size_t i = 0; i < count; ++i) {
     const CheckedOp& op = checked_[first + i];
-    const size_t mark = one_by_one ? mutation_->BeginPart() : mutation_->size();
+    const size_t mark = one_by_one ? BeginPart() : mutation_->size();
     if (one_by_one) reclaimed_columns_.clear();
-    RETURN_IF_ERROR(ResolveOp(op, &outcome->result.results[i]));
+    RETURN_IF_ERROR(ResolveOp(op, &result->results[i]));
     if (one_by_one) CELLAR_ASSERT(engine_.ApplyOps(mutation_->Since(mark)).ok());
   }
   return Status::Ok();
@@ -339,20 +342,22 @@ Status RowResolver::ResolveOp(const CheckedOp& op, CellOpResult* result) {
   return Status::Ok();
 }
 
-std::optional<CellRead> RowResolver::WalkColumn(std::string_view row_key,
-                                                const FamilySchema& family,
+std::optional<CellRead> RowResolver::WalkColumn(const FamilySchema& family,
                                                 std::string_view qualifier, Newest newest) {
-  column_key_.Assign(row_key);
+  column_key_.Assign(row_key_.view());
   PutFamilyId(&column_key_, family.id);
   column_key_.Append(qualifier);
   const std::string_view column = column_key_.view();
-  const bool all_live = view_->all_live(family);
+  const bool all_live = table_->family_is_all_live(family);
   std::optional<CellRead> found;
   bool wanted = newest == Newest::kRead;
   bool reclaims = false;
-  BTreeCursor& at = view_->cursor(family.group);
+  BTreeCursor& at = table_->cursor(family.group);
   uint64_t rank = 0;
-  for (at.Seek(column); at.valid() && at.key().starts_with(column); at.Next()) {
+  ColumnVersions versions;
+  at.Seek(column);
+  for (bool inside = at.valid() && at.key().starts_with(column); inside;
+       at.Next(), inside = at.valid() && at.shared_with_last() >= column.size()) {
     ++rank;
     CellRead read;
     if (!LoadTimestamp(at.key().substr(column.size()), &read.timestamp_micros) ||
@@ -362,7 +367,7 @@ std::optional<CellRead> RowResolver::WalkColumn(std::string_view row_key,
     if (!all_live && family.policy.Drops(rank, read.timestamp_micros, read.value.expiry_micros,
                                          context_->now_micros)) {
       if (!reclaims && (!several_ops_ || reclaimed_columns_.emplace(column).second)) {
-        mutation_->Row(table_->id(), row_key);
+        mutation_->Row(table_->id(), row_key_.view());
         mutation_->ReclaimColumn(family.id, qualifier, context_->now_micros);
       }
       reclaims = true;
@@ -373,17 +378,45 @@ std::optional<CellRead> RowResolver::WalkColumn(std::string_view row_key,
       read.value.stored = value_;
       found = read;
     }
+    if (rank == 1) versions.newest_micros = read.timestamp_micros;
+    versions.oldest_micros = read.timestamp_micros;
     if (!wanted && (reclaims || all_live)) break;
   }
+  versions.full = !reclaims && rank == family.policy.rank_kept_max();
+  column_versions_ = versions;
   return found;
 }
 
+char* RowResolver::BeginVersion(const FamilySchema& family, std::string_view qualifier,
+                                int64_t timestamp, size_t cell_value_bytes) {
+  const bool is_first = mutation_->size() == part_begin_;
+  mutation_->Row(table_->id(), row_key_.view());
+  const ColumnVersions& versions = column_versions_;
+  const bool replaces = versions.full && timestamp > versions.newest_micros;
+  char* const to = replaces
+                       ? mutation_->BeginReplace(family.id, qualifier, timestamp,
+                                                 versions.oldest_micros, cell_value_bytes)
+                       : mutation_->BeginPut(family.id, qualifier, timestamp, cell_value_bytes);
+  if (is_first) {
+    lone_put_.row_key = row_key_.view();
+    lone_put_.family = &family;
+    lone_put_.qualifier = qualifier;
+    lone_put_.timestamp = timestamp;
+    lone_put_.replaced.reset();
+    if (replaces) lone_put_.replaced = versions.oldest_micros;
+    lone_put_.cell_value = {to, cell_value_bytes};
+    lone_put_end_ = mutation_->size();
+  }
+  return to;
+}
+
 void RowResolver::ResolvePut(const CheckedOp& op) {
-  ReclaimColumn(row_key_, *op.family, op.qualifier);
+  ReclaimColumn(*op.family, op.qualifier);
   if (!op.op->timestamp_micros) stamp_used_ = true;
-  mutation_->Row(table_->id(), row_key_);
-  mutation_->Put(op.family->id, op.qualifier,
-                 op.op->timestamp_micros.value_or(context_->stamp_micros), op.cell_value);
+  CopyBytes(
+      BeginVersion(*op.family, op.qualifier,
+                   op.op->timestamp_micros.value_or(context_->stamp_micros), op.cell_value.size()),
+      op.cell_value.data(), op.cell_value.size());
 }
 
 void RowResolver::ResolveDelete(const CheckedOp& op, CellOpResult* result) {
@@ -407,7 +440,7 @@ void RowResolver::ResolveDeleteRow(const CheckedOp& op, CellOpResult* result) {
 uint64_t RowResolver::DeleteCells(const FamilySchema& family, const KeyRange& range,
                                   const TimeRange& time) {
   if (range.empty() || view_->entries(family.group) == 0) return 0;
-  key_.assign(row_key_);
+  key_.assign(row_key_.view());
   PutFamilyId(&key_, family.id);
   const size_t family_bytes = key_.size();
   std::string end_key = key_;
@@ -427,7 +460,7 @@ uint64_t RowResolver::DeleteCells(const FamilySchema& family, const KeyRange& ra
   std::vector<int64_t> doomed;
   const auto end_column = [&] {
     for (const int64_t timestamp : doomed) {
-      mutation_->Row(table_->id(), row_key_);
+      mutation_->Row(table_->id(), row_key_.view());
       mutation_->DeleteCell(family.id, column, timestamp);
     }
     doomed.clear();
@@ -456,7 +489,7 @@ uint64_t RowResolver::DeleteCells(const FamilySchema& family, const KeyRange& ra
     }
     if (family.policy.Drops(rank, timestamp, cell.expiry_micros, context_->now_micros)) {
       if (!reclaimed && !time.all()) {
-        mutation_->Row(table_->id(), row_key_);
+        mutation_->Row(table_->id(), row_key_.view());
         mutation_->ReclaimColumn(family.id, column, context_->now_micros);
         reclaimed = true;
       }
@@ -468,7 +501,7 @@ uint64_t RowResolver::DeleteCells(const FamilySchema& family, const KeyRange& ra
   }
   end_column();
   if (time.all() && stored > 0) {
-    mutation_->Row(table_->id(), row_key_);
+    mutation_->Row(table_->id(), row_key_.view());
     mutation_->DeleteRange(family.id, range.begin.bytes,
                            range.end.at_end ? std::string_view() : range.end.bytes);
   }
@@ -493,9 +526,7 @@ Status RowResolver::PutNext(const CheckedOp& op, const std::optional<CellRead>& 
   if (made != nullptr) made->timestamp_micros = timestamp;
   const CellValue cell{
       .type = type, .expiry_micros = old ? old->value.expiry_micros : kNoExpiry, .stored = stored};
-  mutation_->Row(table_->id(), row_key_);
-  EncodeCellValue(mutation_->BeginPut(op.family->id, op.qualifier, timestamp, CellValueBytes(cell)),
-                  cell);
+  EncodeCellValue(BeginVersion(*op.family, op.qualifier, timestamp, CellValueBytes(cell)), cell);
   return Status::Ok();
 }
 
@@ -511,7 +542,7 @@ RowResolver::MadeVersion* RowResolver::FindMadeVersion(const CheckedOp& op) {
 }
 
 Status RowResolver::ResolveIncrement(const CheckedOp& op, CellOpResult* result) {
-  const std::optional<CellRead> old = WalkColumn(row_key_, *op.family, op.qualifier, Newest::kRead);
+  const std::optional<CellRead> old = WalkColumn(*op.family, op.qualifier, Newest::kRead);
   const std::optional<ValueType>& declared = op.family->type;
   const TextCells text_cells = declared ? TextCells::kRefuse : TextCells::kCount;
   bool as_float = op.op->kind == CellOp::Kind::kIncrementFloat;
@@ -550,7 +581,7 @@ Status RowResolver::ResolveIncrement(const CheckedOp& op, CellOpResult* result) 
 }
 
 Status RowResolver::ResolveAppend(const CheckedOp& op, CellOpResult* result) {
-  const std::optional<CellRead> old = WalkColumn(row_key_, *op.family, op.qualifier, Newest::kRead);
+  const std::optional<CellRead> old = WalkColumn(*op.family, op.qualifier, Newest::kRead);
   const ValueType type = old ? old->value.type : op.family->type.value_or(ValueType::kBytes);
   if (!IsTextType(type)) {
     return Status::Error(ErrorCode::kWrongType, "column " + Quote(ColumnText(*op.op)) + " holds " +

@@ -41,22 +41,29 @@ class RowResolver {
  public:
   explicit RowResolver(Engine& engine) : engine_(engine) {}
 
+  // How the ops came about.
   struct Outcome {
-    RowWriteResult result;
     bool applied{false};  // the ops are in the trees already; `checkpoint` takes them out again
     bool used_stamp{false};
-    // If applied. Behind a pointer, since few writes need one and all of them return an Outcome.
+    // If applied. Behind a pointer, since few writes need one.
     std::unique_ptr<Table::Checkpoint> checkpoint;
   };
 
   // Adds ops behind what `mutation` has; nothing is added, and nothing changed, on an error.
-  Result<Outcome> Resolve(Table& table, const RowWrite& write, const WriteContext& context,
-                          MutationBuilder* mutation);
+  // *result, which keeps its memory, is what the client is told.
+  Status Resolve(Table& table, const RowWrite& write, const WriteContext& context,
+                 MutationBuilder* mutation, RowWriteResult* result, Outcome* outcome);
 
   // The same for a write that IsPlainPut() on a table whose keys are not record numbers: the usual
   // CPUT, in one pass and without a result. Sets *used_stamp. Nothing is added on an error.
   Status ResolvePuts(const Table& table, const RowWrite& write, const WriteContext& context,
                      MutationBuilder* mutation, bool* used_stamp);
+
+  // Where all that was added is one put of an existing row key: that put, for Engine::ApplyPut.
+  // Else null. Dies with the next change of the mutation, or of what was resolved.
+  const ResolvedPut* lone_put() const {
+    return mutation_->size() == lone_put_end_ ? &lone_put_ : nullptr;
+  }
 
  private:
   // An op whose names, types and texts are in order.
@@ -82,11 +89,19 @@ class RowResolver {
   Status CheckValue(const CellOp& op, const FamilySchema& family, const WriteContext& context,
                     ValueBuffer* buffer, CellValue* cell);
   Status CheckDelta(const CellOp& op, CheckedOp* checked);
-  void Bind(const Table& table, const WriteContext& context, MutationBuilder* mutation);
-  Status ResolvePlainPut(const TableSchema& schema, std::string_view row_key, const CellOp& op);
+  // Begins the step of a command, or of one of its ops.
+  size_t BeginPart() {
+    part_begin_ = mutation_->BeginPart();
+    lone_put_end_ = kNoPut;
+    return part_begin_;
+  }
+  Status ResolvePlainPut(const TableSchema& schema, const CellOp& op);
+  // Makes row_key_ that of a record number.
+  void EncodeRecno(const Order& key, int64_t number);
   Result<bool> Decide(const Table& table, const RowWrite& write, const ReadView& view);
 
-  Status ResolveOps(Table* table, size_t first, size_t count, Outcome* outcome);
+  Status ResolveOps(Table* table, size_t first, size_t count, RowWriteResult* result,
+                    Outcome* outcome);
   Status ResolveOp(const CheckedOp& op, CellOpResult* result);
   void ResolvePut(const CheckedOp& op);
   void ResolveDelete(const CheckedOp& op, CellOpResult* result);
@@ -109,14 +124,25 @@ class RowResolver {
   // it, unless the step at hand (one operation, or all the puts of a command that only puts) has
   // added one: what these puts bring must not be reclaimed between them, or it would matter whether
   // the sweeper has been there.
-  void ReclaimColumn(std::string_view row_key, const FamilySchema& family,
-                     std::string_view qualifier) {
-    if (!view_->all_live(family)) WalkColumn(row_key, family, qualifier, Newest::kIgnore);
+  void ReclaimColumn(const FamilySchema& family, std::string_view qualifier) {
+    column_versions_ = {};
+    if (!table_->family_is_all_live(family)) WalkColumn(family, qualifier, Newest::kIgnore);
   }
+  // The versions that the last walk met, if it met as many as the policy keeps, all of them live. A
+  // newer one takes the place of the oldest, which it drops: nothing is left to be reclaimed.
+  struct ColumnVersions {
+    bool full{false};
+    int64_t newest_micros{0};
+    int64_t oldest_micros{0};
+  };
+  // Adds the put of a version to the column that was walked last, or found to need no walk. The
+  // caller writes the cell's value.
+  char* BeginVersion(const FamilySchema& family, std::string_view qualifier, int64_t timestamp,
+                     size_t cell_value_bytes);
   // The same, and the newest live version, in one walk; its value is copied to value_.
   enum class Newest : uint8_t { kIgnore, kRead };
-  std::optional<CellRead> WalkColumn(std::string_view row_key, const FamilySchema& family,
-                                     std::string_view qualifier, Newest newest);
+  std::optional<CellRead> WalkColumn(const FamilySchema& family, std::string_view qualifier,
+                                     Newest newest);
   // Deletes live cells of one family, in `range` of qualifiers, within `time`. Returns how many.
   uint64_t DeleteCells(const FamilySchema& family, const KeyRange& range, const TimeRange& time);
 
@@ -130,20 +156,26 @@ class RowResolver {
   MutationBuilder* mutation_{nullptr};
   const FamilyAccess* access_{nullptr};
   bool asks_existence_{false};
-  std::string row_key_;
+  KeyBuffer row_key_;               // encoded; empty: one that `*` makes
   std::vector<CheckedOp> checked_;  // of both branches; grows, never shrinks
   size_t ops_checked_{0};
   size_t else_ops_checked_{0};
   std::vector<Condition> conditions_;
   bool stamp_used_{false};
   std::vector<MadeVersion> made_versions_;
+  ColumnVersions column_versions_;
   bool several_ops_{false};  // else there is nothing to remember between them
   std::set<std::string, std::less<>> reclaimed_columns_;  // row key, family id, qualifier
-  KeyBuffer plain_row_key_;                               // of ResolvePuts
-  KeyBuffer plain_qualifier_;                             // likewise
+  KeyBuffer plain_qualifier_;                             // of ResolvePuts
   KeyBuffer column_key_;                                  // scratch
   std::string key_;                                       // scratch
   std::string value_;                                     // scratch
+  // What the step at hand has added to the mutation: where it begins, its first op if that is a
+  // put, and where that ends.
+  static constexpr size_t kNoPut{0};
+  size_t part_begin_{0};
+  size_t lone_put_end_{kNoPut};
+  ResolvedPut lone_put_;
 };
 
 }  // namespace cellar

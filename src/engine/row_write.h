@@ -126,6 +126,13 @@ struct RowWriteResult {
   bool conditions_held{true};         // false: `else_ops` were done, if any
   std::string row;                    // allocates: the canonical text of the row key given out
   std::vector<CellOpResult> results;  // one for each op of the branch taken
+
+  // Empties it and keeps the memory.
+  void Clear() {
+    conditions_held = true;
+    row.clear();
+    results.clear();
+  }
 };
 
 }  // namespace cellar

@@ -116,9 +116,9 @@ void Table::LearnExistence() {
   row_.existence_known = true;
 }
 
-// After the row's first cell was put: was there another one? The put says so itself where a
-// neighbour in its leaf belongs to the row; at the edge of a leaf, or with several groups, it takes
-// a seek.
+// After the row's first cell was put: was there another one? The put says so itself where both
+// neighbours stand in its leaf, or one that belongs to the row; at the edge of a leaf it takes a
+// seek, and in every other group that has anything.
 void Table::LearnExistenceFromPut(const FamilySchema& family, const BTreeWriteResult& result) {
   if (row_.existence_known) return;
   row_.existence_known = true;
@@ -127,6 +127,7 @@ void Table::LearnExistenceFromPut(const FamilySchema& family, const BTreeWriteRe
   const std::string_view row_key = open_row_key();
   for (size_t i = 0; i < groups_.size() && !row_.existed; ++i) {
     if (groups_[i].tree->entries() == 0) continue;
+    if (i == family.group && result.shared_is_exact) continue;
     BTreeCursor& at = *groups_[i].cursor;
     at.Seek(row_key);
     if (i == family.group && at.valid() && at.key() == key_.view()) at.Next();
@@ -143,10 +144,7 @@ void Table::PutCell(const FamilySchema& family, std::string_view qualifier, int6
   CELLAR_ASSERT(key_.size() <= kTreeKeyBytesMax);
   BTree& tree = *groups_[family.group].tree;
   FamilyCounters& counters = mutable_counters(family);
-  if (counters.expiring_cells > 0) {
-    const std::optional<std::string_view> old = tree.Get(key_.view());
-    if (old && HasExpiry(*old)) --counters.expiring_cells;
-  }
+  UncountExpiry(family, key_.view());
   const BTreeWriteResult result = tree.Put(key_.view(), cell_value);
   if (result.existed) {
     counters.bytes += cell_value.size();
@@ -161,13 +159,42 @@ void Table::PutCell(const FamilySchema& family, std::string_view qualifier, int6
   row_.perhaps_empty = false;
 }
 
+void Table::ReplaceCell(const FamilySchema& family, std::string_view qualifier, int64_t timestamp,
+                        int64_t replaced, std::string_view cell_value) {
+  CELLAR_ASSERT(replaced < timestamp);
+  row_.visible = true;
+  WillChange(family);
+  SetKey(family, qualifier);
+  replaced_key_.Assign(key_.view());
+  PutTimestamp(&replaced_key_, replaced);
+  PutTimestamp(&key_, timestamp);
+  CELLAR_ASSERT(key_.size() <= kTreeKeyBytesMax);
+  UncountExpiry(family, replaced_key_.view());
+  UncountExpiry(family, key_.view());
+  BTree& tree = *groups_[family.group].tree;
+  FamilyCounters& counters = mutable_counters(family);
+  // What the tree has more of afterwards is right also where the old version is gone already, or
+  // the new one there.
+  const uint64_t entries = tree.entries();
+  const uint64_t bytes = tree.payload_bytes();
+  const BTreeWriteResult result = tree.Replace(replaced_key_.view(), key_.view(), cell_value);
+  counters.cells += tree.entries() - entries;
+  counters.bytes += tree.payload_bytes() - bytes;
+  if (HasExpiry(cell_value)) ++counters.expiring_cells;
+  if (result.existed) ++counters.reclaimed;
+  LearnExistenceFromPut(family, result);
+  row_.perhaps_empty = false;
+}
+
+void Table::UncountExpiryAt(const FamilySchema& family, std::string_view key) {
+  const std::optional<std::string_view> old = groups_[family.group].tree->Get(key);
+  if (old && HasExpiry(*old)) --mutable_counters(family).expiring_cells;
+}
+
 void Table::RemoveEntry(const FamilySchema& family, std::string_view key) {
   BTree& tree = *groups_[family.group].tree;
   FamilyCounters& counters = mutable_counters(family);
-  if (counters.expiring_cells > 0) {
-    const std::optional<std::string_view> old = tree.Get(key);
-    if (old && HasExpiry(*old)) --counters.expiring_cells;
-  }
+  UncountExpiry(family, key);
   const BTreeWriteResult result = tree.Delete(key);
   if (!result.existed) return;
   CELLAR_ASSERT(counters.cells > 0);

@@ -19,6 +19,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/inline.h"
 #include "base/key_buffer.h"
 #include "btree/btree.h"
 #include "cellar/lsn.h"
@@ -95,6 +96,10 @@ class Table {
   bool row_is_open() const { return row_.open; }
   void PutCell(const FamilySchema& family, std::string_view qualifier, int64_t timestamp,
                std::string_view cell_value);
+  // PutCell, and the version at `replaced`, which the family's policy drops by it, is reclaimed if
+  // it is there. REQUIRES: replaced < timestamp.
+  void ReplaceCell(const FamilySchema& family, std::string_view qualifier, int64_t timestamp,
+                   int64_t replaced, std::string_view cell_value);
   void DeleteCell(const FamilySchema& family, std::string_view qualifier, int64_t timestamp);
   void DeleteRange(const FamilySchema& family, std::string_view begin, std::string_view end);
   void DeleteRow();
@@ -185,9 +190,15 @@ class Table {
   }
   std::string_view open_row_key() const { return key_.view().substr(0, row_.row_bytes); }
   // key_ becomes row + family (+ qualifier).
-  void SetKey(const FamilySchema& family, std::string_view qualifier);
+  CELLAR_INLINE void SetKey(const FamilySchema& family, std::string_view qualifier);
   void LearnExistence();
   void LearnExistenceFromPut(const FamilySchema& family, const BTreeWriteResult& result);
+  // Before the entry is overwritten or removed.
+  void UncountExpiry(const FamilySchema& family, std::string_view key) {
+    if (family_counters(family).expiring_cells > 0) [[unlikely]]
+      UncountExpiryAt(family, key);
+  }
+  void UncountExpiryAt(const FamilySchema& family, std::string_view key);
   void RemoveEntry(const FamilySchema& family, std::string_view key);
   void RemoveRange(const FamilySchema& family, std::string_view begin, std::string_view end);
   // Takes an entry out of the counters of its family.
@@ -204,6 +215,7 @@ class Table {
   Lsn last_lsn_;
   RowChange row_;
   KeyBuffer key_;                 // begins with the open row's key
+  KeyBuffer replaced_key_;        // scratch of ReplaceCell
   std::vector<int64_t> dropped_;  // scratch of ReclaimColumn
   std::unordered_map<std::string, WatchedRow> watched_rows_;
   std::unique_ptr<IndexSet> indexes_;  // null: none; reads the trees of groups_

@@ -110,16 +110,23 @@ bool IsVisible(const RowWriteResult& result) {
 }  // namespace
 
 Result<RowWriteResult> Store::Write(Table& table, const RowWrite& write) {
+  RowWriteResult result;
+  RETURN_IF_ERROR(Write(table, write, &result));
+  return result;
+}
+
+Status Store::Write(Table& table, const RowWrite& write, RowWriteResult* result) {
   PrepareIndexesForWrite(table);
   const uint64_t changes = table.changes();
   BeginMutation();
   const WriteContext context{.now_micros = now_micros_,
                              .stamp_micros = NextStamp(),
                              .value_bytes_max = options_.value_bytes_max};
-  Result<RowResolver::Outcome> resolved = resolver_->Resolve(table, write, context, &mutation_);
-  if (!resolved.ok()) return InTable(std::move(resolved).status(), table);
-  RowResolver::Outcome& outcome = *resolved;
-  if (mutation_.size() == part_begin_) return std::move(outcome.result);  // nothing to change
+  RowResolver::Outcome outcome;
+  Status resolved = resolver_->Resolve(table, write, context, &mutation_, result, &outcome);
+  if (!resolved.ok()) [[unlikely]]
+    return InTable(std::move(resolved), table);
+  if (mutation_.size() == part_begin_) return Status::Ok();  // nothing to change
   Status reserved = ReserveMutation();
   if (!reserved.ok()) {
     if (outcome.applied) table.RollBackTo(*outcome.checkpoint);
@@ -129,13 +136,20 @@ Result<RowWriteResult> Store::Write(Table& table, const RowWrite& write) {
   if (table.has_indexes() && table.indexes()->may_refuse(mutation_.size() - part_begin_)) {
     RETURN_IF_ERROR(ApplyOrRefuse(table, &outcome));
   } else if (!outcome.applied) {
-    CELLAR_ASSERT(engine_->ApplyOps(mutation_.Since(part_begin_)).ok());
+    ApplyResolved(&table);
   }
   if (outcome.used_stamp) engine_->SetStamp(context.stamp_micros);
-  FinishMutation(&table, outcome.result.results.size());
+  FinishMutation(&table, result->results.size());
   // What deletes dead cells only is nothing that a watcher could see: the sweeper may come first.
-  if (!IsVisible(outcome.result)) table.RestoreChanges(changes);
-  return std::move(outcome.result);
+  if (!IsVisible(*result)) table.RestoreChanges(changes);
+  return Status::Ok();
+}
+
+void Store::ApplyResolved(Table* table) {
+  const ResolvedPut* const put = resolver_->lone_put();
+  if (put != nullptr) [[likely]]
+    return engine_->ApplyPut(table, *put);
+  CELLAR_ASSERT(engine_->ApplyOps(mutation_.Since(part_begin_)).ok());
 }
 
 Status Store::Put(Table& table, const RowWrite& write) {
@@ -155,11 +169,15 @@ Status Store::Put(Table& table, const RowWrite& write) {
   Status resolved = resolver_->ResolvePuts(table, write, context, &mutation_, &used_stamp);
   if (!resolved.ok()) [[unlikely]]
     return InTable(std::move(resolved), table);
-  const int64_t stamp = engine_->stamp();
+  Status reserved = ReserveMutation();
+  if (!reserved.ok()) [[unlikely]] {
+    mutation_.Truncate(part_begin_);
+    return reserved;
+  }
+  ApplyResolved(&table);
   if (used_stamp) engine_->SetStamp(context.stamp_micros);
-  Status committed = CommitMutation(&table, write.ops.size());
-  if (!committed.ok()) engine_->SetStamp(stamp);
-  return committed;
+  FinishMutation(&table, write.ops.size());
+  return Status::Ok();
 }
 
 // An index can only tell what it refuses when the change is there, so the change is taken back

@@ -142,6 +142,8 @@ class Store {
   }
 
   // --- writes of one row. All errors of SPEC.md sections 9 and 12 come from here.
+  // *result, which keeps its memory from write to write, is unspecified after an error.
+  Status Write(Table& table, const RowWrite& write, RowWriteResult* result);
   Result<RowWriteResult> Write(Table& table, const RowWrite& write);
   // The same without a result, quicker. REQUIRES: write.IsPlainPut().
   Status Put(Table& table, const RowWrite& write);
@@ -278,6 +280,8 @@ class Store {
   // Reserves room for what was added since BeginMutation, applies it (unless it has been) and logs
   // it (outside of a transaction). MISCONF: nothing was changed, and the part is taken back.
   Status CommitMutation(Table* table, uint64_t changes);
+  // Carries out what the resolver has added since BeginMutation.
+  void ApplyResolved(Table* table);
   Status ReserveMutation();
   Status ApplyOrRefuse(Table& table, RowResolver::Outcome* outcome);
   void FinishMutation(Table* table, uint64_t changes);

@@ -279,6 +279,90 @@ TEST_CASE_METHOD(StoreFixture, "What retention has dropped is gone for good", "[
   CHECK(table.cells() == 1);
 }
 
+// Everything that a table stores and counts.
+std::string Dump(const Table& table) {
+  std::string text;
+  table.EncodeCounters(&text);
+  for (size_t group = 0; group < table.groups(); ++group) {
+    BTreeCursor& at = table.cursor(group);
+    for (at.SeekFirst(); at.valid(); at.Next()) {
+      text.append("\n").append(at.key()).append("=").append(at.value());
+    }
+  }
+  return text;
+}
+
+TEST_CASE_METHOD(StoreFixture, "What writes leave is what their records give back", "[store]") {
+  const uint64_t seed = 20261121;
+  INFO("seed " << seed);
+  Random random(seed);
+  FamilyOptions one;
+  one.versions_max = 1;
+  FamilyOptions three;
+  three.versions_max = 3;
+  three.group = "g2";
+  FamilyOptions aged;
+  aged.ttl_ms = 5;
+  aged.versions_max = 2;
+  Make("t", "bytes", {{"all", {}}, {"one", one}, {"three", three}, {"aged", aged}});
+  const std::vector<std::string> families{"all", "one", "three", "aged"};
+  for (int step = 1; step <= 3000; ++step) {
+    clock.now += static_cast<int64_t>(random.Below(1000));
+    store->SetTurnTime();
+    Table& table = Find("t");
+    const std::string row = "r" + FormatUint64(random.Below(20));
+    const std::string value = FormatUint64(random.Below(1000));
+    std::vector<std::string> qualifiers;
+    for (int i = 0; i < 3; ++i) qualifiers.push_back("q" + FormatUint64(random.Below(3)));
+    RowWrite write;
+    write.row = row;
+    for (uint64_t left = random.OneIn(3) ? 3 : 1; left > 0; --left) {
+      CellOp op = Put(families[random.Below(4)], qualifiers[left - 1], value);
+      if (random.OneIn(3)) op.timestamp_micros = clock.now - static_cast<int64_t>(random.Below(4));
+      if (random.OneIn(8)) op.ttl_micros = random.Below(5000);
+      write.ops.push_back(op);
+    }
+    const bool plain = random.OneIn(2);
+    if (plain) {
+      REQUIRE(store->Put(table, write).ok());
+    } else {
+      if (random.OneIn(3)) write.ops[0].kind = CellOp::Kind::kAppend;
+      if (random.OneIn(3)) write.ops[0].kind = CellOp::Kind::kIncrement;
+      RowWriteResult result;
+      (void)store->Write(table, write, &result).ok();  // some sums are refused
+    }
+    if (random.OneIn(50)) store->Sweep(kUnlimited);
+    if (step % 300 != 0) continue;
+    const std::string before = Dump(table);
+    const std::string digest = store->Digest();
+    REQUIRE(store->Reload().ok());
+    CHECK(Dump(Find("t")) == before);
+    CHECK(store->Digest() == digest);
+  }
+}
+
+TEST_CASE_METHOD(StoreFixture, "A version that the next put drops leaves at once", "[store]") {
+  FamilyOptions two;
+  two.versions_max = 2;
+  Table& table = Make("t", "bytes", {{"f", two}});
+  for (int64_t ts = 1; ts <= 5; ++ts) {
+    REQUIRE(Do(table, "r", {Put("f", "c", FormatInt64(ts), ts)}).ok());
+  }
+  CHECK(table.cells() == 2);
+  CHECK(table.counters().families[0].reclaimed == 3);
+  // One in the middle is nobody's successor, and one that is there already takes no place.
+  REQUIRE(Do(table, "r", {Put("f", "c", "x", 5)}).ok());
+  CHECK(All(table) == "|r f:c@5=x @4=4");
+  REQUIRE(Do(table, "r", {Put("f", "c", "y", 3)}).ok());
+  CHECK(All(table) == "|r f:c@5=x @4=4");
+  // Of several puts each is newer than what was there before all of them.
+  REQUIRE(
+      Do(table, "r", {Put("f", "c", "8", 8), Put("f", "c", "7", 7), Put("f", "c", "8", 8)}).ok());
+  CHECK(All(table) == "|r f:c@8=8 @7=7");
+  REQUIRE(Do(table, "r", {Put("f", "c", "8", 8), Put("f", "c", "9", 9)}).ok());
+  CHECK(All(table) == "|r f:c@9=9 @8=8");
+}
+
 TEST_CASE_METHOD(StoreFixture, "Rows are deleted by range, in slices, and counted exactly",
                  "[store]") {
   FamilyOptions other_group;

@@ -1,0 +1,174 @@
+// What the primitives of a table leave behind: shortcuts against the general way.
+#include "engine/table.h"
+
+#include <catch2/catch.hpp>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/number.h"
+#include "base/random.h"
+#include "engine/engine.h"
+
+namespace table_test {
+
+using namespace cellar;  // NOLINT(google-build-using-namespace)
+
+constexpr uint64_t kTableId{1};
+constexpr int64_t kNow{1'700'000'000'000'000};
+
+// A table with a family for each of `policies`, the second one in a group of its own.
+void MakeTable(Engine& engine, const std::vector<std::string>& policies) {
+  TableSchema schema;
+  schema.groups = {{std::string(kDefaultGroup), 1}, {"other", 2}};
+  for (const std::string& policy : policies) {
+    FamilySchema family;
+    family.id = schema.family_id_next++;
+    family.name = "f" + FormatUint64(family.id);
+    family.group = family.id == 2 ? 1 : 0;
+    family.policy = *RetentionPolicy::Parse(policy);
+    schema.families.push_back(std::move(family));
+  }
+  std::string bytes;
+  EncodeTableSchema(schema, &bytes);
+  MutationBuilder mutation;
+  mutation.CreateTable("0", "t", kTableId, bytes);
+  REQUIRE(engine.Apply(mutation.payload()).ok());
+}
+
+// Everything that a table stores and counts.
+std::string Dump(const Engine& engine) {
+  const Table& table = *engine.FindTableById(kTableId);
+  std::string text;
+  table.EncodeCounters(&text);
+  text += FormatUint64(table.changes());
+  for (size_t group = 0; group < table.groups(); ++group) {
+    BTreeCursor& at = table.cursor(group);
+    for (at.SeekFirst(); at.valid(); at.Next()) {
+      text.append("\n").append(at.key()).append("=").append(at.value());
+    }
+  }
+  return text;
+}
+
+std::string RandomValue(Random& random) {
+  CellValue cell;
+  const std::string content(random.Below(40), static_cast<char>('a' + random.Below(26)));
+  cell.stored = content;
+  if (random.OneIn(4)) cell.expiry_micros = kNow + 1 + static_cast<int64_t>(random.Below(1000));
+  std::string bytes;
+  PutCellValue(&bytes, cell);
+  return bytes;
+}
+
+void PutValue(char* to, std::string_view value) { std::memcpy(to, value.data(), value.size()); }
+
+TEST_CASE("A version that takes the place of another is a put and a reclaim", "[table]") {
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    INFO("seed " << seed);
+    Random random(seed);
+    Engine replaces;
+    Engine reclaims;
+    const std::vector<std::string> policies{"maxversions=1", "maxversions=1", "maxversions=3"};
+    MakeTable(replaces, policies);
+    MakeTable(reclaims, policies);
+    std::map<std::string, std::set<int64_t>> columns;
+    for (int step = 0; step < 4000; ++step) {
+      const std::string row = "r" + FormatUint64(random.Below(60)) + std::string("\0\1", 2);
+      const auto family = static_cast<uint32_t>(1 + random.Below(3));
+      const size_t versions_max = family == 3 ? 3 : 1;
+      const std::string qualifier = "q" + FormatUint64(random.Below(3)) + std::string("\0\1", 2);
+      const std::string value = RandomValue(random);
+      std::set<int64_t>& stored = columns[row + FormatUint64(family) + qualifier];
+      const auto timestamp = static_cast<int64_t>(random.Below(random.OneIn(2) ? 1 << 20 : 1 << 8));
+      MutationBuilder a;
+      MutationBuilder b;
+      a.Row(kTableId, row);
+      b.Row(kTableId, row);
+      b.Put(family, qualifier, timestamp, value);
+      b.ReclaimColumn(family, qualifier, kNow);
+      if (random.OneIn(20)) {
+        a.Reset();
+        b.Reset();
+        for (MutationBuilder* mutation : {&a, &b}) {
+          mutation->Row(kTableId, row);
+          mutation->DeleteRow();
+        }
+        std::erase_if(columns, [&](const auto& column) { return column.first.starts_with(row); });
+      } else if (stored.size() == versions_max && timestamp > *stored.rbegin()) {
+        PutValue(a.BeginReplace(family, qualifier, timestamp, *stored.begin(), value.size()),
+                 value);
+        stored.erase(stored.begin());
+        stored.insert(timestamp);
+      } else {
+        a.Put(family, qualifier, timestamp, value);
+        a.ReclaimColumn(family, qualifier, kNow);
+        stored.insert(timestamp);
+        if (stored.size() > versions_max) stored.erase(stored.begin());
+      }
+      REQUIRE(replaces.Apply(a.payload()).ok());
+      REQUIRE(reclaims.Apply(b.payload()).ok());
+      if (step % 50 == 0) REQUIRE(Dump(replaces) == Dump(reclaims));
+    }
+    CHECK(Dump(replaces) == Dump(reclaims));
+  }
+}
+
+TEST_CASE("A version whose place is to be taken may be gone, and the new one there", "[table]") {
+  Engine engine;
+  MakeTable(engine, {"maxversions=1"});
+  const std::string cell("\0v", 2);
+  MutationBuilder mutation;
+  mutation.Row(kTableId, "r");
+  mutation.Put(1, "q", 10, cell);
+  PutValue(mutation.BeginReplace(1, "q", 20, 10, cell.size()), cell);
+  PutValue(mutation.BeginReplace(1, "q", 20, 10, cell.size()), cell);
+  PutValue(mutation.BeginReplace(1, "p", 20, 10, cell.size()), cell);
+  REQUIRE(engine.Apply(mutation.payload()).ok());
+  const Table& table = *engine.FindTableById(kTableId);
+  CHECK(table.counters().rows == 1);
+  CHECK(table.cells() == 2);
+  CHECK(table.counters().families[0].reclaimed == 1);
+  CHECK(table.counters().families[0].bytes == table.tree(0).payload_bytes());
+}
+
+TEST_CASE("One put is applied as its op in a mutation would be", "[table]") {
+  for (uint64_t seed = 11; seed <= 13; ++seed) {
+    INFO("seed " << seed);
+    Random random(seed);
+    Engine directly;
+    Engine from_bytes;
+    MakeTable(directly, {"maxversions=1", "maxversions=2", "none"});
+    MakeTable(from_bytes, {"maxversions=1", "maxversions=2", "none"});
+    Table& table = *directly.FindTableById(kTableId);
+    for (int step = 0; step < 4000; ++step) {
+      const std::string row = "r" + FormatUint64(random.Below(500));
+      const std::string qualifier = "q" + FormatUint64(random.Below(3));
+      const std::string value = RandomValue(random);
+      ResolvedPut put;
+      put.row_key = row;
+      put.family = &table.schema().families[random.Below(3)];
+      put.qualifier = qualifier;
+      put.timestamp = 5 + static_cast<int64_t>(random.Below(20));
+      put.cell_value = value;
+      if (random.OneIn(2)) put.replaced = static_cast<int64_t>(random.Below(5));
+      MutationBuilder mutation;
+      mutation.Row(kTableId, row);
+      if (put.replaced) {
+        PutValue(mutation.BeginReplace(put.family->id, qualifier, put.timestamp, *put.replaced,
+                                       value.size()),
+                 value);
+      } else {
+        mutation.Put(put.family->id, qualifier, put.timestamp, value);
+      }
+      directly.ApplyPut(&table, put);
+      REQUIRE(from_bytes.Apply(mutation.payload()).ok());
+      if (step % 100 == 0) REQUIRE(Dump(directly) == Dump(from_bytes));
+    }
+    CHECK(Dump(directly) == Dump(from_bytes));
+  }
+}
+
+}  // namespace table_test
