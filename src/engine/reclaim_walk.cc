@@ -58,20 +58,21 @@ bool ReclaimWalk::Step(const Table& table, int64_t now_micros, uint64_t cells_ma
       const size_t column_bytes =
           prefix_bytes + family->order.EncodedSize(at.key().substr(prefix_bytes));
       CELLAR_ASSERT(column_bytes > prefix_bytes);
-      column.assign(at.key().substr(0, column_bytes));
       bool dropped = false;
       uint64_t rank = 0;
-      for (; at.valid() && at.key().starts_with(column); at.Next()) {
+      do {
         ++examined;
         ++rank;
         int64_t timestamp = 0;
         CellValue cell;
-        if (DecodeTimestamp(at.key().substr(column_bytes), &timestamp) == 0 ||
-            !DecodeCellValue(at.value(), &cell)) {
-          continue;
+        if (!dropped && LoadTimestamp(at.key().substr(column_bytes), &timestamp) &&
+            DecodeCellValue(at.value(), &cell) &&
+            family->policy.Drops(rank, timestamp, cell.expiry_micros, now_micros)) {
+          dropped = true;
+          column.assign(at.key().substr(0, column_bytes));
         }
-        dropped = dropped || family->policy.Drops(rank, timestamp, cell.expiry_micros, now_micros);
-      }
+        at.Next();
+      } while (at.valid() && at.shared_with_last() >= column_bytes);
       if (dropped) {
         ++columns_found_;
         const std::string_view whole(column);

@@ -1,3 +1,4 @@
+// EqualBytes against the comparison of strings, over every size around its thresholds.
 #include "base/equal_bytes.h"
 
 #include <catch2/catch.hpp>
