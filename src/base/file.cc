@@ -78,6 +78,11 @@ class PosixWritableFile final : public WritableFile {
     return result == 0 ? Status::Ok() : Failed("close", path_, errno);
   }
 
+  void BeginWriteback(uint64_t offset, uint64_t size) override {
+    (void)::sync_file_range(fd_, static_cast<off_t>(offset), static_cast<off_t>(size),
+                            SYNC_FILE_RANGE_WRITE);
+  }
+
   void DropCache(uint64_t offset, uint64_t size) override {
     (void)::posix_fadvise(fd_, static_cast<off_t>(offset), static_cast<off_t>(size),
                           POSIX_FADV_DONTNEED);

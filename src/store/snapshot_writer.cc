@@ -13,6 +13,7 @@
 namespace cellar {
 namespace {
 
+constexpr uint64_t kWritebackBytes = 512 << 10;
 constexpr uint64_t kSyncEveryBytes = 8 << 20;
 
 class SnapshotFileWriter {
@@ -38,6 +39,7 @@ class SnapshotFileWriter {
   BackgroundPace pace_{Clock::System()};
   std::string block_;
   uint64_t offset_{0};
+  uint64_t writeback_offset_{0};  // what is before it has begun to be written to the disk
   uint64_t synced_offset_{0};
 };
 
@@ -47,6 +49,10 @@ Status SnapshotFileWriter::Write(std::string_view bytes) {
   pace_.Pause();
   RETURN_IF_ERROR(file_->WriteAt(offset_, bytes));
   offset_ += bytes.size();
+  if (offset_ - writeback_offset_ >= kWritebackBytes) {
+    file_->BeginWriteback(writeback_offset_, offset_ - writeback_offset_);
+    writeback_offset_ = offset_;
+  }
   if (offset_ - synced_offset_ < kSyncEveryBytes) return Status::Ok();
   RETURN_IF_ERROR(file_->Sync());
   file_->DropCache(synced_offset_, offset_ - synced_offset_);

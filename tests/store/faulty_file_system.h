@@ -368,6 +368,7 @@ class FaultyWritableFile final : public WritableFile {
     const std::lock_guard lock(disk_->mutex_);
     return Begin(FileCall::kClose);
   }
+  void BeginWriteback(uint64_t, uint64_t) override {}
   void DropCache(uint64_t, uint64_t) override {}
 
  private:
