@@ -16,7 +16,7 @@ void RowPrefetch::Begin(const Session& session) {
   // Of a restricted user nothing is read before access control has been asked.
   left_out_ = session.restricted || session.transaction != nullptr;
   if (EqualBytes(session.keyspace, keyspace_)) return;
-  Flush();
+  Ask();
   keyspace_ = session.keyspace;
 }
 
@@ -26,13 +26,20 @@ void RowPrefetch::AddRow(const Session& session, const CommandEntry& command, Ar
   const auto table = static_cast<size_t>(command.row->keys.first);
   if (left_out_ || row >= args.size()) return;
   if (count_ == rows_.size() || !EqualBytes(args[table], table_)) {
-    Flush();
+    Ask();
     table_ = args[table];
   }
   rows_[count_++] = args[row];
 }
 
 void RowPrefetch::Flush() {
+  Ask();
+  session_ = nullptr;
+  keyspace_ = {};
+  table_ = {};
+}
+
+void RowPrefetch::Ask() {
   // One alone has nothing to wait beside.
   if (count_ > 1 && !host_.loading()) {
     host_.store().PrefetchRows(keyspace_, table_, std::span(rows_).first(count_));

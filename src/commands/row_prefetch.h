@@ -27,7 +27,7 @@ class RowPrefetch {
   void Add(const Session& session, const CommandEntry* command, Arguments args) {
     if (command != nullptr && command->row->keys.row != 0) AddRow(session, *command, args);
   }
-  // Asks for what has been added. To be called at the end.
+  // Asks for what has been added, and forgets it. To be called at the end.
   void Flush();
 
  private:
@@ -35,6 +35,8 @@ class RowPrefetch {
   static constexpr size_t kRowsMax{16};
 
   void AddRow(const Session& session, const CommandEntry& command, Arguments args);
+  // Asks for the rows gathered.
+  void Ask();
   // Other commands than those of `session_` follow.
   void Begin(const Session& session);
 

@@ -56,7 +56,25 @@ struct Session {
   bool restricted{false};     // its user may not do everything: access control asks
   bool task_revoked{false};   // the right to see what the task reads is gone
 
+  // What every command touches stands together, behind the flags: thousands of sessions take turns
+  // in the cache.
   std::string keyspace{"0"};
+  const CommandEntry* last_command{nullptr};
+  uint64_t commands{0};
+  uint64_t bytes_in{0};
+  uint64_t bytes_out{0};
+  int64_t last_activity_micros{0};       // wall clock
+  OutputBuffer output;                   // replies of this turn and what could not be sent yet
+  std::vector<ReplyGate> gates;          // ascending in both
+  size_t output_in_flight{0};            // bytes handed to the socket and not taken yet
+  size_t query_bytes{0};                 // input kept: an incomplete command, or commands that wait
+  std::unique_ptr<OutputBuffer> pushes;  // messages that came while a reply was written
+  std::unique_ptr<Task> task;            // a command that goes on (task.h)
+  std::unique_ptr<TransactionState> transaction;  // MULTI and WATCH
+  std::unique_ptr<PubSubState> pubsub;
+  std::unique_ptr<TrackingState> tracking;  // CLIENT TRACKING
+  int fd{-1};
+
   std::string name;      // CLIENT SETNAME
   std::string lib_name;  // CLIENT SETINFO
   std::string lib_version;
@@ -64,31 +82,16 @@ struct Session {
   const User* user{nullptr};  // null: the default one
   std::string address;        // "127.0.0.1:50000", or the path of the unix socket and ":0"
   std::string local_address;
-  int fd{-1};
-  int64_t created_micros{0};        // wall clock
-  int64_t last_activity_micros{0};  // wall clock
-  const CommandEntry* last_command{nullptr};
-  uint64_t commands{0};
-  uint64_t bytes_in{0};
-  uint64_t bytes_out{0};
+  int64_t created_micros{0};  // wall clock
 
-  OutputBuffer output;                   // replies of this turn and what could not be sent yet
-  std::vector<ReplyGate> gates;          // ascending in both
-  size_t output_in_flight{0};            // bytes handed to the socket and not taken yet
-  size_t query_bytes{0};                 // input kept: an incomplete command, or commands that wait
-  std::unique_ptr<OutputBuffer> pushes;  // messages that came while a reply was written
-  Lsn pushes_depend_on{};                // the newest record that they tell of
-  std::unique_ptr<Task> task;            // a command that goes on (task.h)
+  Lsn pushes_depend_on{};  // the newest record that `pushes` tell of
   CommandEntry* task_command{nullptr};
-  OutputBuffer task_output;  // its reply, appended to `output` when it is whole
+  OutputBuffer task_output;  // of `task`, appended to `output` when it is whole
   Lsn task_depends_on{};
   std::vector<std::string> task_words;  // of its command, cut short, for the slow log
   uint64_t task_cycles{0};
   bool task_waiting{false};
-  std::unique_ptr<TransactionState> transaction;  // MULTI and WATCH
-  Lsn exec_depends_on{};                          // what the commands of the running EXEC depend on
-  std::unique_ptr<PubSubState> pubsub;
-  std::unique_ptr<TrackingState> tracking;  // CLIENT TRACKING
+  Lsn exec_depends_on{};               // what the commands of the running EXEC depend on
   int64_t soft_limit_since_micros{0};  // client-output-buffer-limit: when the soft one was passed
 
   ReplyWriter writer() { return {&output, version}; }

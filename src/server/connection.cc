@@ -1,7 +1,10 @@
 // See connection.h.
 #include "server/connection.h"
 
+#include <sys/socket.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstring>
 #include <utility>
@@ -250,11 +253,12 @@ void Connection::SendOutput() {
 }
 
 int64_t Connection::TrySend(std::string_view bytes) {
-  // uv_buf_t has no const pointer; the bytes are only read.
-  uv_buf_t buffer = uv_buf_init(const_cast<char*>(bytes.data()),
-                                static_cast<unsigned>(std::min(bytes.size(), size_t{1} << 30)));
-  const int sent = uv_try_write(stream(), &buffer, 1);
-  if (sent < 0) return sent == UV_EAGAIN ? 0 : -1;
+  CELLAR_ASSERT(!writing_);
+  ssize_t sent = 0;
+  do {
+    sent = ::send(session.fd, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  } while (sent < 0 && errno == EINTR);
+  if (sent < 0) return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -1;
   session.bytes_out += static_cast<size_t>(sent);
   server_->CountOutput(static_cast<size_t>(sent));
   return sent;

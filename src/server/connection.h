@@ -11,7 +11,8 @@
 // whole command, or must wait, is copied into `pending_`. Nothing is parsed while a task runs, the
 // output is above kOutputPauseBytes, or clients are paused; then the socket is not read either.
 //
-// Output goes by uv_try_write; what the kernel does not take goes with one uv_write at a time.
+// Output goes by send(2), which is what uv_try_write would do after 150 instructions; what the
+// kernel does not take goes with one uv_write at a time.
 // Bytes behind a reply gate wait for their log record.
 //
 // A connection of the TLS port has a TlsSide between socket and commands (connection_tls.cc): what

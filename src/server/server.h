@@ -5,7 +5,7 @@
 //   EndTurn  1 all commands at hand are executed, replies into the outputs
 //            2 tasks: a slice of about a millisecond, round robin
 //            3 the store hands the turn's log records to the sync thread
-//            4 every output that grew is sent (one uv_try_write each), as far as it is released
+//            4 every output that grew is sent (one send each), as far as it is released
 //            5 commands that had to wait and no longer must are parsed
 //
 // The journal wakes the loop by a uv_async when more records are durable: outputs behind a reply

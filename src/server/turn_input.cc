@@ -2,7 +2,6 @@
 #include "server/turn_input.h"
 
 #include "base/assert.h"
-#include "commands/row_prefetch.h"
 #include "server/connection.h"
 
 namespace cellar {
@@ -22,7 +21,6 @@ void TurnInput::Process() {
 }
 
 size_t TurnInput::ProcessGroup(size_t begin) {
-  RowPrefetch prefetch(host_);
   size_t parsed = 0;
   size_t end = begin;
   for (; end < entries_.size() && parsed < commands_.size(); ++end) {
@@ -30,13 +28,13 @@ size_t TurnInput::ProcessGroup(size_t begin) {
     if (entry.connection == nullptr) continue;
     entry.batch = entry.connection->ReadAhead(entry.bytes, std::span(commands_).subspan(parsed));
     for (const ParsedCommand& command : entry.batch.commands) {
-      prefetch.Add(entry.connection->session, command.entry, command.args);
+      prefetch_.Add(entry.connection->session, command.entry, command.args);
     }
     parsed += entry.batch.commands.size();
   }
-  prefetch.Flush();
+  prefetch_.Flush();
   for (size_t i = begin; i < end; ++i) {
-    const Entry entry = entries_[i];
+    const Entry& entry = entries_[i];
     if (entry.connection == nullptr) continue;  // a command before it has closed it
     entry.connection->input_waits = false;
     entry.connection->Receive(entry.bytes, entry.batch);

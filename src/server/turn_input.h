@@ -21,18 +21,18 @@
 #include <string_view>
 #include <vector>
 
+#include "commands/row_prefetch.h"
 #include "server/command_batch.h"
 
 namespace cellar {
 
 class Connection;
-class Host;
 
 class TurnInput {
  public:
   static constexpr size_t kReadBytes{64 * 1024};
 
-  explicit TurnInput(Host& host) : host_(host) {}
+  explicit TurnInput(Host& host) : prefetch_(host) {}
 
   // Where the next read goes. REQUIRES: !full().
   std::span<char> NextRead() { return {buffer_.get() + used_bytes_, kReadBytes}; }
@@ -58,7 +58,7 @@ class TurnInput {
   // Processes entries from `begin` on, as many as fill a batch; where it stopped.
   size_t ProcessGroup(size_t begin);
 
-  Host& host_;
+  RowPrefetch prefetch_;
   std::unique_ptr<char[]> buffer_{new char[kBufferBytes]};
   size_t used_bytes_{0};
   std::vector<Entry> entries_;
