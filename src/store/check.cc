@@ -185,8 +185,8 @@ Status Check::Run(CheckMode mode) {
   RETURN_IF_ERROR(NameOtherFiles());
   if (snapshot_is_damaged_)
     return Status::Error(ErrorCode::kCorruption,
-                         "the snapshot is damaged, which cannot be repaired: restore the folder "
-                         "from a backup");
+                         "the snapshot is damaged, and a store keeps no older one: restore the "
+                         "folder from a backup");
   if (!damaged_segment_) return Status::Ok();
   if (mode == CheckMode::kRepair) return Repair();
   return Status::Error(
