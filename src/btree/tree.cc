@@ -338,7 +338,6 @@ bool Tree::ReplaceInPlace(Path* path, Leaf* leaf, LeafPlace place, std::string_v
   result->shared_with_neighbor = leaf->prefix_bytes + place.shared_before;
   leaf = PrepareLeaf(path, leaf, used);
   ApplyRewrite(leaf, place, edit, rest, value_ref);
-  UpdateUnits(path, leaf);
   return true;
 }
 
@@ -363,8 +362,9 @@ void Tree::Overwrite(Path* path, Leaf* leaf, const LeafPlace& place, const Value
     return;
   }
   leaf = PrepareLeaf(path, leaf, used);
+  const uint32_t large_units = leaf->large_units;
   ApplyReplace(leaf, place, edit, value);
-  UpdateUnits(path, leaf);
+  if (leaf->large_units != large_units) UpdateUnits(path, leaf);
 }
 
 void Tree::Insert(Path* path, Leaf* leaf, LeafPlace place, std::string_view key,
@@ -390,7 +390,7 @@ void Tree::Insert(Path* path, Leaf* leaf, LeafPlace place, std::string_view key,
   else
     leaf = PrepareLeaf(path, leaf, used);
   ApplyInsert(leaf, place, edit, key, value);
-  UpdateUnits(path, leaf);
+  if (value.large != nullptr) UpdateUnits(path, leaf);
 }
 
 // The place's group is full: makes two of it, and finds the place again. False if there is no free
@@ -652,8 +652,9 @@ void Tree::Remove(Path* path, Leaf* leaf, const LeafPlace& place, std::string_vi
   // A leaf that has become much smaller than its memory moves to a smaller one.
   const bool is_roomy = NodeArena::RoundUp(leaf->used) * 4 < leaf->capacity * size_t{3};
   if (is_roomy || !epochs_.MayWrite(leaf)) leaf = MoveLeaf(path, leaf, leaf->used);
+  const uint32_t large_units = leaf->large_units;
   RemoveFromLeaf(leaf, place);
-  UpdateUnits(path, leaf);
+  if (leaf->large_units != large_units) UpdateUnits(path, leaf);
   if (MergeLeaf(path, leaf)) MergeInners(key);
 }
 

@@ -59,6 +59,8 @@ void Tree::SetChild(Path* path, uint32_t level, void* pointer, uint32_t units) {
   for (uint32_t l = level + 1; l-- > 0;) path->nodes[l]->units()[path->index[l]] += difference;
 }
 
+// After a change of the leaf's values out of line. (MoveLeaf tells of its memory; what stays in its
+// place is not worth a look at the node above, which may be in no cache.)
 void Tree::UpdateUnits(Path* path, const Leaf* leaf) {
   if (content_.height == 0) return;
   const uint32_t level = content_.height - 1;
