@@ -2,6 +2,7 @@
 #include "engine/explain.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <optional>
 #include <string_view>
@@ -166,13 +167,13 @@ void Estimate(const Table& table, const TableSchema& schema, const ScanShape& sh
     const double share =
         static_cast<double>(entries) / static_cast<double>(std::max<uint64_t>(entries_all, 1));
     explanation->rows_estimated =
-        static_cast<uint64_t>(share * static_cast<double>(rows_all) + 0.5);
+        static_cast<uint64_t>(std::llround(share * static_cast<double>(rows_all)));
     if (entries > 0)
       explanation->rows_estimated = std::max<uint64_t>(1, explanation->rows_estimated);
   }
   const double cells_of_row = static_cast<double>(shares.wanted) / static_cast<double>(rows_all);
-  explanation->cells_estimated =
-      static_cast<uint64_t>(static_cast<double>(explanation->rows_estimated) * cells_of_row + 0.5);
+  explanation->cells_estimated = static_cast<uint64_t>(
+      std::llround(static_cast<double>(explanation->rows_estimated) * cells_of_row));
 }
 
 void TellPushed(const TableSchema& schema, const ScanShape& shape, const RowOptions& rows,
