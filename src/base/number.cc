@@ -132,10 +132,9 @@ void AppendPlain(std::string_view digits, int32_t exponent, std::string* out) {
   if (exponent < 0) {
     out->append("0.").append(static_cast<size_t>(-exponent - 1), '0').append(digits);
   } else if (exponent + 1 >= count) {
-    const int32_t zeros = exponent + 1 - count;
-    out->append(digits).append(static_cast<size_t>(zeros), '0');
+    out->append(digits).append(static_cast<size_t>(exponent + 1 - count), '0');
   } else {
-    const auto point = static_cast<size_t>(exponent + 1);
+    const auto point = static_cast<size_t>(exponent) + 1;
     out->append(digits.substr(0, point)).append(".").append(digits.substr(point));
   }
 }

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <cstring>
 #include <string_view>
-#include <utility>
 
 #if defined(__SSE4_1__)
 #include <smmintrin.h>
@@ -107,20 +106,12 @@ inline void CopyShort(uint8_t* to, const uint8_t* from, size_t bytes, const uint
 
 inline constexpr size_t kCacheLineBytes{64};
 
-// Asks for `lines` cache lines. A hint: a core that has some twenty misses open drops it.
+// Asks for `lines` cache lines. A hint: a core that has some twenty misses open drops it. (Written
+// out without a loop, ten hints in a row made a get in 200 MB a tenth slower.)
 inline void PrefetchLines(const void* from, size_t lines) {
   const auto* line = static_cast<const char*>(from);
   for (const char* const end = line + kCacheLineBytes * lines; line < end; line += kCacheLineBytes)
     __builtin_prefetch(line);
-}
-// The same for a number that is known: without a loop, which takes longer than the hints.
-template <size_t kLines>
-inline void PrefetchLines(const void* from) {
-  const auto* line = static_cast<const char*>(from);
-  [line]<size_t... i>(std::index_sequence<i...>) {
-    (__builtin_prefetch(line + kCacheLineBytes * i), ...);
-  }
-  (std::make_index_sequence<kLines>());
 }
 
 // Loads every cache line of [from, end). Unlike hints, loads are not dropped when many misses are

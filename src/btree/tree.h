@@ -33,8 +33,8 @@ struct Path {
 };
 
 // Asks for the lines of a node that its search will read first.
-inline void PrefetchLeaf(const void* leaf) { PrefetchLines<3>(leaf); }
-inline void PrefetchInner(const void* inner) { PrefetchLines<10>(inner); }
+inline void PrefetchLeaf(const void* leaf) { PrefetchLines(leaf, 3); }
+inline void PrefetchInner(const void* inner) { PrefetchLines(inner, 10); }
 
 class Tree {
  public:
