@@ -222,20 +222,27 @@ void Server::BeginTurn() {
 void Server::EndTurn() {
   if (stopping_) return;
   if (!input_.empty()) input_.Process();
-  if (!tasks_.empty()) RunTasks();
-  if (stopping_) return;
-  if (turn_begun_ && store_ != nullptr) {
-    store_->Flush();
-    ++services_own_.stats.turns;
+  if (!tasks_.empty()) {
+    HandOut();  // nobody's reply waits for a slice of somebody's long command
+    RunTasks();
   }
-  if (!gated_.empty()) ReleaseGated();
-  if (!flush_list_.empty()) FlushAll();
+  if (stopping_) return;
+  if (turn_begun_ && store_ != nullptr) ++services_own_.stats.turns;
+  HandOut();
   if (turn_begun_) {
     const uint64_t cycles = CycleClock::Now() - turn_begin_cycles_;
     services_own_.stats.turn_nanos += dispatcher_own_.cycles().ToNanos(cycles);
   }
   turn_begun_ = false;
   if (!stopping_) UpdateIdle();
+}
+
+// Records to the log, replies to the clients that may have them.
+void Server::HandOut() {
+  if (stopping_) return;
+  if (turn_begun_ && store_ != nullptr) store_->Flush();
+  if (!gated_.empty()) ReleaseGated();
+  if (!flush_list_.empty()) FlushAll();
 }
 
 void Server::UpdateIdle() {

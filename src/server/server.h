@@ -168,6 +168,7 @@ class Server final : public Host {
   void OnRead(Connection* client, int64_t bytes);
   void BeginTurn();
   void EndTurn();
+  void HandOut();
   void RunTasks();
   void FlushAll();
   void ReleaseGated();
