@@ -147,7 +147,8 @@ class BTree {
   // O(1), never allocates a node.
   BTreeSnapshot TakeSnapshot();
   // One that only a single BTreeImageReader may read: leaves that it has passed are given up early,
-  // so that writes meanwhile copy less. No cursor may be made of it, and no rollback to it.
+  // so that writes meanwhile copy less. No cursor may be made of it, and no rollback to it. Taken
+  // while there is another one, it keeps its leaves like any snapshot.
   BTreeSnapshot TakeSnapshotForImages();
   // Makes the content what it was when `snapshot` was taken. Snapshots taken later stay valid.
   // O(1), the abandoned nodes are freed a few per operation.

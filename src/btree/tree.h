@@ -4,7 +4,8 @@
 //
 // A write descends and remembers its path. What it does to one leaf in place is done there and
 // then; everything else goes through two functions: ReplaceLeaves (decode -> build) and
-// ReplaceChildren, which builds the inner nodes above anew, as far up as they split or vanish.
+// ReplaceChildren, which puts one child more into the inner node above if there is room, and else
+// builds the nodes above anew, as far up as they split or vanish.
 #pragma once
 
 #include <array>

@@ -3,7 +3,8 @@
 //
 //   poll     read callbacks: what comes is kept (turn_input.h)
 //   EndTurn  1 all commands at hand are executed, replies into the outputs
-//            2 tasks: a slice of about a millisecond, round robin
+//            2 tasks, if there are any: 3 to 5 for what is done already, then a slice of about a
+//              millisecond, round robin
 //            3 the store hands the turn's log records to the sync thread
 //            4 every output that grew is sent (one send each), as far as it is released
 //            5 commands that had to wait and no longer must are parsed
