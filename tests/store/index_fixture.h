@@ -1,6 +1,7 @@
 // IndexFixture: a store in a directory of its own, a clock that stands still, and scans as text.
 #pragma once
 
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
@@ -22,7 +23,7 @@ class TestClock final : public Clock {
  public:
   int64_t WallMicros() override { return now; }
   int64_t MonotonicMicros() override { return now; }
-  int64_t now{1'000'000'000};
+  std::atomic<int64_t> now{1'000'000'000};  // the sync thread reads it too
 };
 
 class Fixture {

@@ -19,7 +19,7 @@ class TestClock final : public Clock {
  public:
   int64_t WallMicros() override { return now; }
   int64_t MonotonicMicros() override { return now; }
-  int64_t now{1'700'000'000'000'000};
+  std::atomic<int64_t> now{1'700'000'000'000'000};  // the sync thread reads it too
 };
 
 class StoreFixture {
