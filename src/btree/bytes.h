@@ -23,28 +23,38 @@ inline std::string_view View(const uint8_t* bytes, size_t size) {
   return {reinterpret_cast<const char*>(bytes), size};
 }
 
+// CommonPrefix of strings of less than 8 bytes, or whose first 8 bytes do not differ.
+size_t LongCommonPrefix(const uint8_t* a, const uint8_t* b, size_t bytes_max);
+
 // Length of the longest common prefix.
 inline size_t CommonPrefix(const uint8_t* a, const uint8_t* b, size_t bytes_max) {
-  // How much of `Word` at `at` is the same.
-  auto same = [&]<typename Word>(size_t at, Word) {
-    const Word difference = LoadLittleEndian<Word>(a + at) ^ LoadLittleEndian<Word>(b + at);
-    return difference == 0 ? sizeof(Word) : static_cast<size_t>(std::countr_zero(difference)) / 8;
-  };
-  size_t n = 0;
-  for (; n + 8 <= bytes_max; n += 8)
-    if (const size_t more = same(n, uint64_t{}); more < 8) return n + more;
-  if (n == bytes_max) return n;
-  // The rest, by words that end where it does: the bytes before it are known to be the same.
-  if (bytes_max >= 8) return bytes_max - 8 + same(bytes_max - 8, uint64_t{});
-  if (bytes_max >= 4) {
-    if (const size_t more = same(0, uint32_t{}); more < 4) return more;
-    return bytes_max - 4 + same(bytes_max - 4, uint32_t{});
+  if (bytes_max >= 8) [[likely]] {
+    const uint64_t difference = LoadLittleEndian<uint64_t>(a) ^ LoadLittleEndian<uint64_t>(b);
+    if (difference != 0) return static_cast<size_t>(std::countr_zero(difference)) / 8;
   }
-  while (n < bytes_max && a[n] == b[n]) ++n;
-  return n;
+  return LongCommonPrefix(a, b, bytes_max);
 }
 inline size_t CommonPrefix(std::string_view a, std::string_view b) {
   return CommonPrefix(Bytes(a), Bytes(b), std::min(a.size(), b.size()));
+}
+
+// Whether `key` begins with the `bytes` of `prefix`. All words are compared before one is judged: a
+// loop that stops early could not be predicted.
+inline bool HasPrefix(std::string_view key, const uint8_t* prefix, size_t bytes) {
+  if (key.size() < bytes) return false;
+  const uint8_t* const text = Bytes(key);
+  const auto differ = [&]<typename Word>(size_t at, Word) {
+    return LoadLittleEndian<Word>(text + at) ^ LoadLittleEndian<Word>(prefix + at);
+  };
+  if (bytes >= 8) [[likely]] {  // the last word ends where the prefix does
+    uint64_t difference = differ(bytes - 8, uint64_t{});
+    for (size_t at = 0; at + 8 < bytes; at += 8) difference |= differ(at, uint64_t{});
+    return difference == 0;
+  }
+  if (bytes >= 4) return (differ(0, uint32_t{}) | differ(bytes - 4, uint32_t{})) == 0;
+  for (size_t at = 0; at < bytes; ++at)
+    if (text[at] != prefix[at]) return false;
+  return true;
 }
 
 // The first 4 bytes as a number that compares as they do; missing ones count as 00. Thus
@@ -63,27 +73,26 @@ struct HeadRange {
   uint32_t not_above;
 };
 
-// Reads `heads` up to the next multiple of 4.
+inline constexpr uint32_t kHeadsMax{16};
+
+// Reads `heads` up to the next multiple of 4. REQUIRES: count <= kHeadsMax. Looks at all of them:
+// where to stop could not be predicted.
 inline HeadRange FindHead(const uint32_t* heads, uint32_t count, uint32_t head) {
   HeadRange range{0, 0};
 #if defined(__SSE4_1__)
   const __m128i wanted = _mm_set1_epi32(static_cast<int>(head));
+  uint32_t not_above_bits = 0;  // bit i for the i-th head
+  uint32_t equal_bits = 0;
   for (uint32_t i = 0; i < count; i += 4) {
     const __m128i four = _mm_loadu_si128(reinterpret_cast<const __m128i*>(heads + i));
     const __m128i not_above = _mm_cmpeq_epi32(_mm_max_epu32(four, wanted), wanted);
     const __m128i equal = _mm_cmpeq_epi32(four, wanted);
-    auto not_above_bits = static_cast<uint32_t>(_mm_movemask_ps(_mm_castsi128_ps(not_above)));
-    auto equal_bits = static_cast<uint32_t>(_mm_movemask_ps(_mm_castsi128_ps(equal)));
-    if (count - i < 4) {
-      const uint32_t mask = (uint32_t{1} << (count - i)) - 1;
-      not_above_bits &= mask;
-      equal_bits &= mask;
-    }
-    const auto n = static_cast<uint32_t>(std::popcount(not_above_bits));
-    range.not_above += n;
-    range.below += n - static_cast<uint32_t>(std::popcount(equal_bits));
-    if (n < 4) break;
+    not_above_bits |= static_cast<uint32_t>(_mm_movemask_ps(_mm_castsi128_ps(not_above))) << i;
+    equal_bits |= static_cast<uint32_t>(_mm_movemask_ps(_mm_castsi128_ps(equal))) << i;
   }
+  const uint32_t mask = (uint32_t{1} << count) - 1;
+  range.not_above = static_cast<uint32_t>(std::popcount(not_above_bits & mask));
+  range.below = range.not_above - static_cast<uint32_t>(std::popcount(equal_bits & mask));
 #else
   while (range.below < count && heads[range.below] < head) ++range.below;
   range.not_above = range.below;

@@ -79,11 +79,14 @@ Entry ParseLongEntry(const uint8_t* p);
 // ParseEntry of an entry without "more lengths", as nearly all are; false for the others.
 [[nodiscard]] inline bool ParseShortEntry(const uint8_t* p, Entry* entry) {
   const uint32_t lengths = LoadLittleEndian<uint16_t>(p);
+  // What is added makes each field that says "more lengths" carry into the next one.
+  constexpr uint32_t kAdded{1 | 1 << 6 | 2 << 11};
+  constexpr uint32_t kCarried{1 << 6 | 1 << 11 | 1 << 16};
+  static_assert(kSharedEscape == 63 && kSuffixEscape == 31 && kValueWide == 30);
   entry->shared = lengths & 63;
   entry->suffix_bytes = lengths >> 6 & 31;
   entry->value_bytes = lengths >> 11;
-  if (entry->shared == kSharedEscape || entry->suffix_bytes == kSuffixEscape ||
-      entry->value_bytes >= kValueWide) [[unlikely]]
+  if ((((lengths + kAdded) ^ lengths ^ kAdded) & kCarried) != 0) [[unlikely]]
     return false;
   entry->is_large = false;
   entry->suffix = p + 2;

@@ -84,25 +84,22 @@ static_assert(sizeof(Inner) == 24);
 // The child that holds `key`. O(log children).
 inline uint32_t FindChild(const Inner* node, std::string_view key) {
   const size_t prefix_bytes = node->prefix_bytes;
-  const size_t common =
-      CommonPrefix(Bytes(key), node->prefix(), std::min(prefix_bytes, key.size()));
-  if (common < prefix_bytes) [[unlikely]] {
-    const bool below = common == key.size() || Bytes(key)[common] < node->prefix()[common];
-    return below ? 0 : node->separators();
-  }
+  if (!HasPrefix(key, node->prefix(), prefix_bytes)) [[unlikely]]
+    return key < node->prefix_view() ? 0 : node->separators();
   const std::string_view rest = key.substr(prefix_bytes);
   const uint32_t head = Head(Bytes(rest), rest.size());
-  // Halve without branches down to a few lines, then count by SIMD.
-  const uint32_t* heads = node->heads();
+  // Halve without branches, which no core could predict, down to a few lines; then count by SIMD.
+  const uint32_t* const heads = node->heads();
+  uint32_t skipped = 0;
   uint32_t count = node->separators();
-  while (count > 16) {
+  while (count > kHeadsMax) {
     const uint32_t half = count / 2 & ~uint32_t{3};
     // Equal heads must stay in sight: only what is below goes.
-    heads = heads[half - 1] < head ? heads + half : heads;
+    const auto below = static_cast<uint32_t>(heads[skipped + half - 1] < head);
+    skipped += half & (0 - below);
     count -= half;
   }
-  const auto skipped = static_cast<uint32_t>(heads - node->heads());
-  const HeadRange range = FindHead(heads, count, head);
+  const HeadRange range = FindHead(heads + skipped, count, head);
   uint32_t low = skipped + range.below;
   if (range.below == range.not_above) [[likely]]
     return low;

@@ -139,11 +139,8 @@ size_t LengthsBytes(uint32_t shared, uint32_t suffix_bytes, const ValueRef& valu
 LeafPlace FindInLeaf(const Leaf* leaf, std::string_view key) {
   LeafPlace place{};
   const size_t prefix_bytes = leaf->prefix_bytes;
-  const size_t common =
-      CommonPrefix(Bytes(key), leaf->prefix(), std::min(prefix_bytes, key.size()));
-  if (common < prefix_bytes) [[unlikely]] {
-    const bool below = common == key.size() || Bytes(key)[common] < leaf->prefix()[common];
-    if (below) return place;
+  if (!HasPrefix(key, leaf->prefix(), prefix_bytes)) [[unlikely]] {
+    if (key < View(leaf->prefix(), prefix_bytes)) return place;
     place.group = leaf->groups - 1u;
     place.index = leaf->counts()[place.group];
     place.at = leaf->entries_bytes();
