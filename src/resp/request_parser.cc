@@ -1,6 +1,8 @@
 // See request_parser.h. The error texts are those of Redis 7.0.
 #include "resp/request_parser.h"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "base/assert.h"
@@ -71,26 +73,26 @@ CELLAR_INLINE size_t ReadShortLength(const char* at, size_t left, char type, int
   return digits + 3;
 }
 
-// Takes the arguments at `*position` whose headers are short and which are all there, at most
-// `left`. Returns how many of `left` there still are, for the general way.
-CELLAR_INLINE int64_t TakeShortArguments(std::string_view input, int64_t bulk_bytes_max,
-                                         int64_t left, size_t* position,
-                                         std::vector<std::string_view>* args) {
-  const char* at = input.data() + *position;
-  const char* const end = input.data() + input.size();
-  while (left > 0) {
+// What ReadShortLength can tell; whoever allows less has every header read the general way.
+constexpr int64_t kShortLengthMax{999};
+
+// Takes the arguments from `at` to `end` whose headers are short and which are all there, into
+// [*to, to_end). Moves `*to` behind the last one; returns where it stopped.
+CELLAR_INLINE const char* TakeShortArguments(const char* at, const char* end, std::string_view** to,
+                                             const std::string_view* to_end) {
+  std::string_view* next = *to;
+  while (next != to_end) {
     int64_t bytes = 0;
     const auto available = static_cast<size_t>(end - at);
     const size_t header_bytes = ReadShortLength(at, available, '$', &bytes);
-    if (header_bytes == 0 || bytes > bulk_bytes_max) break;
+    if (header_bytes == 0) break;
     const size_t all_bytes = header_bytes + static_cast<size_t>(bytes) + 2;
     if (all_bytes > available) break;
-    args->emplace_back(at + header_bytes, static_cast<size_t>(bytes));
+    *next++ = {at + header_bytes, static_cast<size_t>(bytes)};
     at += all_bytes;
-    --left;
   }
-  *position = static_cast<size_t>(at - input.data());
-  return left;
+  *to = next;
+  return at;
 }
 
 // One character of a "..." word at `line[*at]`, which is a backslash; moves `*at` to its last byte.
@@ -188,29 +190,50 @@ bool RequestParser::ReadLength(std::string_view input, std::string_view too_long
 
 RequestParser::Outcome RequestParser::Next(std::string_view* input, const Limits& limits,
                                            std::vector<std::string_view>* args) {
-  if (input->empty()) return Outcome::kIncomplete;
-  error_.clear();
-  if (in_command_ || limits.unauthenticated) [[unlikely]]
+  if (in_command_ || limits.unauthenticated || limits.bulk_bytes_max < kShortLengthMax) [[unlikely]]
     return NextInSteps(input, limits, args);
   // Nearly every command is short and all there; nothing of it needs to be remembered.
+  const char* const begin = input->data();
   int64_t count = 0;
-  size_t position = ReadShortLength(input->data(), input->size(), '*', &count);
-  if (position == 0 || count == 0) return NextInSteps(input, limits, args);
-  args->clear();
-  const int64_t left = TakeShortArguments(*input, limits.bulk_bytes_max, count, &position, args);
-  if (left == 0) [[likely]] {
+  const size_t header_bytes = ReadShortLength(begin, input->size(), '*', &count);
+  if (header_bytes == 0 || count == 0) return NextInSteps(input, limits, args);
+  // Most commands have as many arguments as the one before.
+  if (args->size() != static_cast<size_t>(count)) args->resize(static_cast<size_t>(count));
+  std::string_view* to = args->data();
+  const char* const stop =
+      TakeShortArguments(begin + header_bytes, begin + input->size(), &to, to + count);
+  const auto taken = to - args->data();
+  const auto position = static_cast<size_t>(stop - begin);
+  if (taken == count) [[likely]] {
     input->remove_prefix(position);
     return Outcome::kCommand;
   }
+  args->resize(static_cast<size_t>(taken));
   in_command_ = true;
   position_ = position;
-  args_left_ = left;
+  args_left_ = count - taken;
   bulk_bytes_ = -1;
   return NextInSteps(input, limits, args);
 }
 
+void RequestParser::AddShortArguments(std::string_view input, std::vector<std::string_view>* args) {
+  std::array<std::string_view, 16> room;
+  std::string_view* to = nullptr;
+  do {
+    to = room.data();
+    const auto wanted = std::min<int64_t>(args_left_, room.size());
+    const char* const stop =
+        TakeShortArguments(input.data() + position_, input.data() + input.size(), &to, to + wanted);
+    position_ = static_cast<size_t>(stop - input.data());
+    args_left_ -= to - room.data();
+    args->insert(args->end(), room.data(), to);
+  } while (args_left_ > 0 && to == room.data() + room.size());
+}
+
 RequestParser::Outcome RequestParser::NextInSteps(std::string_view* input, const Limits& limits,
                                                   std::vector<std::string_view>* args) {
+  if (input->empty()) return Outcome::kIncomplete;
+  error_.clear();
   if (!in_command_) {
     args->clear();
     if (input->front() != '*') return NextInline(input, args);
@@ -233,8 +256,8 @@ RequestParser::Outcome RequestParser::NextInSteps(std::string_view* input, const
     in_command_ = true;
   }
   while (args_left_ > 0) {
-    if (bulk_bytes_ < 0 && !limits.unauthenticated) {
-      args_left_ = TakeShortArguments(*input, limits.bulk_bytes_max, args_left_, &position_, args);
+    if (bulk_bytes_ < 0 && !limits.unauthenticated && limits.bulk_bytes_max >= kShortLengthMax) {
+      AddShortArguments(*input, args);
     }
     if (args_left_ == 0) break;
     if (bulk_bytes_ < 0) {

@@ -7,7 +7,7 @@
 // quotes into the parser's own memory) and live until the buffer changes or Next() is called again.
 // An incomplete command keeps its progress: the caller keeps the bytes from the command's first
 // byte on, appends what comes, tells Rebase() if they moved, and calls again; nothing is read
-// twice. The arguments so far are all that is kept: the announced count allocates nothing.
+// twice. The arguments so far are all that is kept: a count of more than 999 allocates nothing.
 //
 // Limits and their texts are Redis': see Limits. After kError the client is beyond saving: error()
 // is the reply, then the connection is closed. The parser knows no commands and no sockets.
@@ -75,6 +75,8 @@ class RequestParser {
   // Next for commands that are not simply short and all there, or have begun.
   Outcome NextInSteps(std::string_view* input, const Limits& limits,
                       std::vector<std::string_view>* args);
+  // Takes arguments of the command that has begun while they are short and all there.
+  void AddShortArguments(std::string_view input, std::vector<std::string_view>* args);
   Outcome Fail(std::string text);
 
   size_t position_{0};      // bytes of the current command already read
