@@ -6,7 +6,6 @@
 
 #include "base/assert.h"
 #include "base/coding.h"
-#include "base/equal_bytes.h"
 #include "base/number.h"
 #include "btree/arena.h"
 
@@ -50,11 +49,7 @@ std::vector<std::string> Engine::Keyspaces() const {
   return names;
 }
 
-Table* Engine::FindTable(std::string_view keyspace, std::string_view name) const {
-  if (cached_table_ != nullptr && EqualBytes(cached_name_, name) &&
-      EqualBytes(cached_keyspace_, keyspace)) [[likely]] {
-    return cached_table_;
-  }
+Table* Engine::FindTableAnew(std::string_view keyspace, std::string_view name) const {
   const auto tables = keyspaces_.find(keyspace);
   if (tables == keyspaces_.end()) return nullptr;
   const auto table = tables->second.find(name);
@@ -92,6 +87,7 @@ size_t Engine::table_count(std::string_view keyspace) const {
 void Engine::CountSchemaChange() {
   ++schema_changes_;
   cached_table_ = nullptr;
+  cached_name_.clear();
 }
 
 // --- apply

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/equal_bytes.h"
 #include "cellar/status.h"
 #include "engine/mutation.h"
 #include "engine/state_machine.h"
@@ -45,7 +46,11 @@ class Engine final : public StateMachine {
   bool KeyspaceExists(std::string_view name) const { return keyspaces_.contains(name); }
   std::vector<std::string> Keyspaces() const;  // ascending
   // Null if there is none. O(log n), and O(1) for the one that was asked for last.
-  Table* FindTable(std::string_view keyspace, std::string_view name) const;
+  Table* FindTable(std::string_view keyspace, std::string_view name) const {
+    if (EqualBytes(cached_name_, name) && EqualBytes(cached_keyspace_, keyspace)) [[likely]]
+      return cached_table_;
+    return FindTableAnew(keyspace, name);
+  }
   Table* FindTableById(uint64_t id) const;
   // The table with the smallest id that is not below `id`; null if there is none.
   Table* FindTableFrom(uint64_t id) const;
@@ -136,7 +141,10 @@ class Engine final : public StateMachine {
   Compaction compaction_;
   std::vector<Index*> loaded_indexes_;  // whose entries a snapshot holds, while it is loaded
 
-  // FindTable's answer to its last question.
+  // FindTable without what it remembers.
+  Table* FindTableAnew(std::string_view keyspace, std::string_view name) const;
+
+  // FindTable's last answer that was a table; empty and null after every change of the schema.
   mutable std::string cached_keyspace_;
   mutable std::string cached_name_;
   mutable Table* cached_table_{nullptr};

@@ -79,12 +79,9 @@ Status Store::SplitTableName(std::string_view* keyspace, std::string_view* name)
   return Status::Error(ErrorCode::kNoKeyspace, "no keyspace " + Quote(*keyspace));
 }
 
-Result<Table*> Store::FindTable(std::string_view keyspace, std::string_view name) {
-  Table* table = engine_->FindTable(keyspace, name);
-  if (table != nullptr) [[likely]]
-    return table;
+Result<Table*> Store::FindTableElsewhere(std::string_view keyspace, std::string_view name) {
   RETURN_IF_ERROR(SplitTableName(&keyspace, &name));
-  table = engine_->FindTable(keyspace, name);
+  Table* const table = engine_->FindTable(keyspace, name);
   if (table != nullptr) return table;
   return Status::Error(ErrorCode::kNoTable,
                        "no table " + Quote(name) + " in keyspace " + Quote(keyspace));

@@ -134,7 +134,12 @@ class Store {
   }
 
   // --- names. `name` may be "keyspace/table", which overrides `keyspace`. NOKEYSPACE, NOTABLE.
-  Result<Table*> FindTable(std::string_view keyspace, std::string_view name);
+  Result<Table*> FindTable(std::string_view keyspace, std::string_view name) {
+    Table* const table = engine_->FindTable(keyspace, name);
+    if (table != nullptr) [[likely]]
+      return table;
+    return FindTableElsewhere(keyspace, name);
+  }
   bool KeyspaceExists(std::string_view name) const { return engine_->KeyspaceExists(name); }
   std::vector<std::string> Keyspaces() const { return engine_->Keyspaces(); }  // ascending
   std::vector<Table*> Tables(std::string_view keyspace) const {                // ascending by name
@@ -286,6 +291,8 @@ class Store {
   Status ApplyOrRefuse(Table& table, RowResolver::Outcome* outcome);
   void FinishMutation(Table* table, uint64_t changes);
   Status CommitSchema(Table* table);
+  // FindTable for names that have a keyspace in front, or are of no table.
+  Result<Table*> FindTableElsewhere(std::string_view keyspace, std::string_view name);
   // Takes a keyspace out of "keyspace/table"; NOKEYSPACE.
   Status SplitTableName(std::string_view* keyspace, std::string_view* name) const;
   Status CheckNewTable(std::string_view keyspace, std::string_view name) const;
