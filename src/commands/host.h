@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/assert.h"
 #include "cellar/clock.h"
 #include "cellar/lsn.h"
 #include "cellar/status.h"
@@ -28,14 +29,18 @@ class Host {
   virtual ~Host() = default;
 
   // --- what commands work on
-  virtual Store& store() = 0;
+  // REQUIRES: !loading().
+  Store& store() const {
+    CELLAR_ASSERT(store_ != nullptr);
+    return *store_;
+  }
   virtual Clock& clock() = 0;
   Services& services() const { return *services_; }
   Dispatcher& dispatcher() const { return *dispatcher_; }
 
   // --- the state of the process
   // Recovery is running: only commands with kLoading are answered.
-  virtual bool loading() const = 0;
+  bool loading() const { return loading_; }
   // Replies that depend on records up to here may leave.
   virtual Lsn released_lsn() const = 0;
   virtual Lsn durable_lsn() const = 0;
@@ -67,7 +72,9 @@ class Host {
   virtual void PauseClients(int64_t until_micros, bool writes_only) = 0;
   virtual void UnpauseClients() = 0;
   // Whether commands that write (or all others too) must wait now.
-  virtual bool paused(bool writes) const = 0;
+  bool paused(bool writes) const {
+    return pause_ != Pause::kNone && (writes || pause_ == Pause::kAll);
+  }
   // Waiting tasks are stepped again this turn.
   virtual void WakeTasks() = 0;
 
@@ -78,9 +85,16 @@ class Host {
   virtual Status ApplyConfig(std::string_view name) = 0;
 
  protected:
+  // CLIENT PAUSE: which commands must wait.
+  enum class Pause : uint8_t { kNone, kWrites, kAll };
+
   // Set by the implementation before the first command; owned by it.
   Services* services_{nullptr};
   Dispatcher* dispatcher_{nullptr};
+  // Every command asks for these, so they are members and no calls; the implementation sets them.
+  Store* store_{nullptr};
+  bool loading_{true};
+  Pause pause_{Pause::kNone};
 };
 
 }  // namespace cellar

@@ -107,7 +107,7 @@ Server::~Server() {
 Status Server::PollWhileLoading(const LoadProgress& progress) {
   constexpr int64_t kIntervalMicros{5'000};
   constexpr int64_t kTellMicros{1'000'000};
-  loading_ = progress;
+  load_progress_ = progress;
   const int64_t now = clock_.MonotonicMicros();
   if (loading_start_unix_s_ == 0) loading_start_unix_s_ = clock_.WallMicros() / 1'000'000;
   if (now - loading_polled_micros_ < kIntervalMicros) return Status::Ok();
@@ -124,6 +124,7 @@ Status Server::PollWhileLoading(const LoadProgress& progress) {
 
 void Server::Attach(Store* store) {
   store_ = store;
+  loading_ = false;
   released_seen_ = store_->journal().released_lsn();
   UpdateMemory();
 }

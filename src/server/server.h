@@ -70,16 +70,17 @@ class Server final : public Host {
   // The store is there: commands are answered. Borrowed; it outlives Run().
   void Attach(Store* store);
   // After Run: the store is about to go.
-  void Detach() { store_ = nullptr; }
+  void Detach() {
+    store_ = nullptr;
+    loading_ = true;
+  }
   // Serves until Shutdown or a signal; returns the exit status of the process.
   int Run();
   // For JournalOptions::wake: may be called from any thread while the server lives.
   void WakeFromThread() { (void)uv_async_send(&async_); }
 
   // --- Host
-  Store& store() override;
   Clock& clock() override { return clock_; }
-  bool loading() const override { return store_ == nullptr; }
   Lsn released_lsn() const override;
   Lsn durable_lsn() const override;
   Lsn last_lsn() const override;
@@ -102,9 +103,6 @@ class Server final : public Host {
   }
   void PauseClients(int64_t until_micros, bool writes_only) override;
   void UnpauseClients() override;
-  bool paused(bool writes) const override {
-    return pause_until_micros_ != 0 && (writes || !pause_writes_only_);
-  }
   void WakeTasks() override { tasks_woken_ = true; }
   Status Shutdown(ShutdownMode mode) override;
   Status ApplyConfig(std::string_view name) override;
@@ -198,7 +196,6 @@ class Server final : public Host {
   Services services_own_;
   std::vector<std::string> command_line_;
   Dispatcher dispatcher_own_{*this};
-  Store* store_{nullptr};
   SystemdNotify notify_;
   std::unique_ptr<TlsContext> tls_context_;  // null: no listener speaks TLS
   uv_loop_t loop_{};
@@ -220,9 +217,8 @@ class Server final : public Host {
   bool turn_begun_{false};
   bool tasks_woken_{false};
   bool sweep_pending_{false};
-  bool pause_writes_only_{false};
   int exit_status_{0};
-  int64_t pause_until_micros_{0};  // 0: not paused
+  int64_t pause_until_micros_{0};  // unless pause_ is kNone
   Lsn released_seen_{};            // when gated outputs were last looked at
   Lsn released_now_{};             // as the turn's outputs are sent
   uint64_t turn_begin_cycles_{0};
@@ -230,7 +226,7 @@ class Server final : public Host {
   uint64_t memory_startup_bytes_{0};
   uint64_t clients_bytes_{0};
   int64_t loading_start_unix_s_{0};
-  LoadProgress loading_{};
+  LoadProgress load_progress_{};
   int64_t loading_polled_micros_{0};
 
   TurnInput input_{*this};

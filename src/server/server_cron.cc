@@ -24,7 +24,7 @@ void Server::OnTenth() {
   stats.turn_nanos_rate.Sample(stats.turn_nanos, now);
   CheckConnections();
   UpdateMemory();
-  if (pause_until_micros_ != 0 && dispatcher_own_.now_micros() >= pause_until_micros_) {
+  if (pause_ != Pause::kNone && dispatcher_own_.now_micros() >= pause_until_micros_) {
     UnpauseClients();
   }
   if (store_ == nullptr) return;

@@ -34,11 +34,6 @@ uint64_t ResidentBytes() {
 
 }  // namespace
 
-Store& Server::store() {
-  CELLAR_ASSERT(store_ != nullptr);
-  return *store_;
-}
-
 Lsn Server::released_lsn() const {
   return store_ == nullptr ? Lsn{} : store_->journal().released_lsn();
 }
@@ -79,8 +74,8 @@ PersistenceFigures Server::persistence() {
   PersistenceFigures figures;
   if (store_ == nullptr) {
     figures.loading_start_unix_s = loading_start_unix_s_;
-    figures.loading_total_bytes = loading_.bytes_total;
-    figures.loading_done_bytes = loading_.bytes_done;
+    figures.loading_total_bytes = load_progress_.bytes_total;
+    figures.loading_done_bytes = load_progress_.bytes_done;
     return figures;
   }
   const JournalStats stats = store_->journal().Stats();
@@ -168,13 +163,14 @@ void Server::KillSession(Session& session) {
 
 void Server::PauseClients(int64_t until_micros, bool writes_only) {
   // As in Redis: of two pauses the stricter kind and the later end hold.
-  if (pause_until_micros_ != 0) writes_only = writes_only && pause_writes_only_;
-  pause_writes_only_ = writes_only;
-  pause_until_micros_ = std::max(pause_until_micros_, std::max<int64_t>(until_micros, 1));
+  if (pause_ == Pause::kAll) writes_only = false;
+  if (pause_ == Pause::kNone) pause_until_micros_ = 0;
+  pause_ = writes_only ? Pause::kWrites : Pause::kAll;
+  pause_until_micros_ = std::max(pause_until_micros_, until_micros);
 }
 
 void Server::UnpauseClients() {
-  pause_until_micros_ = 0;
+  pause_ = Pause::kNone;
   for (Connection* connection : connections_) {
     if (!connection->session.postponed) continue;
     connection->session.postponed = false;

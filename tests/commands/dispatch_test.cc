@@ -20,10 +20,10 @@ class FakeHost final : public Host {
   FakeHost() {
     services_ = &own_services;
     dispatcher_ = &own_dispatcher;
+    set_loading(false);
   }
-  Store& store() override { std::abort(); }
+  void set_loading(bool loading) { loading_ = loading; }
   Clock& clock() override { return Clock::System(); }
-  bool loading() const override { return is_loading; }
   Lsn released_lsn() const override { return {}; }
   Lsn durable_lsn() const override { return {}; }
   Lsn last_lsn() const override { return {}; }
@@ -41,9 +41,8 @@ class FakeHost final : public Host {
   size_t session_count() const override { return 1; }
   void KillSession(Session& killed) override { killed.closed = true; }
   void ScheduleFlush(Session&) override {}
-  void PauseClients(int64_t, bool) override {}
+  void PauseClients(int64_t, bool) override { pause_ = Pause::kAll; }
   void UnpauseClients() override {}
-  bool paused(bool) const override { return is_paused; }
   void WakeTasks() override {}
   Status Shutdown(ShutdownMode) override { return {}; }
   Status ApplyConfig(std::string_view) override { return {}; }
@@ -59,8 +58,6 @@ class FakeHost final : public Host {
   Services own_services;
   Dispatcher own_dispatcher{*this};
   Session session;
-  bool is_loading{false};
-  bool is_paused{false};
 };
 
 // Replies the numbers 1 to 3, one a step.
@@ -112,7 +109,7 @@ TEST_CASE("A command is refused in the words of Redis", "[commands]") {
   REQUIRE(host->Say({"CLIENT"}) == "-ERR wrong number of arguments for 'client' command\r\n");
   host->own_services.config.maxmemory = 999;
   REQUIRE(host->Say({"LOGGED"}) == "-OOM command not allowed when used memory > 'maxmemory'.\r\n");
-  host->is_loading = true;
+  host->set_loading(true);
   REQUIRE(host->Say({"COUNTING"}) == "-LOADING Cellar is loading the dataset in memory\r\n");
   host->session.authenticated = false;
   REQUIRE(host->Say({"PING"}) == "-NOAUTH Authentication required.\r\n");
@@ -181,7 +178,7 @@ TEST_CASE("A reply that depends on a log record is gated where it begins", "[com
 
 TEST_CASE("A paused command is put back, unanswered", "[commands]") {
   const auto host = NewHost();
-  host->is_paused = true;
+  host->PauseClients(1, false);
   REQUIRE(host->Say({"PING"}).empty());
   REQUIRE(host->session.postponed);
 }
