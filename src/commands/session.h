@@ -55,6 +55,7 @@ struct Session {
   bool postponed{false};      // CLIENT PAUSE: the next command waits
   bool restricted{false};     // its user may not do everything: access control asks
   bool task_revoked{false};   // the right to see what the task reads is gone
+  bool gate_grows{false};     // the last of `gates` is of this turn
 
   // What every command touches stands together, behind the flags: thousands of sessions take turns
   // in the cache.
@@ -96,9 +97,20 @@ struct Session {
 
   ReplyWriter writer() { return {&output, version}; }
   bool in_multi() const;
-  // REQUIRES: lsn is not older than that of an earlier gate, or it changes nothing.
+  // The output from `position` on waits for `lsn`. REQUIRES: lsn is not older than that of an
+  // earlier gate, or it changes nothing. The records of a turn reach the disk together, so one gate
+  // does for all replies of a turn: the first one's position, the last one's record.
   void AddGate(size_t position, Lsn lsn) {
-    if (gates.empty() ? lsn != Lsn{} : lsn > gates.back().lsn) gates.push_back({position, lsn});
+    if (gates.empty()) {
+      if (lsn == Lsn{}) return;
+    } else if (!(lsn > gates.back().lsn)) {
+      return;
+    } else if (gate_grows) {
+      gates.back().lsn = lsn;
+      return;
+    }
+    gates.push_back({position, lsn});
+    gate_grows = true;
   }
 };
 

@@ -213,6 +213,7 @@ void Connection::TakeOutput(size_t bytes, OutputBuffer* to) {
 
 void Connection::Flush() {
   if (closing_) return;
+  session.gate_grows = false;
   if (session.closed) return Close();
   if (!writing_) {
     if (tls_ != nullptr) [[unlikely]] {
