@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/inline.h"
 #include "commands/cell_arguments.h"
 #include "commands/cell_reply.h"
 #include "commands/command_context.h"
@@ -29,7 +30,7 @@ namespace {
 constexpr int64_t kNewest{std::numeric_limits<int64_t>::max()};
 
 // The command's table; the reply depends on its newest change.
-Result<Table*> FindTable(CommandContext& ctx) {
+CELLAR_INLINE Result<Table*> FindTable(CommandContext& ctx) {
   ASSIGN_OR_RETURN(Table* const table, FindVisibleTable(ctx, ctx.args[1]));
   ctx.DependsOn(table->last_lsn());
   return table;

@@ -4,6 +4,7 @@
 // One RowWrite is kept for all commands of the thread, so that the usual command allocates nothing.
 #include <memory>
 #include <string_view>
+#include <utility>
 
 #include "base/assert.h"
 #include "commands/cell_arguments.h"
@@ -11,7 +12,7 @@
 #include "commands/change_task.h"
 #include "commands/command_context.h"
 #include "commands/command_groups.h"
-#include "commands/config.h"
+#include "commands/services.h"
 #include "commands/table_events.h"
 #include "commands/visible_table.h"
 #include "commands/write_arguments.h"
@@ -44,6 +45,12 @@ bool ChangedSomething(const RowWriteResult& result) {
   return false;
 }
 
+// NotifyRow, if it has anything to do.
+void TellOfRow(const CommandContext& ctx, const Table& table, std::string_view row) {
+  if (ctx.host.services().rows_are_heard()) [[unlikely]]
+    NotifyRow(ctx.host, ctx.command.row->name, table, row);
+}
+
 // Carries `write` out, says on what the reply depends, and tells those who listen for it. The
 // result lives until the thread's next write.
 Result<const RowWriteResult*> WriteTo(CommandContext& ctx, Table& table, const RowWrite& write) {
@@ -52,7 +59,7 @@ Result<const RowWriteResult*> WriteTo(CommandContext& ctx, Table& table, const R
   RETURN_IF_ERROR(ctx.store().Write(table, write, &result));
   ctx.DependsOn(table.last_lsn());
   if (ChangedSomething(result)) {
-    NotifyRow(ctx.host, ctx.command.row->name, table, write.allocates ? result.row : write.row);
+    TellOfRow(ctx, table, write.allocates ? result.row : write.row);
   }
   return &result;
 }
@@ -68,10 +75,10 @@ void CmdCPut(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx));
   write.allocates = write.row == "*" && table->schema().key.is_recno();
   if (write.IsPlainPut()) [[likely]] {
-    ctx.DependsOn(table->last_lsn());
-    REPLY_IF_ERROR(ctx, ctx.store().Put(*table, write));
-    ctx.DependsOn(table->last_lsn());
-    NotifyRow(ctx.host, "cput", *table, write.row);
+    Status done = ctx.store().Put(*table, write);
+    ctx.DependsOn(table->last_lsn());  // what was refused depends on what was there
+    REPLY_IF_ERROR(ctx, std::move(done));
+    TellOfRow(ctx, *table, write.row);
     return ctx.reply.Ok();
   }
   ASSIGN_OR_REPLY(ctx, const RowWriteResult* const result, WriteTo(ctx, *table, write));

@@ -192,20 +192,6 @@ CELLAR_INLINE bool Dispatcher::Unhindered(const Session& session) const {
          (memory_max == 0 || host_.memory_used_bytes() <= memory_max);
 }
 
-void Dispatcher::Execute(Session& session, Arguments args) {
-  if (!args.empty()) Execute(session, host_.services().commands.Find(args[0]), args);
-}
-
-void Dispatcher::Execute(Session& session, CommandEntry* command, Arguments args) {
-  if (command == nullptr || !command->subcommands.empty() || !Unhindered(session) ||
-      !ArityFits(*command->row, args.size())) [[unlikely]] {
-    command = Admit(session, command, args);
-    if (command == nullptr) return;
-  }
-  session.last_command = command;
-  Call(session, *command, args);
-}
-
 CommandEntry* Dispatcher::Admit(Session& session, CommandEntry* command, Arguments args) {
   const CommandEntry* container = nullptr;
   if (command != nullptr && !command->subcommands.empty() && args.size() > 1) {
@@ -288,7 +274,7 @@ CELLAR_INLINE void Dispatcher::Finish(Session& session, CommandEntry& command, A
   }
 }
 
-void Dispatcher::Call(Session& session, CommandEntry& command, Arguments args) {
+CELLAR_INLINE void Dispatcher::Run(Session& session, CommandEntry& command, Arguments args) {
   const size_t position = session.output.size();
   const bool outermost = !session.in_command;
   session.in_command = true;
@@ -333,6 +319,24 @@ void Dispatcher::Call(Session& session, CommandEntry& command, Arguments args) {
   }
   session.in_command = !outermost;
   Finish(session, command, args, position, cycles);
+}
+
+void Dispatcher::Call(Session& session, CommandEntry& command, Arguments args) {
+  Run(session, command, args);
+}
+
+void Dispatcher::Execute(Session& session, Arguments args) {
+  if (!args.empty()) Execute(session, host_.services().commands.Find(args[0]), args);
+}
+
+void Dispatcher::Execute(Session& session, CommandEntry* command, Arguments args) {
+  if (command == nullptr || !command->subcommands.empty() || !Unhindered(session) ||
+      !ArityFits(*command->row, args.size())) [[unlikely]] {
+    command = Admit(session, command, args);
+    if (command == nullptr) return;
+  }
+  session.last_command = command;
+  Run(session, *command, args);
 }
 
 // The reply is part of EXEC's: a task is run to its end, and EXEC's gate is for all of them.

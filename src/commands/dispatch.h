@@ -56,6 +56,8 @@ class Dispatcher {
   // run, then `*selectors` are those that allow it.
   std::string AclRefusal(Session& session, const CommandEntry& command, Arguments args,
                          uint64_t* selectors);
+  // Call's work, also as a part of Execute.
+  void Run(Session& session, CommandEntry& command, Arguments args);
   // Runs the handler.
   void Handle(CommandContext& context);
   // Runs the handler with what the restricted user may do.

@@ -28,6 +28,11 @@ struct Services {
   LatencyMonitor latency;
   size_t monitors{0};  // sessions in MONITOR
   std::string run_id;  // 40 hex digits, new at every start
+
+  // Whether anybody is to be told of changes of rows (NotifyRow).
+  bool rows_are_heard() const {
+    return tracking.active() || (config.notify_flags & kNotifyTable) != 0;
+  }
 };
 
 }  // namespace cellar

@@ -34,16 +34,28 @@ Status TakeValueOptions(ArgumentCursor* at, CellOp* op) {
   return Status::Ok();
 }
 
+// Steps over the next argument if it is a column.
+bool TakeColumn(ArgumentCursor* at, std::string_view* family, std::string_view* qualifier) {
+  if (at->done() || !SplitColumn(at->Peek(), family, qualifier)) return false;
+  (void)at->Take();
+  return true;
+}
+
+CellOp& AddPut(std::string_view family, std::string_view qualifier, std::string_view text,
+               std::vector<CellOp>* ops) {
+  CellOp& op = ops->emplace_back();
+  op.family = family;
+  op.qualifier = qualifier;
+  op.text = text;
+  return op;
+}
+
 // `column value [AS type] [TS micros] [TTL duration]`
 Status TakePut(ArgumentCursor* at, std::vector<CellOp>* ops) {
-  CellOp& op = ops->emplace_back();
-  if (at->left() < 2 || !SplitColumn(at->Take(), &op.family, &op.qualifier)) {
-    return Status::SyntaxError();
-  }
-  op.text = at->Take();
-  // The usual next word is another column: three comparisons saved on the hot path.
-  if (at->left() < 2 || IsColumn(at->Peek())) return Status::Ok();
-  return TakeValueOptions(at, &op);
+  std::string_view family;
+  std::string_view qualifier;
+  if (at->left() < 2 || !TakeColumn(at, &family, &qualifier)) return Status::SyntaxError();
+  return TakeValueOptions(at, &AddPut(family, qualifier, at->Take(), ops));
 }
 
 // COLPREFIX, COLRANGE, a column or a family.
@@ -112,25 +124,38 @@ Status TakeCondition(ArgumentCursor* at, RowWrite* write) {
   return Status::Ok();
 }
 
+// NX, XX, IF before the columns of CPUT.
+Status TakePutOption(ArgumentCursor* at, RowWrite* write) {
+  const bool nx = at->TakeWord("NX");
+  if (nx || at->TakeWord("XX")) {
+    if (write->existence != RowWrite::Existence::kAny) return Status::SyntaxError();
+    write->existence = nx ? RowWrite::Existence::kNx : RowWrite::Existence::kXx;
+    return Status::Ok();
+  }
+  if (at->TakeWord("IF")) return TakeCondition(at, write);
+  return Status::SyntaxError();
+}
+
 }  // namespace
 
 Status ParsePut(ArgumentCursor at, RowWrite* write) {
   CELLAR_ASSERT(write->ops.empty());
-  while (!at.done() && !IsColumn(at.Peek())) {
-    const bool nx = at.TakeWord("NX");
-    if (nx || at.TakeWord("XX")) {
-      if (write->existence != RowWrite::Existence::kAny) return Status::SyntaxError();
-      write->existence = nx ? RowWrite::Existence::kNx : RowWrite::Existence::kXx;
-    } else if (at.TakeWord("IF")) {
-      RETURN_IF_ERROR(TakeCondition(&at, write));
-    } else {
-      return Status::SyntaxError();
-    }
+  std::string_view family;
+  std::string_view qualifier;
+  while (!TakeColumn(&at, &family, &qualifier)) {
+    RETURN_IF_ERROR(TakePutOption(&at, write));
   }
-  do {
-    RETURN_IF_ERROR(TakePut(&at, &write->ops));
-  } while (!at.done());
-  return Status::Ok();
+  while (true) {
+    if (at.done()) return Status::SyntaxError();
+    CellOp& op = AddPut(family, qualifier, at.Take(), &write->ops);
+    if (at.done()) return Status::Ok();
+    // What follows a value is nearly always the next column.
+    if (TakeColumn(&at, &family, &qualifier)) [[likely]]
+      continue;
+    RETURN_IF_ERROR(TakeValueOptions(&at, &op));
+    if (at.done()) return Status::Ok();
+    if (!TakeColumn(&at, &family, &qualifier)) return Status::SyntaxError();
+  }
 }
 
 Status ParseDelete(ArgumentCursor at, RowWrite* write) {
