@@ -15,6 +15,7 @@
 
 #include "base/coding.h"
 #include "base/copy_bytes.h"
+#include "base/inline.h"
 #include "base/key_buffer.h"
 #include "engine/value.h"
 
@@ -34,12 +35,15 @@ inline void PutFamilyId(std::string* to, uint32_t id) {
   StoreLittleEndian(bytes + 1, __builtin_bswap32(id));
   to->append(bytes, 5);
 }
-inline void PutFamilyId(KeyBuffer* to, uint32_t id) {
-  if (id < kFamilyIdShortMax) [[likely]]
-    return to->PushBack(static_cast<char>(id));
-  std::string bytes;
-  PutFamilyId(&bytes, id);
-  to->Append(bytes);
+CELLAR_INLINE void PutFamilyId(KeyBuffer* to, uint32_t id) {
+  char* const bytes = to->Reserve(5);
+  if (id < kFamilyIdShortMax) [[likely]] {
+    *bytes = static_cast<char>(id);
+    return to->Commit(1);
+  }
+  *bytes = static_cast<char>(0xe0);
+  StoreLittleEndian(bytes + 1, __builtin_bswap32(id));
+  to->Commit(5);
 }
 
 // Size of the family id at the front of `bytes`, 0 if it is cut short. Sets *id.

@@ -20,47 +20,19 @@ Result<KeyBound> EncodeOneBound(const Order& order, std::string_view text, Bound
   return order.EncodeBound(text.substr(1), edge, side);
 }
 
+}  // namespace
+
 Status RowKeyOfBadSize(std::string_view text) {
   if (text.empty()) return Status::Error(ErrorCode::kBadKey, "a row key cannot be empty");
   return Status::Error(ErrorCode::kTooLarge, "row key of " + FormatUint64(text.size()) +
                                                  " bytes, the limit is " +
                                                  FormatUint64(kRowKeyBytesMax));
 }
-inline Status CheckRowKeySize(std::string_view text) {
-  if (text.size() - 1 < kRowKeyBytesMax) [[likely]]  // of an empty one it is beyond every limit
-    return Status::Ok();
-  return RowKeyOfBadSize(text);
-}
 
 Status QualifierTooLarge(const FamilySchema& family, std::string_view text) {
   return Status::Error(ErrorCode::kTooLarge,
                        "qualifier of " + FormatUint64(text.size()) + " bytes in family '" +
                            family.name + "', the limit is " + FormatUint64(kQualifierBytesMax));
-}
-inline Status CheckQualifierSize(const FamilySchema& family, std::string_view text) {
-  return text.size() <= kQualifierBytesMax ? Status::Ok() : QualifierTooLarge(family, text);
-}
-
-}  // namespace
-
-Status EncodeRowKey(const TableSchema& schema, std::string_view text, std::string* to) {
-  RETURN_IF_ERROR(CheckRowKeySize(text));
-  return schema.key.Encode(text, to);
-}
-
-Status EncodeRowKey(const TableSchema& schema, std::string_view text, KeyBuffer* to) {
-  RETURN_IF_ERROR(CheckRowKeySize(text));
-  return schema.key.Encode(text, to);
-}
-
-Status EncodeQualifier(const FamilySchema& family, std::string_view text, std::string* to) {
-  RETURN_IF_ERROR(CheckQualifierSize(family, text));
-  return family.order.Encode(text, to);
-}
-
-Status EncodeQualifier(const FamilySchema& family, std::string_view text, KeyBuffer* to) {
-  RETURN_IF_ERROR(CheckQualifierSize(family, text));
-  return family.order.Encode(text, to);
 }
 
 Result<const FamilySchema*> RequireFamily(const TableSchema& schema, std::string_view name) {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/inline.h"
 #include "base/key_buffer.h"
 #include "cellar/status.h"
 #include "engine/key_range_set.h"
@@ -15,12 +16,25 @@
 
 namespace cellar {
 
-// Appends the encoded row key. TOOLARGE, or BADKEY naming the component at fault.
-Status EncodeRowKey(const TableSchema& schema, std::string_view text, std::string* to);
-Status EncodeRowKey(const TableSchema& schema, std::string_view text, KeyBuffer* to);
-// Appends the encoded qualifier. TOOLARGE, BADKEY.
-Status EncodeQualifier(const FamilySchema& family, std::string_view text, std::string* to);
-Status EncodeQualifier(const FamilySchema& family, std::string_view text, KeyBuffer* to);
+// Why a row key, a qualifier of such a size is refused.
+Status RowKeyOfBadSize(std::string_view text);
+Status QualifierTooLarge(const FamilySchema& family, std::string_view text);
+
+// Appends the encoded row key to a std::string or a KeyBuffer. TOOLARGE, or BADKEY naming the
+// component at fault.
+template <typename Bytes>
+CELLAR_INLINE Status EncodeRowKey(const TableSchema& schema, std::string_view text, Bytes* to) {
+  if (text.size() - 1 >= kRowKeyBytesMax) [[unlikely]]  // of an empty one it is beyond every limit
+    return RowKeyOfBadSize(text);
+  return schema.key.Encode(text, to);
+}
+// Appends the encoded qualifier, likewise. TOOLARGE, BADKEY.
+template <typename Bytes>
+CELLAR_INLINE Status EncodeQualifier(const FamilySchema& family, std::string_view text, Bytes* to) {
+  if (text.size() > kQualifierBytesMax) [[unlikely]]
+    return QualifierTooLarge(family, text);
+  return family.order.Encode(text, to);
+}
 // NOFAMILY naming the family; NOPERM if the schema is restricted and the family may not be read.
 Result<const FamilySchema*> RequireFamily(const TableSchema& schema, std::string_view name);
 

@@ -147,13 +147,7 @@ Status Engine::ApplyOps(std::string_view ops) {
 void Engine::ApplyPut(Table* table, const ResolvedPut& put) {
   SaveForUndo(table);
   table->CountChange();
-  table->BeginRow(put.row_key);
-  if (put.replaced) {
-    table->ReplaceCell(*put.family, put.qualifier, put.timestamp, *put.replaced, put.cell_value);
-  } else {
-    table->PutCell(*put.family, put.qualifier, put.timestamp, put.cell_value);
-  }
-  table->EndRow();
+  table->ApplyPut(put);
 }
 
 Status Engine::ApplyCellOp(const DecodedOp& op, Table* table) {

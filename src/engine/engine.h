@@ -26,17 +26,6 @@ namespace cellar {
 
 inline constexpr int kKeyspacesBuiltIn{16};  // "0".."15", so that a client's SELECT 0 works
 
-// The ops of a mutation that puts one cell, by whoever has just made them. The views are of the
-// mutation and of its maker.
-struct ResolvedPut {
-  std::string_view row_key;
-  const FamilySchema* family{nullptr};
-  std::string_view qualifier;
-  int64_t timestamp{0};
-  std::optional<int64_t> replaced;  // kReplace: the other version
-  std::string_view cell_value;
-};
-
 class Engine final : public StateMachine {
  public:
   Engine();

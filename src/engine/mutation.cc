@@ -7,6 +7,7 @@
 #include "base/coding.h"
 #include "base/copy_bytes.h"
 #include "base/inline.h"
+#include "engine/schema.h"
 
 namespace cellar {
 
@@ -43,16 +44,11 @@ void MutationBuilder::Table(uint64_t table_id) {
   row_begin_ = 0;
 }
 
-// One reservation for both ops, as in BeginVersion.
-void MutationBuilder::Row(uint64_t table_id, std::string_view row_key) {
+CELLAR_INLINE char* MutationBuilder::WriteRow(char* to, uint64_t table_id,
+                                              std::string_view row_key) {
   CELLAR_ASSERT(!row_key.empty());
   CELLAR_ASSERT(table_id > 0);
-  const bool same_table = table_id_ == table_id;
-  if (same_table && row_begin_ != 0 && bytes_.view().substr(row_begin_, row_bytes_) == row_key) {
-    return;
-  }
-  char* to = bytes_.Reserve(2 + 2 * kVarint64BytesMax + row_key.size());
-  if (!same_table) {
+  if (table_id_ != table_id) {
     *to++ = static_cast<char>(MutationOp::kTable);
     to = EncodeVarint64(to, table_id);
     table_id_ = table_id;
@@ -60,50 +56,62 @@ void MutationBuilder::Row(uint64_t table_id, std::string_view row_key) {
   *to++ = static_cast<char>(MutationOp::kRow);
   to = EncodeVarint64(to, row_key.size());
   CopyBytes(to, row_key.data(), row_key.size());
-  bytes_.CommitTo(to + row_key.size());
-  row_begin_ = bytes_.size() - row_key.size();
+  row_begin_ = static_cast<size_t>(to - bytes_.data());
   row_bytes_ = row_key.size();
+  return to + row_key.size();
 }
 
-void MutationBuilder::Put(uint32_t family_id, std::string_view qualifier, int64_t timestamp,
-                          std::string_view cell_value) {
-  CopyBytes(BeginPut(family_id, qualifier, timestamp, cell_value.size()), cell_value.data(),
-            cell_value.size());
-}
-
-char* MutationBuilder::BeginPut(uint32_t family_id, std::string_view qualifier, int64_t timestamp,
-                                size_t cell_value_bytes) {
-  return BeginVersion(MutationOp::kPut, family_id, qualifier, timestamp, 0, cell_value_bytes);
-}
-
-char* MutationBuilder::BeginReplace(uint32_t family_id, std::string_view qualifier,
-                                    int64_t timestamp, int64_t replaced, size_t cell_value_bytes) {
-  CELLAR_ASSERT(replaced >= 0);
-  CELLAR_ASSERT(replaced < timestamp);
-  return BeginVersion(MutationOp::kReplace, family_id, qualifier, timestamp, replaced,
-                      cell_value_bytes);
-}
-
-// One reservation for the whole op: this is in the way of every write.
-CELLAR_INLINE char* MutationBuilder::BeginVersion(MutationOp op, uint32_t family_id,
-                                                  std::string_view qualifier, int64_t timestamp,
-                                                  int64_t replaced, size_t cell_value_bytes) {
-  CELLAR_ASSERT(row_begin_ != 0);
+CELLAR_INLINE char* MutationBuilder::WritePut(char* to, uint32_t family_id,
+                                              std::string_view qualifier, int64_t timestamp,
+                                              const std::optional<int64_t>& replaced,
+                                              size_t cell_value_bytes) {
   CELLAR_ASSERT(timestamp >= 0);
-  char* to = bytes_.Reserve(1 + 3 * kVarint64BytesMax + qualifier.size() + 2 * sizeof(uint64_t) +
-                            cell_value_bytes);
-  *to++ = static_cast<char>(op);
+  *to++ = static_cast<char>(replaced ? MutationOp::kReplace : MutationOp::kPut);
   to = EncodeVarint64(to, family_id);
   to = EncodeVarint64(to, qualifier.size());
   CopyBytes(to, qualifier.data(), qualifier.size());
   to += qualifier.size();
   EncodeFixed64(to, static_cast<uint64_t>(timestamp));
   to += sizeof(uint64_t);
-  if (op == MutationOp::kReplace) {
-    EncodeFixed64(to, static_cast<uint64_t>(replaced));
+  if (replaced) {
+    CELLAR_ASSERT(*replaced >= 0);
+    CELLAR_ASSERT(*replaced < timestamp);
+    EncodeFixed64(to, static_cast<uint64_t>(*replaced));
     to += sizeof(uint64_t);
   }
-  to = EncodeVarint64(to, cell_value_bytes);
+  return EncodeVarint64(to, cell_value_bytes);
+}
+
+void MutationBuilder::Row(uint64_t table_id, std::string_view row_key) {
+  if (IsInRow(table_id, row_key)) return;
+  bytes_.CommitTo(WriteRow(bytes_.Reserve(RowBytesMax(row_key.size())), table_id, row_key));
+}
+
+void MutationBuilder::AddPut(uint32_t family_id, std::string_view qualifier, int64_t timestamp,
+                             const std::optional<int64_t>& replaced, std::string_view cell_value) {
+  CELLAR_ASSERT(row_begin_ != 0);
+  char* const to = WritePut(bytes_.Reserve(PutBytesMax(qualifier.size(), cell_value.size())),
+                            family_id, qualifier, timestamp, replaced, cell_value.size());
+  CopyBytes(to, cell_value.data(), cell_value.size());
+  bytes_.CommitTo(to + cell_value.size());
+}
+
+void MutationBuilder::Put(uint32_t family_id, std::string_view qualifier, int64_t timestamp,
+                          std::string_view cell_value) {
+  AddPut(family_id, qualifier, timestamp, std::nullopt, cell_value);
+}
+
+void MutationBuilder::Replace(uint32_t family_id, std::string_view qualifier, int64_t timestamp,
+                              int64_t replaced, std::string_view cell_value) {
+  AddPut(family_id, qualifier, timestamp, replaced, cell_value);
+}
+
+char* MutationBuilder::BeginPut(uint64_t table_id, const ResolvedPut& put,
+                                size_t cell_value_bytes) {
+  char* to =
+      bytes_.Reserve(RowBytesMax(put.row_bytes) + PutBytesMax(put.column.size(), cell_value_bytes));
+  if (!IsInRow(table_id, put.row_key())) to = WriteRow(to, table_id, put.row_key());
+  to = WritePut(to, put.family->id, put.qualifier(), put.timestamp, put.replaced, cell_value_bytes);
   bytes_.CommitTo(to + cell_value_bytes);
   return to;
 }

@@ -34,6 +34,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -66,6 +67,23 @@ enum class MutationOp : uint8_t {
 
 inline constexpr size_t kMutationHeaderBytes{8};  // the stamp
 
+struct FamilySchema;
+
+// One put of a cell, by whoever has just made it: kRow with kPut or kReplace. The views are of its
+// maker, the cell's value is one of the mutation that it was added to.
+struct ResolvedPut {
+  const FamilySchema* family{nullptr};
+  std::string_view column;  // row key, family id, qualifier: what the cell's key begins with
+  size_t row_bytes{0};      // of it, the row key
+  size_t family_bytes{0};   // of it, row key and family id
+  int64_t timestamp{0};
+  std::optional<int64_t> replaced;  // kReplace: the other version
+  std::string_view cell_value;
+
+  std::string_view row_key() const { return column.substr(0, row_bytes); }
+  std::string_view qualifier() const { return column.substr(family_bytes); }
+};
+
 // Builds a payload. Reset() keeps the memory, so that a command's mutation allocates nothing.
 class MutationBuilder {
  public:
@@ -91,14 +109,13 @@ class MutationBuilder {
 
   void Put(uint32_t family_id, std::string_view qualifier, int64_t timestamp,
            std::string_view cell_value);
-  // Adds a put whose cell value the caller writes himself: `cell_value_bytes` bytes, to the place
-  // returned, before the next call.
-  [[nodiscard]] char* BeginPut(uint32_t family_id, std::string_view qualifier, int64_t timestamp,
-                               size_t cell_value_bytes);
-  // The same for a put that takes the place of an older version of its column.
-  // REQUIRES: replaced < timestamp.
-  [[nodiscard]] char* BeginReplace(uint32_t family_id, std::string_view qualifier,
-                                   int64_t timestamp, int64_t replaced, size_t cell_value_bytes);
+  // A put that takes the place of an older version of its column. REQUIRES: replaced < timestamp.
+  void Replace(uint32_t family_id, std::string_view qualifier, int64_t timestamp, int64_t replaced,
+               std::string_view cell_value);
+  // Row, and a put whose cell value the caller writes himself: `cell_value_bytes` bytes, to the
+  // place returned, before the next call. `put` says the rest; if it replaces a version, that is
+  // older. One step, since every write takes it.
+  [[nodiscard]] char* BeginPut(uint64_t table_id, const ResolvedPut& put, size_t cell_value_bytes);
   void DeleteCell(uint32_t family_id, std::string_view qualifier, int64_t timestamp);
   void DeleteRange(uint32_t family_id, std::string_view begin, std::string_view end);
   void DeleteRow();
@@ -125,8 +142,22 @@ class MutationBuilder {
     bytes_.CommitTo(EncodeLengthPrefixed(bytes_.Reserve(kVarint64BytesMax + bytes.size()), bytes));
   }
   void Table(uint64_t table_id);
-  char* BeginVersion(MutationOp op, uint32_t family_id, std::string_view qualifier,
-                     int64_t timestamp, int64_t replaced, size_t cell_value_bytes);
+  bool IsInRow(uint64_t table_id, std::string_view row_key) const {
+    return table_id_ == table_id && row_begin_ != 0 &&
+           bytes_.view().substr(row_begin_, row_bytes_) == row_key;
+  }
+  static constexpr size_t RowBytesMax(size_t row_key_bytes) {
+    return 2 + 2 * kVarint64BytesMax + row_key_bytes;
+  }
+  void AddPut(uint32_t family_id, std::string_view qualifier, int64_t timestamp,
+              const std::optional<int64_t>& replaced, std::string_view cell_value);
+  // Write to where RowBytesMax (PutBytesMax) bytes are reserved; return the end.
+  char* WriteRow(char* to, uint64_t table_id, std::string_view row_key);
+  static constexpr size_t PutBytesMax(size_t qualifier_bytes, size_t cell_value_bytes) {
+    return 1 + 3 * kVarint64BytesMax + qualifier_bytes + 2 * sizeof(uint64_t) + cell_value_bytes;
+  }
+  static char* WritePut(char* to, uint32_t family_id, std::string_view qualifier, int64_t timestamp,
+                        const std::optional<int64_t>& replaced, size_t cell_value_bytes);
 
   ByteBuffer bytes_;
   uint64_t table_id_{0};  // 0: none yet

@@ -28,6 +28,8 @@
 #include <vector>
 
 #include "base/coding.h"
+#include "base/copy_bytes.h"
+#include "base/inline.h"
 #include "base/key_buffer.h"
 #include "cellar/status.h"
 
@@ -119,12 +121,14 @@ class Order {
       return Status::Ok();
     return EncodeComponents(text, Extent::kWhole, out);
   }
-  Status Encode(std::string_view text, KeyBuffer* out) const {
-    if (is_plain_bytes_ && FindZeroByte(text.data(), text.size()) == text.size()) [[likely]] {
-      out->Append(text);
-      std::memcpy(out->Reserve(2), "\0\x01", 2);
-      out->Commit(2);
-      return Status::Ok();
+  CELLAR_INLINE Status Encode(std::string_view text, KeyBuffer* out) const {
+    if (is_plain_bytes_) [[likely]] {
+      char* const to = out->Reserve(text.size() + 2);
+      if (CopyWithoutZero(to, text.data(), text.size())) [[likely]] {
+        std::memcpy(to + text.size(), "\0\x01", 2);
+        out->Commit(text.size() + 2);
+        return Status::Ok();
+      }
     }
     return EncodeAny(text, out);
   }
@@ -189,10 +193,15 @@ class Order {
   std::string_view DecodedText(std::string_view encoded, std::string* scratch) const;
   // What `bytes` comes to when there is no zero byte to be escaped; false if there is one.
   static bool EncodePlain(std::string_view text, std::string* out) {
+    char bytes[64];
+    if (text.size() + 2 <= sizeof(bytes)) [[likely]] {  // one call of append
+      if (!CopyWithoutZero(bytes, text.data(), text.size())) return false;
+      std::memcpy(bytes + text.size(), "\0\x01", 2);
+      out->append(bytes, text.size() + 2);
+      return true;
+    }
     if (FindZeroByte(text.data(), text.size()) != text.size()) return false;
-    out->append(text);
-    out->push_back('\0');
-    out->push_back('\x01');
+    out->append(text).append("\0\x01", 2);
     return true;
   }
   // How much of a key a text must hold.

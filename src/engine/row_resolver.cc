@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/copy_bytes.h"
+#include "base/inline.h"
 #include "base/number.h"
 #include "base/quote.h"
 #include "engine/timestamp.h"
@@ -27,6 +28,12 @@ Status ValueTooLarge(size_t bytes, const CellOp& op, uint64_t bytes_max) {
                                                  ", max-value-bytes is " + FormatUint64(bytes_max));
 }
 
+Status NotTheDeclaredType(const CellOp& op, const FamilySchema& family) {
+  return Status::Error(ErrorCode::kWrongType, "family '" + family.name + "' holds " +
+                                                  std::string(ValueTypeName(*family.type)) +
+                                                  ", not " + std::string(ValueTypeName(*op.type)));
+}
+
 bool NamesColumn(CellOp::Kind kind) {
   return kind != CellOp::Kind::kDelete && kind != CellOp::Kind::kDeleteRow;
 }
@@ -42,9 +49,16 @@ int64_t ExpiryOf(const CellOp& op, int64_t now_micros) {
 
 // --- check
 
+CELLAR_INLINE Status RowResolver::BeginRow(const TableSchema& schema, std::string_view text) {
+  ForgetRow();
+  RETURN_IF_ERROR(EncodeRowKey(schema, text, &column_key_));
+  row_bytes_ = column_key_.size();
+  return Status::Ok();
+}
+
 Status RowResolver::Check(const TableSchema& schema, const RowWrite& write,
                           const WriteContext& context) {
-  row_key_.Clear();
+  ForgetRow();
   conditions_.clear();
   ops_checked_ = 0;
   access_ = write.access;
@@ -54,7 +68,7 @@ Status RowResolver::Check(const TableSchema& schema, const RowWrite& write,
                                                    " cells, the limit is " + FormatUint64(kOpsMax));
   }
   if (!write.allocates || !schema.key.is_recno()) {
-    RETURN_IF_ERROR(EncodeRowKey(schema, write.row, &row_key_));
+    RETURN_IF_ERROR(BeginRow(schema, write.row));
   }
   const TableSchema& readable = view_->schema();
   for (const Predicate& predicate : write.conditions) {
@@ -124,6 +138,23 @@ Status RowResolver::CheckColumn(const TableSchema& schema, const CellOp& op, Che
   return EncodeQualifier(*checked->family, op.qualifier, &checked->qualifier);
 }
 
+CELLAR_INLINE Status RowResolver::CheckValue(const CellOp& op, const FamilySchema& family,
+                                             const WriteContext& context, ValueBuffer* buffer,
+                                             CellValue* cell) {
+  const std::optional<ValueType>& declared = family.type;
+  if (op.type && declared && *op.type != *declared) [[unlikely]]
+    return NotTheDeclaredType(op, family);
+  cell->type = op.type ? *op.type : declared.value_or(ValueType::kBytes);
+  if (op.text.size() > context.value_bytes_max) [[unlikely]]
+    return ValueTooLarge(op.text.size(), op, context.value_bytes_max);
+  cell->expiry_micros = ExpiryOf(op, context.now_micros);
+  if (cell->type == ValueType::kBytes) {
+    cell->stored = op.text;
+    return Status::Ok();
+  }
+  return ParseValue(cell->type, op.text, buffer, &cell->stored);
+}
+
 Status RowResolver::CheckPut(const CellOp& op, const WriteContext& context, CheckedOp* checked) {
   ValueBuffer buffer;
   CellValue cell;
@@ -132,27 +163,6 @@ Status RowResolver::CheckPut(const CellOp& op, const WriteContext& context, Chec
   checked->cell_value.clear();
   PutCellValue(&checked->cell_value, cell);
   return Status::Ok();
-}
-
-Status RowResolver::CheckValue(const CellOp& op, const FamilySchema& family,
-                               const WriteContext& context, ValueBuffer* buffer, CellValue* cell) {
-  const std::optional<ValueType>& declared = family.type;
-  if (op.type && declared && *op.type != *declared) {
-    return Status::Error(ErrorCode::kWrongType, "family '" + family.name + "' holds " +
-                                                    std::string(ValueTypeName(*declared)) +
-                                                    ", not " +
-                                                    std::string(ValueTypeName(*op.type)));
-  }
-  cell->type = op.type ? *op.type : declared.value_or(ValueType::kBytes);
-  if (op.text.size() > context.value_bytes_max) {
-    return ValueTooLarge(op.text.size(), op, context.value_bytes_max);
-  }
-  cell->expiry_micros = ExpiryOf(op, context.now_micros);
-  if (cell->type == ValueType::kBytes) {
-    cell->stored = op.text;
-    return Status::Ok();
-  }
-  return ParseValue(cell->type, op.text, buffer, &cell->stored);
 }
 
 Status RowResolver::CheckDelta(const CellOp& op, CheckedOp* checked) {
@@ -170,21 +180,55 @@ Status RowResolver::CheckDelta(const CellOp& op, CheckedOp* checked) {
 // --- decide
 
 Result<bool> RowResolver::Decide(const Table& table, const RowWrite& write, const ReadView& view) {
-  if (row_key_.empty()) return write.existence != RowWrite::Existence::kXx;  // a row to be made
+  if (row_bytes_ == 0) return write.existence != RowWrite::Existence::kXx;  // a row to be made
   if (write.existence != RowWrite::Existence::kAny) {
     const bool wanted = write.existence == RowWrite::Existence::kXx;
     for (size_t i = 0; i < ops_checked_; ++i) {
       const CheckedOp& op = checked_[i];
-      if (view.ReadCell(row_key_.view(), *op.family, op.qualifier, kNewest).has_value() != wanted) {
+      if (view.ReadCell(row_key(), *op.family, op.qualifier, kNewest).has_value() != wanted) {
         return false;
       }
     }
   }
   CELLAR_ASSERT(!table.row_is_open());
-  return AllHold(conditions_, view, row_key_.view());
+  return AllHold(conditions_, view, row_key());
 }
 
 // --- resolve
+
+CELLAR_INLINE char* RowResolver::BeginVersion(int64_t timestamp, size_t cell_value_bytes) {
+  const bool is_first = mutation_->size() == part_begin_;
+  const ColumnVersions& versions = column_versions_;
+  lone_put_.family = family_;
+  lone_put_.column = column_key_.view();
+  lone_put_.row_bytes = row_bytes_;
+  lone_put_.family_bytes = family_bytes_;
+  lone_put_.timestamp = timestamp;
+  lone_put_.replaced.reset();
+  if (versions.full && timestamp > versions.newest_micros)
+    lone_put_.replaced = versions.oldest_micros;
+  char* const to = mutation_->BeginPut(table_->id(), lone_put_, cell_value_bytes);
+  lone_put_.cell_value = {to, cell_value_bytes};
+  lone_put_end_ = is_first ? mutation_->size() : kNoPut;
+  return to;
+}
+
+CELLAR_INLINE Status RowResolver::ResolvePlainPut(const TableSchema& schema, const CellOp& op) {
+  const FamilySchema* family = schema.FindFamily(op.family);
+  if (family == nullptr) [[unlikely]]
+    return RequireFamily(schema, op.family).status();
+  BeginColumn(*family);
+  RETURN_IF_ERROR(EncodeQualifier(*family, op.qualifier, &column_key_));
+  ValueBuffer buffer;
+  CellValue cell;
+  RETURN_IF_ERROR(CheckValue(op, *family, *context_, &buffer, &cell));
+  ReclaimColumn();
+  if (!op.timestamp_micros) stamp_used_ = true;
+  EncodeCellValue(
+      BeginVersion(op.timestamp_micros.value_or(context_->stamp_micros), CellValueBytes(cell)),
+      cell);
+  return Status::Ok();
+}
 
 Status RowResolver::ResolvePuts(const Table& table, const RowWrite& write,
                                 const WriteContext& context, MutationBuilder* mutation,
@@ -192,8 +236,7 @@ Status RowResolver::ResolvePuts(const Table& table, const RowWrite& write,
   CELLAR_ASSERT(write.IsPlainPut());
   CELLAR_ASSERT(!table.schema().key.is_recno());
   if (write.ops.size() > kOpsMax) return Check(table.schema(), write, context);
-  row_key_.Clear();
-  RETURN_IF_ERROR(EncodeRowKey(table.schema(), write.row, &row_key_));
+  RETURN_IF_ERROR(BeginRow(table.schema(), write.row));
   table_ = &table;
   context_ = &context;
   mutation_ = mutation;
@@ -209,25 +252,6 @@ Status RowResolver::ResolvePuts(const Table& table, const RowWrite& write,
     }
   }
   *used_stamp = stamp_used_;
-  return Status::Ok();
-}
-
-Status RowResolver::ResolvePlainPut(const TableSchema& schema, const CellOp& op) {
-  const FamilySchema* family = schema.FindFamily(op.family);
-  if (family == nullptr) [[unlikely]]
-    return RequireFamily(schema, op.family).status();
-  plain_qualifier_.Clear();
-  RETURN_IF_ERROR(EncodeQualifier(*family, op.qualifier, &plain_qualifier_));
-  const std::string_view qualifier = plain_qualifier_.view();
-  ValueBuffer buffer;
-  CellValue cell;
-  RETURN_IF_ERROR(CheckValue(op, *family, *context_, &buffer, &cell));
-  ReclaimColumn(*family, qualifier);
-  if (!op.timestamp_micros) stamp_used_ = true;
-  EncodeCellValue(
-      BeginVersion(*family, qualifier, op.timestamp_micros.value_or(context_->stamp_micros),
-                   CellValueBytes(cell)),
-      cell);
   return Status::Ok();
 }
 
@@ -248,11 +272,11 @@ Status RowResolver::Resolve(Table& table, const RowWrite& write, const WriteCont
   uint64_t record_number_next = 0;
   if (write.existence == RowWrite::Existence::kAny && write.conditions.empty()) {
     result->conditions_held = true;
-  } else if (row_key_.empty() && !write.conditions.empty()) {
+  } else if (row_bytes_ == 0 && !write.conditions.empty()) {
     // Conditions are asked of the row that `*` would make: it has no cell.
     EncodeRecno(key, kNewest);
     ASSIGN_OR_RETURN(result->conditions_held, Decide(table, write, view));
-    row_key_.Clear();
+    ForgetRow();
     if (write.existence == RowWrite::Existence::kXx) result->conditions_held = false;
   } else {
     ASSIGN_OR_RETURN(result->conditions_held, Decide(table, write, view));
@@ -260,7 +284,7 @@ Status RowResolver::Resolve(Table& table, const RowWrite& write, const WriteCont
   const size_t first = result->conditions_held ? 0 : ops_checked_;
   const size_t count = result->conditions_held ? ops_checked_ : else_ops_checked_;
   if (count == 0) return Status::Ok();
-  if (row_key_.empty()) {
+  if (row_bytes_ == 0) {
     record_number_next = table.counters().record_number_next;
     if (record_number_next > static_cast<uint64_t>(kNewest)) {
       return Status::Error(ErrorCode::kErr,
@@ -269,7 +293,7 @@ Status RowResolver::Resolve(Table& table, const RowWrite& write, const WriteCont
     EncodeRecno(key, static_cast<int64_t>(record_number_next));
     result->row = FormatUint64(record_number_next);
   } else if (key.is_recno()) {
-    record_number_next = static_cast<uint64_t>(key.DecodeRecno(row_key_.view()));
+    record_number_next = static_cast<uint64_t>(key.DecodeRecno(row_key()));
   }
   const size_t mark = BeginPart();
   Status status = ResolveOps(&table, first, count, result, outcome);
@@ -293,7 +317,8 @@ Status RowResolver::Resolve(Table& table, const RowWrite& write, const WriteCont
 void RowResolver::EncodeRecno(const Order& key, int64_t number) {
   std::string encoded;
   key.EncodeRecno(number, &encoded);
-  row_key_.Assign(encoded);
+  column_key_.Assign(encoded);
+  row_bytes_ = encoded.size();
 }
 
 Status RowResolver::ResolveOps(Table* table, size_t first, size_t count, RowWriteResult* result,
@@ -342,11 +367,8 @@ Status RowResolver::ResolveOp(const CheckedOp& op, CellOpResult* result) {
   return Status::Ok();
 }
 
-std::optional<CellRead> RowResolver::WalkColumn(const FamilySchema& family,
-                                                std::string_view qualifier, Newest newest) {
-  column_key_.Assign(row_key_.view());
-  PutFamilyId(&column_key_, family.id);
-  column_key_.Append(qualifier);
+std::optional<CellRead> RowResolver::WalkColumn(Newest newest) {
+  const FamilySchema& family = *family_;
   const std::string_view column = column_key_.view();
   const bool all_live = table_->family_is_all_live(family);
   std::optional<CellRead> found;
@@ -367,8 +389,8 @@ std::optional<CellRead> RowResolver::WalkColumn(const FamilySchema& family,
     if (!all_live && family.policy.Drops(rank, read.timestamp_micros, read.value.expiry_micros,
                                          context_->now_micros)) {
       if (!reclaims && (!several_ops_ || reclaimed_columns_.emplace(column).second)) {
-        mutation_->Row(table_->id(), row_key_.view());
-        mutation_->ReclaimColumn(family.id, qualifier, context_->now_micros);
+        mutation_->Row(table_->id(), row_key());
+        mutation_->ReclaimColumn(family.id, qualifier(), context_->now_micros);
       }
       reclaims = true;
       if (rank > family.policy.rank_kept_max()) break;  // nothing behind it is live
@@ -387,35 +409,12 @@ std::optional<CellRead> RowResolver::WalkColumn(const FamilySchema& family,
   return found;
 }
 
-char* RowResolver::BeginVersion(const FamilySchema& family, std::string_view qualifier,
-                                int64_t timestamp, size_t cell_value_bytes) {
-  const bool is_first = mutation_->size() == part_begin_;
-  mutation_->Row(table_->id(), row_key_.view());
-  const ColumnVersions& versions = column_versions_;
-  const bool replaces = versions.full && timestamp > versions.newest_micros;
-  char* const to = replaces
-                       ? mutation_->BeginReplace(family.id, qualifier, timestamp,
-                                                 versions.oldest_micros, cell_value_bytes)
-                       : mutation_->BeginPut(family.id, qualifier, timestamp, cell_value_bytes);
-  if (is_first) {
-    lone_put_.row_key = row_key_.view();
-    lone_put_.family = &family;
-    lone_put_.qualifier = qualifier;
-    lone_put_.timestamp = timestamp;
-    lone_put_.replaced.reset();
-    if (replaces) lone_put_.replaced = versions.oldest_micros;
-    lone_put_.cell_value = {to, cell_value_bytes};
-    lone_put_end_ = mutation_->size();
-  }
-  return to;
-}
-
 void RowResolver::ResolvePut(const CheckedOp& op) {
-  ReclaimColumn(*op.family, op.qualifier);
+  SetColumn(op);
+  ReclaimColumn();
   if (!op.op->timestamp_micros) stamp_used_ = true;
   CopyBytes(
-      BeginVersion(*op.family, op.qualifier,
-                   op.op->timestamp_micros.value_or(context_->stamp_micros), op.cell_value.size()),
+      BeginVersion(op.op->timestamp_micros.value_or(context_->stamp_micros), op.cell_value.size()),
       op.cell_value.data(), op.cell_value.size());
 }
 
@@ -440,7 +439,7 @@ void RowResolver::ResolveDeleteRow(const CheckedOp& op, CellOpResult* result) {
 uint64_t RowResolver::DeleteCells(const FamilySchema& family, const KeyRange& range,
                                   const TimeRange& time) {
   if (range.empty() || view_->entries(family.group) == 0) return 0;
-  key_.assign(row_key_.view());
+  key_.assign(row_key());
   PutFamilyId(&key_, family.id);
   const size_t family_bytes = key_.size();
   std::string end_key = key_;
@@ -460,7 +459,7 @@ uint64_t RowResolver::DeleteCells(const FamilySchema& family, const KeyRange& ra
   std::vector<int64_t> doomed;
   const auto end_column = [&] {
     for (const int64_t timestamp : doomed) {
-      mutation_->Row(table_->id(), row_key_.view());
+      mutation_->Row(table_->id(), row_key());
       mutation_->DeleteCell(family.id, column, timestamp);
     }
     doomed.clear();
@@ -489,7 +488,7 @@ uint64_t RowResolver::DeleteCells(const FamilySchema& family, const KeyRange& ra
     }
     if (family.policy.Drops(rank, timestamp, cell.expiry_micros, context_->now_micros)) {
       if (!reclaimed && !time.all()) {
-        mutation_->Row(table_->id(), row_key_.view());
+        mutation_->Row(table_->id(), row_key());
         mutation_->ReclaimColumn(family.id, column, context_->now_micros);
         reclaimed = true;
       }
@@ -501,7 +500,7 @@ uint64_t RowResolver::DeleteCells(const FamilySchema& family, const KeyRange& ra
   }
   end_column();
   if (time.all() && stored > 0) {
-    mutation_->Row(table_->id(), row_key_.view());
+    mutation_->Row(table_->id(), row_key());
     mutation_->DeleteRange(family.id, range.begin.bytes,
                            range.end.at_end ? std::string_view() : range.end.bytes);
   }
@@ -526,7 +525,7 @@ Status RowResolver::PutNext(const CheckedOp& op, const std::optional<CellRead>& 
   if (made != nullptr) made->timestamp_micros = timestamp;
   const CellValue cell{
       .type = type, .expiry_micros = old ? old->value.expiry_micros : kNoExpiry, .stored = stored};
-  EncodeCellValue(BeginVersion(*op.family, op.qualifier, timestamp, CellValueBytes(cell)), cell);
+  EncodeCellValue(BeginVersion(timestamp, CellValueBytes(cell)), cell);
   return Status::Ok();
 }
 
@@ -542,7 +541,8 @@ RowResolver::MadeVersion* RowResolver::FindMadeVersion(const CheckedOp& op) {
 }
 
 Status RowResolver::ResolveIncrement(const CheckedOp& op, CellOpResult* result) {
-  const std::optional<CellRead> old = WalkColumn(*op.family, op.qualifier, Newest::kRead);
+  SetColumn(op);
+  const std::optional<CellRead> old = WalkColumn(Newest::kRead);
   const std::optional<ValueType>& declared = op.family->type;
   const TextCells text_cells = declared ? TextCells::kRefuse : TextCells::kCount;
   bool as_float = op.op->kind == CellOp::Kind::kIncrementFloat;
@@ -581,7 +581,8 @@ Status RowResolver::ResolveIncrement(const CheckedOp& op, CellOpResult* result) 
 }
 
 Status RowResolver::ResolveAppend(const CheckedOp& op, CellOpResult* result) {
-  const std::optional<CellRead> old = WalkColumn(*op.family, op.qualifier, Newest::kRead);
+  SetColumn(op);
+  const std::optional<CellRead> old = WalkColumn(Newest::kRead);
   const ValueType type = old ? old->value.type : op.family->type.value_or(ValueType::kBytes);
   if (!IsTextType(type)) {
     return Status::Error(ErrorCode::kWrongType, "column " + Quote(ColumnText(*op.op)) + " holds " +

@@ -86,8 +86,8 @@ class RowResolver {
   Status CheckColumn(const TableSchema& schema, const CellOp& op, CheckedOp* checked);
   Status CheckPut(const CellOp& op, const WriteContext& context, CheckedOp* checked);
   // Type and value of a put, as a cell. The value borrows from the op or from *buffer.
-  Status CheckValue(const CellOp& op, const FamilySchema& family, const WriteContext& context,
-                    ValueBuffer* buffer, CellValue* cell);
+  static Status CheckValue(const CellOp& op, const FamilySchema& family,
+                           const WriteContext& context, ValueBuffer* buffer, CellValue* cell);
   Status CheckDelta(const CellOp& op, CheckedOp* checked);
   // Begins the step of a command, or of one of its ops.
   size_t BeginPart() {
@@ -96,7 +96,27 @@ class RowResolver {
     return part_begin_;
   }
   Status ResolvePlainPut(const TableSchema& schema, const CellOp& op);
-  // Makes row_key_ that of a record number.
+
+  // The row, whose key stands at the front of column_key_; empty: one that `*` makes.
+  std::string_view row_key() const { return column_key_.view().substr(0, row_bytes_); }
+  Status BeginRow(const TableSchema& schema, std::string_view text);
+  void ForgetRow() {
+    column_key_.Clear();
+    row_bytes_ = 0;
+  }
+  // The column at hand: its key is column_key_.
+  void BeginColumn(const FamilySchema& family) {
+    family_ = &family;
+    column_key_.Truncate(row_bytes_);
+    PutFamilyId(&column_key_, family.id);
+    family_bytes_ = column_key_.size();
+  }
+  void SetColumn(const CheckedOp& op) {
+    BeginColumn(*op.family);
+    column_key_.Append(op.qualifier);
+  }
+  std::string_view qualifier() const { return column_key_.view().substr(family_bytes_); }
+  // The row becomes that of a record number.
   void EncodeRecno(const Order& key, int64_t number);
   Result<bool> Decide(const Table& table, const RowWrite& write, const ReadView& view);
 
@@ -120,13 +140,13 @@ class RowResolver {
   Status PutNext(const CheckedOp& op, const std::optional<CellRead>& old, ValueType type,
                  std::string_view stored);
 
-  // Before a version is put in a column: adds a reclaim op if retention has dropped a version of
+  // Before a version is put in the column at hand: adds a reclaim op if retention has dropped a version of
   // it, unless the step at hand (one operation, or all the puts of a command that only puts) has
   // added one: what these puts bring must not be reclaimed between them, or it would matter whether
   // the sweeper has been there.
-  void ReclaimColumn(const FamilySchema& family, std::string_view qualifier) {
+  void ReclaimColumn() {
     column_versions_ = {};
-    if (!table_->family_is_all_live(family)) WalkColumn(family, qualifier, Newest::kIgnore);
+    if (!table_->family_is_all_live(*family_)) WalkColumn(Newest::kIgnore);
   }
   // The versions that the last walk met, if it met as many as the policy keeps, all of them live. A
   // newer one takes the place of the oldest, which it drops: nothing is left to be reclaimed.
@@ -135,14 +155,13 @@ class RowResolver {
     int64_t newest_micros{0};
     int64_t oldest_micros{0};
   };
-  // Adds the put of a version to the column that was walked last, or found to need no walk. The
-  // caller writes the cell's value.
-  char* BeginVersion(const FamilySchema& family, std::string_view qualifier, int64_t timestamp,
-                     size_t cell_value_bytes);
-  // The same, and the newest live version, in one walk; its value is copied to value_.
+  // Adds the put of a version to the column at hand, which has been walked, or found to need no
+  // walk. The caller writes the cell's value.
+  char* BeginVersion(int64_t timestamp, size_t cell_value_bytes);
+  // The same as ReclaimColumn, and the newest live version, in one walk; its value is copied to
+  // value_.
   enum class Newest : uint8_t { kIgnore, kRead };
-  std::optional<CellRead> WalkColumn(const FamilySchema& family, std::string_view qualifier,
-                                     Newest newest);
+  std::optional<CellRead> WalkColumn(Newest newest);
   // Deletes live cells of one family, in `range` of qualifiers, within `time`. Returns how many.
   uint64_t DeleteCells(const FamilySchema& family, const KeyRange& range, const TimeRange& time);
 
@@ -156,8 +175,11 @@ class RowResolver {
   MutationBuilder* mutation_{nullptr};
   const FamilyAccess* access_{nullptr};
   bool asks_existence_{false};
-  KeyBuffer row_key_;               // encoded; empty: one that `*` makes
-  std::vector<CheckedOp> checked_;  // of both branches; grows, never shrinks
+  KeyBuffer column_key_;    // row key; then family id and qualifier of the column at hand
+  size_t row_bytes_{0};     // of it, the row key
+  size_t family_bytes_{0};  // of it, row key and family id
+  const FamilySchema* family_{nullptr};  // of the column at hand
+  std::vector<CheckedOp> checked_;       // of both branches; grows, never shrinks
   size_t ops_checked_{0};
   size_t else_ops_checked_{0};
   std::vector<Condition> conditions_;
@@ -166,8 +188,6 @@ class RowResolver {
   ColumnVersions column_versions_;
   bool several_ops_{false};  // else there is nothing to remember between them
   std::set<std::string, std::less<>> reclaimed_columns_;  // row key, family id, qualifier
-  KeyBuffer plain_qualifier_;                             // of ResolvePuts
-  KeyBuffer column_key_;                                  // scratch
   std::string key_;                                       // scratch
   std::string value_;                                     // scratch
   // What the step at hand has added to the mutation: where it begins, its first op if that is a

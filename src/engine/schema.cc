@@ -6,7 +6,6 @@
 #include "base/assert.h"
 #include "base/coding.h"
 #include "base/duration.h"
-#include "base/equal_bytes.h"
 #include "base/number.h"
 
 namespace cellar {
@@ -66,14 +65,7 @@ bool FamilyOptions::empty() const {
   return !type && !order && !gc && !versions_max && !ttl_ms && !group;
 }
 
-const FamilySchema* TableSchema::FindFamily(std::string_view name) const {
-  // Tables have few families: a walk beats a search until there are many.
-  if (families.size() <= 8) {
-    for (const FamilySchema& family : families) {
-      if (EqualBytes(family.name, name)) return &family;
-    }
-    return nullptr;
-  }
+const FamilySchema* TableSchema::SearchFamily(std::string_view name) const {
   const auto at = std::lower_bound(
       families.begin(), families.end(), name,
       [](const FamilySchema& family, std::string_view wanted) { return family.name < wanted; });

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/equal_bytes.h"
 #include "cellar/status.h"
 #include "engine/family_access.h"
 #include "engine/index_schema.h"
@@ -66,11 +67,22 @@ struct TableSchema {
   // in it, and naming one is refused whether it exists or not. Not part of the stored schema.
   const FamilyAccess* access{nullptr};
 
-  // Binary search by name; null if there is none. The pointer dies when the schema changes.
-  const FamilySchema* FindFamily(std::string_view name) const;
+  // By name; null if there is none. The pointer dies when the schema changes.
+  const FamilySchema* FindFamily(std::string_view name) const {
+    // Tables have few families: a walk beats a search until there are many.
+    if (families.size() > 8) [[unlikely]]
+      return SearchFamily(name);
+    for (const FamilySchema& family : families) {
+      if (EqualBytes(family.name, name)) return &family;
+    }
+    return nullptr;
+  }
   FamilySchema* FindFamily(std::string_view name);
   const FamilySchema* FindFamilyById(uint32_t id) const;
   const IndexSchema* FindIndex(std::string_view name) const;
+
+ private:
+  const FamilySchema* SearchFamily(std::string_view name) const;
 };
 
 // The retention that `options` make of `policy`: options not said stay, GC replaces VERSIONS and

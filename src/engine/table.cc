@@ -79,16 +79,13 @@ bool Table::RowIsStored(std::string_view row_key) const {
 
 // --- one row
 
-void Table::BeginRow(std::string_view row_key) {
-  CELLAR_ASSERT(!row_key.empty());
-  EndRow();
-  key_.Assign(row_key);
-  row_ = RowChange{.open = true, .row_bytes = row_key.size()};
-  if (indexes_ != nullptr) indexes_->BeginRow(row_key);
+CELLAR_INLINE void Table::OpenRow(size_t row_bytes) {
+  CELLAR_ASSERT(row_bytes > 0);
+  row_ = RowChange{.open = true, .row_bytes = row_bytes};
+  if (indexes_ != nullptr) indexes_->BeginRow(open_row_key());
 }
 
-void Table::EndRow() {
-  if (!row_.open) return;
+CELLAR_INLINE void Table::CloseRow() {
   const std::string_view row_key = open_row_key();
   if (indexes_ != nullptr) indexes_->EndRow();
   if (row_.existence_known) {  // else nothing was changed
@@ -101,6 +98,16 @@ void Table::EndRow() {
   }
   if (row_.visible && !watched_rows_.empty()) TouchWatchedRow(std::string(row_key));
   row_.open = false;
+}
+
+void Table::BeginRow(std::string_view row_key) {
+  EndRow();
+  key_.Assign(row_key);
+  OpenRow(row_key.size());
+}
+
+void Table::EndRow() {
+  if (row_.open) CloseRow();
 }
 
 void Table::SetKey(const FamilySchema& family, std::string_view qualifier) {
@@ -119,11 +126,15 @@ void Table::LearnExistence() {
 // After the row's first cell was put: was there another one? The put says so itself where both
 // neighbours stand in its leaf, or one that belongs to the row; at the edge of a leaf it takes a
 // seek, and in every other group that has anything.
-void Table::LearnExistenceFromPut(const FamilySchema& family, const BTreeWriteResult& result) {
+CELLAR_INLINE void Table::LearnExistenceFromPut(const FamilySchema& family,
+                                                const BTreeWriteResult& result) {
   if (row_.existence_known) return;
   row_.existence_known = true;
   row_.existed = result.existed || result.shared_with_neighbor >= row_.row_bytes;
-  if (row_.existed) return;
+  if (!row_.existed) SeekExistence(family, result);
+}
+
+void Table::SeekExistence(const FamilySchema& family, const BTreeWriteResult& result) {
   const std::string_view row_key = open_row_key();
   for (size_t i = 0; i < groups_.size() && !row_.existed; ++i) {
     if (groups_[i].tree->entries() == 0) continue;
@@ -135,11 +146,10 @@ void Table::LearnExistenceFromPut(const FamilySchema& family, const BTreeWriteRe
   }
 }
 
-void Table::PutCell(const FamilySchema& family, std::string_view qualifier, int64_t timestamp,
-                    std::string_view cell_value) {
+CELLAR_INLINE void Table::PutVersion(const FamilySchema& family, int64_t timestamp,
+                                     std::string_view cell_value) {
   row_.visible = true;
   WillChange(family);
-  SetKey(family, qualifier);
   PutTimestamp(&key_, timestamp);
   CELLAR_ASSERT(key_.size() <= kTreeKeyBytesMax);
   BTree& tree = *groups_[family.group].tree;
@@ -159,12 +169,11 @@ void Table::PutCell(const FamilySchema& family, std::string_view qualifier, int6
   row_.perhaps_empty = false;
 }
 
-void Table::ReplaceCell(const FamilySchema& family, std::string_view qualifier, int64_t timestamp,
-                        int64_t replaced, std::string_view cell_value) {
+CELLAR_INLINE void Table::ReplaceVersion(const FamilySchema& family, int64_t timestamp,
+                                         int64_t replaced, std::string_view cell_value) {
   CELLAR_ASSERT(replaced < timestamp);
   row_.visible = true;
   WillChange(family);
-  SetKey(family, qualifier);
   replaced_key_.Assign(key_.view());
   PutTimestamp(&replaced_key_, replaced);
   PutTimestamp(&key_, timestamp);
@@ -184,6 +193,29 @@ void Table::ReplaceCell(const FamilySchema& family, std::string_view qualifier, 
   if (result.existed) ++counters.reclaimed;
   LearnExistenceFromPut(family, result);
   row_.perhaps_empty = false;
+}
+
+void Table::PutCell(const FamilySchema& family, std::string_view qualifier, int64_t timestamp,
+                    std::string_view cell_value) {
+  SetKey(family, qualifier);
+  PutVersion(family, timestamp, cell_value);
+}
+
+void Table::ReplaceCell(const FamilySchema& family, std::string_view qualifier, int64_t timestamp,
+                        int64_t replaced, std::string_view cell_value) {
+  SetKey(family, qualifier);
+  ReplaceVersion(family, timestamp, replaced, cell_value);
+}
+
+void Table::ApplyPut(const ResolvedPut& put) {
+  EndRow();
+  key_.Assign(put.column);
+  OpenRow(put.row_bytes);
+  if (put.replaced)
+    ReplaceVersion(*put.family, put.timestamp, *put.replaced, put.cell_value);
+  else
+    PutVersion(*put.family, put.timestamp, put.cell_value);
+  CloseRow();
 }
 
 void Table::UncountExpiryAt(const FamilySchema& family, std::string_view key) {

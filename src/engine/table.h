@@ -25,6 +25,7 @@
 #include "cellar/lsn.h"
 #include "engine/cell.h"
 #include "engine/index_set.h"
+#include "engine/mutation.h"
 #include "engine/schema.h"
 
 namespace cellar {
@@ -100,6 +101,8 @@ class Table {
   // it is there. REQUIRES: replaced < timestamp.
   void ReplaceCell(const FamilySchema& family, std::string_view qualifier, int64_t timestamp,
                    int64_t replaced, std::string_view cell_value);
+  // BeginRow, one of these two, and EndRow, for a column whose key is put together already.
+  void ApplyPut(const ResolvedPut& put);
   void DeleteCell(const FamilySchema& family, std::string_view qualifier, int64_t timestamp);
   void DeleteRange(const FamilySchema& family, std::string_view begin, std::string_view end);
   void DeleteRow();
@@ -180,6 +183,13 @@ class Table {
   };
 
   Group MakeGroup() const;
+  // What BeginRow and EndRow do; the first one with the row's key, or more, in key_.
+  void OpenRow(size_t row_bytes);
+  void CloseRow();
+  // What PutCell and ReplaceCell do when key_ is the column's.
+  void PutVersion(const FamilySchema& family, int64_t timestamp, std::string_view cell_value);
+  void ReplaceVersion(const FamilySchema& family, int64_t timestamp, int64_t replaced,
+                      std::string_view cell_value);
   // Before anything of the family changes in the open row.
   void WillChange(const FamilySchema& family) {
     if (indexes_ != nullptr) indexes_->WillChange(family.id);
@@ -193,6 +203,7 @@ class Table {
   CELLAR_INLINE void SetKey(const FamilySchema& family, std::string_view qualifier);
   void LearnExistence();
   void LearnExistenceFromPut(const FamilySchema& family, const BTreeWriteResult& result);
+  void SeekExistence(const FamilySchema& family, const BTreeWriteResult& result);
   // Before the entry is overwritten or removed.
   void UncountExpiry(const FamilySchema& family, std::string_view key) {
     if (family_counters(family).expiring_cells > 0) [[unlikely]]

@@ -98,8 +98,7 @@ TEST_CASE("A version that takes the place of another is a put and a reclaim", "[
         }
         std::erase_if(columns, [&](const auto& column) { return column.first.starts_with(row); });
       } else if (stored.size() == versions_max && timestamp > *stored.rbegin()) {
-        PutValue(a.BeginReplace(family, qualifier, timestamp, *stored.begin(), value.size()),
-                 value);
+        a.Replace(family, qualifier, timestamp, *stored.begin(), value);
         stored.erase(stored.begin());
         stored.insert(timestamp);
       } else {
@@ -123,9 +122,9 @@ TEST_CASE("A version whose place is to be taken may be gone, and the new one the
   MutationBuilder mutation;
   mutation.Row(kTableId, "r");
   mutation.Put(1, "q", 10, cell);
-  PutValue(mutation.BeginReplace(1, "q", 20, 10, cell.size()), cell);
-  PutValue(mutation.BeginReplace(1, "q", 20, 10, cell.size()), cell);
-  PutValue(mutation.BeginReplace(1, "p", 20, 10, cell.size()), cell);
+  mutation.Replace(1, "q", 20, 10, cell);
+  mutation.Replace(1, "q", 20, 10, cell);
+  mutation.Replace(1, "p", 20, 10, cell);
   REQUIRE(engine.Apply(mutation.payload()).ok());
   const Table& table = *engine.FindTableById(kTableId);
   CHECK(table.counters().rows == 1);
@@ -148,18 +147,20 @@ TEST_CASE("One put is applied as its op in a mutation would be", "[table]") {
       const std::string qualifier = "q" + FormatUint64(random.Below(3));
       const std::string value = RandomValue(random);
       ResolvedPut put;
-      put.row_key = row;
       put.family = &table.schema().families[random.Below(3)];
-      put.qualifier = qualifier;
+      std::string column = row;
+      put.row_bytes = column.size();
+      PutFamilyId(&column, put.family->id);
+      put.family_bytes = column.size();
+      column += qualifier;
+      put.column = column;
       put.timestamp = 5 + static_cast<int64_t>(random.Below(20));
       put.cell_value = value;
       if (random.OneIn(2)) put.replaced = static_cast<int64_t>(random.Below(5));
       MutationBuilder mutation;
       mutation.Row(kTableId, row);
       if (put.replaced) {
-        PutValue(mutation.BeginReplace(put.family->id, qualifier, put.timestamp, *put.replaced,
-                                       value.size()),
-                 value);
+        mutation.Replace(put.family->id, qualifier, put.timestamp, *put.replaced, value);
       } else {
         mutation.Put(put.family->id, qualifier, put.timestamp, value);
       }
