@@ -101,6 +101,24 @@ inline HeadRange FindHead(const uint32_t* heads, uint32_t count, uint32_t head) 
   return range;
 }
 
+// Adds `added` to all numbers from the `from`-th one on, without a loop whose end varies.
+// REQUIRES: `count` is a multiple of 4.
+inline void AddFrom(uint16_t* numbers, uint32_t count, uint32_t from, uint16_t added) {
+#if defined(__SSE4_1__)
+  const __m128i wanted = _mm_set1_epi16(static_cast<int16_t>(static_cast<int32_t>(from) - 1));
+  const __m128i all_added = _mm_set1_epi16(static_cast<int16_t>(added));
+  __m128i index = _mm_setr_epi16(0, 1, 2, 3, 0, 0, 0, 0);
+  for (uint32_t i = 0; i < count; i += 4) {
+    auto* const four = reinterpret_cast<__m128i*>(numbers + i);
+    const __m128i its_added = _mm_and_si128(_mm_cmpgt_epi16(index, wanted), all_added);
+    _mm_storel_epi64(four, _mm_add_epi16(_mm_loadl_epi64(four), its_added));
+    index = _mm_add_epi16(index, _mm_set1_epi16(4));
+  }
+#else
+  for (uint32_t i = from; i < count; ++i) numbers[i] = static_cast<uint16_t>(numbers[i] + added);
+#endif
+}
+
 // Copies `bytes` by two 16-byte moves where that is allowed: calls of memcpy with a varying small
 // size made scans four times slower. Up to 32 bytes are read from `from` if these end before
 // `from_end`, and written to `to`, which must have room for 32 more than `bytes`.

@@ -32,49 +32,65 @@ uint32_t GroupsNotAbove(const Leaf* leaf, std::string_view rest) {
   return low;
 }
 
+// A number for where a key leaves the target: `shared` bytes are the same, then `byte` follows. Among
+// keys below the target it is the larger the nearer they are.
+constexpr int32_t Parting(uint32_t shared, uint8_t byte) {
+  return static_cast<int32_t>(shared << 8) - byte;
+}
+
 // Finds `rest`, the key behind the prefix, in the group of place->group, which does not begin above
 // it unless it is the first.
+//
+// `matched` bytes of the target are those of the entry before, which is below it. An entry that
+// shares more than these with its predecessor, or just these and then has a smaller byte, is below
+// the target as well; one that shares less, or then has a larger byte, is above it. One comparison
+// tells which it is: most entries are passed by without a jump that could not be predicted.
 void WalkGroup(const Leaf* leaf, std::string_view rest, LeafPlace* place) {
   const uint8_t* const entries = leaf->entries();
   const uint32_t count = leaf->counts()[place->group];
   const uint8_t* p = entries + leaf->offsets()[place->group];
   const uint8_t* const target = Bytes(rest);
   const size_t target_bytes = rest.size();
-  uint32_t matched = 0;  // with the entry before
+  uint32_t matched = 0;
   uint32_t index = 0;
-  for (; index < count; ++index) {
-    Entry entry;
+  Entry entry;
+  if (place->group == 0 || target_bytes == 0) [[unlikely]] {
+    // Only the leaf's first key can end with the prefix.
     ParseEntry(p, &entry);
-    if (entry.shared == matched) {
-      const size_t left = target_bytes - matched;
-      if (left > 0 && entry.suffix_bytes > 0 && entry.suffix[0] != target[matched]) {
-        // Here most keys differ; the rest of this branch would find the same.
-        if (entry.suffix[0] > target[matched]) {
-          place->shared_after = matched;
-          break;
-        }
-        p = entry.end;
-        continue;
-      }
-      const size_t bytes_max = entry.suffix_bytes < left ? entry.suffix_bytes : left;
-      const size_t more = CommonPrefix(entry.suffix, target + matched, bytes_max);
-      if (more == bytes_max) {
-        place->found = entry.suffix_bytes == left;
-        if (bytes_max == left) {  // equal, or the target ends inside of it
-          if (!place->found) place->shared_after = matched + static_cast<uint32_t>(more);
-          break;
-        }
-      } else if (entry.suffix[more] > target[matched + more]) {
-        place->shared_after = matched + static_cast<uint32_t>(more);
-        break;
-      }
-      matched += static_cast<uint32_t>(more);
-    } else if (entry.shared < matched) {
-      // It leaves the target where its predecessor still follows it.
+    const bool ends = entry.suffix_bytes == 0;
+    if (ends && target_bytes > 0) {
+      p = entry.end;
+      ++index;
+    } else if (target_bytes == 0) {
+      place->found = ends;
+      place->at = static_cast<uint32_t>(p - entries);
+      return;
+    }
+  }
+  for (int32_t parting = Parting(0, target[0]); index < count; ++index, p = entry.end) {
+    ParseEntry(p, &entry);
+    const int32_t its_parting = Parting(entry.shared, entry.suffix[0]);
+    if (its_parting > parting) [[likely]]
+      continue;
+    if (its_parting < parting) {
       place->shared_after = entry.shared;
       break;
     }
-    p = entry.end;
+    const size_t left = target_bytes - matched;
+    const size_t bytes_max = std::min<size_t>(entry.suffix_bytes, left);
+    const size_t more = CommonPrefix(entry.suffix, target + matched, bytes_max);
+    const auto shared = static_cast<uint32_t>(matched + more);
+    if (more == left) {  // equal, or the target ends inside of it
+      place->found = entry.suffix_bytes == left;
+      if (!place->found) place->shared_after = shared;
+      break;
+    }
+    if (more < bytes_max && entry.suffix[more] > target[shared]) {
+      place->shared_after = shared;
+      break;
+    }
+    matched = shared;
+    parting = Parting(matched, target[matched]);
   }
   place->index = index;
   place->at = static_cast<uint32_t>(p - entries);
@@ -92,9 +108,7 @@ void ShiftTail(Leaf* leaf, uint32_t at, uint32_t old_bytes, uint32_t new_bytes) 
 }
 
 void ShiftOffsets(Leaf* leaf, uint32_t from_group, int64_t growth) {
-  uint16_t* const offsets = leaf->offsets();
-  for (uint32_t g = from_group; g < leaf->groups; ++g)
-    offsets[g] = static_cast<uint16_t>(offsets[g] + growth);
+  AddFrom(leaf->offsets(), leaf->group_capacity, from_group, static_cast<uint16_t>(growth));
 }
 
 void InsertGroup(Leaf* leaf, uint32_t group, uint32_t head, uint32_t offset, uint32_t count) {
@@ -151,8 +165,9 @@ LeafPlace FindInLeaf(const Leaf* leaf, std::string_view key) {
   const uint32_t not_above = GroupsNotAbove(leaf, rest);
   place.group = not_above == 0 ? 0 : not_above - 1;
   const uint8_t* const group = leaf->entries() + leaf->offsets()[place.group];
-  PrefetchLines(group + kCacheLineBytes,
-                static_cast<size_t>(leaf->group_end(place.group) - group) / kCacheLineBytes);
+  constexpr size_t kLinesMax{4};  // nearly always so many: the core's own prefetcher does the rest
+  const auto bytes = static_cast<size_t>(leaf->group_end(place.group) - group);
+  PrefetchLines(group + kCacheLineBytes, std::min(bytes / kCacheLineBytes, kLinesMax));
   WalkGroup(leaf, rest, &place);
   return place;
 }
