@@ -64,9 +64,7 @@ Result<bool> ParseTimeBound(std::string_view word, BoundSide side, int64_t* micr
 
 }  // namespace
 
-Status ParseColumn(std::string_view word, std::string_view* family, std::string_view* qualifier) {
-  if (SplitColumn(word, family, qualifier)) [[likely]]
-    return Status::Ok();
+Status NotColumn(std::string_view word) {
   return Malformed(Quote(word) + " is not a column, which is written family:qualifier");
 }
 

@@ -19,6 +19,7 @@
 #include <string_view>
 
 #include "base/coding.h"
+#include "base/inline.h"
 #include "cellar/status.h"
 #include "commands/arguments.h"
 #include "engine/row_write.h"
@@ -26,8 +27,8 @@
 namespace cellar {
 
 // Takes `word` apart at its first ':'; false if there is none.
-[[nodiscard]] inline bool SplitColumn(std::string_view word, std::string_view* family,
-                                      std::string_view* qualifier) {
+[[nodiscard]] CELLAR_INLINE bool SplitColumn(std::string_view word, std::string_view* family,
+                                             std::string_view* qualifier) {
   const size_t colon = FindByte(word.data(), word.size(), ':');
   if (colon == word.size()) return false;
   *family = word.substr(0, colon);
@@ -38,8 +39,14 @@ inline bool IsColumn(std::string_view word) {
   return FindByte(word.data(), word.size(), ':') < word.size();
 }
 
+Status NotColumn(std::string_view word);
 // The same for an argument that can be nothing else: ERR naming the word if it is no column.
-Status ParseColumn(std::string_view word, std::string_view* family, std::string_view* qualifier);
+CELLAR_INLINE Status ParseColumn(std::string_view word, std::string_view* family,
+                                 std::string_view* qualifier) {
+  if (SplitColumn(word, family, qualifier)) [[likely]]
+    return Status::Ok();
+  return NotColumn(word);
+}
 // A column, or without ':' a whole family.
 ColumnSelector ParseSelector(std::string_view word);
 

@@ -38,10 +38,7 @@ inline char* EncodeColumn(char* to, std::string_view family, std::string_view qu
   to = ReplyWriter::EncodeBulkHeader(to, family.size() + 1 + qualifier.size());
   to = ReplyWriter::EncodeBulkPart(to, family);
   *to++ = ':';
-  to = ReplyWriter::EncodeBulkPart(to, qualifier);
-  *to++ = '\r';
-  *to++ = '\n';
-  return to;
+  return ReplyWriter::EncodeBulkEnd(ReplyWriter::EncodeBulkPart(to, qualifier));
 }
 inline size_t ColumnBytesMax(std::string_view family, std::string_view qualifier) {
   return ReplyWriter::BulkBytesMax(family.size() + 1 + qualifier.size());

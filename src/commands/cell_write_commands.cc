@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/inline.h"
 #include "commands/cell_arguments.h"
 #include "commands/cell_reply.h"
 #include "commands/change_task.h"
@@ -26,7 +27,7 @@ constexpr size_t kRowArgument{2};
 constexpr size_t kFirstOption{3};
 
 // The thread's RowWrite, cleared, for the row of this command.
-RowWrite& RowWriteOf(const CommandContext& ctx) {
+CELLAR_INLINE RowWrite& RowWriteOf(const CommandContext& ctx) {
   static thread_local RowWrite write;
   write.Clear();
   write.access = ctx.rights;

@@ -3,7 +3,6 @@
 
 #include <span>
 
-#include "base/equal_bytes.h"
 #include "commands/host.h"
 #include "commands/session.h"
 #include "commands/transaction.h"
@@ -20,16 +19,9 @@ void RowPrefetch::Begin(const Session& session) {
   keyspace_ = session.keyspace;
 }
 
-void RowPrefetch::AddRow(const Session& session, const CommandEntry& command, Arguments args) {
-  if (&session != session_) Begin(session);
-  const auto row = static_cast<size_t>(command.row->keys.row);
-  const auto table = static_cast<size_t>(command.row->keys.first);
-  if (left_out_ || row >= args.size()) return;
-  if (count_ == rows_.size() || !EqualBytes(args[table], table_)) {
-    Ask();
-    table_ = args[table];
-  }
-  rows_[count_++] = args[row];
+void RowPrefetch::BeginTable(std::string_view table) {
+  Ask();
+  table_ = table;
 }
 
 void RowPrefetch::Flush() {

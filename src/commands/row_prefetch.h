@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <string_view>
 
+#include "base/equal_bytes.h"
+#include "base/inline.h"
 #include "commands/arguments.h"
 #include "commands/command_table.h"
 
@@ -24,8 +26,16 @@ class RowPrefetch {
   RowPrefetch& operator=(const RowPrefetch&) = delete;
 
   // `args` must stay until Flush, the session as it is; `command` may be null.
-  void Add(const Session& session, const CommandEntry* command, Arguments args) {
-    if (command != nullptr && command->row->keys.row != 0) AddRow(session, *command, args);
+  CELLAR_INLINE void Add(const Session& session, const CommandEntry* command, Arguments args) {
+    if (command == nullptr) return;
+    const KeySpec& keys = command->row->keys;
+    const auto row = static_cast<size_t>(keys.row);
+    if (row == 0) return;
+    if (&session != session_) Begin(session);
+    if (left_out_ || row >= args.size()) return;
+    const std::string_view table = args[static_cast<size_t>(keys.first)];
+    if (count_ == rows_.size() || !EqualBytes(table, table_)) BeginTable(table);
+    rows_[count_++] = args[row];
   }
   // Asks for what has been added, and forgets it. To be called at the end.
   void Flush();
@@ -34,11 +44,12 @@ class RowPrefetch {
   // Rows of one table that are asked for together.
   static constexpr size_t kRowsMax{16};
 
-  void AddRow(const Session& session, const CommandEntry& command, Arguments args);
   // Asks for the rows gathered.
   void Ask();
   // Other commands than those of `session_` follow.
   void Begin(const Session& session);
+  // Rows of this table follow.
+  void BeginTable(std::string_view table);
 
   Host& host_;
   const Session* session_{nullptr};

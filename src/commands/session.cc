@@ -13,6 +13,12 @@ namespace cellar {
 Session::Session() = default;
 Session::~Session() = default;
 
+void Session::OpenGate(size_t position, Lsn lsn) {
+  if (gates.empty() ? lsn == Lsn{} : lsn <= gates.back().lsn) return;
+  gates.push_back({position, lsn});
+  gate_grows = true;
+}
+
 bool Session::in_multi() const { return transaction && transaction->queueing; }
 
 namespace {

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/inline.h"
 #include "cellar/lsn.h"
 #include "commands/task.h"
 #include "resp/output_buffer.h"
@@ -100,18 +101,12 @@ struct Session {
   // The output from `position` on waits for `lsn`. REQUIRES: lsn is not older than that of an
   // earlier gate, or it changes nothing. The records of a turn reach the disk together, so one gate
   // does for all replies of a turn: the first one's position, the last one's record.
-  void AddGate(size_t position, Lsn lsn) {
-    if (gates.empty()) {
-      if (lsn == Lsn{}) return;
-    } else if (!(lsn > gates.back().lsn)) {
-      return;
-    } else if (gate_grows) {
-      gates.back().lsn = lsn;
-      return;
-    }
-    gates.push_back({position, lsn});
-    gate_grows = true;
+  CELLAR_INLINE void AddGate(size_t position, Lsn lsn) {
+    if (!gate_grows || gates.empty()) [[unlikely]]
+      return OpenGate(position, lsn);
+    if (lsn > gates.back().lsn) gates.back().lsn = lsn;
   }
+  void OpenGate(size_t position, Lsn lsn);
 };
 
 // Where a message goes that is no reply (pub/sub, MONITOR, invalidations): behind the reply being

@@ -2,6 +2,7 @@
 #include "commands/write_arguments.h"
 
 #include "base/assert.h"
+#include "base/inline.h"
 #include "base/quote.h"
 #include "commands/cell_arguments.h"
 #include "engine/value.h"
@@ -35,7 +36,8 @@ Status TakeValueOptions(ArgumentCursor* at, CellOp* op) {
 }
 
 // Steps over the next argument if it is a column.
-bool TakeColumn(ArgumentCursor* at, std::string_view* family, std::string_view* qualifier) {
+CELLAR_INLINE bool TakeColumn(ArgumentCursor* at, std::string_view* family,
+                              std::string_view* qualifier) {
   if (at->done() || !SplitColumn(at->Peek(), family, qualifier)) return false;
   (void)at->Take();
   return true;

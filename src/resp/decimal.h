@@ -10,6 +10,8 @@
 #include <limits>
 #include <string_view>
 
+#include "base/coding.h"
+
 namespace cellar {
 
 inline constexpr size_t kDecimalBytesMax{20};  // "-9223372036854775808", "18446744073709551615"
@@ -34,32 +36,38 @@ inline constexpr size_t kDecimalBytesMax{20};  // "-9223372036854775808", "18446
   return true;
 }
 
+// The decimal digits of 0 to 99, two each.
+inline constexpr char kDigitPairs[] =
+    "0001020304050607080910111213141516171819"
+    "2021222324252627282930313233343536373839"
+    "4041424344454647484950515253545556575859"
+    "6061626364656667686970717273747576777879"
+    "8081828384858687888990919293949596979899";
+// Those of `value`, which is below 100, as a little-endian word.
+inline uint16_t TwoDigits(uint32_t value) {
+  return LoadLittleEndian<uint16_t>(kDigitPairs + 2 * value);
+}
+
 // Writes `value` to `to`, which has room for kDecimalBytesMax bytes; returns the end.
 inline char* EncodeDecimal(char* to, uint64_t value) {
   if (value < 10) {
     *to = static_cast<char>('0' + value);
     return to + 1;
   }
-  static constexpr char kPairs[] =
-      "0001020304050607080910111213141516171819"
-      "2021222324252627282930313233343536373839"
-      "4041424344454647484950515253545556575859"
-      "6061626364656667686970717273747576777879"
-      "8081828384858687888990919293949596979899";
   if (value < 100) {
-    std::memcpy(to, kPairs + 2 * value, 2);
+    std::memcpy(to, kDigitPairs + 2 * value, 2);
     return to + 2;
   }
   char digits[kDecimalBytesMax];
   char* at = digits + sizeof(digits);
   while (value >= 100) {
     at -= 2;
-    std::memcpy(at, kPairs + 2 * (value % 100), 2);
+    std::memcpy(at, kDigitPairs + 2 * (value % 100), 2);
     value /= 100;
   }
   if (value >= 10) {
     at -= 2;
-    std::memcpy(at, kPairs + 2 * value, 2);
+    std::memcpy(at, kDigitPairs + 2 * value, 2);
   } else {
     *--at = static_cast<char>('0' + value);
   }

@@ -90,6 +90,17 @@ class ReplyWriter {
   // several at once; the end of it is returned.
   static constexpr size_t BulkBytesMax(size_t bytes) { return bytes + kHeaderBytesMax + 2; }
   static char* EncodeBulkHeader(char* to, size_t bytes) {
+    // Most strings are short: their header is one word, whose last bytes are overwritten by what
+    // comes behind it.
+    if (bytes < 10) {
+      StoreLittleEndian(to, uint32_t{0x0a0d3024} + (static_cast<uint32_t>(bytes) << 8));
+      return to + 4;
+    }
+    if (bytes < 100) {
+      const uint64_t digits = TwoDigits(static_cast<uint32_t>(bytes));
+      StoreLittleEndian(to, uint64_t{0x0a0d000024} | digits << 8);
+      return to + 5;
+    }
     *to = '$';
     to = EncodeDecimal(to + 1, static_cast<uint64_t>(bytes));
     *to++ = '\r';
@@ -100,11 +111,12 @@ class ReplyWriter {
     CopyBytes(to, bytes.data(), bytes.size());
     return to + bytes.size();
   }
+  static char* EncodeBulkEnd(char* to) {
+    StoreLittleEndian(to, uint16_t{0x0a0d});
+    return to + 2;
+  }
   static char* EncodeBulk(char* to, std::string_view bytes) {
-    to = EncodeBulkPart(EncodeBulkHeader(to, bytes.size()), bytes);
-    *to++ = '\r';
-    *to++ = '\n';
-    return to;
+    return EncodeBulkEnd(EncodeBulkPart(EncodeBulkHeader(to, bytes.size()), bytes));
   }
   // A bulk string of a number's digits.
   void BulkInteger(int64_t value);

@@ -6,9 +6,8 @@
 #include <cstring>
 
 #include "base/assert.h"
-#include "base/coding.h"
-#include "base/inline.h"
 #include "resp/decimal.h"
+#include "resp/short_arguments.h"
 
 namespace cellar {
 namespace {
@@ -38,61 +37,6 @@ size_t FindCarriageReturn(std::string_view input, size_t from) {
   const void* at = std::memchr(input.data() + near, '\r', input.size() - near);
   if (at == nullptr) return std::string_view::npos;
   return static_cast<size_t>(static_cast<const char*>(at) - input.data());
-}
-
-// Reads a header line of at most three digits, such as "$12\r\n", at `at`, where `left` bytes are.
-// Returns its size; 0 if it is anything else, or not all there, for ReadLength to see to. Nearly
-// every header is of this kind, and there is one for each argument; those of one and two digits are
-// told by the bytes around the digits, in one comparison each.
-CELLAR_INLINE size_t ReadShortLength(const char* at, size_t left, char type, int64_t* length) {
-  constexpr uint64_t kLine1{0xffff00ff};
-  constexpr uint64_t kLine2{0xffff0000ff};
-  constexpr uint64_t kEnd1{0x0a0d0000};
-  constexpr uint64_t kEnd2{0x0a0d000000};
-  const auto digit = [at](size_t i) { return static_cast<uint32_t>(at[i]) - uint32_t{'0'}; };
-  if (left >= sizeof(uint64_t)) [[likely]] {
-    const auto word = LoadLittleEndian<uint64_t>(at);
-    const auto first = static_cast<uint64_t>(static_cast<unsigned char>(type));
-    if ((word & kLine1) == (kEnd1 | first) && digit(1) <= 9) [[likely]] {
-      *length = digit(1);
-      return 4;
-    }
-    if ((word & kLine2) == (kEnd2 | first) && digit(1) - 1 <= 8 && digit(2) <= 9) [[likely]] {
-      *length = digit(1) * 10 + digit(2);
-      return 5;
-    }
-  }
-  size_t digits = 0;
-  uint32_t value = 0;
-  while (digits < 3 && digits + 3 < left && digit(digits + 1) <= 9) {
-    value = value * 10 + digit(++digits);
-  }
-  if (digits == 0 || left < digits + 3 || at[0] != type || at[digits + 1] != '\r') return 0;
-  if (at[1] == '0' && digits > 1) return 0;
-  *length = value;
-  return digits + 3;
-}
-
-// What ReadShortLength can tell; whoever allows less has every header read the general way.
-constexpr int64_t kShortLengthMax{999};
-
-// Takes the arguments from `at` to `end` whose headers are short and which are all there, into
-// [*to, to_end). Moves `*to` behind the last one; returns where it stopped.
-CELLAR_INLINE const char* TakeShortArguments(const char* at, const char* end, std::string_view** to,
-                                             const std::string_view* to_end) {
-  std::string_view* next = *to;
-  while (next != to_end) {
-    int64_t bytes = 0;
-    const auto available = static_cast<size_t>(end - at);
-    const size_t header_bytes = ReadShortLength(at, available, '$', &bytes);
-    if (header_bytes == 0) break;
-    const size_t all_bytes = header_bytes + static_cast<size_t>(bytes) + 2;
-    if (all_bytes > available) break;
-    *next++ = {at + header_bytes, static_cast<size_t>(bytes)};
-    at += all_bytes;
-  }
-  *to = next;
-  return at;
 }
 
 // One character of a "..." word at `line[*at]`, which is a backslash; moves `*at` to its last byte.
@@ -186,34 +130,6 @@ bool RequestParser::ReadLength(std::string_view input, std::string_view too_long
   }
   position_ = end + 2;
   return true;
-}
-
-RequestParser::Outcome RequestParser::Next(std::string_view* input, const Limits& limits,
-                                           std::vector<std::string_view>* args) {
-  if (in_command_ || limits.unauthenticated || limits.bulk_bytes_max < kShortLengthMax) [[unlikely]]
-    return NextInSteps(input, limits, args);
-  // Nearly every command is short and all there; nothing of it needs to be remembered.
-  const char* const begin = input->data();
-  int64_t count = 0;
-  const size_t header_bytes = ReadShortLength(begin, input->size(), '*', &count);
-  if (header_bytes == 0 || count == 0) return NextInSteps(input, limits, args);
-  // Most commands have as many arguments as the one before.
-  if (args->size() != static_cast<size_t>(count)) args->resize(static_cast<size_t>(count));
-  std::string_view* to = args->data();
-  const char* const stop =
-      TakeShortArguments(begin + header_bytes, begin + input->size(), &to, to + count);
-  const auto taken = to - args->data();
-  const auto position = static_cast<size_t>(stop - begin);
-  if (taken == count) [[likely]] {
-    input->remove_prefix(position);
-    return Outcome::kCommand;
-  }
-  args->resize(static_cast<size_t>(taken));
-  in_command_ = true;
-  position_ = position;
-  args_left_ = count - taken;
-  bulk_bytes_ = -1;
-  return NextInSteps(input, limits, args);
 }
 
 void RequestParser::AddShortArguments(std::string_view input, std::vector<std::string_view>* args) {

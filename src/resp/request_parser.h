@@ -19,6 +19,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/inline.h"
+#include "resp/short_arguments.h"
+
 namespace cellar {
 
 class RequestParser {
@@ -38,7 +41,8 @@ class RequestParser {
   // Reads one command from `*input` and removes it from there. With kIncomplete `*input` stays; the
   // next call must see the same bytes again, with more behind them.
   // `args` is the caller's: it is cleared when a command begins and must be kept while incomplete.
-  Outcome Next(std::string_view* input, const Limits& limits, std::vector<std::string_view>* args);
+  CELLAR_INLINE Outcome Next(std::string_view* input, const Limits& limits,
+                             std::vector<std::string_view>* args);
 
   // Forgets the command that has begun, and an error: the next call begins a command.
   void Forget() {
@@ -86,6 +90,35 @@ class RequestParser {
   std::string error_;
   std::unique_ptr<std::string> unquoted_;  // the arguments of an inline command with quotes
 };
+
+RequestParser::Outcome RequestParser::Next(std::string_view* input, const Limits& limits,
+                                           std::vector<std::string_view>* args) {
+  if (in_command_ || limits.unauthenticated || limits.bulk_bytes_max < kShortLengthMax) [[unlikely]]
+    return NextInSteps(input, limits, args);
+  // Nearly every command is short and all there; nothing of it needs to be remembered.
+  const char* const begin = input->data();
+  int64_t count = 0;
+  const size_t header_bytes = ReadShortLength(begin, input->size(), '*', &count);
+  if (header_bytes == 0 || count == 0) [[unlikely]]
+    return NextInSteps(input, limits, args);
+  // Most commands have as many arguments as the one before.
+  if (args->size() != static_cast<size_t>(count)) args->resize(static_cast<size_t>(count));
+  std::string_view* to = args->data();
+  const char* const stop =
+      TakeShortArguments(begin + header_bytes, begin + input->size(), &to, to + count);
+  const auto taken = to - args->data();
+  const auto position = static_cast<size_t>(stop - begin);
+  if (taken < count) [[unlikely]] {
+    args->resize(static_cast<size_t>(taken));
+    in_command_ = true;
+    position_ = position;
+    args_left_ = count - taken;
+    bulk_bytes_ = -1;
+    return NextInSteps(input, limits, args);
+  }
+  input->remove_prefix(position);
+  return Outcome::kCommand;
+}
 
 // Splits a line into words as redis-cli and Redis' configuration file do: "..." with the escapes
 // \n \r \t \b \a \xHH, '...' with \', blanks between. False if a quote is not closed, or is

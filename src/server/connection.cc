@@ -87,7 +87,7 @@ CommandBatch Connection::ReadBatch(std::string_view input, std::span<ParsedComma
   const CommandTable& table = server_->services().commands;
   const bool resumed = parser_.in_command();
   // An inline command may have its words in the parser's memory, where the next one overwrites them.
-  const auto in_line = [](std::string_view command) { return command[0] != '*'; };
+  const bool alone = resumed || input[0] != '*';
   std::string_view ahead = input;
   size_t size = 0;
   do {
@@ -102,7 +102,7 @@ CommandBatch Connection::ReadBatch(std::string_view input, std::span<ParsedComma
     command.entry = command.args.empty() ? nullptr : table.Find(command.args[0]);
     command.rest = ahead;
     ++size;
-  } while (!resumed && size < room.size() && !ahead.empty() && !in_line(input) && !in_line(ahead));
+  } while (!alone && size < room.size() && !ahead.empty() && ahead[0] == '*');
   return {room.first(size), RequestParser::Outcome::kCommand, true};
 }
 
