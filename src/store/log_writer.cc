@@ -133,11 +133,14 @@ void LogWriter::Submit(LogBatch* batch) {
       last->last_hash = batch->last_hash;
       last->stream_end = batch->stream_end;
     } else {
+      const size_t bytes = batch->bytes.size();
       queue_.push_back(std::move(*batch));
       batch->bytes = ByteBuffer();
       if (!spare_.empty()) {
         batch->bytes = std::move(spare_.back());
         spare_.pop_back();
+      } else {
+        batch->bytes.Reserve(bytes + bytes / 4);  // the next turn will be much like this one
       }
     }
     batch->bytes.Clear();
