@@ -21,9 +21,11 @@ inline bool EqualBytes(std::string_view a, std::string_view b) {
     return (LoadLittleEndian<Word>(a.data()) ^ LoadLittleEndian<Word>(b.data())) |
            (LoadLittleEndian<Word>(a.data() + last) ^ LoadLittleEndian<Word>(b.data() + last));
   };
-  if (size > 16) [[unlikely]]
-    return std::memcmp(a.data(), b.data(), size) == 0;
-  if (size >= 8) return differ(uint64_t{}) == 0;
+  if (size >= 8) {
+    if (size > 16) [[unlikely]]
+      return std::memcmp(a.data(), b.data(), size) == 0;
+    return differ(uint64_t{}) == 0;
+  }
   if (size >= 4) return differ(uint32_t{}) == 0;
   if (size >= 2) return differ(uint16_t{}) == 0;
   return size == 0 || a[0] == b[0];

@@ -13,33 +13,32 @@
 namespace cellar {
 
 // Reads a header line of at most three digits, such as "$12\r\n", at `at`, where `left` bytes are.
-// Returns its size; 0 if it is anything else, or not all there, for ReadLength to see to. Nearly
-// every header is of this kind, and there is one for each argument; those of one and two digits are
-// told by the bytes around the digits, in one comparison each.
+// Returns its size; 0 if it is anything else, or not all there, for the general way to see to.
 CELLAR_INLINE size_t ReadShortLength(const char* at, size_t left, char type, int64_t* length) {
-  constexpr uint64_t kLine1{0xffff00ff};
-  constexpr uint64_t kLine2{0xffff0000ff};
-  constexpr uint64_t kEnd1{0x0a0d0000};
-  constexpr uint64_t kEnd2{0x0a0d000000};
-  const auto digit = [at](size_t i) { return static_cast<uint32_t>(at[i]) - uint32_t{'0'}; };
-  if (left >= sizeof(uint64_t)) [[likely]] {
-    const auto word = LoadLittleEndian<uint64_t>(at);
-    const auto first = static_cast<uint64_t>(static_cast<unsigned char>(type));
-    if ((word & kLine1) == (kEnd1 | first) && digit(1) <= 9) [[likely]] {
-      *length = digit(1);
-      return 4;
-    }
-    if ((word & kLine2) == (kEnd2 | first) && digit(1) - 1 <= 8 && digit(2) <= 9) [[likely]] {
-      *length = digit(1) * 10 + digit(2);
-      return 5;
-    }
+  if (left < 5 || at[0] != type) [[unlikely]]
+    return 0;
+  // Taking the bytes "0\r\n" and "00\r\n" away leaves the digits and nothing above them.
+  constexpr uint32_t kLine1{0x0a0d30};
+  constexpr uint32_t kLine2{0x0a0d3030};
+  const auto line = LoadLittleEndian<uint32_t>(at + 1);
+  const uint32_t one = (line ^ kLine1) << 8;  // the byte behind it falls out
+  if (one <= uint32_t{9} << 8) {
+    *length = one >> 8;
+    return 4;
   }
+  const uint32_t two = line ^ kLine2;
+  const uint32_t tens = two & 0xff;
+  if (two <= 0x9ff && tens - 1 <= 8) [[likely]] {
+    *length = tens * 10 + (two >> 8);
+    return 5;
+  }
+  const auto digit = [at](size_t i) { return static_cast<uint32_t>(at[i]) - uint32_t{'0'}; };
   size_t digits = 0;
   uint32_t value = 0;
   while (digits < 3 && digits + 3 < left && digit(digits + 1) <= 9) {
     value = value * 10 + digit(++digits);
   }
-  if (digits == 0 || left < digits + 3 || at[0] != type || at[digits + 1] != '\r') return 0;
+  if (digits == 0 || left < digits + 3 || at[digits + 1] != '\r') return 0;
   if (at[1] == '0' && digits > 1) return 0;
   *length = value;
   return digits + 3;

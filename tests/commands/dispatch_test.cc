@@ -176,6 +176,27 @@ TEST_CASE("A reply that depends on a log record is gated where it begins", "[com
   REQUIRE(session.gates[0].position == 7);
 }
 
+TEST_CASE("Replies of one turn share a gate, those of the next have their own", "[commands]") {
+  Session session;
+  session.AddGate(0, Lsn{});
+  REQUIRE(session.gates.empty());
+  session.AddGate(5, Lsn{1, 7});
+  session.AddGate(10, Lsn{1, 8});
+  session.AddGate(15, Lsn{1, 3});
+  REQUIRE(session.gates.size() == 1);
+  REQUIRE(session.gates[0].position == 5);
+  REQUIRE(session.gates[0].lsn == Lsn{1, 8});
+  session.gate_grows = false;  // the turn has ended
+  session.AddGate(20, Lsn{1, 8});
+  REQUIRE(session.gates.size() == 1);
+  session.AddGate(25, Lsn{1, 9});
+  session.AddGate(30, Lsn{1, 10});
+  REQUIRE(session.gates.size() == 2);
+  REQUIRE(session.gates[0].lsn == Lsn{1, 8});
+  REQUIRE(session.gates[1].position == 25);
+  REQUIRE(session.gates[1].lsn == Lsn{1, 10});
+}
+
 TEST_CASE("A paused command is put back, unanswered", "[commands]") {
   const auto host = NewHost();
   host->PauseClients(1, false);

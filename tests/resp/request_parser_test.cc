@@ -1,6 +1,7 @@
 // The parser: whole, byte by byte, cut at every place; its limits and error texts.
 #include "resp/request_parser.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@ using Outcome = RequestParser::Outcome;
 class Reader {
  public:
   explicit Reader(bool unauthenticated = false) { limits_.unauthenticated = unauthenticated; }
+  explicit Reader(int64_t bulk_bytes_max) { limits_.bulk_bytes_max = bulk_bytes_max; }
 
   void Feed(std::string_view bytes) {
     const char* old_begin = pending_.data();
@@ -90,6 +92,36 @@ TEST_CASE("The same commands come out byte by byte", "[resp]") {
   Reader reader;
   for (const char c : kMixed) reader.Feed({&c, 1});
   REQUIRE(reader.commands == ParseWhole(kMixed));
+}
+
+TEST_CASE("Arguments of every number of digits are read, wherever the bytes are cut", "[resp]") {
+  for (const size_t size : {0, 1, 9, 10, 11, 99, 100, 999, 1000, 12345}) {
+    const std::string word(size, 'w');
+    const std::string request =
+        "*3\r\n$4\r\nECHO\r\n$" + std::to_string(size) + "\r\n" + word + "\r\n$1\r\nx\r\n";
+    const std::vector<Words> expected{{"ECHO", word, "x"}, {"ECHO", word, "x"}};
+    REQUIRE(ParseWhole(request + request) == expected);
+    for (size_t cut = 1; cut < std::min<size_t>(30, request.size()); ++cut) {
+      Reader reader;
+      reader.Feed(request.substr(0, cut));
+      reader.Feed(request.substr(cut));
+      reader.Feed(request);
+      REQUIRE(reader.commands == expected);
+    }
+  }
+}
+
+TEST_CASE("A command has no more arguments than it says, whatever the one before had", "[resp]") {
+  const std::string pings = "*2\r\n$4\r\nPING\r\n$1\r\na\r\n*1\r\n$4\r\nPING\r\n";
+  const std::vector<Words> expected{{"PING", "a"}, {"PING"}, {"PING", "a"}, {"PING"}};
+  REQUIRE(ParseWhole(pings + pings) == expected);
+}
+
+TEST_CASE("A limit below three digits is kept to as well", "[resp]") {
+  Reader reader(int64_t{10});
+  reader.Feed("*2\r\n$4\r\nECHO\r\n$10\r\n0123456789\r\n*2\r\n$4\r\nECHO\r\n$11\r\n");
+  REQUIRE(reader.commands == std::vector<Words>{{"ECHO", "0123456789"}});
+  REQUIRE(reader.error == "Protocol error: invalid bulk length");
 }
 
 TEST_CASE("A malformed request gets the error text of Redis", "[resp]") {
