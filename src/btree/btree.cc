@@ -11,16 +11,26 @@ namespace cellar {
 using btree_internal::SnapshotState;
 using btree_internal::Tree;
 
+BTreePlace::BTreePlace() : place_(std::make_unique<btree_internal::Place>()) {}
+BTreePlace::~BTreePlace() = default;
+
 BTree::BTree() : tree_(std::make_unique<Tree>()) {}
 BTree::~BTree() = default;
 
 BTreeWriteResult BTree::Put(std::string_view key, std::string_view value) {
   return tree_->Put(key, value);
 }
+BTreeWriteResult BTree::Put(std::string_view key, std::string_view value, BTreePlace* place) {
+  return place == nullptr ? tree_->Put(key, value) : tree_->Put(key, value, place->place_.get());
+}
 BTreeWriteResult BTree::Delete(std::string_view key) { return tree_->Delete(key); }
 BTreeWriteResult BTree::Replace(std::string_view old_key, std::string_view key,
                                 std::string_view value) {
-  return tree_->Replace(old_key, key, value);
+  return tree_->Replace(old_key, key, value, nullptr);
+}
+BTreeWriteResult BTree::Replace(std::string_view old_key, std::string_view key,
+                                std::string_view value, BTreePlace* place) {
+  return tree_->Replace(old_key, key, value, place == nullptr ? nullptr : place->place_.get());
 }
 uint64_t BTree::DeleteRange(std::string_view begin, std::string_view end, uint64_t entries_max) {
   return tree_->DeleteRange(begin, end, entries_max);
@@ -30,6 +40,10 @@ void BTree::Clear() { tree_->Clear(); }
 std::optional<std::string_view> BTree::Get(std::string_view key) const { return tree_->Get(key); }
 std::optional<BTree::Match> BTree::GetFirst(std::string_view prefix, std::string* scratch) const {
   return tree_->GetFirst(prefix, scratch);
+}
+std::optional<BTree::Match> BTree::FindFirst(std::string_view prefix, std::string* scratch,
+                                             BTreePlace* place) const {
+  return tree_->FindFirst(prefix, scratch, place->place_.get());
 }
 void BTree::MultiGet(std::span<const std::string_view> keys,
                      std::span<std::optional<std::string_view>> values) const {

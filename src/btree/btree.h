@@ -83,6 +83,7 @@ class ImageRead;
 class Tree;
 struct Inner;
 struct Leaf;
+struct Place;
 struct SnapshotState;
 struct TreeContent;
 }  // namespace btree_internal
@@ -102,6 +103,23 @@ struct BTreeWriteResult {
 class BTreeSnapshot;
 class BTreeCursor;
 
+// Where BTree::FindFirst has looked, for a write of the same thread that follows the read: of a key
+// that begins with the prefix and is below that of the match, if there was one. While the tree has
+// not been changed the write goes there without a search of its own; a place that is out of date,
+// or that FindFirst could not note (at the end of a leaf), costs it nothing but the search. Keeps
+// its memory from one search to the next; may be used no more when its tree is gone.
+class BTreePlace {
+ public:
+  BTreePlace();
+  ~BTreePlace();
+  BTreePlace(const BTreePlace&) = delete;
+  BTreePlace& operator=(const BTreePlace&) = delete;
+
+ private:
+  friend class BTree;
+  std::unique_ptr<btree_internal::Place> place_;
+};
+
 class BTree {
  public:
   BTree();
@@ -113,6 +131,8 @@ class BTree {
   // REQUIRES: key.size() <= kTreeKeyBytesMax; neither points into this tree (copy what Get gave
   // first).
   BTreeWriteResult Put(std::string_view key, std::string_view value);
+  // The same. REQUIRES: null, or as BTreePlace says. The place is used up.
+  BTreeWriteResult Put(std::string_view key, std::string_view value, BTreePlace* place);
   // Removes the entry if it is there. O(log n).
   BTreeWriteResult Delete(std::string_view key);
   // Delete(old_key) and then Put(key, value). Where the keys are neighbours, key the lower one, and
@@ -120,6 +140,9 @@ class BTree {
   // than the Put: the entry is written over. `existed` and `old_value_bytes` are the old entry's,
   // the rest is as from Put. REQUIRES: as Put; key != old_key.
   BTreeWriteResult Replace(std::string_view old_key, std::string_view key, std::string_view value);
+  // The same. REQUIRES: null, or as BTreePlace says of `key`. The place is used up.
+  BTreeWriteResult Replace(std::string_view old_key, std::string_view key, std::string_view value,
+                           BTreePlace* place);
   // Removes at most `entries_max` entries of [begin, end), lowest first; an empty `end` is no
   // bound. Returns how many. O(log n + removed).
   uint64_t DeleteRange(std::string_view begin, std::string_view end, uint64_t entries_max);
@@ -134,8 +157,14 @@ class BTree {
   struct Match {
     std::string_view key_rest;
     std::string_view value;
+    // From FindFirst: no other key begins with the prefix. False also where that is not known
+    // without a look into the next leaf.
+    bool is_only{false};
   };
   std::optional<Match> GetFirst(std::string_view prefix, std::string* scratch) const;
+  // The same; notes the place, and tells whether the match is the only one.
+  std::optional<Match> FindFirst(std::string_view prefix, std::string* scratch,
+                                 BTreePlace* place) const;
   // Get of several keys, descended together so that their cache misses overlap.
   // REQUIRES: values.size() == keys.size().
   void MultiGet(std::span<const std::string_view> keys,

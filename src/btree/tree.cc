@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/assert.h"
+#include "base/inline.h"
 
 namespace cellar::btree_internal {
 namespace {
@@ -116,54 +117,92 @@ std::optional<std::string_view> Tree::Get(std::string_view key) const {
   return entry.value_view();
 }
 
-// An entry that is found at or behind the prefix's place shares with it what it shares with the
-// entry before, which is below: so all that its key has behind the prefix stands in its suffix,
-// unless the leaf's own prefix is longer.
-std::optional<BTree::Match> Tree::GetFirst(std::string_view prefix, std::string* scratch) const {
-  if (content_.root == nullptr) return std::nullopt;
-  const void* node = content_.root;
-  const void* behind = nullptr;  // the nearest node with larger keys
-  uint32_t behind_level = 0;
-  for (uint32_t level = 0; level < content_.height; ++level) {
-    const auto* inner = static_cast<const Inner*>(node);
-    const uint32_t i = FindChild(inner, prefix);
-    node = inner->pointers()[i];
-    if (level + 1 < content_.height)
-      PrefetchInner(node);
-    else
-      PrefetchLeaf(node);
-    if (i == inner->separators()) continue;
-    behind = inner->pointers()[i + 1];
-    behind_level = level + 1;
-  }
-  const auto* leaf = static_cast<const Leaf*>(node);
-  LeafPlace place = FindInLeaf(leaf, prefix);
-  if (place.at == leaf->entries_bytes()) [[unlikely]] {
-    if (behind == nullptr) return std::nullopt;
-    for (; behind_level < content_.height; ++behind_level)
-      behind = static_cast<const Inner*>(behind)->pointers()[0];
-    leaf = static_cast<const Leaf*>(behind);
-    place = LeafPlace{};
-    place.has_prefix = prefix.starts_with(View(leaf->prefix(), leaf->prefix_bytes));
-  }
-  Entry entry;
-  ParseEntry(leaf->entries() + place.at, &entry);
-  const std::string_view suffix = View(entry.suffix, entry.suffix_bytes);
+// The entry at the prefix's place, if its key begins with the prefix. It shares with the prefix what
+// it shares with the entry before, which is below: so all that its key has behind the prefix stands
+// in its suffix, unless the leaf's own prefix is longer. *entry := what stands there.
+std::optional<BTree::Match> Tree::MatchAt(const Leaf* leaf, const LeafPlace& place,
+                                          std::string_view prefix, std::string* scratch,
+                                          Entry* entry) {
+  ParseEntry(leaf->entries() + place.at, entry);
+  const std::string_view suffix = View(entry->suffix, entry->suffix_bytes);
   if (!place.has_prefix) [[unlikely]] {
     const std::string_view leaf_prefix = View(leaf->prefix(), leaf->prefix_bytes);
     if (!leaf_prefix.starts_with(prefix)) return std::nullopt;
-    CELLAR_ASSERT(entry.shared == 0);
+    CELLAR_ASSERT(entry->shared == 0);
     scratch->assign(leaf_prefix.substr(prefix.size())).append(suffix);
-    return BTree::Match{*scratch, entry.value_view()};
+    return BTree::Match{*scratch, entry->value_view()};
   }
   const std::string_view rest = prefix.substr(leaf->prefix_bytes);
-  CELLAR_ASSERT(entry.shared <= rest.size());
-  const size_t own_bytes = rest.size() - entry.shared;  // of the prefix, in the suffix
+  CELLAR_ASSERT(entry->shared <= rest.size());
   if (!place.found && place.shared_after != rest.size() &&
-      !suffix.starts_with(rest.substr(entry.shared))) {
+      !suffix.starts_with(rest.substr(entry->shared))) {
     return std::nullopt;
   }
-  return BTree::Match{suffix.substr(own_bytes), entry.value_view()};
+  const size_t own_bytes = rest.size() - entry->shared;  // of the prefix, in the suffix
+  return BTree::Match{suffix.substr(own_bytes), entry->value_view()};
+}
+
+const Leaf* Tree::LeafBehind(const Path& path) const {
+  for (uint32_t level = content_.height; level-- > 0;) {
+    const uint32_t i = path.index[level] + 1;
+    if (i > path.nodes[level]->separators()) continue;
+    const void* node = path.nodes[level]->pointers()[i];
+    while (++level < content_.height) node = static_cast<const Inner*>(node)->pointers()[0];
+    return static_cast<const Leaf*>(node);
+  }
+  return nullptr;
+}
+
+// A match at the front of the leaf behind.
+std::optional<BTree::Match> Tree::MatchBehind(const Path& path, std::string_view prefix,
+                                              std::string* scratch) const {
+  const Leaf* const leaf = LeafBehind(path);
+  if (leaf == nullptr) return std::nullopt;
+  LeafPlace front{};
+  front.has_prefix = prefix.starts_with(View(leaf->prefix(), leaf->prefix_bytes));
+  Entry entry;
+  return MatchAt(leaf, front, prefix, scratch, &entry);
+}
+
+std::optional<BTree::Match> Tree::GetFirst(std::string_view prefix, std::string* scratch) const {
+  if (content_.root == nullptr) return std::nullopt;
+  Path path;
+  const Leaf* const leaf = Descend(prefix, &path);
+  const LeafPlace place = FindInLeaf(leaf, prefix);
+  if (place.at == leaf->entries_bytes()) [[unlikely]]
+    return MatchBehind(path, prefix, scratch);
+  Entry entry;
+  return MatchAt(leaf, place, prefix, scratch, &entry);
+}
+
+std::optional<BTree::Match> Tree::FindFirst(std::string_view prefix, std::string* scratch,
+                                            Place* noted) const {
+  noted->leaf = nullptr;
+  if (content_.root == nullptr) return std::nullopt;
+  Leaf* const leaf = Descend(prefix, &noted->path);
+  noted->in_leaf = FindInLeaf(leaf, prefix);
+  const LeafPlace& place = noted->in_leaf;
+  // A key that begins with the prefix goes there too if an entry of this leaf stands behind, or
+  // nothing does. (The leaf's end says nothing: the separator behind may begin with the prefix.)
+  const bool at_end = place.at == leaf->entries_bytes();
+  if (place.has_prefix && !place.found && (!at_end || IsRightEdge(noted->path))) {
+    noted->leaf = leaf;
+    noted->changes = changes_;
+    noted->prefix_bytes = prefix.size();
+  }
+  if (at_end) [[unlikely]]
+    return MatchBehind(noted->path, prefix, scratch);
+  Entry entry;
+  std::optional<BTree::Match> match = MatchAt(leaf, place, prefix, scratch, &entry);
+  if (match && place.has_prefix && entry.end != leaf->entries_end()) {
+    const std::string_view rest = prefix.substr(leaf->prefix_bytes);
+    Entry next;
+    ParseEntry(entry.end, &next);
+    // The first entry of a group has its whole key in the suffix.
+    match->is_only = next.shared < rest.size() &&
+                     (next.shared > 0 || !View(next.suffix, next.suffix_bytes).starts_with(rest));
+  }
+  return match;
 }
 
 void Tree::MultiGet(std::span<const std::string_view> keys,
@@ -255,42 +294,96 @@ BTreeWriteResult Tree::Put(std::string_view key, std::string_view value) {
   CELLAR_ASSERT(key.size() <= kTreeKeyBytesMax);
   ++changes_;
   epochs_.ReleaseSome();
-  BTreeWriteResult result;
   if (content_.root == nullptr) {
     PutFirst(key, value);
-    return result;
+    return {};
   }
   Path path;
-  Leaf* leaf = Descend(key, &path);
-  const LeafPlace place = FindInLeaf(leaf, key);
-  JudgeNeighbors(path, leaf, place, key, &result);
+  Leaf* const leaf = Descend(key, &path);
+  return PutAt(&path, leaf, FindInLeaf(leaf, key), key, value);
+}
+
+BTreeWriteResult Tree::Put(std::string_view key, std::string_view value, Place* place) {
+  if (!TakePlace(place, key)) return Put(key, value);
+  CELLAR_ASSERT(key.size() <= kTreeKeyBytesMax);
+  ++changes_;
+  epochs_.ReleaseSome();
+  return PutAt(&place->path, place->leaf, place->in_leaf, key, value);
+}
+
+CELLAR_INLINE BTreeWriteResult Tree::PutAt(Path* path, Leaf* leaf, const LeafPlace& place,
+                                           std::string_view key, std::string_view value) {
+  BTreeWriteResult result;
+  JudgeNeighbors(*path, leaf, place, key, &result);
   if (place.found) {
     Entry entry;
     ParseEntry(leaf->entries() + place.at, &entry);
     result.existed = true;
     result.old_value_bytes = entry.value_bytes;
     LargeValue* const old_large = entry.is_large ? entry.large() : nullptr;
-    Overwrite(&path, leaf, place, MakeValue(value));
+    Overwrite(path, leaf, place, MakeValue(value));
     if (old_large != nullptr) epochs_.Retire(old_large);
     content_.payload_bytes += value.size() - result.old_value_bytes;
     return result;
   }
-  Insert(&path, leaf, place, key, MakeValue(value));
+  Insert(path, leaf, place, key, MakeValue(value));
   ++content_.entries;
   content_.payload_bytes += key.size() + value.size();
   return result;
 }
 
+// Makes the place of a prefix that of a key which begins with it and is below the entry there. False
+// if it cannot be used. It differs in nothing but in what the key shares with that entry.
+bool Tree::TakePlace(Place* place, std::string_view key) const {
+  if (place->leaf == nullptr || place->changes != changes_) return false;
+  const Leaf* const leaf = place->leaf;
+  LeafPlace& at = place->in_leaf;
+  CELLAR_ASSERT(key.size() >= place->prefix_bytes);
+  const size_t rest_bytes = place->prefix_bytes - leaf->prefix_bytes;
+  if (at.shared_after == rest_bytes && at.at < leaf->entries_bytes() &&
+      at.index < leaf->counts()[at.group]) {
+    Entry entry;
+    ParseEntry(leaf->entries() + at.at, &entry);
+    const std::string_view behind =
+        View(entry.suffix, entry.suffix_bytes).substr(rest_bytes - entry.shared);
+    const std::string_view own = key.substr(place->prefix_bytes);
+    const size_t common = CommonPrefix(own, behind);
+    CELLAR_ASSERT(common < behind.size());
+    CELLAR_ASSERT(common == own.size() ||
+                  static_cast<uint8_t>(own[common]) < static_cast<uint8_t>(behind[common]));
+    at.shared_after += static_cast<uint32_t>(common);
+  }
+  CELLAR_DEBUG_ASSERT(IsPlaceOf(*place, key));
+  place->changes = Place::kUsedUp;
+  return true;
+}
+
+// Does a search of the key lead to the place?
+bool Tree::IsPlaceOf(const Place& place, std::string_view key) const {
+  Path path;
+  const Leaf* const leaf = Descend(key, &path);
+  const LeafPlace found = FindInLeaf(leaf, key);
+  const LeafPlace& at = place.in_leaf;
+  return leaf == place.leaf && found.found == at.found && found.has_prefix == at.has_prefix &&
+         found.group == at.group && found.index == at.index && found.at == at.at &&
+         found.shared_before == at.shared_before && found.shared_after == at.shared_after;
+}
+
 BTreeWriteResult Tree::Replace(std::string_view old_key, std::string_view key,
-                               std::string_view value) {
+                               std::string_view value, Place* noted) {
   CELLAR_ASSERT(key != old_key);
   BTreeWriteResult result;
   if (content_.root != nullptr && key.size() == old_key.size() &&
       value.size() <= kInlineValueBytesMax) {
     epochs_.ReleaseSome();
-    Path path;
-    Leaf* const leaf = Descend(key, &path);
-    if (ReplaceInPlace(&path, leaf, FindInLeaf(leaf, key), old_key, key, value, &result)) {
+    Place found;
+    Place* place = noted;
+    if (place == nullptr || !TakePlace(place, key)) {
+      place = &found;
+      place->leaf = Descend(key, &place->path);
+      place->in_leaf = FindInLeaf(place->leaf, key);
+    }
+    if (ReplaceInPlace(&place->path, place->leaf, place->in_leaf, old_key, key, value, &result)) {
       ++changes_;
       content_.payload_bytes += value.size() - result.old_value_bytes;
       return result;

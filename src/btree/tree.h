@@ -33,6 +33,16 @@ struct Path {
   std::array<uint32_t, kHeightMax> index;
 };
 
+// What a BTreePlace holds: where a prefix stands in the tree, or would.
+struct Place {
+  static constexpr uint64_t kUsedUp{UINT64_MAX};
+  Leaf* leaf{nullptr};        // null: none was noted
+  uint64_t changes{kUsedUp};  // the tree's, then
+  size_t prefix_bytes{0};
+  LeafPlace in_leaf{};
+  Path path;
+};
+
 // Asks for the lines of a node that its search will read first.
 inline void PrefetchLeaf(const void* leaf) { PrefetchLines(leaf, 3); }
 inline void PrefetchInner(const void* inner) { PrefetchLines(inner, 10); }
@@ -45,12 +55,16 @@ class Tree {
   Tree& operator=(const Tree&) = delete;
 
   BTreeWriteResult Put(std::string_view key, std::string_view value);
+  BTreeWriteResult Put(std::string_view key, std::string_view value, Place* place);
   BTreeWriteResult Delete(std::string_view key);
-  BTreeWriteResult Replace(std::string_view old_key, std::string_view key, std::string_view value);
+  BTreeWriteResult Replace(std::string_view old_key, std::string_view key, std::string_view value,
+                           Place* place);
   uint64_t DeleteRange(std::string_view begin, std::string_view end, uint64_t entries_max);
   void Clear();
   std::optional<std::string_view> Get(std::string_view key) const;
   std::optional<BTree::Match> GetFirst(std::string_view prefix, std::string* scratch) const;
+  std::optional<BTree::Match> FindFirst(std::string_view prefix, std::string* scratch,
+                                        Place* place) const;
   void MultiGet(std::span<const std::string_view> keys,
                 std::span<std::optional<std::string_view>> values) const;
   void Prefetch(std::span<const std::string_view> keys) const;
@@ -88,6 +102,16 @@ class Tree {
   static Scratch& scratch();
 
   Leaf* Descend(std::string_view key, Path* path) const;
+  static std::optional<BTree::Match> MatchAt(const Leaf* leaf, const LeafPlace& place,
+                                             std::string_view prefix, std::string* scratch,
+                                             Entry* entry);
+  const Leaf* LeafBehind(const Path& path) const;
+  std::optional<BTree::Match> MatchBehind(const Path& path, std::string_view prefix,
+                                          std::string* scratch) const;
+  bool TakePlace(Place* place, std::string_view key) const;
+  bool IsPlaceOf(const Place& place, std::string_view key) const;
+  BTreeWriteResult PutAt(Path* path, Leaf* leaf, const LeafPlace& place, std::string_view key,
+                         std::string_view value);
   ValueRef MakeValue(std::string_view value);
   void PutFirst(std::string_view key, std::string_view value);
   void Overwrite(Path* path, Leaf* leaf, const LeafPlace& place, const ValueRef& value);

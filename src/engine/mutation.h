@@ -67,6 +67,7 @@ enum class MutationOp : uint8_t {
 
 inline constexpr size_t kMutationHeaderBytes{8};  // the stamp
 
+class BTreePlace;
 struct FamilySchema;
 
 // One put of a cell, by whoever has just made it: kRow with kPut or kReplace. The views are of its
@@ -79,6 +80,8 @@ struct ResolvedPut {
   int64_t timestamp{0};
   std::optional<int64_t> replaced;  // kReplace: the other version
   std::string_view cell_value;
+  // Where the walk of the column has found its newest version, which is older; null: nowhere.
+  BTreePlace* place{nullptr};
 
   std::string_view row_key() const { return column.substr(0, row_bytes); }
   std::string_view qualifier() const { return column.substr(family_bytes); }

@@ -204,9 +204,10 @@ CELLAR_INLINE char* RowResolver::BeginVersion(int64_t timestamp, size_t cell_val
   lone_put_.row_bytes = row_bytes_;
   lone_put_.family_bytes = family_bytes_;
   lone_put_.timestamp = timestamp;
+  const bool is_newest = versions.walked && timestamp > versions.newest_micros;
   lone_put_.replaced.reset();
-  if (versions.full && timestamp > versions.newest_micros)
-    lone_put_.replaced = versions.oldest_micros;
+  if (versions.full && is_newest) lone_put_.replaced = versions.oldest_micros;
+  lone_put_.place = is_newest ? &place_ : nullptr;
   char* const to = mutation_->BeginPut(table_->id(), lone_put_, cell_value_bytes);
   lone_put_.cell_value = {to, cell_value_bytes};
   lone_put_end_ = is_first ? mutation_->size() : kNoPut;
@@ -367,6 +368,17 @@ Status RowResolver::ResolveOp(const CheckedOp& op, CellOpResult* result) {
   return Status::Ok();
 }
 
+std::optional<BTree::Match> RowResolver::NextVersion(const BTree::Match& version,
+                                                     uint64_t rank) const {
+  if (version.is_only) return std::nullopt;
+  BTreeCursor& at = table_->cursor(family_->group);
+  if (rank == 1) at.Seek(column_key_.view());
+  at.Next();
+  if (!at.valid() || at.shared_with_last() < column_key_.size()) return std::nullopt;
+  return BTree::Match{at.key().substr(column_key_.size()), at.value()};
+}
+
+// The newest version is found without a cursor; with most columns there is no other.
 std::optional<CellRead> RowResolver::WalkColumn(Newest newest) {
   const FamilySchema& family = *family_;
   const std::string_view column = column_key_.view();
@@ -374,16 +386,17 @@ std::optional<CellRead> RowResolver::WalkColumn(Newest newest) {
   std::optional<CellRead> found;
   bool wanted = newest == Newest::kRead;
   bool reclaims = false;
-  BTreeCursor& at = table_->cursor(family.group);
   uint64_t rank = 0;
   ColumnVersions versions;
-  at.Seek(column);
-  for (bool inside = at.valid() && at.key().starts_with(column); inside;
-       at.Next(), inside = at.valid() && at.shared_with_last() >= column.size()) {
+  versions.walked = true;
+  for (std::optional<BTree::Match> version =
+           table_->tree(family.group).FindFirst(column, &version_key_, &place_);
+       version; version = NextVersion(*version, rank)) {
     ++rank;
     CellRead read;
-    if (!LoadTimestamp(at.key().substr(column.size()), &read.timestamp_micros) ||
-        !DecodeCellValue(at.value(), &read.value)) {
+    if (!LoadTimestamp(version->key_rest, &read.timestamp_micros) ||
+        !DecodeCellValue(version->value, &read.value)) {
+      if (rank == 1) versions.newest_micros = kNewest;  // nothing is known to be newer
       continue;
     }
     if (!all_live && family.policy.Drops(rank, read.timestamp_micros, read.value.expiry_micros,

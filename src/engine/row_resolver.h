@@ -151,8 +151,9 @@ class RowResolver {
   // The versions that the last walk met, if it met as many as the policy keeps, all of them live. A
   // newer one takes the place of the oldest, which it drops: nothing is left to be reclaimed.
   struct ColumnVersions {
+    bool walked{false};
     bool full{false};
-    int64_t newest_micros{0};
+    int64_t newest_micros{kNoVersion};
     int64_t oldest_micros{0};
   };
   // Adds the put of a version to the column at hand, which has been walked, or found to need no
@@ -162,6 +163,8 @@ class RowResolver {
   // value_.
   enum class Newest : uint8_t { kIgnore, kRead };
   std::optional<CellRead> WalkColumn(Newest newest);
+  // The one behind the `rank`-th, `version`.
+  std::optional<BTree::Match> NextVersion(const BTree::Match& version, uint64_t rank) const;
   // Deletes live cells of one family, in `range` of qualifiers, within `time`. Returns how many.
   uint64_t DeleteCells(const FamilySchema& family, const KeyRange& range, const TimeRange& time);
 
@@ -189,6 +192,8 @@ class RowResolver {
   bool several_ops_{false};  // else there is nothing to remember between them
   std::set<std::string, std::less<>> reclaimed_columns_;  // row key, family id, qualifier
   std::string key_;                                       // scratch
+  std::string version_key_;                               // likewise, of WalkColumn
+  BTreePlace place_;                                      // of the column that was walked last
   std::string value_;                                     // scratch
   // What the step at hand has added to the mutation: where it begins, its first op if that is a
   // put, and where that ends.

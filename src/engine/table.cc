@@ -147,7 +147,7 @@ void Table::SeekExistence(const FamilySchema& family, const BTreeWriteResult& re
 }
 
 CELLAR_INLINE void Table::PutVersion(const FamilySchema& family, int64_t timestamp,
-                                     std::string_view cell_value) {
+                                     std::string_view cell_value, BTreePlace* place) {
   row_.visible = true;
   WillChange(family);
   PutTimestamp(&key_, timestamp);
@@ -155,7 +155,7 @@ CELLAR_INLINE void Table::PutVersion(const FamilySchema& family, int64_t timesta
   BTree& tree = *groups_[family.group].tree;
   FamilyCounters& counters = mutable_counters(family);
   UncountExpiry(family, key_.view());
-  const BTreeWriteResult result = tree.Put(key_.view(), cell_value);
+  const BTreeWriteResult result = tree.Put(key_.view(), cell_value, place);
   if (result.existed) {
     counters.bytes += cell_value.size();
     CELLAR_ASSERT(counters.bytes >= result.old_value_bytes);
@@ -170,7 +170,8 @@ CELLAR_INLINE void Table::PutVersion(const FamilySchema& family, int64_t timesta
 }
 
 CELLAR_INLINE void Table::ReplaceVersion(const FamilySchema& family, int64_t timestamp,
-                                         int64_t replaced, std::string_view cell_value) {
+                                         int64_t replaced, std::string_view cell_value,
+                                         BTreePlace* place) {
   CELLAR_ASSERT(replaced < timestamp);
   row_.visible = true;
   WillChange(family);
@@ -186,7 +187,8 @@ CELLAR_INLINE void Table::ReplaceVersion(const FamilySchema& family, int64_t tim
   // the new one there.
   const uint64_t entries = tree.entries();
   const uint64_t bytes = tree.payload_bytes();
-  const BTreeWriteResult result = tree.Replace(replaced_key_.view(), key_.view(), cell_value);
+  const BTreeWriteResult result =
+      tree.Replace(replaced_key_.view(), key_.view(), cell_value, place);
   counters.cells += tree.entries() - entries;
   counters.bytes += tree.payload_bytes() - bytes;
   if (HasExpiry(cell_value)) ++counters.expiring_cells;
@@ -198,13 +200,13 @@ CELLAR_INLINE void Table::ReplaceVersion(const FamilySchema& family, int64_t tim
 void Table::PutCell(const FamilySchema& family, std::string_view qualifier, int64_t timestamp,
                     std::string_view cell_value) {
   SetKey(family, qualifier);
-  PutVersion(family, timestamp, cell_value);
+  PutVersion(family, timestamp, cell_value, nullptr);
 }
 
 void Table::ReplaceCell(const FamilySchema& family, std::string_view qualifier, int64_t timestamp,
                         int64_t replaced, std::string_view cell_value) {
   SetKey(family, qualifier);
-  ReplaceVersion(family, timestamp, replaced, cell_value);
+  ReplaceVersion(family, timestamp, replaced, cell_value, nullptr);
 }
 
 void Table::ApplyPut(const ResolvedPut& put) {
@@ -212,9 +214,9 @@ void Table::ApplyPut(const ResolvedPut& put) {
   key_.Assign(put.column);
   OpenRow(put.row_bytes);
   if (put.replaced)
-    ReplaceVersion(*put.family, put.timestamp, *put.replaced, put.cell_value);
+    ReplaceVersion(*put.family, put.timestamp, *put.replaced, put.cell_value, put.place);
   else
-    PutVersion(*put.family, put.timestamp, put.cell_value);
+    PutVersion(*put.family, put.timestamp, put.cell_value, put.place);
   CloseRow();
 }
 

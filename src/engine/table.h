@@ -186,10 +186,11 @@ class Table {
   // What BeginRow and EndRow do; the first one with the row's key, or more, in key_.
   void OpenRow(size_t row_bytes);
   void CloseRow();
-  // What PutCell and ReplaceCell do when key_ is the column's.
-  void PutVersion(const FamilySchema& family, int64_t timestamp, std::string_view cell_value);
+  // What PutCell and ReplaceCell do when key_ is the column's. `place` as in ResolvedPut.
+  void PutVersion(const FamilySchema& family, int64_t timestamp, std::string_view cell_value,
+                  BTreePlace* place);
   void ReplaceVersion(const FamilySchema& family, int64_t timestamp, int64_t replaced,
-                      std::string_view cell_value);
+                      std::string_view cell_value, BTreePlace* place);
   // Before anything of the family changes in the open row.
   void WillChange(const FamilySchema& family) {
     if (indexes_ != nullptr) indexes_->WillChange(family.id);

@@ -24,6 +24,7 @@ using cellar::BTree;
 using cellar::BTreeBulkLoader;
 using cellar::BTreeCursor;
 using cellar::BTreeImageReader;
+using cellar::BTreePlace;
 using cellar::BTreeSnapshot;
 using cellar::BTreeWriteResult;
 using Map = std::map<std::string, std::string, std::less<>>;
@@ -57,7 +58,7 @@ class TreeModel {
     const uint64_t kind = below_(1000);
     const uint64_t put_share = options_.delete_often ? 330 : 560;
     if (kind < put_share)
-      below_(4) == 0 ? Replace() : Put(Key(), Value());
+      WriteOne();
     else if (kind < 700)
       Delete(Key());
     else if (kind < 760)
@@ -161,9 +162,9 @@ class TreeModel {
     return value;
   }
 
-  void Put(const std::string& key, const std::string& value) {
+  void Put(const std::string& key, const std::string& value, BTreePlace* place = nullptr) {
     auto [it, inserted] = map_.try_emplace(key);
-    const BTreeWriteResult result = tree_.Put(key, value);
+    const BTreeWriteResult result = tree_.Put(key, value, place);
     CELLAR_ASSERT(result.existed == !inserted);
     CELLAR_ASSERT(result.old_value_bytes == it->second.size());
     payload_bytes_ += value.size() + (inserted ? key.size() : 0) - it->second.size();
@@ -213,6 +214,18 @@ class TreeModel {
   }
 
   // Mostly a key that is there, by one that is a little lower: a cell's newer version.
+  void WriteOne() {
+    switch (below_(8)) {
+      case 0:
+        return Replace();
+      case 1:
+      case 2:
+        return WriteAtPlace();
+      default:
+        return Put(Key(), Value());
+    }
+  }
+
   void Replace() {
     std::string old_key = Key();
     if (const auto it = map_.lower_bound(old_key); it != map_.end() && below_(8) > 0)
@@ -222,9 +235,12 @@ class TreeModel {
     const uint64_t back = 1 + below_(8);
     if (key.size() >= back && below_(8) > 0)
       key[key.size() - back] -= static_cast<char>(1 + below_(3));
-    if (key == old_key) return;
+    if (key != old_key) Replace(old_key, key, nullptr);
+  }
+
+  void Replace(const std::string& old_key, const std::string& key, BTreePlace* place) {
     const std::string value = Value();
-    const BTreeWriteResult result = tree_.Replace(old_key, key, value);
+    const BTreeWriteResult result = tree_.Replace(old_key, key, value, place);
     const auto old = map_.find(old_key);
     CELLAR_ASSERT(result.existed == (old != map_.end()));
     if (old != map_.end()) {
@@ -236,6 +252,47 @@ class TreeModel {
     payload_bytes_ += value.size() + (inserted ? key.size() : 0) - it->second.size();
     it->second = value;
     CheckShared(result, it);
+  }
+
+  // What an increment does: finds the first key with a prefix, and puts one before it. In between
+  // the tree may change; the place is then of no use.
+  void WriteAtPlace() {
+    std::string prefix = Key();
+    auto match = map_.lower_bound(prefix);
+    if (match != map_.end() && below_(8) > 0) prefix = match->first;
+    prefix.resize(prefix.size() - below_(below_(2) == 0 ? 4 : 40) % (prefix.size() + 1));
+    std::string scratch;
+    const auto found = tree_.FindFirst(prefix, &scratch, &place_);
+    match = map_.lower_bound(prefix);
+    const bool is_there = match != map_.end() && match->first.starts_with(prefix);
+    CELLAR_ASSERT(found.has_value() == is_there);
+    std::string key = prefix;
+    std::string old_key = Key();
+    if (is_there) {
+      const std::string rest(found->key_rest);
+      CELLAR_ASSERT(prefix + rest == match->first);
+      CELLAR_ASSERT(found->value == match->second);
+      const auto behind = std::next(match);
+      const bool is_only = behind == map_.end() || !behind->first.starts_with(prefix);
+      CELLAR_ASSERT(is_only || !found->is_only);
+      if (rest.empty()) return;
+      if (below_(8) > 0) old_key = match->first;
+      const size_t same = below_(rest.size());
+      key += rest.substr(0, same);
+      const auto byte = static_cast<uint8_t>(rest[same]);
+      if (byte > 0) {
+        key.push_back(static_cast<char>(below_(byte)));
+        if (below_(4) > 0) key.append(rest.substr(same + 1));
+      }
+    } else {
+      for (uint64_t n = below_(6); n > 0; --n) key.push_back(static_cast<char>(below_(256)));
+    }
+    if (below_(4) == 0) TakeOrDropSnapshot();
+    if (below_(8) == 0) below_(2) == 0 ? Put(Key(), Value()) : Delete(Key());
+    if (key == old_key || below_(2) == 0)
+      Put(key, Value(), &place_);
+    else
+      Replace(old_key, key, &place_);
   }
 
   // Ascending neighbours, as a row or an import writes them.
@@ -487,6 +544,7 @@ class TreeModel {
   Map map_;
   uint64_t payload_bytes_{0};
   std::vector<HeldCursor> cursors_;
+  BTreePlace place_;
   std::vector<Held> snapshots_;
   std::vector<std::unique_ptr<HeldImages>> images_;
 };
