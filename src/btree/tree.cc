@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/assert.h"
+#include "base/equal_bytes.h"
 #include "base/inline.h"
 
 namespace cellar::btree_internal {
@@ -408,13 +409,14 @@ bool Tree::ReplaceInPlace(Path* path, Leaf* leaf, LeafPlace place, std::string_v
   }
   Entry old;
   ParseEntry(leaf->entries() + place.at, &old);
+  const size_t keys_common = CommonPrefix(key, old_key);
+  if (keys_common < leaf->prefix_bytes) return false;
   const std::string_view rest = key.substr(leaf->prefix_bytes);
   const std::string_view old_rest = old_key.substr(leaf->prefix_bytes);
   // The old entry shares no more with the one before than the new key, which lies between, does.
-  const size_t common = CommonPrefix(rest, old_rest);
+  const size_t common = keys_common - leaf->prefix_bytes;
   if (old.is_large || common < old.shared ||
-      !old_key.starts_with(View(leaf->prefix(), leaf->prefix_bytes)) ||
-      old_rest.substr(old.shared) != View(old.suffix, old.suffix_bytes)) {
+      !EqualBytes(old_rest.substr(old.shared), View(old.suffix, old.suffix_bytes))) {
     return false;
   }
   if (place.index + 1 < leaf->counts()[place.group]) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/inline.h"
 #include "base/quote.h"
 
 namespace cellar {
@@ -142,7 +143,7 @@ Status Store::Write(Table& table, const RowWrite& write, RowWriteResult* result)
   return Status::Ok();
 }
 
-void Store::ApplyResolved(Table* table) {
+CELLAR_INLINE void Store::ApplyResolved(Table* table) {
   const ResolvedPut* const put = resolver_->lone_put();
   if (put != nullptr) [[likely]]
     return engine_->ApplyPut(table, *put);
@@ -199,12 +200,12 @@ void Store::BeginMutation() {
   part_begin_ = mutation_.BeginPart();
 }
 
-Status Store::ReserveMutation() {
+CELLAR_INLINE Status Store::ReserveMutation() {
   CELLAR_ASSERT(mutation_.size() > part_begin_);
   return journal_->Reserve(mutation_.size());
 }
 
-void Store::FinishMutation(Table* table, uint64_t changes) {
+CELLAR_INLINE void Store::FinishMutation(Table* table, uint64_t changes) {
   if (in_transaction_) {
     transaction_changes_ += changes;
     if (table != nullptr) transaction_tables_.insert(table->id());

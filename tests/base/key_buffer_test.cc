@@ -1,4 +1,4 @@
-// KeyBuffer and CopyBytes against std::string, over every size around their thresholds.
+// KeyBuffer, and copies of few bytes, against std::string, over every size around their thresholds.
 #include "base/key_buffer.h"
 
 #include <catch2/catch.hpp>
@@ -23,6 +23,22 @@ TEST_CASE("CopyBytes copies so many bytes and touches no others", "[base]") {
     REQUIRE(to == expected);
   }
   CopyBytes(nullptr, nullptr, 0);
+}
+
+TEST_CASE("CopyWithoutZero copies like CopyBytes and finds a zero byte wherever it is", "[base]") {
+  for (size_t size = 0; size <= 100; ++size) {
+    INFO("size " << size);
+    std::string from(5 + size + 5, '\0');  // zero bytes before and behind do not count
+    for (size_t i = 0; i < size; ++i) from[5 + i] = static_cast<char>(1 + i * 37 % 255);
+    for (size_t zero = 0; zero <= size; ++zero) {  // `size`: none
+      std::string source = from;
+      if (zero < size) source[5 + zero] = '\0';
+      std::string to(3 + size + 4, '#');
+      const bool none = CopyWithoutZero(to.data() + 3, source.data() + 5, size);
+      REQUIRE(none == (zero == size));
+      if (none) REQUIRE(to == "###" + source.substr(5, size) + "####");
+    }
+  }
 }
 
 TEST_CASE("FindZeroByte finds the first zero byte wherever it stands", "[base]") {
