@@ -15,11 +15,12 @@ namespace cellar {
 // Reads a header line of at most three digits, such as "$12\r\n", at `at`, where `left` bytes are.
 // Returns its size; 0 if it is anything else, or not all there, for the general way to see to.
 CELLAR_INLINE size_t ReadShortLength(const char* at, size_t left, char type, int64_t* length) {
-  if (left < 5 || at[0] != type) [[unlikely]]
+  if (left < 6 || at[0] != type) [[unlikely]]
     return 0;
-  // Taking the bytes "0\r\n" and "00\r\n" away leaves the digits and nothing above them.
+  // Taking the bytes "0\r\n", "00\r\n", "000\r" away leaves the digits and nothing above them.
   constexpr uint32_t kLine1{0x0a0d30};
   constexpr uint32_t kLine2{0x0a0d3030};
+  constexpr uint32_t kLine3{0x0d303030};
   const auto line = LoadLittleEndian<uint32_t>(at + 1);
   const uint32_t one = (line ^ kLine1) << 8;  // the byte behind it falls out
   if (one <= uint32_t{9} << 8) {
@@ -27,21 +28,18 @@ CELLAR_INLINE size_t ReadShortLength(const char* at, size_t left, char type, int
     return 4;
   }
   const uint32_t two = line ^ kLine2;
-  const uint32_t tens = two & 0xff;
-  if (two <= 0x9ff && tens - 1 <= 8) [[likely]] {
-    *length = tens * 10 + (two >> 8);
+  const uint32_t first = two & 0xff;
+  if (first - 1 > 8) [[unlikely]]  // no digit, or a zero before others
+    return 0;
+  if (two <= 0x9ff) [[likely]] {
+    *length = first * 10 + (two >> 8);
     return 5;
   }
-  const auto digit = [at](size_t i) { return static_cast<uint32_t>(at[i]) - uint32_t{'0'}; };
-  size_t digits = 0;
-  uint32_t value = 0;
-  while (digits < 3 && digits + 3 < left && digit(digits + 1) <= 9) {
-    value = value * 10 + digit(++digits);
-  }
-  if (digits == 0 || left < digits + 3 || at[digits + 1] != '\r') return 0;
-  if (at[1] == '0' && digits > 1) return 0;
-  *length = value;
-  return digits + 3;
+  const uint32_t three = line ^ kLine3;
+  const uint32_t second = three >> 8 & 0xff;
+  if (three > 0x9ffff || second > 9 || at[5] != '\n') return 0;
+  *length = first * 100 + second * 10 + (three >> 16);
+  return 6;
 }
 
 // What ReadShortLength can tell; whoever allows less has every header read the general way.
