@@ -63,11 +63,7 @@ Status TakeOn(ArgumentCursor* at, NewIndex* index) {
     }
     if (at->TakeWord("AS")) {
       ASSIGN_OR_RETURN(const std::string_view name, at->TakeAny());
-      ValueType type{};
-      if (!ParseValueType(name, &type)) {
-        return Status::Error(ErrorCode::kErr, "unknown type " + Quote(name));
-      }
-      column.type = type;
+      ASSIGN_OR_RETURN(column.type, ParseValueType(name));
     }
     index->on.push_back(column);
   }

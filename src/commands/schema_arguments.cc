@@ -18,14 +18,11 @@ bool IsNone(std::string_view word) { return EqualsIgnoreCase(word, "NONE"); }
 
 Status TakeType(std::string_view word, FamilyOptions* options) {
   if (options->type.has_value()) return Status::SyntaxError();
-  ValueType type{};
-  if (IsNone(word)) {
-    options->type.emplace(std::nullopt);
-  } else if (ParseValueType(word, &type)) {
-    options->type.emplace(type);
-  } else {
-    return Unreadable("unknown type " + Quote(word));
+  std::optional<ValueType> type;
+  if (!IsNone(word)) {
+    ASSIGN_OR_RETURN(type, ParseValueType(word));
   }
+  options->type.emplace(type);
   return Status::Ok();
 }
 

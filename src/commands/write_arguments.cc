@@ -16,12 +16,8 @@ Status TakeValueOptions(ArgumentCursor* at, CellOp* op) {
   while (at->left() >= 2) {
     if (at->TakeWord("AS")) {
       const std::string_view name = at->Take();
-      ValueType type{};
       if (op->type.has_value()) return Status::SyntaxError();
-      if (!ParseValueType(name, &type)) {
-        return Status::Error(ErrorCode::kErr, "unknown type " + Quote(name));
-      }
-      op->type = type;
+      ASSIGN_OR_RETURN(op->type, ParseValueType(name));
     } else if (at->TakeWord("TS")) {
       if (op->timestamp_micros.has_value()) return Status::SyntaxError();
       ASSIGN_OR_RETURN(op->timestamp_micros, ParseTimestamp(at->Take()));

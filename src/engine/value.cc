@@ -122,16 +122,13 @@ std::string_view ValueTypeName(ValueType type) {
   return kValueTypes[static_cast<size_t>(type)].name;
 }
 
-bool ParseValueType(std::string_view name, ValueType* type) {
-  for (size_t i = 0; i < kValueTypes.size(); ++i) {
-    if (EqualsIgnoringCase(name, kValueTypes[i].name)) {
-      *type = static_cast<ValueType>(i);
-      return true;
-    }
-  }
-  if (!EqualsIgnoringCase(name, "byte")) return false;
-  *type = ValueType::kU8;
-  return true;
+Result<ValueType> ParseValueType(std::string_view name) {
+  for (size_t i = 0; i < kValueTypes.size(); ++i)
+    if (EqualsIgnoringCase(name, kValueTypes[i].name)) return static_cast<ValueType>(i);
+  if (EqualsIgnoringCase(name, "byte")) return ValueType::kU8;
+  std::string complaint = "unknown type " + Quote(name) + ", the types are";
+  for (const auto& type : kValueTypes) complaint.append(" ").append(type.name);
+  return Status::Error(ErrorCode::kErr, std::move(complaint));
 }
 
 size_t NumericTypeBytes(ValueType type) {

@@ -47,8 +47,8 @@ inline constexpr size_t kUuidTextBytes{36};
 
 // "bytes", "u8", ...
 std::string_view ValueTypeName(ValueType type);
-// In any case; "byte" is u8. False if there is no such type.
-[[nodiscard]] bool ParseValueType(std::string_view name, ValueType* type);
+// In any case; "byte" is u8. An error that names all types if there is no such one.
+Result<ValueType> ParseValueType(std::string_view name);
 
 // bytes and string: the stored form is the text.
 constexpr bool IsTextType(ValueType type) { return type <= ValueType::kString; }
