@@ -69,6 +69,23 @@ uint8_t* CopyGroup(const Leaf* leaf, uint32_t group, size_t more, uint8_t* to) {
   return copy_end;
 }
 
+// Tree::Descend, for the reads of single keys, which do little else.
+CELLAR_INLINE Leaf* DescendFrom(const TreeContent& content, std::string_view key, Path* path) {
+  void* node = content.root;
+  for (uint32_t level = 0; level < content.height; ++level) {
+    auto* inner = static_cast<Inner*>(node);
+    const uint32_t i = FindChild(inner, key);
+    path->nodes[level] = inner;
+    path->index[level] = i;
+    node = inner->pointers()[i];
+    if (level + 1 < content.height)
+      PrefetchInner(node);
+    else
+      PrefetchLeaf(node);
+  }
+  return static_cast<Leaf*>(node);
+}
+
 }  // namespace
 
 Tree::Scratch& Tree::scratch() {
@@ -84,19 +101,7 @@ Tree::~Tree() {
 uint64_t Tree::memory_bytes() const { return epochs_.memory_bytes() + sizeof(*this); }
 
 Leaf* Tree::Descend(std::string_view key, Path* path) const {
-  void* node = content_.root;
-  for (uint32_t level = 0; level < content_.height; ++level) {
-    auto* inner = static_cast<Inner*>(node);
-    const uint32_t i = FindChild(inner, key);
-    path->nodes[level] = inner;
-    path->index[level] = i;
-    node = inner->pointers()[i];
-    if (level + 1 < content_.height)
-      PrefetchInner(node);
-    else
-      PrefetchLeaf(node);
-  }
-  return static_cast<Leaf*>(node);
+  return DescendFrom(content_, key, path);
 }
 
 std::optional<std::string_view> Tree::Get(std::string_view key) const {
@@ -121,9 +126,9 @@ std::optional<std::string_view> Tree::Get(std::string_view key) const {
 // The entry at the prefix's place, if its key begins with the prefix. It shares with the prefix what
 // it shares with the entry before, which is below: so all that its key has behind the prefix stands
 // in its suffix, unless the leaf's own prefix is longer. *entry := what stands there.
-std::optional<BTree::Match> Tree::MatchAt(const Leaf* leaf, const LeafPlace& place,
-                                          std::string_view prefix, std::string* scratch,
-                                          Entry* entry) {
+CELLAR_INLINE std::optional<BTree::Match> Tree::MatchAt(const Leaf* leaf, const LeafPlace& place,
+                                                        std::string_view prefix,
+                                                        std::string* scratch, Entry* entry) {
   ParseEntry(leaf->entries() + place.at, entry);
   const std::string_view suffix = View(entry->suffix, entry->suffix_bytes);
   if (!place.has_prefix) [[unlikely]] {
@@ -168,7 +173,7 @@ std::optional<BTree::Match> Tree::MatchBehind(const Path& path, std::string_view
 std::optional<BTree::Match> Tree::GetFirst(std::string_view prefix, std::string* scratch) const {
   if (content_.root == nullptr) return std::nullopt;
   Path path;
-  const Leaf* const leaf = Descend(prefix, &path);
+  const Leaf* const leaf = DescendFrom(content_, prefix, &path);
   const LeafPlace place = FindInLeaf(leaf, prefix);
   if (place.at == leaf->entries_bytes()) [[unlikely]]
     return MatchBehind(path, prefix, scratch);
@@ -180,7 +185,7 @@ std::optional<BTree::Match> Tree::FindFirst(std::string_view prefix, std::string
                                             Place* noted) const {
   noted->leaf = nullptr;
   if (content_.root == nullptr) return std::nullopt;
-  Leaf* const leaf = Descend(prefix, &noted->path);
+  Leaf* const leaf = DescendFrom(content_, prefix, &noted->path);
   noted->in_leaf = FindInLeaf(leaf, prefix);
   const LeafPlace& place = noted->in_leaf;
   // A key that begins with the prefix goes there too if an entry of this leaf stands behind, or
