@@ -38,6 +38,7 @@ LogWriter::LogWriter(const JournalOptions& options, FileSystem& files, Clock& cl
       policy_(options.sync_policy),
       policy_now_(options.sync_policy),
       lanes_(clock, [this](uint64_t seq) { LaneEnded(seq); }),
+      trial_(clock),
       base_(store.end),
       manifest_(store.manifest),
       garbage_(store.dropped),
@@ -323,8 +324,9 @@ void LogWriter::BeginSync() {
   const bool may_overlap = policy_now_ == SyncPolicy::kAlways &&
                            typical_sync_micros_ >= options_.overlap_sync_micros_min;
   if (may_overlap && !lanes_.is_open()) OpenLanes();
+  trial_.AllowOverlap(may_overlap && lanes_.is_open());
   if (LanesAreFull()) return;
-  if (may_overlap && lanes_.is_open() && lanes_.MayOverlap()) {
+  if (trial_.way() == SyncWay::kOverlapped) {
     in_lanes_.push_back(segment_->end());
     lanes_.Begin(segment_->end().last.seq);
   } else if (SyncSegment()) {
@@ -344,7 +346,7 @@ void LogWriter::CloseLanes() {
 
 bool LogWriter::LanesAreFull() const {
   if (!lanes_.is_open()) return false;
-  return lanes_.MayOverlap() ? !lanes_.has_free_lane() : !lanes_.is_idle();
+  return trial_.way() == SyncWay::kOverlapped ? !lanes_.has_free_lane() : !lanes_.is_idle();
 }
 
 bool LogWriter::SettleLanes() {
@@ -361,7 +363,7 @@ bool LogWriter::SettleLanes() {
   while (durable < written_ && unsynced_[durable].last.seq <= outcome.tag) ++durable;
   const uint64_t durable_before = stream_durable_;
   Retire(durable);
-  if (durable > 0) lanes_.CountDurable(stream_durable_ - durable_before);
+  if (durable > 0) trial_.Count(stream_durable_ - durable_before);
   if (outcome.status.ok()) return true;
   Fail(outcome.status);
   return false;
@@ -427,7 +429,7 @@ bool LogWriter::SyncSegment() {
   last_sync_micros_ = clock_.MonotonicMicros();
   ++syncs_;
   last_sync_took_micros_ = last_sync_micros_ - begin;
-  typical_sync_micros_ += (last_sync_took_micros_ - typical_sync_micros_) / 8;
+  NoteSyncTook(last_sync_took_micros_);
   if (last_sync_took_micros_ >= kReleaseLagMicros) ++delayed_syncs_;
   if (!status.ok()) {
     Fail(status);
@@ -436,17 +438,22 @@ bool LogWriter::SyncSegment() {
   const uint64_t durable_before = stream_durable_;
   Retire(written_);
   last_sync_bytes_ = stream_durable_ - durable_before;
-  if (lanes_.is_open()) lanes_.CountDurable(last_sync_bytes_);
+  trial_.Count(last_sync_bytes_);
   return true;
 }
 
+void LogWriter::NoteSyncTook(int64_t micros) {
+  if (typical_sync_micros_ == 0) typical_sync_micros_ = micros;
+  const int64_t step = typical_sync_micros_ / 16 + 1;
+  typical_sync_micros_ += std::clamp(micros - typical_sync_micros_, -step, step);
+}
+
 void LogWriter::PlanGathering() {
-  const bool gathers =
-      last_sync_bytes_ > 0 && queue_bytes_ > 0 && last_sync_took_micros_ >= kGatherSyncMicrosMin;
+  const bool gathers = trial_.way() == SyncWay::kGathered && last_sync_bytes_ > 0 &&
+                       queue_bytes_ > 0 && typical_sync_micros_ >= kGatherSyncMicrosMin;
   if (gathers) {
     gather_bytes_ = queue_bytes_ + last_sync_bytes_ / 8 * 7;
-    gather_until_micros_ =
-        last_sync_micros_ + std::min(last_sync_took_micros_ / 2, kGatherMicrosMax);
+    gather_until_micros_ = last_sync_micros_ + std::min(typical_sync_micros_ / 2, kGatherMicrosMax);
   } else {
     gather_bytes_ = 0;
   }

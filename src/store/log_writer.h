@@ -22,14 +22,15 @@
 // is granted. Segment files that a manifest might name although installing it failed are removed
 // only after the next manifest that does not name them is durable.
 //
-// Group commit under `always`. Clients whose replies wait for the next sync and clients that have
-// just got theirs would go on as two groups, each syncing alone. On a slow disk the thread
-// therefore waits a little after a sync, for as many bytes as were released and queued by then, but
-// no longer than half of what the sync took.
-//
-// On a disk where several syncs at once are as fast as one, batches are synced beside each other
-// instead, each as soon as it is written (sync_lanes.h): the throughput of small commits is then
-// bound by how many syncs the disk takes, not by how long one takes.
+// Group commit under `always`. Everything queued while a sync runs shares the next one. That can begin
+//   at once     clients whose replies wait for it and clients that have just got theirs then go on as
+//               two groups: one is served while the other's sync runs;
+//   gathered    a little later, when as many bytes have come as were released and queued by then, but
+//               no longer after the last one than half of what a sync takes: half the syncs, each of
+//               which costs a processor as much as several commits, but the loop has less to do;
+//   overlapped  beside those that run (sync_lanes.h), where a disk takes several in the time of one.
+// What gets most to the disk depends on the disk, the clients and how many processors there are. So
+// they are tried (sync_trial.h).
 //
 // Small commits go to room that has been written once already, with zeros: syncing them is then one
 // write and no metadata (SegmentFile::ZeroAhead).
@@ -58,6 +59,7 @@
 #include "store/recovery.h"
 #include "store/segment_file.h"
 #include "store/sync_lanes.h"
+#include "store/sync_trial.h"
 
 namespace cellar {
 
@@ -151,6 +153,7 @@ class LogWriter {
   void WriteBatches();
   void PlanGathering();  // REQUIRES: mutex_ held
   int64_t SyncDueMicros() const;
+  void NoteSyncTook(int64_t micros);
   // What is written is synced, here and now. False if it failed, and the log with it.
   bool SyncSegment();
   void BeginSync();
@@ -239,6 +242,7 @@ class LogWriter {
   size_t written_{0};
   SyncLanes lanes_;                        // for segment_, once syncs have turned out slow
   std::deque<SegmentFile::End> in_lanes_;  // what they sync, in order
+  SyncTrial trial_;
   uint64_t unsynced_bytes_{0};
   std::vector<ByteBuffer> retired_;   // on their way to spare_
   LogPosition base_;                  // the record before unsynced_; in a file only at Start()
@@ -251,9 +255,11 @@ class LogWriter {
   int64_t room_retry_micros_{0};  // not before then: reserve room
   int64_t last_sync_micros_{0};   // when it ended
   int64_t last_sync_took_micros_{0};
-  int64_t typical_sync_micros_{0};  // of late; one that was disturbed does not count for much
-  uint64_t last_sync_bytes_{0};     // that it made durable; 0 once that is taken into account
-  int64_t resume_micros_{0};        // not before then: TryToResume
+  // The middle of those of late: it follows in small steps, so that one that was disturbed does not
+  // count for more than the others.
+  int64_t typical_sync_micros_{0};
+  uint64_t last_sync_bytes_{0};  // that it made durable; 0 once that is taken into account
+  int64_t resume_micros_{0};     // not before then: TryToResume
   int64_t rotate_retry_micros_{0};
   uint64_t failures_{0};
   uint64_t syncs_{0};
@@ -264,7 +270,7 @@ class LogWriter {
 inline constexpr int64_t kLingerMicros{5'000};
 inline constexpr size_t kLingerBytes{256 * 1024};
 // Below, a pause would cost more than it gathers: timers are not as fine.
-inline constexpr int64_t kGatherSyncMicrosMin{200};
+inline constexpr int64_t kGatherSyncMicrosMin{50};
 inline constexpr int64_t kGatherMicrosMax{2'000};
 inline constexpr int64_t kReserveWaitMicros{1'000'000};
 

@@ -71,24 +71,6 @@ void SyncLanes::Begin(uint64_t tag) {
   }
 }
 
-void SyncLanes::CountDurable(uint64_t bytes) {
-  const int64_t now = clock_.MonotonicMicros();
-  const int64_t since = now - std::exchange(last_count_micros_, now);
-  if (since > kPauseMicros) return;
-  trial_micros_ += since;
-  trial_bytes_ += bytes;
-  if (++trial_counts_ < kTrialSyncs || trial_micros_ < kTrialMicros) return;
-  const double rate = static_cast<double>(trial_bytes_) / static_cast<double>(trial_micros_);
-  double& known = bytes_per_micro_[overlap_ ? 1 : 0];
-  known = known == 0 ? rate : (known + rate) / 2;
-  // Where both are as good, a write waits less with overlap.
-  const bool is_overlap_better = bytes_per_micro_[1] >= bytes_per_micro_[0] * 0.9;
-  overlap_ = ++trials_ % kTrialEvery == 1 ? !is_overlap_better : is_overlap_better;
-  trial_micros_ = 0;
-  trial_bytes_ = 0;
-  trial_counts_ = 0;
-}
-
 void SyncLanes::Drain() {
   std::unique_lock lock(mutex_);
   idle_cv_.wait(lock, [&] { return syncs_.empty(); });

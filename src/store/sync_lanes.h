@@ -11,9 +11,8 @@
 // may succeed over a hole that an earlier one saw. For the same reason each lane has a descriptor
 // of its own.
 //
-// Whether syncs beside each other get more to the disk than one after the other, each with all that
-// has gathered, is the disk's secret. So both are tried: MayOverlap() says what to do, and changes
-// with what CountDurable() tells of the result.
+// Whether syncs beside each other get more to the disk than one after the other is not decided here
+// (sync_trial.h).
 //
 // Threads: all calls are the owner's, questions anybody's; `ended` is called on the lanes' threads.
 #pragma once
@@ -57,26 +56,17 @@ class SyncLanes {
   void Close();
   bool is_open() const { return is_open_; }
 
-  // Whether the next sync should begin here, rather than be done by the owner when nothing runs.
-  bool MayOverlap() const { return overlap_; }
   bool has_free_lane() const;
   bool is_idle() const;
   // Begins a sync of all that is written. `tag` is not 0, and not below those before.
   // REQUIRES: has_free_lane().
   void Begin(uint64_t tag);
-  // So many bytes have become durable, by whichever kind of sync.
-  void CountDurable(uint64_t bytes);
   // Waits until nothing runs.
   void Drain();
   Outcome TakeOutcome();
 
  private:
   static constexpr size_t kLanes{3};
-  // Each kind is tried for a while, then the better one is kept for many such whiles.
-  static constexpr int64_t kTrialMicros{50'000};
-  static constexpr int64_t kPauseMicros{20'000};  // nobody writes; does not count
-  static constexpr uint64_t kTrialSyncs{16};
-  static constexpr uint64_t kTrialEvery{16};
 
   struct Sync {
     uint64_t tag;
@@ -106,15 +96,6 @@ class SyncLanes {
   size_t busy_lanes_{0};
   uint64_t counted_tag_{0};  // the last that counts
   bool stop_{false};
-
-  // The owner's: the trial that runs, and what the last of each kind gave.
-  bool overlap_{true};
-  uint64_t trials_{0};
-  int64_t trial_micros_{0};
-  int64_t last_count_micros_{0};
-  uint64_t trial_bytes_{0};
-  uint64_t trial_counts_{0};
-  std::array<double, 2> bytes_per_micro_{};  // [overlap]; 0 is unknown
 };
 
 }  // namespace cellar
