@@ -71,7 +71,8 @@ TEST_CASE("What CPUT cannot read is refused", "[write_arguments]") {
       {"AS", "i64", "f:a", "1"},
   };
   for (const Words& words : wrong) CHECK(ErrorOf(ParsePut, words) == "ERR syntax error");
-  CHECK(ErrorOf(ParsePut, {"f:a", "1", "AS", "number"}) .starts_with("ERR unknown type 'number', the types are bytes string "));
+  CHECK(ErrorOf(ParsePut, {"f:a", "1", "AS", "number"})
+            .starts_with("ERR unknown type 'number', the types are bytes string "));
   CHECK(ErrorOf(ParsePut, {"f:a", "1", "TS", "-1"}).starts_with("ERR timestamp"));
   CHECK(ErrorOf(ParsePut, {"f:a", "1", "TTL", "0"}).starts_with("ERR "));
 }
