@@ -125,7 +125,7 @@ class Order {
     if (is_plain_bytes_) [[likely]] {
       char* const to = out->Reserve(text.size() + 2);
       if (CopyWithoutZero(to, text.data(), text.size())) [[likely]] {
-        std::memcpy(to + text.size(), "\0\x01", 2);
+        StoreLittleEndian(to + text.size(), kTerminator);
         out->Commit(text.size() + 2);
         return Status::Ok();
       }
@@ -183,6 +183,8 @@ class Order {
   friend bool operator==(const Order& a, const Order& b) { return a.spec_ == b.spec_; }
 
  private:
+  static constexpr uint16_t kTerminator{0x0100};  // as a little-endian word: 00 01
+
   static size_t PlainBytesSize(std::string_view at_front) {
     const size_t text_bytes = FindZeroByte(at_front.data(), at_front.size());
     if (text_bytes + 2 <= at_front.size() && at_front[text_bytes + 1] == '\x01') [[likely]]
@@ -196,7 +198,7 @@ class Order {
     char bytes[64];
     if (text.size() + 2 <= sizeof(bytes)) [[likely]] {  // one call of append
       if (!CopyWithoutZero(bytes, text.data(), text.size())) return false;
-      std::memcpy(bytes + text.size(), "\0\x01", 2);
+      StoreLittleEndian(bytes + text.size(), kTerminator);
       out->append(bytes, text.size() + 2);
       return true;
     }
