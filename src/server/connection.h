@@ -98,8 +98,9 @@ class Connection {
   void Close();
   size_t memory_bytes() const;
 
-  size_t index{0};          // in the server's list
-  bool input_waits{false};  // has an entry in the turn's input
+  size_t index{0};           // in the server's list
+  bool input_waits{false};   // has an entry in the turn's input
+  uint64_t read_in_turn{0};  // the last one, by the server's count
 
  private:
   friend class Server;

@@ -183,9 +183,10 @@ void Server::Stop() {
 
 void Server::StartReading(Connection* connection) {
   const auto allocate = [](uv_handle_t* handle, size_t, uv_buf_t* buffer) noexcept {
-    // What a connection has given waits to be processed before it is read again: the others first.
-    if (Connection::Of(handle)->input_waits) return;
-    const std::span<char> room = ServerOf(handle->loop)->input_.NextRead();
+    // One read a turn: what more a connection has sent waits until the others have been read.
+    Server* const server = ServerOf(handle->loop);
+    if (Connection::Of(handle)->read_in_turn == server->turn_) return;
+    const std::span<char> room = server->input_.NextRead();
     *buffer = uv_buf_init(room.data(), static_cast<unsigned>(room.size()));
   };
   const auto read = [](uv_stream_t* stream, ssize_t bytes, const uv_buf_t*) noexcept {
@@ -205,6 +206,7 @@ void Server::OnRead(Connection* client, int64_t bytes) {
   ++services_own_.stats.reads;
   client->session.bytes_in += static_cast<uint64_t>(bytes);
   client->session.last_activity_micros = dispatcher_own_.now_micros();
+  client->read_in_turn = turn_;
   input_.Add(client, static_cast<size_t>(bytes));
   if (input_.full()) input_.Process();
 }
@@ -235,6 +237,7 @@ void Server::EndTurn() {
     services_own_.stats.turn_nanos += dispatcher_own_.cycles().ToNanos(cycles);
   }
   turn_begun_ = false;
+  ++turn_;
   if (!stopping_) UpdateIdle();
 }
 

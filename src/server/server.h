@@ -221,6 +221,7 @@ class Server final : public Host {
   int64_t pause_until_micros_{0};  // unless pause_ is kNone
   Lsn released_seen_{};            // when gated outputs were last looked at
   Lsn released_now_{};             // as the turn's outputs are sent
+  uint64_t turn_{1};               // counts poll phases
   uint64_t turn_begin_cycles_{0};
   uint64_t memory_used_bytes_{0};
   uint64_t memory_startup_bytes_{0};

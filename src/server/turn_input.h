@@ -9,8 +9,7 @@
 // when the buffer is full, the first commands of as many connections as make a batch are parsed,
 // their rows asked for, and then each connection's commands are executed in order.
 //
-// A connection has one entry at most: it is not read again before that is processed. So none gets
-// more than two reads ahead of the others in a turn, whatever it sends.
+// A connection is read once a turn, whatever it sends, so it has one entry at most.
 //
 // Connections are borrowed; one that closes is forgotten.
 #pragma once
@@ -47,7 +46,10 @@ class TurnInput {
   void Forget(Connection* connection);
 
  private:
-  static constexpr size_t kBufferBytes{2 * kReadBytes};
+  // Beyond this what was read first would leave the core's nearest caches before it is parsed; long
+  // pipelines make batches by themselves.
+  static constexpr size_t kGatheredBytes{16 * 1024};
+  static constexpr size_t kBufferBytes{kReadBytes + kGatheredBytes};
 
   struct Entry {
     Connection* connection;  // null: forgotten

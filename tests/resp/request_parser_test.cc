@@ -95,7 +95,7 @@ TEST_CASE("The same commands come out byte by byte", "[resp]") {
 }
 
 TEST_CASE("Arguments of every number of digits are read, wherever the bytes are cut", "[resp]") {
-  for (const size_t size : {0, 1, 9, 10, 11, 99, 100, 999, 1000, 12345}) {
+  for (const size_t size : std::vector<size_t>{0, 1, 9, 10, 11, 99, 100, 999, 1000, 12345}) {
     const std::string word(size, 'w');
     const std::string request =
         "*3\r\n$4\r\nECHO\r\n$" + std::to_string(size) + "\r\n" + word + "\r\n$1\r\nx\r\n";
