@@ -125,30 +125,26 @@ def scan_figures(both, options):
             ("scan, server CPU", "us/cell", median("cellar", 1), median("redis", 1))]
 
 
-def log_figures(plain_rows, options, kinds):
-    """CPU with the log on `everysec` relative to the CPU without it, of each server by itself."""
+def log_figures(options, kinds):
+    """CPU with the log on `everysec`, and relative to the CPU without it, which is of the same run."""
     selected = [p for p in pairs.PAIRS if p.name in ("CPUT / HSET", "CGET / HGET")]
-    both = [servers.Server(kind, log="everysec") for kind in kinds]
+    all_four = [servers.Server(kind, log=log) for kind in kinds for log in ("everysec", None)]
     try:
-        for server in both:
+        for server in all_four:
             server.start()
             load_pairs(server, options.keys)
-        results = measure_pairs(both, selected, options)
+        results = measure_pairs(all_four, selected, options)
     finally:
-        for server in both:
+        for server in all_four:
             server.__exit__()
     rows = []
     for (name, pipeline), by_server in results.items():
-        base = next((r for r in plain_rows if (r["name"], r["pipeline"]) == (name, pipeline)), None)
-        shares = {}
-        for kind in kinds:
-            with_log = figures.median_of(by_server[kind + "+log"], "server_cpu_us_per_command")
-            shares[kind] = with_log
-            shares[kind + " share"] = figures.ratio(with_log, base and base[kind]["cpu"])
+        cpu = {server: figures.median_of(runs, "server_cpu_us_per_command")
+               for server, runs in by_server.items()}
+        shares = {kind: figures.ratio(cpu[kind + "+log"], cpu[kind]) for kind in kinds}
         rows.append((f"{name}, pipeline {pipeline}, log everysec", "CPU us",
-                     shares.get("cellar"), shares.get("redis")))
-        rows.append(("  the same relative to no log", "x", shares.get("cellar share"),
-                     shares.get("redis share")))
+                     cpu.get("cellar+log"), cpu.get("redis+log")))
+        rows.append(("  the same relative to no log", "x", shares.get("cellar"), shares.get("redis")))
     return rows
 
 
@@ -193,7 +189,7 @@ def run(options):
         for server in both:
             server.__exit__()
     if wanted(options, "log"):
-        other += log_figures(rows, options, kinds)
+        other += log_figures(options, kinds)
     if wanted(options, "memory", "restart", "idle"):
         other += memory.measure(kinds, options, load, wanted, log_line)
     return rows, other

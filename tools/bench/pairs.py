@@ -29,7 +29,7 @@ PAIRS = [
     Pair("CPUT / HSET", ["CPUT t plane#__key__ meta:miles __data__"],
          ["HSET plane#__key__ miles __data__"]),
     Pair("CPUT, 1 version kept / HSET", ["CPUT one plane#__key__ meta:miles __data__"],
-         ["HSET plane#__key__ miles __data__"], pipelines=(16,)),
+         ["HSET plane#__key__ miles __data__"]),
     Pair("CGET / HGET", ["CGET t plane#__key__ meta:miles"], ["HGET plane#__key__ miles"]),
     Pair("CMGET 5 / HMGET 5", ["CMGET r row#__key__ f:c0 f:c2 f:c4 f:c6 f:c8"],
          ["HMGET row#__key__ c0 c2 c4 c6 c8"], rows=True),
