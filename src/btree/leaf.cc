@@ -32,8 +32,8 @@ uint32_t GroupsNotAbove(const Leaf* leaf, std::string_view rest) {
   return low;
 }
 
-// A number for where a key leaves the target: `shared` bytes are the same, then `byte` follows. Among
-// keys below the target it is the larger the nearer they are.
+// A number for where a key leaves the target: `shared` bytes are the same, then `byte` follows.
+// Among keys below the target it is the larger the nearer they are.
 constexpr int32_t Parting(uint32_t shared, uint8_t byte) {
   return static_cast<int32_t>(shared << 8) - byte;
 }

@@ -42,6 +42,7 @@ namespace cellar::btree_internal {
 inline constexpr size_t kLeafBytesMax{4096};
 inline constexpr size_t kLongPrefixBytes{1024};
 inline constexpr size_t kLeafGroupsMax{16};
+static_assert(kLeafGroupsMax <= kHeadsMax, "as FindHead wants it");
 inline constexpr size_t kGroupEntriesMax{16};
 inline constexpr size_t kLeafEntriesMax{kLeafGroupsMax * kGroupEntriesMax};
 

@@ -123,9 +123,9 @@ std::optional<std::string_view> Tree::Get(std::string_view key) const {
   return entry.value_view();
 }
 
-// The entry at the prefix's place, if its key begins with the prefix. It shares with the prefix what
-// it shares with the entry before, which is below: so all that its key has behind the prefix stands
-// in its suffix, unless the leaf's own prefix is longer. *entry := what stands there.
+// The entry at the prefix's place, if its key begins with the prefix. It shares with the prefix
+// what it shares with the entry before, which is below: so all that its key has behind the prefix
+// stands in its suffix, unless the leaf's own prefix is longer. *entry := what stands there.
 CELLAR_INLINE std::optional<BTree::Match> Tree::MatchAt(const Leaf* leaf, const LeafPlace& place,
                                                         std::string_view prefix,
                                                         std::string* scratch, Entry* entry) {
@@ -338,8 +338,8 @@ CELLAR_INLINE BTreeWriteResult Tree::PutAt(Path* path, Leaf* leaf, const LeafPla
   return result;
 }
 
-// Makes the place of a prefix that of a key which begins with it and is below the entry there. False
-// if it cannot be used. It differs in nothing but in what the key shares with that entry.
+// Makes the place of a prefix that of a key which begins with it and is below the entry there.
+// False if it cannot be used. It differs in nothing but in what the key shares with that entry.
 bool Tree::TakePlace(Place* place, std::string_view key) const {
   if (place->leaf == nullptr || place->changes != changes_) return false;
   const Leaf* const leaf = place->leaf;

@@ -140,10 +140,10 @@ class RowResolver {
   Status PutNext(const CheckedOp& op, const std::optional<CellRead>& old, ValueType type,
                  std::string_view stored);
 
-  // Before a version is put in the column at hand: adds a reclaim op if retention has dropped a version of
-  // it, unless the step at hand (one operation, or all the puts of a command that only puts) has
-  // added one: what these puts bring must not be reclaimed between them, or it would matter whether
-  // the sweeper has been there.
+  // Before a version is put in the column at hand: adds a reclaim op if retention has dropped a
+  // version of it, unless the step at hand (one operation, or all the puts of a command that only
+  // puts) has added one: what these puts bring must not be reclaimed between them, or it would
+  // matter whether the sweeper has been there.
   void ReclaimColumn() {
     column_versions_ = {};
     if (!table_->family_is_all_live(*family_)) WalkColumn(Newest::kIgnore);

@@ -22,15 +22,15 @@
 // is granted. Segment files that a manifest might name although installing it failed are removed
 // only after the next manifest that does not name them is durable.
 //
-// Group commit under `always`. Everything queued while a sync runs shares the next one. That can begin
-//   at once     clients whose replies wait for it and clients that have just got theirs then go on as
-//               two groups: one is served while the other's sync runs;
-//   gathered    a little later, when as many bytes have come as were released and queued by then, but
-//               no longer after the last one than half of what a sync takes: half the syncs, each of
-//               which costs a processor as much as several commits, but the loop has less to do;
+// Group commit under `always`. Everything queued while a sync runs shares the next one, which begins
+//   at once     clients whose replies wait for it and clients that have just got theirs then go on
+//               as two groups: one is served while the other's sync runs;
+//   gathered    a little later, when as many bytes have come as were released and queued by then,
+//               but no longer after the last one than half of what a sync takes: half the syncs,
+//               each of which costs a processor as much as several commits, while the loop is idle;
 //   overlapped  beside those that run (sync_lanes.h), where a disk takes several in the time of one.
 // What gets most to the disk depends on the disk, the clients and how many processors there are. So
-// they are tried (sync_trial.h).
+// the ways are tried (sync_trial.h).
 //
 // Small commits go to room that has been written once already, with zeros: syncing them is then one
 // write and no metadata (SegmentFile::ZeroAhead).

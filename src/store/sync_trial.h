@@ -3,9 +3,9 @@
 //   window   0    1    2    3 ...               18            19 ...            34
 //   way      A    B    C    the best of them    another one   the best again    the third
 //
-// A window is a while of steady work. The ways that are not the best are tried again now and then, and
-// at once when the way in use gives much more or less than before: what is known of the others is of
-// another time then.
+// A window is a while of steady work. The ways that are not the best are tried again now and then,
+// and at once when the way in use gives much more or less than before: what is known of the others
+// is of another time then.
 //
 // Does not sync (log_writer.h). Owned by one thread.
 #pragma once
@@ -30,8 +30,8 @@ class SyncTrial {
 
   // What to do now.
   SyncWay way() const { return way_; }
-  // Whether kOverlapped may be chosen; at first it may not. Once it may, it is
-  // tried at once if what it gives is unknown.
+  // Whether kOverlapped may be chosen; at first it may not. Once it may, it is tried at once if what
+  // it gives is unknown.
   void AllowOverlap(bool allowed);
   // So many bytes have become durable since the last call, in the way that way() says.
   void Count(uint64_t bytes);

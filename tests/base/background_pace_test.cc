@@ -3,15 +3,9 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/manual_clock.h"
+
 namespace cellar::background_pace_test {
-
-class ManualClock final : public Clock {
- public:
-  int64_t WallMicros() override { return now_micros; }
-  int64_t MonotonicMicros() override { return now_micros; }
-
-  int64_t now_micros{1'000'000};
-};
 
 TEST_CASE("background work yields after each piece while the processor is free", "[pace]") {
   ManualClock clock;

@@ -1,7 +1,6 @@
 // IndexFixture: a store in a directory of its own, a clock that stands still, and scans as text.
 #pragma once
 
-#include <atomic>
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
@@ -14,17 +13,11 @@
 
 #include "base/number.h"
 #include "store/store.h"
+#include "tests/manual_clock.h"
 
 namespace index_fixture {
 
 using namespace cellar;  // NOLINT(google-build-using-namespace)
-
-class TestClock final : public Clock {
- public:
-  int64_t WallMicros() override { return now; }
-  int64_t MonotonicMicros() override { return now; }
-  std::atomic<int64_t> now{1'000'000'000};  // the sync thread reads it too
-};
 
 class Fixture {
  public:
@@ -57,7 +50,7 @@ class Fixture {
   }
   Table& Find(const std::string& name) { return **store->FindTable("0", name); }
   void SetTime(int64_t now) {
-    clock.now = now;
+    clock.now_micros = now;
     store->SetTurnTime();
   }
 
@@ -143,7 +136,7 @@ class Fixture {
   }
 
   std::string directory;
-  TestClock clock;
+  ManualClock clock{1'000'000'000};
   std::unique_ptr<Store> store;
 };
 

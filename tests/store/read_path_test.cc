@@ -52,7 +52,7 @@ class Writer {
     const Status done = fixture_.Do(table_, row, {op});
     REQUIRE(done.ok());
     if (random_.OneIn(4)) {
-      fixture_.SetTime(fixture_.clock.now + static_cast<int64_t>(random_.Below(kSecond)));
+      fixture_.SetTime(fixture_.clock.now_micros + static_cast<int64_t>(random_.Below(kSecond)));
     }
   }
 
@@ -86,7 +86,7 @@ TEST_CASE_METHOD(Fixture, "Point reads agree with those of a snapshot and with s
     for (int step = 0; step < 1200; ++step) {
       writer.Step();
       if (step % 300 != 299) continue;
-      ReadView snapshot(table, clock.now);
+      ReadView snapshot(table, clock.now_micros);
       snapshot.Detach();
       CellOptions newest;
       std::map<std::string, std::string> shown = Cells(table, {}, newest, kUnlimited);

@@ -76,10 +76,10 @@ class IndexModel : public Fixture {
   bool Dropped(const std::string& column, uint64_t rank, int64_t timestamp, const ModelCell& cell) {
     const Retention& rule = RetentionOf(column);
     if (rule.versions_max > 0 && rank > rule.versions_max) return true;
-    if (rule.ttl_micros > 0 && timestamp > 0 && clock.now - timestamp >= rule.ttl_micros) {
+    if (rule.ttl_micros > 0 && timestamp > 0 && clock.now_micros - timestamp >= rule.ttl_micros) {
       return true;
     }
-    return clock.now >= cell.expiry_micros;
+    return clock.now_micros >= cell.expiry_micros;
   }
 
   void Reclaim(const std::string& column, Versions* versions) {
@@ -186,10 +186,10 @@ class IndexModel : public Fixture {
                              std::string_view(column).substr(2), cell.text);
     op.type = cell.type;
     const int64_t back = random.OneIn(3) ? static_cast<int64_t>(random.Below(2'000'000)) : 0;
-    op.timestamp_micros = random.OneIn(20) ? 0 : clock.now - back;
+    op.timestamp_micros = random.OneIn(20) ? 0 : clock.now_micros - back;
     if (random.OneIn(4)) {
       op.ttl_micros = 1 + random.Below(3'000'000);
-      cell.expiry_micros = clock.now + static_cast<int64_t>(*op.ttl_micros);
+      cell.expiry_micros = clock.now_micros + static_cast<int64_t>(*op.ttl_micros);
     }
     versions[*op.timestamp_micros] = cell;
     Carry(key, op, after);
@@ -210,7 +210,7 @@ class IndexModel : public Fixture {
                    std::string_view(column).substr(2),
                    {}};
     if (random.OneIn(2)) {
-      op.time.min_micros = clock.now - static_cast<int64_t>(random.Below(1'000'000));
+      op.time.min_micros = clock.now_micros - static_cast<int64_t>(random.Below(1'000'000));
       Versions& versions = after[column];
       Reclaim(column, &versions);
       std::erase_if(versions, [&](const auto& v) { return v.first >= op.time.min_micros; });
@@ -239,7 +239,7 @@ class IndexModel : public Fixture {
     const uint64_t which = random.Below(1000);
     if (which < 700) return Put(RowKey(random.Below(kRows)));
     if (which < 850) return Delete(RowKey(random.Below(kRows)));
-    if (which < 995) return SetTime(clock.now + static_cast<int64_t>(random.Below(100'000)));
+    if (which < 995) return SetTime(clock.now_micros + static_cast<int64_t>(random.Below(100'000)));
     if (which < 997) return DeleteRange();
     if (which < 999) {
       while (store->Sweep(50)) {
@@ -281,10 +281,10 @@ class IndexModel : public Fixture {
     const std::string key = RowKey(random.Below(kRows));
     const std::string text(1 + random.Below(3), 'c');
     CellOp op = Fixture::Put("g", "d", text);
-    op.timestamp_micros = clock.now;
+    op.timestamp_micros = clock.now_micros;
     Versions& versions = rows[key]["g:d"];
     Reclaim("g:d", &versions);
-    versions[clock.now] = {ValueType::kBytes, text, kNeverMicros};
+    versions[clock.now_micros] = {ValueType::kBytes, text, kNeverMicros};
     REQUIRE(Do(Find("t"), key, {op}).ok());
   }
 

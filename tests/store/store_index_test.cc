@@ -92,7 +92,7 @@ TEST_CASE_METHOD(Fixture, "UNIQUE refuses a second row and changes nothing", "[i
   CellOp remove;
   remove.kind = CellOp::Kind::kDelete;
   remove.selector = {ColumnSelector::Kind::kColumn, "f", "x", {}};
-  remove.time = {clock.now, INT64_MAX};
+  remove.time = {clock.now_micros, INT64_MAX};
   RowWrite write;
   write.row = "b";
   std::string versions;
@@ -353,13 +353,13 @@ TEST_CASE_METHOD(Fixture, "Whatever becomes due at once, no command pays for it"
   one.equal = {"12345", "new"};
   REQUIRE(evaluated([&] { REQUIRE(Rows(table, one) == " r12345"); }) == 0);
   // Now every row stands somewhere else in the index, and no row was touched for that.
-  SetTime(clock.now + 5'000'000);
+  SetTime(clock.now_micros + 5'000'000);
   REQUIRE(evaluated([&] { REQUIRE(Rows(table, one).empty()); }) == 0);
   one.equal = {"12345", "old"};
   REQUIRE(evaluated([&] { REQUIRE(Rows(table, one) == " r12345"); }) == 0);
   REQUIRE(evaluated([&] { REQUIRE(Do(table, "s", {Put("g", "y", "1")}).ok()); }) == 2);
   // And now none is in it. (The server's timestamps run ahead of a clock that stands still.)
-  SetTime(clock.now + 5'000'000 + kRows);
+  SetTime(clock.now_micros + 5'000'000 + kRows);
   REQUIRE(evaluated([&] { REQUIRE(Rows(table, "i").empty()); }) == 0);
   REQUIRE(evaluated([&] { REQUIRE(Do(table, "s", {Put("g", "y", "2")}).ok()); }) == 2);
   // The entries go with the cells, about as many at a time as the sweeper is given.
@@ -374,9 +374,9 @@ TEST_CASE_METHOD(Fixture, "Whatever becomes due at once, no command pays for it"
   REQUIRE(index.entries().entries() == 0);
   // A clock set back shows what is still there, and nothing else.
   REQUIRE(Do(table, "late", {Put("f", "x", "1"), Put("g", "y", "1")}).ok());
-  SetTime(clock.now + 20'000'000);
+  SetTime(clock.now_micros + 20'000'000);
   REQUIRE(Rows(table, "i").empty());
-  SetTime(clock.now - 15'000'000);
+  SetTime(clock.now_micros - 15'000'000);
   REQUIRE(Rows(table, "i") == " late");
 }
 
@@ -414,7 +414,7 @@ TEST_CASE_METHOD(Fixture, "Whole indexes are in the snapshot, others are built a
   REQUIRE(Rows(table, of_one) == " late r150");
   REQUIRE(Do(table, "other", {Put("g", "y", "late")}).code() == ErrorCode::kNotUnique);
   REQUIRE(Do(table, "other", {Put("g", "y", "other")}).ok());
-  SetTime(clock.now + 20'000'000);
+  SetTime(clock.now_micros + 20'000'000);
   REQUIRE(Rows(table, of_one).empty());
   while (store->sweeper_stats().passes == 0) (void)store->Sweep(1000);
   REQUIRE(store->DescribeIndex(table, "i")->entries_are_live);
@@ -554,14 +554,14 @@ class RandomChanges : public Fixture {
                          : Put("q", text(std::string(1, "xyz"[random.Below(3)])), "v");
       if (column == 0) op.type = ValueType::kI64;
       if (random.OneIn(3))
-        op.timestamp_micros = clock.now - static_cast<int64_t>(random.Below(3'000'000));
+        op.timestamp_micros = clock.now_micros - static_cast<int64_t>(random.Below(3'000'000));
       if (random.OneIn(5)) op.ttl_micros = 1 + random.Below(2'000'000);
       return op;
     }
     op.kind = which == 6 ? CellOp::Kind::kDeleteRow : CellOp::Kind::kDelete;
     op.selector = random.OneIn(2) ? ColumnSelector{ColumnSelector::Kind::kFamily, "q", {}, {}}
                                   : ColumnSelector{ColumnSelector::Kind::kColumn, "f", "n", {}};
-    if (random.OneIn(2)) op.time.min_micros = clock.now - 500'000;
+    if (random.OneIn(2)) op.time.min_micros = clock.now_micros - 500'000;
     return op;
   }
   void Change() {
@@ -618,9 +618,9 @@ class RandomChanges : public Fixture {
         return;
       }
       case 7:
-        return SetTime(clock.now - static_cast<int64_t>(random.Below(400'000)));
+        return SetTime(clock.now_micros - static_cast<int64_t>(random.Below(400'000)));
       default:
-        return SetTime(clock.now + static_cast<int64_t>(random.Below(800'000)));
+        return SetTime(clock.now_micros + static_cast<int64_t>(random.Below(800'000)));
     }
   }
   // What a covering index gives of the rows must be what the table gives.

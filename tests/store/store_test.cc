@@ -10,17 +10,11 @@
 
 #include "base/number.h"
 #include "base/random.h"
+#include "tests/manual_clock.h"
 
 namespace store_test {
 
 using namespace cellar;  // NOLINT(google-build-using-namespace)
-
-class TestClock final : public Clock {
- public:
-  int64_t WallMicros() override { return now; }
-  int64_t MonotonicMicros() override { return now; }
-  std::atomic<int64_t> now{1'700'000'000'000'000};  // the sync thread reads it too
-};
 
 class StoreFixture {
  public:
@@ -111,7 +105,7 @@ class StoreFixture {
   }
 
   std::string directory;
-  TestClock clock;
+  ManualClock clock{1'700'000'000'000'000};
   std::unique_ptr<Store> store;
 };
 
@@ -307,7 +301,7 @@ TEST_CASE_METHOD(StoreFixture, "What writes leave is what their records give bac
   Make("t", "bytes", {{"all", {}}, {"one", one}, {"three", three}, {"aged", aged}});
   const std::vector<std::string> families{"all", "one", "three", "aged"};
   for (int step = 1; step <= 3000; ++step) {
-    clock.now += static_cast<int64_t>(random.Below(1000));
+    clock.now_micros += static_cast<int64_t>(random.Below(1000));
     store->SetTurnTime();
     Table& table = Find("t");
     const std::string row = "r" + FormatUint64(random.Below(20));
@@ -318,7 +312,8 @@ TEST_CASE_METHOD(StoreFixture, "What writes leave is what their records give bac
     write.row = row;
     for (uint64_t left = random.OneIn(3) ? 3 : 1; left > 0; --left) {
       CellOp op = Put(families[random.Below(4)], qualifiers[left - 1], value);
-      if (random.OneIn(3)) op.timestamp_micros = clock.now - static_cast<int64_t>(random.Below(4));
+      if (random.OneIn(3))
+        op.timestamp_micros = clock.now_micros - static_cast<int64_t>(random.Below(4));
       if (random.OneIn(8)) op.ttl_micros = random.Below(5000);
       write.ops.push_back(op);
     }

@@ -4,14 +4,9 @@
 #include <array>
 #include <catch2/catch.hpp>
 
-namespace cellar::sync_trial_test {
+#include "tests/manual_clock.h"
 
-class StepClock final : public Clock {
- public:
-  int64_t WallMicros() override { return micros; }
-  int64_t MonotonicMicros() override { return micros; }
-  int64_t micros{1'000'000};
-};
+namespace cellar::sync_trial_test {
 
 // What a step of work gives, by way.
 using Gains = std::array<uint64_t, 3>;
@@ -24,13 +19,13 @@ struct Fixture {
     for (int64_t i = 0; i < steps; ++i) {
       const auto way = static_cast<size_t>(trial.way());
       shares[way] += 1.0 / static_cast<double>(steps);
-      clock.micros += step_micros;
+      clock.now_micros += step_micros;
       trial.Count(gains[way]);
     }
     return shares;
   }
 
-  StepClock clock;
+  ManualClock clock;
   SyncTrial trial{clock};
 };
 

@@ -126,7 +126,7 @@ def scan_figures(both, options):
 
 
 def log_figures(options, kinds):
-    """CPU with the log on `everysec`, and relative to the CPU without it, which is of the same run."""
+    """CPU with the log on `everysec`, and relative to the CPU without it, interleaved."""
     selected = [p for p in pairs.PAIRS if p.name in ("CPUT / HSET", "CGET / HGET")]
     all_four = [servers.Server(kind, log=log) for kind in kinds for log in ("everysec", None)]
     try:
