@@ -38,8 +38,9 @@ uint64_t BTree::DeleteRange(std::string_view begin, std::string_view end, uint64
 void BTree::Clear() { tree_->Clear(); }
 
 std::optional<std::string_view> BTree::Get(std::string_view key) const { return tree_->Get(key); }
-std::optional<BTree::Match> BTree::GetFirst(std::string_view prefix, std::string* scratch) const {
-  return tree_->GetFirst(prefix, scratch);
+bool BTree::GetFirst(std::string_view prefix, std::string* scratch, BTreeFinger* finger,
+                     Match* match) const {
+  return tree_->GetFirst(prefix, scratch, finger, match);
 }
 std::optional<BTree::Match> BTree::FindFirst(std::string_view prefix, std::string* scratch,
                                              BTreePlace* place) const {

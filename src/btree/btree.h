@@ -120,6 +120,17 @@ class BTreePlace {
   std::unique_ptr<btree_internal::Place> place_;
 };
 
+// Where BTree::GetFirst has looked, for the next one of a prefix that is probably near (the columns
+// of a row): it looks into the same leaf before it descends from the root. Out of date, or of
+// another tree, it costs nothing. To be forgotten (`= {}`) when its tree may be gone.
+class BTreeFinger {
+ private:
+  friend class btree_internal::Tree;
+  const btree_internal::Tree* tree_{nullptr};
+  const btree_internal::Leaf* leaf_{nullptr};
+  uint64_t changes_{0};  // the tree's, then
+};
+
 class BTree {
  public:
   BTree();
@@ -161,7 +172,9 @@ class BTree {
     // without a look into the next leaf.
     bool is_only{false};
   };
-  std::optional<Match> GetFirst(std::string_view prefix, std::string* scratch) const;
+  // False if there is none; then *match is unspecified.
+  [[nodiscard]] bool GetFirst(std::string_view prefix, std::string* scratch, BTreeFinger* finger,
+                              Match* match) const;
   // The same; notes the place, and tells whether the match is the only one.
   std::optional<Match> FindFirst(std::string_view prefix, std::string* scratch,
                                  BTreePlace* place) const;

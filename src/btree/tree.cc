@@ -69,14 +69,16 @@ uint8_t* CopyGroup(const Leaf* leaf, uint32_t group, size_t more, uint8_t* to) {
   return copy_end;
 }
 
-// Tree::Descend, for the reads of single keys, which do little else.
+// Tree::Descend, for the reads of single keys, which do little else. Notes no path if that is null.
 CELLAR_INLINE Leaf* DescendFrom(const TreeContent& content, std::string_view key, Path* path) {
   void* node = content.root;
   for (uint32_t level = 0; level < content.height; ++level) {
     auto* inner = static_cast<Inner*>(node);
     const uint32_t i = FindChild(inner, key);
-    path->nodes[level] = inner;
-    path->index[level] = i;
+    if (path != nullptr) {
+      path->nodes[level] = inner;
+      path->index[level] = i;
+    }
     node = inner->pointers()[i];
     if (level + 1 < content.height)
       PrefetchInner(node);
@@ -106,16 +108,7 @@ Leaf* Tree::Descend(std::string_view key, Path* path) const {
 
 std::optional<std::string_view> Tree::Get(std::string_view key) const {
   if (content_.root == nullptr) return std::nullopt;
-  const void* node = content_.root;
-  for (uint32_t level = 0; level < content_.height; ++level) {
-    const auto* inner = static_cast<const Inner*>(node);
-    node = inner->pointers()[FindChild(inner, key)];
-    if (level + 1 < content_.height)
-      PrefetchInner(node);
-    else
-      PrefetchLeaf(node);
-  }
-  const auto* leaf = static_cast<const Leaf*>(node);
+  const Leaf* const leaf = DescendFrom(content_, key, nullptr);
   const LeafPlace place = FindInLeaf(leaf, key);
   if (!place.found) return std::nullopt;
   Entry entry;
@@ -126,26 +119,27 @@ std::optional<std::string_view> Tree::Get(std::string_view key) const {
 // The entry at the prefix's place, if its key begins with the prefix. It shares with the prefix
 // what it shares with the entry before, which is below: so all that its key has behind the prefix
 // stands in its suffix, unless the leaf's own prefix is longer. *entry := what stands there.
-CELLAR_INLINE std::optional<BTree::Match> Tree::MatchAt(const Leaf* leaf, const LeafPlace& place,
-                                                        std::string_view prefix,
-                                                        std::string* scratch, Entry* entry) {
+CELLAR_INLINE bool Tree::MatchAt(const Leaf* leaf, const LeafPlace& place, std::string_view prefix,
+                                 std::string* scratch, Entry* entry, BTree::Match* match) {
   ParseEntry(leaf->entries() + place.at, entry);
   const std::string_view suffix = View(entry->suffix, entry->suffix_bytes);
   if (!place.has_prefix) [[unlikely]] {
     const std::string_view leaf_prefix = View(leaf->prefix(), leaf->prefix_bytes);
-    if (!leaf_prefix.starts_with(prefix)) return std::nullopt;
+    if (!leaf_prefix.starts_with(prefix)) return false;
     CELLAR_ASSERT(entry->shared == 0);
     scratch->assign(leaf_prefix.substr(prefix.size())).append(suffix);
-    return BTree::Match{*scratch, entry->value_view()};
+    *match = {*scratch, entry->value_view()};
+    return true;
   }
   const std::string_view rest = prefix.substr(leaf->prefix_bytes);
   CELLAR_ASSERT(entry->shared <= rest.size());
   if (!place.found && place.shared_after != rest.size() &&
       !suffix.starts_with(rest.substr(entry->shared))) {
-    return std::nullopt;
+    return false;
   }
   const size_t own_bytes = rest.size() - entry->shared;  // of the prefix, in the suffix
-  return BTree::Match{suffix.substr(own_bytes), entry->value_view()};
+  *match = {suffix.substr(own_bytes), entry->value_view()};
+  return true;
 }
 
 const Leaf* Tree::LeafBehind(const Path& path) const {
@@ -160,25 +154,53 @@ const Leaf* Tree::LeafBehind(const Path& path) const {
 }
 
 // A match at the front of the leaf behind.
-std::optional<BTree::Match> Tree::MatchBehind(const Path& path, std::string_view prefix,
-                                              std::string* scratch) const {
+bool Tree::MatchBehind(const Path& path, std::string_view prefix, std::string* scratch,
+                       BTree::Match* match) const {
   const Leaf* const leaf = LeafBehind(path);
-  if (leaf == nullptr) return std::nullopt;
+  if (leaf == nullptr) return false;
   LeafPlace front{};
   front.has_prefix = prefix.starts_with(View(leaf->prefix(), leaf->prefix_bytes));
   Entry entry;
-  return MatchAt(leaf, front, prefix, scratch, &entry);
+  return MatchAt(leaf, front, prefix, scratch, &entry, match);
 }
 
-std::optional<BTree::Match> Tree::GetFirst(std::string_view prefix, std::string* scratch) const {
-  if (content_.root == nullptr) return std::nullopt;
+bool Tree::DescendAndMatchBehind(std::string_view prefix, std::string* scratch,
+                                 BTree::Match* match) const {
   Path path;
-  const Leaf* const leaf = DescendFrom(content_, prefix, &path);
-  const LeafPlace place = FindInLeaf(leaf, prefix);
-  if (place.at == leaf->entries_bytes()) [[unlikely]]
-    return MatchBehind(path, prefix, scratch);
+  (void)Descend(prefix, &path);
+  return MatchBehind(path, prefix, scratch, match);
+}
+
+// The finger's leaf and the key's place in it, if it is of this tree as it is now and has an entry
+// before the key and one that is not below it: then a descent would end in this leaf too. Else
+// null.
+const Leaf* Tree::FindInside(const BTreeFinger& finger, std::string_view key,
+                             LeafPlace* place) const {
+  if (finger.tree_ != this || finger.changes_ != changes_) return nullptr;
+  const Leaf* const leaf = finger.leaf_;
+  *place = FindInLeaf(leaf, key);
+  const bool is_inside = place->at < leaf->entries_bytes() && (place->at > 0 || place->found);
+  return is_inside ? leaf : nullptr;
+}
+
+bool Tree::GetFirst(std::string_view prefix, std::string* scratch, BTreeFinger* finger,
+                    BTree::Match* match) const {
+  if (content_.root == nullptr) return false;
+  const Leaf* leaf = nullptr;
+  LeafPlace place;
+  if (finger->leaf_ != nullptr) [[unlikely]]  // a command's first read has none
+    leaf = FindInside(*finger, prefix, &place);
+  if (leaf == nullptr) [[likely]] {
+    leaf = DescendFrom(content_, prefix, nullptr);
+    place = FindInLeaf(leaf, prefix);
+    finger->tree_ = this;
+    finger->leaf_ = leaf;
+    finger->changes_ = changes_;
+    if (place.at == leaf->entries_bytes()) [[unlikely]]
+      return DescendAndMatchBehind(prefix, scratch, match);
+  }
   Entry entry;
-  return MatchAt(leaf, place, prefix, scratch, &entry);
+  return MatchAt(leaf, place, prefix, scratch, &entry, match);
 }
 
 std::optional<BTree::Match> Tree::FindFirst(std::string_view prefix, std::string* scratch,
@@ -196,17 +218,20 @@ std::optional<BTree::Match> Tree::FindFirst(std::string_view prefix, std::string
     noted->changes = changes_;
     noted->prefix_bytes = prefix.size();
   }
-  if (at_end) [[unlikely]]
-    return MatchBehind(noted->path, prefix, scratch);
+  BTree::Match match;
+  if (at_end) [[unlikely]] {
+    if (!MatchBehind(noted->path, prefix, scratch, &match)) return std::nullopt;
+    return match;
+  }
   Entry entry;
-  std::optional<BTree::Match> match = MatchAt(leaf, place, prefix, scratch, &entry);
-  if (match && place.has_prefix && entry.end != leaf->entries_end()) {
+  if (!MatchAt(leaf, place, prefix, scratch, &entry, &match)) return std::nullopt;
+  if (place.has_prefix && entry.end != leaf->entries_end()) {
     const std::string_view rest = prefix.substr(leaf->prefix_bytes);
     Entry next;
     ParseEntry(entry.end, &next);
     // The first entry of a group has its whole key in the suffix.
-    match->is_only = next.shared < rest.size() &&
-                     (next.shared > 0 || !View(next.suffix, next.suffix_bytes).starts_with(rest));
+    match.is_only = next.shared < rest.size() &&
+                    (next.shared > 0 || !View(next.suffix, next.suffix_bytes).starts_with(rest));
   }
   return match;
 }

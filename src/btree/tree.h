@@ -62,7 +62,8 @@ class Tree {
   uint64_t DeleteRange(std::string_view begin, std::string_view end, uint64_t entries_max);
   void Clear();
   std::optional<std::string_view> Get(std::string_view key) const;
-  std::optional<BTree::Match> GetFirst(std::string_view prefix, std::string* scratch) const;
+  bool GetFirst(std::string_view prefix, std::string* scratch, BTreeFinger* finger,
+                BTree::Match* match) const;
   std::optional<BTree::Match> FindFirst(std::string_view prefix, std::string* scratch,
                                         Place* place) const;
   void MultiGet(std::span<const std::string_view> keys,
@@ -102,12 +103,14 @@ class Tree {
   static Scratch& scratch();
 
   Leaf* Descend(std::string_view key, Path* path) const;
-  static std::optional<BTree::Match> MatchAt(const Leaf* leaf, const LeafPlace& place,
-                                             std::string_view prefix, std::string* scratch,
-                                             Entry* entry);
+  static bool MatchAt(const Leaf* leaf, const LeafPlace& place, std::string_view prefix,
+                      std::string* scratch, Entry* entry, BTree::Match* match);
   const Leaf* LeafBehind(const Path& path) const;
-  std::optional<BTree::Match> MatchBehind(const Path& path, std::string_view prefix,
-                                          std::string* scratch) const;
+  bool MatchBehind(const Path& path, std::string_view prefix, std::string* scratch,
+                   BTree::Match* match) const;
+  bool DescendAndMatchBehind(std::string_view prefix, std::string* scratch,
+                             BTree::Match* match) const;
+  const Leaf* FindInside(const BTreeFinger& finger, std::string_view key, LeafPlace* place) const;
   bool TakePlace(Place* place, std::string_view key) const;
   bool IsPlaceOf(const Place& place, std::string_view key) const;
   BTreeWriteResult PutAt(Path* path, Leaf* leaf, const LeafPlace& place, std::string_view key,

@@ -71,47 +71,48 @@ Result<GetOptions> ParseGetOptions(ArgumentCursor at) {
 }
 
 void CmdCGet(CommandContext& ctx) {
-  std::string_view family;
-  std::string_view qualifier;
-  GetOptions options;
+  ColumnRead column{.access = ctx.rights};
+  bool timestamp = false;
   if (ctx.args.size() > 4) [[unlikely]] {
-    ASSIGN_OR_REPLY(ctx, options, ParseGetOptions(ArgumentCursor(ctx.args, 4)));
+    ASSIGN_OR_REPLY(ctx, const GetOptions options, ParseGetOptions(ArgumentCursor(ctx.args, 4)));
+    column.at_micros = options.at_micros;
+    timestamp = options.timestamp;
   }
-  REPLY_IF_ERROR(ctx, ParseColumn(ctx.args[3], &family, &qualifier));
+  REPLY_IF_ERROR(ctx, ParseColumn(ctx.args[3], &column.family, &column.qualifier));
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx));
-  ASSIGN_OR_REPLY(
-      ctx, const std::optional<CellView> cell,
-      ctx.store().Get(*table, ctx.args[2], family, qualifier, options.at_micros, ctx.rights));
+  std::optional<CellRead> cell;
+  REPLY_IF_ERROR(ctx, ctx.store().Get(*table, ctx.args[2], column, &cell));
   ctx.host.services().stats.CountLookup(cell.has_value());
   if (!cell.has_value()) return ctx.reply.Null();
-  if (options.timestamp) {
+  if (timestamp) [[unlikely]] {
     ctx.reply.Array(2);
     ctx.reply.Integer(cell->timestamp_micros);
   }
-  ReplyValue(ctx.reply, cell->type, cell->stored);
+  ReplyValue(ctx.reply, cell->value.type, cell->value.stored);
 }
 
 void CmdCMGet(CommandContext& ctx) {
-  const Arguments columns = ctx.args.subspan(3);
-  std::string_view family;
-  std::string_view qualifier;
-  for (const std::string_view column : columns) {
-    REPLY_IF_ERROR(ctx, ParseColumn(column, &family, &qualifier));
+  const Arguments names = ctx.args.subspan(3);
+  ColumnRead column{.access = ctx.rights};
+  for (const std::string_view name : names) {
+    REPLY_IF_ERROR(ctx, ParseColumn(name, &column.family, &column.qualifier));
   }
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx));
+  Store& store = ctx.store();
+  REPLY_IF_ERROR(ctx, store.OpenRow(*table, ctx.args[2]));
+  ServerStats& stats = ctx.host.services().stats;
   const size_t begin = ctx.reply.position();
-  ctx.reply.Array(columns.size());
-  for (const std::string_view column : columns) {
-    (void)SplitColumn(column, &family, &qualifier);
-    const Result<std::optional<CellView>> cell =
-        ctx.store().Get(*table, ctx.args[2], family, qualifier, kNewest, ctx.rights);
-    if (!cell.ok()) {
+  ctx.reply.Array(names.size());
+  for (const std::string_view name : names) {
+    (void)SplitColumn(name, &column.family, &column.qualifier);
+    std::optional<CellRead> cell;
+    if (const Status status = store.GetInRow(column, &cell); !status.ok()) [[unlikely]] {
       ctx.reply.Truncate(begin);
-      return ctx.Fail(cell.status());
+      return ctx.Fail(status);
     }
-    ctx.host.services().stats.CountLookup(cell->has_value());
-    if (cell->has_value()) {
-      ReplyValue(ctx.reply, (*cell)->type, (*cell)->stored);
+    stats.CountLookup(cell.has_value());
+    if (cell.has_value()) {
+      ReplyValue(ctx.reply, cell->value.type, cell->value.stored);
     } else {
       ctx.reply.Null();
     }
@@ -120,15 +121,15 @@ void CmdCMGet(CommandContext& ctx) {
 
 void CmdCExists(CommandContext& ctx) {
   if (ctx.args.size() > 4) return ctx.SyntaxError();
-  std::string_view family;
-  std::string_view qualifier;
-  const bool column = ctx.args.size() == 4;
-  if (column) REPLY_IF_ERROR(ctx, ParseColumn(ctx.args[3], &family, &qualifier));
+  const bool names_column = ctx.args.size() == 4;
+  ColumnRead column{.access = ctx.rights};
+  if (names_column)
+    REPLY_IF_ERROR(ctx, ParseColumn(ctx.args[3], &column.family, &column.qualifier));
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx));
   bool exists = false;
-  if (column) {
-    ASSIGN_OR_REPLY(ctx, const std::optional<CellView> cell,
-                    ctx.store().Get(*table, ctx.args[2], family, qualifier, kNewest, ctx.rights));
+  if (names_column) {
+    std::optional<CellRead> cell;
+    REPLY_IF_ERROR(ctx, ctx.store().Get(*table, ctx.args[2], column, &cell));
     exists = cell.has_value();
   } else {
     ASSIGN_OR_REPLY(ctx, exists, ctx.store().RowExists(*table, ctx.args[2], ctx.rights));

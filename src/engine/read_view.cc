@@ -13,9 +13,8 @@ namespace {
 constexpr int64_t kNewest{std::numeric_limits<int64_t>::max()};
 
 // ReadView::ReadColumn by looking at one version after the other.
-std::optional<CellRead> ReadByCursor(const ReadView& view, std::string_view column,
-                                     const FamilySchema& family, int64_t at_micros,
-                                     std::string* version_key) {
+bool ReadByCursor(const ReadView& view, std::string_view column, const FamilySchema& family,
+                  int64_t at_micros, std::string* version_key, CellRead* read) {
   BTreeCursor& at = view.cursor(family.group);
   // Ranks count from the newest version, so only a policy without them lets us start in the middle.
   if (at_micros == kNewest || family.policy.depends_on_rank()) {
@@ -30,19 +29,18 @@ std::optional<CellRead> ReadByCursor(const ReadView& view, std::string_view colu
   uint64_t rank = 0;
   for (; at.valid() && at.key().starts_with(column); at.Next()) {
     ++rank;
-    CellRead read;
-    if (!LoadTimestamp(at.key().substr(column_bytes), &read.timestamp_micros) ||
-        !DecodeCellValue(at.value(), &read.value)) {
+    if (!LoadTimestamp(at.key().substr(column_bytes), &read->timestamp_micros) ||
+        !DecodeCellValue(at.value(), &read->value)) {
       continue;
     }
-    if (rank > family.policy.rank_kept_max()) return std::nullopt;
-    if (read.timestamp_micros > at_micros) continue;
-    if (live || !family.policy.Drops(rank, read.timestamp_micros, read.value.expiry_micros,
+    if (rank > family.policy.rank_kept_max()) return false;
+    if (read->timestamp_micros > at_micros) continue;
+    if (live || !family.policy.Drops(rank, read->timestamp_micros, read->value.expiry_micros,
                                      view.now_micros())) {
-      return read;
+      return true;
     }
   }
-  return std::nullopt;
+  return false;
 }
 
 }  // namespace
@@ -140,24 +138,25 @@ std::optional<CellRead> ReadView::ReadCell(std::string_view row_key, const Famil
   key_.assign(row_key);
   PutFamilyId(&key_, family.id);
   key_.append(qualifier);
-  return ReadColumn(key_, family, at_micros);
+  CellRead read;
+  if (!ReadColumn(key_, family, at_micros, &read)) return std::nullopt;
+  return read;
 }
 
-std::optional<CellRead> ReadView::ReadColumn(std::string_view column, const FamilySchema& family,
-                                             int64_t at_micros) const {
+bool ReadView::ReadColumn(std::string_view column, const FamilySchema& family, int64_t at_micros,
+                          CellRead* read) const {
   if (at_micros == kNewest && pinned_ == nullptr) [[likely]] {
     // The newest version is mostly live, and then no other is looked at.
-    const std::optional<BTree::Match> newest =
-        table_->tree(family.group).GetFirst(column, &version_key_);
-    if (!newest) return std::nullopt;
-    CellRead read;
-    if (LoadTimestamp(newest->key_rest, &read.timestamp_micros) &&
-        DecodeCellValue(newest->value, &read.value) &&
-        !family.policy.Drops(1, read.timestamp_micros, read.value.expiry_micros, now_micros_))
+    BTree::Match newest;
+    if (!table_->tree(family.group).GetFirst(column, &version_key_, &finger_, &newest))
+      return false;
+    if (LoadTimestamp(newest.key_rest, &read->timestamp_micros) &&
+        DecodeCellValue(newest.value, &read->value) &&
+        !family.policy.Drops(1, read->timestamp_micros, read->value.expiry_micros, now_micros_))
         [[likely]]
-      return read;
+      return true;
   }
-  return ReadByCursor(*this, column, family, at_micros, &version_key_);
+  return ReadByCursor(*this, column, family, at_micros, &version_key_, read);
 }
 
 bool ReadView::ColumnIsLive(BTreeCursor& at, std::string_view column_key,

@@ -21,7 +21,8 @@
 
 namespace cellar {
 
-// One live version of a column. `stored` dies with the next write or the next read of the view.
+// One live version of a column. `value.stored` dies with the next write or the next read of the
+// view.
 struct CellRead {
   int64_t timestamp_micros{0};
   CellValue value;
@@ -41,6 +42,7 @@ class ReadView {
     table_ = &table;
     schema_ = &table.schema();
     now_micros_ = now_micros;
+    finger_ = {};
     restricted_.reset();
     hides_families_ = false;
   }
@@ -78,9 +80,11 @@ class ReadView {
   // Newest live version of a column at or before `at_micros`. `qualifier` is encoded.
   std::optional<CellRead> ReadCell(std::string_view row_key, const FamilySchema& family,
                                    std::string_view qualifier, int64_t at_micros) const;
-  // The same for a column whose key is put together already: row, family id, qualifier.
-  std::optional<CellRead> ReadColumn(std::string_view column, const FamilySchema& family,
-                                     int64_t at_micros) const;
+  // The same for a column whose key is put together already: row, family id, qualifier. False if
+  // there is none; then *read is unspecified. Of several columns of a row, all but the first mostly
+  // stand in the leaf where the last one was found, which is looked at before the tree is descended.
+  [[nodiscard]] bool ReadColumn(std::string_view column, const FamilySchema& family,
+                                int64_t at_micros, CellRead* read) const;
   // Is there a live cell in the row?
   bool RowIsLive(std::string_view row_key) const;
   // Is there a live cell among the versions at the cursor, which stands on the first version of the
@@ -108,6 +112,7 @@ class ReadView {
   bool hides_families_{false};
   mutable std::string key_;          // for point reads
   mutable std::string version_key_;  // likewise
+  mutable BTreeFinger finger_;       // likewise
 };
 
 }  // namespace cellar

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -50,11 +51,13 @@ struct StoreOptions {
   uint64_t seed{0};                                    // of SAMPLE and sample()
 };
 
-// One cell's newest version, for CGET. `stored` lives until the next write or read.
-struct CellView {
-  int64_t timestamp_micros{0};
-  ValueType type{ValueType::kBytes};
-  std::string_view stored;
+// Which version of which column is to be read: the newest live one at or before `at_micros`.
+// A column that `access` does not let read is NOPERM; null allows everything.
+struct ColumnRead {
+  std::string_view family{};
+  std::string_view qualifier{};
+  int64_t at_micros{std::numeric_limits<int64_t>::max()};
+  const FamilyAccess* access{nullptr};
 };
 
 struct NearRow {
@@ -153,12 +156,17 @@ class Store {
   // The same without a result, quicker. REQUIRES: write.IsPlainPut().
   Status Put(Table& table, const RowWrite& write);
 
+  // --- reads of single columns. nullopt if there is no such cell. What *cell borrows dies with the
+  // next write or read.
+  Status Get(const Table& table, std::string_view row, const ColumnRead& column,
+             std::optional<CellRead>* cell);
+  // The same for several columns of a row. REQUIRES: before them the row was opened, without an
+  // error, and nothing else was done since but GetInRow.
+  Status OpenRow(const Table& table, std::string_view row);
+  Status GetInRow(const ColumnRead& column, std::optional<CellRead>* cell);
+
   // --- reads. `access` (also in CellOptions): families that it does not let read are left out,
-  // naming one is NOPERM; null allows everything. Newest live version at or before `at_micros`;
-  // nullopt if there is none.
-  Result<std::optional<CellView>> Get(const Table& table, std::string_view row,
-                                      std::string_view family, std::string_view qualifier,
-                                      int64_t at_micros, const FamilyAccess* access = nullptr);
+  // naming one is NOPERM; null allows everything.
   // Has the memory brought into the cache that reads and writes of these rows will touch, all at
   // once; rows and table are as clients name them. Nothing happens where it would not pay, or if
   // there is no such table.
@@ -278,6 +286,9 @@ class Store {
   Store(StoreOptions options, FileSystem& files, Clock& clock);
   Status OpenJournal(const LoadProgressCallback& progress);
 
+  // OpenRow and GetInRow, also as parts of Get.
+  Status BeginRow(const Table& table, std::string_view row);
+  Status ReadInRow(const ColumnRead& column, std::optional<CellRead>* cell);
   // The timestamp that a command's cells get: larger than all before.
   int64_t NextStamp() const;
   // Begins the mutation of a command: a record of its own, or a part of the transaction's.
@@ -331,7 +342,9 @@ class Store {
 
   ReadView point_view_;
   std::string row_key_;   // scratch of point reads
-  KeyBuffer column_key_;  // likewise
+  KeyBuffer column_key_;  // likewise: begins with the key of the open row
+  size_t row_bytes_{0};   // which is so long
+  const Table* row_table_{nullptr};
   std::map<uint64_t, Pin> pins_;
   uint64_t pin_id_next_{1};
   uint64_t scans_{0};

@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/coding.h"
+#include "base/inline.h"
 #include "base/quote.h"
 #include "engine/column_set.h"
 #include "engine/row_split.h"
@@ -21,25 +22,40 @@ constexpr uint64_t kPrefetchTreeBytesMin{2 << 20};
 
 }  // namespace
 
-Result<std::optional<CellView>> Store::Get(const Table& table, std::string_view row,
-                                           std::string_view family, std::string_view qualifier,
-                                           int64_t at_micros, const FamilyAccess* access) {
-  // The key of the column, put together in the order in which its parts are checked.
+// The key of a column is put together in the order in which its parts are checked.
+CELLAR_INLINE Status Store::BeginRow(const Table& table, std::string_view row) {
   column_key_.Clear();
   RETURN_IF_ERROR(EncodeRowKey(table.schema(), row, &column_key_));
-  if (access != nullptr && !access->MayRead(family)) return NoPermission();
-  const FamilySchema* found = table.schema().FindFamily(family);
-  if (found == nullptr) {
-    return InTable(RequireFamily(table.schema(), family).status(), table);
-  }
-  PutFamilyId(&column_key_, found->id);
-  RETURN_IF_ERROR(EncodeQualifier(*found, qualifier, &column_key_));
+  row_bytes_ = column_key_.size();
+  row_table_ = &table;
   point_view_.Bind(table, now_micros_);
-  const std::optional<CellRead> read =
-      point_view_.ReadColumn(column_key_.view(), *found, at_micros);
-  if (!read) return std::optional<CellView>();
-  return std::optional<CellView>(
-      CellView{read->timestamp_micros, read->value.type, read->value.stored});
+  return Status::Ok();
+}
+
+CELLAR_INLINE Status Store::ReadInRow(const ColumnRead& column, std::optional<CellRead>* cell) {
+  const TableSchema& schema = row_table_->schema();
+  column_key_.Truncate(row_bytes_);
+  if (column.access != nullptr && !column.access->MayRead(column.family)) return NoPermission();
+  const FamilySchema* const family = schema.FindFamily(column.family);
+  if (family == nullptr) [[unlikely]]
+    return InTable(RequireFamily(schema, column.family).status(), *row_table_);
+  PutFamilyId(&column_key_, family->id);
+  RETURN_IF_ERROR(EncodeQualifier(*family, column.qualifier, &column_key_));
+  CellRead& read = cell->emplace();
+  if (!point_view_.ReadColumn(column_key_.view(), *family, column.at_micros, &read)) cell->reset();
+  return Status::Ok();
+}
+
+Status Store::Get(const Table& table, std::string_view row, const ColumnRead& column,
+                  std::optional<CellRead>* cell) {
+  RETURN_IF_ERROR(BeginRow(table, row));
+  return ReadInRow(column, cell);
+}
+
+Status Store::OpenRow(const Table& table, std::string_view row) { return BeginRow(table, row); }
+
+Status Store::GetInRow(const ColumnRead& column, std::optional<CellRead>* cell) {
+  return ReadInRow(column, cell);
 }
 
 void Store::PrefetchRows(std::string_view keyspace, std::string_view name,

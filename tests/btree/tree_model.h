@@ -23,6 +23,7 @@ namespace tree_model {
 using cellar::BTree;
 using cellar::BTreeBulkLoader;
 using cellar::BTreeCursor;
+using cellar::BTreeFinger;
 using cellar::BTreeImageReader;
 using cellar::BTreePlace;
 using cellar::BTreeSnapshot;
@@ -321,19 +322,39 @@ class TreeModel {
   }
 
   // Mostly a prefix of a key that is there.
-  void GetFirst() {
-    std::string prefix = Key();
+  std::string Prefix(std::string prefix) {
     if (const auto it = map_.lower_bound(prefix); it != map_.end() && below_(8) > 0)
       prefix = it->first;
     prefix.resize(prefix.size() - below_(below_(2) == 0 ? 4 : 40) % (prefix.size() + 1));
+    return prefix;
+  }
+
+  // With a finger that has been elsewhere before the last writes, and with one that has been nowhere.
+  // Now and then some of them, of keys that are near each other.
+  void GetFirst() {
+    std::string prefix = Prefix(Key());
+    for (uint64_t n = below_(4) == 0 ? below_(12) : 0;; --n) {
+      CheckFirst(prefix, &finger_);
+      BTreeFinger nowhere;
+      CheckFirst(prefix, &nowhere);
+      if (n == 0) return;
+      auto it = map_.lower_bound(prefix);
+      for (uint64_t steps = below_(24); steps > 0 && it != map_.end(); --steps) ++it;
+      for (uint64_t steps = below_(24); steps > 0 && it != map_.begin(); --steps) --it;
+      prefix = it == map_.end() ? Prefix(Key()) : Prefix(it->first);
+    }
+  }
+
+  void CheckFirst(std::string_view prefix, BTreeFinger* finger) {
     std::string scratch;
-    const auto found = tree_.GetFirst(prefix, &scratch);
+    BTree::Match found;
+    const bool is_found = tree_.GetFirst(prefix, &scratch, finger, &found);
     const auto expected = map_.lower_bound(prefix);
     const bool is_there = expected != map_.end() && expected->first.starts_with(prefix);
-    CELLAR_ASSERT(found.has_value() == is_there);
+    CELLAR_ASSERT(is_found == is_there);
     if (!is_there) return;
-    CELLAR_ASSERT(prefix + std::string(found->key_rest) == expected->first);
-    CELLAR_ASSERT(found->value == expected->second);
+    CELLAR_ASSERT(std::string(prefix) + std::string(found.key_rest) == expected->first);
+    CELLAR_ASSERT(found.value == expected->second);
   }
 
   void MultiGet() {
@@ -545,6 +566,7 @@ class TreeModel {
   uint64_t payload_bytes_{0};
   std::vector<HeldCursor> cursors_;
   BTreePlace place_;
+  BTreeFinger finger_;
   std::vector<Held> snapshots_;
   std::vector<std::unique_ptr<HeldImages>> images_;
 };

@@ -103,13 +103,13 @@ TEST_CASE_METHOD(Fixture, "Point reads agree with those of a snapshot and with s
         REQUIRE(EncodeQualifier(family, qualifier, &encoded).ok());
         const int64_t at = i % 3 == 0 ? 4 * kSecond : kNewest;
         const auto slow = snapshot.ReadCell(row_key, family, encoded, at);
-        const auto quick = store->Get(table, row, name, qualifier, at);
-        REQUIRE(quick.ok());
-        REQUIRE(quick->has_value() == slow.has_value());
+        std::optional<CellRead> quick;
+        REQUIRE(store->Get(table, row, {name, qualifier, at}, &quick).ok());
+        REQUIRE(quick.has_value() == slow.has_value());
         if (!slow) continue;
         ++found;
-        REQUIRE((*quick)->timestamp_micros == slow->timestamp_micros);
-        REQUIRE((*quick)->stored == slow->value.stored);
+        REQUIRE(quick->timestamp_micros == slow->timestamp_micros);
+        REQUIRE(quick->value.stored == slow->value.stored);
         if (at != kNewest) continue;
         const std::string text = " " + name + ":" + qualifier + "@" +
                                  FormatInt64(slow->timestamp_micros) + "=" +
