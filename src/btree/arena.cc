@@ -42,6 +42,10 @@ struct NodeArena::Chunk {
     return reinterpret_cast<Chunk*>(static_cast<uint8_t*>(inside) -
                                     reinterpret_cast<uintptr_t>(inside) % kChunkBytes);
   }
+  uint32_t GranuleOf(const void* inside) const {
+    const auto at = reinterpret_cast<uintptr_t>(inside) - reinterpret_cast<uintptr_t>(this);
+    return static_cast<uint32_t>(at / kGranuleBytes);
+  }
   // The length of the free run that begins, or ends, at granule i, which is tagged so.
   uint32_t LengthFrom(uint32_t i) {
     if (tags[i] == kSingleTag) return 1;
@@ -262,8 +266,7 @@ void* NodeArena::AllocateRun(uint32_t granules) {
 
 void NodeArena::FreeRun(void* memory, uint32_t granules) {
   Chunk* const chunk = Chunk::Of(memory);
-  auto begin = static_cast<uint32_t>((static_cast<uint8_t*>(memory) - chunk->granule(0)) /
-                                     static_cast<std::ptrdiff_t>(kGranuleBytes));
+  uint32_t begin = chunk->GranuleOf(memory);
   uint32_t length = granules;
   CELLAR_ASSERT(begin >= kHeaderGranules);
   CELLAR_ASSERT(chunk->tags[begin] == 0);
@@ -393,6 +396,17 @@ void NodeArena::Free(void* memory, size_t bytes) {
   std::lock_guard lock(mutex_);
   stats_.used_bytes -= bytes;
   FreeRun(memory, static_cast<uint32_t>(bytes / kGranuleBytes));
+}
+
+void NodeArena::PrefetchFree(const void* memory, size_t bytes) {
+#ifdef CELLAR_ARENA_MALLOC
+  return;
+#endif
+  if (bytes > kRunBytesMax) return;
+  const Chunk* const chunk = Chunk::Of(const_cast<void*>(memory));
+  const uint8_t* const tag = chunk->tags + chunk->GranuleOf(memory);
+  __builtin_prefetch(tag - 1, 1);
+  __builtin_prefetch(tag + bytes / kGranuleBytes, 1);
 }
 
 NodeArena::Stats NodeArena::stats() const {

@@ -264,6 +264,10 @@ bool Epochs::Work(size_t steps) {
     const Retired item = pending_.Pop();
     if (item.kind != NodeKind::kNone && !IsAlive(item)) Settle(item);
   }
+  // What comes next is freed by the next write, until when its tags are in the caches.
+  for (size_t i = 0; i < steps && i < kReleasedPerWrite; ++i)
+    if (const Retired* next = pending_.Ahead(i))
+      NodeArena::PrefetchFree(next->pointer, next->bytes);
   for (size_t i = 0; i < steps && !walks_.empty(); ++i) {
     if (!walks_.back().frames.empty()) Step(&walks_.back());
     if (walks_.back().frames.empty()) walks_.pop_back();

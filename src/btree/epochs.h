@@ -73,6 +73,11 @@ class RetiredQueue {
   uint64_t size() const { return size_; }
   void Push(const Retired& item);
   Retired Pop();  // REQUIRES: !empty()
+  // The next but i to be popped, null if it stands in another block. O(1).
+  const Retired* Ahead(size_t i) const {
+    return first_ != nullptr && first_->begin + i < first_->end ? &first_->items[first_->begin + i]
+                                                                : nullptr;
+  }
   // The i-th that was pushed. REQUIRES: nothing was ever popped or joined. O(1).
   Retired& at(uint64_t i) { return blocks_[i / kBlockItems]->items[i % kBlockItems]; }
   void Join(RetiredQueue* other);  // leaves *other empty

@@ -555,6 +555,8 @@ double WriteBeside(const Job& job, BTree* tree, BTree* serialised, WriteRun* run
 // cores that share memory and its channel slow each other down even if one of them serialises
 // another tree.
 void RunSnapshots(uint64_t cells) {
+  constexpr uint64_t kBytesPerCell{
+      64};  // copies of the tree's leaves, and the file in the page cache
   const Job job{&kDataSets[0], cells, true};
   BTree tree, other;
   FillRandomly(job, &tree);
@@ -567,8 +569,10 @@ void RunSnapshots(uint64_t cells) {
   const std::atomic<bool> stop{false};
   WriteUntil(job, &tree, &stop, 2'000'000'000, &without);
   PrintRun("alone", without);
+  (void)WarmMemory(cells * kBytesPerCell);
   WriteBeside(job, &tree, &other, &beside_other);
   PrintRun("another tree is written to a file", beside_other);
+  (void)WarmMemory(cells * kBytesPerCell);
   const double cells_per_second = WriteBeside(job, &tree, &tree, &with);
   PrintRun("this tree is written to a file", with);
   fmt::print("  extra memory at the peak: {:.2f} of live; serialised {:.1f} M cells/s\n",
