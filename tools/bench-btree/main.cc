@@ -555,8 +555,8 @@ double WriteBeside(const Job& job, BTree* tree, BTree* serialised, WriteRun* run
 // cores that share memory and its channel slow each other down even if one of them serialises
 // another tree.
 void RunSnapshots(uint64_t cells) {
-  constexpr uint64_t kBytesPerCell{
-      64};  // copies of the tree's leaves, and the file in the page cache
+  // Copies of the tree's leaves, and the file in the page cache.
+  constexpr uint64_t kBytesPerCell{64};
   const Job job{&kDataSets[0], cells, true};
   BTree tree, other;
   FillRandomly(job, &tree);
