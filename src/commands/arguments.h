@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "cellar/status.h"
+#include "commands/syntax_error.h"
 
 namespace cellar {
 
@@ -57,9 +58,10 @@ class ArgumentCursor {
     ++next_;
     return true;
   }
-  // Takes the next argument, or "ERR syntax error" if there is none.
-  Result<std::string_view> TakeAny() {
-    if (done()) return Status::SyntaxError();
+  // Takes the next argument, of an option; if there is none, the error says that `words`
+  // must follow `option` (see syntax_error.h).
+  Result<std::string_view> TakeAny(std::string_view option, std::string_view words) {
+    if (done()) return IncompleteOption(option, words);
     return args_[next_++];
   }
   // Takes an integer; a missing one is a syntax error.

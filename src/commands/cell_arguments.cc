@@ -49,7 +49,7 @@ Result<bool> ParseTimeBound(std::string_view word, BoundSide side, int64_t* micr
   }
   int64_t value = 0;
   if (ParseInt64(text, &value) != NumberError::kNone) {
-    return Malformed("min or max of TIME is not a timestamp");
+    return Malformed("min or max of TIME is not a timestamp: " + Quote(word));
   }
   if (side == BoundSide::kMin) {
     if (exclusive && value == kMax) return false;
@@ -60,6 +60,20 @@ Result<bool> ParseTimeBound(std::string_view word, BoundSide side, int64_t* micr
   if (value < 0 || (exclusive && value == 0)) return false;
   *micros = exclusive ? value - 1 : value;
   return true;
+}
+
+[[gnu::cold]] Status IncompletePredicate(ArgumentCursor at) {
+  constexpr std::string_view kForms =
+      "column EXISTS|MISSING, column EQ|NE|LT|LE|GT|GE value, column MATCH glob, ROW "
+      "EXISTS|MISSING or FILTER expression";
+  if (at.done()) return IncompleteOption("IF or WHERE", kForms);
+  return UnexpectedWord(at.Peek(), "a whole condition: " + std::string(kForms));
+}
+
+// A number that is none, after Redis' words for it.
+[[gnu::cold]] Status NotInteger(std::string_view option, std::string_view word) {
+  return Malformed("value is not an integer or out of range: " + std::string(option) + " " +
+                   Quote(word));
 }
 
 }  // namespace
@@ -83,17 +97,18 @@ Status CheckBound(std::string_view word) {
   if (word == "-" || word == "+" || word.starts_with('[') || word.starts_with('(')) {
     return Status::Ok();
   }
-  return Malformed("min or max is not a bound, which is written [key, (key, - or +");
+  return Malformed("min or max is not a bound, which is written [key, (key, - or +: " +
+                   Quote(word));
 }
 
 Result<uint64_t> ParseCount(std::string_view option, std::string_view word, uint64_t least) {
   int64_t value = 0;
   if (ParseInt64(word, &value) != NumberError::kNone) {
-    return Malformed("value is not an integer or out of range");
+    return NotInteger(option, word);
   }
   if (value < 0 || static_cast<uint64_t>(value) < least) {
-    return Malformed(std::string(option) + " is out of range, must be at least " +
-                     FormatUint64(least));
+    return Malformed(std::string(option) + " " + Quote(word) +
+                     " is out of range, must be at least " + FormatUint64(least));
   }
   return static_cast<uint64_t>(value);
 }
@@ -106,7 +121,7 @@ Result<uint64_t> ParseCountOrAll(std::string_view option, std::string_view word)
 Result<int64_t> ParseTimestamp(std::string_view word) {
   int64_t micros = 0;
   if (ParseInt64(word, &micros) != NumberError::kNone || micros < 0) {
-    return Malformed("timestamp is not an integer of 0 or more, or out of range");
+    return Malformed("timestamp is not an integer of 0 or more, or out of range: " + Quote(word));
   }
   return micros;
 }
@@ -129,7 +144,7 @@ Result<uint64_t> ParseTtlMicros(std::string_view word) {
 }
 
 Result<ColumnSelector> TakeColumnPrefix(ArgumentCursor* at) {
-  if (at->left() < 2) return Status::SyntaxError();
+  if (at->left() < 2) return IncompleteOption("COLPREFIX", "family prefix");
   ColumnSelector selector;
   selector.kind = ColumnSelector::Kind::kPrefix;
   selector.family = at->Take();
@@ -138,7 +153,7 @@ Result<ColumnSelector> TakeColumnPrefix(ArgumentCursor* at) {
 }
 
 Result<ColumnSelector> TakeColumnRange(ArgumentCursor* at) {
-  if (at->left() < 3) return Status::SyntaxError();
+  if (at->left() < 3) return IncompleteOption("COLRANGE", "family min max");
   ColumnSelector selector;
   selector.kind = ColumnSelector::Kind::kRange;
   selector.family = at->Take();
@@ -150,7 +165,7 @@ Result<ColumnSelector> TakeColumnRange(ArgumentCursor* at) {
 }
 
 Result<Predicate> TakePredicate(ArgumentCursor* at) {
-  if (at->left() < 2) return Status::SyntaxError();
+  if (at->left() < 2) return IncompletePredicate(*at);
   Predicate predicate;
   const std::string_view subject = at->Take();
   const std::string_view verb = at->Take();
@@ -162,7 +177,10 @@ Result<Predicate> TakePredicate(ArgumentCursor* at) {
       predicate.literal = verb;
       return predicate;
     }
-    if (!EqualsIgnoreCase(subject, "ROW") || (!exists && !missing)) return Status::SyntaxError();
+    if (!EqualsIgnoreCase(subject, "ROW")) {
+      return UnexpectedWord(subject, "a column (family:qualifier), ROW or FILTER");
+    }
+    if (!exists && !missing) return UnexpectedWord(verb, "EXISTS or MISSING, as ROW needs it");
     predicate.kind = exists ? Predicate::Kind::kRowExists : Predicate::Kind::kRowMissing;
     return predicate;
   }
@@ -175,9 +193,10 @@ Result<Predicate> TakePredicate(ArgumentCursor* at) {
   } else if (ParseCompareOp(verb, &predicate.op)) {
     predicate.kind = Predicate::Kind::kCompare;
   } else {
-    return Status::SyntaxError();
+    return UnexpectedWord(verb, "EXISTS, MISSING, EQ, NE, LT, LE, GT, GE or MATCH");
   }
-  ASSIGN_OR_RETURN(predicate.literal, at->TakeAny());
+  if (at->done()) return SyntaxErrorBecause(Quote(verb) + " lacks what it compares with");
+  predicate.literal = at->Take();
   return predicate;
 }
 

@@ -39,7 +39,8 @@ inline bool IsColumn(std::string_view word) {
   return FindByte(word.data(), word.size(), ':') < word.size();
 }
 
-Status NotColumn(std::string_view word);
+inline constexpr std::string_view kColumnForm{"a column (family:qualifier)"};
+[[gnu::cold]] Status NotColumn(std::string_view word);
 // The same for an argument that can be nothing else: ERR naming the word if it is no column.
 CELLAR_INLINE Status ParseColumn(std::string_view word, std::string_view* family,
                                  std::string_view* qualifier) {

@@ -57,14 +57,15 @@ Result<GetOptions> ParseGetOptions(ArgumentCursor at) {
   bool at_said = false;
   while (!at.done()) {
     if (at.TakeWord("AT")) {
-      ASSIGN_OR_RETURN(const std::string_view word, at.TakeAny());
-      if (at_said) return Status::SyntaxError();
+      if (at_said) return RepeatedOption("AT");
+      ASSIGN_OR_RETURN(const std::string_view word, at.TakeAny("AT", "micros"));
       at_said = true;
       ASSIGN_OR_RETURN(options.at_micros, ParseTimestamp(word));
-    } else if (!options.timestamp && at.TakeWord("WITHTS")) {
+    } else if (at.TakeWord("WITHTS")) {
+      if (options.timestamp) return RepeatedOption("WITHTS");
       options.timestamp = true;
     } else {
-      return Status::SyntaxError();
+      return UnexpectedWord(at.Peek(), "AT or WITHTS");
     }
   }
   return options;
@@ -120,7 +121,7 @@ void CmdCMGet(CommandContext& ctx) {
 }
 
 void CmdCExists(CommandContext& ctx) {
-  if (ctx.args.size() > 4) return ctx.SyntaxError();
+  if (ctx.args.size() > 4) return ctx.Fail(SyntaxErrorBecause("CEXISTS takes one column"));
   const bool names_column = ctx.args.size() == 4;
   ColumnRead column{.access = ctx.rights};
   if (names_column)
@@ -141,10 +142,14 @@ void CmdCExists(CommandContext& ctx) {
 // CNEAR table INDEX name n value ...
 void CNearIndex(CommandContext& ctx) {
   ArgumentCursor at(ctx.args, 2);
-  if (!at.TakeWord("INDEX") || at.left() < 3) return ctx.SyntaxError();
+  if (!at.TakeWord("INDEX")) {
+    return ctx.Fail(SyntaxErrorBecause("more than one row, and no INDEX index count value ..."));
+  }
+  if (at.left() < 3) return ctx.Fail(IncompleteOption("INDEX", "index count value ..."));
   const std::string_view name = at.Take();
   ASSIGN_OR_REPLY(ctx, const uint64_t count, ParseCount("INDEX", at.Take(), 1));
-  if (at.left() != count) return ctx.SyntaxError();
+  if (at.left() < count) return ctx.Fail(TooFewWords("INDEX", count, at.left()));
+  if (at.left() > count) return ctx.Fail(SyntaxErrorBecause("more values than INDEX counts"));
   const Arguments rest = at.Rest();
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx));
   ASSIGN_OR_REPLY(ctx, const std::optional<NearEntry> near,

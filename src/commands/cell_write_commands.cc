@@ -98,10 +98,16 @@ void CmdCDel(CommandContext& ctx) {
   ctx.reply.Unsigned(cells);
 }
 
+[[gnu::cold]] Status NotDeleteRange(ArgumentCursor at) {
+  if (at.TakeWord("PREFIX")) return SyntaxErrorBecause("PREFIX takes a prefix and nothing else");
+  if (at.TakeWord("RANGE")) return SyntaxErrorBecause("RANGE takes min max and nothing else");
+  return UnexpectedWord(at.Peek(), "PREFIX, RANGE or ALL");
+}
+
 // `PREFIX p`, `RANGE min max` or `ALL`, as rows to delete; ALL is no selector.
 Status ParseDeleteRange(ArgumentCursor at, RowOptions* rows) {
   if (at.TakeWord("ALL")) {
-    return at.done() ? Status::Ok() : Status::SyntaxError();
+    return at.done() ? Status::Ok() : SyntaxErrorBecause("ALL stands alone");
   }
   RowSelector& selector = rows->rows.emplace_back();
   if (at.left() == 2 && at.TakeWord("PREFIX")) {
@@ -109,7 +115,7 @@ Status ParseDeleteRange(ArgumentCursor at, RowOptions* rows) {
     selector.first = at.Take();
     return Status::Ok();
   }
-  if (at.left() != 3 || !at.TakeWord("RANGE")) return Status::SyntaxError();
+  if (at.left() != 3 || !at.TakeWord("RANGE")) return NotDeleteRange(at);
   selector.kind = RowSelector::Kind::kRange;
   selector.first = at.Take();
   selector.second = at.Take();

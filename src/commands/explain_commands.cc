@@ -54,14 +54,16 @@ Status ReadCGet(Arguments words, Explained* read) {
   bool at_said = false;
   bool timestamp_said = false;
   while (!at.done()) {
-    if (!at_said && at.TakeWord("AT")) {
-      ASSIGN_OR_RETURN(const std::string_view word, at.TakeAny());
+    if (at.TakeWord("AT")) {
+      if (at_said) return RepeatedOption("AT");
+      ASSIGN_OR_RETURN(const std::string_view word, at.TakeAny("AT", "micros"));
       ASSIGN_OR_RETURN(read->request.cells.time.max_micros, ParseTimestamp(word));
       at_said = true;
-    } else if (!timestamp_said && at.TakeWord("WITHTS")) {
+    } else if (at.TakeWord("WITHTS")) {
+      if (timestamp_said) return RepeatedOption("WITHTS");
       timestamp_said = true;
     } else {
-      return Status::SyntaxError();
+      return UnexpectedWord(at.Peek(), "AT or WITHTS");
     }
   }
   return Status::Ok();
@@ -75,7 +77,7 @@ Status ReadCMGet(Arguments words, Explained* read) {
 
 Status ReadCExists(Arguments words, Explained* read) {
   ReadRow(words[2], read);
-  if (words.size() > 4) return Status::SyntaxError();
+  if (words.size() > 4) return SyntaxErrorBecause("CEXISTS takes one column");
   if (words.size() == 4) RETURN_IF_ERROR(AddColumn(words[3], read));
   read->request.rows.cells_wanted = false;
   return Status::Ok();

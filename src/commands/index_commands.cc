@@ -40,7 +40,7 @@ NewIndexColumn SplitIndexColumn(std::string_view word) {
 
 Result<uint64_t> TakeCount(std::string_view option, ArgumentCursor* at, uint64_t least,
                            uint64_t most) {
-  ASSIGN_OR_RETURN(const std::string_view word, at->TakeAny());
+  ASSIGN_OR_RETURN(const std::string_view word, at->TakeAny(option, "count column ..."));
   ASSIGN_OR_RETURN(const uint64_t count, ParseCount(option, word, least));
   if (count > most) {
     return Status::Error(ErrorCode::kTooLarge, std::string(option) + " of an index takes at most " +
@@ -49,10 +49,24 @@ Result<uint64_t> TakeCount(std::string_view option, ArgumentCursor* at, uint64_t
   return count;
 }
 
+[[gnu::cold]] Status TooFewColumns(std::string_view option, uint64_t count, uint64_t there) {
+  return SyntaxErrorBecause(std::string(option) + " " + std::to_string(count) + " needs " +
+                            std::to_string(count) + (count == 1 ? " column" : " columns") +
+                            " after it, not " + std::to_string(there));
+}
+
+[[gnu::cold]] Status NotIndexOption(std::string_view word) {
+  for (const std::string_view once : {"INCLUDE", "UNIQUE"}) {
+    if (EqualsIgnoreCase(word, once)) return RepeatedOption(once);
+  }
+  return UnexpectedWord(word, "AS, INCLUDE or UNIQUE");
+}
+
 Status TakeOn(ArgumentCursor* at, NewIndex* index) {
   ASSIGN_OR_RETURN(const uint64_t count, TakeCount("ON", at, 0, kIndexColumnsMax));
   for (uint64_t i = 0; i < count; ++i) {
-    ASSIGN_OR_RETURN(std::string_view word, at->TakeAny());
+    if (at->done()) return TooFewColumns("ON", count, i);
+    std::string_view word = at->Take();
     const bool descending = word.starts_with('-');
     if (descending) word.remove_prefix(1);
     NewIndexColumn column = SplitIndexColumn(word);
@@ -62,7 +76,7 @@ Status TakeOn(ArgumentCursor* at, NewIndex* index) {
                            "a whole family can only be the one ON column: " + Quote(word));
     }
     if (at->TakeWord("AS")) {
-      ASSIGN_OR_RETURN(const std::string_view name, at->TakeAny());
+      ASSIGN_OR_RETURN(const std::string_view name, at->TakeAny("AS", "type"));
       ASSIGN_OR_RETURN(column.type, ParseValueType(name));
     }
     index->on.push_back(column);
@@ -74,19 +88,19 @@ Result<NewIndex> ParseIndexCreate(ArgumentCursor at) {
   NewIndex index;
   index.name = at.Take();
   RETURN_IF_ERROR(CheckName("index", index.name));
-  if (!at.TakeWord("ON")) return Status::SyntaxError();
+  if (!at.TakeWord("ON")) return UnexpectedWord(at.Peek(), "ON");
   RETURN_IF_ERROR(TakeOn(&at, &index));
   while (!at.done()) {
-    if (at.TakeWord("INCLUDE") && index.include.empty()) {
+    if (index.include.empty() && at.TakeWord("INCLUDE")) {
       ASSIGN_OR_RETURN(const uint64_t count, TakeCount("INCLUDE", &at, 1, kIndexIncludeMax));
       for (uint64_t i = 0; i < count; ++i) {
-        ASSIGN_OR_RETURN(const std::string_view word, at.TakeAny());
-        index.include.push_back(SplitIndexColumn(word));
+        if (at.done()) return TooFewColumns("INCLUDE", count, i);
+        index.include.push_back(SplitIndexColumn(at.Take()));
       }
     } else if (!index.unique && at.TakeWord("UNIQUE")) {
       index.unique = true;
     } else {
-      return Status::SyntaxError();
+      return NotIndexOption(at.Peek());
     }
   }
   if (index.on.empty() && index.include.empty()) {

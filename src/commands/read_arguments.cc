@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "base/number.h"
+#include "base/quote.h"
 #include "commands/cell_arguments.h"
 
 namespace cellar {
@@ -54,38 +55,39 @@ struct OptionRow {
   Option option;
   uint8_t words_min;  // that must follow
   Uses uses;
+  std::string_view words;  // for the error when they do not
 };
 // In the order of Option, so that the ranges below hold.
 constexpr OptionRow kOptions[] = {
-    {"COLUMNS", Option::kColumns, 2, Uses::kMany},
-    {"COLPREFIX", Option::kColprefix, 2, Uses::kMany},
-    {"COLRANGE", Option::kColrange, 3, Uses::kMany},
-    {"TIME", Option::kTime, 2, Uses::kOnce},
-    {"VERSIONS", Option::kVersions, 1, Uses::kOnce},
-    {"PERROW", Option::kPerrow, 1, Uses::kOnce},
-    {"SKIP", Option::kSkip, 1, Uses::kOnce},
-    {"GROUPS", Option::kGroups, 1, Uses::kOnce},
-    {"COLREVERSE", Option::kColreverse, 0, Uses::kOnce},
-    {"FILTER", Option::kFilter, 1, Uses::kOnce},
-    {"WITHTS", Option::kWithts, 0, Uses::kOnce},
-    {"WITHTYPE", Option::kWithtype, 0, Uses::kOnce},
-    {"WITHLABELS", Option::kWithlabels, 0, Uses::kOnce},
-    {"PREFIX", Option::kPrefix, 1, Uses::kMany},
-    {"RANGE", Option::kRange, 2, Uses::kMany},
-    {"ROWS", Option::kRows, 2, Uses::kMany},
-    {"INDEX", Option::kIndex, 1, Uses::kOnce},
-    {"EQ", Option::kEq, 2, Uses::kOnce},
-    {"BETWEEN", Option::kBetween, 2, Uses::kOnce},
-    {"FROM", Option::kFrom, 2, Uses::kOnce},
-    {"REVERSE", Option::kReverse, 0, Uses::kOnce},
-    {"WHERE", Option::kWhere, 2, Uses::kMany},
-    {"COUNT", Option::kCount, 1, Uses::kOnce},
-    {"CELLS", Option::kCells, 1, Uses::kOnce},
-    {"SAMPLE", Option::kSample, 1, Uses::kOnce},
-    {"KEYSONLY", Option::kKeysonly, 0, Uses::kOnce},
-    {"STATS", Option::kStats, 0, Uses::kOnce},
-    {"SNAPSHOT", Option::kSnapshot, 0, Uses::kOnce},
-    {"BY", Option::kBy, 1, Uses::kOnce},
+    {"COLUMNS", Option::kColumns, 2, Uses::kMany, "count column|family ..."},
+    {"COLPREFIX", Option::kColprefix, 2, Uses::kMany, "family prefix"},
+    {"COLRANGE", Option::kColrange, 3, Uses::kMany, "family min max"},
+    {"TIME", Option::kTime, 2, Uses::kOnce, "min max"},
+    {"VERSIONS", Option::kVersions, 1, Uses::kOnce, "count|ALL"},
+    {"PERROW", Option::kPerrow, 1, Uses::kOnce, "count"},
+    {"SKIP", Option::kSkip, 1, Uses::kOnce, "count"},
+    {"GROUPS", Option::kGroups, 1, Uses::kOnce, "count"},
+    {"COLREVERSE", Option::kColreverse, 0, Uses::kOnce, ""},
+    {"FILTER", Option::kFilter, 1, Uses::kOnce, "expression"},
+    {"WITHTS", Option::kWithts, 0, Uses::kOnce, ""},
+    {"WITHTYPE", Option::kWithtype, 0, Uses::kOnce, ""},
+    {"WITHLABELS", Option::kWithlabels, 0, Uses::kOnce, ""},
+    {"PREFIX", Option::kPrefix, 1, Uses::kMany, "prefix"},
+    {"RANGE", Option::kRange, 2, Uses::kMany, "min max"},
+    {"ROWS", Option::kRows, 2, Uses::kMany, "count row ..."},
+    {"INDEX", Option::kIndex, 1, Uses::kOnce, "index"},
+    {"EQ", Option::kEq, 2, Uses::kOnce, "count value ..."},
+    {"BETWEEN", Option::kBetween, 2, Uses::kOnce, "min max"},
+    {"FROM", Option::kFrom, 2, Uses::kOnce, "count value ..."},
+    {"REVERSE", Option::kReverse, 0, Uses::kOnce, ""},
+    {"WHERE", Option::kWhere, 0, Uses::kMany, ""},
+    {"COUNT", Option::kCount, 1, Uses::kOnce, "count"},
+    {"CELLS", Option::kCells, 1, Uses::kOnce, "count"},
+    {"SAMPLE", Option::kSample, 1, Uses::kOnce, "probability"},
+    {"KEYSONLY", Option::kKeysonly, 0, Uses::kOnce, ""},
+    {"STATS", Option::kStats, 0, Uses::kOnce, ""},
+    {"SNAPSHOT", Option::kSnapshot, 0, Uses::kOnce, ""},
+    {"BY", Option::kBy, 1, Uses::kOnce, "ROWS|GROUPS|COLUMNS|CELLS"},
 };
 
 constexpr bool TableIsInOrder() {
@@ -111,7 +113,7 @@ const OptionRow* FindOption(std::string_view word) {
 // The n of `n word ...` (COLUMNS, ROWS, EQ, FROM): so many words are left.
 Result<uint64_t> TakeWordCount(std::string_view option, ArgumentCursor* at) {
   ASSIGN_OR_RETURN(const uint64_t count, ParseCount(option, at->Take(), 1));
-  if (count > at->left()) return Status::SyntaxError();
+  if (count > at->left()) return TooFewWords(option, count, at->left());
   return count;
 }
 
@@ -221,10 +223,11 @@ Status TakeIndexOption(Option option, ArgumentCursor* at, RowOptions* rows) {
 Result<double> ParseProbability(std::string_view word) {
   double probability = 0;
   if (ParseDouble(word, &probability) != NumberError::kNone) {
-    return Status::Error(ErrorCode::kErr, "value is not a valid float");
+    return Status::Error(ErrorCode::kErr, "value is not a valid float: SAMPLE " + Quote(word));
   }
   if (probability < 0 || probability > 1) {
-    return Status::Error(ErrorCode::kErr, "SAMPLE is out of range, must be from 0 to 1");
+    return Status::Error(ErrorCode::kErr,
+                         "SAMPLE " + Quote(word) + " is out of range, must be from 0 to 1");
   }
   return probability;
 }
@@ -234,7 +237,7 @@ Result<CountBy> ParseCountBy(std::string_view word) {
   if (EqualsIgnoreCase(word, "GROUPS")) return CountBy::kGroups;
   if (EqualsIgnoreCase(word, "COLUMNS")) return CountBy::kColumns;
   if (EqualsIgnoreCase(word, "CELLS")) return CountBy::kCells;
-  return Status::SyntaxError();
+  return UnexpectedWord(word, "ROWS, GROUPS, COLUMNS or CELLS");
 }
 
 Status TakeRowOption(Option option, std::string_view name, ArgumentCursor* at,
@@ -289,15 +292,30 @@ Status TakeRowOption(Option option, std::string_view name, ArgumentCursor* at,
   }
 }
 
+[[gnu::cold]] Status UnknownOption(ReadCommand command, std::string_view word) {
+  std::string expected = "an option of ";
+  expected += command == ReadCommand::kRow    ? "CROW"
+              : command == ReadCommand::kScan ? "CSCAN"
+                                              : "CCOUNT";
+  if (IsColumn(word)) expected += ", which takes columns after COLUMNS count";
+  return UnexpectedWord(word, expected);
+}
+
 // Options that exclude each other, and those that need another one.
 Status CheckTogether(uint32_t seen) {
   constexpr uint32_t kSelectors = Bit(Option::kPrefix) | Bit(Option::kRange) | Bit(Option::kRows);
   constexpr uint32_t kBounds = Bit(Option::kEq) | Bit(Option::kBetween);
   constexpr uint32_t kOfIndex = kBounds | Bit(Option::kFrom);
   const bool index = (seen & Bit(Option::kIndex)) != 0;
-  if (index && (seen & kSelectors) != 0) return Status::SyntaxError();
-  if (!index && (seen & kOfIndex) != 0) return Status::SyntaxError();
-  if ((seen & Bit(Option::kFrom)) != 0 && (seen & kBounds) != 0) return Status::SyntaxError();
+  if (index && (seen & kSelectors) != 0) {
+    return SyntaxErrorBecause("INDEX excludes PREFIX, RANGE and ROWS");
+  }
+  if (!index && (seen & kOfIndex) != 0) {
+    return SyntaxErrorBecause("EQ, BETWEEN and FROM need INDEX index");
+  }
+  if ((seen & Bit(Option::kFrom)) != 0 && (seen & kBounds) != 0) {
+    return SyntaxErrorBecause("FROM excludes EQ and BETWEEN");
+  }
   return Status::Ok();
 }
 
@@ -323,10 +341,12 @@ Status ParseReadOptions(ReadCommand command, ArgumentCursor at, ReadRequest* req
   request->Clear();
   uint32_t seen = 0;
   while (!at.done()) {
-    const OptionRow* row = FindOption(at.Take());
-    if (row == nullptr || !CommandHas(command, row->option)) return Status::SyntaxError();
-    if (at.left() < row->words_min) return Status::SyntaxError();
-    if (row->uses == Uses::kOnce && (seen & Bit(row->option)) != 0) return Status::SyntaxError();
+    const std::string_view word = at.Take();
+    const OptionRow* row = FindOption(word);
+    if (row == nullptr || !CommandHas(command, row->option)) return UnknownOption(command, word);
+    if (row->uses == Uses::kOnce && (seen & Bit(row->option)) != 0)
+      return RepeatedOption(row->word);
+    if (at.left() < row->words_min) return IncompleteOption(row->word, row->words);
     seen |= Bit(row->option);
     if (row->option < Option::kPrefix) {
       RETURN_IF_ERROR(TakeCellOption(row->option, row->word, &at, request));

@@ -5,6 +5,7 @@
 
 #include "base/coding.h"
 #include "base/hash.h"
+#include "base/quote.h"
 
 namespace cellar {
 namespace {
@@ -67,7 +68,9 @@ uint32_t CheckOf(std::string_view payload, uint64_t binding) {
   return static_cast<uint32_t>(Hash64(payload, binding));
 }
 
-Status InvalidCursor() { return Status::Error(ErrorCode::kErr, "invalid cursor"); }
+[[gnu::cold]] Status InvalidCursor(std::string_view text) {
+  return Status::Error(ErrorCode::kErr, "invalid cursor: " + Quote(text));
+}
 
 bool ReadPayload(std::string_view from, ScanCursor* cursor) {
   if (from.empty()) return false;
@@ -128,9 +131,10 @@ std::string EncodeCursor(const ScanCursor& cursor, uint64_t binding) {
 
 Status CheckCursorForm(std::string_view text) {
   if (IsStartCursor(text)) return Status::Ok();
-  if (text.size() < 2 || text.size() > kCursorBytesMax || text[0] != kForm) return InvalidCursor();
+  if (text.size() < 2 || text.size() > kCursorBytesMax || text[0] != kForm)
+    return InvalidCursor(text);
   for (const char digit : text.substr(1)) {
-    if (kDigitValues[static_cast<uint8_t>(digit)] < 0) return InvalidCursor();
+    if (kDigitValues[static_cast<uint8_t>(digit)] < 0) return InvalidCursor(text);
   }
   return Status::Ok();
 }
@@ -138,13 +142,15 @@ Status CheckCursorForm(std::string_view text) {
 Result<ScanCursor> DecodeCursor(std::string_view text, uint64_t binding) {
   RETURN_IF_ERROR(CheckCursorForm(text));
   std::string bytes;
-  if (!GetBase64(text.substr(1), &bytes) || bytes.size() < sizeof(uint32_t)) return InvalidCursor();
+  if (!GetBase64(text.substr(1), &bytes) || bytes.size() < sizeof(uint32_t))
+    return InvalidCursor(text);
   const std::string_view payload(bytes.data(), bytes.size() - sizeof(uint32_t));
   if (DecodeFixed32(bytes.data() + payload.size()) != CheckOf(payload, binding)) {
-    return InvalidCursor();
+    return Status::Error(ErrorCode::kErr, "invalid cursor: " + Quote(text) +
+                                              " is of another key order, index or direction");
   }
   ScanCursor cursor;
-  if (!ReadPayload(payload, &cursor)) return InvalidCursor();
+  if (!ReadPayload(payload, &cursor)) return InvalidCursor(text);
   return cursor;
 }
 

@@ -16,8 +16,12 @@ Status Unreadable(std::string text) { return Status::Error(ErrorCode::kErr, std:
 
 bool IsNone(std::string_view word) { return EqualsIgnoreCase(word, "NONE"); }
 
+[[gnu::cold]] Status PolicyTwice() {
+  return SyntaxErrorBecause("GC excludes VERSIONS and TTL, which can stand inside its policy");
+}
+
 Status TakeType(std::string_view word, FamilyOptions* options) {
-  if (options->type.has_value()) return Status::SyntaxError();
+  if (options->type.has_value()) return RepeatedOption("TYPE");
   std::optional<ValueType> type;
   if (!IsNone(word)) {
     ASSIGN_OR_RETURN(type, ParseValueType(word));
@@ -27,7 +31,7 @@ Status TakeType(std::string_view word, FamilyOptions* options) {
 }
 
 Status TakeOrder(std::string_view word, FamilyOptions* options) {
-  if (options->order.has_value()) return Status::SyntaxError();
+  if (options->order.has_value()) return RepeatedOption("ORDER");
   ASSIGN_OR_RETURN(options->order, Order::Parse(word));
   if (options->order->is_recno()) {
     return Status::Error(ErrorCode::kErr, "invalid order 'recno': record numbers are for row keys");
@@ -36,7 +40,8 @@ Status TakeOrder(std::string_view word, FamilyOptions* options) {
 }
 
 Status TakeVersions(std::string_view word, FamilyOptions* options) {
-  if (options->versions_max.has_value() || options->gc.has_value()) return Status::SyntaxError();
+  if (options->versions_max.has_value()) return RepeatedOption("VERSIONS");
+  if (options->gc.has_value()) return PolicyTwice();
   if (EqualsIgnoreCase(word, "ALL")) {
     options->versions_max = 0;
     return Status::Ok();
@@ -46,7 +51,8 @@ Status TakeVersions(std::string_view word, FamilyOptions* options) {
 }
 
 Status TakeTtl(std::string_view word, FamilyOptions* options) {
-  if (options->ttl_ms.has_value() || options->gc.has_value()) return Status::SyntaxError();
+  if (options->ttl_ms.has_value()) return RepeatedOption("TTL");
+  if (options->gc.has_value()) return PolicyTwice();
   if (IsNone(word)) {
     options->ttl_ms = 0;
     return Status::Ok();
@@ -57,9 +63,8 @@ Status TakeTtl(std::string_view word, FamilyOptions* options) {
 }
 
 Status TakePolicy(std::string_view word, FamilyOptions* options) {
-  if (options->gc.has_value() || options->versions_max.has_value() || options->ttl_ms.has_value()) {
-    return Status::SyntaxError();
-  }
+  if (options->gc.has_value()) return RepeatedOption("GC");
+  if (options->versions_max.has_value() || options->ttl_ms.has_value()) return PolicyTwice();
   if (IsNone(word)) {
     options->gc.emplace();
     return Status::Ok();
@@ -69,7 +74,7 @@ Status TakePolicy(std::string_view word, FamilyOptions* options) {
 }
 
 Status TakeGroup(std::string_view word, FamilyOptions* options) {
-  if (options->group.has_value()) return Status::SyntaxError();
+  if (options->group.has_value()) return RepeatedOption("GROUP");
   RETURN_IF_ERROR(CheckName("group", word));
   options->group.emplace(word);
   return Status::Ok();
@@ -77,11 +82,13 @@ Status TakeGroup(std::string_view word, FamilyOptions* options) {
 
 struct FamilyOptionRow {
   std::string_view word;
+  std::string_view takes;  // for the error when it is missing
   Status (*take)(std::string_view word, FamilyOptions* options);
 };
 constexpr FamilyOptionRow kFamilyOptions[] = {
-    {"TYPE", TakeType}, {"ORDER", TakeOrder}, {"VERSIONS", TakeVersions},
-    {"TTL", TakeTtl},   {"GC", TakePolicy},   {"GROUP", TakeGroup},
+    {"TYPE", "type|NONE", TakeType},         {"ORDER", "order", TakeOrder},
+    {"VERSIONS", "count|ALL", TakeVersions}, {"TTL", "duration|NONE", TakeTtl},
+    {"GC", "policy|NONE", TakePolicy},       {"GROUP", "group", TakeGroup},
 };
 
 const FamilyOptionRow* FindFamilyOption(std::string_view word) {
@@ -116,7 +123,7 @@ Status TakeFamilyOptions(ArgumentCursor* at, FamilyOptions* options) {
     const FamilyOptionRow* row = FindFamilyOption(at->Peek());
     if (row == nullptr) return Status::Ok();
     at->Take();
-    ASSIGN_OR_RETURN(const std::string_view word, at->TakeAny());
+    ASSIGN_OR_RETURN(const std::string_view word, at->TakeAny(row->word, row->takes));
     RETURN_IF_ERROR(row->take(word, options));
   }
   return Status::Ok();
@@ -127,17 +134,19 @@ Result<TableRequest> ParseTableCreate(ArgumentCursor at) {
   bool key_said = false;
   while (!at.done()) {
     if (at.TakeWord("KEY")) {
-      if (key_said) return Status::SyntaxError();
+      if (key_said) return RepeatedOption("KEY");
       key_said = true;
-      ASSIGN_OR_RETURN(const std::string_view spec, at.TakeAny());
+      ASSIGN_OR_RETURN(const std::string_view spec, at.TakeAny("KEY", "order"));
       ASSIGN_OR_RETURN(request.key, Order::Parse(spec));
     } else if (at.TakeWord("FAMILY")) {
       FamilyRequest& family = request.families.emplace_back();
-      ASSIGN_OR_RETURN(family.name, at.TakeAny());
+      ASSIGN_OR_RETURN(family.name, at.TakeAny("FAMILY", "family [option ...]"));
       RETURN_IF_ERROR(CheckName("family", family.name));
       RETURN_IF_ERROR(TakeFamilyOptions(&at, &family.options));
+    } else if (request.families.empty()) {
+      return UnexpectedWord(at.Peek(), "KEY or FAMILY");
     } else {
-      return Status::SyntaxError();
+      return UnexpectedWord(at.Peek(), "TYPE, ORDER, VERSIONS, TTL, GC, GROUP, KEY or FAMILY");
     }
   }
   return request;
@@ -145,14 +154,16 @@ Result<TableRequest> ParseTableCreate(ArgumentCursor at) {
 
 Result<FamilyRequest> ParseFamily(FamilyVerb verb, ArgumentCursor at) {
   FamilyRequest family;
-  ASSIGN_OR_RETURN(family.name, at.TakeAny());
+  ASSIGN_OR_RETURN(family.name, at.TakeAny("FAMILY", "family [option ...]"));
   RETURN_IF_ERROR(TakeFamilyOptions(&at, &family.options));
-  if (!at.done()) return Status::SyntaxError();
+  if (!at.done()) return UnexpectedWord(at.Peek(), "TYPE, ORDER, VERSIONS, TTL, GC or GROUP");
   if (verb == FamilyVerb::kAdd) {
     RETURN_IF_ERROR(CheckName("family", family.name));
     return family;
   }
-  if (family.options.empty()) return Status::SyntaxError();
+  if (family.options.empty()) {
+    return SyntaxErrorBecause("nothing to alter: no TYPE, VERSIONS, TTL or GC");
+  }
   return family;
 }
 

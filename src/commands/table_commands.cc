@@ -118,7 +118,9 @@ void CmdTableRename(CommandContext& ctx) {
 void CmdTableList(CommandContext& ctx) {
   std::string_view pattern;
   if (ctx.args.size() > 2) {
-    if (ctx.args.size() != 4 || !EqualsIgnoreCase(ctx.args[2], "MATCH")) return ctx.SyntaxError();
+    if (!EqualsIgnoreCase(ctx.args[2], "MATCH"))
+      return ctx.Fail(UnexpectedWord(ctx.args[2], "MATCH"));
+    if (ctx.args.size() != 4) return ctx.Fail(SyntaxErrorBecause("MATCH takes one pattern"));
     pattern = ctx.args[3];
   }
   std::vector<std::string_view> names;

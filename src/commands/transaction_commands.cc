@@ -18,7 +18,9 @@ void CmdMulti(CommandContext& ctx) {
     return ctx.reply.Error("ERR wrong number of arguments for 'multi' command");
   }
   const bool atomic = ctx.args.size() == 2;
-  if (atomic && !EqualsIgnoreCase(ctx.args[1], "atomic")) return ctx.SyntaxError();
+  if (atomic && !EqualsIgnoreCase(ctx.args[1], "atomic")) {
+    return ctx.Fail(UnexpectedWord(ctx.args[1], "ATOMIC"));
+  }
   if (ctx.session.in_multi()) return ctx.reply.Error("ERR MULTI calls can not be nested");
   TransactionState& transaction = TransactionOf(ctx.session);
   transaction.queueing = true;

@@ -1,6 +1,8 @@
 // See write_arguments.h.
 #include "commands/write_arguments.h"
 
+#include <string>
+
 #include "base/assert.h"
 #include "base/inline.h"
 #include "base/quote.h"
@@ -16,19 +18,38 @@ Status TakeValueOptions(ArgumentCursor* at, CellOp* op) {
   while (at->left() >= 2) {
     if (at->TakeWord("AS")) {
       const std::string_view name = at->Take();
-      if (op->type.has_value()) return Status::SyntaxError();
+      if (op->type.has_value()) return RepeatedOption("AS");
       ASSIGN_OR_RETURN(op->type, ParseValueType(name));
     } else if (at->TakeWord("TS")) {
-      if (op->timestamp_micros.has_value()) return Status::SyntaxError();
+      if (op->timestamp_micros.has_value()) return RepeatedOption("TS");
       ASSIGN_OR_RETURN(op->timestamp_micros, ParseTimestamp(at->Take()));
     } else if (at->TakeWord("TTL")) {
-      if (op->ttl_micros.has_value()) return Status::SyntaxError();
+      if (op->ttl_micros.has_value()) return RepeatedOption("TTL");
       ASSIGN_OR_RETURN(op->ttl_micros, ParseTtlMicros(at->Take()));
     } else {
       return Status::Ok();
     }
   }
   return Status::Ok();
+}
+
+// The word after a value and its options, which is no column.
+[[gnu::cold]] Status NotNextColumn(std::string_view word) {
+  if (EqualsIgnoreCase(word, "AS")) return IncompleteOption("AS", "type");
+  if (EqualsIgnoreCase(word, "TS")) return IncompleteOption("TS", "micros");
+  if (EqualsIgnoreCase(word, "TTL")) return IncompleteOption("TTL", "duration");
+  for (const std::string_view option : {"NX", "XX", "IF"}) {
+    if (EqualsIgnoreCase(word, option)) {
+      return SyntaxErrorBecause(std::string(option) + " stands before the first column");
+    }
+  }
+  return UnexpectedWord(word, "a column (family:qualifier), AS, TS or TTL");
+}
+
+[[gnu::cold]] Status NoValue(std::string_view family, std::string_view qualifier) {
+  std::string column(family);
+  column.append(":").append(qualifier);
+  return SyntaxErrorBecause("no value for " + Quote(column));
 }
 
 // Steps over the next argument if it is a column.
@@ -52,7 +73,8 @@ CellOp& AddPut(std::string_view family, std::string_view qualifier, std::string_
 Status TakePut(ArgumentCursor* at, std::vector<CellOp>* ops) {
   std::string_view family;
   std::string_view qualifier;
-  if (at->left() < 2 || !TakeColumn(at, &family, &qualifier)) return Status::SyntaxError();
+  if (at->left() < 2) return IncompleteOption("PUT", "column value");
+  if (!TakeColumn(at, &family, &qualifier)) return UnexpectedWord(at->Peek(), kColumnForm);
   return TakeValueOptions(at, &AddPut(family, qualifier, at->Take(), ops));
 }
 
@@ -60,7 +82,8 @@ Status TakePut(ArgumentCursor* at, std::vector<CellOp>* ops) {
 Result<ColumnSelector> TakeSelector(ArgumentCursor* at) {
   if (at->TakeWord("COLPREFIX")) return TakeColumnPrefix(at);
   if (at->TakeWord("COLRANGE")) return TakeColumnRange(at);
-  ASSIGN_OR_RETURN(const std::string_view word, at->TakeAny());
+  ASSIGN_OR_RETURN(const std::string_view word,
+                   at->TakeAny("DEL", "column|family, COLPREFIX or COLRANGE"));
   return ParseSelector(word);
 }
 
@@ -85,7 +108,10 @@ Status CheckDelta(CellOp::Kind kind, std::string_view text) {
 Status TakeColumnOp(ArgumentCursor* at, CellOp::Kind kind, std::vector<CellOp>* ops) {
   CellOp& op = ops->emplace_back();
   op.kind = kind;
-  if (at->left() < 2) return Status::SyntaxError();
+  if (at->left() < 2) {
+    return kind == CellOp::Kind::kAppend ? IncompleteOption("APPEND", "column bytes")
+                                         : IncompleteOption("INCR", "column delta");
+  }
   RETURN_IF_ERROR(ParseColumn(at->Take(), &op.family, &op.qualifier));
   op.text = at->Take();
   return CheckDelta(kind, op.text);
@@ -97,7 +123,7 @@ Status TakeDelete(ArgumentCursor* at, std::vector<CellOp>* ops) {
   op.kind = CellOp::Kind::kDelete;
   ASSIGN_OR_RETURN(op.selector, TakeSelector(at));
   if (!at->TakeWord("TIME")) return Status::Ok();
-  if (at->left() < 2) return Status::SyntaxError();
+  if (at->left() < 2) return IncompleteOption("TIME", "min max");
   const std::string_view min = at->Take();
   ASSIGN_OR_RETURN(op.time, ParseTimeRange(min, at->Take()));
   return Status::Ok();
@@ -113,7 +139,10 @@ Status TakeOp(ArgumentCursor* at, std::vector<CellOp>* ops) {
     ops->emplace_back().kind = CellOp::Kind::kDeleteRow;
     return Status::Ok();
   }
-  return Status::SyntaxError();
+  if (EqualsIgnoreCase(at->Peek(), "IF")) {
+    return SyntaxErrorBecause("IF stands before the first op");
+  }
+  return UnexpectedWord(at->Peek(), "PUT, DEL, DELROW, INCR, APPEND or ELSE");
 }
 
 Status TakeCondition(ArgumentCursor* at, RowWrite* write) {
@@ -126,12 +155,15 @@ Status TakeCondition(ArgumentCursor* at, RowWrite* write) {
 Status TakePutOption(ArgumentCursor* at, RowWrite* write) {
   const bool nx = at->TakeWord("NX");
   if (nx || at->TakeWord("XX")) {
-    if (write->existence != RowWrite::Existence::kAny) return Status::SyntaxError();
+    if (write->existence != RowWrite::Existence::kAny) {
+      return SyntaxErrorBecause("one NX or XX, not two");
+    }
     write->existence = nx ? RowWrite::Existence::kNx : RowWrite::Existence::kXx;
     return Status::Ok();
   }
   if (at->TakeWord("IF")) return TakeCondition(at, write);
-  return Status::SyntaxError();
+  if (at->done()) return SyntaxErrorBecause("no column and value");
+  return UnexpectedWord(at->Peek(), "a column (family:qualifier), NX, XX or IF");
 }
 
 }  // namespace
@@ -144,7 +176,7 @@ Status ParsePut(ArgumentCursor at, RowWrite* write) {
     RETURN_IF_ERROR(TakePutOption(&at, write));
   }
   while (true) {
-    if (at.done()) return Status::SyntaxError();
+    if (at.done()) return NoValue(family, qualifier);
     CellOp& op = AddPut(family, qualifier, at.Take(), &write->ops);
     if (at.done()) return Status::Ok();
     // What follows a value is nearly always the next column.
@@ -152,7 +184,7 @@ Status ParsePut(ArgumentCursor at, RowWrite* write) {
       continue;
     RETURN_IF_ERROR(TakeValueOptions(&at, &op));
     if (at.done()) return Status::Ok();
-    if (!TakeColumn(&at, &family, &qualifier)) return Status::SyntaxError();
+    if (!TakeColumn(&at, &family, &qualifier)) return NotNextColumn(at.Peek());
   }
 }
 
@@ -183,13 +215,16 @@ Status ParseMutate(ArgumentCursor at, RowWrite* write) {
   bool in_else = false;
   while (!at.done()) {
     if (at.TakeWord("ELSE")) {
-      if (in_else || write->conditions.empty()) return Status::SyntaxError();
+      if (in_else) return RepeatedOption("ELSE");
+      if (write->conditions.empty()) return SyntaxErrorBecause("ELSE needs an IF before all ops");
       in_else = true;
     } else {
       RETURN_IF_ERROR(TakeOp(&at, in_else ? &write->else_ops : &write->ops));
     }
   }
-  if (write->ops.empty() && write->else_ops.empty()) return Status::SyntaxError();
+  if (write->ops.empty() && write->else_ops.empty()) {
+    return SyntaxErrorBecause("nothing to do: no PUT, DEL, DELROW, INCR or APPEND");
+  }
   return Status::Ok();
 }
 

@@ -579,7 +579,8 @@ Status RowResolver::ResolveIncrement(const CheckedOp& op, CellOpResult* result) 
         IsFloatType(type) || (IsTextType(type) && (op.delta_kind == TextNumber::kFloat ||
                                                    ClassifyNumber(value_) == TextNumber::kFloat));
     if (IsIntegerType(type) && op.delta_kind != TextNumber::kInteger) {
-      return Status::Error(ErrorCode::kErr, "value is not an integer or out of range");
+      return Status::Error(ErrorCode::kErr,
+                           "value is not an integer or out of range: " + Quote(op.op->text));
     }
   }
   StoredValue sum;

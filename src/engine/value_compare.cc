@@ -121,14 +121,15 @@ Status ParseIntegerDelta(std::string_view text, int128_t* delta) {
   const NumberError error = ParseInt128(text, delta);
   if (error != NumberError::kNone || *delta < INT64_MIN ||
       *delta > static_cast<int128_t>(UINT64_MAX)) {
-    return Status::Error(ErrorCode::kErr, "value is not an integer or out of range");
+    return Status::Error(ErrorCode::kErr,
+                         "value is not an integer or out of range: " + Quote(text));
   }
   return Status::Ok();
 }
 
 Status ParseFloatDelta(std::string_view text, double* delta) {
   if (ParseDouble(text, delta) != NumberError::kNone || !std::isfinite(*delta)) {
-    return Status::Error(ErrorCode::kErr, "value is not a valid float");
+    return Status::Error(ErrorCode::kErr, "value is not a valid float: " + Quote(text));
   }
   return Status::Ok();
 }

@@ -94,7 +94,7 @@ TEST_CASE("An index scan has bounds of its own", "[read_arguments]") {
                           {"RANGE", "-", "+", "INDEX", "i"},
                           {"INDEX", "i", "ROWS", "1", "r"},
                           {"INDEX", "i", "INDEX", "i"}}) {
-    CHECK(ErrorOf(ReadCommand::kScan, words) == "ERR syntax error");
+    CHECK(ErrorOf(ReadCommand::kScan, words).starts_with("ERR syntax error: "));
   }
 }
 
@@ -105,8 +105,8 @@ TEST_CASE("CCOUNT has BY, and takes what has no effect on it", "[read_arguments]
   CHECK(Parse(ReadCommand::kCount, {"BY", "ROWS", "COUNT", "3", "KEYSONLY", "STATS", "SNAPSHOT",
                                     "REVERSE", "CELLS", "2"})
             .by == CountBy::kRows);
-  CHECK(ErrorOf(ReadCommand::kCount, {"BY", "BYTES"}) == "ERR syntax error");
-  CHECK(ErrorOf(ReadCommand::kScan, {"BY", "ROWS"}) == "ERR syntax error");
+  CHECK(ErrorOf(ReadCommand::kCount, {"BY", "BYTES"}).starts_with("ERR syntax error: "));
+  CHECK(ErrorOf(ReadCommand::kScan, {"BY", "ROWS"}).starts_with("ERR syntax error: "));
 }
 
 TEST_CASE("Every single-use option is refused the second time", "[read_arguments]") {
@@ -121,7 +121,7 @@ TEST_CASE("Every single-use option is refused the second time", "[read_arguments
     CHECK(ErrorOf(ReadCommand::kScan, words) == "OK");
     Words twice = words;
     twice.insert(twice.end(), words.begin(), words.end());
-    CHECK(ErrorOf(ReadCommand::kScan, twice) == "ERR syntax error");
+    CHECK(ErrorOf(ReadCommand::kScan, twice).starts_with("ERR syntax error: "));
   }
 }
 
@@ -137,11 +137,11 @@ TEST_CASE("What is cut short, unknown or out of place is a syntax error", "[read
                                                {"COUNT"},
                                                {"LIMIT", "5"},
                                                {"f:a"}}) {
-    CHECK(ErrorOf(ReadCommand::kScan, words) == "ERR syntax error");
+    CHECK(ErrorOf(ReadCommand::kScan, words).starts_with("ERR syntax error: "));
   }
-  CHECK(ErrorOf(ReadCommand::kRow, {"REVERSE"}) == "ERR syntax error");
-  CHECK(ErrorOf(ReadCommand::kRow, {"COUNT", "5"}) == "ERR syntax error");
-  CHECK(ErrorOf(ReadCommand::kRow, {"WHERE", "ROW", "EXISTS"}) == "ERR syntax error");
+  CHECK(ErrorOf(ReadCommand::kRow, {"REVERSE"}).starts_with("ERR syntax error: "));
+  CHECK(ErrorOf(ReadCommand::kRow, {"COUNT", "5"}).starts_with("ERR syntax error: "));
+  CHECK(ErrorOf(ReadCommand::kRow, {"WHERE", "ROW", "EXISTS"}).starts_with("ERR syntax error: "));
 }
 
 TEST_CASE("Counts of 0 and numbers that are none are errors", "[read_arguments]") {

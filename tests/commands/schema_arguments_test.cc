@@ -75,7 +75,7 @@ TEST_CASE("What TABLE CREATE cannot read is a plain error", "[schema_arguments]"
                                                {"FAMILY", "f", "VERSIONS", "1", "GC", "NONE"},
                                                {"FAMILY", "f", "COLOUR", "red"},
                                                {"f"}}) {
-    CHECK(CreateError(words) == "ERR syntax error");
+    CHECK(CreateError(words).starts_with("ERR syntax error: "));
   }
   for (const Words& words : std::vector<Words>{{"KEY", "number"},
                                                {"FAMILY", "f:"},
@@ -106,9 +106,9 @@ TEST_CASE("FAMILY ALTER changes what it names, and must name something", "[schem
   REQUIRE(off.ok());
   CHECK(off->options.gc->keeps_everything());
 
-  CHECK(FamilyError(FamilyVerb::kAlter, {"f"}) == "ERR syntax error");
-  CHECK(FamilyError(FamilyVerb::kAlter, {}) == "ERR syntax error");
-  CHECK(FamilyError(FamilyVerb::kAlter, {"f", "TTL", "1", "x"}) == "ERR syntax error");
+  CHECK(FamilyError(FamilyVerb::kAlter, {"f"}).starts_with("ERR syntax error: "));
+  CHECK(FamilyError(FamilyVerb::kAlter, {}).starts_with("ERR syntax error: "));
+  CHECK(FamilyError(FamilyVerb::kAlter, {"f", "TTL", "1", "x"}).starts_with("ERR syntax error: "));
   CHECK(FamilyError(FamilyVerb::kAdd, {"f"}) == "OK");
   CHECK(FamilyError(FamilyVerb::kAdd, {"f", "ORDER", "i64", "GROUP", "g"}) == "OK");
   CHECK(FamilyError(FamilyVerb::kAdd, {"f:x"}).starts_with("ERR family name"));

@@ -70,7 +70,8 @@ TEST_CASE("What CPUT cannot read is refused", "[write_arguments]") {
       {"f:a", "1", "IF", "ROW", "EXISTS"},
       {"AS", "i64", "f:a", "1"},
   };
-  for (const Words& words : wrong) CHECK(ErrorOf(ParsePut, words) == "ERR syntax error");
+  for (const Words& words : wrong)
+    CHECK(ErrorOf(ParsePut, words).starts_with("ERR syntax error: "));
   CHECK(ErrorOf(ParsePut, {"f:a", "1", "AS", "number"})
             .starts_with("ERR unknown type 'number', the types are bytes string "));
   CHECK(ErrorOf(ParsePut, {"f:a", "1", "TS", "-1"}).starts_with("ERR timestamp"));
@@ -121,7 +122,7 @@ TEST_CASE("TIME in CDEL is a family unless exactly two words follow", "[write_ar
   CHECK(twice.ops[0].selector.family == "TIME");
   CHECK(twice.ops[0].time.min_micros == 5);
   CHECK(ErrorOf(ParseDelete, {"TIME", "a", "b"}).starts_with("ERR min or max"));
-  CHECK(ErrorOf(ParseDelete, {"COLPREFIX", "f"}) == "ERR syntax error");
+  CHECK(ErrorOf(ParseDelete, {"COLPREFIX", "f"}).starts_with("ERR syntax error: "));
   CHECK(ErrorOf(ParseDelete, {"COLRANGE", "f", "a", "+"}).starts_with("ERR min or max"));
 }
 
@@ -167,7 +168,8 @@ TEST_CASE("Either branch of CMUTATE may be empty, not both", "[write_arguments]"
       {"DELROW", "TIME", "1", "2"},
       {"SET", "f:a", "1"},
   };
-  for (const Words& words : wrong) CHECK(ErrorOf(ParseMutate, words) == "ERR syntax error");
+  for (const Words& words : wrong)
+    CHECK(ErrorOf(ParseMutate, words).starts_with("ERR syntax error: "));
 }
 
 TEST_CASE("A delta that is no number is refused before anything is looked for",

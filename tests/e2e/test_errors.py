@@ -100,6 +100,29 @@ class ErrorsTest(Conversation):
         self.refused('FAMILY ADD planes a', 'BUSYKEY', 'a')
         self.refused('INDEX CREATE planes by_n ON 1 a:q', 'BUSYKEY', 'by_n')
 
+    # Words.
+
+    def test_a_syntax_error_names_the_word_and_what_was_expected(self):
+        for line, *names in (
+                ('CPUT planes x#1 model A380', 'model', 'family:qualifier'),
+                ('CPUT planes x#1 a:q 1 model A380', 'model', 'AS, TS or TTL'),
+                ('CPUT planes x#1 a:q 1 a:r', 'a:r'), ('CPUT planes x#1 a:q 1 TTL', 'TTL', 'duration'),
+                ('CPUT planes x#1 IF a:q IS 1 a:q 1', 'IS', 'MATCH'), ('CGET planes x#1 a:q NOW', 'NOW', 'AT'),
+                ('CDEL planes x#1 COLPREFIX a', 'COLPREFIX', 'family prefix'),
+                ('CMUTATE planes x#1 SET a:q 1', 'SET', 'DELROW'), ('CROW planes x#1 a:q', 'a:q', 'COLUMNS'),
+                ('CSCAN planes 0 LIMIT 5', 'LIMIT', 'CSCAN'), ('CSCAN planes 0 STATS STATS', 'STATS', 'twice'),
+                ('CSCAN planes 0 WHERE a:q', 'a:q', 'EXISTS'), ('CCOUNT planes BY BYTES', 'BYTES', 'CELLS'),
+                ('CDELRANGE planes EVERYTHING', 'EVERYTHING', 'ALL'), ('CNEAR planes x#1 x#2', 'INDEX'),
+                ('TABLE CREATE t FAMILY a COLOUR red', 'COLOUR', 'FAMILY'), ('TABLE LIST LIKE a', 'LIKE', 'MATCH'),
+                ('FAMILY ALTER planes a', 'VERSIONS'), ('INDEX CREATE planes i OVER 1 a:q', 'OVER', 'ON'),
+                ('INDEX CREATE planes i ON 2 a:q', 'ON 2'), ('INDEX CREATE planes i ON 1 a:q COVERING', 'COVERING'),
+                ('MULTI ATOMICALLY', 'ATOMICALLY')):
+            if ON_MODEL:
+                names = ()
+            reply = self.refused(line, 'ERR', *names)
+            if not ON_MODEL:
+                self.assertTrue(reply.text.startswith('syntax error: '), reply.text)
+
     # Keys and values.
 
     def test_row_keys_that_do_not_fit(self):

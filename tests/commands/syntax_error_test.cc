@@ -1,0 +1,97 @@
+// What the errors of the grammar say: the word at fault, and what was expected there.
+#include "commands/syntax_error.h"
+
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "commands/arguments.h"
+#include "commands/read_arguments.h"
+#include "commands/schema_arguments.h"
+#include "commands/write_arguments.h"
+
+namespace syntax_error_test {
+
+using namespace cellar;
+using Words = std::vector<std::string_view>;
+
+std::string ErrorOf(Status (*parser)(ArgumentCursor, RowWrite*), const Words& words) {
+  RowWrite write;
+  return parser(ArgumentCursor(words, 0), &write).ToString();
+}
+
+std::string ErrorOf(ReadCommand command, const Words& words) {
+  ReadRequest request;
+  return ParseReadOptions(command, ArgumentCursor(words, 0), &request).ToString();
+}
+
+TEST_CASE("A word that fits nowhere in a write is named, with what could stand there",
+          "[syntax_error]") {
+  CHECK(ErrorOf(ParsePut, {"model", "x"}) ==
+        "ERR syntax error: 'model' is not a column (family:qualifier), NX, XX or IF");
+  CHECK(ErrorOf(ParsePut, {"f:a", "1", "model", "x"}) ==
+        "ERR syntax error: 'model' is not a column (family:qualifier), AS, TS or TTL");
+  CHECK(ErrorOf(ParsePut, {"f:a"}) == "ERR syntax error: no value for 'f:a'");
+  CHECK(ErrorOf(ParsePut, {"NX"}) == "ERR syntax error: no column and value");
+  CHECK(ErrorOf(ParsePut, {"f:a", "1", "ttl"}) ==
+        "ERR syntax error: too few words after TTL (duration)");
+  CHECK(ErrorOf(ParsePut, {"f:a", "1", "nx"}) ==
+        "ERR syntax error: NX stands before the first column");
+  CHECK(ErrorOf(ParsePut, {"f:a", "1", "TS", "1", "TS", "2"}) ==
+        "ERR syntax error: TS is given twice");
+  CHECK(ErrorOf(ParsePut, {"IF", "f:a", "IS", "1", "f:a", "1"}) ==
+        "ERR syntax error: 'IS' is not EXISTS, MISSING, EQ, NE, LT, LE, GT, GE or MATCH");
+  CHECK(ErrorOf(ParseMutate, {"SET", "f:a", "1"}) ==
+        "ERR syntax error: 'SET' is not PUT, DEL, DELROW, INCR, APPEND or ELSE");
+  CHECK(ErrorOf(ParseMutate, {"PUT", "f:a"}) ==
+        "ERR syntax error: too few words after PUT (column value)");
+  CHECK(ErrorOf(ParseMutate, {"DELROW", "ELSE", "DELROW"}) ==
+        "ERR syntax error: ELSE needs an IF before all ops");
+}
+
+TEST_CASE("An option that a read does not have is named, as is what one lacks", "[syntax_error]") {
+  CHECK(ErrorOf(ReadCommand::kScan, {"LIMIT", "5"}) ==
+        "ERR syntax error: 'LIMIT' is not an option of CSCAN");
+  CHECK(ErrorOf(ReadCommand::kRow, {"COUNT", "5"}) ==
+        "ERR syntax error: 'COUNT' is not an option of CROW");
+  CHECK(ErrorOf(ReadCommand::kRow, {"f:a"}) ==
+        "ERR syntax error: 'f:a' is not an option of CROW, which takes columns after COLUMNS "
+        "count");
+  CHECK(ErrorOf(ReadCommand::kScan, {"COLRANGE", "f", "-"}) ==
+        "ERR syntax error: too few words after COLRANGE (family min max)");
+  CHECK(ErrorOf(ReadCommand::kScan, {"rows", "3", "a", "b"}) ==
+        "ERR syntax error: ROWS 3 needs 3 words after it, not 2");
+  CHECK(ErrorOf(ReadCommand::kScan, {"STATS", "stats"}) ==
+        "ERR syntax error: STATS is given twice");
+  CHECK(ErrorOf(ReadCommand::kScan, {"EQ", "1", "x"}) ==
+        "ERR syntax error: EQ, BETWEEN and FROM need INDEX index");
+  CHECK(ErrorOf(ReadCommand::kCount, {"BY", "BYTES"}) ==
+        "ERR syntax error: 'BYTES' is not ROWS, GROUPS, COLUMNS or CELLS");
+  CHECK(ErrorOf(ReadCommand::kScan, {"COUNT", "many"}) ==
+        "ERR value is not an integer or out of range: COUNT 'many'");
+  CHECK(ErrorOf(ReadCommand::kScan, {"RANGE", "a", "+"}) ==
+        "ERR min or max is not a bound, which is written [key, (key, - or +: 'a'");
+}
+
+TEST_CASE("An option that a table or family does not have is named", "[syntax_error]") {
+  const auto create = [](const Words& words) {
+    return ParseTableCreate(ArgumentCursor(words, 0)).status().ToString();
+  };
+  CHECK(create({"f"}) == "ERR syntax error: 'f' is not KEY or FAMILY");
+  CHECK(create({"FAMILY", "f", "COLOUR", "red"}) ==
+        "ERR syntax error: 'COLOUR' is not TYPE, ORDER, VERSIONS, TTL, GC, GROUP, KEY or FAMILY");
+  CHECK(create({"FAMILY", "f", "TTL"}) ==
+        "ERR syntax error: too few words after TTL (duration|NONE)");
+  CHECK(create({"FAMILY", "f", "VERSIONS", "1", "GC", "NONE"}) ==
+        "ERR syntax error: GC excludes VERSIONS and TTL, which can stand inside its policy");
+  const Words alter = {"f"};
+  CHECK(ParseFamily(FamilyVerb::kAlter, ArgumentCursor(alter, 0)).status().ToString() ==
+        "ERR syntax error: nothing to alter: no TYPE, VERSIONS, TTL or GC");
+}
+
+TEST_CASE("A word of a megabyte does not come back in the error", "[syntax_error]") {
+  const std::string word(1024 * 1024, 'x');
+  CHECK(UnexpectedWord(word, "ON").text().size() < 200);
+}
+
+}  // namespace syntax_error_test
