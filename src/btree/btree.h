@@ -27,9 +27,9 @@
 //    0.5   the row's key anew, 5 of its digits, in every tenth
 //    0.9   the first of a group of 14: 6 more bytes of its key, and 7 of head, offset and count
 //    0.5   a leaf's 40 and its prefix of 15, over 110 cells
-//    0.6   what rounding to 128 leaves free, over 110 cells
+//    1.2   what rounding to 128 leaves free and 128 for the next inserts, over 110 cells
 //    0.3   inner nodes: 16 of pointer, head, units, and 10 of separator, for each leaf
-//   32.0   together, and measured (make bench-btree) after inserts in any order
+//   32.6   together, and measured (make bench-btree) after inserts in any order
 //
 // to which the arena adds what is free between nodes (arena.h): 6 % in random order. std::map takes
 // 153 for the same cell, absl::btree_map 160.

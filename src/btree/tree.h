@@ -137,6 +137,9 @@ class Tree {
 
   bool IsRightEdge(const Path& path) const;
   Leaf* PrepareLeaf(Path* path, Leaf* leaf, size_t bytes);
+  // The same for an insert, which makes it `used` bytes: if the leaf has to move for that, then to
+  // where `room` bytes are left for the next ones.
+  Leaf* PrepareInsert(Path* path, Leaf* leaf, size_t used, size_t room);
   Leaf* MoveLeaf(Path* path, Leaf* leaf, size_t bytes);
   void EnsurePathWritable(Path* path, uint32_t levels);
   void CopyInner(Path* path, uint32_t level);

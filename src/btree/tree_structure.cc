@@ -76,6 +76,12 @@ Leaf* Tree::PrepareLeaf(Path* path, Leaf* leaf, size_t bytes) {
   return MoveLeaf(path, leaf, bytes);
 }
 
+Leaf* Tree::PrepareInsert(Path* path, Leaf* leaf, size_t used, size_t room) {
+  if (used <= leaf->capacity && epochs_.MayWrite(leaf)) [[likely]]
+    return leaf;
+  return MoveLeaf(path, leaf, std::max(used, std::min(used + room, kLeafBytesMax)));
+}
+
 Leaf* Tree::MoveLeaf(Path* path, Leaf* leaf, size_t bytes) {
   Leaf* const copy = epochs_.NewLeaf(std::max<size_t>(bytes, leaf->used));
   constexpr size_t kFrom{offsetof(Leaf, large_units)};
