@@ -116,14 +116,17 @@ void DisconnectUsers(Host& host, const std::vector<const User*>& users, Session*
   });
 }
 
-Status LoadAclFile(Host& host, LoadVictims victims, Session* current) {
-  Acl& acl = host.services().acl;
+Result<Acl::Users> ReadAclFile(const Host& host) {
   const std::string path = AclFilePath(host.services().config);
   Result<std::string> text = ReadWholeFile(FileSystem::Posix(), path);
   if (!text.ok()) {
     return Status::Error(ErrorCode::kErr, "Error loading ACLs: " + text.status().text());
   }
-  ASSIGN_OR_RETURN(Acl::Users users, acl.ReadFile(*text, path));
+  return host.services().acl.ReadFile(*text, path);
+}
+
+void InstallUsers(Host& host, Acl::Users users, LoadVictims victims, Session* current) {
+  Acl& acl = host.services().acl;
   const Acl::Users old = acl.Replace(std::move(users));
   std::vector<const User*> gone;
   for (const auto& [name, held] : old) {
@@ -141,22 +144,29 @@ Status LoadAclFile(Host& host, LoadVictims victims, Session* current) {
     }
   }
   DisconnectUsers(host, gone, current);
+}
+
+Status LoadAclFile(Host& host, LoadVictims victims, Session* current) {
+  ASSIGN_OR_RETURN(Acl::Users users, ReadAclFile(host));
+  InstallUsers(host, std::move(users), victims, current);
   return Status::Ok();
 }
 
-Status ReloadUsers(Host& host, const std::vector<std::vector<std::string>>& lines) {
-  Acl& acl = host.services().acl;
+Result<std::vector<User>> ReadConfigUsers(const Host& host) {
   std::vector<User> users;
-  for (const std::vector<std::string>& line : lines) {
-    ASSIGN_OR_RETURN(User user, acl.ReadWords(line));
+  for (const std::vector<std::string>& line : host.services().config.users) {
+    ASSIGN_OR_RETURN(User user, host.services().acl.ReadWords(line));
     users.push_back(std::move(user));
   }
+  return users;
+}
+
+void PutUsers(Host& host, std::vector<User> users) {
   for (User& user : users) {
     User before;
-    const User& now = acl.Put(std::move(user), &before);
+    const User& now = host.services().acl.Put(std::move(user), &before);
     RightsChanged(host, before, now);
   }
-  return Status::Ok();
 }
 
 Status SaveAclFile(Host& host) {

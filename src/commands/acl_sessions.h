@@ -31,13 +31,18 @@ void RightsChanged(Host& host, const User& before, const User& user);
 // ACL LOAD disconnects everybody but the default user's clients; a reload of the configuration only
 // those whose user has changed or is gone.
 enum class LoadVictims : uint8_t { kAll, kChanged };
-// Reads the aclfile; a relative name is one in `dir`. All or nothing.
+// Reads the aclfile; a relative name is one in `dir`. Nothing has changed yet.
+Result<Acl::Users> ReadAclFile(const Host& host);
+// Makes `users` all that there are.
+void InstallUsers(Host& host, Acl::Users users, LoadVictims victims, Session* current);
+// Both in turn. All or nothing.
 Status LoadAclFile(Host& host, LoadVictims victims, Session* current);
 // Writes the users into the aclfile.
 Status SaveAclFile(Host& host);
-// The `user` lines of a configuration that has been read again: each user is what its line says.
-// Others stay. All or nothing.
-Status ReloadUsers(Host& host, const std::vector<std::vector<std::string>>& lines);
+// The users of the `user` lines in the configuration. Nothing has changed yet.
+Result<std::vector<User>> ReadConfigUsers(const Host& host);
+// Makes each of these users what it is here. Others stay.
+void PutUsers(Host& host, std::vector<User> users);
 // Disconnects the clients of users that are about to go.
 void DisconnectUsers(Host& host, const std::vector<const User*>& users, Session* current);
 

@@ -3,15 +3,16 @@
 //
 // An option that the file names gets the file's value, as CONFIG SET would give it; the command
 // line still beats the file, and options that neither names stay as they are. What cannot be
-// changed while the server runs is told in the log and left. All or nothing: with a mistake in the
-// file the server goes on with what it had. Users are read again too, from `user` lines or the
-// aclfile.
+// changed while the server runs is told in the log and left. Users are read again too, from `user`
+// lines or the aclfile. All or nothing: with a mistake in one of the files, or an option that cannot
+// be carried out (a port in use), the server goes on with the options and users that it had.
 #include <fmt/format.h>
 
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/assert.h"
 #include "base/log.h"
 #include "commands/acl_sessions.h"
 #include "commands/config_file.h"
@@ -42,6 +43,39 @@ void Server::OnHangup() {
   notify_.Send("READY=1\nSTATUS=Ready to accept connections");
 }
 
+// Makes the server what its configuration says, which was `before`; `options` are the ones that
+// differ. What can fail comes first: users are read before anything is changed, and changed when
+// all options stand. The password goes before the users, as at the start: their lines beat it.
+Status Server::ApplyReload(const std::vector<const ConfigOption*>& options, const Config& before) {
+  constexpr std::string_view kPassword{"requirepass"};
+  Config& config = services_own_.config;
+  Acl::Users users_of_file;
+  std::vector<User> users_of_lines;
+  const bool password = config.requirepass != before.requirepass;
+  if (!config.aclfile.empty()) {
+    ASSIGN_OR_RETURN(users_of_file, ReadAclFile(*this));
+  } else if (password || config.users != before.users) {
+    ASSIGN_OR_RETURN(users_of_lines, ReadConfigUsers(*this));
+  }
+  for (size_t i = 0; i < options.size(); ++i) {
+    if (options[i]->name == kPassword) continue;
+    const Status status = ApplyConfig(options[i]->name);
+    if (status.ok()) continue;
+    config = before;
+    for (size_t k = 0; k <= i; ++k) {
+      if (options[k]->name != kPassword) (void)ApplyConfig(options[k]->name);
+    }
+    return Status::Error(status.code(), std::string(options[i]->name) + ": " + status.text());
+  }
+  if (password) CELLAR_ASSERT(ApplyConfig(kPassword).ok());
+  if (!config.aclfile.empty()) {
+    InstallUsers(*this, std::move(users_of_file), LoadVictims::kChanged, nullptr);
+  } else {
+    PutUsers(*this, std::move(users_of_lines));
+  }
+  return Status::Ok();
+}
+
 Status Server::ReloadConfig() {
   Config& config = services_own_.config;
   Config changed = config;
@@ -61,17 +95,9 @@ Status Server::ReloadConfig() {
     }
     options.push_back(&option);
   }
-  if (!config.aclfile.empty()) {
-    RETURN_IF_ERROR(LoadAclFile(*this, LoadVictims::kChanged, nullptr));
-  } else if (changed.users != config.users) {
-    RETURN_IF_ERROR(ReloadUsers(*this, changed.users));
-  }
   const Config before = std::exchange(config, std::move(changed));
-  for (size_t i = 0; i < options.size(); ++i) {
-    Status status = ApplyConfig(options[i]->name);
-    if (status.ok()) continue;
+  if (Status status = ApplyReload(options, before); !status.ok()) {
     config = before;
-    for (size_t k = 0; k <= i; ++k) (void)ApplyConfig(options[k]->name);
     return status;
   }
   for (const ConfigOption* option : options) {

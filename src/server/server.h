@@ -183,6 +183,7 @@ class Server final : public Host {
   // reload.cc
   void OnHangup();
   Status ReloadConfig();
+  Status ApplyReload(const std::vector<const ConfigOption*>& options, const Config& before);
 
   // server_cron.cc
   void OnTenth();  // ten times a second

@@ -162,6 +162,33 @@ class SystemdTest(unittest.TestCase):
         client.close()
         self.assertIn("nothing is changed", server.log())
 
+    def test_an_option_that_cannot_be_carried_out_leaves_options_and_users_as_they_were(self):
+        server = self.server("maxclients 500\nbind 127.0.0.1\nuser reader on >old ~* +@read\n")
+        # What stands on the command line would beat the file.
+        server.arguments = lambda: [binary(), self.conf, "--port", str(server.port), "--dir", server.directory]
+        server.start()
+        self.notifications.wait_for("READY=1")
+        client = server.client()
+        before = client.acl_list()
+        self.write_conf("maxclients 600\nrequirepass secret\nbind 192.0.2.1\n"
+                        "user reader on >new ~* +@all\nuser stranger on nopass ~* +@all\n")
+        self.reload(server)
+        self.assertEqual(before, client.acl_list())
+        self.assertEqual("500", client.config_get("maxclients")["maxclients"])
+        self.assertIn("nothing is changed: bind: Failed to bind", server.log())
+        # A user that cannot be read refuses the options too.
+        self.write_conf("maxclients 600\nuser stranger on nopass ~* +@nosuch\n")
+        self.reload(server)
+        self.assertEqual(before, client.acl_list())
+        self.assertEqual("500", client.config_get("maxclients")["maxclients"])
+        self.write_conf("maxclients 600\nrequirepass secret\nuser reader on >new ~* +@all\n")
+        self.reload(server)
+        self.assertEqual("600", client.config_get("maxclients")["maxclients"])
+        other = server.client(username="reader", password="new")
+        self.assertTrue(other.ping())
+        other.close()
+        client.close()
+
     def test_sighup_without_a_file_is_harmless(self):
         with CellarServer() as server:
             server.process.send_signal(signal.SIGHUP)
