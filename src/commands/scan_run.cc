@@ -132,7 +132,11 @@ void ScanRun::ReplyStats() {
 
 void ScanRun::Finish(Table* table) {
   EndRow();
-  if (options_.one_row) return;
+  if (!options_.one_row) FinishRows(table);
+  if (scan_ != nullptr) store_->EndScan(std::move(scan_));
+}
+
+void ScanRun::FinishRows(Table* table) {
   reply_.EndArray(rows_mark_, rows_);
   if (options_.stats_clock != nullptr) ReplyStats();
 

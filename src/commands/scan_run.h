@@ -100,6 +100,8 @@ class ScanRun {
   bool TakeRow();
   bool TakeCell();
   void ReplyStats();
+  // What comes before and behind the rows of a CSCAN.
+  void FinishRows(Table* table);
 
   PinHold hold_;  // outlives the scan
   std::unique_ptr<Scan> scan_;

@@ -35,9 +35,19 @@ CELLAR_INLINE bool StillBegins(const BTreeCursor& at, size_t prefix_bytes) {
 
 }  // namespace
 
-CellStream::CellStream(const ReadView& view, const CellChoice& choice, uint64_t* budget,
-                       ScanStats* stats)
-    : view_(view), choice_(choice), budget_(budget), stats_(stats) {
+CellStream::CellStream() = default;
+CellStream::~CellStream() = default;
+
+void CellStream::Bind(const ReadView& view, const CellChoice& choice, uint64_t* budget,
+                      ScanStats* stats) {
+  view_ = &view;
+  choice_ = &choice;
+  budget_ = budget;
+  stats_ = stats;
+  family_ = nullptr;
+  row_entered_ = false;
+  groups_.clear();
+  group_index_.clear();
   const TableSchema& schema = view.schema();
   constexpr size_t kNone{std::numeric_limits<size_t>::max()};
   if (schema.groups.size() > 1) {
@@ -46,18 +56,21 @@ CellStream::CellStream(const ReadView& view, const CellChoice& choice, uint64_t*
       const size_t number = schema.families[columns.index].group;
       if (group_index_[number] != kNone) continue;
       group_index_[number] = groups_.size();
-      groups_.push_back({number, view.MakeCursor(number), {}});
+      groups_.emplace_back(number, view);
     }
   } else if (!choice.columns.families().empty()) {
-    groups_.reserve(1);
-    groups_.push_back({0, view.MakeCursor(0), {}});
+    groups_.emplace_back(0, view);
   }
   stats_->groups = groups_.size();
   const auto& families = choice.columns.families();
   several_ranges_ = families.size() > 1 || (families.size() == 1 && families[0].ranges.size() > 1);
 }
 
-CellStream::~CellStream() = default;
+void CellStream::Unbind() {
+  groups_.clear();
+  view_ = nullptr;
+  choice_ = nullptr;
+}
 
 CellStream::Group& CellStream::GroupOf(const FamilySchema& family) {
   return groups_.size() == 1 ? groups_[0] : groups_[group_index_[family.group]];
@@ -73,7 +86,7 @@ bool CellStream::LowestRow(KeyBuffer* row_key) {
   }
   if (lowest == nullptr) return false;
   const std::string_view key = lowest->at.key();
-  const size_t row_bytes = view_.schema().key.EncodedSize(key);
+  const size_t row_bytes = view_->schema().key.EncodedSize(key);
   CELLAR_ASSERT(row_bytes > 0);
   row_key->Assign(key.substr(0, row_bytes));
   return true;
@@ -87,7 +100,7 @@ bool CellStream::SeekRowForward(std::string_view from, KeyBuffer* row_key) {
 bool CellStream::NextRow(KeyBuffer* row_key) {
   const std::string_view row = row_key_.view();
   for (Group& group : groups_) {
-    if (choice_.direction == ColumnDirection::kReverse) {
+    if (choice_->direction == ColumnDirection::kReverse) {
       SeekBehind(group.at, row);  // reading backwards may have left the row at its front
     } else if (group.at.valid() && group.at.key().starts_with(row)) {
       StepOver(group.at, row.size());
@@ -106,7 +119,7 @@ bool CellStream::SeekRowBefore(const KeyBound& before, KeyBuffer* row_key) {
     }
     if (!group.at.valid()) continue;
     const std::string_view key = group.at.key();
-    const size_t row_bytes = view_.schema().key.EncodedSize(key);
+    const size_t row_bytes = view_->schema().key.EncodedSize(key);
     CELLAR_ASSERT(row_bytes > 0);
     const std::string_view row = key.substr(0, row_bytes);
     if (!found || row > row_key->view()) row_key->Assign(row);
@@ -145,9 +158,9 @@ void CellStream::BeginRow(std::string_view row_key) {
   if (several_ranges_) {
     for (Group& group : groups_) group.seen_up_to.assign(row_key);
   }
-  if (choice_.direction == ColumnDirection::kReverse && !choice_.columns.families().empty()) {
-    family_at_ = choice_.columns.families().size() - 1;
-    const auto& ranges = choice_.columns.families()[family_at_].ranges;
+  if (choice_->direction == ColumnDirection::kReverse && !choice_->columns.families().empty()) {
+    family_at_ = choice_->columns.families().size() - 1;
+    const auto& ranges = choice_->columns.families()[family_at_].ranges;
     range_at_ = ranges.empty() ? 0 : ranges.size() - 1;
   }
 }
@@ -160,17 +173,17 @@ void CellStream::RestartRow() {
 // Sets up the range at (family_at_, range_at_) and puts the cursor on its first entry (its last
 // column when going backwards). False if it is empty.
 bool CellStream::EnterRange() {
-  const ColumnSet::Family& columns = choice_.columns.families()[family_at_];
+  const ColumnSet::Family& columns = choice_->columns.families()[family_at_];
   family_index_ = columns.index;
-  family_ = &view_.schema().families[family_index_];
+  family_ = &view_->schema().families[family_index_];
   group_ = &GroupOf(*family_);
   at_ = &group_->at;
-  all_live_ = view_.all_live(*family_);
+  all_live_ = view_->all_live(*family_);
   whole_family_ = columns.whole;
   lower_.Assign(row_key_.view());
   PutFamilyId(&lower_, family_->id);
   family_bytes_ = lower_.size();
-  const bool reverse = choice_.direction == ColumnDirection::kReverse;
+  const bool reverse = choice_->direction == ColumnDirection::kReverse;
   if (!columns.whole || several_ranges_ || reverse) upper_.Assign(lower_.view());
   if (columns.whole) {
     if (several_ranges_ || reverse) upper_.ToSuccessor();
@@ -213,8 +226,8 @@ bool CellStream::EnterRange() {
 }
 
 bool CellStream::EnterNextRange() {
-  const auto& families = choice_.columns.families();
-  const bool reverse = choice_.direction == ColumnDirection::kReverse;
+  const auto& families = choice_->columns.families();
+  const bool reverse = choice_->direction == ColumnDirection::kReverse;
   for (;;) {
     if (row_entered_) {
       const size_t ranges = std::max<size_t>(1, families[family_at_].ranges.size());
@@ -246,7 +259,7 @@ CELLAR_INLINE void CellStream::EnterColumn() {
       family_->order.EncodedSize(key.substr(family_bytes_), &text_bytes_);
   CELLAR_ASSERT(qualifier_bytes > 0);
   column_bytes_ = family_bytes_ + qualifier_bytes;
-  if (choice_.direction == ColumnDirection::kReverse) column_.Assign(key.substr(0, column_bytes_));
+  if (choice_->direction == ColumnDirection::kReverse) column_.Assign(key.substr(0, column_bytes_));
   column_entered_ = true;
   in_column_ = true;
   version_seen_ = false;
@@ -283,7 +296,7 @@ void CellStream::SkipColumn() {
 }
 
 CELLAR_INLINE void CellStream::LeaveColumn() {
-  if (choice_.direction == ColumnDirection::kForward) [[likely]] {
+  if (choice_->direction == ColumnDirection::kForward) [[likely]] {
     range_entered_ = NextColumn();
   } else {
     LeaveColumnBackwards();
@@ -299,7 +312,7 @@ void CellStream::LeaveColumnBackwards() {
 void CellStream::ResumeBehind(std::string_view cell_key) {
   uint32_t family_id = 0;
   const size_t id_bytes = DecodeFamilyId(cell_key, &family_id);
-  const FamilySchema* family = view_.schema().FindFamilyById(family_id);
+  const FamilySchema* family = view_->schema().FindFamilyById(family_id);
   if (id_bytes == 0 || family == nullptr) return;
   const size_t qualifier_bytes = family->order.EncodedSize(cell_key.substr(id_bytes));
   int64_t timestamp = 0;
@@ -308,7 +321,7 @@ void CellStream::ResumeBehind(std::string_view cell_key) {
     return;
   }
   const std::string_view qualifier = cell_key.substr(id_bytes, qualifier_bytes);
-  const bool reverse = choice_.direction == ColumnDirection::kReverse;
+  const bool reverse = choice_->direction == ColumnDirection::kReverse;
   // Ranges that lie wholly before the column have been read.
   while (EnterNextRange()) {
     range_entered_ = true;
@@ -352,22 +365,22 @@ CELLAR_INLINE bool CellStream::Examine(RawCell* cell, bool* done) {
       !DecodeCellValue(at.value(), &cell->value)) {
     return false;  // checksums guard the files, asserts the trees
   }
-  if (timestamp < choice_.time.min_micros) {
+  if (timestamp < choice_->time.min_micros) {
     *done = true;
     return false;
   }
   if (!all_live_) {
     // A rank that goes whatever its age takes all behind it along. An age does not: timestamp 0 has
     // none. An expiry drops just its own cell.
-    if (family_->policy.Drops(rank_, timestamp, view_.now_micros())) {
+    if (family_->policy.Drops(rank_, timestamp, view_->now_micros())) {
       *done = rank_ > family_->policy.rank_kept_max();
       return false;
     }
-    if (cell->value.expiry_micros <= view_.now_micros()) return false;
+    if (cell->value.expiry_micros <= view_->now_micros()) return false;
   }
-  if (timestamp > choice_.time.max_micros) return false;
+  if (timestamp > choice_->time.max_micros) return false;
   ++versions_;
-  if (versions_ >= choice_.versions_max) *done = true;
+  if (versions_ >= choice_->versions_max) *done = true;
   if (resume_below_ >= 0 && timestamp >= resume_below_) return false;
   cell->family = family_index_;
   cell->qualifier = at.key().substr(family_bytes_, column_bytes_ - family_bytes_);
@@ -383,7 +396,7 @@ StreamStep CellStream::Next(RawCell* cell) {
       range_entered_ = EnterNextRange();
       if (!range_entered_) return StreamStep::kRowEnd;
     }
-    bool done = versions_ >= choice_.versions_max;
+    bool done = versions_ >= choice_->versions_max;
     while (!done) {
       if (*budget_ == 0) return StreamStep::kPause;
       if (version_seen_) {
@@ -403,11 +416,11 @@ void CellStream::Reattach() {
   for (Group& group : groups_) {
     const bool valid = group.at.valid();
     const std::string key = valid ? std::string(group.at.key()) : std::string();
-    group.at = view_.MakeCursor(group.number);
+    group.at = view_->MakeCursor(group.number);
     if (valid) group.at.Seek(key);
   }
   if (family_ != nullptr && row_entered_) {
-    family_ = &view_.schema().families[family_index_];
+    family_ = &view_->schema().families[family_index_];
   }
 }
 

@@ -49,10 +49,13 @@ enum class StreamStep : uint8_t { kCell, kRowEnd, kPause };
 
 class CellStream {
  public:
-  // `view` and `choice` must outlive the stream. Examines at most *budget cells before it pauses,
-  // and counts it down.
-  CellStream(const ReadView& view, const CellChoice& choice, uint64_t* budget, ScanStats* stats);
+  CellStream();  // of nothing; Bind it
   ~CellStream();
+  // Begins with another table, keeping the memory. `view` and `choice` must outlive the stream, or
+  // it must be unbound before they die. Examines at most *budget cells before it pauses, and counts
+  // it down.
+  void Bind(const ReadView& view, const CellChoice& choice, uint64_t* budget, ScanStats* stats);
+  void Unbind();
 
   // --- rows
   // The first row at or behind `from` (kForward), or the last one before it, as the groups that the
@@ -77,7 +80,9 @@ class CellStream {
 
  private:
   struct Group {
-    size_t number{0};
+    Group(size_t its_number, const ReadView& view)
+        : number(its_number), at(view.MakeCursor(its_number)) {}
+    size_t number;
     BTreeCursor at;
     // With several ranges in a row: no entry at or above this and below the cursor exists that the
     // stream has not seen.
@@ -103,10 +108,10 @@ class CellStream {
   bool InRange(const BTreeCursor& at) const;
   bool Examine(RawCell* cell, bool* done);
 
-  const ReadView& view_;
-  const CellChoice& choice_;
-  uint64_t* budget_;
-  ScanStats* stats_;
+  const ReadView* view_{nullptr};
+  const CellChoice* choice_{nullptr};
+  uint64_t* budget_{nullptr};
+  ScanStats* stats_{nullptr};
   std::vector<Group> groups_;
   std::vector<size_t> group_index_;  // by locality group: into groups_, if there are several
   bool several_ranges_{false};       // in a row

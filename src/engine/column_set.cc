@@ -55,6 +55,7 @@ Result<KeyRange> EncodeRange(const Order& order, std::string_view min, std::stri
 }
 
 void MergeRanges(std::vector<KeyRange>* ranges) {
+  if (ranges->size() == 1 && !ranges->front().empty()) return;
   std::erase_if(*ranges, [](const KeyRange& range) { return range.empty(); });
   if (ranges->size() < 2) return;
   std::sort(ranges->begin(), ranges->end(),
@@ -73,14 +74,21 @@ void MergeRanges(std::vector<KeyRange>* ranges) {
 Result<ColumnSet> ColumnSet::Compile(const TableSchema& schema,
                                      std::span<const ColumnSelector> selectors) {
   ColumnSet set;
+  RETURN_IF_ERROR(set.Recompile(schema, selectors));
+  return set;
+}
+
+Status ColumnSet::Recompile(const TableSchema& schema, std::span<const ColumnSelector> selectors) {
   if (selectors.empty()) {
-    set.families_.resize(schema.families.size());
-    for (size_t i = 0; i < set.families_.size(); ++i) {
-      set.families_[i].index = i;
-      set.families_[i].whole = true;
+    families_.resize(schema.families.size());
+    for (size_t i = 0; i < families_.size(); ++i) {
+      families_[i].index = i;
+      families_[i].whole = true;
+      families_[i].ranges.clear();
     }
-    return set;
+    return Status::Ok();
   }
+  families_.clear();
   std::vector<Family> by_index(schema.families.size());
   std::vector<bool> named(schema.families.size(), false);
   for (size_t i = 0; i < by_index.size(); ++i) by_index[i].index = i;
@@ -121,9 +129,9 @@ Result<ColumnSet> ColumnSet::Compile(const TableSchema& schema,
       MergeRanges(&columns.ranges);
       if (columns.ranges.empty()) continue;
     }
-    set.families_.push_back(std::move(columns));
+    families_.push_back(std::move(columns));
   }
-  return set;
+  return Status::Ok();
 }
 
 void ColumnSet::IntersectWith(const std::vector<KeyRangeSet>& allowed) {

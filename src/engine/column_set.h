@@ -60,6 +60,8 @@ class ColumnSet {
   // No selector at all means every column of every family.
   static Result<ColumnSet> Compile(const TableSchema& schema,
                                    std::span<const ColumnSelector> selectors);
+  // Makes this set that one, keeping its memory. After an error it is unspecified.
+  Status Recompile(const TableSchema& schema, std::span<const ColumnSelector> selectors);
 
   // Leaves only qualifiers that are in `allowed` (by family index) too.
   void IntersectWith(const std::vector<KeyRangeSet>& allowed);

@@ -43,7 +43,8 @@ Status Condition::CompileFilter(const TableSchema& schema) {
   if (kind_ != Predicate::Kind::kFilter) return Status::Ok();
   CellOptions options;
   options.filter = literal_;
-  ASSIGN_OR_RETURN(CellPlan plan, CellPlan::Compile(schema, options));
+  CellPlan plan;
+  RETURN_IF_ERROR(plan.Compile(schema, options));
   filter_ = std::make_unique<CellPlan>(std::move(plan));
   return Status::Ok();
 }
@@ -58,7 +59,8 @@ bool Condition::Holds(const ReadView& view, std::string_view row_key) const {
       if (filter_->rows && !filter_->rows->Contains(row_key)) return false;
       uint64_t budget = kUnlimited;
       ScanStats stats;
-      RowReader reader(view, *filter_, &budget, &stats, 0);
+      RowReader reader;
+      reader.Bind(view, *filter_, &budget, &stats, 0);
       KeyBuffer first;
       if (!reader.stream().SeekRowForward(row_key, &first) || first.view() != row_key) return false;
       reader.BeginRow(row_key);

@@ -147,7 +147,11 @@ Result<std::unique_ptr<Scan>> OpenScan(ReadView* view, const RowOptions& rows,
                                        const CellOptions& cells, const ScanPosition* from,
                                        uint64_t seed) {
   const IndexSchema* group = ChooseGroup(*view, rows, cells);
-  if (group == nullptr && !rows.index) return TableScan::Create(view, rows, cells, from, seed);
+  if (group == nullptr && !rows.index) {
+    auto table_scan = std::make_unique<TableScan>();
+    RETURN_IF_ERROR(table_scan->Open(view, rows, cells, from, seed));
+    return std::unique_ptr<Scan>(std::move(table_scan));
+  }
   ASSIGN_OR_RETURN(std::unique_ptr<IndexScan> scan,
                    IndexScan::Create(view, group, rows, cells, from, seed));
   return std::unique_ptr<Scan>(std::move(scan));
@@ -155,10 +159,12 @@ Result<std::unique_ptr<Scan>> OpenScan(ReadView* view, const RowOptions& rows,
 
 Result<std::unique_ptr<Scan>> OpenScan(std::unique_ptr<ReadView> view, const RowOptions& rows,
                                        const CellOptions& cells, const ScanPosition* from,
-                                       uint64_t seed) {
+                                       uint64_t seed, std::unique_ptr<TableScan> spare) {
   const IndexSchema* group = ChooseGroup(*view, rows, cells);
   if (group == nullptr && !rows.index) {
-    return TableScan::Create(std::move(view), rows, cells, from, seed);
+    if (spare == nullptr) spare = std::make_unique<TableScan>();
+    RETURN_IF_ERROR(spare->Open(std::move(view), rows, cells, from, seed));
+    return std::unique_ptr<Scan>(std::move(spare));
   }
   ASSIGN_OR_RETURN(std::unique_ptr<IndexScan> scan,
                    IndexScan::Create(view.get(), group, rows, cells, from, seed));
@@ -192,13 +198,13 @@ Status IndexScan::Compile(const IndexSchema* group, const RowOptions& rows,
   if (rows.index) {
     RETURN_IF_ERROR(CompileRange(*rows.index));
   } else {
-    ASSIGN_OR_RETURN(ranges_, CompileRows(schema, rows.rows));
+    RETURN_IF_ERROR(CompileRows(schema, rows.rows, &ranges_));
   }
   for (const Predicate& predicate : rows.where) {
     ASSIGN_OR_RETURN(Condition condition, Condition::Compile(schema, predicate));
     where_.push_back(std::move(condition));
   }
-  ASSIGN_OR_RETURN(plan_, CellPlan::Compile(schema, cells));
+  RETURN_IF_ERROR(plan_.Compile(schema, cells));
   for (Condition& condition : where_) RETURN_IF_ERROR(condition.CompileFilter(schema));
   RETURN_IF_ERROR(CheckIndexReady(*view_, *index));
   if (from != nullptr) {
@@ -207,7 +213,7 @@ Status IndexScan::Compile(const IndexSchema* group, const RowOptions& rows,
     if (from->inside_row) resume_ = *from;
   }
   std::erase_if(ranges_, [](const KeyRange& range) { return range.empty(); });
-  reader_ = std::make_unique<RowReader>(*view_, plan_, &budget_, &stats_, seed_);
+  reader_.Bind(*view_, plan_, &budget_, &stats_, seed_);
   at_ = view_->MakeIndexCursor(index_id_);
   range_at_ = reverse_ && !ranges_.empty() ? ranges_.size() - 1 : 0;
   ended_ = ranges_.empty();
@@ -278,8 +284,8 @@ bool IndexScan::TakeCells() {
 
 bool IndexScan::BeginRowOfTable() {
   KeyBuffer found;
-  if (!reader_->stream().SeekRowForward(row_key_, &found)) return false;
-  reader_->BeginRow(row_key_);
+  if (!reader_.stream().SeekRowForward(row_key_, &found)) return false;
+  reader_.BeginRow(row_key_);
   stats_.groups = groups_;
   return true;
 }
@@ -287,11 +293,11 @@ bool IndexScan::BeginRowOfTable() {
 bool IndexScan::BeginRow(const std::optional<ScanPosition>& resume) {
   row_from_entry_ = TakeCells();
   if (row_from_entry_) {
-    reader_->BeginIncluded(row_key_, cells_);
+    reader_.BeginIncluded(row_key_, cells_);
   } else if (!BeginRowOfTable()) {
     return false;
   }
-  if (resume && resume->row_key == entry_key_) reader_->Resume(*resume);
+  if (resume && resume->row_key == entry_key_) reader_.Resume(*resume);
   return true;
 }
 
@@ -394,7 +400,7 @@ ScanStep IndexScan::Next() {
   if (std::exchange(cell_pending_, false)) return ScanStep::kCell;
   for (;;) {
     if (in_row_) {
-      const StreamStep step = reader_->Next(&cell_);
+      const StreamStep step = reader_.Next(&cell_);
       if (step == StreamStep::kPause) return ScanStep::kPause;
       if (step == StreamStep::kCell) {
         if (row_from_entry_) ++stats_.cells;
@@ -442,7 +448,7 @@ ScanPosition IndexScan::PositionAfterCell() const {
   ScanPosition position;
   position.row_key = entry_key_;
   position.seed = seed_;
-  reader_->SavePosition(&position);
+  reader_.SavePosition(&position);
   return position;
 }
 
@@ -458,7 +464,7 @@ void IndexScan::Detach() {
   if (view_->detached()) return;
   at_.reset();
   view_->Detach();
-  reader_->Reattach();
+  reader_.Reattach();
   at_ = view_->MakeIndexCursor(index_id_);
   if (started_ && !ended_) at_->Seek(entry_key_);
 }

@@ -43,10 +43,11 @@ const IndexSchema* ChooseGroup(const ReadView& view, const RowOptions& rows,
                                const CellOptions& cells);
 
 // Opens the scan that `rows` and `cells` ask for: of the index that they name, of the one that is
-// chosen, or of the table. As TableScan::Create.
+// chosen, or of the table. As TableScan::Open.
+// `spare` may be null, or a scan that has been closed, whose memory is used if it does.
 Result<std::unique_ptr<Scan>> OpenScan(std::unique_ptr<ReadView> view, const RowOptions& rows,
                                        const CellOptions& cells, const ScanPosition* from,
-                                       uint64_t seed);
+                                       uint64_t seed, std::unique_ptr<TableScan> spare);
 Result<std::unique_ptr<Scan>> OpenScan(ReadView* view, const RowOptions& rows,
                                        const CellOptions& cells, const ScanPosition* from,
                                        uint64_t seed);
@@ -55,7 +56,7 @@ class IndexScan final : public Scan {
  public:
   enum class Source : uint8_t { kTable, kEntry, kKey, kNothing };
 
-  // As TableScan::Create. `group` is what ChooseGroup has chosen; null: the index that `rows`
+  // As TableScan::Open. `group` is what ChooseGroup has chosen; null: the index that `rows`
   // names. REQUIRES: one of them.
   static Result<std::unique_ptr<IndexScan>> Create(ReadView* view, const IndexSchema* group,
                                                    const RowOptions& rows, const CellOptions& cells,
@@ -115,7 +116,7 @@ class IndexScan final : public Scan {
   std::optional<double> sample_;
   std::vector<Condition> where_;
   CellPlan plan_;
-  std::unique_ptr<RowReader> reader_;
+  RowReader reader_;
   std::unique_ptr<BTreeCursor> at_;  // dies before the view
   uint64_t budget_{kUnlimited};
   ScanStats stats_;

@@ -31,12 +31,18 @@ Status BadComponent(OrderComponent component, size_t number, std::string_view te
 }  // namespace
 
 KeyBound Successor(std::string_view prefix) {
+  KeyBound bound;
+  AssignSuccessor(prefix, &bound);
+  return bound;
+}
+
+void AssignSuccessor(std::string_view prefix, KeyBound* bound) {
   size_t size = prefix.size();
   while (size > 0 && static_cast<uint8_t>(prefix[size - 1]) == 0xff) --size;
-  if (size == 0) return {{}, true};
-  KeyBound bound{std::string(prefix.substr(0, size)), false};
-  bound.bytes.back() = static_cast<char>(static_cast<uint8_t>(bound.bytes.back()) + 1);
-  return bound;
+  bound->bytes.assign(prefix.substr(0, size));
+  bound->at_end = size == 0;
+  if (size == 0) return;
+  bound->bytes.back() = static_cast<char>(static_cast<uint8_t>(bound->bytes.back()) + 1);
 }
 
 KeyRange PrefixRange(std::string_view prefix) {

@@ -89,6 +89,8 @@ struct KeyRange {
 // The first byte string that is larger than everything that begins with `prefix`: trailing ff
 // stripped, one added to the last byte; at_end if there is none (empty, or all ff). O(size).
 KeyBound Successor(std::string_view prefix);
+// The same into *bound, keeping its memory.
+void AssignSuccessor(std::string_view prefix, KeyBound* bound);
 // Everything that begins with `prefix`.
 KeyRange PrefixRange(std::string_view prefix);
 

@@ -33,22 +33,23 @@ void NarrowByFilter(const TableSchema& schema, CellPlan* plan, bool versions_giv
 
 }  // namespace
 
-Result<CellPlan> CellPlan::Compile(const TableSchema& schema, const CellOptions& options) {
-  CellPlan plan;
-  ASSIGN_OR_RETURN(plan.choice.columns, ColumnSet::Compile(schema, options.columns));
-  plan.choice.time = options.time;
-  plan.choice.versions_max = options.versions_max.value_or(options.filter ? kUnlimited : 1);
-  plan.columns_skip = options.columns_skip;
-  plan.columns_max = options.columns_max;
-  plan.super_columns_max = options.super_columns_max;
+Status CellPlan::Compile(const TableSchema& schema, const CellOptions& options) {
+  RETURN_IF_ERROR(choice.columns.Recompile(schema, options.columns));
+  choice.time = options.time;
+  choice.versions_max = options.versions_max.value_or(options.filter ? kUnlimited : 1);
+  choice.direction = options.columns_reverse && !options.filter ? ColumnDirection::kReverse
+                                                                : ColumnDirection::kForward;
+  columns_skip = options.columns_skip;
+  columns_max = options.columns_max;
+  super_columns_max = options.super_columns_max;
+  reverse_survivors = options.columns_reverse && options.filter;
+  filter.reset();
+  rows.reset();
   if (options.filter) {
-    ASSIGN_OR_RETURN(plan.filter, RowFilter::Parse(schema, *options.filter));
-    NarrowByFilter(schema, &plan, options.versions_max.has_value());
-    plan.reverse_survivors = options.columns_reverse;
-  } else if (options.columns_reverse) {
-    plan.choice.direction = ColumnDirection::kReverse;
+    ASSIGN_OR_RETURN(filter, RowFilter::Parse(schema, *options.filter));
+    NarrowByFilter(schema, this, options.versions_max.has_value());
   }
-  return plan;
+  return Status::Ok();
 }
 
 Result<std::unique_ptr<Filter>> RowFilter::Parse(const TableSchema& schema, std::string_view text) {
@@ -69,18 +70,29 @@ RowFilter::RowFilter(const TableSchema& schema, const Filter& filter, uint64_t s
   run_ = std::make_unique<FilterRun>(filter, key_order_, families_, seed);
 }
 
-RowReader::RowReader(const ReadView& view, const CellPlan& plan, uint64_t* budget, ScanStats* stats,
-                     uint64_t seed)
-    : view_(view),
-      plan_(plan),
-      stream_(view, plan.choice, budget, stats),
-      budget_(budget),
-      unlimited_(plan.columns_skip == 0 && plan.columns_max == kUnlimited &&
-                 plan.super_columns_max == kUnlimited) {
-  if (plan.filter) filter_ = std::make_unique<RowFilter>(view.schema(), *plan.filter, seed);
+RowReader::RowReader() = default;
+RowReader::~RowReader() = default;
+
+void RowReader::Bind(const ReadView& view, const CellPlan& plan, uint64_t* budget, ScanStats* stats,
+                     uint64_t seed) {
+  view_ = &view;
+  plan_ = &plan;
+  stream_.Bind(view, plan.choice, budget, stats);
+  budget_ = budget;
+  filter_ = plan.filter ? std::make_unique<RowFilter>(view.schema(), *plan.filter, seed) : nullptr;
+  stripped_ = false;
+  labels_ = nullptr;
+  unlimited_ = plan.columns_skip == 0 && plan.columns_max == kUnlimited &&
+               plan.super_columns_max == kUnlimited;
 }
 
-RowReader::~RowReader() = default;
+void RowReader::Unbind() {
+  stream_.Unbind();
+  filter_.reset();
+  labels_ = nullptr;
+  view_ = nullptr;
+  plan_ = nullptr;
+}
 
 void RowReader::BeginIncluded(std::string_view row_key, std::span<const IncludedCell> cells) {
   CELLAR_ASSERT(filter_ == nullptr);
@@ -88,8 +100,8 @@ void RowReader::BeginIncluded(std::string_view row_key, std::span<const Included
   from_index_ = true;
   included_.clear();
   included_at_ = 0;
-  const TableSchema& schema = view_.schema();
-  const std::vector<ColumnSet::Family>& families = plan_.choice.columns.families();
+  const TableSchema& schema = view_->schema();
+  const std::vector<ColumnSet::Family>& families = plan_->choice.columns.families();
   auto family = families.begin();
   for (const IncludedCell& cell : cells) {
     const auto is_of = [&](const ColumnSet::Family& f) {
@@ -112,14 +124,14 @@ void RowReader::BeginIncluded(std::string_view row_key, std::span<const Included
     raw.value.type = cell.type;
     raw.value.stored = cell.stored;
   }
-  if (plan_.choice.direction == ColumnDirection::kReverse) {
+  if (plan_->choice.direction == ColumnDirection::kReverse) {
     std::reverse(included_.begin(), included_.end());
   }
 }
 
 // To the first cell behind the column that `cell_key` is of.
 void RowReader::SkipIncluded(std::string_view cell_key) {
-  const TableSchema& schema = view_.schema();
+  const TableSchema& schema = view_->schema();
   uint32_t family_id = 0;
   const size_t id_bytes = DecodeFamilyId(cell_key, &family_id);
   const FamilySchema* family = schema.FindFamilyById(family_id);
@@ -127,7 +139,7 @@ void RowReader::SkipIncluded(std::string_view cell_key) {
   const std::string_view rest = cell_key.substr(id_bytes);
   const std::string_view qualifier = rest.substr(0, family->order.EncodedSize(rest));
   const auto at_family = static_cast<size_t>(family - schema.families.data());
-  const bool reverse = plan_.choice.direction == ColumnDirection::kReverse;
+  const bool reverse = plan_->choice.direction == ColumnDirection::kReverse;
   while (included_at_ < included_.size()) {
     const RawCell& cell = included_[included_at_];
     const auto place = std::tie(cell.family, cell.qualifier);
@@ -168,10 +180,10 @@ void RowReader::Resume(const ScanPosition& position) {
   // The column of the last cell has been counted.
   uint32_t family_id = 0;
   const size_t id_bytes = DecodeFamilyId(position.cell_key, &family_id);
-  const FamilySchema* family = view_.schema().FindFamilyById(family_id);
+  const FamilySchema* family = view_->schema().FindFamilyById(family_id);
   if (id_bytes > 0 && family != nullptr) {
     const std::string_view rest = std::string_view(position.cell_key).substr(id_bytes);
-    column_family_ = static_cast<size_t>(family - view_.schema().families.data());
+    column_family_ = static_cast<size_t>(family - view_->schema().families.data());
     column_ = rest.substr(0, family->order.EncodedSize(rest));
     column_kept_ = true;
     super_column_ = position.cell_key.substr(0, id_bytes + family->order.FirstComponentSize(rest));
@@ -188,7 +200,7 @@ void RowReader::Resume(const ScanPosition& position) {
 void RowReader::SavePosition(ScanPosition* position) const {
   position->inside_row = true;
   position->cell_key.clear();
-  PutFamilyId(&position->cell_key, view_.schema().families[raw_.family].id);
+  PutFamilyId(&position->cell_key, view_->schema().families[raw_.family].id);
   position->cell_key.append(raw_.qualifier);
   PutTimestamp(&position->cell_key, raw_.timestamp_micros);
   position->cells_before = survivors_;
@@ -291,7 +303,7 @@ StreamStep RowReader::NextElsewhere() {
     raw_ = included_[included_at_++];
     return StreamStep::kCell;
   }
-  if (!plan_.reverse_survivors) return NextFiltered();
+  if (!plan_->reverse_survivors) return NextFiltered();
   // While survivors are collected none is dropped; that comes when they are given out.
   if (!collected_all_ && survivors_to_drop_ > 0) {
     const uint64_t drop = std::exchange(survivors_to_drop_, 0);
@@ -311,13 +323,13 @@ void RowReader::ShowDecoded(const Order& order) {
 }
 
 bool RowReader::CountSuperColumn() {
-  const FamilySchema& family = view_.schema().families[raw_.family];
+  const FamilySchema& family = view_->schema().families[raw_.family];
   std::string super_column;
   PutFamilyId(&super_column, family.id);
   super_column.append(raw_.qualifier.substr(0, family.order.FirstComponentSize(raw_.qualifier)));
   if (super_column == super_column_) return true;
   super_column_ = std::move(super_column);
-  return ++super_columns_counted_ <= plan_.super_columns_max;
+  return ++super_columns_counted_ <= plan_->super_columns_max;
 }
 
 }  // namespace cellar

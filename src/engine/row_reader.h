@@ -32,8 +32,9 @@ struct CellPlan {
   bool reverse_survivors{false};    // COLREVERSE with a filter: turned round after it
   std::optional<KeyRangeSet> rows;  // if set: rows outside cannot pass the filter
 
-  // NOFAMILY, TOOLARGE, BADKEY; then BADFILTER.
-  static Result<CellPlan> Compile(const TableSchema& schema, const CellOptions& options);
+  // Makes this plan that of the options, keeping its memory. NOFAMILY, TOOLARGE, BADKEY; then
+  // BADFILTER; it is unspecified then.
+  Status Compile(const TableSchema& schema, const CellOptions& options);
 };
 
 // A parsed filter bound to a schema's families.
@@ -58,10 +59,13 @@ class RowFilter {
 
 class RowReader {
  public:
-  // `view` and `plan` must outlive the reader. `seed` decides what sample() lets through.
-  RowReader(const ReadView& view, const CellPlan& plan, uint64_t* budget, ScanStats* stats,
-            uint64_t seed);
+  RowReader();  // of nothing; Bind it
   ~RowReader();
+  // Begins with another table, keeping the memory. `view` and `plan` must outlive the reader, or it
+  // must be unbound before they die. `seed` decides what sample() lets through.
+  void Bind(const ReadView& view, const CellPlan& plan, uint64_t* budget, ScanStats* stats,
+            uint64_t seed);
+  void Unbind();
 
   CellStream& stream() { return stream_; }
 
@@ -108,10 +112,10 @@ class RowReader {
   // shown_... of a qualifier whose encoding has to be looked at.
   void ShowDecoded(const Order& order);
 
-  const ReadView& view_;
-  const CellPlan& plan_;
+  const ReadView* view_{nullptr};
+  const CellPlan* plan_{nullptr};
   CellStream stream_;
-  uint64_t* budget_;
+  uint64_t* budget_{nullptr};
   std::unique_ptr<RowFilter> filter_;
   std::string row_key_;  // for the filter
 
@@ -134,7 +138,7 @@ class RowReader {
   size_t reversed_at_{0};
 
   // Limits
-  bool unlimited_;               // there are none
+  bool unlimited_{true};         // there are none
   uint64_t columns_counted_{0};  // SKIP's included
   uint64_t super_columns_counted_{0};
   // The column counted last, where the stream's word for the beginning of the next one will not do:
@@ -181,16 +185,16 @@ CELLAR_INLINE RowReader::Verdict RowReader::CountIn() {
   }
   if (unlimited_) [[likely]]
     return Verdict::kGive;
-  if (columns_counted_ <= plan_.columns_skip) return Verdict::kSkipColumn;
-  if (begins && plan_.super_columns_max != kUnlimited && !CountSuperColumn()) {
+  if (columns_counted_ <= plan_->columns_skip) return Verdict::kSkipColumn;
+  if (begins && plan_->super_columns_max != kUnlimited && !CountSuperColumn()) {
     return Verdict::kRowDone;
   }
-  if (columns_counted_ - plan_.columns_skip > plan_.columns_max) return Verdict::kRowDone;
+  if (columns_counted_ - plan_->columns_skip > plan_->columns_max) return Verdict::kRowDone;
   return Verdict::kGive;
 }
 
 CELLAR_INLINE void RowReader::Fill(ScanCell* cell) {
-  const FamilySchema& family = view_.schema().families[raw_.family];
+  const FamilySchema& family = view_->schema().families[raw_.family];
   cell->family = family.name;
   cell->column_begins = !column_given_;
   if (!column_given_) {

@@ -26,7 +26,7 @@
 
 namespace cellar {
 
-class Table;
+class TableScan;
 
 struct ScanCell {
   std::string_view family;          // name
@@ -95,6 +95,10 @@ class Scan {
   virtual void SetBudget(uint64_t cells) = 0;
   // Goes over to snapshots of the trees. Must be called before writers run after a kPause.
   virtual void Detach() = 0;
+
+  // Lets go of tables and views, as if the scan were destroyed. What it returns, if anything, is the
+  // scan itself, whose memory is worth keeping: it may be opened anew.
+  virtual TableScan* Close() { return nullptr; }
 
   virtual const ScanStats& stats() const = 0;
   virtual ScanShape shape() const = 0;

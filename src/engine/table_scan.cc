@@ -10,61 +10,79 @@
 
 namespace cellar {
 
-Result<std::vector<KeyRange>> CompileRows(const TableSchema& schema,
-                                          const std::vector<RowSelector>& rows) {
-  std::vector<KeyRange> ranges;
-  if (rows.empty()) ranges.emplace_back();
-  for (const RowSelector& row : rows) {
+namespace {
+
+// A closed scan with more of them is not kept: it was a large request.
+constexpr size_t kRangesKeptMax{16};
+
+}  // namespace
+
+Status CompileRows(const TableSchema& schema, const std::vector<RowSelector>& rows,
+                   std::vector<KeyRange>* ranges) {
+  ranges->resize(std::max<size_t>(1, rows.size()));
+  if (rows.empty()) ranges->front() = KeyRange{};
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const RowSelector& row = rows[i];
+    KeyRange& range = (*ranges)[i];
     switch (row.kind) {
       case RowSelector::Kind::kPrefix: {
-        ASSIGN_OR_RETURN(KeyRange range, schema.key.EncodePrefix(row.first));
-        ranges.push_back(std::move(range));
+        ASSIGN_OR_RETURN(range, schema.key.EncodePrefix(row.first));
         break;
       }
       case RowSelector::Kind::kRange: {
-        ASSIGN_OR_RETURN(KeyRange range, EncodeRange(schema.key, row.first, row.second));
-        ranges.push_back(std::move(range));
+        ASSIGN_OR_RETURN(range, EncodeRange(schema.key, row.first, row.second));
         break;
       }
       case RowSelector::Kind::kRow: {
-        KeyRange& range = ranges.emplace_back();
+        range.begin.bytes.clear();
+        range.begin.at_end = false;
         RETURN_IF_ERROR(EncodeRowKey(schema, row.first, &range.begin.bytes));
-        range.end = Successor(range.begin.bytes);
+        AssignSuccessor(range.begin.bytes, &range.end);
         break;
       }
     }
   }
-  MergeRanges(&ranges);
-  return ranges;
+  MergeRanges(ranges);
+  return Status::Ok();
 }
 
-Result<std::unique_ptr<Scan>> TableScan::Create(std::unique_ptr<ReadView> view,
-                                                const RowOptions& rows, const CellOptions& cells,
-                                                const ScanPosition* from, uint64_t seed) {
-  ReadView* borrowed = view.get();
-  std::unique_ptr<TableScan> scan(new TableScan(borrowed, seed));
-  scan->owned_view_ = std::move(view);
-  RETURN_IF_ERROR(scan->Compile(rows, cells, from));
-  return std::unique_ptr<Scan>(std::move(scan));
+Status TableScan::Open(std::unique_ptr<ReadView> view, const RowOptions& rows,
+                       const CellOptions& cells, const ScanPosition* from, uint64_t seed) {
+  owned_view_ = std::move(view);
+  return Open(owned_view_.get(), rows, cells, from, seed);
 }
 
-Result<std::unique_ptr<Scan>> TableScan::Create(ReadView* view, const RowOptions& rows,
-                                                const CellOptions& cells, const ScanPosition* from,
-                                                uint64_t seed) {
-  std::unique_ptr<TableScan> scan(new TableScan(view, seed));
-  RETURN_IF_ERROR(scan->Compile(rows, cells, from));
-  return std::unique_ptr<Scan>(std::move(scan));
+Status TableScan::Open(ReadView* view, const RowOptions& rows, const CellOptions& cells,
+                       const ScanPosition* from, uint64_t seed) {
+  CELLAR_ASSERT(view_ == nullptr);
+  view_ = view;
+  seed_ = seed;
+  return Compile(rows, cells, from);
+}
+
+TableScan* TableScan::Close() {
+  reader_.Unbind();
+  const bool keeps = owned_view_ != nullptr && !owned_view_->detached() && where_.empty() &&
+                     plan_.filter == nullptr && ranges_.capacity() <= kRangesKeptMax;
+  view_ = nullptr;
+  return keeps ? this : nullptr;
 }
 
 Status TableScan::Compile(const RowOptions& rows, const CellOptions& cells,
                           const ScanPosition* from) {
   const TableSchema& schema = view_->schema();
-  ASSIGN_OR_RETURN(ranges_, CompileRows(schema, rows.rows));
+  RETURN_IF_ERROR(CompileRows(schema, rows.rows, &ranges_));
+  // Single rows: there are no more of them than are named.
+  const bool all_single =
+      !rows.rows.empty() && std::all_of(rows.rows.begin(), rows.rows.end(), [](const auto& row) {
+        return row.kind == RowSelector::Kind::kRow;
+      });
+  rows_left_ = all_single ? rows.rows.size() : kUnlimited;
   for (const Predicate& predicate : rows.where) {
     ASSIGN_OR_RETURN(Condition condition, Condition::Compile(schema, predicate));
     where_.push_back(std::move(condition));
   }
-  ASSIGN_OR_RETURN(plan_, CellPlan::Compile(schema, cells));
+  RETURN_IF_ERROR(plan_.Compile(schema, cells));
   for (Condition& condition : where_) RETURN_IF_ERROR(condition.CompileFilter(schema));
   reverse_ = rows.reverse;
   sample_ = rows.sample;
@@ -74,10 +92,17 @@ Status TableScan::Compile(const RowOptions& rows, const CellOptions& cells,
     wanted.IntersectWith(*plan_.rows);
     ranges_ = wanted.ranges();
   }
+  resume_.reset();
   if (from != nullptr) StartFrom(*from);
-  reader_.emplace(*view_, plan_, &budget_, &stats_, seed_);
+  budget_ = kUnlimited;
+  stats_ = {};
+  reader_.Bind(*view_, plan_, &budget_, &stats_, seed_);
   range_at_ = reverse_ && !ranges_.empty() ? ranges_.size() - 1 : 0;
+  started_ = false;
   ended_ = ranges_.empty();
+  in_row_ = false;
+  row_reported_ = false;
+  cell_pending_ = false;
   return Status::Ok();
 }
 
@@ -88,7 +113,7 @@ void TableScan::StartFrom(const ScanPosition& from) {
 }
 
 bool TableScan::FindRowForward() {
-  CellStream& stream = reader_->stream();
+  CellStream& stream = reader_.stream();
   bool found = false;
   if (!started_) {
     found = stream.SeekRowForward(ranges_[0].begin.bytes, &row_key_);
@@ -109,7 +134,7 @@ bool TableScan::FindRowForward() {
 }
 
 bool TableScan::FindRowReverse() {
-  CellStream& stream = reader_->stream();
+  CellStream& stream = reader_.stream();
   KeyBound before = ranges_[range_at_].end;
   if (started_) before = std::min(before, KeyBound{std::string(row_key_.view()), false});
   for (;;) {
@@ -127,12 +152,13 @@ bool TableScan::FindRowReverse() {
 }
 
 bool TableScan::FindRow() {
-  const bool found = reverse_ ? FindRowReverse() : FindRowForward();
+  const bool found = rows_left_ > 0 && (reverse_ ? FindRowReverse() : FindRowForward());
   started_ = true;
   if (!found) {
     ended_ = true;
     return false;
   }
+  if (rows_left_ != kUnlimited) --rows_left_;
   ++stats_.rows;
   if (budget_ > 0) --budget_;
   return true;
@@ -144,7 +170,7 @@ ScanStep TableScan::Next() {
   if (std::exchange(cell_pending_, false)) return ScanStep::kCell;
   for (;;) {
     if (in_row_) {
-      const StreamStep step = reader_->Next(&cell_);
+      const StreamStep step = reader_.Next(&cell_);
       if (step == StreamStep::kPause) return ScanStep::kPause;
       if (step == StreamStep::kCell) {
         if (row_reported_) return ScanStep::kCell;
@@ -161,11 +187,11 @@ ScanStep TableScan::Next() {
     const bool resumes = resume_ && resume_->row_key == row_key_.view();
     if (!Sampled() || !AllHold(where_, *view_, row_key_.view())) {
       resume_.reset();
-      reader_->BeginRow(row_key_.view());
+      reader_.BeginRow(row_key_.view());
       continue;
     }
-    reader_->BeginRow(row_key_.view());
-    if (resumes) reader_->Resume(*resume_);
+    reader_.BeginRow(row_key_.view());
+    if (resumes) reader_.Resume(*resume_);
     resume_.reset();
     in_row_ = true;
     row_reported_ = false;
@@ -190,7 +216,7 @@ ScanPosition TableScan::PositionAfterCell() const {
   ScanPosition position;
   position.row_key = row_key_.view();
   position.seed = seed_;
-  reader_->SavePosition(&position);
+  reader_.SavePosition(&position);
   return position;
 }
 
@@ -201,7 +227,7 @@ ScanShape TableScan::shape() const {
 void TableScan::Detach() {
   if (view_->detached()) return;
   view_->Detach();
-  reader_->Reattach();
+  reader_.Reattach();
 }
 
 }  // namespace cellar

@@ -15,21 +15,23 @@
 
 namespace cellar {
 
-// The union of row selectors as ascending, disjoint ranges of encoded keys. No selector is every
-// row. TOOLARGE, BADKEY, ERR for a malformed bound.
-Result<std::vector<KeyRange>> CompileRows(const TableSchema& schema,
-                                          const std::vector<RowSelector>& rows);
+// *ranges := the union of row selectors as ascending, disjoint ranges of encoded keys. No selector
+// is every row. TOOLARGE, BADKEY, ERR for a malformed bound; *ranges is unspecified then.
+Status CompileRows(const TableSchema& schema, const std::vector<RowSelector>& rows,
+                   std::vector<KeyRange>* ranges);
 
 class TableScan final : public Scan {
  public:
-  // `view` must outlive the scan, or be given to it to own. `from` goes on where an earlier scan
-  // with the same options stood; null begins. `seed` decides what SAMPLE and sample() take.
-  static Result<std::unique_ptr<Scan>> Create(std::unique_ptr<ReadView> view,
-                                              const RowOptions& rows, const CellOptions& cells,
-                                              const ScanPosition* from, uint64_t seed);
-  static Result<std::unique_ptr<Scan>> Create(ReadView* view, const RowOptions& rows,
-                                              const CellOptions& cells, const ScanPosition* from,
-                                              uint64_t seed);
+  TableScan() = default;  // of nothing; Open it
+  // Begins, once after it was made or closed. `view` must outlive the scan, or be given to it to
+  // own. `from` goes on where an earlier scan with the same options stood; null begins. `seed`
+  // decides what SAMPLE and sample() take. After an error it is good for nothing.
+  Status Open(std::unique_ptr<ReadView> view, const RowOptions& rows, const CellOptions& cells,
+              const ScanPosition* from, uint64_t seed);
+  Status Open(ReadView* view, const RowOptions& rows, const CellOptions& cells,
+              const ScanPosition* from, uint64_t seed);
+  // The view that a closed scan owned, for the next Open; null if there is none.
+  std::unique_ptr<ReadView> TakeView() { return std::move(owned_view_); }
 
   ScanStep Next() override;
   std::string_view row_text() const override { return row_text_; }
@@ -38,12 +40,11 @@ class TableScan final : public Scan {
   ScanPosition PositionAfterCell() const override;
   void SetBudget(uint64_t cells) override { budget_ = cells; }
   void Detach() override;
+  TableScan* Close() override;
   const ScanStats& stats() const override { return stats_; }
   ScanShape shape() const override;
 
  private:
-  TableScan(ReadView* view, uint64_t seed) : view_(view), seed_(seed) {}
-
   Status Compile(const RowOptions& rows, const CellOptions& cells, const ScanPosition* from);
   void StartFrom(const ScanPosition& from);
   // Finds the next candidate row in the ranges; false at the end.
@@ -53,18 +54,19 @@ class TableScan final : public Scan {
   bool Sampled() const;
 
   std::unique_ptr<ReadView> owned_view_;
-  ReadView* view_;
-  uint64_t seed_;
+  ReadView* view_{nullptr};
+  uint64_t seed_{0};
   std::vector<KeyRange> ranges_;
   bool reverse_{false};
   std::optional<double> sample_;
   std::vector<Condition> where_;
   CellPlan plan_;
-  std::optional<RowReader> reader_;
+  RowReader reader_;
   uint64_t budget_{kUnlimited};
   ScanStats stats_;
 
   size_t range_at_{0};
+  uint64_t rows_left_{kUnlimited};  // that the selectors can name still
   bool started_{false};
   bool ended_{false};
   bool in_row_{false};

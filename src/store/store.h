@@ -40,6 +40,7 @@
 #include "engine/scan.h"
 #include "engine/schema.h"
 #include "engine/table.h"
+#include "engine/table_scan.h"
 #include "store/journal.h"
 
 namespace cellar {
@@ -177,6 +178,8 @@ class Store {
   // Goes on from `from` if given.
   Result<std::unique_ptr<Scan>> ScanRows(const Table& table, const RowOptions& rows,
                                          const CellOptions& cells, const ScanPosition* from);
+  // Ends a scan that ScanRows gave; its memory may serve the next one.
+  void EndScan(std::unique_ptr<Scan> scan);
   // The same scan, with what it is going to do.
   Result<ScanExplained> ExplainRows(const Table& table, const RowOptions& rows,
                                     const CellOptions& cells, const ScanPosition* from);
@@ -348,6 +351,7 @@ class Store {
   std::map<uint64_t, Pin> pins_;
   uint64_t pin_id_next_{1};
   uint64_t scans_{0};
+  std::unique_ptr<TableScan> spare_scan_;  // null, or closed: what the next scan may use
 
   // The sweeper's place.
   int64_t compact_after_micros_{0};  // monotonic

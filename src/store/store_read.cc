@@ -81,12 +81,23 @@ Result<bool> Store::RowExists(const Table& table, std::string_view row,
 Result<std::unique_ptr<Scan>> Store::ScanRows(const Table& table, const RowOptions& rows,
                                               const CellOptions& cells, const ScanPosition* from) {
   if (rows.index) PrepareIndexes(*engine_->FindTableById(table.id()));
-  auto view = std::make_unique<ReadView>(table, now_micros_);
+  std::unique_ptr<TableScan> spare = std::move(spare_scan_);
+  std::unique_ptr<ReadView> view = spare != nullptr ? spare->TakeView() : nullptr;
+  if (view == nullptr) view = std::make_unique<ReadView>();
+  view->Bind(table, now_micros_);
   if (cells.access != nullptr) view->Restrict(*cells.access);
   const uint64_t seed = options_.seed + ++scans_;
-  Result<std::unique_ptr<Scan>> scan = OpenScan(std::move(view), rows, cells, from, seed);
+  Result<std::unique_ptr<Scan>> scan =
+      OpenScan(std::move(view), rows, cells, from, seed, std::move(spare));
   if (!scan.ok()) return InTable(std::move(scan).status(), table);
   return scan;
+}
+
+void Store::EndScan(std::unique_ptr<Scan> scan) {
+  TableScan* const spare = scan->Close();
+  if (spare == nullptr) return;
+  (void)scan.release();  // it is the same object
+  spare_scan_.reset(spare);
 }
 
 Result<ScanExplained> Store::ExplainRows(const Table& table, const RowOptions& rows,

@@ -96,7 +96,8 @@ class RangeDelete final : public SlicedChange {
 };
 
 Result<std::unique_ptr<SlicedChange>> Store::DeleteRows(Table& table, const RowOptions& rows) {
-  ASSIGN_OR_RETURN(std::vector<KeyRange> ranges, CompileRows(table.schema(), rows.rows));
+  std::vector<KeyRange> ranges;
+  RETURN_IF_ERROR(CompileRows(table.schema(), rows.rows, &ranges));
   return std::unique_ptr<SlicedChange>(
       std::make_unique<RangeDelete>(*this, table.id(), std::move(ranges)));
 }

@@ -92,6 +92,7 @@ class Fixture {
           (*scan)->SetBudget(budget);
           break;
         case ScanStep::kEnd:
+          store->EndScan(*std::move(scan));
           return text;
         default:
           break;
@@ -125,6 +126,7 @@ class Fixture {
           break;
         case ScanStep::kEnd:
           shown["groups"] = FormatUint64((*scan)->stats().groups);
+          store->EndScan(*std::move(scan));
           return shown;
       }
     }

@@ -94,6 +94,7 @@ class StoreFixture {
           (*scan)->SetBudget(budget);
           break;
         case ScanStep::kEnd:
+          store->EndScan(*std::move(scan));
           return text;
       }
     }
@@ -384,7 +385,48 @@ TEST_CASE_METHOD(StoreFixture, "Rows are deleted by range, in slices, and counte
   CHECK(store->Digest() == digest);
 }
 
-// Puts, deletes and scans with every kind of choice against a sorted map.
+TEST_CASE_METHOD(StoreFixture, "A scan has the memory of the one before and none of its options",
+                 "[store]") {
+  FamilyOptions in_group;
+  in_group.group = "g2";
+  Table& wide = Make("wide", "bytes", {{"f", {}}, {"g", in_group}});
+  Table& narrow = Make("narrow", "u8", {{"f", {}}});
+  for (const std::string row : {"a", "b", "c"}) {
+    REQUIRE(
+        Do(wide, row, {Put("f", "x", row, 1), Put("f", "x", row, 2), Put("g", "y", row, 3)}).ok());
+  }
+  REQUIRE(Do(narrow, "7", {Put("f", "z", "v", 4)}).ok());
+  RowOptions one;
+  one.rows = {{RowSelector::Kind::kRow, "b", {}}};
+  RowOptions several;
+  several.rows = {{RowSelector::Kind::kRow, "c", {}},
+                  {RowSelector::Kind::kRow, "missing", {}},
+                  {RowSelector::Kind::kRow, "a", {}},
+                  {RowSelector::Kind::kRow, "c", {}}};
+  RowOptions reversed = several;
+  reversed.reverse = true;
+  CellOptions picky;
+  picky.columns = {{ColumnSelector::Kind::kColumn, "f", "x", {}}};
+  picky.versions_max = kUnlimited;
+  picky.columns_reverse = true;
+  CellOptions filtered;
+  filtered.filter = "strip";
+  CellOptions unknown;
+  unknown.columns = {{ColumnSelector::Kind::kFamily, "none", {}, {}}};
+  for (int round = 0; round < 2; ++round) {
+    REQUIRE(Text(wide, reversed, picky) == "|c f:x@2=c @1=c|a f:x@2=a @1=a");
+    REQUIRE(Text(wide, one, {}) == "|b f:x@2=b g:y@3=b");
+    REQUIRE(Text(narrow, {}, {}) == "|7 f:z@4=v");
+    REQUIRE(Text(wide, several, {}, 1) == "|a f:x@2=a g:y@3=a|c f:x@2=c g:y@3=c");
+    REQUIRE(Text(wide, one, filtered) == "|b f:x@2= @1= g:y@3=");
+    REQUIRE(Text(wide, one, unknown).starts_with("NOFAMILY"));
+    REQUIRE(Text(wide, one, {}) == "|b f:x@2=b g:y@3=b");
+    REQUIRE(Text(wide, {}, {}) == "|a f:x@2=a g:y@3=a|b f:x@2=b g:y@3=b|c f:x@2=c g:y@3=c");
+  }
+  REQUIRE(store->DropTable(narrow).ok());
+  REQUIRE(Text(wide, one, {}) == "|b f:x@2=b g:y@3=b");
+}
+
 TEST_CASE_METHOD(StoreFixture, "A filter that looks at megabytes pauses between them", "[store]") {
   Table& table = Make("t", "bytes", {{"f", {}}});
   const std::string megabyte(1024 * 1024, 'a');
@@ -408,6 +450,7 @@ TEST_CASE_METHOD(StoreFixture, "A filter that looks at megabytes pauses between 
   REQUIRE(pauses == kRows);
 }
 
+// Puts, deletes and scans with every kind of choice against a sorted map.
 TEST_CASE_METHOD(StoreFixture, "Scans with limits agree with a naive model", "[store][model]") {
   const uint64_t seed = 20260601;
   INFO("seed " << seed);
