@@ -13,6 +13,7 @@
 #endif
 
 #include "base/coding.h"
+#include "base/inline.h"
 
 namespace cellar::btree_internal {
 
@@ -38,6 +39,19 @@ inline size_t CommonPrefix(std::string_view a, std::string_view b) {
   return CommonPrefix(Bytes(a), Bytes(b), std::min(a.size(), b.size()));
 }
 
+// a < b, without a call where both have a word.
+inline bool IsBelow(std::string_view a, std::string_view b) {
+  const size_t bytes = std::min(a.size(), b.size());
+  if (bytes < 8) return a < b;
+  const size_t last = bytes - 8;  // the last word ends where the shorter one does
+  for (size_t at = 0;; at = std::min(at + 8, last)) {
+    const uint64_t of_a = __builtin_bswap64(LoadLittleEndian<uint64_t>(a.data() + at));
+    const uint64_t of_b = __builtin_bswap64(LoadLittleEndian<uint64_t>(b.data() + at));
+    if (of_a != of_b) return of_a < of_b;
+    if (at == last) return a.size() < b.size();
+  }
+}
+
 // Whether `key` begins with the `bytes` of `prefix`. All words are compared before one is judged: a
 // loop that stops early could not be predicted.
 inline bool HasPrefix(std::string_view key, const uint8_t* prefix, size_t bytes) {
@@ -47,8 +61,8 @@ inline bool HasPrefix(std::string_view key, const uint8_t* prefix, size_t bytes)
     return LoadLittleEndian<Word>(text + at) ^ LoadLittleEndian<Word>(prefix + at);
   };
   if (bytes >= 8) [[likely]] {  // the last word ends where the prefix does
-    uint64_t difference = differ(bytes - 8, uint64_t{});
-    for (size_t at = 0; at + 8 < bytes; at += 8) difference |= differ(at, uint64_t{});
+    uint64_t difference = differ(bytes - 8, uint64_t{}) | differ(0, uint64_t{});
+    for (size_t at = 8; at + 8 < bytes; at += 8) difference |= differ(at, uint64_t{});
     return difference == 0;
   }
   if (bytes >= 4) return (differ(0, uint32_t{}) | differ(bytes - 4, uint32_t{})) == 0;
@@ -99,6 +113,35 @@ inline HeadRange FindHead(const uint32_t* heads, uint32_t count, uint32_t head) 
   while (range.not_above < count && heads[range.not_above] == head) ++range.not_above;
 #endif
   return range;
+}
+
+// FindHead without a loop, whose end could not be predicted. Reads kHeadsMax heads, whatever `count`
+// is. REQUIRES: so much memory may be read; count <= kHeadsMax.
+CELLAR_INLINE HeadRange FindHeadOfAll(const uint32_t* heads, uint32_t count, uint32_t head) {
+#if defined(__SSE4_1__)
+  const __m128i wanted = _mm_set1_epi32(static_cast<int>(head));
+  const auto four = [&](size_t i) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(heads + i));
+  };
+  const auto not_above = [&](size_t i) {
+    return _mm_cmpeq_epi32(_mm_max_epu32(four(i), wanted), wanted);
+  };
+  const auto equal = [&](size_t i) { return _mm_cmpeq_epi32(four(i), wanted); };
+  // One bit for each of the heads, out of four times four words that are all ones or all zeros.
+  const auto bits = [](__m128i a, __m128i b, __m128i c, __m128i d) {
+    const __m128i bytes = _mm_packs_epi16(_mm_packs_epi32(a, b), _mm_packs_epi32(c, d));
+    return static_cast<uint32_t>(_mm_movemask_epi8(bytes));
+  };
+  const uint32_t mask = (uint32_t{1} << count) - 1;
+  const uint32_t not_above_bits = bits(not_above(0), not_above(4), not_above(8), not_above(12));
+  const uint32_t equal_bits = bits(equal(0), equal(4), equal(8), equal(12));
+  HeadRange range;
+  range.not_above = static_cast<uint32_t>(std::popcount(not_above_bits & mask));
+  range.below = range.not_above - static_cast<uint32_t>(std::popcount(equal_bits & mask));
+  return range;
+#else
+  return FindHead(heads, count, head);
+#endif
 }
 
 // Adds `added` to all numbers from the `from`-th one on, without a loop whose end varies.

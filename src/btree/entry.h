@@ -83,11 +83,11 @@ Entry ParseLongEntry(const uint8_t* p);
   constexpr uint32_t kAdded{1 | 1 << 6 | 2 << 11};
   constexpr uint32_t kCarried{1 << 6 | 1 << 11 | 1 << 16};
   static_assert(kSharedEscape == 63 && kSuffixEscape == 31 && kValueWide == 30);
+  if ((((lengths + kAdded) ^ lengths ^ kAdded) & kCarried) != 0) [[unlikely]]
+    return false;
   entry->shared = lengths & 63;
   entry->suffix_bytes = lengths >> 6 & 31;
   entry->value_bytes = lengths >> 11;
-  if ((((lengths + kAdded) ^ lengths ^ kAdded) & kCarried) != 0) [[unlikely]]
-    return false;
   entry->is_large = false;
   entry->suffix = p + 2;
   entry->value = entry->suffix + entry->suffix_bytes;

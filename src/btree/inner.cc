@@ -29,6 +29,20 @@ void Cut(const ChildList& list, size_t begin, size_t end, std::vector<size_t>* e
 
 }  // namespace
 
+uint32_t FindAmongEqualHeads(const Inner* node, std::string_view rest, uint32_t low,
+                             uint32_t high) {
+  const uint32_t head = Head(Bytes(rest), rest.size());
+  while (high < node->separators() && node->heads()[high] == head) ++high;
+  while (low < high) {
+    const uint32_t middle = (low + high) / 2;
+    if (IsBelow(rest, node->rest(middle)))
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  return low;
+}
+
 void InsertChild(const Inner* from, uint32_t i, void* pointer, uint32_t units,
                  std::string_view rest, Inner* to) {
   const uint32_t children = from->children;

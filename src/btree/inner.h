@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "base/assert.h"
+#include "base/inline.h"
 #include "btree/bytes.h"
 
 namespace cellar::btree_internal {
@@ -81,11 +82,16 @@ struct Inner {
 };
 static_assert(sizeof(Inner) == 24);
 
+// How many separators are not above a key of which `rest` stands behind the prefix, if those from
+// `low` to `high` have the same head as that: then whole separators decide. Those behind `high` may
+// have it too.
+uint32_t FindAmongEqualHeads(const Inner* node, std::string_view rest, uint32_t low, uint32_t high);
+
 // The child that holds `key`. O(log children).
-inline uint32_t FindChild(const Inner* node, std::string_view key) {
+CELLAR_INLINE uint32_t FindChild(const Inner* node, std::string_view key) {
   const size_t prefix_bytes = node->prefix_bytes;
   if (!HasPrefix(key, node->prefix(), prefix_bytes)) [[unlikely]]
-    return key < node->prefix_view() ? 0 : node->separators();
+    return IsBelow(key, node->prefix_view()) ? 0 : node->separators();
   const std::string_view rest = key.substr(prefix_bytes);
   const uint32_t head = Head(Bytes(rest), rest.size());
   // Halve without branches, which no core could predict, down to a few lines; then count by SIMD.
@@ -100,20 +106,9 @@ inline uint32_t FindChild(const Inner* node, std::string_view key) {
     count -= half;
   }
   const HeadRange range = FindHead(heads + skipped, count, head);
-  uint32_t low = skipped + range.below;
   if (range.below == range.not_above) [[likely]]
-    return low;
-  // Equal heads: whole separators decide. Those that were halved away may be equal too.
-  uint32_t high = skipped + range.not_above;
-  while (high < node->separators() && node->heads()[high] == head) ++high;
-  while (low < high) {
-    const uint32_t middle = (low + high) / 2;
-    if (node->rest(middle) <= rest)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
+    return skipped + range.below;
+  return FindAmongEqualHeads(node, rest, skipped + range.below, skipped + range.not_above);
 }
 
 // Bytes that one more child takes, after a separator of `rest_bytes` behind the prefix.

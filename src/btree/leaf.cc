@@ -1,101 +1,14 @@
-// Search and editing of one leaf. See leaf.h for the picture.
+// Editing of one leaf. See leaf.h for the picture, and leaf_search.h for the search.
 #include "btree/leaf.h"
 
 #include <cstring>
 #include <string>
 
 #include "btree/btree.h"
+#include "btree/leaf_search.h"
 
 namespace cellar::btree_internal {
 namespace {
-
-// -1, 0, 1 as the first key of `group` is below, equal to, above `rest`.
-int CompareGroupFirst(const Leaf* leaf, uint32_t group, std::string_view rest) {
-  Entry entry;
-  ParseEntry(leaf->entries() + leaf->offsets()[group], &entry);
-  const int order = View(entry.suffix, entry.suffix_bytes).compare(rest);
-  return order < 0 ? -1 : (order > 0 ? 1 : 0);
-}
-
-// How many groups begin at or below `rest`.
-uint32_t GroupsNotAbove(const Leaf* leaf, std::string_view rest) {
-  const HeadRange range = FindHead(leaf->heads(), leaf->groups, Head(Bytes(rest), rest.size()));
-  uint32_t low = range.below;
-  uint32_t high = range.not_above;
-  while (low < high) {  // equal heads: whole keys decide
-    const uint32_t middle = (low + high) / 2;
-    if (CompareGroupFirst(leaf, middle, rest) <= 0)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
-}
-
-// A number for where a key leaves the target: `shared` bytes are the same, then `byte` follows.
-// Among keys below the target it is the larger the nearer they are.
-constexpr int32_t Parting(uint32_t shared, uint8_t byte) {
-  return static_cast<int32_t>(shared << 8) - byte;
-}
-
-// Finds `rest`, the key behind the prefix, in the group of place->group, which does not begin above
-// it unless it is the first.
-//
-// `matched` bytes of the target are those of the entry before, which is below it. An entry that
-// shares more than these with its predecessor, or just these and then has a smaller byte, is below
-// the target as well; one that shares less, or then has a larger byte, is above it. One comparison
-// tells which it is: most entries are passed by without a jump that could not be predicted.
-void WalkGroup(const Leaf* leaf, std::string_view rest, LeafPlace* place) {
-  const uint8_t* const entries = leaf->entries();
-  const uint32_t count = leaf->counts()[place->group];
-  const uint8_t* p = entries + leaf->offsets()[place->group];
-  const uint8_t* const target = Bytes(rest);
-  const size_t target_bytes = rest.size();
-  uint32_t matched = 0;
-  uint32_t index = 0;
-  Entry entry;
-  if (place->group == 0 || target_bytes == 0) [[unlikely]] {
-    // Only the leaf's first key can end with the prefix.
-    ParseEntry(p, &entry);
-    const bool ends = entry.suffix_bytes == 0;
-    if (ends && target_bytes > 0) {
-      p = entry.end;
-      ++index;
-    } else if (target_bytes == 0) {
-      place->found = ends;
-      place->at = static_cast<uint32_t>(p - entries);
-      return;
-    }
-  }
-  for (int32_t parting = Parting(0, target[0]); index < count; ++index, p = entry.end) {
-    ParseEntry(p, &entry);
-    const int32_t its_parting = Parting(entry.shared, entry.suffix[0]);
-    if (its_parting > parting) [[likely]]
-      continue;
-    if (its_parting < parting) {
-      place->shared_after = entry.shared;
-      break;
-    }
-    const size_t left = target_bytes - matched;
-    const size_t bytes_max = std::min<size_t>(entry.suffix_bytes, left);
-    const size_t more = CommonPrefix(entry.suffix, target + matched, bytes_max);
-    const auto shared = static_cast<uint32_t>(matched + more);
-    if (more == left) {  // equal, or the target ends inside of it
-      place->found = entry.suffix_bytes == left;
-      if (!place->found) place->shared_after = shared;
-      break;
-    }
-    if (more < bytes_max && entry.suffix[more] > target[shared]) {
-      place->shared_after = shared;
-      break;
-    }
-    matched = shared;
-    parting = Parting(matched, target[matched]);
-  }
-  place->index = index;
-  place->at = static_cast<uint32_t>(p - entries);
-  place->shared_before = matched;
-}
 
 // Replaces old_bytes at `at` by room for new_bytes.
 void ShiftTail(Leaf* leaf, uint32_t at, uint32_t old_bytes, uint32_t new_bytes) {
@@ -150,33 +63,29 @@ size_t LengthsBytes(uint32_t shared, uint32_t suffix_bytes, const ValueRef& valu
 
 }  // namespace
 
-LeafPlace FindInLeaf(const Leaf* leaf, std::string_view key) {
-  LeafPlace place{};
-  const size_t prefix_bytes = leaf->prefix_bytes;
-  if (!HasPrefix(key, leaf->prefix(), prefix_bytes)) [[unlikely]] {
-    if (key < View(leaf->prefix(), prefix_bytes)) return place;
-    place.group = leaf->groups - 1u;
-    place.index = leaf->counts()[place.group];
-    place.at = leaf->entries_bytes();
-    return place;
+uint32_t FindAmongEqualHeads(const Leaf* leaf, std::string_view rest, HeadRange range) {
+  uint32_t low = range.below;
+  uint32_t high = range.not_above;
+  while (low < high) {
+    const uint32_t middle = (low + high) / 2;
+    Entry entry;
+    ParseEntry(leaf->entries() + leaf->offsets()[middle], &entry);
+    if (IsBelow(rest, View(entry.suffix, entry.suffix_bytes)))
+      high = middle;
+    else
+      low = middle + 1;
   }
-  place.has_prefix = true;
-  const std::string_view rest = key.substr(prefix_bytes);
-  const uint32_t not_above = GroupsNotAbove(leaf, rest);
-  place.group = not_above == 0 ? 0 : not_above - 1;
-  const uint8_t* const group = leaf->entries() + leaf->offsets()[place.group];
-  constexpr size_t kLinesMax{4};  // nearly always so many: the core's own prefetcher does the rest
-  const auto bytes = static_cast<size_t>(leaf->group_end(place.group) - group);
-  PrefetchLines(group + kCacheLineBytes, std::min(bytes / kCacheLineBytes, kLinesMax));
-  WalkGroup(leaf, rest, &place);
-  return place;
+  return low;
 }
+
+LeafPlace FindInLeaf(const Leaf* leaf, std::string_view key) { return SearchLeaf(leaf, key); }
 
 void TouchGroup(const Leaf* leaf, std::string_view key) {
   uint32_t group = 0;
   if (key.size() > leaf->prefix_bytes) {
     const std::string_view rest = key.substr(leaf->prefix_bytes);
-    const HeadRange range = FindHead(leaf->heads(), leaf->groups, Head(Bytes(rest), rest.size()));
+    const uint32_t head = Head(Bytes(rest), rest.size());
+    const HeadRange range = FindHeadOfAll(leaf->heads(), leaf->groups, head);
     if (range.not_above > 0) group = range.not_above - 1;
   }
   TouchLines(leaf->prefix(), leaf->entries());

@@ -39,6 +39,7 @@
 
 namespace cellar::btree_internal {
 
+inline constexpr size_t kLeafBytesMin{128};
 inline constexpr size_t kLeafBytesMax{4096};
 inline constexpr size_t kLongPrefixBytes{1024};
 inline constexpr size_t kLeafGroupsMax{16};
@@ -109,7 +110,7 @@ struct LeafPlace {
   uint32_t shared_after;
 };
 
-// O(log groups + entries of a group).
+// O(log groups + entries of a group). leaf_search.h has it for inlining.
 LeafPlace FindInLeaf(const Leaf* leaf, std::string_view key);
 // The first step of FindInLeaf only, and loads of what its second step will most probably read.
 void TouchGroup(const Leaf* leaf, std::string_view key);

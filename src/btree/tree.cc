@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/equal_bytes.h"
 #include "base/inline.h"
+#include "btree/leaf_search.h"
 
 namespace cellar::btree_internal {
 namespace {
@@ -173,34 +174,34 @@ bool Tree::DescendAndMatchBehind(std::string_view prefix, std::string* scratch,
   return MatchBehind(path, prefix, scratch, match);
 }
 
-// The finger's leaf and the key's place in it, if it is of this tree as it is now and has an entry
-// before the key and one that is not below it: then a descent would end in this leaf too. Else
-// null.
-const Leaf* Tree::FindInside(const BTreeFinger& finger, std::string_view key,
-                             LeafPlace* place) const {
-  if (finger.tree_ != this || finger.changes_ != changes_) return nullptr;
-  const Leaf* const leaf = finger.leaf_;
-  *place = FindInLeaf(leaf, key);
-  const bool is_inside = place->at < leaf->entries_bytes() && (place->at > 0 || place->found);
-  return is_inside ? leaf : nullptr;
+// GetFirst in the finger's leaf; false if that cannot tell. It can if it is of this tree as it is
+// now, and has an entry before the prefix and one that is not below it: then a descent would end
+// there too.
+bool Tree::LookAtFinger(const BTreeFinger& finger, std::string_view prefix, std::string* scratch,
+                        BTree::Match* match, bool* is_found) const {
+  if (finger.tree_ != this || finger.changes_ != changes_) return false;
+  const LeafPlace place = SearchLeaf(finger.leaf_, prefix);
+  if (place.at == finger.leaf_->entries_bytes() || (place.at == 0 && !place.found)) return false;
+  Entry entry;
+  *is_found = MatchAt(finger.leaf_, place, prefix, scratch, &entry, match);
+  return true;
 }
 
 bool Tree::GetFirst(std::string_view prefix, std::string* scratch, BTreeFinger* finger,
                     BTree::Match* match) const {
-  if (content_.root == nullptr) return false;
-  const Leaf* leaf = nullptr;
-  LeafPlace place;
-  if (finger->leaf_ != nullptr) [[unlikely]]  // a command's first read has none
-    leaf = FindInside(*finger, prefix, &place);
-  if (leaf == nullptr) [[likely]] {
-    leaf = DescendFrom(content_, prefix, nullptr);
-    place = FindInLeaf(leaf, prefix);
-    finger->tree_ = this;
-    finger->leaf_ = leaf;
-    finger->changes_ = changes_;
-    if (place.at == leaf->entries_bytes()) [[unlikely]]
-      return DescendAndMatchBehind(prefix, scratch, match);
+  if (finger->leaf_ != nullptr) [[unlikely]] {  // a command's first read has none
+    bool is_found = false;
+    if (LookAtFinger(*finger, prefix, scratch, match, &is_found)) return is_found;
   }
+  if (content_.root == nullptr) [[unlikely]]
+    return false;
+  const Leaf* const leaf = DescendFrom(content_, prefix, nullptr);
+  const LeafPlace place = SearchLeaf(leaf, prefix);
+  finger->tree_ = this;
+  finger->leaf_ = leaf;
+  finger->changes_ = changes_;
+  if (place.at == leaf->entries_bytes()) [[unlikely]]
+    return DescendAndMatchBehind(prefix, scratch, match);
   Entry entry;
   return MatchAt(leaf, place, prefix, scratch, &entry, match);
 }

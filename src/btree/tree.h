@@ -110,7 +110,8 @@ class Tree {
                    BTree::Match* match) const;
   bool DescendAndMatchBehind(std::string_view prefix, std::string* scratch,
                              BTree::Match* match) const;
-  const Leaf* FindInside(const BTreeFinger& finger, std::string_view key, LeafPlace* place) const;
+  bool LookAtFinger(const BTreeFinger& finger, std::string_view prefix, std::string* scratch,
+                    BTree::Match* match, bool* is_found) const;
   bool TakePlace(Place* place, std::string_view key) const;
   bool IsPlaceOf(const Place& place, std::string_view key) const;
   BTreeWriteResult PutAt(Path* path, Leaf* leaf, const LeafPlace& place, std::string_view key,
