@@ -29,10 +29,12 @@ namespace {
 
 constexpr int64_t kNewest{std::numeric_limits<int64_t>::max()};
 
-// The command's table; the reply depends on its newest change.
-CELLAR_INLINE Result<Table*> FindTable(CommandContext& ctx) {
-  ASSIGN_OR_RETURN(Table* const table, FindVisibleTable(ctx, ctx.args[1]));
-  ctx.DependsOn(table->last_lsn());
+// The command's table; the reply depends on its newest change. Null if there is none, which has been
+// replied then.
+CELLAR_INLINE Table* FindTable(CommandContext& ctx) {
+  Table* const table = FindTableOrReply(ctx, ctx.args[1]);
+  if (table != nullptr) [[likely]]
+    ctx.DependsOn(table->last_lsn());
   return table;
 }
 
@@ -80,11 +82,12 @@ void CmdCGet(CommandContext& ctx) {
     timestamp = options.timestamp;
   }
   REPLY_IF_ERROR(ctx, ParseColumn(ctx.args[3], &column.family, &column.qualifier));
-  ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx));
-  std::optional<CellRead> cell;
+  Table* const table = FindTable(ctx);
+  if (table == nullptr) return;
+  const CellRead* cell = nullptr;
   REPLY_IF_ERROR(ctx, ctx.store().Get(*table, ctx.args[2], column, &cell));
-  ctx.host.services().stats.CountLookup(cell.has_value());
-  if (!cell.has_value()) return ctx.reply.Null();
+  ctx.host.services().stats.CountLookup(cell != nullptr);
+  if (cell == nullptr) return ctx.reply.Null();
   if (timestamp) [[unlikely]] {
     ctx.reply.Array(2);
     ctx.reply.Integer(cell->timestamp_micros);
@@ -98,7 +101,8 @@ void CmdCMGet(CommandContext& ctx) {
   for (const std::string_view name : names) {
     REPLY_IF_ERROR(ctx, ParseColumn(name, &column.family, &column.qualifier));
   }
-  ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx));
+  Table* const table = FindTable(ctx);
+  if (table == nullptr) return;
   Store& store = ctx.store();
   REPLY_IF_ERROR(ctx, store.OpenRow(*table, ctx.args[2]));
   ServerStats& stats = ctx.host.services().stats;
@@ -106,13 +110,13 @@ void CmdCMGet(CommandContext& ctx) {
   ctx.reply.Array(names.size());
   for (const std::string_view name : names) {
     (void)SplitColumn(name, &column.family, &column.qualifier);
-    std::optional<CellRead> cell;
+    const CellRead* cell = nullptr;
     if (const Status status = store.GetInRow(column, &cell); !status.ok()) [[unlikely]] {
       ctx.reply.Truncate(begin);
       return ctx.Fail(status);
     }
-    stats.CountLookup(cell.has_value());
-    if (cell.has_value()) {
+    stats.CountLookup(cell != nullptr);
+    if (cell != nullptr) {
       ReplyValue(ctx.reply, cell->value.type, cell->value.stored);
     } else {
       ctx.reply.Null();
@@ -126,12 +130,13 @@ void CmdCExists(CommandContext& ctx) {
   ColumnRead column{.access = ctx.rights};
   if (names_column)
     REPLY_IF_ERROR(ctx, ParseColumn(ctx.args[3], &column.family, &column.qualifier));
-  ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx));
+  Table* const table = FindTable(ctx);
+  if (table == nullptr) return;
   bool exists = false;
   if (names_column) {
-    std::optional<CellRead> cell;
+    const CellRead* cell = nullptr;
     REPLY_IF_ERROR(ctx, ctx.store().Get(*table, ctx.args[2], column, &cell));
-    exists = cell.has_value();
+    exists = cell != nullptr;
   } else {
     ASSIGN_OR_REPLY(ctx, exists, ctx.store().RowExists(*table, ctx.args[2], ctx.rights));
   }
@@ -151,7 +156,8 @@ void CNearIndex(CommandContext& ctx) {
   if (at.left() < count) return ctx.Fail(TooFewWords("INDEX", count, at.left()));
   if (at.left() > count) return ctx.Fail(SyntaxErrorBecause("more values than INDEX counts"));
   const Arguments rest = at.Rest();
-  ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx));
+  Table* const table = FindTable(ctx);
+  if (table == nullptr) return;
   ASSIGN_OR_REPLY(ctx, const std::optional<NearEntry> near,
                   ctx.store().NearIndex(*table, name, {rest.begin(), rest.end()}, ctx.rights));
   if (!near.has_value()) return ctx.reply.Null();
@@ -166,7 +172,8 @@ void CNearIndex(CommandContext& ctx) {
 
 void CmdCNear(CommandContext& ctx) {
   if (ctx.args.size() > 3) return CNearIndex(ctx);
-  ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx));
+  Table* const table = FindTable(ctx);
+  if (table == nullptr) return;
   ASSIGN_OR_REPLY(ctx, const std::optional<NearRow> near,
                   ctx.store().Near(*table, ctx.args[2], ctx.rights));
   if (!near.has_value()) return ctx.reply.Null();
@@ -191,7 +198,8 @@ void CmdCRow(CommandContext& ctx) {
   REPLY_IF_ERROR(ctx, ParseReadOptions(ReadCommand::kRow, ArgumentCursor(ctx.args, 3), &request));
   request.cells.access = ctx.rights;
   request.rows.rows.push_back({RowSelector::Kind::kRow, ctx.args[2], {}});
-  ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx));
+  Table* const table = FindTable(ctx);
+  if (table == nullptr) return;
   ASSIGN_OR_REPLY(ctx, std::unique_ptr<Scan> scan,
                   ctx.store().ScanRows(*table, request.rows, request.cells, nullptr));
   ScanRunOptions options;
@@ -230,7 +238,8 @@ void CmdCScan(CommandContext& ctx) {
   ReadRequest& request = ReadRequestOf(ctx);
   REPLY_IF_ERROR(ctx, CheckCursorForm(ctx.args[2]));
   REPLY_IF_ERROR(ctx, ParseReadOptions(ReadCommand::kScan, ArgumentCursor(ctx.args, 3), &request));
-  ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx));
+  Table* const table = FindTable(ctx);
+  if (table == nullptr) return;
   ScanRunOptions options;
   options.keys_only = request.keys_only;
   options.format = request.format;
@@ -250,7 +259,8 @@ void CmdCScan(CommandContext& ctx) {
 void CmdCCount(CommandContext& ctx) {
   ReadRequest& request = ReadRequestOf(ctx);
   REPLY_IF_ERROR(ctx, ParseReadOptions(ReadCommand::kCount, ArgumentCursor(ctx.args, 2), &request));
-  ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx));
+  Table* const table = FindTable(ctx);
+  if (table == nullptr) return;
   request.rows.cells_wanted = request.by != CountBy::kRows;
   request.cells.timestamps = false;
   request.cells.access = ctx.rights;

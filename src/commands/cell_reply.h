@@ -16,6 +16,7 @@
 #include <string_view>
 
 #include "base/copy_bytes.h"
+#include "base/inline.h"
 #include "commands/read_arguments.h"
 #include "commands/reply_pieces.h"
 #include "engine/scan.h"
@@ -27,7 +28,7 @@ namespace cellar {
 
 // `stored` is the value's stored form (engine/value.h).
 void ReplyTypedValue(ReplyWriter& reply, ValueType type, std::string_view stored);
-inline void ReplyValue(ReplyWriter& reply, ValueType type, std::string_view stored) {
+CELLAR_INLINE void ReplyValue(ReplyWriter& reply, ValueType type, std::string_view stored) {
   if (IsTextType(type)) [[likely]]
     return reply.Bulk(stored);
   ReplyTypedValue(reply, type, stored);

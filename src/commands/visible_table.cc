@@ -16,6 +16,13 @@ Result<Table*> FindTableByRights(const CommandContext& ctx, std::string_view wor
                                                 " in keyspace " + Quote((*table)->keyspace()));
 }
 
+Table* FindTableOrReplyWhy(CommandContext& ctx, std::string_view word) {
+  Result<Table*> table = FindVisibleTable(ctx, word);
+  if (table.ok()) return *table;
+  ctx.Fail(table.status());
+  return nullptr;
+}
+
 std::vector<Table*> VisibleTables(const CommandContext& ctx) {
   std::vector<Table*> tables = ctx.store().Tables(ctx.session.keyspace);
   if (ctx.rights != nullptr) {

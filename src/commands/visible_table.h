@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/inline.h"
 #include "cellar/status.h"
 #include "commands/command_context.h"
 #include "engine/schema.h"
@@ -20,6 +21,16 @@ inline Result<Table*> FindVisibleTable(const CommandContext& ctx, std::string_vi
   if (ctx.rights == nullptr) [[likely]]
     return ctx.store().FindTable(ctx.session.keyspace, word);
   return FindTableByRights(ctx, word);
+}
+// The same, but null where there is an error: that has been replied then.
+Table* FindTableOrReplyWhy(CommandContext& ctx, std::string_view word);
+CELLAR_INLINE Table* FindTableOrReply(CommandContext& ctx, std::string_view word) {
+  if (ctx.rights == nullptr) [[likely]] {
+    Table* const table = ctx.store().engine().FindTable(ctx.session.keyspace, word);
+    if (table != nullptr) [[likely]]
+      return table;
+  }
+  return FindTableOrReplyWhy(ctx, word);
 }
 // Store::Tables for this user.
 std::vector<Table*> VisibleTables(const CommandContext& ctx);

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/equal_bytes.h"
+#include "base/inline.h"
 #include "cellar/status.h"
 #include "engine/mutation.h"
 #include "engine/state_machine.h"
@@ -35,7 +36,7 @@ class Engine final : public StateMachine {
   bool KeyspaceExists(std::string_view name) const { return keyspaces_.contains(name); }
   std::vector<std::string> Keyspaces() const;  // ascending
   // Null if there is none. O(log n), and O(1) for the one that was asked for last.
-  Table* FindTable(std::string_view keyspace, std::string_view name) const {
+  CELLAR_INLINE Table* FindTable(std::string_view keyspace, std::string_view name) const {
     if (EqualBytes(cached_name_, name) && EqualBytes(cached_keyspace_, keyspace)) [[likely]]
       return cached_table_;
     return FindTableAnew(keyspace, name);

@@ -2,48 +2,10 @@
 #include "engine/read_view.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "base/assert.h"
-#include "engine/timestamp.h"
 
 namespace cellar {
-namespace {
-
-constexpr int64_t kNewest{std::numeric_limits<int64_t>::max()};
-
-// ReadView::ReadColumn by looking at one version after the other.
-bool ReadByCursor(const ReadView& view, std::string_view column, const FamilySchema& family,
-                  int64_t at_micros, std::string* version_key, CellRead* read) {
-  BTreeCursor& at = view.cursor(family.group);
-  // Ranks count from the newest version, so only a policy without them lets us start in the middle.
-  if (at_micros == kNewest || family.policy.depends_on_rank()) {
-    at.Seek(column);
-  } else {
-    version_key->assign(column);
-    PutTimestamp(version_key, at_micros);
-    at.Seek(*version_key);
-  }
-  const size_t column_bytes = column.size();
-  const bool live = view.all_live(family);
-  uint64_t rank = 0;
-  for (; at.valid() && at.key().starts_with(column); at.Next()) {
-    ++rank;
-    if (!LoadTimestamp(at.key().substr(column_bytes), &read->timestamp_micros) ||
-        !DecodeCellValue(at.value(), &read->value)) {
-      continue;
-    }
-    if (rank > family.policy.rank_kept_max()) return false;
-    if (read->timestamp_micros > at_micros) continue;
-    if (live || !family.policy.Drops(rank, read->timestamp_micros, read->value.expiry_micros,
-                                     view.now_micros())) {
-      return true;
-    }
-  }
-  return false;
-}
-
-}  // namespace
 
 void ReadView::Restrict(const FamilyAccess& access) {
   CELLAR_ASSERT(!detached());
@@ -143,20 +105,34 @@ std::optional<CellRead> ReadView::ReadCell(std::string_view row_key, const Famil
   return read;
 }
 
-bool ReadView::ReadColumn(std::string_view column, const FamilySchema& family, int64_t at_micros,
-                          CellRead* read) const {
-  if (at_micros == kNewest && pinned_ == nullptr) [[likely]] {
-    // The newest version is mostly live, and then no other is looked at.
-    BTree::Match newest;
-    if (!table_->tree(family.group).GetFirst(column, &version_key_, &finger_, &newest))
-      return false;
-    if (LoadTimestamp(newest.key_rest, &read->timestamp_micros) &&
-        DecodeCellValue(newest.value, &read->value) &&
-        !family.policy.Drops(1, read->timestamp_micros, read->value.expiry_micros, now_micros_))
-        [[likely]]
-      return true;
+bool ReadView::ReadByCursor(std::string_view column, const FamilySchema& family, int64_t at_micros,
+                            CellRead* read) const {
+  BTreeCursor& at = cursor(family.group);
+  // Ranks count from the newest version, so only a policy without them lets us start in the middle.
+  if (at_micros == kNewest || family.policy.depends_on_rank()) {
+    at.Seek(column);
+  } else {
+    version_key_.assign(column);
+    PutTimestamp(&version_key_, at_micros);
+    at.Seek(version_key_);
   }
-  return ReadByCursor(*this, column, family, at_micros, &version_key_, read);
+  const size_t column_bytes = column.size();
+  const bool live = all_live(family);
+  uint64_t rank = 0;
+  for (; at.valid() && at.key().starts_with(column); at.Next()) {
+    ++rank;
+    if (!LoadTimestamp(at.key().substr(column_bytes), &read->timestamp_micros) ||
+        !DecodeCellValue(at.value(), &read->value)) {
+      continue;
+    }
+    if (rank > family.policy.rank_kept_max()) return false;
+    if (read->timestamp_micros > at_micros) continue;
+    if (live || !family.policy.Drops(rank, read->timestamp_micros, read->value.expiry_micros,
+                                     now_micros_)) {
+      return true;
+    }
+  }
+  return false;
 }
 
 bool ReadView::ColumnIsLive(BTreeCursor& at, std::string_view column_key,

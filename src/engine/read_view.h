@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,10 +15,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/inline.h"
 #include "btree/btree.h"
 #include "engine/cell.h"
 #include "engine/schema.h"
 #include "engine/table.h"
+#include "engine/timestamp.h"
 
 namespace cellar {
 
@@ -83,8 +86,8 @@ class ReadView {
   // The same for a column whose key is put together already: row, family id, qualifier. False if
   // there is none; then *read is unspecified. Of several columns of a row, all but the first mostly
   // stand in the leaf where the last one was found, which is looked at before the tree is descended.
-  [[nodiscard]] bool ReadColumn(std::string_view column, const FamilySchema& family,
-                                int64_t at_micros, CellRead* read) const;
+  [[nodiscard]] CELLAR_INLINE bool ReadColumn(std::string_view column, const FamilySchema& family,
+                                              int64_t at_micros, CellRead* read) const;
   // Is there a live cell in the row?
   bool RowIsLive(std::string_view row_key) const;
   // Is there a live cell among the versions at the cursor, which stands on the first version of the
@@ -102,6 +105,11 @@ class ReadView {
     ~Pinned() { cursors.clear(); }
   };
 
+  static constexpr int64_t kNewest{std::numeric_limits<int64_t>::max()};
+
+  // ReadColumn by looking at one version after the other.
+  bool ReadByCursor(std::string_view column, const FamilySchema& family, int64_t at_micros,
+                    CellRead* read) const;
   const BTreeSnapshot& PinnedIndex(uint64_t id) const;
 
   const Table* table_{nullptr};
@@ -114,5 +122,21 @@ class ReadView {
   mutable std::string version_key_;  // likewise
   mutable BTreeFinger finger_;       // likewise
 };
+
+bool ReadView::ReadColumn(std::string_view column, const FamilySchema& family, int64_t at_micros,
+                          CellRead* read) const {
+  if (at_micros == kNewest && pinned_ == nullptr) [[likely]] {
+    // The newest version is mostly live, and then no other is looked at.
+    BTree::Match newest;
+    if (!table_->tree(family.group).GetFirst(column, &version_key_, &finger_, &newest))
+      return false;
+    if (LoadTimestamp(newest.key_rest, &read->timestamp_micros) &&
+        DecodeCellValue(newest.value, &read->value) &&
+        !family.policy.Drops(1, read->timestamp_micros, read->value.expiry_micros, now_micros_))
+        [[likely]]
+      return true;
+  }
+  return ReadByCursor(column, family, at_micros, read);
+}
 
 }  // namespace cellar

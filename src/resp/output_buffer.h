@@ -96,7 +96,7 @@ class OutputBuffer {
  private:
   static constexpr size_t kFirstBytes{1024};
 
-  void Grow(size_t bytes) {
+  [[gnu::noinline]] void Grow(size_t bytes) {
     size_t capacity = capacity_ < kFirstBytes ? kFirstBytes : capacity_ * 2;
     while (capacity - size_ < bytes) capacity *= 2;
     data_ = static_cast<char*>(std::realloc(data_, capacity));

@@ -25,6 +25,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/inline.h"
 #include "cellar/status.h"
 #include "resp/decimal.h"
 #include "resp/output_buffer.h"
@@ -83,7 +84,7 @@ class ReplyWriter {
   // `text` is the number's text as the caller wants it seen ("3.5", "inf", "-inf").
   void DoubleText(std::string_view text);
 
-  void Bulk(std::string_view bytes) {
+  CELLAR_INLINE void Bulk(std::string_view bytes) {
     buffer_->CommitTo(EncodeBulk(buffer_->Reserve(BulkBytesMax(bytes.size())), bytes));
   }
   // Bytes that a bulk string may take, and how it is written into a buffer by those who write

@@ -157,14 +157,14 @@ class Store {
   // The same without a result, quicker. REQUIRES: write.IsPlainPut().
   Status Put(Table& table, const RowWrite& write);
 
-  // --- reads of single columns. nullopt if there is no such cell. What *cell borrows dies with the
-  // next write or read.
+  // --- reads of single columns. *cell, null if there is no such cell, and what that borrows die
+  // with the next write or read.
   Status Get(const Table& table, std::string_view row, const ColumnRead& column,
-             std::optional<CellRead>* cell);
+             const CellRead** cell);
   // The same for several columns of a row. REQUIRES: before them the row was opened, without an
   // error, and nothing else was done since but GetInRow.
   Status OpenRow(const Table& table, std::string_view row);
-  Status GetInRow(const ColumnRead& column, std::optional<CellRead>* cell);
+  Status GetInRow(const ColumnRead& column, const CellRead** cell);
 
   // --- reads. `access` (also in CellOptions): families that it does not let read are left out,
   // naming one is NOPERM; null allows everything.
@@ -291,7 +291,7 @@ class Store {
 
   // OpenRow and GetInRow, also as parts of Get.
   Status BeginRow(const Table& table, std::string_view row);
-  Status ReadInRow(const ColumnRead& column, std::optional<CellRead>* cell);
+  Status ReadInRow(const ColumnRead& column, const CellRead** cell);
   // The timestamp that a command's cells get: larger than all before.
   int64_t NextStamp() const;
   // Begins the mutation of a command: a record of its own, or a part of the transaction's.
@@ -348,6 +348,7 @@ class Store {
   KeyBuffer column_key_;  // likewise: begins with the key of the open row
   size_t row_bytes_{0};   // which is so long
   const Table* row_table_{nullptr};
+  CellRead cell_read_;  // what point reads give
   std::map<uint64_t, Pin> pins_;
   uint64_t pin_id_next_{1};
   uint64_t scans_{0};

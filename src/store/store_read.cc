@@ -32,7 +32,7 @@ CELLAR_INLINE Status Store::BeginRow(const Table& table, std::string_view row) {
   return Status::Ok();
 }
 
-CELLAR_INLINE Status Store::ReadInRow(const ColumnRead& column, std::optional<CellRead>* cell) {
+CELLAR_INLINE Status Store::ReadInRow(const ColumnRead& column, const CellRead** cell) {
   const TableSchema& schema = row_table_->schema();
   column_key_.Truncate(row_bytes_);
   if (column.access != nullptr && !column.access->MayRead(column.family)) return NoPermission();
@@ -41,20 +41,21 @@ CELLAR_INLINE Status Store::ReadInRow(const ColumnRead& column, std::optional<Ce
     return InTable(RequireFamily(schema, column.family).status(), *row_table_);
   PutFamilyId(&column_key_, family->id);
   RETURN_IF_ERROR(EncodeQualifier(*family, column.qualifier, &column_key_));
-  CellRead& read = cell->emplace();
-  if (!point_view_.ReadColumn(column_key_.view(), *family, column.at_micros, &read)) cell->reset();
+  const bool is_there =
+      point_view_.ReadColumn(column_key_.view(), *family, column.at_micros, &cell_read_);
+  *cell = is_there ? &cell_read_ : nullptr;
   return Status::Ok();
 }
 
 Status Store::Get(const Table& table, std::string_view row, const ColumnRead& column,
-                  std::optional<CellRead>* cell) {
+                  const CellRead** cell) {
   RETURN_IF_ERROR(BeginRow(table, row));
   return ReadInRow(column, cell);
 }
 
 Status Store::OpenRow(const Table& table, std::string_view row) { return BeginRow(table, row); }
 
-Status Store::GetInRow(const ColumnRead& column, std::optional<CellRead>* cell) {
+Status Store::GetInRow(const ColumnRead& column, const CellRead** cell) {
   return ReadInRow(column, cell);
 }
 
