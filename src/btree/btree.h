@@ -277,6 +277,10 @@ class BTreeCursor {
   // before its last Next(), exactly: the next byte differs, or one of the keys ends. 0 after any
   // other movement. Lets a scan skip what it has decoded, and tells it where a prefix ends.
   size_t shared_with_last() const { return shared_with_last_; }
+  // After a Next(): is there an entry that has the first `prefix_bytes` of the one before it?
+  bool StillBegins(size_t prefix_bytes) const {
+    return valid_ && shared_with_last_ >= prefix_bytes;
+  }
 
  private:
   static constexpr uint32_t kHeightMax{16};

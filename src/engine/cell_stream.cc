@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "base/inline.h"
 #include "engine/timestamp.h"
 
 namespace cellar {
@@ -24,13 +23,6 @@ void SeekBehind(BTreeCursor& at, std::string_view prefix) {
   }
   at.SeekLast();
   if (at.valid()) at.Next();
-}
-
-bool Below(std::string_view key, std::string_view upper) { return upper.empty() || key < upper; }
-
-// After a step from a key: does the one behind it have the same first bytes?
-CELLAR_INLINE bool StillBegins(const BTreeCursor& at, size_t prefix_bytes) {
-  return at.valid() && at.shared_with_last() >= prefix_bytes;
 }
 
 }  // namespace
@@ -131,16 +123,10 @@ bool CellStream::SeekRowBefore(const KeyBound& before, KeyBuffer* row_key) {
   return found;
 }
 
-// Moves a cursor to the first key that has not the first `prefix_bytes` of the one where it stands.
-CELLAR_INLINE void CellStream::StepOver(BTreeCursor& at, size_t prefix_bytes) {
-  at.Next();
-  if (StillBegins(at, prefix_bytes)) StepFarOver(at, prefix_bytes);
-}
-
 void CellStream::StepFarOver(BTreeCursor& at, size_t prefix_bytes) {
   for (int i = 1; i < kStepsBeforeSeek; ++i) {
     at.Next();
-    if (!StillBegins(at, prefix_bytes)) return;
+    if (!at.StillBegins(prefix_bytes)) return;
   }
   SeekBehind(at, at.key().substr(0, prefix_bytes));
 }
@@ -219,8 +205,7 @@ bool CellStream::EnterRange() {
   }
   if (several_ranges_ && !upper_.empty()) group_->seen_up_to.assign(upper_.view());
   if (!at.valid()) return false;
-  const bool inside =
-      whole_family_ ? at.key().starts_with(lower_.view()) : Below(at.key(), upper_.view());
+  const bool inside = whole_family_ ? at.key().starts_with(lower_.view()) : BelowUpper(at.key());
   if (inside) EnterColumn();
   return inside;
 }
@@ -253,36 +238,6 @@ bool CellStream::EnterNextRange() {
 
 // --- columns
 
-CELLAR_INLINE void CellStream::EnterColumn() {
-  const std::string_view key = at_->key();
-  const size_t qualifier_bytes =
-      family_->order.EncodedSize(key.substr(family_bytes_), &text_bytes_);
-  CELLAR_ASSERT(qualifier_bytes > 0);
-  column_bytes_ = family_bytes_ + qualifier_bytes;
-  if (choice_->direction == ColumnDirection::kReverse) column_.Assign(key.substr(0, column_bytes_));
-  column_entered_ = true;
-  in_column_ = true;
-  version_seen_ = false;
-  rank_ = 0;
-  versions_ = 0;
-}
-
-// From somewhere in or right behind the column at hand to the next column of the range.
-CELLAR_INLINE bool CellStream::NextColumn() {
-  if (in_column_) StepOver(*at_, column_bytes_);
-  column_entered_ = false;
-  in_column_ = false;
-  if (!InRange(*at_)) return false;
-  EnterColumn();
-  return true;
-}
-
-CELLAR_INLINE bool CellStream::InRange(const BTreeCursor& at) const {
-  if (!at.valid()) return false;
-  if (!whole_family_) return Below(at.key(), upper_.view());
-  return at.shared_with_last() >= family_bytes_ || at.key().starts_with(lower_.view());
-}
-
 // From an entry of the column wanted, whichever, to its newest version.
 bool CellStream::PreviousColumn() {
   EnterColumn();
@@ -293,14 +248,6 @@ bool CellStream::PreviousColumn() {
 
 void CellStream::SkipColumn() {
   if (column_entered_) LeaveColumn();
-}
-
-CELLAR_INLINE void CellStream::LeaveColumn() {
-  if (choice_->direction == ColumnDirection::kForward) [[likely]] {
-    range_entered_ = NextColumn();
-  } else {
-    LeaveColumnBackwards();
-  }
 }
 
 void CellStream::LeaveColumnBackwards() {
@@ -346,69 +293,6 @@ void CellStream::ResumeBehind(std::string_view cell_key) {
         SkipColumn();
       }
     }
-  }
-}
-
-// --- versions
-
-// One step over the versions of the column at hand. True if `cell` is one to give out; *done says
-// that no further one of this column is.
-CELLAR_INLINE bool CellStream::Examine(RawCell* cell, bool* done) {
-  const BTreeCursor& at = *at_;
-  ++rank_;
-  version_seen_ = true;
-  ++stats_->cells;
-  stats_->bytes += at.key().size() + at.value().size();
-  --*budget_;
-  int64_t timestamp = 0;
-  if (!LoadTimestamp(at.key().substr(column_bytes_), &timestamp) ||
-      !DecodeCellValue(at.value(), &cell->value)) {
-    return false;  // checksums guard the files, asserts the trees
-  }
-  if (timestamp < choice_->time.min_micros) {
-    *done = true;
-    return false;
-  }
-  if (!all_live_) {
-    // A rank that goes whatever its age takes all behind it along. An age does not: timestamp 0 has
-    // none. An expiry drops just its own cell.
-    if (family_->policy.Drops(rank_, timestamp, view_->now_micros())) {
-      *done = rank_ > family_->policy.rank_kept_max();
-      return false;
-    }
-    if (cell->value.expiry_micros <= view_->now_micros()) return false;
-  }
-  if (timestamp > choice_->time.max_micros) return false;
-  ++versions_;
-  if (versions_ >= choice_->versions_max) *done = true;
-  if (resume_below_ >= 0 && timestamp >= resume_below_) return false;
-  cell->family = family_index_;
-  cell->qualifier = at.key().substr(family_bytes_, column_bytes_ - family_bytes_);
-  cell->text_bytes = text_bytes_;
-  cell->column_begins = versions_ == 1;
-  cell->timestamp_micros = timestamp;
-  return true;
-}
-
-StreamStep CellStream::Next(RawCell* cell) {
-  for (;;) {
-    if (!range_entered_) {
-      range_entered_ = EnterNextRange();
-      if (!range_entered_) return StreamStep::kRowEnd;
-    }
-    bool done = versions_ >= choice_->versions_max;
-    while (!done) {
-      if (*budget_ == 0) return StreamStep::kPause;
-      if (version_seen_) {
-        at_->Next();
-        version_seen_ = false;
-        in_column_ = StillBegins(*at_, column_bytes_);
-        if (!in_column_) break;
-      }
-      if (Examine(cell, &done)) return StreamStep::kCell;
-    }
-    resume_below_ = -1;
-    LeaveColumn();
   }
 }
 

@@ -17,12 +17,15 @@
 #include <string_view>
 #include <vector>
 
+#include "base/assert.h"
+#include "base/inline.h"
 #include "base/key_buffer.h"
 #include "btree/btree.h"
 #include "engine/column_set.h"
 #include "engine/read_view.h"
 #include "engine/row_write.h"
 #include "engine/scan.h"
+#include "engine/timestamp.h"
 
 namespace cellar {
 
@@ -106,6 +109,7 @@ class CellStream {
   static void StepFarOver(BTreeCursor& at, size_t prefix_bytes);
   // Is the cursor, which has moved forward from inside the range, still in it?
   bool InRange(const BTreeCursor& at) const;
+  bool BelowUpper(std::string_view key) const { return upper_.empty() || key < upper_.view(); }
   bool Examine(RawCell* cell, bool* done);
 
   const ReadView* view_{nullptr};
@@ -141,5 +145,118 @@ class CellStream {
   uint64_t versions_{0};      // of the column, given out
   int64_t resume_below_{-1};  // versions at or above this timestamp were given out before
 };
+
+// --- for each cell of a scan
+
+// Moves a cursor to the first key that has not the first `prefix_bytes` of the one where it stands.
+CELLAR_INLINE void CellStream::StepOver(BTreeCursor& at, size_t prefix_bytes) {
+  at.Next();
+  if (at.StillBegins(prefix_bytes)) StepFarOver(at, prefix_bytes);
+}
+
+CELLAR_INLINE void CellStream::EnterColumn() {
+  const std::string_view key = at_->key();
+  CELLAR_ASSERT(family_bytes_ <= key.size());
+  const size_t qualifier_bytes = family_->order.EncodedSize(
+      {key.data() + family_bytes_, key.size() - family_bytes_}, &text_bytes_);
+  CELLAR_ASSERT(qualifier_bytes > 0);
+  column_bytes_ = family_bytes_ + qualifier_bytes;
+  if (choice_->direction == ColumnDirection::kReverse) [[unlikely]]
+    column_.Assign(key.substr(0, column_bytes_));
+  column_entered_ = true;
+  in_column_ = true;
+  version_seen_ = false;
+  rank_ = 0;
+  versions_ = 0;
+}
+
+CELLAR_INLINE bool CellStream::InRange(const BTreeCursor& at) const {
+  if (!at.valid()) return false;
+  if (!whole_family_) return BelowUpper(at.key());
+  return at.shared_with_last() >= family_bytes_ || at.key().starts_with(lower_.view());
+}
+
+// From somewhere in or right behind the column at hand to the next column of the range.
+CELLAR_INLINE bool CellStream::NextColumn() {
+  if (in_column_) StepOver(*at_, column_bytes_);
+  column_entered_ = false;
+  in_column_ = false;
+  if (!InRange(*at_)) return false;
+  EnterColumn();
+  return true;
+}
+
+CELLAR_INLINE void CellStream::LeaveColumn() {
+  if (choice_->direction == ColumnDirection::kForward) [[likely]] {
+    range_entered_ = NextColumn();
+  } else {
+    LeaveColumnBackwards();
+  }
+}
+
+// One step over the versions of the column at hand. True if `cell` is one to give out; *done says
+// that no further one of this column is.
+CELLAR_INLINE bool CellStream::Examine(RawCell* cell, bool* done) {
+  const std::string_view key = at_->key();
+  const std::string_view value = at_->value();
+  CELLAR_ASSERT(column_bytes_ <= key.size());
+  ++rank_;
+  version_seen_ = true;
+  ++stats_->cells;
+  stats_->bytes += key.size() + value.size();
+  --*budget_;
+  int64_t timestamp = 0;
+  if (!LoadTimestamp({key.data() + column_bytes_, key.size() - column_bytes_}, &timestamp) ||
+      !DecodeCellValue(value, &cell->value)) {
+    return false;  // checksums guard the files, asserts the trees
+  }
+  if (timestamp < choice_->time.min_micros) {
+    *done = true;
+    return false;
+  }
+  if (!all_live_) {
+    // A rank that goes whatever its age takes all behind it along. An age does not: timestamp 0 has
+    // none. An expiry drops just its own cell.
+    if (family_->policy.Drops(rank_, timestamp, view_->now_micros())) {
+      *done = rank_ > family_->policy.rank_kept_max();
+      return false;
+    }
+    if (cell->value.expiry_micros <= view_->now_micros()) return false;
+  }
+  if (timestamp > choice_->time.max_micros) return false;
+  ++versions_;
+  if (versions_ >= choice_->versions_max) *done = true;
+  if (resume_below_ >= 0 && timestamp >= resume_below_) [[unlikely]]
+    return false;
+  cell->family = family_index_;
+  cell->qualifier = {key.data() + family_bytes_, column_bytes_ - family_bytes_};
+  cell->text_bytes = text_bytes_;
+  cell->column_begins = versions_ == 1;
+  cell->timestamp_micros = timestamp;
+  return true;
+}
+
+CELLAR_INLINE StreamStep CellStream::Next(RawCell* cell) {
+  for (;;) {
+    if (!range_entered_) {
+      range_entered_ = EnterNextRange();
+      if (!range_entered_) return StreamStep::kRowEnd;
+    }
+    bool done = versions_ >= choice_->versions_max;
+    while (!done) {
+      if (*budget_ == 0) [[unlikely]]
+        return StreamStep::kPause;
+      if (version_seen_) {
+        at_->Next();
+        version_seen_ = false;
+        in_column_ = at_->StillBegins(column_bytes_);
+        if (!in_column_) break;
+      }
+      if (Examine(cell, &done)) return StreamStep::kCell;
+    }
+    resume_below_ = -1;
+    LeaveColumn();
+  }
+}
 
 }  // namespace cellar

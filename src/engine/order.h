@@ -154,7 +154,7 @@ class Order {
   // The same. *text_bytes := the size of the key's canonical text if the encoding begins with it as
   // it is, else kNoText.
   static constexpr size_t kNoText{SIZE_MAX};
-  size_t EncodedSize(std::string_view at_front, size_t* text_bytes) const {
+  CELLAR_INLINE size_t EncodedSize(std::string_view at_front, size_t* text_bytes) const {
     if (is_plain_bytes_) [[likely]] {
       const size_t bytes = FindZeroByte(at_front.data(), at_front.size());
       if (bytes + 2 <= at_front.size() && at_front[bytes + 1] == '\x01') [[likely]] {

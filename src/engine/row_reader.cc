@@ -98,6 +98,8 @@ void RowReader::BeginIncluded(std::string_view row_key, std::span<const Included
   CELLAR_ASSERT(filter_ == nullptr);
   BeginRow(row_key);
   from_index_ = true;
+  is_raw_ = false;
+  is_whole_ = false;
   included_.clear();
   included_at_ = 0;
   const TableSchema& schema = view_->schema();
@@ -151,6 +153,8 @@ void RowReader::SkipIncluded(std::string_view cell_key) {
 
 void RowReader::BeginRow(std::string_view row_key) {
   from_index_ = false;
+  is_raw_ = filter_ == nullptr;
+  is_whole_ = is_raw_ && unlimited_;
   stream_.BeginRow(row_key);
   survivors_ = 0;
   survivors_to_drop_ = 0;
@@ -175,6 +179,7 @@ void RowReader::BeginRow(std::string_view row_key) {
 
 void RowReader::Resume(const ScanPosition& position) {
   CELLAR_ASSERT(position.inside_row);
+  is_whole_ = false;
   columns_counted_ = position.columns_before;
   super_columns_counted_ = position.super_columns_before;
   // The column of the last cell has been counted.
@@ -314,6 +319,29 @@ StreamStep RowReader::NextElsewhere() {
     survivors_ = 0;
   }
   return NextReversed();
+}
+
+bool RowReader::BeginsColumn() const {
+  if (!column_kept_) return raw_.column_begins || filter_ != nullptr;
+  return raw_.family != column_family_ || raw_.qualifier != column_;
+}
+
+RowReader::Verdict RowReader::CountIn() {
+  const bool begins = BeginsColumn();
+  if (begins) {
+    column_kept_ = filter_ != nullptr;
+    if (column_kept_) {
+      column_family_ = raw_.family;
+      column_.assign(raw_.qualifier);
+    }
+    BeginColumn();
+  }
+  if (columns_counted_ <= plan_->columns_skip) return Verdict::kSkipColumn;
+  if (begins && plan_->super_columns_max != kUnlimited && !CountSuperColumn()) {
+    return Verdict::kRowDone;
+  }
+  if (columns_counted_ - plan_->columns_skip > plan_->columns_max) return Verdict::kRowDone;
+  return Verdict::kGive;
 }
 
 void RowReader::ShowDecoded(const Order& order) {

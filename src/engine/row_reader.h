@@ -100,6 +100,10 @@ class RowReader {
   StreamStep DecideRow();
   StreamStep NextFiltered();
   StreamStep NextReversed();
+  void BeginColumn() {
+    column_given_ = false;
+    ++columns_counted_;
+  }
   // Does the survivor at hand begin a column, in this row?
   bool BeginsColumn() const;
   // Takes what a filter's look at a large value costs off the budget.
@@ -117,7 +121,9 @@ class RowReader {
   CellStream stream_;
   uint64_t* budget_{nullptr};
   std::unique_ptr<RowFilter> filter_;
-  std::string row_key_;  // for the filter
+  std::string row_key_;   // for the filter
+  bool is_raw_{false};    // the row's cells come from the stream: no filter, no index
+  bool is_whole_{false};  // ... and all of them from its front on: no limits, not resumed
 
   // The survivor at hand.
   RawCell raw_;
@@ -164,33 +170,7 @@ class RowReader {
 // --- for each cell of a scan
 
 CELLAR_INLINE StreamStep RowReader::NextSurvivor() {
-  return filter_ == nullptr && !from_index_ ? stream_.Next(&raw_) : NextElsewhere();
-}
-
-CELLAR_INLINE bool RowReader::BeginsColumn() const {
-  if (!column_kept_) return raw_.column_begins || filter_ != nullptr;
-  return raw_.family != column_family_ || raw_.qualifier != column_;
-}
-
-CELLAR_INLINE RowReader::Verdict RowReader::CountIn() {
-  const bool begins = BeginsColumn();
-  if (begins) {
-    column_kept_ = filter_ != nullptr;
-    if (column_kept_) {
-      column_family_ = raw_.family;
-      column_.assign(raw_.qualifier);
-    }
-    column_given_ = false;
-    ++columns_counted_;
-  }
-  if (unlimited_) [[likely]]
-    return Verdict::kGive;
-  if (columns_counted_ <= plan_->columns_skip) return Verdict::kSkipColumn;
-  if (begins && plan_->super_columns_max != kUnlimited && !CountSuperColumn()) {
-    return Verdict::kRowDone;
-  }
-  if (columns_counted_ - plan_->columns_skip > plan_->columns_max) return Verdict::kRowDone;
-  return Verdict::kGive;
+  return is_raw_ ? stream_.Next(&raw_) : NextElsewhere();
 }
 
 CELLAR_INLINE void RowReader::Fill(ScanCell* cell) {
@@ -222,6 +202,11 @@ CELLAR_INLINE StreamStep RowReader::Next(ScanCell* cell) {
   for (;;) {
     const StreamStep step = NextSurvivor();
     if (step != StreamStep::kCell) return step;
+    if (is_whole_) [[likely]] {
+      if (raw_.column_begins) BeginColumn();
+      Fill(cell);
+      return StreamStep::kCell;
+    }
     switch (CountIn()) {
       case Verdict::kGive:
         Fill(cell);
@@ -229,7 +214,7 @@ CELLAR_INLINE StreamStep RowReader::Next(ScanCell* cell) {
       case Verdict::kRowDone:
         return StreamStep::kRowEnd;
       case Verdict::kSkipColumn:
-        if (!filter_ && !from_index_) stream_.SkipColumn();
+        if (is_raw_) stream_.SkipColumn();
         break;
     }
   }
