@@ -15,6 +15,7 @@
 #include "commands/command_context.h"
 #include "commands/command_groups.h"
 #include "commands/count_run.h"
+#include "commands/near_task.h"
 #include "commands/read_arguments.h"
 #include "commands/scan_cursor.h"
 #include "commands/scan_run.h"
@@ -158,28 +159,18 @@ void CNearIndex(CommandContext& ctx) {
   const Arguments rest = at.Rest();
   Table* const table = FindTable(ctx);
   if (table == nullptr) return;
-  ASSIGN_OR_REPLY(ctx, const std::optional<NearEntry> near,
+  ASSIGN_OR_REPLY(ctx, std::unique_ptr<NearSearch> search,
                   ctx.store().NearIndex(*table, name, {rest.begin(), rest.end()}, ctx.rights));
-  if (!near.has_value()) return ctx.reply.Null();
-  ctx.reply.Array(3);
-  ctx.reply.Array(near->values.size());
-  for (const IndexOrder::Value& value : near->values) {
-    ReplyValue(ctx.reply, value.type, value.stored);
-  }
-  ctx.reply.Bulk(near->row);
-  ctx.reply.Integer(near->direction);
+  RunNear(ctx, *table, std::move(search), NearReply::kEntry);
 }
 
 void CmdCNear(CommandContext& ctx) {
   if (ctx.args.size() > 3) return CNearIndex(ctx);
   Table* const table = FindTable(ctx);
   if (table == nullptr) return;
-  ASSIGN_OR_REPLY(ctx, const std::optional<NearRow> near,
+  ASSIGN_OR_REPLY(ctx, std::unique_ptr<NearSearch> search,
                   ctx.store().Near(*table, ctx.args[2], ctx.rights));
-  if (!near.has_value()) return ctx.reply.Null();
-  ctx.reply.Array(2);
-  ctx.reply.Bulk(near->row);
-  ctx.reply.Integer(near->direction);
+  RunNear(ctx, *table, std::move(search), NearReply::kRow);
 }
 
 // Runs a scan in the handler, or hands it over as a task.

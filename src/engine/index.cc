@@ -9,6 +9,7 @@
 
 #include "base/assert.h"
 #include "engine/key_component.h"
+#include "engine/read_options.h"
 #include "engine/table.h"
 #include "engine/timestamp.h"
 
@@ -322,20 +323,27 @@ void Index::EvaluateIncluded(std::string_view row_key, Evaluation* evaluation) {
 // --- maintenance
 
 // Is there an entry of another row under the same values, at the moment that was set?
-bool Index::HasOther(std::string_view entry_key) const {
+Index::Conflict Index::FindOther(std::string_view entry_key, uint64_t steps_max) const {
   const std::string_view values = entry_key.substr(0, order_.ValuesSize(entry_key));
   BTreeCursor& at = *entries_at_;
   EntryReader entry;
+  uint64_t steps = 0;
   for (at.Seek(values); at.valid() && at.key().starts_with(values); at.Next()) {
-    if (at.key() != entry_key && entry.Open(at.value(), now_micros_)) return true;
+    if (at.key() == entry_key) continue;
+    if (entry.Open(at.value(), now_micros_)) return Conflict::kFound;
+    if (++steps > steps_max) return Conflict::kUnknown;
   }
-  return false;
+  return Conflict::kNone;
 }
 
-bool Index::HasConflict() const {
-  return std::any_of(conflicts_.begin(), conflicts_.end(), [this](const std::string& key) {
-    return entries_->Get(key).has_value() && HasOther(key);
-  });
+Index::Conflict Index::FindConflict(uint64_t steps_max) const {
+  Conflict worst = Conflict::kNone;
+  for (const std::string& key : conflicts_) {
+    if (!entries_->Get(key).has_value()) continue;
+    worst = std::max(worst, FindOther(key, steps_max));
+    if (worst == Conflict::kFound) break;
+  }
+  return worst;
 }
 
 void Index::ForgetConflicts() {
@@ -367,7 +375,8 @@ void Index::Replace(const Evaluation& before, const Evaluation& now) {
     ++new_at;
     timed_entries_ += new_entry->timed ? 1 : 0;
     const bool was_there = old_entry != nullptr && old_entry->now;
-    if (schema_.unique && new_entry->now && !was_there && HasOther(new_entry->key)) {
+    if (schema_.unique && new_entry->now && !was_there &&
+        FindOther(new_entry->key, kUniqueStepsMax) != Conflict::kNone) {
       conflicts_.push_back(new_entry->key);
     }
     if (old_entry != nullptr && old_entry->value == new_entry->value) continue;
@@ -414,7 +423,7 @@ bool Index::Build(uint64_t rows_max) {
     position_ = std::move(behind.bytes);
     ++rows_built_;
   }
-  build_failed_ = build_failed_ || !conflicts_.empty() || too_large_;
+  build_failed_ = build_failed_ || FindConflict(kUnlimited) == Conflict::kFound || too_large_;
   ForgetConflicts();
   return built_;
 }

@@ -44,6 +44,11 @@
 
 namespace cellar {
 
+// How many entries that have expired, and are not reclaimed yet, the check of UNIQUE steps over: a
+// millisecond or two. Of one value there are so many only if they expired before the index was
+// made, or came with timestamps of the past; the sweeper is at work on them.
+inline constexpr uint64_t kUniqueStepsMax{16 * 1024};
+
 class Table;
 struct FamilySchema;
 
@@ -91,8 +96,10 @@ class Index {
   void Replace(const Evaluation& before, const Evaluation& now);
 
   // Keys added since ForgetConflicts() under values that another row had at that moment. UNIQUE.
-  // True if one of them still has: the change has to be refused.
-  bool HasConflict() const;
+  // Unless kNone, the change has to be refused: one of them still has, or nobody knows, since more
+  // than `steps_max` entries that are not there would have to be stepped over.
+  enum class Conflict : uint8_t { kNone, kUnknown, kFound };
+  Conflict FindConflict(uint64_t steps_max) const;
   bool too_large() const { return too_large_; }
   void ForgetConflicts();
 
@@ -160,7 +167,7 @@ class Index {
   void SeekBehindColumn(BTreeCursor& at);  // of column_
   BTreeCursor& CursorOf(size_t group);
   bool FindRow(std::string_view from, std::string* row_key);
-  bool HasOther(std::string_view entry_key) const;
+  Conflict FindOther(std::string_view entry_key, uint64_t steps_max) const;
 
   const Table& table_;
   const uint64_t id_;

@@ -18,15 +18,16 @@ Status TooManyValues(size_t columns) {
                        "the index has only " + std::to_string(columns) + " ON columns");
 }
 
-Status EncodeValues(const IndexOrder& order, const std::vector<std::string_view>& values,
-                    std::string* out) {
+}  // namespace
+
+Status EncodeIndexValues(const IndexOrder& order, const std::vector<std::string_view>& values,
+                         std::string* out) {
+  if (values.size() > order.columns()) return TooManyValues(order.columns());
   for (size_t i = 0; i < values.size(); ++i) {
     RETURN_IF_ERROR(order.EncodeValue(i, values[i], out));
   }
   return Status::Ok();
 }
-
-}  // namespace
 
 Result<const IndexSchema*> FindIndex(const ReadView& view, std::string_view name) {
   const IndexSchema* index = view.schema().FindIndex(name);
@@ -306,7 +307,7 @@ Status IndexScan::CompileRange(const IndexOptions& options) {
     return TooManyValues(order_.columns());
   }
   std::string prefix;
-  RETURN_IF_ERROR(EncodeValues(order_, options.equal, &prefix));
+  RETURN_IF_ERROR(EncodeIndexValues(order_, options.equal, &prefix));
   KeyRange& range = ranges_.emplace_back(PrefixRange(prefix));
   if (options.between) {
     const auto& [min, max] = *options.between;
@@ -325,7 +326,7 @@ Status IndexScan::CompileRange(const IndexOptions& options) {
   }
   if (options.from.empty()) return Status::Ok();
   std::string values;
-  RETURN_IF_ERROR(EncodeValues(order_, options.from, &values));
+  RETURN_IF_ERROR(EncodeIndexValues(order_, options.from, &values));
   if (reverse_) {
     range.end = std::min(range.end, Successor(values));
   } else if (range.begin < KeyBound{values, false}) {
@@ -467,34 +468,6 @@ void IndexScan::Detach() {
   reader_.Reattach();
   at_ = view_->MakeIndexCursor(index_id_);
   if (started_ && !ended_) at_->Seek(entry_key_);
-}
-
-Result<std::optional<NearEntry>> FindNearEntry(const ReadView& view, std::string_view name,
-                                               const std::vector<std::string_view>& values) {
-  ASSIGN_OR_RETURN(const IndexSchema* const index, FindIndex(view, name));
-  const IndexOrder order(view.schema(), *index);
-  if (values.size() > order.columns()) return TooManyValues(order.columns());
-  std::string prefix;
-  RETURN_IF_ERROR(EncodeValues(order, values, &prefix));
-  RETURN_IF_ERROR(CheckIndexReady(view, *index));
-  const std::unique_ptr<BTreeCursor> at = view.MakeIndexCursor(index->id);
-  EntryReader entry;
-  const auto is_there = [&] { return entry.Open(at->value(), view.now_micros()); };
-  at->Seek(prefix);
-  while (at->valid() && !is_there()) at->Next();
-  NearEntry near;
-  if (at->valid()) {
-    near.direction = at->key().starts_with(prefix) ? 0 : 1;
-  } else {
-    at->SeekBefore(prefix);
-    while (at->valid() && !is_there()) at->Prev();
-    if (!at->valid()) return std::optional<NearEntry>();
-    near.direction = -1;
-  }
-  near.values = order.DecodeValues(at->key());
-  const std::string_view row_key = at->key().substr(order.ValuesSize(at->key()));
-  CELLAR_ASSERT(view.schema().key.Decode(row_key, &near.row));
-  return std::optional<NearEntry>(std::move(near));
 }
 
 }  // namespace cellar

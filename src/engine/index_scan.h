@@ -36,6 +36,9 @@ namespace cellar {
 Result<const IndexSchema*> FindIndex(const ReadView& view, std::string_view name);
 // NOTUNIQUE of a failed index, TRYAGAIN of one that is not built yet.
 Status CheckIndexReady(const ReadView& view, const IndexSchema& index);
+// Appends the encodings of the first values of an index's ON columns. BADVALUE; ERR for too many.
+Status EncodeIndexValues(const IndexOrder& order, const std::vector<std::string_view>& values,
+                         std::string* out);
 
 // The index of rows that gives what a scan without INDEX asks for, and is smaller than the groups
 // of the table that would be read; the smallest one. Null if there is none.
@@ -135,15 +138,5 @@ class IndexScan final : public Scan {
   std::string row_key_;
   std::string row_text_;
 };
-
-// CNEAR ... INDEX.
-struct NearEntry {
-  std::vector<IndexOrder::Value> values;
-  std::string row;   // canonical text
-  int direction{0};  // 0 these values, 1 the next entry behind them, -1 the last one before
-};
-// Nullopt if the index is empty. NOINDEX, BADVALUE, NOTUNIQUE, TRYAGAIN; ERR for too many values.
-Result<std::optional<NearEntry>> FindNearEntry(const ReadView& view, std::string_view name,
-                                               const std::vector<std::string_view>& values);
 
 }  // namespace cellar

@@ -128,9 +128,16 @@ Status IndexSet::TakeRefusal() {
                              "a value of more than " + FormatUint64(kIndexValuesBytesMax) +
                                  " bytes does not fit into index '" + name + "'");
     }
-    if (status.ok() && index->HasConflict()) {
+    const Index::Conflict conflict = index->FindConflict(kUniqueStepsMax);
+    if (status.ok() && conflict == Index::Conflict::kFound) {
       status = Status::Error(ErrorCode::kNotUnique,
                              "another row has these values in index '" + name + "'");
+    }
+    if (status.ok() && conflict == Index::Conflict::kUnknown) {
+      status = Status::Error(ErrorCode::kTryAgain,
+                             "index '" + name +
+                                 "' holds too much under these values that has expired and is "
+                                 "being reclaimed");
     }
     index->ForgetConflicts();
   }

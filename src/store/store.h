@@ -32,6 +32,7 @@
 #include "engine/explain.h"
 #include "engine/index_scan.h"
 #include "engine/mutation.h"
+#include "engine/near_search.h"
 #include "engine/read_options.h"
 #include "engine/read_view.h"
 #include "engine/reclaim_walk.h"
@@ -59,11 +60,6 @@ struct ColumnRead {
   std::string_view qualifier{};
   int64_t at_micros{std::numeric_limits<int64_t>::max()};
   const FamilyAccess* access{nullptr};
-};
-
-struct NearRow {
-  std::string row;   // canonical text
-  int direction{0};  // 0 the row itself, 1 the smallest larger, -1 the largest smaller
 };
 
 struct NewFamily {
@@ -183,9 +179,9 @@ class Store {
   // The same scan, with what it is going to do.
   Result<ScanExplained> ExplainRows(const Table& table, const RowOptions& rows,
                                     const CellOptions& cells, const ScanPosition* from);
-  // CNEAR; nullopt if the table is empty.
-  Result<std::optional<NearRow>> Near(const Table& table, std::string_view row,
-                                      const FamilyAccess* access = nullptr);
+  // CNEAR: the row, else the smallest larger, else the largest smaller one.
+  Result<std::unique_ptr<NearSearch>> Near(const Table& table, std::string_view row,
+                                           const FamilyAccess* access = nullptr);
 
   // TABLE SAMPLE: at most parts - 1 keys of live rows, ascending and distinct, that split the table
   // into parts of about equal bytes.
@@ -236,10 +232,10 @@ class Store {
   Status CreateIndex(Table& table, const NewIndex& index);
   Status DropIndex(Table& table, std::string_view name);
   Result<IndexInfo> DescribeIndex(const Table& table, std::string_view name);
-  // CNEAR ... INDEX; nullopt if the index is empty.
-  Result<std::optional<NearEntry>> NearIndex(const Table& table, std::string_view name,
-                                             const std::vector<std::string_view>& values,
-                                             const FamilyAccess* access);
+  // CNEAR ... INDEX. NOINDEX, NOPERM, BADVALUE, NOTUNIQUE, TRYAGAIN; ERR for too many values.
+  Result<std::unique_ptr<NearSearch>> NearIndex(const Table& table, std::string_view name,
+                                                const std::vector<std::string_view>& values,
+                                                const FamilyAccess* access);
 
   // --- transactions (EXEC): everything between Begin and Commit is one log record.
   enum class Atomicity : uint8_t { kRedis, kAll };  // kAll can be rolled back (MULTI ATOMIC)

@@ -162,13 +162,13 @@ Status Store::VerifyIndexes() {
   return Status::Ok();
 }
 
-Result<std::optional<NearEntry>> Store::NearIndex(const Table& table, std::string_view name,
-                                                  const std::vector<std::string_view>& values,
-                                                  const FamilyAccess* access) {
+Result<std::unique_ptr<NearSearch>> Store::NearIndex(const Table& table, std::string_view name,
+                                                     const std::vector<std::string_view>& values,
+                                                     const FamilyAccess* access) {
   PrepareIndexes(*engine_->FindTableById(table.id()));
-  ReadView view(table, now_micros_);
-  if (access != nullptr) view.Restrict(*access);
-  return FindNearEntry(view, name, values);
+  auto view = std::make_unique<ReadView>(table, now_micros_);
+  if (access != nullptr) view->Restrict(*access);
+  return NearEntrySearch::Create(std::move(view), name, values);
 }
 
 Result<IndexInfo> Store::DescribeIndex(const Table& table, std::string_view name) {

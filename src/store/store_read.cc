@@ -110,8 +110,8 @@ Result<ScanExplained> Store::ExplainRows(const Table& table, const RowOptions& r
   return ScanExplained{std::move(scan), std::move(explanation)};
 }
 
-Result<std::optional<NearRow>> Store::Near(const Table& table, std::string_view row,
-                                           const FamilyAccess* access) {
+Result<std::unique_ptr<NearSearch>> Store::Near(const Table& table, std::string_view row,
+                                                const FamilyAccess* access) {
   std::string key;
   RETURN_IF_ERROR(EncodeRowKey(table.schema(), row, &key));
   std::string canonical;
@@ -120,16 +120,12 @@ Result<std::optional<NearRow>> Store::Near(const Table& table, std::string_view 
   from.row_key = key;
   CellOptions cells;
   cells.access = access;
-  for (const bool reverse : {false, true}) {
-    RowOptions rows;
-    rows.reverse = reverse;
-    ASSIGN_OR_RETURN(std::unique_ptr<Scan> scan, ScanRows(table, rows, cells, &from));
-    if (scan->Next() != ScanStep::kRow) continue;
-    NearRow near{std::string(scan->row_text()), reverse ? -1 : 1};
-    if (near.row == canonical) near.direction = 0;
-    return std::optional<NearRow>(std::move(near));
-  }
-  return std::optional<NearRow>();
+  RowOptions rows;
+  ASSIGN_OR_RETURN(std::unique_ptr<Scan> forward, ScanRows(table, rows, cells, &from));
+  rows.reverse = true;
+  ASSIGN_OR_RETURN(std::unique_ptr<Scan> reverse, ScanRows(table, rows, cells, &from));
+  return std::unique_ptr<NearSearch>(std::make_unique<NearRowSearch>(
+      std::move(canonical), std::move(forward), std::move(reverse)));
 }
 
 std::vector<std::string> Store::SampleRows(const Table& table, uint64_t parts,

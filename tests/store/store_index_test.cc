@@ -55,12 +55,18 @@ TEST_CASE_METHOD(Fixture, "The call centre: customers by phone, the last calls o
   from.from = {"1", "2024-01-04"};
   REQUIRE(Rows(calls, from) == " 3 1 2 4");
   REQUIRE(Rows(calls, from, true) == " 5");
-  const auto near = store->NearIndex(calls, "by-customer", {"3"}, nullptr);
-  REQUIRE(near.ok());
-  REQUIRE((*near)->row == "4");
-  REQUIRE((*near)->direction == 1);
-  REQUIRE((*near)->values.size() == 2);
-  REQUIRE((*store->NearIndex(calls, "by-customer", {"99"}, nullptr))->direction == -1);
+  const auto near = [&](std::string_view customer) {
+    Result<std::unique_ptr<NearSearch>> search =
+        store->NearIndex(calls, "by-customer", {customer}, nullptr);
+    REQUIRE(search.ok());
+    REQUIRE((*search)->Step(kUnlimited));
+    REQUIRE((*search)->place() != nullptr);
+    return *(*search)->place();
+  };
+  REQUIRE(near("3").row == "4");
+  REQUIRE(near("3").direction == 1);
+  REQUIRE(near("3").values.size() == 2);
+  REQUIRE(near("99").direction == -1);
   REQUIRE(store->NearIndex(calls, "none", {"1"}, nullptr).status().code() == ErrorCode::kNoIndex);
   IndexOptions bad;
   bad.name = "by-customer";
