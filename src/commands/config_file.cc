@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/quote.h"
 #include "commands/arguments.h"
 #include "resp/request_parser.h"
 
@@ -27,12 +28,15 @@ bool Repeats(std::string_view name) {
   return name == "save" || name == "client-output-buffer-limit";
 }
 
+// Redis' words, and then what is wrong with the line.
+Status BadDirective(const std::string& what) {
+  return Status::Error(ErrorCode::kErr, "Bad directive or wrong number of arguments: " + what);
+}
+
 // user name rule ...: what the rules mean is known when the commands are (acl.h).
 constexpr std::string_view kUserWord = "user";
 Status AddUser(Config* config, const std::vector<std::string_view>& words) {
-  if (words.size() < 2) {
-    return Status::Error(ErrorCode::kErr, "Bad directive or wrong number of arguments");
-  }
+  if (words.size() < 2) return BadDirective("'user' needs a name and rules");
   for (const std::vector<std::string>& user : config->users) {
     if (user[0] != words[1]) continue;
     return Status::Error(ErrorCode::kErr,
@@ -49,16 +53,22 @@ Status ApplyLine(Config* config, const std::vector<std::string_view>& words,
   const ConfigOption* option = FindConfigOption(words[0]);
   if (option == nullptr) {
     for (const Tolerated& tolerated : kTolerated) {
-      if (EqualsIgnoreCase(words[0], tolerated.name) && words.size() == 2 &&
+      if (!EqualsIgnoreCase(words[0], tolerated.name)) continue;
+      if (words.size() == 2 &&
           (tolerated.value.empty() || EqualsIgnoreCase(words[1], tolerated.value))) {
         return Status::Ok();
       }
+      return BadDirective(Quote(tolerated.name) + " can only be " +
+                          (tolerated.value.empty() ? "one word" : Quote(tolerated.value)));
     }
-    return Status::Error(ErrorCode::kErr, "Bad directive or wrong number of arguments");
+    return BadDirective("there is no option " + Quote(words[0]));
   }
   const bool multi_word = (option->flags & kConfigMultiWord) != 0;
   if (words.size() < 2 || (words.size() > 2 && !multi_word)) {
-    return Status::Error(ErrorCode::kErr, "Bad directive or wrong number of arguments");
+    return BadDirective(words.size() < 2 ? Quote(option->name) + " needs a value"
+                                         : Quote(option->name) +
+                                               " takes one value, with blanks "
+                                               "between quotes");
   }
   std::string value;
   if (Repeats(option->name) && !seen->insert(std::string(option->name)).second &&

@@ -61,8 +61,10 @@ TEST_CASE("File and command line set options; repeated ones add up", "[commands]
   REQUIRE(config.save_rules.empty());
   REQUIRE_FALSE(ReadCommandLine(&config, {"port", "1"}).ok());
   const Status status = ReadConfigText(&config, "port 1\nnonsense 2\n", "a.conf");
-  REQUIRE(status.text() ==
-          "a.conf line 2: 'nonsense 2': Bad directive or wrong number of arguments");
+  REQUIRE(
+      status.text() ==
+      "a.conf line 2: 'nonsense 2': Bad directive or wrong number of arguments: there is no option "
+      "'nonsense'");
 }
 
 TEST_CASE("CONFIG REWRITE keeps comments and order, and adds what is missing", "[commands]") {
