@@ -12,6 +12,7 @@
 #include <smmintrin.h>
 #endif
 
+#include "base/assert.h"
 #include "base/coding.h"
 #include "base/inline.h"
 
@@ -24,7 +25,13 @@ inline std::string_view View(const uint8_t* bytes, size_t size) {
   return {reinterpret_cast<const char*>(bytes), size};
 }
 
-// CommonPrefix of strings of less than 8 bytes, or whose first 8 bytes do not differ.
+// `text` without its first `bytes`: what substr does, and asks about. REQUIRES: bytes <= text.size().
+inline std::string_view Behind(std::string_view text, size_t bytes) {
+  CELLAR_DEBUG_ASSERT(bytes <= text.size());
+  return {text.data() + bytes, text.size() - bytes};
+}
+
+// CommonPrefix of strings of less than 8 bytes, or of more than 16 whose first 8 do not differ.
 size_t LongCommonPrefix(const uint8_t* a, const uint8_t* b, size_t bytes_max);
 
 // Length of the longest common prefix.
@@ -32,6 +39,11 @@ inline size_t CommonPrefix(const uint8_t* a, const uint8_t* b, size_t bytes_max)
   if (bytes_max >= 8) [[likely]] {
     const uint64_t difference = LoadLittleEndian<uint64_t>(a) ^ LoadLittleEndian<uint64_t>(b);
     if (difference != 0) return static_cast<size_t>(std::countr_zero(difference)) / 8;
+    if (bytes_max <= 16) {  // a word that ends where they do
+      const size_t at = bytes_max - 8;
+      const uint64_t last = LoadLittleEndian<uint64_t>(a + at) ^ LoadLittleEndian<uint64_t>(b + at);
+      return last == 0 ? bytes_max : at + static_cast<size_t>(std::countr_zero(last)) / 8;
+    }
   }
   return LongCommonPrefix(a, b, bytes_max);
 }
@@ -81,10 +93,13 @@ inline uint32_t Head(const uint8_t* key, size_t bytes) {
   return head;
 }
 
-// In an ascending array of heads: how many are < head, and how many are <= head.
+// In an ascending array of heads: how many are <= head, and which of them are equal to it (bit i of
+// the i-th; mostly none).
 struct HeadRange {
-  uint32_t below;
   uint32_t not_above;
+  uint32_t equal_bits;
+
+  uint32_t below() const { return not_above - static_cast<uint32_t>(std::popcount(equal_bits)); }
 };
 
 inline constexpr uint32_t kHeadsMax{16};
@@ -92,7 +107,6 @@ inline constexpr uint32_t kHeadsMax{16};
 // Reads `heads` up to the next multiple of 4. REQUIRES: count <= kHeadsMax. Looks at all of them:
 // where to stop could not be predicted.
 inline HeadRange FindHead(const uint32_t* heads, uint32_t count, uint32_t head) {
-  HeadRange range{0, 0};
 #if defined(__SSE4_1__)
   const __m128i wanted = _mm_set1_epi32(static_cast<int>(head));
   uint32_t not_above_bits = 0;  // bit i for the i-th head
@@ -105,14 +119,13 @@ inline HeadRange FindHead(const uint32_t* heads, uint32_t count, uint32_t head) 
     equal_bits |= static_cast<uint32_t>(_mm_movemask_ps(_mm_castsi128_ps(equal))) << i;
   }
   const uint32_t mask = (uint32_t{1} << count) - 1;
-  range.not_above = static_cast<uint32_t>(std::popcount(not_above_bits & mask));
-  range.below = range.not_above - static_cast<uint32_t>(std::popcount(equal_bits & mask));
+  return {static_cast<uint32_t>(std::popcount(not_above_bits & mask)), equal_bits & mask};
 #else
-  while (range.below < count && heads[range.below] < head) ++range.below;
-  range.not_above = range.below;
-  while (range.not_above < count && heads[range.not_above] == head) ++range.not_above;
-#endif
+  HeadRange range{0, 0};
+  for (; range.not_above < count && heads[range.not_above] <= head; ++range.not_above)
+    range.equal_bits |= static_cast<uint32_t>(heads[range.not_above] == head) << range.not_above;
   return range;
+#endif
 }
 
 // FindHead without a loop, whose end could not be predicted. Reads kHeadsMax heads, whatever `count`
@@ -135,10 +148,7 @@ CELLAR_INLINE HeadRange FindHeadOfAll(const uint32_t* heads, uint32_t count, uin
   const uint32_t mask = (uint32_t{1} << count) - 1;
   const uint32_t not_above_bits = bits(not_above(0), not_above(4), not_above(8), not_above(12));
   const uint32_t equal_bits = bits(equal(0), equal(4), equal(8), equal(12));
-  HeadRange range;
-  range.not_above = static_cast<uint32_t>(std::popcount(not_above_bits & mask));
-  range.below = range.not_above - static_cast<uint32_t>(std::popcount(equal_bits & mask));
-  return range;
+  return {static_cast<uint32_t>(std::popcount(not_above_bits & mask)), equal_bits & mask};
 #else
   return FindHead(heads, count, head);
 #endif

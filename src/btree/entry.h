@@ -91,7 +91,7 @@ Entry ParseLongEntry(const uint8_t* p);
   entry->is_large = false;
   entry->suffix = p + 2;
   entry->value = entry->suffix + entry->suffix_bytes;
-  entry->end = entry->value + entry->value_bytes;
+  entry->end = entry->suffix + (entry->suffix_bytes + entry->value_bytes);
   return true;
 }
 

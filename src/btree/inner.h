@@ -92,7 +92,7 @@ CELLAR_INLINE uint32_t FindChild(const Inner* node, std::string_view key) {
   const size_t prefix_bytes = node->prefix_bytes;
   if (!HasPrefix(key, node->prefix(), prefix_bytes)) [[unlikely]]
     return IsBelow(key, node->prefix_view()) ? 0 : node->separators();
-  const std::string_view rest = key.substr(prefix_bytes);
+  const std::string_view rest = Behind(key, prefix_bytes);
   const uint32_t head = Head(Bytes(rest), rest.size());
   // Halve without branches, which no core could predict, down to a few lines; then count by SIMD.
   const uint32_t* const heads = node->heads();
@@ -106,9 +106,9 @@ CELLAR_INLINE uint32_t FindChild(const Inner* node, std::string_view key) {
     count -= half;
   }
   const HeadRange range = FindHead(heads + skipped, count, head);
-  if (range.below == range.not_above) [[likely]]
-    return skipped + range.below;
-  return FindAmongEqualHeads(node, rest, skipped + range.below, skipped + range.not_above);
+  if (range.equal_bits == 0) [[likely]]
+    return skipped + range.not_above;
+  return FindAmongEqualHeads(node, rest, skipped + range.below(), skipped + range.not_above);
 }
 
 // Bytes that one more child takes, after a separator of `rest_bytes` behind the prefix.

@@ -63,9 +63,7 @@ size_t LengthsBytes(uint32_t shared, uint32_t suffix_bytes, const ValueRef& valu
 
 }  // namespace
 
-uint32_t FindAmongEqualHeads(const Leaf* leaf, std::string_view rest, HeadRange range) {
-  uint32_t low = range.below;
-  uint32_t high = range.not_above;
+uint32_t FindAmongEqualHeads(const Leaf* leaf, std::string_view rest, uint32_t low, uint32_t high) {
   while (low < high) {
     const uint32_t middle = (low + high) / 2;
     Entry entry;

@@ -11,9 +11,9 @@
 
 namespace cellar::btree_internal {
 
-// How many groups begin at or below `rest`, the key behind the prefix, if those of `range` have its
-// head: then whole keys decide.
-uint32_t FindAmongEqualHeads(const Leaf* leaf, std::string_view rest, HeadRange range);
+// How many groups begin at or below `rest`, the key behind the prefix, if those from `low` to `high`
+// have its head: then whole keys decide.
+uint32_t FindAmongEqualHeads(const Leaf* leaf, std::string_view rest, uint32_t low, uint32_t high);
 
 // How many groups begin at or below `rest`.
 CELLAR_INLINE uint32_t GroupsNotAbove(const Leaf* leaf, std::string_view rest) {
@@ -22,9 +22,9 @@ CELLAR_INLINE uint32_t GroupsNotAbove(const Leaf* leaf, std::string_view rest) {
   static_assert(sizeof(Leaf) + kHeadsMax * sizeof(uint32_t) <= kLeafBytesMin);
   const uint32_t head = Head(Bytes(rest), rest.size());
   const HeadRange range = FindHeadOfAll(leaf->heads(), leaf->groups, head);
-  if (range.below == range.not_above) [[likely]]
-    return range.below;
-  return FindAmongEqualHeads(leaf, rest, range);
+  if (range.equal_bits == 0) [[likely]]
+    return range.not_above;
+  return FindAmongEqualHeads(leaf, rest, range.below(), range.not_above);
 }
 
 // A number for where a key leaves the target: `shared` bytes are the same, then `byte` follows.
@@ -103,9 +103,9 @@ CELLAR_INLINE LeafPlace SearchLeaf(const Leaf* leaf, std::string_view key) {
     return place;
   }
   place.has_prefix = true;
-  const std::string_view rest = key.substr(prefix_bytes);
+  const std::string_view rest = Behind(key, prefix_bytes);
   const uint32_t not_above = GroupsNotAbove(leaf, rest);
-  place.group = not_above == 0 ? 0 : not_above - 1;
+  place.group = not_above - static_cast<uint32_t>(not_above > 0);
   const uint8_t* const group = leaf->entries() + leaf->offsets()[place.group];
   constexpr size_t kLines{4};  // nearly always at least: the core's own prefetcher does the rest
   for (size_t line = 1; line <= kLines; ++line) __builtin_prefetch(group + line * kCacheLineBytes);

@@ -134,14 +134,14 @@ CELLAR_INLINE bool Tree::MatchAt(const Leaf* leaf, const LeafPlace& place, std::
     *match = {*scratch, entry->value_view()};
     return true;
   }
-  const std::string_view rest = prefix.substr(leaf->prefix_bytes);
+  const std::string_view rest = Behind(prefix, leaf->prefix_bytes);
   CELLAR_ASSERT(entry->shared <= rest.size());
   if (!place.found && place.shared_after != rest.size() &&
       !suffix.starts_with(rest.substr(entry->shared))) {
     return false;
   }
   const size_t own_bytes = rest.size() - entry->shared;  // of the prefix, in the suffix
-  *match = {suffix.substr(own_bytes), entry->value_view()};
+  *match = {Behind(suffix, own_bytes), entry->value_view()};
   return true;
 }
 

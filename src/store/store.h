@@ -287,7 +287,7 @@ class Store {
 
   // OpenRow and GetInRow, also as parts of Get.
   Status BeginRow(const Table& table, std::string_view row);
-  Status ReadInRow(const ColumnRead& column, const CellRead** cell);
+  Status ReadInRow(const Table& table, const ColumnRead& column, const CellRead** cell);
   // The timestamp that a command's cells get: larger than all before.
   int64_t NextStamp() const;
   // Begins the mutation of a command: a record of its own, or a part of the transaction's.

@@ -26,19 +26,17 @@ constexpr uint64_t kPrefetchTreeBytesMin{2 << 20};
 CELLAR_INLINE Status Store::BeginRow(const Table& table, std::string_view row) {
   column_key_.Clear();
   RETURN_IF_ERROR(EncodeRowKey(table.schema(), row, &column_key_));
-  row_bytes_ = column_key_.size();
-  row_table_ = &table;
   point_view_.Bind(table, now_micros_);
   return Status::Ok();
 }
 
-CELLAR_INLINE Status Store::ReadInRow(const ColumnRead& column, const CellRead** cell) {
-  const TableSchema& schema = row_table_->schema();
-  column_key_.Truncate(row_bytes_);
+CELLAR_INLINE Status Store::ReadInRow(const Table& table, const ColumnRead& column,
+                                      const CellRead** cell) {
+  const TableSchema& schema = table.schema();
   if (column.access != nullptr && !column.access->MayRead(column.family)) return NoPermission();
   const FamilySchema* const family = schema.FindFamily(column.family);
   if (family == nullptr) [[unlikely]]
-    return InTable(RequireFamily(schema, column.family).status(), *row_table_);
+    return InTable(RequireFamily(schema, column.family).status(), table);
   PutFamilyId(&column_key_, family->id);
   RETURN_IF_ERROR(EncodeQualifier(*family, column.qualifier, &column_key_));
   const bool is_there =
@@ -50,13 +48,19 @@ CELLAR_INLINE Status Store::ReadInRow(const ColumnRead& column, const CellRead**
 Status Store::Get(const Table& table, std::string_view row, const ColumnRead& column,
                   const CellRead** cell) {
   RETURN_IF_ERROR(BeginRow(table, row));
-  return ReadInRow(column, cell);
+  return ReadInRow(table, column, cell);
 }
 
-Status Store::OpenRow(const Table& table, std::string_view row) { return BeginRow(table, row); }
+Status Store::OpenRow(const Table& table, std::string_view row) {
+  RETURN_IF_ERROR(BeginRow(table, row));
+  row_bytes_ = column_key_.size();
+  row_table_ = &table;
+  return Status::Ok();
+}
 
 Status Store::GetInRow(const ColumnRead& column, const CellRead** cell) {
-  return ReadInRow(column, cell);
+  column_key_.Truncate(row_bytes_);
+  return ReadInRow(*row_table_, column, cell);
 }
 
 void Store::PrefetchRows(std::string_view keyspace, std::string_view name,
