@@ -75,8 +75,9 @@ TOOL_OBJECTS = $(TOOL_SOURCES:%.cc=$(BUILD)/%.o)
 TEST_LAYERS := $(foreach l,$(LAYERS) tools,$(if $(wildcard tests/$(l)/*_test.cc),$(l),))
 TEST_OBJECTS = $(TEST_LAYERS:%=$(BUILD)/tests/%_tests.o) $(BUILD)/tests/catch_main.o
 # Catch2's assertions take the compiler much time and gain nothing from its effort.
-$(BUILD)/tests/%.o: CXXFLAGS += $(if $(filter release,$(VARIANT)),-O1 -g0,)
+$(BUILD)/tests/%.o: CXXFLAGS += -I. $(if $(filter release,$(VARIANT)),-O1 -g0,)
 FUZZERS := $(patsubst tests/fuzz/%.cc,%,$(wildcard tests/fuzz/*_fuzz.cc))
+FUZZ_OBJECTS := $(FUZZERS:%=$(BUILD)/tests/fuzz/%.o)
 BENCHES := $(patsubst tests/bench/%.cc,%,$(wildcard tests/bench/*_bench.cc))
 
 .PHONY: all run test unit-test deps build-deps debug asan tsan fuzz soak format format-check tidy \
@@ -118,7 +119,7 @@ $(BUILD)/tests/$(1)_tests.cc: $(wildcard tests/$(1)/*_test.cc) FORCE
 	@printf '#include "%s"\n' $$(filter %_test.cc,$$^) | cmp -s - $$@ || printf '#include "%s"\n' $$(filter %_test.cc,$$^) > $$@
 $(BUILD)/tests/$(1)_tests.o: $(BUILD)/tests/$(1)_tests.cc
 	@echo "compile $$<"
-	$$(Q)$$(CXX) $$(CXXFLAGS) -I. -c -o $$@ $$<
+	$$(Q)$$(CXX) $$(CXXFLAGS) -c -o $$@ $$<
 endef
 $(foreach l,$(LAYERS) tools,$(eval $(call TEST_RULE,$(l))))
 
@@ -248,10 +249,10 @@ format-check:
 tidy:
 	@$(PYTHON) tools/tidy.py --clang-tidy all
 
-## check          format, layers, lengths, clang-tidy on changed files, unit tests
+## check          format, layers, lengths, clang-tidy on changed files, unit tests; fuzzers compile
 check: format-check
 	@$(PYTHON) tools/tidy.py --clang-tidy changed
-	$(MAKE) -j$(JOBS) unit-test
+	$(MAKE) -j$(JOBS) unit-test $(FUZZ_OBJECTS)
 
 ## demo           load this machine's Debian package index and ask it a dozen questions
 demo: deps
