@@ -172,7 +172,7 @@ void PutUsers(Host& host, std::vector<User> users) {
 Status SaveAclFile(Host& host) {
   std::string text;
   for (const std::string& line : host.services().acl.Lines()) text.append(line).append("\n");
-  const Status status = WriteFile(AclFilePath(host.services().config), text);
+  Status status = WriteFile(AclFilePath(host.services().config), text);
   if (status.ok()) return status;
   Log(LogSeverity::kWarning, "ACL SAVE: " + status.text());
   return Status::Error(ErrorCode::kErr,
