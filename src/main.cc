@@ -44,7 +44,7 @@ constexpr std::string_view kUsage =
 }
 
 int Fail(const Status& status) {
-  (void)std::fprintf(stderr, "cellar: %s\n", status.ToString().c_str());
+  (void)std::fprintf(stderr, "cellar: %s\n", status.text().c_str());
   return 1;
 }
 
@@ -153,7 +153,7 @@ int Serve(const std::vector<std::string>& words) {
     return 0;
   }
   if (!store.ok()) {
-    Log(LogSeverity::kWarning, store.status().ToString());
+    Log(LogSeverity::kWarning, store.status().text());
     return Fail(store.status());
   }
   LogRecovery((*store)->journal().recovery());

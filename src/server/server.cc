@@ -146,7 +146,7 @@ Status Server::Shutdown(ShutdownMode mode) {
         mode == ShutdownMode::kDefault && !config.appendonly && !config.save_rules.empty();
     if (mode == ShutdownMode::kSave || by_default) {
       if (Status status = store_->journal().SaveNow(); !status.ok()) {
-        Log(LogSeverity::kWarning, "cannot shut down: " + status.ToString());
+        Log(LogSeverity::kWarning, "cannot shut down: " + status.text());
         notify_.Send("STATUS=Ready to accept connections");
         return status;
       }

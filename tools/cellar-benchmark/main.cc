@@ -192,6 +192,6 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   const cellar::Status status = cellar::benchmark::Run(options);
   if (status.ok()) return 0;
-  std::fprintf(stderr, "cellar-benchmark: %s\n", status.ToString().c_str());
+  std::fprintf(stderr, "cellar-benchmark: %s\n", status.text().c_str());
   return 1;
 }
