@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const Result<RetentionPolicy> again = RetentionPolicy::Parse(policy->text());
   CELLAR_ASSERT(again.ok());
   CELLAR_ASSERT(*again == *policy);
-  for (const uint64_t rank : {1, 2, 3, 100}) {
+  for (const uint64_t rank : {uint64_t{1}, uint64_t{2}, uint64_t{3}, uint64_t{100}}) {
     for (const int64_t timestamp : {int64_t{0}, int64_t{1}, int64_t{1'000'000'000}}) {
       CELLAR_ASSERT(policy->DueMicros(rank, timestamp) == again->DueMicros(rank, timestamp));
       CELLAR_ASSERT(policy->DueMicros(rank + 1, timestamp) <= policy->DueMicros(rank, timestamp));
