@@ -69,6 +69,15 @@ bool Table::counts_are_live() const {
                      [this](const FamilySchema& family) { return family_is_all_live(family); });
 }
 
+bool Table::MayHoldDropped() const {
+  if (counts_are_live()) return false;
+  if (counters_.has_ghosts || swept_changes_ != changes_) return true;
+  return std::any_of(
+      schema_.families.begin(), schema_.families.end(), [this](const FamilySchema& family) {
+        return family.policy.depends_on_age() || family_counters(family).expiring_cells > 0;
+      });
+}
+
 bool Table::RowIsStored(std::string_view row_key) const {
   return std::any_of(groups_.begin(), groups_.end(), [&](const Group& group) {
     if (group.tree->entries() == 0) return false;
@@ -386,6 +395,7 @@ void Table::SetSchema(TableSchema schema) {
   }
   counters_.families = std::move(counters);
   std::swap(schema_, schema);
+  swept_changes_.reset();
   while (groups_.size() < schema_.groups.size()) groups_.push_back(MakeGroup());
   SyncIndexes(schema);
   for (auto& [row_key, watched] : watched_rows_) ++watched.changes;
@@ -456,6 +466,7 @@ void Table::RollBackTo(const Checkpoint& checkpoint) {
   }
   groups_.resize(checkpoint.trees.size());
   schema_ = checkpoint.schema;
+  swept_changes_.reset();
   counters_ = checkpoint.counters;
   keyspace_ = checkpoint.keyspace;
   name_ = checkpoint.name;

@@ -68,6 +68,11 @@ class Table {
     return family.policy.keeps_everything() && family_counters(family).expiring_cells == 0;
   }
   bool counts_are_live() const;
+  // May retention have dropped cells that are still stored? False while everything is kept, or while
+  // all that can be dropped goes by its rank alone and nothing has changed since `changes` changes,
+  // when somebody began to reclaim all of it and came to the end (NoteSwept). O(families).
+  bool MayHoldDropped() const;
+  void NoteSwept(uint64_t changes) { swept_changes_ = changes; }
 
   size_t groups() const { return groups_.size(); }
   const BTree& tree(size_t group) const { return *groups_[group].tree; }
@@ -224,6 +229,7 @@ class Table {
   TableCounters counters_;
   std::vector<Group> groups_;
   uint64_t changes_{0};
+  std::optional<uint64_t> swept_changes_;  // since the schema is what it is
   Lsn last_lsn_;
   RowChange row_;
   KeyBuffer key_;                 // begins with the open row's key

@@ -354,6 +354,7 @@ class Store {
   int64_t compact_after_micros_{0};  // monotonic
   uint64_t sweep_table_id_{0};
   std::optional<ReclaimWalk> sweep_walk_;
+  uint64_t sweep_begin_changes_{0};  // of its table
   std::string sweep_ghosts_;
   uint64_t sweep_passes_{0};
   uint64_t sweep_found_{0};  // columns reclaimed by the last slice

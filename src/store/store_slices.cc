@@ -181,7 +181,10 @@ constexpr uint64_t kSweepRichShare{50};
 
 bool Store::SweepTable(Table& table, uint64_t cells_max) {
   if (table.counters().has_ghosts && !table.SweepGhosts(cells_max, &sweep_ghosts_)) return false;
-  if (!sweep_walk_) sweep_walk_.emplace(std::nullopt);
+  if (!sweep_walk_) {
+    sweep_walk_.emplace(std::nullopt);
+    sweep_begin_changes_ = table.changes();
+  }
   const uint64_t found_before = sweep_walk_->columns_found();
   BeginMutation();
   const bool end = sweep_walk_->Step(table, now_micros_, cells_max, &mutation_);
@@ -191,6 +194,7 @@ bool Store::SweepTable(Table& table, uint64_t cells_max) {
   const uint64_t changes = table.changes();
   if (!CommitMutation(&table, 0).ok()) return true;
   table.RestoreChanges(changes);
+  if (end) table.NoteSwept(sweep_begin_changes_);
   return end;
 }
 
@@ -214,7 +218,7 @@ bool Store::Sweep(uint64_t cells_max) {
   if (!Compact()) return true;
   if (!SweepIndexes(cells_max)) return true;
   Table* table = engine_->FindTableFrom(sweep_table_id_);
-  while (table != nullptr && table->counts_are_live()) {
+  while (table != nullptr && !table->MayHoldDropped()) {
     table = engine_->FindTableFrom(table->id() + 1);
   }
   if (table == nullptr) {

@@ -192,6 +192,35 @@ TEST_CASE_METHOD(StoreFixture, "Families come by name although their ids have an
   CHECK(table.counters().rows == 3);
 }
 
+TEST_CASE_METHOD(StoreFixture, "What has been swept is not swept again before something changes",
+                 "[store]") {
+  FamilyOptions two;
+  two.versions_max = 2;
+  Table& table = Make("t", "bytes", {{"f", two}});
+  const auto sweep = [&] {  // a whole pass; was there anything to look at?
+    const uint64_t passes = store->sweeper_stats().passes;
+    while (store->sweeper_stats().passes == passes) (void)store->Sweep(1);
+    return !store->sweeper_stats().idle;
+  };
+  for (int64_t timestamp = 1; timestamp <= 5; ++timestamp)
+    REQUIRE(Do(table, "r", {Put("f", "q", "v", timestamp)}).ok());
+  CHECK(table.MayHoldDropped());
+  CHECK(sweep());
+  CHECK(table.cells() == 2);
+  CHECK_FALSE(table.MayHoldDropped());
+  CHECK_FALSE(sweep());
+  REQUIRE(Do(table, "r", {Put("f", "q", "v", 6)}).ok());
+  CHECK(table.MayHoldDropped());
+  CHECK(sweep());
+  CHECK_FALSE(table.MayHoldDropped());
+  FamilyOptions aging;  // in time everything is due, whether or not something changes
+  aging.ttl_ms = 10'000;
+  REQUIRE(store->AddFamily(table, {"g", aging}).ok());
+  CHECK(table.MayHoldDropped());
+  CHECK(sweep());
+  CHECK(table.MayHoldDropped());
+}
+
 TEST_CASE_METHOD(StoreFixture, "An operation that is refused leaves nothing behind", "[store]") {
   Table& table = Make("t", "bytes", {{"f", {}}});
   REQUIRE(Do(table, "r", {Put("f", "n", "5", 1), Put("f", "s", "text", 1)}).ok());
