@@ -34,6 +34,11 @@ def binary():
     return os.environ.get("CELLAR_BINARY", os.path.join(ROOT, "build", "cellar"))
 
 
+def is_sanitized():
+    """Whether the server under test is one of `make asan` or `make tsan`, whose memory is not its own."""
+    return os.path.basename(os.path.dirname(os.path.realpath(binary()))) in ("asan", "tsan")
+
+
 def tool(name):
     """A program built beside the server, for example `cellar-import`."""
     return os.path.join(os.path.dirname(os.path.realpath(binary())), name)

@@ -11,7 +11,7 @@ import time
 import unittest
 
 import redis
-from cellar_server import ROOT, START_SECONDS_MAX, binary, free_port
+from cellar_server import ROOT, START_SECONDS_MAX, binary, free_port, is_sanitized
 
 EXPOSURE_MAX = 1.2
 BUILD = os.path.dirname(os.path.realpath(binary()))
@@ -27,6 +27,7 @@ def need(test, program):
         test.skipTest(f"{program} is not installed")
 
 
+@unittest.skipIf(is_sanitized(), "packages the release build")
 class PackagingTest(unittest.TestCase):
     """Everything is installed into a directory of the test's own."""
 
