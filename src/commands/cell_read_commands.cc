@@ -149,7 +149,7 @@ void CmdCExists(CommandContext& ctx) {
 void CNearIndex(CommandContext& ctx) {
   ArgumentCursor at(ctx.args, 2);
   if (!at.TakeWord("INDEX")) {
-    return ctx.Fail(SyntaxErrorBecause("more than one row, and no INDEX index count value ..."));
+    return ctx.Fail(SyntaxErrorBecause("CNEAR takes one row, or INDEX index count value ..."));
   }
   if (at.left() < 3) return ctx.Fail(IncompleteOption("INDEX", "index count value ..."));
   const std::string_view name = at.Take();

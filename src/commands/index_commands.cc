@@ -49,12 +49,6 @@ Result<uint64_t> TakeCount(std::string_view option, ArgumentCursor* at, uint64_t
   return count;
 }
 
-[[gnu::cold]] Status TooFewColumns(std::string_view option, uint64_t count, uint64_t there) {
-  return SyntaxErrorBecause(std::string(option) + " " + std::to_string(count) + " needs " +
-                            std::to_string(count) + (count == 1 ? " column" : " columns") +
-                            " after it, not " + std::to_string(there));
-}
-
 [[gnu::cold]] Status NotIndexOption(std::string_view word) {
   for (const std::string_view once : {"INCLUDE", "UNIQUE"}) {
     if (EqualsIgnoreCase(word, once)) return RepeatedOption(once);
@@ -65,7 +59,7 @@ Result<uint64_t> TakeCount(std::string_view option, ArgumentCursor* at, uint64_t
 Status TakeOn(ArgumentCursor* at, NewIndex* index) {
   ASSIGN_OR_RETURN(const uint64_t count, TakeCount("ON", at, 0, kIndexColumnsMax));
   for (uint64_t i = 0; i < count; ++i) {
-    if (at->done()) return TooFewColumns("ON", count, i);
+    if (at->done()) return TooFewWords("ON", count, i);
     std::string_view word = at->Take();
     const bool descending = word.starts_with('-');
     if (descending) word.remove_prefix(1);
@@ -94,7 +88,7 @@ Result<NewIndex> ParseIndexCreate(ArgumentCursor at) {
     if (index.include.empty() && at.TakeWord("INCLUDE")) {
       ASSIGN_OR_RETURN(const uint64_t count, TakeCount("INCLUDE", &at, 1, kIndexIncludeMax));
       for (uint64_t i = 0; i < count; ++i) {
-        if (at.done()) return TooFewColumns("INCLUDE", count, i);
+        if (at.done()) return TooFewWords("INCLUDE", count, i);
         index.include.push_back(SplitIndexColumn(at.Take()));
       }
     } else if (!index.unique && at.TakeWord("UNIQUE")) {

@@ -1,6 +1,8 @@
 // See near_task.h.
 #include "commands/near_task.h"
 
+#include <utility>
+
 #include "commands/cell_reply.h"
 #include "commands/scan_run.h"
 #include "engine/table.h"

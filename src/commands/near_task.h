@@ -1,8 +1,8 @@
 // CNEAR at work: in the handler as far as its first slice goes, else as a task.
 #pragma once
 
+#include <cstdint>
 #include <memory>
-#include <utility>
 
 #include "commands/command_context.h"
 #include "engine/near_search.h"

@@ -9,9 +9,14 @@
 
 namespace cellar {
 
+Scan& NearRowSearch::OpenedScan(size_t i) {
+  if (scans_[i] == nullptr) scans_[i] = open_reverse_();
+  return *scans_[i];
+}
+
 bool NearRowSearch::Step(uint64_t cells_max) {
   for (; scan_at_ < std::size(scans_); ++scan_at_) {
-    Scan& scan = *scans_[scan_at_];
+    Scan& scan = OpenedScan(scan_at_);
     scan.SetBudget(cells_max);
     const ScanStep step = scan.Next();
     if (step == ScanStep::kPause) return false;
@@ -27,7 +32,7 @@ bool NearRowSearch::Step(uint64_t cells_max) {
 }
 
 void NearRowSearch::Detach() {
-  for (size_t i = scan_at_; i < std::size(scans_); ++i) scans_[i]->Detach();
+  for (size_t i = scan_at_; i < std::size(scans_); ++i) OpenedScan(i).Detach();
 }
 
 Result<std::unique_ptr<NearSearch>> NearEntrySearch::Create(

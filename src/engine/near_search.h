@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -41,18 +42,25 @@ class NearSearch {
   NearPlace place_;
 };
 
-// Among rows: `forward` begins at the row asked for, `reverse` before it.
+// Among rows: `forward` begins at the row asked for, what `open_reverse` opens before it. That is
+// called once at most, by the first Step or by Detach.
 class NearRowSearch final : public NearSearch {
  public:
-  NearRowSearch(std::string row, std::unique_ptr<Scan> forward, std::unique_ptr<Scan> reverse)
-      : row_(std::move(row)), scans_{std::move(forward), std::move(reverse)} {}
+  using OpenScan = std::function<std::unique_ptr<Scan>()>;
+  NearRowSearch(std::string row, std::unique_ptr<Scan> forward, OpenScan open_reverse)
+      : row_(std::move(row)), open_reverse_(std::move(open_reverse)) {
+    scans_[0] = std::move(forward);
+  }
 
   bool Step(uint64_t cells_max) override;
   void Detach() override;
 
  private:
+  Scan& OpenedScan(size_t i);
+
   std::string row_;  // canonical text
-  std::unique_ptr<Scan> scans_[2];
+  OpenScan open_reverse_;
+  std::unique_ptr<Scan> scans_[2];  // the second one when it is needed: mostly the row is there
   size_t scan_at_{0};
 };
 

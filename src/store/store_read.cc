@@ -124,12 +124,16 @@ Result<std::unique_ptr<NearSearch>> Store::Near(const Table& table, std::string_
   from.row_key = key;
   CellOptions cells;
   cells.access = access;
-  RowOptions rows;
-  ASSIGN_OR_RETURN(std::unique_ptr<Scan> forward, ScanRows(table, rows, cells, &from));
-  rows.reverse = true;
-  ASSIGN_OR_RETURN(std::unique_ptr<Scan> reverse, ScanRows(table, rows, cells, &from));
+  ASSIGN_OR_RETURN(std::unique_ptr<Scan> forward, ScanRows(table, {}, cells, &from));
+  auto open_reverse = [this, &table, cells, from] {
+    RowOptions rows;
+    rows.reverse = true;
+    Result<std::unique_ptr<Scan>> scan = ScanRows(table, rows, cells, &from);
+    CELLAR_ASSERT(scan.ok());  // as the other one was
+    return *std::move(scan);
+  };
   return std::unique_ptr<NearSearch>(std::make_unique<NearRowSearch>(
-      std::move(canonical), std::move(forward), std::move(reverse)));
+      std::move(canonical), std::move(forward), std::move(open_reverse)));
 }
 
 std::vector<std::string> Store::SampleRows(const Table& table, uint64_t parts,
