@@ -134,16 +134,25 @@ bool RequestParser::ReadLength(std::string_view input, std::string_view too_long
 
 void RequestParser::AddShortArguments(std::string_view input, std::vector<std::string_view>* args) {
   std::array<std::string_view, 16> room;
-  std::string_view* to = nullptr;
+  std::string_view* end = nullptr;
   do {
-    to = room.data();
     const auto wanted = std::min<int64_t>(args_left_, room.size());
-    const char* const stop =
-        TakeShortArguments(input.data() + position_, input.data() + input.size(), &to, to + wanted);
-    position_ = static_cast<size_t>(stop - input.data());
-    args_left_ -= to - room.data();
-    args->insert(args->end(), room.data(), to);
-  } while (args_left_ > 0 && to == room.data() + room.size());
+    end = TakeShortArguments(input, &position_, room.data(), room.data() + wanted);
+    args_left_ -= end - room.data();
+    args->insert(args->end(), room.data(), end);
+  } while (args_left_ > 0 && end == room.data() + room.size());
+}
+
+RequestParser::Outcome RequestParser::Next(std::string_view* input, const Limits& limits,
+                                           std::vector<std::string_view>* args) {
+  if (!in_command_ && limits.AllowShort()) {
+    const size_t bytes = NextShort(*input, args);
+    if (bytes > 0) {
+      input->remove_prefix(bytes);
+      return Outcome::kCommand;
+    }
+  }
+  return NextInSteps(input, limits, args);
 }
 
 RequestParser::Outcome RequestParser::NextInSteps(std::string_view* input, const Limits& limits,
@@ -155,7 +164,8 @@ RequestParser::Outcome RequestParser::NextInSteps(std::string_view* input, const
     if (input->front() != '*') return NextInline(input, args);
     bulk_bytes_ = -1;
     constexpr std::string_view kInvalid = "Protocol error: invalid multibulk length";
-    position_ = ReadShortLength(input->data(), input->size(), '*', &args_left_);
+    position_ =
+        input->size() < kShortHeaderBytes ? 0 : ReadShortLength(input->data(), '*', &args_left_);
     if (position_ == 0 &&
         !ReadLength(*input, "Protocol error: too big mbulk count string", kInvalid, &args_left_)) {
       args_left_ = 0;

@@ -31,6 +31,9 @@ class RequestParser {
     // A client that has not yet said who it is may send only small commands (10 arguments of
     // 16 KiB), so that strangers cannot fill the memory.
     bool unauthenticated{false};
+
+    // May the headers be read that nearly all commands have, without asking for each?
+    bool AllowShort() const { return !unauthenticated && bulk_bytes_max >= kShortLengthMax; }
   };
   enum class Outcome : uint8_t {
     kCommand,     // args() is a command, perhaps an empty one, to be skipped without a reply
@@ -41,8 +44,11 @@ class RequestParser {
   // Reads one command from `*input` and removes it from there. With kIncomplete `*input` stays; the
   // next call must see the same bytes again, with more behind them.
   // `args` is the caller's: it is cleared when a command begins and must be kept while incomplete.
-  CELLAR_INLINE Outcome Next(std::string_view* input, const Limits& limits,
-                             std::vector<std::string_view>* args);
+  Outcome Next(std::string_view* input, const Limits& limits, std::vector<std::string_view>* args);
+  // Next for the command that nearly every one is: its headers are short, and all of it is there.
+  // Its size; 0 if it is another, which Next must be called for then.
+  // REQUIRES: !in_command(), limits.AllowShort().
+  CELLAR_INLINE size_t NextShort(std::string_view input, std::vector<std::string_view>* args);
 
   // Forgets the command that has begun, and an error: the next call begins a command.
   void Forget() {
@@ -91,33 +97,26 @@ class RequestParser {
   std::unique_ptr<std::string> unquoted_;  // the arguments of an inline command with quotes
 };
 
-RequestParser::Outcome RequestParser::Next(std::string_view* input, const Limits& limits,
-                                           std::vector<std::string_view>* args) {
-  if (in_command_ || limits.unauthenticated || limits.bulk_bytes_max < kShortLengthMax) [[unlikely]]
-    return NextInSteps(input, limits, args);
-  // Nearly every command is short and all there; nothing of it needs to be remembered.
-  const char* const begin = input->data();
-  int64_t count = 0;
-  const size_t header_bytes = ReadShortLength(begin, input->size(), '*', &count);
-  if (header_bytes == 0 || count == 0) [[unlikely]]
-    return NextInSteps(input, limits, args);
+size_t RequestParser::NextShort(std::string_view input, std::vector<std::string_view>* args) {
+  if (input.size() < kShortHeaderBytes) [[unlikely]]
+    return 0;
+  int64_t length = 0;
+  size_t position = ReadShortLength(input.data(), '*', &length);
+  const auto count = static_cast<size_t>(length);
+  if (position == 0 || count == 0) [[unlikely]]
+    return 0;
   // Most commands have as many arguments as the one before.
-  if (args->size() != static_cast<size_t>(count)) args->resize(static_cast<size_t>(count));
-  std::string_view* to = args->data();
-  const char* const stop =
-      TakeShortArguments(begin + header_bytes, begin + input->size(), &to, to + count);
-  const auto taken = to - args->data();
-  const auto position = static_cast<size_t>(stop - begin);
-  if (taken < count) [[unlikely]] {
-    args->resize(static_cast<size_t>(taken));
-    in_command_ = true;
-    position_ = position;
-    args_left_ = count - taken;
-    bulk_bytes_ = -1;
-    return NextInSteps(input, limits, args);
-  }
-  input->remove_prefix(position);
-  return Outcome::kCommand;
+  if (args->size() != count) args->resize(count);
+  std::string_view* const begin = args->data();
+  const std::string_view* const end = TakeShortArguments(input, &position, begin, begin + count);
+  if (end == begin + count) [[likely]]
+    return position;
+  args->resize(static_cast<size_t>(end - begin));
+  in_command_ = true;
+  position_ = position;
+  args_left_ = static_cast<int64_t>(count - args->size());
+  bulk_bytes_ = -1;
+  return 0;
 }
 
 // Splits a line into words as redis-cli and Redis' configuration file do: "..." with the escapes

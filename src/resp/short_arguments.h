@@ -3,6 +3,7 @@
 // else stands in their place is left to the general way.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -12,21 +13,26 @@
 
 namespace cellar {
 
-// Reads a header line of at most three digits, such as "$12\r\n", at `at`, where `left` bytes are.
-// Returns its size; 0 if it is anything else, or not all there, for the general way to see to.
-CELLAR_INLINE size_t ReadShortLength(const char* at, size_t left, char type, int64_t* length) {
-  if (left < 6 || at[0] != type) [[unlikely]]
-    return 0;
-  // Taking the bytes "0\r\n", "00\r\n", "000\r" away leaves the digits and nothing above them.
-  constexpr uint32_t kLine1{0x0a0d30};
+// What a short header takes at least, with what must follow it ("\r\n" of an empty argument).
+constexpr size_t kShortHeaderBytes{6};
+
+// Reads a header line of at most three digits, such as "$12\r\n", at `at`. Returns its size; 0 if it
+// is anything else, for the general way to see to. REQUIRES: kShortHeaderBytes are there.
+CELLAR_INLINE size_t ReadShortLength(const char* at, char type, int64_t* length) {
+  // Taking the bytes "$0\r\n" away, or "0\r\n", "00\r\n", "000\r" behind the type, leaves the digits
+  // and nothing beside them.
+  constexpr uint32_t kTypedLine1{0x0a0d3000};
   constexpr uint32_t kLine2{0x0a0d3030};
   constexpr uint32_t kLine3{0x0d303030};
-  const auto line = LoadLittleEndian<uint32_t>(at + 1);
-  const uint32_t one = (line ^ kLine1) << 8;  // the byte behind it falls out
-  if (one <= uint32_t{9} << 8) {
-    *length = one >> 8;
+  const uint32_t one =
+      std::rotr(LoadLittleEndian<uint32_t>(at) ^ (kTypedLine1 | static_cast<uint8_t>(type)), 8);
+  if (one <= 9) {
+    *length = one;
     return 4;
   }
+  if (at[0] != type) [[unlikely]]
+    return 0;
+  const auto line = LoadLittleEndian<uint32_t>(at + 1);
   const uint32_t two = line ^ kLine2;
   const uint32_t first = two & 0xff;
   if (first - 1 > 8) [[unlikely]]  // no digit, or a zero before others
@@ -45,23 +51,28 @@ CELLAR_INLINE size_t ReadShortLength(const char* at, size_t left, char type, int
 // What ReadShortLength can tell; whoever allows less has every header read the general way.
 constexpr int64_t kShortLengthMax{999};
 
-// Takes the arguments from `at` to `end` whose headers are short and which are all there, into
-// [*to, to_end). Moves `*to` behind the last one; returns where it stopped.
-CELLAR_INLINE const char* TakeShortArguments(const char* at, const char* end, std::string_view** to,
-                                             const std::string_view* to_end) {
-  std::string_view* next = *to;
-  while (next != to_end) {
+// Takes the arguments from byte `*at` of `input` on whose headers are short and which are all there,
+// into [to, to_end). Moves `*at` behind the last one; returns the end of those taken.
+CELLAR_INLINE std::string_view* TakeShortArguments(std::string_view input, size_t* at,
+                                                   std::string_view* to,
+                                                   const std::string_view* to_end) {
+  if (input.size() < kShortHeaderBytes) [[unlikely]]
+    return to;
+  const size_t header_max = input.size() - kShortHeaderBytes;
+  size_t next = *at;
+  for (; to != to_end && next <= header_max; ++to) {
     int64_t bytes = 0;
-    const auto available = static_cast<size_t>(end - at);
-    const size_t header_bytes = ReadShortLength(at, available, '$', &bytes);
-    if (header_bytes == 0) break;
-    const size_t all_bytes = header_bytes + static_cast<size_t>(bytes) + 2;
-    if (all_bytes > available) break;
-    *next++ = {at + header_bytes, static_cast<size_t>(bytes)};
-    at += all_bytes;
+    const size_t header_bytes = ReadShortLength(input.data() + next, '$', &bytes);
+    if (header_bytes == 0) [[unlikely]]
+      break;
+    const size_t begin = next + header_bytes;
+    const size_t end = begin + static_cast<size_t>(bytes) + 2;
+    if (end > input.size()) break;
+    *to = {input.data() + begin, static_cast<size_t>(bytes)};
+    next = end;
   }
-  *to = next;
-  return at;
+  *at = next;
+  return to;
 }
 
 }  // namespace cellar

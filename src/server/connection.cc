@@ -86,23 +86,33 @@ CommandBatch Connection::ReadBatch(std::string_view input, std::span<ParsedComma
                                      .unauthenticated = !session.authenticated};
   const CommandTable& table = server_->services().commands;
   const bool resumed = parser_.in_command();
+  if (resumed) room[0].args = std::exchange(pending_args_, {});
+  const bool short_first = !resumed && limits.AllowShort();
   // An inline command may have its words in the parser's memory, where the next one overwrites them.
-  const bool alone = resumed || input[0] != '*';
+  const size_t size_max = resumed || input[0] != '*' ? 1 : room.size();
   std::string_view ahead = input;
   size_t size = 0;
   do {
     ParsedCommand& command = room[size];
-    std::vector<std::string_view>* args = resumed ? &pending_args_ : &command.args;
-    const RequestParser::Outcome outcome = parser_.Next(&ahead, limits, args);
-    if (outcome != RequestParser::Outcome::kCommand) {
-      if (!resumed && parser_.in_command()) pending_args_ = *args;
-      return {room.first(size), outcome, true};
+    size_t bytes = short_first ? parser_.NextShort(ahead, &command.args) : 0;
+    if (bytes == 0) [[unlikely]] {
+      std::string_view rest = ahead;
+      const RequestParser::Outcome outcome = parser_.Next(&rest, limits, &command.args);
+      if (outcome != RequestParser::Outcome::kCommand) {
+        if (resumed) {
+          pending_args_ = std::move(command.args);
+        } else if (parser_.in_command()) {
+          pending_args_ = command.args;
+        }
+        return {room.first(size), outcome, true};
+      }
+      bytes = ahead.size() - rest.size();
     }
-    if (resumed) command.args = std::exchange(pending_args_, {});
     command.entry = command.args.empty() ? nullptr : table.Find(command.args[0]);
+    ahead.remove_prefix(bytes);
     command.rest = ahead;
     ++size;
-  } while (!alone && size < room.size() && !ahead.empty() && ahead[0] == '*');
+  } while (size < size_max && !ahead.empty() && ahead[0] == '*');
   return {room.first(size), RequestParser::Outcome::kCommand, true};
 }
 
