@@ -322,25 +322,31 @@ void Index::EvaluateIncluded(std::string_view row_key, Evaluation* evaluation) {
 
 // --- maintenance
 
-// Is there an entry of another row under the same values, at the moment that was set?
-Index::Conflict Index::FindOther(std::string_view entry_key, uint64_t steps_max) const {
+Index::Conflict Index::FindOther(std::string_view entry_key, uint64_t* steps,
+                                 std::string* from) const {
   const std::string_view values = entry_key.substr(0, order_.ValuesSize(entry_key));
   BTreeCursor& at = *entries_at_;
   EntryReader entry;
-  uint64_t steps = 0;
-  for (at.Seek(values); at.valid() && at.key().starts_with(values); at.Next()) {
+  for (at.Seek(from->empty() ? values : *from); at.valid() && at.key().starts_with(values);
+       at.Next()) {
     if (at.key() == entry_key) continue;
     if (entry.Open(at.value(), now_micros_)) return Conflict::kFound;
-    if (++steps > steps_max) return Conflict::kUnknown;
+    if (*steps == 0) {
+      from->assign(at.key());
+      return Conflict::kUnknown;
+    }
+    --*steps;
   }
   return Conflict::kNone;
 }
 
-Index::Conflict Index::FindConflict(uint64_t steps_max) const {
+Index::Conflict Index::FindConflict() const {
   Conflict worst = Conflict::kNone;
   for (const std::string& key : conflicts_) {
     if (!entries_->Get(key).has_value()) continue;
-    worst = std::max(worst, FindOther(key, steps_max));
+    uint64_t steps = kUniqueStepsMax;
+    std::string from;
+    worst = std::max(worst, FindOther(key, &steps, &from));
     if (worst == Conflict::kFound) break;
   }
   return worst;
@@ -375,9 +381,12 @@ void Index::Replace(const Evaluation& before, const Evaluation& now) {
     ++new_at;
     timed_entries_ += new_entry->timed ? 1 : 0;
     const bool was_there = old_entry != nullptr && old_entry->now;
-    if (schema_.unique && new_entry->now && !was_there &&
-        FindOther(new_entry->key, kUniqueStepsMax) != Conflict::kNone) {
-      conflicts_.push_back(new_entry->key);
+    if (schema_.unique && new_entry->now && !was_there) {
+      uint64_t steps = kUniqueStepsMax;
+      std::string from;
+      if (FindOther(new_entry->key, &steps, &from) != Conflict::kNone) {
+        conflicts_.push_back(new_entry->key);
+      }
     }
     if (old_entry != nullptr && old_entry->value == new_entry->value) continue;
     const BTreeWriteResult result = entries_->Put(new_entry->key, new_entry->value);
@@ -407,24 +416,53 @@ bool Index::FindRow(std::string_view from, std::string* row_key) {
   return true;
 }
 
+void Index::Add(const Evaluation& evaluation) {
+  build_failed_ = build_failed_ || evaluation.too_large;
+  for (size_t i = 0; i < evaluation.count; ++i) {
+    const Entry& entry = evaluation.entries[i];
+    timed_entries_ += entry.timed ? 1 : 0;
+    const BTreeWriteResult result = entries_->Put(entry.key, entry.value);
+    CELLAR_ASSERT(!result.existed);
+    if (schema_.unique && entry.now) unchecked_.push_back(entry.key);
+  }
+}
+
+void Index::CheckAdded(uint64_t* steps) {
+  EntryReader entry;
+  while (!unchecked_.empty() && *steps > 0) {
+    --*steps;
+    // The row may have been written since.
+    const std::string& key = unchecked_.back();
+    const std::optional<std::string_view> value = entries_->Get(key);
+    if (value && entry.Open(*value, now_micros_)) {
+      const Conflict conflict = FindOther(key, steps, &check_from_);
+      if (conflict == Conflict::kUnknown) return;
+      build_failed_ = build_failed_ || conflict == Conflict::kFound;
+    }
+    check_from_.clear();
+    unchecked_.pop_back();
+  }
+}
+
 bool Index::Build(uint64_t rows_max) {
+  CELLAR_ASSERT(rows_max > 0);
+  uint64_t steps =
+      rows_max < kUnlimited / kUniqueStepsOfRow ? rows_max * kUniqueStepsOfRow : kUnlimited;
   std::string row_key;
-  const Evaluation none;
-  Evaluation now;
-  for (uint64_t rows = 0; !built_ && rows < rows_max; ++rows) {
-    if (!FindRow(position_, &row_key)) {
+  Evaluation row;
+  while (!built_) {
+    CheckAdded(&steps);
+    if (!unchecked_.empty() || steps < kUniqueStepsOfRow) break;
+    if (position_.at_end || !FindRow(position_.bytes, &row_key)) {
       built_ = true;
       break;
     }
-    Evaluate(row_key, &now);
-    Replace(none, now);
-    KeyBound behind = Successor(row_key);
-    built_ = behind.at_end;
-    position_ = std::move(behind.bytes);
+    steps -= kUniqueStepsOfRow;
+    Evaluate(row_key, &row);
+    Add(row);
+    position_ = Successor(row_key);
     ++rows_built_;
   }
-  build_failed_ = build_failed_ || FindConflict(kUnlimited) == Conflict::kFound || too_large_;
-  ForgetConflicts();
   return built_;
 }
 
@@ -467,6 +505,8 @@ Index::Checkpoint Index::TakeCheckpoint() {
   checkpoint.entries = entries_->TakeSnapshot();
   checkpoint.timed_entries = timed_entries_;
   checkpoint.position = position_;
+  checkpoint.unchecked = unchecked_;
+  checkpoint.check_from = check_from_;
   checkpoint.built = built_;
   checkpoint.build_failed = build_failed_;
   checkpoint.tree = entries_.get();
@@ -478,6 +518,8 @@ void Index::RollBackTo(const Checkpoint& checkpoint) {
   entries_->RollBackTo(checkpoint.entries);
   timed_entries_ = checkpoint.timed_entries;
   position_ = checkpoint.position;
+  unchecked_ = checkpoint.unchecked;
+  check_from_ = checkpoint.check_from;
   built_ = checkpoint.built;
   build_failed_ = checkpoint.build_failed;
   ForgetConflicts();

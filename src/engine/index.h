@@ -25,9 +25,13 @@
 // An index of rows (ON 0) has an entry for each row that has a stored cell, live or not: its reader
 // finds out by the cells that it looks for.
 //
-// While it is built, the rows before position() are in it; those behind it come when Build()
+// While it is built, the rows before a position are in it; those behind it come when Build()
 // reaches them. Those that are whole are in snapshot files too: loading a million entries takes 0.05 s,
 // building them 1.4 s. Others are built again at the start.
+//
+// UNIQUE while it is built: a row is put in first, and its entries are checked then, with as many
+// pauses as that takes. A write in such a pause checks the entries that it makes itself, so of two
+// rows with one value the one that comes later finds the other, whoever puts it in.
 #pragma once
 
 #include <cstdint>
@@ -48,6 +52,10 @@ namespace cellar {
 // millisecond or two. Of one value there are so many only if they expired before the index was
 // made, or came with timestamps of the past; the sweeper is at work on them.
 inline constexpr uint64_t kUniqueStepsMax{16 * 1024};
+
+// Building an index has no such limit. It steps over about as many of them in the time that a row
+// takes to be put in.
+inline constexpr uint64_t kUniqueStepsOfRow{8};
 
 class Table;
 struct FamilySchema;
@@ -70,9 +78,10 @@ class Index {
   // The moment at which UNIQUE is checked. O(1), any moment will do.
   void SetTime(int64_t now_micros) { now_micros_ = now_micros; }
   bool built() const { return built_; }
-  const std::string& position() const { return position_; }
   // Is the row, encoded, in the part that has been built?
-  bool Covers(std::string_view row_key) const { return built_ || row_key < position_; }
+  bool Covers(std::string_view row_key) const {
+    return built_ || position_.at_end || row_key < position_.bytes;
+  }
   // Could a change of this family change an entry?
   bool Watches(uint32_t family_id) const;
   // Rows evaluated so far, which is what maintenance costs.
@@ -97,14 +106,15 @@ class Index {
 
   // Keys added since ForgetConflicts() under values that another row had at that moment. UNIQUE.
   // Unless kNone, the change has to be refused: one of them still has, or nobody knows, since more
-  // than `steps_max` entries that are not there would have to be stepped over.
+  // than kUniqueStepsMax entries that are not there would have to be stepped over.
   enum class Conflict : uint8_t { kNone, kUnknown, kFound };
-  Conflict FindConflict(uint64_t steps_max) const;
+  Conflict FindConflict() const;
   bool too_large() const { return too_large_; }
   void ForgetConflicts();
 
   // --- building
-  // Adds rows, about `rows_max` of them, from position() on. True when all are in.
+  // Adds the next rows, about `rows_max` of them, or less if checking them takes long. True when all
+  // are in and checked.
   bool Build(uint64_t rows_max);
   // Found while building: two rows of one value in a UNIQUE index, or a value that is too large.
   bool build_failed() const { return build_failed_; }
@@ -121,7 +131,9 @@ class Index {
     uint64_t id{0};
     BTreeSnapshot entries;
     uint64_t timed_entries{0};
-    std::string position;
+    KeyBound position;
+    std::vector<std::string> unchecked;
+    std::string check_from;
     bool built{false};
     bool build_failed{false};
     const BTree* tree{nullptr};  // the entries', of which the snapshot is
@@ -167,7 +179,16 @@ class Index {
   void SeekBehindColumn(BTreeCursor& at);  // of column_
   BTreeCursor& CursorOf(size_t group);
   bool FindRow(std::string_view from, std::string* row_key);
-  Conflict FindOther(std::string_view entry_key, uint64_t steps_max) const;
+  // Is there an entry of another row under the same values, at the moment that was set? Looks at
+  // *steps entries at most, which it counts down, from *from on (empty: the first one); if it is
+  // kUnknown then, it goes on at *from.
+  Conflict FindOther(std::string_view entry_key, uint64_t* steps, std::string* from) const;
+  // --- building
+  // The entries of a row that has none yet.
+  void Add(const Evaluation& evaluation);
+  // Goes on with the check of the entries that were added. Steps as in FindOther, and one for each
+  // check.
+  void CheckAdded(uint64_t* steps);
 
   const Table& table_;
   const uint64_t id_;
@@ -181,10 +202,12 @@ class Index {
   std::unique_ptr<BTreeCursor> entries_at_;
   int64_t now_micros_{0};
   uint64_t evaluations_{0};
-  std::string position_;
+  KeyBound position_;  // rows before it are in
   uint64_t rows_built_{0};
   bool built_{false};
   bool build_failed_{false};
+  std::vector<std::string> unchecked_;  // keys of entries that building has put in; the last first
+  std::string check_from_;              // where the check of that one goes on
   std::vector<std::string> conflicts_;
   bool too_large_{false};
 

@@ -128,7 +128,7 @@ Status IndexSet::TakeRefusal() {
                              "a value of more than " + FormatUint64(kIndexValuesBytesMax) +
                                  " bytes does not fit into index '" + name + "'");
     }
-    const Index::Conflict conflict = index->FindConflict(kUniqueStepsMax);
+    const Index::Conflict conflict = index->FindConflict();
     if (status.ok() && conflict == Index::Conflict::kFound) {
       status = Status::Error(ErrorCode::kNotUnique,
                              "another row has these values in index '" + name + "'");

@@ -1,12 +1,16 @@
 // What has expired and is not reclaimed yet costs whoever steps over it, so nobody steps over all of
-// it at once: CNEAR works in slices, a UNIQUE index refuses for the moment.
+// it at once: CNEAR works in slices, and so does building a UNIQUE index; a write that such an index
+// checks is refused for the moment.
 #include "engine/near_search.h"
 
 #include <catch2/catch.hpp>
+#include <random>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "base/number.h"
+#include "base/random.h"
 #include "engine/index.h"
 #include "tests/store/index_fixture.h"
 
@@ -103,6 +107,117 @@ TEST_CASE_METHOD(Expired, "A UNIQUE index refuses for the moment where too much 
   while (store->sweeper_stats().passes < 2) (void)store->Sweep(1000);
   REQUIRE(Do(*table, "s", {Put("f", "x", "same")}).ok());
   REQUIRE(Do(*table, "t", {Put("f", "x", "same")}).code() == ErrorCode::kNotUnique);
+}
+
+TEST_CASE_METHOD(Expired, "A UNIQUE index is built in slices, however much has expired", "[near]") {
+  Expire();
+  const auto create = [&] {
+    (void)store->DropIndex(*table, "u");
+    REQUIRE(store
+                ->CreateIndex(*table,
+                              {.name = "u", .on = {On("f", "x")}, .include = {}, .unique = true})
+                .ok());
+    return table->indexes()->Find(table->schema().FindIndex("u")->id);
+  };
+  // Up to the first pause in a check.
+  const auto begin_check = [&](const Index& index) {
+    for (uint64_t before = 0; index.evaluations() != before;) {
+      before = index.evaluations();
+      (void)store->Sweep(100);
+    }
+    REQUIRE_FALSE(index.built());
+  };
+  REQUIRE(Do(*table, "s", {Put("f", "x", "same")}).ok());
+  const Index* index = create();
+  begin_check(*index);
+  REQUIRE(index->evaluations() == kRows + 1);
+  uint64_t slices = 0;
+  for (; !index->built(); ++slices) (void)store->Sweep(100);
+  REQUIRE(slices >= kRows / kUniqueStepsOfRow / 100 - 2);
+  REQUIRE(store->DescribeIndex(*table, "u")->state == "ready");
+
+  // A second row of this value is found behind all of them, unless it has changed by then.
+  (void)store->DropIndex(*table, "u");
+  REQUIRE(Do(*table, "t", {Put("f", "x", "same")}).ok());
+  index = create();
+  begin_check(*index);
+  while (store->DescribeIndex(*table, "u")->state == "building") (void)store->Sweep(100);
+  REQUIRE(store->DescribeIndex(*table, "u")->state == "failed");
+
+  index = create();
+  begin_check(*index);
+  REQUIRE(Do(*table, "s", {Put("f", "x", "changed")}).ok());
+  while (!index->built()) (void)store->Sweep(100);
+  REQUIRE(store->DescribeIndex(*table, "u")->state == "ready");
+  REQUIRE(store->VerifyIndexes().ok());
+}
+
+// Rows of few values before and behind those that the first slice takes. A column has one version,
+// so that nothing old comes to light by itself.
+class RandomBuild : public Fixture {
+ public:
+  RandomBuild() {
+    FamilyOptions one;
+    one.versions_max = 1;
+    table = &Make("t", {{"f", one}});
+    for (uint64_t i = 0; i < 2000; ++i) {
+      REQUIRE(Do(*table, RowName(i), {Put("f", "x", RowName(i))}).ok());
+    }
+  }
+  void Change() {
+    const std::string row = (random.OneIn(2) ? "a" : "s") + FormatUint64(random.Below(8));
+    const std::string value = FormatUint64(random.Below(values));
+    CellOp op = Put("f", "x", value);
+    if (random.OneIn(2)) op.ttl_micros = static_cast<int64_t>(1 + random.Below(100));
+    if (random.OneIn(6)) {
+      op = CellOp{};
+      op.kind = CellOp::Kind::kDeleteRow;
+    }
+    (void)Do(*table, row, {op});
+  }
+  bool HasDuplicates() {
+    std::set<std::string> seen;
+    for (const auto& [row, cells] : Cells(*table, {}, {}, kUnlimited)) {
+      const size_t value = cells.find('=');
+      if (value != std::string::npos && !seen.insert(cells.substr(value)).second) return true;
+    }
+    return false;
+  }
+
+  Table* table;
+  Random random{0};
+  uint64_t values{0};
+};
+
+TEST_CASE_METHOD(RandomBuild, "UNIQUE is built over what is unique, and fails over what is not",
+                 "[near]") {
+  const uint64_t seed = std::random_device{}();
+  CAPTURE(seed);
+  random = Random(seed);
+  int ready = 0;
+  int failed = 0;
+  for (int round = 0; round < 300; ++round) {
+    CAPTURE(round);
+    values = random.OneIn(2) ? 10 : 200;
+    for (uint64_t i = 1 + random.Below(20); i > 0; --i) Change();
+    SetTime(clock.now_micros + static_cast<int64_t>(random.Below(100)));
+    REQUIRE(store
+                ->CreateIndex(*table,
+                              {.name = "u", .on = {On("f", "x")}, .include = {}, .unique = true})
+                .ok());
+    const auto state = [&] { return table->schema().FindIndex("u")->state; };
+    while (state() == IndexState::kBuilding) {
+      if (random.OneIn(3)) Change();
+      SetTime(clock.now_micros + static_cast<int64_t>(random.Below(5)));
+      (void)store->Sweep(1 + random.Below(40));
+    }
+    REQUIRE((state() == IndexState::kFailed) == HasDuplicates());
+    REQUIRE(store->VerifyIndexes().ok());
+    (state() == IndexState::kFailed ? failed : ready) += 1;
+    REQUIRE(store->DropIndex(*table, "u").ok());
+  }
+  REQUIRE(ready > 20);
+  REQUIRE(failed > 20);
 }
 
 }  // namespace near_search_test
