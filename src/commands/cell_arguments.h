@@ -31,8 +31,8 @@ namespace cellar {
                                              std::string_view* qualifier) {
   const size_t colon = FindByte(word.data(), word.size(), ':');
   if (colon == word.size()) return false;
-  *family = word.substr(0, colon);
-  *qualifier = word.substr(colon + 1);
+  *family = {word.data(), colon};
+  *qualifier = {word.data() + colon + 1, word.size() - colon - 1};
   return true;
 }
 inline bool IsColumn(std::string_view word) {

@@ -75,21 +75,24 @@ Result<GetOptions> ParseGetOptions(ArgumentCursor at) {
 }
 
 void CmdCGet(CommandContext& ctx) {
-  ColumnRead column{.access = ctx.rights};
-  bool timestamp = false;
+  GetOptions options;
   if (ctx.args.size() > 4) [[unlikely]] {
-    ASSIGN_OR_REPLY(ctx, const GetOptions options, ParseGetOptions(ArgumentCursor(ctx.args, 4)));
-    column.at_micros = options.at_micros;
-    timestamp = options.timestamp;
+    ASSIGN_OR_REPLY(ctx, options, ParseGetOptions(ArgumentCursor(ctx.args, 4)));
   }
-  REPLY_IF_ERROR(ctx, ParseColumn(ctx.args[3], &column.family, &column.qualifier));
+  std::string_view family;
+  std::string_view qualifier;
+  REPLY_IF_ERROR(ctx, ParseColumn(ctx.args[3], &family, &qualifier));
   Table* const table = FindTable(ctx);
   if (table == nullptr) return;
+  const ColumnRead column{.family = family,
+                          .qualifier = qualifier,
+                          .at_micros = options.at_micros,
+                          .access = ctx.rights};
   const CellRead* cell = nullptr;
   REPLY_IF_ERROR(ctx, ctx.store().Get(*table, ctx.args[2], column, &cell));
   ctx.host.services().stats.CountLookup(cell != nullptr);
   if (cell == nullptr) return ctx.reply.Null();
-  if (timestamp) [[unlikely]] {
+  if (options.timestamp) [[unlikely]] {
     ctx.reply.Array(2);
     ctx.reply.Integer(cell->timestamp_micros);
   }

@@ -1,7 +1,10 @@
 // See command_table.h.
 #include "commands/command_table.h"
 
+#include <cstdlib>
 #include <cstring>
+#include <limits>
+#include <utility>
 
 #include "base/assert.h"
 #include "commands/arguments.h"
@@ -60,30 +63,32 @@ void CommandTable::Add(std::span<const Command> rows) {
     CELLAR_ASSERT(Find(row.name) == nullptr);
     CELLAR_ASSERT(row.name.size() <= kNameBytesMax);
     CELLAR_ASSERT(row.handler != nullptr || !row.subcommands.empty());
-    auto entry = std::make_unique<CommandEntry>();
-    CommandEntry* command = entry.get();
-    command->row = &row;
-    command->full_name = row.name;
-    command->categories = ImpliedCategories(row);
-    command->id = static_cast<uint16_t>(entries_.size());
-    entries_.push_back(std::move(entry));
+    CommandEntry* const command = AddEntry(row, std::string(row.name));
     commands_.push_back(command);
     for (const Command& sub_row : row.subcommands) {
       CELLAR_ASSERT(sub_row.handler != nullptr);
-      auto sub = std::make_unique<CommandEntry>();
-      sub->row = &sub_row;
+      CommandEntry* const sub =
+          AddEntry(sub_row, std::string(row.name) + "|" + std::string(sub_row.name));
       sub->parent = command;
-      sub->full_name = std::string(row.name) + "|" + std::string(sub_row.name);
-      sub->categories = ImpliedCategories(sub_row);
-      sub->id = static_cast<uint16_t>(entries_.size());
-      command->subcommands.push_back(sub.get());
-      entries_.push_back(std::move(sub));
+      command->subcommands.push_back(sub);
     }
     CELLAR_ASSERT(commands_.size() * 2 < kSlots);
     size_t slot = HashName(row.name.data(), row.name.size()) % kSlots;
     while (slots_[slot] != nullptr) slot = (slot + 1) % kSlots;
     slots_[slot] = command;
   }
+}
+
+CommandEntry* CommandTable::AddEntry(const Command& row, std::string full_name) {
+  auto entry = std::make_unique<CommandEntry>();
+  entry->row = &row;
+  entry->full_name = std::move(full_name);
+  entry->categories = ImpliedCategories(row);
+  entry->id = static_cast<uint16_t>(entries_.size());
+  entry->words_min = static_cast<size_t>(std::abs(row.arity));
+  entry->words_max = row.arity >= 0 ? entry->words_min : std::numeric_limits<size_t>::max();
+  entries_.push_back(std::move(entry));
+  return entries_.back().get();
 }
 
 CommandEntry* CommandTable::FindAnew(std::string_view name) const {

@@ -6,6 +6,9 @@
 // name: no allocation, one probe nearly always.
 #pragma once
 
+#include <algorithm>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -25,9 +28,9 @@ struct LatencyHistogram {
   static constexpr int kBuckets{32};
   uint64_t counts[kBuckets]{};  // bucket 0: below 1.024 us; i: [2^(i-1), 2^i) units
   void Add(uint64_t nanos) {
-    const uint64_t units = nanos >> 10;
-    const int bucket = units == 0 ? 0 : 64 - __builtin_clzll(units);
-    ++counts[bucket < kBuckets ? bucket : kBuckets - 1];
+    // The width of nanos / 1024: a last bit that is always set stands for none.
+    const auto bucket = static_cast<size_t>(std::bit_width(nanos >> 9 | 1) - 1);
+    ++counts[std::min(bucket, size_t{kBuckets - 1})];
   }
   // Upper bound of a bucket in microseconds.
   static double UpperMicros(int bucket) {
@@ -39,9 +42,9 @@ struct LatencyHistogram {
 
 struct CommandStats {
   uint64_t calls{0};
-  uint64_t nanos{0};
   uint64_t rejected_calls{0};
   uint64_t failed_calls{0};
+  uint64_t nanos{0};  // not beside `calls`: counted as a pair they would cost thrice as much
   LatencyHistogram latency;
 };
 
@@ -50,11 +53,14 @@ struct CommandEntry {
   const CommandEntry* parent{nullptr};  // of a subcommand: its container
   std::string full_name;                // "get", "client|list"
   uint32_t categories{0};
-  uint16_t id{0};  // dense, for bit sets of access control
+  uint16_t id{0};       // dense, for bit sets of access control
+  size_t words_min{0};  // of a request, its name included: what the row's arity says
+  size_t words_max{0};
   std::vector<CommandEntry*> subcommands;
   CommandStats stats;
 
   bool Has(uint32_t flags) const { return (row->flags & flags) != 0; }
+  bool Takes(size_t words) const { return words >= words_min && words <= words_max; }
 };
 
 class CommandTable {
@@ -86,6 +92,8 @@ class CommandTable {
  private:
   static constexpr size_t kSlots{1024};  // a power of two, several times the number of commands
   static constexpr size_t kNameBytesMax{32};
+  // An entry for `row`, the last of all.
+  CommandEntry* AddEntry(const Command& row, std::string full_name);
   static uint64_t HashName(const char* lower, size_t bytes);
   // Lower-cases `name` into `to`; false if it is too long to be a command's.
   static bool LowerName(std::string_view name, char* to);

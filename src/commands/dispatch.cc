@@ -32,11 +32,6 @@ constexpr size_t kUnknownBytesMax{128};
 // Of a reply in parts: what may wait to be sent before the next part is asked for.
 constexpr size_t kStreamedBytesMax{1024 * 1024};
 
-bool ArityFits(const Command& row, size_t words) {
-  const auto count = static_cast<int64_t>(words);
-  return row.arity >= 0 ? count == row.arity : count >= -row.arity;
-}
-
 // A browser tricked into talking to us sends these as its first word (cross-protocol scripting).
 bool IsHttp(std::string_view name) {
   return EqualsIgnoreCase(name, "post") || EqualsIgnoreCase(name, "host:");
@@ -94,7 +89,7 @@ std::string Dispatcher::UnknownCommand(const CommandEntry* container, Arguments 
 
 std::string Dispatcher::Refusal(Session& session, const CommandEntry& command, Arguments args) {
   if (!session.authenticated && !command.Has(kNoAuth)) return "NOAUTH Authentication required.";
-  if (!ArityFits(*command.row, args.size())) {
+  if (!command.Takes(args.size())) {
     return "ERR wrong number of arguments for '" + command.full_name + "' command";
   }
   if (session.restricted) [[unlikely]] {
@@ -143,12 +138,11 @@ std::string Dispatcher::AclRefusal(Session& session, const CommandEntry& command
   return DeniedText(verdict.denied, command, session.exec_running);
 }
 
-CELLAR_INLINE void Dispatcher::Handle(CommandContext& context) {
-  if (context.command.row->handler != nullptr) [[likely]] {
-    context.command.row->handler(context);
+CELLAR_INLINE void Dispatcher::Handle(const CommandEntry& command, CommandContext& context) {
+  if (command.row->handler != nullptr) [[likely]] {
+    command.row->handler(context);
   } else {
-    context.reply.Error("ERR wrong number of arguments for '" + context.command.full_name +
-                        "' command");
+    context.reply.Error("ERR wrong number of arguments for '" + command.full_name + "' command");
   }
 }
 
@@ -168,7 +162,7 @@ void Dispatcher::HandleRestricted(CommandContext& context) {
   if (!keys.empty()) rights.SetTable(session.keyspace, context.args[keys[0]]);
   context.rights = &rights;
   const size_t position = context.reply.position();
-  Handle(context);
+  Handle(context.command, context);
   context.rights = nullptr;  // and the user may be gone
   if (session.output.size() > position &&
       session.output.view().substr(position).starts_with("-NOPERM")) {
@@ -293,7 +287,7 @@ CELLAR_INLINE void Dispatcher::Run(Session& session, CommandEntry& command, Argu
     services.tracking.SetWriter(session);
   const uint64_t begin = CycleClock::Now();
   if (!session.restricted) [[likely]] {
-    Handle(context);
+    Handle(command, context);
   } else {
     HandleRestricted(context);
   }
@@ -331,7 +325,7 @@ void Dispatcher::Execute(Session& session, Arguments args) {
 
 void Dispatcher::Execute(Session& session, CommandEntry* command, Arguments args) {
   if (command == nullptr || !command->subcommands.empty() || !Unhindered(session) ||
-      !ArityFits(*command->row, args.size())) [[unlikely]] {
+      !command->Takes(args.size())) [[unlikely]] {
     command = Admit(session, command, args);
     if (command == nullptr) return;
   }

@@ -58,8 +58,8 @@ class Dispatcher {
                          uint64_t* selectors);
   // Call's work, also as a part of Execute.
   void Run(Session& session, CommandEntry& command, Arguments args);
-  // Runs the handler.
-  void Handle(CommandContext& context);
+  // Runs the handler of context.command.
+  void Handle(const CommandEntry& command, CommandContext& context);
   // Runs the handler with what the restricted user may do.
   void HandleRestricted(CommandContext& context);
   // Behind a handler that EXEC runs.

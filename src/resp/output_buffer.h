@@ -45,11 +45,10 @@ class OutputBuffer {
       Grow(bytes);
     return data_ + size_;
   }
-  // `end` is where the writer stopped, inside what Reserve gave.
+  // `end` is where the writer stopped, inside what Reserve gave: not before size().
   void CommitTo(const char* end) {
-    const auto bytes = static_cast<size_t>(end - (data_ + size_));
-    CELLAR_ASSERT(bytes <= capacity_ - size_);  // nor is it negative
-    size_ += bytes;
+    size_ = static_cast<size_t>(end - data_);
+    CELLAR_ASSERT(size_ <= capacity_);
   }
   void Append(std::string_view bytes) {
     char* to = Reserve(bytes.size());
