@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/assert.h"
 #include "base/number.h"
 #include "base/quote.h"
 
@@ -149,6 +150,13 @@ void ColumnSet::IntersectWith(const std::vector<KeyRangeSet>& allowed) {
     left.push_back(std::move(columns));
   }
   families_ = std::move(left);
+}
+
+void MarkGroupsOf(const ColumnSet& columns, const TableSchema& schema, std::vector<bool>* groups) {
+  CELLAR_ASSERT(groups->size() == schema.groups.size());
+  for (const ColumnSet::Family& family : columns.families()) {
+    (*groups)[schema.families[family.index].group] = true;
+  }
 }
 
 }  // namespace cellar

@@ -72,4 +72,7 @@ class ColumnSet {
   std::vector<Family> families_;
 };
 
+// Marks the locality groups, by number, that hold these columns.
+void MarkGroupsOf(const ColumnSet& columns, const TableSchema& schema, std::vector<bool>* groups);
+
 }  // namespace cellar

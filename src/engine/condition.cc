@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/assert.h"
 #include "base/glob.h"
 #include "engine/column_set.h"
 #include "engine/row_reader.h"
@@ -49,40 +50,58 @@ Status Condition::CompileFilter(const TableSchema& schema) {
   return Status::Ok();
 }
 
-bool Condition::Holds(const ReadView& view, std::string_view row_key) const {
+std::optional<Condition::Column> Condition::column() const {
+  if (asks_for_row() || kind_ == Predicate::Kind::kFilter) return std::nullopt;
+  return Column{family_, qualifier_};
+}
+
+bool Condition::HoldsOf(const CellValue* newest) const {
   switch (kind_) {
-    case Predicate::Kind::kRowExists:
-      return view.RowIsLive(row_key);
-    case Predicate::Kind::kRowMissing:
-      return !view.RowIsLive(row_key);
-    case Predicate::Kind::kFilter: {
-      if (filter_->rows && !filter_->rows->Contains(row_key)) return false;
-      uint64_t budget = kUnlimited;
-      ScanStats stats;
-      RowReader reader;
-      reader.Bind(view, *filter_, &budget, &stats, 0);
-      KeyBuffer first;
-      if (!reader.stream().SeekRowForward(row_key, &first) || first.view() != row_key) return false;
-      reader.BeginRow(row_key);
-      ScanCell cell;
-      return reader.Next(&cell) == StreamStep::kCell;
-    }
+    case Predicate::Kind::kColumnExists:
+      return newest != nullptr;
+    case Predicate::Kind::kColumnMissing:
+      return newest == nullptr;
+    case Predicate::Kind::kCompare:
+      if (newest == nullptr) return op_ == CompareOp::kNe;
+      return ComparePredicate(op_, newest->type, newest->stored, literal_);
     default:
-      break;
+      CELLAR_ASSERT(kind_ == Predicate::Kind::kMatch);
+      return newest != nullptr && GlobMatch(literal_, ValueText(newest->type, newest->stored));
+  }
+}
+
+bool Condition::HoldsOfRow(bool is_live) const {
+  CELLAR_ASSERT(asks_for_row());
+  return is_live == (kind_ == Predicate::Kind::kRowExists);
+}
+
+bool Condition::Holds(const ReadView& view, std::string_view row_key) const {
+  if (asks_for_row()) return HoldsOfRow(view.RowIsLive(row_key));
+  if (kind_ == Predicate::Kind::kFilter) {
+    if (filter_->rows && !filter_->rows->Contains(row_key)) return false;
+    uint64_t budget = kUnlimited;
+    ScanStats stats;
+    RowReader reader;
+    reader.Bind(view, *filter_, &budget, &stats, 0);
+    KeyBuffer first;
+    if (!reader.stream().SeekRowForward(row_key, &first) || first.view() != row_key) return false;
+    reader.BeginRow(row_key);
+    ScanCell cell;
+    return reader.Next(&cell) == StreamStep::kCell;
   }
   const FamilySchema& family = view.schema().families[family_];
   const std::optional<CellRead> cell = view.ReadCell(row_key, family, qualifier_, kNewest);
-  switch (kind_) {
-    case Predicate::Kind::kColumnExists:
-      return cell.has_value();
-    case Predicate::Kind::kColumnMissing:
-      return !cell.has_value();
-    case Predicate::Kind::kCompare:
-      if (!cell) return op_ == CompareOp::kNe;
-      return ComparePredicate(op_, cell->value.type, cell->value.stored, literal_);
-    default:
-      return cell && GlobMatch(literal_, ValueText(cell->value.type, cell->value.stored));
+  return HoldsOf(cell ? &cell->value : nullptr);
+}
+
+void Condition::MarkGroups(const TableSchema& schema, std::vector<bool>* groups) const {
+  if (kind_ == Predicate::Kind::kFilter)
+    return MarkGroupsOf(filter_->choice.columns, schema, groups);
+  if (!asks_for_row()) {
+    (*groups)[schema.families[family_].group] = true;
+    return;
   }
+  for (const FamilySchema& family : schema.families) (*groups)[family.group] = true;
 }
 
 Result<std::vector<Condition>> CompileConditions(const TableSchema& schema,

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "cellar/status.h"
+#include "engine/cell.h"
 #include "engine/read_view.h"
 #include "engine/row_write.h"
 
@@ -28,6 +30,25 @@ class Condition {
 
   // Of the newest live versions of the row. A view of the same schema.
   bool Holds(const ReadView& view, std::string_view row_key) const;
+
+  // The one column that is asked for: index in TableSchema::families, encoded qualifier. None for
+  // the kinds that ask for the row.
+  struct Column {
+    size_t family{0};
+    std::string_view qualifier;
+  };
+  std::optional<Column> column() const;
+  // Holds() where the newest live version of column() is known; null: there is none. REQUIRES:
+  // column().
+  bool HoldsOf(const CellValue* newest) const;
+  // Does it ask for nothing but whether the row is there?
+  bool asks_for_row() const {
+    return kind_ == Predicate::Kind::kRowExists || kind_ == Predicate::Kind::kRowMissing;
+  }
+  // Holds() where that is known. REQUIRES: asks_for_row().
+  bool HoldsOfRow(bool is_live) const;
+  // Marks the locality groups, by number, that Holds() looks into.
+  void MarkGroups(const TableSchema& schema, std::vector<bool>* groups) const;
 
  private:
   Condition();

@@ -202,7 +202,9 @@ void TellPushed(const TableSchema& schema, const ScanShape& shape, const RowOpti
     checked.emplace_back("FILTER");
   }
   if (!cells.time.all()) checked.emplace_back("TIME");
-  for (size_t i = 0; i < rows.where.size(); ++i) checked.emplace_back("WHERE");
+  for (size_t i = 0; i < rows.where.size(); ++i) {
+    checked.emplace_back(i < shape.conditions_of_entries ? "WHERE of entries" : "WHERE");
+  }
   if (rows.sample) checked.emplace_back("SAMPLE");
 }
 
@@ -224,14 +226,10 @@ Explanation Explain(const Table& table, const TableSchema& schema, const Scan& s
                                     BoundText(range.end, BoundSide::kMax, decode));
   }
   explanation.columns = ColumnTexts(schema, shape.plan->choice.columns);
-  if (shape.cells_from == "rows" || !rows.where.empty()) {
-    for (const ColumnSet::Family& chosen : shape.plan->choice.columns.families()) {
-      explanation.groups.push_back(schema.groups[schema.families[chosen.index].group].name);
-    }
-    std::sort(explanation.groups.begin(), explanation.groups.end());
-    explanation.groups.erase(std::unique(explanation.groups.begin(), explanation.groups.end()),
-                             explanation.groups.end());
+  for (size_t number = 0; number < shape.groups.size(); ++number) {
+    if (shape.groups[number]) explanation.groups.push_back(schema.groups[number].name);
   }
+  std::sort(explanation.groups.begin(), explanation.groups.end());
   TellPushed(schema, shape, rows, cells, &explanation);
   Estimate(table, schema, shape, &explanation);
   return explanation;

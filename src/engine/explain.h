@@ -26,7 +26,7 @@ struct Explanation {
   std::vector<std::pair<std::string, std::string>> bounds;
   std::vector<std::string> columns;  // "family", "family:qualifier", "family [a (b"
   std::vector<std::string> pushed;   // what became bounds of rows, columns, versions or time
-  std::vector<std::string> checked;  // what is asked of every row or cell instead
+  std::vector<std::string> checked;  // what is asked of every row, cell or entry instead
   uint64_t rows_estimated{0};
   uint64_t cells_estimated{0};
 };

@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/quote.h"
 #include "engine/column_set.h"
+#include "engine/index_coverage.h"
 #include "engine/scan_ranges.h"
 #include "engine/table_scan.h"
 
@@ -48,100 +49,6 @@ Status CheckIndexReady(const ReadView& view, const IndexSchema& index) {
     return Status::Error(ErrorCode::kTryAgain, "index '" + index.name + "' is being built");
   }
   return Status::Ok();
-}
-
-// --- choosing
-
-namespace {
-
-// Are all of these columns among the index's included ones?
-bool Includes(const TableSchema& schema, const IndexSchema& index, const ColumnSet& columns) {
-  const std::vector<IndexColumn> included = IncludedColumns(schema, index);
-  const auto holds = [&](uint32_t family_id, const KeyRange* range) {
-    return std::any_of(included.begin(), included.end(), [&](const IndexColumn& column) {
-      if (column.family_id != family_id) return false;
-      return column.whole_family || (range != nullptr && *range == PrefixRange(column.qualifier));
-    });
-  };
-  for (const ColumnSet::Family& family : columns.families()) {
-    const uint32_t id = schema.families[family.index].id;
-    if (family.whole && !holds(id, nullptr)) return false;
-    for (const KeyRange& range : family.ranges) {
-      if (!holds(id, &range)) return false;
-    }
-  }
-  return !included.empty();
-}
-
-// Is the column, all of it, among those?
-bool IsAmong(const TableSchema& schema, const IndexColumn& column, const ColumnSet& columns) {
-  return std::any_of(
-      columns.families().begin(), columns.families().end(), [&](const ColumnSet::Family& family) {
-        if (schema.families[family.index].id != column.family_id) return false;
-        if (family.whole) return true;
-        return !column.whole_family &&
-               std::any_of(family.ranges.begin(), family.ranges.end(),
-                           [&](const KeyRange& range) { return range.contains(column.qualifier); });
-      });
-}
-
-// Does an entry of an index of rows mean that its row has a live cell that may be read?
-bool StoredIsLive(const ReadView& view) {
-  const std::vector<FamilySchema>& families = view.schema().families;
-  return !view.hides_families() &&
-         std::all_of(families.begin(), families.end(),
-                     [&](const FamilySchema& family) { return view.all_live(family); });
-}
-
-bool IsWholeTable(const TableSchema& schema, const ColumnSet& columns) {
-  const std::vector<ColumnSet::Family>& families = columns.families();
-  return families.size() == schema.families.size() &&
-         std::all_of(families.begin(), families.end(),
-                     [](const ColumnSet::Family& family) { return family.whole; });
-}
-
-bool NamesHiddenFamily(const TableSchema& schema, const IndexSchema& index) {
-  return std::any_of(index.include.begin(), index.include.end(), [&](const IndexColumn& column) {
-    return schema.FindFamilyById(column.family_id) == nullptr;
-  });
-}
-
-}  // namespace
-
-const IndexSchema* ChooseGroup(const ReadView& view, const RowOptions& rows,
-                               const CellOptions& cells) {
-  const TableSchema& schema = view.schema();
-  if (schema.indexes.empty()) return nullptr;
-  if (rows.index || !rows.where.empty() || cells.filter || !cells.time.all()) return nullptr;
-  // Single rows are read where they are.
-  const auto is_row = [](const RowSelector& row) { return row.kind == RowSelector::Kind::kRow; };
-  if (!rows.rows.empty() && std::all_of(rows.rows.begin(), rows.rows.end(), is_row)) return nullptr;
-  if (rows.cells_wanted && cells.versions_max.value_or(1) != 1) return nullptr;
-  const Result<ColumnSet> columns = ColumnSet::Compile(schema, cells.columns);
-  if (!columns.ok()) return nullptr;  // the scan of the table says what is wrong
-  uint64_t bytes_least = 0;
-  std::vector<bool> counted(schema.groups.size());
-  for (const ColumnSet::Family& family : columns->families()) {
-    const size_t group = schema.families[family.index].group;
-    if (!counted[group]) bytes_least += view.payload_bytes(group);
-    counted[group] = true;
-  }
-  const bool keys_do = !rows.cells_wanted && cells.columns_skip == 0 &&
-                       IsWholeTable(schema, *columns) && StoredIsLive(view);
-  const IndexSchema* best = nullptr;
-  for (const IndexSchema& index : schema.indexes) {
-    // The choice is no way to learn of a family that one may not read.
-    if (!index.of_rows() || NamesHiddenFamily(schema, index)) continue;
-    if (index.state != IndexState::kReady || !view.IndexIsBuilt(index.id)) continue;
-    if (!keys_do && (cells.versions_max.value_or(1) != 1 || !Includes(schema, index, *columns))) {
-      continue;
-    }
-    const uint64_t bytes = view.IndexBytes(index.id);
-    if (bytes >= bytes_least) continue;
-    bytes_least = bytes;
-    best = &index;
-  }
-  return best;
 }
 
 Result<std::unique_ptr<Scan>> OpenScan(ReadView* view, const RowOptions& rows,
@@ -201,9 +108,11 @@ Status IndexScan::Compile(const IndexSchema* group, const RowOptions& rows,
   } else {
     RETURN_IF_ERROR(CompileRows(schema, rows.rows, &ranges_));
   }
+  const std::vector<IndexColumn> held = EntryColumns(schema, *index);
   for (const Predicate& predicate : rows.where) {
     ASSIGN_OR_RETURN(Condition condition, Condition::Compile(schema, predicate));
-    where_.push_back(std::move(condition));
+    const bool answers = AnswersCondition(schema, *index, held, condition);
+    (answers ? entry_where_ : where_).push_back(std::move(condition));
   }
   RETURN_IF_ERROR(plan_.Compile(schema, cells));
   for (Condition& condition : where_) RETURN_IF_ERROR(condition.CompileFilter(schema));
@@ -218,45 +127,53 @@ Status IndexScan::Compile(const IndexSchema* group, const RowOptions& rows,
   at_ = view_->MakeIndexCursor(index_id_);
   range_at_ = reverse_ && !ranges_.empty() ? ranges_.size() - 1 : 0;
   ended_ = ranges_.empty();
-  source_ = FindSource(*index, rows, cells);
-  if (source_ == Source::kKey) PlaceOnColumns(*index);
-  groups_ = stats_.groups;
-  if (source_ != Source::kTable && where_.empty()) stats_.groups = 0;
+  source_ = FindSource(*index, held, rows, cells);
+  cells_of_key_ = index->include.empty();
+  if (cells_of_key_) PlaceOnColumns(*index, held);
+  wants_cells_ = source_ == Source::kEntry || source_ == Source::kKey ||
+                 std::any_of(entry_where_.begin(), entry_where_.end(),
+                             [](const Condition& condition) { return condition.column(); });
+  CountGroups();
   stats_.index = index->name;
   return Status::Ok();
 }
 
-IndexScan::Source IndexScan::FindSource(const IndexSchema& index, const RowOptions& rows,
-                                        const CellOptions& cells) const {
-  const TableSchema& schema = view_->schema();
+IndexScan::Source IndexScan::FindSource(const IndexSchema& index,
+                                        const std::vector<IndexColumn>& held,
+                                        const RowOptions& rows, const CellOptions& cells) const {
   const ColumnSet& columns = plan_.choice.columns;
   if (plan_.filter != nullptr || !cells.time.all()) return Source::kTable;
-  if (!rows.cells_wanted && cells.columns_skip == 0) {
-    const bool has_cell =
-        index.of_rows() ? IsWholeTable(schema, columns) && StoredIsLive(*view_)
-                        : std::any_of(index.on.begin(), index.on.end(), [&](const IndexColumn& on) {
-                            return IsAmong(schema, on, columns);
-                          });
-    if (has_cell) return Source::kNothing;
+  if (!rows.cells_wanted && cells.columns_skip == 0 && TellsOfRow(*view_, index, columns)) {
+    return Source::kNothing;
   }
-  if (!where_.empty() || plan_.choice.versions_max != 1) return Source::kTable;
-  if (Includes(schema, index, columns)) return Source::kEntry;
-  if (cells.timestamps || index.of_rows() || index.of_qualifiers()) return Source::kTable;
-  IndexSchema keys_alone;
-  keys_alone.on = keys_alone.include = index.on;
-  return Includes(schema, keys_alone, columns) ? Source::kKey : Source::kTable;
+  if (plan_.choice.versions_max != 1 || !HoldsAll(view_->schema(), held, columns)) {
+    return Source::kTable;
+  }
+  if (!index.include.empty()) return Source::kEntry;
+  return cells.timestamps ? Source::kTable : Source::kKey;
 }
 
-void IndexScan::PlaceOnColumns(const IndexSchema& index) {
-  IndexSchema keys_alone;
-  keys_alone.on = keys_alone.include = index.on;
-  for (const IndexColumn& column : IncludedColumns(view_->schema(), keys_alone)) {
+void IndexScan::PlaceOnColumns(const IndexSchema& index, const std::vector<IndexColumn>& held) {
+  for (const IndexColumn& column : held) {
     const auto on = std::find_if(index.on.begin(), index.on.end(), [&](const IndexColumn& c) {
       return c.family_id == column.family_id && c.qualifier == column.qualifier;
     });
     on_places_.push_back(
         {static_cast<size_t>(on - index.on.begin()), column.family_id, column.qualifier});
   }
+}
+
+// Which groups are opened for every row, and how many for one whose entry does not tell enough.
+void IndexScan::CountGroups() {
+  const TableSchema& schema = view_->schema();
+  groups_.assign(schema.groups.size(), false);
+  for (const Condition& condition : where_) condition.MarkGroups(schema, &groups_);
+  if (source_ == Source::kTable) MarkGroupsOf(plan_.choice.columns, schema, &groups_);
+  stats_.groups = static_cast<uint64_t>(std::count(groups_.begin(), groups_.end(), true));
+  std::vector<bool> all = groups_;
+  for (const Condition& condition : entry_where_) condition.MarkGroups(schema, &all);
+  if (source_ != Source::kNothing) MarkGroupsOf(plan_.choice.columns, schema, &all);
+  groups_max_ = static_cast<uint64_t>(std::count(all.begin(), all.end(), true));
 }
 
 // --- rows
@@ -276,8 +193,8 @@ bool IndexScan::TakeKeyCells() {
 }
 
 bool IndexScan::TakeCells() {
-  if (source_ == Source::kKey) return TakeKeyCells();
-  if (source_ != Source::kEntry || !entry_.holds_cells()) return false;
+  if (cells_of_key_) return TakeKeyCells();
+  if (!entry_.holds_cells()) return false;
   cells_.clear();
   for (IncludedCell cell; entry_.Next(&cell);) cells_.push_back(cell);
   return true;
@@ -287,12 +204,12 @@ bool IndexScan::BeginRowOfTable() {
   KeyBuffer found;
   if (!reader_.stream().SeekRowForward(row_key_, &found)) return false;
   reader_.BeginRow(row_key_);
-  stats_.groups = groups_;
+  if (source_ != Source::kTable) stats_.groups = groups_max_;
   return true;
 }
 
 bool IndexScan::BeginRow(const std::optional<ScanPosition>& resume) {
-  row_from_entry_ = TakeCells();
+  row_from_entry_ = has_cells_ && source_ != Source::kTable;
   if (row_from_entry_) {
     reader_.BeginIncluded(row_key_, cells_);
   } else if (!BeginRowOfTable()) {
@@ -392,8 +309,28 @@ bool IndexScan::FindEntry() {
   return true;
 }
 
-bool IndexScan::Wanted() const {
+bool IndexScan::EntryHolds(const Condition& condition) {
+  const std::optional<Condition::Column> column = condition.column();
+  if (!column) return condition.HoldsOfRow(true);
+  if (!has_cells_) {
+    stats_.groups = groups_max_;
+    return condition.Holds(*view_, row_key_);
+  }
+  const uint32_t family_id = view_->schema().families[column->family].id;
+  const auto cell = std::find_if(cells_.begin(), cells_.end(), [&](const IncludedCell& held) {
+    return held.family_id == family_id && held.qualifier == column->qualifier;
+  });
+  if (cell == cells_.end()) return condition.HoldsOf(nullptr);
+  CellValue value;
+  value.type = cell->type;
+  value.stored = cell->stored;
+  return condition.HoldsOf(&value);
+}
+
+bool IndexScan::Wanted() {
   return RowIsDrawn(row_key_, seed_, sample_) && (!plan_.rows || plan_.rows->Contains(row_key_)) &&
+         std::all_of(entry_where_.begin(), entry_where_.end(),
+                     [this](const Condition& condition) { return EntryHolds(condition); }) &&
          AllHold(where_, *view_, row_key_);
 }
 
@@ -419,7 +356,9 @@ ScanStep IndexScan::Next() {
     if (!FindEntry()) return ScanStep::kEnd;
     const std::optional<ScanPosition> resume = std::exchange(resume_, std::nullopt);
     entry_value_.assign(at_->value());
-    if (!entry_.Open(entry_value_, view_->now_micros()) || !Wanted()) continue;
+    if (!entry_.Open(entry_value_, view_->now_micros())) continue;
+    has_cells_ = wants_cells_ && TakeCells();
+    if (!Wanted()) continue;
     if (source_ == Source::kNothing) {
       row_text_.clear();
       CELLAR_ASSERT(view_->schema().key.Decode(row_key_, &row_text_));
@@ -458,7 +397,9 @@ ScanShape IndexScan::shape() const {
   return {.index_order = &order_,
           .cells_from = kSources[static_cast<size_t>(source_)],
           .ranges = &ranges_,
-          .plan = &plan_};
+          .plan = &plan_,
+          .groups = groups_,
+          .conditions_of_entries = entry_where_.size()};
 }
 
 void IndexScan::Detach() {

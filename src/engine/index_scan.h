@@ -9,9 +9,10 @@
 //   kKey       the values in its key                   only ON columns, without timestamps
 //   kNothing   nowhere: the row is there               no cell is wanted, only whether there is one
 //
-// and no filter, predicate or TIME asks for more, and newest versions alone are wanted. A single
-// entry may hold less than the others (what would be too large, -0.0, which keys do not know): its
-// row is read. A position is the key of an entry.
+// and no filter or TIME asks for more, and newest versions alone are wanted. Conditions are asked of
+// the entry where it tells of their columns (index_coverage.h), whatever the source of the cells,
+// before others are asked of the row. A single entry may hold less than the others (what would be
+// too large, -0.0, which keys do not know): its row is read. A position is the key of an entry.
 //
 // An index of rows (ON 0) is in the order of the table. A scan that does not name it may be given
 // to it by ChooseGroup(), and gives the same cells, positions and cursors as a TableScan.
@@ -39,11 +40,6 @@ Status CheckIndexReady(const ReadView& view, const IndexSchema& index);
 // Appends the encodings of the first values of an index's ON columns. BADVALUE; ERR for too many.
 Status EncodeIndexValues(const IndexOrder& order, const std::vector<std::string_view>& values,
                          std::string* out);
-
-// The index of rows that gives what a scan without INDEX asks for, and is smaller than the groups
-// of the table that would be read; the smallest one. Null if there is none.
-const IndexSchema* ChooseGroup(const ReadView& view, const RowOptions& rows,
-                               const CellOptions& cells);
 
 // Opens the scan that `rows` and `cells` ask for: of the index that they name, of the one that is
 // chosen, or of the table. As TableScan::Open.
@@ -83,20 +79,23 @@ class IndexScan final : public Scan {
                  const ScanPosition* from);
   // EQ, BETWEEN, FROM as a range of entries' keys.
   Status CompileRange(const IndexOptions& options);
-  Source FindSource(const IndexSchema& index, const RowOptions& rows,
-                    const CellOptions& cells) const;
+  // `held` is what an entry tells of (EntryColumns).
+  Source FindSource(const IndexSchema& index, const std::vector<IndexColumn>& held,
+                    const RowOptions& rows, const CellOptions& cells) const;
   // Fills in on_places_.
-  void PlaceOnColumns(const IndexSchema& index);
+  void PlaceOnColumns(const IndexSchema& index, const std::vector<IndexColumn>& held);
+  void CountGroups();
   // Begins the row of the entry at hand; false if it holds nothing.
   bool BeginRow(const std::optional<ScanPosition>& resume);
   bool BeginRowOfTable();
-  // The cells of the entry at hand, into cells_; false if it does not have all of them.
+  // What the entry at hand tells of its columns, into cells_; false if that is not all of it.
   bool TakeCells();
   bool TakeKeyCells();
   bool FindEntry();
   bool EnterRange();
   bool EnterRangeReverse();
-  bool Wanted() const;
+  bool EntryHolds(const Condition& condition);
+  bool Wanted();
 
   std::unique_ptr<ReadView> owned_view_;
   ReadView* view_;
@@ -108,8 +107,9 @@ class IndexScan final : public Scan {
   bool reverse_{false};
   Source source_{Source::kTable};
   bool row_from_entry_{false};
-  uint64_t groups_{0};  // that reading a row of the table opens
-  // kKey: the ON columns (by number) in table order, each once.
+  std::vector<bool> groups_;  // that are opened for every row
+  uint64_t groups_max_{0};    // that are opened for a row whose entry does not tell enough
+  // Without INCLUDE: the ON columns (by number) in table order, each once.
   struct OnPlace {
     size_t column{0};
     uint32_t family_id{0};
@@ -117,7 +117,10 @@ class IndexScan final : public Scan {
   };
   std::vector<OnPlace> on_places_;
   std::optional<double> sample_;
-  std::vector<Condition> where_;
+  std::vector<Condition> entry_where_;  // conditions that entries answer
+  std::vector<Condition> where_;        // the others
+  bool wants_cells_{false};             // are cells_ of any use?
+  bool cells_of_key_{false};            // do they come from an entry's key?
   CellPlan plan_;
   RowReader reader_;
   std::unique_ptr<BTreeCursor> at_;  // dies before the view
@@ -135,6 +138,7 @@ class IndexScan final : public Scan {
   EntryReader entry_;  // of entry_value_
   std::vector<IndexOrder::Value> key_values_;
   std::vector<IncludedCell> cells_;  // into entry_value_ or key_values_
+  bool has_cells_{false};
   std::string row_key_;
   std::string row_text_;
 };

@@ -69,6 +69,8 @@ struct ScanShape {
   std::string_view cells_from;                   // rows, entries, keys, nothing (index_scan.h)
   const std::vector<KeyRange>* ranges{nullptr};  // of the tree that is walked
   const CellPlan* plan{nullptr};
+  std::vector<bool> groups;         // locality groups that are opened, by number
+  size_t conditions_of_entries{0};  // so many of WHERE are asked of entries, the others of rows
 };
 
 enum class ScanStep : uint8_t { kRow, kCell, kPause, kEnd };

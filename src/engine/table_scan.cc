@@ -97,6 +97,10 @@ Status TableScan::Compile(const RowOptions& rows, const CellOptions& cells,
   budget_ = kUnlimited;
   stats_ = {};
   reader_.Bind(*view_, plan_, &budget_, &stats_, seed_);
+  if (!where_.empty()) {
+    const std::vector<bool> groups = Groups();
+    stats_.groups = static_cast<uint64_t>(std::count(groups.begin(), groups.end(), true));
+  }
   range_at_ = reverse_ && !ranges_.empty() ? ranges_.size() - 1 : 0;
   started_ = false;
   ended_ = ranges_.empty();
@@ -220,8 +224,20 @@ ScanPosition TableScan::PositionAfterCell() const {
   return position;
 }
 
+std::vector<bool> TableScan::Groups() const {
+  const TableSchema& schema = view_->schema();
+  std::vector<bool> groups(schema.groups.size(), false);
+  MarkGroupsOf(plan_.choice.columns, schema, &groups);
+  for (const Condition& condition : where_) condition.MarkGroups(schema, &groups);
+  return groups;
+}
+
 ScanShape TableScan::shape() const {
-  return {.index_order = nullptr, .cells_from = "rows", .ranges = &ranges_, .plan = &plan_};
+  return {.index_order = nullptr,
+          .cells_from = "rows",
+          .ranges = &ranges_,
+          .plan = &plan_,
+          .groups = Groups()};
 }
 
 void TableScan::Detach() {

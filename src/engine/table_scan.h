@@ -52,6 +52,7 @@ class TableScan final : public Scan {
   bool FindRowForward();
   bool FindRowReverse();
   bool Sampled() const;
+  std::vector<bool> Groups() const;  // those that are opened, by number
 
   std::unique_ptr<ReadView> owned_view_;
   ReadView* view_{nullptr};

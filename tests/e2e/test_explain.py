@@ -83,6 +83,28 @@ class ExplainTest(Conversation):
         self.check('CSCAN t 0 INDEX keys COLUMNS 1 f:n', cells=b'keys')
         self.check('CSCAN t 0 INDEX keys COLUMNS 1 f:n WITHTS', cells=b'rows')
 
+    def test_conditions_of_entries(self):
+        self.ask('INDEX CREATE t by-n ON 1 f:n AS i64 INCLUDE 1 f:place')
+        self.check('CSCAN t 0 INDEX by-n WHERE f:place EQ ulm KEYSONLY', cells=b'nothing', groups=[],
+                   checked=[b'WHERE of entries'])
+        self.check('CSCAN t 0 INDEX by-n WHERE f:place EQ ulm COLUMNS 1 f:n', cells=b'entries', groups=[],
+                   checked=[b'WHERE of entries'])
+        self.check('CSCAN t 0 INDEX by-n WHERE f:place EQ ulm', cells=b'rows', groups=[b'default', b'pages'],
+                   checked=[b'WHERE of entries'])
+        self.check('CSCAN t 0 INDEX by-n WHERE big:page EXISTS WHERE f:n GT 3 COLUMNS 1 f:n', cells=b'entries',
+                   groups=[b'pages'], checked=[b'WHERE of entries', b'WHERE'])
+        self.check('CCOUNT t INDEX by-n WHERE f:n MATCH 3* WHERE ROW EXISTS', cells=b'nothing', groups=[])
+        self.check(['CSCAN', 't', '0', 'INDEX', 'by-n', 'WHERE', 'FILTER', 'family = "f"', 'KEYSONLY'],
+                   groups=[b'default'], checked=[b'WHERE'])
+        # What the table is walked for may be another group than what conditions look into.
+        self.check('CSCAN t 0 COLUMNS 1 f:n WHERE big:page EXISTS', groups=[b'default', b'pages'])
+        line = 'CCOUNT t WHERE f:n EQ 3'
+        self.check(line, index=None, groups=[b'default', b'pages'], checked=[b'WHERE'])
+        self.ask('INDEX CREATE t group ON 0 INCLUDE 1 f:n')
+        self.check(line, index=b'group', cells=b'nothing', groups=[], checked=[b'WHERE of entries'])
+        self.assertEqual(self.ask(line), 3)
+        self.check('CCOUNT t WHERE f:n EQ 3 WHERE ROW EXISTS', index=None)
+
     def test_a_chosen_one(self):
         self.check('CSCAN t 0 COLUMNS 1 f:n', tree=b'table', index=None)
         self.ask('INDEX CREATE t group ON 0 INCLUDE 1 f:n')

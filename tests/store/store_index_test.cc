@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <map>
+#include <sstream>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -451,6 +452,79 @@ TEST_CASE_METHOD(Fixture, "An index of many rows is built in slices while writes
   REQUIRE(Rows(table, ends) == " r10000");
 }
 
+TEST_CASE_METHOD(Fixture, "Conditions are asked of entries where these tell of their columns",
+                 "[index]") {
+  FamilyOptions apart;
+  apart.group = "pages";
+  Table& table = Make("t", {{"f", {}}, {"g", {}}, {"big", apart}});
+  for (int i = 0; i < 10; ++i) {
+    const std::string number = std::to_string(i);
+    CellOp zero = Put("f", "z", i % 2 == 0 ? "-0.0" : "0");
+    zero.type = ValueType::kF64;
+    const std::string y = "y" + number;
+    std::vector<CellOp> ops{Put("f", "x", number), Put("g", "y", y), zero,
+                            Put("big", "page", number)};
+    if (i >= 5) ops.push_back(Put("f", "late", number));
+    REQUIRE(Do(table, "r" + number, ops).ok());
+  }
+  const auto create = [&](NewIndex index) { REQUIRE(store->CreateIndex(table, index).ok()); };
+  create({.name = "keys", .on = {On("f", "x"), On("g", "y")}, .include = {}});
+  create({.name = "cells", .on = {On("f", "x")}, .include = {On("g", "y"), On("f", "late")}});
+  create({.name = "zeros", .on = {On("f", "z", ValueType::kF64)}, .include = {}});
+  create({.name = "qualifiers", .on = {{"f", {}, {}, false}}, .include = {}});
+  create({.name = "rows", .on = {}, .include = {On("f", "x"), On("g", "y")}});
+  // The rows that come, and how many groups were opened for them.
+  const auto ask = [&](std::string_view index, Predicate predicate, bool cells_wanted = false) {
+    RowOptions rows;
+    if (!index.empty()) rows.index.emplace().name = index;
+    rows.where = {predicate};
+    rows.cells_wanted = cells_wanted;
+    auto shown = Cells(table, rows, {}, kUnlimited);
+    return shown["order"] + " / " + shown["groups"];
+  };
+  const auto compare = [](std::string_view family, std::string_view qualifier, CompareOp op,
+                          std::string_view literal) {
+    return Predicate{Predicate::Kind::kCompare, family, qualifier, op, literal};
+  };
+  const Predicate y3 = compare("g", "y", CompareOp::kEq, "y3");
+  for (const std::string_view index : {"keys", "cells", "rows", ""}) {
+    INFO(index);
+    REQUIRE(ask(index, y3) == " r3 / 0");
+    REQUIRE(ask(index, compare("f", "x", CompareOp::kGe, "8")) == " r8 r9 / 0");
+  }
+  // The row is read where the entry tells nothing of the column, and only of the rows that are left.
+  REQUIRE(ask("keys", compare("f", "late", CompareOp::kEq, "7")) == " r7 / 1");
+  REQUIRE(ask("cells", compare("f", "late", CompareOp::kEq, "7")) == " r7 / 0");
+  REQUIRE(ask("cells", {Predicate::Kind::kColumnMissing, "f", "late", {}, {}}) ==
+          " r0 r1 r2 r3 r4 / 0");
+  REQUIRE(ask("cells", compare("f", "late", CompareOp::kNe, "7")) ==
+          " r0 r1 r2 r3 r4 r5 r6 r8 r9 / 0");
+  REQUIRE(ask("cells", y3, true) == " r3 / 2");
+  REQUIRE(ask("keys", compare("big", "page", CompareOp::kEq, "4")) == " r4 / 1");
+  REQUIRE(ask("", compare("big", "page", CompareOp::kEq, "4")) == " r4 / 2");
+  // That an entry is there says that the row is; not so in an index of rows.
+  REQUIRE(ask("keys", {Predicate::Kind::kRowMissing, {}, {}, {}, {}}) == " / 0");
+  REQUIRE(ask("rows", {Predicate::Kind::kRowMissing, {}, {}, {}, {}}) == " / 2");
+  REQUIRE(ask("qualifiers", y3).ends_with("/ 1"));
+  // Keys do not tell 0.0 from -0.0, but their texts differ.
+  const Predicate minus{Predicate::Kind::kMatch, "f", "z", {}, "-*"};
+  REQUIRE(ask("zeros", minus) == " r0 r2 r4 r6 r8 / 1");
+  // What is too large for an entry is asked of the row.
+  REQUIRE(Do(table, "r3", {Put("f", "late", std::string(100'000, '3'))}).ok());
+  REQUIRE(ask("cells", {Predicate::Kind::kMatch, "f", "late", {}, "3*"}) == " r3 / 1");
+  // A condition asks for the newest version, whatever versions are wanted.
+  REQUIRE(Do(table, "r5", {Put("g", "y", "y3")}).ok());
+  RowOptions rows;
+  rows.index.emplace().name = "cells";
+  rows.where = {y3};
+  CellOptions versions;
+  versions.versions_max = kUnlimited;
+  versions.columns = {{ColumnSelector::Kind::kColumn, "g", "y", {}}};
+  auto shown = Cells(table, rows, versions, kUnlimited);
+  REQUIRE(shown["order"] == " r3 r5");
+  REQUIRE(shown["r5"].find("y5") != std::string::npos);
+}
+
 // --- random changes against a sort of the table
 
 struct Entry {
@@ -668,9 +742,70 @@ class RandomChanges : public Fixture {
       }
     }
   }
+  Predicate RandomPredicate() {
+    static constexpr std::pair<std::string_view, std::string_view> kColumns[]{
+        {"f", "n"}, {"f", "n"}, {"f", "s"}, {"q", "x"}, {"q", "z"}, {"f", "none"}};
+    static constexpr std::string_view kLiterals[]{"", "a", "bb", "3", "12", "text", "v"};
+    static constexpr std::string_view kGlobs[]{"*", "1*", "a?", "[^1]", "text", ""};
+    Predicate predicate;
+    predicate.kind = static_cast<Predicate::Kind>(random.Below(6));
+    std::tie(predicate.family, predicate.qualifier) = kColumns[random.Below(std::size(kColumns))];
+    predicate.op = static_cast<CompareOp>(random.Below(6));
+    predicate.literal = predicate.kind == Predicate::Kind::kMatch
+                            ? kGlobs[random.Below(std::size(kGlobs))]
+                            : kLiterals[random.Below(std::size(kLiterals))];
+    return predicate;
+  }
+  // Whoever answers conditions, entries or rows, the same rows come with the same cells.
+  void CheckConditions() {
+    Table& table = Find("t");
+    RowOptions where;
+    for (uint64_t n = 1 + random.Below(2); n > 0; --n) where.where.push_back(RandomPredicate());
+    CellOptions cells;
+    if (random.OneIn(2)) cells.columns = {{ColumnSelector::Kind::kColumn, "f", "n", {}}};
+    if (random.OneIn(3)) cells.columns.push_back({ColumnSelector::Kind::kColumn, "f", "s", {}});
+    CellOptions of_table = cells;
+    of_table.time.max_micros = INT64_MAX - 1;
+    auto asked = Cells(table, where, of_table, kUnlimited);
+    REQUIRE(asked["groups"] != "0");
+    auto chosen = Cells(table, where, cells, random.OneIn(2) ? kUnlimited : 2);
+    if (chosen["groups"] == "0") ++conditions_of_entries;
+    asked.erase("groups");
+    chosen.erase("groups");
+    REQUIRE(chosen == asked);
+    RowOptions by_index;
+    by_index.index.emplace();
+    by_index.reverse = random.OneIn(2);
+    for (const std::string_view name : {"n", "nd", "q", "cov", "all"}) {
+      by_index.index->name = name;
+      INFO("index " << name);
+      by_index.where.clear();
+      std::istringstream all(Cells(table, by_index, cells, kUnlimited)["order"]);
+      std::string expected;
+      for (std::string row; all >> row;) {
+        if (asked.contains(row)) expected += " " + row;
+      }
+      by_index.where = where.where;
+      auto given = Cells(table, by_index, cells, random.OneIn(2) ? kUnlimited : 2);
+      REQUIRE(given["order"] == expected);
+      if (given["groups"] == "0") ++conditions_of_entries;
+      for (const auto& [row, text] : given) {
+        if (name != "q" && asked.contains(row) && row != "order") REQUIRE(asked[row] == text);
+      }
+      // Keys tell no timestamps, and row keys alone are no cells: the rows are the same.
+      CellOptions values = cells;
+      values.timestamps = false;
+      REQUIRE(Cells(table, by_index, values, kUnlimited)["order"] == expected);
+      if (!cells.columns.empty()) continue;
+      by_index.cells_wanted = false;
+      REQUIRE(Cells(table, by_index, values, 2)["order"] == expected);
+      by_index.cells_wanted = true;
+    }
+  }
   void Check() {
     Table& table = Find("t");
     CheckCovered();
+    CheckConditions();
     for (const auto& [name, rows] : Expected(*store, table)) {
       INFO("index " << name);
       IndexOptions options;
@@ -694,6 +829,7 @@ class RandomChanges : public Fixture {
 
   Random random{0};
   uint64_t groups_chosen{0};
+  uint64_t conditions_of_entries{0};  // checks in which the table was not read
 };
 
 TEST_CASE_METHOD(RandomChanges, "An index never disagrees with its table", "[index]") {
@@ -714,6 +850,7 @@ TEST_CASE_METHOD(RandomChanges, "An index never disagrees with its table", "[ind
     Check();
   }
   REQUIRE(groups_chosen > 0);
+  REQUIRE(conditions_of_entries > 1000);
 }
 
 }  // namespace store_index_test
