@@ -1,13 +1,14 @@
-// SIGHUP: the configuration file is read again while clients are served, and what it points to:
-// certificates.
+// SIGHUP: the configuration file is read again while clients are served, and what it points to.
 //
 // An option that the file names gets the file's value, as CONFIG SET would give it; the command
 // line still beats the file, and options that neither names stay as they are. What cannot be
 // changed while the server runs is told in the log and left. Users are read again too, from `user`
-// lines or the aclfile. All or nothing: with a mistake in one of the files, or an option that cannot
-// be carried out (a port in use), the server goes on with the options and users that it had.
+// lines or the aclfile, and the files of the certificate, which may be new ones under the old names.
+// All or nothing: with a mistake in one of the files, or an option that cannot be carried out (a
+// port in use), the server goes on with the options, the users and the certificate that it had.
 #include <fmt/format.h>
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "commands/acl_sessions.h"
 #include "commands/config_file.h"
 #include "server/server.h"
+#include "server/tls_context.h"
 
 namespace cellar {
 
@@ -24,30 +26,21 @@ void Server::OnHangup() {
   BeginTurn();
   notify_.Send(fmt::format("RELOADING=1\nMONOTONIC_USEC={}\nSTATUS=Reading the configuration again",
                            clock_.MonotonicMicros()));
-  if (services_own_.config_file.empty()) {
-    Log(LogSeverity::kNotice, "SIGHUP: there is no configuration file to read again");
-    if (!services_own_.config.aclfile.empty()) {
-      if (const Status status = LoadAclFile(*this, LoadVictims::kChanged, nullptr); !status.ok()) {
-        Log(LogSeverity::kWarning, "SIGHUP: no user is changed: " + status.text());
-      }
-    }
-  } else if (const Status status = ReloadConfig(); !status.ok()) {
+  if (const Status status = Reload(); !status.ok()) {
     Log(LogSeverity::kWarning, "SIGHUP: nothing is changed: " + status.text());
-  }
-  // The files may be new ones under the old names.
-  if (tls_context_ != nullptr) {
-    if (const Status status = LoadTls(); !status.ok()) {
-      Log(LogSeverity::kWarning, "SIGHUP: the certificate is not changed: " + status.text());
-    }
   }
   notify_.Send("READY=1\nSTATUS=Ready to accept connections");
 }
 
 // Makes the server what its configuration says, which was `before`; `options` are the ones that
-// differ. What can fail comes first: users are read before anything is changed, and changed when
-// all options stand. The password goes before the users, as at the start: their lines beat it.
+// differ. What can fail comes first: users and the certificate are read before anything is changed,
+// and changed when all options stand. The password goes before the users, as at the start: their
+// lines beat it.
 Status Server::ApplyReload(const std::vector<const ConfigOption*>& options, const Config& before) {
   constexpr std::string_view kPassword{"requirepass"};
+  const auto comes_last = [](const ConfigOption& option) {
+    return option.name == kPassword || option.name.starts_with("tls-");
+  };
   Config& config = services_own_.config;
   Acl::Users users_of_file;
   std::vector<User> users_of_lines;
@@ -57,16 +50,21 @@ Status Server::ApplyReload(const std::vector<const ConfigOption*>& options, cons
   } else if (password || config.users != before.users) {
     ASSIGN_OR_RETURN(users_of_lines, ReadConfigUsers(*this));
   }
+  std::unique_ptr<TlsContext> tls;
+  if (tls_context_ != nullptr) {
+    ASSIGN_OR_RETURN(tls, MakeTls());
+  }
   for (size_t i = 0; i < options.size(); ++i) {
-    if (options[i]->name == kPassword) continue;
+    if (comes_last(*options[i])) continue;
     const Status status = ApplyConfig(options[i]->name);
     if (status.ok()) continue;
     config = before;
     for (size_t k = 0; k <= i; ++k) {
-      if (options[k]->name != kPassword) (void)ApplyConfig(options[k]->name);
+      if (!comes_last(*options[k])) (void)ApplyConfig(options[k]->name);
     }
     return Status::Error(status.code(), std::string(options[i]->name) + ": " + status.text());
   }
+  if (tls != nullptr) UseTls(std::move(tls));
   if (password) CELLAR_ASSERT(ApplyConfig(kPassword).ok());
   if (!config.aclfile.empty()) {
     InstallUsers(*this, std::move(users_of_file), LoadVictims::kChanged, nullptr);
@@ -76,8 +74,12 @@ Status Server::ApplyReload(const std::vector<const ConfigOption*>& options, cons
   return Status::Ok();
 }
 
-Status Server::ReloadConfig() {
+Status Server::Reload() {
   Config& config = services_own_.config;
+  if (services_own_.config_file.empty()) {
+    Log(LogSeverity::kNotice, "SIGHUP: there is no configuration file to read again");
+    return ApplyReload({}, Config(config));
+  }
   Config changed = config;
   changed.users.clear();
   RETURN_IF_ERROR(ReadConfigFile(&changed, services_own_.config_file));

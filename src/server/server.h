@@ -177,12 +177,16 @@ class Server final : public Host {
   void CloseListeners();
 
   // tls_server.cc
-  // Reads certificate, key and authorities. An error: the context stays as it was.
+  // Reads certificate, key and authorities.
+  Result<std::unique_ptr<TlsContext>> MakeTls() const;
+  // What new connections get from now on.
+  void UseTls(std::unique_ptr<TlsContext> context);
+  // Both. An error: the context stays as it was.
   Status LoadTls();
 
   // reload.cc
   void OnHangup();
-  Status ReloadConfig();
+  Status Reload();
   Status ApplyReload(const std::vector<const ConfigOption*>& options, const Config& before);
 
   // server_cron.cc

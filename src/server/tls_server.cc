@@ -45,12 +45,19 @@ TlsOptions TlsOptionsOf(const Config& config) {
 
 }  // namespace
 
-Status Server::LoadTls() {
-  ASSIGN_OR_RETURN(std::unique_ptr<TlsContext> context,
-                   TlsContext::Make(TlsOptionsOf(services_own_.config)));
+Result<std::unique_ptr<TlsContext>> Server::MakeTls() const {
+  return TlsContext::Make(TlsOptionsOf(services_own_.config));
+}
+
+void Server::UseTls(std::unique_ptr<TlsContext> context) {
   tls_context_ = std::move(context);
   if (tls_read_buffer_ == nullptr) tls_read_buffer_.reset(new char[TurnInput::kReadBytes]);
   Log(LogSeverity::kNotice, "TLS: the certificate is that of " + tls_context_->Describe());
+}
+
+Status Server::LoadTls() {
+  ASSIGN_OR_RETURN(std::unique_ptr<TlsContext> context, MakeTls());
+  UseTls(std::move(context));
   return Status::Ok();
 }
 

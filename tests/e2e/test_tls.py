@@ -367,7 +367,7 @@ class ReloadTest(TlsTest):
             with open(server.file("server.crt"), "w", encoding="ascii") as file:
                 file.write("nothing\n")
             server.process.send_signal(signal.SIGHUP)
-            self.wait_for(server, "SIGHUP: the certificate is not changed: cannot load the certificate")
+            self.wait_for(server, "SIGHUP: nothing is changed: cannot load the certificate")
             self.assertEqual(second, self.serial(server))
 
     def test_one_sighup_takes_over_configuration_users_and_certificate(self):
@@ -394,6 +394,56 @@ class ReloadTest(TlsTest):
                 connection.sendall(command("CONFIG", "GET", "maxclients") + command("AUTH", "reader", "secret") + b"PING\r\n")
                 expected = b"*2\r\n$10\r\nmaxclients\r\n$3\r\n600\r\n+OK\r\n+PONG\r\n"
                 self.assertEqual(expected, read_exactly(connection, len(expected)))
+
+    def test_a_sighup_that_is_refused_leaves_configuration_users_and_certificate(self):
+        with tempfile.TemporaryDirectory() as directory:
+            authority = make_certificates(directory)
+            users, conf = os.path.join(directory, "users.acl"), os.path.join(directory, "cellar.conf")
+
+            def write(file, text):
+                with open(file, "w", encoding="ascii") as out:
+                    out.write(text)
+            good_users = "user default on nopass ~* &* +@all\n"
+            good_conf = f"maxclients 500\nbind 127.0.0.1\naclfile {users}\n"
+            write(users, good_users)
+            write(conf, good_conf)
+            server = TlsServer(directory)
+            self.addCleanup(server.close)
+            server.config = conf
+            # What stands on the command line would beat the file.
+            given = server.arguments()
+            at = given.index("--bind")
+            server.arguments = lambda: given[:at] + given[at + 2:]
+            server.start()
+            first = self.serial(server)
+            with open(server.file("server.key"), encoding="ascii") as file:
+                first_key = file.read()
+            authority.issue("server")
+            more_users = good_users + "user reader on >secret ~* +ping\n"
+            more_conf = good_conf.replace("500", "600")
+            with open(server.file("server.key"), encoding="ascii") as file:
+                second_key = file.read()
+            # In each round all but one of the files would do.
+            for round_, (key, user_lines, lines, said) in enumerate((
+                    (second_key, more_users, more_conf + "appendfsync sometimes\n", "appendfsync"),
+                    (second_key, more_users, more_conf.replace("127.0.0.1", "192.0.2.1"), "bind: "),
+                    (second_key, more_users + "user x +@nosuch\n", more_conf, "nosuch"),
+                    (first_key, more_users, more_conf, "cannot load the private key"),
+                    (second_key, more_users, more_conf + "tls-ciphers nonsense\n", "tls-ciphers cannot be used"))):
+                write(server.file("server.key"), key)
+                write(users, user_lines)
+                write(conf, lines)
+                server.process.send_signal(signal.SIGHUP)
+                self.wait_for(server, "SIGHUP: nothing is changed: ", round_ + 1)
+                self.assertIn(said, server.log().splitlines()[-1])
+                self.assertEqual(first, self.serial(server))
+                with server.tls() as connection:
+                    connection.sendall(command("CONFIG", "GET", "maxclients") + command("ACL", "USERS"))
+                    expected = b"*2\r\n$10\r\nmaxclients\r\n$3\r\n500\r\n*1\r\n$7\r\ndefault\r\n"
+                    self.assertEqual(expected, read_exactly(connection, len(expected)))
+            write(conf, more_conf)
+            self.hang_up(server)
+            self.assertNotEqual(first, self.serial(server))
 
     def hang_up(self, server):
         known = server.log().count("TLS: the certificate is")
