@@ -73,7 +73,8 @@ Result<const RowWriteResult*> Write(CommandContext& ctx, const RowWrite& write) 
 void CmdCPut(CommandContext& ctx) {
   RowWrite& write = RowWriteOf(ctx);
   REPLY_IF_ERROR(ctx, ParsePut(ArgumentCursor(ctx.args, kFirstOption), &write));
-  ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx));
+  Table* const table = FindTableOrReply(ctx, ctx.args[1]);
+  if (table == nullptr) return;
   write.allocates = write.row == "*" && table->schema().key.is_recno();
   if (write.IsPlainPut()) [[likely]] {
     Status done = ctx.store().Put(*table, write);

@@ -1,38 +1,17 @@
 // Writing and reading the ops of a mutation.
 #include "engine/mutation.h"
 
-#include <cstring>
-
 #include "base/assert.h"
 #include "base/coding.h"
 #include "base/copy_bytes.h"
-#include "base/inline.h"
-#include "engine/schema.h"
 
 namespace cellar {
-
-void MutationBuilder::Reset() {
-  bytes_.Clear();
-  std::memset(bytes_.Grow(kMutationHeaderBytes), 0, kMutationHeaderBytes);
-  (void)BeginPart();
-}
-
-void MutationBuilder::SetStamp(int64_t stamp) {
-  CELLAR_ASSERT(stamp >= 0);
-  EncodeFixed64(bytes_.data(), static_cast<uint64_t>(stamp));
-}
 
 void MutationBuilder::Truncate(size_t size) {
   CELLAR_ASSERT(size >= kMutationHeaderBytes);
   CELLAR_ASSERT(size <= bytes_.size());
   bytes_.Truncate(size);
   (void)BeginPart();
-}
-
-size_t MutationBuilder::BeginPart() {
-  table_id_ = 0;
-  row_begin_ = 0;
-  return bytes_.size();
 }
 
 void MutationBuilder::Table(uint64_t table_id) {
@@ -42,44 +21,6 @@ void MutationBuilder::Table(uint64_t table_id) {
   Number(table_id);
   table_id_ = table_id;
   row_begin_ = 0;
-}
-
-CELLAR_INLINE char* MutationBuilder::WriteRow(char* to, uint64_t table_id,
-                                              std::string_view row_key) {
-  CELLAR_ASSERT(!row_key.empty());
-  CELLAR_ASSERT(table_id > 0);
-  if (table_id_ != table_id) {
-    *to++ = static_cast<char>(MutationOp::kTable);
-    to = EncodeVarint64(to, table_id);
-    table_id_ = table_id;
-  }
-  *to++ = static_cast<char>(MutationOp::kRow);
-  to = EncodeVarint64(to, row_key.size());
-  CopyBytes(to, row_key.data(), row_key.size());
-  row_begin_ = static_cast<size_t>(to - bytes_.data());
-  row_bytes_ = row_key.size();
-  return to + row_key.size();
-}
-
-CELLAR_INLINE char* MutationBuilder::WritePut(char* to, uint32_t family_id,
-                                              std::string_view qualifier, int64_t timestamp,
-                                              const std::optional<int64_t>& replaced,
-                                              size_t cell_value_bytes) {
-  CELLAR_ASSERT(timestamp >= 0);
-  *to++ = static_cast<char>(replaced ? MutationOp::kReplace : MutationOp::kPut);
-  to = EncodeVarint64(to, family_id);
-  to = EncodeVarint64(to, qualifier.size());
-  CopyBytes(to, qualifier.data(), qualifier.size());
-  to += qualifier.size();
-  EncodeFixed64(to, static_cast<uint64_t>(timestamp));
-  to += sizeof(uint64_t);
-  if (replaced) {
-    CELLAR_ASSERT(*replaced >= 0);
-    CELLAR_ASSERT(*replaced < timestamp);
-    EncodeFixed64(to, static_cast<uint64_t>(*replaced));
-    to += sizeof(uint64_t);
-  }
-  return EncodeVarint64(to, cell_value_bytes);
 }
 
 void MutationBuilder::Row(uint64_t table_id, std::string_view row_key) {
@@ -104,16 +45,6 @@ void MutationBuilder::Put(uint32_t family_id, std::string_view qualifier, int64_
 void MutationBuilder::Replace(uint32_t family_id, std::string_view qualifier, int64_t timestamp,
                               int64_t replaced, std::string_view cell_value) {
   AddPut(family_id, qualifier, timestamp, replaced, cell_value);
-}
-
-char* MutationBuilder::BeginPut(uint64_t table_id, const ResolvedPut& put,
-                                size_t cell_value_bytes) {
-  char* to =
-      bytes_.Reserve(RowBytesMax(put.row_bytes) + PutBytesMax(put.column.size(), cell_value_bytes));
-  if (!IsInRow(table_id, put.row_key())) to = WriteRow(to, table_id, put.row_key());
-  to = WritePut(to, put.family->id, put.qualifier(), put.timestamp, put.replaced, cell_value_bytes);
-  bytes_.CommitTo(to + cell_value_bytes);
-  return to;
 }
 
 void MutationBuilder::DeleteCell(uint32_t family_id, std::string_view qualifier,

@@ -38,9 +38,13 @@
 #include <string>
 #include <string_view>
 
+#include "base/assert.h"
 #include "base/byte_buffer.h"
 #include "base/coding.h"
+#include "base/copy_bytes.h"
+#include "base/inline.h"
 #include "cellar/status.h"
+#include "engine/schema.h"
 
 namespace cellar {
 
@@ -68,7 +72,6 @@ enum class MutationOp : uint8_t {
 inline constexpr size_t kMutationHeaderBytes{8};  // the stamp
 
 class BTreePlace;
-struct FamilySchema;
 
 // One put of a cell, by whoever has just made it: kRow with kPut or kReplace. The views are of its
 // maker, the cell's value is one of the mutation that it was added to.
@@ -92,9 +95,16 @@ class MutationBuilder {
  public:
   MutationBuilder() { Reset(); }
 
-  void Reset();
+  void Reset() {
+    bytes_.Clear();
+    EncodeFixed64(bytes_.Grow(kMutationHeaderBytes), 0);
+    (void)BeginPart();
+  }
   // The stamp may become known after the ops.
-  void SetStamp(int64_t stamp);
+  void SetStamp(int64_t stamp) {
+    CELLAR_ASSERT(stamp >= 0);
+    EncodeFixed64(bytes_.data(), static_cast<uint64_t>(stamp));
+  }
   // True if no op has been added since Reset.
   bool empty() const { return bytes_.size() == kMutationHeaderBytes; }
   std::string_view payload() const { return bytes_.view(); }
@@ -103,7 +113,11 @@ class MutationBuilder {
   std::string_view Since(size_t offset) const { return bytes_.view().substr(offset); }
   // From here on ops form a part that can be applied by itself: the next one says its table and row
   // anew. Returns where the part begins, for Since().
-  size_t BeginPart();
+  size_t BeginPart() {
+    table_id_ = 0;
+    row_begin_ = 0;
+    return bytes_.size();
+  }
   // Forgets what was added after the builder had `size` bytes, and begins a part.
   void Truncate(size_t size);
 
@@ -118,7 +132,8 @@ class MutationBuilder {
   // Row, and a put whose cell value the caller writes himself: `cell_value_bytes` bytes, to the
   // place returned, before the next call. `put` says the rest; if it replaces a version, that is
   // older. One step, since every write takes it.
-  [[nodiscard]] char* BeginPut(uint64_t table_id, const ResolvedPut& put, size_t cell_value_bytes);
+  [[nodiscard]] CELLAR_INLINE char* BeginPut(uint64_t table_id, const ResolvedPut& put,
+                                             size_t cell_value_bytes);
   void DeleteCell(uint32_t family_id, std::string_view qualifier, int64_t timestamp);
   void DeleteRange(uint32_t family_id, std::string_view begin, std::string_view end);
   void DeleteRow();
@@ -155,18 +170,65 @@ class MutationBuilder {
   void AddPut(uint32_t family_id, std::string_view qualifier, int64_t timestamp,
               const std::optional<int64_t>& replaced, std::string_view cell_value);
   // Write to where RowBytesMax (PutBytesMax) bytes are reserved; return the end.
-  char* WriteRow(char* to, uint64_t table_id, std::string_view row_key);
+  CELLAR_INLINE char* WriteRow(char* to, uint64_t table_id, std::string_view row_key);
   static constexpr size_t PutBytesMax(size_t qualifier_bytes, size_t cell_value_bytes) {
     return 1 + 3 * kVarint64BytesMax + qualifier_bytes + 2 * sizeof(uint64_t) + cell_value_bytes;
   }
-  static char* WritePut(char* to, uint32_t family_id, std::string_view qualifier, int64_t timestamp,
-                        const std::optional<int64_t>& replaced, size_t cell_value_bytes);
+  CELLAR_INLINE static char* WritePut(char* to, uint32_t family_id, std::string_view qualifier,
+                                      int64_t timestamp, const std::optional<int64_t>& replaced,
+                                      size_t cell_value_bytes);
 
   ByteBuffer bytes_;
   uint64_t table_id_{0};  // 0: none yet
   size_t row_begin_{0};   // where the current row's key stands in bytes_, 0: none yet
   size_t row_bytes_{0};
 };
+
+char* MutationBuilder::WriteRow(char* to, uint64_t table_id, std::string_view row_key) {
+  CELLAR_ASSERT(!row_key.empty());
+  CELLAR_ASSERT(table_id > 0);
+  if (table_id_ != table_id) {
+    *to++ = static_cast<char>(MutationOp::kTable);
+    to = EncodeVarint64(to, table_id);
+    table_id_ = table_id;
+  }
+  *to++ = static_cast<char>(MutationOp::kRow);
+  to = EncodeVarint64(to, row_key.size());
+  CopyBytes(to, row_key.data(), row_key.size());
+  row_begin_ = static_cast<size_t>(to - bytes_.data());
+  row_bytes_ = row_key.size();
+  return to + row_key.size();
+}
+
+char* MutationBuilder::WritePut(char* to, uint32_t family_id, std::string_view qualifier,
+                                int64_t timestamp, const std::optional<int64_t>& replaced,
+                                size_t cell_value_bytes) {
+  CELLAR_ASSERT(timestamp >= 0);
+  *to++ = static_cast<char>(replaced ? MutationOp::kReplace : MutationOp::kPut);
+  to = EncodeVarint64(to, family_id);
+  to = EncodeVarint64(to, qualifier.size());
+  CopyBytes(to, qualifier.data(), qualifier.size());
+  to += qualifier.size();
+  EncodeFixed64(to, static_cast<uint64_t>(timestamp));
+  to += sizeof(uint64_t);
+  if (replaced) {
+    CELLAR_ASSERT(*replaced >= 0);
+    CELLAR_ASSERT(*replaced < timestamp);
+    EncodeFixed64(to, static_cast<uint64_t>(*replaced));
+    to += sizeof(uint64_t);
+  }
+  return EncodeVarint64(to, cell_value_bytes);
+}
+
+char* MutationBuilder::BeginPut(uint64_t table_id, const ResolvedPut& put,
+                                size_t cell_value_bytes) {
+  char* to =
+      bytes_.Reserve(RowBytesMax(put.row_bytes) + PutBytesMax(put.column.size(), cell_value_bytes));
+  if (!IsInRow(table_id, put.row_key())) to = WriteRow(to, table_id, put.row_key());
+  to = WritePut(to, put.family->id, put.qualifier(), put.timestamp, put.replaced, cell_value_bytes);
+  bytes_.CommitTo(to + cell_value_bytes);
+  return to;
+}
 
 // One op, decoded. The views point into the payload.
 struct DecodedOp {

@@ -234,7 +234,7 @@ CELLAR_INLINE Status RowResolver::ResolvePlainPut(const TableSchema& schema, con
 Status RowResolver::ResolvePuts(const Table& table, const RowWrite& write,
                                 const WriteContext& context, MutationBuilder* mutation,
                                 bool* used_stamp) {
-  CELLAR_ASSERT(write.IsPlainPut());
+  CELLAR_DEBUG_ASSERT(write.IsPlainPut());
   CELLAR_ASSERT(!table.schema().key.is_recno());
   if (write.ops.size() > kOpsMax) return Check(table.schema(), write, context);
   RETURN_IF_ERROR(BeginRow(table.schema(), write.row));

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/equal_bytes.h"
+#include "base/inline.h"
 #include "cellar/status.h"
 #include "engine/family_access.h"
 #include "engine/index_schema.h"
@@ -68,7 +69,7 @@ struct TableSchema {
   const FamilyAccess* access{nullptr};
 
   // By name; null if there is none. The pointer dies when the schema changes.
-  const FamilySchema* FindFamily(std::string_view name) const {
+  CELLAR_INLINE const FamilySchema* FindFamily(std::string_view name) const {
     // Tables have few families: a walk beats a search until there are many.
     if (families.size() > 8) [[unlikely]]
       return SearchFamily(name);

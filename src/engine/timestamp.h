@@ -44,11 +44,13 @@ inline size_t EncodeTimestamp(int64_t timestamp, char* to) {
   CELLAR_ASSERT(timestamp >= 0);
   const auto value = static_cast<uint64_t>(timestamp);
   const size_t tail = TimestampTailBytes(timestamp);
-  // A shift by 64 is not defined, so the two ends shift in two steps.
-  const uint64_t top = tail == 8 ? 0 : value >> (8 * tail);
-  to[0] = static_cast<char>(~(tail << 4 | top));
-  const uint64_t shifted = tail == 0 ? 0 : ~value << (64 - 8 * tail);
-  EncodeBigEndian64(to + 1, shifted);
+  if (tail < 8) [[likely]] {  // all of it in one number
+    const size_t bits = 8 * tail + 4;
+    EncodeBigEndian64(to, ~(uint64_t{tail} << bits | value) << (60 - bits));
+    return tail + 1;
+  }
+  to[0] = static_cast<char>(~(tail << 4));
+  EncodeBigEndian64(to + 1, ~value);
   return tail + 1;
 }
 inline void PutTimestamp(std::string* to, int64_t timestamp) {

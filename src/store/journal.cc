@@ -23,6 +23,18 @@ constexpr int64_t kMicrosPerSecond = 1'000'000;
 // Room that Reserve asks for beyond the record: a claim must never be what the disk lacks room for.
 constexpr uint64_t kReserveSlackBytes = 2 * kRecordHeaderBytes;
 
+[[gnu::cold, gnu::noinline]] Status RecordTooLarge(size_t payload_bytes) {
+  return Status::Error(ErrorCode::kTooLarge, "a change of " + std::to_string(payload_bytes) +
+                                                 " bytes does not fit into one log record");
+}
+
+[[gnu::cold, gnu::noinline]] Status NoSnapshot(const std::string& why) {
+  return Status::Error(ErrorCode::kMisconf,
+                       "The last snapshot could not be saved, and there is no log "
+                       "(stop-writes-on-bgsave-error): " +
+                           why);
+}
+
 // A snapshot being written. The loop thread makes and ends it; its thread fills the result.
 struct SnapshotJob {
   StateMachine::StateSnapshot state;
@@ -151,17 +163,13 @@ JournalImpl::JournalImpl(JournalOptions options, FileSystem& files, Clock& clock
 }
 
 Status JournalImpl::Reserve(size_t payload_bytes) {
-  if (payload_bytes > kRecordPayloadBytesMax)
-    return Status::Error(ErrorCode::kTooLarge, "a change of " + std::to_string(payload_bytes) +
-                                                   " bytes does not fit into one log record");
+  if (payload_bytes > kRecordPayloadBytesMax) [[unlikely]]
+    return RecordTooLarge(payload_bytes);
   if (options_.log_enabled)
     return writer_.Reserve(stream_end_ + kRecordHeaderBytes + payload_bytes + kReserveSlackBytes);
   if (options_.stop_writes_on_snapshot_error && !last_save_error_.empty() &&
-      !options_.save_points.empty())
-    return Status::Error(ErrorCode::kMisconf,
-                         "The last snapshot could not be saved, and there is no log "
-                         "(stop-writes-on-bgsave-error): " +
-                             last_save_error_);
+      !options_.save_points.empty()) [[unlikely]]
+    return NoSnapshot(last_save_error_);
   return Status::Ok();
 }
 

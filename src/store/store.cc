@@ -195,11 +195,6 @@ Status Store::ApplyOrRefuse(Table& table, RowResolver::Outcome* outcome) {
 
 int64_t Store::NextStamp() const { return std::max(now_micros_, engine_->stamp() + 1); }
 
-void Store::BeginMutation() {
-  if (!in_transaction_) mutation_.Reset();
-  part_begin_ = mutation_.BeginPart();
-}
-
 CELLAR_INLINE Status Store::ReserveMutation() {
   CELLAR_ASSERT(mutation_.size() > part_begin_);
   return journal_->Reserve(mutation_.size());

@@ -291,7 +291,10 @@ class Store {
   // The timestamp that a command's cells get: larger than all before.
   int64_t NextStamp() const;
   // Begins the mutation of a command: a record of its own, or a part of the transaction's.
-  void BeginMutation();
+  void BeginMutation() {
+    if (!in_transaction_) mutation_.Reset();
+    part_begin_ = mutation_.BeginPart();
+  }
   // Reserves room for what was added since BeginMutation, applies it (unless it has been) and logs
   // it (outside of a transaction). MISCONF: nothing was changed, and the part is taken back.
   Status CommitMutation(Table* table, uint64_t changes);
