@@ -100,7 +100,13 @@ class PidFile {
   std::string path_;
 };
 
-void LogRecovery(const RecoveryReport& report) {
+void LogRecovery(const RecoveryReport& report, const std::string& directory) {
+  // A mistyped --dir looks just like a first start.
+  if (report.directory_created) {
+    Log(LogSeverity::kWarning, fmt::format("The data directory {} did not exist: it has been "
+                                           "created, and the store is empty",
+                                           AbsolutePath(directory)));
+  }
   for (const std::string& warning : report.warnings) Log(LogSeverity::kWarning, warning);
   if (report.from_snapshot) {
     Log(LogSeverity::kNotice,
@@ -156,7 +162,7 @@ int Serve(const std::vector<std::string>& words) {
     Log(LogSeverity::kWarning, store.status().text());
     return Fail(store.status());
   }
-  LogRecovery((*store)->journal().recovery());
+  LogRecovery((*store)->journal().recovery(), config.dir);
   server.Attach(store->get());
   int exit_status = server.Run();
   if (const Status status = (*store)->journal().Close(); !status.ok()) {

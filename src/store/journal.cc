@@ -412,6 +412,7 @@ Result<std::unique_ptr<Journal>> Journal::Open(JournalOptions options, FileSyste
   }
   ASSIGN_OR_RETURN(auto lock, files.Lock(JoinPath(directory, kLockName)));
   ASSIGN_OR_RETURN(RecoveredStore store, RecoverStore(files, clock, directory, state, progress));
+  store.report.directory_created = !exists;
   auto journal = std::make_unique<JournalImpl>(std::move(options), files, clock, state,
                                                std::move(lock), std::move(store));
   RETURN_IF_ERROR(journal->Start());

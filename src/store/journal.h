@@ -95,6 +95,7 @@ struct JournalOptions {
 
 // What recovery found. Texts are for the log on stderr, one line each.
 struct RecoveryReport {
+  bool directory_created{false};  // there was none
   bool from_snapshot{false};
   Lsn snapshot_lsn;
   uint64_t snapshot_cells{0};  // entries of all trees

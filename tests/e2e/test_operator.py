@@ -53,6 +53,16 @@ class ListenTest(unittest.TestCase):
         self.assertTrue(self.answers(self.server.port, "127.0.0.2"))
         self.assertFalse(self.answers(self.server.port))
 
+    def test_a_data_directory_that_is_made_is_told_of_once(self):
+        directory = os.path.join(self.server.directory, "mistyped")
+        with CellarServer(dir=directory, save="") as server:
+            said = f"The data directory {directory} did not exist"
+            self.assertEqual(1, server.log().count(said))
+            server.stop()
+            server.start()
+            self.assertEqual(1, server.log().count(said))
+        self.assertNotIn("did not exist", self.server.log())
+
     def test_no_port_at_all(self):
         path = os.path.join(self.server.directory, "socket")
         with CellarServer(unixsocket=path, save="") as server:
