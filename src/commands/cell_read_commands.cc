@@ -8,6 +8,7 @@
 #include <optional>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/inline.h"
 #include "commands/cell_arguments.h"
@@ -94,16 +95,19 @@ void CmdCGet(CommandContext& ctx) {
   if (cell == nullptr) return ctx.reply.Null();
   if (options.timestamp) [[unlikely]] {
     ctx.reply.Array(2);
-    ctx.reply.Integer(cell->timestamp_micros);
+    ctx.reply.Integer(cell->timestamp_micros());
   }
   ReplyValue(ctx.reply, cell->value.type, cell->value.stored);
 }
 
 void CmdCMGet(CommandContext& ctx) {
-  const Arguments names = ctx.args.subspan(3);
-  ColumnRead column{.access = ctx.rights};
-  for (const std::string_view name : names) {
-    REPLY_IF_ERROR(ctx, ParseColumn(name, &column.family, &column.qualifier));
+  static thread_local std::vector<ColumnRead> columns;  // keeps its memory
+  columns.clear();
+  for (const std::string_view name : ctx.args.subspan(3)) {
+    std::string_view family;
+    std::string_view qualifier;
+    REPLY_IF_ERROR(ctx, ParseColumn(name, &family, &qualifier));
+    columns.push_back({.family = family, .qualifier = qualifier, .access = ctx.rights});
   }
   Table* const table = FindTable(ctx);
   if (table == nullptr) return;
@@ -111,9 +115,8 @@ void CmdCMGet(CommandContext& ctx) {
   REPLY_IF_ERROR(ctx, store.OpenRow(*table, ctx.args[2]));
   ServerStats& stats = ctx.host.services().stats;
   const size_t begin = ctx.reply.position();
-  ctx.reply.Array(names.size());
-  for (const std::string_view name : names) {
-    (void)SplitColumn(name, &column.family, &column.qualifier);
+  ctx.reply.Array(columns.size());
+  for (const ColumnRead& column : columns) {
     const CellRead* cell = nullptr;
     if (const Status status = store.GetInRow(column, &cell); !status.ok()) [[unlikely]] {
       ctx.reply.Truncate(begin);

@@ -121,14 +121,14 @@ bool ReadView::ReadByCursor(std::string_view column, const FamilySchema& family,
   uint64_t rank = 0;
   for (; at.valid() && at.key().starts_with(column); at.Next()) {
     ++rank;
-    if (!LoadTimestamp(at.key().substr(column_bytes), &read->timestamp_micros) ||
-        !DecodeCellValue(at.value(), &read->value)) {
+    int64_t timestamp = 0;
+    read->version = at.key().substr(column_bytes);
+    if (!LoadTimestamp(read->version, &timestamp) || !DecodeCellValue(at.value(), &read->value)) {
       continue;
     }
     if (rank > family.policy.rank_kept_max()) return false;
-    if (read->timestamp_micros > at_micros) continue;
-    if (live || !family.policy.Drops(rank, read->timestamp_micros, read->value.expiry_micros,
-                                     now_micros_)) {
+    if (timestamp > at_micros) continue;
+    if (live || !family.policy.Drops(rank, timestamp, read->value.expiry_micros, now_micros_)) {
       return true;
     }
   }

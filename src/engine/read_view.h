@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/assert.h"
 #include "base/inline.h"
 #include "btree/btree.h"
 #include "engine/cell.h"
@@ -24,11 +25,16 @@
 
 namespace cellar {
 
-// One live version of a column. `value.stored` dies with the next write or the next read of the
-// view.
+// One live version of a column. Its views die with the next write or the next read of the view.
 struct CellRead {
-  int64_t timestamp_micros{0};
+  std::string_view version;  // its timestamp, as the key has it: few ask for it
   CellValue value;
+
+  int64_t timestamp_micros() const {
+    int64_t timestamp = 0;
+    CELLAR_ASSERT(LoadTimestamp(version, &timestamp));
+    return timestamp;
+  }
 };
 
 class ReadView {
@@ -130,9 +136,10 @@ bool ReadView::ReadColumn(std::string_view column, const FamilySchema& family, i
     BTree::Match newest;
     if (!table_->tree(family.group).GetFirst(column, &version_key_, &finger_, &newest))
       return false;
-    if (LoadTimestamp(newest.key_rest, &read->timestamp_micros) &&
-        DecodeCellValue(newest.value, &read->value) &&
-        !family.policy.Drops(1, read->timestamp_micros, read->value.expiry_micros, now_micros_))
+    read->version = newest.key_rest;
+    if (IsUsualTimestamp(newest.key_rest) && DecodeCellValue(newest.value, &read->value) &&
+        now_micros_ < read->value.expiry_micros &&
+        (!family.policy.Risks(1) || !family.policy.Drops(1, read->timestamp_micros(), now_micros_)))
         [[likely]]
       return true;
   }

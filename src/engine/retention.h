@@ -57,10 +57,12 @@ class RetentionPolicy {
   // Versions of a higher rank are dropped whatever their age; UINT64_MAX if there is no such rank.
   uint64_t rank_kept_max() const { return rank_kept_max_; }
 
+  // Does the policy ever drop a version of this rank? (A cell's own expiry is not its business.)
+  bool Risks(uint64_t rank) const { return rank >= rank_at_risk_min_; }
   // The moment from which on a version is dropped if its rank stays what it is: INT64_MIN if it is
   // dropped at once, kNeverMicros if never. REQUIRES: rank >= 1, timestamp >= 0.
   int64_t DueMicros(uint64_t rank, int64_t timestamp) const {
-    if (rank < rank_at_risk_min_) return kNeverMicros;
+    if (!Risks(rank)) return kNeverMicros;
     return DueOfRiskyRank(rank, timestamp);
   }
   // The same for a cell with an expiry of its own (kNeverMicros: none).

@@ -379,11 +379,11 @@ std::optional<BTree::Match> RowResolver::NextVersion(const BTree::Match& version
 }
 
 // The newest version is found without a cursor; with most columns there is no other.
-std::optional<CellRead> RowResolver::WalkColumn(Newest newest) {
+std::optional<RowResolver::OldVersion> RowResolver::WalkColumn(Newest newest) {
   const FamilySchema& family = *family_;
   const std::string_view column = column_key_.view();
   const bool all_live = table_->family_is_all_live(family);
-  std::optional<CellRead> found;
+  std::optional<OldVersion> found;
   bool wanted = newest == Newest::kRead;
   bool reclaims = false;
   uint64_t rank = 0;
@@ -393,7 +393,7 @@ std::optional<CellRead> RowResolver::WalkColumn(Newest newest) {
            table_->tree(family.group).FindFirst(column, &version_key_, &place_);
        version; version = NextVersion(*version, rank)) {
     ++rank;
-    CellRead read;
+    OldVersion read;
     if (!LoadTimestamp(version->key_rest, &read.timestamp_micros) ||
         !DecodeCellValue(version->value, &read.value)) {
       if (rank == 1) versions.newest_micros = kNewest;  // nothing is known to be newer
@@ -520,8 +520,8 @@ uint64_t RowResolver::DeleteCells(const FamilySchema& family, const KeyRange& ra
   return deleted;
 }
 
-Status RowResolver::PutNext(const CheckedOp& op, const std::optional<CellRead>& old, ValueType type,
-                            std::string_view stored) {
+Status RowResolver::PutNext(const CheckedOp& op, const std::optional<OldVersion>& old,
+                            ValueType type, std::string_view stored) {
   MadeVersion* const made = several_ops_ ? FindMadeVersion(op) : nullptr;
   stamp_used_ = true;
   int64_t timestamp = context_->stamp_micros;
@@ -555,7 +555,7 @@ RowResolver::MadeVersion* RowResolver::FindMadeVersion(const CheckedOp& op) {
 
 Status RowResolver::ResolveIncrement(const CheckedOp& op, CellOpResult* result) {
   SetColumn(op);
-  const std::optional<CellRead> old = WalkColumn(Newest::kRead);
+  const std::optional<OldVersion> old = WalkColumn(Newest::kRead);
   const std::optional<ValueType>& declared = op.family->type;
   const TextCells text_cells = declared ? TextCells::kRefuse : TextCells::kCount;
   bool as_float = op.op->kind == CellOp::Kind::kIncrementFloat;
@@ -596,7 +596,7 @@ Status RowResolver::ResolveIncrement(const CheckedOp& op, CellOpResult* result) 
 
 Status RowResolver::ResolveAppend(const CheckedOp& op, CellOpResult* result) {
   SetColumn(op);
-  const std::optional<CellRead> old = WalkColumn(Newest::kRead);
+  const std::optional<OldVersion> old = WalkColumn(Newest::kRead);
   const ValueType type = old ? old->value.type : op.family->type.value_or(ValueType::kBytes);
   if (!IsTextType(type)) {
     return Status::Error(ErrorCode::kWrongType, "column " + Quote(ColumnText(*op.op)) + " holds " +

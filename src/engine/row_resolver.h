@@ -128,6 +128,11 @@ class RowResolver {
   void ResolveDeleteRow(const CheckedOp& op, CellOpResult* result);
   Status ResolveIncrement(const CheckedOp& op, CellOpResult* result);
   Status ResolveAppend(const CheckedOp& op, CellOpResult* result);
+  // A version that an increment or append finds.
+  struct OldVersion {
+    int64_t timestamp_micros{0};
+    CellValue value;
+  };
   // Columns (family id, qualifier) that an increment or append of this command has written, with
   // the version's timestamp: a second one replaces that version instead of making another.
   struct MadeVersion {
@@ -137,7 +142,7 @@ class RowResolver {
   static constexpr int64_t kNoVersion{-1};
   MadeVersion* FindMadeVersion(const CheckedOp& op);
   // Puts the version that an increment or append makes of `old`.
-  Status PutNext(const CheckedOp& op, const std::optional<CellRead>& old, ValueType type,
+  Status PutNext(const CheckedOp& op, const std::optional<OldVersion>& old, ValueType type,
                  std::string_view stored);
 
   // Before a version is put in the column at hand: adds a reclaim op if retention has dropped a
@@ -162,7 +167,7 @@ class RowResolver {
   // The same as ReclaimColumn, and the newest live version, in one walk; its value is copied to
   // value_.
   enum class Newest : uint8_t { kIgnore, kRead };
-  std::optional<CellRead> WalkColumn(Newest newest);
+  std::optional<OldVersion> WalkColumn(Newest newest);
   // The one behind the `rank`-th, `version`.
   std::optional<BTree::Match> NextVersion(const BTree::Match& version, uint64_t rank) const;
   // Deletes live cells of one family, in `range` of qualifiers, within `time`. Returns how many.

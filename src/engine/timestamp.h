@@ -102,6 +102,14 @@ inline uint64_t LoadTimestampTail(const char* tail, size_t bytes) {
   return *timestamp >= 0;
 }
 
+// Does `from` hold one encoding and nothing else, of a timestamp below 2^60? What nearly all are;
+// tells no more of others. LoadTimestamp cannot fail then.
+inline bool IsUsualTimestamp(std::string_view from) {
+  if (from.empty()) return false;
+  const size_t tail = static_cast<uint8_t>(~from[0]) >> 4;
+  return tail < 8 && from.size() == tail + 1;
+}
+
 // Reads the encoding at the front of `from`. Returns its length, or 0 if there is no complete and
 // well-formed one.
 inline size_t DecodeTimestamp(std::string_view from, int64_t* timestamp) {

@@ -108,11 +108,11 @@ TEST_CASE_METHOD(Fixture, "Point reads agree with those of a snapshot and with s
         REQUIRE((quick != nullptr) == slow.has_value());
         if (!slow) continue;
         ++found;
-        REQUIRE(quick->timestamp_micros == slow->timestamp_micros);
+        REQUIRE(quick->timestamp_micros() == slow->timestamp_micros());
         REQUIRE(quick->value.stored == slow->value.stored);
         if (at != kNewest) continue;
         const std::string text = " " + name + ":" + qualifier + "@" +
-                                 FormatInt64(slow->timestamp_micros) + "=" +
+                                 FormatInt64(slow->timestamp_micros()) + "=" +
                                  ValueText(slow->value.type, slow->value.stored);
         REQUIRE((shown[row] + " ").find(text + " ") != std::string::npos);
       }
