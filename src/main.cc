@@ -122,7 +122,7 @@ int Serve(const std::vector<std::string>& words) {
   Config config;
   std::string config_file;
   std::vector<std::string> options = words;
-  if (!options.empty() && !options[0].starts_with("--")) {
+  if (!options.empty() && !options[0].starts_with("-")) {
     config_file = AbsolutePath(options[0]);
     options.erase(options.begin());
     if (const Status status = ReadConfigFile(&config, config_file); !status.ok())

@@ -134,10 +134,12 @@ class PosixFileLock final : public FileLock {
   const int fd_;
 };
 
-int OpenDescriptor(const std::string& path, int flags) {
+constexpr mode_t kSharedMode{0644};  // less what the umask takes away
+
+int OpenDescriptor(const std::string& path, int flags, mode_t mode) {
   int fd = -1;
   do {
-    fd = ::open(path.c_str(), flags | O_CLOEXEC, 0644);
+    fd = ::open(path.c_str(), flags | O_CLOEXEC, mode);
   } while (fd < 0 && errno == EINTR);
   return fd;
 }
@@ -145,19 +147,19 @@ int OpenDescriptor(const std::string& path, int flags) {
 class PosixFileSystem final : public FileSystem {
  public:
   Result<std::unique_ptr<WritableFile>> Create(const std::string& path) override {
-    const int fd = OpenDescriptor(path, O_WRONLY | O_CREAT | O_EXCL);
+    const int fd = OpenDescriptor(path, O_WRONLY | O_CREAT | O_EXCL, kSharedMode);
     if (fd < 0) return Failed("create", path, errno);
     return std::unique_ptr<WritableFile>(std::make_unique<PosixWritableFile>(path, fd));
   }
 
   Result<std::unique_ptr<WritableFile>> OpenForWriting(const std::string& path) override {
-    const int fd = OpenDescriptor(path, O_WRONLY);
+    const int fd = OpenDescriptor(path, O_WRONLY, kSharedMode);
     if (fd < 0) return Failed("open", path, errno);
     return std::unique_ptr<WritableFile>(std::make_unique<PosixWritableFile>(path, fd));
   }
 
   Result<std::unique_ptr<ReadableFile>> OpenForReading(const std::string& path) override {
-    const int fd = OpenDescriptor(path, O_RDONLY);
+    const int fd = OpenDescriptor(path, O_RDONLY, kSharedMode);
     if (fd < 0) return Failed("open", path, errno);
     return std::unique_ptr<ReadableFile>(std::make_unique<PosixReadableFile>(path, fd));
   }
@@ -200,7 +202,7 @@ class PosixFileSystem final : public FileSystem {
   }
 
   Status SyncDirectory(const std::string& directory) override {
-    const int fd = OpenDescriptor(directory, O_RDONLY | O_DIRECTORY);
+    const int fd = OpenDescriptor(directory, O_RDONLY | O_DIRECTORY, kSharedMode);
     if (fd < 0) return Failed("open", directory, errno);
     const int error = ::fsync(fd) == 0 ? 0 : errno;
     (void)::close(fd);
@@ -208,12 +210,13 @@ class PosixFileSystem final : public FileSystem {
   }
 
   Result<std::unique_ptr<FileLock>> Lock(const std::string& path) override {
-    const int fd = OpenDescriptor(path, O_RDWR | O_CREAT);
+    const int fd = OpenDescriptor(path, O_RDWR | O_CREAT, kSharedMode);
     if (fd < 0) return Failed("open", path, errno);
     auto lock = std::make_unique<PosixFileLock>(fd);
     if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return std::unique_ptr<FileLock>(std::move(lock));
     if (errno == EWOULDBLOCK)
-      return Status::Error(ErrorCode::kIo, "'" + path + "' is locked by another process");
+      return Status::Error(
+          ErrorCode::kIo, "'" + path + "' is locked: another process is at work in this directory");
     return Failed("lock", path, errno);
   }
 };
@@ -238,6 +241,29 @@ Result<std::string> ReadWholeFile(FileSystem& files, const std::string& path) {
   std::string bytes;
   RETURN_IF_ERROR(ReadWholeFile(files, path, &bytes));
   return bytes;
+}
+
+Status ReplaceFile(const std::string& path, std::string_view text) {
+  constexpr mode_t kOwnerAlone{0700};
+  FileSystem& files = FileSystem::Posix();
+  const std::string fresh = path + ".new";
+  (void)files.Remove(fresh);
+  const int fd = OpenDescriptor(fresh, O_WRONLY | O_CREAT | O_EXCL, 0600);
+  if (fd < 0) return Failed("create", fresh, errno);
+  PosixWritableFile file(fresh, fd);
+  struct stat old {};
+  if (::stat(path.c_str(), &old) == 0) {
+    // What the old group might do is nothing for another one.
+    const bool same_owner = ::fchown(fd, old.st_uid, old.st_gid) == 0;
+    const mode_t mode = old.st_mode & (same_owner ? 0777 : kOwnerAlone);
+    if (::fchmod(fd, mode) != 0) return Failed("chmod", fresh, errno);
+  }
+  RETURN_IF_ERROR(file.WriteAt(0, text));
+  RETURN_IF_ERROR(file.Sync());
+  RETURN_IF_ERROR(file.Close());
+  RETURN_IF_ERROR(files.Rename(fresh, path));
+  const size_t slash = path.rfind('/');
+  return files.SyncDirectory(slash == std::string::npos ? "." : path.substr(0, slash + 1));
 }
 
 std::string JoinPath(std::string_view directory, std::string_view name) {

@@ -103,6 +103,11 @@ Result<std::string> ReadWholeFile(FileSystem& files, const std::string& path);
 // Likewise into *bytes, whose capacity is used again.
 Status ReadWholeFile(FileSystem& files, const std::string& path, std::string* bytes);
 
+// Makes `text` the content of the file, of which others see either the old or the new one, also
+// after a crash. For files that hold passwords: owner and permissions stay what they were, as far as
+// this process may set them, and a file that was not there is for its owner alone.
+Status ReplaceFile(const std::string& path, std::string_view text);
+
 // `directory` and `name` with one slash between them.
 std::string JoinPath(std::string_view directory, std::string_view name);
 

@@ -65,19 +65,6 @@ std::string AclFilePath(const Config& config) {
   return config.aclfile.starts_with('/') ? config.aclfile : JoinPath(config.dir, config.aclfile);
 }
 
-Status WriteFile(const std::string& path, std::string_view text) {
-  FileSystem& files = FileSystem::Posix();
-  const std::string temporary = path + ".save";
-  (void)files.Remove(temporary);
-  ASSIGN_OR_RETURN(const auto file, files.Create(temporary));
-  RETURN_IF_ERROR(file->WriteAt(0, text));
-  RETURN_IF_ERROR(file->Sync());
-  RETURN_IF_ERROR(file->Close());
-  RETURN_IF_ERROR(files.Rename(temporary, path));
-  const size_t slash = path.rfind('/');
-  return files.SyncDirectory(slash == std::string::npos ? "." : path.substr(0, slash + 1));
-}
-
 }  // namespace
 
 void BecomeUser(Session& session, const User& user) {
@@ -172,7 +159,7 @@ void PutUsers(Host& host, std::vector<User> users) {
 Status SaveAclFile(Host& host) {
   std::string text;
   for (const std::string& line : host.services().acl.Lines()) text.append(line).append("\n");
-  Status status = WriteFile(AclFilePath(host.services().config), text);
+  Status status = ReplaceFile(AclFilePath(host.services().config), text);
   if (status.ok()) return status;
   Log(LogSeverity::kWarning, "ACL SAVE: " + status.text());
   return Status::Error(ErrorCode::kErr,

@@ -157,7 +157,8 @@ Status ReadCommandLine(Config* config, const std::vector<std::string>& words) {
   size_t i = 0;
   while (i < words.size()) {
     if (!words[i].starts_with("--") || words[i].size() == 2) {
-      return Status::Error(ErrorCode::kErr, "'" + words[i] + "' is not an option");
+      return Status::Error(ErrorCode::kErr,
+                           "'" + words[i] + "' is no option, which is written --name value");
     }
     std::vector<std::string_view> line = {std::string_view(words[i]).substr(2)};
     for (++i; i < words.size() && !words[i].starts_with("--"); ++i) line.emplace_back(words[i]);
@@ -226,16 +227,7 @@ Status RewriteConfigFile(const Config& config, const std::vector<std::string>& u
   std::string text;
   ASSIGN_OR_RETURN(const bool exists, files.Exists(path));
   if (exists) RETURN_IF_ERROR(ReadWholeFile(files, path, &text));
-  const std::string rewritten = RewriteConfigText(config, user_lines, text);
-  const std::string temporary = path + ".rewrite";
-  (void)files.Remove(temporary);
-  ASSIGN_OR_RETURN(const auto file, files.Create(temporary));
-  RETURN_IF_ERROR(file->WriteAt(0, rewritten));
-  RETURN_IF_ERROR(file->Sync());
-  RETURN_IF_ERROR(file->Close());
-  RETURN_IF_ERROR(files.Rename(temporary, path));
-  const size_t slash = path.rfind('/');
-  return files.SyncDirectory(slash == std::string::npos ? "." : path.substr(0, slash + 1));
+  return ReplaceFile(path, RewriteConfigText(config, user_lines, text));
 }
 
 }  // namespace cellar

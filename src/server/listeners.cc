@@ -163,6 +163,10 @@ Status Server::ListenUnix(const std::string& path) {
   if (error == 0) return Status::Ok();
   listeners_.pop_back();
   owned->Close();
+  // libuv says "permission denied" of a directory that is not there.
+  const size_t slash = path.rfind('/');
+  const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  if (error == UV_EACCES && access(directory.c_str(), F_OK) != 0) error = UV_ENOENT;
   return Failed(path, error);
 }
 

@@ -272,6 +272,33 @@ class ProcessTest(unittest.TestCase):
             with open(file.name, encoding="utf-8") as rewritten:
                 self.assertTrue(rewritten.read().startswith("# mine\ntimeout 6\n"))
 
+    def test_rewritten_files_are_as_private_as_they_were(self):
+        """They hold passwords."""
+        with CellarServer() as server:
+            conf, users = (os.path.join(server.directory, name) for name in ("cellar.conf", "users.acl"))
+            for file_path, text in ((conf, "requirepass secret\naclfile users.acl\n"), (users, "user default on >a ~* +@all\n")):
+                with open(file_path, "w", encoding="utf-8") as file:
+                    file.write(text)
+            server.config = conf
+            server.restart()
+            client = server.client(password="a")
+            for mode in (0o600, 0o640, 0o644, None):
+                for path, words in ((conf, "CONFIG REWRITE"), (users, "ACL SAVE")):
+                    if mode is None:
+                        os.unlink(path)
+                    else:
+                        os.chmod(path, mode)
+                        os.chown(path, os.getuid(), os.getgid())
+                    before = None if mode is None else os.stat(path)
+                    self.assertTrue(client.execute_command(*words.split()))
+                    after = os.stat(path)
+                    self.assertEqual(oct(mode or 0o600), oct(after.st_mode & 0o777))
+                    if before is not None:
+                        self.assertNotEqual(before.st_ino, after.st_ino)
+                        self.assertEqual((before.st_uid, before.st_gid), (after.st_uid, after.st_gid))
+            self.assertEqual([], [name for name in os.listdir(server.directory) if name.endswith(".new")])
+            client.close()
+
     def test_a_unix_socket_serves_too(self):
         with tempfile.TemporaryDirectory() as directory:
             path = os.path.join(directory, "cellar.sock")
@@ -282,12 +309,16 @@ class ProcessTest(unittest.TestCase):
             self.assertFalse(os.path.exists(path))
 
     def test_bad_options_stop_the_start_with_a_message(self):
-        for words in (["--port", "x"], ["--nonsense", "1"], ["nosuch.conf"]):
+        for words, said in ((["--port", "x"], "integer"), (["--nonsense", "1"], "'nonsense'"), (["nosuch.conf"], "nosuch.conf"),
+                            (["-p", "1"], "'-p' is no option"),
+                            (["--port", "0", "--unixsocket", "/nowhere/x"], "/nowhere/x: no such file or directory")):
             server = CellarServer()
             self.addCleanup(server.close)
-            done = subprocess.run(server.arguments()[:1] + words, capture_output=True, text=True, timeout=60)
+            done = subprocess.run(server.arguments()[:1] + words, capture_output=True, text=True, timeout=60,
+                                  cwd=server.directory)
             self.assertEqual(done.returncode, 1)
-            self.assertIn("cellar:", done.stderr)
+            self.assertIn("cellar: ", done.stderr)
+            self.assertIn(said, done.stderr.splitlines()[-1])
 
 
 if __name__ == "__main__":
