@@ -184,6 +184,10 @@ void DerivePercentiles(Config* config) {
   CELLAR_ASSERT(ParsePercentiles(config->latency_tracking_info_percentiles, &config->percentiles));
 }
 
+Status CheckDirectory(std::string* text) {
+  return text->empty() ? Invalid("dir must name a directory") : Status::Ok();
+}
+
 Status CheckBind(std::string* text) {
   *text = Joined(Words(*text));
   if (Words(*text).size() > 16) return Invalid("Too many bind addresses specified.");
@@ -303,7 +307,8 @@ const ConfigOption kOptions[] = {
      .kind = Kind::kText,
      .member = &Config::dir,
      .help = "Where log, snapshot and manifest live.",
-     .flags = kConfigImmutable},
+     .flags = kConfigImmutable,
+     .check = CheckDirectory},
     {.name = "appendonly",
      .kind = Kind::kBool,
      .member = &Config::appendonly,

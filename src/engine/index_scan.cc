@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/number.h"
 #include "base/quote.h"
 #include "engine/column_set.h"
 #include "engine/index_coverage.h"
@@ -15,8 +16,8 @@ namespace cellar {
 namespace {
 
 Status TooManyValues(size_t columns) {
-  return Status::Error(ErrorCode::kErr,
-                       "the index has only " + std::to_string(columns) + " ON columns");
+  return Status::Error(ErrorCode::kErr, "the index has only " + FormatUint64(columns) +
+                                            (columns == 1 ? " ON column" : " ON columns"));
 }
 
 }  // namespace

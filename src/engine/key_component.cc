@@ -270,6 +270,12 @@ bool LoadFixed(OrderComponent component, std::string_view encoded, ValueBuffer* 
 
 std::string_view ComponentTypeName(ComponentType type) { return InfoOf(type).name; }
 
+std::string ComponentTypeNames() {
+  std::string names;
+  for (const auto& info : kComponentTypes) names.append(names.empty() ? "" : " ").append(info.name);
+  return names;
+}
+
 bool ParseComponentType(std::string_view name, ComponentType* type) {
   std::string lower(name.substr(0, 16));
   if (lower.size() != name.size()) return false;

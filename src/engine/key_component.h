@@ -14,6 +14,8 @@ namespace cellar {
 
 // "utf8", "i64", ...
 std::string_view ComponentTypeName(ComponentType type);
+// All of them, between spaces.
+std::string ComponentTypeNames();
 // In any case; "byte" is u8. False if there is no such component.
 [[nodiscard]] bool ParseComponentType(std::string_view name, ComponentType* type);
 constexpr bool IsTextComponent(ComponentType type) { return type <= ComponentType::kUtf8; }

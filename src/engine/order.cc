@@ -90,7 +90,8 @@ Result<Order> Order::Parse(std::string_view spec) {
       return BadSpec(spec, "more than one kind of delimiter");
     }
     if (!ParseComponentType(name, &component.type)) {
-      return BadSpec(spec, "no such component " + Quote(name));
+      return BadSpec(spec,
+                     "no such component " + Quote(name) + ", there are " + ComponentTypeNames());
     }
     if (delimiter == '.' && IsFloatComponent(component.type)) {
       return BadSpec(spec, "a float component cannot stand between points");

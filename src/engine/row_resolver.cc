@@ -584,11 +584,12 @@ Status RowResolver::ResolveIncrement(const CheckedOp& op, CellOpResult* result) 
     }
   }
   StoredValue sum;
-  if (as_float) {
-    RETURN_IF_ERROR(AddFloat(type, value_, op.delta_float, text_cells, &sum));
-  } else {
-    RETURN_IF_ERROR(AddInteger(type, value_, op.delta, text_cells, &sum));
+  const Status added = as_float ? AddFloat(type, value_, op.delta_float, text_cells, &sum)
+                                : AddInteger(type, value_, op.delta, text_cells, &sum);
+  if (!added.ok() && added.code() == ErrorCode::kWrongType) {
+    return Status::Error(added.code(), "column " + Quote(ColumnText(*op.op)) + " " + added.text());
   }
+  RETURN_IF_ERROR(added);
   result->type = sum.type;
   result->stored.assign(sum.stored);
   return PutNext(op, old, sum.type, sum.stored);

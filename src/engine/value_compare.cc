@@ -31,10 +31,9 @@ Status Overflow() {
 }
 
 Status NotANumber(std::string_view wanted, ValueType type, std::string_view stored) {
-  std::string text =
-      "the cell is no " + std::string(wanted) + ": " + std::string(ValueTypeName(type));
+  std::string text = "holds " + std::string(ValueTypeName(type));
   if (IsTextType(type)) text += " " + Quote(stored);
-  return Status::Error(ErrorCode::kWrongType, std::move(text));
+  return Status::Error(ErrorCode::kWrongType, text + ", no " + std::string(wanted));
 }
 
 Status StoreFloatSum(ValueType type, double value, StoredValue* sum) {

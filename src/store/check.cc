@@ -178,8 +178,10 @@ Status Check::Run(CheckMode mode) {
     return Status::Error(ErrorCode::kCorruption,
                          JoinPath(directory_, kManifestName) + " is missing: no store here");
   manifest_ = **manifest;
-  Say(kManifestName, fmt::format("ok, {} snapshot, {} log segments", manifest_.snapshot ? 1 : 0,
-                                 manifest_.segments.size()));
+  const size_t segments = manifest_.segments.size();
+  Say(kManifestName,
+      fmt::format("ok, {} snapshot, {} log segment{}", manifest_.snapshot ? "a" : "no", segments,
+                  segments == 1 ? "" : "s"));
   RETURN_IF_ERROR(CheckSnapshot());
   RETURN_IF_ERROR(CheckLog());
   RETURN_IF_ERROR(NameOtherFiles());

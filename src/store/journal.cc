@@ -407,7 +407,9 @@ Result<std::unique_ptr<Journal>> Journal::Open(JournalOptions options, FileSyste
   const std::string& directory = options.directory;
   ASSIGN_OR_RETURN(const bool exists, files.Exists(directory));
   if (!exists) {
-    RETURN_IF_ERROR(files.CreateDirectory(directory));
+    if (const Status made = files.CreateDirectory(directory); !made.ok()) {
+      return Status::Error(made.code(), "cannot create the data directory: " + made.text());
+    }
     RETURN_IF_ERROR(files.SyncDirectory(JoinPath(directory, "..")));
   }
   ASSIGN_OR_RETURN(auto lock, files.Lock(JoinPath(directory, kLockName)));

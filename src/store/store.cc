@@ -89,8 +89,11 @@ Result<Table*> Store::FindTableElsewhere(std::string_view keyspace, std::string_
 }
 
 Status Store::InTable(Status status, const Table& table) const {
-  if (status.ok() || status.code() != ErrorCode::kNoFamily) return status;
-  return Status::Error(status.code(), status.text() + " in table " + Quote(table.name()));
+  if (status.ok()) return status;
+  const bool is_index = status.code() == ErrorCode::kNoIndex;
+  if (status.code() != ErrorCode::kNoFamily && !is_index) return status;
+  return Status::Error(
+      status.code(), status.text() + (is_index ? " on" : " in") + " table " + Quote(table.name()));
 }
 
 // --- writes

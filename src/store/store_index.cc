@@ -168,7 +168,10 @@ Result<std::unique_ptr<NearSearch>> Store::NearIndex(const Table& table, std::st
   PrepareIndexes(*engine_->FindTableById(table.id()));
   auto view = std::make_unique<ReadView>(table, now_micros_);
   if (access != nullptr) view->Restrict(*access);
-  return NearEntrySearch::Create(std::move(view), name, values);
+  Result<std::unique_ptr<NearSearch>> search =
+      NearEntrySearch::Create(std::move(view), name, values);
+  if (!search.ok()) return InTable(std::move(search).status(), table);
+  return search;
 }
 
 Result<IndexInfo> Store::DescribeIndex(const Table& table, std::string_view name) {

@@ -51,6 +51,7 @@ class CheckTest(unittest.TestCase):
         done = self.cellar("--check", self.server.directory)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("50 records", done.stdout)
+        self.assertIn("a snapshot, 1 log segment\n", done.stdout)
         self.assertEqual(before, self.contents())
 
     def test_dump_prints_the_records_as_commands_beside_a_running_server(self):

@@ -91,7 +91,11 @@ class ErrorsTest(Conversation):
     def test_an_index_that_does_not_exist(self):
         for line in ('CSCAN planes 0 INDEX zz', 'CCOUNT planes INDEX zz', 'CNEAR planes INDEX zz 1 1',
                      'INDEX DROP planes zz', 'INDEX INFO planes zz'):
-            self.refused(line, 'NOINDEX', 'zz')
+            self.refused(line, 'NOINDEX', "no index 'zz' on table 'planes'")
+        self.refused('CSCAN planes 0 INDEX by_n EQ 2 1 2', 'ERR', 'only 1 ON column')
+
+    def test_an_order_of_unknown_components(self):
+        self.refused('TABLE CREATE fresh KEY utf8#int', 'ERR', "'int'", 'utf8', 'i64', 'timeuuid', 'recno')
 
     def test_creating_what_exists(self):
         self.refused('TABLE CREATE planes FAMILY a', 'BUSYKEY', 'planes')
@@ -179,8 +183,8 @@ class ErrorsTest(Conversation):
 
     def test_types_that_do_not_fit(self):
         self.refused('CPUT planes x#1 n:q 5 AS i32', 'WRONGTYPE')
-        self.refused('CINCRBY planes x#1 a:q 1', 'WRONGTYPE')
-        self.refused('CINCRBYFLOAT planes x#1 n:q 1.5', 'WRONGTYPE')
+        self.refused('CINCRBY planes x#1 a:q 1', 'WRONGTYPE', "column 'a:q' holds bytes '", ", no integer")
+        self.refused('CINCRBYFLOAT planes x#1 n:q 1.5', 'WRONGTYPE', "column 'n:q' holds i64, no float")
         self.refused('CAPPEND planes x#1 n:q x', 'WRONGTYPE')
         self.refused('CINCRBY planes x#1 s:q 1', 'WRONGTYPE')
         self.refused('CMUTATE planes x#1 PUT a:z 1 INCR a:q 1', 'WRONGTYPE')

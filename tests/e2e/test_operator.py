@@ -2,13 +2,14 @@
 
 import os
 import socket
+import subprocess
 import threading
 import time
 import unittest
 
 import redis
 
-from cellar_server import CellarServer, CellarTest, free_port
+from cellar_server import CellarServer, CellarTest, binary, free_port
 
 
 class ListenTest(unittest.TestCase):
@@ -62,6 +63,16 @@ class ListenTest(unittest.TestCase):
             server.start()
             self.assertEqual(1, server.log().count(said))
         self.assertNotIn("did not exist", self.server.log())
+
+    def test_a_data_directory_that_cannot_be_had(self):
+        taken = self.server.directory
+        for directory, said in ((os.path.join(taken, "no", "parent"), "cannot create the data directory: mkdir"),
+                                ("", "dir must name a directory"),
+                                (taken, "cellar.lock' is locked: another process is at work in this directory")):
+            done = subprocess.run([binary(), "--port", str(free_port()), "--dir", directory], capture_output=True,
+                                  text=True, timeout=60, check=False)
+            self.assertEqual(1, done.returncode)
+            self.assertIn(said, done.stderr)
 
     def test_no_port_at_all(self):
         path = os.path.join(self.server.directory, "socket")
