@@ -35,8 +35,6 @@ CELLAR_INLINE RowWrite& RowWriteOf(const CommandContext& ctx) {
   return write;
 }
 
-Result<Table*> FindTable(const CommandContext& ctx) { return FindVisibleTable(ctx, ctx.args[1]); }
-
 // Whether anything was written or deleted: what is worth telling others.
 bool ChangedSomething(const RowWriteResult& result) {
   for (const CellOpResult& op : result.results) {
@@ -53,21 +51,25 @@ void TellOfRow(const CommandContext& ctx, const Table& table, std::string_view r
 }
 
 // Carries `write` out, says on what the reply depends, and tells those who listen for it. The
-// result lives until the thread's next write.
-Result<const RowWriteResult*> WriteTo(CommandContext& ctx, Table& table, const RowWrite& write) {
+// result lives until the thread's next write. Null: an error, which has been replied.
+const RowWriteResult* WriteToOrReply(CommandContext& ctx, Table& table, const RowWrite& write) {
   static thread_local RowWriteResult result;
-  ctx.DependsOn(table.last_lsn());
-  RETURN_IF_ERROR(ctx.store().Write(table, write, &result));
-  ctx.DependsOn(table.last_lsn());
+  const Status done = ctx.store().Write(table, write, &result);
+  ctx.DependsOn(table.last_lsn());  // what was refused depends on what was there
+  if (!done.ok()) [[unlikely]] {
+    ctx.Fail(done);
+    return nullptr;
+  }
   if (ChangedSomething(result)) {
     TellOfRow(ctx, table, write.allocates ? result.row : write.row);
   }
   return &result;
 }
 
-Result<const RowWriteResult*> Write(CommandContext& ctx, const RowWrite& write) {
-  ASSIGN_OR_RETURN(Table* const table, FindTable(ctx));
-  return WriteTo(ctx, *table, write);
+// The same in the command's table.
+const RowWriteResult* WriteOrReply(CommandContext& ctx, const RowWrite& write) {
+  Table* const table = FindTableOrReply(ctx, ctx.args[1]);
+  return table == nullptr ? nullptr : WriteToOrReply(ctx, *table, write);
 }
 
 void CmdCPut(CommandContext& ctx) {
@@ -77,13 +79,15 @@ void CmdCPut(CommandContext& ctx) {
   if (table == nullptr) return;
   write.allocates = write.row == "*" && table->schema().key.is_recno();
   if (write.IsPlainPut()) [[likely]] {
-    Status done = ctx.store().Put(*table, write);
+    const Status done = ctx.store().Put(*table, write);
     ctx.DependsOn(table->last_lsn());  // what was refused depends on what was there
-    REPLY_IF_ERROR(ctx, std::move(done));
+    if (!done.ok()) [[unlikely]]
+      return ctx.Fail(done);
     TellOfRow(ctx, *table, write.row);
     return ctx.reply.Ok();
   }
-  ASSIGN_OR_REPLY(ctx, const RowWriteResult* const result, WriteTo(ctx, *table, write));
+  const RowWriteResult* const result = WriteToOrReply(ctx, *table, write);
+  if (result == nullptr) return;
   if (!result->conditions_held) return ctx.reply.Null();
   if (write.allocates) return ctx.reply.Bulk(result->row);
   ctx.reply.Ok();
@@ -92,7 +96,8 @@ void CmdCPut(CommandContext& ctx) {
 void CmdCDel(CommandContext& ctx) {
   RowWrite& write = RowWriteOf(ctx);
   REPLY_IF_ERROR(ctx, ParseDelete(ArgumentCursor(ctx.args, kFirstOption), &write));
-  ASSIGN_OR_REPLY(ctx, const RowWriteResult* const result, Write(ctx, write));
+  const RowWriteResult* const result = WriteOrReply(ctx, write);
+  if (result == nullptr) return;
   if (!result->conditions_held) return ctx.reply.Null();
   uint64_t cells = 0;
   for (const CellOpResult& op : result->results) cells += op.count;
@@ -127,36 +132,44 @@ Status ParseDeleteRange(ArgumentCursor at, RowOptions* rows) {
 void CmdCDelRange(CommandContext& ctx) {
   RowOptions rows;
   REPLY_IF_ERROR(ctx, ParseDeleteRange(ArgumentCursor(ctx.args, 2), &rows));
-  ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx));
+  Table* const table = FindTableOrReply(ctx, ctx.args[1]);
+  if (table == nullptr) return;
   ctx.DependsOn(table->last_lsn());
   ASSIGN_OR_REPLY(ctx, std::unique_ptr<SlicedChange> change, ctx.store().DeleteRows(*table, rows));
   RunChange(ctx, *table, std::move(change), ChangeReply::kRowsDeleted);
 }
 
-// CINCRBY, CINCRBYFLOAT, CAPPEND: one op, whose result is the reply.
-Result<const CellOpResult*> WriteColumnOp(CommandContext& ctx, CellOp::Kind kind) {
+// CINCRBY, CINCRBYFLOAT, CAPPEND: one op, whose result is the reply. Null: an error, which has been
+// replied.
+const CellOpResult* WriteColumnOpOrReply(CommandContext& ctx, CellOp::Kind kind) {
   RowWrite& write = RowWriteOf(ctx);
-  RETURN_IF_ERROR(ParseColumnOp(ArgumentCursor(ctx.args, kFirstOption), kind, &write));
-  ASSIGN_OR_RETURN(const RowWriteResult* const result, Write(ctx, write));
+  const Status parsed = ParseColumnOp(ArgumentCursor(ctx.args, kFirstOption), kind, &write);
+  if (!parsed.ok()) [[unlikely]] {
+    ctx.Fail(parsed);
+    return nullptr;
+  }
+  const RowWriteResult* const result = WriteOrReply(ctx, write);
+  if (result == nullptr) return nullptr;
   CELLAR_ASSERT(result->results.size() == 1);
   return result->results.data();
 }
 
 void CmdCIncrBy(CommandContext& ctx) {
-  ASSIGN_OR_REPLY(ctx, const CellOpResult* const sum, WriteColumnOp(ctx, CellOp::Kind::kIncrement));
-  ReplyValue(ctx.reply, sum->type, sum->stored);
+  const CellOpResult* const sum = WriteColumnOpOrReply(ctx, CellOp::Kind::kIncrement);
+  if (sum != nullptr) [[likely]]
+    ReplyValue(ctx.reply, sum->type, sum->stored);
 }
 
 void CmdCIncrByFloat(CommandContext& ctx) {
-  ASSIGN_OR_REPLY(ctx, const CellOpResult* const sum,
-                  WriteColumnOp(ctx, CellOp::Kind::kIncrementFloat));
-  ReplyValue(ctx.reply, sum->type, sum->stored);
+  const CellOpResult* const sum = WriteColumnOpOrReply(ctx, CellOp::Kind::kIncrementFloat);
+  if (sum != nullptr) [[likely]]
+    ReplyValue(ctx.reply, sum->type, sum->stored);
 }
 
 void CmdCAppend(CommandContext& ctx) {
-  ASSIGN_OR_REPLY(ctx, const CellOpResult* const appended,
-                  WriteColumnOp(ctx, CellOp::Kind::kAppend));
-  ctx.reply.Unsigned(appended->count);
+  const CellOpResult* const appended = WriteColumnOpOrReply(ctx, CellOp::Kind::kAppend);
+  if (appended != nullptr) [[likely]]
+    ctx.reply.Unsigned(appended->count);
 }
 
 void ReplyOpResult(ReplyWriter& reply, const CellOpResult& result) {
@@ -177,7 +190,8 @@ void ReplyOpResult(ReplyWriter& reply, const CellOpResult& result) {
 void CmdCMutate(CommandContext& ctx) {
   RowWrite& write = RowWriteOf(ctx);
   REPLY_IF_ERROR(ctx, ParseMutate(ArgumentCursor(ctx.args, kFirstOption), &write));
-  ASSIGN_OR_REPLY(ctx, const RowWriteResult* const result, Write(ctx, write));
+  const RowWriteResult* const result = WriteOrReply(ctx, write);
+  if (result == nullptr) return;
   ctx.reply.Array(1 + result->results.size());
   ctx.reply.Integer(result->conditions_held ? 1 : 0);
   for (const CellOpResult& op : result->results) ReplyOpResult(ctx.reply, op);

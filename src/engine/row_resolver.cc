@@ -268,7 +268,7 @@ Status RowResolver::Resolve(Table& table, const RowWrite& write, const WriteCont
   mutation_ = mutation;
   stamp_used_ = false;
   made_versions_.clear();
-  result->Clear();
+  result->row.clear();
   const Order& key = table.schema().key;
   uint64_t record_number_next = 0;
   if (write.existence == RowWrite::Existence::kAny && write.conditions.empty()) {
@@ -284,6 +284,7 @@ Status RowResolver::Resolve(Table& table, const RowWrite& write, const WriteCont
   }
   const size_t first = result->conditions_held ? 0 : ops_checked_;
   const size_t count = result->conditions_held ? ops_checked_ : else_ops_checked_;
+  result->BeginOps(count);
   if (count == 0) return Status::Ok();
   if (row_bytes_ == 0) {
     record_number_next = table.counters().record_number_next;
@@ -333,7 +334,6 @@ Status RowResolver::ResolveOps(Table* table, size_t first, size_t count, RowWrit
     outcome->checkpoint = std::make_unique<Table::Checkpoint>(table->TakeCheckpoint());
     outcome->applied = true;
   }
-  result->results.resize(count);
   several_ops_ = count > 1;
   reclaimed_columns_.clear();
   for (size_t i = 0; i < count; ++i) {

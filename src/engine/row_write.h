@@ -120,6 +120,14 @@ struct CellOpResult {
   uint64_t count{0};  // kDelete, kDeleteRow: live cells deleted; kAppend: the new length in bytes
   ValueType type{ValueType::kBytes};  // increments: the new value
   std::string stored;                 // likewise, in stored form (value.h)
+
+  // Empties it and keeps the memory.
+  void Clear() {
+    kind = CellOp::Kind::kPut;
+    count = 0;
+    type = ValueType::kBytes;
+    stored.clear();
+  }
 };
 
 struct RowWriteResult {
@@ -127,11 +135,10 @@ struct RowWriteResult {
   std::string row;                    // allocates: the canonical text of the row key given out
   std::vector<CellOpResult> results;  // one for each op of the branch taken
 
-  // Empties it and keeps the memory.
-  void Clear() {
-    conditions_held = true;
-    row.clear();
-    results.clear();
+  // Makes room for what `count` ops give, keeping the memory of former ones.
+  void BeginOps(size_t count) {
+    results.resize(count);
+    for (CellOpResult& result : results) result.Clear();
   }
 };
 

@@ -56,6 +56,10 @@ Status StoreFloatSum(ValueType type, double value, StoredValue* sum) {
   return Status::Ok();
 }
 
+[[gnu::cold, gnu::noinline]] Status NotIntegerDelta(std::string_view text) {
+  return Status::Error(ErrorCode::kErr, "value is not an integer or out of range: " + Quote(text));
+}
+
 }  // namespace
 
 int CompareStored(ValueType type, std::string_view a, std::string_view b) {
@@ -119,10 +123,8 @@ Status AddFloat(ValueType type, std::string_view stored, double delta, TextCells
 Status ParseIntegerDelta(std::string_view text, int128_t* delta) {
   const NumberError error = ParseInt128(text, delta);
   if (error != NumberError::kNone || *delta < INT64_MIN ||
-      *delta > static_cast<int128_t>(UINT64_MAX)) {
-    return Status::Error(ErrorCode::kErr,
-                         "value is not an integer or out of range: " + Quote(text));
-  }
+      *delta > static_cast<int128_t>(UINT64_MAX)) [[unlikely]]
+    return NotIntegerDelta(text);
   return Status::Ok();
 }
 
