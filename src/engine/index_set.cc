@@ -37,6 +37,7 @@ const IndexSchema& IndexSet::SchemaOf(const Index& index) const {
 }
 
 void IndexSet::MakePending() {
+  asked_too_early_ = nullptr;
   pending_.clear();
   for (const auto& index : indexes_) {
     Pending pending;
@@ -81,12 +82,20 @@ void IndexSet::Restart(std::unique_ptr<Index>* index) {
 void IndexSet::BeginRow(std::string_view row_key) {
   row_key_.assign(row_key);
   for (Pending& pending : pending_) {
-    pending.covers = pending.index->Covers(row_key_);
+    pending.covers = pending.index->Covers(row_key_) || MustBeWhole(*pending.index);
     pending.asked = false;
   }
 }
 
-void IndexSet::Ask(Pending* pending) {
+void IndexSet::Ask(Pending* pending, uint32_t family_id) {
+  if (!pending->index->built() && MustBeWhole(*pending->index)) [[unlikely]] {
+    const std::vector<IndexColumn>& on = SchemaOf(*pending->index).on;
+    const bool is_on = std::any_of(on.begin(), on.end(), [family_id](const IndexColumn& column) {
+      return column.family_id == family_id;
+    });
+    if (is_on) asked_too_early_ = pending->index;
+    if (!pending->index->Covers(row_key_)) return;
+  }
   pending->index->Evaluate(row_key_, &pending->before);
   pending->asked = true;
 }
@@ -117,6 +126,7 @@ bool IndexSet::may_refuse(size_t change_bytes) const {
 
 void IndexSet::ForgetRefusals() {
   for (const auto& index : indexes_) index->ForgetConflicts();
+  asked_too_early_ = nullptr;
 }
 
 Status IndexSet::TakeRefusal() {
@@ -139,8 +149,13 @@ Status IndexSet::TakeRefusal() {
                                  "' holds too much under these values that has expired and is "
                                  "being reclaimed");
     }
+    if (status.ok() && asked_too_early_ == index.get() && MustBeWhole(*index)) {
+      status = Status::Error(ErrorCode::kTryAgain,
+                             "index '" + name + "' is built again after a change of retention");
+    }
     index->ForgetConflicts();
   }
+  asked_too_early_ = nullptr;
   return status;
 }
 
@@ -151,11 +166,16 @@ void IndexSet::SetTime(int64_t now_micros) {
   for (const auto& index : indexes_) index->SetTime(now_micros);
 }
 
+bool IndexSet::MustBeWhole(const Index& index) const {
+  if (index.built()) [[likely]]
+    return false;
+  const IndexSchema& schema = SchemaOf(index);
+  return schema.unique && schema.state == IndexState::kReady;
+}
+
 bool IndexSet::MustBeWhole() const {
-  return std::any_of(indexes_.begin(), indexes_.end(), [this](const auto& index) {
-    const IndexSchema& schema = SchemaOf(*index);
-    return schema.unique && schema.state == IndexState::kReady && !index->built();
-  });
+  return std::any_of(indexes_.begin(), indexes_.end(),
+                     [this](const auto& index) { return MustBeWhole(*index); });
 }
 
 bool IndexSet::Build(uint64_t rows_max) {

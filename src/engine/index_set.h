@@ -30,7 +30,9 @@ class IndexSet {
   void BeginRow(std::string_view row_key);
   void WillChange(uint32_t family_id) {
     for (Pending& pending : pending_) {
-      if (!pending.asked && pending.covers && pending.index->Watches(family_id)) Ask(&pending);
+      if (!pending.asked && pending.covers && pending.index->Watches(family_id)) {
+        Ask(&pending, family_id);
+      }
     }
   }
   void EndRow();
@@ -38,7 +40,7 @@ class IndexSet {
   void WillDeleteRow(std::string_view row_key);
 
   // --- refusing a change afterwards: the name of the index is put into the error
-  // REQUIRES: no row is open. NOTUNIQUE, TOOLARGE; what was noted is forgotten.
+  // REQUIRES: no row is open. NOTUNIQUE, TOOLARGE, TRYAGAIN; what was noted is forgotten.
   Status TakeRefusal();
   // What was noted is nobody's mistake: the changes came from the log.
   void ForgetRefusals();
@@ -47,7 +49,8 @@ class IndexSet {
 
   // The moment at which UNIQUE is checked. Indexes are exact at every moment anyway (index.h).
   void SetTime(int64_t now_micros);
-  // Is a ready UNIQUE index not whole (it has started anew)? Nothing can be refused by it then.
+  // Is a ready UNIQUE index not whole (it has started anew)? Until it is, nobody knows which values
+  // there are, so what may change its entries is refused.
   bool MustBeWhole() const;
   // Builds what is not built, about `rows_max` rows. True if nothing is left to build.
   bool Build(uint64_t rows_max);
@@ -70,11 +73,12 @@ class IndexSet {
  private:
   struct Pending {
     Index* index{nullptr};
-    bool covers{false};
+    bool covers{false};  // is it to be told of changes of the row?
     bool asked{false};
     Index::Evaluation before;
   };
-  void Ask(Pending* pending);
+  void Ask(Pending* pending, uint32_t family_id);
+  bool MustBeWhole(const Index& index) const;
   void Retire(std::unique_ptr<Index> index);
   void Restart(std::unique_ptr<Index>* index);
   void MakePending();
@@ -86,6 +90,7 @@ class IndexSet {
   std::string row_key_;
   Index::Evaluation now_;
   int64_t now_micros_{0};
+  const Index* asked_too_early_{nullptr};  // it must be whole for what has changed
   std::vector<std::unique_ptr<BTree>> retired_;
 };
 

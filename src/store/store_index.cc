@@ -124,14 +124,14 @@ void Store::PrepareIndexes(Table& table) {
   });
   if (complete) [[likely]]
     return;
-  const bool whole = in_transaction_ || table.indexes()->MustBeWhole();
-  (void)BuildIndexes(table, whole ? kUnlimited : kIndexRowsAtOnce);
+  (void)BuildIndexes(table, in_transaction_ ? kUnlimited : kIndexRowsAtOnce);
 }
 
 void Store::PrepareIndexesForWrite(Table& table) {
   if (!table.has_indexes()) return;
   table.SetIndexTime(now_micros_);
-  if (table.indexes()->MustBeWhole()) (void)BuildIndexes(table, kUnlimited);
+  // What the sweeper has changed is no reason to refuse this write.
+  if (table.indexes()->MustBeWhole()) table.indexes()->ForgetRefusals();
 }
 
 bool Store::SweepIndexes(uint64_t rows_max) {

@@ -105,6 +105,8 @@ Result<std::unique_ptr<SlicedChange>> Store::DeleteRows(Table& table, const RowO
 // FAMILY ALTER: what the old policy has dropped is reclaimed first, so that no looser policy brings
 // it back. A pass takes as many turns as it needs, and more may become due meanwhile, so a pass
 // that took more than one turn and found something is followed by another one, kPassesMax in all.
+// Then the policy is the new one, and UNIQUE indexes that read the family are built again: the
+// client waits for that too, since until then changes of their columns are refused.
 class FamilyAlter final : public SlicedChange {
  public:
   FamilyAlter(Store& store, const Table& table, const FamilySchema& family, FamilyOptions options)
@@ -119,6 +121,7 @@ class FamilyAlter final : public SlicedChange {
   Status Step(uint64_t cells_max) override {
     Table* table = store_.engine_->FindTableById(table_id_);
     if (table == nullptr) return Status::Error(ErrorCode::kNoTable, "the table has been dropped");
+    if (altered_) return Rebuild(*table, cells_max);
     const FamilySchema* family = table->schema().FindFamilyById(family_id_);
     if (family == nullptr) {
       return Status::Error(ErrorCode::kNoFamily, "the family has been dropped");
@@ -144,12 +147,19 @@ class FamilyAlter final : public SlicedChange {
     store_.BeginMutation();
     store_.mutation_.SetSchema(table_id_, bytes);
     RETURN_IF_ERROR(store_.CommitSchema(table));
+    altered_ = true;
     store_.PrepareIndexes(*table);
-    done_ = true;
+    done_ = !table->has_indexes() || !table->indexes()->MustBeWhole();
     return Status::Ok();
   }
 
  private:
+  Status Rebuild(Table& table, uint64_t rows_max) {
+    (void)store_.BuildIndexes(table, rows_max);
+    done_ = !table.has_indexes() || !table.indexes()->MustBeWhole();
+    return Status::Ok();
+  }
+
   static constexpr int kPassesMax{4};
 
   Store& store_;
@@ -159,6 +169,7 @@ class FamilyAlter final : public SlicedChange {
   ReclaimWalk walk_;
   int steps_{0};
   int passes_{0};
+  bool altered_{false};
   bool done_{false};
 };
 

@@ -525,6 +525,76 @@ TEST_CASE_METHOD(Fixture, "Conditions are asked of entries where these tell of t
   REQUIRE(shown["r5"].find("y5") != std::string::npos);
 }
 
+TEST_CASE_METHOD(Fixture, "Another policy builds a UNIQUE index again in slices", "[index]") {
+  constexpr uint64_t kRows{8000};
+  Table& table = Make("t", {{"f", {}}, {"g", {}}});
+  const auto row = [](uint64_t i) { return "r" + FormatUint64(100'000 + i); };
+  for (uint64_t i = 0; i < kRows; ++i) {
+    REQUIRE(Do(table, row(i), {Put("f", "x", row(i)), Put("g", "y", "y")}).ok());
+  }
+  REQUIRE(
+      store->CreateIndex(table, {.name = "u", .on = {On("f", "x")}, .include = {}, .unique = true})
+          .ok());
+  const auto index = [&] { return table.indexes()->Find(table.schema().indexes[0].id); };
+  while (!index()->built()) (void)store->Sweep(1000);
+  const auto alter = [&](uint64_t ttl_ms) {
+    FamilyOptions options;
+    options.ttl_ms = ttl_ms;
+    Result<std::unique_ptr<SlicedChange>> change = store->AlterFamily(table, {"f", options});
+    REQUIRE(change.ok());
+    return *std::move(change);
+  };
+  constexpr uint64_t kCells{200};
+  auto change = alter(86'400'000);
+  while (table.schema().FindFamily("f")->policy == RetentionPolicy()) {
+    REQUIRE(change->Step(kCells).ok());
+  }
+  // The policy is another one, and the index knows some rows again.
+  REQUIRE_FALSE(change->done());
+  REQUIRE_FALSE(index()->built());
+  REQUIRE(Rows(table, "u") == "TRYAGAIN");
+  uint64_t slices = 0;
+  for (; !change->done(); ++slices) {
+    const std::string before = store->Digest();
+    for (const uint64_t i : {uint64_t{0}, slices, kRows - 1}) {
+      const Status status = Do(table, row(i), {Put("g", "z", "z"), Put("f", "x", row(kRows - 1))});
+      REQUIRE(status.code() == ErrorCode::kTryAgain);
+      REQUIRE(status.text().find("'u'") != std::string::npos);
+      REQUIRE(Do(table, "new", {Put("f", "x", "new")}).code() == ErrorCode::kTryAgain);
+    }
+    REQUIRE(store->Digest() == before);
+    // What does not concern the index is written, before and behind where it stands.
+    REQUIRE(Do(table, row(slices), {Put("g", "y", FormatUint64(slices))}).ok());
+    REQUIRE(Do(table, row(kRows - 1), {Put("g", "y", FormatUint64(slices))}).ok());
+    RowOptions rows;
+    const std::string last = row(kRows - 2 - slices);
+    rows.rows.push_back({RowSelector::Kind::kRow, last, {}});
+    REQUIRE((*store->DeleteRows(table, rows))->Step(100).ok());
+    const uint64_t evaluations = index()->evaluations();
+    REQUIRE(change->Step(kCells).ok());
+    REQUIRE(index()->evaluations() - evaluations <= kCells);
+  }
+  REQUIRE(slices > kRows / kCells / 2);
+  REQUIRE(index()->built());
+  REQUIRE(store->VerifyIndexes().ok());
+  REQUIRE(Do(table, "new", {Put("f", "x", row(0))}).code() == ErrorCode::kNotUnique);
+  REQUIRE(Do(table, "new", {Put("f", "x", "new")}).ok());
+  // Whoever has left does not keep it from being built; what the sweeper does meanwhile is no
+  // reason to refuse anything later.
+  change = alter(0);
+  while (index()->built()) REQUIRE(change->Step(kCells).ok());
+  change.reset();
+  while (!index()->built()) (void)store->Sweep(kCells);
+  REQUIRE(Do(table, "new", {Put("f", "x", "newer")}).ok());
+  // Inside a transaction nobody waits.
+  store->BeginTransaction(Store::Atomicity::kRedis);
+  change = alter(1000);
+  while (!change->done()) REQUIRE(change->Step(kUnlimited).ok());
+  REQUIRE(Do(table, "new", {Put("f", "x", "newest")}).ok());
+  store->CommitTransaction();
+  REQUIRE(store->VerifyIndexes().ok());
+}
+
 // --- random changes against a sort of the table
 
 struct Entry {
