@@ -64,6 +64,11 @@ class KeyBuffer {
     size_ += size;
     CELLAR_ASSERT(size_ <= capacity_);
   }
+  // The same by the end of what has been written.
+  void CommitTo(const char* end) {
+    size_ = static_cast<size_t>(end - bytes_);
+    CELLAR_ASSERT(size_ <= capacity_);
+  }
 
  private:
   static constexpr size_t kShortBytes{128};

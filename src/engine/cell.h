@@ -35,15 +35,19 @@ inline void PutFamilyId(std::string* to, uint32_t id) {
   StoreLittleEndian(bytes + 1, __builtin_bswap32(id));
   to->append(bytes, 5);
 }
-CELLAR_INLINE void PutFamilyId(KeyBuffer* to, uint32_t id) {
-  char* const bytes = to->Reserve(5);
+inline constexpr size_t kFamilyIdBytesMax{5};
+// Writes to where kFamilyIdBytesMax bytes are; the end of it.
+inline char* EncodeFamilyId(char* to, uint32_t id) {
   if (id < kFamilyIdShortMax) [[likely]] {
-    *bytes = static_cast<char>(id);
-    return to->Commit(1);
+    *to = static_cast<char>(id);
+    return to + 1;
   }
-  *bytes = static_cast<char>(0xe0);
-  StoreLittleEndian(bytes + 1, __builtin_bswap32(id));
-  to->Commit(5);
+  *to = static_cast<char>(0xe0);
+  StoreLittleEndian(to + 1, __builtin_bswap32(id));
+  return to + kFamilyIdBytesMax;
+}
+CELLAR_INLINE void PutFamilyId(KeyBuffer* to, uint32_t id) {
+  to->CommitTo(EncodeFamilyId(to->Reserve(kFamilyIdBytesMax), id));
 }
 
 // Size of the family id at the front of `bytes`, 0 if it is cut short. Sets *id.

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/inline.h"
-#include "base/key_buffer.h"
 #include "cellar/status.h"
+#include "engine/cell.h"
 #include "engine/key_range_set.h"
 #include "engine/read_options.h"
 #include "engine/schema.h"
@@ -20,8 +20,14 @@ namespace cellar {
 Status RowKeyOfBadSize(std::string_view text);
 Status QualifierTooLarge(const FamilySchema& family, std::string_view text);
 
-// Appends the encoded row key to a std::string or a KeyBuffer. TOOLARGE, or BADKEY naming the
-// component at fault.
+// Room for the second part of a column's key, family id and qualifier; for all of it.
+inline constexpr size_t kColumnPartBytesMax{kFamilyIdBytesMax +
+                                            Order::EncodedBytesMax(kQualifierBytesMax)};
+inline constexpr size_t kColumnKeyBytesMax{Order::EncodedBytesMax(kRowKeyBytesMax) +
+                                           kColumnPartBytesMax};
+
+// Appends the encoded row key to a std::string, or to memory as Order::Encode does. TOOLARGE, or
+// BADKEY naming the component at fault.
 template <typename Bytes>
 CELLAR_INLINE Status EncodeRowKey(const TableSchema& schema, std::string_view text, Bytes* to) {
   if (text.size() - 1 >= kRowKeyBytesMax) [[unlikely]]  // of an empty one it is beyond every limit

@@ -4,6 +4,8 @@
 // at delimiters and encodes; what differs is only what may be missing at the end.
 #include "engine/order.h"
 
+#include <cstring>
+
 #include "base/assert.h"
 #include "base/coding.h"
 #include "base/quote.h"
@@ -133,10 +135,12 @@ Status Order::EncodeComponents(std::string_view text, Extent extent, std::string
   return Status::Ok();
 }
 
-Status Order::EncodeAny(std::string_view text, KeyBuffer* out) const {
+Status Order::EncodeAny(std::string_view text, char* to, size_t* bytes) const {
   std::string encoded;
   RETURN_IF_ERROR(Encode(text, &encoded));
-  out->Append(encoded);
+  CELLAR_ASSERT(encoded.size() <= EncodedBytesMax(text.size()));
+  std::memcpy(to, encoded.data(), encoded.size());
+  *bytes = encoded.size();
   return Status::Ok();
 }
 

@@ -30,7 +30,6 @@
 #include "base/coding.h"
 #include "base/copy_bytes.h"
 #include "base/inline.h"
-#include "base/key_buffer.h"
 #include "cellar/status.h"
 
 namespace cellar {
@@ -123,16 +122,24 @@ class Order {
       return Status::Ok();
     return EncodeComponents(text, Extent::kWhole, out);
   }
-  CELLAR_INLINE Status Encode(std::string_view text, KeyBuffer* out) const {
-    if (is_plain_bytes_) [[likely]] {
-      char* const to = out->Reserve(text.size() + 2);
-      if (CopyWithoutZero(to, text.data(), text.size())) [[likely]] {
-        StoreLittleEndian(to + text.size(), kTerminator);
-        out->Commit(text.size() + 2);
-        return Status::Ok();
-      }
+  // The same to `*out`, where EncodedBytesMax(text.size()) bytes are; moves it behind. After an error
+  // it stands where it was.
+  CELLAR_INLINE Status Encode(std::string_view text, char** out) const {
+    char* const to = *out;
+    if (is_plain_bytes_ && CopyWithoutZero(to, text.data(), text.size())) [[likely]] {
+      StoreLittleEndian(to + text.size(), kTerminator);
+      *out = to + text.size() + 2;
+      return Status::Ok();
     }
-    return EncodeAny(text, out);
+    size_t bytes = 0;
+    Status status = EncodeAny(text, to, &bytes);
+    *out = to + bytes;
+    return status;
+  }
+  // What a text of so many bytes takes at most: each of them twice, where all are zero, and a
+  // component's number or terminator.
+  static constexpr size_t EncodedBytesMax(size_t text_bytes) {
+    return 2 * text_bytes + 16 * kOrderComponentsMax;
   }
   // Appends the canonical text of a complete encoding; false if it is malformed.
   [[nodiscard]] bool Decode(std::string_view encoded, std::string* text) const;
@@ -215,7 +222,7 @@ class Order {
     kPrefix,           // any number, the last one perhaps cut off or closed by a delimiter
   };
   Status EncodeComponents(std::string_view text, Extent extent, std::string* out) const;
-  Status EncodeAny(std::string_view text, KeyBuffer* out) const;
+  Status EncodeAny(std::string_view text, char* to, size_t* bytes) const;
 
   std::vector<OrderComponent> components_;
   std::string spec_;

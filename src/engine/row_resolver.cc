@@ -51,7 +51,9 @@ int64_t ExpiryOf(const CellOp& op, int64_t now_micros) {
 
 CELLAR_INLINE Status RowResolver::BeginRow(const TableSchema& schema, std::string_view text) {
   ForgetRow();
-  RETURN_IF_ERROR(EncodeRowKey(schema, text, &column_key_));
+  char* end = column_key_.Reserve(kColumnKeyBytesMax);
+  RETURN_IF_ERROR(EncodeRowKey(schema, text, &end));
+  column_key_.CommitTo(end);
   row_bytes_ = column_key_.size();
   return Status::Ok();
 }
@@ -218,8 +220,9 @@ CELLAR_INLINE Status RowResolver::ResolvePlainPut(const TableSchema& schema, con
   const FamilySchema* family = schema.FindFamily(op.family);
   if (family == nullptr) [[unlikely]]
     return RequireFamily(schema, op.family).status();
-  BeginColumn(*family);
-  RETURN_IF_ERROR(EncodeQualifier(*family, op.qualifier, &column_key_));
+  char* end = BeginColumn(*family);
+  RETURN_IF_ERROR(EncodeQualifier(*family, op.qualifier, &end));
+  column_key_.CommitTo(end);
   ValueBuffer buffer;
   CellValue cell;
   RETURN_IF_ERROR(CheckValue(op, *family, *context_, &buffer, &cell));
@@ -584,12 +587,12 @@ Status RowResolver::ResolveIncrement(const CheckedOp& op, CellOpResult* result) 
     }
   }
   StoredValue sum;
-  const Status added = as_float ? AddFloat(type, value_, op.delta_float, text_cells, &sum)
-                                : AddInteger(type, value_, op.delta, text_cells, &sum);
-  if (!added.ok() && added.code() == ErrorCode::kWrongType) {
+  Status added = as_float ? AddFloat(type, value_, op.delta_float, text_cells, &sum)
+                          : AddInteger(type, value_, op.delta, text_cells, &sum);
+  if (!added.ok()) [[unlikely]] {
+    if (added.code() != ErrorCode::kWrongType) return added;
     return Status::Error(added.code(), "column " + Quote(ColumnText(*op.op)) + " " + added.text());
   }
-  RETURN_IF_ERROR(added);
   result->type = sum.type;
   result->stored.assign(sum.stored);
   return PutNext(op, old, sum.type, sum.stored);

@@ -105,15 +105,19 @@ class RowResolver {
     row_bytes_ = 0;
   }
   // The column at hand: its key is column_key_.
-  void BeginColumn(const FamilySchema& family) {
+  // The end of what it has then, with room for the qualifier.
+  char* BeginColumn(const FamilySchema& family) {
     family_ = &family;
     column_key_.Truncate(row_bytes_);
-    PutFamilyId(&column_key_, family.id);
-    family_bytes_ = column_key_.size();
+    char* const row_end = column_key_.Reserve(kColumnPartBytesMax);
+    char* const end = EncodeFamilyId(row_end, family.id);
+    family_bytes_ = row_bytes_ + static_cast<size_t>(end - row_end);
+    return end;
   }
   void SetColumn(const CheckedOp& op) {
-    BeginColumn(*op.family);
-    column_key_.Append(op.qualifier);
+    char* const end = BeginColumn(*op.family);
+    CopyBytes(end, op.qualifier.data(), op.qualifier.size());
+    column_key_.CommitTo(end + op.qualifier.size());
   }
   std::string_view qualifier() const { return column_key_.view().substr(family_bytes_); }
   // The row becomes that of a record number.

@@ -286,8 +286,10 @@ class Store {
   Status OpenJournal(const LoadProgressCallback& progress);
 
   // OpenRow and GetInRow, also as parts of Get.
-  Status BeginRow(const Table& table, std::string_view row);
-  Status ReadInRow(const Table& table, const ColumnRead& column, const CellRead** cell);
+  // *end := where the row's key ends in column_key_, which need not be told of it.
+  Status BeginRow(const Table& table, std::string_view row, char** end);
+  // `end` is that of the row, with room for the rest of the column's key.
+  Status ReadInRow(const Table& table, const ColumnRead& column, char* end, const CellRead** cell);
   // The timestamp that a command's cells get: larger than all before.
   int64_t NextStamp() const;
   // Begins the mutation of a command: a record of its own, or a part of the transaction's.

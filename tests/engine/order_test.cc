@@ -104,14 +104,36 @@ TEST_CASE("The text of a key is a view of it where nothing in it had to be escap
     const std::string_view shown = plain.TextOf(encoded, &scratch);
     REQUIRE(shown == text);
     REQUIRE((shown.data() == encoded.data()) == (text.find('\0') == std::string::npos));
-    KeyBuffer buffer;
-    REQUIRE(plain.Encode(text, &buffer).ok());
-    REQUIRE(buffer.view() == encoded);
+    std::string memory(Order::EncodedBytesMax(text.size()), '?');
+    char* end = memory.data();
+    REQUIRE(plain.Encode(text, &end).ok());
+    REQUIRE(std::string_view(memory.data(), end) == encoded);
     REQUIRE(plain.EncodedSize(encoded + "tail") == encoded.size());
   }
   const Order composite = ParseOrder("utf8#-u64");
   std::string scratch;
   REQUIRE(composite.TextOf(Encoded(composite, "a#07"), &scratch) == "a#7");
+}
+
+TEST_CASE("A key is encoded into memory as into a string", "[order]") {
+  const std::string zeros(70, '\0');
+  for (const auto& [spec, text] :
+       std::vector<std::pair<const char*, std::string>>{{"bytes", zeros},
+                                                        {"-bytes", zeros},
+                                                        {"utf8#-u64", "a#7"},
+                                                        {"u64|u64|u64", "1|2|3"},
+                                                        {"bytes", "plane"},
+                                                        {"u8", "x"},
+                                                        {"utf8#u8", "a"}}) {
+    const Order order = ParseOrder(spec);
+    std::string expected;
+    const Status status = order.Encode(text, &expected);
+    std::string memory(Order::EncodedBytesMax(text.size()), '?');
+    char* end = memory.data();
+    REQUIRE(order.Encode(text, &end).ToString() == status.ToString());
+    if (!status.ok()) expected.clear();
+    REQUIRE(std::string_view(memory.data(), end) == expected);
+  }
 }
 
 TEST_CASE("A key that does not fit names its component", "[order]") {
