@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/coding.h"
+#include "base/copy_bytes.h"
 #include "base/quote.h"
 #include "engine/key_component.h"
 
@@ -139,7 +140,7 @@ Status Order::EncodeAny(std::string_view text, char* to, size_t* bytes) const {
   std::string encoded;
   RETURN_IF_ERROR(Encode(text, &encoded));
   CELLAR_ASSERT(encoded.size() <= EncodedBytesMax(text.size()));
-  std::memcpy(to, encoded.data(), encoded.size());
+  CopyBytes(to, encoded.data(), encoded.size());
   *bytes = encoded.size();
   return Status::Ok();
 }
