@@ -15,25 +15,35 @@
 //
 // A leaf (leaf.h) is cut to measure, in steps of 128 bytes up to 4 KiB, and changed in place:
 //
-//   | 40: epoch, sizes, counts | heads 4*G | offsets 2*G | counts G | prefix | group | group | ...
+//   | 40: epoch, sizes, counts | heads 4*G | offsets 2*G | counts G | prefix | dictionary | group...
 //                                G groups of at most 16 entries, G = 4, 8, 12, 16
 //   a group    | whole key, value | delta, value | delta, value | ...
 //   an entry   | lengths u16 | suffix: what differs from the key before | value |      (entry.h)
+//   a suffix   | code of a word that it begins with u8 | what follows the word |
+//
+// Words (dictionary.h) are beginnings that many suffixes of the leaf have in common: the names of
+// columns, with what ends them and the first bytes of the timestamp. A leaf where they would save
+// less than an eighth has none, and its suffixes have no codes.
 //
 // Bytes of a cell. The cells of a row share its key; so the entry of a cell in a row of ten, with a
 // column name of 5 bytes, has
 //
-//   29.2   its own: 5 + 2 of the column, 7 of the timestamp, 13 of the value, 2 of lengths
-//    0.5   the row's key anew, 5 of its digits, in every tenth
-//    0.9   the first of a group of 14: 6 more bytes of its key, and 7 of head, offset and count
-//    0.5   a leaf's 40 and its prefix of 15, over 110 cells
-//    1.2   what rounding to 128 leaves free and 128 for the next inserts, over 110 cells
-//    0.3   inner nodes: 16 of pointer, head, units, and 10 of separator, for each leaf
-//   32.6   together; measured (make bench-btree) are 33.1 after inserts in random order, 32.0 in
-//          ascending order, which fills its leaves
+//                               without words, with:
+//   29.2   21.0   its own: 5 + 2 of the column, 7 of the timestamp, 13 of the value, 2 of lengths;
+//                 or 1 of the code, 5 of the timestamp, 13 and 2
+//    -      1.9   the dictionary: 20 words of 10 bytes, over 105 cells
+//    -      1.0   the first cell of a row and others whose suffix begins with no word, 9 more
+//    0.5    0.6   the row's key anew, 5 of its digits, in every tenth
+//    0.9    1.7   the first of a group of 13: more bytes of its key, and 7 of head, offset and count
+//    0.5    0.6   a leaf's 40 and its prefix of 15
+//    1.2    1.3   what rounding to 128 leaves free and 128 for the next inserts
+//    0.3    0.3   inner nodes: 16 of pointer, head, units, and 10 of separator, for each leaf
+//   32.6   28.4   together; measured (make bench-btree) are 33.1 and 29.7 after inserts in random
+//                 order
 //
-// to which the arena adds what is free between nodes (arena.h): 6 % in random order. std::map takes
-// 153 for the same cell, absl::btree_map 160.
+// Names of ten letters would cost 5 bytes a cell more without words, and 0.5 with them. The arena
+// adds what is free between nodes (arena.h): 6 % in random order. std::map takes 153 for the same
+// cell, absl::btree_map 160.
 //
 // Costs, in cache misses that wait for each other (100..200 ns each when the tree is larger than
 // the caches; inner nodes but the lowest level mostly are in them):
@@ -41,7 +51,8 @@
 //   Get, Put, Delete     the lowest inner node; the leaf's header and heads; one group
 //   MultiGet, Prefetch   the same for 16 keys at once, so that their misses overlap
 //   Seek                 like Get; Next is 7..10 ns, and rebuilds only the bytes that differ
-//   a split              copies the groups of 4 KiB, once per ~60 inserts
+//   a split              copies the groups of 4 KiB, once per ~60 inserts; where another dictionary
+//                        would help, decodes and builds anew: 10 us
 //   TakeSnapshot         20 ns: the root is noted and the epoch ends
 //   the first write of a leaf after that   copies it: 0.7 us
 //
@@ -58,8 +69,8 @@
 // nodes. A snapshot may meanwhile be read by one other thread (cursor or BTreeImageReader): the
 // nodes that it reaches do not change while it lives.
 //
-// Files, from the bottom: bytes.h, arena, entry, leaf, inner (bytes inside a node); leaf_builder
-// (decode -> build); epochs (memory and snapshots); tree, tree_structure, tree_compaction (search,
+// Files, from the bottom: bytes.h, arena, entry, dictionary, leaf, inner (bytes inside a node);
+// dictionary_choice, leaf_builder (decode -> build); epochs (memory and snapshots); tree, tree_structure, tree_compaction (search,
 // change, giving memory back); cursor, image, image_reader, bulk_loader; btree.cc, the door.
 #pragma once
 
@@ -82,6 +93,7 @@ namespace btree_internal {
 class BulkLoad;
 class ImageRead;
 class Tree;
+struct Entry;
 struct Inner;
 struct Leaf;
 struct Place;
@@ -299,7 +311,8 @@ class BTreeCursor {
   void EnterLeaf(const void* leaf);
   void Start();
   void LoadFirst();
-  void LoadBefore(const uint8_t* entry);
+  void Load(const uint8_t* at, const btree_internal::Entry& entry, size_t shared);
+  void LoadBefore(const uint8_t* end);
   void StepInside();
   void StepOver();
   void SeekAgain();
@@ -313,6 +326,7 @@ class BTreeCursor {
   bool valid_{false};
   const btree_internal::Leaf* leaf_{nullptr};
   size_t prefix_bytes_{0};                // of the leaf
+  const uint8_t* words_{nullptr};         // of its dictionary; null if it has none
   const uint8_t* leaf_end_{nullptr};      // of its entries
   const uint8_t* readable_end_{nullptr};  // of its memory
   const uint8_t* entry_{nullptr};         // where the cursor stands

@@ -114,6 +114,7 @@ class BulkLoad {
 
   // Makes leaves of what was collected, until at most `kept` entries are left.
   void PackCollected(size_t kept) {
+    entries_.ChooseWords();
     size_t begin = 0;
     while (entries_.size() - begin > kept) {
       size_t end = std::min(begin + 16, entries_.size());

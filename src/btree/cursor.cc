@@ -28,7 +28,9 @@ using btree_internal::ParseEntry;
 using btree_internal::PrefetchInner;
 using btree_internal::PrefetchLeaf;
 using btree_internal::PrefetchLines;
+using btree_internal::Suffix;
 using btree_internal::TreeContent;
+using btree_internal::View;
 
 static_assert(btree_internal::kHeightMax == 16, "as in BTreeCursor");
 
@@ -63,6 +65,7 @@ void BTreeCursor::TakeFrom(BTreeCursor* other) {
   valid_ = other->valid_;
   leaf_ = other->leaf_;
   prefix_bytes_ = other->prefix_bytes_;
+  words_ = other->words_;
   leaf_end_ = other->leaf_end_;
   readable_end_ = other->readable_end_;
   entry_ = other->entry_;
@@ -115,6 +118,7 @@ void BTreeCursor::Start() {
 void BTreeCursor::EnterLeaf(const void* leaf) {
   leaf_ = static_cast<const Leaf*>(leaf);
   prefix_bytes_ = leaf_->prefix_bytes;
+  words_ = leaf_->dictionary_bytes > 0 ? leaf_->dictionary().words : nullptr;
   leaf_end_ = leaf_->entries_end();
   readable_end_ = leaf_->readable_end();
 }
@@ -165,21 +169,32 @@ bool BTreeCursor::MoveLeaf(bool forward) {
 
 // ---- movements inside a leaf ----
 
-// Onto the first entry of the leaf.
-void BTreeCursor::LoadFirst() {
-  entry_ = leaf_->entries();
-  Entry entry;
-  ParseEntry(entry_, &entry);
-  const size_t bytes = prefix_bytes_ + entry.suffix_bytes;
+// Onto the entry at `at`, of whose key the buffer holds the first `shared` bytes already.
+void BTreeCursor::Load(const uint8_t* at, const Entry& entry, size_t shared) {
+  const Suffix suffix = leaf_->dictionary().Decode(entry);
+  const size_t bytes = shared + suffix.size();
+  key_bytes_ = shared;
   ReserveKey(bytes);
-  std::memcpy(key_, leaf_->prefix(), prefix_bytes_);
-  std::memcpy(key_ + prefix_bytes_, entry.suffix, entry.suffix_bytes);
+  const size_t word_bytes = suffix.word.size();
+  if (word_bytes > 0) CopyShort(key_ + shared, Bytes(suffix.word), word_bytes, readable_end_);
+  CopyShort(key_ + shared + word_bytes, Bytes(suffix.own), suffix.own.size(), readable_end_);
   key_bytes_ = bytes;
   const std::string_view value = entry.value_view();
   value_ = Bytes(value);
   value_bytes_ = value.size();
+  entry_ = at;
   next_ = entry.end;
   valid_ = true;
+}
+
+// Onto the first entry of the leaf.
+void BTreeCursor::LoadFirst() {
+  key_bytes_ = 0;
+  ReserveKey(prefix_bytes_);
+  std::memcpy(key_, leaf_->prefix(), prefix_bytes_);
+  Entry entry;
+  ParseEntry(leaf_->entries(), &entry);
+  Load(leaf_->entries(), entry, prefix_bytes_);
 }
 
 // Onto the last entry that begins before `end`.
@@ -188,27 +203,15 @@ void BTreeCursor::LoadBefore(const uint8_t* end) {
   CELLAR_ASSERT(at > 0);
   uint32_t group = leaf_->groups - 1u;
   while (leaf_->offsets()[group] >= at) --group;
-  Entry entry;
-  const uint8_t* p = leaf_->entries() + leaf_->offsets()[group];
   key_bytes_ = 0;
   ReserveKey(prefix_bytes_);
   std::memcpy(key_, leaf_->prefix(), prefix_bytes_);
-  for (;;) {
-    ParseEntry(p, &entry);
-    const size_t shared = prefix_bytes_ + entry.shared;
-    key_bytes_ = shared;
-    ReserveKey(shared + entry.suffix_bytes);
-    CopyShort(key_ + shared, entry.suffix, entry.suffix_bytes, readable_end_);
-    key_bytes_ = shared + entry.suffix_bytes;
-    if (entry.end >= end) break;
-    p = entry.end;
-  }
-  const std::string_view value = entry.value_view();
-  value_ = Bytes(value);
-  value_bytes_ = value.size();
-  entry_ = p;
-  next_ = entry.end;
-  valid_ = true;
+  next_ = leaf_->entries() + leaf_->offsets()[group];
+  do {
+    Entry entry;
+    ParseEntry(next_, &entry);
+    Load(next_, entry, prefix_bytes_ + entry.shared);
+  } while (next_ < end);
 }
 
 void BTreeCursor::Seek(std::string_view key) {
@@ -224,26 +227,19 @@ void BTreeCursor::Seek(std::string_view key) {
   // The entry shares with the target what it shares with its predecessor, and more.
   Entry entry;
   ParseEntry(at, &entry);
-  const size_t shared = prefix_bytes_ + (place.found || entry.shared > 0 ? entry.shared : 0);
-  const size_t bytes = shared + entry.suffix_bytes;
-  std::string own;  // `key` may lie in our buffer, which is about to be replaced
-  if (bytes + 32 > key_capacity_) {
+  const size_t shared = prefix_bytes_ + entry.shared;
+  CELLAR_DEBUG_ASSERT(shared <= key.size() || entry.shared == 0);
+  std::string own;  // `key` may lie in our buffer, which may be replaced
+  if (shared + 32 > key_capacity_) {
     own = key;
     key = own;
   }
   key_bytes_ = 0;
-  ReserveKey(bytes);
-  std::memcpy(key_, leaf_->prefix(), prefix_bytes_);
+  ReserveKey(shared);
   if (shared > prefix_bytes_)
     std::memmove(key_ + prefix_bytes_, key.data() + prefix_bytes_, shared - prefix_bytes_);
-  CopyShort(key_ + shared, entry.suffix, entry.suffix_bytes, readable_end_);
-  key_bytes_ = bytes;
-  const std::string_view value = entry.value_view();
-  value_ = Bytes(value);
-  value_bytes_ = value.size();
-  entry_ = at;
-  next_ = entry.end;
-  valid_ = true;
+  std::memcpy(key_, leaf_->prefix(), prefix_bytes_);
+  Load(at, entry, shared);
 }
 
 void BTreeCursor::SeekBefore(std::string_view key) {
@@ -281,8 +277,8 @@ void BTreeCursor::StepOver() {
   ParseEntry(leaf_->entries(), &first);
   size_t shared = CommonPrefix(key_, leaf_->prefix(), std::min(key_bytes_, prefix_bytes_));
   if (shared == prefix_bytes_)
-    shared += CommonPrefix(key_ + shared, first.suffix,
-                           std::min<size_t>(key_bytes_ - shared, first.suffix_bytes));
+    shared += CommonPrefix(View(key_ + shared, key_bytes_ - shared),
+                           leaf_->dictionary().DecodeFirst(first));
   LoadFirst();
   shared_with_last_ = shared;
 }
@@ -291,20 +287,13 @@ void BTreeCursor::StepOver() {
 void BTreeCursor::StepInside() {
   Entry entry;
   ParseEntry(next_, &entry);
-  entry_ = next_;
-  next_ = entry.end;
-  value_bytes_ = entry.value_bytes;
-  value_ = entry.is_large ? entry.large()->data() : entry.value;
   const size_t shared = prefix_bytes_ + entry.shared;
-  const size_t bytes = shared + entry.suffix_bytes;
-  ReserveKey(bytes);
   size_t shared_with_last = shared;
   if (entry.shared == 0)  // the first of a group does not know what it shares
-    shared_with_last += CommonPrefix(key_ + shared, entry.suffix,
-                                     std::min<size_t>(key_bytes_ - shared, entry.suffix_bytes));
+    shared_with_last +=
+        leaf_->dictionary().Decode(entry).SharedWith(View(key_ + shared, key_bytes_ - shared));
+  Load(next_, entry, shared);
   shared_with_last_ = shared_with_last;
-  key_bytes_ = bytes;
-  CopyShort(key_ + shared, entry.suffix, entry.suffix_bytes, readable_end_);
 }
 
 // The tree was written: finds the entry where the cursor stood, or the one behind its place.
@@ -337,11 +326,20 @@ void BTreeCursor::Next() {
     return NextElsewhere();
   __builtin_prefetch(next_ + kPrefetchedBytes);
   Entry entry;
-  const bool is_short = ParseShortEntry(next_, &entry);
+  if (!ParseShortEntry(next_, &entry)) [[unlikely]]
+    return StepInside();
   const size_t shared = prefix_bytes_ + entry.shared;
-  const size_t bytes = shared + entry.suffix_bytes;
-  if (!is_short || entry.shared == 0 || bytes + 32 > key_capacity_ ||
-      readable_end_ - entry.suffix < 32) [[unlikely]]
+  const uint8_t* own = entry.suffix;
+  size_t own_bytes = entry.suffix_bytes;
+  size_t own_at = shared;
+  const uint8_t* word = nullptr;
+  if (words_ != nullptr) {
+    word = words_ + size_t{2} * *own++;
+    --own_bytes;
+    own_at += *word++;
+  }
+  const size_t bytes = own_at + own_bytes;
+  if (entry.shared == 0 || bytes + 32 > key_capacity_ || readable_end_ - own < 32) [[unlikely]]
     return StepInside();
   entry_ = next_;
   next_ = entry.end;
@@ -349,8 +347,12 @@ void BTreeCursor::Next() {
   value_bytes_ = entry.value_bytes;
   shared_with_last_ = shared;
   key_bytes_ = bytes;
-  std::memcpy(key_ + shared, entry.suffix, 16);  // as CopyShort
-  std::memcpy(key_ + shared + 16, entry.suffix + 16, 16);
+  if (word != nullptr) {  // as CopyShort; the dictionary is before the entries
+    std::memcpy(key_ + shared, word, 16);
+    std::memcpy(key_ + shared + 16, word + 16, 16);
+  }
+  std::memcpy(key_ + own_at, own, 16);
+  std::memcpy(key_ + own_at + 16, own + 16, 16);
 }
 
 void BTreeCursor::Prev() {

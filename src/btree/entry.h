@@ -5,12 +5,14 @@
 //   lengths   bits 0..5   shared: how many bytes, after the leaf's prefix, are those of the key
 //                         before (exactly: the next byte differs); 0 for the first of a group.
 //                         63 = it stands in "more lengths" as a varint
-//             bits 6..10  bytes of the suffix, which is the rest of the key; 31 = a varint too
+//             bits 6..10  bytes of the suffix, which is the rest of the key (in a leaf with a
+//                         dictionary, what is stored of it: dictionary.h); 31 = a varint too
 //             bits 11..15 bytes of the value; 30 = a u16 follows; 31 = the value is out of line and
 //                         `value` is | LargeValue* u64 | its bytes u32 |
 //   more lengths  those that are named above, in this order
 //
-// A cell of a sparse row (15 bytes of column and timestamp, 13 of value) thus costs 30 bytes.
+// A cell of a sparse row (15 bytes of column and timestamp, 13 of value) thus costs 30 bytes, or 21
+// if its column is a word.
 //
 // A value above kInlineValueBytesMax lives in a block of its own. It has a birth epoch like a node,
 // and is shared by all copies of the leaf that points to it.
@@ -46,8 +48,8 @@ struct ValueRef {
 
 struct Entry {
   uint32_t shared;
-  uint32_t suffix_bytes;
-  uint32_t value_bytes;  // of the value itself, wherever it lives
+  uint32_t suffix_bytes;  // stored
+  uint32_t value_bytes;   // of the value itself, wherever it lives
   bool is_large;
   const uint8_t* suffix;
   const uint8_t* value;  // in the leaf: the bytes, or the reference

@@ -20,6 +20,7 @@ struct Fields {
   uint32_t groups;
   uint32_t group_capacity;
   uint32_t large_count;
+  uint32_t dictionary_bytes;
   const uint8_t* heads;
   const uint8_t* offsets;
   const uint8_t* counts;
@@ -37,13 +38,15 @@ Status ReadFields(std::string_view image, Fields* fields) {
   fields->count = LoadLittleEndian<uint16_t>(p + 8);
   fields->groups = p[10];
   fields->group_capacity = p[11];
-  fields->large_count = LoadLittleEndian<uint32_t>(p + 12);
+  fields->large_count = LoadLittleEndian<uint16_t>(p + 12);
+  fields->dictionary_bytes = LoadLittleEndian<uint16_t>(p + 14);
   if (fields->count == 0 || fields->count > kLeafEntriesMax) return Damaged("number of entries");
   if (fields->group_capacity % 4 != 0 || fields->group_capacity > kLeafGroupsMax ||
       fields->groups == 0 || fields->groups > fields->group_capacity)
     return Damaged("number of groups");
   if (fields->prefix_bytes > kTreeKeyBytesMax) return Damaged("length of the prefix");
-  const size_t entries_at = LeafHeaderBytes(fields->group_capacity) + fields->prefix_bytes;
+  const size_t entries_at =
+      LeafHeaderBytes(fields->group_capacity) + fields->prefix_bytes + fields->dictionary_bytes;
   if (fields->used < entries_at || fields->used - kLeafPortableFrom > image.size())
     return Damaged("length");
   if (fields->count > 1 && fields->used > LeafBytesLimit(fields->prefix_bytes))
@@ -52,8 +55,24 @@ Status ReadFields(std::string_view image, Fields* fields) {
   fields->offsets = fields->heads + size_t{4} * fields->group_capacity;
   fields->counts = fields->offsets + size_t{2} * fields->group_capacity;
   fields->prefix = fields->counts + fields->group_capacity;
-  fields->entries = fields->prefix + fields->prefix_bytes;
+  fields->entries = fields->prefix + fields->prefix_bytes + fields->dictionary_bytes;
   fields->end = p + fields->used - kLeafPortableFrom;
+  return Status::Ok();
+}
+
+// The beginning of a group: the entry at `p`, and what the fields say of the group.
+Status CheckGroup(const Fields& fields, uint32_t group, const uint8_t* p, uint32_t shared,
+                  const Suffix& suffix) {
+  if (group == fields.groups) return Damaged("more entries than in its groups");
+  if (shared != 0 || !suffix.word.empty())
+    return Damaged("a group does not begin with a whole key");
+  if (LoadLittleEndian<uint16_t>(fields.offsets + size_t{2} * group) != p - fields.entries)
+    return Damaged("a group's offset");
+  if (LoadLittleEndian<uint32_t>(fields.heads + size_t{4} * group) !=
+      Head(Bytes(suffix.own), suffix.own.size()))
+    return Damaged("a group's head");
+  if (fields.counts[group] == 0 || fields.counts[group] > kGroupEntriesMax)
+    return Damaged("a group's number of entries");
   return Status::Ok();
 }
 
@@ -82,6 +101,11 @@ Status CheckLeafImage(std::string_view image, CheckedImage* checked) {
   checked->leaf = image.substr(0, leaf_bytes);
   checked->values = image.substr(leaf_bytes);
 
+  const Dictionary dictionary{fields.entries - fields.dictionary_bytes, fields.dictionary_bytes};
+  CodeSet codes;
+  if (dictionary.bytes > 0 && !CheckDictionary(View(dictionary.words, dictionary.bytes), &codes))
+    return Damaged("the dictionary");
+
   // The key of the entry before, behind the prefix.
   std::string key(256, 0);
   size_t key_bytes = 0;
@@ -91,33 +115,29 @@ Status CheckLeafImage(std::string_view image, CheckedImage* checked) {
   Entry entry;
   for (uint32_t i = 0; i < fields.count; ++i, p = entry.end) {
     if (!ParseEntryChecked(p, fields.end, &entry)) return Damaged("an entry's lengths");
-    const std::string_view suffix = View(entry.suffix, entry.suffix_bytes);
+    if (dictionary.bytes > 0 && (entry.suffix_bytes == 0 || !codes[entry.suffix[0]]))
+      return Damaged("a word's code");
+    const Suffix suffix = dictionary.Decode(entry);
     if (in_group == 0) {
-      if (group == fields.groups) return Damaged("more entries than in its groups");
-      if (entry.shared != 0) return Damaged("a group does not begin with a whole key");
-      if (LoadLittleEndian<uint16_t>(fields.offsets + size_t{2} * group) != p - fields.entries)
-        return Damaged("a group's offset");
-      if (LoadLittleEndian<uint32_t>(fields.heads + size_t{4} * group) !=
-          Head(entry.suffix, entry.suffix_bytes))
-        return Damaged("a group's head");
-      if (fields.counts[group] == 0 || fields.counts[group] > kGroupEntriesMax)
-        return Damaged("a group's number of entries");
-      if (i > 0 && suffix <= std::string_view(key).substr(0, key_bytes))
+      RETURN_IF_ERROR(CheckGroup(fields, group, p, entry.shared, suffix));
+      if (i > 0 && suffix.own <= std::string_view(key).substr(0, key_bytes))
         return Damaged("keys out of order");
     } else {
       // Exactly the shared bytes: the next one differs, and is larger.
-      if (entry.shared > key_bytes || suffix.empty()) return Damaged("a shared prefix");
-      if (entry.shared < key_bytes && entry.suffix[0] <= static_cast<uint8_t>(key[entry.shared]))
+      if (entry.shared > key_bytes || suffix.size() == 0) return Damaged("a shared prefix");
+      if (entry.shared < key_bytes && suffix[0] <= static_cast<uint8_t>(key[entry.shared]))
         return Damaged("keys out of order");
     }
     key_bytes = entry.shared + suffix.size();
     if (key_bytes + 32 > key.size()) key.resize(2 * key_bytes + 32);
-    CopyShort(reinterpret_cast<uint8_t*>(key.data()) + entry.shared, entry.suffix,
-              entry.suffix_bytes, fields.end);
+    auto* const to = reinterpret_cast<uint8_t*>(key.data()) + entry.shared;
+    const size_t word_bytes = suffix.word.size();
+    if (word_bytes > 0) CopyShort(to, Bytes(suffix.word), word_bytes, fields.end);
+    CopyShort(to + word_bytes, Bytes(suffix.own), suffix.own.size(), fields.end);
     if (fields.prefix_bytes + key_bytes > kTreeKeyBytesMax) return Damaged("key too long");
     if (i == 0) {
       checked->first_key.assign(View(fields.prefix, fields.prefix_bytes));
-      checked->first_key.append(suffix);
+      checked->first_key.append(suffix.own);
     }
     if (entry.is_large) {
       if (LoadLittleEndian<uint64_t>(entry.value) != 0) return Damaged("a value's place");

@@ -61,14 +61,21 @@ size_t LengthsBytes(uint32_t shared, uint32_t suffix_bytes, const ValueRef& valu
   return EntryOverheadBytes(shared, suffix_bytes, value) - value_bytes;
 }
 
+// Bytes of the suffix that the entry behind an inserted one is left with.
+uint32_t NextSuffixBytes(const Entry& next, const LeafEdit& edit) {
+  return next.suffix_bytes - edit.next.own_dropped + edit.next.literal_bytes;
+}
+
 }  // namespace
+
+void WalkCodedGroup(const Leaf* leaf, std::string_view rest, LeafPlace* place) {
+  WalkGroupOf<true>(leaf, rest, place);
+}
 
 uint32_t FindAmongEqualHeads(const Leaf* leaf, std::string_view rest, uint32_t low, uint32_t high) {
   while (low < high) {
     const uint32_t middle = (low + high) / 2;
-    Entry entry;
-    ParseEntry(leaf->entries() + leaf->offsets()[middle], &entry);
-    if (IsBelow(rest, View(entry.suffix, entry.suffix_bytes)))
+    if (IsBelow(rest, GroupFirst(leaf, middle)))
       high = middle;
     else
       low = middle + 1;
@@ -94,23 +101,36 @@ LeafEdit PlanInsert(const Leaf* leaf, const LeafPlace& place, std::string_view k
                     const ValueRef& value) {
   CELLAR_ASSERT(!place.found);
   CELLAR_ASSERT(place.has_prefix);
-  const auto rest_bytes = static_cast<uint32_t>(key.size() - leaf->prefix_bytes);
-  const uint32_t suffix_bytes = rest_bytes - place.shared_before;
-  LeafEdit edit{};
-  edit.new_bytes = static_cast<uint32_t>(
-      EntryOverheadBytes(place.shared_before, suffix_bytes, value) + suffix_bytes);
-  if (place.group == leaf->groups || place.index == leaf->counts()[place.group]) return edit;
-
+  const Dictionary dictionary = leaf->dictionary();
+  LeafEdit edit;
   // The next entry shares at least as much with the new key as with its old predecessor.
-  const uint8_t* const at = leaf->entries() + place.at;
-  Entry next;
-  ParseEntry(at, &next);
-  CELLAR_ASSERT(place.shared_after >= next.shared);
-  const uint32_t dropped = place.shared_after - next.shared;
-  if (dropped == 0) return edit;
-  edit.old_bytes = static_cast<uint32_t>(next.suffix - at) + dropped;
+  bool has_code = place.index == 0 || dictionary.bytes == 0;  // and it is 0
+  if (place.group < leaf->groups && place.index < leaf->counts()[place.group]) {
+    const uint8_t* const at = leaf->entries() + place.at;
+    Entry next;
+    ParseEntry(at, &next);
+    CELLAR_ASSERT(place.shared_after >= next.shared);
+    const uint32_t dropped = place.shared_after - next.shared;
+    if (dropped > 0) {
+      const Suffix next_suffix = dictionary.Decode(next);
+      // What the next one loses the new one begins with.
+      if (!has_code && dropped >= next_suffix.word.size() && place.shared_before == next.shared) {
+        edit.code = dictionary.CodeOf(next);
+        has_code = edit.code.word_bytes > 0;
+      }
+      edit.next = CutSuffix(dictionary, next_suffix, dropped);
+      edit.old_bytes =
+          static_cast<uint32_t>(next.suffix - at) + dictionary.code_bytes() + edit.next.own_dropped;
+      edit.new_bytes = dictionary.code_bytes() + edit.next.literal_bytes +
+                       static_cast<uint32_t>(LengthsBytes(
+                           place.shared_after, NextSuffixBytes(next, edit), ValueShape(next)));
+    }
+  }
+  const std::string_view suffix = Behind(key, leaf->prefix_bytes + place.shared_before);
+  if (!has_code) edit.code = dictionary.Find(suffix);
+  const uint32_t suffix_bytes = dictionary.StoredBytes(suffix.size(), edit.code);
   edit.new_bytes += static_cast<uint32_t>(
-      LengthsBytes(place.shared_after, next.suffix_bytes - dropped, ValueShape(next)));
+      EntryOverheadBytes(place.shared_before, suffix_bytes, value) + suffix_bytes);
   return edit;
 }
 
@@ -122,17 +142,20 @@ void ApplyInsert(Leaf* leaf, const LeafPlace& place, const LeafEdit& edit, std::
   const bool cuts_next = edit.old_bytes > 0;
   if (cuts_next) ParseEntry(at, &next);
   const ValueRef next_shape = ValueShape(next);
-  const uint32_t dropped = place.shared_after - next.shared;
+  const Dictionary dictionary = leaf->dictionary();
   if (place.group == leaf->groups) InsertGroup(leaf, place.group, 0, place.at, 0);
   CELLAR_ASSERT(leaf->counts()[place.group] < kGroupEntriesMax);
   ShiftTail(leaf, place.at, edit.old_bytes, edit.new_bytes);
 
-  const auto suffix_bytes = static_cast<uint32_t>(rest.size()) - place.shared_before;
-  uint8_t* p = WriteEntryLengths(at, place.shared_before, suffix_bytes, value);
-  if (suffix_bytes > 0) std::memcpy(p, rest.data() + place.shared_before, suffix_bytes);
-  p = WriteEntryValue(p + suffix_bytes, value);
-  if (cuts_next)
-    p = WriteEntryLengths(p, place.shared_after, next.suffix_bytes - dropped, next_shape);
+  const std::string_view suffix = rest.substr(place.shared_before);
+  uint8_t* p = WriteEntryLengths(at, place.shared_before,
+                                 dictionary.StoredBytes(suffix.size(), edit.code), value);
+  p = WriteEntryValue(dictionary.Write(p, edit.code, suffix), value);
+  if (cuts_next) {  // what it keeps of its own has moved with the tail
+    p = WriteEntryLengths(p, place.shared_after, NextSuffixBytes(next, edit), next_shape);
+    p = dictionary.Write(p, {edit.next.code, 0},
+                         View(dictionary.words + edit.next.literal_at, edit.next.literal_bytes));
+  }
   CELLAR_ASSERT(p == at + edit.new_bytes);
 
   ShiftOffsets(leaf, place.group + 1, edit.growth());
@@ -147,7 +170,7 @@ LeafEdit PlanReplace(const Leaf* leaf, const LeafPlace& place, const ValueRef& v
   const uint8_t* const at = leaf->entries() + place.at;
   Entry entry;
   ParseEntry(at, &entry);
-  LeafEdit edit{};
+  LeafEdit edit;
   edit.old_bytes = static_cast<uint32_t>(entry.end - at);
   edit.new_bytes = static_cast<uint32_t>(
       EntryOverheadBytes(entry.shared, entry.suffix_bytes, value) + entry.suffix_bytes);
@@ -178,8 +201,16 @@ LeafEdit PlanRewrite(const Leaf* leaf, const LeafPlace& place, std::string_view 
   const uint8_t* const at = leaf->entries() + place.at;
   Entry old;
   ParseEntry(at, &old);
-  const auto suffix_bytes = static_cast<uint32_t>(rest.size()) - place.shared_before;
-  LeafEdit edit{};
+  const std::string_view suffix = rest.substr(place.shared_before);
+  const Dictionary dictionary = leaf->dictionary();
+  LeafEdit edit;
+  if (place.index > 0 && dictionary.bytes > 0) {
+    edit.code = dictionary.CodeOf(old);  // mostly the key differs in its last bytes only
+    if (edit.code.code == 0 ||
+        !HasPrefix(suffix, Bytes(dictionary.word(edit.code.code)), edit.code.word_bytes))
+      edit.code = dictionary.Find(suffix);
+  }
+  const uint32_t suffix_bytes = dictionary.StoredBytes(suffix.size(), edit.code);
   edit.old_bytes = static_cast<uint32_t>(old.end - at);
   edit.new_bytes = static_cast<uint32_t>(
       EntryOverheadBytes(place.shared_before, suffix_bytes, value) + suffix_bytes);
@@ -194,47 +225,66 @@ void ApplyRewrite(Leaf* leaf, const LeafPlace& place, const LeafEdit& edit, std:
   }
   uint8_t* const at = leaf->entries() + place.at;
   const std::string_view suffix = rest.substr(place.shared_before);
-  uint8_t* const p =
-      WriteEntryLengths(at, place.shared_before, static_cast<uint32_t>(suffix.size()), value);
-  std::memcpy(p, suffix.data(), suffix.size());
-  uint8_t* const end = WriteEntryValue(p + suffix.size(), value);
+  const Dictionary dictionary = leaf->dictionary();
+  uint8_t* const p = WriteEntryLengths(at, place.shared_before,
+                                       dictionary.StoredBytes(suffix.size(), edit.code), value);
+  uint8_t* const end = WriteEntryValue(dictionary.Write(p, edit.code, suffix), value);
   CELLAR_ASSERT(end == at + edit.new_bytes);
   if (place.index == 0) leaf->heads()[place.group] = Head(Bytes(rest), rest.size());
 }
 
-void RemoveFromLeaf(Leaf* leaf, const LeafPlace& place) {
+LeafEdit PlanRemove(const Leaf* leaf, const LeafPlace& place, std::string* next_suffix) {
   CELLAR_ASSERT(place.found);
   CELLAR_ASSERT(leaf->count > 1);
+  const uint8_t* const at = leaf->entries() + place.at;
+  Entry removed;
+  ParseEntry(at, &removed);
+  LeafEdit edit;
+  edit.old_bytes = static_cast<uint32_t>(removed.end - at);
+  if (place.index + 1u == leaf->counts()[place.group]) return edit;
+  Entry next;
+  ParseEntry(removed.end, &next);
+  // The next one is then the group's first, which has its whole key; or takes over what it has to.
+  const bool is_first = place.index == 0;
+  const uint32_t gained = next.shared > removed.shared ? next.shared - removed.shared : 0;
+  const Dictionary dictionary = leaf->dictionary();
+  if (gained == 0 && !(is_first && dictionary.bytes > 0)) return edit;
+  next_suffix->clear();
+  dictionary.Decode(removed).AppendTo(next_suffix);
+  next_suffix->resize(gained);
+  dictionary.Decode(next).AppendTo(next_suffix);
+  if (!is_first) edit.code = dictionary.Find(*next_suffix);
+  const uint32_t suffix_bytes = dictionary.StoredBytes(next_suffix->size(), edit.code);
+  edit.old_bytes = static_cast<uint32_t>(next.value - at);
+  edit.new_bytes = suffix_bytes + static_cast<uint32_t>(
+                                      LengthsBytes(removed.shared, suffix_bytes, ValueShape(next)));
+  return edit;
+}
+
+void ApplyRemove(Leaf* leaf, const LeafPlace& place, const LeafEdit& edit,
+                 std::string_view next_suffix) {
   uint8_t* const at = leaf->entries() + place.at;
   Entry removed;
   ParseEntry(at, &removed);
   CountLarge(leaf, removed.is_large ? removed.large() : nullptr, -1);
-  auto old_bytes = static_cast<uint32_t>(removed.end - at);
-  uint32_t new_bytes = 0;
-  if (place.index + 1 < leaf->counts()[place.group]) {
-    // What the next entry shared with the removed one and not with the one before, it takes over.
-    Entry next;
-    ParseEntry(removed.end, &next);
-    const uint32_t gained = next.shared > removed.shared ? next.shared - removed.shared : 0;
-    if (gained > 0) {
-      const ValueRef shape = ValueShape(next);
-      const size_t lengths_bytes = LengthsBytes(removed.shared, next.suffix_bytes + gained, shape);
-      std::memmove(at + lengths_bytes, removed.suffix, gained);
-      WriteEntryLengths(at, removed.shared, next.suffix_bytes + gained, shape);
-      new_bytes = static_cast<uint32_t>(lengths_bytes) + gained;
-      old_bytes = static_cast<uint32_t>(next.suffix - at);
-    }
+  Entry next{};
+  if (edit.new_bytes > 0) ParseEntry(removed.end, &next);
+  const ValueRef next_shape = ValueShape(next);
+  ShiftTail(leaf, place.at, edit.old_bytes, edit.new_bytes);
+  ShiftOffsets(leaf, place.group + 1, edit.growth());
+  if (edit.new_bytes > 0) {
+    const Dictionary dictionary = leaf->dictionary();
+    uint8_t* const p = WriteEntryLengths(
+        at, removed.shared, dictionary.StoredBytes(next_suffix.size(), edit.code), next_shape);
+    const uint8_t* const end = dictionary.Write(p, edit.code, next_suffix);
+    CELLAR_ASSERT(end == at + edit.new_bytes);
   }
-  CELLAR_ASSERT(new_bytes <= old_bytes);
-  ShiftTail(leaf, place.at, old_bytes, new_bytes);
-  ShiftOffsets(leaf, place.group + 1, static_cast<int64_t>(new_bytes) - old_bytes);
   --leaf->count;
   if (--leaf->counts()[place.group] == 0) {
     RemoveGroup(leaf, place.group);
   } else if (place.index == 0) {
-    Entry first;
-    ParseEntry(at, &first);
-    leaf->heads()[place.group] = Head(first.suffix, first.suffix_bytes);
+    const std::string_view first = GroupFirst(leaf, place.group);
+    leaf->heads()[place.group] = Head(Bytes(first), first.size());
   }
 }
 
@@ -243,9 +293,11 @@ size_t SplitGroupGrowth(const Leaf* leaf, uint32_t group, uint32_t first_index) 
   Entry entry;
   for (uint32_t i = 0; i < first_index; ++i, p = entry.end) ParseEntry(p, &entry);
   ParseEntry(p, &entry);
-  const ValueRef shape = ValueShape(entry);
-  return entry.shared + LengthsBytes(0, entry.shared + entry.suffix_bytes, shape) -
-         static_cast<size_t>(entry.suffix - p);
+  const Dictionary dictionary = leaf->dictionary();
+  const size_t key_bytes = entry.shared + dictionary.Decode(entry).size();
+  const uint32_t suffix_bytes = dictionary.StoredBytes(key_bytes, {});
+  return LengthsBytes(0, suffix_bytes, ValueShape(entry)) + suffix_bytes -
+         static_cast<size_t>(entry.value - p);
 }
 
 void SplitGroup(Leaf* leaf, uint32_t group, uint32_t first_index, std::string* scratch) {
@@ -254,24 +306,25 @@ void SplitGroup(Leaf* leaf, uint32_t group, uint32_t first_index, std::string* s
   CELLAR_ASSERT(first_index < count);
   const uint8_t* p = leaf->entries() + leaf->offsets()[group];
   Entry entry;
+  const Dictionary dictionary = leaf->dictionary();
   scratch->clear();
   for (uint32_t i = 0;; ++i, p = entry.end) {
     ParseEntry(p, &entry);
     scratch->resize(entry.shared);
-    scratch->append(View(entry.suffix, entry.suffix_bytes));
+    dictionary.Decode(entry).AppendTo(scratch);
     if (i == first_index) break;
   }
   const ValueRef shape = ValueShape(entry);
-  const auto key_bytes = static_cast<uint32_t>(scratch->size());
+  const uint32_t suffix_bytes = dictionary.StoredBytes(scratch->size(), {});
   const auto at = static_cast<uint32_t>(p - leaf->entries());
   const auto old_bytes = static_cast<uint32_t>(entry.value - p);
-  const auto new_bytes = static_cast<uint32_t>(LengthsBytes(0, key_bytes, shape)) + key_bytes;
+  const auto new_bytes = static_cast<uint32_t>(LengthsBytes(0, suffix_bytes, shape)) + suffix_bytes;
   ShiftTail(leaf, at, old_bytes, new_bytes);
-  uint8_t* to = WriteEntryLengths(leaf->entries() + at, 0, key_bytes, shape);
-  std::memcpy(to, Bytes(*scratch), key_bytes);
+  uint8_t* const to = WriteEntryLengths(leaf->entries() + at, 0, suffix_bytes, shape);
+  (void)dictionary.Write(to, {}, *scratch);
   ShiftOffsets(leaf, group + 1, static_cast<int64_t>(new_bytes) - old_bytes);
   leaf->counts()[group] = static_cast<uint8_t>(first_index);
-  InsertGroup(leaf, group + 1, Head(Bytes(*scratch), key_bytes), at, count - first_index);
+  InsertGroup(leaf, group + 1, Head(Bytes(*scratch), scratch->size()), at, count - first_index);
 }
 
 void AddGroupRoom(Leaf* leaf) {
@@ -300,13 +353,18 @@ uint64_t ValidateLeaf(const Leaf* leaf, std::string* first, std::string* last) {
   CELLAR_ASSERT(leaf->group_capacity % 4 == 0);
   CELLAR_ASSERT(leaf->used <= leaf->capacity);
   CELLAR_ASSERT(leaf->count == 1 || leaf->used <= LeafBytesLimit(leaf->prefix_bytes));
+  CodeSet codes;
+  if (leaf->dictionary_bytes > 0)
+    CELLAR_ASSERT(CheckDictionary(View(leaf->dictionary().words, leaf->dictionary_bytes), &codes));
   const std::string prefix(View(leaf->prefix(), leaf->prefix_bytes));
   uint64_t payload_bytes = 0;
   uint32_t large_count = 0, large_units = 0, group = 0, in_group = 0;
   std::string scratch, previous;
   const uint8_t* p = leaf->entries();
   WalkLeaf(leaf, &scratch, [&](uint32_t i, std::string_view rest, const Entry& entry) {
+    if (leaf->dictionary_bytes > 0) CELLAR_ASSERT(codes[entry.suffix[0]]);
     if (in_group == 0) {
+      CELLAR_ASSERT(leaf->dictionary_bytes == 0 || entry.suffix[0] == 0);
       CELLAR_ASSERT(group < leaf->groups);
       CELLAR_ASSERT(leaf->offsets()[group] == p - leaf->entries());
       CELLAR_ASSERT(leaf->heads()[group] == Head(Bytes(rest), rest.size()));

@@ -11,12 +11,14 @@
 //  32  count u16           entries
 //  34  groups u8           1..16 in use
 //  35  group_capacity u8   G: 4, 8, 12 or 16
-//  36  large_count u32     entries whose value is out of line
+//  36  large_count u16     entries whose value is out of line
+//  38  dictionary_bytes u16
 //  40  heads u32[G]        first 4 bytes, behind the prefix, of each group's first key, in numeric
 //                          order
 //  ..  offsets u16[G]      where each group begins, from the first entry
 //  ..  counts u8[G]        entries of each group, 1..16
 //  ..  prefix
+//  ..  dictionary          mostly of leaves that hold rows of several columns; see dictionary.h
 //  ..  entries             see entry.h; each group begins with a full key (shared = 0)
 //
 // A search compares heads by SIMD, then walks one group while it keeps m, how much of the target is
@@ -31,10 +33,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "base/assert.h"
 #include "btree/bytes.h"
+#include "btree/dictionary.h"
 #include "btree/entry.h"
 
 namespace cellar::btree_internal {
@@ -57,7 +61,8 @@ struct Leaf {
   uint16_t count;
   uint8_t groups;
   uint8_t group_capacity;
-  uint32_t large_count;
+  uint16_t large_count;
+  uint16_t dictionary_bytes;
 
   uint8_t* bytes() { return reinterpret_cast<uint8_t*>(this); }
   const uint8_t* bytes() const { return reinterpret_cast<const uint8_t*>(this); }
@@ -73,8 +78,9 @@ struct Leaf {
   }
   const uint8_t* prefix() const { return counts() + group_capacity; }
   uint8_t* prefix() { return counts() + group_capacity; }
-  const uint8_t* entries() const { return prefix() + prefix_bytes; }
-  uint8_t* entries() { return prefix() + prefix_bytes; }
+  Dictionary dictionary() const { return {prefix() + prefix_bytes, dictionary_bytes}; }
+  const uint8_t* entries() const { return prefix() + prefix_bytes + dictionary_bytes; }
+  uint8_t* entries() { return prefix() + prefix_bytes + dictionary_bytes; }
   const uint8_t* entries_end() const { return bytes() + used; }
   // How far short copies may read.
   const uint8_t* readable_end() const { return bytes() + capacity; }
@@ -95,6 +101,13 @@ constexpr size_t LeafHeaderBytes(size_t group_capacity) { return 40 + 7 * group_
 // The most that a leaf of more than one entry may use.
 constexpr size_t LeafBytesLimit(size_t prefix_bytes) {
   return prefix_bytes > kLongPrefixBytes ? kLeafBytesMax + prefix_bytes : kLeafBytesMax;
+}
+
+// The key of the first entry of `group`, behind the prefix.
+inline std::string_view GroupFirst(const Leaf* leaf, uint32_t group) {
+  Entry entry;
+  ParseEntry(leaf->entries() + leaf->offsets()[group], &entry);
+  return leaf->dictionary().DecodeFirst(entry);
 }
 
 // Where a key is in a leaf, or where it would be inserted.
@@ -119,13 +132,14 @@ void TouchGroup(const Leaf* leaf, std::string_view key);
 // Calls visit(index, key behind the prefix, entry) until it returns false.
 template <typename Visit>
 void WalkLeaf(const Leaf* leaf, std::string* scratch, Visit visit) {
+  const Dictionary dictionary = leaf->dictionary();
   const uint8_t* p = leaf->entries();
   scratch->clear();
   Entry entry;
   for (uint32_t i = 0; i < leaf->count; ++i, p = entry.end) {
     ParseEntry(p, &entry);
     scratch->resize(entry.shared);
-    scratch->append(View(entry.suffix, entry.suffix_bytes));
+    dictionary.Decode(entry).AppendTo(scratch);
     if (!visit(i, std::string_view(*scratch), entry)) return;
   }
 }
@@ -133,8 +147,10 @@ void WalkLeaf(const Leaf* leaf, std::string* scratch, Visit visit) {
 // A change of one stretch of the entries, worked out before it is done, so that the caller can make
 // room first: `growth` bytes are added to leaf->used (or taken away, when negative).
 struct LeafEdit {
-  uint32_t old_bytes;  // replaced, from place.at
-  uint32_t new_bytes;
+  uint32_t old_bytes{0};  // replaced, from place.at
+  uint32_t new_bytes{0};
+  SuffixCode code;  // of the new entry
+  SuffixCut next;   // of the entry behind, if that loses a part of its suffix
   int64_t growth() const { return static_cast<int64_t>(new_bytes) - old_bytes; }
 };
 
@@ -158,8 +174,13 @@ LeafEdit PlanRewrite(const Leaf* leaf, const LeafPlace& place, std::string_view 
 void ApplyRewrite(Leaf* leaf, const LeafPlace& place, const LeafEdit& edit, std::string_view rest,
                   const ValueRef& value);
 
-// Never grows. REQUIRES: place.found, leaf->count > 1.
-void RemoveFromLeaf(Leaf* leaf, const LeafPlace& place);
+// What the entry behind shared with the removed one and not with the one before, it takes over:
+// *next_suffix := its suffix then. Grows only where words of the dictionary fit no more. REQUIRES:
+// place.found, leaf->count > 1.
+LeafEdit PlanRemove(const Leaf* leaf, const LeafPlace& place, std::string* next_suffix);
+// REQUIRES: room for edit.growth().
+void ApplyRemove(Leaf* leaf, const LeafPlace& place, const LeafEdit& edit,
+                 std::string_view next_suffix);
 
 // Makes two groups of one with more than one entry, so that the second one begins at its
 // `first_index`-th entry. Needs room for SplitGroupGrowth bytes and a free group.

@@ -10,15 +10,20 @@ namespace cellar::btree_internal {
 namespace {
 
 constexpr size_t kGroupEntriesWithRoom{12};
+// No word has the last bytes of a key, which tell it from its like. In a timestamp of microseconds,
+// as cells end with, the bytes before these last 12 days: the words that fit the cells of now fit
+// those that come.
+constexpr size_t kWordlessBytes{5};
 
-// Bytes of item i when it is not the first of its group.
-size_t DeltaBytes(const EntryList::Item& item, uint32_t prefix_bytes) {
-  const uint32_t suffix_bytes = item.key_bytes - item.shared;
+// Bytes of an item when it is not the first of its group.
+size_t DeltaBytes(const EntryList& list, const EntryList::Item& item, uint32_t prefix_bytes) {
+  const uint32_t suffix_bytes =
+      list.dictionary().StoredBytes(item.key_bytes - item.shared, item.code);
   return EntryOverheadBytes(item.shared - prefix_bytes, suffix_bytes, item.value) + suffix_bytes;
 }
 
-size_t FullBytes(const EntryList::Item& item, uint32_t prefix_bytes) {
-  const uint32_t suffix_bytes = item.key_bytes - prefix_bytes;
+size_t FullBytes(const EntryList& list, const EntryList::Item& item, uint32_t prefix_bytes) {
+  const uint32_t suffix_bytes = list.dictionary().StoredBytes(item.key_bytes - prefix_bytes, {});
   return EntryOverheadBytes(0, suffix_bytes, item.value) + suffix_bytes;
 }
 
@@ -28,11 +33,11 @@ size_t GroupBegin(size_t group, size_t groups, size_t count) { return group * co
 // Cuts [begin, end) in two near the middle of its bytes; returns where the second part begins.
 size_t CutPoint(const EntryList& list, size_t begin, size_t end) {
   uint64_t total = 0;
-  for (size_t i = begin; i < end; ++i) total += DeltaBytes(list.item(i), 0);
+  for (size_t i = begin; i < end; ++i) total += DeltaBytes(list, list.item(i), 0);
   size_t best = begin + 1;
   bool best_is_central = false;
   uint64_t best_distance = ~uint64_t{0};
-  uint64_t below = DeltaBytes(list.item(begin), 0);
+  uint64_t below = DeltaBytes(list, list.item(begin), 0);
   for (size_t i = begin + 1; i < end; ++i) {
     const uint64_t distance = below * 2 > total ? below * 2 - total : total - below * 2;
     // Within an eighth of the middle the earliest difference of keys wins; else the nearest place.
@@ -45,7 +50,7 @@ size_t CutPoint(const EntryList& list, size_t begin, size_t end) {
       best_is_central = central;
       best_distance = distance;
     }
-    below += DeltaBytes(list.item(i), 0);
+    below += DeltaBytes(list, list.item(i), 0);
   }
   return best;
 }
@@ -82,6 +87,7 @@ void Cut(const EntryList& list, LeafFill fill, size_t begin, size_t end,
 }  // namespace
 
 void EntryList::Reset(std::string_view base) {
+  ForgetWords();
   base_ = base;
   keys_.clear();
   items_.clear();
@@ -94,9 +100,11 @@ void EntryList::UpdateShared(size_t i) {
 
 void EntryList::AppendLeaf(const Leaf* leaf) {
   const std::string_view prefix = View(leaf->prefix(), leaf->prefix_bytes).substr(base_.size());
+  const Dictionary dictionary = leaf->dictionary();
   const uint8_t* p = leaf->entries();
   Entry entry;
   const size_t first = items_.size();
+  ForgetWords();
   for (uint32_t i = 0; i < leaf->count; ++i, p = entry.end) {
     ParseEntry(p, &entry);
     const size_t at = keys_.size();
@@ -107,9 +115,13 @@ void EntryList::AppendLeaf(const Leaf* leaf) {
       keys_.resize(at + shared);
       std::memcpy(keys_.data() + at, keys_.data() + items_.back().key_at, shared);
     }
-    keys_.append(View(entry.suffix, entry.suffix_bytes));
-    items_.push_back({at, static_cast<uint32_t>(shared + entry.suffix_bytes),
-                      static_cast<uint32_t>(shared), entry.value_ref()});
+    const Suffix suffix = dictionary.Decode(entry);
+    suffix.AppendTo(&keys_);
+    items_.push_back({at,
+                      static_cast<uint32_t>(shared + suffix.size()),
+                      static_cast<uint32_t>(shared),
+                      entry.value_ref(),
+                      {}});
     // The first of a group does not know what it shares.
     if (entry.shared == 0) UpdateShared(items_.size() - 1);
   }
@@ -121,18 +133,40 @@ void EntryList::Append(std::string_view key, const ValueRef& value) {
 }
 
 void EntryList::Insert(size_t i, std::string_view key, const ValueRef& value) {
+  ForgetWords();
   const size_t at = keys_.size();
   keys_.append(key.substr(base_.size()));
   items_.insert(items_.begin() + static_cast<std::ptrdiff_t>(i),
-                {at, static_cast<uint32_t>(key.size() - base_.size()), 0, value});
+                {at, static_cast<uint32_t>(key.size() - base_.size()), 0, value, {}});
   UpdateShared(i);
   UpdateShared(i + 1);
 }
 
 void EntryList::Erase(size_t begin, size_t end) {
+  ForgetWords();
   items_.erase(items_.begin() + static_cast<std::ptrdiff_t>(begin),
                items_.begin() + static_cast<std::ptrdiff_t>(end));
   UpdateShared(begin);
+}
+
+void EntryList::ForgetWords() {
+  if (dictionary_.empty()) return;
+  dictionary_.clear();
+  for (Item& item : items_) item.code = {};
+}
+
+void EntryList::ChooseWords() {
+  ForgetWords();
+  choice_.Reset();
+  size_t entries_bytes = 0;
+  for (size_t i = 0; i < items_.size(); ++i) {
+    const std::string_view suffix = key(i).substr(items_[i].shared);
+    choice_.Add(suffix.substr(0, suffix.size() - std::min(suffix.size(), kWordlessBytes)));
+    entries_bytes += DeltaBytes(*this, items_[i], 0);
+  }
+  choice_.Choose(1 + entries_bytes / kLeafBytesMax, entries_bytes, &dictionary_, &codes_);
+  if (dictionary_.empty()) return;
+  for (size_t i = 0; i < items_.size(); ++i) items_[i].code = codes_[i];
 }
 
 size_t EntryList::LowerBound(std::string_view key) const {
@@ -151,6 +185,7 @@ void EntryList::ShrinkIfLarge() {
   std::string().swap(base_);  // assigning would keep the memory
   std::string().swap(keys_);
   std::vector<Item>().swap(items_);
+  choice_ = {};
 }
 
 LeafPlan PlanLeaf(const EntryList& list, size_t begin, size_t end, LeafFill fill) {
@@ -169,20 +204,22 @@ LeafPlan PlanLeaf(const EntryList& list, size_t begin, size_t end, LeafFill fill
   const uint32_t spare = fill == LeafFill::kPacked ? 0 : plan.groups / 2;
   plan.group_capacity = std::min<uint32_t>((plan.groups + spare + 3) & ~uint32_t{3},
                                            static_cast<uint32_t>(kLeafGroupsMax));
-  plan.used = LeafHeaderBytes(plan.group_capacity) + list.base().size() + plan.prefix_bytes;
+  plan.used = LeafHeaderBytes(plan.group_capacity) + list.base().size() + plan.prefix_bytes +
+              list.dictionary().bytes;
   for (uint32_t g = 0; g < plan.groups; ++g) {
     const size_t group_begin = begin + GroupBegin(g, plan.groups, count);
     const size_t group_end = begin + GroupBegin(g + 1, plan.groups, count);
-    plan.used += FullBytes(list.item(group_begin), plan.prefix_bytes);
+    plan.used += FullBytes(list, list.item(group_begin), plan.prefix_bytes);
     for (size_t i = group_begin + 1; i < group_end; ++i)
-      plan.used += DeltaBytes(list.item(i), plan.prefix_bytes);
+      plan.used += DeltaBytes(list, list.item(i), plan.prefix_bytes);
   }
   return plan;
 }
 
 bool FitsLeaf(const EntryList& list, size_t begin, size_t end, LeafFill fill) {
   if (end - begin == 1) return true;
-  if (end - begin > kLeafEntriesMax) return false;
+  const size_t per_group = fill == LeafFill::kPacked ? kGroupEntriesMax : kGroupEntriesWithRoom;
+  if (end - begin > per_group * kLeafGroupsMax) return false;
   const LeafPlan plan = PlanLeaf(list, begin, end, fill);
   return plan.used <= LeafBytesLimit(list.base().size() + plan.prefix_bytes);
 }
@@ -196,6 +233,8 @@ void WriteLeaf(const EntryList& list, size_t begin, size_t end, const LeafPlan& 
   leaf->groups = static_cast<uint8_t>(plan.groups);
   leaf->group_capacity = static_cast<uint8_t>(plan.group_capacity);
   leaf->large_count = 0;
+  const Dictionary dictionary = list.dictionary();
+  leaf->dictionary_bytes = static_cast<uint16_t>(dictionary.bytes);
   for (uint32_t g = plan.groups; g < plan.group_capacity; ++g) {
     leaf->heads()[g] = 0;
     leaf->offsets()[g] = 0;
@@ -205,6 +244,8 @@ void WriteLeaf(const EntryList& list, size_t begin, size_t end, const LeafPlan& 
   if (!list.base().empty()) std::memcpy(p, list.base().data(), list.base().size());
   p += list.base().size();
   if (plan.prefix_bytes > 0) std::memcpy(p, list.key(begin).data(), plan.prefix_bytes);
+  p += plan.prefix_bytes;
+  if (dictionary.bytes > 0) std::memcpy(p, dictionary.words, dictionary.bytes);
 
   p = leaf->entries();
   for (uint32_t g = 0; g < plan.groups; ++g) {
@@ -217,11 +258,11 @@ void WriteLeaf(const EntryList& list, size_t begin, size_t end, const LeafPlan& 
     for (size_t i = group_begin; i < group_end; ++i) {
       const EntryList::Item& item = list.item(i);
       const uint32_t shared = i == group_begin ? plan.prefix_bytes : item.shared;
+      const SuffixCode code = i == group_begin ? SuffixCode{} : item.code;
       const std::string_view suffix = list.key(i).substr(shared);
-      p = WriteEntryLengths(p, shared - plan.prefix_bytes, static_cast<uint32_t>(suffix.size()),
-                            item.value);
-      if (!suffix.empty()) std::memcpy(p, suffix.data(), suffix.size());
-      p = WriteEntryValue(p + suffix.size(), item.value);
+      p = WriteEntryLengths(p, shared - plan.prefix_bytes,
+                            dictionary.StoredBytes(suffix.size(), code), item.value);
+      p = WriteEntryValue(dictionary.Write(p, code, suffix), item.value);
       if (item.value.large != nullptr) {
         ++leaf->large_count;
         leaf->large_units += item.value.large->capacity / 64;

@@ -1,6 +1,6 @@
 // EntryList and LeafBuilder: the one path by which leaves are made anew. Splits, merges, changes of
-// a leaf's prefix, removals of many entries and bulk loads all decode into an EntryList, change
-// that, and build leaves from it.
+// a leaf's prefix, new dictionaries, removals of many entries and bulk loads all decode into an
+// EntryList, change that, and build leaves from it.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "btree/dictionary_choice.h"
 #include "btree/entry.h"
 #include "btree/leaf.h"
 
@@ -23,6 +24,7 @@ class EntryList {
     uint32_t key_bytes;  // behind the base
     uint32_t shared;     // exactly, with the item before, behind the base; 0 for the first
     ValueRef value;
+    SuffixCode code;  // of what it does not share, in the list's dictionary
   };
 
   // Empties the list. `base` must be a prefix of every key to come.
@@ -35,10 +37,17 @@ class EntryList {
   void Insert(size_t i, std::string_view key, const ValueRef& value);
   void Erase(size_t begin, size_t end);
   void SetValue(size_t i, const ValueRef& value) { items_[i].value = value; }
+  // Finds out which words its leaves should have, and codes the items. To be called when the list
+  // is complete; without it, and after any change, leaves are built without a dictionary.
+  // O(n log n).
+  void ChooseWords();
 
   size_t size() const { return items_.size(); }
   const Item& item(size_t i) const { return items_[i]; }
   std::string_view base() const { return base_; }
+  Dictionary dictionary() const {
+    return {Bytes(dictionary_), static_cast<uint32_t>(dictionary_.size())};
+  }
   // Behind the base.
   std::string_view key(size_t i) const {
     return {keys_.data() + items_[i].key_at, items_[i].key_bytes};
@@ -53,10 +62,14 @@ class EntryList {
 
  private:
   void UpdateShared(size_t i);
+  void ForgetWords();
 
   std::string base_;
   std::string keys_;
   std::vector<Item> items_;
+  std::string dictionary_;
+  DictionaryChoice choice_;
+  std::vector<SuffixCode> codes_;  // of the last choice
 };
 
 // How the entries of new leaves are cut. Leaves that will see inserts at random places are about

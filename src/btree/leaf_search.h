@@ -34,25 +34,27 @@ constexpr int32_t Parting(uint32_t shared, uint8_t byte) {
 }
 
 // Finds `rest`, the key behind the prefix, in the group of place->group, which does not begin above
-// it unless it is the first.
+// it unless it is the first. kIsCoded: the leaf has a dictionary.
 //
 // `matched` bytes of the target are those of the entry before, which is below it. An entry that
 // shares more than these with its predecessor, or just these and then has a smaller byte, is below
 // the target as well; one that shares less, or then has a larger byte, is above it. One comparison
 // tells which it is: most entries are passed by without a jump that could not be predicted.
-CELLAR_INLINE void WalkGroup(const Leaf* leaf, std::string_view rest, LeafPlace* place) {
+template <bool kIsCoded>
+CELLAR_INLINE void WalkGroupOf(const Leaf* leaf, std::string_view rest, LeafPlace* place) {
   const uint8_t* const entries = leaf->entries();
   const uint8_t* p = entries + leaf->offsets()[place->group];
   const uint8_t* const end = leaf->group_end(place->group);
   const uint8_t* const target = Bytes(rest);
   const size_t target_bytes = rest.size();
+  const Dictionary dictionary = kIsCoded ? leaf->dictionary() : Dictionary{};
   uint32_t matched = 0;
   uint32_t index = 0;
   Entry entry;
   if (place->group == 0 || target_bytes == 0) [[unlikely]] {
     // Only the leaf's first key can end with the prefix.
     ParseEntry(p, &entry);
-    const bool ends = entry.suffix_bytes == 0;
+    const bool ends = entry.suffix_bytes == dictionary.code_bytes();
     if (ends && target_bytes > 0) {
       p = entry.end;
       ++index;
@@ -64,7 +66,8 @@ CELLAR_INLINE void WalkGroup(const Leaf* leaf, std::string_view rest, LeafPlace*
   }
   for (int32_t parting = Parting(0, target[0]); p < end; p = entry.end, ++index) {
     ParseEntry(p, &entry);
-    const int32_t its_parting = Parting(entry.shared, entry.suffix[0]);
+    const int32_t its_parting =
+        Parting(entry.shared, kIsCoded ? dictionary.FirstByte(entry) : entry.suffix[0]);
     if (its_parting > parting) [[likely]]
       continue;
     if (its_parting < parting) {
@@ -72,15 +75,17 @@ CELLAR_INLINE void WalkGroup(const Leaf* leaf, std::string_view rest, LeafPlace*
       break;
     }
     const size_t left = target_bytes - matched;
-    const size_t bytes_max = std::min<size_t>(entry.suffix_bytes, left);
-    const size_t more = CommonPrefix(entry.suffix, target + matched, bytes_max);
+    const Suffix suffix = kIsCoded ? dictionary.DecodeCoded(entry)
+                                   : Suffix{{}, View(entry.suffix, entry.suffix_bytes)};
+    const size_t bytes_max = std::min(suffix.size(), left);
+    const size_t more = suffix.SharedWith(View(target + matched, left));
     const auto shared = static_cast<uint32_t>(matched + more);
     if (more == left) {  // equal, or the target ends inside of it
-      place->found = entry.suffix_bytes == left;
+      place->found = suffix.size() == left;
       if (!place->found) place->shared_after = shared;
       break;
     }
-    if (more < bytes_max && entry.suffix[more] > target[shared]) {
+    if (more < bytes_max && suffix[more] > target[shared]) {
       place->shared_after = shared;
       break;
     }
@@ -91,6 +96,9 @@ CELLAR_INLINE void WalkGroup(const Leaf* leaf, std::string_view rest, LeafPlace*
   place->at = static_cast<uint32_t>(p - entries);
   place->shared_before = matched;
 }
+
+// WalkGroupOf<true>.
+void WalkCodedGroup(const Leaf* leaf, std::string_view rest, LeafPlace* place);
 
 CELLAR_INLINE LeafPlace SearchLeaf(const Leaf* leaf, std::string_view key) {
   LeafPlace place{};
@@ -109,7 +117,10 @@ CELLAR_INLINE LeafPlace SearchLeaf(const Leaf* leaf, std::string_view key) {
   const uint8_t* const group = leaf->entries() + leaf->offsets()[place.group];
   constexpr size_t kLines{4};  // nearly always at least: the core's own prefetcher does the rest
   for (size_t line = 1; line <= kLines; ++line) __builtin_prefetch(group + line * kCacheLineBytes);
-  WalkGroup(leaf, rest, &place);
+  if (leaf->dictionary_bytes > 0)
+    WalkCodedGroup(leaf, rest, &place);
+  else
+    WalkGroupOf<false>(leaf, rest, &place);
   return place;
 }
 

@@ -2,10 +2,10 @@
 #include "btree/tree.h"
 
 #include <algorithm>
+#include <bitset>
 #include <cstring>
 
 #include "base/assert.h"
-#include "base/equal_bytes.h"
 #include "base/inline.h"
 #include "btree/leaf_search.h"
 
@@ -14,27 +14,33 @@ namespace {
 
 // Keys that descend together: as many as a core has misses open.
 constexpr size_t kDescentGroup{16};
+// A leaf of fewer groups is not split by copying them.
+constexpr uint32_t kGroupsToSplit{8};
 // What an insert leaves free where it has to move a leaf: half as many moves, for 2 % of the memory.
 constexpr size_t kInsertRoomBytes{NodeArena::kGranuleBytes};
-
-// A key of the first entry of `group`, behind the prefix.
-std::string_view GroupFirst(const Leaf* leaf, uint32_t group) {
-  Entry entry;
-  ParseEntry(leaf->entries() + leaf->offsets()[group], &entry);
-  return View(entry.suffix, entry.suffix_bytes);
-}
 
 // *rest := the last key of `group`, behind the prefix.
 void LastOfGroup(const Leaf* leaf, uint32_t group, std::string* rest) {
   rest->clear();
+  const Dictionary dictionary = leaf->dictionary();
   const uint8_t* p = leaf->entries() + leaf->offsets()[group];
   for (const uint8_t* const end = leaf->group_end(group); p < end;) {
     Entry entry;
     ParseEntry(p, &entry);
     rest->resize(entry.shared);
-    rest->append(View(entry.suffix, entry.suffix_bytes));
+    dictionary.Decode(entry).AppendTo(rest);
     p = entry.end;
   }
+}
+
+// Of bytes; it may be full of groups before.
+bool IsFull(const Leaf* leaf) { return leaf->used >= kLeafBytesMax / 4 * 3; }
+
+// How many entries are before the place.
+size_t IndexInLeaf(const Leaf* leaf, const LeafPlace& place) {
+  size_t i = place.index;
+  for (uint32_t g = 0; g < place.group; ++g) i += leaf->counts()[g];
+  return i;
 }
 
 // Whether no key's lengths need more than the u16: then a longer prefix changes nothing but that.
@@ -49,6 +55,44 @@ bool HasShortLengths(const Leaf* leaf) {
   return true;
 }
 
+// Whether the leaf would probably be smaller with other words in its dictionary: a quarter of its
+// suffixes have none, and begin with bytes that are met again; or two thirds have none, and the
+// dictionary is a burden. A guess; O(entries), a fraction of what it costs to choose words.
+bool WantsOtherWords(const Leaf* leaf) {
+  constexpr uint32_t kSampledMask{0xffffff};  // the first 3 bytes
+  constexpr uint32_t kBits{2048};
+  std::bitset<kBits> seen;
+  uint32_t repeated = 0;
+  uint32_t wordless = 0;
+  const uint32_t code_bytes = leaf->dictionary().code_bytes();
+  Entry entry;
+  for (const uint8_t* p = leaf->entries(); p < leaf->entries_end(); p = entry.end) {
+    ParseEntry(p, &entry);
+    if (code_bytes > 0 && entry.suffix[0] != 0) continue;
+    ++wordless;
+    if (entry.suffix_bytes < code_bytes + sizeof(uint32_t)) continue;
+    const uint32_t start = LoadLittleEndian<uint32_t>(entry.suffix + code_bytes) & kSampledMask;
+    const size_t bit = start * uint32_t{0x9E3779B1} / (UINT32_MAX / kBits + 1);  // Knuth's hash
+    repeated += static_cast<uint32_t>(seen[bit]);
+    seen.set(bit);
+  }
+  return repeated * 4 > leaf->count ||
+         (code_bytes > 0 && (wordless - leaf->groups) * 3 > leaf->count * 2u);
+}
+
+// What stands in two places of a leaf, in *scratch.
+std::string_view Join(std::string_view a, std::string_view b, const uint8_t* readable_end,
+                      std::string* scratch) {
+  constexpr size_t kSpareBytes{32};  // as CopyShort wants them
+  const size_t bytes = a.size() + b.size();
+  if (scratch->size() < bytes + kSpareBytes) [[unlikely]]
+    scratch->resize(bytes + kSpareBytes);
+  auto* const to = reinterpret_cast<uint8_t*>(scratch->data());
+  CopyShort(to, Bytes(a), a.size(), readable_end);
+  CopyShort(to + a.size(), Bytes(b), b.size(), readable_end);
+  return View(to, bytes);
+}
+
 // Copies a group to `to`, without the first `more` bytes of its keys; returns the copy's end.
 uint8_t* CopyGroup(const Leaf* leaf, uint32_t group, size_t more, uint8_t* to) {
   const uint8_t* const from = leaf->entries() + leaf->offsets()[group];
@@ -56,15 +100,16 @@ uint8_t* CopyGroup(const Leaf* leaf, uint32_t group, size_t more, uint8_t* to) {
   Entry entry;
   ParseEntry(from, &entry);
   // The first one has all of its key in the suffix; the others share what goes with it.
-  const auto lengths_bytes = static_cast<size_t>(entry.suffix - from);
-  std::memcpy(to, from, lengths_bytes);
+  const uint8_t* const key = entry.suffix + leaf->dictionary().code_bytes();
+  const auto before_bytes = static_cast<size_t>(key - from);
+  std::memcpy(to, from, before_bytes);
   StoreLittleEndian(to, static_cast<uint16_t>(LoadLittleEndian<uint16_t>(from) - (more << 6)));
-  uint8_t* p = to + lengths_bytes;
-  const auto rest_bytes = static_cast<size_t>(end - entry.suffix) - more;
-  std::memcpy(p, entry.suffix + more, rest_bytes);
+  uint8_t* p = to + before_bytes;
+  const auto rest_bytes = static_cast<size_t>(end - key) - more;
+  std::memcpy(p, key + more, rest_bytes);
   uint8_t* const copy_end = p + rest_bytes;
   if (more == 0) return copy_end;
-  for (p += entry.end - entry.suffix - static_cast<std::ptrdiff_t>(more); p < copy_end;) {
+  for (p += entry.end - key - static_cast<std::ptrdiff_t>(more); p < copy_end;) {
     ParseEntry(p, &entry);
     StoreLittleEndian(p, static_cast<uint16_t>(LoadLittleEndian<uint16_t>(p) - more));
     p += entry.end - p;
@@ -125,23 +170,29 @@ std::optional<std::string_view> Tree::Get(std::string_view key) const {
 CELLAR_INLINE bool Tree::MatchAt(const Leaf* leaf, const LeafPlace& place, std::string_view prefix,
                                  std::string* scratch, Entry* entry, BTree::Match* match) {
   ParseEntry(leaf->entries() + place.at, entry);
-  const std::string_view suffix = View(entry->suffix, entry->suffix_bytes);
+  const Suffix suffix = leaf->dictionary().Decode(*entry);
   if (!place.has_prefix) [[unlikely]] {
     const std::string_view leaf_prefix = View(leaf->prefix(), leaf->prefix_bytes);
     if (!leaf_prefix.starts_with(prefix)) return false;
     CELLAR_ASSERT(entry->shared == 0);
-    scratch->assign(leaf_prefix.substr(prefix.size())).append(suffix);
+    scratch->assign(leaf_prefix.substr(prefix.size()));
+    suffix.AppendTo(scratch);
     *match = {*scratch, entry->value_view()};
     return true;
   }
   const std::string_view rest = Behind(prefix, leaf->prefix_bytes);
   CELLAR_ASSERT(entry->shared <= rest.size());
   if (!place.found && place.shared_after != rest.size() &&
-      !suffix.starts_with(rest.substr(entry->shared))) {
+      !suffix.BeginsWith(rest.substr(entry->shared))) {
     return false;
   }
-  const size_t own_bytes = rest.size() - entry->shared;  // of the prefix, in the suffix
-  *match = {Behind(suffix, own_bytes), entry->value_view()};
+  const size_t prefix_part = rest.size() - entry->shared;  // what the suffix has of the prefix
+  if (prefix_part >= suffix.word.size()) {
+    *match = {Behind(suffix.own, prefix_part - suffix.word.size()), entry->value_view()};
+  } else {
+    *match = {Join(Behind(suffix.word, prefix_part), suffix.own, leaf->readable_end(), scratch),
+              entry->value_view()};
+  }
   return true;
 }
 
@@ -234,7 +285,7 @@ std::optional<BTree::Match> Tree::FindFirst(std::string_view prefix, std::string
     ParseEntry(entry.end, &next);
     // The first entry of a group has its whole key in the suffix.
     match.is_only = next.shared < rest.size() &&
-                    (next.shared > 0 || !View(next.suffix, next.suffix_bytes).starts_with(rest));
+                    (next.shared > 0 || !leaf->dictionary().Decode(next).BeginsWith(rest));
   }
   return match;
 }
@@ -378,14 +429,13 @@ bool Tree::TakePlace(Place* place, std::string_view key) const {
       at.index < leaf->counts()[at.group]) {
     Entry entry;
     ParseEntry(leaf->entries() + at.at, &entry);
-    const std::string_view behind =
-        View(entry.suffix, entry.suffix_bytes).substr(rest_bytes - entry.shared);
-    const std::string_view own = key.substr(place->prefix_bytes);
-    const size_t common = CommonPrefix(own, behind);
-    CELLAR_ASSERT(common < behind.size());
-    CELLAR_ASSERT(common == own.size() ||
-                  static_cast<uint8_t>(own[common]) < static_cast<uint8_t>(behind[common]));
-    at.shared_after += static_cast<uint32_t>(common);
+    const Suffix suffix = leaf->dictionary().Decode(entry);
+    const std::string_view own = key.substr(leaf->prefix_bytes + entry.shared);
+    const size_t common = suffix.SharedWith(own);
+    CELLAR_ASSERT(common >= rest_bytes - entry.shared);
+    CELLAR_ASSERT(common < suffix.size());
+    CELLAR_ASSERT(common == own.size() || static_cast<uint8_t>(own[common]) < suffix[common]);
+    at.shared_after = static_cast<uint32_t>(entry.shared + common);
   }
   CELLAR_DEBUG_ASSERT(IsPlaceOf(*place, key));
   place->changes = Place::kUsedUp;
@@ -449,7 +499,7 @@ bool Tree::ReplaceInPlace(Path* path, Leaf* leaf, LeafPlace place, std::string_v
   // The old entry shares no more with the one before than the new key, which lies between, does.
   const size_t common = keys_common - leaf->prefix_bytes;
   if (old.is_large || common < old.shared ||
-      !EqualBytes(old_rest.substr(old.shared), View(old.suffix, old.suffix_bytes))) {
+      !leaf->dictionary().Decode(old).Equals(old_rest.substr(old.shared))) {
     return false;
   }
   if (place.index + 1 < leaf->counts()[place.group]) {
@@ -480,8 +530,7 @@ void Tree::Overwrite(Path* path, Leaf* leaf, const LeafPlace& place, const Value
   const LeafEdit edit = PlanReplace(leaf, place, value);
   const auto used = static_cast<size_t>(leaf->used + edit.growth());
   if (leaf->count > 1 && used > LeafBytesLimit(leaf->prefix_bytes)) {
-    uint32_t i = place.index;
-    for (uint32_t g = 0; g < place.group; ++g) i += leaf->counts()[g];
+    const size_t i = IndexInLeaf(leaf, place);
     scratch().entries.Reset(View(leaf->prefix(), leaf->prefix_bytes));
     scratch().entries.AppendLeaf(leaf);
     scratch().entries.SetValue(i, value);
@@ -548,6 +597,15 @@ bool Tree::MakeGroupRoom(Path* path, Leaf** leaf, LeafPlace* place, std::string_
 }
 
 void Tree::InsertWithSplit(Path* path, Leaf* leaf, std::string_view key, const ValueRef& value) {
+  if (MayLookForWords(leaf)) {
+    const bool had_words = leaf->dictionary_bytes > 0;
+    InsertByRebuild(path, leaf, key, value);
+    const bool has_words = scratch().entries.dictionary().bytes > 0;
+    constexpr uint32_t kWishesMax{64};
+    wishes_granted_one_in_ =
+        had_words || has_words ? 1 : std::min(wishes_granted_one_in_ * 2, kWishesMax);
+    return;
+  }
   if (!SplitLeaf(path, leaf)) {
     InsertByRebuild(path, leaf, key, value);
     return;
@@ -557,12 +615,20 @@ void Tree::InsertWithSplit(Path* path, Leaf* leaf, std::string_view key, const V
   Insert(&path_to_half, half, FindInLeaf(half, key), key, value);
 }
 
+// Whether a full leaf is to be built anew for the sake of its dictionary. Where that has been in
+// vain it is tried less and less often.
+bool Tree::MayLookForWords(const Leaf* leaf) {
+  if (!IsFull(leaf) || !WantsOtherWords(leaf)) return false;
+  if (++wishes_ < wishes_granted_one_in_) return false;
+  wishes_ = 0;
+  return true;
+}
+
 // Groups begin with full keys, so whole groups can be copied; only what a half's keys have in common
-// goes from them into its prefix.
+// goes from them into its prefix. Both halves keep the dictionary.
 bool Tree::SplitLeaf(Path* path, Leaf* leaf) {
-  constexpr uint32_t kGroupsMin{8};
-  if (content_.height == 0 || leaf->groups < kGroupsMin || leaf->large_count > 0 ||
-      leaf->used < kLeafBytesMax / 4 * 3 || leaf->prefix_bytes > kLongPrefixBytes ||
+  if (content_.height == 0 || leaf->groups < kGroupsToSplit || leaf->large_count > 0 ||
+      (!IsFull(leaf) && leaf->groups < kLeafGroupsMax) || leaf->prefix_bytes > kLongPrefixBytes ||
       IsRightEdge(*path) || !HasShortLengths(leaf)) {
     return false;
   }
@@ -598,8 +664,8 @@ Leaf* Tree::CopyGroups(const Leaf* leaf, uint32_t first, uint32_t end, size_t mo
   const size_t group_capacity =
       std::min(kLeafGroupsMax, (groups + kGroupRoomStep) / kGroupRoomStep * kGroupRoomStep);
   const size_t prefix_bytes = leaf->prefix_bytes + more;
-  const size_t used =
-      LeafHeaderBytes(group_capacity) + prefix_bytes + entries_bytes - more * groups;
+  const size_t used = LeafHeaderBytes(group_capacity) + prefix_bytes + leaf->dictionary_bytes +
+                      entries_bytes - more * groups;
   Leaf* const copy = epochs_.NewLeaf(used);
   copy->large_units = 0;
   copy->used = static_cast<uint32_t>(used);
@@ -607,9 +673,13 @@ Leaf* Tree::CopyGroups(const Leaf* leaf, uint32_t first, uint32_t end, size_t mo
   copy->groups = static_cast<uint8_t>(groups);
   copy->group_capacity = static_cast<uint8_t>(group_capacity);
   copy->large_count = 0;
+  copy->dictionary_bytes = leaf->dictionary_bytes;
   std::memset(copy->heads() + groups, 0, (group_capacity - groups) * sizeof(uint32_t));
   std::memcpy(copy->prefix(), leaf->prefix(), leaf->prefix_bytes);
   std::memcpy(copy->prefix() + leaf->prefix_bytes, GroupFirst(leaf, first).data(), more);
+  if (leaf->dictionary_bytes > 0)
+    std::memcpy(copy->entries() - copy->dictionary_bytes, leaf->dictionary().words,
+                leaf->dictionary_bytes);
   uint32_t count = 0;
   uint8_t* to = copy->entries();
   for (uint32_t g = 0; g < groups; ++g) {
@@ -775,13 +845,31 @@ void Tree::Remove(Path* path, Leaf* leaf, const LeafPlace& place, std::string_vi
     MergeInners(key);
     return;
   }
+  std::string& next_suffix = scratch().text;
+  const LeafEdit edit = PlanRemove(leaf, place, &next_suffix);
+  const auto used = static_cast<size_t>(leaf->used + edit.growth());
+  if (leaf->count > 2 && used > LeafBytesLimit(leaf->prefix_bytes)) {
+    RemoveByRebuild(path, leaf, place);
+    return;
+  }
   // A leaf that has become much smaller than its memory moves to a smaller one.
   const bool is_roomy = NodeArena::RoundUp(leaf->used) * 4 < leaf->capacity * size_t{3};
-  if (is_roomy || !epochs_.MayWrite(leaf)) leaf = MoveLeaf(path, leaf, leaf->used);
+  if (is_roomy || used > leaf->capacity || !epochs_.MayWrite(leaf))
+    leaf = MoveLeaf(path, leaf, std::max<size_t>(used, leaf->used));
   const uint32_t large_units = leaf->large_units;
-  RemoveFromLeaf(leaf, place);
+  ApplyRemove(leaf, place, edit, next_suffix);
   if (leaf->large_units != large_units) UpdateUnits(path, leaf);
   if (MergeLeaf(path, leaf)) MergeInners(key);
+}
+
+// The leaf would become longer than it may be.
+void Tree::RemoveByRebuild(Path* path, Leaf* leaf, const LeafPlace& place) {
+  const size_t i = IndexInLeaf(leaf, place);
+  scratch().entries.Reset(View(leaf->prefix(), leaf->prefix_bytes));
+  scratch().entries.AppendLeaf(leaf);
+  scratch().entries.Erase(i, i + 1);
+  ReplaceLeaves(path, content_.height > 0 ? path->index[content_.height - 1] : 0, 1,
+                LeafFill::kWithRoom);
 }
 
 // ---- snapshots ----

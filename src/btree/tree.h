@@ -129,10 +129,12 @@ class Tree {
   // Makes two leaves of a full one by copying whole groups. False if it is not fit for that; else
   // the path is of no use afterwards.
   bool SplitLeaf(Path* path, Leaf* leaf);
+  bool MayLookForWords(const Leaf* leaf);
   Leaf* CopyGroups(const Leaf* leaf, uint32_t first, uint32_t end, size_t more);
   void InsertByRebuild(Path* path, Leaf* leaf, std::string_view key, const ValueRef& value);
   void AppendNewLeaf(Path* path, Leaf* leaf, std::string_view key, const ValueRef& value);
   void Remove(Path* path, Leaf* leaf, const LeafPlace& place, std::string_view key);
+  void RemoveByRebuild(Path* path, Leaf* leaf, const LeafPlace& place);
   uint64_t RemoveRange(Path* path, Leaf* leaf, std::string_view begin, std::string_view end,
                        uint64_t entries_max, bool* is_last);
 
@@ -168,6 +170,9 @@ class Tree {
 
   TreeContent content_;
   uint64_t changes_{0};
+  // Of the leaves that want other words (MayLookForWords).
+  uint32_t wishes_{0};
+  uint32_t wishes_granted_one_in_{1};
   Epochs epochs_;
 };
 

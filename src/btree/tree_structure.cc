@@ -99,6 +99,7 @@ Leaf* Tree::MoveLeaf(Path* path, Leaf* leaf, size_t bytes) {
 // Leaves of what scratch().entries holds; that is of no use afterwards.
 void Tree::BuildLeaves(LeafFill fill, std::vector<NewChild>* leaves) {
   leaves->clear();
+  scratch().entries.ChooseWords();
   CutIntoLeaves(scratch().entries, fill, &scratch().ends);
   size_t begin = 0;
   for (const size_t end : scratch().ends) {

@@ -34,8 +34,13 @@ Result<SnapshotHeader> DecodeSnapshotHeader(std::string_view bytes) {
   if (bytes.substr(0, kHeaderMagic.size()) != kHeaderMagic) return Bad("not a snapshot");
   if (DecodeFixed64(&bytes[kHeaderHashOffset]) != Hash64(bytes.substr(0, kHeaderHashOffset)))
     return Bad("the checksum of the snapshot header is wrong");
-  if (DecodeFixed32(&bytes[8]) != kSnapshotVersion)
-    return Bad("unknown version of the snapshot format");
+  const uint32_t version = DecodeFixed32(&bytes[8]);
+  if (version < kSnapshotVersionMin || version > kSnapshotVersion)
+    return Status::Error(ErrorCode::kCorruption,
+                         "version " + std::to_string(version) +
+                             " of the snapshot format is unknown; this server reads " +
+                             std::to_string(kSnapshotVersionMin) + " to " +
+                             std::to_string(kSnapshotVersion));
   return SnapshotHeader{.lsn = {DecodeFixed32(&bytes[12]), DecodeFixed64(&bytes[16])},
                         .created_micros = DecodeFixed64(&bytes[24])};
 }

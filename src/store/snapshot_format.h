@@ -1,4 +1,4 @@
-// The bytes of a snapshot file, `cellar-<number>.snapshot`. Format version 1, final.
+// The bytes of a snapshot file, `cellar-<number>.snapshot`. Format versions 1 and 2, final.
 //
 // All fixed integers are little-endian; "varint" as in base/coding.h.
 //
@@ -8,7 +8,7 @@
 //
 //   offset size  header, 64 bytes
 //        0    8  magic "CELLRSNP"
-//        8    4  version u32 = 1
+//        8    4  version u32 = 2; 1 differs only in that no leaf has a dictionary (btree/leaf.h)
 //       12    4  epoch u32 of the LSN: the state holds all records up to it and none behind
 //       16    8  seq u64 of the LSN
 //       24    8  created, microseconds since the Unix epoch
@@ -57,7 +57,8 @@ inline constexpr size_t kSnapshotHeaderBytes{64};
 inline constexpr size_t kSnapshotTrailerBytes{40};
 inline constexpr size_t kBlockHeaderBytes{24};
 inline constexpr size_t kBlockImagesBytes{64 * 1024};  // a block is closed when it holds as much
-inline constexpr uint32_t kSnapshotVersion{1};
+inline constexpr uint32_t kSnapshotVersion{2};         // written
+inline constexpr uint32_t kSnapshotVersionMin{1};      // still read
 
 struct SnapshotHeader {
   Lsn lsn;

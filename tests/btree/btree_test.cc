@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 #include <cstdlib>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 namespace btree_test {
 
 using cellar::BTree;
+using cellar::BTreeBulkLoader;
 using cellar::BTreeCursor;
 using cellar::BTreeSnapshot;
 using cellar::NodeArena;
@@ -24,8 +26,9 @@ uint64_t Seed(uint64_t seed) {
   return seed;
 }
 
-void RunModel(uint64_t seed, const TreeModel::Options& options, uint64_t steps,
-              uint64_t compared_every) {
+// Returns what the leaves were at the end.
+TreeModel::Leaves RunModel(uint64_t seed, const TreeModel::Options& options, uint64_t steps,
+                           uint64_t compared_every) {
   std::printf("tree model: seed %llu, %llu steps\n", static_cast<unsigned long long>(seed),
               static_cast<unsigned long long>(steps));
   std::fflush(stdout);
@@ -35,7 +38,9 @@ void RunModel(uint64_t seed, const TreeModel::Options& options, uint64_t steps,
     model.Step();
     if (i % compared_every == 0) model.Compare();
   }
+  const TreeModel::Leaves leaves = model.CountLeaves();
   model.Finish();
+  return leaves;
 }
 
 TEST_CASE("a small tree equals std::map under random operations", "[btree]") {
@@ -55,6 +60,72 @@ TEST_CASE("a million random operations leave the tree equal to std::map", "[btre
   RunModel(Seed(150), {.key_variety = 3000, .large_value_bytes_max = 2000}, 600'000, 200'000);
   RunModel(Seed(151), {.key_variety = 100'000, .large_value_bytes_max = 600}, 400'000, 200'000);
   SUCCEED();
+}
+
+TEST_CASE("leaves with dictionaries equal std::map under random operations", "[btree]") {
+  TreeModel::Leaves all_leaves{0, 0};
+  for (uint64_t seed = 300; seed < 312; ++seed) {
+    const TreeModel::Leaves leaves = RunModel(Seed(seed),
+                                              {.key_variety = uint64_t{50} << seed % 4,
+                                               .delete_often = seed % 3 == 0,
+                                               .only_cells = true},
+                                              30'000, 500);
+    all_leaves.with_dictionary += leaves.with_dictionary;
+    all_leaves.all += leaves.all;
+  }
+  CHECK(all_leaves.with_dictionary * 2 > all_leaves.all);
+}
+
+TEST_CASE("rows of the same columns do not repeat the columns' names", "[btree]") {
+  constexpr const char* kColumns[]{"temperature", "pressure",       "humidity",      "altitude",
+                                   "wind_speed",  "wind_direction", "battery_level", "signal_power",
+                                   "latitude",    "longitude"};
+  constexpr uint64_t kRows{20'000};
+  const auto cell = [&](uint64_t i) {
+    char text[64];
+    (void)std::snprintf(text, sizeof(text), "station#%06u", static_cast<unsigned>(i / 10));
+    std::string key(text);
+    key += std::string_view("\0\1\1", 3);
+    key += kColumns[i % 10];
+    key += std::string_view("\0\1\xf9\xf4", 4);
+    Random random(i);
+    for (int j = 0; j < 5; ++j) key += static_cast<char>(random.Below(256));
+    return key;
+  };
+  const auto fill = [&](const auto& number) {
+    auto tree = std::make_unique<BTree>();
+    for (uint64_t i = 0; i < kRows * 10; ++i) tree->Put(cell(number(i)), "8 bytes.");
+    tree->Validate();
+    return tree;
+  };
+  // 2 of lengths, 1 of code, 5 of timestamp, 8 of value; the rest is the tree's.
+  constexpr uint64_t kCellBytes{16};
+  const auto in_order = fill([](uint64_t i) { return i; });
+  CHECK(in_order->memory_bytes() < kRows * 10 * (kCellBytes + 7));
+  // Rows at random places, their cells together; then every cell at a random place.
+  const auto rows = fill([](uint64_t i) { return i / 10 * 7919 % kRows * 10 + i % 10; });
+  CHECK(rows->memory_bytes() < kRows * 10 * (kCellBytes + 9));
+  const auto cells = fill([](uint64_t i) { return i * 7919 % (kRows * 10); });
+  CHECK(cells->memory_bytes() < kRows * 10 * (kCellBytes + 12));
+  std::string image, key;
+  BTree loaded;
+  BTreeBulkLoader loader(&loaded);
+  for (BTreeCursor cursor = (cells->Validate(), BTreeCursor(*cells));
+       cursor.Seek(key), cursor.valid(); key = std::string(cursor.key()) + '\0')
+    REQUIRE(loader.Add(cursor.key(), cursor.value()).ok());
+  REQUIRE(loader.Finish().ok());
+  loaded.Validate();
+  CHECK(loaded.entries() == kRows * 10);
+  CHECK(loaded.memory_bytes() < kRows * 10 * (kCellBytes + 7));
+  // What is written over with other names pays for them, and no more.
+  for (uint64_t i = 0; i < kRows * 10; ++i) {
+    std::string other = cell(i);
+    REQUIRE(loaded.Delete(other).existed);
+    other.replace(other.find('\1') + 2, 3, "another");
+    loaded.Put(other, "8 bytes.");
+  }
+  loaded.Validate();
+  CHECK(loaded.memory_bytes() < kRows * 10 * (kCellBytes + 24));
 }
 
 // Keys as tables have them: leaves with long prefixes, split by copying their groups.

@@ -57,6 +57,27 @@ std::string Cell(uint64_t i) {
   return key;
 }
 
+void DamageEveryByte(const std::string& image, Random* random) {
+  for (size_t at = 0; at < image.size(); ++at) {
+    // Every bit, and the ends of the range.
+    for (const int change : {1, 2, 4, 8, 16, 32, 64, 128, 255}) {
+      std::string damaged = image;
+      damaged[at] = static_cast<char>(damaged[at] ^ change);
+      LoadDamaged(damaged);
+    }
+  }
+  for (size_t size = 0; size < image.size(); ++size) LoadDamaged(image.substr(0, size));
+  LoadDamaged(image + "x");
+  for (int i = 0; i < 2000; ++i) {  // several places at once
+    std::string damaged = image;
+    for (uint64_t n = 1 + random->Below(6); n > 0; --n)
+      damaged[random->Below(damaged.size())] = static_cast<char>(random->Below(256));
+    LoadDamaged(damaged);
+  }
+}
+
+bool HasDictionary(const std::string& image) { return image[14] != 0 || image[15] != 0; }  // leaf.h
+
 TEST_CASE("an image with any one byte damaged is refused or loads to a sound tree", "[btree]") {
   BTree tree;
   Random random(11);
@@ -67,24 +88,29 @@ TEST_CASE("an image with any one byte damaged is refused or loads to a sound tre
   const std::vector<std::string> images = Images(tree.TakeSnapshot());
   REQUIRE(!images.empty());
   for (const std::string& image : images) {
-    for (size_t at = 0; at < image.size(); ++at) {
-      // Every bit, and the ends of the range.
-      for (const int change : {1, 2, 4, 8, 16, 32, 64, 128, 255}) {
-        std::string damaged = image;
-        damaged[at] = static_cast<char>(damaged[at] ^ change);
-        LoadDamaged(damaged);
-      }
-    }
-    for (size_t size = 0; size < image.size(); ++size) LoadDamaged(image.substr(0, size));
-    LoadDamaged(image + "x");
-    for (int i = 0; i < 2000; ++i) {  // several places at once
-      std::string damaged = image;
-      for (uint64_t n = 1 + random.Below(6); n > 0; --n)
-        damaged[random.Below(damaged.size())] = static_cast<char>(random.Below(256));
-      LoadDamaged(damaged);
-    }
+    CHECK(!HasDictionary(image));
+    DamageEveryByte(image, &random);
   }
-  SUCCEED();
+}
+
+TEST_CASE("an image with a dictionary and any one byte damaged is no worse", "[btree]") {
+  BTree tree;
+  Random random(12);
+  {
+    BTreeBulkLoader loader(&tree);
+    constexpr const char* kColumns[]{"altitude", "heading", "latitude", "speed", "vertical_rate"};
+    for (uint64_t i = 0; i < 60; ++i) {
+      std::string key = "plane#" + std::to_string(100 + i / 5) + std::string("\0\1\1", 3);
+      key += kColumns[i % 5] + std::string("\0\1time", 6) + static_cast<char>(i * 37);
+      const size_t bytes = i == 30 ? 700 : random.Below(16);
+      REQUIRE(loader.Add(key, std::string(bytes, 'v')).ok());
+    }
+    REQUIRE(loader.Finish().ok());
+  }
+  const std::vector<std::string> images = Images(tree.TakeSnapshot());
+  REQUIRE(images.size() == 1);
+  REQUIRE(HasDictionary(images[0]));
+  DamageEveryByte(images[0], &random);
 }
 
 TEST_CASE("images out of order are refused", "[btree]") {

@@ -44,6 +44,8 @@ class TreeModel {
     uint64_t large_value_bytes_max{4096};
     uint64_t snapshots_max{4};
     bool delete_often{false};
+    // Only cells of rows, which share the names of their columns: leaves get dictionaries.
+    bool only_cells{false};
   };
   // `below(n)` gives a number in [0, n).
   using Below = std::function<uint64_t(uint64_t)>;
@@ -118,6 +120,7 @@ class TreeModel {
   const Map& map() const { return map_; }
 
   std::string Key() {
+    if (options_.only_cells) return Cell();
     const uint64_t shape = below_(100);
     std::string key;
     if (shape < 3) return key;
@@ -152,9 +155,47 @@ class TreeModel {
     return key;
   }
 
+  // The names of columns begin alike, are parts of each other, longer than a word may be, or empty.
+  std::string Cell() {
+    static const std::vector<std::string> kColumns{"",
+                                                   "ab",
+                                                   "humidity_of_the_air",
+                                                   "pressure_at_sea_level",
+                                                   "pressure_at_the_station",
+                                                   "temperature",
+                                                   "temperature_outside",
+                                                   "temperature_outside_of_the_cabin_at_night",
+                                                   "wind_direction",
+                                                   "\xff\xff\xff\xff"};
+    char row[40];
+    (void)std::snprintf(row, sizeof(row), "plane#%06u",
+                        static_cast<unsigned>(below_(options_.key_variety)));
+    std::string key = row;
+    key += std::string_view("\0\1\2", 3);
+    key += kColumns[below_(kColumns.size())];
+    key += std::string_view("\0\1\xf9\xf4", 4);
+    key += std::string_view("\xd7\x40\0\xff\1\x99\3", 7).substr(below_(8) == 0, 5);
+    return key;
+  }
+
+  // Leaves that have a dictionary, and all. O(n).
+  struct Leaves {
+    uint64_t with_dictionary;
+    uint64_t all;
+  };
+  Leaves CountLeaves() {
+    const BTreeSnapshot snapshot = tree_.TakeSnapshot();
+    BTreeImageReader reader(snapshot);
+    std::string image;
+    Leaves leaves{0, 0};
+    for (; image.clear(), reader.Next(&image); ++leaves.all)
+      leaves.with_dictionary += static_cast<uint64_t>(image[14] != 0 || image[15] != 0);  // leaf.h
+    return leaves;
+  }
+
   std::string Value() {
-    const uint64_t shape = below_(100);
-    uint64_t n = below_(20);
+    const uint64_t shape = options_.only_cells ? below_(90) : below_(100);
+    uint64_t n = below_(options_.only_cells ? 12 : 20);
     if (shape >= 80) n = below_(40);
     if (shape >= 92) n = below_(600);
     if (shape >= 97) n = below_(options_.large_value_bytes_max + 1);
@@ -304,7 +345,9 @@ class TreeModel {
     const bool same_length = below_(2) == 0;
     for (uint64_t i = 0; i < n; ++i) {
       std::string next = key;
-      if (same_length) {
+      if (options_.only_cells) {
+        next = Key();
+      } else if (same_length) {
         next += static_cast<char>(i >> 8);
         next += static_cast<char>(i);
       } else {

@@ -24,10 +24,13 @@ inline std::string NumberedMutation(uint64_t k) {
          std::to_string(k % 11) + "=" + value + n + ";";
 }
 
+using MutationMaker = std::string (*)(uint64_t);
+
 // The map after mutations 1..k.
-inline std::map<std::string, std::string> NumberedState(uint64_t k) {
+inline std::map<std::string, std::string> NumberedState(uint64_t k,
+                                                        MutationMaker mutation = NumberedMutation) {
   MapMachine machine;
-  for (uint64_t i = 1; i <= k; ++i) REQUIRE(machine.Apply(NumberedMutation(i)).ok());
+  for (uint64_t i = 1; i <= k; ++i) REQUIRE(machine.Apply(mutation(i)).ok());
   return machine.Content();
 }
 
@@ -58,7 +61,7 @@ class JournalRig {
 
   // Applies the next mutation if the journal takes it.
   Status Write() {
-    const std::string mutation = NumberedMutation(written + 1);
+    const std::string mutation = mutation_of(written + 1);
     RETURN_IF_ERROR(journal->Reserve(mutation.size()));
     ++written;
     lsn = journal->Append(mutation, 1);
@@ -88,11 +91,12 @@ class JournalRig {
   uint64_t CheckState() const {
     const std::string n = machine->Get("n");
     const uint64_t k = n == "(none)" ? 0 : std::stoull(n);
-    REQUIRE(machine->Content() == NumberedState(k));
+    REQUIRE(machine->Content() == NumberedState(k, mutation_of));
     return k;
   }
 
   JournalOptions options;
+  MutationMaker mutation_of{NumberedMutation};  // k has to set "n" to k
   std::unique_ptr<MapMachine> machine;
   std::unique_ptr<Journal> journal;
   uint64_t written{0};  // mutations that the journal took

@@ -1,0 +1,110 @@
+// Choice of the words of a dictionary. See dictionary_choice.h.
+//
+// In sorted order suffixes that begin with the same word are neighbours. So a stretch of them with
+// a common prefix either gets that prefix as its word, or the parts that it falls into where the
+// prefix ends get longer words of their own, whichever saves more: one pass down and up over the
+// tree of these stretches, which is at most kWordBytesMax deep. No word is the beginning of another.
+#include "btree/dictionary_choice.h"
+
+#include <algorithm>
+
+#include "btree/bytes.h"
+
+namespace cellar::btree_internal {
+namespace {
+
+uint64_t HeadOf8(std::string_view text) {
+  uint64_t head = 0;
+  if (text.size() >= 8) {
+    head = LoadLittleEndian<uint64_t>(text.data());
+  } else if (!text.empty()) {
+    std::memcpy(&head, text.data(), text.size());
+  }
+  return __builtin_bswap64(head);
+}
+
+}  // namespace
+
+void DictionaryChoice::Add(std::string_view suffix) {
+  const std::string_view behind = suffix.size() > 8 ? suffix.substr(8) : std::string_view();
+  suffixes_.push_back(
+      {HeadOf8(suffix), HeadOf8(behind), suffix, static_cast<uint32_t>(suffixes_.size())});
+}
+
+// Appends the best words for the stretch [begin, end) to words_; returns what they save.
+int64_t DictionaryChoice::ChooseIn(size_t begin, size_t end) {
+  if (end - begin == 1) return 0;
+  size_t shared = kWordBytesMax;
+  for (size_t i = begin; i + 1 < end; ++i) shared = std::min<size_t>(shared, shared_[i]);
+  const Word own{begin, end, shared,
+                 static_cast<int64_t>((end - begin) * shared) -
+                     leaves_ * static_cast<int64_t>(WordRoom(shared))};
+  if (shared == kWordBytesMax) return Take(words_.size(), own, 0);
+  const size_t words_before = words_.size();
+  int64_t saved_bytes = 0;
+  for (size_t part = begin; part < end;) {
+    size_t part_end = part + 1;
+    while (part_end < end && shared_[part_end - 1] > shared) ++part_end;
+    saved_bytes += ChooseIn(part, part_end);
+    part = part_end;
+  }
+  return Take(words_before, own, saved_bytes);
+}
+
+// The words from the `first`-th on give way to a single one if that saves more.
+int64_t DictionaryChoice::Take(size_t first, const Word& word, int64_t saved_bytes) {
+  if (word.saved_bytes <= saved_bytes) return saved_bytes;
+  words_.resize(first);
+  words_.push_back(word);
+  return word.saved_bytes;
+}
+
+void DictionaryChoice::Choose(size_t leaves, size_t entries_bytes, std::string* dictionary,
+                              std::vector<SuffixCode>* codes) {
+  constexpr size_t kEntriesMin{16};
+  constexpr int64_t kSavedPart{8};
+  dictionary->clear();
+  if (suffixes_.size() < kEntriesMin) return;
+  leaves_ = static_cast<int64_t>(leaves);
+  std::sort(suffixes_.begin(), suffixes_.end(), [](const Sorted& a, const Sorted& b) {
+    if (a.head != b.head) return a.head < b.head;
+    return a.behind_head != b.behind_head ? a.behind_head < b.behind_head : a.text < b.text;
+  });
+  shared_.clear();
+  for (size_t i = 0; i + 1 < suffixes_.size(); ++i)
+    shared_.push_back(static_cast<uint8_t>(
+        std::min(CommonPrefix(suffixes_[i].text, suffixes_[i + 1].text), kWordBytesMax)));
+  words_.clear();
+  (void)ChooseIn(0, suffixes_.size());
+
+  // Those that save most, as far as there are codes; then in their order again.
+  const auto saves_more = [](const Word& a, const Word& b) {
+    return a.saved_bytes > b.saved_bytes;
+  };
+  std::stable_sort(words_.begin(), words_.end(), saves_more);
+  size_t bytes = kDictionaryStartBytes;
+  int64_t saved_bytes = -static_cast<int64_t>(suffixes_.size() + leaves * bytes);
+  size_t count = 0;
+  for (; count < words_.size() && bytes + WordRoom(words_[count].bytes) <= kDictionaryBytesMax;
+       ++count) {
+    bytes += WordRoom(words_[count].bytes);
+    saved_bytes += words_[count].saved_bytes;
+  }
+  if (saved_bytes * kSavedPart < static_cast<int64_t>(entries_bytes)) return;
+  words_.resize(count);
+  std::sort(words_.begin(), words_.end(),
+            [](const Word& a, const Word& b) { return a.begin < b.begin; });
+
+  codes->assign(suffixes_.size(), {});
+  dictionary->assign(kDictionaryStartBytes, '\0');
+  for (const Word& word : words_) {
+    const SuffixCode code{static_cast<uint8_t>(dictionary->size() / 2),
+                          static_cast<uint8_t>(word.bytes)};
+    for (size_t i = word.begin; i < word.end; ++i) (*codes)[suffixes_[i].index] = code;
+    dictionary->push_back(static_cast<char>(word.bytes));
+    dictionary->append(Text(word));
+    if (dictionary->size() % 2 != 0) dictionary->push_back('\0');
+  }
+}
+
+}  // namespace cellar::btree_internal

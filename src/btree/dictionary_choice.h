@@ -1,0 +1,57 @@
+// Which words a new leaf's dictionary gets: those that save most bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "btree/dictionary.h"
+
+namespace cellar::btree_internal {
+
+// Chooses the words for entries whose suffixes are given one by one. Keeps its memory from one
+// choice to the next.
+class DictionaryChoice {
+ public:
+  void Reset() { suffixes_.clear(); }
+  void Add(std::string_view suffix);
+
+  // *dictionary := the one (dictionary.h) for the suffixes added, of which each stands in one of
+  // `leaves` leaves, that all get it; codes[i] := the i-th one's. Empty, and nothing is done to the
+  // codes, if it would save less than an eighth of `entries_bytes`, what the entries take without:
+  // to read words costs time. O(n log n), some 150 instructions a suffix.
+  void Choose(size_t leaves, size_t entries_bytes, std::string* dictionary,
+              std::vector<SuffixCode>* codes);
+
+ private:
+  // A suffix, and its first bytes as numbers that compare as they do.
+  struct Sorted {
+    uint64_t head;
+    uint64_t behind_head;
+    std::string_view text;
+    uint32_t index;
+  };
+  // A word that the suffixes [begin, end) begin with, and how many bytes it saves.
+  struct Word {
+    size_t begin;
+    size_t end;
+    size_t bytes;
+    int64_t saved_bytes;
+  };
+
+  int64_t ChooseIn(size_t begin, size_t end);
+  int64_t Take(size_t first, const Word& word, int64_t saved_bytes);
+  std::string_view Text(const Word& word) const {
+    return suffixes_[word.begin].text.substr(0, word.bytes);
+  }
+
+  std::vector<Sorted> suffixes_;
+  std::vector<uint8_t> shared_;  // of suffix i with the next one
+  std::vector<Word> words_;
+  int64_t leaves_{1};
+};
+
+}  // namespace cellar::btree_internal
