@@ -15,6 +15,9 @@ from pairs import ten
 
 IDLE_CONNECTIONS = 10000
 VERSIONS = 10
+# Columns as people name them.
+NAMES = ["temperature", "pressure", "humidity", "altitude", "wind_speed", "wind_direction", "battery_level",
+         "signal_strength", "latitude", "longitude"]
 
 
 class Case:
@@ -32,6 +35,8 @@ def cases(options):
     """The cases; 1M rows x 10 columns follow --keys, the others are fixed shares of it."""
     plain_cellar = ["CPUT m plane#__key__ " + ten("meta:c{0} __data:8__")]
     plain_redis = ["HSET plane#__key__ " + ten("c{0} __data:8__")]
+    named_cellar = ["CPUT m plane#__key__ " + " ".join(f"meta:{name} __data:8__" for name in NAMES)]
+    named_redis = ["HSET plane#__key__ " + " ".join(f"{name} __data:8__" for name in NAMES)]
     versions_cellar = [f"CPUT m plane#__key__ " + ten("meta:c{0} __data:8__") for _ in range(VERSIONS)]
     versions_redis = [
         "HSET plane#__key__ " + ten(f"c{{0}}@17000000001234{v:02d} __data:8__") for v in range(VERSIONS)]
@@ -41,7 +46,8 @@ def cases(options):
     table = ["TABLE CREATE m FAMILY meta"]
     return [
         Case("memory, rows x 10 columns of 8 bytes", plain_cellar, plain_redis, 10, options.keys, table),
-        Case("memory, the same with order (Redis: sorted set)", plain_cellar,
+        Case("memory, the same with names of 8 to 15 letters", named_cellar, named_redis, 10, options.keys, table),
+        Case("memory, rows x 10 columns with order (Redis: sorted set)", plain_cellar,
              plain_redis + ["ZADD index 0 plane#__key__"], 10, options.keys, table),
         Case("memory, 10 versions per column", versions_cellar, versions_redis, 10 * VERSIONS,
              max(1, options.keys // 50), table),
