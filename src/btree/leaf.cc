@@ -68,10 +68,6 @@ uint32_t NextSuffixBytes(const Entry& next, const LeafEdit& edit) {
 
 }  // namespace
 
-void WalkCodedGroup(const Leaf* leaf, std::string_view rest, LeafPlace* place) {
-  WalkGroupOf<true>(leaf, rest, place);
-}
-
 uint32_t FindAmongEqualHeads(const Leaf* leaf, std::string_view rest, uint32_t low, uint32_t high) {
   while (low < high) {
     const uint32_t middle = (low + high) / 2;

@@ -97,9 +97,6 @@ CELLAR_INLINE void WalkGroupOf(const Leaf* leaf, std::string_view rest, LeafPlac
   place->shared_before = matched;
 }
 
-// WalkGroupOf<true>.
-void WalkCodedGroup(const Leaf* leaf, std::string_view rest, LeafPlace* place);
-
 CELLAR_INLINE LeafPlace SearchLeaf(const Leaf* leaf, std::string_view key) {
   LeafPlace place{};
   const size_t prefix_bytes = leaf->prefix_bytes;
@@ -118,7 +115,7 @@ CELLAR_INLINE LeafPlace SearchLeaf(const Leaf* leaf, std::string_view key) {
   constexpr size_t kLines{4};  // nearly always at least: the core's own prefetcher does the rest
   for (size_t line = 1; line <= kLines; ++line) __builtin_prefetch(group + line * kCacheLineBytes);
   if (leaf->dictionary_bytes > 0)
-    WalkCodedGroup(leaf, rest, &place);
+    WalkGroupOf<true>(leaf, rest, &place);
   else
     WalkGroupOf<false>(leaf, rest, &place);
   return place;

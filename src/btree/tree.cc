@@ -80,16 +80,17 @@ bool WantsOtherWords(const Leaf* leaf) {
          (code_bytes > 0 && (wordless - leaf->groups) * 3 > leaf->count * 2u);
 }
 
-// What stands in two places of a leaf, in *scratch.
-std::string_view Join(std::string_view a, std::string_view b, const uint8_t* readable_end,
-                      std::string* scratch) {
+// What is left of a suffix without its first bytes, which end in its word: joined in *scratch.
+CELLAR_INLINE std::string_view JoinSuffix(const Leaf* leaf, const Suffix& suffix, size_t without,
+                                          std::string* scratch) {
   constexpr size_t kSpareBytes{32};  // as CopyShort wants them
-  const size_t bytes = a.size() + b.size();
+  const std::string_view of_word = Behind(suffix.word, without);
+  const size_t bytes = of_word.size() + suffix.own.size();
   if (scratch->size() < bytes + kSpareBytes) [[unlikely]]
     scratch->resize(bytes + kSpareBytes);
   auto* const to = reinterpret_cast<uint8_t*>(scratch->data());
-  CopyShort(to, Bytes(a), a.size(), readable_end);
-  CopyShort(to + a.size(), Bytes(b), b.size(), readable_end);
+  CopyShort(to, Bytes(of_word), of_word.size(), leaf->readable_end());
+  CopyShort(to + of_word.size(), Bytes(suffix.own), suffix.own.size(), leaf->readable_end());
   return View(to, bytes);
 }
 
@@ -190,8 +191,7 @@ CELLAR_INLINE bool Tree::MatchAt(const Leaf* leaf, const LeafPlace& place, std::
   if (prefix_part >= suffix.word.size()) {
     *match = {Behind(suffix.own, prefix_part - suffix.word.size()), entry->value_view()};
   } else {
-    *match = {Join(Behind(suffix.word, prefix_part), suffix.own, leaf->readable_end(), scratch),
-              entry->value_view()};
+    *match = {JoinSuffix(leaf, suffix, prefix_part, scratch), entry->value_view()};
   }
   return true;
 }

@@ -37,7 +37,7 @@ void Server::OnHangup() {
 // and changed when all options stand. The password goes before the users, as at the start: their
 // lines beat it.
 Status Server::ApplyReload(const std::vector<const ConfigOption*>& options, const Config& before) {
-  constexpr std::string_view kPassword{"requirepass"};
+  static constexpr std::string_view kPassword{"requirepass"};
   const auto comes_last = [](const ConfigOption& option) {
     return option.name == kPassword || option.name.starts_with("tls-");
   };
