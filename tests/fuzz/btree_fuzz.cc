@@ -26,7 +26,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (uint64_t bound = 1; bound < n && at < size; bound <<= 8) number = number << 8 | data[at++];
     return number % n;
   };
-  tree_model::TreeModel model({.key_variety = 10, .delete_often = data[0] % 4 == 1, .only_cells = data[0] % 4 == 2}, below);
+  tree_model::TreeModel model(
+      {.key_variety = 10, .delete_often = data[0] % 4 == 1, .only_cells = data[0] % 4 == 2}, below);
   for (uint64_t steps = 0; at < size && steps < 2000; ++steps) {
     model.Step();
     if (steps % 64 == 0) model.Compare();
