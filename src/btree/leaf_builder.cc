@@ -94,8 +94,9 @@ void EntryList::Reset(std::string_view base) {
 }
 
 void EntryList::UpdateShared(size_t i) {
-  if (i < items_.size())
-    items_[i].shared = i == 0 ? 0 : static_cast<uint32_t>(CommonPrefix(key(i - 1), key(i)));
+  if (i >= items_.size()) return;
+  items_[i].shared = i == 0 ? 0 : static_cast<uint32_t>(CommonPrefix(key(i - 1), key(i)));
+  FindWord(i);
 }
 
 void EntryList::AppendLeaf(const Leaf* leaf) {
@@ -104,7 +105,10 @@ void EntryList::AppendLeaf(const Leaf* leaf) {
   const uint8_t* p = leaf->entries();
   Entry entry;
   const size_t first = items_.size();
-  ForgetWords();
+  if (first > 0)
+    ForgetWords();
+  else
+    dictionary_.assign(View(dictionary.words, dictionary.bytes));
   for (uint32_t i = 0; i < leaf->count; ++i, p = entry.end) {
     ParseEntry(p, &entry);
     const size_t at = keys_.size();
@@ -117,11 +121,9 @@ void EntryList::AppendLeaf(const Leaf* leaf) {
     }
     const Suffix suffix = dictionary.Decode(entry);
     suffix.AppendTo(&keys_);
-    items_.push_back({at,
-                      static_cast<uint32_t>(shared + suffix.size()),
-                      static_cast<uint32_t>(shared),
-                      entry.value_ref(),
-                      {}});
+    items_.push_back({at, static_cast<uint32_t>(shared + suffix.size()),
+                      static_cast<uint32_t>(shared), entry.value_ref(),
+                      first == 0 ? dictionary.CodeOf(entry) : SuffixCode{}});
     // The first of a group does not know what it shares.
     if (entry.shared == 0) UpdateShared(items_.size() - 1);
   }
@@ -133,7 +135,6 @@ void EntryList::Append(std::string_view key, const ValueRef& value) {
 }
 
 void EntryList::Insert(size_t i, std::string_view key, const ValueRef& value) {
-  ForgetWords();
   const size_t at = keys_.size();
   keys_.append(key.substr(base_.size()));
   items_.insert(items_.begin() + static_cast<std::ptrdiff_t>(i),
@@ -143,7 +144,6 @@ void EntryList::Insert(size_t i, std::string_view key, const ValueRef& value) {
 }
 
 void EntryList::Erase(size_t begin, size_t end) {
-  ForgetWords();
   items_.erase(items_.begin() + static_cast<std::ptrdiff_t>(begin),
                items_.begin() + static_cast<std::ptrdiff_t>(end));
   UpdateShared(begin);
@@ -153,6 +153,16 @@ void EntryList::ForgetWords() {
   if (dictionary_.empty()) return;
   dictionary_.clear();
   for (Item& item : items_) item.code = {};
+}
+
+void EntryList::FindWord(size_t i) {
+  if (!dictionary_.empty()) items_[i].code = dictionary().Find(key(i).substr(items_[i].shared));
+}
+
+void EntryList::UseWords(const Dictionary& dictionary) {
+  ForgetWords();
+  dictionary_.assign(View(dictionary.words, dictionary.bytes));
+  for (size_t i = 0; i < items_.size(); ++i) FindWord(i);
 }
 
 void EntryList::ChooseWords() {
@@ -218,7 +228,11 @@ LeafPlan PlanLeaf(const EntryList& list, size_t begin, size_t end, LeafFill fill
 
 bool FitsLeaf(const EntryList& list, size_t begin, size_t end, LeafFill fill) {
   if (end - begin == 1) return true;
-  const size_t per_group = fill == LeafFill::kPacked ? kGroupEntriesMax : kGroupEntriesWithRoom;
+  // At the right edge a leaf that is full of groups would soon be so again: it is time for the next.
+  constexpr size_t kGroupEntriesAtEdge{9};
+  const size_t per_group = fill == LeafFill::kPacked      ? kGroupEntriesMax
+                           : fill == LeafFill::kRightEdge ? kGroupEntriesAtEdge
+                                                          : kGroupEntriesWithRoom;
   if (end - begin > per_group * kLeafGroupsMax) return false;
   const LeafPlan plan = PlanLeaf(list, begin, end, fill);
   return plan.used <= LeafBytesLimit(list.base().size() + plan.prefix_bytes);

@@ -37,10 +37,11 @@ class EntryList {
   void Insert(size_t i, std::string_view key, const ValueRef& value);
   void Erase(size_t begin, size_t end);
   void SetValue(size_t i, const ValueRef& value) { items_[i].value = value; }
-  // Finds out which words its leaves should have, and codes the items. To be called when the list
-  // is complete; without it, and after any change, leaves are built without a dictionary.
-  // O(n log n).
+  // Finds out which words its leaves should have, and codes the items. Without it they get those of
+  // the leaf that was appended first, if no other was. O(n log n).
   void ChooseWords();
+  // They get the words of another leaf, be it none. O(n * words).
+  void UseWords(const Dictionary& dictionary);
 
   size_t size() const { return items_.size(); }
   const Item& item(size_t i) const { return items_[i]; }
@@ -62,6 +63,7 @@ class EntryList {
 
  private:
   void UpdateShared(size_t i);
+  void FindWord(size_t i);
   void ForgetWords();
 
   std::string base_;

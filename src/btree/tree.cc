@@ -522,7 +522,7 @@ bool Tree::ReplaceInPlace(Path* path, Leaf* leaf, LeafPlace place, std::string_v
 void Tree::PutFirst(std::string_view key, std::string_view value) {
   scratch().entries.Reset({});
   scratch().entries.Append(key, MakeValue(value));
-  BuildLeaves(LeafFill::kWithRoom, &scratch().new_leaves);
+  BuildLeaves(LeafFill::kWithRoom, LeafWords::kKept, &scratch().new_leaves);
   content_ = {scratch().new_leaves[0].pointer, 0, 1, key.size() + value.size()};
 }
 
@@ -535,7 +535,7 @@ void Tree::Overwrite(Path* path, Leaf* leaf, const LeafPlace& place, const Value
     scratch().entries.AppendLeaf(leaf);
     scratch().entries.SetValue(i, value);
     ReplaceLeaves(path, content_.height > 0 ? path->index[content_.height - 1] : 0, 1,
-                  LeafFill::kWithRoom);
+                  LeafFill::kWithRoom, LeafWords::kKept);
     return;
   }
   leaf = PrepareLeaf(path, leaf, used);
@@ -548,17 +548,14 @@ void Tree::Insert(Path* path, Leaf* leaf, LeafPlace place, std::string_view key,
                   const ValueRef& value) {
   if (!place.has_prefix || (leaf->counts()[place.group] == kGroupEntriesMax &&
                             !MakeGroupRoom(path, &leaf, &place, key))) {
-    InsertWithSplit(path, leaf, key, value);
+    InsertWithSplit(path, leaf, key, value, false);
     return;
   }
   const LeafEdit edit = PlanInsert(leaf, place, key, value);
   const auto used = static_cast<size_t>(leaf->used + edit.growth());
   const bool at_end = place.at == leaf->entries_bytes();
   if (used > LeafBytesLimit(leaf->prefix_bytes)) {
-    if (at_end && IsRightEdge(*path))
-      AppendNewLeaf(path, leaf, key, value);
-    else
-      InsertWithSplit(path, leaf, key, value);
+    InsertWithSplit(path, leaf, key, value, at_end && IsRightEdge(*path));
     return;
   }
   // At the right edge more of the same will follow.
@@ -596,18 +593,24 @@ bool Tree::MakeGroupRoom(Path* path, Leaf** leaf, LeafPlace* place, std::string_
   return true;
 }
 
-void Tree::InsertWithSplit(Path* path, Leaf* leaf, std::string_view key, const ValueRef& value) {
+// is_last: nothing in the tree is above the key.
+void Tree::InsertWithSplit(Path* path, Leaf* leaf, std::string_view key, const ValueRef& value,
+                           bool is_last) {
   if (MayLookForWords(leaf)) {
     const bool had_words = leaf->dictionary_bytes > 0;
-    InsertByRebuild(path, leaf, key, value);
+    InsertByRebuild(path, leaf, key, value, LeafWords::kChosen);
     const bool has_words = scratch().entries.dictionary().bytes > 0;
     constexpr uint32_t kWishesMax{64};
     wishes_granted_one_in_ =
         had_words || has_words ? 1 : std::min(wishes_granted_one_in_ * 2, kWishesMax);
     return;
   }
+  if (is_last) {
+    AppendNewLeaf(path, leaf, key, value);
+    return;
+  }
   if (!SplitLeaf(path, leaf)) {
-    InsertByRebuild(path, leaf, key, value);
+    InsertByRebuild(path, leaf, key, value, LeafWords::kKept);
     return;
   }
   Path path_to_half;
@@ -695,7 +698,8 @@ Leaf* Tree::CopyGroups(const Leaf* leaf, uint32_t first, uint32_t end, size_t mo
   return copy;
 }
 
-void Tree::InsertByRebuild(Path* path, Leaf* leaf, std::string_view key, const ValueRef& value) {
+void Tree::InsertByRebuild(Path* path, Leaf* leaf, std::string_view key, const ValueRef& value,
+                           LeafWords words) {
   const size_t base_bytes = CommonPrefix(View(leaf->prefix(), leaf->prefix_bytes), key);
   scratch().entries.Reset(key.substr(0, base_bytes));
   scratch().entries.AppendLeaf(leaf);
@@ -703,10 +707,11 @@ void Tree::InsertByRebuild(Path* path, Leaf* leaf, std::string_view key, const V
   scratch().entries.Insert(i, key, value);
   const bool appending = i + 32 >= scratch().entries.size() && IsRightEdge(*path);
   ReplaceLeaves(path, content_.height > 0 ? path->index[content_.height - 1] : 0, 1,
-                appending ? LeafFill::kRightEdge : LeafFill::kWithRoom);
+                appending ? LeafFill::kRightEdge : LeafFill::kWithRoom, words);
 }
 
-// The tree is being filled in ascending order: the full leaf stays full.
+// The tree is being filled in ascending order: the full leaf stays full, and the next one begins with
+// its words.
 void Tree::AppendNewLeaf(Path* path, Leaf* leaf, std::string_view key, const ValueRef& value) {
   std::string first, last;
   WalkLeaf(leaf, &scratch().text, [](uint32_t, std::string_view, const Entry&) { return true; });
@@ -718,7 +723,8 @@ void Tree::AppendNewLeaf(Path* path, Leaf* leaf, std::string_view key, const Val
   // What the new key shares with the last one, later ones probably share too.
   scratch().entries.Reset(key.substr(0, shared));
   scratch().entries.Append(key, value);
-  BuildLeaves(LeafFill::kWithRoom, &scratch().new_leaves);
+  scratch().entries.UseWords(leaf->dictionary());
+  BuildLeaves(LeafFill::kWithRoom, LeafWords::kKept, &scratch().new_leaves);
   scratch().new_leaves[0].separator = key.substr(0, shared + 1);
   scratch().new_leaves.insert(scratch().new_leaves.begin(), {leaf, leaf->units(), {}});
   if (content_.height == 0) {
@@ -825,7 +831,7 @@ uint64_t Tree::RemoveRange(Path* path, Leaf* leaf, std::string_view begin, std::
   content_.entries -= last - first;
   scratch().entries.Erase(first, last);
   ReplaceLeaves(path, content_.height > 0 ? path->index[content_.height - 1] : 0, 1,
-                LeafFill::kWithRoom);
+                LeafFill::kWithRoom, LeafWords::kKept);
   for (LargeValue* value : large) epochs_.Retire(value);
   return last - first;
 }
@@ -841,7 +847,7 @@ void Tree::Remove(Path* path, Leaf* leaf, const LeafPlace& place, std::string_vi
   if (leaf->count == 1) {
     scratch().entries.Reset({});
     ReplaceLeaves(path, content_.height > 0 ? path->index[content_.height - 1] : 0, 1,
-                  LeafFill::kWithRoom);
+                  LeafFill::kWithRoom, LeafWords::kKept);
     MergeInners(key);
     return;
   }
@@ -869,7 +875,7 @@ void Tree::RemoveByRebuild(Path* path, Leaf* leaf, const LeafPlace& place) {
   scratch().entries.AppendLeaf(leaf);
   scratch().entries.Erase(i, i + 1);
   ReplaceLeaves(path, content_.height > 0 ? path->index[content_.height - 1] : 0, 1,
-                LeafFill::kWithRoom);
+                LeafFill::kWithRoom, LeafWords::kKept);
 }
 
 // ---- snapshots ----

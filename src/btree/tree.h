@@ -91,6 +91,9 @@ class Tree {
     std::string separator;  // before it; that of the first is not used
   };
 
+  // The dictionary of leaves that are built anew: chosen for them, or that of the leaf before.
+  enum class LeafWords : uint8_t { kChosen, kKept };
+
   // Kept between operations, for all trees of a thread, so that a split allocates nothing but
   // nodes.
   struct Scratch {
@@ -125,13 +128,15 @@ class Tree {
   void JudgeNeighbors(const Path& path, const Leaf* leaf, const LeafPlace& place,
                       std::string_view key, BTreeWriteResult* result) const;
   bool MakeGroupRoom(Path* path, Leaf** leaf, LeafPlace* place, std::string_view key);
-  void InsertWithSplit(Path* path, Leaf* leaf, std::string_view key, const ValueRef& value);
+  void InsertWithSplit(Path* path, Leaf* leaf, std::string_view key, const ValueRef& value,
+                       bool is_last);
   // Makes two leaves of a full one by copying whole groups. False if it is not fit for that; else
   // the path is of no use afterwards.
   bool SplitLeaf(Path* path, Leaf* leaf);
   bool MayLookForWords(const Leaf* leaf);
   Leaf* CopyGroups(const Leaf* leaf, uint32_t first, uint32_t end, size_t more);
-  void InsertByRebuild(Path* path, Leaf* leaf, std::string_view key, const ValueRef& value);
+  void InsertByRebuild(Path* path, Leaf* leaf, std::string_view key, const ValueRef& value,
+                       LeafWords words);
   void AppendNewLeaf(Path* path, Leaf* leaf, std::string_view key, const ValueRef& value);
   void Remove(Path* path, Leaf* leaf, const LeafPlace& place, std::string_view key);
   void RemoveByRebuild(Path* path, Leaf* leaf, const LeafPlace& place);
@@ -148,8 +153,8 @@ class Tree {
   void CopyInner(Path* path, uint32_t level);
   void SetChild(Path* path, uint32_t level, void* pointer, uint32_t units);
   void UpdateUnits(Path* path, const Leaf* leaf);
-  void BuildLeaves(LeafFill fill, std::vector<NewChild>* leaves);
-  void ReplaceLeaves(Path* path, uint32_t first, uint32_t count, LeafFill fill);
+  void BuildLeaves(LeafFill fill, LeafWords words, std::vector<NewChild>* leaves);
+  void ReplaceLeaves(Path* path, uint32_t first, uint32_t count, LeafFill fill, LeafWords words);
   void ReplaceChildren(Path* path, uint32_t level, uint32_t first, uint32_t count,
                        const std::vector<NewChild>& children);
   bool InsertChildAt(Path* path, uint32_t level, uint32_t i, const NewChild& left,

@@ -97,9 +97,9 @@ Leaf* Tree::MoveLeaf(Path* path, Leaf* leaf, size_t bytes) {
 // ---- decode -> build ----
 
 // Leaves of what scratch().entries holds; that is of no use afterwards.
-void Tree::BuildLeaves(LeafFill fill, std::vector<NewChild>* leaves) {
+void Tree::BuildLeaves(LeafFill fill, LeafWords words, std::vector<NewChild>* leaves) {
   leaves->clear();
-  scratch().entries.ChooseWords();
+  if (words == LeafWords::kChosen) scratch().entries.ChooseWords();
   CutIntoLeaves(scratch().entries, fill, &scratch().ends);
   size_t begin = 0;
   for (const size_t end : scratch().ends) {
@@ -122,8 +122,9 @@ void Tree::BuildLeaves(LeafFill fill, std::vector<NewChild>* leaves) {
 
 // Leaves of what scratch().entries holds take the place of `count` children, beginning with child
 // `first`, of the path's lowest inner node (of the root, in a tree without inner nodes).
-void Tree::ReplaceLeaves(Path* path, uint32_t first, uint32_t count, LeafFill fill) {
-  BuildLeaves(fill, &scratch().new_leaves);
+void Tree::ReplaceLeaves(Path* path, uint32_t first, uint32_t count, LeafFill fill,
+                         LeafWords words) {
+  BuildLeaves(fill, words, &scratch().new_leaves);
   if (content_.height > 0) {
     const uint32_t level = content_.height - 1;
     std::array<void*, 2> old{};
@@ -280,7 +281,7 @@ bool Tree::MergeLeaf(Path* path, const Leaf* leaf) {
   scratch().entries.Reset(left_prefix.substr(0, CommonPrefix(left_prefix, right_prefix)));
   scratch().entries.AppendLeaf(left);
   scratch().entries.AppendLeaf(right);
-  ReplaceLeaves(path, first, 2, LeafFill::kWithRoom);
+  ReplaceLeaves(path, first, 2, LeafFill::kWithRoom, LeafWords::kChosen);
   return true;
 }
 
