@@ -66,6 +66,7 @@ class KeyBuffer {
   }
   // The same by the end of what has been written.
   void CommitTo(const char* end) {
+    CELLAR_DEBUG_ASSERT(end >= bytes_ + size_);
     size_ = static_cast<size_t>(end - bytes_);
     CELLAR_ASSERT(size_ <= capacity_);
   }

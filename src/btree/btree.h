@@ -39,11 +39,11 @@
 //    1.2    1.3   what rounding to 128 leaves free and 128 for the next inserts
 //    0.3    0.3   inner nodes: 16 of pointer, head, units, and 10 of separator, for each leaf
 //   32.6   28.4   together; measured (make bench-btree) are 33.1 and 29.7 after inserts in random
-//                 order
+//                 order, where some leaves have no words or not those that they should have
 //
-// Names of ten letters would cost 5 bytes a cell more without words, and 0.5 with them. The arena
-// adds what is free between nodes (arena.h): 6 % in random order. std::map takes 153 for the same
-// cell, absl::btree_map 160.
+// Each letter more in the names costs a cell 1 byte without words; with them some 0.3, its part of
+// the dictionary and of the cells that have no word. The arena adds what is free between nodes
+// (arena.h): 7 % in random order. std::map takes 153 for the same cell, absl::btree_map 160.
 //
 // Costs, in cache misses that wait for each other (100..200 ns each when the tree is larger than
 // the caches; inner nodes but the lowest level mostly are in them):
@@ -52,7 +52,8 @@
 //   MultiGet, Prefetch   the same for 16 keys at once, so that their misses overlap
 //   Seek                 like Get; Next is 7..10 ns, and rebuilds only the bytes that differ
 //   a split              copies the groups of 4 KiB, once per ~60 inserts; where another dictionary
-//                        would help, decodes and builds anew: 10 us
+//                        would help, decodes and builds anew, which takes some 80,000
+//                        instructions
 //   TakeSnapshot         20 ns: the root is noted and the epoch ends
 //   the first write of a leaf after that   copies it: 0.7 us
 //
@@ -70,8 +71,9 @@
 // nodes that it reaches do not change while it lives.
 //
 // Files, from the bottom: bytes.h, arena, entry, dictionary, leaf, inner (bytes inside a node);
-// dictionary_choice, leaf_builder (decode -> build); epochs (memory and snapshots); tree, tree_structure, tree_compaction (search,
-// change, giving memory back); cursor, image, image_reader, bulk_loader; btree.cc, the door.
+// dictionary_choice, leaf_builder (decode -> build); epochs (memory and snapshots); tree,
+// tree_structure, tree_compaction (search, change, giving memory back); cursor, image, image_reader,
+// bulk_loader; btree.cc, the door.
 #pragma once
 
 #include <cstddef>

@@ -58,7 +58,7 @@ struct Suffix {
   }
 };
 
-// How an entry's suffix is written: the word's code and size, and how many bytes of the rest.
+// The word that a suffix is written with, and its size.
 struct SuffixCode {
   uint8_t code{0};
   uint8_t word_bytes{0};

@@ -47,6 +47,7 @@ class OutputBuffer {
   }
   // `end` is where the writer stopped, inside what Reserve gave: not before size().
   void CommitTo(const char* end) {
+    CELLAR_DEBUG_ASSERT(end >= data_ + size_);
     size_ = static_cast<size_t>(end - data_);
     CELLAR_ASSERT(size_ <= capacity_);
   }

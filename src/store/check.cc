@@ -16,6 +16,10 @@ namespace {
 
 constexpr std::string_view kDamagedSuffix = ".damaged";
 
+std::string CountOf(uint64_t count, std::string_view one, std::string_view many) {
+  return fmt::format("{} {}", count, count == 1 ? one : many);
+}
+
 class Check {
  public:
   Check(FileSystem& files, const std::string& directory, std::ostream& out)
@@ -66,9 +70,9 @@ Status Check::CheckSnapshot() {
             fmt::format("tree {} has {} blocks instead of {}", tree.tree_id, blocks, tree.blocks));
       entries += tree.entries;
     }
-    Say(name,
-        fmt::format("ok, up to record {}, {} trees, {} entries, {} bytes", FormatLsn(entry.lsn),
-                    reader->footer().trees.size(), entries, reader->file_bytes()));
+    Say(name, fmt::format("ok, up to record {}, {}, {}, {} bytes", FormatLsn(entry.lsn),
+                          CountOf(reader->footer().trees.size(), "tree", "trees"),
+                          CountOf(entries, "entry", "entries"), reader->file_bytes()));
     return Status::Ok();
   };
   const Status status = read();
@@ -92,7 +96,7 @@ Status Check::CheckLog() {
                      log.Read(entries[i], i + 1 == entries.size(),
                               [](const LogRecord&) { return Status::Ok(); }));
     const std::string content =
-        fmt::format("{} records after {} up to {}, {} bytes", report.records,
+        fmt::format("{} after {} up to {}, {} bytes", CountOf(report.records, "record", "records"),
                     FormatLsn(entries[i].after), FormatLsn(report.end.last), report.end.offset);
     switch (report.outcome) {
       case SegmentOutcome::kWhole:
@@ -178,10 +182,9 @@ Status Check::Run(CheckMode mode) {
     return Status::Error(ErrorCode::kCorruption,
                          JoinPath(directory_, kManifestName) + " is missing: no store here");
   manifest_ = **manifest;
-  const size_t segments = manifest_.segments.size();
   Say(kManifestName,
-      fmt::format("ok, {} snapshot, {} log segment{}", manifest_.snapshot ? "a" : "no", segments,
-                  segments == 1 ? "" : "s"));
+      fmt::format("ok, {} snapshot, {}", manifest_.snapshot ? "a" : "no",
+                  CountOf(manifest_.segments.size(), "log segment", "log segments")));
   RETURN_IF_ERROR(CheckSnapshot());
   RETURN_IF_ERROR(CheckLog());
   RETURN_IF_ERROR(NameOtherFiles());

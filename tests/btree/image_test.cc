@@ -8,6 +8,7 @@
 
 #include "base/random.h"
 #include "btree/btree.h"
+#include "tests/btree/tree_model.h"
 
 namespace image_test {
 
@@ -18,6 +19,7 @@ using cellar::BTreeImageReader;
 using cellar::BTreeSnapshot;
 using cellar::ErrorCode;
 using cellar::Random;
+using tree_model::HasDictionary;
 
 std::vector<std::string> Images(const BTreeSnapshot& snapshot) {
   std::vector<std::string> images;
@@ -75,8 +77,6 @@ void DamageEveryByte(const std::string& image, Random* random) {
     LoadDamaged(damaged);
   }
 }
-
-bool HasDictionary(const std::string& image) { return image[14] != 0 || image[15] != 0; }  // leaf.h
 
 TEST_CASE("an image with any one byte damaged is refused or loads to a sound tree", "[btree]") {
   BTree tree;

@@ -36,6 +36,9 @@ inline size_t Shared(std::string_view a, std::string_view b) {
   return n;
 }
 
+// Whether the leaf of an image has a dictionary (btree/leaf.h: its bytes 38 and 39).
+inline bool HasDictionary(std::string_view image) { return image[14] != 0 || image[15] != 0; }
+
 class TreeModel {
  public:
   struct Options {
@@ -189,7 +192,7 @@ class TreeModel {
     std::string image;
     Leaves leaves{0, 0};
     for (; image.clear(), reader.Next(&image); ++leaves.all)
-      leaves.with_dictionary += static_cast<uint64_t>(image[14] != 0 || image[15] != 0);  // leaf.h
+      leaves.with_dictionary += static_cast<uint64_t>(HasDictionary(image));
     return leaves;
   }
 

@@ -374,20 +374,16 @@ class ReloadTest(TlsTest):
         with tempfile.TemporaryDirectory() as directory:
             authority = make_certificates(directory)
             users, conf = os.path.join(directory, "users.acl"), os.path.join(directory, "cellar.conf")
-
-            def write(file, text):
-                with open(file, "w", encoding="ascii") as out:
-                    out.write(text)
-            write(users, "user default on nopass ~* &* +@all\n")
-            write(conf, f"maxclients 500\naclfile {users}\n")
+            self.write(users, "user default on nopass ~* &* +@all\n")
+            self.write(conf, f"maxclients 500\naclfile {users}\n")
             server = TlsServer(directory)
             self.addCleanup(server.close)
             server.config = conf
             server.start()
             first = self.serial(server)
             authority.issue("server")
-            write(users, "user default on nopass ~* &* +@all\nuser reader on >secret ~* +ping\n")
-            write(conf, f"maxclients 600\naclfile {users}\n")
+            self.write(users, "user default on nopass ~* &* +@all\nuser reader on >secret ~* +ping\n")
+            self.write(conf, f"maxclients 600\naclfile {users}\n")
             self.hang_up(server)
             self.assertNotEqual(first, self.serial(server))
             with server.tls() as connection:
@@ -399,14 +395,10 @@ class ReloadTest(TlsTest):
         with tempfile.TemporaryDirectory() as directory:
             authority = make_certificates(directory)
             users, conf = os.path.join(directory, "users.acl"), os.path.join(directory, "cellar.conf")
-
-            def write(file, text):
-                with open(file, "w", encoding="ascii") as out:
-                    out.write(text)
             good_users = "user default on nopass ~* &* +@all\n"
             good_conf = f"maxclients 500\nbind 127.0.0.1\naclfile {users}\n"
-            write(users, good_users)
-            write(conf, good_conf)
+            self.write(users, good_users)
+            self.write(conf, good_conf)
             server = TlsServer(directory)
             self.addCleanup(server.close)
             server.config = conf
@@ -430,9 +422,9 @@ class ReloadTest(TlsTest):
                     (second_key, more_users + "user x +@nosuch\n", more_conf, "nosuch"),
                     (first_key, more_users, more_conf, "cannot load the private key"),
                     (second_key, more_users, more_conf + "tls-ciphers nonsense\n", "tls-ciphers cannot be used"))):
-                write(server.file("server.key"), key)
-                write(users, user_lines)
-                write(conf, lines)
+                self.write(server.file("server.key"), key)
+                self.write(users, user_lines)
+                self.write(conf, lines)
                 server.process.send_signal(signal.SIGHUP)
                 self.wait_for(server, "SIGHUP: nothing is changed: ", round_ + 1)
                 self.assertIn(said, server.log().splitlines()[-1])
@@ -441,9 +433,14 @@ class ReloadTest(TlsTest):
                     connection.sendall(command("CONFIG", "GET", "maxclients") + command("ACL", "USERS"))
                     expected = b"*2\r\n$10\r\nmaxclients\r\n$3\r\n500\r\n*1\r\n$7\r\ndefault\r\n"
                     self.assertEqual(expected, read_exactly(connection, len(expected)))
-            write(conf, more_conf)
+            self.write(conf, more_conf)
             self.hang_up(server)
             self.assertNotEqual(first, self.serial(server))
+
+    @staticmethod
+    def write(file, text):
+        with open(file, "w", encoding="ascii") as out:
+            out.write(text)
 
     def hang_up(self, server):
         known = server.log().count("TLS: the certificate is")
