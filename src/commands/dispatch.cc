@@ -240,16 +240,18 @@ void Dispatcher::Reject(Session& session, CommandEntry* command, std::string_vie
 }
 
 CELLAR_INLINE void Dispatcher::Finish(Session& session, CommandEntry& command, Arguments args,
-                                      size_t reply_position, uint64_t cycles) {
+                                      size_t reply_position, WorkTime time) {
   CommandStats& stats = command.stats;
-  const uint64_t nanos = cycles_.ToNanos(cycles);
+  const uint64_t nanos = cycles_.ToNanos(time.cycles);
   ++stats.calls;
   stats.nanos += nanos;
   stats.latency.Add(nanos);
   ++session.commands;
   ++host_.services().stats.commands;
-  if (cycles >= slow_cycles_) [[unlikely]]
-    RecordSlow(session, command, args, nanos);
+  if (time.cycles >= slow_cycles_) [[unlikely]] {
+    RecordSlow(session, command, args, time.cycles);
+    RecordStall(command, time.last_slice_cycles);
+  }
   OutputBuffer& output = session.output;
   if (output.size() > reply_position && output.data()[reply_position] == '-') [[unlikely]] {
     ++stats.failed_calls;
@@ -308,11 +310,12 @@ CELLAR_INLINE void Dispatcher::Run(Session& session, CommandEntry& command, Argu
     session.task_command = &command;
     session.task_cycles = cycles;
     session.task_words = ShortenedWords(args);
+    RecordStall(command, cycles);
     session.in_command = false;
     return;
   }
   session.in_command = !outermost;
-  Finish(session, command, args, position, cycles);
+  Finish(session, command, args, position, {cycles, cycles});
 }
 
 void Dispatcher::Call(Session& session, CommandEntry& command, Arguments args) {
@@ -370,7 +373,9 @@ bool Dispatcher::StepTask(Session& session, const TaskBudget& budget) {
   session.in_command = true;
   const TaskProgress progress = session.task->Step(step);
   session.in_command = false;
-  session.task_cycles += CycleClock::Now() - begin;
+  const uint64_t slice_cycles = CycleClock::Now() - begin;
+  session.task_cycles += slice_cycles;
+  if (progress != TaskProgress::kDone) RecordStall(*session.task_command, slice_cycles);
   session.task_waiting = progress == TaskProgress::kWaiting;
   const size_t position = session.output.size();
   if (progress != TaskProgress::kDone && !session.task->Streams()) {
@@ -389,7 +394,7 @@ bool Dispatcher::StepTask(Session& session, const TaskBudget& budget) {
   session.task_depends_on = Lsn{};
   const std::vector<std::string> words = std::move(session.task_words);
   const std::vector<std::string_view> views(words.begin(), words.end());
-  Finish(session, *session.task_command, views, position, session.task_cycles);
+  Finish(session, *session.task_command, views, position, {session.task_cycles, slice_cycles});
   return true;
 }
 
@@ -408,7 +413,7 @@ void Dispatcher::EndRevokedTask(Session& session) {
   const std::vector<size_t> keys = KeyPositions(command.row->keys, views);
   LogDenied(host_, session, Denied::kKey, keys.empty() ? std::string_view() : views[keys[0]],
             session.user_name);
-  Finish(session, *session.task_command, views, position, session.task_cycles);
+  Finish(session, *session.task_command, views, position, {session.task_cycles, 0});
 }
 
 void Dispatcher::UpdateSlowBound() {
@@ -422,19 +427,24 @@ void Dispatcher::UpdateSlowBound() {
 }
 
 void Dispatcher::RecordSlow(const Session& session, const CommandEntry& command, Arguments args,
-                            uint64_t nanos) {
+                            uint64_t cycles) {
   Services& services = host_.services();
   const Config& config = services.config;
-  const auto micros = static_cast<int64_t>(nanos / 1000);
-  const int64_t unix_s = now_micros_ / 1'000'000;
-  if (config.slowlog_log_slower_than >= 0 && micros >= config.slowlog_log_slower_than &&
-      !command.Has(kSkipSlowlog)) {
-    services.slow_log.Add(session, WithoutSecrets(command, args), unix_s, micros,
-                          static_cast<size_t>(config.slowlog_max_len));
-  }
-  if (config.latency_monitor_threshold > 0 && micros >= config.latency_monitor_threshold * 1000) {
-    services.latency.Add(command.Has(kFast) ? "fast-command" : "command", unix_s, micros / 1000);
-  }
+  const auto micros = static_cast<int64_t>(cycles_.ToNanos(cycles) / 1000);
+  if (config.slowlog_log_slower_than < 0 || micros < config.slowlog_log_slower_than) return;
+  if (command.Has(kSkipSlowlog)) return;
+  services.slow_log.Add(session, WithoutSecrets(command, args), now_micros_ / 1'000'000, micros,
+                        static_cast<size_t>(config.slowlog_max_len));
+}
+
+void Dispatcher::RecordStall(const CommandEntry& command, uint64_t cycles) {
+  Services& services = host_.services();
+  const int64_t threshold_millis = services.config.latency_monitor_threshold;
+  if (cycles < slow_cycles_ || threshold_millis <= 0) return;
+  const auto millis = static_cast<int64_t>(cycles_.ToNanos(cycles) / 1'000'000);
+  if (millis < threshold_millis) return;
+  services.latency.Add(command.Has(kFast) ? "fast-command" : "command", now_micros_ / 1'000'000,
+                       millis);
 }
 
 // 1339518083.107412 [0 127.0.0.1:60866] "cget" "t" "row" "f:q"

@@ -77,17 +77,26 @@ class Dispatcher {
   std::string UnknownCommand(const CommandEntry* container, Arguments args) const;
   bool MustWait(const Session& session, const CommandEntry& command) const;
   void Reject(Session& session, CommandEntry* command, std::string_view error);
+  // How long a command has worked: in all, and since others were served last. They differ for a
+  // task, whose earlier slices have been looked at already.
+  struct WorkTime {
+    uint64_t cycles;
+    uint64_t last_slice_cycles;
+  };
   // After a reply is complete: counters, error statistics, slow log, pushes that had to wait.
   void Finish(Session& session, CommandEntry& command, Arguments args, size_t reply_position,
-              uint64_t cycles);
+              WorkTime time);
+  // The slow log's entry, if the whole command was slow.
   void RecordSlow(const Session& session, const CommandEntry& command, Arguments args,
-                  uint64_t nanos);
+                  uint64_t cycles);
+  // LATENCY's, if others had to wait so long: for a command, or for a slice of one.
+  void RecordStall(const CommandEntry& command, uint64_t cycles);
   void FeedMonitors(const Session& session, const CommandEntry& command, Arguments args);
   void CountError(std::string_view reply_line);
 
   Host& host_;
   CycleClock cycles_;
-  uint64_t slow_cycles_{UINT64_MAX};
+  uint64_t slow_cycles_{UINT64_MAX};  // neither RecordSlow nor RecordStall has to look below
   int64_t now_micros_{0};
   Lsn released_{};
 };

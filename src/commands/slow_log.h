@@ -1,8 +1,12 @@
 // SlowLog and LatencyMonitor: what took long.
 //
-// The slow log keeps the last commands that ran longer than slowlog-log-slower-than, with their
+// The slow log keeps the last commands that worked longer than slowlog-log-slower-than, with their
 // arguments cut short. The latency monitor keeps, for each kind of event, its worst time of each
 // second, at most 160 of them. Both are bounded; neither sees a command that was fast.
+//
+// They answer different questions. A command that gives way to others while it works (task.h) has
+// all its slices added up in the slow log, which tells where the time goes; the latency monitor
+// gets each slice by itself, since it tells how long others had to wait.
 #pragma once
 
 #include <array>

@@ -79,6 +79,26 @@ class CountingTask final : public Task {
   int64_t next_{1};
 };
 
+// Works for kSliceMillis in each of kSlices steps, and gives way to others between them.
+class WorkingTask final : public Task {
+ public:
+  static constexpr int64_t kSliceMillis{2};
+  static constexpr int64_t kSlices{10};
+
+  TaskProgress Step(TaskContext& context) override {
+    const int64_t end = Clock::System().MonotonicMicros() + kSliceMillis * 1000 + 500;
+    while (Clock::System().MonotonicMicros() < end) {
+    }
+    if (++slices_ < kSlices) return TaskProgress::kMore;
+    context.reply.Ok();
+    return TaskProgress::kDone;
+  }
+
+ private:
+  int64_t slices_{0};
+};
+
+void CmdWorking(CommandContext& ctx) { ctx.Continue(std::make_unique<WorkingTask>()); }
 void CmdCounting(CommandContext& ctx) { ctx.Continue(std::make_unique<CountingTask>()); }
 void CmdLogged(CommandContext& ctx) {
   ctx.DependsOn(Lsn{1, 7});
@@ -87,6 +107,7 @@ void CmdLogged(CommandContext& ctx) {
 
 constexpr Command kTestRows[] = {
     {.name = "counting", .arity = 1, .handler = CmdCounting},
+    {.name = "working", .arity = 1, .handler = CmdWorking},
     {.name = "logged", .arity = 1, .flags = kWrite | kDenyOom, .handler = CmdLogged},
 };
 
@@ -202,6 +223,30 @@ TEST_CASE("A paused command is put back, unanswered", "[commands]") {
   host->PauseClients(1, false);
   REQUIRE(host->Say({"PING"}).empty());
   REQUIRE(host->session.postponed);
+}
+
+TEST_CASE("The slow log adds up the slices of a task, the latency monitor sees each of them",
+          "[commands]") {
+  const auto host = NewHost();
+  host->own_services.config.slowlog_log_slower_than = 0;
+  host->own_services.config.latency_monitor_threshold = WorkingTask::kSliceMillis;
+  host->own_dispatcher.UpdateSlowBound();
+  const auto& events = host->own_services.latency.events();
+  const auto& entries = host->own_services.slow_log.entries();
+  const TaskBudget budget(Clock::System(), 0);
+  REQUIRE(host->Say({"WORKING"}).empty());
+  REQUIRE(events.empty());
+  REQUIRE_FALSE(host->own_dispatcher.StepTask(host->session, budget));
+  // Others have waited for a slice, whatever becomes of the rest.
+  REQUIRE(events.at("command").worst_millis >= WorkingTask::kSliceMillis);
+  REQUIRE(entries.empty());
+  for (int i = 2; i < WorkingTask::kSlices; ++i) {
+    REQUIRE_FALSE(host->own_dispatcher.StepTask(host->session, budget));
+  }
+  REQUIRE(host->own_dispatcher.StepTask(host->session, budget));
+  REQUIRE(entries.size() == 1);
+  const int64_t others_millis = (WorkingTask::kSlices - 1) * WorkingTask::kSliceMillis;
+  REQUIRE(entries[0].micros / 1000 >= events.at("command").worst_millis + others_millis);
 }
 
 TEST_CASE("Passwords do not reach the slow log", "[commands]") {
