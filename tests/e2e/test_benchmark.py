@@ -59,13 +59,47 @@ class BenchmarkTest(CellarTest):
         self.assertEqual(result["operations"], 1000)
         self.assertGreaterEqual(result["seconds"], 0.45)
 
-    def test_errors_are_counted_and_shown(self):
-        done = subprocess.run(
-            [tool("cellar-benchmark"), "--port", str(self.server.port), "--quiet", "--command",
-             "CGET nowhere row f:q", "-n", "10", "--json", "-"], capture_output=True, text=True)
-        result = json.loads(done.stdout)
-        self.assertEqual(result["errors"], 10)
-        self.assertTrue(result["first_error"].startswith("NOTABLE"))
+    def run_refused(self, *words):
+        """Exit status, standard output and standard error of a run."""
+        done = subprocess.run([tool("cellar-benchmark"), "--port", str(self.server.port), "--quiet", *words],
+                              capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout, done.stderr
+
+    def test_errors_are_counted_and_shown_and_the_exit_status_tells(self):
+        for words in (("--json", "-"), ()):
+            status, output, errors = self.run_refused("--command", "CGET nowhere row f:q", "-n", "10", *words)
+            self.assertEqual(status, 1)
+            self.assertEqual(errors, "cellar-benchmark: 10 errors in 10 replies, the first: "
+                                     "NOTABLE no table 'nowhere' in keyspace '0'\n")
+            if words:
+                result = json.loads(output)
+                self.assertEqual(result["errors"], 10)
+                self.assertTrue(result["first_error"].startswith("NOTABLE"))
+            else:
+                self.assertIn("  10 errors\n", output)
+
+    def test_one_refused_command_among_others_shows_in_the_exit_status(self):
+        status, _, errors = self.run_refused("--command", "PING", "--command", "CGET nowhere row f:q", "-n", "200",
+                                             "-c", "1")
+        self.assertEqual(status, 1)
+        self.assertRegex(errors, r"^cellar-benchmark: \d+ errors in 200 replies, the first: NOTABLE ")
+
+    def test_refusals_of_setup_preload_and_scan_show_in_the_exit_status(self):
+        for words, begin in ((("--setup", "NOSUCH a", "--command", "PING", "-n", "1"), "NOSUCH a: ERR unknown command"),
+                             (("--load-command", "CPUT nowhere __key__ f:a 1", "--preload", "30", "--load-only"),
+                              "preload: 30 errors in 30 replies, the first: NOTABLE"),
+                             (("--scan", "nowhere", "-d", "0.01"), "scan: NOTABLE")):
+            status, _, errors = self.run_refused(*words)
+            self.assertEqual(status, 1, errors)
+            self.assertTrue(errors.startswith("cellar-benchmark: " + begin), errors)
+
+    def test_a_run_that_cannot_begin_or_go_on_has_another_status(self):
+        for words in (("--nonsense",), ("--workload", "nosuch"), (), ("--command", "GET 'open", "-n", "1"),
+                      ("--port", "1", "--command", "PING", "-n", "1"), ("--command", "QUIT", "-n", "10", "-c", "1")):
+            status, _, errors = self.run_refused(*words)
+            self.assertEqual(status, 2, errors)
+            self.assertNotEqual(errors, "")
+        self.assertEqual(self.run_refused("--help")[0], 0)
 
 
 if __name__ == "__main__":

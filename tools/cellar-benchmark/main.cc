@@ -8,6 +8,9 @@
 //
 // Sequence: setup commands, preload (one command each key), the measured phase, the table.
 // main() only reads the options; phase.h explains how load is made.
+//
+// An error reply of the measured phase does not end it: load that is refused (OOM, MISCONF) is worth
+// measuring too. It shows at the end, in the table, on standard error and in the exit status.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <fstream>
@@ -20,6 +23,14 @@
 
 namespace cellar::benchmark {
 namespace {
+
+// Exit statuses, also in --help; those of cellar-import where they mean the same.
+constexpr int kExitAllAnswered{0};
+constexpr int kExitRefused{1};
+constexpr int kExitBroken{2};
+
+// What a run says of error replies: empty if there was none.
+using Refusal = std::string;
 
 struct Options {
   PhaseOptions phase;
@@ -52,7 +63,7 @@ void Declare(CLI::App* app, Options* options) {
   app->add_option("--rate", phase.rate_per_second, "open loop: operations due each second");
   app->add_option("--expected-interval-us", phase.expected_interval_ns,
                   "closed loop: correct latencies for requests left out while one waited")
-      ->transform([](std::string text) { return text + "000"; });
+      ->transform([](const std::string& text) { return text + "000"; });
   app->add_option("-d,--duration", phase.seconds, "seconds of the measured phase");
   app->add_option("-n,--operations", phase.operations, "operations of the measured phase");
   app->add_option("--keys", phase.key_count, "how many keys there are (default: as preloaded)");
@@ -82,7 +93,7 @@ void Declare(CLI::App* app, Options* options) {
   app->add_flag("-q,--quiet", options->quiet, "no progress lines");
 }
 
-Status Send(const Options& options, const std::string& text) {
+Result<Refusal> Send(const Options& options, const std::string& text) {
   ASSIGN_OR_RETURN(Socket socket, Socket::Connect(options.phase.host, options.phase.port));
   ASSIGN_OR_RETURN(const CommandTemplate command, CommandTemplate::Parse(text, options.templates));
   Random random(options.phase.seed);
@@ -91,11 +102,17 @@ Status Send(const Options& options, const std::string& text) {
   context.random = &random;
   command.Render(context, &request);
   ASSIGN_OR_RETURN(const std::string error, socket.Call(request, 1));
-  if (error.empty() || error.starts_with("BUSYKEY")) return Status::Ok();
-  return Status::Error(ErrorCode::kErr, text + ": " + error);
+  if (error.empty() || error.starts_with("BUSYKEY")) return Refusal();
+  return text + ": " + error;
 }
 
-Status Preload(const Workload& workload, const Options& options) {
+Refusal RefusalOf(const char* phase, const PhaseResult& result) {
+  if (result.errors == 0) return {};
+  return std::string(phase) + std::to_string(result.errors) + " errors in " +
+         std::to_string(result.commands) + " replies, the first: " + result.first_error;
+}
+
+Result<Refusal> Preload(const Workload& workload, const Options& options) {
   Workload load;
   Operation operation{"load", 1.0, true, {Step{workload.load, 1}}};
   load.operations.push_back(std::move(operation));
@@ -109,8 +126,7 @@ Status Preload(const Workload& workload, const Options& options) {
   phase.first_insert = 0;
   ASSIGN_OR_RETURN(const PhaseResult result, RunPhase(load, phase));
   if (!options.quiet) std::printf("%s", PhaseTable("preload", result).c_str());
-  if (result.errors > 0) return Status::Error(ErrorCode::kErr, "preload: " + result.first_error);
-  return Status::Ok();
+  return RefusalOf("preload: ", result);
 }
 
 Status Finish(const Options& options, const std::string& table, const std::string& json) {
@@ -143,7 +159,7 @@ Result<Workload> ChooseWorkload(const Options& options) {
   return workload;
 }
 
-Status Run(Options options) {
+Result<Refusal> Run(Options options) {
   PhaseOptions& phase = options.phase;
   phase.progress = !options.quiet;
   if (phase.key_count <= 1) phase.key_count = std::max<uint64_t>(1, options.preload);
@@ -155,43 +171,58 @@ Status Run(Options options) {
     if (!kind) return Status::Error(ErrorCode::kErr, "no distribution " + options.distribution);
     phase.keys = *kind;
   }
-  for (const std::string& text : workload.setup) RETURN_IF_ERROR(Send(options, text));
+  for (const std::string& text : workload.setup) {
+    ASSIGN_OR_RETURN(Refusal refusal, Send(options, text));
+    if (!refusal.empty()) return refusal;
+  }
   if (options.preload > 0) {
     if (workload.load.empty()) {
       return Status::Error(ErrorCode::kErr, "--preload needs --load-command or --workload");
     }
-    RETURN_IF_ERROR(Preload(workload, options));
+    ASSIGN_OR_RETURN(Refusal refusal, Preload(workload, options));
+    if (!refusal.empty()) return refusal;
   }
-  if (options.load_only) return Status::Ok();
+  if (options.load_only) return Refusal();
   if (!options.scan.table.empty()) {
     options.scan.dialect = options.dialect == "redis" ? Dialect::kRedis : Dialect::kCellar;
     options.scan.key_digits = options.templates.key_digits;
     ASSIGN_OR_RETURN(const ScanResult result, RunScan(options.scan, phase));
-    return Finish(options, ScanTable(result), ScanJson(result));
+    RETURN_IF_ERROR(Finish(options, ScanTable(result), ScanJson(result)));
+    return result.first_error.empty() ? Refusal() : "scan: " + result.first_error;
   }
   if (workload.operations.empty()) {
     return Status::Error(ErrorCode::kErr, "nothing to do: --workload, --command or --scan");
   }
   phase.first_insert = phase.key_count;
   ASSIGN_OR_RETURN(const PhaseResult result, RunPhase(workload, phase));
-  return Finish(options, PhaseTable(workload.name, result),
-                PhaseJson(workload.name, phase, result));
+  RETURN_IF_ERROR(
+      Finish(options, PhaseTable(workload.name, result), PhaseJson(workload.name, phase, result)));
+  return RefusalOf("", result);
 }
 
 }  // namespace
 }  // namespace cellar::benchmark
 
 int main(int argc, char** argv) {
-  cellar::benchmark::Options options;
+  using namespace cellar::benchmark;  // NOLINT(google-build-using-namespace): the program's own
+                                      // names
+  Options options;
   CLI::App app{"Load generator for Cellar and Redis"};
-  app.footer("Workloads:\n" + cellar::benchmark::WorkloadHelp() +
+  app.footer("Workloads:\n" + WorkloadHelp() +
              "\nPlaceholders of commands: __key__ __data__ __data:N__ __rand:LO:HI__ __seq__ "
              "__now__ __now-N__\nSteps of a command are separated by ' ; ', commands sent together "
-             "by ' & '.");
-  cellar::benchmark::Declare(&app, &options);
-  CLI11_PARSE(app, argc, argv);
-  const cellar::Status status = cellar::benchmark::Run(options);
-  if (status.ok()) return 0;
-  std::fprintf(stderr, "cellar-benchmark: %s\n", status.text().c_str());
-  return 1;
+             "by ' & '.\n\nExit status: 0 every command was answered, 1 some were refused (the "
+             "first error is\nprinted), 2 wrong options, no connection, or it broke.");
+  Declare(&app, &options);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kExitAllAnswered : kExitBroken;
+  }
+  const cellar::Result<Refusal> refusal = Run(options);
+  if (refusal.ok() && refusal->empty()) return kExitAllAnswered;
+  (void)std::fflush(stdout);
+  std::fprintf(stderr, "cellar-benchmark: %s\n",
+               refusal.ok() ? refusal->c_str() : refusal.status().text().c_str());
+  return refusal.ok() ? kExitRefused : kExitBroken;
 }

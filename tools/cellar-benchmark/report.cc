@@ -56,9 +56,7 @@ std::string PhaseTable(const std::string& title, const PhaseResult& result) {
                        "count", "mean", "p50", "p90", "p99", "p99.9", "max");
   for (const auto& [name, histogram] : result.by_operation) table += LatencyRow(name, histogram);
   if (result.by_operation.size() > 1) table += LatencyRow("all", result.all);
-  if (result.errors > 0) {
-    table += fmt::format("  {} errors, the first: {}\n", result.errors, result.first_error);
-  }
+  if (result.errors > 0) table += fmt::format("  {} errors\n", result.errors);
   return table;
 }
 
@@ -105,7 +103,6 @@ std::string ScanTable(const ScanResult& result) {
                          MicrosEach(result.server_cpu_seconds, result.values));
   }
   table += LatencyRow("page, us", result.page_latency);
-  if (!result.first_error.empty()) table += "  error: " + result.first_error + "\n";
   return table;
 }
 
