@@ -113,6 +113,13 @@ Result<uint64_t> ParseCount(std::string_view option, std::string_view word, uint
   return static_cast<uint64_t>(value);
 }
 
+Result<uint64_t> ParseWordCount(std::string_view option, std::string_view words,
+                                std::string_view word, uint64_t least) {
+  int64_t value = 0;
+  if (ParseInt64(word, &value) == NumberError::kMalformed) return NotCount(word, option, words);
+  return ParseCount(option, word, least);
+}
+
 Result<uint64_t> ParseCountOrAll(std::string_view option, std::string_view word) {
   if (EqualsIgnoreCase(word, "ALL")) return kUnlimited;
   return ParseCount(option, word, 1);

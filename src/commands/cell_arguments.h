@@ -56,7 +56,11 @@ Status CheckBound(std::string_view word);
 // A number that is a count of something: ERR if it is no integer, or below `least`. `option` is the
 // name in the error's text.
 Result<uint64_t> ParseCount(std::string_view option, std::string_view word, uint64_t least);
-// The same or ALL, which is kUnlimited.
+// The count of `option count word ...`, whose syntax behind the option is `words`. It is easily
+// forgotten; what stands in its place then is the first of the words, so that is an error of syntax.
+Result<uint64_t> ParseWordCount(std::string_view option, std::string_view words,
+                                std::string_view word, uint64_t least);
+// The same as ParseCount, or ALL, which is kUnlimited.
 Result<uint64_t> ParseCountOrAll(std::string_view option, std::string_view word);
 // A point in time, 0..2^63-1 microseconds.
 Result<int64_t> ParseTimestamp(std::string_view word);

@@ -159,7 +159,8 @@ void CNearIndex(CommandContext& ctx) {
   }
   if (at.left() < 3) return ctx.Fail(IncompleteOption("INDEX", "index count value ..."));
   const std::string_view name = at.Take();
-  ASSIGN_OR_REPLY(ctx, const uint64_t count, ParseCount("INDEX", at.Take(), 1));
+  ASSIGN_OR_REPLY(ctx, const uint64_t count,
+                  ParseWordCount("INDEX index", "count value ...", at.Take(), 1));
   if (at.left() < count) return ctx.Fail(TooFewWords("INDEX", count, at.left()));
   if (at.left() > count) return ctx.Fail(SyntaxErrorBecause("more values than INDEX counts"));
   const Arguments rest = at.Rest();

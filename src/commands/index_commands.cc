@@ -38,10 +38,20 @@ NewIndexColumn SplitIndexColumn(std::string_view word) {
   return column;
 }
 
-Result<uint64_t> TakeCount(std::string_view option, ArgumentCursor* at, uint64_t least,
-                           uint64_t most) {
-  ASSIGN_OR_RETURN(const std::string_view word, at->TakeAny(option, "count column ..."));
-  ASSIGN_OR_RETURN(const uint64_t count, ParseCount(option, word, least));
+// ON or INCLUDE, whose word has been taken: how many columns follow.
+struct ColumnList {
+  std::string_view option;
+  std::string_view words;
+  uint64_t least;
+  uint64_t most;
+};
+constexpr ColumnList kOn{"ON", "count column [AS type] ...", 0, kIndexColumnsMax};
+constexpr ColumnList kInclude{"INCLUDE", "count column|family ...", 1, kIndexIncludeMax};
+
+Result<uint64_t> TakeCount(const ColumnList& list, ArgumentCursor* at) {
+  const auto& [option, words, least, most] = list;
+  ASSIGN_OR_RETURN(const std::string_view word, at->TakeAny(option, words));
+  ASSIGN_OR_RETURN(const uint64_t count, ParseWordCount(option, words, word, least));
   if (count > most) {
     return Status::Error(ErrorCode::kTooLarge, std::string(option) + " of an index takes at most " +
                                                    std::to_string(most) + " columns");
@@ -57,7 +67,7 @@ Result<uint64_t> TakeCount(std::string_view option, ArgumentCursor* at, uint64_t
 }
 
 Status TakeOn(ArgumentCursor* at, NewIndex* index) {
-  ASSIGN_OR_RETURN(const uint64_t count, TakeCount("ON", at, 0, kIndexColumnsMax));
+  ASSIGN_OR_RETURN(const uint64_t count, TakeCount(kOn, at));
   for (uint64_t i = 0; i < count; ++i) {
     if (at->done()) return TooFewWords("ON", count, i);
     std::string_view word = at->Take();
@@ -86,7 +96,7 @@ Result<NewIndex> ParseIndexCreate(ArgumentCursor at) {
   RETURN_IF_ERROR(TakeOn(&at, &index));
   while (!at.done()) {
     if (index.include.empty() && at.TakeWord("INCLUDE")) {
-      ASSIGN_OR_RETURN(const uint64_t count, TakeCount("INCLUDE", &at, 1, kIndexIncludeMax));
+      ASSIGN_OR_RETURN(const uint64_t count, TakeCount(kInclude, &at));
       for (uint64_t i = 0; i < count; ++i) {
         if (at.done()) return TooFewWords("INCLUDE", count, i);
         index.include.push_back(SplitIndexColumn(at.Take()));

@@ -111,21 +111,21 @@ const OptionRow* FindOption(std::string_view word) {
 }
 
 // The n of `n word ...` (COLUMNS, ROWS, EQ, FROM): so many words are left.
-Result<uint64_t> TakeWordCount(std::string_view option, ArgumentCursor* at) {
-  ASSIGN_OR_RETURN(const uint64_t count, ParseCount(option, at->Take(), 1));
-  if (count > at->left()) return TooFewWords(option, count, at->left());
+Result<uint64_t> TakeWordCount(Option option, ArgumentCursor* at) {
+  const OptionRow& row = kOptions[static_cast<size_t>(option)];
+  ASSIGN_OR_RETURN(const uint64_t count, ParseWordCount(row.word, row.words, at->Take(), 1));
+  if (count > at->left()) return TooFewWords(row.word, count, at->left());
   return count;
 }
 
-Status TakeWords(std::string_view option, ArgumentCursor* at,
-                 std::vector<std::string_view>* words) {
+Status TakeWords(Option option, ArgumentCursor* at, std::vector<std::string_view>* words) {
   ASSIGN_OR_RETURN(const uint64_t count, TakeWordCount(option, at));
   for (uint64_t i = 0; i < count; ++i) words->push_back(at->Take());
   return Status::Ok();
 }
 
 Status TakeColumns(ArgumentCursor* at, CellOptions* cells) {
-  ASSIGN_OR_RETURN(const uint64_t count, TakeWordCount("COLUMNS", at));
+  ASSIGN_OR_RETURN(const uint64_t count, TakeWordCount(Option::kColumns, at));
   for (uint64_t i = 0; i < count; ++i) cells->columns.push_back(ParseSelector(at->Take()));
   return Status::Ok();
 }
@@ -186,7 +186,7 @@ Status TakeCellOption(Option option, std::string_view name, ArgumentCursor* at,
 }
 
 Status TakeRows(ArgumentCursor* at, RowOptions* rows) {
-  ASSIGN_OR_RETURN(const uint64_t count, TakeWordCount("ROWS", at));
+  ASSIGN_OR_RETURN(const uint64_t count, TakeWordCount(Option::kRows, at));
   for (uint64_t i = 0; i < count; ++i) {
     rows->rows.push_back({.kind = RowSelector::Kind::kRow, .first = at->Take(), .second = {}});
   }
@@ -210,13 +210,13 @@ Status TakeIndexOption(Option option, ArgumentCursor* at, RowOptions* rows) {
       index.name = at->Take();
       return Status::Ok();
     case Option::kEq:
-      return TakeWords("EQ", at, &index.equal);
+      return TakeWords(Option::kEq, at, &index.equal);
     case Option::kBetween:
       index.between.emplace();
       return TakeBounds(at, &index.between->first, &index.between->second);
     default:
       CELLAR_ASSERT(option == Option::kFrom);
-      return TakeWords("FROM", at, &index.from);
+      return TakeWords(Option::kFrom, at, &index.from);
   }
 }
 

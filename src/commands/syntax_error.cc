@@ -27,6 +27,11 @@ Status RepeatedOption(std::string_view option) {
   return SyntaxErrorBecause(std::string(option).append(" is given twice"));
 }
 
+Status NotCount(std::string_view word, std::string_view option, std::string_view words) {
+  std::string expected = "a count, as in ";
+  return UnexpectedWord(word, expected.append(option).append(" ").append(words));
+}
+
 Status TooFewWords(std::string_view option, uint64_t count, uint64_t left) {
   CELLAR_ASSERT(count > left);
   const std::string number = FormatUint64(count);

@@ -23,6 +23,9 @@ namespace cellar {
 [[gnu::cold]] Status IncompleteOption(std::string_view option, std::string_view words);
 // "syntax error: OPTION is given twice".
 [[gnu::cold]] Status RepeatedOption(std::string_view option);
+// "syntax error: 'WORD' is not a count, as in OPTION WORDS". `words` begins with `count`.
+[[gnu::cold]] Status NotCount(std::string_view word, std::string_view option,
+                              std::string_view words);
 // "syntax error: OPTION 3 needs 3 words after it, not 2". REQUIRES: count > left.
 [[gnu::cold]] Status TooFewWords(std::string_view option, uint64_t count, uint64_t left);
 

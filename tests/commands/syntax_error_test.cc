@@ -73,6 +73,26 @@ TEST_CASE("An option that a read does not have is named, as is what one lacks", 
         "ERR min or max is not a bound, which is written [key, (key, - or +: 'a'");
 }
 
+TEST_CASE("Where a count was forgotten, the error shows where it stands", "[syntax_error]") {
+  CHECK(ErrorOf(ReadCommand::kRow, {"COLUMNS", "f:a", "f:b"}) ==
+        "ERR syntax error: 'f:a' is not a count, as in COLUMNS count column|family ...");
+  CHECK(ErrorOf(ReadCommand::kScan, {"rows", "r1", "r2"}) ==
+        "ERR syntax error: 'r1' is not a count, as in ROWS count row ...");
+  CHECK(ErrorOf(ReadCommand::kScan, {"INDEX", "i", "EQ", "x", "y"}) ==
+        "ERR syntax error: 'x' is not a count, as in EQ count value ...");
+  CHECK(ErrorOf(ReadCommand::kCount, {"INDEX", "i", "FROM", "1.5", "y"}) ==
+        "ERR syntax error: '1.5' is not a count, as in FROM count value ...");
+  CHECK(ErrorOf(ReadCommand::kScan, {"COLUMNS", "", "f:b"}) ==
+        "ERR syntax error: '' is not a count, as in COLUMNS count column|family ...");
+  // A number that cannot be the count is told as such.
+  CHECK(ErrorOf(ReadCommand::kScan, {"COLUMNS", "0", "f:a"}) ==
+        "ERR COLUMNS '0' is out of range, must be at least 1");
+  CHECK(ErrorOf(ReadCommand::kScan, {"COLUMNS", "-3", "f:a"}) ==
+        "ERR COLUMNS '-3' is out of range, must be at least 1");
+  CHECK(ErrorOf(ReadCommand::kScan, {"COLUMNS", "99999999999999999999", "f:a"}) ==
+        "ERR value is not an integer or out of range: COLUMNS '99999999999999999999'");
+}
+
 TEST_CASE("An option that a table or family does not have is named", "[syntax_error]") {
   const auto create = [](const Words& words) {
     return ParseTableCreate(ArgumentCursor(words, 0)).status().ToString();
