@@ -199,14 +199,6 @@ class IndexTest(Conversation):
         self.ask('INDEX DROP t u')
         self.expect('INDEX LIST t', [b'i'])
 
-    def test_refusals(self):
-        self.ask('INDEX CREATE t i ON 1 f:x AS i64')
-        self.refused('INDEX CREATE t i ON 1 f:x', 'BUSYKEY', 'i')
-        self.refused('INDEX CREATE t j ON 1 no:x', 'NOFAMILY', 'no')
-        self.refused('INDEX CREATE t j ON 2 f f:x', 'ERR')
-        self.refused('INDEX CREATE t j ON 0', 'ERR')
-        self.refused('INDEX CREATE no j ON 1 f:x', 'NOTABLE', 'no')
-
     def test_a_forgotten_count_is_named_with_the_syntax(self):
         for line, word, syntax in (
                 ('INDEX CREATE t i ON f:x UNIQUE', 'f:x', 'ON count column [AS type] ...'),
@@ -214,6 +206,14 @@ class IndexTest(Conversation):
                 ('CNEAR t INDEX i v w', 'v', 'INDEX index count value ...'),
                 ('CSCAN t 0 INDEX i EQ v w', 'v', 'EQ count value ...')):
             self.refused(line, 'ERR', "'%s' is not a count, as in %s" % (word, syntax))
+
+    def test_refusals(self):
+        self.ask('INDEX CREATE t i ON 1 f:x AS i64')
+        self.refused('INDEX CREATE t i ON 1 f:x', 'BUSYKEY', 'i')
+        self.refused('INDEX CREATE t j ON 1 no:x', 'NOFAMILY', 'no')
+        self.refused('INDEX CREATE t j ON 2 f f:x', 'ERR')
+        self.refused('INDEX CREATE t j ON 0', 'ERR')
+        self.refused('INDEX CREATE no j ON 1 f:x', 'NOTABLE', 'no')
         self.refused('INDEX DROP t j', 'NOINDEX', 'j')
         self.refused('INDEX INFO t j', 'NOINDEX', 'j')
         self.refused('CSCAN t 0 INDEX j', 'NOINDEX', 'j')
