@@ -22,7 +22,7 @@ struct CommandContext {
   const CommandEntry& command;  // of a subcommand: the subcommand's
   Session& session;
   Host& host;
-  ReplyWriter& reply;
+  ReplyWriter reply;
   int64_t now_micros;  // wall clock of the turn; stands still inside EXEC
   // What the user may do; null: everything. Dies with the handler, so a task must not keep it.
   const CommandRights* rights{nullptr};
@@ -36,15 +36,13 @@ struct CommandContext {
   }
   // The command goes on as `task`, which writes the reply (see task.h). REQUIRES: called last, with
   // nothing written to `reply`.
-  void Continue(std::unique_ptr<Task> continued) { task = std::move(continued); }
+  void Continue(std::unique_ptr<Task> continued) { session.task = std::move(continued); }
 
   // Replies the error of `status`. REQUIRES: !status.ok().
   void Fail(const Status& status) { reply.Error(status); }
   void SyntaxError() { reply.Error("ERR syntax error"); }
 
-  // --- read by dispatch after the handler
-  Lsn depends_on{};
-  std::unique_ptr<Task> task{};
+  Lsn depends_on{};  // read by dispatch after the handler
 };
 
 }  // namespace cellar

@@ -270,16 +270,16 @@ CELLAR_INLINE void Dispatcher::Finish(Session& session, CommandEntry& command, A
   }
 }
 
-CELLAR_INLINE void Dispatcher::Run(Session& session, CommandEntry& command, Arguments args) {
+CELLAR_INLINE uint64_t Dispatcher::Run(Session& session, CommandEntry& command, Arguments args,
+                                       uint64_t begin_cycles) {
   const size_t position = session.output.size();
   const bool outermost = !session.in_command;
   session.in_command = true;
-  ReplyWriter reply = session.writer();
   CommandContext context{.args = args,
                          .command = command,
                          .session = session,
                          .host = host_,
-                         .reply = reply,
+                         .reply = session.writer(),
                          .now_micros = now_micros_};
   Services& services = host_.services();
   // Those who watch see EXEC behind what it runs, where it ends.
@@ -287,7 +287,6 @@ CELLAR_INLINE void Dispatcher::Run(Session& session, CommandEntry& command, Argu
     FeedMonitors(session, command, args);
   if (services.tracking.active()) [[unlikely]]
     services.tracking.SetWriter(session);
-  const uint64_t begin = CycleClock::Now();
   if (!session.restricted) [[likely]] {
     Handle(command, context);
   } else {
@@ -295,7 +294,8 @@ CELLAR_INLINE void Dispatcher::Run(Session& session, CommandEntry& command, Argu
   }
   if (session.exec_running) [[unlikely]]
     EndInsideExec(context);
-  const uint64_t cycles = CycleClock::Now() - begin;
+  const uint64_t end_cycles = CycleClock::Now();
+  const uint64_t cycles = end_cycles - begin_cycles;
   if (services.monitors > 0 && IsExec(command)) [[unlikely]]
     FeedMonitors(session, command, args);
   if (session.tracking) [[unlikely]] {
@@ -304,49 +304,63 @@ CELLAR_INLINE void Dispatcher::Run(Session& session, CommandEntry& command, Argu
   }
   // What was released when the turn began has been told already.
   if (context.depends_on > released_) session.AddGate(position, context.depends_on);
-  if (context.task) [[unlikely]] {
+  if (session.task != nullptr) [[unlikely]] {
     CELLAR_ASSERT(session.output.size() == position);
-    session.task = std::move(context.task);
     session.task_command = &command;
     session.task_cycles = cycles;
     session.task_words = ShortenedWords(args);
     RecordStall(command, cycles);
     session.in_command = false;
-    return;
+    return end_cycles;
   }
   session.in_command = !outermost;
   Finish(session, command, args, position, {cycles, cycles});
+  return end_cycles;
 }
 
 void Dispatcher::Call(Session& session, CommandEntry& command, Arguments args) {
-  Run(session, command, args);
+  (void)Run(session, command, args, CycleClock::Now());
 }
 
-void Dispatcher::Execute(Session& session, Arguments args) {
-  if (!args.empty()) Execute(session, host_.services().commands.Find(args[0]), args);
-}
-
-void Dispatcher::Execute(Session& session, CommandEntry* command, Arguments args) {
+CELLAR_INLINE uint64_t Dispatcher::ExecuteFound(Session& session, CommandEntry* command,
+                                                Arguments args, uint64_t begin_cycles) {
   if (command == nullptr || !command->subcommands.empty() || !Unhindered(session) ||
       !command->Takes(args.size())) [[unlikely]] {
     command = Admit(session, command, args);
-    if (command == nullptr) return;
+    if (command == nullptr) return begin_cycles;
   }
   session.last_command = command;
-  Run(session, *command, args);
+  return Run(session, *command, args, begin_cycles);
+}
+
+void Dispatcher::Execute(Session& session, Arguments args) {
+  if (args.empty()) return;
+  (void)ExecuteFound(session, host_.services().commands.Find(args[0]), args, CycleClock::Now());
+}
+
+size_t Dispatcher::ExecuteInOrder(Session& session, std::span<const ParsedCommand> commands) {
+  // One command begins where the one before it ends: the clock is read once for both.
+  uint64_t cycles = CycleClock::Now();
+  size_t executed = 0;
+  do {
+    const ParsedCommand& command = commands[executed++];
+    if (!command.args.empty()) [[likely]]
+      cycles = ExecuteFound(session, command.entry, command.args, cycles);
+  } while (executed < commands.size() && session.authenticated && session.Proceeds());
+  return executed;
 }
 
 // The reply is part of EXEC's: a task is run to its end, and EXEC's gate is for all of them.
 void Dispatcher::EndInsideExec(CommandContext& context) {
-  if (context.task) {
+  Session& session = context.session;
+  if (session.task != nullptr) {
+    const std::unique_ptr<Task> task = std::move(session.task);
     const TaskBudget budget = TaskBudget::Unlimited();
     TaskContext step{.reply = context.reply, .budget = budget, .now_micros = now_micros_};
-    const TaskProgress progress = context.task->Step(step);
+    const TaskProgress progress = task->Step(step);
     CELLAR_ASSERT(progress == TaskProgress::kDone);
     context.DependsOn(step.depends_on);
-    context.task.reset();
   }
-  Session& session = context.session;
   session.exec_depends_on = std::max(session.exec_depends_on, context.depends_on);
   context.depends_on = Lsn{};
 }

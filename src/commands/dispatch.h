@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string_view>
 
 #include "base/cycle_clock.h"
@@ -14,6 +15,7 @@
 #include "commands/arguments.h"
 #include "commands/command_table.h"
 #include "commands/host.h"
+#include "commands/parsed_command.h"
 #include "commands/session.h"
 #include "commands/task.h"
 
@@ -29,8 +31,10 @@ class Dispatcher {
   // been set: then RunTask goes on with it. `args` may be empty (nothing happens); its views need
   // to live only for the call.
   void Execute(Session& session, Arguments args);
-  // The same, with what the command table has for the first of `args`.
-  void Execute(Session& session, CommandEntry* command, Arguments args);
+  // The same with one request after the other, as long as the session proceeds; after each one of a
+  // client that has not said who it is the caller is asked. Returns how many were executed, the one
+  // that ended it included. REQUIRES: the session proceeds; there is a request.
+  size_t ExecuteInOrder(Session& session, std::span<const ParsedCommand> commands);
 
   // One step of session.task. True when the task is done (and gone). REQUIRES: there is one.
   bool StepTask(Session& session, const TaskBudget& budget);
@@ -56,8 +60,12 @@ class Dispatcher {
   // run, then `*selectors` are those that allow it.
   std::string AclRefusal(Session& session, const CommandEntry& command, Arguments args,
                          uint64_t* selectors);
-  // Call's work, also as a part of Execute.
-  void Run(Session& session, CommandEntry& command, Arguments args);
+  // Execute with what the command table has for the first of `args`, begun at `begin_cycles`. When
+  // the handler ended.
+  uint64_t ExecuteFound(Session& session, CommandEntry* command, Arguments args,
+                        uint64_t begin_cycles);
+  // Call's work, also as a part of Execute; likewise.
+  uint64_t Run(Session& session, CommandEntry& command, Arguments args, uint64_t begin_cycles);
   // Runs the handler of context.command.
   void Handle(const CommandEntry& command, CommandContext& context);
   // Runs the handler with what the restricted user may do.

@@ -35,6 +35,9 @@ struct ReplyGate {
 };
 
 struct Session {
+  // Beyond so much output nothing more is executed for this client until it has read some.
+  static constexpr size_t kOutputPauseBytes{1024 * 1024};
+
   Session();
   ~Session();
   Session(const Session&) = delete;
@@ -97,6 +100,12 @@ struct Session {
   int64_t soft_limit_since_micros{0};  // client-output-buffer-limit: when the soft one was passed
 
   ReplyWriter writer() { return {&output, version}; }
+  // Whether its next command may be executed: none goes on as a task, and it is not to end or to
+  // wait.
+  bool Proceeds() const {
+    return task == nullptr && !closed && !close_after_reply && !postponed &&
+           output.size() + output_in_flight < kOutputPauseBytes;
+  }
   bool in_multi() const;
   // The output from `position` on waits for `lsn`. REQUIRES: lsn is not older than that of an
   // earlier gate, or it changes nothing. The records of a turn reach the disk together, so one gate

@@ -9,20 +9,11 @@
 #include <array>
 #include <cstddef>
 #include <span>
-#include <string_view>
-#include <vector>
 
+#include "commands/parsed_command.h"
 #include "resp/request_parser.h"
 
 namespace cellar {
-
-struct CommandEntry;
-
-struct ParsedCommand {
-  std::vector<std::string_view> args;
-  CommandEntry* entry{nullptr};  // null: there is no such command
-  std::string_view rest;         // the input behind it
-};
 
 // As many as the tree descends together.
 inline constexpr size_t kBatchCommandsMax{16};

@@ -31,12 +31,6 @@ Connection::Connection(Server* server, SocketKind kind) : server_(server), kind_
 
 Connection::~Connection() = default;
 
-bool Connection::MayParse() const {
-  return session.task == nullptr && !session.closed && !session.close_after_reply &&
-         !session.postponed && !closing_ &&
-         session.output.size() + session.output_in_flight < kOutputPauseBytes;
-}
-
 void Connection::Feed(std::string_view bytes, const CommandBatch& ahead) {
   if (session.output.capacity() == 0) server_->Provide(&session.output);
   session.query_bytes = pending_.size() + bytes.size();
@@ -77,7 +71,7 @@ void Connection::Feed(std::string_view bytes, const CommandBatch& ahead) {
 
 CommandBatch Connection::ReadAhead(std::string_view bytes, std::span<ParsedCommand> room) {
   // What is pending goes before; TLS must be decrypted first.
-  if (!pending_.empty() || tls_ != nullptr || !MayParse()) return {};
+  if (!pending_.empty() || tls_ != nullptr || !session.Proceeds()) return {};
   return ReadBatch(bytes, room);
 }
 
@@ -124,7 +118,7 @@ void Connection::ForgetAhead() {
 void Connection::Process(std::string_view* input, CommandBatch batch) {
   starved_ = false;
   Dispatcher& dispatcher = server_->dispatcher_object();
-  while (!input->empty() && MayParse()) {
+  while (!input->empty() && session.Proceeds()) {
     if (!batch.read) {
       batch = ReadBatch(*input, server_->commands_ahead());
       RowPrefetch prefetch(*server_);
@@ -133,16 +127,20 @@ void Connection::Process(std::string_view* input, CommandBatch batch) {
       }
       prefetch.Flush();
     }
-    const bool executes = !batch.commands.empty();
-    for (const ParsedCommand& command : batch.commands) {
-      if (!command.args.empty()) dispatcher.Execute(session, command.entry, command.args);
-      if (!session.postponed) *input = command.rest;  // else read again when the pause is over
+    std::span<const ParsedCommand> commands = batch.commands;
+    const bool executes = !commands.empty();
+    while (!commands.empty()) {
+      const size_t executed = dispatcher.ExecuteInOrder(session, commands);
+      // One that waits until the pause is over is read again then.
+      const size_t done = session.postponed ? executed - 1 : executed;
+      if (done > 0) *input = commands[done - 1].rest;
       if (!session.authenticated &&
           session.output.size() + session.output_in_flight > kStrangerOutputBytesMax) [[unlikely]] {
         server_->StrangerExceeded(*this);
         session.closed = true;
       }
-      if (!MayParse()) return ForgetAhead();
+      if (!session.Proceeds()) return ForgetAhead();
+      commands = commands.subspan(executed);
     }
     batch.read = false;
     if (batch.outcome == RequestParser::Outcome::kIncomplete) {
@@ -170,7 +168,7 @@ void Connection::FailProtocol(std::string_view error) {
 
 void Connection::UpdateReading() {
   if (closing_) return;
-  const bool wanted = MayParse();
+  const bool wanted = session.Proceeds();
   if (wanted == reading_) return;
   reading_ = wanted;
   if (wanted) {
@@ -242,7 +240,7 @@ void Connection::Flush() {
   if (session.close_after_reply && !writing_ && session.output.empty() && !session.task) {
     return Close();
   }
-  if (session.output.size() + session.output_in_flight > kOutputPauseBytes &&
+  if (session.output.size() + session.output_in_flight > Session::kOutputPauseBytes &&
       server_->OutputExceeded(*this)) {
     return Close();
   }

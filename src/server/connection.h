@@ -9,7 +9,7 @@
 //
 // Input is parsed where the kernel put it, in the buffer of the turn's input; only what is not yet a
 // whole command, or must wait, is copied into `pending_`. Nothing is parsed while a task runs, the
-// output is above kOutputPauseBytes, or clients are paused; then the socket is not read either.
+// output is above Session::kOutputPauseBytes, or clients are paused; then the socket is not read either.
 //
 // Output goes by send(2), which is what uv_try_write would do after 150 instructions; what the
 // kernel does not take goes with one uv_write at a time.
@@ -50,8 +50,6 @@ struct ConnectedSession : Session {
 
 class Connection {
  public:
-  // Beyond so much output nothing more is parsed for this client until it has read some.
-  static constexpr size_t kOutputPauseBytes{1024 * 1024};
   // Of a client that has not said who it is: beyond so much input of one command, or output that it
   // does not take, it is disconnected. Enough for AUTH with two words of 16 KiB.
   static constexpr size_t kStrangerQueryBytesMax{36 * 1024};
@@ -92,7 +90,7 @@ class Connection {
   // Reads or not, according to what can be taken in.
   void UpdateReading();
   // Whether commands wait that could be parsed now.
-  bool Resumable() const { return !pending_.empty() && !starved_ && MayParse(); }
+  bool Resumable() const { return !pending_.empty() && !starved_ && session.Proceeds(); }
   bool closing() const { return closing_; }
   // Ends the connection; the object lives until libuv's callback.
   void Close();
@@ -107,7 +105,6 @@ class Connection {
   struct WriteRequest;
   struct TlsSide;
 
-  bool MayParse() const;
   void Process(std::string_view* input, CommandBatch batch);
   // Parses what stands whole at the front of `input`, at least one command if there is one.
   CommandBatch ReadBatch(std::string_view input, std::span<ParsedCommand> room);

@@ -187,6 +187,30 @@ TEST_CASE("A task writes its reply over several steps, behind its log record", "
   REQUIRE(session.gates[0].lsn == Lsn{1, 5});
 }
 
+TEST_CASE("Commands are executed in order as long as the session proceeds", "[commands]") {
+  const auto host = NewHost();
+  Session& session = host->session;
+  const auto parsed = [&](std::string_view name) {
+    return ParsedCommand{{name}, host->own_services.commands.Find(name), {}};
+  };
+  const auto run = [&](const std::vector<ParsedCommand>& commands) {
+    return host->own_dispatcher.ExecuteInOrder(session, commands);
+  };
+  const ParsedCommand nothing{};
+  REQUIRE(run({parsed("PING"), nothing, parsed("LOGGED"), parsed("nonsense")}) == 4);
+  REQUIRE(session.output.view().starts_with("+PONG\r\n+OK\r\n-ERR unknown command 'nonsense'"));
+  REQUIRE(session.gates.size() == 1);
+  REQUIRE(session.gates[0].position == 7);
+  REQUIRE(run({parsed("PING"), parsed("COUNTING"), parsed("PING")}) == 2);
+  REQUIRE(session.task != nullptr);
+  session.task.reset();
+  session.authenticated = false;
+  REQUIRE(run({parsed("PING"), parsed("PING")}) == 1);
+  session.authenticated = true;
+  REQUIRE(run({parsed("QUIT"), parsed("PING")}) == 1);
+  REQUIRE_FALSE(session.Proceeds());
+}
+
 TEST_CASE("A reply that depends on a log record is gated where it begins", "[commands]") {
   const auto host = NewHost();
   Session& session = host->session;
