@@ -245,6 +245,7 @@ void Store::BeginTransaction(Atomicity atomicity) {
   transaction_undo_ = atomicity == Atomicity::kAll;
   transaction_changes_ = 0;
   transaction_tables_.clear();
+  transaction_indexed_.clear();
   transaction_schema_ = false;
   if (transaction_undo_) engine_->BeginUndo();
 }
@@ -270,7 +271,8 @@ void Store::RollBackTransaction() {
   in_transaction_ = false;
   engine_->RollBack();
   mutation_.Reset();
-  (void)SweepIndexes(kUnlimited);  // what a rollback has brought back is built again
+  // What a rollback has brought back is built again, as is what was being built: in slices.
+  (void)SweepIndexes(kIndexRowsAtOnce);
 }
 
 // --- watched rows

@@ -317,11 +317,18 @@ class Store {
   // Builds what is not built of the table's indexes, about `rows_max` rows, and logs the state of
   // those that are complete. True if nothing is left.
   bool BuildIndexes(Table& table, uint64_t rows_max);
-  // Before a read that wants an index: what is not built comes nearer to it, inside a transaction
-  // all the way.
+  // Rows of an index that are built at once where a client waits: a few milliseconds.
+  static constexpr uint64_t kIndexRowsAtOnce{2'000};
+  // After a change of the schema that may have begun or restarted an index: builds it if the table
+  // is small. A larger one is built in slices, also behind a transaction.
+  void BeginIndexes(Table& table);
+  // Before a read that wants an index: what is not built comes nearer to it.
   void PrepareIndexes(Table& table);
-  // Before a write: a UNIQUE index that can refuse is whole. Others are the sweeper's to build.
+  // Before a write, which a UNIQUE index may refuse. To build others is for the sweeper.
   void PrepareIndexesForWrite(Table& table);
+  // The most rows that may be built at once where a client waits. A transaction finds whole what it
+  // has begun itself, since nothing comes between its commands.
+  uint64_t IndexRowsAtOnce(const Table& table) const;
   bool SweepIndexes(uint64_t rows_max);
   bool Compact();  // true if nothing is left to do for now
 
@@ -342,6 +349,7 @@ class Store {
   bool transaction_undo_{false};
   uint64_t transaction_changes_{0};
   std::set<uint64_t> transaction_tables_;
+  std::set<uint64_t> transaction_indexed_;  // tables of whose indexes it has begun some
   bool transaction_schema_{false};
 
   ReadView point_view_;

@@ -13,9 +13,6 @@
 namespace cellar {
 namespace {
 
-// Rows that are built at once where a client waits: a few milliseconds.
-constexpr uint64_t kIndexRowsAtOnce{2'000};
-
 Result<IndexColumn> CheckIndexColumn(const TableSchema& schema, const NewIndexColumn& column) {
   ASSIGN_OR_RETURN(const FamilySchema* const family, RequireFamily(schema, column.family));
   IndexColumn checked;
@@ -65,7 +62,7 @@ Status Store::CreateIndex(Table& table, const NewIndex& index) {
   BeginMutation();
   mutation_.SetSchema(table.id(), bytes);
   RETURN_IF_ERROR(CommitSchema(&table));
-  PrepareIndexes(table);
+  BeginIndexes(table);
   return Status::Ok();
 }
 
@@ -114,6 +111,16 @@ bool Store::BuildIndexes(Table& table, uint64_t rows_max) {
   return done && committed;
 }
 
+uint64_t Store::IndexRowsAtOnce(const Table& table) const {
+  const bool own = in_transaction_ && transaction_indexed_.contains(table.id());
+  return own ? kUnlimited : kIndexRowsAtOnce;
+}
+
+void Store::BeginIndexes(Table& table) {
+  PrepareIndexes(table);
+  if (in_transaction_ && table.has_indexes()) transaction_indexed_.insert(table.id());
+}
+
 void Store::PrepareIndexes(Table& table) {
   if (!table.has_indexes()) return;
   table.SetIndexTime(now_micros_);
@@ -124,14 +131,17 @@ void Store::PrepareIndexes(Table& table) {
   });
   if (complete) [[likely]]
     return;
-  (void)BuildIndexes(table, in_transaction_ ? kUnlimited : kIndexRowsAtOnce);
+  (void)BuildIndexes(table, IndexRowsAtOnce(table));
 }
 
 void Store::PrepareIndexesForWrite(Table& table) {
   if (!table.has_indexes()) return;
   table.SetIndexTime(now_micros_);
+  if (!table.indexes()->MustBeWhole()) [[likely]]
+    return;
+  if (IndexRowsAtOnce(table) == kUnlimited) (void)BuildIndexes(table, kUnlimited);
   // What the sweeper has changed is no reason to refuse this write.
-  if (table.indexes()->MustBeWhole()) table.indexes()->ForgetRefusals();
+  table.indexes()->ForgetRefusals();
 }
 
 bool Store::SweepIndexes(uint64_t rows_max) {

@@ -100,7 +100,7 @@ Status Store::TruncateTable(Table& table) {
   BeginMutation();
   mutation_.TruncateTable(id, engine_->tree_id_next());
   RETURN_IF_ERROR(CommitSchema(nullptr));
-  PrepareIndexes(*engine_->FindTableById(id));
+  BeginIndexes(*engine_->FindTableById(id));
   if (in_transaction_) {
     transaction_tables_.insert(id);
   } else {
@@ -198,7 +198,7 @@ Status Store::DropFamily(Table& table, std::string_view name) {
   BeginMutation();
   mutation_.SetSchema(table.id(), bytes);
   RETURN_IF_ERROR(CommitSchema(&table));
-  PrepareIndexes(table);
+  BeginIndexes(table);
   return Status::Ok();
 }
 

@@ -106,7 +106,8 @@ Result<std::unique_ptr<SlicedChange>> Store::DeleteRows(Table& table, const RowO
 // it back. A pass takes as many turns as it needs, and more may become due meanwhile, so a pass
 // that took more than one turn and found something is followed by another one, kPassesMax in all.
 // Then the policy is the new one, and UNIQUE indexes that read the family are built again: the
-// client waits for that too, since until then changes of their columns are refused.
+// client waits for that too, since until then changes of their columns are refused. Inside a
+// transaction nothing waits: large ones are built behind it.
 class FamilyAlter final : public SlicedChange {
  public:
   FamilyAlter(Store& store, const Table& table, const FamilySchema& family, FamilyOptions options)
@@ -148,8 +149,8 @@ class FamilyAlter final : public SlicedChange {
     store_.mutation_.SetSchema(table_id_, bytes);
     RETURN_IF_ERROR(store_.CommitSchema(table));
     altered_ = true;
-    store_.PrepareIndexes(*table);
-    done_ = !table->has_indexes() || !table->indexes()->MustBeWhole();
+    store_.BeginIndexes(*table);
+    done_ = store_.in_transaction_ || !table->has_indexes() || !table->indexes()->MustBeWhole();
     return Status::Ok();
   }
 

@@ -586,12 +586,64 @@ TEST_CASE_METHOD(Fixture, "Another policy builds a UNIQUE index again in slices"
   change.reset();
   while (!index()->built()) (void)store->Sweep(kCells);
   REQUIRE(Do(table, "new", {Put("f", "x", "newer")}).ok());
-  // Inside a transaction nobody waits.
+}
+
+TEST_CASE_METHOD(Fixture, "A transaction builds at once only what it asks for itself", "[index]") {
+  constexpr uint64_t kRows{8000};
+  constexpr uint64_t kCells{200};
+  Table& table = Make("t", {{"f", {}}});
+  for (uint64_t i = 0; i < kRows; ++i) {
+    REQUIRE(Do(table, "r" + FormatUint64(i), {Put("f", "x", FormatUint64(i))}).ok());
+  }
+  const NewIndex unique{.name = "u", .on = {On("f", "x")}, .include = {}, .unique = true};
+  const auto index = [&] { return table.indexes()->Find(table.schema().indexes[0].id); };
+  const auto alter = [&](uint64_t ttl_ms) {
+    FamilyOptions options;
+    options.ttl_ms = ttl_ms;
+    Result<std::unique_ptr<SlicedChange>> change = store->AlterFamily(table, {"f", options});
+    REQUIRE(change.ok());
+    while (!(*change)->done()) REQUIRE((*change)->Step(kUnlimited).ok());
+  };
+  // One that only begins an index leaves it to the slices behind it.
   store->BeginTransaction(Store::Atomicity::kRedis);
-  change = alter(1000);
-  while (!change->done()) REQUIRE(change->Step(kUnlimited).ok());
+  REQUIRE(store->CreateIndex(table, unique).ok());
+  store->CommitTransaction();
+  REQUIRE_FALSE(index()->built());
+  // What others are building is not built for a transaction that reads, nor for a rollback.
+  store->BeginTransaction(Store::Atomicity::kAll);
+  REQUIRE(Rows(table, "u") == "TRYAGAIN");
+  store->RollBackTransaction();
+  REQUIRE_FALSE(index()->built());
+  while (!index()->built()) (void)store->Sweep(kCells);
+  // The same with a change of retention, also if it is undone.
+  store->BeginTransaction(Store::Atomicity::kAll);
+  alter(86'400'000);
+  store->RollBackTransaction();
+  REQUIRE_FALSE(index()->built());
+  REQUIRE(Do(table, "new", {Put("f", "x", "new")}).code() == ErrorCode::kTryAgain);
+  while (!index()->built()) (void)store->Sweep(kCells);
+  store->BeginTransaction(Store::Atomicity::kRedis);
+  alter(86'400'000);
+  store->CommitTransaction();
+  REQUIRE_FALSE(index()->built());
+  REQUIRE(Do(table, "new", {Put("f", "x", "new")}).code() == ErrorCode::kTryAgain);
+  store->BeginTransaction(Store::Atomicity::kRedis);
+  REQUIRE(Do(table, "new", {Put("f", "x", "new")}).code() == ErrorCode::kTryAgain);
+  store->CommitTransaction();
+  while (!index()->built()) (void)store->Sweep(kCells);
+  REQUIRE(Do(table, "new", {Put("f", "x", "new")}).ok());
+  // Inside one transaction nothing comes in between: what it needs itself is there.
+  store->BeginTransaction(Store::Atomicity::kRedis);
+  alter(172'800'000);
+  REQUIRE_FALSE(index()->built());
+  REQUIRE(Do(table, "other", {Put("f", "x", "new")}).code() == ErrorCode::kNotUnique);
   REQUIRE(Do(table, "new", {Put("f", "x", "newest")}).ok());
   store->CommitTransaction();
+  store->BeginTransaction(Store::Atomicity::kRedis);
+  alter(0);
+  REQUIRE(Rows(table, "u") != "TRYAGAIN");
+  store->CommitTransaction();
+  REQUIRE(index()->built());
   REQUIRE(store->VerifyIndexes().ok());
 }
 
