@@ -48,9 +48,10 @@ def load_generator(server, words, pin=True):
         return json.loads(text) if text else {}
 
 
-def load(server, keys, commands, setup=()):
-    """Sends `commands` for each of `keys` keys."""
-    words = ["--preload", str(keys), "--load-only", "-c", "4"]
+def load(server, keys, commands, setup=(), connections=4):
+    """Sends `commands` for each of `keys` keys; over one connection they always arrive in the same
+    order."""
+    words = ["--preload", str(keys), "--load-only", "-c", str(connections)]
     for command in commands:
         words += ["--load-command", command]
     for command in setup:

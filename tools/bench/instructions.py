@@ -66,7 +66,7 @@ def load_data(server, command, rows, keys):
         bench.load(server, 0, [], [text for text in pairs.CELLAR_SETUP if text.split()[2] == words[1]])
     for share, commands in pairs.LOADS[server.kind]:
         if (share < 1.0) == rows and (server.kind == "redis" or commands[0].split()[1] == words[1]):
-            bench.load(server, keys, commands)
+            bench.load(server, keys, commands, connections=1)
 
 
 def instructions(kind, command, rows, options):
