@@ -330,15 +330,17 @@ class BTreeCursor {
   size_t prefix_bytes_{0};                // of the leaf
   const uint8_t* words_{nullptr};         // of its dictionary; null if it has none
   const uint8_t* leaf_end_{nullptr};      // of its entries
+  const uint8_t* short_end_{nullptr};     // from here on Next() has to look twice
   const uint8_t* readable_end_{nullptr};  // of its memory
-  const uint8_t* entry_{nullptr};         // where the cursor stands
-  const uint8_t* next_{nullptr};          // the entry behind it
+  const uint8_t* next_{nullptr};          // the entry behind the cursor's
   uint8_t* key_{short_key_};
   size_t key_bytes_{0};
   size_t key_capacity_{sizeof(short_key_)};
   const uint8_t* value_{nullptr};
   size_t value_bytes_{0};
   size_t shared_with_last_{0};
+  const uint8_t* entry_{nullptr};  // not beside next_: stores of both at once, as compilers like
+                                   // them, made the next load of that wait
   std::unique_ptr<uint8_t[]> long_key_;
   Step path_[kHeightMax];
   uint8_t short_key_[kShortKeyBytes + 32];  // 32: room for copies of a fixed size

@@ -36,6 +36,14 @@ static_assert(btree_internal::kHeightMax == 16, "as in BTreeCursor");
 
 namespace {
 
+// The most that the key of an entry without "more lengths" has behind the leaf's prefix.
+constexpr size_t kShortRestBytes{btree_internal::kSharedEscape + btree_internal::kWordBytesMax +
+                                 btree_internal::kSuffixEscape};
+// From the start of such an entry: what is read of it at most, copies of a fixed size included.
+constexpr size_t kShortReadBytes{3 + 32};
+
+void Copy16(uint8_t* to, const uint8_t* from) { std::memcpy(to, from, 16); }
+
 // Of the leaf behind the one that is being read: Next() asks for the others as it comes near. To
 // have them asked for by the seek itself makes a seek with 100 cells a sixth faster.
 constexpr size_t kLinesAhead{8};
@@ -67,6 +75,7 @@ void BTreeCursor::TakeFrom(BTreeCursor* other) {
   prefix_bytes_ = other->prefix_bytes_;
   words_ = other->words_;
   leaf_end_ = other->leaf_end_;
+  short_end_ = other->short_end_;
   readable_end_ = other->readable_end_;
   entry_ = other->entry_;
   next_ = other->next_;
@@ -121,6 +130,8 @@ void BTreeCursor::EnterLeaf(const void* leaf) {
   words_ = leaf_->dictionary_bytes > 0 ? leaf_->dictionary().words : nullptr;
   leaf_end_ = leaf_->entries_end();
   readable_end_ = leaf_->readable_end();
+  static_assert(kShortReadBytes < btree_internal::kLeafBytesMin);
+  short_end_ = std::min(leaf_end_, readable_end_ - kShortReadBytes + 1);
 }
 
 void BTreeCursor::Descend(std::string_view key) {
@@ -169,12 +180,13 @@ bool BTreeCursor::MoveLeaf(bool forward) {
 
 // ---- movements inside a leaf ----
 
-// Onto the entry at `at`, of whose key the buffer holds the first `shared` bytes already.
+// Onto the entry at `at`, of whose key the buffer holds the first `shared` bytes already. Makes room
+// for the keys that Next() then copies without asking.
 void BTreeCursor::Load(const uint8_t* at, const Entry& entry, size_t shared) {
   const Suffix suffix = leaf_->dictionary().Decode(entry);
   const size_t bytes = shared + suffix.size();
   key_bytes_ = shared;
-  ReserveKey(bytes);
+  ReserveKey(std::max(bytes, prefix_bytes_ + kShortRestBytes));
   const size_t word_bytes = suffix.word.size();
   if (word_bytes > 0) CopyShort(key_ + shared, Bytes(suffix.word), word_bytes, readable_end_);
   CopyShort(key_ + shared + word_bytes, Bytes(suffix.own), suffix.own.size(), readable_end_);
@@ -304,10 +316,13 @@ void BTreeCursor::SeekAgain() {
   if (valid_) shared_with_last_ = CommonPrefix(old_key, key());
 }
 
-// From the last entry of a leaf, or after a change of the tree.
+// From the last entry of a leaf, or one of the last, or after a change of the tree.
 void BTreeCursor::NextElsewhere() {
   if (tree_ == nullptr || tree_->changes() == seen_changes_) {
-    StepOver();
+    if (next_ == leaf_end_)
+      StepOver();
+    else
+      StepInside();
     return;
   }
   const size_t old_bytes = key_bytes_;
@@ -322,37 +337,36 @@ void BTreeCursor::NextElsewhere() {
 void BTreeCursor::Next() {
   constexpr size_t kPrefetchedBytes{512};
   CELLAR_ASSERT(valid_);
-  if (next_ == leaf_end_ || (tree_ != nullptr && tree_->changes() != seen_changes_)) [[unlikely]]
+  if (next_ >= short_end_ || (tree_ != nullptr && tree_->changes() != seen_changes_)) [[unlikely]]
     return NextElsewhere();
   __builtin_prefetch(next_ + kPrefetchedBytes);
   Entry entry;
-  if (!ParseShortEntry(next_, &entry)) [[unlikely]]
+  if (!ParseShortEntry(next_, &entry) || entry.shared == 0) [[unlikely]]
     return StepInside();
   const size_t shared = prefix_bytes_ + entry.shared;
+  uint8_t* const key = key_;
+  uint8_t* to = key + shared;
   const uint8_t* own = entry.suffix;
   size_t own_bytes = entry.suffix_bytes;
-  size_t own_at = shared;
-  const uint8_t* word = nullptr;
-  if (words_ != nullptr) {
-    word = words_ + size_t{2} * *own++;
+  if (words_ !=
+      nullptr) {  // the dictionary is before the entries: a word can be read as far as they
+    const uint8_t* const word = words_ + size_t{2} * *own++;
+    const size_t word_bytes = *word;
+    Copy16(to, word + 1);
+    if (word_bytes > 16) [[unlikely]]
+      Copy16(to + 16, word + 17);
+    to += word_bytes;
     --own_bytes;
-    own_at += *word++;
   }
-  const size_t bytes = own_at + own_bytes;
-  if (entry.shared == 0 || bytes + 32 > key_capacity_ || readable_end_ - own < 32) [[unlikely]]
-    return StepInside();
+  Copy16(to, own);
+  if (own_bytes > 16) [[unlikely]]
+    Copy16(to + 16, own + 16);
   entry_ = next_;
   next_ = entry.end;
   value_ = entry.value;
   value_bytes_ = entry.value_bytes;
   shared_with_last_ = shared;
-  key_bytes_ = bytes;
-  if (word != nullptr) {  // as CopyShort; the dictionary is before the entries
-    std::memcpy(key_ + shared, word, 16);
-    std::memcpy(key_ + shared + 16, word + 16, 16);
-  }
-  std::memcpy(key_ + own_at, own, 16);
-  std::memcpy(key_ + own_at + 16, own + 16, 16);
+  key_bytes_ = static_cast<size_t>(to - key) + own_bytes;
 }
 
 void BTreeCursor::Prev() {
