@@ -19,7 +19,9 @@ namespace cellar {
 
 // Two moves that may overlap do for any size between one and two of their width. Reads and writes
 // nothing outside of the `size` bytes; both may be null if there are none.
-inline void CopyBytes(char* to, const char* from, size_t size) {
+inline void CopyBytes(void* to_bytes, const void* from_bytes, size_t size) {
+  auto* const to = static_cast<char*>(to_bytes);
+  const auto* const from = static_cast<const char*>(from_bytes);
   if (size > 32) [[unlikely]] {
     std::memcpy(to, from, size);
   } else if (size >= 16) {

@@ -117,14 +117,18 @@ class BulkLoad {
     entries_.ChooseWords();
     size_t begin = 0;
     while (entries_.size() - begin > kept) {
+      LeafPlan plan{};
+      LeafPlan longer{};
       size_t end = std::min(begin + 16, entries_.size());
-      while (end > begin + 1 && !FitsLeaf(entries_, begin, end, LeafFill::kPacked)) --end;
+      while (!FitsLeaf(entries_, begin, end, LeafFill::kPacked, &plan)) --end;
       // 16 fit: go on in steps of 8, then of 1.
-      for (const size_t step : {size_t{8}, size_t{1}})
+      for (const size_t step : {size_t{8}, size_t{1}}) {
         while (end + step <= entries_.size() &&
-               FitsLeaf(entries_, begin, end + step, LeafFill::kPacked))
+               FitsLeaf(entries_, begin, end + step, LeafFill::kPacked, &longer)) {
           end += step;
-      const LeafPlan plan = PlanLeaf(entries_, begin, end, LeafFill::kPacked);
+          plan = longer;
+        }
+      }
       Leaf* const leaf = epochs_.NewLeaf(plan.used);
       WriteLeaf(entries_, begin, end, plan, leaf);
       const std::string_view before =

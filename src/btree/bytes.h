@@ -175,8 +175,10 @@ inline void AddFrom(uint16_t* numbers, uint32_t count, uint32_t from, uint16_t a
 // Copies `bytes` by two 16-byte moves where that is allowed: calls of memcpy with a varying small
 // size made scans four times slower. Up to 32 bytes are read from `from` if these end before
 // `from_end`, and written to `to`, which must have room for 32 more than `bytes`.
+inline constexpr size_t kShortCopyBytes{32};
 inline void CopyShort(uint8_t* to, const uint8_t* from, size_t bytes, const uint8_t* from_end) {
-  if (bytes <= 32 && from_end - from >= 32) [[likely]] {
+  static_assert(kShortCopyBytes == 2 * 16);
+  if (bytes <= kShortCopyBytes && from_end - from >= std::ptrdiff_t{kShortCopyBytes}) [[likely]] {
     std::memcpy(to, from, 16);
     std::memcpy(to + 16, from + 16, 16);
     return;

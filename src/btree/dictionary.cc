@@ -9,15 +9,11 @@ namespace cellar::btree_internal {
 SuffixCode Dictionary::Find(std::string_view text) const {
   if (text.empty()) return {};
   const auto first = static_cast<uint8_t>(text[0]);
-  for (size_t at = kDictionaryStartBytes; at < bytes; at += WordRoom(words[at])) {
-    const uint8_t word_first = words[at + 1];
-    if (word_first < first) continue;
-    if (word_first > first) break;
-    const uint8_t word_bytes = words[at];
-    if (word_bytes <= text.size() &&
-        CommonPrefix(Bytes(text), words + at + 1, word_bytes) == word_bytes)
-      return {static_cast<uint8_t>(at / 2), word_bytes};
-  }
+  const uint8_t* word = words + kDictionaryStartBytes;
+  const uint8_t* const end = words + bytes;
+  while (word < end && word[1] < first) word += WordRoom(*word);
+  for (; word < end && word[1] == first; word += WordRoom(*word))
+    if (HasPrefix(text, word + 1, *word)) return {static_cast<uint8_t>((word - words) / 2), *word};
   return {};
 }
 

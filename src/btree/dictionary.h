@@ -17,10 +17,10 @@
 #include <bitset>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <string_view>
 
+#include "base/copy_bytes.h"
 #include "btree/bytes.h"
 #include "btree/entry.h"
 
@@ -108,7 +108,7 @@ struct Dictionary {
   uint8_t* Write(uint8_t* to, SuffixCode code, std::string_view suffix) const {
     if (bytes > 0) *to++ = code.code;
     const size_t rest_bytes = suffix.size() - code.word_bytes;
-    if (rest_bytes > 0) std::memcpy(to, suffix.data() + code.word_bytes, rest_bytes);
+    CopyBytes(to, Bytes(suffix) + code.word_bytes, rest_bytes);
     return to + rest_bytes;
   }
 };

@@ -7,28 +7,48 @@
 #include "btree/dictionary_choice.h"
 
 #include <algorithm>
+#include <bit>
 
+#include "base/copy_bytes.h"
 #include "btree/bytes.h"
 
 namespace cellar::btree_internal {
 namespace {
 
+constexpr size_t kHeadsBytes{2 * sizeof(uint64_t)};
+
 uint64_t HeadOf8(std::string_view text) {
   uint64_t head = 0;
-  if (text.size() >= 8) {
-    head = LoadLittleEndian<uint64_t>(text.data());
-  } else if (!text.empty()) {
-    std::memcpy(&head, text.data(), text.size());
-  }
+  CopyBytes(&head, text.data(), std::min(text.size(), sizeof(head)));
   return __builtin_bswap64(head);
 }
 
 }  // namespace
 
 void DictionaryChoice::Add(std::string_view suffix) {
-  const std::string_view behind = suffix.size() > 8 ? suffix.substr(8) : std::string_view();
-  suffixes_.push_back(
-      {HeadOf8(suffix), HeadOf8(behind), suffix, static_cast<uint32_t>(suffixes_.size())});
+  const uint64_t behind_head = suffix.size() > 8 ? HeadOf8(Behind(suffix, 8)) : 0;
+  suffixes_.push_back({HeadOf8(suffix), behind_head, static_cast<uint32_t>(suffix.size()),
+                       static_cast<uint32_t>(texts_.size())});
+  texts_.push_back(suffix);
+}
+
+bool DictionaryChoice::IsBelow(const Sorted& a, const Sorted& b) const {
+  if (a.head != b.head) return a.head < b.head;
+  if (a.behind_head != b.behind_head) return a.behind_head < b.behind_head;
+  // The end of a text counts as zeros in its heads.
+  if (std::min(a.bytes, b.bytes) <= kHeadsBytes) return a.bytes < b.bytes;
+  return texts_[a.index] < texts_[b.index];
+}
+
+size_t DictionaryChoice::SharedBytes(const Sorted& a, const Sorted& b) const {
+  const size_t bytes_max = std::min(a.bytes, b.bytes);
+  size_t shared = static_cast<size_t>(std::countl_zero(a.head ^ b.head)) / 8;
+  if (shared == sizeof(a.head) && bytes_max > shared) {
+    shared += static_cast<size_t>(std::countl_zero(a.behind_head ^ b.behind_head)) / 8;
+    if (shared == kHeadsBytes && bytes_max > shared)
+      return CommonPrefix(texts_[a.index], texts_[b.index]);
+  }
+  return std::min(shared, bytes_max);
 }
 
 // Appends the best words for the stretch [begin, end) to words_; returns what they save.
@@ -66,14 +86,12 @@ void DictionaryChoice::Choose(size_t leaves, size_t entries_bytes, std::string* 
   dictionary->clear();
   if (suffixes_.size() < kEntriesMin) return;
   leaves_ = static_cast<int64_t>(leaves);
-  std::sort(suffixes_.begin(), suffixes_.end(), [](const Sorted& a, const Sorted& b) {
-    if (a.head != b.head) return a.head < b.head;
-    return a.behind_head != b.behind_head ? a.behind_head < b.behind_head : a.text < b.text;
-  });
+  std::sort(suffixes_.begin(), suffixes_.end(),
+            [this](const Sorted& a, const Sorted& b) { return IsBelow(a, b); });
   shared_.clear();
   for (size_t i = 0; i + 1 < suffixes_.size(); ++i)
-    shared_.push_back(static_cast<uint8_t>(
-        std::min(CommonPrefix(suffixes_[i].text, suffixes_[i + 1].text), kWordBytesMax)));
+    shared_.push_back(
+        static_cast<uint8_t>(std::min(SharedBytes(suffixes_[i], suffixes_[i + 1]), kWordBytesMax)));
   words_.clear();
   (void)ChooseIn(0, suffixes_.size());
 

@@ -90,7 +90,7 @@ bool ParseLongEntryChecked(const uint8_t* p, const uint8_t* end, Entry* entry) {
   return true;
 }
 
-size_t EntryOverheadBytes(uint32_t shared, uint32_t suffix_bytes, const ValueRef& value) {
+size_t LongEntryOverheadBytes(uint32_t shared, uint32_t suffix_bytes, const ValueRef& value) {
   size_t n = 2;
   if (shared >= kSharedEscape) n += VarintBytes(shared);
   if (suffix_bytes >= kSuffixEscape) n += VarintBytes(suffix_bytes);
@@ -99,8 +99,8 @@ size_t EntryOverheadBytes(uint32_t shared, uint32_t suffix_bytes, const ValueRef
   return n + value.bytes;
 }
 
-uint8_t* WriteEntryLengths(uint8_t* to, uint32_t shared, uint32_t suffix_bytes,
-                           const ValueRef& value) {
+uint8_t* WriteLongEntryLengths(uint8_t* to, uint32_t shared, uint32_t suffix_bytes,
+                               const ValueRef& value) {
   const uint32_t value_code = value.large != nullptr     ? kValueLarge
                               : value.bytes < kValueWide ? value.bytes
                                                          : kValueWide;

@@ -24,6 +24,7 @@
 #include <string_view>
 
 #include "base/coding.h"
+#include "base/copy_bytes.h"
 
 namespace cellar::btree_internal {
 
@@ -125,11 +126,33 @@ inline bool ParseEntryChecked(const uint8_t* p, const uint8_t* end, Entry* entry
   return static_cast<uint32_t>(end - p) >= 2 + entry->suffix_bytes + entry->value_bytes;
 }
 
+// Whether an entry has no "more lengths", as nearly all have none.
+inline bool AreShortLengths(uint32_t shared, uint32_t suffix_bytes, const ValueRef& value) {
+  return shared < kSharedEscape && suffix_bytes < kSuffixEscape && value.bytes < kValueWide;
+}
+
+// What follows for the entries that have some.
+size_t LongEntryOverheadBytes(uint32_t shared, uint32_t suffix_bytes, const ValueRef& value);
+uint8_t* WriteLongEntryLengths(uint8_t* to, uint32_t shared, uint32_t suffix_bytes,
+                               const ValueRef& value);
+
 // Bytes of everything but the suffix.
-size_t EntryOverheadBytes(uint32_t shared, uint32_t suffix_bytes, const ValueRef& value);
+inline size_t EntryOverheadBytes(uint32_t shared, uint32_t suffix_bytes, const ValueRef& value) {
+  if (AreShortLengths(shared, suffix_bytes, value)) [[likely]]
+    return 2 + size_t{value.bytes};
+  return LongEntryOverheadBytes(shared, suffix_bytes, value);
+}
+
 // Writes the lengths; returns where the suffix goes.
-uint8_t* WriteEntryLengths(uint8_t* to, uint32_t shared, uint32_t suffix_bytes,
-                           const ValueRef& value);
+inline uint8_t* WriteEntryLengths(uint8_t* to, uint32_t shared, uint32_t suffix_bytes,
+                                  const ValueRef& value) {
+  if (AreShortLengths(shared, suffix_bytes, value)) [[likely]] {
+    StoreLittleEndian(to, static_cast<uint16_t>(shared | suffix_bytes << 6 | value.bytes << 11));
+    return to + 2;
+  }
+  return WriteLongEntryLengths(to, shared, suffix_bytes, value);
+}
+
 // Writes the value field; returns its end. Writes nothing behind it.
 inline uint8_t* WriteEntryValue(uint8_t* to, const ValueRef& value) {
   if (value.large != nullptr) {
@@ -137,7 +160,7 @@ inline uint8_t* WriteEntryValue(uint8_t* to, const ValueRef& value) {
     StoreLittleEndian(to + 8, value.bytes);
     return to + kLargeReferenceBytes;
   }
-  if (value.bytes > 0) std::memcpy(to, value.data, value.bytes);
+  CopyBytes(to, value.data, value.bytes);
   return to + value.bytes;
 }
 

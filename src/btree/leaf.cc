@@ -296,31 +296,30 @@ size_t SplitGroupGrowth(const Leaf* leaf, uint32_t group, uint32_t first_index) 
          static_cast<size_t>(entry.value - p);
 }
 
-void SplitGroup(Leaf* leaf, uint32_t group, uint32_t first_index, std::string* scratch) {
+void SplitGroup(Leaf* leaf, uint32_t group, uint32_t first_index, RebuiltKey* scratch) {
   const uint32_t count = leaf->counts()[group];
   CELLAR_ASSERT(first_index > 0);
   CELLAR_ASSERT(first_index < count);
   const uint8_t* p = leaf->entries() + leaf->offsets()[group];
   Entry entry;
   const Dictionary dictionary = leaf->dictionary();
-  scratch->clear();
   for (uint32_t i = 0;; ++i, p = entry.end) {
     ParseEntry(p, &entry);
-    scratch->resize(entry.shared);
-    dictionary.Decode(entry).AppendTo(scratch);
+    scratch->Take(leaf, dictionary, entry);
     if (i == first_index) break;
   }
+  const std::string_view key = scratch->view();
   const ValueRef shape = ValueShape(entry);
-  const uint32_t suffix_bytes = dictionary.StoredBytes(scratch->size(), {});
+  const uint32_t suffix_bytes = dictionary.StoredBytes(key.size(), {});
   const auto at = static_cast<uint32_t>(p - leaf->entries());
   const auto old_bytes = static_cast<uint32_t>(entry.value - p);
   const auto new_bytes = static_cast<uint32_t>(LengthsBytes(0, suffix_bytes, shape)) + suffix_bytes;
   ShiftTail(leaf, at, old_bytes, new_bytes);
   uint8_t* const to = WriteEntryLengths(leaf->entries() + at, 0, suffix_bytes, shape);
-  (void)dictionary.Write(to, {}, *scratch);
+  (void)dictionary.Write(to, {}, key);
   ShiftOffsets(leaf, group + 1, static_cast<int64_t>(new_bytes) - old_bytes);
   leaf->counts()[group] = static_cast<uint8_t>(first_index);
-  InsertGroup(leaf, group + 1, Head(Bytes(*scratch), scratch->size()), at, count - first_index);
+  InsertGroup(leaf, group + 1, Head(Bytes(key), key.size()), at, count - first_index);
 }
 
 void AddGroupRoom(Leaf* leaf) {
@@ -355,7 +354,8 @@ uint64_t ValidateLeaf(const Leaf* leaf, std::string* first, std::string* last) {
   const std::string prefix(View(leaf->prefix(), leaf->prefix_bytes));
   uint64_t payload_bytes = 0;
   uint32_t large_count = 0, large_units = 0, group = 0, in_group = 0;
-  std::string scratch, previous;
+  std::string previous;
+  RebuiltKey scratch;
   const uint8_t* p = leaf->entries();
   WalkLeaf(leaf, &scratch, [&](uint32_t i, std::string_view rest, const Entry& entry) {
     if (leaf->dictionary_bytes > 0) CELLAR_ASSERT(codes[entry.suffix[0]]);

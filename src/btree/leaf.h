@@ -31,10 +31,12 @@
 // leaf with a single entry may be longer. Nothing here allocates or knows of epochs: tree.h does.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/assert.h"
 #include "btree/bytes.h"
@@ -121,6 +123,8 @@ struct LeafPlace {
   uint32_t shared_before;
   // With the entry at `at` if that is in the group, else 0; not when found.
   uint32_t shared_after;
+
+  friend bool operator==(const LeafPlace&, const LeafPlace&) = default;
 };
 
 // O(log groups + entries of a group). leaf_search.h has it for inlining.
@@ -128,19 +132,40 @@ LeafPlace FindInLeaf(const Leaf* leaf, std::string_view key);
 // The first step of FindInLeaf only, and loads of what its second step will most probably read.
 void TouchGroup(const Leaf* leaf, std::string_view key);
 
-// Rebuilds keys of a leaf from its start: the suffix of each goes behind what it shares.
-// Calls visit(index, key behind the prefix, entry) until it returns false.
+// Keys put together again, one entry after the other from the start of a group: the suffix of each
+// goes behind what it shares. Keeps its memory.
+class RebuiltKey {
+ public:
+  // Of the next entry of `leaf`, whose dictionary this is, or of the first one of a group.
+  void Take(const Leaf* leaf, const Dictionary& dictionary, const Entry& entry) {
+    const Suffix suffix = dictionary.Decode(entry);
+    const size_t bytes = entry.shared + suffix.size();
+    if (buffer_.size() < bytes + kShortCopyBytes) [[unlikely]]
+      buffer_.resize(std::max(bytes + kShortCopyBytes, 2 * buffer_.size()));
+    uint8_t* const to = buffer_.data() + entry.shared;
+    const size_t word_bytes = suffix.word.size();
+    if (word_bytes > 0) CopyShort(to, Bytes(suffix.word), word_bytes, leaf->readable_end());
+    CopyShort(to + word_bytes, Bytes(suffix.own), suffix.own.size(), leaf->readable_end());
+    bytes_ = bytes;
+  }
+  // Behind the leaf's prefix. Valid until the next Take.
+  std::string_view view() const { return View(buffer_.data(), bytes_); }
+
+ private:
+  std::vector<uint8_t> buffer_;
+  size_t bytes_{0};
+};
+
+// Calls visit(index, key behind the prefix, entry) for all entries until it returns false.
 template <typename Visit>
-void WalkLeaf(const Leaf* leaf, std::string* scratch, Visit visit) {
+void WalkLeaf(const Leaf* leaf, RebuiltKey* key, Visit visit) {
   const Dictionary dictionary = leaf->dictionary();
   const uint8_t* p = leaf->entries();
-  scratch->clear();
   Entry entry;
   for (uint32_t i = 0; i < leaf->count; ++i, p = entry.end) {
     ParseEntry(p, &entry);
-    scratch->resize(entry.shared);
-    dictionary.Decode(entry).AppendTo(scratch);
-    if (!visit(i, std::string_view(*scratch), entry)) return;
+    key->Take(leaf, dictionary, entry);
+    if (!visit(i, key->view(), entry)) return;
   }
 }
 
@@ -185,7 +210,7 @@ void ApplyRemove(Leaf* leaf, const LeafPlace& place, const LeafEdit& edit,
 // Makes two groups of one with more than one entry, so that the second one begins at its
 // `first_index`-th entry. Needs room for SplitGroupGrowth bytes and a free group.
 size_t SplitGroupGrowth(const Leaf* leaf, uint32_t group, uint32_t first_index);
-void SplitGroup(Leaf* leaf, uint32_t group, uint32_t first_index, std::string* scratch);
+void SplitGroup(Leaf* leaf, uint32_t group, uint32_t first_index, RebuiltKey* scratch);
 
 // Room for more groups: everything behind the arrays moves up by kGroupRoomGrowth bytes.
 // REQUIRES: leaf->group_capacity < kLeafGroupsMax, room for the growth.

@@ -10,10 +10,6 @@ namespace cellar::btree_internal {
 namespace {
 
 constexpr size_t kGroupEntriesWithRoom{12};
-// No word has the last bytes of a key, which tell it from its like. In a timestamp of microseconds,
-// as cells end with, the bytes before these last 12 days: the words that fit the cells of now fit
-// those that come.
-constexpr size_t kWordlessBytes{5};
 
 // Bytes of an item when it is not the first of its group.
 size_t DeltaBytes(const EntryList& list, const EntryList::Item& item, uint32_t prefix_bytes) {
@@ -57,31 +53,32 @@ size_t CutPoint(const EntryList& list, size_t begin, size_t end) {
 
 // Where the last quarter of [begin, end) has its earliest difference of keys: rows that arrive in
 // order, but their columns not, leave the row that is not complete yet to the next leaf. `begin` if
-// what comes before does not fit a leaf.
-size_t CutPointAtEdge(const EntryList& list, size_t begin, size_t end) {
+// what comes before does not fit a leaf. *plan := of that.
+size_t CutPointAtEdge(const EntryList& list, size_t begin, size_t end, LeafPlan* plan) {
   size_t best = end - 1;
   for (size_t i = end - 1; i > begin && i > end - (end - begin) / 4; --i)
     if (list.item(i).shared < list.item(best).shared) best = i;
-  return FitsLeaf(list, begin, best, LeafFill::kPacked) ? best : begin;
+  return FitsLeaf(list, begin, best, LeafFill::kPacked, plan) ? best : begin;
 }
 
 void Cut(const EntryList& list, LeafFill fill, size_t begin, size_t end,
-         std::vector<size_t>* ends) {
-  if (FitsLeaf(list, begin, end, fill)) {
-    ends->push_back(end);
+         std::vector<LeafCut>* cuts) {
+  LeafPlan plan{};
+  if (FitsLeaf(list, begin, end, fill, &plan)) {
+    cuts->push_back({end, plan});
     return;
   }
   if (fill == LeafFill::kRightEdge && end - begin > 8) {
-    const size_t edge = CutPointAtEdge(list, begin, end);
+    const size_t edge = CutPointAtEdge(list, begin, end, &plan);
     if (edge > begin) {
-      ends->push_back(edge);
-      Cut(list, fill, edge, end, ends);
+      cuts->push_back({edge, plan});
+      Cut(list, fill, edge, end, cuts);
       return;
     }
   }
   const size_t middle = CutPoint(list, begin, end);
-  Cut(list, fill, begin, middle, ends);
-  Cut(list, fill, middle, end, ends);
+  Cut(list, fill, begin, middle, cuts);
+  Cut(list, fill, middle, end, cuts);
 }
 
 }  // namespace
@@ -89,8 +86,19 @@ void Cut(const EntryList& list, LeafFill fill, size_t begin, size_t end,
 void EntryList::Reset(std::string_view base) {
   ForgetWords();
   base_ = base;
-  keys_.clear();
+  keys_end_ = 0;
   items_.clear();
+}
+
+// Room for a key, to be filled in, and behind it for what CopyShort writes more. Keys begin so far
+// from each other that it may copy from one to the next.
+uint8_t* EntryList::NewKey(size_t bytes) {
+  const size_t room = std::max(bytes, kShortCopyBytes);
+  if (keys_.size() < keys_end_ + room + kShortCopyBytes) [[unlikely]]
+    keys_.resize(std::max(keys_end_ + room + kShortCopyBytes, keys_.size() * 2));
+  uint8_t* const key = keys_.data() + keys_end_;
+  keys_end_ += room;
+  return key;
 }
 
 void EntryList::UpdateShared(size_t i) {
@@ -102,6 +110,7 @@ void EntryList::UpdateShared(size_t i) {
 void EntryList::AppendLeaf(const Leaf* leaf) {
   const std::string_view prefix = View(leaf->prefix(), leaf->prefix_bytes).substr(base_.size());
   const Dictionary dictionary = leaf->dictionary();
+  const uint8_t* const readable_end = leaf->readable_end();
   const uint8_t* p = leaf->entries();
   Entry entry;
   const size_t first = items_.size();
@@ -109,19 +118,22 @@ void EntryList::AppendLeaf(const Leaf* leaf) {
     ForgetWords();
   else
     dictionary_.assign(View(dictionary.words, dictionary.bytes));
+  items_.reserve(first + leaf->count);
   for (uint32_t i = 0; i < leaf->count; ++i, p = entry.end) {
     ParseEntry(p, &entry);
-    const size_t at = keys_.size();
-    const size_t shared = entry.shared + prefix.size();
-    if (i == 0 || shared == prefix.size()) {
-      keys_.append(prefix);
-    } else {
-      keys_.resize(at + shared);
-      std::memcpy(keys_.data() + at, keys_.data() + items_.back().key_at, shared);
-    }
     const Suffix suffix = dictionary.Decode(entry);
-    suffix.AppendTo(&keys_);
-    items_.push_back({at, static_cast<uint32_t>(shared + suffix.size()),
+    const size_t shared = entry.shared + prefix.size();
+    const size_t key_bytes = shared + suffix.size();
+    uint8_t* const key = NewKey(key_bytes);
+    if (i == 0)
+      CopyBytes(key, Bytes(prefix), prefix.size());
+    else
+      CopyShort(key, keys_.data() + items_.back().key_at, shared, key);
+    uint8_t* const own = key + shared + suffix.word.size();
+    if (!suffix.word.empty())
+      CopyShort(key + shared, Bytes(suffix.word), suffix.word.size(), readable_end);
+    CopyShort(own, Bytes(suffix.own), suffix.own.size(), readable_end);
+    items_.push_back({static_cast<uint32_t>(key - keys_.data()), static_cast<uint32_t>(key_bytes),
                       static_cast<uint32_t>(shared), entry.value_ref(),
                       first == 0 ? dictionary.CodeOf(entry) : SuffixCode{}});
     // The first of a group does not know what it shares.
@@ -135,10 +147,15 @@ void EntryList::Append(std::string_view key, const ValueRef& value) {
 }
 
 void EntryList::Insert(size_t i, std::string_view key, const ValueRef& value) {
-  const size_t at = keys_.size();
-  keys_.append(key.substr(base_.size()));
+  const std::string_view rest = key.substr(base_.size());
+  uint8_t* const copy = NewKey(rest.size());
+  CopyBytes(copy, Bytes(rest), rest.size());
   items_.insert(items_.begin() + static_cast<std::ptrdiff_t>(i),
-                {at, static_cast<uint32_t>(key.size() - base_.size()), 0, value, {}});
+                {static_cast<uint32_t>(copy - keys_.data()),
+                 static_cast<uint32_t>(rest.size()),
+                 0,
+                 value,
+                 {}});
   UpdateShared(i);
   UpdateShared(i + 1);
 }
@@ -184,7 +201,7 @@ size_t EntryList::LowerBound(std::string_view key) const {
   if (head != base_) return head < base_ ? 0 : size();
   const std::string_view rest = key.substr(base_.size());
   const auto it = std::partition_point(items_.begin(), items_.end(), [&](const Item& item) {
-    return std::string_view(keys_.data() + item.key_at, item.key_bytes) < rest;
+    return View(keys_.data() + item.key_at, item.key_bytes) < rest;
   });
   return static_cast<size_t>(it - items_.begin());
 }
@@ -193,7 +210,7 @@ void EntryList::ShrinkIfLarge() {
   constexpr size_t kKeptBytes{64 * 1024};
   if (memory_bytes() <= kKeptBytes) return;
   std::string().swap(base_);  // assigning would keep the memory
-  std::string().swap(keys_);
+  std::vector<uint8_t>().swap(keys_);
   std::vector<Item>().swap(items_);
   choice_ = {};
 }
@@ -208,6 +225,10 @@ LeafPlan PlanLeaf(const EntryList& list, size_t begin, size_t end, LeafFill fill
     for (size_t i = begin + 2; i < end; ++i)
       plan.prefix_bytes = std::min(plan.prefix_bytes, list.item(i).shared);
   }
+  // Those to come are probably as different from these as these are from those of a leaf before.
+  if (fill == LeafFill::kRightEdge)
+    for (size_t i = 1; i <= begin; ++i)
+      plan.prefix_bytes = std::min(plan.prefix_bytes, list.item(i).shared);
   const size_t per_group = fill == LeafFill::kPacked ? kGroupEntriesMax : kGroupEntriesWithRoom;
   plan.groups =
       static_cast<uint32_t>(std::min((count + per_group - 1) / per_group, kLeafGroupsMax));
@@ -226,16 +247,15 @@ LeafPlan PlanLeaf(const EntryList& list, size_t begin, size_t end, LeafFill fill
   return plan;
 }
 
-bool FitsLeaf(const EntryList& list, size_t begin, size_t end, LeafFill fill) {
-  if (end - begin == 1) return true;
+bool FitsLeaf(const EntryList& list, size_t begin, size_t end, LeafFill fill, LeafPlan* plan) {
   // At the right edge a leaf that is full of groups would soon be so again: it is time for the next.
   constexpr size_t kGroupEntriesAtEdge{9};
   const size_t per_group = fill == LeafFill::kPacked      ? kGroupEntriesMax
                            : fill == LeafFill::kRightEdge ? kGroupEntriesAtEdge
                                                           : kGroupEntriesWithRoom;
   if (end - begin > per_group * kLeafGroupsMax) return false;
-  const LeafPlan plan = PlanLeaf(list, begin, end, fill);
-  return plan.used <= LeafBytesLimit(list.base().size() + plan.prefix_bytes);
+  *plan = PlanLeaf(list, begin, end, fill);
+  return end - begin == 1 || plan->used <= LeafBytesLimit(list.base().size() + plan->prefix_bytes);
 }
 
 void WriteLeaf(const EntryList& list, size_t begin, size_t end, const LeafPlan& plan, Leaf* leaf) {
@@ -286,9 +306,9 @@ void WriteLeaf(const EntryList& list, size_t begin, size_t end, const LeafPlan& 
   CELLAR_ASSERT(p == leaf->bytes() + plan.used);
 }
 
-void CutIntoLeaves(const EntryList& list, LeafFill fill, std::vector<size_t>* ends) {
-  ends->clear();
-  if (list.size() > 0) Cut(list, fill, 0, list.size(), ends);
+void CutIntoLeaves(const EntryList& list, LeafFill fill, std::vector<LeafCut>* cuts) {
+  cuts->clear();
+  if (list.size() > 0) Cut(list, fill, 0, list.size(), cuts);
 }
 
 }  // namespace cellar::btree_internal

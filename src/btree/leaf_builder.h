@@ -20,7 +20,7 @@ namespace cellar::btree_internal {
 class EntryList {
  public:
   struct Item {
-    size_t key_at;       // in keys_
+    uint32_t key_at;     // in keys_
     uint32_t key_bytes;  // behind the base
     uint32_t shared;     // exactly, with the item before, behind the base; 0 for the first
     ValueRef value;
@@ -51,23 +51,25 @@ class EntryList {
   }
   // Behind the base.
   std::string_view key(size_t i) const {
-    return {keys_.data() + items_[i].key_at, items_[i].key_bytes};
+    return View(keys_.data() + items_[i].key_at, items_[i].key_bytes);
   }
   // The first item whose complete key is >= `key`.
   size_t LowerBound(std::string_view key) const;
   // Memory that it holds for later use.
   size_t memory_bytes() const {
-    return base_.capacity() + keys_.capacity() + items_.capacity() * sizeof(Item);
+    return base_.capacity() + keys_.size() + items_.capacity() * sizeof(Item);
   }
   void ShrinkIfLarge();
 
  private:
+  uint8_t* NewKey(size_t bytes);
   void UpdateShared(size_t i);
   void FindWord(size_t i);
   void ForgetWords();
 
   std::string base_;
-  std::string keys_;
+  std::vector<uint8_t> keys_;  // mostly more than are in use
+  size_t keys_end_{0};         // of those in use
   std::vector<Item> items_;
   std::string dictionary_;
   DictionaryChoice choice_;
@@ -89,14 +91,20 @@ struct LeafPlan {
 
 // O(end - begin). REQUIRES: begin < end; at most kLeafEntriesMax of them.
 LeafPlan PlanLeaf(const EntryList& list, size_t begin, size_t end, LeafFill fill);
-// May these entries be one leaf?
-bool FitsLeaf(const EntryList& list, size_t begin, size_t end, LeafFill fill);
+// May these entries be one leaf? One always may. *plan := what it will look like, if so.
+bool FitsLeaf(const EntryList& list, size_t begin, size_t end, LeafFill fill, LeafPlan* plan);
 // Writes the leaf at `memory`, which has room for plan.used bytes; sets all but birth, passed and
 // capacity.
 void WriteLeaf(const EntryList& list, size_t begin, size_t end, const LeafPlan& plan, Leaf* leaf);
 
+// A stretch of entries that will be a leaf: from the end of the stretch before.
+struct LeafCut {
+  size_t end;
+  LeafPlan plan;
+};
+
 // Cuts [0, size) into stretches that fit a leaf each, about equal in bytes and preferably where
-// keys differ early, so that prefixes are long and separators short. *ends gets the end of each.
-void CutIntoLeaves(const EntryList& list, LeafFill fill, std::vector<size_t>* ends);
+// keys differ early, so that prefixes are long and separators short.
+void CutIntoLeaves(const EntryList& list, LeafFill fill, std::vector<LeafCut>* cuts);
 
 }  // namespace cellar::btree_internal

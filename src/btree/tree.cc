@@ -19,18 +19,16 @@ constexpr uint32_t kGroupsToSplit{8};
 // What an insert leaves free where it has to move a leaf: half as many moves, for 2 % of the memory.
 constexpr size_t kInsertRoomBytes{NodeArena::kGranuleBytes};
 
-// *rest := the last key of `group`, behind the prefix.
-void LastOfGroup(const Leaf* leaf, uint32_t group, std::string* rest) {
-  rest->clear();
+// The last key of `group`, behind the prefix.
+std::string_view LastOfGroup(const Leaf* leaf, uint32_t group, RebuiltKey* scratch) {
   const Dictionary dictionary = leaf->dictionary();
-  const uint8_t* p = leaf->entries() + leaf->offsets()[group];
-  for (const uint8_t* const end = leaf->group_end(group); p < end;) {
-    Entry entry;
+  const uint8_t* const end = leaf->group_end(group);
+  Entry entry;
+  for (const uint8_t* p = leaf->entries() + leaf->offsets()[group]; p < end; p = entry.end) {
     ParseEntry(p, &entry);
-    rest->resize(entry.shared);
-    dictionary.Decode(entry).AppendTo(rest);
-    p = entry.end;
+    scratch->Take(leaf, dictionary, entry);
   }
+  return scratch->view();
 }
 
 // Of bytes; it may be full of groups before.
@@ -59,7 +57,8 @@ bool HasShortLengths(const Leaf* leaf) {
 // suffixes have none, and begin with bytes that are met again; or two thirds have none, and the
 // dictionary is a burden. A guess; O(entries), a fraction of what it costs to choose words.
 bool WantsOtherWords(const Leaf* leaf) {
-  constexpr uint32_t kSampledMask{0xffffff};  // the first 3 bytes
+  constexpr uint32_t kSampledMask{0xffffff};
+  constexpr uint32_t kSampledBytes{3};  // of those that may be in a word
   constexpr uint32_t kBits{2048};
   std::bitset<kBits> seen;
   uint32_t repeated = 0;
@@ -70,7 +69,7 @@ bool WantsOtherWords(const Leaf* leaf) {
     ParseEntry(p, &entry);
     if (code_bytes > 0 && entry.suffix[0] != 0) continue;
     ++wordless;
-    if (entry.suffix_bytes < code_bytes + sizeof(uint32_t)) continue;
+    if (entry.suffix_bytes < code_bytes + kSampledBytes + kWordlessBytes) continue;
     const uint32_t start = LoadLittleEndian<uint32_t>(entry.suffix + code_bytes) & kSampledMask;
     const size_t bit = start * uint32_t{0x9E3779B1} / (UINT32_MAX / kBits + 1);  // Knuth's hash
     repeated += static_cast<uint32_t>(seen[bit]);
@@ -446,11 +445,7 @@ bool Tree::TakePlace(Place* place, std::string_view key) const {
 bool Tree::IsPlaceOf(const Place& place, std::string_view key) const {
   Path path;
   const Leaf* const leaf = Descend(key, &path);
-  const LeafPlace found = FindInLeaf(leaf, key);
-  const LeafPlace& at = place.in_leaf;
-  return leaf == place.leaf && found.found == at.found && found.has_prefix == at.has_prefix &&
-         found.group == at.group && found.index == at.index && found.at == at.at &&
-         found.shared_before == at.shared_before && found.shared_after == at.shared_after;
+  return leaf == place.leaf && FindInLeaf(leaf, key) == place.in_leaf;
 }
 
 BTreeWriteResult Tree::Replace(std::string_view old_key, std::string_view key,
@@ -577,19 +572,31 @@ bool Tree::MakeGroupRoom(Path* path, Leaf** leaf, LeafPlace* place, std::string_
     *leaf = PrepareInsert(path, *leaf, used_wider, kInsertRoomBytes);
     AddGroupRoom(*leaf);
   }
-  const bool at_end = place->index == kGroupEntriesMax && place->group + 1u == (*leaf)->groups;
-  if (at_end) {  // in ascending order groups stay full: ApplyInsert opens a new one
+  const bool in_last = place->group + 1u == (*leaf)->groups;
+  if (in_last && place->index == kGroupEntriesMax) {
+    // In ascending order groups stay full: ApplyInsert opens a new one.
     place->group += 1;
     place->index = 0;
     place->shared_before = 0;
     return true;
   }
-  constexpr uint32_t kHalf{kGroupEntriesMax / 2};
-  const size_t used = (*leaf)->used + SplitGroupGrowth(*leaf, place->group, kHalf);
+  // At the right edge the first part will hardly grow any more: rows arrive in order, if not their
+  // columns.
+  const uint32_t first_part =
+      in_last && IsRightEdge(*path) ? kGroupEntriesMax * 3 / 4 : kGroupEntriesMax / 2;
+  const size_t growth = SplitGroupGrowth(*leaf, place->group, first_part);
+  const size_t used = (*leaf)->used + growth;
   if (used > LeafBytesLimit((*leaf)->prefix_bytes)) return false;
   *leaf = PrepareInsert(path, *leaf, used, kInsertRoomBytes);
-  SplitGroup(*leaf, place->group, kHalf, &scratch().text);
-  *place = FindInLeaf(*leaf, key);
+  SplitGroup(*leaf, place->group, first_part, &scratch().key);
+  if (place->index > first_part) {
+    place->group += 1;
+    place->index -= first_part;
+    place->at += static_cast<uint32_t>(growth);
+  } else if (place->index == first_part) {  // at the end of the first one
+    place->shared_after = 0;
+  }
+  CELLAR_DEBUG_ASSERT(*place == FindInLeaf(*leaf, key));
   return true;
 }
 
@@ -639,15 +646,14 @@ bool Tree::SplitLeaf(Path* path, Leaf* leaf) {
   while (middle + 1u < leaf->groups && leaf->offsets()[middle] < leaf->entries_bytes() / 2)
     ++middle;
   // The separator is the shortest text above the last key of the left half.
-  std::string& last = scratch().text;
-  LastOfGroup(leaf, middle - 1, &last);
+  std::string_view last = LastOfGroup(leaf, middle - 1, &scratch().key);
   const std::string_view first = GroupFirst(leaf, middle);
   std::string separator(View(leaf->prefix(), leaf->prefix_bytes));
   separator += first.substr(0, CommonPrefix(last, first) + 1);
 
   const uint32_t level = content_.height - 1;
   Leaf* const left = CopyGroups(leaf, 0, middle, CommonPrefix(GroupFirst(leaf, 0), last));
-  LastOfGroup(leaf, leaf->groups - 1u, &last);
+  last = LastOfGroup(leaf, leaf->groups - 1u, &scratch().key);
   Leaf* const right = CopyGroups(leaf, middle, leaf->groups, CommonPrefix(first, last));
   std::vector<NewChild>& halves = scratch().new_leaves;
   halves.clear();
@@ -713,15 +719,15 @@ void Tree::InsertByRebuild(Path* path, Leaf* leaf, std::string_view key, const V
 // The tree is being filled in ascending order: the full leaf stays full, and the next one begins with
 // its words.
 void Tree::AppendNewLeaf(Path* path, Leaf* leaf, std::string_view key, const ValueRef& value) {
-  std::string first, last;
-  WalkLeaf(leaf, &scratch().text, [](uint32_t, std::string_view, const Entry&) { return true; });
-  last = View(leaf->prefix(), leaf->prefix_bytes);
-  last += scratch().text;
+  const std::string prefix(View(leaf->prefix(), leaf->prefix_bytes));
+  const std::string first = prefix + std::string(GroupFirst(leaf, 0));
+  const std::string last =
+      prefix + std::string(LastOfGroup(leaf, leaf->groups - 1u, &scratch().key));
   const size_t shared = CommonPrefix(last, key);
   CELLAR_ASSERT(shared < key.size());
 
-  // What the new key shares with the last one, later ones probably share too.
-  scratch().entries.Reset(key.substr(0, shared));
+  // What a leaf's first key shares with this one, its own ones will probably share with each other.
+  scratch().entries.Reset(key.substr(0, CommonPrefix(first, key)));
   scratch().entries.Append(key, value);
   scratch().entries.UseWords(leaf->dictionary());
   BuildLeaves(LeafFill::kWithRoom, LeafWords::kKept, &scratch().new_leaves);

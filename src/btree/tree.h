@@ -99,9 +99,10 @@ class Tree {
   struct Scratch {
     EntryList entries;
     ChildList children;
-    std::vector<size_t> ends;
+    std::vector<LeafCut> cuts;
     std::vector<NewChild> new_leaves;
     std::string text;
+    RebuiltKey key;
   };
   static Scratch& scratch();
 

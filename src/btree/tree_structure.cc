@@ -100,13 +100,9 @@ Leaf* Tree::MoveLeaf(Path* path, Leaf* leaf, size_t bytes) {
 void Tree::BuildLeaves(LeafFill fill, LeafWords words, std::vector<NewChild>* leaves) {
   leaves->clear();
   if (words == LeafWords::kChosen) scratch().entries.ChooseWords();
-  CutIntoLeaves(scratch().entries, fill, &scratch().ends);
+  CutIntoLeaves(scratch().entries, fill, &scratch().cuts);
   size_t begin = 0;
-  for (const size_t end : scratch().ends) {
-    LeafFill leaf_fill = fill;
-    if (fill == LeafFill::kRightEdge)
-      leaf_fill = end == scratch().entries.size() ? LeafFill::kWithRoom : LeafFill::kPacked;
-    const LeafPlan plan = PlanLeaf(scratch().entries, begin, end, leaf_fill);
+  for (const auto& [end, plan] : scratch().cuts) {
     Leaf* const leaf = epochs_.NewLeaf(plan.used);
     WriteLeaf(scratch().entries, begin, end, plan, leaf);
     std::string separator;
@@ -336,7 +332,7 @@ void Tree::SplitBelow(const void* node, uint32_t level, uint64_t at_units, std::
     node = inner->pointers()[i];
   }
   const auto* leaf = static_cast<const Leaf*>(node);
-  std::string scratch;
+  RebuiltKey scratch;
   uint64_t seen_bytes = 0;
   const uint64_t bytes_per_entry = leaf->capacity / leaf->count;
   WalkLeaf(leaf, &scratch, [&](uint32_t, std::string_view rest, const Entry& entry) {
