@@ -14,6 +14,12 @@
 #include <string>
 #include <string_view>
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+#include "base/inline.h"
+
 namespace cellar {
 
 static_assert(std::endian::native == std::endian::little, "Cellar's formats assume little-endian");
@@ -72,7 +78,7 @@ inline void PutBigEndian64(std::string* to, uint64_t value) {
 
 // Where the first byte of the value `wanted` stands, `size` if there is none. For keys and names:
 // quicker than a call of memchr while they are short.
-inline size_t FindByte(const char* bytes, size_t size, char wanted) {
+CELLAR_INLINE size_t FindByte(const char* bytes, size_t size, char wanted) {
   const uint64_t pattern = 0x0101010101010101ULL * static_cast<uint8_t>(wanted);
   // 8 times the place of the first zero byte, 64 if there is none. The lowest of the bits that come
   // out is that of a zero byte; higher ones may be wrong.
@@ -91,6 +97,18 @@ inline size_t FindByte(const char* bytes, size_t size, char wanted) {
     const auto found = static_cast<size_t>(zero_in(word ^ pattern)) / 8;
     return found < size ? found : size;
   }
+#if defined(__SSE2__)
+  if (size < 16) {  // both halves beside each other
+    const auto word = [](const char* at) {
+      return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(at));
+    };
+    const __m128i both = _mm_unpacklo_epi64(word(bytes), word(bytes + size - 8));
+    const int found = _mm_movemask_epi8(_mm_cmpeq_epi8(both, _mm_set1_epi8(wanted)));
+    if (found == 0) return size;
+    const auto at = static_cast<size_t>(std::countr_zero(static_cast<uint32_t>(found)));
+    return at < 8 ? at : size - 16 + at;
+  }
+#endif
   size_t at = 0;
   for (; at + 8 <= size; at += 8) {
     const int found = zero_in(LoadLittleEndian<uint64_t>(bytes + at) ^ pattern);

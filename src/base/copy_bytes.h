@@ -59,8 +59,9 @@ inline bool CopyWithoutZero(char* to, const char* from, size_t size) {
       _mm_storeu_si128(reinterpret_cast<__m128i*>(to + (at - from)), word);
       return word;
     };
-    __m128i lowest = copy(last);
-    for (const char* at = from; at < last; at += 16) lowest = _mm_min_epu8(lowest, copy(at));
+    // Most keys are done then.
+    __m128i lowest = _mm_min_epu8(copy(last), copy(from));
+    for (const char* at = from + 16; at < last; at += 16) lowest = _mm_min_epu8(lowest, copy(at));
     return _mm_movemask_epi8(_mm_cmpeq_epi8(lowest, _mm_setzero_si128())) == 0;
 #else
     uint64_t found = zeros(LoadLittleEndian<uint64_t>(last + 8));

@@ -11,7 +11,6 @@
 namespace cellar {
 
 void RowPrefetch::Begin(const Session& session) {
-  session_ = &session;
   // Of a restricted user nothing is read before access control has been asked.
   left_out_ = session.restricted || session.transaction != nullptr;
   if (EqualBytes(session.keyspace, keyspace_)) return;
@@ -26,7 +25,7 @@ void RowPrefetch::BeginTable(std::string_view table) {
 
 void RowPrefetch::Flush() {
   Ask();
-  session_ = nullptr;
+  left_out_ = true;
   keyspace_ = {};
   table_ = {};
 }

@@ -25,14 +25,14 @@ class RowPrefetch {
   RowPrefetch(const RowPrefetch&) = delete;
   RowPrefetch& operator=(const RowPrefetch&) = delete;
 
-  // `args` must stay until Flush, the session as it is; `command` may be null.
-  CELLAR_INLINE void Add(const Session& session, const CommandEntry* command, Arguments args) {
-    if (command == nullptr) return;
+  // The commands of this session follow, which must stay as it is until Flush.
+  void Begin(const Session& session);
+  // `args` must stay until Flush; `command` may be null. REQUIRES: a session has begun.
+  CELLAR_INLINE void Add(const CommandEntry* command, Arguments args) {
+    if (command == nullptr || left_out_) return;
     const KeySpec& keys = command->row->keys;
     const auto row = static_cast<size_t>(keys.row);
-    if (row == 0) return;
-    if (&session != session_) Begin(session);
-    if (left_out_ || row >= args.size()) return;
+    if (row == 0 || row >= args.size()) return;
     const std::string_view table = args[static_cast<size_t>(keys.first)];
     if (count_ == rows_.size() || !EqualBytes(table, table_)) BeginTable(table);
     rows_[count_++] = args[row];
@@ -46,14 +46,11 @@ class RowPrefetch {
 
   // Asks for the rows gathered.
   void Ask();
-  // Other commands than those of `session_` follow.
-  void Begin(const Session& session);
   // Rows of this table follow.
   void BeginTable(std::string_view table);
 
   Host& host_;
-  const Session* session_{nullptr};
-  bool left_out_{false};  // the commands of `session_` are
+  bool left_out_{true};  // the session's commands are
   std::string_view keyspace_;
   std::string_view table_;
   size_t count_{0};

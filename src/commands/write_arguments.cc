@@ -10,10 +10,7 @@
 #include "engine/value.h"
 
 namespace cellar {
-namespace {
 
-// AS, TS and TTL behind a value. Stops before the first word that is none of them; a second one of
-// the same kind is a syntax error.
 Status TakeValueOptions(ArgumentCursor* at, CellOp* op) {
   while (at->left() >= 2) {
     if (at->TakeWord("AS")) {
@@ -33,8 +30,7 @@ Status TakeValueOptions(ArgumentCursor* at, CellOp* op) {
   return Status::Ok();
 }
 
-// The word after a value and its options, which is no column.
-[[gnu::cold]] Status NotNextColumn(std::string_view word) {
+Status NotNextColumn(std::string_view word) {
   if (EqualsIgnoreCase(word, "AS")) return IncompleteOption("AS", "type");
   if (EqualsIgnoreCase(word, "TS")) return IncompleteOption("TS", "micros");
   if (EqualsIgnoreCase(word, "TTL")) return IncompleteOption("TTL", "duration");
@@ -46,28 +42,13 @@ Status TakeValueOptions(ArgumentCursor* at, CellOp* op) {
   return UnexpectedWord(word, "a column (family:qualifier), AS, TS or TTL");
 }
 
-[[gnu::cold]] Status NoValue(std::string_view family, std::string_view qualifier) {
+Status NoValue(std::string_view family, std::string_view qualifier) {
   std::string column(family);
   column.append(":").append(qualifier);
   return SyntaxErrorBecause("no value for " + Quote(column));
 }
 
-// Steps over the next argument if it is a column.
-CELLAR_INLINE bool TakeColumn(ArgumentCursor* at, std::string_view* family,
-                              std::string_view* qualifier) {
-  if (at->done() || !SplitColumn(at->Peek(), family, qualifier)) return false;
-  (void)at->Take();
-  return true;
-}
-
-CellOp& AddPut(std::string_view family, std::string_view qualifier, std::string_view text,
-               std::vector<CellOp>* ops) {
-  CellOp& op = ops->emplace_back();
-  op.family = family;
-  op.qualifier = qualifier;
-  op.text = text;
-  return op;
-}
+namespace {
 
 // `column value [AS type] [TS micros] [TTL duration]`
 Status TakePut(ArgumentCursor* at, std::vector<CellOp>* ops) {
@@ -151,7 +132,8 @@ Status TakeCondition(ArgumentCursor* at, RowWrite* write) {
   return Status::Ok();
 }
 
-// NX, XX, IF before the columns of CPUT.
+}  // namespace
+
 Status TakePutOption(ArgumentCursor* at, RowWrite* write) {
   const bool nx = at->TakeWord("NX");
   if (nx || at->TakeWord("XX")) {
@@ -164,28 +146,6 @@ Status TakePutOption(ArgumentCursor* at, RowWrite* write) {
   if (at->TakeWord("IF")) return TakeCondition(at, write);
   if (at->done()) return SyntaxErrorBecause("no column and value");
   return UnexpectedWord(at->Peek(), "a column (family:qualifier), NX, XX or IF");
-}
-
-}  // namespace
-
-Status ParsePut(ArgumentCursor at, RowWrite* write) {
-  CELLAR_ASSERT(write->ops.empty());
-  std::string_view family;
-  std::string_view qualifier;
-  while (!TakeColumn(&at, &family, &qualifier)) {
-    RETURN_IF_ERROR(TakePutOption(&at, write));
-  }
-  while (true) {
-    if (at.done()) return NoValue(family, qualifier);
-    CellOp& op = AddPut(family, qualifier, at.Take(), &write->ops);
-    if (at.done()) return Status::Ok();
-    // What follows a value is nearly always the next column.
-    if (TakeColumn(&at, &family, &qualifier)) [[likely]]
-      continue;
-    RETURN_IF_ERROR(TakeValueOptions(&at, &op));
-    if (at.done()) return Status::Ok();
-    if (!TakeColumn(&at, &family, &qualifier)) return NotNextColumn(at.Peek());
-  }
 }
 
 Status ParseDelete(ArgumentCursor at, RowWrite* write) {

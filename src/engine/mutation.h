@@ -43,6 +43,7 @@
 #include "base/coding.h"
 #include "base/copy_bytes.h"
 #include "base/inline.h"
+#include "base/key_buffer.h"
 #include "cellar/status.h"
 #include "engine/schema.h"
 
@@ -78,6 +79,7 @@ class BTreePlace;
 struct ResolvedPut {
   const FamilySchema* family{nullptr};
   std::string_view column;  // row key, family id, qualifier: what the cell's key begins with
+  KeyBuffer* key{nullptr};  // which holds the column, and to which its timestamp may be added
   size_t row_bytes{0};      // of it, the row key
   size_t family_bytes{0};   // of it, row key and family id
   int64_t timestamp{0};

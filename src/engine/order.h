@@ -126,10 +126,12 @@ class Order {
   // it stands where it was.
   CELLAR_INLINE Status Encode(std::string_view text, char** out) const {
     char* const to = *out;
-    if (is_plain_bytes_ && CopyWithoutZero(to, text.data(), text.size())) [[likely]] {
-      StoreLittleEndian(to + text.size(), kTerminator);
-      *out = to + text.size() + 2;
-      return Status::Ok();
+    if (is_plain_bytes_) [[likely]] {
+      if (CopyWithoutZero(to, text.data(), text.size())) [[likely]] {
+        StoreLittleEndian(to + text.size(), kTerminator);
+        *out = to + text.size() + 2;
+        return Status::Ok();
+      }
     }
     size_t bytes = 0;
     Status status = EncodeAny(text, to, &bytes);

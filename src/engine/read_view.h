@@ -52,8 +52,10 @@ class ReadView {
     schema_ = &table.schema();
     now_micros_ = now_micros;
     finger_ = {};
-    restricted_.reset();
-    hides_families_ = false;
+    if (restricted_ != nullptr) [[unlikely]] {
+      restricted_.reset();
+      hides_families_ = false;
+    }
   }
 
   // Hides the families that may not be read. REQUIRES: attached; `access` outlives the view or its

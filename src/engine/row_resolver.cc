@@ -54,7 +54,7 @@ CELLAR_INLINE Status RowResolver::BeginRow(const TableSchema& schema, std::strin
   char* end = column_key_.Reserve(kColumnKeyBytesMax);
   RETURN_IF_ERROR(EncodeRowKey(schema, text, &end));
   column_key_.CommitTo(end);
-  row_bytes_ = column_key_.size();
+  put_.row_bytes = column_key_.size();
   return Status::Ok();
 }
 
@@ -182,7 +182,7 @@ Status RowResolver::CheckDelta(const CellOp& op, CheckedOp* checked) {
 // --- decide
 
 Result<bool> RowResolver::Decide(const Table& table, const RowWrite& write, const ReadView& view) {
-  if (row_bytes_ == 0) return write.existence != RowWrite::Existence::kXx;  // a row to be made
+  if (put_.row_bytes == 0) return write.existence != RowWrite::Existence::kXx;  // a row to be made
   if (write.existence != RowWrite::Existence::kAny) {
     const bool wanted = write.existence == RowWrite::Existence::kXx;
     for (size_t i = 0; i < ops_checked_; ++i) {
@@ -201,17 +201,14 @@ Result<bool> RowResolver::Decide(const Table& table, const RowWrite& write, cons
 CELLAR_INLINE char* RowResolver::BeginVersion(int64_t timestamp, size_t cell_value_bytes) {
   const bool is_first = mutation_->size() == part_begin_;
   const ColumnVersions& versions = column_versions_;
-  lone_put_.family = family_;
-  lone_put_.column = column_key_.view();
-  lone_put_.row_bytes = row_bytes_;
-  lone_put_.family_bytes = family_bytes_;
-  lone_put_.timestamp = timestamp;
+  put_.column = column_key_.view();
+  put_.timestamp = timestamp;
   const bool is_newest = versions.walked && timestamp > versions.newest_micros;
-  lone_put_.replaced.reset();
-  if (versions.full && is_newest) lone_put_.replaced = versions.oldest_micros;
-  lone_put_.place = is_newest ? &place_ : nullptr;
-  char* const to = mutation_->BeginPut(table_->id(), lone_put_, cell_value_bytes);
-  lone_put_.cell_value = {to, cell_value_bytes};
+  put_.replaced.reset();
+  if (versions.full && is_newest) put_.replaced = versions.oldest_micros;
+  put_.place = is_newest ? &place_ : nullptr;
+  char* const to = mutation_->BeginPut(table_->id(), put_, cell_value_bytes);
+  put_.cell_value = {to, cell_value_bytes};
   lone_put_end_ = is_first ? mutation_->size() : kNoPut;
   return to;
 }
@@ -235,8 +232,7 @@ CELLAR_INLINE Status RowResolver::ResolvePlainPut(const TableSchema& schema, con
 }
 
 Status RowResolver::ResolvePuts(const Table& table, const RowWrite& write,
-                                const WriteContext& context, MutationBuilder* mutation,
-                                bool* used_stamp) {
+                                const WriteContext& context, MutationBuilder* mutation) {
   CELLAR_DEBUG_ASSERT(write.IsPlainPut());
   CELLAR_ASSERT(!table.schema().key.is_recno());
   if (write.ops.size() > kOpsMax) return Check(table.schema(), write, context);
@@ -255,7 +251,6 @@ Status RowResolver::ResolvePuts(const Table& table, const RowWrite& write,
       return status;
     }
   }
-  *used_stamp = stamp_used_;
   return Status::Ok();
 }
 
@@ -276,7 +271,7 @@ Status RowResolver::Resolve(Table& table, const RowWrite& write, const WriteCont
   uint64_t record_number_next = 0;
   if (write.existence == RowWrite::Existence::kAny && write.conditions.empty()) {
     result->conditions_held = true;
-  } else if (row_bytes_ == 0 && !write.conditions.empty()) {
+  } else if (put_.row_bytes == 0 && !write.conditions.empty()) {
     // Conditions are asked of the row that `*` would make: it has no cell.
     EncodeRecno(key, kNewest);
     ASSIGN_OR_RETURN(result->conditions_held, Decide(table, write, view));
@@ -289,7 +284,7 @@ Status RowResolver::Resolve(Table& table, const RowWrite& write, const WriteCont
   const size_t count = result->conditions_held ? ops_checked_ : else_ops_checked_;
   result->BeginOps(count);
   if (count == 0) return Status::Ok();
-  if (row_bytes_ == 0) {
+  if (put_.row_bytes == 0) {
     record_number_next = table.counters().record_number_next;
     if (record_number_next > static_cast<uint64_t>(kNewest)) {
       return Status::Error(ErrorCode::kErr,
@@ -323,7 +318,7 @@ void RowResolver::EncodeRecno(const Order& key, int64_t number) {
   std::string encoded;
   key.EncodeRecno(number, &encoded);
   column_key_.Assign(encoded);
-  row_bytes_ = encoded.size();
+  put_.row_bytes = encoded.size();
 }
 
 Status RowResolver::ResolveOps(Table* table, size_t first, size_t count, RowWriteResult* result,
@@ -374,7 +369,7 @@ Status RowResolver::ResolveOp(const CheckedOp& op, CellOpResult* result) {
 std::optional<BTree::Match> RowResolver::NextVersion(const BTree::Match& version,
                                                      uint64_t rank) const {
   if (version.is_only) return std::nullopt;
-  BTreeCursor& at = table_->cursor(family_->group);
+  BTreeCursor& at = table_->cursor(put_.family->group);
   if (rank == 1) at.Seek(column_key_.view());
   at.Next();
   if (!at.valid() || at.shared_with_last() < column_key_.size()) return std::nullopt;
@@ -383,7 +378,7 @@ std::optional<BTree::Match> RowResolver::NextVersion(const BTree::Match& version
 
 // The newest version is found without a cursor; with most columns there is no other.
 std::optional<RowResolver::OldVersion> RowResolver::WalkColumn(Newest newest) {
-  const FamilySchema& family = *family_;
+  const FamilySchema& family = *put_.family;
   const std::string_view column = column_key_.view();
   const bool all_live = table_->family_is_all_live(family);
   std::optional<OldVersion> found;

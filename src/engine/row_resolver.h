@@ -39,7 +39,7 @@ struct WriteContext {
 
 class RowResolver {
  public:
-  explicit RowResolver(Engine& engine) : engine_(engine) {}
+  explicit RowResolver(Engine& engine) : engine_(engine) { put_.key = &column_key_; }
 
   // How the ops came about.
   struct Outcome {
@@ -55,14 +55,16 @@ class RowResolver {
                  MutationBuilder* mutation, RowWriteResult* result, Outcome* outcome);
 
   // The same for a write that IsPlainPut() on a table whose keys are not record numbers: the usual
-  // CPUT, in one pass and without a result. Sets *used_stamp. Nothing is added on an error.
+  // CPUT, in one pass and without a result. Nothing is added on an error.
   Status ResolvePuts(const Table& table, const RowWrite& write, const WriteContext& context,
-                     MutationBuilder* mutation, bool* used_stamp);
+                     MutationBuilder* mutation);
+  // Whether a cell got the context's stamp by the last ResolvePuts.
+  bool stamp_used() const { return stamp_used_; }
 
   // Where all that was added is one put of an existing row key: that put, for Engine::ApplyPut.
   // Else null. Dies with the next change of the mutation, or of what was resolved.
   const ResolvedPut* lone_put() const {
-    return mutation_->size() == lone_put_end_ ? &lone_put_ : nullptr;
+    return mutation_->size() == lone_put_end_ ? &put_ : nullptr;
   }
 
  private:
@@ -98,20 +100,20 @@ class RowResolver {
   Status ResolvePlainPut(const TableSchema& schema, const CellOp& op);
 
   // The row, whose key stands at the front of column_key_; empty: one that `*` makes.
-  std::string_view row_key() const { return column_key_.view().substr(0, row_bytes_); }
+  std::string_view row_key() const { return column_key_.view().substr(0, put_.row_bytes); }
   Status BeginRow(const TableSchema& schema, std::string_view text);
   void ForgetRow() {
     column_key_.Clear();
-    row_bytes_ = 0;
+    put_.row_bytes = 0;
   }
   // The column at hand: its key is column_key_.
   // The end of what it has then, with room for the qualifier.
   char* BeginColumn(const FamilySchema& family) {
-    family_ = &family;
-    column_key_.Truncate(row_bytes_);
+    put_.family = &family;
+    column_key_.Truncate(put_.row_bytes);
     char* const row_end = column_key_.Reserve(kColumnPartBytesMax);
     char* const end = EncodeFamilyId(row_end, family.id);
-    family_bytes_ = row_bytes_ + static_cast<size_t>(end - row_end);
+    put_.family_bytes = put_.row_bytes + static_cast<size_t>(end - row_end);
     return end;
   }
   void SetColumn(const CheckedOp& op) {
@@ -119,7 +121,7 @@ class RowResolver {
     CopyBytes(end, op.qualifier.data(), op.qualifier.size());
     column_key_.CommitTo(end + op.qualifier.size());
   }
-  std::string_view qualifier() const { return column_key_.view().substr(family_bytes_); }
+  std::string_view qualifier() const { return column_key_.view().substr(put_.family_bytes); }
   // The row becomes that of a record number.
   void EncodeRecno(const Order& key, int64_t number);
   Result<bool> Decide(const Table& table, const RowWrite& write, const ReadView& view);
@@ -155,7 +157,7 @@ class RowResolver {
   // matter whether the sweeper has been there.
   void ReclaimColumn() {
     column_versions_ = {};
-    if (!table_->family_is_all_live(*family_)) WalkColumn(Newest::kIgnore);
+    if (!table_->family_is_all_live(*put_.family)) WalkColumn(Newest::kIgnore);
   }
   // The versions that the last walk met, if it met as many as the policy keeps, all of them live. A
   // newer one takes the place of the oldest, which it drops: nothing is left to be reclaimed.
@@ -187,11 +189,9 @@ class RowResolver {
   MutationBuilder* mutation_{nullptr};
   const FamilyAccess* access_{nullptr};
   bool asks_existence_{false};
-  KeyBuffer column_key_;    // row key; then family id and qualifier of the column at hand
-  size_t row_bytes_{0};     // of it, the row key
-  size_t family_bytes_{0};  // of it, row key and family id
-  const FamilySchema* family_{nullptr};  // of the column at hand
-  std::vector<CheckedOp> checked_;       // of both branches; grows, never shrinks
+  // Row key; then family id and qualifier of the column at hand, of which put_ tells the rest.
+  KeyBuffer column_key_;
+  std::vector<CheckedOp> checked_;  // of both branches; grows, never shrinks
   size_t ops_checked_{0};
   size_t else_ops_checked_{0};
   std::vector<Condition> conditions_;
@@ -204,12 +204,13 @@ class RowResolver {
   std::string version_key_;                               // likewise, of WalkColumn
   BTreePlace place_;                                      // of the column that was walked last
   std::string value_;                                     // scratch
-  // What the step at hand has added to the mutation: where it begins, its first op if that is a
-  // put, and where that ends.
+  // The column at hand, and the put of a version that was made of it last.
+  ResolvedPut put_;
+  // What the step at hand has added to the mutation: where it begins, and where its first op ends if
+  // that is a put.
   static constexpr size_t kNoPut{0};
   size_t part_begin_{0};
   size_t lone_put_end_{kNoPut};
-  ResolvedPut lone_put_;
 };
 
 }  // namespace cellar

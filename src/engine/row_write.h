@@ -68,6 +68,11 @@ struct CellOp {
     kIncrementAny,    // CMUTATE's INCR: whichever fits the cell
     kAppend,
   };
+  CellOp() = default;
+  // A put.
+  CellOp(std::string_view in_family, std::string_view of_qualifier, std::string_view value)
+      : family(in_family), qualifier(of_qualifier), text(value) {}
+
   Kind kind{Kind::kPut};
   std::string_view family;                  // all but kDelete and kDeleteRow
   std::string_view qualifier;               // likewise

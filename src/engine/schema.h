@@ -74,7 +74,8 @@ struct TableSchema {
     if (families.size() > 8) [[unlikely]]
       return SearchFamily(name);
     for (const FamilySchema& family : families) {
-      if (EqualBytes(family.name, name)) return &family;
+      if (EqualBytes(family.name, name)) [[likely]]
+        return &family;
     }
     return nullptr;
   }

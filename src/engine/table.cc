@@ -88,9 +88,9 @@ bool Table::RowIsStored(std::string_view row_key) const {
 
 // --- one row
 
-CELLAR_INLINE void Table::OpenRow(size_t row_bytes) {
+CELLAR_INLINE void Table::OpenRow(const KeyBuffer& key, size_t row_bytes) {
   CELLAR_ASSERT(row_bytes > 0);
-  row_ = RowChange{.open = true, .row_bytes = row_bytes};
+  row_ = RowChange{.key = &key, .open = true, .row_bytes = row_bytes};
   if (indexes_ != nullptr) indexes_->BeginRow(open_row_key());
 }
 
@@ -112,7 +112,7 @@ CELLAR_INLINE void Table::CloseRow() {
 void Table::BeginRow(std::string_view row_key) {
   EndRow();
   key_.Assign(row_key);
-  OpenRow(row_key.size());
+  OpenRow(key_, row_key.size());
 }
 
 void Table::EndRow() {
@@ -150,46 +150,46 @@ void Table::SeekExistence(const FamilySchema& family, const BTreeWriteResult& re
     if (i == family.group && result.shared_is_exact) continue;
     BTreeCursor& at = *groups_[i].cursor;
     at.Seek(row_key);
-    if (i == family.group && at.valid() && at.key() == key_.view()) at.Next();
+    if (i == family.group && at.valid() && at.key() == row_.key->view()) at.Next();
     row_.existed = at.valid() && at.key().starts_with(row_key);
   }
 }
 
-CELLAR_INLINE void Table::PutVersion(const FamilySchema& family, int64_t timestamp,
+CELLAR_INLINE void Table::PutVersion(const FamilySchema& family, KeyBuffer* key, int64_t timestamp,
                                      std::string_view cell_value, BTreePlace* place) {
   row_.visible = true;
   WillChange(family);
-  PutTimestamp(&key_, timestamp);
-  CELLAR_ASSERT(key_.size() <= kTreeKeyBytesMax);
+  PutTimestamp(key, timestamp);
+  CELLAR_ASSERT(key->size() <= kTreeKeyBytesMax);
   BTree& tree = *groups_[family.group].tree;
   FamilyCounters& counters = mutable_counters(family);
-  UncountExpiry(family, key_.view());
-  const BTreeWriteResult result = tree.Put(key_.view(), cell_value, place);
+  UncountExpiry(family, key->view());
+  const BTreeWriteResult result = tree.Put(key->view(), cell_value, place);
   if (result.existed) {
     counters.bytes += cell_value.size();
     CELLAR_ASSERT(counters.bytes >= result.old_value_bytes);
     counters.bytes -= result.old_value_bytes;
   } else {
     ++counters.cells;
-    counters.bytes += key_.size() + cell_value.size();
+    counters.bytes += key->size() + cell_value.size();
   }
   if (HasExpiry(cell_value)) ++counters.expiring_cells;
   LearnExistenceFromPut(family, result);
   row_.perhaps_empty = false;
 }
 
-CELLAR_INLINE void Table::ReplaceVersion(const FamilySchema& family, int64_t timestamp,
-                                         int64_t replaced, std::string_view cell_value,
-                                         BTreePlace* place) {
+CELLAR_INLINE void Table::ReplaceVersion(const FamilySchema& family, KeyBuffer* key,
+                                         int64_t timestamp, int64_t replaced,
+                                         std::string_view cell_value, BTreePlace* place) {
   CELLAR_ASSERT(replaced < timestamp);
   row_.visible = true;
   WillChange(family);
-  replaced_key_.Assign(key_.view());
+  replaced_key_.Assign(key->view());
   PutTimestamp(&replaced_key_, replaced);
-  PutTimestamp(&key_, timestamp);
-  CELLAR_ASSERT(key_.size() <= kTreeKeyBytesMax);
+  PutTimestamp(key, timestamp);
+  CELLAR_ASSERT(key->size() <= kTreeKeyBytesMax);
   UncountExpiry(family, replaced_key_.view());
-  UncountExpiry(family, key_.view());
+  UncountExpiry(family, key->view());
   BTree& tree = *groups_[family.group].tree;
   FamilyCounters& counters = mutable_counters(family);
   // What the tree has more of afterwards is right also where the old version is gone already, or
@@ -197,7 +197,7 @@ CELLAR_INLINE void Table::ReplaceVersion(const FamilySchema& family, int64_t tim
   const uint64_t entries = tree.entries();
   const uint64_t bytes = tree.payload_bytes();
   const BTreeWriteResult result =
-      tree.Replace(replaced_key_.view(), key_.view(), cell_value, place);
+      tree.Replace(replaced_key_.view(), key->view(), cell_value, place);
   counters.cells += tree.entries() - entries;
   counters.bytes += tree.payload_bytes() - bytes;
   if (HasExpiry(cell_value)) ++counters.expiring_cells;
@@ -209,23 +209,22 @@ CELLAR_INLINE void Table::ReplaceVersion(const FamilySchema& family, int64_t tim
 void Table::PutCell(const FamilySchema& family, std::string_view qualifier, int64_t timestamp,
                     std::string_view cell_value) {
   SetKey(family, qualifier);
-  PutVersion(family, timestamp, cell_value, nullptr);
+  PutVersion(family, &key_, timestamp, cell_value, nullptr);
 }
 
 void Table::ReplaceCell(const FamilySchema& family, std::string_view qualifier, int64_t timestamp,
                         int64_t replaced, std::string_view cell_value) {
   SetKey(family, qualifier);
-  ReplaceVersion(family, timestamp, replaced, cell_value, nullptr);
+  ReplaceVersion(family, &key_, timestamp, replaced, cell_value, nullptr);
 }
 
 void Table::ApplyPut(const ResolvedPut& put) {
   EndRow();
-  key_.Assign(put.column);
-  OpenRow(put.row_bytes);
+  OpenRow(*put.key, put.row_bytes);
   if (put.replaced)
-    ReplaceVersion(*put.family, put.timestamp, *put.replaced, put.cell_value, put.place);
+    ReplaceVersion(*put.family, put.key, put.timestamp, *put.replaced, put.cell_value, put.place);
   else
-    PutVersion(*put.family, put.timestamp, put.cell_value, put.place);
+    PutVersion(*put.family, put.key, put.timestamp, put.cell_value, put.place);
   CloseRow();
 }
 

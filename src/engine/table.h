@@ -106,7 +106,8 @@ class Table {
   // it is there. REQUIRES: replaced < timestamp.
   void ReplaceCell(const FamilySchema& family, std::string_view qualifier, int64_t timestamp,
                    int64_t replaced, std::string_view cell_value);
-  // BeginRow, one of these two, and EndRow, for a column whose key is put together already.
+  // BeginRow, one of these two, and EndRow, for a column whose key is put together already: put.key,
+  // which becomes the cell's.
   void ApplyPut(const ResolvedPut& put);
   void DeleteCell(const FamilySchema& family, std::string_view qualifier, int64_t timestamp);
   void DeleteRange(const FamilySchema& family, std::string_view begin, std::string_view end);
@@ -179,6 +180,7 @@ class Table {
   };
   // The row that the primitives are changing.
   struct RowChange {
+    const KeyBuffer* key{nullptr};  // begins with the row's
     bool open{false};
     bool existence_known{false};  // whether it was stored before the first primitive
     bool existed{false};
@@ -188,14 +190,15 @@ class Table {
   };
 
   Group MakeGroup() const;
-  // What BeginRow and EndRow do; the first one with the row's key, or more, in key_.
-  void OpenRow(size_t row_bytes);
+  // What BeginRow and EndRow do; the first one with the row's key, or more, in `key`.
+  void OpenRow(const KeyBuffer& key, size_t row_bytes);
   void CloseRow();
-  // What PutCell and ReplaceCell do when key_ is the column's. `place` as in ResolvedPut.
-  void PutVersion(const FamilySchema& family, int64_t timestamp, std::string_view cell_value,
-                  BTreePlace* place);
-  void ReplaceVersion(const FamilySchema& family, int64_t timestamp, int64_t replaced,
-                      std::string_view cell_value, BTreePlace* place);
+  // What PutCell and ReplaceCell do; *key is that of the column, and becomes the cell's. `place` as
+  // in ResolvedPut.
+  void PutVersion(const FamilySchema& family, KeyBuffer* key, int64_t timestamp,
+                  std::string_view cell_value, BTreePlace* place);
+  void ReplaceVersion(const FamilySchema& family, KeyBuffer* key, int64_t timestamp,
+                      int64_t replaced, std::string_view cell_value, BTreePlace* place);
   // Before anything of the family changes in the open row.
   void WillChange(const FamilySchema& family) {
     if (indexes_ != nullptr) indexes_->WillChange(family.id);
@@ -204,7 +207,7 @@ class Table {
   FamilyCounters& mutable_counters(const FamilySchema& family) {
     return counters_.families[static_cast<size_t>(&family - schema_.families.data())];
   }
-  std::string_view open_row_key() const { return key_.view().substr(0, row_.row_bytes); }
+  std::string_view open_row_key() const { return row_.key->view().substr(0, row_.row_bytes); }
   // key_ becomes row + family (+ qualifier).
   CELLAR_INLINE void SetKey(const FamilySchema& family, std::string_view qualifier);
   void LearnExistence();

@@ -19,10 +19,9 @@ constexpr size_t kShortHeaderBytes{6};
 // Reads a header line of at most three digits, such as "$12\r\n", at `at`. Returns its size; 0 if it
 // is anything else, for the general way to see to. REQUIRES: kShortHeaderBytes are there.
 CELLAR_INLINE size_t ReadShortLength(const char* at, char type, int64_t* length) {
-  // Taking the bytes "$0\r\n" away, or "0\r\n", "00\r\n", "000\r" behind the type, leaves the digits
-  // and nothing beside them.
+  // Taking the bytes "$0\r\n" or "$00\r" away, or "000\r" behind the type, leaves the digits, and
+  // nothing else where these bytes stand.
   constexpr uint32_t kTypedLine1{0x0a0d3000};
-  constexpr uint32_t kLine2{0x0a0d3030};
   constexpr uint32_t kLine3{0x0d303030};
   const uint32_t one =
       std::rotr(LoadLittleEndian<uint32_t>(at) ^ (kTypedLine1 | static_cast<uint8_t>(type)), 8);
@@ -30,18 +29,17 @@ CELLAR_INLINE size_t ReadShortLength(const char* at, char type, int64_t* length)
     *length = one;
     return 4;
   }
-  if (at[0] != type) [[unlikely]]
-    return 0;
-  const auto line = LoadLittleEndian<uint32_t>(at + 1);
-  const uint32_t two = line ^ kLine2;
+  constexpr uint32_t kTypedLine1To2{0x00073d00};  // "\r\n" and "0\r", taken from each other
+  const uint32_t two = one ^ kTypedLine1To2;
   const uint32_t first = two & 0xff;
   if (first - 1 > 8) [[unlikely]]  // no digit, or a zero before others
     return 0;
-  if (two <= 0x9ff) [[likely]] {
+  if (two <= 0x9ff && at[4] == '\n') [[likely]] {
     *length = first * 10 + (two >> 8);
     return 5;
   }
-  const uint32_t three = line ^ kLine3;
+  if (at[0] != type) return 0;
+  const uint32_t three = LoadLittleEndian<uint32_t>(at + 1) ^ kLine3;
   const uint32_t second = three >> 8 & 0xff;
   if (three > 0x9ffff || second > 9 || at[5] != '\n') return 0;
   *length = first * 100 + second * 10 + (three >> 16);
@@ -58,20 +56,21 @@ CELLAR_INLINE std::string_view* TakeShortArguments(std::string_view input, size_
                                                    const std::string_view* to_end) {
   if (input.size() < kShortHeaderBytes) [[unlikely]]
     return to;
-  const size_t header_max = input.size() - kShortHeaderBytes;
-  size_t next = *at;
-  for (; to != to_end && next <= header_max; ++to) {
+  const char* const input_end = input.data() + input.size();
+  const char* const header_last = input_end - kShortHeaderBytes;
+  const char* next = input.data() + *at;
+  for (; to != to_end && next <= header_last; ++to) {
     int64_t bytes = 0;
-    const size_t header_bytes = ReadShortLength(input.data() + next, '$', &bytes);
+    const size_t header_bytes = ReadShortLength(next, '$', &bytes);
     if (header_bytes == 0) [[unlikely]]
       break;
-    const size_t begin = next + header_bytes;
-    const size_t end = begin + static_cast<size_t>(bytes) + 2;
-    if (end > input.size()) break;
-    *to = {input.data() + begin, static_cast<size_t>(bytes)};
+    const char* const begin = next + header_bytes;
+    const char* const end = begin + bytes + 2;
+    if (end > input_end) break;
+    *to = {begin, static_cast<size_t>(bytes)};
     next = end;
   }
-  *at = next;
+  *at = static_cast<size_t>(next - input.data());
   return to;
 }
 

@@ -81,29 +81,36 @@ CommandBatch Connection::ReadBatch(std::string_view input, std::span<ParsedComma
   const CommandTable& table = server_->services().commands;
   const bool resumed = parser_.in_command();
   if (resumed) room[0].args = std::exchange(pending_args_, {});
-  const bool short_first = !resumed && limits.AllowShort();
-  // An inline command may have its words in the parser's memory, where the next one overwrites them.
-  const size_t size_max = resumed || input[0] != '*' ? 1 : room.size();
   std::string_view ahead = input;
   size_t size = 0;
+  if (!resumed && limits.AllowShort()) [[likely]] {
+    for (; size < room.size(); ++size) {
+      ParsedCommand& command = room[size];
+      const size_t bytes = parser_.NextShort(ahead, &command.args);
+      if (bytes == 0) break;
+      command.entry = table.Find(command.args[0]);
+      ahead.remove_prefix(bytes);
+      command.rest = ahead;
+    }
+    if (size == room.size() || ahead.empty() || (size > 0 && ahead[0] != '*')) [[likely]]
+      return {room.first(size), RequestParser::Outcome::kCommand, true};
+  }
+  // An inline command may have its words in the parser's memory, where the next one overwrites them.
+  const size_t size_max = resumed || input[0] != '*' ? 1 : room.size();
   do {
     ParsedCommand& command = room[size];
-    size_t bytes = short_first ? parser_.NextShort(ahead, &command.args) : 0;
-    if (bytes == 0) [[unlikely]] {
-      std::string_view rest = ahead;
-      const RequestParser::Outcome outcome = parser_.Next(&rest, limits, &command.args);
-      if (outcome != RequestParser::Outcome::kCommand) {
-        if (resumed) {
-          pending_args_ = std::move(command.args);
-        } else if (parser_.in_command()) {
-          pending_args_ = command.args;
-        }
-        return {room.first(size), outcome, true};
+    std::string_view rest = ahead;
+    const RequestParser::Outcome outcome = parser_.Next(&rest, limits, &command.args);
+    if (outcome != RequestParser::Outcome::kCommand) {
+      if (resumed) {
+        pending_args_ = std::move(command.args);
+      } else if (parser_.in_command()) {
+        pending_args_ = command.args;
       }
-      bytes = ahead.size() - rest.size();
+      return {room.first(size), outcome, true};
     }
     command.entry = command.args.empty() ? nullptr : table.Find(command.args[0]);
-    ahead.remove_prefix(bytes);
+    ahead = rest;
     command.rest = ahead;
     ++size;
   } while (size < size_max && !ahead.empty() && ahead[0] == '*');
@@ -122,8 +129,9 @@ void Connection::Process(std::string_view* input, CommandBatch batch) {
     if (!batch.read) {
       batch = ReadBatch(*input, server_->commands_ahead());
       RowPrefetch prefetch(*server_);
+      prefetch.Begin(session);
       for (const ParsedCommand& command : batch.commands) {
-        prefetch.Add(session, command.entry, command.args);
+        prefetch.Add(command.entry, command.args);
       }
       prefetch.Flush();
     }

@@ -27,8 +27,9 @@ size_t TurnInput::ProcessGroup(size_t begin) {
     Entry& entry = entries_[end];
     if (entry.connection == nullptr) continue;
     entry.batch = entry.connection->ReadAhead(entry.bytes, std::span(commands_).subspan(parsed));
+    prefetch_.Begin(entry.connection->session);
     for (const ParsedCommand& command : entry.batch.commands) {
-      prefetch_.Add(entry.connection->session, command.entry, command.args);
+      prefetch_.Add(command.entry, command.args);
     }
     parsed += entry.batch.commands.size();
   }

@@ -166,8 +166,7 @@ Status Store::Put(Table& table, const RowWrite& write) {
   const WriteContext context{.now_micros = now_micros_,
                              .stamp_micros = NextStamp(),
                              .value_bytes_max = options_.value_bytes_max};
-  bool used_stamp = false;
-  Status resolved = resolver_->ResolvePuts(table, write, context, &mutation_, &used_stamp);
+  Status resolved = resolver_->ResolvePuts(table, write, context, &mutation_);
   if (!resolved.ok()) [[unlikely]]
     return InTable(std::move(resolved), table);
   Status reserved = ReserveMutation();
@@ -176,7 +175,7 @@ Status Store::Put(Table& table, const RowWrite& write) {
     return reserved;
   }
   ApplyResolved(&table);
-  if (used_stamp) engine_->SetStamp(context.stamp_micros);
+  if (resolver_->stamp_used()) engine_->SetStamp(context.stamp_micros);
   FinishMutation(&table, write.ops.size());
   return Status::Ok();
 }

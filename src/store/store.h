@@ -25,9 +25,12 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/inline.h"
+#include "base/key_buffer.h"
 #include "cellar/clock.h"
 #include "cellar/lsn.h"
 #include "cellar/status.h"
+#include "engine/column_set.h"
 #include "engine/engine.h"
 #include "engine/explain.h"
 #include "engine/index_scan.h"
@@ -155,12 +158,12 @@ class Store {
 
   // --- reads of single columns. *cell, null if there is no such cell, and what that borrows die
   // with the next write or read.
-  Status Get(const Table& table, std::string_view row, const ColumnRead& column,
-             const CellRead** cell);
+  CELLAR_INLINE Status Get(const Table& table, std::string_view row, const ColumnRead& column,
+                           const CellRead** cell);
   // The same for several columns of a row. REQUIRES: before them the row was opened, without an
   // error, and nothing else was done since but GetInRow.
-  Status OpenRow(const Table& table, std::string_view row);
-  Status GetInRow(const ColumnRead& column, const CellRead** cell);
+  CELLAR_INLINE Status OpenRow(const Table& table, std::string_view row);
+  CELLAR_INLINE Status GetInRow(const ColumnRead& column, const CellRead** cell);
 
   // --- reads. `access` (also in CellOptions): families that it does not let read are left out,
   // naming one is NOPERM; null allows everything.
@@ -287,9 +290,11 @@ class Store {
 
   // OpenRow and GetInRow, also as parts of Get.
   // *end := where the row's key ends in column_key_, which need not be told of it.
-  Status BeginRow(const Table& table, std::string_view row, char** end);
+  CELLAR_INLINE Status BeginRow(const Table& table, std::string_view row, char** end);
   // `end` is that of the row, with room for the rest of the column's key.
-  Status ReadInRow(const Table& table, const ColumnRead& column, char* end, const CellRead** cell);
+  CELLAR_INLINE Status ReadInRow(const Table& table, const ColumnRead& column, char* end,
+                                 const CellRead** cell);
+  [[gnu::cold]] Status NoFamily(const Table& table, std::string_view family) const;
   // The timestamp that a command's cells get: larger than all before.
   int64_t NextStamp() const;
   // Begins the mutation of a command: a record of its own, or a part of the transaction's.
@@ -373,5 +378,55 @@ class Store {
   uint64_t sweep_found_{0};  // columns reclaimed by the last slice
   bool sweep_idle_{true};
 };
+
+// --- reads of single columns are inlined: for most commands they are all there is to do.
+//
+// The key of a column is put together in the order in which its parts are checked. There is room for
+// the longest one, so that none of them asks.
+Status Store::BeginRow(const Table& table, std::string_view row, char** end) {
+  column_key_.Clear();
+  *end = column_key_.Reserve(kColumnKeyBytesMax);
+  RETURN_IF_ERROR(EncodeRowKey(table.schema(), row, end));
+  point_view_.Bind(table, now_micros_);
+  return Status::Ok();
+}
+
+Status Store::ReadInRow(const Table& table, const ColumnRead& column, char* end,
+                        const CellRead** cell) {
+  const TableSchema& schema = table.schema();
+  if (column.access != nullptr && !column.access->MayRead(column.family)) return NoPermission();
+  const FamilySchema* const family = schema.FindFamily(column.family);
+  if (family == nullptr) [[unlikely]]
+    return NoFamily(table, column.family);
+  end = EncodeFamilyId(end, family->id);
+  RETURN_IF_ERROR(EncodeQualifier(*family, column.qualifier, &end));
+  column_key_.CommitTo(end);
+  const bool is_there =
+      point_view_.ReadColumn(column_key_.view(), *family, column.at_micros, &cell_read_);
+  *cell = is_there ? &cell_read_ : nullptr;
+  return Status::Ok();
+}
+
+Status Store::Get(const Table& table, std::string_view row, const ColumnRead& column,
+                  const CellRead** cell) {
+  char* end = nullptr;
+  RETURN_IF_ERROR(BeginRow(table, row, &end));
+  return ReadInRow(table, column, end, cell);
+}
+
+Status Store::OpenRow(const Table& table, std::string_view row) {
+  char* end = nullptr;
+  RETURN_IF_ERROR(BeginRow(table, row, &end));
+  column_key_.CommitTo(end);
+  row_bytes_ = column_key_.size();
+  row_table_ = &table;
+  return Status::Ok();
+}
+
+Status Store::GetInRow(const ColumnRead& column, const CellRead** cell) {
+  column_key_.Truncate(row_bytes_);
+  char* const end = column_key_.Reserve(kColumnPartBytesMax);
+  return ReadInRow(*row_table_, column, end, cell);
+}
 
 }  // namespace cellar

@@ -22,52 +22,8 @@ constexpr uint64_t kPrefetchTreeBytesMin{2 << 20};
 
 }  // namespace
 
-// The key of a column is put together in the order in which its parts are checked. There is room for
-// the longest one, so that none of them asks.
-CELLAR_INLINE Status Store::BeginRow(const Table& table, std::string_view row, char** end) {
-  column_key_.Clear();
-  *end = column_key_.Reserve(kColumnKeyBytesMax);
-  RETURN_IF_ERROR(EncodeRowKey(table.schema(), row, end));
-  point_view_.Bind(table, now_micros_);
-  return Status::Ok();
-}
-
-CELLAR_INLINE Status Store::ReadInRow(const Table& table, const ColumnRead& column, char* end,
-                                      const CellRead** cell) {
-  const TableSchema& schema = table.schema();
-  if (column.access != nullptr && !column.access->MayRead(column.family)) return NoPermission();
-  const FamilySchema* const family = schema.FindFamily(column.family);
-  if (family == nullptr) [[unlikely]]
-    return InTable(RequireFamily(schema, column.family).status(), table);
-  end = EncodeFamilyId(end, family->id);
-  RETURN_IF_ERROR(EncodeQualifier(*family, column.qualifier, &end));
-  column_key_.CommitTo(end);
-  const bool is_there =
-      point_view_.ReadColumn(column_key_.view(), *family, column.at_micros, &cell_read_);
-  *cell = is_there ? &cell_read_ : nullptr;
-  return Status::Ok();
-}
-
-Status Store::Get(const Table& table, std::string_view row, const ColumnRead& column,
-                  const CellRead** cell) {
-  char* end = nullptr;
-  RETURN_IF_ERROR(BeginRow(table, row, &end));
-  return ReadInRow(table, column, end, cell);
-}
-
-Status Store::OpenRow(const Table& table, std::string_view row) {
-  char* end = nullptr;
-  RETURN_IF_ERROR(BeginRow(table, row, &end));
-  column_key_.CommitTo(end);
-  row_bytes_ = column_key_.size();
-  row_table_ = &table;
-  return Status::Ok();
-}
-
-Status Store::GetInRow(const ColumnRead& column, const CellRead** cell) {
-  column_key_.Truncate(row_bytes_);
-  char* const end = column_key_.Reserve(kColumnPartBytesMax);
-  return ReadInRow(*row_table_, column, end, cell);
+Status Store::NoFamily(const Table& table, std::string_view family) const {
+  return InTable(RequireFamily(table.schema(), family).status(), table);
 }
 
 void Store::PrefetchRows(std::string_view keyspace, std::string_view name,

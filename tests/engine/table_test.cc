@@ -142,6 +142,7 @@ TEST_CASE("One put is applied as its op in a mutation would be", "[table]") {
     MakeTable(directly, {"maxversions=1", "maxversions=2", "none"});
     MakeTable(from_bytes, {"maxversions=1", "maxversions=2", "none"});
     Table& table = *directly.FindTableById(kTableId);
+    KeyBuffer key;
     for (int step = 0; step < 4000; ++step) {
       const std::string row = "r" + FormatUint64(random.Below(500));
       const std::string qualifier = "q" + FormatUint64(random.Below(3));
@@ -153,7 +154,9 @@ TEST_CASE("One put is applied as its op in a mutation would be", "[table]") {
       PutFamilyId(&column, put.family->id);
       put.family_bytes = column.size();
       column += qualifier;
+      key.Assign(column);
       put.column = column;
+      put.key = &key;
       put.timestamp = 5 + static_cast<int64_t>(random.Below(20));
       put.cell_value = value;
       if (random.OneIn(2)) put.replaced = static_cast<int64_t>(random.Below(5));
