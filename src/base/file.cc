@@ -24,7 +24,7 @@ std::string ErrorText(int error) {
 }
 
 Status Failed(std::string_view call, const std::string& path, int error) {
-  const bool full = error == ENOSPC || error == EDQUOT;
+  const bool full = error == ENOSPC || error == EDQUOT || error == EFBIG;
   return Status::Error(full ? ErrorCode::kNoSpace : ErrorCode::kIo,
                        std::string(call) + " '" + path + "': " + ErrorText(error));
 }
@@ -210,7 +210,9 @@ class PosixFileSystem final : public FileSystem {
   }
 
   Result<std::unique_ptr<FileLock>> Lock(const std::string& path) override {
-    const int fd = OpenDescriptor(path, O_RDWR | O_CREAT, kSharedMode);
+    int fd = OpenDescriptor(path, O_RDWR | O_CREAT, kSharedMode);
+    // A lock needs no right to write: a store on a read-only disk can be looked at.
+    if (fd < 0 && (errno == EROFS || errno == EACCES)) fd = OpenDescriptor(path, O_RDONLY, 0);
     if (fd < 0) return Failed("open", path, errno);
     auto lock = std::make_unique<PosixFileLock>(fd);
     if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return std::unique_ptr<FileLock>(std::move(lock));

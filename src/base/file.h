@@ -12,8 +12,8 @@
 // A rename is atomic: afterwards the name stands for the old file or the new one, never for
 // neither.
 //
-// Errors are kNoSpace for a full disk or quota, otherwise kIo; the text names the call, the path
-// and the system's reason. After a failed Sync() the state of the file on disk is unknown, a second
+// Errors are kNoSpace for a full disk, quota or limit of file sizes, otherwise kIo; the text names
+// the call, the path and the system's reason. After a failed Sync() the state of the file on disk is unknown, a second
 // Sync() that succeeds proves nothing (the kernel reports an error once): the caller gives the file
 // up.
 //

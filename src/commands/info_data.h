@@ -42,6 +42,7 @@ struct PersistenceFigures {
   bool save_in_progress{false};
   int64_t last_save_unix_s{0};
   bool last_save_ok{true};
+  std::string last_save_error;  // why last_save_ok is false
   int64_t last_save_s{-1};
   int64_t current_save_s{-1};
   uint64_t saves{0};

@@ -24,10 +24,11 @@ class SaveTask final : public Task {
       context.reply.StatusReply(status);
       return TaskProgress::kDone;
     }
-    if (host_.persistence().last_save_ok) {
+    const PersistenceFigures figures = host_.persistence();
+    if (figures.last_save_ok) {
       context.reply.Ok();
     } else {
-      context.reply.Error("ERR the snapshot failed, see the server's log");
+      context.reply.Error("ERR the snapshot failed: " + figures.last_save_error);
     }
     return TaskProgress::kDone;
   }

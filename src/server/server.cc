@@ -61,6 +61,7 @@ Server::Server(Clock& clock, Config config, std::string config_file) : clock_(cl
   AddAllCommands(&services_own_.commands);
   dispatcher_own_.UpdateSlowBound();
   (void)std::signal(SIGPIPE, SIG_IGN);
+  (void)std::signal(SIGXFSZ, SIG_IGN);  // a limit of file sizes is a full disk, not the end
   RaiseFileLimit(services_own_.config.maxclients);
   CELLAR_ASSERT(uv_loop_init(&loop_) == 0);
   loop_.data = this;

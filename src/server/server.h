@@ -36,6 +36,7 @@
 #include "commands/services.h"
 #include "server/command_batch.h"
 #include "server/connection.h"
+#include "server/persistence_log.h"
 #include "server/systemd_notify.h"
 #include "server/tls_context.h"
 #include "server/turn_input.h"
@@ -202,6 +203,7 @@ class Server final : public Host {
   std::vector<std::string> command_line_;
   Dispatcher dispatcher_own_{*this};
   SystemdNotify notify_;
+  PersistenceLog persistence_log_;
   std::unique_ptr<TlsContext> tls_context_;  // null: no listener speaks TLS
   uv_loop_t loop_{};
   std::vector<Listener*> listeners_;  // libuv's until their close callbacks

@@ -29,6 +29,7 @@ void Server::OnTenth() {
   }
   if (store_ == nullptr) return;
   store_->journal().Poll();
+  persistence_log_.Look(store_->journal().Stats(), now);
   store_->UnpinStale();
   if (store_->journal().MaybeStartSnapshot()) {
     Log(LogSeverity::kNotice, "Background saving started");

@@ -84,6 +84,7 @@ PersistenceFigures Server::persistence() {
   figures.save_in_progress = stats.save_in_progress;
   figures.last_save_unix_s = stats.last_save_unix_s;
   figures.last_save_ok = stats.last_save_ok;
+  figures.last_save_error = stats.last_save_error;
   figures.last_save_s = stats.last_save_s;
   figures.current_save_s = stats.current_save_s;
   figures.saves = stats.saves;

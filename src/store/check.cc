@@ -178,9 +178,12 @@ Status Check::Run(CheckMode mode) {
     out_ << kManifestName << ": DAMAGED: " << manifest.status().text() << '\n';
     return manifest.status();
   }
-  if (!*manifest)
+  if (!*manifest) {
+    ASSIGN_OR_RETURN(const std::vector<std::string> names, files_.List(directory_));
+    RETURN_IF_ERROR(CheckNoOrphans(directory_, names));
     return Status::Error(ErrorCode::kCorruption,
                          JoinPath(directory_, kManifestName) + " is missing: no store here");
+  }
   manifest_ = **manifest;
   Say(kManifestName,
       fmt::format("ok, {} snapshot, {}", manifest_.snapshot ? "a" : "no",

@@ -195,6 +195,18 @@ Status WriteTemporaryManifest(FileSystem& files, const std::string& path,
 
 }  // namespace
 
+Status CheckNoOrphans(const std::string& directory, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    const auto parsed = ParseFileName(name);
+    if (!parsed || parsed->kind == StoreFileKind::kTemporarySnapshot) continue;
+    return Status::Error(ErrorCode::kCorruption,
+                         JoinPath(directory, kManifestName) + " is missing, but " + name +
+                             " is there: this was a store. Restore the manifest from a backup, or "
+                             "move the files away");
+  }
+  return Status::Ok();
+}
+
 InstallResult InstallManifest(FileSystem& files, const std::string& directory,
                               const Manifest& manifest) {
   const std::string temporary = JoinPath(directory, kManifestTemporaryName);

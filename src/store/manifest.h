@@ -90,6 +90,10 @@ Result<Manifest> ParseManifest(std::string_view text);
 // kCorruption naming the file if it cannot be parsed; nothing if there is none.
 Result<std::optional<Manifest>> LoadManifest(FileSystem& files, const std::string& directory);
 
+// What a folder without a manifest means, by the names in it: OK if there is no file of a store
+// either, else kCorruption naming one.
+Status CheckNoOrphans(const std::string& directory, const std::vector<std::string>& names);
+
 enum class InstallOutcome : uint8_t {
   kInstalled,  // durable
   kUnchanged,  // failed; the old manifest stands

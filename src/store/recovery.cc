@@ -57,14 +57,7 @@ Status Recovery::FindManifest(const std::vector<std::string>& names) {
     store_.manifest = *std::move(manifest);
     return Status::Ok();
   }
-  for (const std::string& name : names) {
-    const auto parsed = ParseFileName(name);
-    if (parsed && parsed->kind != StoreFileKind::kTemporarySnapshot)
-      return Status::Error(ErrorCode::kCorruption,
-                           fmt::format("{} is missing, but {} is there: this was a store. Restore "
-                                       "the manifest from a backup, or move the files away",
-                                       JoinPath(directory_, kManifestName), name));
-  }
+  RETURN_IF_ERROR(CheckNoOrphans(directory_, names));
   // From now on a file without a manifest is damage.
   return InstallManifest(files_, directory_, store_.manifest).status;
 }

@@ -68,6 +68,7 @@ Status Store::CreateTable(std::string_view keyspace, std::string_view name, cons
   schema.groups.push_back({std::string(kDefaultGroup), tree_id_next++});
   // Ids in the order of names make a row of the table one run of its tree.
   std::vector<const NewFamily*> by_name;
+  by_name.reserve(families.size());
   for (const NewFamily& family : families) by_name.push_back(&family);
   for (const NewFamily* family : by_name) RETURN_IF_ERROR(RequireName("family", family->name));
   std::stable_sort(by_name.begin(), by_name.end(),

@@ -54,6 +54,29 @@ class CheckTest(unittest.TestCase):
         self.assertIn("a snapshot, 1 log segment\n", done.stdout)
         self.assertEqual(before, self.contents())
 
+    def test_a_store_on_a_read_only_disk_can_be_checked(self):
+        self.server.stop()
+        directory = self.server.directory
+        bound = subprocess.run(["mount", "--bind", directory, directory], capture_output=True, check=False)
+        if bound.returncode != 0:
+            self.skipTest("mounting is not allowed here")
+        try:
+            subprocess.run(["mount", "-o", "remount,ro,bind", directory], check=True)
+            done = self.cellar("--check", directory)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        finally:
+            subprocess.run(["umount", directory], check=True)
+
+    def test_a_check_says_what_is_wrong_with_its_words(self):
+        self.server.stop()
+        done = self.cellar("--check", self.server.directory, "--nonsense")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("'--nonsense'", done.stderr)
+        os.remove(os.path.join(self.server.directory, "cellar.manifest"))
+        done = self.cellar("--check", self.server.directory)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("cellar.manifest is missing, but", done.stderr)
+
     def test_dump_prints_the_records_as_commands_beside_a_running_server(self):
         done = self.cellar("--dump", self.server.directory)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)

@@ -4,6 +4,8 @@ The disk is a tmpfs of a few MiB, which only root may mount; elsewhere the tests
 """
 
 import os
+import re
+import resource
 import subprocess
 import tempfile
 import time
@@ -14,6 +16,15 @@ from cellar_server import CellarServer
 
 DISK_BYTES = 12 << 20
 VALUE = "v" * 2000
+
+
+def wait_for_line(server, pattern):
+    """Until the server's log has a line that matches."""
+    deadline = time.monotonic() + 60
+    while not re.search(pattern, server.log()):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"no {pattern!r} in:\n{server.log()}")
+        time.sleep(0.05)
 
 
 class DiskFullTest(unittest.TestCase):
@@ -68,6 +79,11 @@ class DiskFullTest(unittest.TestCase):
                 self.assertTrue(client.execute_command("CGET", "t", f"row{i}", "f:v"))
             self.assertIsNone(server.process.poll(), "the server has left")
 
+            with self.assertRaisesRegex(redis.ResponseError, "the snapshot failed: .* No space left on device"):
+                client.execute_command("SAVE")
+            wait_for_line(server, "The log cannot grow; .* MISCONF: .* No space left on device")
+            wait_for_line(server, "The snapshot failed, .* No space left on device")
+
             os.remove(filler)
             deadline = time.monotonic() + 60
             while not self.write(client, written):
@@ -94,6 +110,45 @@ class DiskFullTest(unittest.TestCase):
 
     def test_everysec(self):
         self.check("everysec")
+
+
+class FileSizeTest(unittest.TestCase):
+    """A limit of file sizes (ulimit -f, LimitFSIZE=) is like a full disk; it does not end the server."""
+
+    BYTES_MAX = 2 << 20
+
+    @staticmethod
+    def limit(server, size):
+        """No file of the server may become larger from now on."""
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+    def test_writes_are_refused_and_nothing_is_lost(self):
+        with CellarServer(appendfsync="always", save="") as server:
+            self.limit(server, self.BYTES_MAX)
+            client = server.client(socket_timeout=60)
+            client.execute_command("TABLE", "CREATE", "t", "FAMILY", "f")
+            written = 0
+            while DiskFullTest.write(client, written):
+                written += 1
+                self.assertLess(written * len(VALUE), 2 * self.BYTES_MAX, "there was no limit")
+            self.assertEqual(client.execute_command("CCOUNT", "t"), written)
+            self.assertIsNone(server.process.poll(), "the server has left")
+            wait_for_line(server, "The log cannot grow; .* MISCONF: .* File too large")
+            self.limit(server, self.BYTES_MAX // 2)
+            with self.assertRaisesRegex(redis.ResponseError, "the snapshot failed: .* File too large"):
+                client.execute_command("SAVE")
+            wait_for_line(server, "The snapshot failed, .* File too large")
+            self.limit(server, resource.RLIM_INFINITY)
+            deadline = time.monotonic() + 60
+            while not DiskFullTest.write(client, written):
+                self.assertLess(time.monotonic(), deadline, "writes did not resume")
+                time.sleep(0.02)
+            wait_for_line(server, "The log is written and has room again")
+            client.execute_command("SAVE")
+            wait_for_line(server, "Snapshots can be written again")
+            wait_for_line(server, r"Snapshot written: \d+ bytes")
+            server.crash()
+            self.assertEqual(server.client().execute_command("CCOUNT", "t"), written + 1)
 
 
 if __name__ == "__main__":
