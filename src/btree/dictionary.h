@@ -21,6 +21,7 @@
 #include <string_view>
 
 #include "base/copy_bytes.h"
+#include "base/inline.h"
 #include "btree/bytes.h"
 #include "btree/entry.h"
 
@@ -52,7 +53,7 @@ struct Suffix {
   }
   bool Equals(std::string_view text) const { return text.size() == size() && BeginsWith(text); }
   // The longest prefix in common with a text.
-  size_t SharedWith(std::string_view text) const {
+  CELLAR_INLINE size_t SharedWith(std::string_view text) const {
     const size_t shared = word.empty() ? 0 : CommonPrefix(word, text);
     return shared < word.size() ? shared : shared + CommonPrefix(own, text.substr(shared));
   }

@@ -107,7 +107,7 @@ void VisitNodes(void* node, uint32_t level, Visit& visit) {
     LargeValue* value = entry.large();
     visit(Retired{value, value->birth, 0, value->capacity, NodeKind::kValue});
   }
-  visit(Retired{leaf, leaf->birth, 0, leaf->capacity, NodeKind::kLeaf});
+  visit(Retired{leaf, leaf->birth, 0, leaf->capacity(), NodeKind::kLeaf});
 }
 
 }  // namespace
@@ -135,7 +135,8 @@ Leaf* Epochs::NewLeaf(size_t bytes) {
   auto* leaf = static_cast<Leaf*>(Allocate(capacity));
   leaf->birth = epoch_;
   leaf->passed = 0;
-  leaf->capacity = static_cast<uint32_t>(capacity);
+  leaf->granules = static_cast<uint16_t>(capacity / NodeArena::kGranuleBytes);
+  leaf->front_bytes = 0;
   return leaf;
 }
 

@@ -167,7 +167,9 @@ class Epochs {
   bool MayWrite(const Inner* node) const { return node->birth > newest_live_; }
 
   // The node has left the tree.
-  void Retire(Leaf* leaf) { Settle({leaf, leaf->birth, epoch_, leaf->capacity, NodeKind::kLeaf}); }
+  void Retire(Leaf* leaf) {
+    Settle({leaf, leaf->birth, epoch_, leaf->capacity(), NodeKind::kLeaf});
+  }
   void Retire(Inner* node) {
     Settle({node, node->birth, epoch_, node->capacity, NodeKind::kInner});
   }

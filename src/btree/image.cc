@@ -80,14 +80,16 @@ Status CheckGroup(const Fields& fields, uint32_t group, const uint8_t* p, uint32
 
 void AppendLeafImage(const Leaf* leaf, std::string* image) {
   const size_t begin = image->size();
-  image->append(View(leaf->bytes() + kLeafPortableFrom, leaf->used - kLeafPortableFrom));
+  image->append(View(leaf->bytes() + kLeafPortableFrom, leaf->header_bytes() - kLeafPortableFrom));
+  image->append(View(leaf->entries(), leaf->entries_bytes()));
   if (leaf->large_count == 0) return;
   const uint8_t* p = leaf->entries();
   Entry entry;
   for (uint32_t i = 0; i < leaf->count; ++i, p = entry.end) {
     ParseEntry(p, &entry);
     if (!entry.is_large) continue;
-    const auto at = static_cast<size_t>(entry.value - leaf->bytes()) - kLeafPortableFrom;
+    const auto at =
+        static_cast<size_t>(entry.value - leaf->bytes()) - leaf->front_bytes - kLeafPortableFrom;
     StoreLittleEndian(image->data() + begin + at, uint64_t{0});
     image->append(entry.value_view());
   }

@@ -10,14 +10,33 @@
 namespace cellar::btree_internal {
 namespace {
 
-// Replaces old_bytes at `at` by room for new_bytes.
-void ShiftTail(Leaf* leaf, uint32_t at, uint32_t old_bytes, uint32_t new_bytes) {
-  const uint32_t used = leaf->used + new_bytes - old_bytes;
-  CELLAR_ASSERT(used <= leaf->capacity);
-  uint8_t* const from = leaf->entries() + at + old_bytes;
-  std::memmove(leaf->entries() + at + new_bytes, from,
-               static_cast<size_t>(leaf->entries_end() - from));
-  leaf->used = used;
+// The free bytes before the entries go behind them.
+void CloseFront(Leaf* leaf) {
+  uint8_t* const to = leaf->entries() - leaf->front_bytes;
+  std::memmove(to, leaf->entries(), leaf->entries_bytes());
+  leaf->front_bytes = 0;
+}
+
+// Replaces old_bytes at `at` by room for new_bytes, whose content is the caller's. Entries may move.
+void Resize(Leaf* leaf, uint32_t at, uint32_t old_bytes, uint32_t new_bytes) {
+  const auto growth = static_cast<int64_t>(new_bytes) - old_bytes;
+  CELLAR_ASSERT(leaf->used + growth <= leaf->capacity());
+  const uint32_t tail_bytes = leaf->entries_bytes() - at - old_bytes;
+  const int64_t back_bytes =
+      static_cast<int64_t>(leaf->capacity()) - leaf->used - leaf->front_bytes;
+  bool moves_head = at < tail_bytes ? leaf->front_bytes >= growth : back_bytes < growth;
+  if (moves_head ? leaf->front_bytes < growth : back_bytes < growth) [[unlikely]] {
+    CloseFront(leaf);
+    moves_head = false;
+  }
+  uint8_t* const entries = leaf->entries();
+  if (moves_head) {
+    std::memmove(entries - growth, entries, at);
+    leaf->front_bytes = static_cast<uint16_t>(leaf->front_bytes - growth);
+  } else {
+    std::memmove(entries + at + new_bytes, entries + at + old_bytes, tail_bytes);
+  }
+  leaf->used = static_cast<uint32_t>(leaf->used + growth);
 }
 
 void ShiftOffsets(Leaf* leaf, uint32_t from_group, int64_t growth) {
@@ -132,22 +151,22 @@ LeafEdit PlanInsert(const Leaf* leaf, const LeafPlace& place, std::string_view k
 
 void ApplyInsert(Leaf* leaf, const LeafPlace& place, const LeafEdit& edit, std::string_view key,
                  const ValueRef& value) {
-  const std::string_view rest = key.substr(leaf->prefix_bytes);
-  uint8_t* const at = leaf->entries() + place.at;
+  const std::string_view rest = Behind(key, leaf->prefix_bytes);
   Entry next{};
   const bool cuts_next = edit.old_bytes > 0;
-  if (cuts_next) ParseEntry(at, &next);
+  if (cuts_next) ParseEntry(leaf->entries() + place.at, &next);
   const ValueRef next_shape = ValueShape(next);
   const Dictionary dictionary = leaf->dictionary();
   if (place.group == leaf->groups) InsertGroup(leaf, place.group, 0, place.at, 0);
   CELLAR_ASSERT(leaf->counts()[place.group] < kGroupEntriesMax);
-  ShiftTail(leaf, place.at, edit.old_bytes, edit.new_bytes);
+  Resize(leaf, place.at, edit.old_bytes, edit.new_bytes);
 
-  const std::string_view suffix = rest.substr(place.shared_before);
+  const std::string_view suffix = Behind(rest, place.shared_before);
+  uint8_t* const at = leaf->entries() + place.at;
   uint8_t* p = WriteEntryLengths(at, place.shared_before,
                                  dictionary.StoredBytes(suffix.size(), edit.code), value);
   p = WriteEntryValue(dictionary.Write(p, edit.code, suffix), value);
-  if (cuts_next) {  // what it keeps of its own has moved with the tail
+  if (cuts_next) {  // what it keeps of its own stands behind
     p = WriteEntryLengths(p, place.shared_after, NextSuffixBytes(next, edit), next_shape);
     p = dictionary.Write(p, {edit.next.code, 0},
                          View(dictionary.words + edit.next.literal_at, edit.next.literal_bytes));
@@ -174,21 +193,28 @@ LeafEdit PlanReplace(const Leaf* leaf, const LeafPlace& place, const ValueRef& v
 }
 
 void ApplyReplace(Leaf* leaf, const LeafPlace& place, const LeafEdit& edit, const ValueRef& value) {
-  uint8_t* const at = leaf->entries() + place.at;
+  const uint8_t* const at = leaf->entries() + place.at;
   Entry entry;
   ParseEntry(at, &entry);
   CountLarge(leaf, entry.is_large ? entry.large() : nullptr, -1);
-  const size_t lengths_bytes = LengthsBytes(entry.shared, entry.suffix_bytes, value);
-  // The suffix moves only if the lengths field changes its size; the tail makes room before, or
-  // closes up after.
   const auto growth = edit.growth();
-  if (growth > 0) ShiftTail(leaf, place.at, edit.old_bytes, edit.new_bytes);
-  if (at + lengths_bytes != entry.suffix)
-    std::memmove(at + lengths_bytes, entry.suffix, entry.suffix_bytes);
-  WriteEntryLengths(at, entry.shared, entry.suffix_bytes, value);
-  WriteEntryValue(at + lengths_bytes + entry.suffix_bytes, value);
-  if (growth < 0) ShiftTail(leaf, place.at, edit.old_bytes, edit.new_bytes);
-  if (growth != 0) ShiftOffsets(leaf, place.group + 1, growth);
+  const auto before_suffix_bytes = static_cast<size_t>(entry.suffix - at);
+  const auto before_value_bytes = static_cast<uint32_t>(entry.value - at);
+  std::string moved_suffix;
+  if (growth != 0) {
+    if (LengthsBytes(entry.shared, entry.suffix_bytes, value) == before_suffix_bytes) {
+      Resize(leaf, place.at + before_value_bytes, edit.old_bytes - before_value_bytes,
+             edit.new_bytes - before_value_bytes);
+    } else {
+      moved_suffix = View(entry.suffix, entry.suffix_bytes);
+      Resize(leaf, place.at, edit.old_bytes, edit.new_bytes);
+    }
+    ShiftOffsets(leaf, place.group + 1, growth);
+  }
+  uint8_t* p = leaf->entries() + place.at;
+  p = WriteEntryLengths(p, entry.shared, entry.suffix_bytes, value);
+  CopyBytes(p, moved_suffix.data(), moved_suffix.size());
+  WriteEntryValue(p + entry.suffix_bytes, value);
   CountLarge(leaf, value.large, 1);
 }
 
@@ -216,7 +242,7 @@ LeafEdit PlanRewrite(const Leaf* leaf, const LeafPlace& place, std::string_view 
 void ApplyRewrite(Leaf* leaf, const LeafPlace& place, const LeafEdit& edit, std::string_view rest,
                   const ValueRef& value) {
   if (edit.growth() != 0) {
-    ShiftTail(leaf, place.at, edit.old_bytes, edit.new_bytes);
+    Resize(leaf, place.at, edit.old_bytes, edit.new_bytes);
     ShiftOffsets(leaf, place.group + 1, edit.growth());
   }
   uint8_t* const at = leaf->entries() + place.at;
@@ -259,16 +285,16 @@ LeafEdit PlanRemove(const Leaf* leaf, const LeafPlace& place, std::string* next_
 
 void ApplyRemove(Leaf* leaf, const LeafPlace& place, const LeafEdit& edit,
                  std::string_view next_suffix) {
-  uint8_t* const at = leaf->entries() + place.at;
   Entry removed;
-  ParseEntry(at, &removed);
+  ParseEntry(leaf->entries() + place.at, &removed);
   CountLarge(leaf, removed.is_large ? removed.large() : nullptr, -1);
   Entry next{};
   if (edit.new_bytes > 0) ParseEntry(removed.end, &next);
   const ValueRef next_shape = ValueShape(next);
-  ShiftTail(leaf, place.at, edit.old_bytes, edit.new_bytes);
+  Resize(leaf, place.at, edit.old_bytes, edit.new_bytes);
   ShiftOffsets(leaf, place.group + 1, edit.growth());
   if (edit.new_bytes > 0) {
+    uint8_t* const at = leaf->entries() + place.at;
     const Dictionary dictionary = leaf->dictionary();
     uint8_t* const p = WriteEntryLengths(
         at, removed.shared, dictionary.StoredBytes(next_suffix.size(), edit.code), next_shape);
@@ -314,7 +340,7 @@ void SplitGroup(Leaf* leaf, uint32_t group, uint32_t first_index, RebuiltKey* sc
   const auto at = static_cast<uint32_t>(p - leaf->entries());
   const auto old_bytes = static_cast<uint32_t>(entry.value - p);
   const auto new_bytes = static_cast<uint32_t>(LengthsBytes(0, suffix_bytes, shape)) + suffix_bytes;
-  ShiftTail(leaf, at, old_bytes, new_bytes);
+  Resize(leaf, at, old_bytes, new_bytes);
   uint8_t* const to = WriteEntryLengths(leaf->entries() + at, 0, suffix_bytes, shape);
   (void)dictionary.Write(to, {}, key);
   ShiftOffsets(leaf, group + 1, static_cast<int64_t>(new_bytes) - old_bytes);
@@ -324,13 +350,17 @@ void SplitGroup(Leaf* leaf, uint32_t group, uint32_t first_index, RebuiltKey* sc
 
 void AddGroupRoom(Leaf* leaf) {
   CELLAR_ASSERT(leaf->group_capacity + kGroupRoomStep <= kLeafGroupsMax);
-  CELLAR_ASSERT(leaf->used + kGroupRoomGrowth <= leaf->capacity);
+  CELLAR_ASSERT(leaf->used + kGroupRoomGrowth <= leaf->capacity());
+  if (leaf->front_bytes < kGroupRoomGrowth) CloseFront(leaf);
+  const bool takes_front = leaf->front_bytes > 0;
   // From the back to the front, since each part moves up over the place of the one behind it.
   const uint8_t* const counts = leaf->counts();
   const uint16_t* const offsets = leaf->offsets();
   uint8_t* const prefix = leaf->prefix();
-  std::memmove(prefix + kGroupRoomGrowth, prefix,
-               static_cast<size_t>(leaf->entries_end() - prefix));
+  const size_t moved_bytes = takes_front ? leaf->prefix_bytes + size_t{leaf->dictionary_bytes}
+                                         : static_cast<size_t>(leaf->entries_end() - prefix);
+  std::memmove(prefix + kGroupRoomGrowth, prefix, moved_bytes);
+  if (takes_front) leaf->front_bytes = static_cast<uint16_t>(leaf->front_bytes - kGroupRoomGrowth);
   leaf->group_capacity = static_cast<uint8_t>(leaf->group_capacity + kGroupRoomStep);
   leaf->used += static_cast<uint32_t>(kGroupRoomGrowth);
   std::memmove(leaf->counts(), counts, leaf->groups);
@@ -346,7 +376,7 @@ uint64_t ValidateLeaf(const Leaf* leaf, std::string* first, std::string* last) {
   CELLAR_ASSERT(leaf->groups <= leaf->group_capacity);
   CELLAR_ASSERT(leaf->group_capacity <= kLeafGroupsMax);
   CELLAR_ASSERT(leaf->group_capacity % 4 == 0);
-  CELLAR_ASSERT(leaf->used <= leaf->capacity);
+  CELLAR_ASSERT(leaf->used + leaf->front_bytes <= leaf->capacity());
   CELLAR_ASSERT(leaf->count == 1 || leaf->used <= LeafBytesLimit(leaf->prefix_bytes));
   CodeSet codes;
   if (leaf->dictionary_bytes > 0)

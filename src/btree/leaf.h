@@ -3,10 +3,11 @@
 //   0  birth u64           epoch in which this copy was made
 //   8  passed u64          epoch of the last snapshot whose serialiser has left this leaf behind,
 //                          or a mark (epochs.cc)
-//  16  capacity u32        bytes allocated
+//  16  granules u16        allocated, of 128 bytes
+//  18  front_bytes u16     free before the entries
 //  20  large_units u32     memory of the out-of-line values, in units of 64 bytes
 //  --- from here on it is the same in memory and in a snapshot file (offsets only, little-endian)
-//  24  used u32            where the free space begins, from byte 0
+//  24  used u32            bytes from 0 on, without those that are free before the entries
 //  28  prefix_bytes u32    a prefix that all keys have; not always the longest
 //  32  count u16           entries
 //  34  groups u8           1..16 in use
@@ -19,13 +20,16 @@
 //  ..  counts u8[G]        entries of each group, 1..16
 //  ..  prefix
 //  ..  dictionary          mostly of leaves that hold rows of several columns; see dictionary.h
+//  ..  free, in memory only
 //  ..  entries             see entry.h; each group begins with a full key (shared = 0)
+//  ..  free
 //
 // A search compares heads by SIMD, then walks one group while it keeps m, how much of the target is
 // shared with the key before: an entry that shares more with its predecessor than m is below the
 // target, one that shares less is above it, and only one that shares exactly m is looked at. No key
 // is rebuilt. An insert stores target[m..], and only takes bytes away from the next entry's suffix;
-// a delete is the mirror image.
+// a delete is the mirror image. What is before the place or what is behind it moves to make room,
+// whichever is less, as far as there are free bytes on its side.
 //
 // A leaf is at most kLeafBytesMax long, plus its prefix if that is over kLongPrefixBytes; only a
 // leaf with a single entry may be longer. Nothing here allocates or knows of epochs: tree.h does.
@@ -39,6 +43,7 @@
 #include <vector>
 
 #include "base/assert.h"
+#include "btree/arena.h"
 #include "btree/bytes.h"
 #include "btree/dictionary.h"
 #include "btree/entry.h"
@@ -53,10 +58,14 @@ static_assert(kLeafGroupsMax <= kHeadsMax, "as FindHead wants it");
 inline constexpr size_t kGroupEntriesMax{16};
 inline constexpr size_t kLeafEntriesMax{kLeafGroupsMax * kGroupEntriesMax};
 
+// Bytes before the prefix.
+constexpr size_t LeafHeaderBytes(size_t group_capacity) { return 40 + 7 * group_capacity; }
+
 struct Leaf {
   uint64_t birth;
   uint64_t passed;
-  uint32_t capacity;
+  uint16_t granules;
+  uint16_t front_bytes;
   uint32_t large_units;
   uint32_t used;
   uint32_t prefix_bytes;
@@ -81,25 +90,30 @@ struct Leaf {
   const uint8_t* prefix() const { return counts() + group_capacity; }
   uint8_t* prefix() { return counts() + group_capacity; }
   Dictionary dictionary() const { return {prefix() + prefix_bytes, dictionary_bytes}; }
-  const uint8_t* entries() const { return prefix() + prefix_bytes + dictionary_bytes; }
-  uint8_t* entries() { return prefix() + prefix_bytes + dictionary_bytes; }
-  const uint8_t* entries_end() const { return bytes() + used; }
+  // Bytes before the free ones.
+  size_t header_bytes() const {
+    return LeafHeaderBytes(group_capacity) + prefix_bytes + dictionary_bytes;
+  }
+  const uint8_t* entries() const {
+    return prefix() + prefix_bytes + dictionary_bytes + front_bytes;
+  }
+  uint8_t* entries() { return prefix() + prefix_bytes + dictionary_bytes + front_bytes; }
+  const uint8_t* entries_end() const { return bytes() + used + front_bytes; }
+  uint32_t capacity() const { return uint32_t{granules} * NodeArena::kGranuleBytes; }
   // How far short copies may read.
-  const uint8_t* readable_end() const { return bytes() + capacity; }
+  const uint8_t* readable_end() const { return bytes() + capacity(); }
   uint32_t entries_bytes() const { return static_cast<uint32_t>(entries_end() - entries()); }
   // Where the entries of a group end.
   const uint8_t* group_end(uint32_t group) const {
     return group + 1u < groups ? entries() + offsets()[group + 1] : entries_end();
   }
   // Memory that this leaf stands for.
-  uint32_t units() const { return capacity / 64 + large_units; }
+  uint32_t units() const { return capacity() / 64 + large_units; }
 };
 static_assert(sizeof(Leaf) == 40);
 
 inline constexpr size_t kLeafPortableFrom{24};
 
-// Bytes before the prefix.
-constexpr size_t LeafHeaderBytes(size_t group_capacity) { return 40 + 7 * group_capacity; }
 // The most that a leaf of more than one entry may use.
 constexpr size_t LeafBytesLimit(size_t prefix_bytes) {
   return prefix_bytes > kLongPrefixBytes ? kLeafBytesMax + prefix_bytes : kLeafBytesMax;

@@ -554,7 +554,7 @@ void Tree::Insert(Path* path, Leaf* leaf, LeafPlace place, std::string_view key,
     return;
   }
   // At the right edge more of the same will follow.
-  const bool grows_fast = at_end && used > leaf->capacity && IsRightEdge(*path);
+  const bool grows_fast = at_end && used > leaf->capacity() && IsRightEdge(*path);
   leaf = PrepareInsert(path, leaf, used, grows_fast ? used / 2 : kInsertRoomBytes);
   ApplyInsert(leaf, place, edit, key, value);
   if (value.large != nullptr) UpdateUnits(path, leaf);
@@ -865,9 +865,9 @@ void Tree::Remove(Path* path, Leaf* leaf, const LeafPlace& place, std::string_vi
     return;
   }
   // A leaf that has become much smaller than its memory moves to a smaller one.
-  const bool is_roomy = NodeArena::RoundUp(leaf->used) * 4 < leaf->capacity * size_t{3};
-  if (is_roomy || used > leaf->capacity || !epochs_.MayWrite(leaf))
-    leaf = MoveLeaf(path, leaf, std::max<size_t>(used, leaf->used));
+  const bool is_roomy = NodeArena::RoundUp(leaf->used) * 4 < leaf->capacity() * size_t{3};
+  if (is_roomy || used > leaf->capacity() || !epochs_.MayWrite(leaf))
+    leaf = MoveLeaf(path, leaf, std::max<size_t>(used, leaf->used), 0);
   const uint32_t large_units = leaf->large_units;
   ApplyRemove(leaf, place, edit, next_suffix);
   if (leaf->large_units != large_units) UpdateUnits(path, leaf);

@@ -149,7 +149,7 @@ class Tree {
   // The same for an insert, which makes it `used` bytes: if the leaf has to move for that, then to
   // where `room` bytes are left for the next ones.
   Leaf* PrepareInsert(Path* path, Leaf* leaf, size_t used, size_t room);
-  Leaf* MoveLeaf(Path* path, Leaf* leaf, size_t bytes);
+  Leaf* MoveLeaf(Path* path, Leaf* leaf, size_t bytes, size_t front_bytes);
   void EnsurePathWritable(Path* path, uint32_t levels);
   void CopyInner(Path* path, uint32_t level);
   void SetChild(Path* path, uint32_t level, void* pointer, uint32_t units);

@@ -38,8 +38,8 @@ size_t Tree::MoveValues(Leaf* leaf) {
 // The path's leaf and its values. Returns how many were moved.
 size_t Tree::MoveLeafAndValues(Path* path, Leaf* leaf) {
   size_t moved = 0;
-  if (NodeArena::IsLeaving(leaf, leaf->capacity) && epochs_.MayWrite(leaf)) {
-    leaf = MoveLeaf(path, leaf, leaf->capacity);
+  if (NodeArena::IsLeaving(leaf, leaf->capacity()) && epochs_.MayWrite(leaf)) {
+    leaf = MoveLeaf(path, leaf, leaf->capacity(), 0);
     ++moved;
   }
   // A snapshot may share values with a leaf that is newer than it.

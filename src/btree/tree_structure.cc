@@ -71,21 +71,27 @@ void Tree::UpdateUnits(Path* path, const Leaf* leaf) {
 
 // The leaf at the path's end, writable, with a capacity of `bytes`.
 Leaf* Tree::PrepareLeaf(Path* path, Leaf* leaf, size_t bytes) {
-  if (bytes <= leaf->capacity && epochs_.MayWrite(leaf)) [[likely]]
+  if (bytes <= leaf->capacity() && epochs_.MayWrite(leaf)) [[likely]]
     return leaf;
-  return MoveLeaf(path, leaf, bytes);
+  return MoveLeaf(path, leaf, bytes, 0);
 }
 
+// The same for an insert after which `used` bytes are in use. A leaf that has to move gets `room`
+// for further ones: half of it before its entries, but at the right edge, where they come at its end.
 Leaf* Tree::PrepareInsert(Path* path, Leaf* leaf, size_t used, size_t room) {
-  if (used <= leaf->capacity && epochs_.MayWrite(leaf)) [[likely]]
+  if (used <= leaf->capacity() && epochs_.MayWrite(leaf)) [[likely]]
     return leaf;
-  return MoveLeaf(path, leaf, std::max(used, std::min(used + room, kLeafBytesMax)));
+  const size_t capacity = NodeArena::RoundUp(std::max(used, std::min(used + room, kLeafBytesMax)));
+  return MoveLeaf(path, leaf, capacity, IsRightEdge(*path) ? 0 : (capacity - used) / 2);
 }
 
-Leaf* Tree::MoveLeaf(Path* path, Leaf* leaf, size_t bytes) {
-  Leaf* const copy = epochs_.NewLeaf(std::max<size_t>(bytes, leaf->used));
+// To other memory, of which `front_bytes` before the entries are left free.
+Leaf* Tree::MoveLeaf(Path* path, Leaf* leaf, size_t bytes, size_t front_bytes) {
+  Leaf* const copy = epochs_.NewLeaf(std::max<size_t>(bytes, leaf->used + front_bytes));
   constexpr size_t kFrom{offsetof(Leaf, large_units)};
-  std::memcpy(copy->bytes() + kFrom, leaf->bytes() + kFrom, leaf->used - kFrom);
+  std::memcpy(copy->bytes() + kFrom, leaf->bytes() + kFrom, leaf->header_bytes() - kFrom);
+  copy->front_bytes = static_cast<uint16_t>(front_bytes);
+  std::memcpy(copy->entries(), leaf->entries(), leaf->entries_bytes());
   if (content_.height == 0)
     content_.root = copy;
   else
@@ -334,7 +340,7 @@ void Tree::SplitBelow(const void* node, uint32_t level, uint64_t at_units, std::
   const auto* leaf = static_cast<const Leaf*>(node);
   RebuiltKey scratch;
   uint64_t seen_bytes = 0;
-  const uint64_t bytes_per_entry = leaf->capacity / leaf->count;
+  const uint64_t bytes_per_entry = leaf->capacity() / leaf->count;
   WalkLeaf(leaf, &scratch, [&](uint32_t, std::string_view rest, const Entry& entry) {
     key->assign(View(leaf->prefix(), leaf->prefix_bytes));
     key->append(rest);
