@@ -13,9 +13,9 @@
 // neither.
 //
 // Errors are kNoSpace for a full disk, quota or limit of file sizes, otherwise kIo; the text names
-// the call, the path and the system's reason. After a failed Sync() the state of the file on disk is unknown, a second
-// Sync() that succeeds proves nothing (the kernel reports an error once): the caller gives the file
-// up.
+// the call, the path and the system's reason. After a failed Sync() the state of the file on disk is
+// unknown, a second Sync() that succeeds proves nothing (the kernel reports an error once): the
+// caller gives the file up.
 //
 // Calls block. All are safe to make from several threads, one thread at a time per file object
 // (Allocate may overlap with WriteAt elsewhere in the file).
