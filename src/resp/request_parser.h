@@ -106,7 +106,7 @@ size_t RequestParser::NextShort(std::string_view input, std::vector<std::string_
   if (position == 0 || count == 0) [[unlikely]]
     return 0;
   // Most commands have as many arguments as the one before.
-  if (args->data() + count != args->data() + args->size()) args->resize(count);
+  if (args->size() != count) args->resize(count);
   std::string_view* const begin = args->data();
   const std::string_view* const end = TakeShortArguments(input, &position, begin, begin + count);
   if (end == begin + count) [[likely]]
