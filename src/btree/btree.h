@@ -50,9 +50,9 @@
 //
 //   Get, Put, Delete     the lowest inner node; the leaf's header and heads; one group
 //   MultiGet, Prefetch   the same for 16 keys at once, so that their misses overlap
-//   Seek                 like Get; Next is 7..10 ns, and rebuilds only the bytes that differ
+//   Seek                 like Get; Next is 6..10 ns, and rebuilds only the bytes that differ
 //   a split              copies the groups of 4 KiB, once per ~60 inserts; where another dictionary
-//                        would help, decodes and builds anew, which takes some 80,000
+//                        would help, decodes and builds anew, which takes some 100,000
 //                        instructions
 //   TakeSnapshot         20 ns: the root is noted and the epoch ends
 //   the first write of a leaf after that   copies it: 0.7 us

@@ -30,7 +30,7 @@ class DictionaryChoice {
   // *dictionary := the one (dictionary.h) for the suffixes added, of which each stands in one of
   // `leaves` leaves, that all get it; codes[i] := the i-th one's. Empty, and nothing is done to the
   // codes, if it would save less than an eighth of `entries_bytes`, what the entries take without:
-  // to read words costs time. O(n log n), some 250 instructions a suffix.
+  // to read words costs time. O(n log n), some 300 instructions a suffix.
   void Choose(size_t leaves, size_t entries_bytes, std::string* dictionary,
               std::vector<SuffixCode>* codes);
 
