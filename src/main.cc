@@ -52,8 +52,9 @@ int Check(const std::vector<std::string>& words) {
   const bool repair = words.size() == 3 && words[2] == "--repair";
   if (words.size() < 2 || words.size() > 3 || (words.size() == 3 && !repair)) {
     if (words.size() >= 3) {
+      const size_t wrong = words[2] == "--repair" ? 3 : 2;
       (void)std::fprintf(stderr, "cellar: --check takes a directory and --repair, not '%s'\n",
-                         words[repair ? 3 : 2].c_str());
+                         words[wrong].c_str());
     }
     (void)std::fputs(kUsage.data(), stderr);
     return 2;

@@ -17,7 +17,6 @@ namespace cellar {
 
 using btree_internal::Bytes;
 using btree_internal::CommonPrefix;
-using btree_internal::CopyShort;
 using btree_internal::Entry;
 using btree_internal::FindChild;
 using btree_internal::FindInLeaf;
@@ -187,9 +186,7 @@ void BTreeCursor::Load(const uint8_t* at, const Entry& entry, size_t shared) {
   const size_t bytes = shared + suffix.size();
   key_bytes_ = shared;
   ReserveKey(std::max(bytes, prefix_bytes_ + kShortRestBytes));
-  const size_t word_bytes = suffix.word.size();
-  if (word_bytes > 0) CopyShort(key_ + shared, Bytes(suffix.word), word_bytes, readable_end_);
-  CopyShort(key_ + shared + word_bytes, Bytes(suffix.own), suffix.own.size(), readable_end_);
+  suffix.CopyTo(key_ + shared, readable_end_);
   key_bytes_ = bytes;
   const std::string_view value = entry.value_view();
   value_ = Bytes(value);
@@ -348,8 +345,8 @@ void BTreeCursor::Next() {
   uint8_t* to = key + shared;
   const uint8_t* own = entry.suffix;
   size_t own_bytes = entry.suffix_bytes;
-  if (words_ !=
-      nullptr) {  // the dictionary is before the entries: a word can be read as far as they
+  if (words_ != nullptr) {
+    // The dictionary is before the entries: what may be read behind these, behind a word may be.
     const uint8_t* const word = words_ + size_t{2} * *own++;
     const size_t word_bytes = *word;
     Copy16(to, word + 1);

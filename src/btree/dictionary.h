@@ -47,6 +47,12 @@ struct Suffix {
     return static_cast<uint8_t>(i < word.size() ? word[i] : own[i - word.size()]);
   }
   void AppendTo(std::string* text) const { text->append(word).append(own); }
+  // Writes it to `to`, as CopyShort does: which must have room for kShortCopyBytes more.
+  // REQUIRES: both parts stand before `readable_end`.
+  void CopyTo(uint8_t* to, const uint8_t* readable_end) const {
+    if (!word.empty()) CopyShort(to, Bytes(word), word.size(), readable_end);
+    CopyShort(to + word.size(), Bytes(own), own.size(), readable_end);
+  }
   bool BeginsWith(std::string_view text) const {
     if (text.size() <= word.size()) return word.starts_with(text);
     return text.starts_with(word) && own.starts_with(text.substr(word.size()));

@@ -131,11 +131,9 @@ Status CheckLeafImage(std::string_view image, CheckedImage* checked) {
         return Damaged("keys out of order");
     }
     key_bytes = entry.shared + suffix.size();
-    if (key_bytes + 32 > key.size()) key.resize(2 * key_bytes + 32);
+    if (key_bytes + kShortCopyBytes > key.size()) key.resize(2 * key_bytes + kShortCopyBytes);
     auto* const to = reinterpret_cast<uint8_t*>(key.data()) + entry.shared;
-    const size_t word_bytes = suffix.word.size();
-    if (word_bytes > 0) CopyShort(to, Bytes(suffix.word), word_bytes, fields.end);
-    CopyShort(to + word_bytes, Bytes(suffix.own), suffix.own.size(), fields.end);
+    suffix.CopyTo(to, fields.end);
     if (fields.prefix_bytes + key_bytes > kTreeKeyBytesMax) return Damaged("key too long");
     if (i == 0) {
       checked->first_key.assign(View(fields.prefix, fields.prefix_bytes));

@@ -156,10 +156,7 @@ class RebuiltKey {
     const size_t bytes = entry.shared + suffix.size();
     if (buffer_.size() < bytes + kShortCopyBytes) [[unlikely]]
       buffer_.resize(std::max(bytes + kShortCopyBytes, 2 * buffer_.size()));
-    uint8_t* const to = buffer_.data() + entry.shared;
-    const size_t word_bytes = suffix.word.size();
-    if (word_bytes > 0) CopyShort(to, Bytes(suffix.word), word_bytes, leaf->readable_end());
-    CopyShort(to + word_bytes, Bytes(suffix.own), suffix.own.size(), leaf->readable_end());
+    suffix.CopyTo(buffer_.data() + entry.shared, leaf->readable_end());
     bytes_ = bytes;
   }
   // Behind the leaf's prefix. Valid until the next Take.

@@ -129,10 +129,7 @@ void EntryList::AppendLeaf(const Leaf* leaf) {
       CopyBytes(key, Bytes(prefix), prefix.size());
     else
       CopyShort(key, keys_.data() + items_.back().key_at, shared, key);
-    uint8_t* const own = key + shared + suffix.word.size();
-    if (!suffix.word.empty())
-      CopyShort(key + shared, Bytes(suffix.word), suffix.word.size(), readable_end);
-    CopyShort(own, Bytes(suffix.own), suffix.own.size(), readable_end);
+    suffix.CopyTo(key + shared, readable_end);
     items_.push_back({static_cast<uint32_t>(key - keys_.data()), static_cast<uint32_t>(key_bytes),
                       static_cast<uint32_t>(shared), entry.value_ref(),
                       first == 0 ? dictionary.CodeOf(entry) : SuffixCode{}});

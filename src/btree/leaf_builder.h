@@ -78,7 +78,8 @@ class EntryList {
 
 // How the entries of new leaves are cut. Leaves that will see inserts at random places are about
 // equal, and leave their groups room. Packed ones, of a bulk load, do not. At the right edge of a
-// tree that is filled more or less in order, all but the last leaf are packed.
+// tree that is filled more or less in order, the leaf that is full is packed, and the last one has
+// a prefix that the keys to come will probably have.
 enum class LeafFill : uint8_t { kWithRoom, kPacked, kRightEdge };
 
 // What a leaf of some entries of a list will look like.
@@ -89,7 +90,7 @@ struct LeafPlan {
   uint64_t used;
 };
 
-// O(end - begin). REQUIRES: begin < end; at most kLeafEntriesMax of them.
+// O(end - begin), at the right edge O(end). REQUIRES: begin < end; at most kLeafEntriesMax of them.
 LeafPlan PlanLeaf(const EntryList& list, size_t begin, size_t end, LeafFill fill);
 // May these entries be one leaf? One always may. *plan := what it will look like, if so.
 bool FitsLeaf(const EntryList& list, size_t begin, size_t end, LeafFill fill, LeafPlan* plan);

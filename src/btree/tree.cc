@@ -82,11 +82,10 @@ bool WantsOtherWords(const Leaf* leaf) {
 // What is left of a suffix without its first bytes, which end in its word: joined in *scratch.
 CELLAR_INLINE std::string_view JoinSuffix(const Leaf* leaf, const Suffix& suffix, size_t without,
                                           std::string* scratch) {
-  constexpr size_t kSpareBytes{32};  // as CopyShort wants them
   const std::string_view of_word = Behind(suffix.word, without);
   const size_t bytes = of_word.size() + suffix.own.size();
-  if (scratch->size() < bytes + kSpareBytes) [[unlikely]]
-    scratch->resize(bytes + kSpareBytes);
+  if (scratch->size() < bytes + kShortCopyBytes) [[unlikely]]
+    scratch->resize(bytes + kShortCopyBytes);
   auto* const to = reinterpret_cast<uint8_t*>(scratch->data());
   CopyShort(to, Bytes(of_word), of_word.size(), leaf->readable_end());
   CopyShort(to + of_word.size(), Bytes(suffix.own), suffix.own.size(), leaf->readable_end());

@@ -149,6 +149,7 @@ class Tree {
   // The same for an insert, which makes it `used` bytes: if the leaf has to move for that, then to
   // where `room` bytes are left for the next ones.
   Leaf* PrepareInsert(Path* path, Leaf* leaf, size_t used, size_t room);
+  // To `bytes` of other memory, of which `front_bytes` before the entries stay free.
   Leaf* MoveLeaf(Path* path, Leaf* leaf, size_t bytes, size_t front_bytes);
   void EnsurePathWritable(Path* path, uint32_t levels);
   void CopyInner(Path* path, uint32_t level);

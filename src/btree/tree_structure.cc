@@ -76,8 +76,7 @@ Leaf* Tree::PrepareLeaf(Path* path, Leaf* leaf, size_t bytes) {
   return MoveLeaf(path, leaf, bytes, 0);
 }
 
-// The same for an insert after which `used` bytes are in use. A leaf that has to move gets `room`
-// for further ones: half of it before its entries, but at the right edge, where they come at its end.
+// Half of the room is before the entries, but at the right edge, where the next ones come at the end.
 Leaf* Tree::PrepareInsert(Path* path, Leaf* leaf, size_t used, size_t room) {
   if (used <= leaf->capacity() && epochs_.MayWrite(leaf)) [[likely]]
     return leaf;
@@ -85,7 +84,6 @@ Leaf* Tree::PrepareInsert(Path* path, Leaf* leaf, size_t used, size_t room) {
   return MoveLeaf(path, leaf, capacity, IsRightEdge(*path) ? 0 : (capacity - used) / 2);
 }
 
-// To other memory, of which `front_bytes` before the entries are left free.
 Leaf* Tree::MoveLeaf(Path* path, Leaf* leaf, size_t bytes, size_t front_bytes) {
   Leaf* const copy = epochs_.NewLeaf(std::max<size_t>(bytes, leaf->used + front_bytes));
   constexpr size_t kFrom{offsetof(Leaf, large_units)};
