@@ -30,7 +30,7 @@ Result<int64_t> ParseDurationMs(std::string_view text) {
   const NumberError error = ParseInt64(text.substr(0, digits_end), &count);
   if (error == NumberError::kMalformed || unit_ms == 0) {
     return Status::Error(ErrorCode::kErr, "invalid duration " + Quote(text) +
-                                              ": an integer with ms, s, m, h, d or nothing");
+                                              ": an integer with ms, s, m, h, d or nothing (s)");
   }
   if (error == NumberError::kNone && count <= 0) {
     return Status::Error(ErrorCode::kErr, "invalid duration " + Quote(text) + ": not positive");

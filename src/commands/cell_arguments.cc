@@ -49,7 +49,8 @@ Result<bool> ParseTimeBound(std::string_view word, BoundSide side, int64_t* micr
   }
   int64_t value = 0;
   if (ParseInt64(text, &value) != NumberError::kNone) {
-    return Malformed("min or max of TIME is not a timestamp: " + Quote(word));
+    return Malformed("min or max of TIME is not a timestamp (micros, (micros, -inf or +inf): " +
+                     Quote(word));
   }
   if (side == BoundSide::kMin) {
     if (exclusive && value == kMax) return false;
@@ -70,10 +71,11 @@ Result<bool> ParseTimeBound(std::string_view word, BoundSide side, int64_t* micr
   return UnexpectedWord(at.Peek(), "a whole condition: " + std::string(kForms));
 }
 
-// A number that is none, after Redis' words for it.
-[[gnu::cold]] Status NotInteger(std::string_view option, std::string_view word) {
+// A number that is none, after Redis' words for it; `allowed` goes behind it.
+[[gnu::cold]] Status NotInteger(std::string_view option, std::string_view word,
+                                std::string_view allowed) {
   return Malformed("value is not an integer or out of range: " + std::string(option) + " " +
-                   Quote(word));
+                   Quote(word).append(allowed));
 }
 
 }  // namespace
@@ -104,7 +106,7 @@ Status CheckBound(std::string_view word) {
 Result<uint64_t> ParseCount(std::string_view option, std::string_view word, uint64_t least) {
   int64_t value = 0;
   if (ParseInt64(word, &value) != NumberError::kNone) {
-    return NotInteger(option, word);
+    return NotInteger(option, word, {});
   }
   if (value < 0 || static_cast<uint64_t>(value) < least) {
     return Malformed(std::string(option) + " " + Quote(word) +
@@ -122,13 +124,16 @@ Result<uint64_t> ParseWordCount(std::string_view option, std::string_view words,
 
 Result<uint64_t> ParseCountOrAll(std::string_view option, std::string_view word) {
   if (EqualsIgnoreCase(word, "ALL")) return kUnlimited;
-  return ParseCount(option, word, 1);
+  Result<uint64_t> count = ParseCount(option, word, 1);
+  if (count.ok()) return count;
+  return NotInteger(option, word, " (a count of 1 or more, or ALL)");
 }
 
 Result<int64_t> ParseTimestamp(std::string_view word) {
   int64_t micros = 0;
   if (ParseInt64(word, &micros) != NumberError::kNone || micros < 0) {
-    return Malformed("timestamp is not an integer of 0 or more, or out of range: " + Quote(word));
+    return Malformed("timestamp is not an integer of 0 or more (microseconds), or out of range: " +
+                     Quote(word));
   }
   return micros;
 }

@@ -69,7 +69,8 @@ uint32_t CheckOf(std::string_view payload, uint64_t binding) {
 }
 
 [[gnu::cold]] Status InvalidCursor(std::string_view text) {
-  return Status::Error(ErrorCode::kErr, "invalid cursor: " + Quote(text));
+  return Status::Error(ErrorCode::kErr,
+                       "invalid cursor: " + Quote(text) + ", a scan begins with 0");
 }
 
 bool ReadPayload(std::string_view from, ScanCursor* cursor) {

@@ -6,6 +6,7 @@
 #include "base/duration.h"
 #include "base/quote.h"
 #include "commands/cell_arguments.h"
+#include "engine/read_options.h"
 #include "engine/retention.h"
 #include "engine/value.h"
 
@@ -24,7 +25,9 @@ Status TakeType(std::string_view word, FamilyOptions* options) {
   if (options->type.has_value()) return RepeatedOption("TYPE");
   std::optional<ValueType> type;
   if (!IsNone(word)) {
-    ASSIGN_OR_RETURN(type, ParseValueType(word));
+    Result<ValueType> parsed = ParseValueType(word);
+    if (!parsed.ok()) return Unreadable(parsed.status().text() + ", or NONE");
+    type = *parsed;
   }
   options->type.emplace(type);
   return Status::Ok();
@@ -42,11 +45,8 @@ Status TakeOrder(std::string_view word, FamilyOptions* options) {
 Status TakeVersions(std::string_view word, FamilyOptions* options) {
   if (options->versions_max.has_value()) return RepeatedOption("VERSIONS");
   if (options->gc.has_value()) return PolicyTwice();
-  if (EqualsIgnoreCase(word, "ALL")) {
-    options->versions_max = 0;
-    return Status::Ok();
-  }
-  ASSIGN_OR_RETURN(options->versions_max, ParseCount("VERSIONS", word, 1));
+  ASSIGN_OR_RETURN(const uint64_t count, ParseCountOrAll("VERSIONS", word));
+  options->versions_max = count == kUnlimited ? 0 : count;
   return Status::Ok();
 }
 
@@ -57,8 +57,9 @@ Status TakeTtl(std::string_view word, FamilyOptions* options) {
     options->ttl_ms = 0;
     return Status::Ok();
   }
-  ASSIGN_OR_RETURN(const int64_t duration_ms, ParseDurationMs(word));
-  options->ttl_ms = static_cast<uint64_t>(duration_ms);
+  const Result<int64_t> duration_ms = ParseDurationMs(word);
+  if (!duration_ms.ok()) return Unreadable(duration_ms.status().text() + ", or NONE");
+  options->ttl_ms = static_cast<uint64_t>(*duration_ms);
   return Status::Ok();
 }
 
@@ -108,8 +109,9 @@ TableName SplitTableName(std::string_view session_keyspace, std::string_view wor
 
 Status CheckName(std::string_view kind, std::string_view word) {
   if (IsName(word)) return Status::Ok();
-  return Unreadable(std::string(kind) + " name " + Quote(word) +
-                    " is not 1 to 64 of A-Z a-z 0-9 _ . - that begin with none of . -");
+  return Unreadable(
+      std::string(kind) + " name " + Quote(word) +
+      " is invalid: 1 to 64 characters of A-Z a-z 0-9 _ . -, the first one neither . nor -");
 }
 
 Status CheckTableName(std::string_view word) {

@@ -69,7 +69,7 @@ Result<ColumnSelector> TakeSelector(ArgumentCursor* at) {
 }
 
 // A delta that is no number is wrong whatever the cell holds.
-Status CheckDelta(CellOp::Kind kind, std::string_view text) {
+Status ParseDelta(CellOp::Kind kind, std::string_view text) {
   int128_t integer = 0;
   double number = 0;
   switch (kind) {
@@ -85,6 +85,13 @@ Status CheckDelta(CellOp::Kind kind, std::string_view text) {
   }
 }
 
+Status CheckDelta(const CellOp& op) {
+  const Status status = ParseDelta(op.kind, op.text);
+  if (status.ok()) return Status::Ok();
+  const std::string column = std::string(op.family).append(":").append(op.qualifier);
+  return Status::Error(status.code(), status.text() + " for column " + Quote(column));
+}
+
 // `column delta`, `column bytes`
 Status TakeColumnOp(ArgumentCursor* at, CellOp::Kind kind, std::vector<CellOp>* ops) {
   CellOp& op = ops->emplace_back();
@@ -95,7 +102,7 @@ Status TakeColumnOp(ArgumentCursor* at, CellOp::Kind kind, std::vector<CellOp>* 
   }
   RETURN_IF_ERROR(ParseColumn(at->Take(), &op.family, &op.qualifier));
   op.text = at->Take();
-  return CheckDelta(kind, op.text);
+  return CheckDelta(op);
 }
 
 // `DEL selector [TIME min max]`

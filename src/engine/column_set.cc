@@ -36,6 +36,11 @@ Status QualifierTooLarge(const FamilySchema& family, std::string_view text) {
                            family.name + "', the limit is " + FormatUint64(kQualifierBytesMax));
 }
 
+Status QualifierRefused(const FamilySchema& family, const Status& status) {
+  return Status::Error(status.code(),
+                       "qualifier in family '" + family.name + "': " + status.text());
+}
+
 Result<const FamilySchema*> RequireFamily(const TableSchema& schema, std::string_view name) {
   if (schema.access != nullptr && !schema.access->MayRead(name)) return NoPermission();
   const FamilySchema* family = schema.FindFamily(name);
@@ -109,14 +114,15 @@ Status ColumnSet::Recompile(const TableSchema& schema, std::span<const ColumnSel
         break;
       }
       case ColumnSelector::Kind::kPrefix: {
-        ASSIGN_OR_RETURN(KeyRange range, family->order.EncodePrefix(selector.first));
-        columns.ranges.push_back(std::move(range));
+        Result<KeyRange> range = family->order.EncodePrefix(selector.first);
+        if (!range.ok()) return QualifierRefused(*family, range.status());
+        columns.ranges.push_back(*std::move(range));
         break;
       }
       case ColumnSelector::Kind::kRange: {
-        ASSIGN_OR_RETURN(KeyRange range,
-                         EncodeRange(family->order, selector.first, selector.second));
-        columns.ranges.push_back(std::move(range));
+        Result<KeyRange> range = EncodeRange(family->order, selector.first, selector.second);
+        if (!range.ok()) return QualifierRefused(*family, range.status());
+        columns.ranges.push_back(*std::move(range));
         break;
       }
     }

@@ -19,6 +19,8 @@ namespace cellar {
 // Why a row key, a qualifier of such a size is refused.
 Status RowKeyOfBadSize(std::string_view text);
 Status QualifierTooLarge(const FamilySchema& family, std::string_view text);
+// The same refusal of a qualifier, or of a prefix or bound of one, with the family that it is for.
+[[gnu::cold]] Status QualifierRefused(const FamilySchema& family, const Status& status);
 
 // Room for the second part of a column's key, family id and qualifier; for all of it.
 inline constexpr size_t kColumnPartBytesMax{kFamilyIdBytesMax +
@@ -39,7 +41,8 @@ template <typename Bytes>
 CELLAR_INLINE Status EncodeQualifier(const FamilySchema& family, std::string_view text, Bytes* to) {
   if (text.size() > kQualifierBytesMax) [[unlikely]]
     return QualifierTooLarge(family, text);
-  return family.order.Encode(text, to);
+  const Status status = family.order.Encode(text, to);
+  return status.ok() ? Status::Ok() : QualifierRefused(family, status);
 }
 // NOFAMILY naming the family; NOPERM if the schema is restricted and the family may not be read.
 Result<const FamilySchema*> RequireFamily(const TableSchema& schema, std::string_view name);

@@ -163,7 +163,8 @@ class RetentionParser {
     }
     const std::string word = PeekWord();
     if (word != "maxversions" && word != "maxage") {
-      return Complain("expected maxversions=, maxage= or (");
+      return Complain(at_ == 0 ? "expected maxversions=, maxage=, ( or NONE"
+                               : "expected maxversions=, maxage= or (");
     }
     at_ += word.size();
     SkipBlanks();

@@ -34,6 +34,17 @@ Status NotTheDeclaredType(const CellOp& op, const FamilySchema& family) {
                                                   ", not " + std::string(ValueTypeName(*op.type)));
 }
 
+// A value that its column does not take: a write may have a thousand columns, so its own is named.
+[[gnu::cold]] Status RefusedByColumn(const CellOp& op, const Status& status) {
+  return Status::Error(status.code(), "column " + Quote(ColumnText(op)) + ": " + status.text());
+}
+
+// A sum that does not fit: Redis' words first, then where it would have gone.
+[[gnu::cold]] Status SumTooLarge(const CellOp& op, ValueType type, const Status& status) {
+  return Status::Error(status.code(), status.text() + ": column " + Quote(ColumnText(op)) +
+                                          " of type " + std::string(ValueTypeName(type)));
+}
+
 bool NamesColumn(CellOp::Kind kind) {
   return kind != CellOp::Kind::kDelete && kind != CellOp::Kind::kDeleteRow;
 }
@@ -154,7 +165,8 @@ CELLAR_INLINE Status RowResolver::CheckValue(const CellOp& op, const FamilySchem
     cell->stored = op.text;
     return Status::Ok();
   }
-  return ParseValue(cell->type, op.text, buffer, &cell->stored);
+  const Status status = ParseValue(cell->type, op.text, buffer, &cell->stored);
+  return status.ok() ? Status::Ok() : RefusedByColumn(op, status);
 }
 
 Status RowResolver::CheckPut(const CellOp& op, const WriteContext& context, CheckedOp* checked) {
@@ -578,14 +590,18 @@ Status RowResolver::ResolveIncrement(const CheckedOp& op, CellOpResult* result) 
                                                    ClassifyNumber(value_) == TextNumber::kFloat));
     if (IsIntegerType(type) && op.delta_kind != TextNumber::kInteger) {
       return Status::Error(ErrorCode::kErr,
-                           "value is not an integer or out of range: " + Quote(op.op->text));
+                           "value is not an integer or out of range: " + Quote(op.op->text) +
+                               " for column " + Quote(ColumnText(*op.op)));
     }
   }
   StoredValue sum;
   Status added = as_float ? AddFloat(type, value_, op.delta_float, text_cells, &sum)
                           : AddInteger(type, value_, op.delta, text_cells, &sum);
   if (!added.ok()) [[unlikely]] {
-    if (added.code() != ErrorCode::kWrongType) return added;
+    if (added.code() != ErrorCode::kWrongType) {
+      const ValueType sum_type = as_float ? ValueType::kF64 : ValueType::kI64;
+      return SumTooLarge(*op.op, IsTextType(type) ? sum_type : type, added);
+    }
     return Status::Error(added.code(), "column " + Quote(ColumnText(*op.op)) + " " + added.text());
   }
   result->type = sum.type;
@@ -609,7 +625,9 @@ Status RowResolver::ResolveAppend(const CheckedOp& op, CellOpResult* result) {
   }
   ValueBuffer buffer;
   std::string_view stored;
-  RETURN_IF_ERROR(ParseValue(type, value_, &buffer, &stored));
+  if (const Status status = ParseValue(type, value_, &buffer, &stored); !status.ok()) {
+    return RefusedByColumn(*op.op, status);
+  }
   result->count = value_.size();
   return PutNext(op, old, type, value_);
 }

@@ -93,6 +93,35 @@ TEST_CASE("Where a count was forgotten, the error shows where it stands", "[synt
         "ERR value is not an integer or out of range: COLUMNS '99999999999999999999'");
 }
 
+TEST_CASE("Where a word may stand in place of a number, the error says so", "[syntax_error]") {
+  const std::string expected =
+      "ERR value is not an integer or out of range: VERSIONS 'x' (a count of 1 or more, or ALL)";
+  CHECK(ErrorOf(ReadCommand::kRow, {"VERSIONS", "x"}) == expected);
+  CHECK(ErrorOf(ReadCommand::kRow, {"versions", "0"}) ==
+        "ERR value is not an integer or out of range: VERSIONS '0' (a count of 1 or more, or ALL)");
+  CHECK(ErrorOf(ReadCommand::kRow, {"TIME", "now", "+inf"}) ==
+        "ERR min or max of TIME is not a timestamp (micros, (micros, -inf or +inf): 'now'");
+  const auto family = [](const Words& words) {
+    return ParseFamily(FamilyVerb::kAdd, ArgumentCursor(words, 0)).status().ToString();
+  };
+  CHECK(family({"f", "VERSIONS", "x"}) == expected);
+  CHECK(family({"f", "TTL", "never"}) ==
+        "ERR invalid duration 'never': an integer with ms, s, m, h, d or nothing (s), or NONE");
+  CHECK(family({"f", "GC", "never"}) ==
+        "ERR invalid policy 'never' at position 1: expected maxversions=, maxage=, ( or NONE");
+  CHECK(family({"f", "TYPE", "int"}) ==
+        "ERR unknown type 'int', the types are bytes string bool u8 i8 i16 i32 i64 u16 u32 u64 f32 "
+        "f64 uuid, or NONE");
+  CHECK(family({"-f"}) ==
+        "ERR family name '-f' is invalid: 1 to 64 characters of A-Z a-z 0-9 _ . -, the first one "
+        "neither . nor -");
+}
+
+TEST_CASE("A delta that is no number is named with its column", "[syntax_error]") {
+  CHECK(ErrorOf(ParseMutate, {"INCR", "f:a", "x"}) ==
+        "ERR value is not a valid float: 'x' for column 'f:a'");
+}
+
 TEST_CASE("An option that a table or family does not have is named", "[syntax_error]") {
   const auto create = [](const Words& words) {
     return ParseTableCreate(ArgumentCursor(words, 0)).status().ToString();

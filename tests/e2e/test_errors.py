@@ -189,6 +189,27 @@ class ErrorsTest(Conversation):
         self.refused('CINCRBY planes x#1 s:q 1', 'WRONGTYPE')
         self.refused('CMUTATE planes x#1 PUT a:z 1 INCR a:q 1', 'WRONGTYPE')
 
+    def test_the_column_at_fault_is_named(self):
+        self.ask('CPUT planes x#1 n:max 9223372036854775807 a:f 1.7e308 AS f64 a:text 9223372036854775807')
+        self.digest = self.state()
+        for line, code, text in (
+                ('CPUT planes x#1 a:q 1 n:q five', 'BADVALUE', "column 'n:q': 'five' is not a value of type i64"),
+                ('CMUTATE planes x#1 PUT a:q 256 AS u8', 'BADVALUE', "column 'a:q': '256' is out of range for type u8"),
+                (['CAPPEND', 'planes', 'x#1', 's:q', b'\xff'], 'BADVALUE', "column 's:q': '\\xff' is not valid UTF-8"),
+                ('CINCRBY planes x#1 n:max 1', 'ERR',
+                 "increment or decrement would overflow: column 'n:max' of type i64"),
+                ('CINCRBY planes x#1 a:text 1', 'ERR',
+                 "increment or decrement would overflow: column 'a:text' of type i64"),
+                ('CMUTATE planes x#1 PUT a:q 1 INCR a:f 1.7e308', 'ERR',
+                 "increment would produce NaN or Infinity: column 'a:f' of type f64"),
+                ('CINCRBY planes x#1 n:q x', 'ERR', "value is not an integer or out of range: 'x' for column 'n:q'"),
+                ('CMUTATE planes x#1 PUT a:q 1 INCR n:max 1.5', 'ERR',
+                 "value is not an integer or out of range: '1.5' for column 'n:max'"),
+                ('CPUT planes x#1 a:q 1 u:x 1', 'BADKEY', "qualifier in family 'u': component 1 (u8): 'x' is not"),
+                ('CROW planes x#1 COLPREFIX u x', 'BADKEY', "qualifier in family 'u': "),
+                ('CROW planes x#1 COLRANGE u [x +', 'BADKEY', "qualifier in family 'u': ")):
+            self.refused(line, code, *([] if ON_MODEL else [text]))
+
     def test_results_that_do_not_fit(self):
         self.ask('CPUT planes x#1 n:q 9223372036854775807 a:f 1.7e308 AS f64 a:i inf AS f64')
         self.digest = self.state()
