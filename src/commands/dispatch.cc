@@ -13,6 +13,7 @@
 #include "commands/acl_check.h"
 #include "commands/acl_sessions.h"
 #include "commands/command_context.h"
+#include "commands/command_hints.h"
 #include "commands/command_keys.h"
 #include "commands/pubsub.h"
 #include "commands/repr.h"
@@ -77,14 +78,15 @@ std::string Dispatcher::UnknownCommand(const CommandEntry* container, Arguments 
   if (container != nullptr) {
     std::string upper(container->row->name);
     for (char& c : upper) c = static_cast<char>(c >= 'a' && c <= 'z' ? c - 32 : c);
-    return "ERR unknown subcommand '" + limited(args[1]) + "'. Try " + upper + " HELP.";
+    return "ERR unknown subcommand '" + limited(args[1]) + "'. Try " + upper + " HELP." +
+           SubcommandHint(*container, args[1]);
   }
   std::string text = "ERR unknown command '" + limited(args[0]) + "', with args beginning with: ";
   std::string shown;
   for (size_t i = 1; i < args.size() && shown.size() < kUnknownBytesMax; ++i) {
     shown += "'" + std::string(args[i].substr(0, kUnknownBytesMax - shown.size())) + "' ";
   }
-  return text + shown;
+  return text + shown + CommandHint(host_.services().commands, args[0]);
 }
 
 std::string Dispatcher::Refusal(Session& session, const CommandEntry& command, Arguments args) {

@@ -1,0 +1,287 @@
+// See command_hints.h.
+#include "commands/command_hints.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "commands/arguments.h"
+
+namespace cellar {
+namespace {
+
+constexpr size_t kWordBytesMax{32};  // no name is longer
+
+// What others call it, and what to write here.
+struct ForeignWord {
+  std::string_view word;
+  std::string_view instead;
+};
+
+constexpr std::string_view kPut = "CPUT table row column value";
+constexpr std::string_view kGet = "CGET table row column, or CROW table row";
+constexpr std::string_view kRow = "CROW table row";
+constexpr std::string_view kDelete = "CDEL table row [column ...]";
+constexpr std::string_view kIncrement = "CINCRBY table row column delta";
+constexpr std::string_view kIncrementFloat = "CINCRBYFLOAT table row column delta";
+constexpr std::string_view kExists = "CEXISTS table row column";
+constexpr std::string_view kRowLength = "CCOUNT table ROWS 1 row BY COLUMNS";
+constexpr std::string_view kRowRange = "CROW table row COLRANGE family min max";
+constexpr std::string_view kNumbered = "CPUT table * column value, of a table with KEY recno";
+constexpr std::string_view kScan = "CSCAN table 0 [RANGE min max]";
+constexpr std::string_view kExpire =
+    "CPUT table row column value TTL duration, or FAMILY ALTER table family TTL duration";
+constexpr std::string_view kCreate = "TABLE CREATE table FAMILY family";
+constexpr std::string_view kShow = "TABLE SHOW table";
+constexpr std::string_view kList = "TABLE LIST";
+constexpr std::string_view kAlter = "FAMILY ADD|ALTER|DROP table family";
+constexpr std::string_view kUsers = "ACL SETUSER user [rule ...]";
+
+constexpr ForeignWord kCommandWords[] = {
+    // Redis: strings and keys
+    {"set", kPut},
+    {"mset", kPut},
+    {"getset", kPut},
+    {"setnx", "CPUT table row NX column value"},
+    {"msetnx", "CPUT table row NX column value"},
+    {"setex", "CPUT table row column value TTL duration"},
+    {"psetex", "CPUT table row column value TTL duration"},
+    {"get", kGet},
+    {"getex", kGet},
+    {"mget", "CMGET table row column ..."},
+    {"getdel", kDelete},
+    {"incr", kIncrement},
+    {"incrby", kIncrement},
+    {"decr", kIncrement},
+    {"decrby", kIncrement},
+    {"incrbyfloat", kIncrementFloat},
+    {"append", "CAPPEND table row column bytes"},
+    {"expire", kExpire},
+    {"pexpire", kExpire},
+    {"expireat", kExpire},
+    {"pexpireat", kExpire},
+    // hashes
+    {"hset", kPut},
+    {"hmset", kPut},
+    {"hsetnx", "CPUT table row NX column value"},
+    {"hget", kGet},
+    {"hmget", "CMGET table row column ..."},
+    {"hgetall", kRow},
+    {"hkeys", kRow},
+    {"hvals", kRow},
+    {"hscan", "CSCAN table cursor ROWS 1 row CELLS count"},
+    {"hdel", kDelete},
+    {"hexists", kExists},
+    {"hlen", kRowLength},
+    {"hincrby", kIncrement},
+    {"hincrbyfloat", kIncrementFloat},
+    // sets and sorted sets: the qualifiers of a row are one
+    {"sadd", kPut},
+    {"srem", kDelete},
+    {"smembers", kRow},
+    {"sismember", kExists},
+    {"scard", kRowLength},
+    {"zadd", kPut},
+    {"zrem", kDelete},
+    {"zscore", kGet},
+    {"zcard", kRowLength},
+    {"zincrby", kIncrementFloat},
+    {"zrange", kRowRange},
+    {"zrangebylex", kRowRange},
+    {"zrangebyscore", kRowRange},
+    {"zrevrange", "CROW table row COLRANGE family min max COLREVERSE"},
+    // lists and streams
+    {"lpush", kNumbered},
+    {"rpush", kNumbered},
+    {"xadd", kNumbered},
+    {"lrange", kScan},
+    {"xrange", kScan},
+    {"xrevrange", "CSCAN table 0 REVERSE"},
+    {"xlen", "CCOUNT table"},
+    {"llen", "CCOUNT table"},
+    // SQL and CQL
+    {"insert", kPut},
+    {"update", kPut},
+    {"upsert", kPut},
+    {"replace", kPut},
+    {"delete", kDelete},
+    {"create", kCreate},
+    {"drop", "TABLE DROP table"},
+    {"alter", kAlter},
+    {"truncate", "TABLE TRUNCATE table"},
+    {"describe", kShow},
+    {"desc", kShow},
+    {"show", kList},
+    {"use", "SELECT keyspace"},
+    {"begin", "MULTI [ATOMIC]"},
+    {"commit", "EXEC"},
+    {"rollback", "DISCARD"},
+    {"explain", "CEXPLAIN CSCAN table 0 [option ...]"},
+    {"grant", kUsers},
+    {"revoke", kUsers},
+    // cbt
+    {"createtable", kCreate},
+    {"deletetable", "TABLE DROP table"},
+    {"createfamily", "FAMILY ADD table family"},
+    {"deletefamily", "FAMILY DROP table family"},
+    {"setgcpolicy", "FAMILY ALTER table family GC policy"},
+    {"ls", kList},
+    {"read", "CSCAN table 0 [PREFIX prefix]"},
+    {"lookup", kRow},
+    {"count", "CCOUNT table"},
+    {"addtocell", kIncrement},
+    {"deleterow", kDelete},
+    {"deletecolumn", kDelete},
+    {"deleteallrows", "CDELRANGE table ALL"},
+    // HBase's shell, WiredTiger's cursors
+    {"put", kPut},
+    {"list", kList},
+    {"deleteall", kDelete},
+    {"get_counter", kGet},
+    {"search", kGet},
+    {"search_near", "CNEAR table row"},
+    // other guesses
+    {"add", kPut},
+    {"write", kPut},
+    {"getall", kRow},
+    {"getrow", kRow},
+    {"row", kRow},
+    {"remove", kDelete},
+    {"rem", kDelete},
+    {"range", kScan},
+    {"len", "CCOUNT table"},
+    {"tables", kList},
+    {"families", kShow},
+    {"help", "COMMAND DOCS, or TABLE HELP"},
+};
+
+struct ForeignSubcommand {
+  std::string_view container;
+  std::string_view word;
+  std::string_view instead;
+};
+constexpr ForeignSubcommand kSubcommandWords[] = {
+    {"table", "add", "TABLE CREATE"},
+    {"table", "new", "TABLE CREATE"},
+    {"table", "delete", "TABLE DROP"},
+    {"table", "remove", "TABLE DROP"},
+    {"table", "describe", "TABLE SHOW"},
+    {"table", "schema", "TABLE SHOW"},
+    {"table", "alter", kAlter},
+    {"table", "exists", "EXISTS table"},
+    {"table", "count", "CCOUNT table"},
+    {"table", "clear", "TABLE TRUNCATE"},
+    {"family", "create", "FAMILY ADD"},
+    {"family", "new", "FAMILY ADD"},
+    {"family", "delete", "FAMILY DROP"},
+    {"family", "remove", "FAMILY DROP"},
+    {"family", "change", "FAMILY ALTER"},
+    {"family", "set", "FAMILY ALTER"},
+    {"family", "list", "TABLE INFO"},
+    {"family", "show", "FAMILY INFO"},
+    {"family", "describe", "FAMILY INFO"},
+    {"index", "add", "INDEX CREATE"},
+    {"index", "new", "INDEX CREATE"},
+    {"index", "delete", "INDEX DROP"},
+    {"index", "remove", "INDEX DROP"},
+    {"index", "show", "INDEX INFO"},
+    {"index", "describe", "INDEX INFO"},
+    {"keyspace", "add", "KEYSPACE CREATE"},
+    {"keyspace", "use", "SELECT keyspace"},
+    {"keyspace", "delete", "KEYSPACE DROP"},
+};
+
+std::string_view FindForeign(std::string_view word) {
+  for (const ForeignWord& foreign : kCommandWords) {
+    if (EqualsIgnoreCase(word, foreign.word)) return foreign.instead;
+  }
+  return {};
+}
+
+std::string Upper(std::string_view text) {
+  std::string upper(text);
+  for (char& c : upper) c = static_cast<char>(c >= 'a' && c <= 'z' ? c - 32 : c);
+  return upper;
+}
+
+// How many letters to take out, put in, change or swap with the next one.
+// REQUIRES: both of at most kWordBytesMax.
+size_t Distance(std::string_view a, std::string_view b) {
+  using Row = std::array<size_t, kWordBytesMax + 1>;
+  Row before{};
+  Row last{};
+  Row row{};
+  std::iota(last.begin(), last.end(), size_t{0});
+  for (size_t i = 1; i <= a.size(); ++i) {
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const bool same = LowerChar(a[i - 1]) == LowerChar(b[j - 1]);
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (same ? 0 : 1)});
+      const bool swapped = i > 1 && j > 1 && LowerChar(a[i - 1]) == LowerChar(b[j - 2]) &&
+                           LowerChar(a[i - 2]) == LowerChar(b[j - 1]);
+      if (swapped) row[j] = std::min(row[j], before[j - 2] + 1);
+    }
+    before = last;
+    last = row;
+  }
+  return last[b.size()];
+}
+
+bool IsNameByte(char c) {
+  const char lower = LowerChar(c);
+  return (lower >= 'a' && lower <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+}
+
+// One slip in a short word, two in a longer one.
+constexpr size_t kShortWordBytes{5};
+template <typename Entries>
+const CommandEntry* FindNearest(const Entries& entries, std::string_view word) {
+  if (word.size() < 2 || word.size() > kWordBytesMax) return nullptr;
+  // Bytes that no name has are a client's broken framing rather than a slip.
+  if (!std::all_of(word.begin(), word.end(), IsNameByte)) return nullptr;
+  const CommandEntry* nearest = nullptr;
+  size_t allowed = word.size() <= kShortWordBytes ? 1 : 2;
+  for (const CommandEntry* entry : entries) {
+    const size_t distance = Distance(word, entry->row->name);
+    if (distance > allowed || (distance == allowed && nearest != nullptr)) continue;
+    nearest = entry;
+    allowed = distance;
+  }
+  return nearest;
+}
+
+}  // namespace
+
+std::string CommandHint(const CommandTable& commands, std::string_view word) {
+  std::string_view instead = FindForeign(word);
+  // CSET, CGETALL: guessed after the commands that there are.
+  if (instead.empty() && !word.empty() && LowerChar(word[0]) == 'c') {
+    instead = FindForeign(word.substr(1));
+  }
+  if (!instead.empty()) return std::string("-- try ").append(instead);
+  const CommandEntry* nearest = FindNearest(commands.commands(), word);
+  if (nearest == nullptr) return {};
+  return "-- did you mean " + Upper(nearest->row->name) + "?";
+}
+
+std::string SubcommandHint(const CommandEntry& container, std::string_view word) {
+  const std::string name = Upper(container.row->name);
+  for (const ForeignSubcommand& foreign : kSubcommandWords) {
+    if (foreign.container == container.row->name && EqualsIgnoreCase(word, foreign.word)) {
+      return std::string(" Did you mean ").append(foreign.instead).append("?");
+    }
+  }
+  if (const CommandEntry* nearest = FindNearest(container.subcommands, word)) {
+    return " Did you mean " + name + " " + Upper(nearest->row->name) + "?";
+  }
+  // Redis' own containers keep its text; their HELP is known.
+  if (container.row->group != "schema") return {};
+  std::string list;
+  for (const CommandEntry* sub : container.subcommands) {
+    if (sub->row->name == "help") continue;
+    list.append(list.empty() ? " There are " : ", ").append(Upper(sub->row->name));
+  }
+  return list.append(".");
+}
+
+}  // namespace cellar
