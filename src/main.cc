@@ -35,7 +35,15 @@ constexpr std::string_view kUsage =
     "       cellar --dump DIR|FILE                    print log records as commands\n"
     "       cellar --version | --help\n"
     "\n"
-    "Every option of cellar.conf can be given on the command line (--port 6479 --dir data).\n";
+    "Every option of cellar.conf can be given on the command line, and goes before the file's:\n"
+    "  --port 6479 --bind 127.0.0.1 -::1           where to listen\n"
+    "  --dir .                                     where the data is kept\n"
+    "  --appendfsync everysec|always|no            when a write is safe on disk\n"
+    "  --requirepass PASSWORD                      what clients must say\n"
+    "  --maxmemory 4gb                             when writes are refused\n"
+    "  --logfile FILE                              instead of the standard output\n"
+    "\n"
+    "Status 0: left in order; 1: a fault, which is told; 2: the words make no sense.\n";
 
 // There is no way on without memory; the log has what was acknowledged.
 [[noreturn]] void EndWithoutMemory() {
@@ -48,16 +56,19 @@ int Fail(const Status& status) {
   return 1;
 }
 
+int Misused(const std::string& complaint) {
+  (void)std::fprintf(stderr, "cellar: %s\n%s", complaint.c_str(), kUsage.data());
+  return 2;
+}
+
 int Check(const std::vector<std::string>& words) {
+  if (words.size() < 2 || words[1].starts_with("--")) {
+    return Misused("--check needs a directory behind it");
+  }
   const bool repair = words.size() == 3 && words[2] == "--repair";
-  if (words.size() < 2 || words.size() > 3 || (words.size() == 3 && !repair)) {
-    if (words.size() >= 3) {
-      const size_t wrong = words[2] == "--repair" ? 3 : 2;
-      (void)std::fprintf(stderr, "cellar: --check takes a directory and --repair, not '%s'\n",
-                         words[wrong].c_str());
-    }
-    (void)std::fputs(kUsage.data(), stderr);
-    return 2;
+  if (words.size() > 2 && !repair) {
+    const size_t wrong = words[2] == "--repair" ? 3 : 2;
+    return Misused("--check takes a directory and --repair, not '" + words[wrong] + "'");
   }
   const Status status = CheckStore(FileSystem::Posix(), words[1],
                                    repair ? CheckMode::kRepair : CheckMode::kLook, std::cout);
@@ -65,10 +76,11 @@ int Check(const std::vector<std::string>& words) {
 }
 
 int Dump(const std::vector<std::string>& words) {
-  if (words.size() != 2) {
-    (void)std::fputs(kUsage.data(), stderr);
-    return 2;
+  if (words.size() < 2 || words[1].starts_with("--")) {
+    return Misused("--dump needs a directory or a file behind it");
   }
+  if (words.size() > 2)
+    return Misused("--dump takes one directory or file, not '" + words[2] + "'");
   Engine engine;
   const auto describe = [&engine](std::string_view payload) { return engine.Describe(payload); };
   const Status status = DumpStore(FileSystem::Posix(), words[1], describe, std::cout);
@@ -130,8 +142,10 @@ int Serve(const std::vector<std::string>& words) {
   if (!options.empty() && !options[0].starts_with("-")) {
     config_file = AbsolutePath(options[0]);
     options.erase(options.begin());
-    if (const Status status = ReadConfigFile(&config, config_file); !status.ok())
-      return Fail(status);
+    if (const Status status = ReadConfigFile(&config, config_file); !status.ok()) {
+      if (status.code() != ErrorCode::kIo) return Fail(status);
+      return Fail(Status::Error(status.code(), "cannot read the configuration: " + status.text()));
+    }
   }
   if (const Status status = ReadCommandLine(&config, options); !status.ok()) return Fail(status);
   ApplyLogLevel(config);
@@ -191,6 +205,14 @@ int Main(const std::vector<std::string>& words) {
   }
   if (first == "--check") return Check(words);
   if (first == "--dump") return Dump(words);
+  for (const std::string& word : words) {
+    if (word == "--repair") {
+      return Misused("--repair goes with a check: cellar --check DIR --repair");
+    }
+    if (word == "--check" || word == "--dump" || word == "--version" || word == "--help") {
+      return Misused(word + " stands first, and alone but for what it takes");
+    }
+  }
   return Serve(words);
 }
 

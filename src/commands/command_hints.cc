@@ -1,16 +1,11 @@
 // See command_hints.h.
 #include "commands/command_hints.h"
 
-#include <algorithm>
-#include <array>
-#include <numeric>
-
+#include "base/near_word.h"
 #include "commands/arguments.h"
 
 namespace cellar {
 namespace {
-
-constexpr size_t kWordBytesMax{32};  // no name is longer
 
 // What others call it, and what to write here.
 struct ForeignWord {
@@ -204,50 +199,11 @@ std::string Upper(std::string_view text) {
   return upper;
 }
 
-// How many letters to take out, put in, change or swap with the next one.
-// REQUIRES: both of at most kWordBytesMax.
-size_t Distance(std::string_view a, std::string_view b) {
-  using Row = std::array<size_t, kWordBytesMax + 1>;
-  Row before{};
-  Row last{};
-  Row row{};
-  std::iota(last.begin(), last.end(), size_t{0});
-  for (size_t i = 1; i <= a.size(); ++i) {
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const bool same = LowerChar(a[i - 1]) == LowerChar(b[j - 1]);
-      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (same ? 0 : 1)});
-      const bool swapped = i > 1 && j > 1 && LowerChar(a[i - 1]) == LowerChar(b[j - 2]) &&
-                           LowerChar(a[i - 2]) == LowerChar(b[j - 1]);
-      if (swapped) row[j] = std::min(row[j], before[j - 2] + 1);
-    }
-    before = last;
-    last = row;
-  }
-  return last[b.size()];
-}
-
-bool IsNameByte(char c) {
-  const char lower = LowerChar(c);
-  return (lower >= 'a' && lower <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
-}
-
-// One slip in a short word, two in a longer one.
-constexpr size_t kShortWordBytes{5};
 template <typename Entries>
 const CommandEntry* FindNearest(const Entries& entries, std::string_view word) {
-  if (word.size() < 2 || word.size() > kWordBytesMax) return nullptr;
-  // Bytes that no name has are a client's broken framing rather than a slip.
-  if (!std::all_of(word.begin(), word.end(), IsNameByte)) return nullptr;
-  const CommandEntry* nearest = nullptr;
-  size_t allowed = word.size() <= kShortWordBytes ? 1 : 2;
-  for (const CommandEntry* entry : entries) {
-    const size_t distance = Distance(word, entry->row->name);
-    if (distance > allowed || (distance == allowed && nearest != nullptr)) continue;
-    nearest = entry;
-    allowed = distance;
-  }
-  return nearest;
+  const auto found =
+      FindNearWord(entries, word, [](const CommandEntry* entry) { return entry->row->name; });
+  return found == entries.end() ? nullptr : *found;
 }
 
 }  // namespace

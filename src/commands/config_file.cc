@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/near_word.h"
 #include "base/quote.h"
 #include "commands/arguments.h"
 #include "resp/request_parser.h"
@@ -46,6 +47,14 @@ Status AddUser(Config* config, const std::vector<std::string_view>& words) {
   return Status::Ok();
 }
 
+// ", did you mean 'port'?", or nothing.
+std::string NearOption(std::string_view word) {
+  const auto options = ConfigOptions();
+  const auto found =
+      FindNearWord(options, word, [](const ConfigOption& option) { return option.name; });
+  return found == options.end() ? std::string() : ", did you mean " + Quote(found->name) + "?";
+}
+
 // One line of a source. `seen` knows which repeatable options began in this source.
 Status ApplyLine(Config* config, const std::vector<std::string_view>& words,
                  std::set<std::string, std::less<>>* seen) {
@@ -61,7 +70,7 @@ Status ApplyLine(Config* config, const std::vector<std::string_view>& words,
       return BadDirective(Quote(tolerated.name) + " can only be " +
                           (tolerated.value.empty() ? "one word" : Quote(tolerated.value)));
     }
-    return BadDirective("there is no option " + Quote(words[0]));
+    return BadDirective("there is no option " + Quote(words[0]) + NearOption(words[0]));
   }
   const bool multi_word = (option->flags & kConfigMultiWord) != 0;
   if (words.size() < 2 || (words.size() > 2 && !multi_word)) {
@@ -109,7 +118,8 @@ Status ReadText(Config* config, std::string_view text, std::string_view source, 
     };
     if (!SplitQuotedWords(line, &bytes, &words)) return fail("Unbalanced quotes");
     if (words.size() == 2 && EqualsIgnoreCase(words[0], "include")) {
-      RETURN_IF_ERROR(ReadFile(config, std::string(words[1]), depth + 1));
+      const Status status = ReadFile(config, std::string(words[1]), depth + 1);
+      if (!status.ok()) return fail(status.text());
       continue;
     }
     if (const Status status = ApplyLine(config, words, &seen); !status.ok()) {
@@ -161,9 +171,17 @@ Status ReadCommandLine(Config* config, const std::vector<std::string>& words) {
                            "'" + words[i] + "' is no option, which is written --name value");
     }
     std::vector<std::string_view> line = {std::string_view(words[i]).substr(2)};
+    const size_t equals = line[0].find('=');
+    if (equals != std::string_view::npos && FindConfigOption(line[0].substr(0, equals))) {
+      return Status::Error(ErrorCode::kErr,
+                           Quote(words[i]) + ": the value is a word of its own, without '='");
+    }
     for (++i; i < words.size() && !words[i].starts_with("--"); ++i) line.emplace_back(words[i]);
     if (const Status status = ApplyLine(config, line, &seen); !status.ok()) {
-      return Status::Error(ErrorCode::kErr, "--" + std::string(line[0]) + ": " + status.text());
+      std::string said = "--";
+      for (const std::string_view word : line) said.append(word).append(" ");
+      said.back() = ':';
+      return Status::Error(ErrorCode::kErr, said + " " + status.text());
     }
   }
   return Status::Ok();

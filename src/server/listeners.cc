@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "base/number.h"
+#include "base/quote.h"
 #include "commands/acl_sessions.h"
 #include "server/server.h"
 #include "server/server_listener.h"
@@ -133,7 +134,8 @@ Status Server::ListenTcp(const std::string& address, int port, SocketSpeech spee
     std::memcpy(&storage, &in6, sizeof(in6));
     flags = UV_TCP_IPV6ONLY;
   } else {
-    return Failed(address, UV_EINVAL);
+    return Status::Error(ErrorCode::kIo,
+                         "cannot listen on " + Quote(address) + ": bind takes IP addresses and *");
   }
   auto listener = std::make_unique<Listener>(SocketKind::kTcp, speech);
   (void)uv_tcp_init(&loop_, &listener->handle.tcp);

@@ -129,7 +129,9 @@ Status Check::NameOtherFiles() {
         parsed && parsed->kind == StoreFileKind::kSegment &&
         std::any_of(manifest_.segments.begin(), manifest_.segments.end(),
                     [&](const SegmentEntry& entry) { return entry.number == parsed->number; });
-    if (!is_snapshot && !is_segment) Say(name, "not part of the store");
+    if (is_snapshot || is_segment) continue;
+    Say(name,
+        IsRedisFileName(name) ? "data of Redis, not part of the store" : "not part of the store");
   }
   return Status::Ok();
 }

@@ -126,6 +126,10 @@ std::optional<StoreFileName> ParseFileName(std::string_view name) {
   return std::nullopt;
 }
 
+bool IsRedisFileName(std::string_view name) {
+  return name.ends_with(".rdb") || name.ends_with(".aof") || name == "appendonlydir";
+}
+
 std::string FormatLsn(Lsn lsn) { return fmt::format("{}-{}", lsn.epoch, lsn.seq); }
 
 std::string FormatManifest(const Manifest& manifest) {

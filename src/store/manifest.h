@@ -79,6 +79,9 @@ struct StoreFileName {
 // "cellar-000007.log", "cellar-000005.snapshot", "cellar-000005.snapshot.tmp".
 std::string FormatFileName(StoreFileKind kind, uint64_t number);
 std::optional<StoreFileName> ParseFileName(std::string_view name);
+// Whether it is a name under which Redis keeps data: dump.rdb, appendonlydir, appendonly.aof. Who
+// moves from Redis may expect that they are read.
+bool IsRedisFileName(std::string_view name);
 
 // "1-1000".
 std::string FormatLsn(Lsn lsn);

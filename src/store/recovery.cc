@@ -83,6 +83,12 @@ void Recovery::SortOutFiles(const std::vector<std::string>& names) {
                                          parsed->number < manifest.next));
     if (is_leftover) {
       store_.leftovers.push_back(JoinPath(directory_, name));
+    } else if (IsRedisFileName(name)) {
+      store_.report.warnings.push_back(fmt::format(
+          "{} is data of Redis: Cellar does not read it, and leaves it alone. What is in it comes "
+          "over through a client that reads from Redis and writes with CPUT, or through a file and "
+          "cellar-import",
+          JoinPath(directory_, name)));
     } else {
       store_.report.warnings.push_back(
           fmt::format("{} is no file of this store; it is left alone", JoinPath(directory_, name)));

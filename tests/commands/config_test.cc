@@ -65,6 +65,9 @@ TEST_CASE("File and command line set options; repeated ones add up", "[commands]
       status.text() ==
       "a.conf line 2: 'nonsense 2': Bad directive or wrong number of arguments: there is no option "
       "'nonsense'");
+  REQUIRE(ReadConfigText(&config, "prot 1\n", "a.conf").text().ends_with("did you mean 'port'?"));
+  REQUIRE(ReadConfigText(&config, "\ninclude nosuch.conf\n", "a.conf").text() ==
+          "a.conf line 2: 'include nosuch.conf': open 'nosuch.conf': No such file or directory");
 }
 
 TEST_CASE("CONFIG REWRITE keeps comments and order, and adds what is missing", "[commands]") {

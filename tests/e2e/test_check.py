@@ -75,6 +75,13 @@ class CheckTest(unittest.TestCase):
         done = self.cellar("--check", self.server.directory, "--repair", "nonsense")
         self.assertEqual(done.returncode, 2)
         self.assertIn("not 'nonsense'", done.stderr)
+        for words, said in ((("--check",), "--check needs a directory"), (("--check", "--repair"), "--check needs a directory"),
+                            (("--repair",), "cellar --check DIR --repair"), (("--dump",), "--dump needs a directory"),
+                            (("--dump", "a", "b"), "not 'b'"), (("--port", "0", "--check", "d"), "--check stands first"),
+                            (("a.conf", "--help"), "--help stands first")):
+            done = self.cellar(*words)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(said, done.stderr.splitlines()[0])
         os.remove(os.path.join(self.server.directory, "cellar.manifest"))
         done = self.cellar("--check", self.server.directory)
         self.assertNotEqual(done.returncode, 0)

@@ -309,8 +309,11 @@ class ProcessTest(unittest.TestCase):
             self.assertFalse(os.path.exists(path))
 
     def test_bad_options_stop_the_start_with_a_message(self):
-        for words, said in ((["--port", "x"], "integer"), (["--nonsense", "1"], "'nonsense'"), (["nosuch.conf"], "nosuch.conf"),
-                            (["-p", "1"], "'-p' is no option"),
+        for words, said in ((["--port", "x"], "integer"), (["--nonsense", "1"], "'nonsense'"), 
+                            (["nosuch.conf"], "cannot read the configuration: open 'nosuch.conf'"),
+                            (["--port", "x"], "--port x: argument couldn't be parsed"), (["--prot", "1"], "did you mean 'port'?"),
+                            (["--port", "0", "--bind", "here"], "'here': bind takes IP addresses"),
+                            (["-p", "1"], "'-p' is no option"), (["--port=1"], "without '='"),
                             (["--port", "0", "--unixsocket", "/nowhere/x"], "/nowhere/x: no such file or directory")):
             server = CellarServer()
             self.addCleanup(server.close)

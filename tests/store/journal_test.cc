@@ -288,6 +288,25 @@ TEST_CASE("A folder has one journal, and a folder without its manifest is not be
   CHECK(status.code() == ErrorCode::kCorruption);
 }
 
+TEST_CASE("Files of Redis are left alone, and told to be unread", "[journal]") {
+  FaultyFileSystem disk;
+  JournalRig rig(&disk);
+  REQUIRE(rig.Open().ok());
+  rig.journal.reset();
+  disk.SetContent("db/dump.rdb", "REDIS0011");
+  disk.SetContent("db/appendonly.aof", "*1");
+  REQUIRE(rig.Open().ok());
+  const std::vector<std::string>& warnings = rig.journal->recovery().warnings;
+  REQUIRE(warnings.size() == 2);
+  for (const std::string& warning : warnings) {
+    CHECK(warning.find("is data of Redis: Cellar does not read it, and leaves it alone") !=
+          std::string::npos);
+  }
+  CHECK(*disk.Exists("db/dump.rdb"));
+  CHECK(IsRedisFileName("appendonlydir"));
+  CHECK_FALSE(IsRedisFileName("cellar-000001.log"));
+}
+
 TEST_CASE("Unknown files are left alone and named, leftovers go", "[journal]") {
   FaultyFileSystem disk;
   JournalRig rig(&disk);
