@@ -312,7 +312,7 @@ class ProcessTest(unittest.TestCase):
         for words, said in ((["--port", "x"], "integer"), (["--nonsense", "1"], "'nonsense'"), 
                             (["nosuch.conf"], "cannot read the configuration: open 'nosuch.conf'"),
                             (["--port", "x"], "--port x: argument couldn't be parsed"), (["--prot", "1"], "did you mean 'port'?"),
-                            (["--port", "0", "--bind", "here"], "'here': bind takes IP addresses"),
+                            (["--bind", "here"], "'here': bind takes IP addresses"),
                             (["-p", "1"], "'-p' is no option"), (["--port=1"], "without '='"),
                             (["--port", "0", "--unixsocket", "/nowhere/x"], "/nowhere/x: no such file or directory")):
             server = CellarServer()
