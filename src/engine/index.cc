@@ -19,9 +19,16 @@ namespace {
 constexpr TimeSpan kAlways{};
 constexpr size_t kNotOn{std::numeric_limits<size_t>::max()};
 
-bool HasColumn(const std::vector<IndexColumn>& columns, uint32_t family_id) {
+bool HasFamily(const std::vector<IndexColumn>& columns, uint32_t family_id) {
   return std::any_of(columns.begin(), columns.end(), [family_id](const IndexColumn& column) {
     return column.family_id == family_id;
+  });
+}
+
+bool Touches(const ChangedColumns& changed, const std::vector<IndexColumn>& columns) {
+  return std::any_of(columns.begin(), columns.end(), [&changed](const IndexColumn& column) {
+    return column.family_id == changed.family_id &&
+           (column.whole_family || changed.Has(column.qualifier));
   });
 }
 
@@ -48,8 +55,16 @@ Index::Index(const Table& table, const IndexSchema& schema)
 
 Index::~Index() = default;
 
-bool Index::Watches(uint32_t family_id) const {
-  return schema_.of_rows() || HasColumn(schema_.on, family_id) || HasColumn(included_, family_id);
+bool Index::WatchesFamily(uint32_t family_id) const {
+  return schema_.of_rows() || HasFamily(schema_.on, family_id) || HasFamily(included_, family_id);
+}
+
+bool Index::WatchesValues(const ChangedColumns& columns) const {
+  return Touches(columns, schema_.on);
+}
+
+bool Index::Watches(const ChangedColumns& columns) const {
+  return schema_.of_rows() || WatchesValues(columns) || Touches(columns, included_);
 }
 
 bool Index::entries_are_live() const {
@@ -73,10 +88,15 @@ BTreeCursor& Index::CursorOf(size_t group) {
 // --- evaluation
 
 void Index::Evaluate(std::string_view row_key, Evaluation* evaluation) {
+  Evaluate(row_key, ChangedColumns::Family(by_column() ? schema_.on[0].family_id : 0), evaluation);
+}
+
+void Index::Evaluate(std::string_view row_key, const ChangedColumns& columns,
+                     Evaluation* evaluation) {
   ++evaluations_;
   evaluation->count = 0;
   evaluation->too_large = false;
-  if (schema_.of_qualifiers()) return EvaluateQualifiers(row_key, evaluation);
+  if (by_column()) return EvaluateQualifiers(row_key, columns, evaluation);
   if (schema_.of_rows()) return EvaluateRow(row_key, evaluation);
   EvaluateColumns(row_key, evaluation);
 }
@@ -115,6 +135,7 @@ void Index::ReadTurns(const FamilySchema& family, BTreeCursor& at, Turns* turns)
   uint64_t rank = 0;
   while (at.valid() && at.key().starts_with(column_)) {
     if (++rank > family.policy.rank_kept_max()) return;
+    ++cells_evaluated_;
     int64_t timestamp = 0;
     CellValue value;
     // Neither can come from this engine, and a checksum guards the files.
@@ -221,17 +242,22 @@ void Index::EvaluateTurns(std::string_view row_key, Evaluation* evaluation) {
 }
 
 // ON 1 family: one entry for each column of it. Its turns follow each other without a gap.
-void Index::EvaluateQualifiers(std::string_view row_key, Evaluation* evaluation) {
+void Index::EvaluateQualifiers(std::string_view row_key, const ChangedColumns& columns,
+                               Evaluation* evaluation) {
   const IndexColumn& on = schema_.on[0];
+  CELLAR_ASSERT(columns.family_id == on.family_id);
   const FamilySchema* family = table_.schema().FindFamilyById(on.family_id);
   CELLAR_ASSERT(family != nullptr);
   std::string prefix(row_key);
   PutFamilyId(&prefix, family->id);
   BTreeCursor& at = CursorOf(family->group);
-  at.Seek(prefix);
+  column_ = prefix;
+  column_.append(columns.begin);
+  at.Seek(column_);
   while (at.valid() && at.key().starts_with(prefix)) {
     const size_t qualifier_bytes = family->order.EncodedSize(at.key().substr(prefix.size()));
     CELLAR_ASSERT(qualifier_bytes > 0);
+    if (!columns.Has(at.key().substr(prefix.size(), qualifier_bytes))) break;
     column_.assign(at.key().substr(0, prefix.size() + qualifier_bytes));
     ReadTurns(*family, at, &turns_);
     if (turns_.count > 0) {
@@ -243,6 +269,7 @@ void Index::EvaluateQualifiers(std::string_view row_key, Evaluation* evaluation)
       key_.append(row_key);
       AddEntry(key_, {&span, 1}, evaluation);
     }
+    if (columns.one) break;
     SeekBehindColumn(at);
   }
   std::sort(evaluation->entries.begin(),
@@ -402,7 +429,7 @@ bool Index::FindRow(std::string_view from, std::string* row_key) {
   for (size_t group = 0; group < table_.groups(); ++group) {
     const bool wanted =
         std::any_of(schema.families.begin(), schema.families.end(),
-                    [&](const FamilySchema& f) { return f.group == group && Watches(f.id); });
+                    [&](const FamilySchema& f) { return f.group == group && WatchesFamily(f.id); });
     if (!wanted) continue;
     BTreeCursor& at = CursorOf(group);
     at.Seek(from);

@@ -10,6 +10,16 @@
 // changes it says what the entries are, afterwards what they have to be; nothing else is
 // remembered.
 //
+// It is asked for no more than the change concerns. An entry of an index of qualifiers comes from
+// one column, so each column that is touched is evaluated by itself:
+//
+//   index                 evaluated around a change          cells read for it
+//   ON 1 family           the columns that change            their versions
+//   ON n columns, ON 0    one entry, if one of its columns   versions of the ON columns and of the
+//                         changes; ON 0 whatever changes     included ones, 64 KiB of them at most
+//
+// So what a write costs does not grow with its row: another 100,000 columns are not looked at.
+//
 // Time is not an argument of that function: what will be true when something expires is known when
 // it is written. The versions of a column take turns, newest first, each until it becomes due, so
 // an entry (and an included cell) holds the spans of time in which it is true, and whoever reads it
@@ -60,6 +70,25 @@ inline constexpr uint64_t kUniqueStepsOfRow{8};
 class Table;
 struct FamilySchema;
 
+// What a change is about in the row that is open: columns of one family. The views are those of
+// whoever makes the change.
+struct ChangedColumns {
+  uint32_t family_id{0};
+  std::string_view begin;  // qualifiers (encoded) in [begin, end); an empty end is no bound
+  std::string_view end;
+  bool one{false};  // the column `begin` alone
+
+  static ChangedColumns One(uint32_t family_id, std::string_view qualifier) {
+    return {family_id, qualifier, {}, true};
+  }
+  static ChangedColumns Family(uint32_t family_id) { return {family_id, {}, {}, false}; }
+  // Is it one of these columns of the family?
+  bool Has(std::string_view qualifier) const {
+    return one ? qualifier == begin : qualifier >= begin && (end.empty() || qualifier < end);
+  }
+  friend bool operator==(const ChangedColumns&, const ChangedColumns&) = default;
+};
+
 class Index {
  public:
   // `table` owns the index. The index is empty and has to be built.
@@ -82,10 +111,15 @@ class Index {
   bool Covers(std::string_view row_key) const {
     return built_ || position_.at_end || row_key < position_.bytes;
   }
-  // Could a change of this family change an entry?
-  bool Watches(uint32_t family_id) const;
-  // Rows evaluated so far, which is what maintenance costs.
+  // Could a change of these columns change an entry? O(ON and included columns).
+  bool Watches(const ChangedColumns& columns) const;
+  // Could it change the ON values of one?
+  bool WatchesValues(const ChangedColumns& columns) const;
+  // Does an entry come from one column alone, so that changes of others do not matter for it?
+  bool by_column() const { return schema_.of_qualifiers(); }
+  // What maintenance has cost so far: evaluations, and stored cells that they looked at.
   uint64_t evaluations() const { return evaluations_; }
+  uint64_t cells_evaluated() const { return cells_evaluated_; }
 
   // --- maintenance, around every change of a row that it covers
   // What the entries of the row are, or have to be.
@@ -100,8 +134,12 @@ class Index {
     size_t count{0};
     bool too_large{false};  // a value does not fit into a key
   };
+  // All entries of the row. O(cells of the row that the index reads).
   void Evaluate(std::string_view row_key, Evaluation* evaluation);
-  // Makes the entries of the row those of `now`, which are those of `before`.
+  // Those entries of the row that a change of these columns can change. REQUIRES: Watches(columns).
+  // If by_column(), O(log n + versions of these columns), whatever else stands in the row.
+  void Evaluate(std::string_view row_key, const ChangedColumns& columns, Evaluation* evaluation);
+  // Makes the entries of `before`, which are in the index, those of `now`.
   void Replace(const Evaluation& before, const Evaluation& now);
 
   // Keys added since ForgetConflicts() under values that another row had at that moment. UNIQUE.
@@ -168,7 +206,8 @@ class Index {
   void EvaluateColumns(std::string_view row_key, Evaluation* evaluation);
   // The same where an ON column has several turns.
   void EvaluateTurns(std::string_view row_key, Evaluation* evaluation);
-  void EvaluateQualifiers(std::string_view row_key, Evaluation* evaluation);
+  void EvaluateQualifiers(std::string_view row_key, const ChangedColumns& columns,
+                          Evaluation* evaluation);
   void EvaluateRow(std::string_view row_key, Evaluation* evaluation);
   void AddEntry(std::string_view key, std::span<const TimeSpan> spans, Evaluation* evaluation);
   // The turns of the column at the cursor, which stands on its first version; column_ holds its
@@ -178,6 +217,7 @@ class Index {
   void IncludeTurns(const FamilySchema& family, std::string_view qualifier, const Turns& turns);
   void SeekBehindColumn(BTreeCursor& at);  // of column_
   BTreeCursor& CursorOf(size_t group);
+  bool WatchesFamily(uint32_t family_id) const;
   bool FindRow(std::string_view from, std::string* row_key);
   // Is there an entry of another row under the same values, at the moment that was set? Looks at
   // *steps entries at most, which it counts down, from *from on (empty: the first one); if it is
@@ -202,6 +242,7 @@ class Index {
   std::unique_ptr<BTreeCursor> entries_at_;
   int64_t now_micros_{0};
   uint64_t evaluations_{0};
+  uint64_t cells_evaluated_{0};
   KeyBound position_;  // rows before it are in
   uint64_t rows_built_{0};
   bool built_{false};

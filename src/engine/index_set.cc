@@ -87,26 +87,31 @@ void IndexSet::BeginRow(std::string_view row_key) {
   }
 }
 
-void IndexSet::Ask(Pending* pending, uint32_t family_id) {
-  if (!pending->index->built() && MustBeWhole(*pending->index)) [[unlikely]] {
-    const std::vector<IndexColumn>& on = SchemaOf(*pending->index).on;
-    const bool is_on = std::any_of(on.begin(), on.end(), [family_id](const IndexColumn& column) {
-      return column.family_id == family_id;
-    });
-    if (is_on) asked_too_early_ = pending->index;
-    if (!pending->index->Covers(row_key_)) return;
+void IndexSet::Ask(Pending* pending, const ChangedColumns& columns) {
+  Settle(pending);
+  Index* const index = pending->index;
+  if (!index->built() && MustBeWhole(*index)) [[unlikely]] {
+    if (index->WatchesValues(columns)) asked_too_early_ = index;
+    if (!index->Covers(row_key_)) return;
   }
-  pending->index->Evaluate(row_key_, &pending->before);
+  pending->family_id = columns.family_id;
+  pending->begin.assign(columns.begin);
+  pending->end.assign(columns.end);
+  pending->one = columns.one;
+  index->Evaluate(row_key_, columns, &pending->before);
   pending->asked = true;
 }
 
+// The change of what it was asked of is complete.
+void IndexSet::Settle(Pending* pending) {
+  if (!pending->asked) return;
+  pending->index->Evaluate(row_key_, pending->columns(), &now_);
+  pending->index->Replace(pending->before, now_);
+  pending->asked = false;
+}
+
 void IndexSet::EndRow() {
-  for (Pending& pending : pending_) {
-    if (!pending.asked) continue;
-    pending.index->Evaluate(row_key_, &now_);
-    pending.index->Replace(pending.before, now_);
-    pending.asked = false;
-  }
+  for (Pending& pending : pending_) Settle(&pending);
 }
 
 void IndexSet::WillDeleteRow(std::string_view row_key) {

@@ -1,9 +1,11 @@
 // IndexSet: the indexes of one table, kept up to date from inside the primitives that change it.
 //
-//   BeginRow(row)   WillChange(family) ... before anything of the family changes   EndRow()
+//   BeginRow(row)   WillChange(columns) ... before any of these columns changes   EndRow()
 //
 // What an index says of the row is asked once, before the first change that it watches, and again
-// at the end of the row; the difference is carried out.
+// at the end of the row; the difference is carried out. An index whose entries come from one column
+// each is asked of the columns that change and of no others: what it says of them is settled as soon
+// as the change goes on to other columns, so nothing has to be collected, however many there are.
 #pragma once
 
 #include <cstdint>
@@ -28,10 +30,11 @@ class IndexSet {
 
   // --- the row that is changed
   void BeginRow(std::string_view row_key);
-  void WillChange(uint32_t family_id) {
+  // O(log n) for each index that watches these columns, and what they hold.
+  void WillChange(const ChangedColumns& columns) {
     for (Pending& pending : pending_) {
-      if (!pending.asked && pending.covers && pending.index->Watches(family_id)) {
-        Ask(&pending, family_id);
+      if (pending.covers && !pending.Knows(columns) && pending.index->Watches(columns)) {
+        Ask(&pending, columns);
       }
     }
   }
@@ -76,8 +79,19 @@ class IndexSet {
     bool covers{false};  // is it to be told of changes of the row?
     bool asked{false};
     Index::Evaluation before;
+    // Of what it was asked.
+    uint32_t family_id{0};
+    std::string begin;
+    std::string end;
+    bool one{false};
+
+    ChangedColumns columns() const { return {family_id, begin, end, one}; }
+    bool Knows(const ChangedColumns& others) const {
+      return asked && (!index->by_column() || columns() == others);
+    }
   };
-  void Ask(Pending* pending, uint32_t family_id);
+  void Ask(Pending* pending, const ChangedColumns& columns);
+  void Settle(Pending* pending);
   bool MustBeWhole(const Index& index) const;
   void Retire(std::unique_ptr<Index> index);
   void Restart(std::unique_ptr<Index>* index);

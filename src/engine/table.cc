@@ -158,7 +158,7 @@ void Table::SeekExistence(const FamilySchema& family, const BTreeWriteResult& re
 CELLAR_INLINE void Table::PutVersion(const FamilySchema& family, KeyBuffer* key, int64_t timestamp,
                                      std::string_view cell_value, BTreePlace* place) {
   row_.visible = true;
-  WillChange(family);
+  WillChangeColumn(family, key->view());
   PutTimestamp(key, timestamp);
   CELLAR_ASSERT(key->size() <= kTreeKeyBytesMax);
   BTree& tree = *groups_[family.group].tree;
@@ -183,7 +183,7 @@ CELLAR_INLINE void Table::ReplaceVersion(const FamilySchema& family, KeyBuffer* 
                                          std::string_view cell_value, BTreePlace* place) {
   CELLAR_ASSERT(replaced < timestamp);
   row_.visible = true;
-  WillChange(family);
+  WillChangeColumn(family, key->view());
   replaced_key_.Assign(key->view());
   PutTimestamp(&replaced_key_, replaced);
   PutTimestamp(key, timestamp);
@@ -267,7 +267,7 @@ void Table::RemoveRange(const FamilySchema& family, std::string_view begin, std:
 void Table::DeleteCell(const FamilySchema& family, std::string_view qualifier, int64_t timestamp) {
   row_.visible = true;
   LearnExistence();
-  WillChange(family);
+  WillChange(ChangedColumns::One(family.id, qualifier));
   SetKey(family, qualifier);
   PutTimestamp(&key_, timestamp);
   RemoveEntry(family, key_.view());
@@ -276,7 +276,7 @@ void Table::DeleteCell(const FamilySchema& family, std::string_view qualifier, i
 void Table::DeleteRange(const FamilySchema& family, std::string_view begin, std::string_view end) {
   row_.visible = true;
   LearnExistence();
-  WillChange(family);
+  WillChange({family.id, begin, end, false});
   SetKey(family, {});
   const std::string end_key =
       end.empty() ? EndOf(key_.view()) : std::string(key_.view()) + std::string(end);
@@ -288,7 +288,7 @@ void Table::DeleteRow() {
   row_.visible = true;
   LearnExistence();
   for (const FamilySchema& family : schema_.families) {
-    WillChange(family);
+    WillChange(ChangedColumns::Family(family.id));
     SetKey(family, {});
     RemoveRange(family, key_.view(), EndOf(key_.view()));
   }
@@ -296,7 +296,7 @@ void Table::DeleteRow() {
 
 void Table::ReclaimColumn(const FamilySchema& family, std::string_view qualifier,
                           int64_t now_micros) {
-  WillChange(family);
+  WillChange(ChangedColumns::One(family.id, qualifier));
   SetKey(family, qualifier);
   dropped_.clear();
   BTreeCursor& at = *groups_[family.group].cursor;

@@ -199,9 +199,15 @@ class Table {
                   std::string_view cell_value, BTreePlace* place);
   void ReplaceVersion(const FamilySchema& family, KeyBuffer* key, int64_t timestamp,
                       int64_t replaced, std::string_view cell_value, BTreePlace* place);
-  // Before anything of the family changes in the open row.
-  void WillChange(const FamilySchema& family) {
-    if (indexes_ != nullptr) indexes_->WillChange(family.id);
+  // Before these columns of the open row change.
+  void WillChange(const ChangedColumns& columns) {
+    if (indexes_ != nullptr) indexes_->WillChange(columns);
+  }
+  // Before this column of it changes, whose key this is.
+  CELLAR_INLINE void WillChangeColumn(const FamilySchema& family, std::string_view column_key) {
+    if (indexes_ == nullptr) return;
+    const size_t prefix_bytes = row_.row_bytes + FamilyIdBytes(family.id);
+    indexes_->WillChange(ChangedColumns::One(family.id, column_key.substr(prefix_bytes)));
   }
   void SyncIndexes(const TableSchema& before);
   FamilyCounters& mutable_counters(const FamilySchema& family) {
