@@ -100,6 +100,11 @@ class BenchmarkTest(CellarTest):
             self.assertEqual(status, 2, errors)
             self.assertNotEqual(errors, "")
         self.assertEqual(self.run_refused("--help")[0], 0)
+        self.assertEqual(self.run_refused("--version")[0], 0)
+        self.assertTrue(self.run_refused("--nonsense")[2].startswith("cellar-benchmark: there is no option '--nonsense'"))
+        self.assertIn("--operations = x is not a number", self.run_refused("-n", "x")[2])
+        # -h is a host, not help.
+        self.assertEqual(self.run_refused("-h", "nosuchhost.invalid", "--command", "PING", "-n", "1")[0], 2)
 
 
 if __name__ == "__main__":

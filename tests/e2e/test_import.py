@@ -109,6 +109,12 @@ class ImportTest(CellarTest):
         self.assertIn("mapped nowhere", self.load("t", "-k", "k", text="k,v\n1,1\n", status=2))
         self.assertIn("no field 'x'", self.load("t", "-k", "x", "-F", "f", text="k,v\n1,1\n", status=2))
         self.assertIn("--key is required", self.load("t", status=2))
+        self.assertIn("cellar-import: there is no option '--nonsense'\n", self.load("--nonsense", status=2))
+        self.assertIn("no option '--bach-rows', did you mean '--batch-rows'?", self.load("t", "--bach-rows=5", status=2))
+        self.assertIn("too many words: b.csv", self.load("t", "a.csv", "b.csv", "-k", "k", status=2))
+        self.assertIn("--limit = x is not a number", self.load("t", "--limit", "x", "-k", "k", status=2))
+        self.assertTrue(self.load("--version").startswith("Cellar "))
+        self.assertIn("--create-table", self.load("nosuch", "-k", "k", "-F", "f", text="k,v\n1,1\n", status=2))
         self.assertIn("No such file", self.load("t", "/nonexistent", "-k", "k", status=2))
         self.assertIn("refused", self.load("t", "-k", "k", "-F", "f", text="k,v\n", port=1, status=2))
 

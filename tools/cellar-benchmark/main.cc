@@ -15,6 +15,8 @@
 #include <cstdio>
 #include <fstream>
 
+#include "cellar/version.h"
+#include "command_line.h"
 #include "phase.h"
 #include "report.h"
 #include "scan.h"
@@ -51,8 +53,13 @@ struct Options {
 
 void Declare(CLI::App* app, Options* options) {
   PhaseOptions& phase = options->phase;
-  app->add_option("--host", phase.host, "server")->capture_default_str();
-  app->add_option("-p,--port", phase.port, "port")->capture_default_str();
+  app->set_help_flag("--help", "print this help");
+  app->set_version_flag("--version", "Cellar " + std::string(kVersion), "print the version");
+  // -h is the host, as it is for redis-benchmark and cellar-import.
+  app->add_option("-h,--host", phase.host, "server")->capture_default_str();
+  app->add_option("-p,--port", phase.port, "port")
+      ->check(CLI::Range(1, 65535))
+      ->capture_default_str();
   app->add_option("-t,--threads", phase.threads, "threads")->check(CLI::Range(1, 256));
   app->add_option("-c,--connections", phase.connections, "connections of all threads together")
       ->check(CLI::Range(1, 100000))
@@ -217,7 +224,7 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kExitAllAnswered : kExitBroken;
+    return cellar::EndsWell(app, error, "cellar-benchmark") ? kExitAllAnswered : kExitBroken;
   }
   const cellar::Result<Refusal> refusal = Run(options);
   if (refusal.ok() && refusal->empty()) return kExitAllAnswered;

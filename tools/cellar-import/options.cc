@@ -9,6 +9,9 @@
 #include <map>
 #include <utility>
 
+#include "cellar/version.h"
+#include "command_line.h"
+
 namespace cellar::importer {
 namespace {
 
@@ -238,6 +241,7 @@ std::optional<Options> ParseOptions(int argc, char** argv, int* status) {
   RawOptions raw;
   CLI::App app{kDescription, "cellar-import"};
   app.set_help_flag("--help", "print this help");
+  app.set_version_flag("--version", "Cellar " + std::string(kVersion), "print the version");
   AddInputOptions(&app, &options, &raw);
   AddMappingOptions(&app, &options, &raw);
   AddServerOptions(&app, &options, &raw);
@@ -245,7 +249,7 @@ std::optional<Options> ParseOptions(int argc, char** argv, int* status) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    *status = app.exit(error) == 0 ? 0 : kStatusUsage;
+    *status = EndsWell(app, error, "cellar-import") ? 0 : kStatusUsage;
     return std::nullopt;
   }
   const std::string mistake{Complete(app, raw, &options)};

@@ -26,7 +26,9 @@ bool IsFatal(std::string_view error) {
 }
 
 Status Fatal(std::string_view error) {
-  return Status::Error(ErrorCode::kErr, "the server refuses to go on: " + std::string(error));
+  std::string text = "the server refuses to go on: " + std::string(error);
+  if (error.starts_with("NOTABLE")) text += "; --create-table makes it";
+  return Status::Error(ErrorCode::kErr, std::move(text));
 }
 
 }  // namespace
