@@ -37,6 +37,7 @@ namespace cellar::btree_internal {
 inline constexpr size_t kInnerBytesMax{4096};
 inline constexpr uint32_t kInnerChildrenKept{8};  // such a node is split only with at least these
 inline constexpr uint32_t kInnerChildrenMin{4};   // one with fewer is merged if it has a neighbour
+inline constexpr uint32_t kChildrenForAllHeads{6};
 
 struct Inner {
   uint64_t birth;
@@ -105,7 +106,12 @@ CELLAR_INLINE uint32_t FindChild(const Inner* node, std::string_view key) {
     skipped += half & (0 - below);
     count -= half;
   }
-  const HeadRange range = FindHead(heads + skipped, count, head);
+  // From the heads on there is memory for all that FindHeadOfAll reads, but in the smallest nodes.
+  static_assert(kChildrenForAllHeads * (sizeof(uint32_t) + sizeof(void*)) >=
+                kHeadsMax * sizeof(uint32_t));
+  const HeadRange range = node->children >= kChildrenForAllHeads
+                              ? FindHeadOfAll(heads + skipped, count, head)
+                              : FindHead(heads + skipped, count, head);
   if (range.equal_bits == 0) [[likely]]
     return skipped + range.not_above;
   return FindAmongEqualHeads(node, rest, skipped + range.below(), skipped + range.not_above);

@@ -12,8 +12,7 @@
 namespace cellar::btree_internal {
 namespace {
 
-// Keys that descend together: as many as a core has misses open.
-constexpr size_t kDescentGroup{16};
+constexpr size_t kDescentGroup{Descents::kDescentsMax};
 // A leaf of fewer groups is not split by copying them.
 constexpr uint32_t kGroupsToSplit{8};
 // What an insert leaves free where it has to move a leaf: half as many moves, for 2 % of the memory.
@@ -147,16 +146,51 @@ Tree::~Tree() {
   epochs_.Abandon(content_, 0);
 }
 
-uint64_t Tree::memory_bytes() const { return epochs_.memory_bytes() + sizeof(*this); }
+uint64_t Tree::memory_bytes() const {
+  return epochs_.memory_bytes() + sizeof(*this) + (descents_ != nullptr ? sizeof(Descents) : 0);
+}
 
 Leaf* Tree::Descend(std::string_view key, Path* path) const {
   return DescendFrom(content_, key, path);
 }
 
+// Locate by the path that a prefetch has noted, which is then *path. Null if there is none, or if
+// the leaf cannot tell whether the key belongs to it: one that has entries before and behind it does.
+CELLAR_INLINE Leaf* Tree::LocateNoted(std::string_view key, Path** path, LeafPlace* place) const {
+  if (descents_ == nullptr) return nullptr;
+  Path* const noted = descents_->Find(key);
+  if (noted == nullptr) return nullptr;
+  const uint32_t lowest = content_.height - 1;
+  auto* const leaf = static_cast<Leaf*>(noted->nodes[lowest]->pointers()[noted->index[lowest]]);
+  *place = FindInLeaf(leaf, key);
+  const bool has_before = place->at > 0 || place->found;
+  const bool has_behind = place->at < leaf->entries_bytes();
+  if (!has_before || (!has_behind && !IsRightEdge(*noted))) [[unlikely]]
+    return nullptr;
+  CELLAR_DEBUG_ASSERT(IsPathTo(key, *noted, leaf));
+  *path = noted;
+  return leaf;
+}
+
+// The leaf that `key` leads to, and its place there. The path to it is a noted one, or *own_path.
+CELLAR_INLINE Leaf* Tree::Locate(std::string_view key, Path* own_path, Path** path,
+                                 LeafPlace* place) const {
+  if (Leaf* const noted = LocateNoted(key, path, place); noted != nullptr) return noted;
+  Leaf* const leaf = DescendFrom(content_, key, own_path);
+  *path = own_path;
+  *place = FindInLeaf(leaf, key);
+  return leaf;
+}
+
 std::optional<std::string_view> Tree::Get(std::string_view key) const {
   if (content_.root == nullptr) return std::nullopt;
-  const Leaf* const leaf = DescendFrom(content_, key, nullptr);
-  const LeafPlace place = FindInLeaf(leaf, key);
+  Path* path = nullptr;
+  LeafPlace place;
+  const Leaf* leaf = LocateNoted(key, &path, &place);
+  if (leaf == nullptr) {
+    leaf = DescendFrom(content_, key, nullptr);
+    place = FindInLeaf(leaf, key);
+  }
   if (!place.found) return std::nullopt;
   Entry entry;
   ParseEntry(leaf->entries() + place.at, &entry);
@@ -244,8 +278,13 @@ bool Tree::GetFirst(std::string_view prefix, std::string* scratch, BTreeFinger* 
   }
   if (content_.root == nullptr) [[unlikely]]
     return false;
-  const Leaf* const leaf = DescendFrom(content_, prefix, nullptr);
-  const LeafPlace place = SearchLeaf(leaf, prefix);
+  Path* path = nullptr;
+  LeafPlace place;
+  const Leaf* leaf = LocateNoted(prefix, &path, &place);
+  if (leaf == nullptr) {
+    leaf = DescendFrom(content_, prefix, nullptr);
+    place = SearchLeaf(leaf, prefix);
+  }
   finger->tree_ = this;
   finger->leaf_ = leaf;
   finger->changes_ = changes_;
@@ -259,9 +298,10 @@ std::optional<BTree::Match> Tree::FindFirst(std::string_view prefix, std::string
                                             Place* noted) const {
   noted->leaf = nullptr;
   if (content_.root == nullptr) return std::nullopt;
-  Leaf* const leaf = DescendFrom(content_, prefix, &noted->path);
-  noted->in_leaf = FindInLeaf(leaf, prefix);
   const LeafPlace& place = noted->in_leaf;
+  Path* path = &noted->path;
+  Leaf* const leaf = Locate(prefix, &noted->path, &path, &noted->in_leaf);
+  if (path != &noted->path) noted->path.Assign(*path, content_.height);
   // A key that begins with the prefix goes there too if an entry of this leaf stands behind, or
   // nothing does. (The leaf's end says nothing: the separator behind may begin with the prefix.)
   const bool at_end = place.at == leaf->entries_bytes();
@@ -301,15 +341,21 @@ void Tree::MultiGet(std::span<const std::string_view> keys,
 }
 
 void Tree::Prefetch(std::span<const std::string_view> keys) const {
-  if (content_.root == nullptr) return;
+  if (content_.height == 0) return;
   auto touch_start = [](const void* node) {
     const auto* bytes = static_cast<const uint8_t*>(node);
     TouchLines(bytes, bytes + NodeArena::kGranuleBytes);
   };
-  std::array<const void*, kDescentGroup> nodes;
+  if (descents_ == nullptr) descents_ = std::make_unique<Descents>();
+  std::array<void*, kDescentGroup> nodes;
+  std::array<Path*, kDescentGroup> paths;
   while (!keys.empty()) {
     const size_t n = std::min(keys.size(), kDescentGroup);
-    for (size_t i = 0; i < n; ++i) nodes[i] = content_.root;
+    descents_->MakeRoom(n);
+    for (size_t i = 0; i < n; ++i) {
+      nodes[i] = content_.root;
+      paths[i] = descents_->Add(keys[i]);
+    }
     // In each round over the keys, what one of them waits for the others ask for meanwhile.
     for (uint32_t level = 0; level < content_.height; ++level) {
       for (size_t i = 0; i < n && level > 0; ++i) touch_start(nodes[i]);
@@ -319,8 +365,11 @@ void Tree::Prefetch(std::span<const std::string_view> keys) const {
         TouchLines(heads, heads + sizeof(uint32_t) * inner->separators());
       }
       for (size_t i = 0; i < n; ++i) {
-        const auto* inner = static_cast<const Inner*>(nodes[i]);
-        nodes[i] = inner->pointers()[FindChild(inner, keys[i])];
+        auto* const inner = static_cast<Inner*>(nodes[i]);
+        const uint32_t child = FindChild(inner, keys[i]);
+        paths[i]->nodes[level] = inner;
+        paths[i]->index[level] = child;
+        nodes[i] = inner->pointers()[child];
       }
     }
     for (size_t i = 0; i < n; ++i) touch_start(nodes[i]);
@@ -381,9 +430,11 @@ BTreeWriteResult Tree::Put(std::string_view key, std::string_view value) {
     PutFirst(key, value);
     return {};
   }
-  Path path;
-  Leaf* const leaf = Descend(key, &path);
-  return PutAt(&path, leaf, FindInLeaf(leaf, key), key, value);
+  Path own_path;
+  Path* path = nullptr;
+  LeafPlace place;
+  Leaf* const leaf = Locate(key, &own_path, &path, &place);
+  return PutAt(path, leaf, place, key, value);
 }
 
 BTreeWriteResult Tree::Put(std::string_view key, std::string_view value, Place* place) {
@@ -437,6 +488,16 @@ bool Tree::TakePlace(Place* place, std::string_view key) const {
   }
   CELLAR_DEBUG_ASSERT(IsPlaceOf(*place, key));
   place->changes = Place::kUsedUp;
+  return true;
+}
+
+// Does a descent to the key take this path?
+bool Tree::IsPathTo(std::string_view key, const Path& path, const Leaf* leaf) const {
+  Path found;
+  if (Descend(key, &found) != leaf) return false;
+  for (uint32_t level = 0; level < content_.height; ++level)
+    if (found.nodes[level] != path.nodes[level] || found.index[level] != path.index[level])
+      return false;
   return true;
 }
 
@@ -843,6 +904,7 @@ uint64_t Tree::RemoveRange(Path* path, Leaf* leaf, std::string_view begin, std::
 
 void Tree::Clear() {
   ++changes_;
+  ForgetDescents();
   epochs_.ReleaseSome();
   epochs_.Abandon(content_, 0);
   content_ = {};
@@ -894,6 +956,7 @@ void Tree::TakeSnapshot(SnapshotState* snapshot) {
 void Tree::RollBackTo(SnapshotState* snapshot) {
   CELLAR_ASSERT(snapshot->tree == this);
   ++changes_;
+  ForgetDescents();
   epochs_.RollBack(content_, snapshot);
   content_ = snapshot->content;
 }

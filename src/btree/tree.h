@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -17,21 +18,13 @@
 #include <vector>
 
 #include "btree/btree.h"
+#include "btree/descents.h"
 #include "btree/epochs.h"
 #include "btree/inner.h"
 #include "btree/leaf.h"
 #include "btree/leaf_builder.h"
 
 namespace cellar::btree_internal {
-
-// 4 children a node at the least (see kInnerChildrenMin): 2^32 leaves.
-inline constexpr uint32_t kHeightMax{16};
-
-// The inner nodes from the root down, and the child taken in each.
-struct Path {
-  std::array<Inner*, kHeightMax> nodes;
-  std::array<uint32_t, kHeightMax> index;
-};
 
 // What a BTreePlace holds: where a prefix stands in the tree, or would.
 struct Place {
@@ -107,6 +100,9 @@ class Tree {
   static Scratch& scratch();
 
   Leaf* Descend(std::string_view key, Path* path) const;
+  Leaf* Locate(std::string_view key, Path* own_path, Path** path, LeafPlace* place) const;
+  Leaf* LocateNoted(std::string_view key, Path** path, LeafPlace* place) const;
+  void ForgetDescents();
   static bool MatchAt(const Leaf* leaf, const LeafPlace& place, std::string_view prefix,
                       std::string* scratch, Entry* entry, BTree::Match* match);
   const Leaf* LeafBehind(const Path& path) const;
@@ -117,6 +113,7 @@ class Tree {
   bool LookAtFinger(const BTreeFinger& finger, std::string_view prefix, std::string* scratch,
                     BTree::Match* match, bool* is_found) const;
   bool TakePlace(Place* place, std::string_view key) const;
+  bool IsPathTo(std::string_view key, const Path& path, const Leaf* leaf) const;
   bool IsPlaceOf(const Place& place, std::string_view key) const;
   BTreeWriteResult PutAt(Path* path, Leaf* leaf, const LeafPlace& place, std::string_view key,
                          std::string_view value);
@@ -180,6 +177,8 @@ class Tree {
   // Of the leaves that want other words (MayLookForWords).
   uint32_t wishes_{0};
   uint32_t wishes_granted_one_in_{1};
+  // Of the keys that were prefetched last; null before the first ones.
+  mutable std::unique_ptr<Descents> descents_;
   Epochs epochs_;
 };
 

@@ -25,6 +25,10 @@ bool Tree::IsRightEdge(const Path& path) const {
   return true;
 }
 
+void Tree::ForgetDescents() {
+  if (descents_ != nullptr) descents_->Forget();
+}
+
 // ---- copy on write ----
 
 // Makes the first `levels` nodes of the path the tree's own.
@@ -42,6 +46,7 @@ void Tree::CopyInner(Path* path, uint32_t level) {
   std::memcpy(&copy->used, &node->used, node->used - offsetof(Inner, used));
   epochs_.Retire(node);
   path->nodes[level] = copy;
+  if (descents_ != nullptr) descents_->NodeMoved(level, node, copy);
   if (level == 0)
     content_.root = copy;
   else
@@ -213,6 +218,10 @@ bool Tree::InsertChildAt(Path* path, uint32_t level, uint32_t i, const NewChild&
   to->pointers()[i] = left.pointer;
   to->units()[i] = left.units;
   for (uint32_t l = level; l-- > 0;) path->nodes[l]->units()[path->index[l]] += difference;
+  if (descents_ != nullptr) {
+    descents_->ChildAdded(level, node, i);
+    descents_->NodeMoved(level, node, to);
+  }
   if (to == node) return true;
   if (level == 0)
     content_.root = to;
@@ -235,6 +244,7 @@ void Tree::ReplaceChildren(Path* path, uint32_t level, uint32_t first, uint32_t 
       InsertChildAt(path, level, first, children[0], children[1])) {
     return;
   }
+  ForgetDescents();
   Inner* const node = path->nodes[level];
   const bool at_right_edge = first + count == node->children && IsRightEdge(*path);
   FillChildList(node, first, count, children);
@@ -318,6 +328,7 @@ void Tree::CollapseRoot() {
   while (content_.height > 0) {
     auto* const root = static_cast<Inner*>(content_.root);
     if (root->children > 1) return;
+    ForgetDescents();
     content_.root = root->pointers()[0];
     --content_.height;
     epochs_.Retire(root);
