@@ -17,12 +17,11 @@ SuffixCode Dictionary::Find(std::string_view text) const {
   return {};
 }
 
-SuffixCut CutSuffix(const Dictionary& dictionary, const Suffix& suffix, uint32_t dropped) {
+SuffixCut CutIntoWord(const Dictionary& dictionary, const Suffix& suffix, uint32_t dropped) {
   const size_t of_word = std::min<size_t>(dropped, suffix.word.size());
   const std::string_view word_left = suffix.word.substr(of_word);
   SuffixCut cut;
   cut.own_dropped = static_cast<uint32_t>(dropped - of_word);
-  if (word_left.empty() && !suffix.word.empty()) return cut;
   // What is left of a word, or of a whole key, may begin with another word.
   char start[kWordBytesMax];
   size_t start_bytes = word_left.copy(start, sizeof(start));

@@ -128,8 +128,16 @@ struct SuffixCut {
   uint16_t literal_bytes{0};
   uint32_t own_dropped{0};
 };
-// REQUIRES: dropped <= suffix.size(). Looks for another word only where the old one is cut.
-SuffixCut CutSuffix(const Dictionary& dictionary, const Suffix& suffix, uint32_t dropped);
+// CutSuffix where a part of the word is left, or there was none: looks for another one.
+SuffixCut CutIntoWord(const Dictionary& dictionary, const Suffix& suffix, uint32_t dropped);
+// REQUIRES: dropped <= suffix.size().
+inline SuffixCut CutSuffix(const Dictionary& dictionary, const Suffix& suffix, uint32_t dropped) {
+  if (suffix.word.empty() || dropped < suffix.word.size()) [[unlikely]]
+    return CutIntoWord(dictionary, suffix, dropped);
+  SuffixCut cut;
+  cut.own_dropped = dropped - static_cast<uint32_t>(suffix.word.size());
+  return cut;
+}
 
 // Whether these bytes are a dictionary: words that end inside of it, ascending, and nothing else.
 // *codes := the codes that it has. O(bytes).

@@ -10,36 +10,40 @@
 namespace cellar::btree_internal {
 namespace {
 
-// The free bytes before the entries go behind them.
-void CloseFront(Leaf* leaf) {
+// The free bytes before the `bytes` of entries go behind them. Returns where these begin then.
+[[gnu::noinline]] uint8_t* CloseFront(Leaf* leaf, size_t bytes) {
   uint8_t* const to = leaf->entries() - leaf->front_bytes;
-  std::memmove(to, leaf->entries(), leaf->entries_bytes());
+  std::memmove(to, leaf->entries(), bytes);
   leaf->front_bytes = 0;
+  return to;
 }
 
-// Replaces old_bytes at `at` by room for new_bytes, whose content is the caller's. Entries may move.
-void Resize(Leaf* leaf, uint32_t at, uint32_t old_bytes, uint32_t new_bytes) {
+// Replaces old_bytes at `at` by room for new_bytes, whose content is the caller's; returns it.
+// Entries may move.
+CELLAR_INLINE uint8_t* Resize(Leaf* leaf, uint32_t at, uint32_t old_bytes, uint32_t new_bytes) {
   const auto growth = static_cast<int64_t>(new_bytes) - old_bytes;
-  CELLAR_ASSERT(leaf->used + growth <= leaf->capacity());
-  const uint32_t tail_bytes = leaf->entries_bytes() - at - old_bytes;
+  uint8_t* const entries = leaf->entries();
+  const auto tail_bytes = static_cast<uint32_t>(leaf->entries_end() - entries) - at - old_bytes;
   const int64_t back_bytes =
       static_cast<int64_t>(leaf->capacity()) - leaf->used - leaf->front_bytes;
-  bool moves_head = at < tail_bytes ? leaf->front_bytes >= growth : back_bytes < growth;
-  if (moves_head ? leaf->front_bytes < growth : back_bytes < growth) [[unlikely]] {
-    CloseFront(leaf);
-    moves_head = false;
-  }
-  uint8_t* const entries = leaf->entries();
-  if (moves_head) {
-    std::memmove(entries - growth, entries, at);
-    leaf->front_bytes = static_cast<uint16_t>(leaf->front_bytes - growth);
-  } else {
-    std::memmove(entries + at + new_bytes, entries + at + old_bytes, tail_bytes);
-  }
+  CELLAR_ASSERT(growth <= back_bytes + leaf->front_bytes);
   leaf->used = static_cast<uint32_t>(leaf->used + growth);
+  const bool moves_head = at < tail_bytes ? leaf->front_bytes >= growth : back_bytes < growth;
+  if (moves_head ? leaf->front_bytes < growth : back_bytes < growth) [[unlikely]] {
+    uint8_t* const closed = CloseFront(leaf, at + old_bytes + tail_bytes);
+    std::memmove(closed + at + new_bytes, closed + at + old_bytes, tail_bytes);
+    return closed + at;
+  }
+  if (moves_head) {
+    leaf->front_bytes = static_cast<uint16_t>(leaf->front_bytes - growth);
+    std::memmove(entries - growth, entries, at);
+    return entries - growth + at;
+  }
+  std::memmove(entries + at + new_bytes, entries + at + old_bytes, tail_bytes);
+  return entries + at;
 }
 
-void ShiftOffsets(Leaf* leaf, uint32_t from_group, int64_t growth) {
+CELLAR_INLINE void ShiftOffsets(Leaf* leaf, uint32_t from_group, int64_t growth) {
   AddFrom(leaf->offsets(), leaf->group_capacity, from_group, static_cast<uint16_t>(growth));
 }
 
@@ -80,9 +84,68 @@ size_t LengthsBytes(uint32_t shared, uint32_t suffix_bytes, const ValueRef& valu
   return EntryOverheadBytes(shared, suffix_bytes, value) - value_bytes;
 }
 
-// Bytes of the suffix that the entry behind an inserted one is left with.
-uint32_t NextSuffixBytes(const Entry& next, const LeafEdit& edit) {
-  return next.suffix_bytes - edit.next.own_dropped + edit.next.literal_bytes;
+CELLAR_INLINE LeafEdit PlanInsertInline(const Leaf* leaf, const LeafPlace& place,
+                                        std::string_view key, const ValueRef& value) {
+  CELLAR_ASSERT(!place.found);
+  CELLAR_ASSERT(place.has_prefix);
+  const Dictionary dictionary = leaf->dictionary();
+  LeafEdit edit;
+  // The next entry shares at least as much with the new key as with its old predecessor.
+  bool has_code = place.index == 0 || dictionary.bytes == 0;  // and it is 0
+  if (place.group < leaf->groups && place.index < leaf->counts()[place.group]) {
+    const uint8_t* const at = leaf->entries() + place.at;
+    Entry next;
+    ParseEntry(at, &next);
+    CELLAR_ASSERT(place.shared_after >= next.shared);
+    const uint32_t dropped = place.shared_after - next.shared;
+    if (dropped > 0) {
+      const Suffix next_suffix = dictionary.Decode(next);
+      // What the next one loses the new one begins with.
+      if (!has_code && dropped >= next_suffix.word.size() && place.shared_before == next.shared) {
+        edit.code = dictionary.CodeOf(next);
+        has_code = edit.code.word_bytes > 0;
+      }
+      edit.next = CutSuffix(dictionary, next_suffix, dropped);
+      edit.next_suffix_bytes = next.suffix_bytes - edit.next.own_dropped + edit.next.literal_bytes;
+      edit.next_shape = ValueShape(next);
+      edit.old_bytes =
+          static_cast<uint32_t>(next.suffix - at) + dictionary.code_bytes() + edit.next.own_dropped;
+      edit.new_bytes = dictionary.code_bytes() + edit.next.literal_bytes +
+                       static_cast<uint32_t>(LengthsBytes(place.shared_after,
+                                                          edit.next_suffix_bytes, edit.next_shape));
+    }
+  }
+  const std::string_view suffix = Behind(key, leaf->prefix_bytes + place.shared_before);
+  if (!has_code) edit.code = dictionary.Find(suffix);
+  edit.suffix_bytes = dictionary.StoredBytes(suffix.size(), edit.code);
+  edit.new_bytes += edit.suffix_bytes + static_cast<uint32_t>(EntryOverheadBytes(
+                                            place.shared_before, edit.suffix_bytes, value));
+  return edit;
+}
+
+CELLAR_INLINE void ApplyInsertInline(Leaf* leaf, const LeafPlace& place, const LeafEdit& edit,
+                                     std::string_view key, const ValueRef& value) {
+  const std::string_view rest = Behind(key, leaf->prefix_bytes);
+  const Dictionary dictionary = leaf->dictionary();
+  if (place.group == leaf->groups) InsertGroup(leaf, place.group, 0, place.at, 0);
+  CELLAR_ASSERT(leaf->counts()[place.group] < kGroupEntriesMax);
+  uint8_t* const at = Resize(leaf, place.at, edit.old_bytes, edit.new_bytes);
+
+  const std::string_view suffix = Behind(rest, place.shared_before);
+  uint8_t* p = WriteEntryLengths(at, place.shared_before, edit.suffix_bytes, value);
+  p = WriteEntryValue(dictionary.Write(p, edit.code, suffix), value);
+  if (edit.old_bytes > 0) {  // what the next one keeps of its own stands behind
+    p = WriteEntryLengths(p, place.shared_after, edit.next_suffix_bytes, edit.next_shape);
+    p = dictionary.Write(p, {edit.next.code, 0},
+                         View(dictionary.words + edit.next.literal_at, edit.next.literal_bytes));
+  }
+  CELLAR_ASSERT(p == at + edit.new_bytes);
+
+  ShiftOffsets(leaf, place.group + 1, edit.growth());
+  if (place.index == 0) leaf->heads()[place.group] = Head(Bytes(rest), rest.size());
+  ++leaf->counts()[place.group];
+  ++leaf->count;
+  CountLarge(leaf, value.large, 1);
 }
 
 }  // namespace
@@ -114,70 +177,21 @@ void TouchGroup(const Leaf* leaf, std::string_view key) {
 
 LeafEdit PlanInsert(const Leaf* leaf, const LeafPlace& place, std::string_view key,
                     const ValueRef& value) {
-  CELLAR_ASSERT(!place.found);
-  CELLAR_ASSERT(place.has_prefix);
-  const Dictionary dictionary = leaf->dictionary();
-  LeafEdit edit;
-  // The next entry shares at least as much with the new key as with its old predecessor.
-  bool has_code = place.index == 0 || dictionary.bytes == 0;  // and it is 0
-  if (place.group < leaf->groups && place.index < leaf->counts()[place.group]) {
-    const uint8_t* const at = leaf->entries() + place.at;
-    Entry next;
-    ParseEntry(at, &next);
-    CELLAR_ASSERT(place.shared_after >= next.shared);
-    const uint32_t dropped = place.shared_after - next.shared;
-    if (dropped > 0) {
-      const Suffix next_suffix = dictionary.Decode(next);
-      // What the next one loses the new one begins with.
-      if (!has_code && dropped >= next_suffix.word.size() && place.shared_before == next.shared) {
-        edit.code = dictionary.CodeOf(next);
-        has_code = edit.code.word_bytes > 0;
-      }
-      edit.next = CutSuffix(dictionary, next_suffix, dropped);
-      edit.old_bytes =
-          static_cast<uint32_t>(next.suffix - at) + dictionary.code_bytes() + edit.next.own_dropped;
-      edit.new_bytes = dictionary.code_bytes() + edit.next.literal_bytes +
-                       static_cast<uint32_t>(LengthsBytes(
-                           place.shared_after, NextSuffixBytes(next, edit), ValueShape(next)));
-    }
-  }
-  const std::string_view suffix = Behind(key, leaf->prefix_bytes + place.shared_before);
-  if (!has_code) edit.code = dictionary.Find(suffix);
-  const uint32_t suffix_bytes = dictionary.StoredBytes(suffix.size(), edit.code);
-  edit.new_bytes += static_cast<uint32_t>(
-      EntryOverheadBytes(place.shared_before, suffix_bytes, value) + suffix_bytes);
-  return edit;
+  return PlanInsertInline(leaf, place, key, value);
 }
 
 void ApplyInsert(Leaf* leaf, const LeafPlace& place, const LeafEdit& edit, std::string_view key,
                  const ValueRef& value) {
-  const std::string_view rest = Behind(key, leaf->prefix_bytes);
-  Entry next{};
-  const bool cuts_next = edit.old_bytes > 0;
-  if (cuts_next) ParseEntry(leaf->entries() + place.at, &next);
-  const ValueRef next_shape = ValueShape(next);
-  const Dictionary dictionary = leaf->dictionary();
-  if (place.group == leaf->groups) InsertGroup(leaf, place.group, 0, place.at, 0);
-  CELLAR_ASSERT(leaf->counts()[place.group] < kGroupEntriesMax);
-  Resize(leaf, place.at, edit.old_bytes, edit.new_bytes);
+  ApplyInsertInline(leaf, place, edit, key, value);
+}
 
-  const std::string_view suffix = Behind(rest, place.shared_before);
-  uint8_t* const at = leaf->entries() + place.at;
-  uint8_t* p = WriteEntryLengths(at, place.shared_before,
-                                 dictionary.StoredBytes(suffix.size(), edit.code), value);
-  p = WriteEntryValue(dictionary.Write(p, edit.code, suffix), value);
-  if (cuts_next) {  // what it keeps of its own stands behind
-    p = WriteEntryLengths(p, place.shared_after, NextSuffixBytes(next, edit), next_shape);
-    p = dictionary.Write(p, {edit.next.code, 0},
-                         View(dictionary.words + edit.next.literal_at, edit.next.literal_bytes));
-  }
-  CELLAR_ASSERT(p == at + edit.new_bytes);
-
-  ShiftOffsets(leaf, place.group + 1, edit.growth());
-  if (place.index == 0) leaf->heads()[place.group] = Head(Bytes(rest), rest.size());
-  ++leaf->counts()[place.group];
-  ++leaf->count;
-  CountLarge(leaf, value.large, 1);
+bool InsertIfFits(Leaf* leaf, const LeafPlace& place, std::string_view key, const ValueRef& value) {
+  const LeafEdit edit = PlanInsertInline(leaf, place, key, value);
+  const auto used = static_cast<size_t>(leaf->used + edit.growth());
+  if (used > leaf->capacity() || used > LeafBytesLimit(leaf->prefix_bytes)) [[unlikely]]
+    return false;
+  ApplyInsertInline(leaf, place, edit, key, value);
+  return true;
 }
 
 LeafEdit PlanReplace(const Leaf* leaf, const LeafPlace& place, const ValueRef& value) {
@@ -291,10 +305,9 @@ void ApplyRemove(Leaf* leaf, const LeafPlace& place, const LeafEdit& edit,
   Entry next{};
   if (edit.new_bytes > 0) ParseEntry(removed.end, &next);
   const ValueRef next_shape = ValueShape(next);
-  Resize(leaf, place.at, edit.old_bytes, edit.new_bytes);
+  uint8_t* const at = Resize(leaf, place.at, edit.old_bytes, edit.new_bytes);
   ShiftOffsets(leaf, place.group + 1, edit.growth());
   if (edit.new_bytes > 0) {
-    uint8_t* const at = leaf->entries() + place.at;
     const Dictionary dictionary = leaf->dictionary();
     uint8_t* const p = WriteEntryLengths(
         at, removed.shared, dictionary.StoredBytes(next_suffix.size(), edit.code), next_shape);
@@ -340,8 +353,8 @@ void SplitGroup(Leaf* leaf, uint32_t group, uint32_t first_index, RebuiltKey* sc
   const auto at = static_cast<uint32_t>(p - leaf->entries());
   const auto old_bytes = static_cast<uint32_t>(entry.value - p);
   const auto new_bytes = static_cast<uint32_t>(LengthsBytes(0, suffix_bytes, shape)) + suffix_bytes;
-  Resize(leaf, at, old_bytes, new_bytes);
-  uint8_t* const to = WriteEntryLengths(leaf->entries() + at, 0, suffix_bytes, shape);
+  uint8_t* const room = Resize(leaf, at, old_bytes, new_bytes);
+  uint8_t* const to = WriteEntryLengths(room, 0, suffix_bytes, shape);
   (void)dictionary.Write(to, {}, key);
   ShiftOffsets(leaf, group + 1, static_cast<int64_t>(new_bytes) - old_bytes);
   leaf->counts()[group] = static_cast<uint8_t>(first_index);
@@ -351,7 +364,7 @@ void SplitGroup(Leaf* leaf, uint32_t group, uint32_t first_index, RebuiltKey* sc
 void AddGroupRoom(Leaf* leaf) {
   CELLAR_ASSERT(leaf->group_capacity + kGroupRoomStep <= kLeafGroupsMax);
   CELLAR_ASSERT(leaf->used + kGroupRoomGrowth <= leaf->capacity());
-  if (leaf->front_bytes < kGroupRoomGrowth) CloseFront(leaf);
+  if (leaf->front_bytes < kGroupRoomGrowth) (void)CloseFront(leaf, leaf->entries_bytes());
   const bool takes_front = leaf->front_bytes > 0;
   // From the back to the front, since each part moves up over the place of the one behind it.
   const uint8_t* const counts = leaf->counts();

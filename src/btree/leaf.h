@@ -185,8 +185,11 @@ void WalkLeaf(const Leaf* leaf, RebuiltKey* key, Visit visit) {
 struct LeafEdit {
   uint32_t old_bytes{0};  // replaced, from place.at
   uint32_t new_bytes{0};
-  SuffixCode code;  // of the new entry
-  SuffixCut next;   // of the entry behind, if that loses a part of its suffix
+  SuffixCode code;           // of the new entry
+  uint32_t suffix_bytes{0};  // stored of its suffix
+  SuffixCut next;            // of the entry behind, if that loses a part of its suffix
+  uint32_t next_suffix_bytes{0};
+  ValueRef next_shape;  // of its value: only sizes matter
   int64_t growth() const { return static_cast<int64_t>(new_bytes) - old_bytes; }
 };
 
@@ -194,9 +197,12 @@ struct LeafEdit {
 // the last (with index 0), if there is a free one: it is then opened.
 LeafEdit PlanInsert(const Leaf* leaf, const LeafPlace& place, std::string_view key,
                     const ValueRef& value);
-// REQUIRES: room for edit.growth(); `key` and `value` do not point into the leaf.
+// REQUIRES: room for edit.growth(); `key` and `value` do not point into the leaf. May open a group.
 void ApplyInsert(Leaf* leaf, const LeafPlace& place, const LeafEdit& edit, std::string_view key,
                  const ValueRef& value);
+// Both, if there is room. REQUIRES: what they require.
+[[nodiscard]] bool InsertIfFits(Leaf* leaf, const LeafPlace& place, std::string_view key,
+                                const ValueRef& value);
 
 // REQUIRES: place.found. The old value's block, if any, is the caller's.
 LeafEdit PlanReplace(const Leaf* leaf, const LeafPlace& place, const ValueRef& value);

@@ -156,13 +156,12 @@ Leaf* Tree::Descend(std::string_view key, Path* path) const {
 
 // Locate by the path that a prefetch has noted, which is then *path. Null if there is none, or if
 // the leaf cannot tell whether the key belongs to it: one that has entries before and behind it does.
-CELLAR_INLINE Leaf* Tree::LocateNoted(std::string_view key, Path** path, LeafPlace* place) const {
-  if (descents_ == nullptr) return nullptr;
+Leaf* Tree::LocateNoted(std::string_view key, Path** path, LeafPlace* place) const {
   Path* const noted = descents_->Find(key);
   if (noted == nullptr) return nullptr;
   const uint32_t lowest = content_.height - 1;
   auto* const leaf = static_cast<Leaf*>(noted->nodes[lowest]->pointers()[noted->index[lowest]]);
-  *place = FindInLeaf(leaf, key);
+  *place = SearchLeaf(leaf, key);
   const bool has_before = place->at > 0 || place->found;
   const bool has_behind = place->at < leaf->entries_bytes();
   if (!has_before || (!has_behind && !IsRightEdge(*noted))) [[unlikely]]
@@ -172,10 +171,13 @@ CELLAR_INLINE Leaf* Tree::LocateNoted(std::string_view key, Path** path, LeafPla
   return leaf;
 }
 
-// The leaf that `key` leads to, and its place there. The path to it is a noted one, or *own_path.
+// The leaf that `key` leads to, and its place there. The path to it is a noted one, or *own_path
+// (which is not filled in if that is null).
 CELLAR_INLINE Leaf* Tree::Locate(std::string_view key, Path* own_path, Path** path,
                                  LeafPlace* place) const {
-  if (Leaf* const noted = LocateNoted(key, path, place); noted != nullptr) return noted;
+  if (descents_ != nullptr) {
+    if (Leaf* const noted = LocateNoted(key, path, place); noted != nullptr) return noted;
+  }
   Leaf* const leaf = DescendFrom(content_, key, own_path);
   *path = own_path;
   *place = FindInLeaf(leaf, key);
@@ -186,11 +188,7 @@ std::optional<std::string_view> Tree::Get(std::string_view key) const {
   if (content_.root == nullptr) return std::nullopt;
   Path* path = nullptr;
   LeafPlace place;
-  const Leaf* leaf = LocateNoted(key, &path, &place);
-  if (leaf == nullptr) {
-    leaf = DescendFrom(content_, key, nullptr);
-    place = FindInLeaf(leaf, key);
-  }
+  const Leaf* const leaf = Locate(key, nullptr, &path, &place);
   if (!place.found) return std::nullopt;
   Entry entry;
   ParseEntry(leaf->entries() + place.at, &entry);
@@ -280,11 +278,7 @@ bool Tree::GetFirst(std::string_view prefix, std::string* scratch, BTreeFinger* 
     return false;
   Path* path = nullptr;
   LeafPlace place;
-  const Leaf* leaf = LocateNoted(prefix, &path, &place);
-  if (leaf == nullptr) {
-    leaf = DescendFrom(content_, prefix, nullptr);
-    place = SearchLeaf(leaf, prefix);
-  }
+  const Leaf* const leaf = Locate(prefix, nullptr, &path, &place);
   finger->tree_ = this;
   finger->leaf_ = leaf;
   finger->changes_ = changes_;
@@ -389,8 +383,8 @@ ValueRef Tree::MakeValue(std::string_view value) {
 // Fills in shared_with_neighbor and shared_is_exact. Neighbours in other groups are judged by the
 // first key of the group behind (exactly the neighbour) or before (which shares no more than the
 // neighbour does).
-void Tree::JudgeNeighbors(const Path& path, const Leaf* leaf, const LeafPlace& place,
-                          std::string_view key, BTreeWriteResult* result) const {
+CELLAR_INLINE void Tree::JudgeNeighbors(const Path& path, const Leaf* leaf, const LeafPlace& place,
+                                        std::string_view key, BTreeWriteResult* result) const {
   if (!place.has_prefix) {
     result->shared_with_neighbor = CommonPrefix(key, View(leaf->prefix(), leaf->prefix_bytes));
     return;
@@ -599,8 +593,18 @@ void Tree::Overwrite(Path* path, Leaf* leaf, const LeafPlace& place, const Value
   if (leaf->large_units != large_units) UpdateUnits(path, leaf);
 }
 
-void Tree::Insert(Path* path, Leaf* leaf, LeafPlace place, std::string_view key,
-                  const ValueRef& value) {
+CELLAR_INLINE void Tree::Insert(Path* path, Leaf* leaf, const LeafPlace& place,
+                                std::string_view key, const ValueRef& value) {
+  const bool is_simple = place.has_prefix && leaf->counts()[place.group] < kGroupEntriesMax &&
+                         epochs_.MayWrite(leaf) && InsertIfFits(leaf, place, key, value);
+  if (!is_simple) [[unlikely]]
+    return InsertWithRoom(path, leaf, place, key, value);
+  if (value.large != nullptr) UpdateUnits(path, leaf);
+}
+
+// Insert where the leaf is to be changed first: room made in it, or copied, or split.
+void Tree::InsertWithRoom(Path* path, Leaf* leaf, LeafPlace place, std::string_view key,
+                          const ValueRef& value) {
   if (!place.has_prefix || (leaf->counts()[place.group] == kGroupEntriesMax &&
                             !MakeGroupRoom(path, &leaf, &place, key))) {
     InsertWithSplit(path, leaf, key, value, false);

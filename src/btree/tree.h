@@ -120,7 +120,10 @@ class Tree {
   ValueRef MakeValue(std::string_view value);
   void PutFirst(std::string_view key, std::string_view value);
   void Overwrite(Path* path, Leaf* leaf, const LeafPlace& place, const ValueRef& value);
-  void Insert(Path* path, Leaf* leaf, LeafPlace place, std::string_view key, const ValueRef& value);
+  void Insert(Path* path, Leaf* leaf, const LeafPlace& place, std::string_view key,
+              const ValueRef& value);
+  void InsertWithRoom(Path* path, Leaf* leaf, LeafPlace place, std::string_view key,
+                      const ValueRef& value);
   bool ReplaceInPlace(Path* path, Leaf* leaf, LeafPlace place, std::string_view old_key,
                       std::string_view key, std::string_view value, BTreeWriteResult* result);
   void JudgeNeighbors(const Path& path, const Leaf* leaf, const LeafPlace& place,
