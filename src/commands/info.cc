@@ -215,6 +215,8 @@ void PersistenceSection(Host& host, InfoWriter& out) {
     out.Field("aof_syncs", p.syncs);
     out.Field("aof_segments", p.log_segments);
     out.Field("aof_failures", p.log_failures);
+    out.Field("aof_room_status", p.log_room_ok ? "ok" : "low");
+    out.Field("aof_room_bytes", p.log_room_bytes);
     out.Field("aof_last_lsn", p.last_lsn);
     out.Field("aof_durable_lsn", p.durable_lsn);
   }

@@ -57,6 +57,8 @@ struct PersistenceFigures {
   uint64_t syncs{0};
   uint64_t delayed_syncs{0};
   bool log_ok{true};
+  bool log_room_ok{true};
+  uint64_t log_room_bytes{0};
   std::string log_error;
   uint64_t log_failures{0};
   std::string last_lsn{"0:0"};  // epoch:seq

@@ -6,6 +6,18 @@
 #include "base/log.h"
 
 namespace cellar {
+namespace {
+
+// What is wrong with the log; empty if nothing is.
+std::string LogTrouble(const JournalStats& stats) {
+  if (stats.log_ok && stats.log_room_ok) return {};
+  std::string text = stats.log_room_ok ? "The log cannot be written; " : "The log cannot grow; ";
+  text += stats.log_ok ? "when the room that is left is used up, writes will be answered MISCONF: "
+                       : "writes are answered MISCONF: ";
+  return text + stats.log_error;
+}
+
+}  // namespace
 
 bool PersistenceLog::IsNews(Matter* matter, const std::string& trouble, int64_t now_micros) {
   if (trouble == matter->trouble) return false;
@@ -21,13 +33,12 @@ void PersistenceLog::Look(const JournalStats& stats, int64_t now_micros) {
         fmt::format("Snapshot written: {} bytes in {} s", stats.snapshot_bytes, stats.last_save_s));
   }
   saves_ = stats.saves;  // DEBUG RELOAD begins anew
-  if (IsNews(&log_, stats.log_ok ? std::string() : stats.log_error, now_micros)) {
-    if (stats.log_ok) {
+  const std::string trouble = LogTrouble(stats);
+  if (IsNews(&log_, trouble, now_micros)) {
+    if (trouble.empty()) {
       Log(LogSeverity::kNotice, "The log is written and has room again");
     } else {
-      // There may be some room left: what is asked for is more than the next write needs.
-      Log(LogSeverity::kWarning,
-          "The log cannot grow; without room writes are answered MISCONF: " + stats.log_error);
+      Log(LogSeverity::kWarning, trouble);
     }
   }
   const std::string failure = stats.last_save_ok ? std::string() : stats.last_save_error;

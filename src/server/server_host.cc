@@ -99,6 +99,8 @@ PersistenceFigures Server::persistence() {
   figures.syncs = stats.syncs;
   figures.delayed_syncs = stats.delayed_syncs;
   figures.log_ok = stats.log_ok;
+  figures.log_room_ok = stats.log_room_ok;
+  figures.log_room_bytes = stats.log_room_bytes;
   figures.log_error = stats.log_error;
   figures.log_failures = stats.log_failures;
   figures.last_lsn = LsnText(stats.last_lsn);

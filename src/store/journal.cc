@@ -369,6 +369,8 @@ JournalStats JournalImpl::Stats() const {
   stats.syncs = log.syncs;
   stats.delayed_syncs = log.delayed_syncs;
   stats.log_ok = log.ok;
+  stats.log_room_ok = log.room_ok;
+  stats.log_room_bytes = log.room_bytes;
   stats.log_error = log.error;
   stats.log_failures = log.failures;
   stats.last_lsn = last_;

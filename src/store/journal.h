@@ -134,10 +134,12 @@ struct JournalStats {
   uint64_t unsynced_bytes{0};    // accepted and not known durable, kept in memory
   bool sync_in_progress{false};  // aof_pending_bio_fsync
   uint64_t syncs{0};
-  uint64_t delayed_syncs{0};  // aof_delayed_fsync: replies held back, or a sync over kReleaseLag
-  bool log_ok{true};          // aof_last_write_status
-  std::string log_error;      // why log_ok is false
-  uint64_t log_failures{0};   // segments given up since the start
+  uint64_t delayed_syncs{0};   // aof_delayed_fsync: replies held back, or a sync over kReleaseLag
+  bool log_ok{true};           // aof_last_write_status: false while writes are refused
+  bool log_room_ok{true};      // aof_room_status: false while the log cannot grow
+  uint64_t log_room_bytes{0};  // aof_room_bytes: reserved on disk and not written yet
+  std::string log_error;       // why log_ok or log_room_ok is false
+  uint64_t log_failures{0};    // segments given up since the start
 
   Lsn last_lsn;
   Lsn durable_lsn;

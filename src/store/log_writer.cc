@@ -102,7 +102,7 @@ Status LogWriter::Close() {
 Status LogWriter::ReserveSlow(uint64_t stream_end) {
   std::unique_lock lock(mutex_);
   if (!healthy()) return Misconf(stats_.error);
-  if (!room_error_.empty()) return Misconf(room_error_);
+  if (!room_error_.empty()) return RefuseForRoom();
   requested_stream_end_ = stream_end;
   const uint64_t failures = room_failures_;
   work_cv_.notify_one();
@@ -112,7 +112,13 @@ Status LogWriter::ReserveSlow(uint64_t stream_end) {
   if (granted_ >= stream_end) return Status::Ok();
   requested_stream_end_ = 0;
   if (!answered) return Misconf("the disk does not keep up");
-  return Misconf(room_error_.empty() ? stats_.error : room_error_);
+  return room_error_.empty() ? Misconf(stats_.error) : RefuseForRoom();
+}
+
+Status LogWriter::RefuseForRoom() {
+  CELLAR_ASSERT(!room_error_.empty());
+  room_refused_ = true;
+  return Misconf(room_error_);
 }
 
 void LogWriter::Submit(LogBatch* batch) {
@@ -199,8 +205,12 @@ Status LogWriter::InstallSnapshot(const SnapshotEntry& entry,
 LogWriterStats LogWriter::Stats() const {
   const std::lock_guard lock(mutex_);
   LogWriterStats stats = stats_;
+  // Of a disk without room the first refusal tells, not the first attempt to reserve more: until
+  // what is left is used up, writes go on.
+  stats.ok = stats.ok && !room_refused_;
   stats.sync_in_progress = sync_in_progress_.load(std::memory_order_relaxed) || !lanes_.is_idle();
   stats.unwritten_bytes += queue_bytes_;
+  stats.room_bytes -= std::min(stats.room_bytes, stats.unwritten_bytes);
   stats.unsynced_bytes += queue_bytes_;
   return stats;
 }
@@ -281,6 +291,7 @@ void LogWriter::PublishState() {
   oldest_unsynced_micros_ = unsynced_.empty() ? 0 : unsynced_.front().submitted_micros;
   room_error_ = room_failure_;
   if (!room_failure_.empty()) ++room_failures_;
+  if (room_failure_.empty()) room_refused_ = false;
   while (!retired_.empty() && spare_.size() < kSpareBuffersMax) {
     spare_.push_back(std::move(retired_.back()));
     retired_.pop_back();
@@ -290,7 +301,9 @@ void LogWriter::PublishState() {
   stats_.syncs = syncs_;
   stats_.delayed_syncs = delayed_syncs_;
   stats_.failures = failures_;
-  stats_.ok = !enabled_ || (healthy() && room_failure_.empty());
+  stats_.ok = !enabled_ || healthy();
+  stats_.room_ok = !enabled_ || room_failure_.empty();
+  stats_.room_bytes = 0;
   stats_.error = healthy() ? room_failure_ : failure_;
   stats_.unsynced_bytes = unsynced_bytes_;
   stats_.unwritten_bytes = 0;
@@ -304,6 +317,7 @@ void LogWriter::PublishState() {
   if (segment_ != nullptr && healthy()) {
     stats_.log_bytes += segment_->end_offset() - kSegmentHeaderBytes;
     stats_.log_bytes_allocated += segment_->allocated_offset() - kSegmentHeaderBytes;
+    stats_.room_bytes = segment_->allocated_offset() - segment_->end_offset();
   }
 }
 

@@ -68,8 +68,10 @@ struct LogWriterStats {
   uint64_t syncs{0};
   uint64_t delayed_syncs{0};
   uint64_t failures{0};
-  std::string error;  // of the last failure or of what prevents room from being reserved now
-  bool ok{true};
+  std::string error;       // of the last failure or of what prevents room from being reserved now
+  bool ok{true};           // false while writes are refused
+  bool room_ok{true};      // false while no room can be reserved ahead; what is left is still used
+  uint64_t room_bytes{0};  // that is left: reserved and not written yet
   uint64_t unwritten_bytes{0};
   uint64_t unsynced_bytes{0};
   uint64_t log_bytes{0};
@@ -139,6 +141,7 @@ class LogWriter {
   };
 
   Status ReserveSlow(uint64_t stream_end);
+  Status RefuseForRoom();  // under mutex_
   Status RunOnThread(std::function<Status()> run);
 
   Status StartLog();
@@ -228,6 +231,7 @@ class LogWriter {
   bool waits_for_lane_{false};  // nothing can be synced before one has ended
   std::string room_error_;      // why no room can be reserved; empty if it can
   uint64_t room_failures_{0};   // how often it could not
+  bool room_refused_{false};    // a record has been refused since then
   LogWriterStats stats_;
 
   // The thread's own:

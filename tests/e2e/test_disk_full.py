@@ -63,9 +63,21 @@ class DiskFullTest(unittest.TestCase):
             client = server.client(socket_timeout=60)
             client.execute_command("TABLE", "CREATE", "t", "FAMILY", "f")
             written = 0
+            went_on_with_little = False
             while self.write(client, written):
                 written += 1
                 self.assertLess(written * len(VALUE), DISK_BYTES, "the disk never got full")
+                # Not before a write is refused is the status `err`; that it will be is told ahead.
+                state = client.info("persistence")
+                self.assertEqual("ok", state["aof_last_write_status"])
+                if state["aof_room_status"] == "low":
+                    went_on_with_little = True
+                    self.assertIn("No space left", state["aof_last_error"])
+            self.assertTrue(went_on_with_little)
+            state = client.info("persistence")
+            self.assertEqual(("err", "low"), (state["aof_last_write_status"], state["aof_room_status"]))
+            self.assertLess(state["aof_room_bytes"], 2 * len(VALUE))
+            wait_for_line(server, "The log cannot grow; writes are answered MISCONF: ")
             self.assertGreater(written * len(VALUE), DISK_BYTES // 8, "room was left unused")
 
             # Reads and PING go on; a refused write is not there; the refusal is quick.
@@ -91,6 +103,7 @@ class DiskFullTest(unittest.TestCase):
                 time.sleep(0.02)
             for i in range(written + 1, written + 200):
                 self.assertTrue(self.write(client, i))
+            self.assertEqual("ok", client.info("persistence")["aof_last_write_status"])
             written += 200
             if policy == "everysec":
                 time.sleep(1.5)
@@ -144,6 +157,9 @@ class FileSizeTest(unittest.TestCase):
                 self.assertLess(time.monotonic(), deadline, "writes did not resume")
                 time.sleep(0.02)
             wait_for_line(server, "The log is written and has room again")
+            state = client.info("persistence")
+            self.assertEqual(("ok", "ok"), (state["aof_last_write_status"], state["aof_room_status"]))
+            self.assertNotIn("aof_last_error", state)
             client.execute_command("SAVE")
             wait_for_line(server, "Snapshots can be written again")
             wait_for_line(server, r"Snapshot written: \d+ bytes")

@@ -141,7 +141,13 @@ TEST_CASE("On a full disk writes are refused before anything changes, and resume
     disk.SetCapacity(40'000);
     REQUIRE(rig.Open().ok());
     Status status;
-    while ((status = rig.WriteAndWait()).ok()) REQUIRE(rig.written < 10'000);
+    while ((status = rig.WriteAndWait()).ok()) {
+      REQUIRE(rig.written < 10'000);
+      CHECK(rig.journal->Stats().log_ok);  // as long as none is refused
+    }
+    CHECK_FALSE(rig.journal->Stats().log_ok);
+    CHECK_FALSE(rig.journal->Stats().log_room_ok);
+    CHECK(rig.journal->Stats().log_room_bytes < 1000);
     CHECK(status.code() == ErrorCode::kMisconf);
     CHECK(rig.written > 100);
     CHECK(disk.used_bytes() > 39'000);
@@ -155,6 +161,7 @@ TEST_CASE("On a full disk writes are refused before anything changes, and resume
     rig.journal->Flush();
     REQUIRE(rig.WaitReleased());
     CHECK(rig.written == written + 1);
+    CHECK(rig.journal->Stats().log_ok);
     REQUIRE(rig.journal->SaveNow().ok());
     REQUIRE(rig.journal->Close().ok());
     REQUIRE(rig.Open().ok());
