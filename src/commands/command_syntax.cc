@@ -170,10 +170,12 @@ std::string_view SyntaxTypeWord(const SyntaxNode& node) {
       break;
   }
   static constexpr std::string_view kIntegers[] = {
-      "n",  "m",  "count",    "micros",      "milliseconds", "seconds", "delta", "port",
-      "id", "db", "protover", "numreplicas", "numlocal",     "timeout", "size"};
+      "n",    "m",     "count",   "micros",    "milliseconds", "seconds",  "delta",
+      "port", "id",    "db",      "protover",  "numreplicas",  "numlocal", "timeout",
+      "size", "parts", "numkeys", "client-id", "bits",         "slot"};
   if (node.name == "table") return "key";
   if (node.name == "pattern" || node.name == "glob") return "pattern";
+  if (node.name == "probability") return "double";
   for (const std::string_view name : kIntegers) {
     if (node.name == name) return "integer";
   }

@@ -48,7 +48,7 @@ void CmdConfigSet(CommandContext& ctx) {
     const ConfigOption* option = FindConfigOption(words[i]);
     if (option == nullptr) {
       return ctx.reply.Error("ERR Unknown option or number of arguments for CONFIG SET - '" +
-                             std::string(words[i]) + "'");
+                             std::string(words[i]) + "'" + NearConfigOption(words[i]));
     }
     if ((option->flags & kConfigImmutable) != 0) {
       return ctx.reply.Error(SetFailed(words[i], "can't set immutable config"));

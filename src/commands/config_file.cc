@@ -47,14 +47,6 @@ Status AddUser(Config* config, const std::vector<std::string_view>& words) {
   return Status::Ok();
 }
 
-// ", did you mean 'port'?", or nothing.
-std::string NearOption(std::string_view word) {
-  const auto options = ConfigOptions();
-  const auto found =
-      FindNearWord(options, word, [](const ConfigOption& option) { return option.name; });
-  return found == options.end() ? std::string() : ", did you mean " + Quote(found->name) + "?";
-}
-
 // One line of a source. `seen` knows which repeatable options began in this source.
 Status ApplyLine(Config* config, const std::vector<std::string_view>& words,
                  std::set<std::string, std::less<>>* seen) {
@@ -70,7 +62,7 @@ Status ApplyLine(Config* config, const std::vector<std::string_view>& words,
       return BadDirective(Quote(tolerated.name) + " can only be " +
                           (tolerated.value.empty() ? "one word" : Quote(tolerated.value)));
     }
-    return BadDirective("there is no option " + Quote(words[0]) + NearOption(words[0]));
+    return BadDirective("there is no option " + Quote(words[0]) + NearConfigOption(words[0]));
   }
   const bool multi_word = (option->flags & kConfigMultiWord) != 0;
   if (words.size() < 2 || (words.size() > 2 && !multi_word)) {
@@ -155,6 +147,13 @@ std::string FileText(const ConfigOption& option, const std::string& value) {
 }
 
 }  // namespace
+
+std::string NearConfigOption(std::string_view word) {
+  const auto options = ConfigOptions();
+  const auto found =
+      FindNearWord(options, word, [](const ConfigOption& option) { return option.name; });
+  return found == options.end() ? std::string() : ", did you mean " + Quote(found->name) + "?";
+}
 
 Status ReadConfigText(Config* config, std::string_view text, std::string_view source) {
   return ReadText(config, text, source, 0);

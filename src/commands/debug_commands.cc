@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/log.h"
+#include "commands/cell_arguments.h"
 #include "commands/command_context.h"
 #include "commands/command_groups.h"
 #include "commands/help.h"
@@ -96,8 +97,7 @@ void CmdDebugSetTime(CommandContext& ctx) {
   if (EqualsIgnoreCase(ctx.args[2], "now")) {
     ctx.store().OverrideTime(std::nullopt);
   } else {
-    ASSIGN_OR_REPLY(ctx, const int64_t micros, IntegerArgument(ctx.args[2]));
-    if (micros < 0) return ctx.reply.Error("ERR the time must not be negative");
+    ASSIGN_OR_REPLY(ctx, const int64_t micros, ParseTimestamp(ctx.args[2]));
     ctx.store().OverrideTime(micros);
   }
   ctx.reply.Ok();

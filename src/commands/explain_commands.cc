@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/quote.h"
 #include "commands/cell_arguments.h"
 #include "commands/command_context.h"
 #include "commands/command_groups.h"
@@ -124,8 +125,9 @@ Status ReadCommandWords(Arguments words, Explained* read) {
       std::find_if(std::begin(kReaders), std::end(kReaders),
                    [&](const Reader& row) { return EqualsIgnoreCase(words[0], row.name); });
   if (reader == std::end(kReaders)) {
-    return Status::Error(ErrorCode::kErr,
-                         "CEXPLAIN takes CCOUNT, CEXISTS, CGET, CMGET, CROW or CSCAN");
+    return Status::Error(
+        ErrorCode::kErr,
+        "CEXPLAIN takes CCOUNT, CEXISTS, CGET, CMGET, CROW or CSCAN, not " + Quote(words[0]));
   }
   *read = Explained();
   read->name = reader->name;

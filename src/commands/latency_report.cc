@@ -84,9 +84,10 @@ std::string LatencyAdvice(const LatencyMonitor& monitor, int64_t threshold_milli
   for (const auto& [name, event] : monitor.events()) {
     const Figures figures = FiguresOf(event);
     out += fmt::format(
-        "{}. {}: {} latency spikes (average {:.0f} ms, mean deviation {:.0f} ms). "
+        "{}. {}: {} latency {} (average {:.0f} ms, mean deviation {:.0f} ms). "
         "Worst all time event {} ms.\n",
-        number++, name, event.samples.size(), figures.mean, figures.deviation, event.worst_millis);
+        number++, name, event.samples.size(), event.samples.size() == 1 ? "spike" : "spikes",
+        figures.mean, figures.deviation, event.worst_millis);
   }
   out +=
       "\nSLOWLOG GET names the commands. Other things to look at: memory that is swapped out, "

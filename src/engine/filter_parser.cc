@@ -19,6 +19,11 @@ constexpr int64_t kRegexBytesMax{32 * 1024 * 1024};
 constexpr int64_t kRegexBytesMin{128 * 1024};
 constexpr int64_t kOneRegexBytesMax{8 * 1024 * 1024};
 
+constexpr std::string_view kExpectedFilter =
+    "expected row, family, qualifier, value, ts, latest, limit, offset, sample, strip, label, "
+    "pass, "
+    "block, sink, if, ( or {";
+
 bool IsBlank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 bool IsLowerLetter(char c) { return c >= 'a' && c <= 'z'; }
 
@@ -107,7 +112,7 @@ Result<FilterParser::Part> FilterParser::ParseStep(uint32_t depth) {
   if (Take("(")) return ParseGroup(depth);
   if (Take("{")) return ParseInterleave(depth);
   const std::string_view word = TakeWord();
-  if (word.empty()) return Complain("expected a filter");
+  if (word.empty()) return Complain(kExpectedFilter);
   if (word == "if") return ParseIf(depth);
   FilterSubject subject{};
   if (FindSubject(word, &subject)) return ParseSubject(subject);
@@ -255,7 +260,7 @@ Result<FilterParser::Part> FilterParser::ParseFunction(std::string_view name) {
     if (!IsLabel(node.literal.text)) return ComplainAt(label_at, "a label is [a-z0-9-]{1,15}");
     RETURN_IF_ERROR(Expect(")"));
   } else {
-    return ComplainAt(at, "unknown word");
+    return ComplainAt(at, kExpectedFilter);
   }
   return Part{AddNode(std::move(node)), 1};
 }

@@ -169,6 +169,7 @@ class ExplainTest(Conversation):
         self.refused('CEXPLAIN CSCAN t 0 INDEX no', 'NOINDEX', 'no')
         self.refused('CEXPLAIN CSCAN t 0 COLUMNS 1 no', 'NOFAMILY', 'no')
         self.refused('CEXPLAIN CROW t ulm', 'BADKEY')
+        self.refused('CEXPLAIN CPUT t ulm#1 f:n 1', 'ERR', "CSCAN, not 'CPUT'")
         self.refused('CEXPLAIN CGET t ulm#x f:n', 'BADKEY')
         self.refused(['CEXPLAIN', 'CROW', 't', 'ulm#1', 'FILTER', 'nonsense'], 'BADFILTER')
         self.refused('CEXPLAIN CSCAN t', 'ERR')

@@ -46,6 +46,10 @@ class ListenTest(unittest.TestCase):
         self.assertTrue(self.answers(self.server.port))
         self.assertEqual(self.client.config_get("maxmemory")["maxmemory"], "0")
 
+    def test_an_option_that_is_mistyped_is_offered(self):
+        with self.assertRaisesRegex(redis.ResponseError, "'maxmemroy', did you mean 'maxmemory'\\?"):
+            self.client.execute_command("CONFIG", "SET", "maxmemroy", "1gb")
+
     def test_another_address(self):
         with self.assertRaisesRegex(redis.ResponseError, "Failed to bind to specified addresses"):
             self.client.config_set("bind", "999.999.999.999")

@@ -52,6 +52,18 @@ TEST_CASE("Strings decode their escapes, other backslashes stand for themselves"
   REQUIRE(decoded("value = \"raw \x01\xff bytes\"") == "raw \x01\xff bytes");
 }
 
+TEST_CASE("A word that no filter begins with is told those that do", "[filter]") {
+  const std::string error = Printed("colour = 1");
+  CHECK(error.starts_with("BADFILTER at position 1: expected row, family,"));
+  for (const std::string word :
+       {"row", "family", "qualifier", "value", "ts", "latest", "limit", "offset", "sample", "strip",
+        "label", "pass", "block", "sink", "if"}) {
+    INFO(word);
+    CHECK(error.find(" " + word + ",") != std::string::npos);
+    CHECK(Printed(word + "\x01").find("expected row") == std::string::npos);  // it is known
+  }
+}
+
 TEST_CASE("What is no filter is refused with the position", "[filter]") {
   struct Case {
     const char* text;
