@@ -127,7 +127,7 @@ TEST_CASE_METHOD(WideRows,
   CellOp older = Put("f", "c0009", "v");
   older.timestamp_micros = 7;
   cases.insert(cases.begin(), {{"one that expires", {expiring}, 1}, {"an older one", {older}, 1}});
-  for (const uint64_t versions : {0, 1, 3}) {
+  for (const uint64_t versions : {uint64_t{0}, uint64_t{1}, uint64_t{3}}) {
     for (const uint64_t ttl_ms : {uint64_t{0}, uint64_t{86'400'000}}) {
       FamilyOptions options;
       options.versions_max = versions;
