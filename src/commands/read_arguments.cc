@@ -1,10 +1,12 @@
 // See read_arguments.h.
 #include "commands/read_arguments.h"
 
+#include <span>
 #include <string>
 #include <utility>
 
 #include "base/assert.h"
+#include "base/near_word.h"
 #include "base/number.h"
 #include "base/quote.h"
 #include "commands/cell_arguments.h"
@@ -292,12 +294,42 @@ Status TakeRowOption(Option option, std::string_view name, ArgumentCursor* at,
   }
 }
 
+// What an option is called elsewhere, in a read of rows and in one of cells alone.
+struct ForeignOption {
+  std::string_view word;
+  std::string_view of_rows;
+  std::string_view of_cells;
+};
+constexpr ForeignOption kForeignOptions[] = {
+    {"LIMIT", "COUNT", "PERROW"},
+    {"MATCH", "PREFIX", "COLPREFIX"},
+    {"DESC", "REVERSE", "COLREVERSE"},
+    {"OFFSET", "SKIP", "SKIP"},
+};
+
+// ", did you mean REVERSE?", or nothing.
+[[gnu::cold]] std::string NearOption(ReadCommand command, std::string_view word) {
+  std::string_view meant;
+  for (const ForeignOption& foreign : kForeignOptions) {
+    if (!EqualsIgnoreCase(word, foreign.word)) continue;
+    meant = command == ReadCommand::kRow ? foreign.of_cells : foreign.of_rows;
+  }
+  if (meant.empty()) {
+    const std::span<const OptionRow> options(kOptions);
+    const auto near = FindNearWord(options, word, [](const OptionRow& row) { return row.word; });
+    if (near == options.end() || !CommandHas(command, near->option)) return {};
+    meant = near->word;
+  }
+  return std::string(", did you mean ").append(meant).append("?");
+}
+
 [[gnu::cold]] Status UnknownOption(ReadCommand command, std::string_view word) {
   std::string expected = "an option of ";
   expected += command == ReadCommand::kRow    ? "CROW"
               : command == ReadCommand::kScan ? "CSCAN"
                                               : "CCOUNT";
-  if (IsColumn(word)) expected += ", which takes columns after COLUMNS count";
+  expected += IsColumn(word) ? std::string(", which takes columns after COLUMNS count")
+                             : NearOption(command, word);
   return UnexpectedWord(word, expected);
 }
 

@@ -51,7 +51,15 @@ TEST_CASE("A word that fits nowhere in a write is named, with what could stand t
 
 TEST_CASE("An option that a read does not have is named, as is what one lacks", "[syntax_error]") {
   CHECK(ErrorOf(ReadCommand::kScan, {"LIMIT", "5"}) ==
-        "ERR syntax error: 'LIMIT' is not an option of CSCAN");
+        "ERR syntax error: 'LIMIT' is not an option of CSCAN, did you mean COUNT?");
+  CHECK(ErrorOf(ReadCommand::kRow, {"limit", "5"}) ==
+        "ERR syntax error: 'limit' is not an option of CROW, did you mean PERROW?");
+  CHECK(ErrorOf(ReadCommand::kScan, {"REVRESE"}) ==
+        "ERR syntax error: 'REVRESE' is not an option of CSCAN, did you mean REVERSE?");
+  CHECK(ErrorOf(ReadCommand::kRow, {"REVRESE"}) ==
+        "ERR syntax error: 'REVRESE' is not an option of CROW");
+  CHECK(ErrorOf(ReadCommand::kScan, {"FOO"}) ==
+        "ERR syntax error: 'FOO' is not an option of CSCAN");
   CHECK(ErrorOf(ReadCommand::kRow, {"COUNT", "5"}) ==
         "ERR syntax error: 'COUNT' is not an option of CROW");
   CHECK(ErrorOf(ReadCommand::kRow, {"f:a"}) ==
