@@ -63,8 +63,12 @@ bool Index::WatchesValues(const ChangedColumns& columns) const {
   return Touches(columns, schema_.on);
 }
 
+bool Index::WatchesContent(const ChangedColumns& columns) const {
+  return WatchesValues(columns) || Touches(columns, included_);
+}
+
 bool Index::Watches(const ChangedColumns& columns) const {
-  return schema_.of_rows() || WatchesValues(columns) || Touches(columns, included_);
+  return schema_.of_rows() || WatchesContent(columns);
 }
 
 bool Index::entries_are_live() const {
@@ -87,18 +91,29 @@ BTreeCursor& Index::CursorOf(size_t group) {
 
 // --- evaluation
 
-void Index::Evaluate(std::string_view row_key, Evaluation* evaluation) {
-  Evaluate(row_key, ChangedColumns::Family(by_column() ? schema_.on[0].family_id : 0), evaluation);
-}
-
 void Index::Evaluate(std::string_view row_key, const ChangedColumns& columns,
                      Evaluation* evaluation) {
   ++evaluations_;
   evaluation->count = 0;
   evaluation->too_large = false;
-  if (by_column()) return EvaluateQualifiers(row_key, columns, evaluation);
+  if (by_column()) {
+    (void)EvaluateQualifiers(row_key, columns, Part::kBuilt, kUnlimited, evaluation);
+    return;
+  }
   if (schema_.of_rows()) return EvaluateRow(row_key, evaluation);
   EvaluateColumns(row_key, evaluation);
+}
+
+void Index::EvaluateHeld(std::string_view row_key, const ChangedColumns& columns,
+                         Evaluation* evaluation) {
+  cells_held_ = !included_.empty();
+  Evaluate(row_key, columns, evaluation);
+  cells_held_ = false;
+}
+
+bool Index::KeepsRow(std::string_view row_key, const Evaluation& before) {
+  CELLAR_ASSERT(schema_.of_rows());
+  return before.count > 0 && HasRow(row_key);
 }
 
 void Index::AddEntry(std::string_view key, std::span<const TimeSpan> spans,
@@ -107,9 +122,15 @@ void Index::AddEntry(std::string_view key, std::span<const TimeSpan> spans,
   Entry& entry = evaluation->entries[evaluation->count++];
   entry.key.assign(key);
   entry.value.clear();
-  const bool holds_cells = !included_.empty() && cells_fit_;
-  PutEntryHead(spans, holds_cells, &entry.value);
-  if (holds_cells) entry.value.append(cells_);
+  if (cells_held_) {
+    const std::optional<std::string_view> held = entries_->Get(key);
+    CELLAR_ASSERT(held.has_value());
+    entry.value.assign(*held);
+  } else {
+    const bool holds_cells = !included_.empty() && cells_fit_;
+    PutEntryHead(spans, holds_cells, &entry.value);
+    if (holds_cells) entry.value.append(cells_);
+  }
   entry.timed = spans.size() > 1 || !spans[0].always();
   entry.now = std::any_of(spans.begin(), spans.end(),
                           [this](const TimeSpan& span) { return span.contains(now_micros_); });
@@ -242,8 +263,8 @@ void Index::EvaluateTurns(std::string_view row_key, Evaluation* evaluation) {
 }
 
 // ON 1 family: one entry for each column of it. Its turns follow each other without a gap.
-void Index::EvaluateQualifiers(std::string_view row_key, const ChangedColumns& columns,
-                               Evaluation* evaluation) {
+bool Index::EvaluateQualifiers(std::string_view row_key, const ChangedColumns& columns, Part part,
+                               uint64_t columns_max, Evaluation* evaluation) {
   const IndexColumn& on = schema_.on[0];
   CELLAR_ASSERT(columns.family_id == on.family_id);
   const FamilySchema* family = table_.schema().FindFamilyById(on.family_id);
@@ -254,11 +275,16 @@ void Index::EvaluateQualifiers(std::string_view row_key, const ChangedColumns& c
   column_ = prefix;
   column_.append(columns.begin);
   at.Seek(column_);
+  bool complete = true;
   while (at.valid() && at.key().starts_with(prefix)) {
     const size_t qualifier_bytes = family->order.EncodedSize(at.key().substr(prefix.size()));
     CELLAR_ASSERT(qualifier_bytes > 0);
     if (!columns.Has(at.key().substr(prefix.size(), qualifier_bytes))) break;
     column_.assign(at.key().substr(0, prefix.size() + qualifier_bytes));
+    CELLAR_ASSERT(part == Part::kBuilt || !Covers(column_));
+    if (part == Part::kBuilt && !Covers(column_)) break;
+    complete = columns_max-- > 0;
+    if (!complete) break;
     ReadTurns(*family, at, &turns_);
     if (turns_.count > 0) {
       const TimeSpan span{0, turns_.turns[turns_.count - 1].span.due_micros};
@@ -275,6 +301,7 @@ void Index::EvaluateQualifiers(std::string_view row_key, const ChangedColumns& c
   std::sort(evaluation->entries.begin(),
             evaluation->entries.begin() + static_cast<ptrdiff_t>(evaluation->count),
             [](const Entry& a, const Entry& b) { return a.key < b.key; });
+  return complete;
 }
 
 void Index::SeekBehindColumn(BTreeCursor& at) {
@@ -285,18 +312,21 @@ void Index::SeekBehindColumn(BTreeCursor& at) {
   at.Seek(behind.bytes);
 }
 
-void Index::EvaluateRow(std::string_view row_key, Evaluation* evaluation) {
-  std::string prefix;
-  for (const FamilySchema& family : table_.schema().families) {
-    prefix.assign(row_key);
-    PutFamilyId(&prefix, family.id);
+bool Index::HasRow(std::string_view row_key) {
+  const std::vector<FamilySchema>& families = table_.schema().families;
+  return std::any_of(families.begin(), families.end(), [&](const FamilySchema& family) {
+    column_.assign(row_key);
+    PutFamilyId(&column_, family.id);
     BTreeCursor& at = CursorOf(family.group);
-    at.Seek(prefix);
-    if (!at.valid() || !at.key().starts_with(prefix)) continue;
-    EvaluateIncluded(row_key, evaluation);
-    AddEntry(row_key, {&kAlways, 1}, evaluation);
-    return;
-  }
+    at.Seek(column_);
+    return at.valid() && at.key().starts_with(column_);
+  });
+}
+
+void Index::EvaluateRow(std::string_view row_key, Evaluation* evaluation) {
+  if (!HasRow(row_key)) return;
+  EvaluateIncluded(row_key, evaluation);
+  AddEntry(row_key, {&kAlways, 1}, evaluation);
 }
 
 // --- included cells
@@ -314,6 +344,7 @@ void Index::IncludeTurns(const FamilySchema& family, std::string_view qualifier,
 // Into cells_.
 void Index::EvaluateIncluded(std::string_view row_key, Evaluation* evaluation) {
   CELLAR_ASSERT(evaluation->count == 0);
+  if (cells_held_) return;
   cells_.clear();
   cells_fit_ = true;
   std::string prefix;
@@ -443,6 +474,31 @@ bool Index::FindRow(std::string_view from, std::string* row_key) {
   return true;
 }
 
+uint64_t Index::EvaluateNext(std::string_view row_key, uint64_t columns_max,
+                             Evaluation* evaluation) {
+  CELLAR_ASSERT(columns_max > 0);
+  const uint64_t cells_before = cells_evaluated_;
+  bool complete = true;
+  if (by_column()) {
+    ++evaluations_;
+    evaluation->count = 0;
+    evaluation->too_large = false;
+    ChangedColumns columns = whole_row();
+    std::string prefix(row_key);
+    PutFamilyId(&prefix, columns.family_id);
+    if (position_.bytes.starts_with(prefix)) {
+      columns.begin = std::string_view(position_.bytes).substr(prefix.size());
+    }
+    complete = EvaluateQualifiers(row_key, columns, Part::kNext, columns_max, evaluation);
+  } else {
+    Evaluate(row_key, whole_row(), evaluation);
+  }
+  position_ = complete ? Successor(row_key) : KeyBound{column_, false};
+  rows_built_ += complete ? 1 : 0;
+  if (!by_column()) return 1;
+  return std::clamp<uint64_t>(cells_evaluated_ - cells_before, 1, columns_max);
+}
+
 void Index::Add(const Evaluation& evaluation) {
   build_failed_ = build_failed_ || evaluation.too_large;
   for (size_t i = 0; i < evaluation.count; ++i) {
@@ -484,11 +540,9 @@ bool Index::Build(uint64_t rows_max) {
       built_ = true;
       break;
     }
-    steps -= kUniqueStepsOfRow;
-    Evaluate(row_key, &row);
+    const uint64_t taken = EvaluateNext(row_key, steps / kUniqueStepsOfRow, &row);
+    steps -= taken * kUniqueStepsOfRow;
     Add(row);
-    position_ = Successor(row_key);
-    ++rows_built_;
   }
   return built_;
 }
@@ -507,7 +561,7 @@ bool Index::AgreesWithTable() {
   uint64_t entries = 0;
   uint64_t timed_entries = 0;
   for (KeyBound from; !from.at_end && FindRow(from.bytes, &row_key); from = Successor(row_key)) {
-    Evaluate(row_key, &now);
+    Evaluate(row_key, whole_row(), &now);
     entries += now.count;
     for (size_t i = 0; i < now.count; ++i) {
       const std::optional<std::string_view> held = entries_->Get(now.entries[i].key);

@@ -15,10 +15,13 @@
 //
 //   index                 evaluated around a change          cells read for it
 //   ON 1 family           the columns that change            their versions
-//   ON n columns, ON 0    one entry, if one of its columns   versions of the ON columns and of the
-//                         changes; ON 0 whatever changes     included ones, 64 KiB of them at most
+//   ON n columns          the entry, if one of its columns   versions of the ON columns, afterwards
+//                         changes                            of the included ones, 64 KiB of them
+//   ON 0                  the entry, if an included column   versions of the included ones, likewise
+//                         changes, or the row comes or goes
 //
-// So what a write costs does not grow with its row: another 100,000 columns are not looked at.
+// So what a write costs does not grow with its row: another 100,000 columns are not looked at. What
+// entries of included cells hold already is taken from them, not evaluated again.
 //
 // Time is not an argument of that function: what will be true when something expires is known when
 // it is written. The versions of a column take turns, newest first, each until it becomes due, so
@@ -35,8 +38,9 @@
 // An index of rows (ON 0) has an entry for each row that has a stored cell, live or not: its reader
 // finds out by the cells that it looks for.
 //
-// While it is built, the rows before a position are in it; those behind it come when Build()
-// reaches them. Those that are whole are in snapshot files too: loading a million entries takes 0.05 s,
+// While it is built, what stands before a position is in it; the rest comes when Build() reaches it.
+// The position is one between rows; an index of qualifiers also stops inside a row, between
+// columns, since one row may have a million of them. Those that are whole are in snapshot files too: loading a million entries takes 0.05 s,
 // building them 1.4 s. Others are built again at the start.
 //
 // UNIQUE while it is built: a row is put in first, and its entries are checked then, with as many
@@ -107,14 +111,16 @@ class Index {
   // The moment at which UNIQUE is checked. O(1), any moment will do.
   void SetTime(int64_t now_micros) { now_micros_ = now_micros; }
   bool built() const { return built_; }
-  // Is the row, encoded, in the part that has been built?
-  bool Covers(std::string_view row_key) const {
-    return built_ || position_.at_end || row_key < position_.bytes;
+  // Is the row, encoded, in the part that has been built? If by_column() that may be true of some
+  // of its columns alone; `key` may be a column's key.
+  bool Covers(std::string_view key) const {
+    return built_ || position_.at_end || key < position_.bytes;
   }
   // Could a change of these columns change an entry? O(ON and included columns).
   bool Watches(const ChangedColumns& columns) const;
-  // Could it change the ON values of one?
+  // Could it change the ON values of one; these, or the cells that one holds?
   bool WatchesValues(const ChangedColumns& columns) const;
+  bool WatchesContent(const ChangedColumns& columns) const;
   // Does an entry come from one column alone, so that changes of others do not matter for it?
   bool by_column() const { return schema_.of_qualifiers(); }
   // What maintenance has cost so far: evaluations, and stored cells that they looked at.
@@ -133,12 +139,27 @@ class Index {
     std::vector<Entry> entries;  // the first `count` of them, keys ascending; others are memory
     size_t count{0};
     bool too_large{false};  // a value does not fit into a key
+
+    // Gives back what a change of very many columns has taken.
+    void Trim() {
+      constexpr size_t kEntriesKept{1024};
+      if (entries.size() > kEntriesKept) *this = {};
+    }
   };
-  // All entries of the row. O(cells of the row that the index reads).
-  void Evaluate(std::string_view row_key, Evaluation* evaluation);
-  // Those entries of the row that a change of these columns can change. REQUIRES: Watches(columns).
-  // If by_column(), O(log n + versions of these columns), whatever else stands in the row.
+  // Those that a change of these columns can change, as far as the index covers the row. REQUIRES:
+  // Watches(columns), or they are whole_row(). If by_column(), O(log n + versions of these columns),
+  // whatever else stands in the row; if not, O(log n + versions of ON and included columns).
   void Evaluate(std::string_view row_key, const ChangedColumns& columns, Evaluation* evaluation);
+  // What stands for all columns.
+  ChangedColumns whole_row() const {
+    return ChangedColumns::Family(by_column() ? schema_.on[0].family_id : 0);
+  }
+  // The same before the change: the entries are in the index, and their cells are read there.
+  void EvaluateHeld(std::string_view row_key, const ChangedColumns& columns,
+                    Evaluation* evaluation);
+  // Has it an entry of the row, and needs one still, since a cell of it is stored? Then it is the
+  // same one, unless cells in it have changed. REQUIRES: of rows, `before` was held before the change.
+  bool KeepsRow(std::string_view row_key, const Evaluation& before);
   // Makes the entries of `before`, which are in the index, those of `now`.
   void Replace(const Evaluation& before, const Evaluation& now);
 
@@ -151,8 +172,8 @@ class Index {
   void ForgetConflicts();
 
   // --- building
-  // Adds the next rows, about `rows_max` of them, or less if checking them takes long. True when all
-  // are in and checked.
+  // Adds the next rows (if by_column(): columns), about `rows_max` of them, or less if checking them
+  // takes long. True when all are in and checked.
   bool Build(uint64_t rows_max);
   // Found while building: two rows of one value in a UNIQUE index, or a value that is too large.
   bool build_failed() const { return build_failed_; }
@@ -206,8 +227,11 @@ class Index {
   void EvaluateColumns(std::string_view row_key, Evaluation* evaluation);
   // The same where an ON column has several turns.
   void EvaluateTurns(std::string_view row_key, Evaluation* evaluation);
-  void EvaluateQualifiers(std::string_view row_key, const ChangedColumns& columns,
-                          Evaluation* evaluation);
+  // Of those columns, the ones that are built, or the first ones that are not.
+  enum class Part : uint8_t { kBuilt, kNext };
+  // Looks at `columns_max` of them at most. False if there are more: column_ is the next one's key.
+  bool EvaluateQualifiers(std::string_view row_key, const ChangedColumns& columns, Part part,
+                          uint64_t columns_max, Evaluation* evaluation);
   void EvaluateRow(std::string_view row_key, Evaluation* evaluation);
   void AddEntry(std::string_view key, std::span<const TimeSpan> spans, Evaluation* evaluation);
   // The turns of the column at the cursor, which stands on its first version; column_ holds its
@@ -217,6 +241,7 @@ class Index {
   void IncludeTurns(const FamilySchema& family, std::string_view qualifier, const Turns& turns);
   void SeekBehindColumn(BTreeCursor& at);  // of column_
   BTreeCursor& CursorOf(size_t group);
+  bool HasRow(std::string_view row_key);
   bool WatchesFamily(uint32_t family_id) const;
   bool FindRow(std::string_view from, std::string* row_key);
   // Is there an entry of another row under the same values, at the moment that was set? Looks at
@@ -224,7 +249,10 @@ class Index {
   // kUnknown then, it goes on at *from.
   Conflict FindOther(std::string_view entry_key, uint64_t* steps, std::string* from) const;
   // --- building
-  // The entries of a row that has none yet.
+  // What stands at position_, in this row, which moves behind it: the row, or if by_column() the
+  // next columns of it, at most `columns_max`. Returns how many.
+  uint64_t EvaluateNext(std::string_view row_key, uint64_t columns_max, Evaluation* evaluation);
+  // Entries that are not in the index yet.
   void Add(const Evaluation& evaluation);
   // Goes on with the check of the entries that were added. Steps as in FindOther, and one for each
   // check.
@@ -243,7 +271,7 @@ class Index {
   int64_t now_micros_{0};
   uint64_t evaluations_{0};
   uint64_t cells_evaluated_{0};
-  KeyBound position_;  // rows before it are in
+  KeyBound position_;  // what stands before it is in
   uint64_t rows_built_{0};
   bool built_{false};
   bool build_failed_{false};
@@ -259,6 +287,7 @@ class Index {
   Turns turns_;
   std::string cells_;  // included, as an entry holds them
   bool cells_fit_{false};
+  bool cells_held_{false};  // they need not be evaluated: the entry is in the index
 };
 
 }  // namespace cellar

@@ -84,6 +84,7 @@ void IndexSet::BeginRow(std::string_view row_key) {
   for (Pending& pending : pending_) {
     pending.covers = pending.index->Covers(row_key_) || MustBeWhole(*pending.index);
     pending.asked = false;
+    pending.content = false;
   }
 }
 
@@ -98,16 +99,20 @@ void IndexSet::Ask(Pending* pending, const ChangedColumns& columns) {
   pending->begin.assign(columns.begin);
   pending->end.assign(columns.end);
   pending->one = columns.one;
-  index->Evaluate(row_key_, columns, &pending->before);
+  index->EvaluateHeld(row_key_, columns, &pending->before);
   pending->asked = true;
+  pending->content = false;
 }
 
 // The change of what it was asked of is complete.
 void IndexSet::Settle(Pending* pending) {
   if (!pending->asked) return;
+  pending->asked = false;
+  if (!pending->content && pending->index->KeepsRow(row_key_, pending->before)) return;
   pending->index->Evaluate(row_key_, pending->columns(), &now_);
   pending->index->Replace(pending->before, now_);
-  pending->asked = false;
+  pending->before.Trim();
+  now_.Trim();
 }
 
 void IndexSet::EndRow() {
@@ -118,9 +123,10 @@ void IndexSet::WillDeleteRow(std::string_view row_key) {
   const Index::Evaluation none;
   for (const auto& index : indexes_) {
     if (!index->Covers(row_key)) continue;
-    index->Evaluate(row_key, &now_);
+    index->EvaluateHeld(row_key, index->whole_row(), &now_);
     index->Replace(now_, none);
   }
+  now_.Trim();
 }
 
 bool IndexSet::may_refuse(size_t change_bytes) const {

@@ -33,9 +33,10 @@ class IndexSet {
   // O(log n) for each index that watches these columns, and what they hold.
   void WillChange(const ChangedColumns& columns) {
     for (Pending& pending : pending_) {
-      if (pending.covers && !pending.Knows(columns) && pending.index->Watches(columns)) {
-        Ask(&pending, columns);
-      }
+      if (!pending.covers || (pending.content && pending.Knows(columns))) continue;
+      if (!pending.index->Watches(columns)) continue;
+      if (!pending.Knows(columns)) Ask(&pending, columns);
+      pending.content = pending.content || pending.index->WatchesContent(columns);
     }
   }
   void EndRow();
@@ -78,6 +79,7 @@ class IndexSet {
     Index* index{nullptr};
     bool covers{false};  // is it to be told of changes of the row?
     bool asked{false};
+    bool content{false};  // has a column changed that stands in entries?
     Index::Evaluation before;
     // Of what it was asked.
     uint32_t family_id{0};

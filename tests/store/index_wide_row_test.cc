@@ -211,6 +211,87 @@ TEST_CASE_METHOD(WideRows, "Columns that an index neither orders by nor holds ar
   REQUIRE(store->VerifyIndexes().ok());
 }
 
+TEST_CASE_METHOD(WideRows, "An index of rows looks at cells when those change that it holds",
+                 "[index]") {
+  (void)Make("t", {{"f", {}}, {"g", {}}, {"h", {}}});
+  CreateIndex({.name = "i", .on = {}, .include = {Family("f"), On("g", "y")}});
+  CreateIndex({.name = "keys", .on = {}, .include = {}});
+  Table& table = Find("t");
+  const auto cells = [&](const std::string& row, std::vector<CellOp> ops) {
+    return WorkOf("i", [&] { REQUIRE(Do(table, row, ops).ok()); }).cells;
+  };
+  // A row that comes with a cell which is not held has an entry, and goes with it.
+  REQUIRE(cells("a", {Put("h", "z", "v")}) == 0);
+  REQUIRE(EntriesOf("i") == 1);
+  REQUIRE(cells("a", {Delete(ColumnSelector::Kind::kColumn, "h", "z")}) == 0);
+  REQUIRE(EntriesOf("i") == 0);
+  Fill("a", 200);
+  REQUIRE(cells("a", {Put("h", "z", "v"), Put("g", "x", "v")}) == 0);
+  // What the entry holds is known before the change, and read after it.
+  REQUIRE(cells("a", {Put("h", "y", "v"), Put("g", "y", "v")}) == 201);
+  REQUIRE(cells("a", {Put("f", "new", "v")}) == 202);
+  REQUIRE(cells("a", {Delete(ColumnSelector::Kind::kFamily, "f")}) == 1);
+  REQUIRE(cells("a", {Delete(ColumnSelector::Kind::kFamily, "h"), Put("h", "y", "v")}) == 0);
+  REQUIRE(cells("a", {DeleteRow(), Put("h", "z", "v")}) == 0);
+  REQUIRE(EntriesOf("i") == 1);
+  REQUIRE(store->VerifyIndexes().ok());
+  REQUIRE(cells("a", {DeleteRow()}) == 0);
+  REQUIRE(EntriesOf("i") == 0);
+  REQUIRE(EntriesOf("keys") == 0);
+  // More than an entry holds is not read to its end.
+  Fill("b", 20'000);
+  const uint64_t of_many = cells("b", {Put("g", "y", "v")});
+  REQUIRE(of_many > 1000);
+  REQUIRE(of_many < 5000);
+  REQUIRE(cells("b", {Put("f", "c0005", "v")}) == of_many);
+  REQUIRE(cells("b", {Delete(ColumnSelector::Kind::kRange, "f", "[c0100", "+")}) == 101);
+  REQUIRE(store->VerifyIndexes().ok());
+}
+
+TEST_CASE_METHOD(WideRows, "A row of very many columns is built in slices while it is written",
+                 "[index]") {
+  constexpr uint64_t kWidth{9000};
+  constexpr uint64_t kSlice{100};
+  for (const bool unique : {false, true}) {
+    const uint64_t seed = unique ? 31 : 32;
+    INFO("seed " << seed);
+    Random random(seed);
+    (void)Make("t", {{"f", {}}, {"g", {}}});
+    Fill("wide", kWidth);
+    REQUIRE(Do(Find("t"), "another", {Put("f", "mine", "v"), Put("g", "y", "v")}).ok());
+    CreateIndex({.name = "i", .on = {Family("f", !unique)}, .include = {}, .unique = unique});
+    REQUIRE(store->DescribeIndex(Find("t"), "i")->state == "building");
+    uint64_t slices = 0;
+    for (; !IndexNamed("i").built(); ++slices) {
+      REQUIRE(WorkOf("i", [&] { (void)store->Sweep(kSlice); }).cells <= kSlice + 1);
+      const std::string name = ColumnName(random.Below(kWidth));
+      const std::string end = "(" + name + "5";
+      const std::string begin = "[" + name;
+      std::vector<CellOp> ops{Put("f", name + "new", "v"), Put("f", ColumnName(slices), "v"),
+                              Put("f", ColumnName(kWidth - 1 - slices), "v")};
+      if (random.OneIn(2)) ops.push_back(Delete(ColumnSelector::Kind::kRange, "f", begin, end));
+      if (random.OneIn(9)) {
+        ops.push_back(Delete(ColumnSelector::Kind::kPrefix, "f",
+                             std::string_view(name).substr(0, name.size() - 2)));
+      }
+      REQUIRE(Do(Find("t"), "wide", ops).ok());
+      if (unique && random.OneIn(3)) {
+        REQUIRE(Do(Find("t"), "other", {Put("f", ColumnName(slices / 2), "v")}).code() ==
+                ErrorCode::kNotUnique);
+      }
+      if (random.OneIn(20)) {  // what comes behind it is a larger slice
+        store->BeginTransaction(Store::Atomicity::kAll);
+        REQUIRE(Do(Find("t"), "wide", {DeleteRow(), Put("f", name, "w")}).ok());
+        store->RollBackTransaction();
+      }
+    }
+    REQUIRE(slices > 10);
+    REQUIRE(store->VerifyIndexes().ok());
+    REQUIRE(store->DescribeIndex(Find("t"), "i")->state == "ready");
+    REQUIRE(store->DropTable(Find("t")).ok());
+  }
+}
+
 TEST_CASE_METHOD(WideRows, "UNIQUE on the qualifiers of a family is asked of those that come",
                  "[index]") {
   (void)Make("t", {{"f", {}}});
