@@ -96,6 +96,7 @@ void Index::Evaluate(std::string_view row_key, const ChangedColumns& columns,
   ++evaluations_;
   evaluation->count = 0;
   evaluation->too_large = false;
+  evaluation->absent = false;
   if (by_column()) {
     (void)EvaluateQualifiers(row_key, columns, Part::kBuilt, kUnlimited, evaluation);
     return;
@@ -276,10 +277,17 @@ bool Index::EvaluateQualifiers(std::string_view row_key, const ChangedColumns& c
   column_.append(columns.begin);
   at.Seek(column_);
   bool complete = true;
+  evaluation->absent = columns.one;
+  evaluation->absent_until.clear();
   while (at.valid() && at.key().starts_with(prefix)) {
     const size_t qualifier_bytes = family->order.EncodedSize(at.key().substr(prefix.size()));
     CELLAR_ASSERT(qualifier_bytes > 0);
-    if (!columns.Has(at.key().substr(prefix.size(), qualifier_bytes))) break;
+    const std::string_view qualifier = at.key().substr(prefix.size(), qualifier_bytes);
+    if (!columns.Has(qualifier)) {
+      if (evaluation->absent) evaluation->absent_until.assign(qualifier);
+      break;
+    }
+    evaluation->absent = false;
     column_.assign(at.key().substr(0, prefix.size() + qualifier_bytes));
     CELLAR_ASSERT(part == Part::kBuilt || !Covers(column_));
     if (part == Part::kBuilt && !Covers(column_)) break;
@@ -298,9 +306,11 @@ bool Index::EvaluateQualifiers(std::string_view row_key, const ChangedColumns& c
     if (columns.one) break;
     SeekBehindColumn(at);
   }
-  std::sort(evaluation->entries.begin(),
-            evaluation->entries.begin() + static_cast<ptrdiff_t>(evaluation->count),
-            [](const Entry& a, const Entry& b) { return a.key < b.key; });
+  if (evaluation->count > 1) {
+    std::sort(evaluation->entries.begin(),
+              evaluation->entries.begin() + static_cast<ptrdiff_t>(evaluation->count),
+              [](const Entry& a, const Entry& b) { return a.key < b.key; });
+  }
   return complete;
 }
 

@@ -139,6 +139,10 @@ class Index {
     std::vector<Entry> entries;  // the first `count` of them, keys ascending; others are memory
     size_t count{0};
     bool too_large{false};  // a value does not fit into a key
+    // If it was of one column, and by_column(): the column is not stored, nor is any behind it up to
+    // this qualifier; an empty one is no bound.
+    bool absent{false};
+    std::string absent_until;
 
     // Gives back what a change of very many columns has taken.
     void Trim() {

@@ -6,6 +6,8 @@
 // at the end of the row; the difference is carried out. An index whose entries come from one column
 // each is asked of the columns that change and of no others: what it says of them is settled as soon
 // as the change goes on to other columns, so nothing has to be collected, however many there are.
+// Columns that are put in ascending order where none stood are one range, evaluated in one walk:
+// that is how rows come in.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +37,7 @@ class IndexSet {
     for (Pending& pending : pending_) {
       if (!pending.covers || (pending.content && pending.Knows(columns))) continue;
       if (!pending.index->Watches(columns)) continue;
-      if (!pending.Knows(columns)) Ask(&pending, columns);
+      if (!pending.Knows(columns) && !pending.Extend(columns)) Ask(&pending, columns);
       pending.content = pending.content || pending.index->WatchesContent(columns);
     }
   }
@@ -89,7 +91,20 @@ class IndexSet {
 
     ChangedColumns columns() const { return {family_id, begin, end, one}; }
     bool Knows(const ChangedColumns& others) const {
-      return asked && (!index->by_column() || columns() == others);
+      if (!asked || !index->by_column()) return asked;
+      return others == columns() ||
+             (others.one && others.family_id == family_id && columns().Has(others.begin));
+    }
+    // It was asked of a column that is not there, and no more is one behind it up to this one: what
+    // it said is what it says of all of them. False if that is not so.
+    bool Extend(const ChangedColumns& others) {
+      if (!asked || !index->by_column() || !before.absent) return false;
+      if (!others.one || others.family_id != family_id || others.begin <= begin) return false;
+      if (!before.absent_until.empty() && others.begin >= before.absent_until) return false;
+      one = false;
+      end.assign(others.begin);
+      end.push_back('\0');  // the end is exclusive, and no qualifier begins with another one
+      return true;
     }
   };
   void Ask(Pending* pending, const ChangedColumns& columns);
