@@ -208,7 +208,9 @@ constexpr Command kRows[] = {
      .group = "cell",
      .since = "0.1.0",
      .summary = "Writes cells of a row, all or none; null when a condition did not hold.",
-     .complexity = "O(log n) for each cell, n the cells of the locality group",
+     .complexity =
+         "O(log n) for each cell, n the cells of the locality group, and for each index of "
+         "its column",
      .syntax = "table row [NX|XX] [IF predicate]... (column value [AS type] [TS micros] "
                "[TTL duration])...",
      .handler = CmdCPut},

@@ -261,7 +261,7 @@ constexpr Command kIndexRows[] = {
      .since = "0.1.0",
      .summary = "Creates an index of a table: by values, by row (ON 0), or by qualifier (ON 1 "
                 "family). It is built in the background.",
-     .complexity = "O(n log n), n the rows, in slices",
+     .complexity = "O(n log n), n the rows (ON 1 family: its columns), in slices",
      .syntax = "table index ON count [column [AS type]]... [INCLUDE count (column|family)...] "
                "[UNIQUE]",
      .handler = CmdIndexCreate},

@@ -69,6 +69,102 @@ class CallCentreTest(Conversation):
         self.expect('CNEAR calls INDEX by-customer 1 3', [[2, b'2024-03-01'], b'call1', -1])
 
 
+class WideRowTest(Conversation):
+    """An index of a whole family: the columns of wide rows come and go a few at a time."""
+
+    WIDTH = 2000
+
+    def setUp(self):
+        super().setUp()
+        self.ask('TABLE CREATE t FAMILY f FAMILY g')
+        self.ask('INDEX CREATE t up ON 1 f')
+        self.ask('INDEX CREATE t down ON 1 -f')
+        self.columns = {}  # row -> its qualifiers in f
+        for row, step in (('a', 1), ('b', 3)):
+            self.columns[row] = {'c%04d' % n for n in range(0, self.WIDTH, step)}
+            words = [word for name in sorted(self.columns[row]) for word in ('f:' + name, 'v')]
+            self.ask(['CPUT', 't', row, *words])
+
+    def check(self):
+        entries = sorted((name, row) for row, names in self.columns.items() for name in names)
+        self.assertEqual(self.keys('CSCAN t 0 INDEX up COUNT 5000'), [row for _, row in entries])
+        by_name = sorted(entries, key=lambda entry: ([-ord(c) for c in entry[0]] + [1], entry[1]))
+        self.assertEqual(self.keys('CSCAN t 0 INDEX down COUNT 5000'), [row for _, row in by_name])
+        for index in ('up', 'down'):
+            self.assertEqual(self.ask('INDEX INFO t ' + index)[b'entries'], len(entries))
+
+    def delete(self, row, names):
+        self.columns[row] -= set(names)
+
+    def test_single_columns(self):
+        self.ask('CPUT t a f:new v f:c0003 w g:c0009 v f:c0003z v')
+        self.columns['a'] |= {'new', 'c0003z'}
+        self.ask('CINCRBY t b f:number 5')
+        self.ask('CAPPEND t b f:c0001 text')
+        self.columns['b'] |= {'number', 'c0001'}
+        self.expect('CDEL t a f:c0007', 1)
+        self.expect('CDEL t a f:c0007', 0)
+        self.delete('a', ['c0007'])
+        self.expect('CPUT t a IF f:c0007 EXISTS f:not v', None)
+        self.ask('CPUT t a IF f:c0008 EXISTS f:yes v')
+        self.columns['a'].add('yes')
+        self.check()
+
+    def test_versions_of_a_column(self):
+        self.ask('CPUT t a f:c0005 v TS 5 f:c0005 v TS 9')
+        self.ask('CDEL t a f:c0005 TIME 0 5')
+        self.ask('CDEL t a f:c0005 TIME 10 +inf')
+        self.check()
+        self.ask('CDEL t a f:c0005 TIME 9 9')
+        self.delete('a', ['c0005'])
+        self.check()
+
+    def test_ranges(self):
+        self.expect('CDEL t a COLPREFIX f c010', 10)
+        self.delete('a', ['c%04d' % n for n in range(100, 110)])
+        self.expect('CDEL t b COLRANGE f [c0003 (c0009', 2)
+        self.delete('b', ['c0003', 'c0006'])
+        self.check()
+        self.ask('CDEL t b f')
+        self.columns['b'].clear()
+        self.check()
+        self.ask('CMUTATE t a DELROW PUT f:x v PUT f:z v PUT f:y v DEL f:z')
+        self.columns['a'] = {'x', 'y'}
+        self.check()
+
+    def test_transactions(self):
+        self.ask('MULTI')
+        self.ask('CPUT t a f:one v')
+        self.ask('CDEL t a f:c0001')
+        self.ask('CPUT t b f:one v')
+        self.ask('EXEC')
+        self.columns['a'].add('one')
+        self.columns['b'].add('one')
+        self.delete('a', ['c0001'])
+        self.check()
+        self.ask('MULTI ATOMIC')
+        self.ask('CPUT t a f:two v')
+        self.ask('CDEL t a COLPREFIX f c')
+        self.ask('CINCRBY t a f:two 1')
+        self.refused('EXEC', 'EXECABORT')
+        self.check()
+        if not ON_MODEL:
+            self.ask('DEBUG RELOAD')
+            self.check()
+
+    def test_qualifiers_that_are_unique(self):
+        self.ask('CDEL t b')
+        self.columns['b'].clear()
+        self.ask('INDEX CREATE t one ON 1 f UNIQUE')
+        self.refused('CPUT t b f:mine v f:c0011 v', 'NOTUNIQUE', 'one')
+        self.ask('CDEL t a f:c0011')
+        self.ask('CPUT t b f:mine v f:c0011 v')
+        self.delete('a', ['c0011'])
+        self.columns['b'] = {'mine', 'c0011'}
+        self.refused('CPUT t a f:new v f:mine v f:other v', 'NOTUNIQUE', 'one')
+        self.check()
+
+
 class IndexTest(Conversation):
     def setUp(self):
         super().setUp()

@@ -6,8 +6,8 @@
 Everything is measured as CPU of the server's threads (/proc/PID/task/*/schedstat), medians over the
 repeats, in turns, so that a busy machine disturbs it little. Printed: inserts with no, one, three
 indexes and with a UNIQUE one; scans of the same two cells of every row from the table, from an index
-that covers them, from the column group that is chosen by itself, and by fetching each row; a background
-build; a query that finds 100 rows by an index and by WHERE. The bars of the project stand beside.
+that covers them, from the column group that is chosen by itself, and by fetching each row; writes
+into rows of ten and of 100,000 columns with an index of their family; a background build; a query that finds 100 rows by an index and by WHERE. The bars of the project stand beside.
 """
 
 import argparse
@@ -29,6 +29,8 @@ INDEXED = {
     "one with INCLUDE": ["i1 ON 1 f:x INCLUDE 2 f:y f:z"],
 }
 MATCHES = 100  # rows of the selective query
+WIDTHS = {"ten": 10, "wide": 100_000}  # columns of rows in an index of their family
+WIDE_BAR = 3  # of a write into the wide row: deeper trees and colder memory, nothing that grows with the row
 
 
 def cpu_seconds(pid):
@@ -87,6 +89,28 @@ def wait_until_built(client, name):
 
 def median_cpu(server, work, repeats):
     return statistics.median(cpu_of(server, work) for _ in range(repeats))
+
+
+def wide_costs(options):
+    """Median CPU microseconds of a write into a row with an index of its family, by width."""
+    columns, writes = 1000, 20_000
+    with servers.Server("cellar") as server:
+        client = server.client()
+        client.execute_command(*"TABLE CREATE t FAMILY f".split())
+        client.execute_command(*"INDEX CREATE t i ON 1 f".split())
+        for row, width in WIDTHS.items():
+            bench.log_line(f"a row of {width} columns")
+            for begin in range(0, width, columns):
+                numbers = range(begin, min(width, begin + columns))
+                client.execute_command("CPUT", "t", row,
+                                       *(word for n in numbers for word in (f"f:{n:08}", "value")))
+        costs = {}
+        for _ in range(options.repeats):
+            for row, width in WIDTHS.items():
+                command = f"CPUT t {row} f:__rand:0:{width - 1}__ __data:12__"
+                seconds = cpu_of(server, lambda c=command: bench.load(server, writes, [c]))
+                costs.setdefault(row, []).append(seconds / writes * 1e6)
+    return {WIDTHS[row]: statistics.median(values) for row, values in costs.items()}
 
 
 def reads(options):
@@ -158,6 +182,12 @@ def main():
     for name, micros in costs.items():
         met = micros <= 2.2 * plain if name == "one index" else None
         table.append((f"insert, {name}", micros, f"us, {micros / plain:.2f} of the plain one's", met))
+    wide = wide_costs(options)
+    narrow = min(wide)
+    for width, micros in wide.items():
+        met = micros <= WIDE_BAR * wide[narrow] if width != narrow else None
+        table.append((f"write, index of the family, {width:,} columns", micros,
+                      f"us, {micros / wide[narrow]:.2f} of the narrow row's", met))
     table += reads(options)
     words = {None: "", True: "met", False: "MISSED"}
     print(figures.plain(("", "figure", "unit", "bar"),
