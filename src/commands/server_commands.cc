@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "base/log.h"
+#include "base/quote.h"
 #include "cellar/version.h"
 #include "commands/command_context.h"
 #include "commands/command_groups.h"
@@ -95,6 +97,8 @@ void CmdShutdown(CommandContext& ctx) {
     if (other || mode != ShutdownMode::kDefault) return ctx.SyntaxError();
     return ctx.reply.Error("ERR No shutdown in progress.");
   }
+  Log(LogSeverity::kNotice, "SHUTDOWN by user " + Quote(ctx.session.user_name) + " from " +
+                                ctx.session.address + ": leaving");
   const Status status = ctx.host.Shutdown(mode);
   if (!status.ok()) {
     return ctx.reply.Error("ERR Errors trying to SHUTDOWN. Check logs.");

@@ -65,6 +65,12 @@ TEST_CASE("File and command line set options; repeated ones add up", "[commands]
       status.text() ==
       "a.conf line 2: 'nonsense 2': Bad directive or wrong number of arguments: there is no option "
       "'nonsense'");
+  REQUIRE(ReadConfigText(&config, "port x\nport 2\nsave \"\nhz 10\n", "a.conf").text() ==
+          "a.conf line 1: 'port x': argument couldn't be parsed into an integer\n"
+          "a.conf line 3: 'save \"': Unbalanced quotes");
+  std::string many;
+  for (int i = 0; i < 25; ++i) many += "rdbcompression yes\n";
+  REQUIRE(ReadConfigText(&config, many, "a.conf").text().ends_with("'rdbcompression'\nand 5 more"));
   REQUIRE(ReadConfigText(&config, "prot 1\n", "a.conf").text().ends_with("did you mean 'port'?"));
   REQUIRE(ReadConfigText(&config, "\ninclude nosuch.conf\n", "a.conf").text() ==
           "a.conf line 2: 'include nosuch.conf': open 'nosuch.conf': No such file or directory");

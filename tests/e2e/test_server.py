@@ -257,6 +257,8 @@ class ProcessTest(unittest.TestCase):
                 else:
                     server.process.send_signal(signal.SIGTERM if how == "TERM" else signal.SIGINT)
                 self.assertEqual(server.process.wait(60), 0)
+                said = "SHUTDOWN by user 'default' from 127.0.0.1:" if how == "SHUTDOWN" else f"SIG{how}: leaving"
+                self.assertIn(said, server.log())
                 server.start()
                 client = server.client()
                 self.assertEqual(client.execute_command("CGET", "t", how, "f:x"), b"1")

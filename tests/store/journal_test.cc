@@ -5,6 +5,7 @@
 
 #include "base/random.h"
 #include "store/log_format.h"
+#include "store/manifest.h"
 #include "tests/store/journal_rig.h"
 
 namespace cellar::journal_test {
