@@ -69,6 +69,7 @@ class CallCentreTest(Conversation):
         self.expect('CNEAR calls INDEX by-customer 1 3', [[2, b'2024-03-01'], b'call1', -1])
 
 
+@unittest.skipIf(ON_MODEL, 'a model sorts thousands of columns for each answer')
 class WideRowTest(Conversation):
     """An index of a whole family: the columns of wide rows come and go a few at a time."""
 
@@ -148,9 +149,8 @@ class WideRowTest(Conversation):
         self.ask('CINCRBY t a f:two 1')
         self.refused('EXEC', 'EXECABORT')
         self.check()
-        if not ON_MODEL:
-            self.ask('DEBUG RELOAD')
-            self.check()
+        self.ask('DEBUG RELOAD')
+        self.check()
 
     def test_qualifiers_that_are_unique(self):
         self.ask('CDEL t b')

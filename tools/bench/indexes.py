@@ -7,7 +7,8 @@ Everything is measured as CPU of the server's threads (/proc/PID/task/*/schedsta
 repeats, in turns, so that a busy machine disturbs it little. Printed: inserts with no, one, three
 indexes and with a UNIQUE one; scans of the same two cells of every row from the table, from an index
 that covers them, from the column group that is chosen by itself, and by fetching each row; writes
-into rows of ten and of 100,000 columns with an index of their family; a background build; a query that finds 100 rows by an index and by WHERE. The bars of the project stand beside.
+into rows of ten and of 100,000 columns with an index of their family; a background build; a query
+that finds 100 rows by an index and by WHERE. The bars of the project stand beside.
 """
 
 import argparse
