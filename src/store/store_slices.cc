@@ -102,12 +102,26 @@ Result<std::unique_ptr<SlicedChange>> Store::DeleteRows(Table& table, const RowO
       std::make_unique<RangeDelete>(*this, table.id(), std::move(ranges)));
 }
 
+// Does the new policy drop all that retention drops now, at any moment to come, whether that has been
+// reclaimed or not? So where both policies ask for the age alone, and the new one drops sooner. Where
+// ranks matter, what is still stored counts in them: then only if nothing changes, and no cell
+// expires while others keep its rank.
+static bool StaysDropped(const Table& table, const FamilySchema& family,
+                         const RetentionPolicy& policy) {
+  if (family.policy.depends_on_rank() || policy.depends_on_rank()) {
+    return family.policy == policy && table.family_counters(family).expiring_cells == 0;
+  }
+  constexpr int64_t kAnyTimestamp{1};
+  return policy.DueMicros(1, kAnyTimestamp) <= family.policy.DueMicros(1, kAnyTimestamp);
+}
+
 // FAMILY ALTER: what the old policy has dropped is reclaimed first, so that no looser policy brings
 // it back. A pass takes as many turns as it needs, and more may become due meanwhile, so a pass
 // that took more than one turn and found something is followed by another one, kPassesMax in all.
 // Then the policy is the new one, and UNIQUE indexes that read the family are built again: the
 // client waits for that too, since until then changes of their columns are refused. Inside a
-// transaction nothing waits: large ones are built behind it.
+// transaction nothing waits: large indexes are built behind it, and what stays dropped under the new
+// policy is left to the sweeper. Anything else has to be reclaimed there and then, in one go.
 class FamilyAlter final : public SlicedChange {
  public:
   FamilyAlter(Store& store, const Table& table, const FamilySchema& family, FamilyOptions options)
@@ -127,7 +141,9 @@ class FamilyAlter final : public SlicedChange {
     if (family == nullptr) {
       return Status::Error(ErrorCode::kNoFamily, "the family has been dropped");
     }
-    for (;;) {
+    const RetentionPolicy policy = AlterRetention(family->policy, options_);
+    const bool reclaims = !store_.in_transaction_ || !StaysDropped(*table, *family, policy);
+    while (reclaims) {
       const uint64_t found_before = walk_.columns_found();
       store_.BeginMutation();
       const bool end = walk_.Step(*table, store_.now_micros_, cells_max, &store_.mutation_);
@@ -142,7 +158,7 @@ class FamilyAlter final : public SlicedChange {
     TableSchema schema = table->schema();
     FamilySchema* altered = schema.FindFamily(family->name);
     if (options_.type) altered->type = *options_.type;
-    altered->policy = AlterRetention(altered->policy, options_);
+    altered->policy = policy;
     std::string bytes;
     EncodeTableSchema(schema, &bytes);
     store_.BeginMutation();
