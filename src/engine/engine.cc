@@ -144,12 +144,6 @@ Status Engine::ApplyOps(std::string_view ops) {
   return reader.status();
 }
 
-void Engine::ApplyPut(Table* table, const ResolvedPut& put) {
-  SaveForUndo(table);
-  table->CountChange();
-  table->ApplyPut(put);
-}
-
 Status Engine::ApplyCellOp(const DecodedOp& op, Table* table) {
   if (table == nullptr) return Malformed("a row outside of a table");
   switch (op.op) {

@@ -60,7 +60,11 @@ class Engine final : public StateMachine {
   // The ops of a mutation without the stamp in front (MutationBuilder::Since).
   Status ApplyOps(std::string_view ops);
   // What ApplyOps does with ops that are one put and nothing else, without reading them back.
-  void ApplyPut(Table* table, const ResolvedPut& put);
+  CELLAR_INLINE void ApplyPut(Table* table, const ResolvedPut& put) {
+    SaveForUndo(table);
+    table->CountChange();
+    table->ApplyPut(put);
+  }
   void SetStamp(int64_t stamp) { stamp_ = stamp; }
 
   // --- undo: from BeginUndo on, every change can be taken back at once. O(1) for each table

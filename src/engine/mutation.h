@@ -43,7 +43,6 @@
 #include "base/coding.h"
 #include "base/copy_bytes.h"
 #include "base/inline.h"
-#include "base/key_buffer.h"
 #include "cellar/status.h"
 #include "engine/schema.h"
 
@@ -78,18 +77,21 @@ class BTreePlace;
 // maker, the cell's value is one of the mutation that it was added to.
 struct ResolvedPut {
   const FamilySchema* family{nullptr};
-  std::string_view column;  // row key, family id, qualifier: what the cell's key begins with
-  KeyBuffer* key{nullptr};  // which holds the column, and to which its timestamp may be added
-  size_t row_bytes{0};      // of it, the row key
-  size_t family_bytes{0};   // of it, row key and family id
+  const char* key{nullptr};  // of the cell: row key, family id, qualifier, timestamp
+  size_t row_bytes{0};       // of it, the row key
+  size_t family_bytes{0};    // of it, row key and family id
+  size_t column_bytes{0};    // of it, all but the timestamp
+  size_t key_bytes{0};       // all of it
   int64_t timestamp{0};
   std::optional<int64_t> replaced;  // kReplace: the other version
   std::string_view cell_value;
   // Where the walk of the column has found its newest version, which is older; null: nowhere.
   BTreePlace* place{nullptr};
 
-  std::string_view row_key() const { return column.substr(0, row_bytes); }
-  std::string_view qualifier() const { return column.substr(family_bytes); }
+  std::string_view row_key() const { return {key, row_bytes}; }
+  std::string_view qualifier() const { return {key + family_bytes, column_bytes - family_bytes}; }
+  std::string_view column() const { return {key, column_bytes}; }
+  std::string_view cell_key() const { return {key, key_bytes}; }
 };
 
 // Builds a payload. Reset() keeps the memory, so that a command's mutation allocates nothing.
@@ -132,8 +134,8 @@ class MutationBuilder {
   void Replace(uint32_t family_id, std::string_view qualifier, int64_t timestamp, int64_t replaced,
                std::string_view cell_value);
   // Row, and a put whose cell value the caller writes himself: `cell_value_bytes` bytes, to the
-  // place returned, before the next call. `put` says the rest; if it replaces a version, that is
-  // older. One step, since every write takes it.
+  // place returned, before the next call. `put` says the rest, of its key the column; if it replaces
+  // a version, that is older. One step, since every write takes it.
   [[nodiscard]] CELLAR_INLINE char* BeginPut(uint64_t table_id, const ResolvedPut& put,
                                              size_t cell_value_bytes);
   void DeleteCell(uint32_t family_id, std::string_view qualifier, int64_t timestamp);
@@ -225,7 +227,7 @@ char* MutationBuilder::WritePut(char* to, uint32_t family_id, std::string_view q
 char* MutationBuilder::BeginPut(uint64_t table_id, const ResolvedPut& put,
                                 size_t cell_value_bytes) {
   char* to =
-      bytes_.Reserve(RowBytesMax(put.row_bytes) + PutBytesMax(put.column.size(), cell_value_bytes));
+      bytes_.Reserve(RowBytesMax(put.row_bytes) + PutBytesMax(put.column_bytes, cell_value_bytes));
   if (!IsInRow(table_id, put.row_key())) to = WriteRow(to, table_id, put.row_key());
   to = WritePut(to, put.family->id, put.qualifier(), put.timestamp, put.replaced, cell_value_bytes);
   bytes_.CommitTo(to + cell_value_bytes);

@@ -10,7 +10,6 @@
 #include "base/inline.h"
 #include "base/number.h"
 #include "base/quote.h"
-#include "engine/timestamp.h"
 
 namespace cellar {
 namespace {
@@ -61,11 +60,10 @@ int64_t ExpiryOf(const CellOp& op, int64_t now_micros) {
 // --- check
 
 CELLAR_INLINE Status RowResolver::BeginRow(const TableSchema& schema, std::string_view text) {
+  char* end = cell_key_.get();
   ForgetRow();
-  char* end = column_key_.Reserve(kColumnKeyBytesMax);
   RETURN_IF_ERROR(EncodeRowKey(schema, text, &end));
-  column_key_.CommitTo(end);
-  put_.row_bytes = column_key_.size();
+  put_.row_bytes = static_cast<size_t>(end - cell_key_.get());
   return Status::Ok();
 }
 
@@ -165,7 +163,9 @@ CELLAR_INLINE Status RowResolver::CheckValue(const CellOp& op, const FamilySchem
     cell->stored = op.text;
     return Status::Ok();
   }
-  const Status status = ParseValue(cell->type, op.text, buffer, &cell->stored);
+  std::string_view stored;  // its address is given away, so that the usual cell stays in registers
+  const Status status = ParseValue(cell->type, op.text, buffer, &stored);
+  cell->stored = stored;
   return status.ok() ? Status::Ok() : RefusedByColumn(op, status);
 }
 
@@ -213,7 +213,8 @@ Result<bool> RowResolver::Decide(const Table& table, const RowWrite& write, cons
 CELLAR_INLINE char* RowResolver::BeginVersion(int64_t timestamp, size_t cell_value_bytes) {
   const bool is_first = mutation_->size() == part_begin_;
   const ColumnVersions& versions = column_versions_;
-  put_.column = column_key_.view();
+  put_.key_bytes =
+      put_.column_bytes + EncodeTimestamp(timestamp, cell_key_.get() + put_.column_bytes);
   put_.timestamp = timestamp;
   const bool is_newest = versions.walked && timestamp > versions.newest_micros;
   put_.replaced.reset();
@@ -231,7 +232,7 @@ CELLAR_INLINE Status RowResolver::ResolvePlainPut(const TableSchema& schema, con
     return RequireFamily(schema, op.family).status();
   char* end = BeginColumn(*family);
   RETURN_IF_ERROR(EncodeQualifier(*family, op.qualifier, &end));
-  column_key_.CommitTo(end);
+  EndColumn(end);
   ValueBuffer buffer;
   CellValue cell;
   RETURN_IF_ERROR(CheckValue(op, *family, *context_, &buffer, &cell));
@@ -247,14 +248,16 @@ Status RowResolver::ResolvePuts(const Table& table, const RowWrite& write,
                                 const WriteContext& context, MutationBuilder* mutation) {
   CELLAR_DEBUG_ASSERT(write.IsPlainPut());
   CELLAR_ASSERT(!table.schema().key.is_recno());
-  if (write.ops.size() > kOpsMax) return Check(table.schema(), write, context);
+  several_ops_ = write.ops.size() > 1;
+  if (several_ops_) {
+    if (write.ops.size() > kOpsMax) return Check(table.schema(), write, context);
+    reclaimed_columns_.clear();
+  }
   RETURN_IF_ERROR(BeginRow(table.schema(), write.row));
   table_ = &table;
   context_ = &context;
   mutation_ = mutation;
   stamp_used_ = false;
-  several_ops_ = write.ops.size() > 1;
-  if (several_ops_) reclaimed_columns_.clear();
   const size_t mark = BeginPart();
   for (const CellOp& op : write.ops) {
     Status status = ResolvePlainPut(table.schema(), op);
@@ -329,7 +332,7 @@ Status RowResolver::Resolve(Table& table, const RowWrite& write, const WriteCont
 void RowResolver::EncodeRecno(const Order& key, int64_t number) {
   std::string encoded;
   key.EncodeRecno(number, &encoded);
-  column_key_.Assign(encoded);
+  CopyBytes(cell_key_.get(), encoded.data(), encoded.size());
   put_.row_bytes = encoded.size();
 }
 
@@ -382,16 +385,16 @@ std::optional<BTree::Match> RowResolver::NextVersion(const BTree::Match& version
                                                      uint64_t rank) const {
   if (version.is_only) return std::nullopt;
   BTreeCursor& at = table_->cursor(put_.family->group);
-  if (rank == 1) at.Seek(column_key_.view());
+  if (rank == 1) at.Seek(column());
   at.Next();
-  if (!at.valid() || at.shared_with_last() < column_key_.size()) return std::nullopt;
-  return BTree::Match{at.key().substr(column_key_.size()), at.value()};
+  if (!at.valid() || at.shared_with_last() < put_.column_bytes) return std::nullopt;
+  return BTree::Match{at.key().substr(put_.column_bytes), at.value()};
 }
 
 // The newest version is found without a cursor; with most columns there is no other.
 std::optional<RowResolver::OldVersion> RowResolver::WalkColumn(Newest newest) {
   const FamilySchema& family = *put_.family;
-  const std::string_view column = column_key_.view();
+  const std::string_view column = this->column();
   const bool all_live = table_->family_is_all_live(family);
   std::optional<OldVersion> found;
   bool wanted = newest == Newest::kRead;

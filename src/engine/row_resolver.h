@@ -19,7 +19,6 @@
 #include <string_view>
 #include <vector>
 
-#include "base/key_buffer.h"
 #include "cellar/status.h"
 #include "engine/column_set.h"
 #include "engine/condition.h"
@@ -27,6 +26,7 @@
 #include "engine/mutation.h"
 #include "engine/read_view.h"
 #include "engine/row_write.h"
+#include "engine/timestamp.h"
 
 namespace cellar {
 
@@ -39,7 +39,7 @@ struct WriteContext {
 
 class RowResolver {
  public:
-  explicit RowResolver(Engine& engine) : engine_(engine) { put_.key = &column_key_; }
+  explicit RowResolver(Engine& engine) : engine_(engine) { put_.key = cell_key_.get(); }
 
   // How the ops came about.
   struct Outcome {
@@ -99,29 +99,28 @@ class RowResolver {
   }
   Status ResolvePlainPut(const TableSchema& schema, const CellOp& op);
 
-  // The row, whose key stands at the front of column_key_; empty: one that `*` makes.
-  std::string_view row_key() const { return column_key_.view().substr(0, put_.row_bytes); }
+  // The row, whose key stands at the front of cell_key_; empty: one that `*` makes.
+  std::string_view row_key() const { return put_.row_key(); }
   Status BeginRow(const TableSchema& schema, std::string_view text);
-  void ForgetRow() {
-    column_key_.Clear();
-    put_.row_bytes = 0;
-  }
-  // The column at hand: its key is column_key_.
-  // The end of what it has then, with room for the qualifier.
+  void ForgetRow() { put_.row_bytes = 0; }
+  // The column at hand: its key stands there too. Returns the end of what it has before EndColumn.
   char* BeginColumn(const FamilySchema& family) {
+    char* const end = EncodeFamilyId(cell_key_.get() + put_.row_bytes, family.id);
     put_.family = &family;
-    column_key_.Truncate(put_.row_bytes);
-    char* const row_end = column_key_.Reserve(kColumnPartBytesMax);
-    char* const end = EncodeFamilyId(row_end, family.id);
-    put_.family_bytes = put_.row_bytes + static_cast<size_t>(end - row_end);
+    put_.family_bytes = static_cast<size_t>(end - cell_key_.get());
     return end;
+  }
+  void EndColumn(const char* end) {
+    put_.column_bytes = static_cast<size_t>(end - cell_key_.get());
+    CELLAR_ASSERT(put_.column_bytes <= kColumnKeyBytesMax);
   }
   void SetColumn(const CheckedOp& op) {
     char* const end = BeginColumn(*op.family);
     CopyBytes(end, op.qualifier.data(), op.qualifier.size());
-    column_key_.CommitTo(end + op.qualifier.size());
+    EndColumn(end + op.qualifier.size());
   }
-  std::string_view qualifier() const { return column_key_.view().substr(put_.family_bytes); }
+  std::string_view column() const { return put_.column(); }
+  std::string_view qualifier() const { return put_.qualifier(); }
   // The row becomes that of a record number.
   void EncodeRecno(const Order& key, int64_t number);
   Result<bool> Decide(const Table& table, const RowWrite& write, const ReadView& view);
@@ -156,13 +155,14 @@ class RowResolver {
   // puts) has added one: what these puts bring must not be reclaimed between them, or it would
   // matter whether the sweeper has been there.
   void ReclaimColumn() {
-    column_versions_ = {};
+    column_versions_.walked = false;
     if (!table_->family_is_all_live(*put_.family)) WalkColumn(Newest::kIgnore);
   }
-  // The versions that the last walk met, if it met as many as the policy keeps, all of them live. A
-  // newer one takes the place of the oldest, which it drops: nothing is left to be reclaimed.
+  // The versions that the last walk met.
   struct ColumnVersions {
-    bool walked{false};
+    bool walked{false};  // else nothing here is of the column at hand
+    // It met as many as the policy keeps, all of them live. A newer one takes the place of the
+    // oldest, which it drops: nothing is left to be reclaimed.
     bool full{false};
     int64_t newest_micros{kNoVersion};
     int64_t oldest_micros{0};
@@ -189,8 +189,10 @@ class RowResolver {
   MutationBuilder* mutation_{nullptr};
   const FamilyAccess* access_{nullptr};
   bool asks_existence_{false};
-  // Row key; then family id and qualifier of the column at hand, of which put_ tells the rest.
-  KeyBuffer column_key_;
+  // Row key; then family id and qualifier of the column at hand, of which put_ tells the rest; then
+  // the timestamp of its last version. There is room for the longest, so that nobody asks.
+  const std::unique_ptr<char[]> cell_key_{
+      std::make_unique_for_overwrite<char[]>(kColumnKeyBytesMax + kTimestampBytesMax)};
   std::vector<CheckedOp> checked_;  // of both branches; grows, never shrinks
   size_t ops_checked_{0};
   size_t else_ops_checked_{0};

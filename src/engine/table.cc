@@ -88,13 +88,7 @@ bool Table::RowIsStored(std::string_view row_key) const {
 
 // --- one row
 
-CELLAR_INLINE void Table::OpenRow(const KeyBuffer& key, size_t row_bytes) {
-  CELLAR_ASSERT(row_bytes > 0);
-  row_ = RowChange{.key = &key, .open = true, .row_bytes = row_bytes};
-  if (indexes_ != nullptr) indexes_->BeginRow(open_row_key());
-}
-
-CELLAR_INLINE void Table::CloseRow() {
+void Table::CloseRow() {
   const std::string_view row_key = open_row_key();
   if (indexes_ != nullptr) indexes_->EndRow();
   if (row_.existence_known) {  // else nothing was changed
@@ -110,9 +104,11 @@ CELLAR_INLINE void Table::CloseRow() {
 }
 
 void Table::BeginRow(std::string_view row_key) {
+  CELLAR_ASSERT(!row_key.empty());
   EndRow();
   key_.Assign(row_key);
-  OpenRow(key_, row_key.size());
+  row_ = RowChange{.open = true, .row_bytes = row_key.size()};
+  if (indexes_ != nullptr) indexes_->BeginRow(row_key);
 }
 
 void Table::EndRow() {
@@ -132,100 +128,113 @@ void Table::LearnExistence() {
   row_.existence_known = true;
 }
 
-// After the row's first cell was put: was there another one? The put says so itself where both
-// neighbours stand in its leaf, or one that belongs to the row; at the edge of a leaf it takes a
-// seek, and in every other group that has anything.
-CELLAR_INLINE void Table::LearnExistenceFromPut(const FamilySchema& family,
-                                                const BTreeWriteResult& result) {
-  if (row_.existence_known) return;
-  row_.existence_known = true;
-  row_.existed = result.existed || result.shared_with_neighbor >= row_.row_bytes;
-  if (!row_.existed) SeekExistence(family, result);
+// The put says so itself where both neighbours stand in its leaf, or one that belongs to the row; at
+// the edge of a leaf it takes a seek, and in every other group that has anything.
+CELLAR_INLINE bool Table::RowHasOther(const FamilySchema& family, std::string_view key,
+                                      size_t row_bytes, const BTreeWriteResult& result) const {
+  return result.existed || result.shared_with_neighbor >= row_bytes ||
+         SeekOther(family, key, row_bytes, result);
 }
 
-void Table::SeekExistence(const FamilySchema& family, const BTreeWriteResult& result) {
-  const std::string_view row_key = open_row_key();
-  for (size_t i = 0; i < groups_.size() && !row_.existed; ++i) {
+bool Table::SeekOther(const FamilySchema& family, std::string_view key, size_t row_bytes,
+                      const BTreeWriteResult& result) const {
+  const std::string_view row_key = key.substr(0, row_bytes);
+  for (size_t i = 0; i < groups_.size(); ++i) {
     if (groups_[i].tree->entries() == 0) continue;
     if (i == family.group && result.shared_is_exact) continue;
     BTreeCursor& at = *groups_[i].cursor;
     at.Seek(row_key);
-    if (i == family.group && at.valid() && at.key() == row_.key->view()) at.Next();
-    row_.existed = at.valid() && at.key().starts_with(row_key);
+    if (i == family.group && at.valid() && at.key() == key) at.Next();
+    if (at.valid() && at.key().starts_with(row_key)) return true;
   }
+  return false;
 }
 
-CELLAR_INLINE void Table::PutVersion(const FamilySchema& family, KeyBuffer* key, int64_t timestamp,
-                                     std::string_view cell_value, BTreePlace* place) {
+void Table::NotePut(const FamilySchema& family, const BTreeWriteResult& result) {
   row_.visible = true;
-  WillChangeColumn(family, key->view());
-  PutTimestamp(key, timestamp);
-  CELLAR_ASSERT(key->size() <= kTreeKeyBytesMax);
+  row_.perhaps_empty = false;
+  if (row_.existence_known) return;
+  row_.existence_known = true;
+  row_.existed = RowHasOther(family, key_.view(), row_.row_bytes, result);
+}
+
+CELLAR_INLINE BTreeWriteResult Table::PutVersion(const FamilySchema& family, std::string_view key,
+                                                 std::string_view cell_value, BTreePlace* place) {
+  CELLAR_ASSERT(key.size() <= kTreeKeyBytesMax);
   BTree& tree = *groups_[family.group].tree;
   FamilyCounters& counters = mutable_counters(family);
-  UncountExpiry(family, key->view());
-  const BTreeWriteResult result = tree.Put(key->view(), cell_value, place);
+  UncountExpiry(family, key);
+  const BTreeWriteResult result = tree.Put(key, cell_value, place);
   if (result.existed) {
     counters.bytes += cell_value.size();
     CELLAR_ASSERT(counters.bytes >= result.old_value_bytes);
     counters.bytes -= result.old_value_bytes;
   } else {
     ++counters.cells;
-    counters.bytes += key->size() + cell_value.size();
+    counters.bytes += key.size() + cell_value.size();
   }
   if (HasExpiry(cell_value)) ++counters.expiring_cells;
-  LearnExistenceFromPut(family, result);
-  row_.perhaps_empty = false;
+  return result;
 }
 
-CELLAR_INLINE void Table::ReplaceVersion(const FamilySchema& family, KeyBuffer* key,
-                                         int64_t timestamp, int64_t replaced,
-                                         std::string_view cell_value, BTreePlace* place) {
-  CELLAR_ASSERT(replaced < timestamp);
-  row_.visible = true;
-  WillChangeColumn(family, key->view());
-  replaced_key_.Assign(key->view());
+CELLAR_INLINE BTreeWriteResult Table::ReplaceVersion(const FamilySchema& family,
+                                                     std::string_view key, size_t column_bytes,
+                                                     int64_t replaced, std::string_view cell_value,
+                                                     BTreePlace* place) {
+  CELLAR_ASSERT(key.size() <= kTreeKeyBytesMax);
+  replaced_key_.Assign(key.substr(0, column_bytes));
   PutTimestamp(&replaced_key_, replaced);
-  PutTimestamp(key, timestamp);
-  CELLAR_ASSERT(key->size() <= kTreeKeyBytesMax);
+  CELLAR_DEBUG_ASSERT(replaced_key_.view() > key);  // the older one stands behind
   UncountExpiry(family, replaced_key_.view());
-  UncountExpiry(family, key->view());
+  UncountExpiry(family, key);
   BTree& tree = *groups_[family.group].tree;
   FamilyCounters& counters = mutable_counters(family);
   // What the tree has more of afterwards is right also where the old version is gone already, or
   // the new one there.
   const uint64_t entries = tree.entries();
   const uint64_t bytes = tree.payload_bytes();
-  const BTreeWriteResult result =
-      tree.Replace(replaced_key_.view(), key->view(), cell_value, place);
+  const BTreeWriteResult result = tree.Replace(replaced_key_.view(), key, cell_value, place);
   counters.cells += tree.entries() - entries;
   counters.bytes += tree.payload_bytes() - bytes;
   if (HasExpiry(cell_value)) ++counters.expiring_cells;
   if (result.existed) ++counters.reclaimed;
-  LearnExistenceFromPut(family, result);
-  row_.perhaps_empty = false;
+  return result;
 }
 
 void Table::PutCell(const FamilySchema& family, std::string_view qualifier, int64_t timestamp,
                     std::string_view cell_value) {
+  WillChange(ChangedColumns::One(family.id, qualifier));
   SetKey(family, qualifier);
-  PutVersion(family, &key_, timestamp, cell_value, nullptr);
+  PutTimestamp(&key_, timestamp);
+  NotePut(family, PutVersion(family, key_.view(), cell_value, nullptr));
 }
 
 void Table::ReplaceCell(const FamilySchema& family, std::string_view qualifier, int64_t timestamp,
                         int64_t replaced, std::string_view cell_value) {
+  CELLAR_ASSERT(replaced < timestamp);
+  WillChange(ChangedColumns::One(family.id, qualifier));
   SetKey(family, qualifier);
-  ReplaceVersion(family, &key_, timestamp, replaced, cell_value, nullptr);
+  const size_t column_bytes = key_.size();
+  PutTimestamp(&key_, timestamp);
+  NotePut(family, ReplaceVersion(family, key_.view(), column_bytes, replaced, cell_value, nullptr));
 }
 
 void Table::ApplyPut(const ResolvedPut& put) {
+  CELLAR_ASSERT(put.row_bytes > 0);
   EndRow();
-  OpenRow(*put.key, put.row_bytes);
-  if (put.replaced)
-    ReplaceVersion(*put.family, put.key, put.timestamp, *put.replaced, put.cell_value, put.place);
-  else
-    PutVersion(*put.family, put.key, put.timestamp, put.cell_value, put.place);
-  CloseRow();
+  const FamilySchema& family = *put.family;
+  if (indexes_ != nullptr) {
+    indexes_->BeginRow(put.row_key());
+    indexes_->WillChange(ChangedColumns::One(family.id, put.qualifier()));
+  }
+  const std::string_view key = put.cell_key();
+  const BTreeWriteResult result =
+      put.replaced
+          ? ReplaceVersion(family, key, put.column_bytes, *put.replaced, put.cell_value, put.place)
+          : PutVersion(family, key, put.cell_value, put.place);
+  if (!RowHasOther(family, key, put.row_bytes, result)) ++counters_.rows;
+  if (indexes_ != nullptr) indexes_->EndRow();
+  if (!watched_rows_.empty()) TouchWatchedRow(std::string(put.row_key()));
 }
 
 void Table::UncountExpiryAt(const FamilySchema& family, std::string_view key) {

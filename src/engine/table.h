@@ -106,8 +106,7 @@ class Table {
   // it is there. REQUIRES: replaced < timestamp.
   void ReplaceCell(const FamilySchema& family, std::string_view qualifier, int64_t timestamp,
                    int64_t replaced, std::string_view cell_value);
-  // BeginRow, one of these two, and EndRow, for a column whose key is put together already: put.key,
-  // which becomes the cell's.
+  // BeginRow, one of these two, and EndRow, for a cell whose key is put together already.
   void ApplyPut(const ResolvedPut& put);
   void DeleteCell(const FamilySchema& family, std::string_view qualifier, int64_t timestamp);
   void DeleteRange(const FamilySchema& family, std::string_view begin, std::string_view end);
@@ -180,7 +179,6 @@ class Table {
   };
   // The row that the primitives are changing.
   struct RowChange {
-    const KeyBuffer* key{nullptr};  // begins with the row's
     bool open{false};
     bool existence_known{false};  // whether it was stored before the first primitive
     bool existed{false};
@@ -190,35 +188,33 @@ class Table {
   };
 
   Group MakeGroup() const;
-  // What BeginRow and EndRow do; the first one with the row's key, or more, in `key`.
-  void OpenRow(const KeyBuffer& key, size_t row_bytes);
   void CloseRow();
-  // What PutCell and ReplaceCell do; *key is that of the column, and becomes the cell's. `place` as
-  // in ResolvedPut.
-  void PutVersion(const FamilySchema& family, KeyBuffer* key, int64_t timestamp,
-                  std::string_view cell_value, BTreePlace* place);
-  void ReplaceVersion(const FamilySchema& family, KeyBuffer* key, int64_t timestamp,
-                      int64_t replaced, std::string_view cell_value, BTreePlace* place);
+  // What PutCell and ReplaceCell do with the tree and the counters; `key` is the cell's, the column's
+  // key at its front takes `column_bytes`. `place` as in ResolvedPut.
+  BTreeWriteResult PutVersion(const FamilySchema& family, std::string_view key,
+                              std::string_view cell_value, BTreePlace* place);
+  BTreeWriteResult ReplaceVersion(const FamilySchema& family, std::string_view key,
+                                  size_t column_bytes, int64_t replaced,
+                                  std::string_view cell_value, BTreePlace* place);
   // Before these columns of the open row change.
   void WillChange(const ChangedColumns& columns) {
     if (indexes_ != nullptr) indexes_->WillChange(columns);
-  }
-  // Before this column of it changes, whose key this is.
-  CELLAR_INLINE void WillChangeColumn(const FamilySchema& family, std::string_view column_key) {
-    if (indexes_ == nullptr) return;
-    const size_t prefix_bytes = row_.row_bytes + FamilyIdBytes(family.id);
-    indexes_->WillChange(ChangedColumns::One(family.id, column_key.substr(prefix_bytes)));
   }
   void SyncIndexes(const TableSchema& before);
   FamilyCounters& mutable_counters(const FamilySchema& family) {
     return counters_.families[static_cast<size_t>(&family - schema_.families.data())];
   }
-  std::string_view open_row_key() const { return row_.key->view().substr(0, row_.row_bytes); }
+  std::string_view open_row_key() const { return key_.view().substr(0, row_.row_bytes); }
   // key_ becomes row + family (+ qualifier).
   CELLAR_INLINE void SetKey(const FamilySchema& family, std::string_view qualifier);
   void LearnExistence();
-  void LearnExistenceFromPut(const FamilySchema& family, const BTreeWriteResult& result);
-  void SeekExistence(const FamilySchema& family, const BTreeWriteResult& result);
+  // Behind the put of the open row's cell whose key is key_.
+  void NotePut(const FamilySchema& family, const BTreeWriteResult& result);
+  // After a cell was put in a row: was there another one?
+  bool RowHasOther(const FamilySchema& family, std::string_view key, size_t row_bytes,
+                   const BTreeWriteResult& result) const;
+  bool SeekOther(const FamilySchema& family, std::string_view key, size_t row_bytes,
+                 const BTreeWriteResult& result) const;
   // Before the entry is overwritten or removed.
   void UncountExpiry(const FamilySchema& family, std::string_view key) {
     if (family_counters(family).expiring_cells > 0) [[unlikely]]

@@ -43,6 +43,10 @@ inline size_t TimestampTailBytes(int64_t timestamp) {
 inline size_t EncodeTimestamp(int64_t timestamp, char* to) {
   CELLAR_ASSERT(timestamp >= 0);
   const auto value = static_cast<uint64_t>(timestamp);
+  if ((value >> 44) - 1 < 255) [[likely]] {  // 45 to 52 bits, as those of today have: k is 6
+    EncodeBigEndian64(to, ~(uint64_t{6} << 52 | value) << 8);
+    return 7;
+  }
   const size_t tail = TimestampTailBytes(timestamp);
   if (tail < 8) [[likely]] {  // all of it in one number
     const size_t bits = 8 * tail + 4;

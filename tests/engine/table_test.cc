@@ -11,6 +11,7 @@
 #include "base/number.h"
 #include "base/random.h"
 #include "engine/engine.h"
+#include "engine/timestamp.h"
 
 namespace table_test {
 
@@ -142,22 +143,23 @@ TEST_CASE("One put is applied as its op in a mutation would be", "[table]") {
     MakeTable(directly, {"maxversions=1", "maxversions=2", "none"});
     MakeTable(from_bytes, {"maxversions=1", "maxversions=2", "none"});
     Table& table = *directly.FindTableById(kTableId);
-    KeyBuffer key;
+    std::string key;
     for (int step = 0; step < 4000; ++step) {
       const std::string row = "r" + FormatUint64(random.Below(500));
       const std::string qualifier = "q" + FormatUint64(random.Below(3));
       const std::string value = RandomValue(random);
       ResolvedPut put;
       put.family = &table.schema().families[random.Below(3)];
-      std::string column = row;
-      put.row_bytes = column.size();
-      PutFamilyId(&column, put.family->id);
-      put.family_bytes = column.size();
-      column += qualifier;
-      key.Assign(column);
-      put.column = column;
-      put.key = &key;
       put.timestamp = 5 + static_cast<int64_t>(random.Below(20));
+      key = row;
+      put.row_bytes = key.size();
+      PutFamilyId(&key, put.family->id);
+      put.family_bytes = key.size();
+      key += qualifier;
+      put.column_bytes = key.size();
+      PutTimestamp(&key, put.timestamp);
+      put.key = key.data();
+      put.key_bytes = key.size();
       put.cell_value = value;
       if (random.OneIn(2)) put.replaced = static_cast<int64_t>(random.Below(5));
       MutationBuilder mutation;
