@@ -78,11 +78,12 @@ void CmdCPut(CommandContext& ctx) {
   Table* const table = FindTableOrReply(ctx, ctx.args[1]);
   if (table == nullptr) return;
   write.allocates = write.row == "*" && table->schema().key.is_recno();
-  if (write.IsPlainPut()) [[likely]] {
-    const Status done = ctx.store().Put(*table, write);
-    ctx.DependsOn(table->last_lsn());  // what was refused depends on what was there
-    if (!done.ok()) [[unlikely]]
+  if (write.IsUnconditional()) [[likely]] {  // and of puts alone, as CPUT's words are
+    if (const Status done = ctx.store().Put(*table, write); !done.ok()) [[unlikely]] {
+      ctx.DependsOn(table->last_lsn());  // what was refused depends on what was there
       return ctx.Fail(done);
+    }
+    ctx.DependsOn(table->last_lsn());
     TellOfRow(ctx, *table, write.row);
     return ctx.reply.Ok();
   }

@@ -97,11 +97,11 @@ struct ResolvedPut {
 // Builds a payload. Reset() keeps the memory, so that a command's mutation allocates nothing.
 class MutationBuilder {
  public:
-  MutationBuilder() { Reset(); }
+  MutationBuilder() { EncodeFixed64(bytes_.Grow(kMutationHeaderBytes), 0); }
 
   void Reset() {
-    bytes_.Clear();
-    EncodeFixed64(bytes_.Grow(kMutationHeaderBytes), 0);
+    bytes_.Truncate(kMutationHeaderBytes);
+    EncodeFixed64(bytes_.data(), 0);
     (void)BeginPart();
   }
   // The stamp may become known after the ops.

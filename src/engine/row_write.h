@@ -95,13 +95,13 @@ struct RowWrite {
   std::vector<CellOp> ops;
   std::vector<CellOp> else_ops;
 
-  // Puts and nothing else, whatever the row holds, by somebody who may do everything: what CPUT
-  // usually is.
+  // `ops` are to be done, whatever the row holds, by somebody who may do everything.
+  bool IsUnconditional() const {
+    return access == nullptr && existence == Existence::kAny && !allocates && conditions.empty();
+  }
+  // And they are puts and nothing else: what CPUT usually is.
   bool IsPlainPut() const {
-    if (access != nullptr || existence != Existence::kAny || allocates || !conditions.empty() ||
-        !else_ops.empty()) {
-      return false;
-    }
+    if (!IsUnconditional()) return false;
     for (const CellOp& op : ops) {
       if (op.kind != CellOp::Kind::kPut) return false;
     }

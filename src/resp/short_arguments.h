@@ -54,20 +54,24 @@ constexpr int64_t kShortLengthMax{999};
 CELLAR_INLINE std::string_view* TakeShortArguments(std::string_view input, size_t* at,
                                                    std::string_view* to,
                                                    const std::string_view* to_end) {
-  if (input.size() < kShortHeaderBytes) [[unlikely]]
+  if (input.size() < kShortHeaderBytes + *at) [[unlikely]]
     return to;
   const char* const input_end = input.data() + input.size();
   const char* const header_last = input_end - kShortHeaderBytes;
   const char* next = input.data() + *at;
-  for (; to != to_end && next <= header_last; ++to) {
+  while (to != to_end) {
     int64_t bytes = 0;
     const size_t header_bytes = ReadShortLength(next, '$', &bytes);
     if (header_bytes == 0) [[unlikely]]
       break;
     const char* const begin = next + header_bytes;
     const char* const end = begin + bytes + 2;
-    if (end > input_end) break;
-    *to = {begin, static_cast<size_t>(bytes)};
+    // One comparison for both: is the argument all there, and may a header follow?
+    if (end > header_last) [[unlikely]] {
+      if (end > input_end) break;
+      to_end = to + 1;
+    }
+    *to++ = {begin, static_cast<size_t>(bytes)};
     next = end;
   }
   *at = static_cast<size_t>(next - input.data());

@@ -166,11 +166,10 @@ Status Store::Put(Table& table, const RowWrite& write) {
   const WriteContext context{.now_micros = now_micros_,
                              .stamp_micros = NextStamp(),
                              .value_bytes_max = options_.value_bytes_max};
-  Status resolved = resolver_->ResolvePuts(table, write, context, &mutation_);
-  if (!resolved.ok()) [[unlikely]]
+  if (Status resolved = resolver_->ResolvePuts(table, write, context, &mutation_); !resolved.ok())
+      [[unlikely]]
     return InTable(std::move(resolved), table);
-  Status reserved = ReserveMutation();
-  if (!reserved.ok()) [[unlikely]] {
+  if (Status reserved = ReserveMutation(); !reserved.ok()) [[unlikely]] {
     mutation_.Truncate(part_begin_);
     return reserved;
   }
