@@ -14,10 +14,6 @@
 #include <string>
 #include <string_view>
 
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
-
 #include "base/inline.h"
 
 namespace cellar {
@@ -97,18 +93,6 @@ CELLAR_INLINE size_t FindByte(const char* bytes, size_t size, char wanted) {
     const auto found = static_cast<size_t>(zero_in(word ^ pattern)) / 8;
     return found < size ? found : size;
   }
-#if defined(__SSE2__)
-  if (size < 16) {  // both halves beside each other
-    const auto word = [](const char* at) {
-      return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(at));
-    };
-    const __m128i both = _mm_unpacklo_epi64(word(bytes), word(bytes + size - 8));
-    const int found = _mm_movemask_epi8(_mm_cmpeq_epi8(both, _mm_set1_epi8(wanted)));
-    if (found == 0) return size;
-    const auto at = static_cast<size_t>(std::countr_zero(static_cast<uint32_t>(found)));
-    return at < 8 ? at : size - 16 + at;
-  }
-#endif
   size_t at = 0;
   for (; at + 8 <= size; at += 8) {
     const int found = zero_in(LoadLittleEndian<uint64_t>(bytes + at) ^ pattern);

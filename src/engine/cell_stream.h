@@ -11,6 +11,7 @@
 //   row B | ...
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -97,8 +98,9 @@ class CellStream {
   // Moves to the next range of columns that holds an entry; false at the end of the row.
   bool EnterRange();
   bool EnterNextRange();
-  // Stands on the first version of a column inside the range; reads its name.
-  void EnterColumn();
+  // Stands on the first version of a column inside the range; reads its name, which begins with so
+  // many bytes that are known not to end its text.
+  void EnterColumn(size_t text_known_bytes = 0);
   bool NextColumn();
   // To the next column of the range, in the direction of the read; range_entered_ says whether
   // there is one.
@@ -154,11 +156,11 @@ CELLAR_INLINE void CellStream::StepOver(BTreeCursor& at, size_t prefix_bytes) {
   if (at.StillBegins(prefix_bytes)) StepFarOver(at, prefix_bytes);
 }
 
-CELLAR_INLINE void CellStream::EnterColumn() {
+CELLAR_INLINE void CellStream::EnterColumn(size_t text_known_bytes) {
   const std::string_view key = at_->key();
   CELLAR_ASSERT(family_bytes_ <= key.size());
   const size_t qualifier_bytes = family_->order.EncodedSize(
-      {key.data() + family_bytes_, key.size() - family_bytes_}, &text_bytes_);
+      {key.data() + family_bytes_, key.size() - family_bytes_}, text_known_bytes, &text_bytes_);
   CELLAR_ASSERT(qualifier_bytes > 0);
   column_bytes_ = family_bytes_ + qualifier_bytes;
   if (choice_->direction == ColumnDirection::kReverse) [[unlikely]]
@@ -182,7 +184,12 @@ CELLAR_INLINE bool CellStream::NextColumn() {
   column_entered_ = false;
   in_column_ = false;
   if (!InRange(*at_)) return false;
-  EnterColumn();
+  // What it shares with the last column is inside of that one's text, or the text and more. To look
+  // at it again would not only be idle: the core waits for a load that goes over the end of what
+  // has just been stored, here the bytes of the key that are new.
+  const size_t shared_bytes = at_->shared_with_last();
+  const bool shares = shared_bytes > family_bytes_ && text_bytes_ != Order::kNoText;
+  EnterColumn(shares ? std::min(shared_bytes - family_bytes_, text_bytes_) : 0);
   return true;
 }
 

@@ -161,11 +161,13 @@ class Order {
     return ComponentsSize(at_front, components_.size());
   }
   // The same. *text_bytes := the size of the key's canonical text if the encoding begins with it as
-  // it is, else kNoText.
+  // it is, else kNoText. Of text that stands as it is `known_bytes` are known to be in front.
   static constexpr size_t kNoText{SIZE_MAX};
-  CELLAR_INLINE size_t EncodedSize(std::string_view at_front, size_t* text_bytes) const {
+  CELLAR_INLINE size_t EncodedSize(std::string_view at_front, size_t known_bytes,
+                                   size_t* text_bytes) const {
     if (is_plain_bytes_) [[likely]] {
-      const size_t bytes = FindZeroByte(at_front.data(), at_front.size());
+      const size_t bytes =
+          known_bytes + FindZeroByte(at_front.data() + known_bytes, at_front.size() - known_bytes);
       if (bytes + 2 <= at_front.size() && at_front[bytes + 1] == '\x01') [[likely]] {
         *text_bytes = bytes;
         return bytes + 2;

@@ -190,7 +190,7 @@ CELLAR_INLINE void RowReader::Fill(ScanCell* cell) {
       shown_decoded_ ? std::string_view(qualifier_text_) : raw_.qualifier.substr(0, shown_bytes_);
   cell->timestamp_micros = raw_.timestamp_micros;
   cell->type = raw_.value.type;
-  cell->stored = raw_.value.stored;
+  cell->stored = {raw_.value.stored.data(), raw_.value.stored.size()};
   if (stripped_) {
     if (cell->type != ValueType::kString) cell->type = ValueType::kBytes;
     cell->stored = {};
