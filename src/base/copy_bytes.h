@@ -37,10 +37,12 @@ inline void CopyBytes(void* to_bytes, const void* from_bytes, size_t size) {
     const auto last = LoadLittleEndian<uint32_t>(from + size - 4);
     StoreLittleEndian(to, LoadLittleEndian<uint32_t>(from));
     StoreLittleEndian(to + size - 4, last);
-  } else if (size > 0) {
-    to[0] = from[0];
-    to[size / 2] = from[size / 2];
-    to[size - 1] = from[size - 1];
+  } else if (size >= 2) {
+    const auto last = LoadLittleEndian<uint16_t>(from + size - 2);
+    StoreLittleEndian(to, LoadLittleEndian<uint16_t>(from));
+    StoreLittleEndian(to + size - 2, last);
+  } else if (size == 1) {
+    *to = *from;
   }
 }
 

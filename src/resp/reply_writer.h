@@ -116,7 +116,7 @@ class ReplyWriter {
     StoreLittleEndian(to, uint16_t{0x0a0d});
     return to + 2;
   }
-  static char* EncodeBulk(char* to, std::string_view bytes) {
+  CELLAR_INLINE static char* EncodeBulk(char* to, std::string_view bytes) {
     return EncodeBulkEnd(EncodeBulkPart(EncodeBulkHeader(to, bytes.size()), bytes));
   }
   // A bulk string of a number's digits.
