@@ -18,8 +18,11 @@ constexpr int64_t kSyncRarelyMicros = 30'000'000;
 constexpr uint64_t kUnsyncedBytesMax = 64 << 20;
 // What is written twice for the sake of fast syncs (SegmentFile::ZeroAhead): small commits only.
 constexpr size_t kZeroAheadBatchBytesMax = 64 << 10;
-constexpr size_t kSpareBuffersMax = 8;
+// A buffer of more is not kept for the next ones.
 constexpr size_t kSpareBufferBytesMax = 4 << 20;
+// Of spare buffers together, while nothing has been written for so long.
+constexpr size_t kSpareBytesIdle = 512 << 10;
+constexpr int64_t kSparesKeptMicros = 2'000'000;
 constexpr int64_t kWaitMicrosMax = 3'600'000'000;
 
 Status Misconf(const std::string& why) {
@@ -146,6 +149,7 @@ void LogWriter::Submit(LogBatch* batch) {
       if (!spare_.empty()) {
         batch->bytes = std::move(spare_.back());
         spare_.pop_back();
+        spare_bytes_ -= batch->bytes.capacity();
       } else {
         batch->bytes.Reserve(bytes + bytes / 4);  // the next turn will be much like this one
       }
@@ -267,6 +271,9 @@ int64_t LogWriter::NextWakeMicros() const {
   if (requested_stream_end_ > granted_ && room_error_.empty()) wake = 0;
   if (room_is_low_) wake = std::min(wake, room_retry_micros_);
   if (policy_ != policy_now_) wake = 0;
+  if (!discarded_.empty()) wake = 0;
+  if (spare_bytes_ > kSpareBytesIdle && queue_.empty() && unsynced_.empty())
+    wake = std::min(wake, last_sync_micros_ + kSparesKeptMicros);
   return std::min(wake, SyncDueMicros());
 }
 
@@ -292,11 +299,7 @@ void LogWriter::PublishState() {
   room_error_ = room_failure_;
   if (!room_failure_.empty()) ++room_failures_;
   if (room_failure_.empty()) room_refused_ = false;
-  while (!retired_.empty() && spare_.size() < kSpareBuffersMax) {
-    spare_.push_back(std::move(retired_.back()));
-    retired_.pop_back();
-  }
-  retired_.clear();
+  KeepSpares();
 
   stats_.syncs = syncs_;
   stats_.delayed_syncs = delayed_syncs_;
@@ -321,7 +324,34 @@ void LogWriter::PublishState() {
   }
 }
 
+// As many bytes of buffers as one sync has freed will be filled before the next one: until then a
+// second's log, with `everysec`. Fresh memory for each would cost more than what is written into it,
+// since the kernel clears it first.
+void LogWriter::KeepSpares() {
+  if (retired_.empty() && !SparesAreOver()) return;
+  size_t retired_bytes = 0;
+  for (ByteBuffer& buffer : retired_) {
+    retired_bytes += buffer.capacity();
+    spare_.push_back(std::move(buffer));
+  }
+  retired_.clear();
+  spare_bytes_ += retired_bytes;
+  const size_t bytes_max = std::max(kSpareBytesIdle, retired_bytes + retired_bytes / 4);
+  size_t unneeded = 0;  // the first ones were not reached
+  for (; spare_bytes_ > bytes_max; ++unneeded) {
+    spare_bytes_ -= spare_[unneeded].capacity();
+    discarded_.push_back(std::move(spare_[unneeded]));
+  }
+  spare_.erase(spare_.begin(), spare_.begin() + static_cast<std::ptrdiff_t>(unneeded));
+}
+
+bool LogWriter::SparesAreOver() const {
+  return spare_bytes_ > kSpareBytesIdle && queue_.empty() && unsynced_.empty() &&
+         clock_.MonotonicMicros() >= last_sync_micros_ + kSparesKeptMicros;
+}
+
 void LogWriter::Work() {
+  discarded_.clear();
   if (!enabled_) return;
   if (!healthy()) {
     TryToResume();

@@ -151,7 +151,10 @@ class LogWriter {
   void Run();
   int64_t NextWakeMicros() const;            // REQUIRES: mutex_ held
   void TakeWork(std::vector<Call*>* calls);  // REQUIRES: mutex_ held
-  void PublishState();                       // REQUIRES: mutex_ held
+  void KeepSpares();
+  // Nothing has been written for a while, and memory is kept for it.
+  bool SparesAreOver() const;
+  void PublishState();  // REQUIRES: mutex_ held
   void Work();
   void WriteBatches();
   void PlanGathering();  // REQUIRES: mutex_ held
@@ -215,7 +218,8 @@ class LogWriter {
   // Under mutex_:
   std::deque<LogBatch> queue_;
   size_t queue_bytes_{0};
-  std::vector<ByteBuffer> spare_;  // empty, for Submit
+  std::vector<ByteBuffer> spare_;  // empty, for Submit, which takes the last one
+  size_t spare_bytes_{0};          // their capacity
   std::vector<Call*> calls_;
   uint64_t requested_stream_end_{0};
   uint64_t next_number_;
@@ -248,12 +252,13 @@ class LogWriter {
   std::deque<SegmentFile::End> in_lanes_;  // what they sync, in order
   SyncTrial trial_;
   uint64_t unsynced_bytes_{0};
-  std::vector<ByteBuffer> retired_;   // on their way to spare_
-  LogPosition base_;                  // the record before unsynced_; in a file only at Start()
-  Manifest manifest_;                 // as installed; while held_: as it will be
-  Manifest manifest_on_disk_;         // while held_
-  std::vector<std::string> garbage_;  // to be removed once a manifest is installed
-  uint64_t allocation_bytes_;         // grows up to options_.allocation_bytes_max
+  std::vector<ByteBuffer> retired_;    // on their way to spare_
+  std::vector<ByteBuffer> discarded_;  // from spare_, to be freed while mutex_ is not held
+  LogPosition base_;                   // the record before unsynced_; in a file only at Start()
+  Manifest manifest_;                  // as installed; while held_: as it will be
+  Manifest manifest_on_disk_;          // while held_
+  std::vector<std::string> garbage_;   // to be removed once a manifest is installed
+  uint64_t allocation_bytes_;          // grows up to options_.allocation_bytes_max
   bool room_is_low_{false};
   std::string room_failure_;
   int64_t room_retry_micros_{0};  // not before then: reserve room
