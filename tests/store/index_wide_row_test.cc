@@ -284,8 +284,10 @@ TEST_CASE_METHOD(WideRows, "A row of very many columns is built in slices while 
       const std::string name = ColumnName(random.Below(kWidth));
       const std::string end = "(" + name + "5";
       const std::string begin = "[" + name;
-      std::vector<CellOp> ops{Put("f", name + "new", "v"), Put("f", ColumnName(slices), "v"),
-                              Put("f", ColumnName(kWidth - 1 - slices), "v")};
+      const std::string fresh = name + "new";
+      const std::string low = ColumnName(slices);
+      const std::string high = ColumnName(kWidth - 1 - slices);
+      std::vector<CellOp> ops{Put("f", fresh, "v"), Put("f", low, "v"), Put("f", high, "v")};
       if (random.OneIn(2)) ops.push_back(Delete(ColumnSelector::Kind::kRange, "f", begin, end));
       if (random.OneIn(9)) {
         ops.push_back(Delete(ColumnSelector::Kind::kPrefix, "f",
