@@ -49,7 +49,8 @@ MemoryFigures Server::memory() {
   figures.used_bytes = figures.startup_bytes + figures.clients_bytes;
   if (store_ != nullptr) {
     figures.data_bytes = data_figures().bytes;
-    figures.log_buffer_bytes = store_->journal().Stats().unsynced_bytes;
+    const JournalStats journal = store_->journal().Stats();
+    figures.log_buffer_bytes = journal.unsynced_bytes + journal.spare_bytes;
     figures.used_bytes += figures.data_bytes + figures.log_buffer_bytes;
     figures.compacting = store_->engine().compacting();
   }

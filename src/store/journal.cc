@@ -365,6 +365,7 @@ JournalStats JournalImpl::Stats() const {
   stats.current_bytes = snapshot_bytes_ + log.log_bytes;
   stats.buffer_bytes = log.unwritten_bytes + turn_.bytes.size();
   stats.unsynced_bytes = log.unsynced_bytes + turn_.bytes.size();
+  stats.spare_bytes = log.spare_bytes;
   stats.sync_in_progress = log.sync_in_progress;
   stats.syncs = log.syncs;
   stats.delayed_syncs = log.delayed_syncs;

@@ -88,6 +88,8 @@ struct JournalOptions {
   uint64_t queue_bytes_max{
       256 << 20};  // not durable yet, in memory; beyond it Reserve says MISCONF
   int64_t retry_delay_micros{100'000};  // between attempts after a failure
+  // Buffers that a sync has freed are kept for the next records until nothing was synced for so long.
+  int64_t spares_kept_micros{2'000'000};
   // `always`: syncs that usually take at least so long may run beside each other. Shorter ones are
   // mostly work for a processor, which the clients need more.
   int64_t overlap_sync_micros_min{500};
@@ -132,6 +134,7 @@ struct JournalStats {
   uint64_t current_bytes{0};     // aof_current_size: snapshot and log now
   uint64_t buffer_bytes{0};      // aof_buffer_length: accepted and not yet written
   uint64_t unsynced_bytes{0};    // accepted and not known durable, kept in memory
+  uint64_t spare_bytes{0};       // of buffers that are kept for the next records
   bool sync_in_progress{false};  // aof_pending_bio_fsync
   uint64_t syncs{0};
   uint64_t delayed_syncs{0};   // aof_delayed_fsync: replies held back, or a sync over kReleaseLag

@@ -20,9 +20,9 @@ constexpr uint64_t kUnsyncedBytesMax = 64 << 20;
 constexpr size_t kZeroAheadBatchBytesMax = 64 << 10;
 // A buffer of more is not kept for the next ones.
 constexpr size_t kSpareBufferBytesMax = 4 << 20;
-// Of spare buffers together, while nothing has been written for so long.
+// Of spare buffers together, once nothing has been written for long.
 constexpr size_t kSpareBytesIdle = 512 << 10;
-constexpr int64_t kSparesKeptMicros = 2'000'000;
+constexpr int64_t kNever = INT64_MAX;
 constexpr int64_t kWaitMicrosMax = 3'600'000'000;
 
 Status Misconf(const std::string& why) {
@@ -255,7 +255,6 @@ void LogWriter::Run() {
 }
 
 int64_t LogWriter::NextWakeMicros() const {
-  constexpr int64_t kNever = INT64_MAX;
   if (stop_ || !calls_.empty()) return 0;
   if (!enabled_) return kNever;
   if (!healthy()) return resume_micros_;
@@ -272,9 +271,7 @@ int64_t LogWriter::NextWakeMicros() const {
   if (room_is_low_) wake = std::min(wake, room_retry_micros_);
   if (policy_ != policy_now_) wake = 0;
   if (!discarded_.empty()) wake = 0;
-  if (spare_bytes_ > kSpareBytesIdle && queue_.empty() && unsynced_.empty())
-    wake = std::min(wake, last_sync_micros_ + kSparesKeptMicros);
-  return std::min(wake, SyncDueMicros());
+  return std::min({wake, SparesDueMicros(), SyncDueMicros()});
 }
 
 void LogWriter::TakeWork(std::vector<Call*>* calls) {
@@ -309,6 +306,7 @@ void LogWriter::PublishState() {
   stats_.room_bytes = 0;
   stats_.error = healthy() ? room_failure_ : failure_;
   stats_.unsynced_bytes = unsynced_bytes_;
+  stats_.spare_bytes = spare_bytes_;
   stats_.unwritten_bytes = 0;
   for (size_t i = written_; i < unsynced_.size(); ++i)
     stats_.unwritten_bytes += unsynced_[i].bytes.size();
@@ -328,7 +326,8 @@ void LogWriter::PublishState() {
 // second's log, with `everysec`. Fresh memory for each would cost more than what is written into it,
 // since the kernel clears it first.
 void LogWriter::KeepSpares() {
-  if (retired_.empty() && !SparesAreOver()) return;
+  const bool is_over = clock_.MonotonicMicros() >= SparesDueMicros();
+  if (retired_.empty() && !is_over) return;
   size_t retired_bytes = 0;
   for (ByteBuffer& buffer : retired_) {
     retired_bytes += buffer.capacity();
@@ -336,18 +335,21 @@ void LogWriter::KeepSpares() {
   }
   retired_.clear();
   spare_bytes_ += retired_bytes;
-  const size_t bytes_max = std::max(kSpareBytesIdle, retired_bytes + retired_bytes / 4);
+  // A quarter more than was needed; less only little by little, since some syncs come early.
+  spare_bytes_max_ = std::max({kSpareBytesIdle, retired_bytes + retired_bytes / 4,
+                               is_over ? 0 : spare_bytes_max_ - spare_bytes_max_ / 4});
   size_t unneeded = 0;  // the first ones were not reached
-  for (; spare_bytes_ > bytes_max; ++unneeded) {
+  for (; spare_bytes_ > spare_bytes_max_; ++unneeded) {
     spare_bytes_ -= spare_[unneeded].capacity();
     discarded_.push_back(std::move(spare_[unneeded]));
   }
   spare_.erase(spare_.begin(), spare_.begin() + static_cast<std::ptrdiff_t>(unneeded));
 }
 
-bool LogWriter::SparesAreOver() const {
-  return spare_bytes_ > kSpareBytesIdle && queue_.empty() && unsynced_.empty() &&
-         clock_.MonotonicMicros() >= last_sync_micros_ + kSparesKeptMicros;
+int64_t LogWriter::SparesDueMicros() const {
+  const bool is_idle = queue_.empty() && unsynced_.empty();
+  if (!is_idle || spare_bytes_ <= kSpareBytesIdle) return kNever;
+  return last_sync_micros_ + options_.spares_kept_micros;
 }
 
 void LogWriter::Work() {

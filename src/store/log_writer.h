@@ -74,6 +74,7 @@ struct LogWriterStats {
   uint64_t room_bytes{0};  // that is left: reserved and not written yet
   uint64_t unwritten_bytes{0};
   uint64_t unsynced_bytes{0};
+  uint64_t spare_bytes{0};  // of buffers that wait for records
   uint64_t log_bytes{0};
   uint64_t log_bytes_allocated{0};
   uint64_t log_segments{0};
@@ -151,10 +152,10 @@ class LogWriter {
   void Run();
   int64_t NextWakeMicros() const;            // REQUIRES: mutex_ held
   void TakeWork(std::vector<Call*>* calls);  // REQUIRES: mutex_ held
-  void KeepSpares();
-  // Nothing has been written for a while, and memory is kept for it.
-  bool SparesAreOver() const;
-  void PublishState();  // REQUIRES: mutex_ held
+  void KeepSpares();                         // REQUIRES: mutex_ held
+  // When memory is kept although nothing will have been written for long: then; else never.
+  int64_t SparesDueMicros() const;  // REQUIRES: mutex_ held
+  void PublishState();              // REQUIRES: mutex_ held
   void Work();
   void WriteBatches();
   void PlanGathering();  // REQUIRES: mutex_ held
@@ -220,6 +221,7 @@ class LogWriter {
   size_t queue_bytes_{0};
   std::vector<ByteBuffer> spare_;  // empty, for Submit, which takes the last one
   size_t spare_bytes_{0};          // their capacity
+  size_t spare_bytes_max_{0};      // what is kept of it
   std::vector<Call*> calls_;
   uint64_t requested_stream_end_{0};
   uint64_t next_number_;

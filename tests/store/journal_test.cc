@@ -104,6 +104,40 @@ TEST_CASE("Under everysec a reply does not wait, and the record is durable soon 
   CHECK(rig.journal->durable_lsn() == rig.lsn);
 }
 
+TEST_CASE("Buffers are kept for the next records, until none come", "[journal]") {
+  constexpr uint64_t kSpareBytesIdle{512 << 10};
+  FaultyFileSystem disk;
+  JournalRig rig(&disk);
+  rig.options.segment_bytes_max = 64 << 20;
+  rig.options.allocation_bytes_max = 16 << 20;
+  rig.options.sync_policy = SyncPolicy::kEverySecond;
+  rig.options.spares_kept_micros = 3'600'000'000;
+  rig.mutation_of = [](uint64_t k) {
+    return "n=" + std::to_string(k) + ";v=" + std::string(100'000, 'v') + ";";
+  };
+  const auto write_some = [&] {
+    for (int i = 0; i < 30; ++i) {
+      REQUIRE(rig.Write().ok());
+      rig.journal->Flush();
+    }
+    REQUIRE(rig.WaitReleased());
+    const auto retired = [&] { return rig.journal->Stats().unsynced_bytes == 0; };
+    REQUIRE(rig.WaitUntil(retired));
+  };
+  REQUIRE(rig.Open().ok());
+  write_some();
+  CHECK(rig.WaitUntil([&] { return rig.journal->Stats().spare_bytes > kSpareBytesIdle; }));
+  // They are used again: as much once more needs hardly any other memory.
+  const uint64_t kept = rig.journal->Stats().spare_bytes;
+  write_some();
+  CHECK(rig.journal->Stats().spare_bytes < 2 * kept);
+
+  rig.options.spares_kept_micros = 1'000;
+  REQUIRE(rig.Open().ok());
+  write_some();
+  CHECK(rig.WaitUntil([&] { return rig.journal->Stats().spare_bytes <= kSpareBytesIdle; }));
+}
+
 TEST_CASE("After a failed write or sync replies wait, writes are refused, and both resume",
           "[journal]") {
   for (const FileCall kind : {FileCall::kWrite, FileCall::kSync}) {
