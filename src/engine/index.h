@@ -40,8 +40,9 @@
 //
 // While it is built, what stands before a position is in it; the rest comes when Build() reaches it.
 // The position is one between rows; an index of qualifiers also stops inside a row, between
-// columns, since one row may have a million of them. Those that are whole are in snapshot files too: loading a million entries takes 0.05 s,
-// building them 1.4 s. Others are built again at the start.
+// columns, since one row may have a million of them. Indexes that are whole are in snapshot files
+// too: loading a million entries takes 0.05 s, building them 1.4 s. Others are built again at the
+// start.
 //
 // UNIQUE while it is built: a row is put in first, and its entries are checked then, with as many
 // pauses as that takes. A write in such a pause checks the entries that it makes itself, so of two

@@ -167,8 +167,7 @@ class Order {
   CELLAR_INLINE size_t EncodedSize(std::string_view at_front, size_t known_bytes,
                                    size_t* text_bytes) const {
     if (is_plain_bytes_) [[likely]] {
-      const size_t bytes =
-          known_bytes + FindZeroByte(at_front.data() + known_bytes, at_front.size() - known_bytes);
+      const size_t bytes = FindTextEnd(at_front, known_bytes);
       if (bytes + 2 <= at_front.size() && at_front[bytes + 1] == '\x01') [[likely]] {
         *text_bytes = bytes;
         return bytes + 2;
@@ -200,8 +199,7 @@ class Order {
   static constexpr uint16_t kTerminator{0x0100};  // as a little-endian word: 00 01
 
   // Where the first zero byte stands, at or behind `from`. Mostly near: the columns of a row differ in
-  // a few bytes, and single ones are read without waiting for the stores of several pieces that have
-  // just written them.
+  // a few bytes. Single ones are read without waiting for the pieces that have just been stored.
   CELLAR_INLINE static size_t FindTextEnd(std::string_view encoded, size_t from) {
     constexpr size_t kSingle{3};
     const size_t single_end = std::min(from + kSingle, encoded.size());

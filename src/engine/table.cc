@@ -228,6 +228,7 @@ void Table::ApplyPut(const ResolvedPut& put) {
     indexes_->WillChange(ChangedColumns::One(family.id, put.qualifier()));
   }
   const std::string_view key = put.cell_key();
+  CELLAR_ASSERT(!put.replaced || *put.replaced < put.timestamp);
   const BTreeWriteResult result =
       put.replaced
           ? ReplaceVersion(family, key, put.column_bytes, *put.replaced, put.cell_value, put.place)
