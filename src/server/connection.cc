@@ -79,6 +79,7 @@ CommandBatch Connection::ReadBatch(std::string_view input, std::span<ParsedComma
   const RequestParser::Limits limits{.bulk_bytes_max = server_->config().proto_max_bulk_len,
                                      .unauthenticated = !session.authenticated};
   const CommandTable& table = server_->services().commands;
+  RequestShapes& shapes = server_->request_shapes();
   const bool resumed = parser_.in_command();
   if (resumed) room[0].args = std::exchange(pending_args_, {});
   std::string_view ahead = input;
@@ -86,9 +87,13 @@ CommandBatch Connection::ReadBatch(std::string_view input, std::span<ParsedComma
   if (!resumed && limits.AllowShort()) [[likely]] {
     for (; size < room.size(); ++size) {
       ParsedCommand& command = room[size];
-      const size_t bytes = parser_.NextShort(ahead, &command.args);
-      if (bytes == 0) break;
-      command.entry = table.Find(command.args[0]);
+      size_t bytes = shapes.Take(ahead, &command);
+      if (bytes == 0) [[unlikely]] {
+        bytes = parser_.NextShort(ahead, &command.args);
+        if (bytes == 0) break;
+        command.entry = table.Find(command.args[0]);
+        shapes.Note(ahead, bytes, command);
+      }
       ahead.remove_prefix(bytes);
       command.rest = ahead;
     }

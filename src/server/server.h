@@ -33,6 +33,7 @@
 
 #include "commands/dispatch.h"
 #include "commands/host.h"
+#include "commands/request_shapes.h"
 #include "commands/services.h"
 #include "server/command_batch.h"
 #include "server/connection.h"
@@ -113,6 +114,7 @@ class Server final : public Host {
   Dispatcher& dispatcher_object() { return dispatcher_own_; }
   // For the commands of one connection; what TurnInput reads ahead has its own.
   std::span<ParsedCommand> commands_ahead() { return commands_ahead_; }
+  RequestShapes& request_shapes() { return request_shapes_; }
   const Config& config() const { return services_own_.config; }
   void AddTask(Connection* connection);
   void StartReading(Connection* connection);
@@ -240,6 +242,7 @@ class Server final : public Host {
   TurnInput input_{*this};
   std::unique_ptr<char[]> tls_read_buffer_;  // there when tls_context_ is
   ParsedCommands commands_ahead_;
+  RequestShapes request_shapes_;
   std::vector<Connection*> connections_;
   std::unordered_map<uint64_t, Connection*> connections_by_id_;
   size_t cron_next_{0};  // of connections_

@@ -1,4 +1,5 @@
-// The request parser gives the same commands and the same error however its input is cut.
+// The request parser gives the same commands and the same error however its input is cut, and those
+// taken by the shape of the ones before are the same too.
 //
 // The first byte seeds the cuts, the rest is what a client sends.
 #include <cstdint>
@@ -9,6 +10,7 @@
 
 #include "base/assert.h"
 #include "base/random.h"
+#include "commands/request_shapes.h"
 #include "resp/request_parser.h"
 
 namespace cellar {
@@ -54,6 +56,29 @@ Parsed Parse(std::string_view input, size_t piece_max, uint64_t seed) {
   return parsed;
 }
 
+// Takes commands by the shape of those before, as a connection does: they are what the parser reads.
+void CheckShapes(std::string_view input) {
+  // Of its own size, so that ASan sees who reads behind it.
+  const std::vector<char> bytes(input.begin(), input.end());
+  std::string_view rest(bytes.data(), bytes.size());
+  RequestShapes shapes;
+  ParsedCommand command;
+  std::vector<std::string_view> args;
+  for (int round = 0; !rest.empty(); ++round) {
+    RequestParser parser;
+    const size_t parsed = parser.NextShort(rest, &args);
+    const size_t taken = shapes.Take(rest, &command);
+    if (taken > 0) {
+      CELLAR_ASSERT(taken == parsed);
+      CELLAR_ASSERT(command.args == args);
+    }
+    if (parsed == 0) return;
+    command.args = args;
+    shapes.Note(rest, parsed, command);
+    if (round % 3 == 2) rest.remove_prefix(parsed);  // each one three times: then it is known
+  }
+}
+
 }  // namespace
 }  // namespace cellar
 
@@ -64,5 +89,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const cellar::Parsed whole = cellar::Parse(input, size, 1);
   CELLAR_ASSERT(cellar::Parse(input, 1, 1) == whole);
   CELLAR_ASSERT(cellar::Parse(input, 7, data[0]) == whole);
+  cellar::CheckShapes(input);
   return 0;
 }
