@@ -31,7 +31,7 @@ inline std::string_view Behind(std::string_view text, size_t bytes) {
   return {text.data() + bytes, text.size() - bytes};
 }
 
-// CommonPrefix of strings of less than 8 bytes, or of more than 16 whose first 8 do not differ.
+// CommonPrefix of strings of less than 4 bytes, or of more than 16 whose first 8 do not differ.
 size_t LongCommonPrefix(const uint8_t* a, const uint8_t* b, size_t bytes_max);
 
 // Length of the longest common prefix.
@@ -44,6 +44,12 @@ inline size_t CommonPrefix(const uint8_t* a, const uint8_t* b, size_t bytes_max)
       const uint64_t last = LoadLittleEndian<uint64_t>(a + at) ^ LoadLittleEndian<uint64_t>(b + at);
       return last == 0 ? bytes_max : at + static_cast<size_t>(std::countr_zero(last)) / 8;
     }
+  } else if (bytes_max >= 4) {
+    const uint32_t difference = LoadLittleEndian<uint32_t>(a) ^ LoadLittleEndian<uint32_t>(b);
+    if (difference != 0) return static_cast<size_t>(std::countr_zero(difference)) / 8;
+    const size_t at = bytes_max - 4;
+    const uint32_t last = LoadLittleEndian<uint32_t>(a + at) ^ LoadLittleEndian<uint32_t>(b + at);
+    return last == 0 ? bytes_max : at + static_cast<size_t>(std::countr_zero(last)) / 8;
   }
   return LongCommonPrefix(a, b, bytes_max);
 }

@@ -6,18 +6,19 @@
 namespace cellar::btree_internal {
 
 // Words that begin with the same byte are few; those that begin with a smaller one are passed by.
-SuffixCode Dictionary::Find(std::string_view text) const {
+SuffixCode FindWord(Dictionary dictionary, std::string_view text) {
   if (text.empty()) return {};
   const auto first = static_cast<uint8_t>(text[0]);
+  const uint8_t* const words = dictionary.words;
   const uint8_t* word = words + kDictionaryStartBytes;
-  const uint8_t* const end = words + bytes;
+  const uint8_t* const end = words + dictionary.bytes;
   while (word < end && word[1] < first) word += WordRoom(*word);
   for (; word < end && word[1] == first; word += WordRoom(*word))
     if (HasPrefix(text, word + 1, *word)) return {static_cast<uint8_t>((word - words) / 2), *word};
   return {};
 }
 
-SuffixCut CutIntoWord(const Dictionary& dictionary, const Suffix& suffix, uint32_t dropped) {
+SuffixCut CutIntoWord(Dictionary dictionary, Suffix suffix, uint32_t dropped) {
   const size_t of_word = std::min<size_t>(dropped, suffix.word.size());
   const std::string_view word_left = suffix.word.substr(of_word);
   SuffixCut cut;

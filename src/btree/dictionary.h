@@ -71,6 +71,10 @@ struct SuffixCode {
   uint8_t word_bytes{0};
 };
 
+struct Dictionary;
+// Dictionary::Find. By value, so that a caller's dictionary stays in registers.
+SuffixCode FindWord(Dictionary dictionary, std::string_view text);
+
 // View of a leaf's dictionary. Without one (bytes == 0) suffixes are stored as they are.
 struct Dictionary {
   const uint8_t* words{nullptr};
@@ -91,7 +95,7 @@ struct Dictionary {
   Suffix DecodeCoded(const Entry& entry) const {
     return {word(entry.suffix[0]), View(entry.suffix + 1, entry.suffix_bytes - 1)};
   }
-  SuffixCode CodeOf(const Entry& entry) const {
+  CELLAR_INLINE SuffixCode CodeOf(const Entry& entry) const {
     if (bytes == 0) return {};
     return {entry.suffix[0], words[size_t{2} * entry.suffix[0]]};
   }
@@ -106,7 +110,7 @@ struct Dictionary {
     return View(entry.suffix + code_bytes(), entry.suffix_bytes - code_bytes());
   }
   // A word that `text` begins with; the empty one if there is none. O(words).
-  SuffixCode Find(std::string_view text) const;
+  SuffixCode Find(std::string_view text) const { return FindWord(*this, text); }
   // Bytes that a suffix of `bytes` takes in an entry.
   uint32_t StoredBytes(size_t suffix_bytes, SuffixCode code) const {
     return static_cast<uint32_t>(code_bytes() + suffix_bytes - code.word_bytes);
@@ -129,7 +133,7 @@ struct SuffixCut {
   uint32_t own_dropped{0};
 };
 // CutSuffix where a part of the word is left, or there was none: looks for another one.
-SuffixCut CutIntoWord(const Dictionary& dictionary, const Suffix& suffix, uint32_t dropped);
+SuffixCut CutIntoWord(Dictionary dictionary, Suffix suffix, uint32_t dropped);
 // REQUIRES: dropped <= suffix.size().
 inline SuffixCut CutSuffix(const Dictionary& dictionary, const Suffix& suffix, uint32_t dropped) {
   if (suffix.word.empty() || dropped < suffix.word.size()) [[unlikely]]

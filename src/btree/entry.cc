@@ -90,18 +90,18 @@ bool ParseLongEntryChecked(const uint8_t* p, const uint8_t* end, Entry* entry) {
   return true;
 }
 
-size_t LongEntryOverheadBytes(uint32_t shared, uint32_t suffix_bytes, const ValueRef& value) {
+size_t LongEntryOverheadBytes(uint32_t shared, uint32_t suffix_bytes, ValueShape value) {
   size_t n = 2;
   if (shared >= kSharedEscape) n += VarintBytes(shared);
   if (suffix_bytes >= kSuffixEscape) n += VarintBytes(suffix_bytes);
-  if (value.large != nullptr) return n + kLargeReferenceBytes;
+  if (value.is_large) return n + kLargeReferenceBytes;
   if (value.bytes >= kValueWide) n += 2;
   return n + value.bytes;
 }
 
 uint8_t* WriteLongEntryLengths(uint8_t* to, uint32_t shared, uint32_t suffix_bytes,
-                               const ValueRef& value) {
-  const uint32_t value_code = value.large != nullptr     ? kValueLarge
+                               ValueShape value) {
+  const uint32_t value_code = value.is_large             ? kValueLarge
                               : value.bytes < kValueWide ? value.bytes
                                                          : kValueWide;
   const uint32_t lengths = (shared < kSharedEscape ? shared : kSharedEscape) |

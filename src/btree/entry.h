@@ -40,11 +40,19 @@ struct LargeValue {
 };
 static_assert(sizeof(LargeValue) == 16);
 
+// What the lengths of an entry tell of its value.
+struct ValueShape {
+  uint32_t bytes{0};  // of the value itself, wherever it lives
+  bool is_large{false};
+};
+
 // A value as entries hold it: bytes to be copied, or a block to be pointed to.
 struct ValueRef {
   const uint8_t* data{nullptr};
   uint32_t bytes{0};
   LargeValue* large{nullptr};  // then data is not used
+
+  ValueShape shape() const { return {bytes, large != nullptr}; }
 };
 
 struct Entry {
@@ -64,6 +72,7 @@ struct Entry {
     if (is_large) return {nullptr, value_bytes, large()};
     return {value, value_bytes, nullptr};
   }
+  ValueShape value_shape() const { return {value_bytes, is_large}; }
   // The bytes that a reader wants.
   std::string_view value_view() const {
     const uint8_t* bytes = is_large ? large()->data() : value;
@@ -127,17 +136,17 @@ inline bool ParseEntryChecked(const uint8_t* p, const uint8_t* end, Entry* entry
 }
 
 // Whether an entry has no "more lengths", as nearly all have none.
-inline bool AreShortLengths(uint32_t shared, uint32_t suffix_bytes, const ValueRef& value) {
+inline bool AreShortLengths(uint32_t shared, uint32_t suffix_bytes, ValueShape value) {
   return shared < kSharedEscape && suffix_bytes < kSuffixEscape && value.bytes < kValueWide;
 }
 
 // What follows for the entries that have some.
-size_t LongEntryOverheadBytes(uint32_t shared, uint32_t suffix_bytes, const ValueRef& value);
+size_t LongEntryOverheadBytes(uint32_t shared, uint32_t suffix_bytes, ValueShape value);
 uint8_t* WriteLongEntryLengths(uint8_t* to, uint32_t shared, uint32_t suffix_bytes,
-                               const ValueRef& value);
+                               ValueShape value);
 
 // Bytes of everything but the suffix.
-inline size_t EntryOverheadBytes(uint32_t shared, uint32_t suffix_bytes, const ValueRef& value) {
+inline size_t EntryOverheadBytes(uint32_t shared, uint32_t suffix_bytes, ValueShape value) {
   if (AreShortLengths(shared, suffix_bytes, value)) [[likely]]
     return 2 + size_t{value.bytes};
   return LongEntryOverheadBytes(shared, suffix_bytes, value);
@@ -145,7 +154,7 @@ inline size_t EntryOverheadBytes(uint32_t shared, uint32_t suffix_bytes, const V
 
 // Writes the lengths; returns where the suffix goes.
 inline uint8_t* WriteEntryLengths(uint8_t* to, uint32_t shared, uint32_t suffix_bytes,
-                                  const ValueRef& value) {
+                                  ValueShape value) {
   if (AreShortLengths(shared, suffix_bytes, value)) [[likely]] {
     StoreLittleEndian(to, static_cast<uint16_t>(shared | suffix_bytes << 6 | value.bytes << 11));
     return to + 2;

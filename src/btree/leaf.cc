@@ -1,6 +1,7 @@
 // Editing of one leaf. See leaf.h for the picture, and leaf_search.h for the search.
 #include "btree/leaf.h"
 
+#include <array>
 #include <cstring>
 #include <string>
 
@@ -74,13 +75,8 @@ void CountLarge(Leaf* leaf, const LargeValue* value, int sign) {
   leaf->large_units = sign > 0 ? leaf->large_units + units : leaf->large_units - units;
 }
 
-// How an entry's lengths field looks after its neighbour has changed: only sizes matter here.
-ValueRef ValueShape(const Entry& entry) {
-  return entry.is_large ? entry.value_ref() : ValueRef{entry.value, entry.value_bytes, nullptr};
-}
-
-size_t LengthsBytes(uint32_t shared, uint32_t suffix_bytes, const ValueRef& value) {
-  const size_t value_bytes = value.large != nullptr ? kLargeReferenceBytes : value.bytes;
+size_t LengthsBytes(uint32_t shared, uint32_t suffix_bytes, ValueShape value) {
+  const size_t value_bytes = value.is_large ? kLargeReferenceBytes : value.bytes;
   return EntryOverheadBytes(shared, suffix_bytes, value) - value_bytes;
 }
 
@@ -107,7 +103,7 @@ CELLAR_INLINE LeafEdit PlanInsertInline(const Leaf* leaf, const LeafPlace& place
       }
       edit.next = CutSuffix(dictionary, next_suffix, dropped);
       edit.next_suffix_bytes = next.suffix_bytes - edit.next.own_dropped + edit.next.literal_bytes;
-      edit.next_shape = ValueShape(next);
+      edit.next_shape = next.value_shape();
       edit.old_bytes =
           static_cast<uint32_t>(next.suffix - at) + dictionary.code_bytes() + edit.next.own_dropped;
       edit.new_bytes = dictionary.code_bytes() + edit.next.literal_bytes +
@@ -119,7 +115,7 @@ CELLAR_INLINE LeafEdit PlanInsertInline(const Leaf* leaf, const LeafPlace& place
   if (!has_code) edit.code = dictionary.Find(suffix);
   edit.suffix_bytes = dictionary.StoredBytes(suffix.size(), edit.code);
   edit.new_bytes += edit.suffix_bytes + static_cast<uint32_t>(EntryOverheadBytes(
-                                            place.shared_before, edit.suffix_bytes, value));
+                                            place.shared_before, edit.suffix_bytes, value.shape()));
   return edit;
 }
 
@@ -132,7 +128,7 @@ CELLAR_INLINE void ApplyInsertInline(Leaf* leaf, const LeafPlace& place, const L
   uint8_t* const at = Resize(leaf, place.at, edit.old_bytes, edit.new_bytes);
 
   const std::string_view suffix = Behind(rest, place.shared_before);
-  uint8_t* p = WriteEntryLengths(at, place.shared_before, edit.suffix_bytes, value);
+  uint8_t* p = WriteEntryLengths(at, place.shared_before, edit.suffix_bytes, value.shape());
   p = WriteEntryValue(dictionary.Write(p, edit.code, suffix), value);
   if (edit.old_bytes > 0) {  // what the next one keeps of its own stands behind
     p = WriteEntryLengths(p, place.shared_after, edit.next_suffix_bytes, edit.next_shape);
@@ -149,6 +145,36 @@ CELLAR_INLINE void ApplyInsertInline(Leaf* leaf, const LeafPlace& place, const L
 }
 
 }  // namespace
+
+const uint8_t* RebuiltKey::TakeInGroup(const Leaf* leaf, uint32_t group, uint32_t index) {
+  const Dictionary dictionary = leaf->dictionary();
+  std::array<const uint8_t*, kGroupEntriesMax> at;
+  std::array<uint32_t, kGroupEntriesMax> shared;
+  Entry entry;
+  const uint8_t* p = leaf->entries() + leaf->offsets()[group];
+  for (uint32_t i = 0;; ++i, p = entry.end) {
+    ParseEntry(p, &entry);
+    at[i] = p;
+    shared[i] = entry.shared;
+    if (i == index) break;
+  }
+  bytes_ = entry.shared + dictionary.Decode(entry).size();
+  Reserve(bytes_);
+  // Backwards: each one has what the one behind it shares, but for what it shares itself.
+  size_t missing = bytes_;
+  for (uint32_t i = index;; --i) {
+    if (shared[i] < missing) {
+      ParseEntry(at[i], &entry);
+      const Suffix suffix = dictionary.Decode(entry);
+      const size_t bytes = missing - shared[i];
+      const size_t word_bytes = std::min(bytes, suffix.word.size());
+      CopyBytes(buffer_.data() + shared[i], suffix.word.data(), word_bytes);
+      CopyBytes(buffer_.data() + shared[i] + word_bytes, suffix.own.data(), bytes - word_bytes);
+      missing = shared[i];
+    }
+    if (missing == 0) return p;
+  }
+}
 
 uint32_t FindAmongEqualHeads(const Leaf* leaf, std::string_view rest, uint32_t low, uint32_t high) {
   while (low < high) {
@@ -202,7 +228,7 @@ LeafEdit PlanReplace(const Leaf* leaf, const LeafPlace& place, const ValueRef& v
   LeafEdit edit;
   edit.old_bytes = static_cast<uint32_t>(entry.end - at);
   edit.new_bytes = static_cast<uint32_t>(
-      EntryOverheadBytes(entry.shared, entry.suffix_bytes, value) + entry.suffix_bytes);
+      EntryOverheadBytes(entry.shared, entry.suffix_bytes, value.shape()) + entry.suffix_bytes);
   return edit;
 }
 
@@ -216,7 +242,7 @@ void ApplyReplace(Leaf* leaf, const LeafPlace& place, const LeafEdit& edit, cons
   const auto before_value_bytes = static_cast<uint32_t>(entry.value - at);
   std::string moved_suffix;
   if (growth != 0) {
-    if (LengthsBytes(entry.shared, entry.suffix_bytes, value) == before_suffix_bytes) {
+    if (LengthsBytes(entry.shared, entry.suffix_bytes, value.shape()) == before_suffix_bytes) {
       Resize(leaf, place.at + before_value_bytes, edit.old_bytes - before_value_bytes,
              edit.new_bytes - before_value_bytes);
     } else {
@@ -226,7 +252,7 @@ void ApplyReplace(Leaf* leaf, const LeafPlace& place, const LeafEdit& edit, cons
     ShiftOffsets(leaf, place.group + 1, growth);
   }
   uint8_t* p = leaf->entries() + place.at;
-  p = WriteEntryLengths(p, entry.shared, entry.suffix_bytes, value);
+  p = WriteEntryLengths(p, entry.shared, entry.suffix_bytes, value.shape());
   CopyBytes(p, moved_suffix.data(), moved_suffix.size());
   WriteEntryValue(p + entry.suffix_bytes, value);
   CountLarge(leaf, value.large, 1);
@@ -249,7 +275,7 @@ LeafEdit PlanRewrite(const Leaf* leaf, const LeafPlace& place, std::string_view 
   const uint32_t suffix_bytes = dictionary.StoredBytes(suffix.size(), edit.code);
   edit.old_bytes = static_cast<uint32_t>(old.end - at);
   edit.new_bytes = static_cast<uint32_t>(
-      EntryOverheadBytes(place.shared_before, suffix_bytes, value) + suffix_bytes);
+      EntryOverheadBytes(place.shared_before, suffix_bytes, value.shape()) + suffix_bytes);
   return edit;
 }
 
@@ -262,8 +288,8 @@ void ApplyRewrite(Leaf* leaf, const LeafPlace& place, const LeafEdit& edit, std:
   uint8_t* const at = leaf->entries() + place.at;
   const std::string_view suffix = rest.substr(place.shared_before);
   const Dictionary dictionary = leaf->dictionary();
-  uint8_t* const p = WriteEntryLengths(at, place.shared_before,
-                                       dictionary.StoredBytes(suffix.size(), edit.code), value);
+  uint8_t* const p = WriteEntryLengths(
+      at, place.shared_before, dictionary.StoredBytes(suffix.size(), edit.code), value.shape());
   uint8_t* const end = WriteEntryValue(dictionary.Write(p, edit.code, suffix), value);
   CELLAR_ASSERT(end == at + edit.new_bytes);
   if (place.index == 0) leaf->heads()[place.group] = Head(Bytes(rest), rest.size());
@@ -292,8 +318,8 @@ LeafEdit PlanRemove(const Leaf* leaf, const LeafPlace& place, std::string* next_
   if (!is_first) edit.code = dictionary.Find(*next_suffix);
   const uint32_t suffix_bytes = dictionary.StoredBytes(next_suffix->size(), edit.code);
   edit.old_bytes = static_cast<uint32_t>(next.value - at);
-  edit.new_bytes = suffix_bytes + static_cast<uint32_t>(
-                                      LengthsBytes(removed.shared, suffix_bytes, ValueShape(next)));
+  edit.new_bytes = suffix_bytes + static_cast<uint32_t>(LengthsBytes(removed.shared, suffix_bytes,
+                                                                     next.value_shape()));
   return edit;
 }
 
@@ -304,7 +330,7 @@ void ApplyRemove(Leaf* leaf, const LeafPlace& place, const LeafEdit& edit,
   CountLarge(leaf, removed.is_large ? removed.large() : nullptr, -1);
   Entry next{};
   if (edit.new_bytes > 0) ParseEntry(removed.end, &next);
-  const ValueRef next_shape = ValueShape(next);
+  const ValueShape next_shape = next.value_shape();
   uint8_t* const at = Resize(leaf, place.at, edit.old_bytes, edit.new_bytes);
   ShiftOffsets(leaf, place.group + 1, edit.growth());
   if (edit.new_bytes > 0) {
@@ -323,42 +349,32 @@ void ApplyRemove(Leaf* leaf, const LeafPlace& place, const LeafEdit& edit,
   }
 }
 
-size_t SplitGroupGrowth(const Leaf* leaf, uint32_t group, uint32_t first_index) {
-  const uint8_t* p = leaf->entries() + leaf->offsets()[group];
+GroupSplit PlanSplitGroup(const Leaf* leaf, uint32_t group, uint32_t first_index, RebuiltKey* key) {
+  CELLAR_ASSERT(first_index > 0);
+  CELLAR_ASSERT(first_index < leaf->counts()[group]);
+  const uint8_t* const at = key->TakeInGroup(leaf, group, first_index);
   Entry entry;
-  for (uint32_t i = 0; i < first_index; ++i, p = entry.end) ParseEntry(p, &entry);
-  ParseEntry(p, &entry);
-  const Dictionary dictionary = leaf->dictionary();
-  const size_t key_bytes = entry.shared + dictionary.Decode(entry).size();
-  const uint32_t suffix_bytes = dictionary.StoredBytes(key_bytes, {});
-  return LengthsBytes(0, suffix_bytes, ValueShape(entry)) + suffix_bytes -
-         static_cast<size_t>(entry.value - p);
+  ParseEntry(at, &entry);
+  GroupSplit split{group, first_index, static_cast<uint32_t>(at - leaf->entries()), {}};
+  LeafEdit& edit = split.edit;
+  edit.next_shape = entry.value_shape();
+  edit.suffix_bytes = leaf->dictionary().StoredBytes(key->view().size(), {});
+  edit.old_bytes = static_cast<uint32_t>(entry.value - at);
+  edit.new_bytes = edit.suffix_bytes +
+                   static_cast<uint32_t>(LengthsBytes(0, edit.suffix_bytes, edit.next_shape));
+  return split;
 }
 
-void SplitGroup(Leaf* leaf, uint32_t group, uint32_t first_index, RebuiltKey* scratch) {
-  const uint32_t count = leaf->counts()[group];
-  CELLAR_ASSERT(first_index > 0);
-  CELLAR_ASSERT(first_index < count);
-  const uint8_t* p = leaf->entries() + leaf->offsets()[group];
-  Entry entry;
-  const Dictionary dictionary = leaf->dictionary();
-  for (uint32_t i = 0;; ++i, p = entry.end) {
-    ParseEntry(p, &entry);
-    scratch->Take(leaf, dictionary, entry);
-    if (i == first_index) break;
-  }
-  const std::string_view key = scratch->view();
-  const ValueRef shape = ValueShape(entry);
-  const uint32_t suffix_bytes = dictionary.StoredBytes(key.size(), {});
-  const auto at = static_cast<uint32_t>(p - leaf->entries());
-  const auto old_bytes = static_cast<uint32_t>(entry.value - p);
-  const auto new_bytes = static_cast<uint32_t>(LengthsBytes(0, suffix_bytes, shape)) + suffix_bytes;
-  uint8_t* const room = Resize(leaf, at, old_bytes, new_bytes);
-  uint8_t* const to = WriteEntryLengths(room, 0, suffix_bytes, shape);
-  (void)dictionary.Write(to, {}, key);
-  ShiftOffsets(leaf, group + 1, static_cast<int64_t>(new_bytes) - old_bytes);
-  leaf->counts()[group] = static_cast<uint8_t>(first_index);
-  InsertGroup(leaf, group + 1, Head(Bytes(key), key.size()), at, count - first_index);
+void ApplySplitGroup(Leaf* leaf, const GroupSplit& split, std::string_view key) {
+  const LeafEdit& edit = split.edit;
+  uint8_t* const at = Resize(leaf, split.at, edit.old_bytes, edit.new_bytes);
+  uint8_t* const to = WriteEntryLengths(at, 0, edit.suffix_bytes, edit.next_shape);
+  (void)leaf->dictionary().Write(to, {}, key);
+  ShiftOffsets(leaf, split.group + 1, edit.growth());
+  const uint32_t count = leaf->counts()[split.group];
+  leaf->counts()[split.group] = static_cast<uint8_t>(split.first_index);
+  InsertGroup(leaf, split.group + 1, Head(Bytes(key), key.size()), split.at,
+              count - split.first_index);
 }
 
 void AddGroupRoom(Leaf* leaf) {

@@ -154,15 +154,22 @@ class RebuiltKey {
   void Take(const Leaf* leaf, const Dictionary& dictionary, const Entry& entry) {
     const Suffix suffix = dictionary.Decode(entry);
     const size_t bytes = entry.shared + suffix.size();
-    if (buffer_.size() < bytes + kShortCopyBytes) [[unlikely]]
-      buffer_.resize(std::max(bytes + kShortCopyBytes, 2 * buffer_.size()));
+    Reserve(bytes);
     suffix.CopyTo(buffer_.data() + entry.shared, leaf->readable_end());
     bytes_ = bytes;
   }
+  // Of the `index`-th entry of a group, without the keys before it: of those only what it shares is
+  // copied. Returns where the entry stands.
+  const uint8_t* TakeInGroup(const Leaf* leaf, uint32_t group, uint32_t index);
   // Behind the leaf's prefix. Valid until the next Take.
   std::string_view view() const { return View(buffer_.data(), bytes_); }
 
  private:
+  void Reserve(size_t bytes) {
+    if (buffer_.size() < bytes + kShortCopyBytes) [[unlikely]]
+      buffer_.resize(std::max(bytes + kShortCopyBytes, 2 * buffer_.size()));
+  }
+
   std::vector<uint8_t> buffer_;
   size_t bytes_{0};
 };
@@ -189,7 +196,7 @@ struct LeafEdit {
   uint32_t suffix_bytes{0};  // stored of its suffix
   SuffixCut next;            // of the entry behind, if that loses a part of its suffix
   uint32_t next_suffix_bytes{0};
-  ValueRef next_shape;  // of its value: only sizes matter
+  ValueShape next_shape;
   int64_t growth() const { return static_cast<int64_t>(new_bytes) - old_bytes; }
 };
 
@@ -225,9 +232,16 @@ void ApplyRemove(Leaf* leaf, const LeafPlace& place, const LeafEdit& edit,
                  std::string_view next_suffix);
 
 // Makes two groups of one with more than one entry, so that the second one begins at its
-// `first_index`-th entry. Needs room for SplitGroupGrowth bytes and a free group.
-size_t SplitGroupGrowth(const Leaf* leaf, uint32_t group, uint32_t first_index);
-void SplitGroup(Leaf* leaf, uint32_t group, uint32_t first_index, RebuiltKey* scratch);
+// `first_index`-th entry: `key` := what that then has in full, and edit.growth() := what it takes.
+struct GroupSplit {
+  uint32_t group;
+  uint32_t first_index;
+  uint32_t at;  // of the entry, from the first of all
+  LeafEdit edit;
+};
+GroupSplit PlanSplitGroup(const Leaf* leaf, uint32_t group, uint32_t first_index, RebuiltKey* key);
+// REQUIRES: room for edit.growth(); a free group.
+void ApplySplitGroup(Leaf* leaf, const GroupSplit& split, std::string_view key);
 
 // Room for more groups: everything behind the arrays moves up by kGroupRoomGrowth bytes.
 // REQUIRES: leaf->group_capacity < kLeafGroupsMax, room for the growth.

@@ -15,12 +15,13 @@ constexpr size_t kGroupEntriesWithRoom{12};
 size_t DeltaBytes(const EntryList& list, const EntryList::Item& item, uint32_t prefix_bytes) {
   const uint32_t suffix_bytes =
       list.dictionary().StoredBytes(item.key_bytes - item.shared, item.code);
-  return EntryOverheadBytes(item.shared - prefix_bytes, suffix_bytes, item.value) + suffix_bytes;
+  return EntryOverheadBytes(item.shared - prefix_bytes, suffix_bytes, item.value.shape()) +
+         suffix_bytes;
 }
 
 size_t FullBytes(const EntryList& list, const EntryList::Item& item, uint32_t prefix_bytes) {
   const uint32_t suffix_bytes = list.dictionary().StoredBytes(item.key_bytes - prefix_bytes, {});
-  return EntryOverheadBytes(0, suffix_bytes, item.value) + suffix_bytes;
+  return EntryOverheadBytes(0, suffix_bytes, item.value.shape()) + suffix_bytes;
 }
 
 // The first entry of each group when `count` entries are spread evenly over `groups`.
@@ -292,7 +293,7 @@ void WriteLeaf(const EntryList& list, size_t begin, size_t end, const LeafPlan& 
       const SuffixCode code = i == group_begin ? SuffixCode{} : item.code;
       const std::string_view suffix = list.key(i).substr(shared);
       p = WriteEntryLengths(p, shared - plan.prefix_bytes,
-                            dictionary.StoredBytes(suffix.size(), code), item.value);
+                            dictionary.StoredBytes(suffix.size(), code), item.value.shape());
       p = WriteEntryValue(dictionary.Write(p, code, suffix), item.value);
       if (item.value.large != nullptr) {
         ++leaf->large_count;

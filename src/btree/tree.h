@@ -36,6 +36,9 @@ struct Place {
   Path path;
 };
 
+// What an insert leaves free where it has to move a leaf: half as many moves, for 2 % of the memory.
+inline constexpr size_t kInsertRoomBytes{NodeArena::kGranuleBytes};
+
 // Asks for the lines of a node that its search will read first.
 inline void PrefetchLeaf(const void* leaf) { PrefetchLines(leaf, 3); }
 inline void PrefetchInner(const void* inner) { PrefetchLines(inner, 10); }
@@ -131,10 +134,16 @@ class Tree {
   bool MakeGroupRoom(Path* path, Leaf** leaf, LeafPlace* place, std::string_view key);
   void InsertWithSplit(Path* path, Leaf* leaf, std::string_view key, const ValueRef& value,
                        bool is_last);
+  // Inserts into a leaf that has no room (is_last: nothing in the tree is above the key), or makes
+  // two of it and returns false: the path is of no use then.
+  [[nodiscard]] bool InsertIntoFull(Path* path, Leaf* leaf, std::string_view key,
+                                    const ValueRef& value, bool is_last);
   // Makes two leaves of a full one by copying whole groups. False if it is not fit for that; else
-  // the path is of no use afterwards.
+  // the path is of no use afterwards. REQUIRES: no entry has long lengths.
   bool SplitLeaf(Path* path, Leaf* leaf);
-  bool MayLookForWords(const Leaf* leaf);
+  // Whether another leaf may be built anew for the sake of its dictionary. Where that has been in
+  // vain it is tried less and less often.
+  bool MayLookForWords();
   Leaf* CopyGroups(const Leaf* leaf, uint32_t first, uint32_t end, size_t more);
   void InsertByRebuild(Path* path, Leaf* leaf, std::string_view key, const ValueRef& value,
                        LeafWords words);
