@@ -25,6 +25,7 @@ namespace {
 
 constexpr size_t kRowArgument{2};
 constexpr size_t kFirstOption{3};
+constexpr std::string_view kNextRecord{"*"};  // as a row key: the next record number
 
 // The thread's RowWrite, cleared, for the row of this command.
 CELLAR_INLINE RowWrite& RowWriteOf(const CommandContext& ctx) {
@@ -72,12 +73,33 @@ const RowWriteResult* WriteOrReply(CommandContext& ctx, const RowWrite& write) {
   return table == nullptr ? nullptr : WriteToOrReply(ctx, *table, write);
 }
 
+// `CPUT table row family:qualifier value`, which is what most are, by somebody who may do everything.
+CELLAR_INLINE void PutOneCell(CommandContext& ctx, const CellPut& put) {
+  Table* const table = FindTableOrReply(ctx, ctx.args[1]);
+  if (table == nullptr) return;
+  const std::string_view row = ctx.args[kRowArgument];
+  const Status done = ctx.store().Put(*table, row, put);
+  ctx.DependsOn(table->last_lsn());  // what was refused depends on what was there
+  if (!done.ok()) [[unlikely]]
+    return ctx.Fail(done);
+  TellOfRow(ctx, *table, row);
+  ctx.reply.Ok();
+}
+
 void CmdCPut(CommandContext& ctx) {
+  constexpr size_t kWordsOfOneCell{5};
+  if (ctx.args.size() == kWordsOfOneCell && ctx.rights == nullptr &&
+      ctx.args[kRowArgument] != kNextRecord) [[likely]] {
+    CellPut put;
+    put.text = ctx.args[4];
+    if (SplitColumn(ctx.args[3], &put.family, &put.qualifier)) [[likely]]
+      return PutOneCell(ctx, put);
+  }
   RowWrite& write = RowWriteOf(ctx);
   REPLY_IF_ERROR(ctx, ParsePut(ArgumentCursor(ctx.args, kFirstOption), &write));
   Table* const table = FindTableOrReply(ctx, ctx.args[1]);
   if (table == nullptr) return;
-  write.allocates = write.row == "*" && table->schema().key.is_recno();
+  write.allocates = write.row == kNextRecord && table->schema().key.is_recno();
   if (write.IsUnconditional()) [[likely]] {  // and of puts alone, as CPUT's words are
     if (const Status done = ctx.store().Put(*table, write); !done.ok()) [[unlikely]] {
       ctx.DependsOn(table->last_lsn());  // what was refused depends on what was there

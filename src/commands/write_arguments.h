@@ -43,7 +43,7 @@ CELLAR_INLINE bool TakeColumn(ArgumentCursor* at, std::string_view* family,
 }
 CELLAR_INLINE CellOp& AddPut(std::string_view family, std::string_view qualifier,
                              std::string_view text, std::vector<CellOp>* ops) {
-  return ops->emplace_back(family, qualifier, text);
+  return ops->emplace_back(CellPut{family, qualifier, text});
 }
 // NX, XX, IF before the columns of CPUT.
 Status TakePutOption(ArgumentCursor* at, RowWrite* write);

@@ -17,29 +17,29 @@ namespace {
 constexpr size_t kOpsMax{1'000'000};  // SPEC.md section 10: cells in one write
 constexpr int64_t kNewest{std::numeric_limits<int64_t>::max()};
 
-std::string ColumnText(const CellOp& op) {
-  return std::string(op.family) + ":" + std::string(op.qualifier);
+std::string ColumnText(const CellPut& put) {
+  return std::string(put.family) + ":" + std::string(put.qualifier);
 }
 
-Status ValueTooLarge(size_t bytes, const CellOp& op, uint64_t bytes_max) {
+[[gnu::cold]] Status ValueTooLarge(size_t bytes, const CellPut& put, uint64_t bytes_max) {
   return Status::Error(ErrorCode::kTooLarge, "value of " + FormatUint64(bytes) +
-                                                 " bytes for column " + Quote(ColumnText(op)) +
+                                                 " bytes for column " + Quote(ColumnText(put)) +
                                                  ", max-value-bytes is " + FormatUint64(bytes_max));
 }
 
-Status NotTheDeclaredType(const CellOp& op, const FamilySchema& family) {
+[[gnu::cold]] Status NotTheDeclaredType(ValueType type, const FamilySchema& family) {
   return Status::Error(ErrorCode::kWrongType, "family '" + family.name + "' holds " +
                                                   std::string(ValueTypeName(*family.type)) +
-                                                  ", not " + std::string(ValueTypeName(*op.type)));
+                                                  ", not " + std::string(ValueTypeName(type)));
 }
 
 // A value that its column does not take: a write may have a thousand columns, so its own is named.
-[[gnu::cold]] Status RefusedByColumn(const CellOp& op, const Status& status) {
-  return Status::Error(status.code(), "column " + Quote(ColumnText(op)) + ": " + status.text());
+[[gnu::cold]] Status RefusedByColumn(const CellPut& put, const Status& status) {
+  return Status::Error(status.code(), "column " + Quote(ColumnText(put)) + ": " + status.text());
 }
 
 // A sum that does not fit: Redis' words first, then where it would have gone.
-[[gnu::cold]] Status SumTooLarge(const CellOp& op, ValueType type, const Status& status) {
+[[gnu::cold]] Status SumTooLarge(const CellPut& op, ValueType type, const Status& status) {
   return Status::Error(status.code(), status.text() + ": column " + Quote(ColumnText(op)) +
                                           " of type " + std::string(ValueTypeName(type)));
 }
@@ -48,10 +48,10 @@ bool NamesColumn(CellOp::Kind kind) {
   return kind != CellOp::Kind::kDelete && kind != CellOp::Kind::kDeleteRow;
 }
 
-int64_t ExpiryOf(const CellOp& op, int64_t now_micros) {
-  if (!op.ttl_micros) return kNoExpiry;
+int64_t ExpiryOf(const PutOptions& options, int64_t now_micros) {
+  if (!options.ttl_micros) return kNoExpiry;
   const auto ttl =
-      static_cast<int64_t>(std::min<uint64_t>(*op.ttl_micros, static_cast<uint64_t>(kNewest)));
+      static_cast<int64_t>(std::min<uint64_t>(*options.ttl_micros, static_cast<uint64_t>(kNewest)));
   return now_micros > kNewest - 1 - ttl ? kNewest - 1 : now_micros + ttl;
 }
 
@@ -149,30 +149,31 @@ Status RowResolver::CheckColumn(const TableSchema& schema, const CellOp& op, Che
   return EncodeQualifier(*checked->family, op.qualifier, &checked->qualifier);
 }
 
-CELLAR_INLINE Status RowResolver::CheckValue(const CellOp& op, const FamilySchema& family,
+CELLAR_INLINE Status RowResolver::CheckValue(const CellPut& put, const PutOptions& options,
+                                             const FamilySchema& family,
                                              const WriteContext& context, ValueBuffer* buffer,
                                              CellValue* cell) {
   const std::optional<ValueType>& declared = family.type;
-  if (op.type && declared && *op.type != *declared) [[unlikely]]
-    return NotTheDeclaredType(op, family);
-  cell->type = op.type ? *op.type : declared.value_or(ValueType::kBytes);
-  if (op.text.size() > context.value_bytes_max) [[unlikely]]
-    return ValueTooLarge(op.text.size(), op, context.value_bytes_max);
-  cell->expiry_micros = ExpiryOf(op, context.now_micros);
+  if (options.type && declared && *options.type != *declared) [[unlikely]]
+    return NotTheDeclaredType(*options.type, family);
+  cell->type = options.type ? *options.type : declared.value_or(ValueType::kBytes);
+  if (put.text.size() > context.value_bytes_max) [[unlikely]]
+    return ValueTooLarge(put.text.size(), put, context.value_bytes_max);
+  cell->expiry_micros = ExpiryOf(options, context.now_micros);
   if (cell->type == ValueType::kBytes) {
-    cell->stored = op.text;
+    cell->stored = put.text;
     return Status::Ok();
   }
   std::string_view stored;  // its address is given away, so that the usual cell stays in registers
-  const Status status = ParseValue(cell->type, op.text, buffer, &stored);
+  const Status status = ParseValue(cell->type, put.text, buffer, &stored);
   cell->stored = stored;
-  return status.ok() ? Status::Ok() : RefusedByColumn(op, status);
+  return status.ok() ? Status::Ok() : RefusedByColumn(put, status);
 }
 
 Status RowResolver::CheckPut(const CellOp& op, const WriteContext& context, CheckedOp* checked) {
   ValueBuffer buffer;
   CellValue cell;
-  RETURN_IF_ERROR(CheckValue(op, *checked->family, context, &buffer, &cell));
+  RETURN_IF_ERROR(CheckValue(op, op, *checked->family, context, &buffer, &cell));
   checked->type = cell.type;
   checked->cell_value.clear();
   PutCellValue(&checked->cell_value, cell);
@@ -226,46 +227,62 @@ CELLAR_INLINE char* RowResolver::BeginVersion(int64_t timestamp, size_t cell_val
   return to;
 }
 
-CELLAR_INLINE Status RowResolver::ResolvePlainPut(const TableSchema& schema, const CellOp& op) {
-  const FamilySchema* family = schema.FindFamily(op.family);
+CELLAR_INLINE Status RowResolver::ResolvePlainPut(const TableSchema& schema, const CellPut& put,
+                                                  const PutOptions& options) {
+  const FamilySchema* family = schema.FindFamily(put.family);
   if (family == nullptr) [[unlikely]]
-    return RequireFamily(schema, op.family).status();
+    return RequireFamily(schema, put.family).status();
   char* end = BeginColumn(*family);
-  RETURN_IF_ERROR(EncodeQualifier(*family, op.qualifier, &end));
+  RETURN_IF_ERROR(EncodeQualifier(*family, put.qualifier, &end));
   EndColumn(end);
   ValueBuffer buffer;
   CellValue cell;
-  RETURN_IF_ERROR(CheckValue(op, *family, *context_, &buffer, &cell));
+  RETURN_IF_ERROR(CheckValue(put, options, *family, *context_, &buffer, &cell));
   ReclaimColumn();
-  if (!op.timestamp_micros) stamp_used_ = true;
+  if (!options.timestamp_micros) stamp_used_ = true;
   EncodeCellValue(
-      BeginVersion(op.timestamp_micros.value_or(context_->stamp_micros), CellValueBytes(cell)),
+      BeginVersion(options.timestamp_micros.value_or(context_->stamp_micros), CellValueBytes(cell)),
       cell);
   return Status::Ok();
+}
+
+CELLAR_INLINE Status RowResolver::BeginPuts(const Table& table, std::string_view row,
+                                            const WriteContext& context,
+                                            MutationBuilder* mutation) {
+  CELLAR_ASSERT(!table.schema().key.is_recno());
+  RETURN_IF_ERROR(BeginRow(table.schema(), row));
+  table_ = &table;
+  context_ = &context;
+  mutation_ = mutation;
+  stamp_used_ = false;
+  (void)BeginPart();
+  return Status::Ok();
+}
+
+CELLAR_INLINE Status RowResolver::EndPuts(Status status) {
+  if (!status.ok()) [[unlikely]]
+    mutation_->Truncate(part_begin_);
+  return status;
+}
+
+Status RowResolver::ResolvePut(const Table& table, std::string_view row, const CellPut& put,
+                               const WriteContext& context, MutationBuilder* mutation) {
+  several_ops_ = false;
+  RETURN_IF_ERROR(BeginPuts(table, row, context, mutation));
+  return EndPuts(ResolvePlainPut(table.schema(), put, PutOptions{}));
 }
 
 Status RowResolver::ResolvePuts(const Table& table, const RowWrite& write,
                                 const WriteContext& context, MutationBuilder* mutation) {
   CELLAR_DEBUG_ASSERT(write.IsPlainPut());
-  CELLAR_ASSERT(!table.schema().key.is_recno());
   several_ops_ = write.ops.size() > 1;
   if (several_ops_) {
     if (write.ops.size() > kOpsMax) return Check(table.schema(), write, context);
     reclaimed_columns_.clear();
   }
-  RETURN_IF_ERROR(BeginRow(table.schema(), write.row));
-  table_ = &table;
-  context_ = &context;
-  mutation_ = mutation;
-  stamp_used_ = false;
-  const size_t mark = BeginPart();
-  for (const CellOp& op : write.ops) {
-    Status status = ResolvePlainPut(table.schema(), op);
-    if (!status.ok()) [[unlikely]] {
-      mutation->Truncate(mark);
-      return status;
-    }
-  }
+  RETURN_IF_ERROR(BeginPuts(table, write.row, context, mutation));
+  for (const CellOp& op : write.ops)
+    RETURN_IF_ERROR(EndPuts(ResolvePlainPut(table.schema(), op, op)));
   return Status::Ok();
 }
 

@@ -58,7 +58,10 @@ class RowResolver {
   // CPUT, in one pass and without a result. Nothing is added on an error.
   Status ResolvePuts(const Table& table, const RowWrite& write, const WriteContext& context,
                      MutationBuilder* mutation);
-  // Whether a cell got the context's stamp by the last ResolvePuts.
+  // The same for one put without options.
+  Status ResolvePut(const Table& table, std::string_view row, const CellPut& put,
+                    const WriteContext& context, MutationBuilder* mutation);
+  // Whether a cell got the context's stamp by the last ResolvePuts or ResolvePut.
   bool stamp_used() const { return stamp_used_; }
 
   // Where all that was added is one put of an existing row key: that put, for Engine::ApplyPut.
@@ -88,8 +91,9 @@ class RowResolver {
   Status CheckColumn(const TableSchema& schema, const CellOp& op, CheckedOp* checked);
   Status CheckPut(const CellOp& op, const WriteContext& context, CheckedOp* checked);
   // Type and value of a put, as a cell. The value borrows from the op or from *buffer.
-  static Status CheckValue(const CellOp& op, const FamilySchema& family,
-                           const WriteContext& context, ValueBuffer* buffer, CellValue* cell);
+  static Status CheckValue(const CellPut& put, const PutOptions& options,
+                           const FamilySchema& family, const WriteContext& context,
+                           ValueBuffer* buffer, CellValue* cell);
   Status CheckDelta(const CellOp& op, CheckedOp* checked);
   // Begins the step of a command, or of one of its ops.
   size_t BeginPart() {
@@ -97,7 +101,11 @@ class RowResolver {
     lone_put_end_ = kNoPut;
     return part_begin_;
   }
-  Status ResolvePlainPut(const TableSchema& schema, const CellOp& op);
+  Status BeginPuts(const Table& table, std::string_view row, const WriteContext& context,
+                   MutationBuilder* mutation);
+  Status ResolvePlainPut(const TableSchema& schema, const CellPut& put, const PutOptions& options);
+  // After an error nothing stays of those before. Returns the status.
+  Status EndPuts(Status status);
 
   // The row, whose key stands at the front of cell_key_; empty: one that `*` makes.
   std::string_view row_key() const { return put_.row_key(); }

@@ -58,7 +58,23 @@ struct Predicate {
   std::string_view literal;
 };
 
-struct CellOp {
+// A value for a column.
+struct CellPut {
+  std::string_view family;
+  std::string_view qualifier;
+  std::string_view text;
+};
+
+// What may be said of it besides.
+struct PutOptions {
+  std::optional<ValueType> type;            // AS
+  std::optional<int64_t> timestamp_micros;  // TS
+  std::optional<uint64_t> ttl_micros;       // TTL
+};
+
+// CellPut: the column, of all but kDelete and kDeleteRow; `text` is the value, the delta, or the bytes
+// to append. PutOptions: of kPut.
+struct CellOp : CellPut, PutOptions {
   enum class Kind : uint8_t {
     kPut,
     kDelete,          // `selector`, only versions within `time`
@@ -70,18 +86,11 @@ struct CellOp {
   };
   CellOp() = default;
   // A put.
-  CellOp(std::string_view in_family, std::string_view of_qualifier, std::string_view value)
-      : family(in_family), qualifier(of_qualifier), text(value) {}
+  explicit CellOp(const CellPut& put) : CellPut(put) {}
 
   Kind kind{Kind::kPut};
-  std::string_view family;                  // all but kDelete and kDeleteRow
-  std::string_view qualifier;               // likewise
-  std::string_view text;                    // value, delta, bytes to append
-  std::optional<ValueType> type;            // kPut: AS
-  std::optional<int64_t> timestamp_micros;  // kPut: TS
-  std::optional<uint64_t> ttl_micros;       // kPut: TTL
-  ColumnSelector selector;                  // kDelete
-  TimeRange time;                           // kDelete, kDeleteRow
+  ColumnSelector selector;  // kDelete
+  TimeRange time;           // kDelete, kDeleteRow
 };
 
 struct RowWrite {

@@ -153,21 +153,25 @@ CELLAR_INLINE void Store::ApplyResolved(Table* table) {
   CELLAR_ASSERT(engine_->ApplyOps(mutation_.Since(part_begin_)).ok());
 }
 
-Status Store::Put(Table& table, const RowWrite& write) {
+// Whether a put of so many bytes of values cannot fail once it is resolved, and indexes are ready.
+CELLAR_INLINE bool Store::BeginPlainPut(Table& table, size_t value_bytes) {
   // A record number may move the table's counter: the general way knows how.
-  if (table.schema().key.is_recno()) return Write(table, write).status();
+  if (table.schema().key.is_recno()) [[unlikely]]
+    return false;
   if (table.has_indexes()) {
-    size_t bytes = 0;
-    for (const CellOp& op : write.ops) bytes += op.text.size();
-    if (table.indexes()->may_refuse(bytes)) return Write(table, write).status();
+    if (table.indexes()->may_refuse(value_bytes)) return false;
     PrepareIndexesForWrite(table);
   }
+  return true;
+}
+
+template <typename Resolve>
+CELLAR_INLINE Status Store::PutResolved(Table& table, size_t puts, Resolve resolve) {
   BeginMutation();
   const WriteContext context{.now_micros = now_micros_,
                              .stamp_micros = NextStamp(),
                              .value_bytes_max = options_.value_bytes_max};
-  if (Status resolved = resolver_->ResolvePuts(table, write, context, &mutation_); !resolved.ok())
-      [[unlikely]]
+  if (Status resolved = resolve(context); !resolved.ok()) [[unlikely]]
     return InTable(std::move(resolved), table);
   if (Status reserved = ReserveMutation(); !reserved.ok()) [[unlikely]] {
     mutation_.Truncate(part_begin_);
@@ -175,8 +179,29 @@ Status Store::Put(Table& table, const RowWrite& write) {
   }
   ApplyResolved(&table);
   if (resolver_->stamp_used()) engine_->SetStamp(context.stamp_micros);
-  FinishMutation(&table, write.ops.size());
+  FinishMutation(&table, puts);
   return Status::Ok();
+}
+
+Status Store::Put(Table& table, const RowWrite& write) {
+  size_t bytes = 0;
+  for (const CellOp& op : write.ops) bytes += op.text.size();
+  if (!BeginPlainPut(table, bytes)) return Write(table, write).status();
+  return PutResolved(table, write.ops.size(), [&](const WriteContext& context) {
+    return resolver_->ResolvePuts(table, write, context, &mutation_);
+  });
+}
+
+Status Store::Put(Table& table, std::string_view row, const CellPut& put) {
+  if (!BeginPlainPut(table, put.text.size())) [[unlikely]] {
+    RowWrite write;
+    write.row = row;
+    write.ops.emplace_back(put);
+    return Write(table, write).status();
+  }
+  return PutResolved(table, 1, [&](const WriteContext& context) {
+    return resolver_->ResolvePut(table, row, put, context, &mutation_);
+  });
 }
 
 // An index can only tell what it refuses when the change is there, so the change is taken back

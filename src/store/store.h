@@ -155,6 +155,8 @@ class Store {
   Result<RowWriteResult> Write(Table& table, const RowWrite& write);
   // The same without a result, quicker. REQUIRES: write.IsPlainPut().
   Status Put(Table& table, const RowWrite& write);
+  // The same of one cell. REQUIRES: `row` is a row key, not the request for a record number.
+  Status Put(Table& table, std::string_view row, const CellPut& put);
 
   // --- reads of single columns. *cell, null if there is no such cell, and what that borrows die
   // with the next write or read.
@@ -307,6 +309,9 @@ class Store {
   Status CommitMutation(Table* table, uint64_t changes);
   // Carries out what the resolver has added since BeginMutation.
   void ApplyResolved(Table* table);
+  bool BeginPlainPut(Table& table, size_t value_bytes);
+  template <typename Resolve>
+  Status PutResolved(Table& table, size_t puts, Resolve resolve);
   Status ReserveMutation();
   Status ApplyOrRefuse(Table& table, RowResolver::Outcome* outcome);
   void FinishMutation(Table* table, uint64_t changes);

@@ -25,13 +25,13 @@ std::string ColumnName(uint64_t number) {
 }
 
 CellOp Increment(std::string_view family, std::string_view qualifier) {
-  CellOp op{family, qualifier, "1"};
+  CellOp op(CellPut{family, qualifier, "1"});
   op.kind = CellOp::Kind::kIncrement;
   return op;
 }
 
 CellOp Append(std::string_view family, std::string_view qualifier) {
-  CellOp op{family, qualifier, "+"};
+  CellOp op(CellPut{family, qualifier, "+"});
   op.kind = CellOp::Kind::kAppend;
   return op;
 }
