@@ -36,8 +36,9 @@ struct Place {
   Path path;
 };
 
-// What an insert leaves free where it has to move a leaf: half as many moves, for 2 % of the memory.
-inline constexpr size_t kInsertRoomBytes{NodeArena::kGranuleBytes};
+// What an insert leaves free where it has to move a leaf: a third of the moves that there would be
+// without, for at most 4 % of the memory, where the leaf does not grow any more.
+inline constexpr size_t kInsertRoomBytes{2 * NodeArena::kGranuleBytes};
 
 // Asks for the lines of a node that its search will read first.
 inline void PrefetchLeaf(const void* leaf) { PrefetchLines(leaf, 3); }

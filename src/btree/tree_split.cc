@@ -157,9 +157,7 @@ Leaf* Tree::CopyGroups(const Leaf* leaf, uint32_t first, uint32_t end, size_t mo
   const size_t prefix_bytes = leaf->prefix_bytes + more;
   const size_t used = LeafHeaderBytes(group_capacity) + prefix_bytes + leaf->dictionary_bytes +
                       entries_bytes - more * groups;
-  Leaf* const copy =
-      epochs_.NewLeaf(std::max(used, std::min(used + kInsertRoomBytes, kLeafBytesMax)));
-  copy->front_bytes = static_cast<uint16_t>((copy->capacity() - used) / 2);
+  Leaf* const copy = epochs_.NewLeaf(used);
   copy->large_units = 0;
   copy->used = static_cast<uint32_t>(used);
   copy->prefix_bytes = static_cast<uint32_t>(prefix_bytes);
