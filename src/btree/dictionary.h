@@ -99,11 +99,15 @@ struct Dictionary {
     if (bytes == 0) return {};
     return {entry.suffix[0], words[size_t{2} * entry.suffix[0]]};
   }
-  // The first byte of the suffix. REQUIRES: that is not empty; bytes > 0.
-  uint8_t FirstByte(const Entry& entry) const {
+  // What the suffix begins with: its word, or else what it has of its own. REQUIRES: the suffix is not
+  // empty; bytes > 0.
+  const uint8_t* Start(const Entry& entry) const {
     const uint8_t code = entry.suffix[0];
-    const uint8_t* const at = code == 0 ? entry.suffix + 1 : words + size_t{2} * code + 1;
-    return *at;
+    return code == 0 ? entry.suffix + 1 : words + size_t{2} * code + 1;
+  }
+  uint32_t StartBytes(const Entry& entry) const {
+    const uint8_t code = entry.suffix[0];
+    return code == 0 ? entry.suffix_bytes - 1 : words[size_t{2} * code];
   }
   // The whole suffix of the first entry of a group.
   std::string_view DecodeFirst(const Entry& entry) const {

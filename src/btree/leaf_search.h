@@ -66,30 +66,42 @@ CELLAR_INLINE void WalkGroupOf(const Leaf* leaf, std::string_view rest, LeafPlac
   }
   for (int32_t parting = Parting(0, target[0]); p < end; p = entry.end, ++index) {
     ParseEntry(p, &entry);
-    const int32_t its_parting =
-        Parting(entry.shared, kIsCoded ? dictionary.FirstByte(entry) : entry.suffix[0]);
+    const uint8_t* const start = kIsCoded ? dictionary.Start(entry) : entry.suffix;
+    const int32_t its_parting = Parting(entry.shared, *start);
     if (its_parting > parting) [[likely]]
       continue;
     if (its_parting < parting) {
       place->shared_after = entry.shared;
       break;
     }
-    const size_t left = target_bytes - matched;
-    const Suffix suffix = kIsCoded ? dictionary.DecodeCoded(entry)
-                                   : Suffix{{}, View(entry.suffix, entry.suffix_bytes)};
-    const size_t bytes_max = std::min(suffix.size(), left);
-    const size_t more = suffix.SharedWith(View(target + matched, left));
-    const auto shared = static_cast<uint32_t>(matched + more);
-    if (more == left) {  // equal, or the target ends inside of it
-      place->found = suffix.size() == left;
-      if (!place->found) place->shared_after = shared;
+    // The entry's suffix from the first byte on that differs: `its_bytes` of its word, or of its own.
+    const uint8_t* its = start;
+    auto its_bytes =
+        static_cast<size_t>(kIsCoded ? dictionary.StartBytes(entry) : entry.suffix_bytes);
+    size_t shared = matched;
+    const auto pass_shared = [&] {
+      const size_t more =
+          CommonPrefix(its, target + shared, std::min(its_bytes, target_bytes - shared));
+      its += more;
+      its_bytes -= more;
+      shared += more;
+    };
+    pass_shared();
+    if (kIsCoded && its_bytes == 0 && start != entry.suffix + 1) {
+      its = entry.suffix + 1;
+      its_bytes = entry.suffix_bytes - 1;
+      pass_shared();
+    }
+    if (shared == target_bytes) {  // equal, or the target ends inside of it
+      place->found = its_bytes == 0 && its == entry.value;
+      if (!place->found) place->shared_after = static_cast<uint32_t>(shared);
       break;
     }
-    if (more < bytes_max && suffix[more] > target[shared]) {
-      place->shared_after = shared;
+    if (its_bytes > 0 && *its > target[shared]) {
+      place->shared_after = static_cast<uint32_t>(shared);
       break;
     }
-    matched = shared;
+    matched = static_cast<uint32_t>(shared);
     parting = Parting(matched, target[matched]);
   }
   place->index = index;
