@@ -6,7 +6,8 @@ Layers        an #include points down only: main -> server -> commands -> store 
               (include/cellar) belongs to the layer that holds its .cc or, if none does, to base; it
               includes public headers only.
 libuv         only src/server (and main.cc) includes <uv.h>.
-Files         open with a comment; have at most 1,000 lines.
+Files         open with a comment; have at most 1,000 lines, and no comment is wider than 100 columns
+              (clang-format sees to the code), but for a link or a word that cannot be divided.
 Functions     have at most 70 code lines. A function that is better in one piece says why in its
               body: `// tidy: long because ...`.
 clang-tidy    with --clang-tidy changed|all: on the .cc files that changed since the branch left
@@ -30,6 +31,7 @@ import time
 LEVELS = {"base": 0, "btree": 1, "resp": 1, "engine": 2, "store": 3, "commands": 4, "server": 5, "main": 6}
 FILE_LINES_MAX = 1000
 FUNCTION_LINES_MAX = 70
+COLUMNS_MAX = 100
 CLANG_TIDY_SECONDS_MAX = 300  # for `changed`: a check before a push must not take the afternoon
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
@@ -106,6 +108,13 @@ def check_length(path, text):
     return [f"{path}: {lines} lines, more than {FILE_LINES_MAX}"] if lines > FILE_LINES_MAX else []
 
 
+def check_columns(path, text):
+    """Comments that clang-format leaves as wide as they are."""
+    return [f"{path}:{number}: a comment of {len(line)} columns, more than {COLUMNS_MAX}"
+            for number, line in enumerate(text.split("\n"), 1)
+            if len(line) > COLUMNS_MAX and re.match(r"\s*// \S", line) and not re.search("NOLINT|://", line)]
+
+
 def is_code(line):
     """Blank lines and lines of comment are free."""
     stripped = line.strip()
@@ -140,7 +149,8 @@ def check_file(root, path):
     """All messages on one file."""
     with open(os.path.join(root, path), encoding="utf-8") as file:
         text = file.read()
-    messages = check_layers(root, path, text) + check_opening(path, text) + check_length(path, text)
+    messages = (check_layers(root, path, text) + check_opening(path, text) + check_length(path, text) +
+                check_columns(path, text))
     if not path.startswith("tests/"):
         messages += check_functions(path, text)
     return messages

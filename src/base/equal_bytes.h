@@ -1,7 +1,7 @@
 // EqualBytes: whether two short strings are the same, without a call.
 //
-// memcmp takes 20 instructions and more before it looks at a byte. Names that every command compares
-// (its own, its table's) have a few bytes.
+// memcmp takes 20 instructions and more before it looks at a byte. Names that every command
+// compares (its own, its table's) have a few bytes.
 #pragma once
 
 #include <cstdint>

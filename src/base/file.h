@@ -13,8 +13,8 @@
 // neither.
 //
 // Errors are kNoSpace for a full disk, quota or limit of file sizes, otherwise kIo; the text names
-// the call, the path and the system's reason. After a failed Sync() the state of the file on disk is
-// unknown, a second Sync() that succeeds proves nothing (the kernel reports an error once): the
+// the call, the path and the system's reason. After a failed Sync() the state of the file on disk
+// is unknown, a second Sync() that succeeds proves nothing (the kernel reports an error once): the
 // caller gives the file up.
 //
 // Calls block. All are safe to make from several threads, one thread at a time per file object
@@ -47,8 +47,8 @@ class WritableFile {
   virtual Status Sync() = 0;
   // Gives the descriptor back and says if the system had an error left to tell. No call may follow.
   virtual Status Close() = 0;
-  // A hint that these written bytes shall be on their way to the disk when they are synced: a sync of
-  // many megabytes at once occupies a processor for milliseconds.
+  // A hint that these written bytes shall be on their way to the disk when they are synced: a sync
+  // of many megabytes at once occupies a processor for milliseconds.
   virtual void BeginWriteback(uint64_t offset, uint64_t size) = 0;
   // A hint that these bytes, already synced, will not be read soon: keeps a large snapshot from
   // pushing other files out of the page cache.
@@ -104,8 +104,8 @@ Result<std::string> ReadWholeFile(FileSystem& files, const std::string& path);
 Status ReadWholeFile(FileSystem& files, const std::string& path, std::string* bytes);
 
 // Makes `text` the content of the file, of which others see either the old or the new one, also
-// after a crash. For files that hold passwords: owner and permissions stay what they were, as far as
-// this process may set them, and a file that was not there is for its owner alone.
+// after a crash. For files that hold passwords: owner and permissions stay what they were, as far
+// as this process may set them, and a file that was not there is for its owner alone.
 Status ReplaceFile(const std::string& path, std::string_view text);
 
 // `directory` and `name` with one slash between them.

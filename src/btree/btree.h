@@ -72,8 +72,8 @@
 //
 // Files, from the bottom: bytes.h, arena, entry, dictionary, leaf, inner (bytes inside a node);
 // dictionary_choice, leaf_builder (decode -> build); epochs (memory and snapshots); tree,
-// tree_structure, tree_compaction (search, change, giving memory back); cursor, image, image_reader,
-// bulk_loader; btree.cc, the door.
+// tree_split, tree_structure, tree_compaction (search, change, giving memory back); cursor, image,
+// image_reader, bulk_loader; btree.cc, the door.
 #pragma once
 
 #include <cstddef>
@@ -198,8 +198,8 @@ class BTree {
   void MultiGet(std::span<const std::string_view> keys,
                 std::span<std::optional<std::string_view>> values) const;
 
-  // Brings into the cache what Put, Delete or Get of these keys, or of keys that begin with them, will
-  // read, and notes the ways there: look-ups that follow in the same order need not descend again.
+  // Brings into the cache what Put, Delete or Get of these keys, or of keys that begin with them,
+  // will read, and notes the ways there: look-ups that follow in the same order need not descend.
   // O(keys * log entries); the first call takes 3 KiB for the notes, which the tree keeps.
   void Prefetch(std::span<const std::string_view> keys) const;
 

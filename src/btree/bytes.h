@@ -25,7 +25,8 @@ inline std::string_view View(const uint8_t* bytes, size_t size) {
   return {reinterpret_cast<const char*>(bytes), size};
 }
 
-// `text` without its first `bytes`: what substr does, and asks about. REQUIRES: bytes <= text.size().
+// `text` without its first `bytes`: what substr does, and asks about. REQUIRES: bytes <=
+// text.size().
 inline std::string_view Behind(std::string_view text, size_t bytes) {
   CELLAR_DEBUG_ASSERT(bytes <= text.size());
   return {text.data() + bytes, text.size() - bytes};
@@ -134,8 +135,8 @@ inline HeadRange FindHead(const uint32_t* heads, uint32_t count, uint32_t head) 
 #endif
 }
 
-// FindHead without a loop, whose end could not be predicted. Reads kHeadsMax heads, whatever `count`
-// is. REQUIRES: so much memory may be read; count <= kHeadsMax.
+// FindHead without a loop, whose end could not be predicted. Reads kHeadsMax heads, whatever
+// `count` is. REQUIRES: so much memory may be read; count <= kHeadsMax.
 CELLAR_INLINE HeadRange FindHeadOfAll(const uint32_t* heads, uint32_t count, uint32_t head) {
 #if defined(__SSE4_1__)
   const __m128i wanted = _mm_set1_epi32(static_cast<int>(head));
@@ -160,9 +161,9 @@ CELLAR_INLINE HeadRange FindHeadOfAll(const uint32_t* heads, uint32_t count, uin
 #endif
 }
 
-// Adds `added` to all numbers from the `from`-th one on, without a loop whose end varies much. Eight
-// at a time are written, those behind `count` as they were. REQUIRES: there are 8 bytes more if
-// `count` is not a multiple of 8; it is one of 4.
+// Adds `added` to all numbers from the `from`-th one on, without a loop whose end varies much.
+// Eight at a time are written, those behind `count` as they were. REQUIRES: there are 8 bytes more
+// if `count` is not a multiple of 8; it is one of 4.
 inline void AddFrom(uint16_t* numbers, uint32_t count, uint32_t from, uint16_t added) {
 #if defined(__SSE4_1__)
   const __m128i wanted = _mm_set1_epi16(static_cast<int16_t>(static_cast<int32_t>(from) - 1));

@@ -179,8 +179,8 @@ bool BTreeCursor::MoveLeaf(bool forward) {
 
 // ---- movements inside a leaf ----
 
-// Onto the entry at `at`, of whose key the buffer holds the first `shared` bytes already. Makes room
-// for the keys that Next() then copies without asking.
+// Onto the entry at `at`, of whose key the buffer holds the first `shared` bytes already. Makes
+// room for the keys that Next() then copies without asking.
 void BTreeCursor::Load(const uint8_t* at, const Entry& entry, size_t shared) {
   const Suffix suffix = leaf_->dictionary().Decode(entry);
   const size_t bytes = shared + suffix.size();

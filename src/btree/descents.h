@@ -3,7 +3,8 @@
 // A batch of commands is prefetched together and then executed one after the other, in the same
 // order. What the prefetch has found, the execution need not search again: the tree notes the path
 // of each prefetched key here, and a look-up that follows takes the path of the key that its own
-// begins with. It is a hint: whether the leaf is the right one the search in it tells (Tree::LocateNoted).
+// begins with. It is a hint: whether the leaf is the right one the search in it tells
+// (Tree::LocateNoted).
 //
 // The tree keeps the paths right when a node on them changes, or forgets them.
 #pragma once

@@ -7,11 +7,11 @@
 //
 //   | code u8 | what follows the word in the suffix |
 //
-// The rows of a table mostly have the same columns: the name of a column, what ends it and the first
-// bytes of the timestamp, which seldom differ, thus cost one byte. The tree knows nothing of that;
-// it takes any beginnings that are frequent (dictionary_choice.h). The first entry of a group always
-// has code 0: whole groups are compared, copied and split without the dictionary. A word that fits
-// need not be used: which code stands there is the writer's choice.
+// The rows of a table mostly have the same columns: the name of a column, what ends it and the
+// first bytes of the timestamp, which seldom differ, thus cost one byte. The tree knows nothing of
+// that; it takes any beginnings that are frequent (dictionary_choice.h). The first entry of a group
+// always has code 0: whole groups are compared, copied and split without the dictionary. A word
+// that fits need not be used: which code stands there is the writer's choice.
 #pragma once
 
 #include <bitset>
@@ -89,18 +89,14 @@ struct Dictionary {
   }
   Suffix Decode(const Entry& entry) const {
     if (bytes == 0) return {{}, View(entry.suffix, entry.suffix_bytes)};
-    return DecodeCoded(entry);
-  }
-  // Decode. REQUIRES: bytes > 0.
-  Suffix DecodeCoded(const Entry& entry) const {
     return {word(entry.suffix[0]), View(entry.suffix + 1, entry.suffix_bytes - 1)};
   }
   CELLAR_INLINE SuffixCode CodeOf(const Entry& entry) const {
     if (bytes == 0) return {};
     return {entry.suffix[0], words[size_t{2} * entry.suffix[0]]};
   }
-  // What the suffix begins with: its word, or else what it has of its own. REQUIRES: the suffix is not
-  // empty; bytes > 0.
+  // What the suffix begins with: its word, or else what it has of its own. REQUIRES: the suffix is
+  // not empty; bytes > 0.
   const uint8_t* Start(const Entry& entry) const {
     const uint8_t code = entry.suffix[0];
     return code == 0 ? entry.suffix + 1 : words + size_t{2} * code + 1;

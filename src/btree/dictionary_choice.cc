@@ -3,7 +3,8 @@
 // In sorted order suffixes that begin with the same word are neighbours. So a stretch of them with
 // a common prefix either gets that prefix as its word, or the parts that it falls into where the
 // prefix ends get longer words of their own, whichever saves more: one pass down and up over the
-// tree of these stretches, which is at most kWordBytesMax deep. No word is the beginning of another.
+// tree of these stretches, which is at most kWordBytesMax deep. No word is the beginning of
+// another.
 #include "btree/dictionary_choice.h"
 
 #include <algorithm>

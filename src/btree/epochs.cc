@@ -77,8 +77,8 @@ void HandedBack::Push(uint32_t place) {
 
 namespace {
 
-// What Leaf::passed says of a leaf that was retired before the reader came by: the snapshot's serial
-// and the leaf's place in its queue. A mark of a snapshot that is gone means nothing.
+// What Leaf::passed says of a leaf that was retired before the reader came by: the snapshot's
+// serial and the leaf's place in its queue. A mark of a snapshot that is gone means nothing.
 constexpr uint64_t kMark{uint64_t{1} << 63};
 constexpr uint64_t MarkOf(uint32_t serial, uint32_t place) {
   return kMark | uint64_t{serial} << 32 | place;

@@ -18,8 +18,8 @@
 // the prefix mostly, so a search reads what stands before the pointers, and one of these.
 //
 // Pointers and units are changed in place, and a child more is inserted by moving what is behind;
-// any other change builds the node anew. A node is at most kInnerBytesMax long unless it has fewer than
-// kInnerChildrenKept children: separators may be as long as keys.
+// any other change builds the node anew. A node is at most kInnerBytesMax long unless it has fewer
+// than kInnerChildrenKept children: separators may be as long as keys.
 #pragma once
 
 #include <cstddef>
@@ -121,8 +121,9 @@ CELLAR_INLINE uint32_t FindChild(const Inner* node, std::string_view key) {
 constexpr size_t InnerGrowth(uint32_t children, size_t rest_bytes) {
   return 4 * (Inner::HeadSlots(children + 1) - Inner::HeadSlots(children)) + 16 + rest_bytes;
 }
-// *to := `from` with one more child behind child i, after a separator of the prefix and `rest`. They
-// may be the same node. REQUIRES: from->children > 1; room in `to` for from->used + InnerGrowth.
+// *to := `from` with one more child behind child i, after a separator of the prefix and `rest`.
+// They may be the same node. REQUIRES: from->children > 1; room in `to` for from->used +
+// InnerGrowth.
 void InsertChild(const Inner* from, uint32_t i, void* pointer, uint32_t units,
                  std::string_view rest, Inner* to);
 

@@ -147,6 +147,8 @@ CELLAR_INLINE void ApplyInsertInline(Leaf* leaf, const LeafPlace& place, const L
 }  // namespace
 
 const uint8_t* RebuiltKey::TakeInGroup(const Leaf* leaf, uint32_t group, uint32_t index) {
+  CELLAR_ASSERT(index < leaf->counts()[group]);
+  CELLAR_ASSERT(index < kGroupEntriesMax);
   const Dictionary dictionary = leaf->dictionary();
   std::array<const uint8_t*, kGroupEntriesMax> at;
   std::array<uint32_t, kGroupEntriesMax> shared;
@@ -197,7 +199,7 @@ void TouchGroup(const Leaf* leaf, std::string_view key) {
     const HeadRange range = FindHeadOfAll(leaf->heads(), leaf->groups, head);
     if (range.not_above > 0) group = range.not_above - 1;
   }
-  TouchLines(leaf->prefix(), leaf->entries());
+  TouchLines(leaf->prefix(), leaf->bytes() + leaf->header_bytes());
   TouchLines(leaf->entries() + leaf->offsets()[group], leaf->group_end(group));
 }
 

@@ -146,8 +146,8 @@ LeafPlace FindInLeaf(const Leaf* leaf, std::string_view key);
 // The first step of FindInLeaf only, and loads of what its second step will most probably read.
 void TouchGroup(const Leaf* leaf, std::string_view key);
 
-// Keys put together again, one entry after the other from the start of a group: the suffix of each
-// goes behind what it shares. Keeps its memory.
+// Keys put together again: one entry after the other from the start of a group, the suffix of each
+// behind what it shares; or a single one. Keeps its memory.
 class RebuiltKey {
  public:
   // Of the next entry of `leaf`, whose dictionary this is, or of the first one of a group.
@@ -161,7 +161,7 @@ class RebuiltKey {
   // Of the `index`-th entry of a group, without the keys before it: of those only what it shares is
   // copied. Returns where the entry stands.
   const uint8_t* TakeInGroup(const Leaf* leaf, uint32_t group, uint32_t index);
-  // Behind the leaf's prefix. Valid until the next Take.
+  // Behind the leaf's prefix. Valid until the next one is taken.
   std::string_view view() const { return View(buffer_.data(), bytes_); }
 
  private:

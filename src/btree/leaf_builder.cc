@@ -246,7 +246,8 @@ LeafPlan PlanLeaf(const EntryList& list, size_t begin, size_t end, LeafFill fill
 }
 
 bool FitsLeaf(const EntryList& list, size_t begin, size_t end, LeafFill fill, LeafPlan* plan) {
-  // At the right edge a leaf that is full of groups would soon be so again: it is time for the next.
+  // At the right edge a leaf that is full of groups would soon be so again: it is time for the
+  // next.
   constexpr size_t kGroupEntriesAtEdge{9};
   const size_t per_group = fill == LeafFill::kPacked      ? kGroupEntriesMax
                            : fill == LeafFill::kRightEdge ? kGroupEntriesAtEdge

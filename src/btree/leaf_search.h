@@ -11,8 +11,8 @@
 
 namespace cellar::btree_internal {
 
-// How many groups begin at or below `rest`, the key behind the prefix, if those from `low` to `high`
-// have its head: then whole keys decide.
+// How many groups begin at or below `rest`, the key behind the prefix, if those from `low` to
+// `high` have its head: then whole keys decide.
 uint32_t FindAmongEqualHeads(const Leaf* leaf, std::string_view rest, uint32_t low, uint32_t high);
 
 // How many groups begin at or below `rest`.
@@ -74,7 +74,8 @@ CELLAR_INLINE void WalkGroupOf(const Leaf* leaf, std::string_view rest, LeafPlac
       place->shared_after = entry.shared;
       break;
     }
-    // The entry's suffix from the first byte on that differs: `its_bytes` of its word, or of its own.
+    // The entry's suffix from the first byte on that differs: `its_bytes` of its word, or of its
+    // own.
     const uint8_t* its = start;
     auto its_bytes =
         static_cast<size_t>(kIsCoded ? dictionary.StartBytes(entry) : entry.suffix_bytes);

@@ -36,10 +36,6 @@ struct Place {
   Path path;
 };
 
-// What an insert leaves free where it has to move a leaf: a third of the moves that there would be
-// without, for at most 4 % of the memory, where the leaf does not grow any more.
-inline constexpr size_t kInsertRoomBytes{2 * NodeArena::kGranuleBytes};
-
 // Asks for the lines of a node that its search will read first.
 inline void PrefetchLeaf(const void* leaf) { PrefetchLines(leaf, 3); }
 inline void PrefetchInner(const void* inner) { PrefetchLines(inner, 10); }
@@ -140,7 +136,7 @@ class Tree {
   [[nodiscard]] bool InsertIntoFull(Path* path, Leaf* leaf, std::string_view key,
                                     const ValueRef& value, bool is_last);
   // Makes two leaves of a full one by copying whole groups. False if it is not fit for that; else
-  // the path is of no use afterwards. REQUIRES: no entry has long lengths.
+  // the path is of no use afterwards. REQUIRES: no key's lengths stand in "more lengths" (entry.h).
   bool SplitLeaf(Path* path, Leaf* leaf);
   // Whether another leaf may be built anew for the sake of its dictionary. Where that has been in
   // vain it is tried less and less often.

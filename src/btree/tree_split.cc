@@ -20,10 +20,10 @@ bool IsFull(const Leaf* leaf) { return leaf->used >= kLeafBytesMax / 4 * 3; }
 // What a walk over a full leaf tells.
 struct LeafSurvey {
   // No key's lengths need more than the u16: then a longer prefix changes nothing but that.
-  bool has_short_lengths{true};
-  // The leaf would probably be smaller with other words in its dictionary: a quarter of its suffixes
-  // have none, and begin with bytes that are met again; or two thirds have none, and the dictionary
-  // is a burden. A guess, at a fraction of what it costs to choose words.
+  bool has_short_keys{true};
+  // The leaf would probably be smaller with other words in its dictionary: a quarter of its
+  // suffixes have none, and begin with bytes that are met again; or two thirds have none, and the
+  // dictionary is a burden. A guess, at a fraction of what it costs to choose words.
   bool wants_other_words{false};
 };
 
@@ -42,7 +42,7 @@ LeafSurvey SurveyLeaf(const Leaf* leaf) {
     if (!ParseShortEntry(p, &entry)) [[unlikely]] {
       entry = ParseLongEntry(p);
       if (entry.shared >= kSharedEscape || entry.suffix_bytes >= kSuffixEscape)
-        survey.has_short_lengths = false;
+        survey.has_short_keys = false;
     }
     if (code_bytes > 0 && entry.suffix[0] != 0) continue;
     ++wordless;
@@ -105,7 +105,7 @@ bool Tree::InsertIntoFull(Path* path, Leaf* leaf, std::string_view key, const Va
     AppendNewLeaf(path, leaf, key, value);
     return true;
   }
-  if (survey.has_short_lengths && SplitLeaf(path, leaf)) return false;
+  if (survey.has_short_keys && SplitLeaf(path, leaf)) return false;
   InsertByRebuild(path, leaf, key, value, LeafWords::kKept);
   return true;
 }
@@ -116,8 +116,8 @@ bool Tree::MayLookForWords() {
   return true;
 }
 
-// Groups begin with full keys, so whole groups can be copied; only what a half's keys have in common
-// goes from them into its prefix. Both halves keep the dictionary.
+// Groups begin with full keys, so whole groups can be copied; only what a half's keys have in
+// common goes from them into its prefix. Both halves keep the dictionary.
 bool Tree::SplitLeaf(Path* path, Leaf* leaf) {
   if (content_.height == 0 || leaf->groups < kGroupsToSplit || leaf->large_count > 0 ||
       (!IsFull(leaf) && leaf->groups < kLeafGroupsMax) || leaf->prefix_bytes > kLongPrefixBytes ||
@@ -147,7 +147,8 @@ bool Tree::SplitLeaf(Path* path, Leaf* leaf) {
 }
 
 // A leaf of the groups [first, end) of `leaf`, with a prefix that is longer by `more`: all of these
-// keys have that much in common. REQUIRES: no entry has long lengths, no large values.
+// keys have that much in common. REQUIRES: no key's lengths stand in "more lengths" (entry.h), no
+// large values.
 Leaf* Tree::CopyGroups(const Leaf* leaf, uint32_t first, uint32_t end, size_t more) {
   const uint32_t groups = end - first;
   const uint8_t* const from = leaf->entries() + leaf->offsets()[first];
@@ -197,8 +198,8 @@ void Tree::InsertByRebuild(Path* path, Leaf* leaf, std::string_view key, const V
                 appending ? LeafFill::kRightEdge : LeafFill::kWithRoom, words);
 }
 
-// The tree is being filled in ascending order: the full leaf stays full, and the next one begins with
-// its words.
+// The tree is being filled in ascending order: the full leaf stays full, and the next one begins
+// with its words.
 void Tree::AppendNewLeaf(Path* path, Leaf* leaf, std::string_view key, const ValueRef& value) {
   const std::string prefix(View(leaf->prefix(), leaf->prefix_bytes));
   const std::string first = prefix + std::string(GroupFirst(leaf, 0));

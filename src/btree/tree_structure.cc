@@ -81,7 +81,8 @@ Leaf* Tree::PrepareLeaf(Path* path, Leaf* leaf, size_t bytes) {
   return MoveLeaf(path, leaf, bytes, 0);
 }
 
-// Half of the room is before the entries, but at the right edge, where the next ones come at the end.
+// Half of the room is before the entries, but at the right edge, where the next ones come at the
+// end.
 Leaf* Tree::PrepareInsert(Path* path, Leaf* leaf, size_t used, size_t room) {
   if (used <= leaf->capacity() && epochs_.MayWrite(leaf)) [[likely]]
     return leaf;

@@ -57,7 +57,8 @@ Status CheckBound(std::string_view word);
 // name in the error's text.
 Result<uint64_t> ParseCount(std::string_view option, std::string_view word, uint64_t least);
 // The count of `option count word ...`, whose syntax behind the option is `words`. It is easily
-// forgotten; what stands in its place then is the first of the words, so that is an error of syntax.
+// forgotten; what stands in its place then is the first of the words, so that is an error of
+// syntax.
 Result<uint64_t> ParseWordCount(std::string_view option, std::string_view words,
                                 std::string_view word, uint64_t least);
 // The same as ParseCount, or ALL, which is kUnlimited.

@@ -31,8 +31,8 @@ namespace {
 
 constexpr int64_t kNewest{std::numeric_limits<int64_t>::max()};
 
-// The command's table; the reply depends on its newest change. Null if there is none, which has been
-// replied then.
+// The command's table; the reply depends on its newest change. Null if there is none, which has
+// been replied then.
 CELLAR_INLINE Table* FindTable(CommandContext& ctx) {
   Table* const table = FindTableOrReply(ctx, ctx.args[1]);
   if (table != nullptr) [[likely]]

@@ -73,17 +73,23 @@ const RowWriteResult* WriteOrReply(CommandContext& ctx, const RowWrite& write) {
   return table == nullptr ? nullptr : WriteToOrReply(ctx, *table, write);
 }
 
-// `CPUT table row family:qualifier value`, which is what most are, by somebody who may do everything.
+// The reply of a put without conditions.
+CELLAR_INLINE void EndPut(CommandContext& ctx, const Table& table, std::string_view row,
+                          const Status& done) {
+  ctx.DependsOn(table.last_lsn());  // what was refused depends on what was there
+  if (!done.ok()) [[unlikely]]
+    return ctx.Fail(done);
+  TellOfRow(ctx, table, row);
+  ctx.reply.Ok();
+}
+
+// `CPUT table row family:qualifier value`, which is what most are, by somebody who may do
+// everything.
 CELLAR_INLINE void PutOneCell(CommandContext& ctx, const CellPut& put) {
   Table* const table = FindTableOrReply(ctx, ctx.args[1]);
   if (table == nullptr) return;
   const std::string_view row = ctx.args[kRowArgument];
-  const Status done = ctx.store().Put(*table, row, put);
-  ctx.DependsOn(table->last_lsn());  // what was refused depends on what was there
-  if (!done.ok()) [[unlikely]]
-    return ctx.Fail(done);
-  TellOfRow(ctx, *table, row);
-  ctx.reply.Ok();
+  EndPut(ctx, *table, row, ctx.store().Put(*table, row, put));
 }
 
 void CmdCPut(CommandContext& ctx) {
@@ -100,15 +106,8 @@ void CmdCPut(CommandContext& ctx) {
   Table* const table = FindTableOrReply(ctx, ctx.args[1]);
   if (table == nullptr) return;
   write.allocates = write.row == kNextRecord && table->schema().key.is_recno();
-  if (write.IsUnconditional()) [[likely]] {  // and of puts alone, as CPUT's words are
-    if (const Status done = ctx.store().Put(*table, write); !done.ok()) [[unlikely]] {
-      ctx.DependsOn(table->last_lsn());  // what was refused depends on what was there
-      return ctx.Fail(done);
-    }
-    ctx.DependsOn(table->last_lsn());
-    TellOfRow(ctx, *table, write.row);
-    return ctx.reply.Ok();
-  }
+  if (write.IsUnconditional()) [[likely]]  // and of puts alone, as CPUT's words are
+    return EndPut(ctx, *table, write.row, ctx.store().Put(*table, write));
   const RowWriteResult* const result = WriteToOrReply(ctx, *table, write);
   if (result == nullptr) return;
   if (!result->conditions_held) return ctx.reply.Null();

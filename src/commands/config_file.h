@@ -21,8 +21,8 @@ namespace cellar {
 // For the error of an option that there is not: ", did you mean 'port'?", or nothing.
 std::string NearConfigOption(std::string_view word);
 
-// Reads `text` into `config`. The error names `source` and each line that is at fault, up to twenty;
-// the others have been read then.
+// Reads `text` into `config`. The error names `source` and each line that is at fault, up to
+// twenty; the others have been read then.
 Status ReadConfigText(Config* config, std::string_view text, std::string_view source);
 // Reads a file, and the files it includes.
 Status ReadConfigFile(Config* config, const std::string& path);

@@ -74,8 +74,8 @@ class Dispatcher {
   void EndInsideExec(CommandContext& context);
   // The task's user has lost rights: an error takes the place of the reply.
   void EndRevokedTask(Session& session);
-  // Nothing that a check of Admit asks about is the case, but for arity: it would let any command of
-  // the session run.
+  // Nothing that a check of Admit asks about is the case, but for arity: it would let any command
+  // of the session run.
   bool Unhindered(const Session& session) const;
   // The checks, for a command that may be unknown. The command to run now, a container's subcommand
   // if it is one; null if it was refused or queued, or must wait.

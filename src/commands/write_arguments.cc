@@ -11,18 +11,18 @@
 
 namespace cellar {
 
-Status TakeValueOptions(ArgumentCursor* at, CellOp* op) {
+Status TakeValueOptions(ArgumentCursor* at, PutOptions* options) {
   while (at->left() >= 2) {
     if (at->TakeWord("AS")) {
       const std::string_view name = at->Take();
-      if (op->type.has_value()) return RepeatedOption("AS");
-      ASSIGN_OR_RETURN(op->type, ParseValueType(name));
+      if (options->type.has_value()) return RepeatedOption("AS");
+      ASSIGN_OR_RETURN(options->type, ParseValueType(name));
     } else if (at->TakeWord("TS")) {
-      if (op->timestamp_micros.has_value()) return RepeatedOption("TS");
-      ASSIGN_OR_RETURN(op->timestamp_micros, ParseTimestamp(at->Take()));
+      if (options->timestamp_micros.has_value()) return RepeatedOption("TS");
+      ASSIGN_OR_RETURN(options->timestamp_micros, ParseTimestamp(at->Take()));
     } else if (at->TakeWord("TTL")) {
-      if (op->ttl_micros.has_value()) return RepeatedOption("TTL");
-      ASSIGN_OR_RETURN(op->ttl_micros, ParseTtlMicros(at->Take()));
+      if (options->ttl_micros.has_value()) return RepeatedOption("TTL");
+      ASSIGN_OR_RETURN(options->ttl_micros, ParseTtlMicros(at->Take()));
     } else {
       return Status::Ok();
     }

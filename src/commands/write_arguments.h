@@ -49,7 +49,7 @@ CELLAR_INLINE CellOp& AddPut(std::string_view family, std::string_view qualifier
 Status TakePutOption(ArgumentCursor* at, RowWrite* write);
 // AS, TS and TTL behind a value. Stops before the first word that is none of them; a second one of
 // the same kind is a syntax error.
-Status TakeValueOptions(ArgumentCursor* at, CellOp* op);
+Status TakeValueOptions(ArgumentCursor* at, PutOptions* options);
 // The word after a value and its options, which is no column.
 [[gnu::cold]] Status NotNextColumn(std::string_view word);
 [[gnu::cold]] Status NoValue(std::string_view family, std::string_view qualifier);

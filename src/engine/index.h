@@ -38,8 +38,8 @@
 // An index of rows (ON 0) has an entry for each row that has a stored cell, live or not: its reader
 // finds out by the cells that it looks for.
 //
-// While it is built, what stands before a position is in it; the rest comes when Build() reaches it.
-// The position is one between rows; an index of qualifiers also stops inside a row, between
+// While it is built, what stands before a position is in it; the rest comes when Build() reaches
+// it. The position is one between rows; an index of qualifiers also stops inside a row, between
 // columns, since one row may have a million of them. Indexes that are whole are in snapshot files
 // too: loading a million entries takes 0.05 s, building them 1.4 s. Others are built again at the
 // start.
@@ -140,8 +140,8 @@ class Index {
     std::vector<Entry> entries;  // the first `count` of them, keys ascending; others are memory
     size_t count{0};
     bool too_large{false};  // a value does not fit into a key
-    // If it was of one column, and by_column(): the column is not stored, nor is any behind it up to
-    // this qualifier; an empty one is no bound.
+    // If it was of one column, and by_column(): the column is not stored, nor is any behind it up
+    // to this qualifier; an empty one is no bound.
     bool absent{false};
     std::string absent_until;
 
@@ -152,8 +152,9 @@ class Index {
     }
   };
   // Those that a change of these columns can change, as far as the index covers the row. REQUIRES:
-  // Watches(columns), or they are whole_row(). If by_column(), O(log n + versions of these columns),
-  // whatever else stands in the row; if not, O(log n + versions of ON and included columns).
+  // Watches(columns), or they are whole_row(). If by_column(), O(log n + versions of these
+  // columns), whatever else stands in the row; if not, O(log n + versions of ON and included
+  // columns).
   void Evaluate(std::string_view row_key, const ChangedColumns& columns, Evaluation* evaluation);
   // What stands for all columns.
   ChangedColumns whole_row() const {
@@ -163,7 +164,8 @@ class Index {
   void EvaluateHeld(std::string_view row_key, const ChangedColumns& columns,
                     Evaluation* evaluation);
   // Has it an entry of the row, and needs one still, since a cell of it is stored? Then it is the
-  // same one, unless cells in it have changed. REQUIRES: of rows, `before` was held before the change.
+  // same one, unless cells in it have changed. REQUIRES: of rows, `before` was held before the
+  // change.
   bool KeepsRow(std::string_view row_key, const Evaluation& before);
   // Makes the entries of `before`, which are in the index, those of `now`.
   void Replace(const Evaluation& before, const Evaluation& now);
@@ -177,8 +179,8 @@ class Index {
   void ForgetConflicts();
 
   // --- building
-  // Adds the next rows (if by_column(): columns), about `rows_max` of them, or less if checking them
-  // takes long. True when all are in and checked.
+  // Adds the next rows (if by_column(): columns), about `rows_max` of them, or less if checking
+  // them takes long. True when all are in and checked.
   bool Build(uint64_t rows_max);
   // Found while building: two rows of one value in a UNIQUE index, or a value that is too large.
   bool build_failed() const { return build_failed_; }

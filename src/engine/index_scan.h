@@ -9,10 +9,11 @@
 //   kKey       the values in its key                   only ON columns, without timestamps
 //   kNothing   nowhere: the row is there               no cell is wanted, only whether there is one
 //
-// and no filter or TIME asks for more, and newest versions alone are wanted. Conditions are asked of
-// the entry where it tells of their columns (index_coverage.h), whatever the source of the cells,
-// before others are asked of the row. A single entry may hold less than the others (what would be
-// too large, -0.0, which keys do not know): its row is read. A position is the key of an entry.
+// and no filter or TIME asks for more, and newest versions alone are wanted. Conditions are asked
+// of the entry where it tells of their columns (index_coverage.h), whatever the source of the
+// cells, before others are asked of the row. A single entry may hold less than the others (what
+// would be too large, -0.0, which keys do not know): its row is read. A position is the key of an
+// entry.
 //
 // An index of rows (ON 0) is in the order of the table. A scan that does not name it may be given
 // to it by ChooseGroup(), and gives the same cells, positions and cursors as a TableScan.

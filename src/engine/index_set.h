@@ -4,10 +4,10 @@
 //
 // What an index says of the row is asked once, before the first change that it watches, and again
 // at the end of the row; the difference is carried out. An index whose entries come from one column
-// each is asked of the columns that change and of no others: what it says of them is settled as soon
-// as the change goes on to other columns, so nothing has to be collected, however many there are.
-// Columns that are put in ascending order where none stood are one range, evaluated in one walk:
-// that is how rows come in.
+// each is asked of the columns that change and of no others: what it says of them is settled as
+// soon as the change goes on to other columns, so nothing has to be collected, however many there
+// are. Columns that are put in ascending order where none stood are one range, evaluated in one
+// walk: that is how rows come in.
 #pragma once
 
 #include <cstdint>

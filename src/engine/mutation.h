@@ -134,8 +134,8 @@ class MutationBuilder {
   void Replace(uint32_t family_id, std::string_view qualifier, int64_t timestamp, int64_t replaced,
                std::string_view cell_value);
   // Row, and a put whose cell value the caller writes himself: `cell_value_bytes` bytes, to the
-  // place returned, before the next call. `put` says the rest, of its key the column; if it replaces
-  // a version, that is older. One step, since every write takes it.
+  // place returned, before the next call. `put` says the rest, of its key the column; if it
+  // replaces a version, that is older. One step, since every write takes it.
   [[nodiscard]] CELLAR_INLINE char* BeginPut(uint64_t table_id, const ResolvedPut& put,
                                              size_t cell_value_bytes);
   void DeleteCell(uint32_t family_id, std::string_view qualifier, int64_t timestamp);

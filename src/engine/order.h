@@ -123,8 +123,8 @@ class Order {
       return Status::Ok();
     return EncodeComponents(text, Extent::kWhole, out);
   }
-  // The same to `*out`, where EncodedBytesMax(text.size()) bytes are; moves it behind. After an error
-  // it stands where it was.
+  // The same to `*out`, where EncodedBytesMax(text.size()) bytes are; moves it behind. After an
+  // error it stands where it was.
   CELLAR_INLINE Status Encode(std::string_view text, char** out) const {
     char* const to = *out;
     if (is_plain_bytes_) [[likely]] {
@@ -198,8 +198,8 @@ class Order {
  private:
   static constexpr uint16_t kTerminator{0x0100};  // as a little-endian word: 00 01
 
-  // Where the first zero byte stands, at or behind `from`. Mostly near: the columns of a row differ in
-  // a few bytes. Single ones are read without waiting for the pieces that have just been stored.
+  // Where the first zero byte stands, at or behind `from`. Mostly near: the columns of a row differ
+  // in a few bytes. Single ones are read without waiting for the pieces that have just been stored.
   CELLAR_INLINE static size_t FindTextEnd(std::string_view encoded, size_t from) {
     constexpr size_t kSingle{3};
     const size_t single_end = std::min(from + kSingle, encoded.size());

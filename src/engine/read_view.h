@@ -93,7 +93,8 @@ class ReadView {
                                    std::string_view qualifier, int64_t at_micros) const;
   // The same for a column whose key is put together already: row, family id, qualifier. False if
   // there is none; then *read is unspecified. Of several columns of a row, all but the first mostly
-  // stand in the leaf where the last one was found, which is looked at before the tree is descended.
+  // stand in the leaf where the last one was found, which is looked at before the tree is
+  // descended.
   [[nodiscard]] CELLAR_INLINE bool ReadColumn(std::string_view column, const FamilySchema& family,
                                               int64_t at_micros, CellRead* read) const;
   // Is there a live cell in the row?

@@ -39,8 +39,8 @@ std::string ColumnText(const CellPut& put) {
 }
 
 // A sum that does not fit: Redis' words first, then where it would have gone.
-[[gnu::cold]] Status SumTooLarge(const CellPut& op, ValueType type, const Status& status) {
-  return Status::Error(status.code(), status.text() + ": column " + Quote(ColumnText(op)) +
+[[gnu::cold]] Status SumTooLarge(const CellPut& put, ValueType type, const Status& status) {
+  return Status::Error(status.code(), status.text() + ": column " + Quote(ColumnText(put)) +
                                           " of type " + std::string(ValueTypeName(type)));
 }
 
@@ -265,8 +265,8 @@ CELLAR_INLINE Status RowResolver::EndPuts(Status status) {
   return status;
 }
 
-Status RowResolver::ResolvePut(const Table& table, std::string_view row, const CellPut& put,
-                               const WriteContext& context, MutationBuilder* mutation) {
+Status RowResolver::ResolveOnePut(const Table& table, std::string_view row, const CellPut& put,
+                                  const WriteContext& context, MutationBuilder* mutation) {
   several_ops_ = false;
   RETURN_IF_ERROR(BeginPuts(table, row, context, mutation));
   return EndPuts(ResolvePlainPut(table.schema(), put, PutOptions{}));

@@ -59,9 +59,9 @@ class RowResolver {
   Status ResolvePuts(const Table& table, const RowWrite& write, const WriteContext& context,
                      MutationBuilder* mutation);
   // The same for one put without options.
-  Status ResolvePut(const Table& table, std::string_view row, const CellPut& put,
-                    const WriteContext& context, MutationBuilder* mutation);
-  // Whether a cell got the context's stamp by the last ResolvePuts or ResolvePut.
+  Status ResolveOnePut(const Table& table, std::string_view row, const CellPut& put,
+                       const WriteContext& context, MutationBuilder* mutation);
+  // Whether a cell got the context's stamp by the last of these.
   bool stamp_used() const { return stamp_used_; }
 
   // Where all that was added is one put of an existing row key: that put, for Engine::ApplyPut.
@@ -101,10 +101,11 @@ class RowResolver {
     lone_put_end_ = kNoPut;
     return part_begin_;
   }
+  // The row, and what all its puts need.
   Status BeginPuts(const Table& table, std::string_view row, const WriteContext& context,
                    MutationBuilder* mutation);
   Status ResolvePlainPut(const TableSchema& schema, const CellPut& put, const PutOptions& options);
-  // After an error nothing stays of those before. Returns the status.
+  // On an error takes back what these puts have added. Returns the status.
   Status EndPuts(Status status);
 
   // The row, whose key stands at the front of cell_key_; empty: one that `*` makes.
@@ -216,8 +217,8 @@ class RowResolver {
   std::string value_;                                     // scratch
   // The column at hand, and the put of a version that was made of it last.
   ResolvedPut put_;
-  // What the step at hand has added to the mutation: where it begins, and where its first op ends if
-  // that is a put.
+  // What the step at hand has added to the mutation: where it begins, and where its first op ends
+  // if that is a put.
   static constexpr size_t kNoPut{0};
   size_t part_begin_{0};
   size_t lone_put_end_{kNoPut};

@@ -72,8 +72,8 @@ struct PutOptions {
   std::optional<uint64_t> ttl_micros;       // TTL
 };
 
-// CellPut: the column, of all but kDelete and kDeleteRow; `text` is the value, the delta, or the bytes
-// to append. PutOptions: of kPut.
+// CellPut: the column, of all but kDelete and kDeleteRow; `text` is the value, the delta, or what
+// is appended. PutOptions: of kPut.
 struct CellOp : CellPut, PutOptions {
   enum class Kind : uint8_t {
     kPut,

@@ -98,8 +98,8 @@ class Scan {
   // Goes over to snapshots of the trees. Must be called before writers run after a kPause.
   virtual void Detach() = 0;
 
-  // Lets go of tables and views, as if the scan were destroyed. What it returns, if anything, is the
-  // scan itself, whose memory is worth keeping: it may be opened anew.
+  // Lets go of tables and views, as if the scan were destroyed. What it returns, if anything, is
+  // the scan itself, whose memory is worth keeping: it may be opened anew.
   virtual TableScan* Close() { return nullptr; }
 
   virtual const ScanStats& stats() const = 0;

@@ -128,8 +128,8 @@ void Table::LearnExistence() {
   row_.existence_known = true;
 }
 
-// The put says so itself where both neighbours stand in its leaf, or one that belongs to the row; at
-// the edge of a leaf it takes a seek, and in every other group that has anything.
+// The put says so itself where both neighbours stand in its leaf, or one that belongs to the row;
+// at the edge of a leaf it takes a seek, and in every other group that has anything.
 CELLAR_INLINE bool Table::RowHasOther(const FamilySchema& family, std::string_view key,
                                       size_t row_bytes, const BTreeWriteResult& result) const {
   return result.existed || result.shared_with_neighbor >= row_bytes ||

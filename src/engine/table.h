@@ -68,9 +68,9 @@ class Table {
     return family.policy.keeps_everything() && family_counters(family).expiring_cells == 0;
   }
   bool counts_are_live() const;
-  // May retention have dropped cells that are still stored? False while everything is kept, or while
-  // all that can be dropped goes by its rank alone and nothing has changed since `changes` changes,
-  // when somebody began to reclaim all of it and came to the end (NoteSwept). O(families).
+  // May retention have dropped cells that are still stored? False while everything is kept, or
+  // while all that can be dropped goes by its rank alone and nothing has changed since `changes`
+  // changes, when somebody began to reclaim all of it and came to the end (NoteSwept). O(families).
   bool MayHoldDropped() const;
   void NoteSwept(uint64_t changes) { swept_changes_ = changes; }
 
@@ -189,8 +189,8 @@ class Table {
 
   Group MakeGroup() const;
   void CloseRow();
-  // What PutCell and ReplaceCell do with the tree and the counters; `key` is the cell's, the column's
-  // key at its front takes `column_bytes`. `place` as in ResolvedPut.
+  // What PutCell and ReplaceCell do with the tree and the counters; `key` is the cell's, the
+  // column's key at its front takes `column_bytes`. `place` as in ResolvedPut.
   BTreeWriteResult PutVersion(const FamilySchema& family, std::string_view key,
                               std::string_view cell_value, BTreePlace* place);
   BTreeWriteResult ReplaceVersion(const FamilySchema& family, std::string_view key,

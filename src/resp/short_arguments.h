@@ -16,8 +16,8 @@ namespace cellar {
 // What a short header takes at least, with what must follow it ("\r\n" of an empty argument).
 constexpr size_t kShortHeaderBytes{6};
 
-// Reads a header line of at most three digits, such as "$12\r\n", at `at`. Returns its size; 0 if it
-// is anything else, for the general way to see to. REQUIRES: kShortHeaderBytes are there.
+// Reads a header line of at most three digits, such as "$12\r\n", at `at`. Returns its size; 0 if
+// it is anything else, for the general way to see to. REQUIRES: kShortHeaderBytes are there.
 CELLAR_INLINE size_t ReadShortLength(const char* at, char type, int64_t* length) {
   // Taking the bytes "$0\r\n" or "$00\r" away, or "000\r" behind the type, leaves the digits, and
   // nothing else where these bytes stand.
@@ -49,8 +49,8 @@ CELLAR_INLINE size_t ReadShortLength(const char* at, char type, int64_t* length)
 // What ReadShortLength can tell; whoever allows less has every header read the general way.
 constexpr int64_t kShortLengthMax{999};
 
-// Takes the arguments from byte `*at` of `input` on whose headers are short and which are all there,
-// into [to, to_end). Moves `*at` behind the last one; returns the end of those taken.
+// Takes the arguments from byte `*at` of `input` on whose headers are short and which are all
+// there, into [to, to_end). Moves `*at` behind the last one; returns the end of those taken.
 CELLAR_INLINE std::string_view* TakeShortArguments(std::string_view input, size_t* at,
                                                    std::string_view* to,
                                                    const std::string_view* to_end) {

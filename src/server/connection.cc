@@ -87,7 +87,7 @@ CommandBatch Connection::ReadBatch(std::string_view input, std::span<ParsedComma
   if (!resumed && limits.AllowShort()) [[likely]] {
     for (; size < room.size(); ++size) {
       ParsedCommand& command = room[size];
-      size_t bytes = shapes.Take(ahead, &command);
+      size_t bytes = shapes.Take(ahead, &command);  // it may look like the one before
       if (bytes == 0) [[unlikely]] {
         bytes = parser_.NextShort(ahead, &command.args);
         if (bytes == 0) break;
@@ -100,7 +100,8 @@ CommandBatch Connection::ReadBatch(std::string_view input, std::span<ParsedComma
     if (size == room.size() || ahead.empty() || (size > 0 && ahead[0] != '*')) [[likely]]
       return {room.first(size), RequestParser::Outcome::kCommand, true};
   }
-  // An inline command may have its words in the parser's memory, where the next one overwrites them.
+  // An inline command may have its words in the parser's memory, where the next one overwrites
+  // them.
   const size_t size_max = resumed || input[0] != '*' ? 1 : room.size();
   do {
     ParsedCommand& command = room[size];

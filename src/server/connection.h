@@ -2,14 +2,15 @@
 //
 //   TurnInput -> Feed -> parser -> Dispatcher::Execute -> session.output -> Flush (once a turn)
 //
-// Commands are parsed a batch ahead (command_batch.h), so that the cells that they will touch can be
-// brought into the cache: those at the beginning of a turn's input together with those of other
+// Commands are parsed a batch ahead (command_batch.h), so that the cells that they will touch can
+// be brought into the cache: those at the beginning of a turn's input together with those of other
 // connections (turn_input.h), those of a longer pipeline by themselves. They are executed one by
 // one, and what was parsed beyond the last one executed is forgotten.
 //
-// Input is parsed where the kernel put it, in the buffer of the turn's input; only what is not yet a
-// whole command, or must wait, is copied into `pending_`. Nothing is parsed while a task runs, the
-// output is above Session::kOutputPauseBytes, or clients are paused; then the socket is not read either.
+// Input is parsed where the kernel put it, in the buffer of the turn's input; only what is not yet
+// a whole command, or must wait, is copied into `pending_`. Nothing is parsed while a task runs,
+// the output is above Session::kOutputPauseBytes, or clients are paused; then the socket is not
+// read either.
 //
 // Output goes by send(2), which is what uv_try_write would do after 150 instructions; what the
 // kernel does not take goes with one uv_write at a time.

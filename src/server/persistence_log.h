@@ -2,9 +2,9 @@
 // (JournalStats) and has nobody to tell; an operator who reads the log afterwards wants to see when
 // writes began to be refused, why, and when they came back.
 //
-// It compares states, so it is looked at from a timer and costs nothing while nothing changes. A disk
-// that is full one moment and not the next does not flood the log: of one matter at most one line
-// in kPauseMicros, and the last state is told in the end.
+// It compares states, so it is looked at from a timer and costs nothing while nothing changes. A
+// disk that is full one moment and not the next does not flood the log: of one matter at most one
+// line in kPauseMicros, and the last state is told in the end.
 #pragma once
 
 #include <cstdint>

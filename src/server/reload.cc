@@ -3,9 +3,10 @@
 // An option that the file names gets the file's value, as CONFIG SET would give it; the command
 // line still beats the file, and options that neither names stay as they are. What cannot be
 // changed while the server runs is told in the log and left. Users are read again too, from `user`
-// lines or the aclfile, and the files of the certificate, which may be new ones under the old names.
-// All or nothing: with a mistake in one of the files, or an option that cannot be carried out (a
-// port in use), the server goes on with the options, the users and the certificate that it had.
+// lines or the aclfile, and the files of the certificate, which may be new ones under the old
+// names. All or nothing: with a mistake in one of the files, or an option that cannot be carried
+// out (a port in use), the server goes on with the options, the users and the certificate that it
+// had.
 #include <fmt/format.h>
 
 #include <memory>

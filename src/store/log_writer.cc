@@ -216,6 +216,7 @@ LogWriterStats LogWriter::Stats() const {
   stats.unwritten_bytes += queue_bytes_;
   stats.room_bytes -= std::min(stats.room_bytes, stats.unwritten_bytes);
   stats.unsynced_bytes += queue_bytes_;
+  stats.spare_bytes = spare_bytes_;
   return stats;
 }
 
@@ -256,7 +257,7 @@ void LogWriter::Run() {
 
 int64_t LogWriter::NextWakeMicros() const {
   if (stop_ || !calls_.empty()) return 0;
-  if (!enabled_) return kNever;
+  if (!enabled_) return discarded_.empty() ? SparesDueMicros() : 0;
   if (!healthy()) return resume_micros_;
   int64_t wake = kNever;
   if (lane_ended_) return 0;
@@ -306,7 +307,6 @@ void LogWriter::PublishState() {
   stats_.room_bytes = 0;
   stats_.error = healthy() ? room_failure_ : failure_;
   stats_.unsynced_bytes = unsynced_bytes_;
-  stats_.spare_bytes = spare_bytes_;
   stats_.unwritten_bytes = 0;
   for (size_t i = written_; i < unsynced_.size(); ++i)
     stats_.unwritten_bytes += unsynced_[i].bytes.size();
@@ -323,8 +323,8 @@ void LogWriter::PublishState() {
 }
 
 // As many bytes of buffers as one sync has freed will be filled before the next one: until then a
-// second's log, with `everysec`. Fresh memory for each would cost more than what is written into it,
-// since the kernel clears it first.
+// second's log, with `everysec`. Fresh memory for each would cost more than what is written into
+// it, since the kernel clears it first.
 void LogWriter::KeepSpares() {
   const bool is_over = clock_.MonotonicMicros() >= SparesDueMicros();
   if (retired_.empty() && !is_over) return;
@@ -451,10 +451,10 @@ void LogWriter::WriteBatches() {
 }
 
 int64_t LogWriter::SyncDueMicros() const {
-  if (written_ == 0) return INT64_MAX;
+  if (written_ == 0) return kNever;
   // Nothing new, or nobody to sync it before a lane is done.
   const bool is_begun = !in_lanes_.empty() && in_lanes_.back().offset == segment_->end_offset();
-  if (is_begun || LanesAreFull()) return INT64_MAX;
+  if (is_begun || LanesAreFull()) return kNever;
   if (policy_now_ == SyncPolicy::kAlways || unsynced_bytes_ >= kUnsyncedBytesMax) return 0;
   if (stream_requested_ > GrantLimit()) return 0;
   return last_sync_micros_ +

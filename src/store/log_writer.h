@@ -22,7 +22,8 @@
 // is granted. Segment files that a manifest might name although installing it failed are removed
 // only after the next manifest that does not name them is durable.
 //
-// Group commit under `always`. Everything queued while a sync runs shares the next one, which begins
+// Group commit under `always`. Everything queued while a sync runs shares the next one, which
+// begins
 //   at once     clients whose replies wait for it and clients that have just got theirs then go on
 //               as two groups: one is served while the other's sync runs;
 //   gathered    a little later, when as many bytes have come as were released and queued by then,
@@ -153,7 +154,7 @@ class LogWriter {
   int64_t NextWakeMicros() const;            // REQUIRES: mutex_ held
   void TakeWork(std::vector<Call*>* calls);  // REQUIRES: mutex_ held
   void KeepSpares();                         // REQUIRES: mutex_ held
-  // When memory is kept although nothing will have been written for long: then; else never.
+  // When spare buffers beyond what is always kept go (monotonic); never while records wait.
   int64_t SparesDueMicros() const;  // REQUIRES: mutex_ held
   void PublishState();              // REQUIRES: mutex_ held
   void Work();
@@ -221,7 +222,7 @@ class LogWriter {
   size_t queue_bytes_{0};
   std::vector<ByteBuffer> spare_;  // empty, for Submit, which takes the last one
   size_t spare_bytes_{0};          // their capacity
-  size_t spare_bytes_max_{0};      // what is kept of it
+  size_t spare_bytes_max_{0};      // what was kept at most after the last sync
   std::vector<Call*> calls_;
   uint64_t requested_stream_end_{0};
   uint64_t next_number_;

@@ -57,8 +57,8 @@ class SegmentFile {
     Lsn last;
   };
   void SetDurable(const End& end);
-  // Has zeros written where the next `bytes` go, kZeroAheadBytes of them at a time, as far as room is
-  // reserved. After an error the file is to be given up.
+  // Has zeros written where the next `bytes` go, kZeroAheadBytes of them at a time, as far as room
+  // is reserved. After an error the file is to be given up.
   Status ZeroAhead(uint64_t bytes);
   // Reserves more behind what is reserved. An error leaves everything as it was.
   Status Allocate(AllocationSize size);

@@ -153,8 +153,9 @@ CELLAR_INLINE void Store::ApplyResolved(Table* table) {
   CELLAR_ASSERT(engine_->ApplyOps(mutation_.Since(part_begin_)).ok());
 }
 
-// Whether a put of so many bytes of values cannot fail once it is resolved, and indexes are ready.
-CELLAR_INLINE bool Store::BeginPlainPut(Table& table, size_t value_bytes) {
+// Makes the indexes ready for a put of so many bytes of values. False if it has to go the general
+// way.
+CELLAR_INLINE bool Store::PreparePlainPut(Table& table, size_t value_bytes) {
   // A record number may move the table's counter: the general way knows how.
   if (table.schema().key.is_recno()) [[unlikely]]
     return false;
@@ -186,21 +187,21 @@ CELLAR_INLINE Status Store::PutResolved(Table& table, size_t puts, Resolve resol
 Status Store::Put(Table& table, const RowWrite& write) {
   size_t bytes = 0;
   for (const CellOp& op : write.ops) bytes += op.text.size();
-  if (!BeginPlainPut(table, bytes)) return Write(table, write).status();
+  if (!PreparePlainPut(table, bytes)) return Write(table, write).status();
   return PutResolved(table, write.ops.size(), [&](const WriteContext& context) {
     return resolver_->ResolvePuts(table, write, context, &mutation_);
   });
 }
 
 Status Store::Put(Table& table, std::string_view row, const CellPut& put) {
-  if (!BeginPlainPut(table, put.text.size())) [[unlikely]] {
+  if (!PreparePlainPut(table, put.text.size())) [[unlikely]] {
     RowWrite write;
     write.row = row;
     write.ops.emplace_back(put);
     return Write(table, write).status();
   }
   return PutResolved(table, 1, [&](const WriteContext& context) {
-    return resolver_->ResolvePut(table, row, put, context, &mutation_);
+    return resolver_->ResolveOnePut(table, row, put, context, &mutation_);
   });
 }
 

@@ -309,7 +309,8 @@ class Store {
   Status CommitMutation(Table* table, uint64_t changes);
   // Carries out what the resolver has added since BeginMutation.
   void ApplyResolved(Table* table);
-  bool BeginPlainPut(Table& table, size_t value_bytes);
+  // Parts of Put: `resolve` adds the puts to the mutation; they are applied and logged.
+  bool PreparePlainPut(Table& table, size_t value_bytes);
   template <typename Resolve>
   Status PutResolved(Table& table, size_t puts, Resolve resolve);
   Status ReserveMutation();
@@ -386,8 +387,8 @@ class Store {
 
 // --- reads of single columns are inlined: for most commands they are all there is to do.
 //
-// The key of a column is put together in the order in which its parts are checked. There is room for
-// the longest one, so that none of them asks.
+// The key of a column is put together in the order in which its parts are checked. There is room
+// for the longest one, so that none of them asks.
 Status Store::BeginRow(const Table& table, std::string_view row, char** end) {
   column_key_.Clear();
   *end = column_key_.Reserve(kColumnKeyBytesMax);

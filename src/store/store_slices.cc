@@ -102,10 +102,10 @@ Result<std::unique_ptr<SlicedChange>> Store::DeleteRows(Table& table, const RowO
       std::make_unique<RangeDelete>(*this, table.id(), std::move(ranges)));
 }
 
-// Does the new policy drop all that retention drops now, at any moment to come, whether that has been
-// reclaimed or not? So where both policies ask for the age alone, and the new one drops sooner. Where
-// ranks matter, what is still stored counts in them: then only if nothing changes, and no cell
-// expires while others keep its rank.
+// Does the new policy drop all that retention drops now, at any moment to come, whether that has
+// been reclaimed or not? So where both policies ask for the age alone, and the new one drops
+// sooner. Where ranks matter, what is still stored counts in them: then only if nothing changes,
+// and no cell expires while others keep its rank.
 static bool StaysDropped(const Table& table, const FamilySchema& family,
                          const RetentionPolicy& policy) {
   if (family.policy.depends_on_rank() || policy.depends_on_rank()) {
@@ -120,8 +120,8 @@ static bool StaysDropped(const Table& table, const FamilySchema& family,
 // that took more than one turn and found something is followed by another one, kPassesMax in all.
 // Then the policy is the new one, and UNIQUE indexes that read the family are built again: the
 // client waits for that too, since until then changes of their columns are refused. Inside a
-// transaction nothing waits: large indexes are built behind it, and what stays dropped under the new
-// policy is left to the sweeper. Anything else has to be reclaimed there and then, in one go.
+// transaction nothing waits: large indexes are built behind it, and what stays dropped under the
+// new policy is left to the sweeper. Anything else has to be reclaimed there and then, in one go.
 class FamilyAlter final : public SlicedChange {
  public:
   FamilyAlter(Store& store, const Table& table, const FamilySchema& family, FamilyOptions options)

@@ -43,8 +43,8 @@ class SyncLanes {
     Status status;  // of the first that failed; nothing counts from there on
   };
 
-  // `ended(tag)` is called, under no lock, when a sync has ended: with the last tag that counts now,
-  // or 0 if that has not changed.
+  // `ended(tag)` is called, under no lock, when a sync has ended: with the last tag that counts
+  // now, or 0 if that has not changed.
   SyncLanes(Clock& clock, std::function<void(uint64_t tag)> ended);
   ~SyncLanes();  // Close()
   SyncLanes(const SyncLanes&) = delete;

@@ -30,8 +30,8 @@ class SyncTrial {
 
   // What to do now.
   SyncWay way() const { return way_; }
-  // Whether kOverlapped may be chosen; at first it may not. Once it may, it is tried at once if what
-  // it gives is unknown.
+  // Whether kOverlapped may be chosen; at first it may not. Once it may, it is tried at once if
+  // what it gives is unknown.
   void AllowOverlap(bool allowed);
   // So many bytes have become durable since the last call, in the way that way() says.
   void Count(uint64_t bytes);

@@ -377,8 +377,8 @@ class TreeModel {
     return prefix;
   }
 
-  // With a finger that has been elsewhere before the last writes, and with one that has been nowhere.
-  // Now and then some of them, of keys that are near each other.
+  // With a finger that has been elsewhere before the last writes, and with one that has been
+  // nowhere. Now and then some of them, of keys that are near each other.
   void GetFirst() {
     std::string prefix = Prefix(Key());
     for (uint64_t n = below_(4) == 0 ? below_(12) : 0;; --n) {

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "base/random.h"
+#include "commands/command_table.h"
 #include "resp/request_parser.h"
 
 namespace cellar {
@@ -33,9 +35,10 @@ class Taker {
       RequestParser parser;
       bytes = parser.NextShort(input, &command_.args);
       if (bytes == 0) return {};
-      command_.entry = nullptr;
+      command_.entry = EntryOf(command_.args[0]);
       shapes_.Note(input, bytes, command_);
     }
+    REQUIRE(command_.entry == EntryOf(command_.args[0]));
     return {command_.args.begin(), command_.args.end()};
   }
   Words Take(const Words& words) { return Take(Request(words)); }
@@ -44,6 +47,12 @@ class Taker {
   size_t bytes{0};       // of the last one
 
  private:
+  // One for each name, but none for those that begin with an X.
+  CommandEntry* EntryOf(std::string_view name) {
+    return name.starts_with('X') ? nullptr : &entries_[std::string(name)];
+  }
+
+  std::map<std::string, CommandEntry> entries_;
   RequestShapes shapes_;
   ParsedCommand command_;
 };
@@ -102,6 +111,23 @@ TEST_CASE("a request that is not all there is not taken", "[request_shapes]") {
   }
 }
 
+TEST_CASE("nothing is taken for a request that is none", "[request_shapes]") {
+  for (const bool is_used : {false, true}) {
+    Taker taker;
+    if (is_used) {
+      for (const std::string name : {"PING", "CGET", "SET", "X"})
+        for (int i = 0; i < 3; ++i) CHECK(taker.Take({name, "t"}) == Words{name, "t"});
+    }
+    for (const char first : {'\0', '*', '$', 'P'}) {
+      for (int second = 0; second < 256; ++second) {  // every slot
+        std::string input(8, first);
+        input += std::string(40, static_cast<char>(second));
+        CHECK(taker.Take(input).empty());
+      }
+    }
+  }
+}
+
 TEST_CASE("requests of all sizes come out as the parser has them", "[request_shapes]") {
   const uint64_t seed = 20261122;
   INFO("seed " << seed);
@@ -109,7 +135,7 @@ TEST_CASE("requests of all sizes come out as the parser has them", "[request_sha
   Taker taker;
   size_t by_shape = 0;
   for (int i = 0; i < 20'000; ++i) {
-    static const std::vector<std::string> kNames{"GET",  "CGET",  "CPUT",     "CROW",
+    static const std::vector<std::string> kNames{"GET",  "CGET",  "CPUT",     "CROW",     "X",
                                                  "PING", "CSCAN", "CINCRBYF", "CMUTATEXX"};
     Words words{kNames[random.Below(kNames.size())]};
     const uint64_t count = random.Below(3) == 0 ? random.Below(12) : 2;

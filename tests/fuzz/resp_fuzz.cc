@@ -56,7 +56,8 @@ Parsed Parse(std::string_view input, size_t piece_max, uint64_t seed) {
   return parsed;
 }
 
-// Takes commands by the shape of those before, as a connection does: they are what the parser reads.
+// Takes commands by the shape of those before, as a connection does: they are what the parser
+// reads.
 void CheckShapes(std::string_view input) {
   // Of its own size, so that ASan sees who reads behind it.
   const std::vector<char> bytes(input.begin(), input.end());

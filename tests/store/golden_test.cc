@@ -1,10 +1,10 @@
 // A store that an earlier version has written is read by this one: tests/fixtures/store-v1, made by
-// the hidden test below with the first version of the formats, and store-v2, made when the leaves of
-// snapshots got dictionaries. They are never made again: a new version of a format gets a new folder
-// beside them, and all of them go on being read.
+// the hidden test below with the first version of the formats, and store-v2, made when the leaves
+// of snapshots got dictionaries. They are never made again: a new version of a format gets a new
+// folder beside them, and all of them go on being read.
 //
-// Each is the map of 120 numbered mutations: a snapshot behind the first 50, closed segments, an open
-// one, and behind its last record 20 bytes of a record that a crash cut short.
+// Each is the map of 120 numbered mutations: a snapshot behind the first 50, closed segments, an
+// open one, and behind its last record 20 bytes of a record that a crash cut short.
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>

@@ -132,6 +132,13 @@ TEST_CASE("Buffers are kept for the next records, until none come", "[journal]")
   write_some();
   CHECK(rig.journal->Stats().spare_bytes < 2 * kept);
 
+  // Without a log nothing will need them.
+  rig.options.spares_kept_micros = 1'000;
+  REQUIRE(rig.Open().ok());
+  write_some();
+  REQUIRE(rig.journal->SetLogEnabled(false).ok());
+  CHECK(rig.WaitUntil([&] { return rig.journal->Stats().spare_bytes <= kSpareBytesIdle; }));
+
   rig.options.spares_kept_micros = 1'000;
   REQUIRE(rig.Open().ok());
   write_some();

@@ -1,6 +1,6 @@
-// What has expired and is not reclaimed yet costs whoever steps over it, so nobody steps over all of
-// it at once: CNEAR works in slices, and so does building a UNIQUE index; a write that such an index
-// checks is refused for the moment.
+// What has expired and is not reclaimed yet costs whoever steps over it, so nobody steps over all
+// of it at once: CNEAR works in slices, and so does building a UNIQUE index; a write that such an
+// index checks is refused for the moment.
 #include "engine/near_search.h"
 
 #include <catch2/catch.hpp>

@@ -1,5 +1,5 @@
-// FAMILY ALTER inside a transaction: nobody sees whether it has reclaimed what had been dropped, or has
-// left that to the sweeper.
+// FAMILY ALTER inside a transaction: nobody sees whether it has reclaimed what had been dropped, or
+// has left that to the sweeper.
 #include <catch2/catch.hpp>
 #include <map>
 #include <memory>

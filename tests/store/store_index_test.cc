@@ -91,6 +91,8 @@ TEST_CASE_METHOD(Fixture, "UNIQUE refuses a second row and changes nothing", "[i
   const std::string before = store->Digest();
   REQUIRE(Do(table, "b", {Put("f", "y", "0"), Put("f", "x", "1")}).code() == ErrorCode::kNotUnique);
   REQUIRE(store->Digest() == before);
+  REQUIRE(store->Put(table, "b", {"f", "x", "1"}).code() == ErrorCode::kNotUnique);
+  REQUIRE(store->Digest() == before);
   REQUIRE(Do(table, "a", {Put("f", "x", "1")}).ok());
   REQUIRE(Do(table, "b", {Put("f", "x", "2")}).ok());
   // Deleting the newest version would reveal a value that another row holds by now.
@@ -492,7 +494,8 @@ TEST_CASE_METHOD(Fixture, "Conditions are asked of entries where these tell of t
     REQUIRE(ask(index, y3) == " r3 / 0");
     REQUIRE(ask(index, compare("f", "x", CompareOp::kGe, "8")) == " r8 r9 / 0");
   }
-  // The row is read where the entry tells nothing of the column, and only of the rows that are left.
+  // The row is read where the entry tells nothing of the column, and only of the rows that are
+  // left.
   REQUIRE(ask("keys", compare("f", "late", CompareOp::kEq, "7")) == " r7 / 1");
   REQUIRE(ask("cells", compare("f", "late", CompareOp::kEq, "7")) == " r7 / 0");
   REQUIRE(ask("cells", {Predicate::Kind::kColumnMissing, "f", "late", {}, {}}) ==

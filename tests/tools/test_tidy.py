@@ -52,6 +52,11 @@ class TidyTest(unittest.TestCase):
         self.assertEqual([], self.messages({"tests/base/a_test.cc": "// line\n" * 1000}))
         self.assertEqual(1, len(self.messages({"tests/base/a_test.cc": "// line\n" * 1001})))
 
+    def test_a_wide_comment_is_found(self):
+        self.assertEqual([], self.messages({"src/base/a.h": "// A" + "." * 96 + "\n"}))
+        self.assertEqual(1, len(self.messages({"src/base/a.h": "// A" + "." * 97 + "\n"})))
+        self.assertEqual([], self.messages({"src/base/a.h": "// See https://" + "a" * 97 + "\n"}))
+
     def function(self, code_lines, comment=""):
         return "// A.\nint F(int a) {\n" + comment + "  a++;\n" * (code_lines - 2) + "}\n"
 

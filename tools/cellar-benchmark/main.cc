@@ -9,8 +9,8 @@
 // Sequence: setup commands, preload (one command each key), the measured phase, the table.
 // main() only reads the options; phase.h explains how load is made.
 //
-// An error reply of the measured phase does not end it: load that is refused (OOM, MISCONF) is worth
-// measuring too. It shows at the end, in the table, on standard error and in the exit status.
+// An error reply of the measured phase does not end it: load that is refused (OOM, MISCONF) is
+// worth measuring too. It shows at the end, in the table, on standard error and in the exit status.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <fstream>
