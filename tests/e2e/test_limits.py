@@ -345,7 +345,7 @@ class MemoryTest(Limits):
         self.redis.execute_command("TABLE", "CREATE", "t", "FAMILY", "f", "FAMILY", "g", "TYPE", "i64")
         self.fill("t", 1000, 1000)
         # What the load itself took as input is to be gone again; the log's buffers do not count.
-        self.wait_until(lambda: self.info()["mem_clients_normal"] < 100_000)
+        self.wait_until(lambda: self.info()["mem_clients_normal"] < 200_000)
         info = self.info()
         self.set_for_now("maxmemory", info["used_memory"] - info["mem_not_counted_for_evict"] + (1 << 20))
         with self.assertRaisesRegex(redis.ResponseError, "^OOM|^command not allowed when used memory"):
