@@ -20,7 +20,8 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from cellar_server import CellarServer  # noqa: E402
 from model.commands import Model  # noqa: E402
-from model.resp import Client, Error, as_map  # noqa: E402
+from model.reads import Scan  # noqa: E402
+from model.resp import Client, Error, MapWith, as_map  # noqa: E402
 
 ON_MODEL = bool(os.environ.get('CELLAR_TEST_MODEL'))
 START_MICROS = 2 * 10**15
@@ -37,6 +38,8 @@ def plain(reply):
     """A reply without the types that only the wire knows: maps as dicts, doubles as floats."""
     if hasattr(reply, 'pairs'):
         return {key: plain(value) for key, value in reply.pairs}
+    if isinstance(reply, MapWith):
+        return reply.known
     if isinstance(reply, list):
         return [plain(item) for item in reply]
     if hasattr(reply, 'text') and not isinstance(reply, Error):
@@ -47,18 +50,29 @@ def plain(reply):
 
 
 class ModelConnection:
-    """The model behind the interface of a Client."""
+    """The model behind the interface of a Client. It cuts scans, which the model answers whole."""
 
     def __init__(self, model, protocol):
         self.model = model
         self.session = model.session(protocol)
+        self.rest = {}        # cursor -> (the rows still to come, how many a call)
 
     def call(self, *words):
         if words[0] == b'DEBUG':
             self.model.now = int(words[2])
             return b'OK'
+        if len(words) > 2 and words[0].upper() == b'CSCAN' and words[2] in self.rest:
+            return self.cut(*self.rest[words[2]])
         reply = self.model.execute(self.session, list(words))
-        return [b'0', reply.rows] if hasattr(reply, 'keys_only') else reply
+        return self.cut(reply.rows, reply.count) if isinstance(reply, Scan) else reply
+
+    def cut(self, rows, count):
+        """One call of a scan: `count` rows at most, and the cursor of the rest."""
+        cursor = b'0'
+        if len(rows) > count:
+            cursor = b'%d' % (len(self.rest) + 1)
+            self.rest[cursor] = (rows[count:], count)
+        return [cursor, rows[:count]]
 
     def close(self):
         self.model.sessions.remove(self.session)

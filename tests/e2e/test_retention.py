@@ -32,10 +32,8 @@ class RetentionTest(Conversation):
                 self.assertEqual(self.keys('CSCAN t 0 INDEX i'), ['r'] if alive else [])
                 self.expect('CNEAR t r', [b'r', 0] if alive else None)
                 self.expect('CNEAR t INDEX i 1 5', [[5], b'r', 0] if alive else None)
-                info = self.raw('TABLE INFO t')
-                if not ON_MODEL:
-                    fields = dict(info.pairs)
-                    self.assertEqual((fields[b'rows'], fields[b'cells']), (int(alive), int(alive)))
+                info = self.ask('TABLE INFO t')
+                self.assertEqual((info[b'rows'], info[b'cells']), (int(alive), int(alive)))
                 self.expect('CMUTATE t r IF f:a EXISTS DEL f:none', [1, 0] if alive else [0])
         self.expect('CDEL t r', 0)
 

@@ -100,6 +100,21 @@ class Predicate:
         return '<%s>' % self.name
 
 
+class MapWith(Predicate):
+    """An expected map of which some fields are known."""
+
+    def __init__(self, known):
+        super().__init__('map with %r' % (known,), self._has_known)
+        self.known = known
+
+    def _has_known(self, got):
+        try:
+            found = dict(as_map(got))
+        except (ValueError, TypeError):
+            return False
+        return all(found.get(name) == value for name, value in self.known.items())
+
+
 def same(expected, got):
     """Whether `got` is what was expected, types included."""
     if expected is ANYTHING:

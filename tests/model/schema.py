@@ -3,7 +3,7 @@
 from . import globs, indexes, retention, values
 from .orders import Order
 from .refusals import Refused
-from .resp import ANYTHING, OK, Predicate, Simple, as_map
+from .resp import ANYTHING, OK, MapWith, Predicate, Simple
 from .tables import FAMILIES_MAX, NAME, Family, Table
 from .words import split_column
 
@@ -11,17 +11,6 @@ from .words import split_column
 def check_name(name):
     if not NAME.match(name):
         raise Refused('ERR')
-
-
-def _map_with(pairs):
-    """An expected map of which some fields are known."""
-    def holds(got):
-        try:
-            found = dict(as_map(got))
-        except (ValueError, TypeError):
-            return False
-        return all(found.get(name) == value for name, value in pairs.items())
-    return Predicate('map with %r' % (pairs,), holds)
 
 
 def _same_set(names):
@@ -105,9 +94,9 @@ def table(model, session, words):
         check_name(target)
     found = model.table(session, name)
     if action == b'INFO':
-        return _map_with({b'key': found.order.text(), b'families': sorted(found.families),
-                          b'rows': len(found.sorted_rows(model.now)),
-                          b'cells': found.count_cells(model.now)})
+        return MapWith({b'key': found.order.text(), b'families': sorted(found.families),
+                        b'rows': len(found.sorted_rows(model.now)),
+                        b'cells': found.count_cells(model.now)})
     if action == b'TRUNCATE':
         found.rows.clear()
     elif action == b'DROP':
@@ -185,8 +174,8 @@ def family(model, session, words):
     if action == b'INFO':
         cells = sum(len(found.live(row, place, model.now)) for row in found.rows.values()
                     for place in row.columns if place[0] == family_name)
-        return _map_with({b'name': family_name, b'type': (held.type or 'none').encode(),
-                          b'order': held.order.text(), b'group': held.group, b'cells': cells})
+        return MapWith({b'name': family_name, b'type': (held.type or 'none').encode(),
+                        b'order': held.order.text(), b'group': held.group, b'cells': cells})
     if action == b'ALTER':
         if b'ORDER' in options.given or b'GROUP' in options.given:
             raise Refused('ERR')
@@ -253,7 +242,7 @@ def index(model, session, words):
         known = {b'name': index_name, b'table': found.name, b'unique': int(held.unique),
                  b'state': b'failed' if held.failed else b'ready',
                  b'entries': 0 if held.failed else len(indexes.entries(found, held, model.now))}
-        return _map_with(known)
+        return MapWith(known)
     del found.indexes[index_name]
     model.touch(found)
     return OK

@@ -1,11 +1,14 @@
 """The model of tests/model says what SPEC.md says: sentence by sentence, without a server."""
 
+import glob
 import os
 import shlex
+import subprocess
 import sys
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, TESTS)
 
 from model import globs, orders, resp, retention, values  # noqa: E402
 from model.commands import Model  # noqa: E402
@@ -363,6 +366,18 @@ class TransactionsTest(ModelCase):
             self.model.execute(other, [b'CPUT', b't', key, b'f:a', b'1'])
             self.ask('MULTI')
             self.assertEqual(self.ask('EXEC') is None, aborted)
+
+
+class ConversationsTest(unittest.TestCase):
+    def test_the_conversations_of_e2e_hold_for_the_model(self):
+        for path in sorted(glob.glob(os.path.join(TESTS, 'e2e', 'test_*.py'))):
+            with open(path, encoding='utf-8') as file:
+                if 'from conversation import' not in file.read():
+                    continue
+            with self.subTest(os.path.basename(path)):
+                run = subprocess.run([sys.executable, path], env={**os.environ, 'CELLAR_TEST_MODEL': '1'},
+                                     capture_output=True, text=True, timeout=300)
+                self.assertEqual(run.returncode, 0, run.stderr)
 
 
 class ToolsTest(unittest.TestCase):
