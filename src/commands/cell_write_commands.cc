@@ -55,10 +55,10 @@ void TellOfRow(const CommandContext& ctx, const Table& table, std::string_view r
 // result lives until the thread's next write. Null: an error, which has been replied.
 const RowWriteResult* WriteToOrReply(CommandContext& ctx, Table& table, const RowWrite& write) {
   static thread_local RowWriteResult result;
-  const Status done = ctx.store().Write(table, write, &result);
+  Status done = ctx.store().Write(table, write, &result);
   ctx.DependsOn(table.last_lsn());  // what was refused depends on what was there
   if (!done.ok()) [[unlikely]] {
-    ctx.Fail(done);
+    ctx.Fail(HintAtTime(std::move(done), table.schema(), write));
     return nullptr;
   }
   if (ChangedSomething(result)) {

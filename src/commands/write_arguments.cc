@@ -139,7 +139,26 @@ Status TakeCondition(ArgumentCursor* at, RowWrite* write) {
   return Status::Ok();
 }
 
+// Whether the first family to delete from that the table does not have is called TIME.
+bool MissesTime(const TableSchema& schema, const std::vector<CellOp>& ops) {
+  for (const CellOp& op : ops) {
+    if (op.kind != CellOp::Kind::kDelete || schema.FindFamily(op.selector.family) != nullptr)
+      continue;
+    return op.selector.kind == ColumnSelector::Kind::kFamily &&
+           EqualsIgnoreCase(op.selector.family, "TIME");
+  }
+  return false;
+}
+
 }  // namespace
+
+Status HintAtTime(Status refusal, const TableSchema& schema, const RowWrite& write) {
+  CELLAR_ASSERT(!refusal.ok());
+  if (refusal.code() != ErrorCode::kNoFamily) return refusal;
+  if (!MissesTime(schema, write.ops) && !MissesTime(schema, write.else_ops)) return refusal;
+  return Status::Error(refusal.code(),
+                       refusal.text() + " -- as an option TIME takes min and max, at the end");
+}
 
 Status TakePutOption(ArgumentCursor* at, RowWrite* write) {
   const bool nx = at->TakeWord("NX");

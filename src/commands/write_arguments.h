@@ -8,7 +8,8 @@
 //
 // Where a word could be two things: in CPUT a column always has a ':', so a word without one is an
 // option of what stands before it. In CDEL and CMUTATE keywords win over families of the same name,
-// except TIME in CDEL, which is the option only with exactly two words behind it.
+// except TIME in CDEL, which is the option only with exactly two words behind it. Who writes TIME
+// with fewer or more is told NOFAMILY, since that shows only once the table is known, and a hint.
 #pragma once
 
 #include <string_view>
@@ -20,6 +21,7 @@
 #include "commands/arguments.h"
 #include "commands/cell_arguments.h"
 #include "engine/row_write.h"
+#include "engine/schema.h"
 
 namespace cellar {
 
@@ -31,6 +33,12 @@ Status ParseDelete(ArgumentCursor at, RowWrite* write);
 Status ParseMutate(ArgumentCursor at, RowWrite* write);
 // `column text`: CINCRBY, CINCRBYFLOAT, CAPPEND. REQUIRES: two words are left.
 Status ParseColumnOp(ArgumentCursor at, CellOp::Kind kind, RowWrite* write);
+
+// `refusal` of a write in a table with these families. If it is that of a family TIME which is not
+// there, and which will have been meant as the option, a hint is added:
+//
+//   NOFAMILY no family 'TIME' in table 't' -- as an option TIME takes min and max, at the end
+[[gnu::cold]] Status HintAtTime(Status refusal, const TableSchema& schema, const RowWrite& write);
 
 // --- parts of ParsePut. It is inlined, since every CPUT takes it; what is rare lies behind these.
 

@@ -126,6 +126,33 @@ TEST_CASE("TIME in CDEL is a family unless exactly two words follow", "[write_ar
   CHECK(ErrorOf(ParseDelete, {"COLRANGE", "f", "a", "+"}).starts_with("ERR min or max"));
 }
 
+TEST_CASE("A missing family TIME will have been meant as the option", "[write_arguments]") {
+  TableSchema schema;
+  schema.families.emplace_back().name = "f";
+  const auto told = [&schema](Parser parser, const Words& words) {
+    const RowWrite write = Parse(parser, words);
+    return HintAtTime(Status::Error(ErrorCode::kNoFamily, "no family"), schema, write).ToString();
+  };
+  const std::string hint = "NOFAMILY no family -- as an option TIME takes min and max, at the end";
+  const std::vector<Words> meant = {{"TIME"},
+                                    {"f:a", "TIME", "1"},
+                                    {"f", "time", "1"},
+                                    {"TIME", "1", "2", "f:a"},
+                                    {"COLPREFIX", "f", "a", "TIME"}};
+  for (const Words& words : meant) CHECK(told(ParseDelete, words) == hint);
+  CHECK(told(ParseMutate, {"IF", "f:a", "EXISTS", "DELROW", "ELSE", "DEL", "TIME"}) == hint);
+  // The first family that is missing is what the error names.
+  const std::vector<Words> other = {
+      {"g", "TIME"}, {"TIME:a"}, {"COLPREFIX", "TIME", "a"}, {"f:TIME", "g"}, {}};
+  for (const Words& words : other) CHECK(told(ParseDelete, words) == "NOFAMILY no family");
+  CHECK(told(ParsePut, {"TIME:a", "1"}) == "NOFAMILY no family");
+  // One that is there is a family, and other errors stay as they are.
+  const RowWrite write = Parse(ParseDelete, {"TIME", "1"});
+  CHECK(HintAtTime(Status::Error(ErrorCode::kBadKey, "x"), schema, write).ToString() == "BADKEY x");
+  schema.families.front().name = "TIME";
+  CHECK(told(ParseDelete, {"TIME", "1"}) == "NOFAMILY no family");
+}
+
 TEST_CASE("CMUTATE takes all ops in order, in two branches", "[write_arguments]") {
   const RowWrite write = Parse(
       ParseMutate,

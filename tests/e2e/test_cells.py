@@ -531,6 +531,15 @@ class DeleteTest(CellTest):
         self.write("CDEL u r a TIME 0 +inf", 1)
         self.refused("CDEL u r TIME a b", "ERR min or max")
 
+    def test_who_forgets_a_bound_of_time_is_told_of_it(self):
+        hint = "NOFAMILY no family '%s' in table '%s' -- as an option TIME takes min and max, at the end"
+        self.refused("CDEL t r f:a TIME 1", hint % ("TIME", "t"))
+        self.refused("CDEL t r f time", hint % ("time", "t"))
+        self.refused("CDEL t r TIME 1 2 f:a", hint % ("TIME", "t"))
+        self.refused("CDEL none r f:a TIME 1", "NOTABLE")
+        self.write("TABLE CREATE u FAMILY TIME")
+        self.refused("CDEL u r TIME 1", "NOFAMILY no family '1' in table 'u'")
+
     def test_an_older_write_after_a_delete_is_visible(self):
         self.write("CDEL t r", 4)
         self.write("CPUT t r f:a back TS 1")
