@@ -15,18 +15,25 @@
 namespace cellar {
 namespace {
 
-Status TooManyValues(size_t columns) {
-  return Status::Error(ErrorCode::kErr, "the index has only " + FormatUint64(columns) +
+Status TooManyValues(std::string_view index, size_t columns) {
+  return Status::Error(ErrorCode::kErr, "index " + Quote(index) + " has only " +
+                                            FormatUint64(columns) +
                                             (columns == 1 ? " ON column" : " ON columns"));
+}
+
+// `status` is of a value or bound that does not fit.
+Status RefusedByIndex(std::string_view index, const Status& status) {
+  return Status::Error(status.code(), "index " + Quote(index) + ": " + status.text());
 }
 
 }  // namespace
 
-Status EncodeIndexValues(const IndexOrder& order, const std::vector<std::string_view>& values,
-                         std::string* out) {
-  if (values.size() > order.columns()) return TooManyValues(order.columns());
+Status EncodeIndexValues(std::string_view index, const IndexOrder& order,
+                         const std::vector<std::string_view>& values, std::string* out) {
+  if (values.size() > order.columns()) return TooManyValues(index, order.columns());
   for (size_t i = 0; i < values.size(); ++i) {
-    RETURN_IF_ERROR(order.EncodeValue(i, values[i], out));
+    const Status status = order.EncodeValue(i, values[i], out);
+    if (!status.ok()) return RefusedByIndex(index, status);
   }
   return Status::Ok();
 }
@@ -222,29 +229,27 @@ bool IndexScan::BeginRow(const std::optional<ScanPosition>& resume) {
 
 Status IndexScan::CompileRange(const IndexOptions& options) {
   if (std::max(options.equal.size(), options.from.size()) > order_.columns()) {
-    return TooManyValues(order_.columns());
+    return TooManyValues(options.name, order_.columns());
   }
   std::string prefix;
-  RETURN_IF_ERROR(EncodeIndexValues(order_, options.equal, &prefix));
+  RETURN_IF_ERROR(EncodeIndexValues(options.name, order_, options.equal, &prefix));
   KeyRange& range = ranges_.emplace_back(PrefixRange(prefix));
   if (options.between) {
     const auto& [min, max] = *options.between;
-    KeyRange inner;
-    if (options.equal.size() < order_.columns()) {
-      ASSIGN_OR_RETURN(inner, order_.EncodeRange(options.equal.size(), min, max));
-    } else {
-      ASSIGN_OR_RETURN(inner, EncodeRange(view_->schema().key, min, max));
-    }
-    if (inner.begin.at_end) {
+    const Result<KeyRange> inner = options.equal.size() < order_.columns()
+                                       ? order_.EncodeRange(options.equal.size(), min, max)
+                                       : EncodeRange(view_->schema().key, min, max);
+    if (!inner.ok()) return RefusedByIndex(options.name, inner.status());
+    if (inner->begin.at_end) {
       range.begin = range.end;
     } else {
-      range.begin.bytes = prefix + inner.begin.bytes;
+      range.begin.bytes = prefix + inner->begin.bytes;
     }
-    if (!inner.end.at_end) range.end = KeyBound{prefix + inner.end.bytes, false};
+    if (!inner->end.at_end) range.end = KeyBound{prefix + inner->end.bytes, false};
   }
   if (options.from.empty()) return Status::Ok();
   std::string values;
-  RETURN_IF_ERROR(EncodeIndexValues(order_, options.from, &values));
+  RETURN_IF_ERROR(EncodeIndexValues(options.name, order_, options.from, &values));
   if (reverse_) {
     range.end = std::min(range.end, Successor(values));
   } else if (range.begin < KeyBound{values, false}) {

@@ -38,9 +38,10 @@ namespace cellar {
 Result<const IndexSchema*> FindIndex(const ReadView& view, std::string_view name);
 // NOTUNIQUE of a failed index, TRYAGAIN of one that is not built yet.
 Status CheckIndexReady(const ReadView& view, const IndexSchema& index);
-// Appends the encodings of the first values of an index's ON columns. BADVALUE; ERR for too many.
-Status EncodeIndexValues(const IndexOrder& order, const std::vector<std::string_view>& values,
-                         std::string* out);
+// Appends the encodings of the first values of the ON columns of an index, which has this name.
+// BADVALUE; ERR for too many.
+Status EncodeIndexValues(std::string_view index, const IndexOrder& order,
+                         const std::vector<std::string_view>& values, std::string* out);
 
 // Opens the scan that `rows` and `cells` ask for: of the index that they name, of the one that is
 // chosen, or of the table. As TableScan::Open.

@@ -42,7 +42,7 @@ Result<std::unique_ptr<NearSearch>> NearEntrySearch::Create(
   std::unique_ptr<NearEntrySearch> search(new NearEntrySearch(std::move(view)));
   search->index_id_ = index->id;
   search->order_ = IndexOrder(search->view_->schema(), *index);
-  RETURN_IF_ERROR(EncodeIndexValues(search->order_, values, &search->prefix_));
+  RETURN_IF_ERROR(EncodeIndexValues(name, search->order_, values, &search->prefix_));
   RETURN_IF_ERROR(CheckIndexReady(*search->view_, *index));
   search->at_ = search->view_->MakeIndexCursor(index->id);
   search->at_->Seek(search->prefix_);

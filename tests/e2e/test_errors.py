@@ -92,7 +92,36 @@ class ErrorsTest(Conversation):
         for line in ('CSCAN planes 0 INDEX zz', 'CCOUNT planes INDEX zz', 'CNEAR planes INDEX zz 1 1',
                      'INDEX DROP planes zz', 'INDEX INFO planes zz'):
             self.refused(line, 'NOINDEX', "no index 'zz' on table 'planes'")
-        self.refused('CSCAN planes 0 INDEX by_n EQ 2 1 2', 'ERR', 'only 1 ON column')
+
+    def test_what_does_not_fit_into_an_index_is_named_with_the_index(self):
+        self.ask('TABLE CREATE numbered KEY u32 FAMILY f FAMILY n ORDER i64')
+        self.ask('INDEX CREATE numbered by_n ON 1 f:n AS u8')
+        self.ask('INDEX CREATE numbered every ON 1 n')
+        self.ask('INDEX CREATE numbered one ON 1 f:key UNIQUE')
+        self.ask('CPUT numbered 1 f:key same')
+        self.digest = self.state()
+        no_byte = "index 'by_n': 'x' is not a value of type u8"
+        no_integer = "index 'every': component 1 (i64): 'x' is not an integer"
+        for line, code, text in (
+                ('CSCAN numbered 0 INDEX by_n EQ 1 x', 'BADVALUE', no_byte),
+                ('CSCAN numbered 0 INDEX by_n FROM 1 x', 'BADVALUE', no_byte),
+                ('CSCAN numbered 0 INDEX by_n BETWEEN [x +', 'BADVALUE', no_byte),
+                ('CSCAN numbered 0 INDEX by_n BETWEEN - (300', 'BADVALUE',
+                 "index 'by_n': '300' is out of range for type u8"),
+                ('CCOUNT numbered INDEX by_n EQ 1 x', 'BADVALUE', no_byte),
+                ('CNEAR numbered INDEX by_n 1 x', 'BADVALUE', no_byte),
+                ('CSCAN numbered 0 INDEX every EQ 1 x', 'BADVALUE', no_integer),
+                ('CSCAN numbered 0 INDEX every BETWEEN (x +', 'BADVALUE', no_integer),
+                ('CNEAR numbered INDEX every 1 x', 'BADVALUE', no_integer),
+                ('CSCAN numbered 0 INDEX by_n EQ 1 1 BETWEEN [x +', 'BADKEY',
+                 "index 'by_n': component 1 (u32): 'x' is not an integer"),
+                ('CSCAN numbered 0 INDEX by_n EQ 2 1 2', 'ERR', "index 'by_n' has only 1 ON column"),
+                ('CSCAN numbered 0 INDEX by_n FROM 2 1 2', 'ERR', "index 'by_n' has only 1 ON column"),
+                ('CNEAR numbered INDEX by_n 2 1 2', 'ERR', "index 'by_n' has only 1 ON column"),
+                ('CPUT numbered 2 f:key same', 'NOTUNIQUE', "index 'one'")):
+            self.refused(line, code, text)
+        if not ON_MODEL:  # which has no such limit
+            self.refused(['CPUT', 'numbered', '2', 'f:key', 'x' * 70000], 'TOOLARGE', "index 'one'")
 
     def test_an_order_of_unknown_components(self):
         self.refused('TABLE CREATE fresh KEY utf8#int', 'ERR', "'int'", 'utf8', 'i64', 'timeuuid', 'recno')
