@@ -89,17 +89,19 @@ void WriteInfo(ReplyWriter& reply, const CommandEntry& entry) {
   for (const CommandEntry* sub : entry.subcommands) WriteInfo(reply, *sub);
 }
 
-void WriteNodes(ReplyWriter& reply, const std::vector<SyntaxNode>& nodes) {
+void WriteNodes(ReplyWriter& reply, std::string_view command,
+                const std::vector<SyntaxNode>& nodes) {
   reply.Array(nodes.size());
   for (const SyntaxNode& node : nodes) {
-    const bool key = SyntaxTypeWord(node) == "key";
+    const std::string_view type = SyntaxTypeWord(command, node);
+    const bool key = type == "key";
     const bool flagged = node.optional || node.multiple;
     reply.Map(2u + (key ? 1u : 0u) + (node.token.empty() ? 0u : 1u) + (flagged ? 1u : 0u) +
               (node.children.empty() ? 0u : 1u));
     reply.Bulk("name");
     reply.Bulk(node.name);
     reply.Bulk("type");
-    reply.Bulk(SyntaxTypeWord(node));
+    reply.Bulk(type);
     if (key) {
       reply.Bulk("key_spec_index");
       reply.Integer(0);
@@ -118,7 +120,7 @@ void WriteNodes(ReplyWriter& reply, const std::vector<SyntaxNode>& nodes) {
     }
     if (!node.children.empty()) {
       reply.Bulk("arguments");
-      WriteNodes(reply, node.children);
+      WriteNodes(reply, command, node.children);
     }
   }
 }
@@ -137,7 +139,7 @@ void WriteDocs(ReplyWriter& reply, const CommandEntry& entry) {
   reply.Bulk(row.complexity);
   if (!row.syntax.empty()) {
     reply.Bulk("arguments");
-    WriteNodes(reply, ParseSyntax(row.syntax));
+    WriteNodes(reply, entry.full_name, ParseSyntax(row.syntax));
   }
   if (!entry.subcommands.empty()) {
     reply.Bulk("subcommands");

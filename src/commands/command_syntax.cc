@@ -149,6 +149,47 @@ class Parser {
   size_t next_{0};
 };
 
+struct ArgumentType {
+  std::string_view name;
+  std::string_view word;
+  std::string_view command{};  // the one where it is so; empty: all
+};
+
+// The first that fits holds; what is not here is a string.
+constexpr ArgumentType kArgumentTypes[] = {
+    {"delta", "integer", "cincrby"},
+    {"delta", "double"},
+    {"seconds", "integer", "client|kill"},
+    {"seconds", "double"},
+    {"probability", "double"},
+    {"cursor", "integer", "scan"},  // that of CSCAN is opaque
+    {"key", "string", "cluster|keyslot"},
+    {"key", "key"},
+    {"table", "key"},
+    {"new-table", "key"},
+    {"pattern", "pattern"},
+    {"bits", "integer"},
+    {"client-id", "integer"},
+    {"cluster-bus-port", "integer"},
+    {"config-epoch", "integer"},
+    {"count", "integer"},
+    {"end-slot", "integer"},
+    {"id", "integer"},
+    {"micros", "integer"},
+    {"milliseconds", "integer"},
+    {"numkeys", "integer"},
+    {"numlocal", "integer"},
+    {"numreplicas", "integer"},
+    {"offset", "integer"},
+    {"parts", "integer"},
+    {"port", "integer"},
+    {"protover", "integer"},
+    {"slot", "integer"},
+    {"start-slot", "integer"},
+    {"timeout", "integer"},
+    {"version", "integer"},
+};
+
 }  // namespace
 
 std::vector<SyntaxNode> ParseSyntax(std::string_view text) {
@@ -158,7 +199,7 @@ std::vector<SyntaxNode> ParseSyntax(std::string_view text) {
   return nodes;
 }
 
-std::string_view SyntaxTypeWord(const SyntaxNode& node) {
+std::string_view SyntaxTypeWord(std::string_view command, const SyntaxNode& node) {
   switch (node.kind) {
     case SyntaxNode::Kind::kToken:
       return "pure-token";
@@ -169,15 +210,10 @@ std::string_view SyntaxTypeWord(const SyntaxNode& node) {
     case SyntaxNode::Kind::kArgument:
       break;
   }
-  static constexpr std::string_view kIntegers[] = {
-      "n",    "m",     "count",   "micros",    "milliseconds", "seconds",  "delta",
-      "port", "id",    "db",      "protover",  "numreplicas",  "numlocal", "timeout",
-      "size", "parts", "numkeys", "client-id", "bits",         "slot"};
-  if (node.name == "table") return "key";
-  if (node.name == "pattern" || node.name == "glob") return "pattern";
-  if (node.name == "probability") return "double";
-  for (const std::string_view name : kIntegers) {
-    if (node.name == name) return "integer";
+  for (const ArgumentType& type : kArgumentTypes) {
+    if (node.name == type.name && (type.command.empty() || command == type.command)) {
+      return type.word;
+    }
   }
   return "string";
 }

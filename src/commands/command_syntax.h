@@ -30,7 +30,8 @@ struct SyntaxNode {
 // REQUIRES: the text is well formed (brackets closed). O(length).
 std::vector<SyntaxNode> ParseSyntax(std::string_view text);
 
-// The type word of COMMAND DOCS for an argument: "key", "integer", "pattern" ... by its name.
-std::string_view SyntaxTypeWord(const SyntaxNode& node);
+// The type word of COMMAND DOCS for an argument: "key", "integer", "pattern" ... by its name, and
+// where a name means several things by the command ("client|kill") that has it.
+std::string_view SyntaxTypeWord(std::string_view command, const SyntaxNode& node);
 
 }  // namespace cellar

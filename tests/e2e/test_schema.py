@@ -348,6 +348,12 @@ class DocsTest(SchemaTest):
                 self.assertEqual(fields[b"since"], b"0.1.0")
                 self.assertEqual(fields[b"group"], b"cell")
 
+    def test_command_docs_tell_integers_from_floats(self):
+        for name, kind in (("cincrby", b"integer"), ("cincrbyfloat", b"double")):
+            doc = dict(self.call("COMMAND DOCS " + name, 3).pairs[0][1].pairs)
+            delta = dict(doc[b"arguments"][-1].pairs)
+            self.assertEqual((delta[b"name"], delta[b"type"]), (b"delta", kind))
+
 
 if __name__ == "__main__":
     unittest.main()
