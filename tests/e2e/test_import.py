@@ -165,10 +165,28 @@ class ImportTest(CellarTest):
         said = self.load(*words)
         self.assertIn("1,000 rows", said)
         self.assertEqual(600, self.run_command("CCOUNT", "t"))
-        self.assertIn("0 refused", self.load(*words))
+        self.assertEqual("nothing was left to do: 1,000 rows, 1,000 cells written, 0 refused by earlier runs\n",
+                         self.load(*words))
         self.assertEqual(600, self.run_command("CCOUNT", "t", "VERSIONS", "ALL", "BY", "CELLS"))
         self.write("a.csv", "k,v\n1,1\n")
         self.assertIn("state of another import", self.load(*words, status=2))
+
+    def test_a_finished_import_goes_on_with_what_has_come_since(self):
+        self.run_command("TABLE", "CREATE", "t", "FAMILY", "f", "TYPE", "i64")
+        path = self.write("a.jsonl", '{"k": 1, "v": 1}\n{"k": 2, "v": "x"}\n' + " " * 70000 + "\n")
+        words = ["t", path, "-k", "k", "-F", "f", "--resume", self.path("state")]
+        self.assertIn("1 rows, 1 cells written, 1 refused, in", self.load(*words, status=1))
+        done = "nothing was left to do: 1 rows, 1 cells written, 1 refused by earlier runs\n"
+        self.assertEqual(done, self.load(*words, status=1))  # the status of the whole import
+        self.assertEqual(done, self.load(*words, "--dry-run", status=1))
+        self.assertEqual("", self.load(*words, "-q", status=1))
+        self.assertNotIn("nothing", self.load(*words, "--limit", "0", status=1))
+        with open(path, "a", encoding="utf-8") as file:
+            file.write('{"k": 3, "v": 3}\n')
+        self.assertIn("2 rows, 2 cells written, 1 refused, in", self.load(*words, status=1))
+        empty = self.write("empty.csv", "k,v\n")
+        said = self.load("t", empty, "-k", "k", "-F", "f", "--resume", self.path("none"))
+        self.assertIn("0 rows, 0 cells written, 0 refused, in", said)
 
     def test_an_import_survives_a_restart_of_the_server(self):
         count = 60_000

@@ -54,7 +54,8 @@ class Import final : public Pipeline::Listener {
   uint64_t rows_begin_{0};
   int64_t begin_micros_{0};
   int64_t state_saved_micros_{0};
-  bool is_open_{false};  // the state file may be written
+  bool is_open_{false};       // the state file may be written
+  bool nothing_left_{false};  // earlier runs came to the input's end
 };
 
 int64_t Now() { return Clock::System().MonotonicMicros(); }
@@ -214,7 +215,10 @@ Status Import::ImportRecords() {
   uint64_t record_count{0};
   while (record_count < options_.records_max) {
     ASSIGN_OR_RETURN(const bool found, reader_->Next(&record));
-    if (!found) break;
+    if (!found) {
+      nothing_left_ = record_count == 0 && state_.offset > 0;
+      break;
+    }
     ++record_count;
     if (record_count <= options_.records_skipped) continue;
     RETURN_IF_ERROR(TakeRecord(record, &row));
@@ -279,7 +283,7 @@ Status Import::Look() {
 void Import::Conclude(const Status& outcome) {
   const int64_t now_micros{Now()};
   if (is_open_) {
-    progress_->Finish(state_, now_micros);
+    if (!nothing_left_) progress_->Finish(state_, now_micros);
     Status kept = report_->Flush();
     if (kept.ok() && !options_.state_path.empty() && !options_.dry_run) {
       kept = SaveState(options_.state_path, state_);
@@ -294,6 +298,13 @@ void Import::Conclude(const Status& outcome) {
     }
   }
   if (options_.quiet || !is_open_) return;
+  if (nothing_left_) {
+    fprintf(stderr,
+            "nothing was left to do: %s rows, %s cells written, %s refused by earlier runs\n",
+            GroupDigits(state_.rows).c_str(), GroupDigits(state_.cells).c_str(),
+            GroupDigits(state_.errors).c_str());
+    return;
+  }
   const double seconds{static_cast<double>(now_micros - begin_micros_) / 1e6};
   const uint64_t rows{state_.rows - rows_begin_};
   fprintf(stderr, "%s rows, %s cells %s, %s refused, in %.1f s (%s rows/s)\n",
