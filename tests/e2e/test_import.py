@@ -171,6 +171,14 @@ class ImportTest(CellarTest):
         self.write("a.csv", "k,v\n1,1\n")
         self.assertIn("state of another import", self.load(*words, status=2))
 
+    def test_what_is_left_out_at_the_beginning_is_left_out_once(self):
+        path = self.write("rows.csv", "k,v\n" + "".join(f"{i},{i}\n" for i in range(1, 10)))
+        words = ["t", path, "-k", "k", "-F", "f", "--create-table", "--skip", "2", "--resume", self.path("state")]
+        self.load(*words, "--limit", "5")
+        self.assertEqual([b"3", b"4", b"5"], list(self.rows("t")))
+        self.load(*words)
+        self.assertEqual([b"%d" % i for i in range(3, 10)], list(self.rows("t")))
+
     def test_a_finished_import_goes_on_with_what_has_come_since(self):
         self.run_command("TABLE", "CREATE", "t", "FAMILY", "f", "TYPE", "i64")
         path = self.write("a.jsonl", '{"k": 1, "v": 1}\n{"k": 2, "v": "x"}\n' + " " * 70000 + "\n")

@@ -213,6 +213,8 @@ Status Import::ImportRecords() {
   Record record;
   Row row;
   uint64_t record_count{0};
+  // An earlier run that came beyond the beginning of the input has left them out.
+  const uint64_t records_skipped{state_.offset > 0 ? 0 : options_.records_skipped};
   while (record_count < options_.records_max) {
     ASSIGN_OR_RETURN(const bool found, reader_->Next(&record));
     if (!found) {
@@ -220,7 +222,7 @@ Status Import::ImportRecords() {
       break;
     }
     ++record_count;
-    if (record_count <= options_.records_skipped) continue;
+    if (record_count <= records_skipped) continue;
     RETURN_IF_ERROR(TakeRecord(record, &row));
     if (record_count % kRecordsPerLook == 0) RETURN_IF_ERROR(Look());
     if (state_.errors > options_.errors_max) {
