@@ -91,6 +91,8 @@ class JournalImpl final : public Journal {
 
  private:
   void AddRecord(std::string_view payload);
+  // The last record of the turn gets its hash: when the next one is added, or the turn ends.
+  void SealLastRecord();
   void ClaimIfIdle();
   // Waits for the snapshot thread.
   Status FinishSnapshot();
@@ -112,8 +114,10 @@ class JournalImpl final : public Journal {
 
   // The record buffer of this turn, and what the next record follows.
   LogBatch turn_;
+  static constexpr size_t kSealed{SIZE_MAX};
+  size_t unsealed_at_{kSealed};  // where its last record begins, if that has no hash yet
   Lsn last_;
-  uint64_t chain_;
+  uint64_t chain_;  // of the last record that has one
   uint64_t stream_end_{0};
   bool begin_segment_{false};
   uint64_t claimed_seq_;  // the newest claim in the log
@@ -176,9 +180,17 @@ Status JournalImpl::Reserve(size_t payload_bytes) {
 void JournalImpl::AddRecord(std::string_view payload) {
   const size_t bytes = kRecordHeaderBytes + payload.size();
   const Lsn claim = durable_lsn();
-  chain_ = EncodeRecord(turn_.bytes.Grow(bytes), chain_, last_, std::min(claim, last_), payload);
+  SealLastRecord();
+  unsealed_at_ = turn_.bytes.size();
+  LayOutRecord(turn_.bytes.Grow(bytes), chain_, last_, std::min(claim, last_), payload);
   claimed_seq_ = claim.seq;
   stream_end_ += bytes;
+}
+
+void JournalImpl::SealLastRecord() {
+  if (unsealed_at_ == kSealed) return;
+  chain_ = SealRecord(turn_.bytes.data() + unsealed_at_);
+  unsealed_at_ = kSealed;
 }
 
 Lsn JournalImpl::Append(std::string_view payload, uint64_t changes) {
@@ -192,6 +204,7 @@ Lsn JournalImpl::Append(std::string_view payload, uint64_t changes) {
 
 void JournalImpl::Flush() {
   if (turn_.bytes.empty()) return;
+  SealLastRecord();
   turn_.last = last_;
   turn_.last_hash = chain_;
   turn_.stream_end = stream_end_;

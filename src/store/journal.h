@@ -90,7 +90,7 @@ struct JournalOptions {
   int64_t retry_delay_micros{100'000};  // between attempts after a failure
   // Buffers that a sync has freed are kept for the next records until nothing was synced for so
   // long.
-  int64_t spares_kept_micros{2'000'000};
+  int64_t spares_kept_micros{10'000'000};
   // `always`: syncs that usually take at least so long may run beside each other. Shorter ones are
   // mostly work for a processor, which the clients need more.
   int64_t overlap_sync_micros_min{500};

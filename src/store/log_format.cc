@@ -81,20 +81,22 @@ Result<SegmentHeader> DecodeSegmentHeader(std::string_view segment) {
                        .created_micros = DecodeFixed64(at + 40)};
 }
 
-uint64_t EncodeRecord(char* to, uint64_t chain, Lsn lsn, Lsn claim, std::string_view payload) {
+void LayOutRecord(char* to, uint64_t chain, Lsn lsn, Lsn claim, std::string_view payload) {
   CELLAR_ASSERT(payload.size() <= kRecordPayloadBytesMax);
   CELLAR_ASSERT(claim <= lsn);
   const auto length = static_cast<uint32_t>(kLengthMin + payload.size());
-  const auto previous = static_cast<uint32_t>(chain);
   EncodeFixed32(to, length);
-  EncodeFixed32(to + 4, previous);
+  EncodeFixed32(to + 4, static_cast<uint32_t>(chain));
   EncodeFixed32(to + 16, lsn.epoch);
   EncodeFixed32(to + 20, claim.epoch);
   EncodeFixed64(to + 24, lsn.seq);
   EncodeFixed64(to + 32, claim.seq);
   if (!payload.empty()) std::memcpy(to + kRecordHeaderBytes, payload.data(), payload.size());
-  const uint64_t hash = HashOfRecord(to, length, previous);
-  EncodeFixed64(to + 8, hash);
+}
+
+uint64_t SealRecord(char* record) {
+  const uint64_t hash = HashOfRecord(record, DecodeFixed32(record), DecodeFixed32(record + 4));
+  EncodeFixed64(record + 8, hash);
   return hash;
 }
 

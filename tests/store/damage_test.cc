@@ -17,6 +17,11 @@ const std::string kLog = "db/cellar-000001.log";
 
 enum class End { kClosed, kKilled };
 
+uint64_t EncodeWhole(char* to, uint64_t chain, Lsn lsn, Lsn claim, std::string_view payload) {
+  LayOutRecord(to, chain, lsn, claim, payload);
+  return SealRecord(to);
+}
+
 // A store with one segment of `records` records, and with a snapshot behind the first `saved` of
 // them.
 std::unique_ptr<FaultyFileSystem> MakeStore(uint64_t records, uint64_t saved, End end) {
@@ -111,7 +116,7 @@ TEST_CASE("Two thousand records, cut at each byte, are read up to the cut", "[da
     const size_t at = log.size();
     log.resize(at + kRecordHeaderBytes + payload.size());
     const uint64_t chain =
-        EncodeRecord(&log[at], positions.back().chain, {1, k}, {1, k - k % 5}, payload);
+        EncodeWhole(&log[at], positions.back().chain, {1, k}, {1, k - k % 5}, payload);
     positions.push_back({.offset = log.size(), .last = {1, k}, .chain = chain});
   }
   positions[0].chain = kChainStart;
@@ -236,7 +241,7 @@ TEST_CASE("A hole is a torn tail unless what is behind it says that it was on di
       const size_t at = log.size();
       log.resize(at + kRecordHeaderBytes + payload.size());
       const Lsn claim = claims[k - 1] == 0 ? Lsn{} : Lsn{1, claims[k - 1]};
-      chain = EncodeRecord(&log[at], chain, {1, k}, claim, payload);
+      chain = EncodeWhole(&log[at], chain, {1, k}, claim, payload);
       if (k == hole) std::fill(log.begin() + static_cast<ptrdiff_t>(at), log.end(), '\0');
     }
     return log + std::string(1000, '\0');
