@@ -22,6 +22,10 @@ constexpr int64_t kClaimAfterIdleMicros = 1'000'000;
 constexpr int64_t kMicrosPerSecond = 1'000'000;
 // Room that Reserve asks for beyond the record: a claim must never be what the disk lacks room for.
 constexpr uint64_t kReserveSlackBytes = 2 * kRecordHeaderBytes;
+// A turn's records go to the sync thread in pieces of about this size, unless each piece is synced:
+// buffers of the same size are used again, however much a turn writes, and are still in the cache
+// when the thread reads them.
+constexpr size_t kPieceBytes = 64 << 10;
 
 [[gnu::cold, gnu::noinline]] Status RecordTooLarge(size_t payload_bytes) {
   return Status::Error(ErrorCode::kTooLarge, "a change of " + std::to_string(payload_bytes) +
@@ -185,6 +189,7 @@ void JournalImpl::AddRecord(std::string_view payload) {
   LayOutRecord(turn_.bytes.Grow(bytes), chain_, last_, std::min(claim, last_), payload);
   claimed_seq_ = claim.seq;
   stream_end_ += bytes;
+  if (turn_.bytes.size() >= kPieceBytes && options_.sync_policy != SyncPolicy::kAlways) Flush();
 }
 
 void JournalImpl::SealLastRecord() {
