@@ -25,8 +25,8 @@ inline std::string_view View(const uint8_t* bytes, size_t size) {
   return {reinterpret_cast<const char*>(bytes), size};
 }
 
-// `text` without its first `bytes`: what substr does, and asks about. REQUIRES: bytes <=
-// text.size().
+// `text` without its first `bytes`: what substr does, and asks about.
+// REQUIRES: bytes <= text.size().
 inline std::string_view Behind(std::string_view text, size_t bytes) {
   CELLAR_DEBUG_ASSERT(bytes <= text.size());
   return {text.data() + bytes, text.size() - bytes};

@@ -122,8 +122,8 @@ constexpr size_t InnerGrowth(uint32_t children, size_t rest_bytes) {
   return 4 * (Inner::HeadSlots(children + 1) - Inner::HeadSlots(children)) + 16 + rest_bytes;
 }
 // *to := `from` with one more child behind child i, after a separator of the prefix and `rest`.
-// They may be the same node. REQUIRES: from->children > 1; room in `to` for from->used +
-// InnerGrowth.
+// They may be the same node.
+// REQUIRES: from->children > 1; room in `to` for from->used + InnerGrowth.
 void InsertChild(const Inner* from, uint32_t i, void* pointer, uint32_t units,
                  std::string_view rest, Inner* to);
 

@@ -116,7 +116,7 @@ class JournalImpl final : public Journal {
   bool closed_{false};
   Status close_status_;
 
-  // The record buffer of this turn, and what the next record follows.
+  // The records of this turn that have not been handed over, and what the next one follows.
   LogBatch turn_;
   static constexpr size_t kSealed{SIZE_MAX};
   size_t unsealed_at_{kSealed};  // where its last record begins, if that has no hash yet

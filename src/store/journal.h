@@ -88,8 +88,7 @@ struct JournalOptions {
   uint64_t queue_bytes_max{
       256 << 20};  // not durable yet, in memory; beyond it Reserve says MISCONF
   int64_t retry_delay_micros{100'000};  // between attempts after a failure
-  // Buffers that a sync has freed are kept for the next records until nothing was synced for so
-  // long.
+  // Until nothing was synced for so long, buffers that a sync has freed are kept.
   int64_t spares_kept_micros{10'000'000};
   // `always`: syncs that usually take at least so long may run beside each other. Shorter ones are
   // mostly work for a processor, which the clients need more.
@@ -173,9 +172,12 @@ class Journal {
   virtual Status Reserve(size_t payload_bytes) = 0;
   // Adds a record, which cannot fail, and returns its number. `changes` is what it counts for in
   // save points (cells or rows changed). The bytes are copied. REQUIRES: a Reserve of at least that
-  // size since the last Append. Cost: a copy and a hash of the payload.
+  // size since the last Append. Cost: a copy and a hash of the payload, the hash with the next
+  // record. Unless the policy is `always`, what a turn has added goes to the sync thread whenever
+  // it is some 64 KiB.
   virtual Lsn Append(std::string_view payload, uint64_t changes) = 0;
-  // Hands the records of this turn to the sync thread. Never waits for the disk.
+  // Hands the records of this turn, or the rest of them, to the sync thread. Never waits for the
+  // disk.
   virtual void Flush() = 0;
   // Takes in what the other threads have done: a finished snapshot is dropped here. To be called
   // after `wake` and from a timer (about every 100 ms). Cheap when nothing happened.

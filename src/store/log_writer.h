@@ -22,8 +22,7 @@
 // is granted. Segment files that a manifest might name although installing it failed are removed
 // only after the next manifest that does not name them is durable.
 //
-// Group commit under `always`. Everything queued while a sync runs shares the next one, which
-// begins
+// Group commit under `always`. What is queued while a sync runs shares the next one, which begins
 //   at once     clients whose replies wait for it and clients that have just got theirs then go on
 //               as two groups: one is served while the other's sync runs;
 //   gathered    a little later, when as many bytes have come as were released and queued by then,

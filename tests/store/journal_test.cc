@@ -104,6 +104,35 @@ TEST_CASE("Under everysec a reply does not wait, and the record is durable soon 
   CHECK(rig.journal->durable_lsn() == rig.lsn);
 }
 
+TEST_CASE("A long turn goes to the disk in pieces, unless each would be synced", "[journal]") {
+  constexpr int kRecords{5'000};  // of 100 bytes and more, in one turn
+  for (const SyncPolicy policy : {SyncPolicy::kAlways, SyncPolicy::kEverySecond, SyncPolicy::kNo}) {
+    INFO("policy " << static_cast<int>(policy));
+    FaultyFileSystem disk;
+    JournalRig rig(&disk);
+    rig.options.segment_bytes_max = 64 << 20;
+    rig.options.allocation_bytes_max = 16 << 20;
+    rig.options.sync_policy = policy;
+    REQUIRE(rig.Open().ok());
+    for (int i = 0; i < kRecords; ++i) REQUIRE(rig.Write().ok());
+    const uint64_t of_turn = rig.journal->Stats().unsynced_bytes;
+    REQUIRE(of_turn > 500'000);
+    const auto written = [&] { return rig.journal->Stats().log_bytes; };
+    if (policy == SyncPolicy::kAlways) {
+      CHECK(written() == 0);
+    } else {  // all but the last piece, without a Flush
+      CHECK(rig.WaitUntil([&] { return written() > of_turn - 100'000; }));
+      CHECK(written() < of_turn);
+    }
+    rig.journal->Flush();
+    REQUIRE(rig.WaitUntil(
+        [&] { return rig.journal->durable_lsn() == rig.lsn || policy == SyncPolicy::kNo; }));
+    CHECK(rig.journal->Close().ok());
+    REQUIRE(rig.Open().ok());
+    CHECK(rig.CheckState() == kRecords);
+  }
+}
+
 TEST_CASE("Buffers are kept for the next records, until none come", "[journal]") {
   constexpr uint64_t kSpareBytesIdle{512 << 10};
   FaultyFileSystem disk;
