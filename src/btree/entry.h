@@ -140,6 +140,11 @@ inline bool AreShortLengths(uint32_t shared, uint32_t suffix_bytes, ValueShape v
   return shared < kSharedEscape && suffix_bytes < kSuffixEscape && value.bytes < kValueWide;
 }
 
+// The lengths of an entry without "more lengths".
+inline uint16_t ShortLengths(uint32_t shared, uint32_t suffix_bytes, uint32_t value_bytes) {
+  return static_cast<uint16_t>(shared | suffix_bytes << 6 | value_bytes << 11);
+}
+
 // What follows for the entries that have some.
 size_t LongEntryOverheadBytes(uint32_t shared, uint32_t suffix_bytes, ValueShape value);
 uint8_t* WriteLongEntryLengths(uint8_t* to, uint32_t shared, uint32_t suffix_bytes,
@@ -156,7 +161,7 @@ inline size_t EntryOverheadBytes(uint32_t shared, uint32_t suffix_bytes, ValueSh
 inline uint8_t* WriteEntryLengths(uint8_t* to, uint32_t shared, uint32_t suffix_bytes,
                                   ValueShape value) {
   if (AreShortLengths(shared, suffix_bytes, value)) [[likely]] {
-    StoreLittleEndian(to, static_cast<uint16_t>(shared | suffix_bytes << 6 | value.bytes << 11));
+    StoreLittleEndian(to, ShortLengths(shared, suffix_bytes, value.bytes));
     return to + 2;
   }
   return WriteLongEntryLengths(to, shared, suffix_bytes, value);

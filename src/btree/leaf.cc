@@ -80,70 +80,6 @@ size_t LengthsBytes(uint32_t shared, uint32_t suffix_bytes, ValueShape value) {
   return EntryOverheadBytes(shared, suffix_bytes, value) - value_bytes;
 }
 
-CELLAR_INLINE LeafEdit PlanInsertInline(const Leaf* leaf, const LeafPlace& place,
-                                        std::string_view key, const ValueRef& value) {
-  CELLAR_ASSERT(!place.found);
-  CELLAR_ASSERT(place.has_prefix);
-  const Dictionary dictionary = leaf->dictionary();
-  LeafEdit edit;
-  // The next entry shares at least as much with the new key as with its old predecessor.
-  bool has_code = place.index == 0 || dictionary.bytes == 0;  // and it is 0
-  if (place.group < leaf->groups && place.index < leaf->counts()[place.group]) {
-    const uint8_t* const at = leaf->entries() + place.at;
-    Entry next;
-    ParseEntry(at, &next);
-    CELLAR_ASSERT(place.shared_after >= next.shared);
-    const uint32_t dropped = place.shared_after - next.shared;
-    if (dropped > 0) {
-      const Suffix next_suffix = dictionary.Decode(next);
-      // What the next one loses the new one begins with.
-      if (!has_code && dropped >= next_suffix.word.size() && place.shared_before == next.shared) {
-        edit.code = dictionary.CodeOf(next);
-        has_code = edit.code.word_bytes > 0;
-      }
-      edit.next = CutSuffix(dictionary, next_suffix, dropped);
-      edit.next_suffix_bytes = next.suffix_bytes - edit.next.own_dropped + edit.next.literal_bytes;
-      edit.next_shape = next.value_shape();
-      edit.old_bytes =
-          static_cast<uint32_t>(next.suffix - at) + dictionary.code_bytes() + edit.next.own_dropped;
-      edit.new_bytes = dictionary.code_bytes() + edit.next.literal_bytes +
-                       static_cast<uint32_t>(LengthsBytes(place.shared_after,
-                                                          edit.next_suffix_bytes, edit.next_shape));
-    }
-  }
-  const std::string_view suffix = Behind(key, leaf->prefix_bytes + place.shared_before);
-  if (!has_code) edit.code = dictionary.Find(suffix);
-  edit.suffix_bytes = dictionary.StoredBytes(suffix.size(), edit.code);
-  edit.new_bytes += edit.suffix_bytes + static_cast<uint32_t>(EntryOverheadBytes(
-                                            place.shared_before, edit.suffix_bytes, value.shape()));
-  return edit;
-}
-
-CELLAR_INLINE void ApplyInsertInline(Leaf* leaf, const LeafPlace& place, const LeafEdit& edit,
-                                     std::string_view key, const ValueRef& value) {
-  const std::string_view rest = Behind(key, leaf->prefix_bytes);
-  const Dictionary dictionary = leaf->dictionary();
-  if (place.group == leaf->groups) InsertGroup(leaf, place.group, 0, place.at, 0);
-  CELLAR_ASSERT(leaf->counts()[place.group] < kGroupEntriesMax);
-  uint8_t* const at = Resize(leaf, place.at, edit.old_bytes, edit.new_bytes);
-
-  const std::string_view suffix = Behind(rest, place.shared_before);
-  uint8_t* p = WriteEntryLengths(at, place.shared_before, edit.suffix_bytes, value.shape());
-  p = WriteEntryValue(dictionary.Write(p, edit.code, suffix), value);
-  if (edit.old_bytes > 0) {  // what the next one keeps of its own stands behind
-    p = WriteEntryLengths(p, place.shared_after, edit.next_suffix_bytes, edit.next_shape);
-    p = dictionary.Write(p, {edit.next.code, 0},
-                         View(dictionary.words + edit.next.literal_at, edit.next.literal_bytes));
-  }
-  CELLAR_ASSERT(p == at + edit.new_bytes);
-
-  ShiftOffsets(leaf, place.group + 1, edit.growth());
-  if (place.index == 0) leaf->heads()[place.group] = Head(Bytes(rest), rest.size());
-  ++leaf->counts()[place.group];
-  ++leaf->count;
-  CountLarge(leaf, value.large, 1);
-}
-
 }  // namespace
 
 const uint8_t* RebuiltKey::TakeInGroup(const Leaf* leaf, uint32_t group, uint32_t index) {
@@ -205,20 +141,136 @@ void TouchGroup(const Leaf* leaf, std::string_view key) {
 
 LeafEdit PlanInsert(const Leaf* leaf, const LeafPlace& place, std::string_view key,
                     const ValueRef& value) {
-  return PlanInsertInline(leaf, place, key, value);
+  CELLAR_ASSERT(!place.found);
+  CELLAR_ASSERT(place.has_prefix);
+  const Dictionary dictionary = leaf->dictionary();
+  LeafEdit edit;
+  // The next entry shares at least as much with the new key as with its old predecessor.
+  bool has_code = place.index == 0 || dictionary.bytes == 0;  // and it is 0
+  if (place.group < leaf->groups && place.index < leaf->counts()[place.group]) {
+    const uint8_t* const at = leaf->entries() + place.at;
+    Entry next;
+    ParseEntry(at, &next);
+    CELLAR_ASSERT(place.shared_after >= next.shared);
+    const uint32_t dropped = place.shared_after - next.shared;
+    if (dropped > 0) {
+      const Suffix next_suffix = dictionary.Decode(next);
+      // What the next one loses the new one begins with.
+      if (!has_code && dropped >= next_suffix.word.size() && place.shared_before == next.shared) {
+        edit.code = dictionary.CodeOf(next);
+        has_code = edit.code.word_bytes > 0;
+      }
+      edit.next = CutSuffix(dictionary, next_suffix, dropped);
+      edit.next_suffix_bytes = next.suffix_bytes - edit.next.own_dropped + edit.next.literal_bytes;
+      edit.next_shape = next.value_shape();
+      edit.old_bytes =
+          static_cast<uint32_t>(next.suffix - at) + dictionary.code_bytes() + edit.next.own_dropped;
+      edit.new_bytes = dictionary.code_bytes() + edit.next.literal_bytes +
+                       static_cast<uint32_t>(LengthsBytes(place.shared_after,
+                                                          edit.next_suffix_bytes, edit.next_shape));
+    }
+  }
+  const std::string_view suffix = Behind(key, leaf->prefix_bytes + place.shared_before);
+  if (!has_code) edit.code = dictionary.Find(suffix);
+  edit.suffix_bytes = dictionary.StoredBytes(suffix.size(), edit.code);
+  edit.new_bytes += edit.suffix_bytes + static_cast<uint32_t>(EntryOverheadBytes(
+                                            place.shared_before, edit.suffix_bytes, value.shape()));
+  return edit;
 }
 
 void ApplyInsert(Leaf* leaf, const LeafPlace& place, const LeafEdit& edit, std::string_view key,
                  const ValueRef& value) {
-  ApplyInsertInline(leaf, place, edit, key, value);
+  const std::string_view rest = Behind(key, leaf->prefix_bytes);
+  const Dictionary dictionary = leaf->dictionary();
+  if (place.group == leaf->groups) InsertGroup(leaf, place.group, 0, place.at, 0);
+  CELLAR_ASSERT(leaf->counts()[place.group] < kGroupEntriesMax);
+  uint8_t* const at = Resize(leaf, place.at, edit.old_bytes, edit.new_bytes);
+
+  const std::string_view suffix = Behind(rest, place.shared_before);
+  uint8_t* p = WriteEntryLengths(at, place.shared_before, edit.suffix_bytes, value.shape());
+  p = WriteEntryValue(dictionary.Write(p, edit.code, suffix), value);
+  if (edit.old_bytes > 0) {  // what the next one keeps of its own stands behind
+    p = WriteEntryLengths(p, place.shared_after, edit.next_suffix_bytes, edit.next_shape);
+    p = dictionary.Write(p, {edit.next.code, 0},
+                         View(dictionary.words + edit.next.literal_at, edit.next.literal_bytes));
+  }
+  CELLAR_ASSERT(p == at + edit.new_bytes);
+
+  ShiftOffsets(leaf, place.group + 1, edit.growth());
+  if (place.index == 0) leaf->heads()[place.group] = Head(Bytes(rest), rest.size());
+  ++leaf->counts()[place.group];
+  ++leaf->count;
+  CountLarge(leaf, value.large, 1);
 }
 
-bool InsertIfFits(Leaf* leaf, const LeafPlace& place, std::string_view key, const ValueRef& value) {
-  const LeafEdit edit = PlanInsertInline(leaf, place, key, value);
-  const auto used = static_cast<size_t>(leaf->used + edit.growth());
-  if (used > leaf->capacity() || used > LeafBytesLimit(leaf->prefix_bytes)) [[unlikely]]
+bool InsertShort(Leaf* leaf, const LeafPlace& place, std::string_view key, const ValueRef& value) {
+  CELLAR_ASSERT(!place.found);
+  CELLAR_ASSERT(place.has_prefix);
+  CELLAR_DEBUG_ASSERT(place.group < leaf->groups);
+  const Dictionary dictionary = leaf->dictionary();
+  const uint32_t code_bytes = dictionary.code_bytes();
+  SuffixCode code;
+  // If the next entry loses a part of its suffix: its lengths and code, so many bytes, which are
+  // written anew, and how many bytes behind them go.
+  uint32_t next_bytes = 0;
+  uint32_t next_lengths = 0;
+  uint8_t next_code = 0;
+  uint32_t next_dropped = 0;
+  if (place.index < leaf->counts()[place.group]) {
+    const uint8_t* const at = leaf->entries() + place.at;
+    Entry next;
+    if (!ParseShortEntry(at, &next)) [[unlikely]]
+      return false;
+    const uint32_t lost = place.shared_after - next.shared;
+    if (lost > 0) {
+      next_bytes = 2 + code_bytes;
+      next_dropped = lost;
+      if (code_bytes > 0) {
+        const SuffixCode word = dictionary.CodeOf(next);
+        if (word.word_bytes == 0) {  // what is left may begin with one
+          const std::string_view own = View(next.suffix + 1, next.suffix_bytes - 1);
+          const SuffixCode found = dictionary.Find(Behind(own, lost));
+          next_code = found.code;
+          next_dropped += found.word_bytes;
+        } else if (lost < word.word_bytes) {
+          return false;
+        } else {
+          next_dropped -= word.word_bytes;
+          if (place.index > 0) code = word;  // what the next one loses the new one begins with
+        }
+      }
+      next_lengths =
+          ShortLengths(place.shared_after, next.suffix_bytes - next_dropped, next.value_bytes);
+    }
+  }
+  const std::string_view suffix = Behind(key, leaf->prefix_bytes + place.shared_before);
+  if (code_bytes > 0 && place.index > 0 && code.word_bytes == 0) code = dictionary.Find(suffix);
+  const uint32_t suffix_bytes = dictionary.StoredBytes(suffix.size(), code);
+  if (!AreShortLengths(place.shared_before, suffix_bytes, value.shape()) ||
+      place.shared_after >= kSharedEscape) [[unlikely]]
     return false;
-  ApplyInsertInline(leaf, place, edit, key, value);
+  const uint32_t growth = 2 + suffix_bytes + value.bytes - next_dropped;
+  if (growth > leaf->capacity() - leaf->used ||
+      leaf->used + growth > LeafBytesLimit(leaf->prefix_bytes)) [[unlikely]]
+    return false;
+
+  uint8_t* to =
+      Resize(leaf, place.at, next_bytes + next_dropped, next_bytes + next_dropped + growth);
+  ShiftOffsets(leaf, place.group + 1, growth);
+  ++leaf->counts()[place.group];
+  ++leaf->count;
+  if (place.index == 0) {
+    const std::string_view rest = Behind(key, leaf->prefix_bytes);
+    leaf->heads()[place.group] = Head(Bytes(rest), rest.size());
+  }
+  StoreLittleEndian(to, ShortLengths(place.shared_before, suffix_bytes, value.bytes));
+  to = dictionary.Write(to + 2, code, suffix);
+  CopyBytes(to, value.data, value.bytes);
+  if (next_bytes > 0) {
+    to += value.bytes;
+    StoreLittleEndian(to, static_cast<uint16_t>(next_lengths));
+    if (code_bytes > 0) to[2] = next_code;
+  }
   return true;
 }
 

@@ -207,9 +207,11 @@ LeafEdit PlanInsert(const Leaf* leaf, const LeafPlace& place, std::string_view k
 // REQUIRES: room for edit.growth(); `key` and `value` do not point into the leaf. May open a group.
 void ApplyInsert(Leaf* leaf, const LeafPlace& place, const LeafEdit& edit, std::string_view key,
                  const ValueRef& value);
-// Both, if there is room. REQUIRES: what they require.
-[[nodiscard]] bool InsertIfFits(Leaf* leaf, const LeafPlace& place, std::string_view key,
-                                const ValueRef& value);
+// Both at once, as they do it, where that is short work, as it nearly always is: there is room, no
+// entry has or gets "more lengths", and the next one keeps its word or loses it as a whole. False,
+// and nothing is done, where it is not. REQUIRES: what they require; place.group < leaf->groups.
+[[nodiscard]] bool InsertShort(Leaf* leaf, const LeafPlace& place, std::string_view key,
+                               const ValueRef& value);
 
 // REQUIRES: place.found. The old value's block, if any, is the caller's.
 LeafEdit PlanReplace(const Leaf* leaf, const LeafPlace& place, const ValueRef& value);

@@ -519,7 +519,7 @@ void Tree::Overwrite(Path* path, Leaf* leaf, const LeafPlace& place, const Value
 CELLAR_INLINE void Tree::Insert(Path* path, Leaf* leaf, const LeafPlace& place,
                                 std::string_view key, const ValueRef& value) {
   const bool is_simple = place.has_prefix && leaf->counts()[place.group] < kGroupEntriesMax &&
-                         epochs_.MayWrite(leaf) && InsertIfFits(leaf, place, key, value);
+                         epochs_.MayWrite(leaf) && InsertShort(leaf, place, key, value);
   if (!is_simple) [[unlikely]]
     return InsertWithRoom(path, leaf, place, key, value);
   if (value.large != nullptr) UpdateUnits(path, leaf);
