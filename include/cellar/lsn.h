@@ -17,4 +17,7 @@ struct Lsn {
   friend constexpr auto operator<=>(const Lsn&, const Lsn&) = default;
 };
 
+// No record is behind it.
+inline constexpr Lsn kLsnMax{UINT32_MAX, UINT64_MAX};
+
 }  // namespace cellar

@@ -239,7 +239,8 @@ void JournalImpl::Poll() {
 }
 
 Lsn JournalImpl::released_lsn() const {
-  if (!options_.log_enabled || writer_.held()) return last_;
+  if (!options_.log_enabled) return kLsnMax;  // and no reply needs a gate
+  if (writer_.held()) return last_;
   if (options_.sync_policy == SyncPolicy::kAlways || !writer_.healthy()) return durable_lsn();
   if (options_.sync_policy == SyncPolicy::kNo) return last_;
   const int64_t oldest = writer_.oldest_unsynced_micros();
@@ -394,7 +395,6 @@ JournalStats JournalImpl::Stats() const {
   stats.log_failures = log.failures;
   stats.last_lsn = last_;
   stats.durable_lsn = durable_lsn();
-  stats.released_lsn = released_lsn();
   return stats;
 }
 

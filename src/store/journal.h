@@ -18,7 +18,7 @@
 //   - released_lsn() is durable_lsn() under `always`. Under `everysec` and `no` it is last_lsn() as
 //     long as the disk keeps up; once the oldest record not on disk is older than
 //     kReleaseLagMicros (`everysec`), or a write has failed, it stands still, so that no more is
-//     acknowledged than the policy allows to lose.
+//     acknowledged than the policy allows to lose. Without a log it is kLsnMax.
 //   - A full disk is found by Reserve, since the log is preallocated. A write or sync that fails
 //     all the same closes the segment for good; the records not known durable are kept in memory
 //     and written to a fresh segment, again and again until that is on disk; meanwhile Reserve
@@ -146,7 +146,6 @@ struct JournalStats {
 
   Lsn last_lsn;
   Lsn durable_lsn;
-  Lsn released_lsn;
 };
 
 // As long as a sync has not fallen behind by more, `everysec` does not hold replies back (Redis'
