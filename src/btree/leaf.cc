@@ -125,7 +125,9 @@ uint32_t FindAmongEqualHeads(const Leaf* leaf, std::string_view rest, uint32_t l
   return low;
 }
 
-LeafPlace FindInLeaf(const Leaf* leaf, std::string_view key) { return SearchLeaf(leaf, key); }
+void FindInLeaf(const Leaf* leaf, std::string_view key, LeafPlace* place) {
+  *place = SearchLeaf(leaf, key);
+}
 
 void TouchGroup(const Leaf* leaf, std::string_view key) {
   uint32_t group = 0;
@@ -204,9 +206,7 @@ void ApplyInsert(Leaf* leaf, const LeafPlace& place, const LeafEdit& edit, std::
 }
 
 bool InsertShort(Leaf* leaf, const LeafPlace& place, std::string_view key, const ValueRef& value) {
-  CELLAR_ASSERT(!place.found);
-  CELLAR_ASSERT(place.has_prefix);
-  CELLAR_DEBUG_ASSERT(place.group < leaf->groups);
+  CELLAR_DEBUG_ASSERT(!place.found && place.has_prefix && place.group < leaf->groups);
   const Dictionary dictionary = leaf->dictionary();
   const uint32_t code_bytes = dictionary.code_bytes();
   SuffixCode code;
@@ -250,8 +250,7 @@ bool InsertShort(Leaf* leaf, const LeafPlace& place, std::string_view key, const
       place.shared_after >= kSharedEscape) [[unlikely]]
     return false;
   const uint32_t growth = 2 + suffix_bytes + value.bytes - next_dropped;
-  if (growth > leaf->capacity() - leaf->used ||
-      leaf->used + growth > LeafBytesLimit(leaf->prefix_bytes)) [[unlikely]]
+  if (growth > leaf->capacity() - leaf->used || leaf->used + growth > kLeafBytesMax) [[unlikely]]
     return false;
 
   uint8_t* to =

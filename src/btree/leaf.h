@@ -142,7 +142,12 @@ struct LeafPlace {
 };
 
 // O(log groups + entries of a group). leaf_search.h has it for inlining.
-LeafPlace FindInLeaf(const Leaf* leaf, std::string_view key);
+void FindInLeaf(const Leaf* leaf, std::string_view key, LeafPlace* place);
+inline LeafPlace FindInLeaf(const Leaf* leaf, std::string_view key) {
+  LeafPlace place;
+  FindInLeaf(leaf, key, &place);
+  return place;
+}
 // The first step of FindInLeaf only, and loads of what its second step will most probably read.
 void TouchGroup(const Leaf* leaf, std::string_view key);
 
@@ -208,8 +213,9 @@ LeafEdit PlanInsert(const Leaf* leaf, const LeafPlace& place, std::string_view k
 void ApplyInsert(Leaf* leaf, const LeafPlace& place, const LeafEdit& edit, std::string_view key,
                  const ValueRef& value);
 // Both at once, as they do it, where that is short work, as it nearly always is: there is room, no
-// entry has or gets "more lengths", and the next one keeps its word or loses it as a whole. False,
-// and nothing is done, where it is not. REQUIRES: what they require; place.group < leaf->groups.
+// entry has or gets "more lengths", the next one keeps its word or loses it as a whole, and no leaf
+// grows beyond kLeafBytesMax. False, and nothing is done, where it is not.
+// REQUIRES: what they require; place.group < leaf->groups.
 [[nodiscard]] bool InsertShort(Leaf* leaf, const LeafPlace& place, std::string_view key,
                                const ValueRef& value);
 

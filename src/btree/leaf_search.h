@@ -94,7 +94,7 @@ CELLAR_INLINE void WalkGroupOf(const Leaf* leaf, std::string_view rest, LeafPlac
       pass_shared();
     }
     if (shared == target_bytes) {  // equal, or the target ends inside of it
-      place->found = its_bytes == 0 && its == entry.value;
+      place->found = its_bytes == 0 && its == entry.suffix + entry.suffix_bytes;
       if (!place->found) place->shared_after = static_cast<uint32_t>(shared);
       break;
     }

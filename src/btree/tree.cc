@@ -103,7 +103,7 @@ CELLAR_INLINE Leaf* Tree::Locate(std::string_view key, Path* own_path, Path** pa
   }
   Leaf* const leaf = DescendFrom(content_, key, own_path);
   *path = own_path;
-  *place = FindInLeaf(leaf, key);
+  FindInLeaf(leaf, key, place);
   return leaf;
 }
 
@@ -308,6 +308,12 @@ ValueRef Tree::MakeValue(std::string_view value) {
 // neighbour does).
 CELLAR_INLINE void Tree::JudgeNeighbors(const Path& path, const Leaf* leaf, const LeafPlace& place,
                                         std::string_view key, BTreeWriteResult* result) const {
+  if (!place.found && place.index > 0 && place.index < leaf->counts()[place.group]) [[likely]] {
+    result->shared_with_neighbor =
+        leaf->prefix_bytes + std::max(place.shared_before, place.shared_after);
+    result->shared_is_exact = true;
+    return;
+  }
   if (!place.has_prefix) {
     result->shared_with_neighbor = CommonPrefix(key, View(leaf->prefix(), leaf->prefix_bytes));
     return;
@@ -528,9 +534,11 @@ CELLAR_INLINE void Tree::Insert(Path* path, Leaf* leaf, const LeafPlace& place,
 // Insert where the leaf is to be changed first: room made in it, or copied, or split.
 void Tree::InsertWithRoom(Path* path, Leaf* leaf, LeafPlace place, std::string_view key,
                           const ValueRef& value) {
-  if (!place.has_prefix || (leaf->counts()[place.group] == kGroupEntriesMax &&
-                            !MakeGroupRoom(path, &leaf, &place, key))) {
-    return InsertWithSplit(path, leaf, key, value, false);
+  if (!place.has_prefix) return InsertWithSplit(path, leaf, key, value, false);
+  if (leaf->counts()[place.group] == kGroupEntriesMax) {
+    if (!MakeGroupRoom(path, &leaf, &place, key))
+      return InsertWithSplit(path, leaf, key, value, false);
+    if (place.group < leaf->groups && InsertShort(leaf, place, key, value)) return;
   }
   const LeafEdit edit = PlanInsert(leaf, place, key, value);
   const auto used = static_cast<size_t>(leaf->used + edit.growth());
