@@ -84,22 +84,33 @@ CELLAR_INLINE void EndPut(CommandContext& ctx, const Table& table, std::string_v
 }
 
 // `CPUT table row family:qualifier value`, which is what most are, by somebody who may do
-// everything.
-CELLAR_INLINE void PutOneCell(CommandContext& ctx, const CellPut& put) {
-  Table* const table = FindTableOrReply(ctx, ctx.args[1]);
-  if (table == nullptr) return;
+// everything. False if it has to be taken apart word by word.
+CELLAR_INLINE bool PutOneCell(CommandContext& ctx) {
   const std::string_view row = ctx.args[kRowArgument];
-  EndPut(ctx, *table, row, ctx.store().Put(*table, row, put));
+  const std::string_view name = ctx.args[3];
+  const std::string_view value = ctx.args[4];
+  Store& store = ctx.store();
+  Table* const table = store.engine().FindTable(ctx.session.keyspace, ctx.args[1]);
+  if (table == nullptr) [[unlikely]]
+    return false;
+  if (const KnownColumn* const column = table->FindColumn(name); column != nullptr) [[likely]] {
+    EndPut(ctx, *table, row, store.Put(*table, row, *column, value));
+    return true;
+  }
+  CellPut put{.family = {}, .qualifier = {}, .text = value};
+  if (!SplitColumn(name, &put.family, &put.qualifier)) return false;
+  const Status done = store.Put(*table, row, put);
+  if (done.ok()) table->NoteColumn(name, put.family, put.qualifier);
+  EndPut(ctx, *table, row, done);
+  return true;
 }
 
 void CmdCPut(CommandContext& ctx) {
   constexpr size_t kWordsOfOneCell{5};
   if (ctx.args.size() == kWordsOfOneCell && ctx.rights == nullptr &&
       ctx.args[kRowArgument] != kNextRecord) [[likely]] {
-    CellPut put;
-    put.text = ctx.args[4];
-    if (SplitColumn(ctx.args[3], &put.family, &put.qualifier)) [[likely]]
-      return PutOneCell(ctx, put);
+    if (PutOneCell(ctx)) [[likely]]
+      return;
   }
   RowWrite& write = RowWriteOf(ctx);
   REPLY_IF_ERROR(ctx, ParsePut(ArgumentCursor(ctx.args, kFirstOption), &write));

@@ -16,25 +16,25 @@ void RowPrefetch::Begin(const Session& session) {
   if (EqualBytes(session.keyspace, keyspace_)) return;
   Ask();
   keyspace_ = session.keyspace;
+  ForgetTable();
 }
 
-void RowPrefetch::BeginTable(std::string_view table) {
+void RowPrefetch::BeginTable(std::string_view name) {
   Ask();
-  table_ = table;
+  name_ = name;
+  table_ = host_.loading() ? nullptr : host_.store().TableToPrefetch(keyspace_, name);
 }
 
 void RowPrefetch::Flush() {
   Ask();
   left_out_ = true;
   keyspace_ = {};
-  table_ = {};
+  ForgetTable();
 }
 
 void RowPrefetch::Ask() {
   // One alone has nothing to wait beside.
-  if (count_ > 1 && !host_.loading()) {
-    host_.store().PrefetchRows(keyspace_, table_, std::span(rows_).first(count_));
-  }
+  if (count_ > 1) host_.store().PrefetchRows(*table_, std::span(rows_).first(count_));
   count_ = 0;
 }
 

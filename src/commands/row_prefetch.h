@@ -17,6 +17,7 @@
 namespace cellar {
 
 class Host;
+class Table;
 struct Session;
 
 class RowPrefetch {
@@ -34,8 +35,8 @@ class RowPrefetch {
     const auto row = static_cast<size_t>(keys.row);
     if (row == 0 || row >= args.size()) return;
     const std::string_view table = args[static_cast<size_t>(keys.first)];
-    if (count_ == rows_.size() || !EqualBytes(table, table_)) BeginTable(table);
-    rows_[count_++] = args[row];
+    if (count_ == rows_.size() || !EqualBytes(table, name_)) BeginTable(table);
+    if (table_ != nullptr) rows_[count_++] = args[row];
   }
   // Asks for what has been added, and forgets it. To be called at the end.
   void Flush();
@@ -47,12 +48,17 @@ class RowPrefetch {
   // Asks for the rows gathered.
   void Ask();
   // Rows of this table follow.
-  void BeginTable(std::string_view table);
+  void BeginTable(std::string_view name);
+  void ForgetTable() {
+    name_ = {};
+    table_ = nullptr;
+  }
 
   Host& host_;
   bool left_out_{true};  // the session's commands are
   std::string_view keyspace_;
-  std::string_view table_;
+  std::string_view name_;        // of the table that the last command named
+  const Table* table_{nullptr};  // null: it is not worth it
   size_t count_{0};
   std::array<std::string_view, kRowsMax> rows_;
 };

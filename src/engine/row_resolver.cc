@@ -17,13 +17,16 @@ namespace {
 constexpr size_t kOpsMax{1'000'000};  // SPEC.md section 10: cells in one write
 constexpr int64_t kNewest{std::numeric_limits<int64_t>::max()};
 
+// The name of the column.
 std::string ColumnText(const CellPut& put) {
   return std::string(put.family) + ":" + std::string(put.qualifier);
 }
+std::string ColumnText(const KnownColumn& column) { return std::string(column.name()); }
 
-[[gnu::cold]] Status ValueTooLarge(size_t bytes, const CellPut& put, uint64_t bytes_max) {
+template <typename Column>
+[[gnu::cold]] Status ValueTooLarge(size_t bytes, const Column& column, uint64_t bytes_max) {
   return Status::Error(ErrorCode::kTooLarge, "value of " + FormatUint64(bytes) +
-                                                 " bytes for column " + Quote(ColumnText(put)) +
+                                                 " bytes for column " + Quote(ColumnText(column)) +
                                                  ", max-value-bytes is " + FormatUint64(bytes_max));
 }
 
@@ -34,8 +37,9 @@ std::string ColumnText(const CellPut& put) {
 }
 
 // A value that its column does not take: a write may have a thousand columns, so its own is named.
-[[gnu::cold]] Status RefusedByColumn(const CellPut& put, const Status& status) {
-  return Status::Error(status.code(), "column " + Quote(ColumnText(put)) + ": " + status.text());
+template <typename Column>
+[[gnu::cold]] Status RefusedByColumn(const Column& column, const Status& status) {
+  return Status::Error(status.code(), "column " + Quote(ColumnText(column)) + ": " + status.text());
 }
 
 // A sum that does not fit: Redis' words first, then where it would have gone.
@@ -149,31 +153,32 @@ Status RowResolver::CheckColumn(const TableSchema& schema, const CellOp& op, Che
   return EncodeQualifier(*checked->family, op.qualifier, &checked->qualifier);
 }
 
-CELLAR_INLINE Status RowResolver::CheckValue(const CellPut& put, const PutOptions& options,
-                                             const FamilySchema& family,
+template <typename Column>
+CELLAR_INLINE Status RowResolver::CheckValue(const Column& column, std::string_view text,
+                                             const PutOptions& options, const FamilySchema& family,
                                              const WriteContext& context, ValueBuffer* buffer,
                                              CellValue* cell) {
   const std::optional<ValueType>& declared = family.type;
   if (options.type && declared && *options.type != *declared) [[unlikely]]
     return NotTheDeclaredType(*options.type, family);
   cell->type = options.type ? *options.type : declared.value_or(ValueType::kBytes);
-  if (put.text.size() > context.value_bytes_max) [[unlikely]]
-    return ValueTooLarge(put.text.size(), put, context.value_bytes_max);
+  if (text.size() > context.value_bytes_max) [[unlikely]]
+    return ValueTooLarge(text.size(), column, context.value_bytes_max);
   cell->expiry_micros = ExpiryOf(options, context.now_micros);
   if (cell->type == ValueType::kBytes) {
-    cell->stored = put.text;
+    cell->stored = text;
     return Status::Ok();
   }
   std::string_view stored;  // its address is given away, so that the usual cell stays in registers
-  const Status status = ParseValue(cell->type, put.text, buffer, &stored);
+  const Status status = ParseValue(cell->type, text, buffer, &stored);
   cell->stored = stored;
-  return status.ok() ? Status::Ok() : RefusedByColumn(put, status);
+  return status.ok() ? Status::Ok() : RefusedByColumn(column, status);
 }
 
 Status RowResolver::CheckPut(const CellOp& op, const WriteContext& context, CheckedOp* checked) {
   ValueBuffer buffer;
   CellValue cell;
-  RETURN_IF_ERROR(CheckValue(op, op, *checked->family, context, &buffer, &cell));
+  RETURN_IF_ERROR(CheckValue(op, op.text, op, *checked->family, context, &buffer, &cell));
   checked->type = cell.type;
   checked->cell_value.clear();
   PutCellValue(&checked->cell_value, cell);
@@ -227,17 +232,12 @@ CELLAR_INLINE char* RowResolver::BeginVersion(int64_t timestamp, size_t cell_val
   return to;
 }
 
-CELLAR_INLINE Status RowResolver::ResolvePlainPut(const TableSchema& schema, const CellPut& put,
-                                                  const PutOptions& options) {
-  const FamilySchema* family = schema.FindFamily(put.family);
-  if (family == nullptr) [[unlikely]]
-    return RequireFamily(schema, put.family).status();
-  char* end = BeginColumn(*family);
-  RETURN_IF_ERROR(EncodeQualifier(*family, put.qualifier, &end));
-  EndColumn(end);
+template <typename Column>
+CELLAR_INLINE Status RowResolver::ResolveValue(const Column& column, std::string_view text,
+                                               const PutOptions& options) {
   ValueBuffer buffer;
   CellValue cell;
-  RETURN_IF_ERROR(CheckValue(put, options, *family, *context_, &buffer, &cell));
+  RETURN_IF_ERROR(CheckValue(column, text, options, *put_.family, *context_, &buffer, &cell));
   ReclaimColumn();
   if (!options.timestamp_micros) stamp_used_ = true;
   EncodeCellValue(
@@ -246,10 +246,21 @@ CELLAR_INLINE Status RowResolver::ResolvePlainPut(const TableSchema& schema, con
   return Status::Ok();
 }
 
+CELLAR_INLINE Status RowResolver::ResolvePlainPut(const TableSchema& schema, const CellPut& put,
+                                                  const PutOptions& options) {
+  const FamilySchema* family = schema.FindFamily(put.family);
+  if (family == nullptr) [[unlikely]]
+    return RequireFamily(schema, put.family).status();
+  char* end = BeginColumn(*family);
+  RETURN_IF_ERROR(EncodeQualifier(*family, put.qualifier, &end));
+  EndColumn(end);
+  return ResolveValue(put, put.text, options);
+}
+
 CELLAR_INLINE Status RowResolver::BeginPuts(const Table& table, std::string_view row,
                                             const WriteContext& context,
                                             MutationBuilder* mutation) {
-  CELLAR_ASSERT(!table.schema().key.is_recno());
+  CELLAR_DEBUG_ASSERT(!table.schema().key.is_recno());
   RETURN_IF_ERROR(BeginRow(table.schema(), row));
   table_ = &table;
   context_ = &context;
@@ -270,6 +281,17 @@ Status RowResolver::ResolveOnePut(const Table& table, std::string_view row, cons
   several_ops_ = false;
   RETURN_IF_ERROR(BeginPuts(table, row, context, mutation));
   return EndPuts(ResolvePlainPut(table.schema(), put, PutOptions{}));
+}
+
+Status RowResolver::ResolveKnownPut(const Table& table, std::string_view row,
+                                    const KnownColumn& column, std::string_view text,
+                                    const WriteContext& context, MutationBuilder* mutation) {
+  several_ops_ = false;
+  RETURN_IF_ERROR(BeginPuts(table, row, context, mutation));
+  put_.family = &column.family();
+  put_.family_bytes = put_.row_bytes + column.family_id_bytes();
+  EndColumn(column.CopyKey(cell_key_.get() + put_.row_bytes));
+  return EndPuts(ResolveValue(column, text, PutOptions{}));
 }
 
 Status RowResolver::ResolvePuts(const Table& table, const RowWrite& write,

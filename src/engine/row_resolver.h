@@ -61,6 +61,10 @@ class RowResolver {
   // The same for one put without options.
   Status ResolveOnePut(const Table& table, std::string_view row, const CellPut& put,
                        const WriteContext& context, MutationBuilder* mutation);
+  // The same of a column of the table that is known.
+  Status ResolveKnownPut(const Table& table, std::string_view row, const KnownColumn& column,
+                         std::string_view text, const WriteContext& context,
+                         MutationBuilder* mutation);
   // Whether a cell got the context's stamp by the last of these.
   bool stamp_used() const { return stamp_used_; }
 
@@ -90,8 +94,10 @@ class RowResolver {
   Status CheckAccess(const CellOp& op) const;
   Status CheckColumn(const TableSchema& schema, const CellOp& op, CheckedOp* checked);
   Status CheckPut(const CellOp& op, const WriteContext& context, CheckedOp* checked);
-  // Type and value of a put, as a cell. The value borrows from the op or from *buffer.
-  static Status CheckValue(const CellPut& put, const PutOptions& options,
+  // Type and value of a put, as a cell. The value borrows from the text or from *buffer. `column`
+  // (a CellPut or KnownColumn, here and below) is what an error names.
+  template <typename Column>
+  static Status CheckValue(const Column& column, std::string_view text, const PutOptions& options,
                            const FamilySchema& family, const WriteContext& context,
                            ValueBuffer* buffer, CellValue* cell);
   Status CheckDelta(const CellOp& op, CheckedOp* checked);
@@ -105,6 +111,9 @@ class RowResolver {
   Status BeginPuts(const Table& table, std::string_view row, const WriteContext& context,
                    MutationBuilder* mutation);
   Status ResolvePlainPut(const TableSchema& schema, const CellPut& put, const PutOptions& options);
+  // What follows when the column is at hand.
+  template <typename Column>
+  Status ResolveValue(const Column& column, std::string_view text, const PutOptions& options);
   // On an error takes back what these puts have added. Returns the status.
   Status EndPuts(Status status);
 

@@ -57,7 +57,7 @@ uint64_t Table::cells() const {
 }
 
 uint64_t Table::memory_bytes() const {
-  uint64_t bytes = sizeof(Table);
+  uint64_t bytes = sizeof(Table) + known_columns_.memory_bytes();
   for (const Group& group : groups_) bytes += group.tree->memory_bytes();
   if (indexes_ != nullptr) bytes += indexes_->memory_bytes();
   return bytes;
@@ -404,6 +404,7 @@ void Table::SetSchema(TableSchema schema) {
   }
   counters_.families = std::move(counters);
   std::swap(schema_, schema);
+  known_columns_.Clear();
   swept_changes_.reset();
   while (groups_.size() < schema_.groups.size()) groups_.push_back(MakeGroup());
   SyncIndexes(schema);
@@ -475,6 +476,7 @@ void Table::RollBackTo(const Checkpoint& checkpoint) {
   }
   groups_.resize(checkpoint.trees.size());
   schema_ = checkpoint.schema;
+  known_columns_.Clear();
   swept_changes_.reset();
   counters_ = checkpoint.counters;
   keyspace_ = checkpoint.keyspace;

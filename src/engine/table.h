@@ -25,6 +25,7 @@
 #include "cellar/lsn.h"
 #include "engine/cell.h"
 #include "engine/index_set.h"
+#include "engine/known_columns.h"
 #include "engine/mutation.h"
 #include "engine/schema.h"
 
@@ -68,6 +69,14 @@ class Table {
     return family.policy.keeps_everything() && family_counters(family).expiring_cells == 0;
   }
   bool counts_are_live() const;
+  // A column by the name that clients give it; null if it is not known. It dies with the next
+  // change of the schema, and with NoteColumn, which makes names known that come again.
+  CELLAR_INLINE const KnownColumn* FindColumn(std::string_view name) const {
+    return known_columns_.Find(name);
+  }
+  void NoteColumn(std::string_view name, std::string_view family, std::string_view qualifier) {
+    known_columns_.Note(schema_, name, family, qualifier);
+  }
   // May retention have dropped cells that are still stored? False while everything is kept, or
   // while all that can be dropped goes by its rank alone and nothing has changed since `changes`
   // changes, when somebody began to reclaim all of it and came to the end (NoteSwept). O(families).
@@ -231,6 +240,7 @@ class Table {
   std::string keyspace_;
   std::string name_;
   TableSchema schema_;
+  KnownColumns known_columns_;
   TableCounters counters_;
   std::vector<Group> groups_;
   uint64_t changes_{0};

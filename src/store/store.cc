@@ -205,6 +205,15 @@ Status Store::Put(Table& table, std::string_view row, const CellPut& put) {
   });
 }
 
+Status Store::Put(Table& table, std::string_view row, const KnownColumn& column,
+                  std::string_view text) {
+  if (!PreparePlainPut(table, text.size())) [[unlikely]]
+    return Put(table, row, CellPut{column.family_name(), column.qualifier(), text});
+  return PutResolved(table, 1, [&](const WriteContext& context) {
+    return resolver_->ResolveKnownPut(table, row, column, text, context, &mutation_);
+  });
+}
+
 // An index can only tell what it refuses when the change is there, so the change is taken back
 // then.
 Status Store::ApplyOrRefuse(Table& table, RowResolver::Outcome* outcome) {

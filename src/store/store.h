@@ -157,10 +157,13 @@ class Store {
   Status Put(Table& table, const RowWrite& write);
   // The same of one cell. REQUIRES: `row` is a row key, not the request for a record number.
   Status Put(Table& table, std::string_view row, const CellPut& put);
+  Status Put(Table& table, std::string_view row, const KnownColumn& column, std::string_view text);
 
   // --- reads of single columns. *cell, null if there is no such cell, and what that borrows die
   // with the next write or read.
   CELLAR_INLINE Status Get(const Table& table, std::string_view row, const ColumnRead& column,
+                           const CellRead** cell);
+  CELLAR_INLINE Status Get(const Table& table, std::string_view row, const KnownColumn& column,
                            const CellRead** cell);
   // The same for several columns of a row. REQUIRES: before them the row was opened, without an
   // error, and nothing else was done since but GetInRow.
@@ -169,11 +172,11 @@ class Store {
 
   // --- reads. `access` (also in CellOptions): families that it does not let read are left out,
   // naming one is NOPERM; null allows everything.
+  // The table of that name if it pays to prefetch its rows; null if it does not, or there is none.
+  const Table* TableToPrefetch(std::string_view keyspace, std::string_view name) const;
   // Has the memory brought into the cache that reads and writes of these rows will touch, all at
-  // once; rows and table are as clients name them. Nothing happens where it would not pay, or if
-  // there is no such table.
-  void PrefetchRows(std::string_view keyspace, std::string_view name,
-                    std::span<const std::string_view> rows) const;
+  // once; they are as clients name them. REQUIRES: TableToPrefetch has given the table.
+  void PrefetchRows(const Table& table, std::span<const std::string_view> rows) const;
   Result<bool> RowExists(const Table& table, std::string_view row,
                          const FamilyAccess* access = nullptr);
   // Goes on from `from` if given.
@@ -294,6 +297,9 @@ class Store {
   // *end := where the row's key ends in column_key_, which need not be told of it.
   CELLAR_INLINE Status BeginRow(const Table& table, std::string_view row, char** end);
   // `end` is that of the row, with room for the rest of the column's key.
+  // Of the column whose key stands in column_key_ up to `end`.
+  CELLAR_INLINE void ReadColumn(const FamilySchema& family, const char* end, int64_t at_micros,
+                                const CellRead** cell);
   CELLAR_INLINE Status ReadInRow(const Table& table, const ColumnRead& column, char* end,
                                  const CellRead** cell);
   [[gnu::cold]] Status NoFamily(const Table& table, std::string_view family) const;
@@ -301,8 +307,11 @@ class Store {
   int64_t NextStamp() const;
   // Begins the mutation of a command: a record of its own, or a part of the transaction's.
   void BeginMutation() {
-    if (!in_transaction_) mutation_.Reset();
-    part_begin_ = mutation_.BeginPart();
+    if (in_transaction_)
+      (void)mutation_.BeginPart();
+    else
+      mutation_.Reset();
+    part_begin_ = mutation_.size();
   }
   // Reserves room for what was added since BeginMutation, applies it (unless it has been) and logs
   // it (outside of a transaction). MISCONF: nothing was changed, and the part is taken back.
@@ -397,6 +406,13 @@ Status Store::BeginRow(const Table& table, std::string_view row, char** end) {
   return Status::Ok();
 }
 
+void Store::ReadColumn(const FamilySchema& family, const char* end, int64_t at_micros,
+                       const CellRead** cell) {
+  column_key_.CommitTo(end);
+  const bool is_there = point_view_.ReadColumn(column_key_.view(), family, at_micros, &cell_read_);
+  *cell = is_there ? &cell_read_ : nullptr;
+}
+
 Status Store::ReadInRow(const Table& table, const ColumnRead& column, char* end,
                         const CellRead** cell) {
   const TableSchema& schema = table.schema();
@@ -406,10 +422,7 @@ Status Store::ReadInRow(const Table& table, const ColumnRead& column, char* end,
     return NoFamily(table, column.family);
   end = EncodeFamilyId(end, family->id);
   RETURN_IF_ERROR(EncodeQualifier(*family, column.qualifier, &end));
-  column_key_.CommitTo(end);
-  const bool is_there =
-      point_view_.ReadColumn(column_key_.view(), *family, column.at_micros, &cell_read_);
-  *cell = is_there ? &cell_read_ : nullptr;
+  ReadColumn(*family, end, column.at_micros, cell);
   return Status::Ok();
 }
 
@@ -418,6 +431,14 @@ Status Store::Get(const Table& table, std::string_view row, const ColumnRead& co
   char* end = nullptr;
   RETURN_IF_ERROR(BeginRow(table, row, &end));
   return ReadInRow(table, column, end, cell);
+}
+
+Status Store::Get(const Table& table, std::string_view row, const KnownColumn& column,
+                  const CellRead** cell) {
+  char* end = nullptr;
+  RETURN_IF_ERROR(BeginRow(table, row, &end));
+  ReadColumn(column.family(), column.CopyKey(end), ColumnRead{}.at_micros, cell);
+  return Status::Ok();
 }
 
 Status Store::OpenRow(const Table& table, std::string_view row) {

@@ -19,6 +19,7 @@ namespace {
 
 // A smaller tree is in the caches anyway.
 constexpr uint64_t kPrefetchTreeBytesMin{2 << 20};
+bool IsWorthPrefetch(const BTree& tree) { return tree.memory_bytes() >= kPrefetchTreeBytesMin; }
 
 }  // namespace
 
@@ -26,15 +27,18 @@ Status Store::NoFamily(const Table& table, std::string_view family) const {
   return InTable(RequireFamily(table.schema(), family).status(), table);
 }
 
-void Store::PrefetchRows(std::string_view keyspace, std::string_view name,
-                         std::span<const std::string_view> rows) const {
-  const Table* table = engine_->FindTable(keyspace, name);
+const Table* Store::TableToPrefetch(std::string_view keyspace, std::string_view name) const {
+  const Table* const table = engine_->FindTable(keyspace, name);
   // A key of plain bytes begins with its text, which leads to the same leaf, or to the one before.
-  if (table == nullptr || !table->schema().key.is_plain_bytes()) return;
-  for (size_t group = 0; group < table->groups(); ++group) {
-    const BTree& tree = table->tree(group);
-    if (tree.memory_bytes() >= kPrefetchTreeBytesMin) tree.Prefetch(rows);
-  }
+  if (table == nullptr || !table->schema().key.is_plain_bytes()) return nullptr;
+  for (size_t group = 0; group < table->groups(); ++group)
+    if (IsWorthPrefetch(table->tree(group))) return table;
+  return nullptr;
+}
+
+void Store::PrefetchRows(const Table& table, std::span<const std::string_view> rows) const {
+  for (size_t group = 0; group < table.groups(); ++group)
+    if (IsWorthPrefetch(table.tree(group))) table.tree(group).Prefetch(rows);
 }
 
 Result<bool> Store::RowExists(const Table& table, std::string_view row,

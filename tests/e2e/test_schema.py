@@ -246,6 +246,64 @@ class FamilyTest(SchemaTest):
         self.write("FAMILY ALTER t f VERSIONS ALL")
         self.read("CROW t r VERSIONS ALL", M(("f:a", [[4, "4"], [3, "3"]])))
 
+    def known(self, line):
+        """A column that has been named so often that the server knows it."""
+        for _ in range(3):
+            self.write(line)
+        return line
+
+    def test_a_column_named_often_is_what_the_schema_says(self):
+        self.write("TABLE CREATE k FAMILY f FAMILY n TYPE i64")
+        put = self.known("CPUT k r f:a x")
+        self.known("CPUT k r n:a 7")
+        for _ in range(3):
+            self.read("CGET k r f:a", "x")
+            self.read("CGET k r f:b", None)
+        self.refused("CPUT k r n:a x", "BADVALUE column")
+        self.refused('CPUT k "" f:a x', "BADKEY")
+        self.write("FAMILY DROP k f")
+        self.refused(put, "NOFAMILY")
+        self.refused("CGET k r f:a", "NOFAMILY")
+        self.read("CGET k r n:a", 7)
+
+        self.write("FAMILY ADD k f TYPE i64 VERSIONS 1")
+        self.refused(put, "BADVALUE column")
+        self.read("CGET k r f:a", None)
+        self.known("CPUT k r f:a 5")
+        self.read("CGET k r f:a", 5)
+        self.write("FAMILY ADD k e")  # the families behind it move
+        self.known("CPUT k r f:a 6")
+        self.read("CGET k r f:a", 6)
+        self.read("CCOUNT k BY CELLS", 2)
+
+        self.write("TABLE CREATE u FAMILY f ORDER u64")
+        self.known("CPUT u r f:5 five")
+        self.write("TABLE RENAME k old")
+        self.write("TABLE RENAME u k")
+        self.refused("CPUT k r f:a 1", "BADKEY")
+        self.read("CGET k r f:5", "five")
+        self.read("CGET old r f:a", 6)
+        self.write("TABLE TRUNCATE k")
+        self.read("CGET k r f:5", None)
+        self.write("CPUT k r f:5 again")
+        self.read("CGET k r f:5", "again")
+        self.write("TABLE DROP k")
+        self.refused("CGET k r f:5", "NOTABLE")
+        self.write("TABLE CREATE k FAMILY f")
+        self.read("CGET k r f:5", None)
+
+    def test_a_column_named_often_and_exec_that_changes_the_schema(self):
+        self.write("TABLE CREATE k FAMILY f")
+        self.known("CPUT k r f:a x")
+        self.write("MULTI")
+        for line in ("FAMILY DROP k f", "CPUT k r f:a y", "FAMILY ADD k f", "CPUT k r f:a z"):
+            self.write(line, S("QUEUED"))
+        replies = self.call("EXEC")
+        self.assertEqual(replies[0], OK)
+        self.assertEqual(replies[1].code, "NOFAMILY")
+        self.assertEqual(replies[2:], [OK, OK])
+        self.read("CGET k r f:a", "z")
+
     def test_alter_refuses(self):
         self.syntax_error("FAMILY ALTER t f x", "FAMILY ALTER t f TTL 1 GC NONE")
         self.refused("FAMILY ALTER t f", "ERR")
