@@ -83,7 +83,6 @@ int64_t DictionaryChoice::Take(size_t first, const Word& word, int64_t saved_byt
 void DictionaryChoice::Choose(size_t leaves, size_t entries_bytes, std::string* dictionary,
                               std::vector<SuffixCode>* codes) {
   constexpr size_t kEntriesMin{16};
-  constexpr int64_t kSavedPart{8};
   dictionary->clear();
   if (suffixes_.size() < kEntriesMin) return;
   leaves_ = static_cast<int64_t>(leaves);
@@ -109,7 +108,7 @@ void DictionaryChoice::Choose(size_t leaves, size_t entries_bytes, std::string* 
     bytes += WordRoom(words_[count].bytes);
     saved_bytes += words_[count].saved_bytes;
   }
-  if (saved_bytes * kSavedPart < static_cast<int64_t>(entries_bytes)) return;
+  if (!IsWorthReading(saved_bytes, entries_bytes)) return;
   words_.resize(count);
   std::sort(words_.begin(), words_.end(),
             [](const Word& a, const Word& b) { return a.begin < b.begin; });

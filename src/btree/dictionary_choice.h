@@ -17,6 +17,12 @@ namespace cellar::btree_internal {
 // those that come.
 inline constexpr size_t kWordlessBytes{5};
 
+// Whether a dictionary that saves so many of the bytes that entries take without it is worth the
+// time it takes to read words: an eighth.
+constexpr bool IsWorthReading(int64_t saved_bytes, size_t entries_bytes) {
+  return saved_bytes * 8 >= static_cast<int64_t>(entries_bytes);
+}
+
 // Chooses the words for entries whose suffixes are given one by one. Keeps its memory from one
 // choice to the next.
 class DictionaryChoice {
@@ -29,8 +35,8 @@ class DictionaryChoice {
 
   // *dictionary := the one (dictionary.h) for the suffixes added, of which each stands in one of
   // `leaves` leaves, that all get it; codes[i] := the i-th one's. Empty, and nothing is done to the
-  // codes, if it would save less than an eighth of `entries_bytes`, what the entries take without:
-  // to read words costs time. O(n log n), some 300 instructions a suffix.
+  // codes, if it would not be worth reading; `entries_bytes` is what the entries take without.
+  // O(n log n), some 300 instructions a suffix.
   void Choose(size_t leaves, size_t entries_bytes, std::string* dictionary,
               std::vector<SuffixCode>* codes);
 

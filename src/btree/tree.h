@@ -85,7 +85,7 @@ class Tree {
   };
 
   // The dictionary of leaves that are built anew: chosen for them, or that of the leaf before.
-  enum class LeafWords : uint8_t { kChosen, kKept };
+  enum class LeafWords : uint8_t { kChosen, kKept, kNone };
 
   // Kept between operations, for all trees of a thread, so that a split allocates nothing but
   // nodes.

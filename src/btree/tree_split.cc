@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/assert.h"
+#include "btree/dictionary_choice.h"
 #include "btree/tree.h"
 
 namespace cellar::btree_internal {
@@ -22,9 +23,11 @@ struct LeafSurvey {
   // No key's lengths need more than the u16: then a longer prefix changes nothing but that.
   bool has_short_keys{true};
   // The leaf would probably be smaller with other words in its dictionary: a quarter of its
-  // suffixes have none, and begin with bytes that are met again; or two thirds have none, and the
-  // dictionary is a burden. A guess, at a fraction of what it costs to choose words.
+  // suffixes have none, and begin with bytes that are met again. A guess, at a fraction of what it
+  // costs to choose words.
   bool wants_other_words{false};
+  // Two thirds of its suffixes have no word, and the dictionary saves too little to be read.
+  bool wants_no_words{false};
 };
 
 LeafSurvey SurveyLeaf(const Leaf* leaf) {
@@ -34,8 +37,10 @@ LeafSurvey SurveyLeaf(const Leaf* leaf) {
   std::bitset<kBits> seen;
   uint32_t repeated = 0;
   uint32_t wordless = 0;
+  uint32_t words_bytes = 0;  // that suffixes would have without words
   LeafSurvey survey;
-  const uint32_t code_bytes = leaf->dictionary().code_bytes();
+  const Dictionary dictionary = leaf->dictionary();
+  const uint32_t code_bytes = dictionary.code_bytes();
   const uint8_t* const end = leaf->entries_end();
   Entry entry;
   for (const uint8_t* p = leaf->entries(); p < end; p = entry.end) {
@@ -44,7 +49,10 @@ LeafSurvey SurveyLeaf(const Leaf* leaf) {
       if (entry.shared >= kSharedEscape || entry.suffix_bytes >= kSuffixEscape)
         survey.has_short_keys = false;
     }
-    if (code_bytes > 0 && entry.suffix[0] != 0) continue;
+    if (code_bytes > 0 && entry.suffix[0] != 0) {
+      words_bytes += dictionary.CodeOf(entry).word_bytes;
+      continue;
+    }
     ++wordless;
     if (entry.suffix_bytes < code_bytes + kSampledBytes + kWordlessBytes) continue;
     const uint32_t start = LoadLittleEndian<uint32_t>(entry.suffix + code_bytes) & kSampledMask;
@@ -52,8 +60,12 @@ LeafSurvey SurveyLeaf(const Leaf* leaf) {
     repeated += static_cast<uint32_t>(seen[bit]);
     seen.set(bit);
   }
-  survey.wants_other_words = repeated * 4 > leaf->count ||
-                             (code_bytes > 0 && (wordless - leaf->groups) * 3 > leaf->count * 2u);
+  survey.wants_other_words = repeated * 4 > leaf->count;
+  if (code_bytes > 0 && (wordless - leaf->groups) * 3 > leaf->count * 2u) {
+    const int64_t saved_bytes = int64_t{words_bytes} - leaf->count - leaf->dictionary_bytes;
+    survey.wants_no_words =
+        !IsWorthReading(saved_bytes, leaf->entries_bytes() + words_bytes - leaf->count);
+  }
   return survey;
 }
 
@@ -99,6 +111,10 @@ bool Tree::InsertIntoFull(Path* path, Leaf* leaf, std::string_view key, const Va
     constexpr uint32_t kWishesMax{64};
     wishes_granted_one_in_ =
         had_words || has_words ? 1 : std::min(wishes_granted_one_in_ * 2, kWishesMax);
+    return true;
+  }
+  if (IsFull(leaf) && survey.wants_no_words) {
+    InsertByRebuild(path, leaf, key, value, LeafWords::kNone);
     return true;
   }
   if (is_last) {

@@ -110,6 +110,7 @@ Leaf* Tree::MoveLeaf(Path* path, Leaf* leaf, size_t bytes, size_t front_bytes) {
 void Tree::BuildLeaves(LeafFill fill, LeafWords words, std::vector<NewChild>* leaves) {
   leaves->clear();
   if (words == LeafWords::kChosen) scratch().entries.ChooseWords();
+  if (words == LeafWords::kNone) scratch().entries.UseWords({});
   CutIntoLeaves(scratch().entries, fill, &scratch().cuts);
   size_t begin = 0;
   for (const auto& [end, plan] : scratch().cuts) {

@@ -128,6 +128,34 @@ TEST_CASE("rows of the same columns do not repeat the columns' names", "[btree]"
   CHECK(loaded.memory_bytes() < kRows * 10 * (kCellBytes + 24));
 }
 
+// Rows of one column give their leaves words like "7\\0\\1\\1miles"; their versions have no use for
+// them.
+TEST_CASE("words go where few entries are left that have one", "[btree]") {
+  constexpr uint64_t kRows{20'000};
+  const auto cell = [](uint64_t row, uint64_t version) {
+    char text[64];
+    (void)std::snprintf(text, sizeof(text), "plane#%012u", static_cast<unsigned>(row));
+    std::string key(text);
+    key += std::string_view("\0\1\1miles\0\1\x99\x9f", 12);
+    Random random(row * 100 + version);
+    key += "\x1b\x4d";
+    for (int i = 0; i < 3; ++i) key += static_cast<char>(random.Below(256));
+    return key;
+  };
+  BTree tree;
+  for (uint64_t row = 0; row < kRows; ++row) tree.Put(cell(row, 0), "12 bytes...!");
+  tree.Validate();
+  TreeModel::Leaves leaves = TreeModel::CountLeaves(tree);
+  CHECK(leaves.with_dictionary * 10 > leaves.all * 9);
+  for (uint64_t i = 0; i < kRows * 10; ++i)
+    tree.Put(cell(i * 7919 % kRows, 1 + i / kRows), "12 bytes...!");
+  tree.Validate();
+  leaves = TreeModel::CountLeaves(tree);
+  CHECK(leaves.with_dictionary * 10 < leaves.all);
+  // 2 of lengths, 3 or 4 of timestamp, 12 of value; the rest is the tree's.
+  CHECK(tree.memory_bytes() < tree.entries() * (18 + 7));
+}
+
 // Keys as tables have them: leaves with long prefixes, split by copying their groups.
 TEST_CASE("the cells of rows that arrive in any order are all there", "[btree]") {
   const uint64_t seed = Seed(160);

@@ -188,8 +188,9 @@ class TreeModel {
     uint64_t with_dictionary;
     uint64_t all;
   };
-  Leaves CountLeaves() {
-    const BTreeSnapshot snapshot = tree_.TakeSnapshot();
+  Leaves CountLeaves() { return CountLeaves(tree_); }
+  static Leaves CountLeaves(BTree& tree) {
+    const BTreeSnapshot snapshot = tree.TakeSnapshot();
     BTreeImageReader reader(snapshot);
     std::string image;
     Leaves leaves{0, 0};
