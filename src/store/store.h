@@ -169,6 +169,7 @@ class Store {
   // error, and nothing else was done since but GetInRow.
   CELLAR_INLINE Status OpenRow(const Table& table, std::string_view row);
   CELLAR_INLINE Status GetInRow(const ColumnRead& column, const CellRead** cell);
+  CELLAR_INLINE void GetInRow(const KnownColumn& column, const CellRead** cell);
 
   // --- reads. `access` (also in CellOptions): families that it does not let read are left out,
   // naming one is NOPERM; null allows everything.
@@ -454,6 +455,12 @@ Status Store::GetInRow(const ColumnRead& column, const CellRead** cell) {
   column_key_.Truncate(row_bytes_);
   char* const end = column_key_.Reserve(kColumnPartBytesMax);
   return ReadInRow(*row_table_, column, end, cell);
+}
+
+void Store::GetInRow(const KnownColumn& column, const CellRead** cell) {
+  column_key_.Truncate(row_bytes_);
+  char* const end = column_key_.Reserve(kColumnPartBytesMax);
+  ReadColumn(column.family(), column.CopyKey(end), ColumnRead{}.at_micros, cell);
 }
 
 }  // namespace cellar

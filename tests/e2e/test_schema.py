@@ -259,11 +259,15 @@ class FamilyTest(SchemaTest):
         for _ in range(3):
             self.read("CGET k r f:a", "x")
             self.read("CGET k r f:b", None)
+            self.read("CMGET k r f:a n:a f:b n:b", ["x", 7, None, None])
+        self.refused("CMGET k r f:a f:b n", "ERR")  # and nothing of the reply before
+        self.refused('CMGET k "" f:a f:b', "BADKEY")
         self.refused("CPUT k r n:a x", "BADVALUE column")
         self.refused('CPUT k "" f:a x', "BADKEY")
         self.write("FAMILY DROP k f")
         self.refused(put, "NOFAMILY")
         self.refused("CGET k r f:a", "NOFAMILY")
+        self.refused("CMGET k r n:a f:a", "NOFAMILY")
         self.read("CGET k r n:a", 7)
 
         self.write("FAMILY ADD k f TYPE i64 VERSIONS 1")
