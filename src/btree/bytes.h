@@ -162,22 +162,21 @@ CELLAR_INLINE HeadRange FindHeadOfAll(const uint32_t* heads, uint32_t count, uin
 }
 
 // Adds `added` to all numbers from the `from`-th one on, without a loop whose end varies much.
-// Eight at a time are written, those behind `count` as they were. REQUIRES: there are 8 bytes more
-// if `count` is not a multiple of 8; it is one of 4.
+// REQUIRES: `count` is a multiple of 4.
 inline void AddFrom(uint16_t* numbers, uint32_t count, uint32_t from, uint16_t added) {
 #if defined(__SSE4_1__)
-  const __m128i wanted = _mm_set1_epi16(static_cast<int16_t>(static_cast<int32_t>(from) - 1));
-  const __m128i end = _mm_set1_epi16(static_cast<int16_t>(count));
+  const __m128i before = _mm_set1_epi16(static_cast<int16_t>(static_cast<int32_t>(from) - 1));
   const __m128i all_added = _mm_set1_epi16(static_cast<int16_t>(added));
   __m128i index = _mm_setr_epi16(0, 1, 2, 3, 4, 5, 6, 7);
-  for (uint32_t i = 0; i < count; i += 8) {
-    auto* const eight = reinterpret_cast<__m128i*>(numbers + i);
-    const __m128i is_meant =
-        _mm_and_si128(_mm_cmpgt_epi16(index, wanted), _mm_cmpgt_epi16(end, index));
-    _mm_storeu_si128(eight,
-                     _mm_add_epi16(_mm_loadu_si128(eight), _mm_and_si128(is_meant, all_added)));
+  const auto sum = [&](__m128i eight) {
+    return _mm_add_epi16(eight, _mm_and_si128(_mm_cmpgt_epi16(index, before), all_added));
+  };
+  auto* at = reinterpret_cast<__m128i*>(numbers);
+  for (uint32_t left = count / 8; left > 0; --left, ++at) {
+    _mm_storeu_si128(at, sum(_mm_loadu_si128(at)));
     index = _mm_add_epi16(index, _mm_set1_epi16(8));
   }
+  if (count % 8 != 0) _mm_storel_epi64(at, sum(_mm_loadl_epi64(at)));
 #else
   for (uint32_t i = from; i < count; ++i) numbers[i] = static_cast<uint16_t>(numbers[i] + added);
 #endif

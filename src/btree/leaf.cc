@@ -206,7 +206,9 @@ void ApplyInsert(Leaf* leaf, const LeafPlace& place, const LeafEdit& edit, std::
 }
 
 bool InsertShort(Leaf* leaf, const LeafPlace& place, std::string_view key, const ValueRef& value) {
+  // Tree::Insert has asked for the prefix and the group's room a moment ago: not twice per insert.
   CELLAR_DEBUG_ASSERT(!place.found && place.has_prefix && place.group < leaf->groups);
+  CELLAR_DEBUG_ASSERT(leaf->counts()[place.group] < kGroupEntriesMax);
   const Dictionary dictionary = leaf->dictionary();
   const uint32_t code_bytes = dictionary.code_bytes();
   SuffixCode code;
@@ -221,6 +223,7 @@ bool InsertShort(Leaf* leaf, const LeafPlace& place, std::string_view key, const
     Entry next;
     if (!ParseShortEntry(at, &next)) [[unlikely]]
       return false;
+    CELLAR_DEBUG_ASSERT(place.shared_after >= next.shared);
     const uint32_t lost = place.shared_after - next.shared;
     if (lost > 0) {
       next_bytes = 2 + code_bytes;
@@ -249,6 +252,7 @@ bool InsertShort(Leaf* leaf, const LeafPlace& place, std::string_view key, const
   if (!AreShortLengths(place.shared_before, suffix_bytes, value.shape()) ||
       place.shared_after >= kSharedEscape) [[unlikely]]
     return false;
+  // Below 0 for the few entries that a word makes shorter than what it saves: far above all room.
   const uint32_t growth = 2 + suffix_bytes + value.bytes - next_dropped;
   if (growth > leaf->capacity() - leaf->used || leaf->used + growth > kLeafBytesMax) [[unlikely]]
     return false;

@@ -213,8 +213,8 @@ LeafEdit PlanInsert(const Leaf* leaf, const LeafPlace& place, std::string_view k
 void ApplyInsert(Leaf* leaf, const LeafPlace& place, const LeafEdit& edit, std::string_view key,
                  const ValueRef& value);
 // Both at once, as they do it, where that is short work, as it nearly always is: there is room, no
-// entry has or gets "more lengths", the next one keeps its word or loses it as a whole, and no leaf
-// grows beyond kLeafBytesMax. False, and nothing is done, where it is not.
+// entry has or gets "more lengths", the next one keeps its word or loses it as a whole, and the
+// leaf grows, but not beyond kLeafBytesMax. False, and nothing is done, where it is not.
 // REQUIRES: what they require; place.group < leaf->groups.
 [[nodiscard]] bool InsertShort(Leaf* leaf, const LeafPlace& place, std::string_view key,
                                const ValueRef& value);

@@ -527,8 +527,7 @@ CELLAR_INLINE void Tree::Insert(Path* path, Leaf* leaf, const LeafPlace& place,
   const bool is_simple = place.has_prefix && leaf->counts()[place.group] < kGroupEntriesMax &&
                          epochs_.MayWrite(leaf) && InsertShort(leaf, place, key, value);
   if (!is_simple) [[unlikely]]
-    return InsertWithRoom(path, leaf, place, key, value);
-  if (value.large != nullptr) UpdateUnits(path, leaf);
+    InsertWithRoom(path, leaf, place, key, value);
 }
 
 // Insert where the leaf is to be changed first: room made in it, or copied, or split.

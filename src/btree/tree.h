@@ -84,7 +84,8 @@ class Tree {
     std::string separator;  // before it; that of the first is not used
   };
 
-  // The dictionary of leaves that are built anew: chosen for them, or that of the leaf before.
+  // The dictionary of leaves that are built anew: chosen for them, that of the leaf before, or
+  // none.
   enum class LeafWords : uint8_t { kChosen, kKept, kNone };
 
   // Kept between operations, for all trees of a thread, so that a split allocates nothing but

@@ -87,10 +87,10 @@ CELLAR_INLINE void EndGet(CommandContext& ctx, const CellRead* cell, bool timest
 }
 
 // `CGET table row column`, of a column that is known, by somebody who may read everything. False if
-// it has to be taken apart word by word.
+// it has to be taken apart word by word, or there is no such table.
 CELLAR_INLINE bool GetKnown(CommandContext& ctx) {
   Store& store = ctx.store();
-  const Table* const table = store.engine().FindTable(ctx.session.keyspace, ctx.args[1]);
+  const Table* const table = store.FindTableIfAny(ctx.session.keyspace, ctx.args[1]);
   if (table == nullptr) [[unlikely]]
     return false;
   const KnownColumn* const column = table->FindColumn(ctx.args[3]);
@@ -137,7 +137,7 @@ CELLAR_INLINE void ReplyCellOrNull(CommandContext& ctx, const CellRead* cell) {
 // GetKnown for several columns.
 CELLAR_INLINE bool GetAllKnown(CommandContext& ctx) {
   Store& store = ctx.store();
-  const Table* const table = store.engine().FindTable(ctx.session.keyspace, ctx.args[1]);
+  const Table* const table = store.FindTableIfAny(ctx.session.keyspace, ctx.args[1]);
   if (table == nullptr) [[unlikely]]
     return false;
   static thread_local std::vector<const KnownColumn*> columns;  // keeps its memory

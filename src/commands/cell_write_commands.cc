@@ -84,13 +84,13 @@ CELLAR_INLINE void EndPut(CommandContext& ctx, const Table& table, std::string_v
 }
 
 // `CPUT table row family:qualifier value`, which is what most are, by somebody who may do
-// everything. False if it has to be taken apart word by word.
+// everything. False if it has to be taken apart word by word, or there is no such table.
 CELLAR_INLINE bool PutOneCell(CommandContext& ctx) {
   const std::string_view row = ctx.args[kRowArgument];
   const std::string_view name = ctx.args[3];
   const std::string_view value = ctx.args[4];
   Store& store = ctx.store();
-  Table* const table = store.engine().FindTable(ctx.session.keyspace, ctx.args[1]);
+  Table* const table = store.FindTableIfAny(ctx.session.keyspace, ctx.args[1]);
   if (table == nullptr) [[unlikely]]
     return false;
   if (const KnownColumn* const column = table->FindColumn(name); column != nullptr) [[likely]] {

@@ -304,7 +304,7 @@ CELLAR_INLINE uint64_t Dispatcher::Run(Session& session, CommandEntry& command, 
     services.tracking.Remember(host_, session, command, args);
     Tracking::EndCaching(session, command);
   }
-  // What was released when the turn began has been told already.
+  // What was released when the turn began, or is without a log, waits for nothing.
   if (context.depends_on > released_) session.AddGate(position, context.depends_on);
   if (session.task != nullptr) [[unlikely]] {
     CELLAR_ASSERT(session.output.size() == position);

@@ -49,6 +49,8 @@ class Dispatcher {
     released_ = released;
   }
   int64_t now_micros() const { return now_micros_; }
+  // Where that may have become less in the middle of a turn: the log has been turned on.
+  void SetReleased(Lsn released) { released_ = released; }
 
   const CycleClock& cycles() const { return cycles_; }
   // Takes over slowlog-log-slower-than and latency-monitor-threshold, as one bound below which

@@ -16,9 +16,10 @@ void KnownColumns::Note(const TableSchema& schema, std::string_view name, std::s
   if (name.size() > KnownColumn::kNameBytesMax) return;
   if (slots_ == nullptr) slots_ = std::make_unique<Slots>();
   KnownColumn& column = (*slots_)[SlotOf(name)];
+  if (column.name() == name) return;
   const auto hash = static_cast<uint32_t>(Hash64(name));
-  if (column.asked_hash_ != hash) {
-    column.asked_hash_ = hash;
+  if (column.noted_hash_ != hash) {
+    column.noted_hash_ = hash;
     return;
   }
   const FamilySchema* const found = schema.FindFamily(family);

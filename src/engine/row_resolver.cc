@@ -288,6 +288,7 @@ Status RowResolver::ResolveKnownPut(const Table& table, std::string_view row,
                                     const WriteContext& context, MutationBuilder* mutation) {
   several_ops_ = false;
   RETURN_IF_ERROR(BeginPuts(table, row, context, mutation));
+  static_assert(KnownColumn::kKeyBytesMax <= kColumnPartBytesMax);
   put_.family = &column.family();
   put_.family_bytes = put_.row_bytes + column.family_id_bytes();
   EndColumn(column.CopyKey(cell_key_.get() + put_.row_bytes));

@@ -70,7 +70,8 @@ class Table {
   }
   bool counts_are_live() const;
   // A column by the name that clients give it; null if it is not known. It dies with the next
-  // change of the schema, and with NoteColumn, which makes names known that come again.
+  // change of the schema, which a write to a table with indexes may bring, and with NoteColumn,
+  // which makes names known that come again.
   CELLAR_INLINE const KnownColumn* FindColumn(std::string_view name) const {
     return known_columns_.Find(name);
   }

@@ -148,6 +148,7 @@ Status Server::FinishSnapshot() { return store().journal().SaveNow(); }
 Status Server::ReloadStore() {
   RETURN_IF_ERROR(store().Reload());
   released_seen_ = Lsn{};
+  dispatcher_own_.SetReleased(released_lsn());
   return Status::Ok();
 }
 
@@ -218,6 +219,7 @@ Status Server::ApplyConfig(std::string_view name) {
   } else if (name == "appendonly") {
     if (journal.Stats().log_enabled != config.appendonly) {
       RETURN_IF_ERROR(journal.SetLogEnabled(config.appendonly));
+      dispatcher_own_.SetReleased(released_lsn());
     }
   } else if (name == "save") {
     journal.SetSavePoints(SavePointsOf(config));

@@ -88,6 +88,11 @@ Result<Table*> Store::FindTableElsewhere(std::string_view keyspace, std::string_
                        "no table " + Quote(name) + " in keyspace " + Quote(keyspace));
 }
 
+Table* Store::FindTableElsewhereIfAny(std::string_view keyspace, std::string_view name) {
+  const Result<Table*> table = FindTableElsewhere(keyspace, name);
+  return table.ok() ? *table : nullptr;
+}
+
 Status Store::InTable(Status status, const Table& table) const {
   if (status.ok()) return status;
   const bool is_index = status.code() == ErrorCode::kNoIndex;
@@ -207,8 +212,11 @@ Status Store::Put(Table& table, std::string_view row, const CellPut& put) {
 
 Status Store::Put(Table& table, std::string_view row, const KnownColumn& column,
                   std::string_view text) {
-  if (!PreparePlainPut(table, text.size())) [[unlikely]]
-    return Put(table, row, CellPut{column.family_name(), column.qualifier(), text});
+  if (table.schema().key.is_recno() || table.has_indexes()) [[unlikely]] {
+    // An index may be finished on the way, which changes the schema: the column is known no more.
+    const KnownColumn names = column;
+    return Put(table, row, CellPut{names.family_name(), names.qualifier(), text});
+  }
   return PutResolved(table, 1, [&](const WriteContext& context) {
     return resolver_->ResolveKnownPut(table, row, column, text, context, &mutation_);
   });

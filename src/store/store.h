@@ -143,6 +143,11 @@ class Store {
       return table;
     return FindTableElsewhere(keyspace, name);
   }
+  // The same: null if there is none.
+  CELLAR_INLINE Table* FindTableIfAny(std::string_view keyspace, std::string_view name) {
+    Table* const table = engine_->FindTable(keyspace, name);
+    return table != nullptr ? table : FindTableElsewhereIfAny(keyspace, name);
+  }
   bool KeyspaceExists(std::string_view name) const { return engine_->KeyspaceExists(name); }
   std::vector<std::string> Keyspaces() const { return engine_->Keyspaces(); }  // ascending
   std::vector<Table*> Tables(std::string_view keyspace) const {                // ascending by name
@@ -297,10 +302,10 @@ class Store {
   // OpenRow and GetInRow, also as parts of Get.
   // *end := where the row's key ends in column_key_, which need not be told of it.
   CELLAR_INLINE Status BeginRow(const Table& table, std::string_view row, char** end);
-  // `end` is that of the row, with room for the rest of the column's key.
   // Of the column whose key stands in column_key_ up to `end`.
   CELLAR_INLINE void ReadColumn(const FamilySchema& family, const char* end, int64_t at_micros,
                                 const CellRead** cell);
+  // `end` is that of the row, with room for the rest of the column's key.
   CELLAR_INLINE Status ReadInRow(const Table& table, const ColumnRead& column, char* end,
                                  const CellRead** cell);
   [[gnu::cold]] Status NoFamily(const Table& table, std::string_view family) const;
@@ -329,6 +334,7 @@ class Store {
   Status CommitSchema(Table* table);
   // FindTable for names that have a keyspace in front, or are of no table.
   Result<Table*> FindTableElsewhere(std::string_view keyspace, std::string_view name);
+  Table* FindTableElsewhereIfAny(std::string_view keyspace, std::string_view name);
   // Takes a keyspace out of "keyspace/table"; NOKEYSPACE.
   Status SplitTableName(std::string_view* keyspace, std::string_view* name) const;
   Status CheckNewTable(std::string_view keyspace, std::string_view name) const;

@@ -2,7 +2,7 @@
 
 import unittest
 
-from wire import M, OK, S, WireTest
+from wire import M, OK, S, WireTest, words_of
 
 from model import resp
 
@@ -307,6 +307,20 @@ class FamilyTest(SchemaTest):
         self.assertEqual(replies[1].code, "NOFAMILY")
         self.assertEqual(replies[2:], [OK, OK])
         self.read("CGET k r f:a", "z")
+
+    def test_a_column_named_often_and_a_write_that_finishes_an_index(self):
+        self.write("TABLE CREATE k FAMILY f")
+        self.write("INDEX CREATE k u ON 1 f:a UNIQUE")
+        for i in range(3000):
+            self.write(f"CPUT k r{i} f:a v{i}")
+        lines = ["INDEX CREATE k b ON 1 f:b", "MULTI", "FAMILY ALTER k f VERSIONS 3",
+                 "CGET k r1 f:a", "CGET k r1 f:a", "CPUT k r1 f:a new", "EXEC"]
+        wire = self.wires[2]
+        replies = wire.pipeline([words_of(line) for line in lines])
+        self.assertEqual(replies[-1], [OK, b"v1", b"v1", OK])
+        self.read("CGET k r1 f:a", "new")
+        self.refused("CPUT k r2 f:a new", "NOTUNIQUE")
+        self.read("CGET k r2 f:a", "v2")
 
     def test_alter_refuses(self):
         self.syntax_error("FAMILY ALTER t f x", "FAMILY ALTER t f TTL 1 GC NONE")
