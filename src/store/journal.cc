@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <thread>
 
 #include "base/assert.h"
+#include "base/inline.h"
 #include "base/thread.h"
 #include "store/log_batch.h"
 #include "store/log_format.h"
@@ -26,6 +28,9 @@ constexpr uint64_t kReserveSlackBytes = 2 * kRecordHeaderBytes;
 // buffers of the same size are used again, however much a turn writes, and are still in the cache
 // when the thread reads them.
 constexpr size_t kPieceBytes = 64 << 10;
+// A record that small changes join grows up to this: its header is one per cent of it then, and its
+// hash is taken while all of it is in the nearest cache.
+constexpr size_t kJoinedRecordBytesMax = 4 << 10;
 
 [[gnu::cold, gnu::noinline]] Status RecordTooLarge(size_t payload_bytes) {
   return Status::Error(ErrorCode::kTooLarge, "a change of " + std::to_string(payload_bytes) +
@@ -65,6 +70,7 @@ class JournalImpl final : public Journal {
   const RecoveryReport& recovery() const override { return report_; }
   Status Reserve(size_t payload_bytes) override;
   Lsn Append(std::string_view payload, uint64_t changes) override;
+  Lsn AppendJoined(std::string_view payload, size_t head_bytes, uint64_t changes) override;
   void Flush() override;
   void Poll() override;
   Lsn last_lsn() const override { return last_; }
@@ -94,6 +100,10 @@ class JournalImpl final : public Journal {
   Status Close() override;
 
  private:
+  // The next record gets its number.
+  void CountRecord(std::string_view payload, uint64_t changes);
+  // AppendJoined with a log. Not inlined, since what it saves others would save too.
+  [[gnu::noinline]] Lsn JoinOrAdd(std::string_view payload, size_t head_bytes, uint64_t changes);
   void AddRecord(std::string_view payload);
   // The last record of the turn gets its hash: when the next one is added, or the turn ends.
   void SealLastRecord();
@@ -120,6 +130,7 @@ class JournalImpl final : public Journal {
   LogBatch turn_;
   static constexpr size_t kSealed{SIZE_MAX};
   size_t unsealed_at_{kSealed};  // where its last record begins, if that has no hash yet
+  bool may_be_joined_{false};    // the last one
   Lsn last_;
   uint64_t chain_;  // of the last record that has one
   uint64_t stream_end_{0};
@@ -198,12 +209,43 @@ void JournalImpl::SealLastRecord() {
   unsealed_at_ = kSealed;
 }
 
-Lsn JournalImpl::Append(std::string_view payload, uint64_t changes) {
+CELLAR_INLINE void JournalImpl::CountRecord(std::string_view payload, uint64_t changes) {
   CELLAR_ASSERT(!closed_);
   CELLAR_ASSERT(!payload.empty());
   last_ = {epoch_, last_.seq + 1};
   changes_ += changes;
+}
+
+Lsn JournalImpl::Append(std::string_view payload, uint64_t changes) {
+  CountRecord(payload, changes);
   if (options_.log_enabled) AddRecord(payload);
+  may_be_joined_ = false;
+  return last_;
+}
+
+Lsn JournalImpl::AppendJoined(std::string_view payload, size_t head_bytes, uint64_t changes) {
+  if (options_.log_enabled) return JoinOrAdd(payload, head_bytes, changes);
+  CountRecord(payload, changes);
+  return last_;
+}
+
+Lsn JournalImpl::JoinOrAdd(std::string_view payload, size_t head_bytes, uint64_t changes) {
+  CELLAR_ASSERT(head_bytes <= payload.size());
+  const size_t more_bytes = payload.size() - head_bytes;
+  if (unsealed_at_ == kSealed || !may_be_joined_ ||
+      turn_.bytes.size() - unsealed_at_ + more_bytes > kJoinedRecordBytesMax) {
+    CountRecord(payload, changes);
+    AddRecord(payload);
+    may_be_joined_ = true;
+    return last_;
+  }
+  CELLAR_ASSERT(!closed_);
+  std::memcpy(turn_.bytes.Grow(more_bytes), payload.data() + head_bytes, more_bytes);
+  char* const record = turn_.bytes.data() + unsealed_at_;
+  std::memcpy(record + kRecordHeaderBytes, payload.data(), head_bytes);
+  ExtendRecord(record, more_bytes);
+  stream_end_ += more_bytes;
+  changes_ += changes;
   return last_;
 }
 

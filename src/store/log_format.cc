@@ -94,6 +94,12 @@ void LayOutRecord(char* to, uint64_t chain, Lsn lsn, Lsn claim, std::string_view
   if (!payload.empty()) std::memcpy(to + kRecordHeaderBytes, payload.data(), payload.size());
 }
 
+void ExtendRecord(char* record, size_t bytes) {
+  const size_t length = DecodeFixed32(record) + bytes;
+  CELLAR_ASSERT(length <= kLengthMin + kRecordPayloadBytesMax);
+  EncodeFixed32(record, static_cast<uint32_t>(length));
+}
+
 uint64_t SealRecord(char* record) {
   const uint64_t hash = HashOfRecord(record, DecodeFixed32(record), DecodeFixed32(record + 4));
   EncodeFixed64(record + 8, hash);

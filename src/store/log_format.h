@@ -22,7 +22,8 @@
 //       20    4  epoch u32 of the claim
 //       24    8  seq u64 of the record's LSN
 //       32    8  seq u64 of the claim: the newest LSN known durable when the record was made
-//       40       payload: the resolved mutations of one command or EXEC (the engine's encoding)
+//       40       payload: the resolved mutations of one EXEC, or of one or several commands that came
+//                one after the other (the engine's encoding)
 //
 // A record can be verified alone, and its place by `previous` and by its LSN, which is above the
 // one before. A record without payload only carries a claim; its LSN is that of the record before.
@@ -81,6 +82,8 @@ struct LogRecord {
 // Writes the record, but for its hash, to `to`, which has room for kRecordHeaderBytes +
 // payload.size(). `chain` is the hash of the record before.
 void LayOutRecord(char* to, uint64_t chain, Lsn lsn, Lsn claim, std::string_view payload);
+// Makes the payload of a record that was laid out there longer by `bytes`, which follow it.
+void ExtendRecord(char* record, size_t bytes);
 // Completes a record that was laid out there; returns its hash. A while later: a core that reads in
 // words what it has just written in other pieces waits for that (40 ns for a record of 100 bytes).
 uint64_t SealRecord(char* record);

@@ -251,7 +251,7 @@ CELLAR_INLINE void Store::FinishMutation(Table* table, uint64_t changes) {
     return;
   }
   mutation_.SetStamp(engine_->stamp());
-  const Lsn lsn = journal_->Append(mutation_.payload(), changes);
+  const Lsn lsn = journal_->AppendJoined(mutation_.payload(), kMutationHeaderBytes, changes);
   if (table != nullptr) table->set_last_lsn(lsn);
 }
 

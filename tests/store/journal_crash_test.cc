@@ -18,6 +18,7 @@ uint64_t Seeds(uint64_t usual) {
 void ChooseDisk(uint64_t seed, FaultyFileSystem* disk) { disk->SetSyncMicros(seed % 2 * 50); }
 void ChooseSyncs(uint64_t seed, JournalRig* rig) {
   if (seed % 2 == 1) rig->options.overlap_sync_micros_min = 0;
+  rig->joins = seed % 3 > 0;
 }
 
 // Some work in an order that the seed decides. Stops at the first refusal. Returns how many
@@ -26,8 +27,10 @@ uint64_t WorkABit(JournalRig* rig, Random* random, uint64_t acknowledged) {
   const uint64_t turns = 1 + random->Below(60);
   for (uint64_t turn = 0; turn < turns; ++turn) {
     const uint64_t writes = 1 + random->Below(6);
-    for (uint64_t i = 0; i < writes; ++i)
+    for (uint64_t i = 0; i < writes; ++i) {
       if (!rig->Write().ok()) return acknowledged;
+      if (random->OneIn(20)) rig->joins = !rig->joins;
+    }
     rig->journal->Flush();
     if (random->OneIn(15)) (void)rig->journal->StartSnapshot();
     if (random->OneIn(30)) (void)rig->journal->SaveNow();

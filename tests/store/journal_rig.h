@@ -64,7 +64,7 @@ class JournalRig {
     const std::string mutation = mutation_of(written + 1);
     RETURN_IF_ERROR(journal->Reserve(mutation.size()));
     ++written;
-    lsn = journal->Append(mutation, 1);
+    lsn = joins ? journal->AppendJoined(mutation, 0, 1) : journal->Append(mutation, 1);
     REQUIRE(machine->Apply(mutation).ok());
     return Status::Ok();
   }
@@ -96,6 +96,7 @@ class JournalRig {
   }
 
   JournalOptions options;
+  bool joins{false};                            // mutations of a turn may share a record
   MutationMaker mutation_of{NumberedMutation};  // k has to set "n" to k
   std::unique_ptr<MapMachine> machine;
   std::unique_ptr<Journal> journal;

@@ -2,6 +2,8 @@
 #include "store/journal.h"
 
 #include <catch2/catch.hpp>
+#include <string>
+#include <vector>
 
 #include "base/random.h"
 #include "store/log_format.h"
@@ -102,6 +104,52 @@ TEST_CASE("Under everysec a reply does not wait, and the record is durable soon 
   rig.journal->Flush();
   CHECK(rig.WaitReleased());
   CHECK(rig.journal->durable_lsn() == rig.lsn);
+}
+
+TEST_CASE("Small mutations of a turn share a record", "[journal]") {
+  FaultyFileSystem disk;
+  const MutationMaker make = [](uint64_t k) {
+    const std::string text = std::to_string(k);
+    return "n=" + text + ";k" + text + "=" + std::string(k == 12 ? 5000 : 100, 'v') + ";";
+  };
+  {
+    JournalRig rig(&disk);
+    rig.mutation_of = make;
+    rig.options.segment_bytes_max = 1 << 20;
+    rig.options.allocation_bytes_max = 1 << 16;
+    rig.joins = true;
+    REQUIRE(rig.Open().ok());
+    std::vector<uint64_t> numbers;
+    const auto write = [&] {
+      REQUIRE(rig.Write().ok());
+      numbers.push_back(rig.lsn.seq);
+    };
+    for (int i = 0; i < 3; ++i) write();
+    CHECK(rig.journal->last_lsn() == rig.lsn);
+    rig.journal->Flush();
+    write();  // a turn later
+    rig.joins = false;
+    write();  // never joins
+    rig.joins = true;
+    write();  // nor is joined
+    write();
+    REQUIRE(rig.journal->StartSnapshot().ok());
+    write();  // behind the snapshot
+    REQUIRE(rig.journal->SaveNow().ok());
+    for (int i = 0; i < 5; ++i) write();  // the fourth is too large
+    CHECK(numbers == std::vector<uint64_t>{1, 1, 1, 2, 3, 4, 4, 5, 6, 6, 6, 7, 8});
+    for (int i = 0; i < 100; ++i) write();
+    CHECK(numbers.back() == 10);  // 100 of some 120 bytes, 4 KiB a record
+    rig.journal->Flush();
+    REQUIRE(rig.WaitReleased());
+    CHECK(rig.journal->Stats().changes_since_save == rig.written - 8);
+    disk.PowerLoss(1);
+  }
+  disk.Reboot();
+  JournalRig after(&disk);
+  after.mutation_of = make;
+  REQUIRE(after.Open().ok());
+  CHECK(after.CheckState() == 113);
 }
 
 TEST_CASE("A long turn goes to the disk in pieces, unless each would be synced", "[journal]") {
