@@ -218,8 +218,10 @@ Status Server::ApplyConfig(std::string_view name) {
     journal.SetSyncPolicy(SyncPolicyOf(config));
   } else if (name == "appendonly") {
     if (journal.Stats().log_enabled != config.appendonly) {
-      RETURN_IF_ERROR(journal.SetLogEnabled(config.appendonly));
-      dispatcher_own_.SetReleased(released_lsn());
+      const Status status = journal.SetLogEnabled(config.appendonly);
+      dispatcher_own_.SetReleased(
+          released_lsn());  // also where the log is on, and its snapshot not
+      RETURN_IF_ERROR(status);
     }
   } else if (name == "save") {
     journal.SetSavePoints(SavePointsOf(config));

@@ -102,7 +102,7 @@ class JournalImpl final : public Journal {
  private:
   // The next record gets its number.
   void CountRecord(std::string_view payload, uint64_t changes);
-  // AppendJoined with a log. Not inlined, since what it saves others would save too.
+  // AppendJoined with a log. Not inlined: without one the registers that it uses need no saving.
   [[gnu::noinline]] Lsn JoinOrAdd(std::string_view payload, size_t head_bytes, uint64_t changes);
   void AddRecord(std::string_view payload);
   // The last record of the turn gets its hash: when the next one is added, or the turn ends.

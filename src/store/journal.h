@@ -178,8 +178,8 @@ class Journal {
   // The same of a payload that may share a record with those that came just before it in the same
   // turn, in the same way: what each of them begins with, `head_bytes`, is there once, the last
   // one's. Returns the number of that record. Small changes thus take less of the log, and of the
-  // time to write it, than with a header and a hash for each. REQUIRES: head_bytes <=
-  // payload.size().
+  // time to write it, than with a header and a hash for each.
+  // REQUIRES: as Append; head_bytes <= payload.size().
   virtual Lsn AppendJoined(std::string_view payload, size_t head_bytes, uint64_t changes) = 0;
   // Hands the records of this turn, or the rest of them, to the sync thread. Never waits for the
   // disk.

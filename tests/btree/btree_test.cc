@@ -128,7 +128,7 @@ TEST_CASE("rows of the same columns do not repeat the columns' names", "[btree]"
   CHECK(loaded.memory_bytes() < kRows * 10 * (kCellBytes + 24));
 }
 
-// Rows of one column give their leaves words like "7\\0\\1\\1miles"; their versions have no use for
+// Rows of one column give their leaves words like "7\0\1\1miles"; their versions have no use for
 // them.
 TEST_CASE("words go where few entries are left that have one", "[btree]") {
   constexpr uint64_t kRows{20'000};

@@ -2,6 +2,7 @@
 #include "store/journal.h"
 
 #include <catch2/catch.hpp>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -150,6 +151,27 @@ TEST_CASE("Small mutations of a turn share a record", "[journal]") {
   after.mutation_of = make;
   REQUIRE(after.Open().ok());
   CHECK(after.CheckState() == 113);
+}
+
+TEST_CASE("What mutations of a record begin with is there once, the last one's", "[journal]") {
+  FaultyFileSystem disk;
+  {
+    JournalRig rig(&disk);
+    REQUIRE(rig.Open().ok());
+    for (const char* mutation : {"n=1;a=1;", "n=2;b=2;", "n=3;c=3;a=4;"}) {
+      REQUIRE(rig.journal->Reserve(12).ok());
+      rig.lsn = rig.journal->AppendJoined(mutation, 4, 1);
+    }
+    CHECK(rig.lsn.seq == 1);
+    rig.journal->Flush();
+    REQUIRE(rig.WaitReleased());
+    disk.PowerLoss(1);
+  }
+  disk.Reboot();
+  JournalRig after(&disk);
+  REQUIRE(after.Open().ok());
+  CHECK(after.machine->Content() ==
+        std::map<std::string, std::string>{{"n", "3"}, {"a", "4"}, {"b", "2"}, {"c", "3"}});
 }
 
 TEST_CASE("A long turn goes to the disk in pieces, unless each would be synced", "[journal]") {
