@@ -50,8 +50,8 @@ class WritableFile {
   // A hint that these written bytes shall be on their way to the disk when they are synced: a sync
   // of many megabytes at once occupies a processor for milliseconds.
   virtual void BeginWriteback(uint64_t offset, uint64_t size) = 0;
-  // A hint that these bytes, already synced, will not be read soon: keeps a large snapshot from
-  // pushing other files out of the page cache.
+  // A hint that these bytes, already synced, will not be read soon: keeps a large file from pushing
+  // others out of the page cache.
   virtual void DropCache(uint64_t offset, uint64_t size) = 0;
 };
 

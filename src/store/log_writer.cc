@@ -15,7 +15,8 @@ constexpr uint64_t kAllocationBytesFirst = 1 << 20;
 // `everysec`, and a bound for `no`: what is not synced is kept in memory, to be written again.
 constexpr int64_t kSyncEveryMicros = 1'000'000;
 constexpr int64_t kSyncRarelyMicros = 30'000'000;
-constexpr uint64_t kUnsyncedBytesMax = 64 << 20;
+// Larger syncs gain nothing, and each needs buffers of as much until it has ended.
+constexpr uint64_t kUnsyncedBytesMax = 16 << 20;
 // What is written twice for the sake of fast syncs (SegmentFile::ZeroAhead): small commits only.
 constexpr size_t kZeroAheadBatchBytesMax = 64 << 10;
 // A buffer of more is not kept for the next ones.

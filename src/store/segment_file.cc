@@ -10,6 +10,8 @@ namespace cellar {
 namespace {
 
 constexpr uint64_t kPageBytes{4096};  // a page that is written in part would be written twice
+// Bounds the calls; what is left over stays in the page cache.
+constexpr uint64_t kDropCacheBytes{1 << 20};
 
 }  // namespace
 
@@ -21,6 +23,7 @@ SegmentFile::SegmentFile(std::unique_ptr<WritableFile> file, const SegmentEntry&
       stream_begin_(stream_begin),
       end_offset_(end.offset),
       durable_offset_(end.offset),
+      cached_offset_(end.offset / kPageBytes * kPageBytes),
       allocated_offset_(end.offset),
       last_(end.last),
       durable_last_(end.last) {
@@ -71,16 +74,21 @@ Status SegmentFile::Append(std::string_view records, Lsn last) {
 Status SegmentFile::Sync() {
   CELLAR_ASSERT(file_ != nullptr);
   RETURN_IF_ERROR(file_->Sync());
-  durable_offset_ = end_offset_;
-  durable_last_ = last_;
+  SetDurable(end());
   return Status::Ok();
 }
 
 void SegmentFile::SetDurable(const End& end) {
+  CELLAR_ASSERT(file_ != nullptr);
   CELLAR_ASSERT(end.offset >= durable_offset_);
   CELLAR_ASSERT(end.offset <= end_offset_);
   durable_offset_ = end.offset;
   durable_last_ = end.last;
+  // Not the page that is written next: it would have to be read first.
+  const uint64_t whole_pages = durable_offset_ / kPageBytes * kPageBytes;
+  if (whole_pages - cached_offset_ < kDropCacheBytes) return;
+  file_->DropCache(cached_offset_, whole_pages - cached_offset_);
+  cached_offset_ = whole_pages;
 }
 
 Status SegmentFile::ZeroAhead(uint64_t bytes) {

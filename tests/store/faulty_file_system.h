@@ -135,6 +135,11 @@ class FaultyFileSystem final : public FileSystem {
     const std::lock_guard lock(mutex_);
     return names_.at(path)->bytes;
   }
+  // What was to leave the page cache: offsets and sizes, in order.
+  std::vector<std::pair<uint64_t, uint64_t>> Dropped(const std::string& path) const {
+    const std::lock_guard lock(mutex_);
+    return names_.at(path)->dropped;
+  }
   void SetContent(const std::string& path, std::string bytes) {
     const std::lock_guard lock(mutex_);
     auto file = std::make_shared<File>();
@@ -222,10 +227,11 @@ class FaultyFileSystem final : public FileSystem {
     std::string bytes;
   };
   struct File {
-    std::string bytes;            // as a reader sees it
-    std::string synced;           // as of the last sync
-    std::vector<Change> changes;  // since it was synced
-    uint64_t synced_changes{0};   // how many there were before these
+    std::string bytes;                                   // as a reader sees it
+    std::string synced;                                  // as of the last sync
+    std::vector<Change> changes;                         // since it was synced
+    uint64_t synced_changes{0};                          // how many there were before these
+    std::vector<std::pair<uint64_t, uint64_t>> dropped;  // from the page cache: offset, size
   };
 
   // REQUIRES of all: mutex_ held.
@@ -369,7 +375,10 @@ class FaultyWritableFile final : public WritableFile {
     return Begin(FileCall::kClose);
   }
   void BeginWriteback(uint64_t, uint64_t) override {}
-  void DropCache(uint64_t, uint64_t) override {}
+  void DropCache(uint64_t offset, uint64_t size) override {
+    const std::lock_guard lock(disk_->mutex_);
+    file_->dropped.emplace_back(offset, size);
+  }
 
  private:
   bool dead() const { return born_ != disk_->generation_; }

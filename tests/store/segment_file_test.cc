@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <string>
 
+#include "base/random.h"
 #include "store/log_format.h"
 #include "tests/store/faulty_file_system.h"
 
@@ -65,6 +66,37 @@ TEST_CASE("a failure to write zeros ahead is told", "[segment_file]") {
   Fixture fixture(kZeroAheadBytes);
   fixture.disk.FailKind(FileCall::kWrite);
   CHECK(!fixture.segment->ZeroAhead(1).ok());
+}
+
+TEST_CASE("what is durable leaves the page cache, page by page", "[segment_file]") {
+  constexpr uint64_t kPageBytes = 4096;
+  Fixture fixture(64 << 20);
+  const std::string path = JoinPath("db", FormatFileName(StoreFileKind::kSegment, 1));
+  uint64_t dropped = 0;  // up to here
+  size_t calls = 0;
+  const uint64_t seed = 20261123;
+  INFO("seed " << seed);
+  Random random(seed);
+  for (uint64_t i = 1; i <= 400; ++i) {
+    REQUIRE(fixture.segment->Append(std::string(random.Below(100'000), 'r'), Lsn{1, i}).ok());
+    CHECK(fixture.disk.Dropped(path).size() == calls);  // not before it is synced
+    if (random.Below(3) == 0) {
+      REQUIRE(fixture.segment->Sync().ok());
+    } else if (random.Below(3) == 0) {
+      fixture.segment->SetDurable(fixture.segment->end());
+    }
+    const auto ranges = fixture.disk.Dropped(path);
+    for (; calls < ranges.size(); ++calls) {
+      const auto& [offset, bytes] = ranges[calls];
+      CHECK(offset == dropped);
+      CHECK(bytes % kPageBytes == 0);
+      dropped += bytes;
+    }
+    REQUIRE(dropped <= fixture.segment->durable_offset());
+    REQUIRE(fixture.segment->durable_offset() - dropped < (1 << 20) + kPageBytes);
+  }
+  CHECK(calls > 10);
+  CHECK(calls <= 20);  // a mebibyte each, or more
 }
 
 }  // namespace cellar::segment_file_test
