@@ -4,12 +4,23 @@
 #include "base/assert.h"
 
 namespace cellar {
+namespace {
+
+// A piece with the memory for all that goes into it: what comes last may be larger than what is
+// left. What is not used is not touched.
+std::unique_ptr<OutputBuffer> NewPiece() {
+  auto piece = std::make_unique<OutputBuffer>();
+  (void)piece->Reserve(ReplyPieces::kPieceBytes / 8 * 9);
+  return piece;
+}
+
+}  // namespace
 
 void ReplyPieces::Own() {
   CELLAR_ASSERT(!owned());
   OutputBuffer& client = writer_.buffer();
   CELLAR_ASSERT(client.size() >= begin_);
-  auto piece = std::make_unique<OutputBuffer>();
+  auto piece = NewPiece();
   piece->Append(client.view().substr(begin_));
   client.Truncate(begin_);
   begin_ = 0;
@@ -19,7 +30,7 @@ void ReplyPieces::Own() {
 
 void ReplyPieces::BeginPiece() {
   bytes_before_ += pieces_.back()->size();
-  auto piece = std::make_unique<OutputBuffer>();
+  auto piece = NewPiece();
   writer_ = ReplyWriter(piece.get(), writer_.version());
   pieces_.push_back(std::move(piece));
 }

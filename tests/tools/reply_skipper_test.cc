@@ -18,16 +18,16 @@ uint64_t SkipInPieces(ReplySkipper* skipper, std::string_view bytes, size_t piec
 
 TEST_CASE("Replies are counted wherever the stream is cut", "[reply_skipper]") {
   const std::string bytes =
-      "+OK\r\n:42\r\n$5\r\nhe\r\no\r\n$-1\r\n*-1\r\n$0\r\n\r\n*0\r\n"
+      "+OK\r\n:42\r\n$5\r\nhe\r\no\r\n$12\r\n$5\r\nabc\r\n+OK\r\n$-1\r\n*-1\r\n$0\r\n\r\n*0\r\n"
       "*2\r\n$1\r\n0\r\n*2\r\n*2\r\n$1\r\na\r\n*2\r\n$1\r\nb\r\n:1\r\n*2\r\n$1\r\nc\r\n*0\r\n"
       "%1\r\n+key\r\n_\r\n,1.5\r\n#t\r\n-NOTABLE no table 't'\r\n";
   for (size_t piece_bytes = 1; piece_bytes <= bytes.size(); ++piece_bytes) {
     ReplySkipper skipper;
-    CHECK(SkipInPieces(&skipper, bytes, piece_bytes) == 12);
+    CHECK(SkipInPieces(&skipper, bytes, piece_bytes) == 13);
     CHECK(skipper.errors() == 1);
     CHECK(skipper.first_error() == "NOTABLE no table 't'");
     CHECK(skipper.nulls() == 3);
-    CHECK(skipper.values() == 15);
+    CHECK(skipper.values() == 16);
   }
 }
 

@@ -30,6 +30,13 @@ class ReplySkipper {
         if (body_bytes_ == 0) complete += FinishValue();
         continue;
       }
+      if (*at == '$' && line_.empty()) {
+        if (const char* const behind = BehindBulk(at, end); behind != nullptr) {
+          at = behind;
+          complete += FinishValue();
+          continue;
+        }
+      }
       const auto* newline =
           static_cast<const char*>(std::memchr(at, '\n', static_cast<size_t>(end - at)));
       if (newline == nullptr) {
@@ -69,6 +76,19 @@ class ReplySkipper {
   uint64_t Reset() {
     owed_ = 1;
     return 1;
+  }
+
+  // What is behind the bulk string at `at`; null if not all of it is there, or if it is a null.
+  // Most of a reply is such strings, and most of them are short: one step for each.
+  static const char* BehindBulk(const char* at, const char* end) {
+    constexpr uint64_t kBytesMax{uint64_t{1} << 40};
+    const char* p = at + 1;
+    uint64_t bytes = 0;
+    for (; p < end && *p >= '0' && *p <= '9' && bytes < kBytesMax; ++p)
+      bytes = bytes * 10 + static_cast<uint64_t>(*p - '0');
+    if (p == at + 1 || p == end || *p != '\r') return nullptr;
+    const auto left = static_cast<uint64_t>(end - p);
+    return left >= bytes + 4 ? p + bytes + 4 : nullptr;  // CR LF, twice
   }
 
   static int64_t Number(const char* at, const char* end) {
