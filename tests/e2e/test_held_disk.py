@@ -1,0 +1,117 @@
+"""Replies while the disk stands still: under `always` none leaves before what it tells of is durable."""
+
+import os
+import select
+import shutil
+import subprocess
+import tempfile
+import time
+import unittest
+
+from cellar_server import START_SECONDS_MAX, CellarServer, is_sanitized
+from test_protocol import command
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+MARK = "written-to-the-held-disk"
+# How long a reply that must not come is waited for. A longer wait finds no more: it would come at once.
+SILENCE_SECONDS = 0.3
+
+
+@unittest.skipIf(is_sanitized(), "the sanitizers' own functions must be loaded first")
+class HeldDiskTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp(prefix="cellar-held-")
+        cls.library = os.path.join(cls.folder, "held_sync.so")
+        subprocess.run(["g++", "-std=c++20", "-O1", "-shared", "-fPIC", os.path.join(HERE, "held_sync.cc"),
+                        "-o", cls.library, "-ldl"], check=True)
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.folder)
+
+    def begin(self, **options):
+        """A server with table t, whose syncs of MARK will wait for release()."""
+        self.gate = os.path.join(self.folder, self.id())
+        server = CellarServer(**options)
+        server.environment.update(LD_PRELOAD=self.library, HELD_SYNC_MARK=MARK, HELD_SYNC_GATE=self.gate)
+        self.addCleanup(server.__exit__, None, None, None)
+        server.start()
+        server.client().execute_command("TABLE", "CREATE", "t", "FAMILY", "f")
+        open(self.gate, "w", encoding="ascii").close()
+        self.addCleanup(self.release)
+        return server
+
+    def release(self):
+        """Syncs go on."""
+        if os.path.exists(self.gate):
+            os.unlink(self.gate)
+
+    def wait_until_held(self):
+        """Returns when a sync waits."""
+        end = time.monotonic() + START_SECONDS_MAX
+        while not os.path.exists(self.gate + ".waiting"):
+            self.assertLess(time.monotonic(), end, "no sync of what was written")
+            time.sleep(0.001)
+
+    def send(self, server, *commands):
+        """A connection on which the commands have been sent together."""
+        connection = server.connect()
+        self.addCleanup(connection.close)
+        connection.sendall(b"".join(command(*words) for words in commands))
+        return connection
+
+    def read(self, connection, reply):
+        """Reads this reply, and no byte more."""
+        got = b""
+        while len(got) < len(reply):
+            piece = connection.recv(len(reply) - len(got))
+            self.assertTrue(piece, got)
+            got += piece
+        self.assertEqual(got, reply)
+
+    def assert_silent(self, connection):
+        """Nothing more comes."""
+        ready, _, _ = select.select([connection], [], [], SILENCE_SECONDS)
+        self.assertEqual(ready, [], "a reply has come")
+
+    def test_a_write_and_who_reads_it_wait(self):
+        server = self.begin(appendonly="yes", appendfsync="always")
+        writer = self.send(server, ("CPUT", "t", "r", "f:c", MARK))
+        self.wait_until_held()
+        reader = self.send(server, ("PING",), ("CGET", "t", "r", "f:c"))
+        self.read(reader, b"+PONG\r\n")
+        self.assert_silent(writer)
+        self.assert_silent(reader)
+        self.release()
+        self.read(writer, b"+OK\r\n")
+        self.read(reader, b"$%d\r\n%s\r\n" % (len(MARK), MARK.encode()))
+
+    def test_a_log_turned_on_counts_from_the_end_of_its_snapshot(self):
+        server = self.begin(appendonly="no", appendfsync="always")
+        client = server.client()
+        client.execute_command("CPUT", "t", "r", "f:c", "before")
+        client.config_set("appendonly", "yes")
+        end = time.monotonic() + START_SECONDS_MAX
+        while client.info("persistence")["rdb_bgsave_in_progress"]:
+            self.assertLess(time.monotonic(), end, "the snapshot does not end")
+            time.sleep(0.001)
+        writer = self.send(server, ("CPUT", "t", "r", "f:c", MARK))
+        self.wait_until_held()
+        self.assert_silent(writer)
+        self.release()
+        self.read(writer, b"+OK\r\n")
+        server.crash()
+        self.assertEqual(server.client().execute_command("CGET", "t", "r", "f:c"), MARK.encode())
+
+    def test_with_everysec_nobody_waits(self):
+        server = self.begin(appendonly="yes", appendfsync="everysec")
+        writer = self.send(server, ("CPUT", "t", "r", "f:c", MARK))
+        self.wait_until_held()
+        self.read(writer, b"+OK\r\n")
+        reader = self.send(server, ("CGET", "t", "r", "f:c"))
+        self.read(reader, b"$%d\r\n%s\r\n" % (len(MARK), MARK.encode()))
+
+
+if __name__ == "__main__":
+    unittest.main()
