@@ -69,7 +69,8 @@ def load_pairs(server, keys):
 
 
 def measure_pair(server, pair, pipeline, options):
-    servers.warm_memory(options.keys * 128)
+    if pair.writes:
+        servers.warm_memory()
     keys = options.keys // 10 if pair.rows else options.keys
     words = ["-c", str(CONNECTIONS), "-P", str(pipeline), "-d", str(options.seconds),
              "--keys", str(max(1, keys)), "--seed", str(options.seed)]

@@ -21,6 +21,7 @@ class Pair:
         self.name = name
         self.commands = {"cellar": cellar, "redis": redis}
         self.rows = rows  # works on the rows of ten columns
+        self.writes = any("CPUT" in command or "CINCRBY" in command for command in cellar)
         self.pipelines = pipelines
 
 
