@@ -6,13 +6,11 @@
 namespace cellar {
 namespace {
 
-// A piece with the memory for all that goes into it: what comes last may be larger than what is
-// left. What is not used is not touched.
-std::unique_ptr<OutputBuffer> NewPiece() {
-  auto piece = std::make_unique<OutputBuffer>();
-  (void)piece->Reserve(ReplyPieces::kPieceBytes / 8 * 9);
-  return piece;
-}
+// Below, a piece has the memory that it needs, since many replies remain as small: a scan whose
+// conditions hold nowhere. Above, it gets all at once: doubling would move it four times.
+constexpr size_t kSmallBytes{16 * 1024};
+// What is written last may be larger than what is left.
+constexpr size_t kRoomBytes{ReplyPieces::kPieceBytes / 8 * 9};
 
 }  // namespace
 
@@ -20,17 +18,32 @@ void ReplyPieces::Own() {
   CELLAR_ASSERT(!owned());
   OutputBuffer& client = writer_.buffer();
   CELLAR_ASSERT(client.size() >= begin_);
-  auto piece = NewPiece();
-  piece->Append(client.view().substr(begin_));
+  const std::string_view written = client.view().substr(begin_);
+  auto piece = std::make_unique<OutputBuffer>();
+  due_ = kSmallBytes;
+  if (written.size() >= kSmallBytes) {
+    piece->GrowTo(kRoomBytes);
+    due_ = kPieceBytes;
+  }
+  piece->Append(written);
   client.Truncate(begin_);
   begin_ = 0;
   writer_ = ReplyWriter(piece.get(), writer_.version());
   pieces_.push_back(std::move(piece));
 }
 
+void ReplyPieces::GrowOrBeginPiece() {
+  CELLAR_ASSERT(owned());
+  if (writer_.position() >= kPieceBytes) return BeginPiece();
+  writer_.buffer().GrowTo(kRoomBytes);
+  due_ = kPieceBytes;
+}
+
 void ReplyPieces::BeginPiece() {
   bytes_before_ += pieces_.back()->size();
-  auto piece = NewPiece();
+  auto piece = std::make_unique<OutputBuffer>();
+  piece->GrowTo(kRoomBytes);
+  due_ = kPieceBytes;
   writer_ = ReplyWriter(piece.get(), writer_.version());
   pieces_.push_back(std::move(piece));
 }

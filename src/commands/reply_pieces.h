@@ -59,8 +59,8 @@ class ReplyPieces {
   void Own();
   // Begins a new piece if the current one is full. Not between the bytes of one element.
   void NextPiece() {
-    if (owned() && writer_.position() >= kPieceBytes) [[unlikely]]
-      BeginPiece();
+    if (writer_.position() >= due_) [[unlikely]]
+      GrowOrBeginPiece();
   }
 
   // Puts RESP in front of all that has been written: what could be known only at the end.
@@ -71,6 +71,7 @@ class ReplyPieces {
   bool Deliver(ReplyWriter& client, const TaskBudget& budget);
 
  private:
+  void GrowOrBeginPiece();
   void BeginPiece();
   // Positions in the client's output count from where the reply begins.
   size_t Base(size_t piece) const { return piece == 0 ? begin_ : 0; }
@@ -92,8 +93,10 @@ class ReplyPieces {
   size_t begin_;  // of the first piece: where the reply begins in the client's output, 0 if owned
   std::vector<std::unique_ptr<OutputBuffer>> pieces_;
   size_t bytes_before_{0};  // in all pieces but the last
-  std::string head_;        // Prepend, when owned
-  size_t delivered_{0};     // pieces
+  // Where the last piece gets the memory of a whole one, or is full. Not before Own().
+  size_t due_{SIZE_MAX};
+  std::string head_;     // Prepend, when owned
+  size_t delivered_{0};  // pieces
 };
 
 }  // namespace cellar

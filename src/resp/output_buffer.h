@@ -45,6 +45,10 @@ class OutputBuffer {
       Grow(bytes);
     return data_ + size_;
   }
+  // Memory for `capacity` bytes in all, exactly: for who knows how much will come.
+  void GrowTo(size_t capacity) {
+    if (capacity > capacity_) Reallocate(capacity);
+  }
   // `end` is where the writer stopped, inside what Reserve gave: not before size().
   void CommitTo(const char* end) {
     CELLAR_DEBUG_ASSERT(end >= data_ + size_);
@@ -99,6 +103,9 @@ class OutputBuffer {
   [[gnu::noinline]] void Grow(size_t bytes) {
     size_t capacity = capacity_ < kFirstBytes ? kFirstBytes : capacity_ * 2;
     while (capacity - size_ < bytes) capacity *= 2;
+    Reallocate(capacity);
+  }
+  void Reallocate(size_t capacity) {
     data_ = static_cast<char*>(std::realloc(data_, capacity));
     CELLAR_ASSERT(data_ != nullptr);
     capacity_ = capacity;

@@ -15,7 +15,8 @@ constexpr uint64_t kAllocationBytesFirst = 1 << 20;
 // `everysec`, and a bound for `no`: what is not synced is kept in memory, to be written again.
 constexpr int64_t kSyncEveryMicros = 1'000'000;
 constexpr int64_t kSyncRarelyMicros = 30'000'000;
-// Larger syncs gain nothing, and each needs buffers of as much until it has ended.
+// Beyond, a sync is due at once: larger ones gain nothing, and each needs buffers of as much until
+// it has ended.
 constexpr uint64_t kUnsyncedBytesMax = 16 << 20;
 // What is written twice for the sake of fast syncs (SegmentFile::ZeroAhead): small commits only.
 constexpr size_t kZeroAheadBatchBytesMax = 64 << 10;
@@ -323,9 +324,8 @@ void LogWriter::PublishState() {
   }
 }
 
-// As many bytes of buffers as one sync has freed will be filled before the next one: until then a
-// second's log, with `everysec`. Fresh memory for each would cost more than what is written into
-// it, since the kernel clears it first.
+// As many bytes of buffers as one sync has freed will be filled before the next one. Fresh memory
+// for each would cost more than what is written into it, since the kernel clears it first.
 void LogWriter::KeepSpares() {
   const bool is_over = clock_.MonotonicMicros() >= SparesDueMicros();
   if (retired_.empty() && !is_over) return;
@@ -365,6 +365,7 @@ void LogWriter::Work() {
   if (healthy()) EnsureRoom();
   if (healthy() && SyncDueMicros() <= clock_.MonotonicMicros()) BeginSync();
   if (healthy()) PublishGrant();
+  if (healthy()) segment_->DropDurable();
 }
 
 void LogWriter::BeginSync() {

@@ -10,8 +10,12 @@ namespace cellar {
 namespace {
 
 constexpr uint64_t kPageBytes{4096};  // a page that is written in part would be written twice
-// Bounds the calls; what is left over stays in the page cache.
+// Fewer calls than one for each sync; what is left over stays in the page cache.
 constexpr uint64_t kDropCacheBytes{1 << 20};
+// Where a range begins and ends that is dropped. A kernel with large folios keeps what was written
+// at once as one of them, the zeros written ahead too, and drops none of which it is asked for a
+// part only: cut elsewhere, a fifth of the log stayed.
+constexpr uint64_t kDropCacheUnit{kZeroAheadBytes};
 
 }  // namespace
 
@@ -23,7 +27,7 @@ SegmentFile::SegmentFile(std::unique_ptr<WritableFile> file, const SegmentEntry&
       stream_begin_(stream_begin),
       end_offset_(end.offset),
       durable_offset_(end.offset),
-      cached_offset_(end.offset / kPageBytes * kPageBytes),
+      cached_offset_(end.offset / kDropCacheUnit * kDropCacheUnit),
       allocated_offset_(end.offset),
       last_(end.last),
       durable_last_(end.last) {
@@ -84,11 +88,14 @@ void SegmentFile::SetDurable(const End& end) {
   CELLAR_ASSERT(end.offset <= end_offset_);
   durable_offset_ = end.offset;
   durable_last_ = end.last;
-  // Not the page that is written next: it would have to be read first.
-  const uint64_t whole_pages = durable_offset_ / kPageBytes * kPageBytes;
-  if (whole_pages - cached_offset_ < kDropCacheBytes) return;
-  file_->DropCache(cached_offset_, whole_pages - cached_offset_);
-  cached_offset_ = whole_pages;
+}
+
+void SegmentFile::DropDurable() {
+  CELLAR_ASSERT(file_ != nullptr);
+  const uint64_t end = durable_offset_ / kDropCacheUnit * kDropCacheUnit;
+  if (end - cached_offset_ < kDropCacheBytes) return;
+  file_->DropCache(cached_offset_, end - cached_offset_);
+  cached_offset_ = end;
 }
 
 Status SegmentFile::ZeroAhead(uint64_t bytes) {
