@@ -111,6 +111,7 @@ void LogWriter::Rotate() {
   const InstallResult result = InstallWithSegment(std::move(draft), fresh->get());
   if (result.outcome == InstallOutcome::kInstalled) {
     CloseLanes();
+    segment_->DropDurable();
     segment_->Close(SegmentFile::Trim::kYes);
     segment_ = *std::move(fresh);
     rotate_retry_micros_ = 0;
