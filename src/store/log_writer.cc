@@ -327,7 +327,8 @@ void LogWriter::PublishState() {
 // As many bytes of buffers as one sync has freed will be filled before the next one. Fresh memory
 // for each would cost more than what is written into it, since the kernel clears it first.
 void LogWriter::KeepSpares() {
-  const bool is_over = clock_.MonotonicMicros() >= SparesDueMicros();
+  const int64_t now = clock_.MonotonicMicros();
+  const bool is_over = now >= SparesDueMicros();
   if (retired_.empty() && !is_over) return;
   size_t retired_bytes = 0;
   for (ByteBuffer& buffer : retired_) {
@@ -336,9 +337,13 @@ void LogWriter::KeepSpares() {
   }
   retired_.clear();
   spare_bytes_ += retired_bytes;
-  // A quarter more than was needed; less only little by little, since some syncs come early.
-  spare_bytes_max_ = std::max({kSpareBytesIdle, retired_bytes + retired_bytes / 4,
-                               is_over ? 0 : spare_bytes_max_ - spare_bytes_max_ / 4});
+  // A quarter more than was needed; less only after a time, since some syncs come early and some
+  // loads in bursts, and then little by little.
+  const size_t wanted = retired_bytes + retired_bytes / 4;
+  if (wanted >= spare_bytes_max_ / 2) spares_needed_micros_ = now;
+  const bool shrinks = now - spares_needed_micros_ >= options_.spares_kept_micros;
+  const size_t kept = is_over ? 0 : spare_bytes_max_ - (shrinks ? spare_bytes_max_ / 4 : 0);
+  spare_bytes_max_ = std::max({kSpareBytesIdle, wanted, kept});
   size_t unneeded = 0;  // the first ones were not reached
   for (; spare_bytes_ > spare_bytes_max_; ++unneeded) {
     spare_bytes_ -= spare_[unneeded].capacity();

@@ -219,9 +219,10 @@ class LogWriter {
   // Under mutex_:
   std::deque<LogBatch> queue_;
   size_t queue_bytes_{0};
-  std::vector<ByteBuffer> spare_;  // empty, for Submit, which takes the last one
-  size_t spare_bytes_{0};          // their capacity
-  size_t spare_bytes_max_{0};      // what was kept at most after the last sync
+  std::vector<ByteBuffer> spare_;    // empty, for Submit, which takes the last one
+  size_t spare_bytes_{0};            // their capacity
+  size_t spare_bytes_max_{0};        // what was kept at most after the last sync
+  int64_t spares_needed_micros_{0};  // when half of that at least was needed last
   std::vector<Call*> calls_;
   uint64_t requested_stream_end_{0};
   uint64_t next_number_;

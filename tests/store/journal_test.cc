@@ -233,6 +233,14 @@ TEST_CASE("Buffers are kept for the next records, until none come", "[journal]")
   const uint64_t kept = rig.journal->Stats().spare_bytes;
   write_some();
   CHECK(rig.journal->Stats().spare_bytes < 2 * kept);
+  // A few small syncs do not mean that it is over.
+  for (int i = 0; i < 2; ++i) {
+    REQUIRE(rig.Write().ok());
+    rig.journal->Flush();
+    REQUIRE(rig.WaitReleased());
+    REQUIRE(rig.WaitUntil([&] { return rig.journal->Stats().unsynced_bytes == 0; }));
+  }
+  CHECK(rig.WaitUntil([&] { return rig.journal->Stats().spare_bytes >= kept / 4 * 3; }));
 
   // Without a log nothing will need them.
   rig.options.spares_kept_micros = 1'000;
