@@ -193,7 +193,7 @@ RUNS ?= 1000
 crash: build/cellar
 	CELLAR_CRASH_RUNS=$(RUNS) $(PYTHON) tests/e2e/test_crash.py
 
-## bench          Cellar beside redis-server on this machine: about five minutes, REPEATS=3 SECONDS_EACH=1
+## bench          Cellar beside redis-server on this machine: about six minutes, REPEATS=3 SECONDS_EACH=1
 REPEATS ?= 3
 SECONDS_EACH ?= 1
 BENCH_OPTIONS ?=

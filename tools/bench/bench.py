@@ -10,7 +10,7 @@ slow minute of the machine hits both. Every figure is the median over the repeti
 system time of the server process, all its threads, from /proc, by commands.
 
 Parts, for --only and --skip (any part of a pair's name selects that pair): pairs, log, scan, memory,
-restart, idle. It needs about five minutes; the build must be there (`make bench` does that).
+restart, idle. It needs about six minutes; the build must be there (`make bench` does that).
 """
 
 import argparse

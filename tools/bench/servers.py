@@ -21,7 +21,7 @@ SERVER_CORE = "0"
 CLIENT_CORE = "1"
 
 
-WARMED_BYTES = 1 << 30
+WARMED_BYTES = 512 << 20
 
 
 def warm_memory():
@@ -29,7 +29,8 @@ def warm_memory():
     that a virtual machine's host has backed already. Else the host may take 5 ms for a huge page,
     which would be counted as the server's CPU time: 13 times in a second of CPUT. As many bytes as
     the server will need are too few: the kernel hands out huge pages that lie alone before it breaks
-    larger blocks, where those that were just given back may be."""
+    larger blocks, where those that were just given back may be. A gibibyte is too much: the host took
+    that back in one stroke, which stopped a processor for 20 ms."""
     with open("/proc/meminfo") as file:
         available = next(int(line.split()[1]) for line in file if line.startswith("MemAvailable:")) * 1024
     size = min(WARMED_BYTES, available // 4)
