@@ -123,6 +123,8 @@ void CmdTableList(CommandContext& ctx) {
     if (ctx.args.size() != 4) return ctx.Fail(SyntaxErrorBecause("MATCH takes one pattern"));
     pattern = ctx.args[3];
   }
+  // Another client may have dropped the one that is selected here.
+  REPLY_IF_ERROR(ctx, CheckKeyspace(ctx, ctx.session.keyspace));
   std::vector<std::string_view> names;
   for (const Table* table : VisibleTables(ctx)) {
     if (ctx.args.size() == 2 || GlobMatch(pattern, table->name())) names.push_back(table->name());

@@ -21,6 +21,15 @@ class SchemaTest(WireTest):
 class KeyspaceTest(SchemaTest):
     BUILT_IN = sorted(str(i) for i in range(16))
 
+    def test_commands_in_a_keyspace_that_another_client_dropped(self):
+        self.write("KEYSPACE CREATE fleet")
+        self.read("SELECT fleet", OK)
+        self.write("TABLE CREATE planes FAMILY f")
+        self.read("TABLE LIST", ["planes"])
+        self.redis.execute_command("KEYSPACE DROP", "fleet")
+        for refused in ("TABLE LIST", "TABLE LIST MATCH p*", "TABLE CREATE planes FAMILY f", "CROW planes r"):
+            self.refused(refused, "NOKEYSPACE no keyspace 'fleet'")
+
     def test_create_list_drop(self):
         self.read("KEYSPACE LIST", self.BUILT_IN)
         self.write("KEYSPACE CREATE fleet")
