@@ -337,8 +337,8 @@ void LogWriter::KeepSpares() {
   }
   retired_.clear();
   spare_bytes_ += retired_bytes;
-  // A quarter more than was needed; less only after a time, since some syncs come early and some
-  // loads in bursts, and then little by little.
+  // A quarter more than was needed. Less only after a time, since some syncs come early and some
+  // loads come in bursts; and then little by little.
   const size_t wanted = retired_bytes + retired_bytes / 4;
   if (wanted >= spare_bytes_max_ / 2) spares_needed_micros_ = now;
   const bool shrinks = now - spares_needed_micros_ >= options_.spares_kept_micros;
