@@ -59,8 +59,8 @@ CXXFLAGS += $(if $(filter release debug,$(VARIANT)),-DCELLAR_MIMALLOC,)
 LIBS = -lre2 -lfmt -lssl -lcrypto -lxxhash -lpthread
 UV_LIBS = -luv
 
-SOURCES := $(foreach l,$(LAYERS),$(wildcard src/$(l)/*.cc))
-LIB_SOURCES := $(foreach l,$(LIB_LAYERS),$(wildcard src/$(l)/*.cc))
+SOURCES := $(foreach l,$(LAYERS),$(wildcard src/$(l)/*.cc src/$(l)/*/*.cc))
+LIB_SOURCES := $(foreach l,$(LIB_LAYERS),$(wildcard src/$(l)/*.cc src/$(l)/*/*.cc))
 APP_SOURCES := $(filter-out $(LIB_SOURCES),$(SOURCES))
 LIB_OBJECTS = $(LIB_SOURCES:%.cc=$(BUILD)/%.o)
 APP_OBJECTS = $(APP_SOURCES:%.cc=$(BUILD)/%.o)

@@ -5,6 +5,8 @@ Layers        an #include points down only: main -> server -> commands -> store 
               {btree, resp} -> base, never to another folder of the same level. A public header
               (include/cellar) belongs to the layer that holds its .cc or, if none does, to base; it
               includes public headers only.
+Floors        inside a layer with sub-folders (engine, commands) an #include points down only, in the
+              order of FLOORS below; the layer's own folder is its top floor, or holds nothing.
 libuv         only src/server (and main.cc) includes <uv.h>.
 Files         open with a comment; have at most 1,000 lines, and no comment is wider than 100 columns
               (clang-format sees to the code), but for a link or a word that cannot be divided.
@@ -29,6 +31,11 @@ import sys
 import time
 
 LEVELS = {"base": 0, "btree": 1, "resp": 1, "engine": 2, "store": 3, "commands": 4, "server": 5, "main": 6}
+# The floors of a layer, lowest first; "" is the layer's own folder. A layer that is not here has none.
+FLOORS = {
+    "engine": ("keys", "request", "filter", "schema", "table", "rows"),
+    "commands": ("words", "config", "catalog", "users", "session", "dispatch", "replies", ""),
+}
 FILE_LINES_MAX = 1000
 FUNCTION_LINES_MAX = 70
 COLUMNS_MAX = 100
@@ -53,6 +60,34 @@ def layer_of(path):
     if parts[0] != "src":
         return None
     return parts[1] if len(parts) > 2 else "main"
+
+
+def floor_of(path):
+    """The sub-folder of a file below its layer: "" if it lies in the layer's own folder."""
+    return "/".join(path.split("/")[1:-1])
+
+
+def check_floors(path, text):
+    """Messages on includes inside one layer that point to a higher floor, and on unknown floors."""
+    layer = layer_of(path)
+    if layer not in LEVELS or layer == "main":
+        return []
+    floors = FLOORS.get(layer, ("",))
+    own = floor_of(path[len("src/"):])
+    if own not in floors:
+        return [f"{path}: {layer} has no floor '{own}'"]
+    messages = []
+    for match in INCLUDE.finditer(text):
+        bracket, target = match.groups()
+        if bracket == "<" or target.split("/")[0] != layer:
+            continue
+        line = text.count("\n", 0, match.start()) + 1
+        other = floor_of(target)
+        if other not in floors:
+            messages.append(f'{path}:{line}: {layer} has no floor \'{other}\' ("{target}")')
+        elif floors.index(other) > floors.index(own):
+            messages.append(f'{path}:{line}: {layer}/{own} must not see the floor above it ("{target}")')
+    return messages
 
 
 def public_header_layer(root, name):
@@ -149,7 +184,7 @@ def check_file(root, path):
     """All messages on one file."""
     with open(os.path.join(root, path), encoding="utf-8") as file:
         text = file.read()
-    messages = (check_layers(root, path, text) + check_opening(path, text) + check_length(path, text) +
+    messages = (check_layers(root, path, text) + check_floors(path, text) + check_opening(path, text) + check_length(path, text) +
                 check_columns(path, text))
     if not path.startswith("tests/"):
         messages += check_functions(path, text)

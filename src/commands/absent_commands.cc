@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <string>
 
-#include "commands/command_context.h"
 #include "commands/command_groups.h"
-#include "commands/help.h"
+#include "commands/replies/help.h"
+#include "commands/session/command_context.h"
 #include "resp/decimal.h"
 
 namespace cellar {

@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "base/quote.h"
-#include "commands/acl.h"
-#include "commands/acl_check.h"
-#include "commands/acl_sessions.h"
-#include "commands/command_context.h"
 #include "commands/command_groups.h"
-#include "commands/help.h"
-#include "commands/services.h"
+#include "commands/replies/help.h"
+#include "commands/session/acl_sessions.h"
+#include "commands/session/command_context.h"
+#include "commands/session/services.h"
+#include "commands/users/acl.h"
+#include "commands/users/acl_check.h"
 
 namespace cellar {
 namespace {

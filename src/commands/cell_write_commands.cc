@@ -1,5 +1,5 @@
 // CPUT, CDEL, CDELRANGE, CINCRBY, CINCRBYFLOAT, CAPPEND, CMUTATE: the commands that change cells.
-// Each is a RowWrite (engine/row_write.h) that the store carries out at once or not at all.
+// Each is a RowWrite (engine/request/row_write.h) that the store carries out at once or not at all.
 //
 // One RowWrite is kept for all commands of the thread, so that the usual command allocates nothing.
 #include <memory>
@@ -8,16 +8,16 @@
 
 #include "base/assert.h"
 #include "base/inline.h"
-#include "commands/cell_arguments.h"
-#include "commands/cell_reply.h"
-#include "commands/change_task.h"
-#include "commands/command_context.h"
 #include "commands/command_groups.h"
-#include "commands/services.h"
-#include "commands/table_events.h"
-#include "commands/visible_table.h"
-#include "commands/write_arguments.h"
-#include "engine/row_write.h"
+#include "commands/replies/cell_reply.h"
+#include "commands/replies/change_task.h"
+#include "commands/replies/visible_table.h"
+#include "commands/session/command_context.h"
+#include "commands/session/services.h"
+#include "commands/session/table_events.h"
+#include "commands/words/cell_arguments.h"
+#include "commands/words/write_arguments.h"
+#include "engine/request/row_write.h"
 #include "store/store.h"
 
 namespace cellar {

@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "commands/authentication.h"
-#include "commands/client_info.h"
-#include "commands/command_context.h"
 #include "commands/command_groups.h"
-#include "commands/help.h"
-#include "commands/services.h"
-#include "commands/tracking_commands.h"
+#include "commands/replies/help.h"
+#include "commands/replies/tracking_commands.h"
+#include "commands/session/authentication.h"
+#include "commands/session/client_info.h"
+#include "commands/session/command_context.h"
+#include "commands/session/services.h"
 #include "resp/decimal.h"
 
 namespace cellar {

@@ -3,12 +3,12 @@
 #include <vector>
 
 #include "base/glob.h"
-#include "commands/command_context.h"
+#include "commands/catalog/command_keys.h"
+#include "commands/catalog/command_syntax.h"
 #include "commands/command_groups.h"
-#include "commands/command_keys.h"
-#include "commands/command_syntax.h"
-#include "commands/help.h"
-#include "commands/services.h"
+#include "commands/replies/help.h"
+#include "commands/session/command_context.h"
+#include "commands/session/services.h"
 
 namespace cellar {
 namespace {

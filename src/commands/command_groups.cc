@@ -5,11 +5,11 @@ namespace cellar {
 
 void AddAllCommands(CommandTable* table) {
   for (const auto group :
-       {AbsentCommands,     AclCommands,     CellReadCommands, CellWriteCommands,
-        ClientCommands,     CommandCommands, ConfigCommands,   ConnectionCommands,
-        DebugCommands,      ExplainCommands, FamilyCommands,   IndexCommands,
-        KeyspaceCommands,   MemoryCommands,  ObserveCommands,  PersistenceCommands,
-        PubSubCommands,     ServerCommands,  TableCommands,    TableKeyCommands,
+       {AbsentCommands,      AclCommands,      CellReadCommands, CellWriteCommands,
+        ClientCommands,      CommandCommands,  ConfigCommands,   ConnectionCommands,
+        DebugCommands,       ExplainCommands,  FamilyCommands,   GenericCommands,
+        IndexCommands,       KeyspaceCommands, MemoryCommands,   ObserveCommands,
+        PersistenceCommands, PubSubCommands,   ServerCommands,   TableCommands,
         TransactionCommands}) {
     table->Add(group());
   }

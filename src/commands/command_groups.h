@@ -4,8 +4,8 @@
 
 #include <span>
 
-#include "commands/command.h"
-#include "commands/command_table.h"
+#include "commands/catalog/command.h"
+#include "commands/catalog/command_table.h"
 
 namespace cellar {
 
@@ -20,6 +20,7 @@ std::span<const Command> ConnectionCommands();
 std::span<const Command> DebugCommands();
 std::span<const Command> ExplainCommands();
 std::span<const Command> FamilyCommands();
+std::span<const Command> GenericCommands();
 std::span<const Command> IndexCommands();
 std::span<const Command> KeyspaceCommands();
 std::span<const Command> MemoryCommands();
@@ -28,7 +29,6 @@ std::span<const Command> PersistenceCommands();
 std::span<const Command> PubSubCommands();
 std::span<const Command> ServerCommands();
 std::span<const Command> TableCommands();
-std::span<const Command> TableKeyCommands();
 std::span<const Command> TransactionCommands();
 
 // Adds every group to the table.

@@ -5,12 +5,12 @@
 #include <vector>
 
 #include "base/glob.h"
-#include "commands/command_context.h"
 #include "commands/command_groups.h"
-#include "commands/config.h"
-#include "commands/config_file.h"
-#include "commands/help.h"
-#include "commands/services.h"
+#include "commands/config/config.h"
+#include "commands/config/config_file.h"
+#include "commands/replies/help.h"
+#include "commands/session/command_context.h"
+#include "commands/session/services.h"
 
 namespace cellar {
 namespace {

@@ -6,11 +6,11 @@
 #include <string>
 
 #include "base/log.h"
-#include "commands/cell_arguments.h"
-#include "commands/command_context.h"
 #include "commands/command_groups.h"
-#include "commands/help.h"
-#include "commands/services.h"
+#include "commands/replies/help.h"
+#include "commands/session/command_context.h"
+#include "commands/session/services.h"
+#include "commands/words/cell_arguments.h"
 #include "store/store.h"
 
 namespace cellar {

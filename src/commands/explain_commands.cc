@@ -3,8 +3,8 @@
 //   CEXPLAIN CSCAN table 0 INDEX name EQ 1 x ANALYZE
 //
 // The read is parsed and opened as its own command would do it, and then described instead of being
-// answered (engine/explain.h). ANALYZE stands last, so that the table keeps its place; where the
-// read itself could mean that word (CROW table ANALYZE) it does.
+// answered (engine/rows/explain.h). ANALYZE stands last, so that the table keeps its place; where
+// the read itself could mean that word (CROW table ANALYZE) it does.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -13,16 +13,16 @@
 #include <vector>
 
 #include "base/quote.h"
-#include "commands/cell_arguments.h"
-#include "commands/command_context.h"
 #include "commands/command_groups.h"
-#include "commands/read_arguments.h"
-#include "commands/scan_cursor.h"
-#include "commands/scan_run.h"
-#include "commands/schema_commands.h"
-#include "commands/visible_table.h"
-#include "engine/column_set.h"
-#include "engine/explain.h"
+#include "commands/replies/scan_run.h"
+#include "commands/replies/schema_commands.h"
+#include "commands/replies/visible_table.h"
+#include "commands/session/command_context.h"
+#include "commands/words/cell_arguments.h"
+#include "commands/words/read_arguments.h"
+#include "commands/words/scan_cursor.h"
+#include "engine/rows/explain.h"
+#include "engine/schema/column_set.h"
 #include "store/store.h"
 
 namespace cellar {

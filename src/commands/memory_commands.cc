@@ -2,12 +2,12 @@
 #include <algorithm>
 #include <string>
 
-#include "commands/command_context.h"
 #include "commands/command_groups.h"
-#include "commands/help.h"
-#include "commands/info.h"
-#include "commands/schema_commands.h"
-#include "commands/services.h"
+#include "commands/replies/help.h"
+#include "commands/replies/info.h"
+#include "commands/replies/schema_commands.h"
+#include "commands/session/command_context.h"
+#include "commands/session/services.h"
 
 namespace cellar {
 namespace {

@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "commands/command_context.h"
 #include "commands/command_groups.h"
-#include "commands/help.h"
-#include "commands/latency_report.h"
-#include "commands/services.h"
+#include "commands/replies/help.h"
+#include "commands/replies/latency_report.h"
+#include "commands/session/command_context.h"
+#include "commands/session/services.h"
 #include "resp/decimal.h"
 
 namespace cellar {

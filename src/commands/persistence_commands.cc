@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
-#include "commands/command_context.h"
 #include "commands/command_groups.h"
-#include "commands/services.h"
+#include "commands/session/command_context.h"
+#include "commands/session/services.h"
 
 namespace cellar {
 namespace {

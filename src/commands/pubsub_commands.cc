@@ -3,11 +3,11 @@
 #include <vector>
 
 #include "base/glob.h"
-#include "commands/command_context.h"
 #include "commands/command_groups.h"
-#include "commands/help.h"
-#include "commands/pubsub.h"
-#include "commands/services.h"
+#include "commands/replies/help.h"
+#include "commands/session/command_context.h"
+#include "commands/session/pubsub.h"
+#include "commands/session/services.h"
 
 namespace cellar {
 namespace {

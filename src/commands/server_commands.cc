@@ -7,10 +7,10 @@
 #include "base/log.h"
 #include "base/quote.h"
 #include "cellar/version.h"
-#include "commands/command_context.h"
 #include "commands/command_groups.h"
-#include "commands/info.h"
-#include "commands/services.h"
+#include "commands/replies/info.h"
+#include "commands/session/command_context.h"
+#include "commands/session/services.h"
 
 namespace cellar {
 namespace {

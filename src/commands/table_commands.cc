@@ -1,4 +1,4 @@
-// KEYSPACE and TABLE: what tables there are and what they look like.
+// TABLE: what tables there are and what they look like.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -6,18 +6,18 @@
 #include <vector>
 
 #include "base/glob.h"
-#include "commands/cell_arguments.h"
-#include "commands/command_context.h"
 #include "commands/command_groups.h"
-#include "commands/config.h"
-#include "commands/count_run.h"
-#include "commands/help.h"
-#include "commands/scan_run.h"
-#include "commands/schema_arguments.h"
-#include "commands/schema_commands.h"
-#include "commands/table_events.h"
-#include "commands/visible_table.h"
-#include "engine/schema.h"
+#include "commands/config/config.h"
+#include "commands/replies/count_run.h"
+#include "commands/replies/help.h"
+#include "commands/replies/scan_run.h"
+#include "commands/replies/schema_commands.h"
+#include "commands/replies/visible_table.h"
+#include "commands/session/command_context.h"
+#include "commands/session/table_events.h"
+#include "commands/words/cell_arguments.h"
+#include "commands/words/schema_arguments.h"
+#include "engine/schema/schema.h"
 #include "store/store.h"
 
 namespace cellar {
@@ -45,26 +45,6 @@ void ReplyChange(CommandContext& ctx, const Status& status) {
 }
 
 namespace {
-
-void CmdKeyspaceCreate(CommandContext& ctx) {
-  REPLY_IF_ERROR(ctx, CheckName("keyspace", ctx.args[2]));
-  ReplyChange(ctx, ctx.store().CreateKeyspace(ctx.args[2]));
-}
-
-void CmdKeyspaceDrop(CommandContext& ctx) {
-  std::vector<std::pair<std::string, std::string>> names;
-  for (const Table* table : ctx.store().Tables(ctx.args[2])) {
-    names.emplace_back(table->keyspace(), table->name());
-  }
-  const Status status = ctx.store().DropKeyspace(ctx.args[2]);
-  ReplyChange(ctx, status);
-  if (status.ok()) NotifyFlushed(ctx.host, "table.drop", names);
-}
-
-void CmdKeyspaceList(CommandContext& ctx) {
-  ctx.DependsOn(ctx.store().schema_lsn());
-  ReplyNames(ctx.reply, ctx.store().Keyspaces());
-}
 
 void CmdTableCreate(CommandContext& ctx) {
   REPLY_IF_ERROR(ctx, CheckTableName(ctx.args[2]));
@@ -257,43 +237,6 @@ void CmdTableSample(CommandContext& ctx) {
   ReplyNames(ctx.reply, ctx.store().SampleRows(*table, parts));
 }
 
-constexpr KeySpec kEveryTable{.access = KeyAccess::kWrite, .scope = KeyScope::kEverything};
-
-constexpr Command kKeyspaceRows[] = {
-    {.name = "create",
-     .arity = 3,
-     .flags = kWrite | kDenyOom,
-     .categories = kCategorySchema,
-     .group = "schema",
-     .since = "0.1.0",
-     .summary = "Creates a keyspace.",
-     .complexity = "O(log n), n the keyspaces",
-     .syntax = "keyspace",
-     .handler = CmdKeyspaceCreate},
-    {.name = "drop",
-     .arity = 3,
-     .flags = kWrite,
-     .categories = kCategorySchema | kCategoryDangerous,
-     .keys = kEveryTable,
-     .group = "schema",
-     .since = "0.1.0",
-     .summary = "Drops a keyspace with its tables. 0 to 15 stay.",
-     .complexity = "O(n), n the tables of the keyspace",
-     .syntax = "keyspace",
-     .handler = CmdKeyspaceDrop},
-    {.name = "list",
-     .arity = 2,
-     .flags = kReadonly,
-     .categories = kCategorySchema,
-     .group = "schema",
-     .since = "0.1.0",
-     .summary = "Returns the names of all keyspaces, bytewise.",
-     .complexity = "O(n), n the keyspaces",
-     .syntax = "",
-     .handler = CmdKeyspaceList},
-    HelpSubcommand("schema"),
-};
-
 constexpr KeySpec kTableRead{.first = 2, .access = KeyAccess::kRead};
 constexpr KeySpec kTableWritten{.first = 2, .access = KeyAccess::kWrite, .scope = KeyScope::kTable};
 
@@ -390,13 +333,6 @@ constexpr Command kTableRows[] = {
 };
 
 constexpr Command kRows[] = {
-    {.name = "keyspace",
-     .arity = -2,
-     .group = "schema",
-     .since = "0.1.0",
-     .summary = "Creates, drops and lists keyspaces.",
-     .complexity = "Depends on the subcommand.",
-     .subcommands = kKeyspaceRows},
     {.name = "table",
      .arity = -2,
      .group = "schema",

@@ -1,13 +1,13 @@
 // See tracking_commands.h; what tracking is, tracking.h tells. Texts of errors are Redis'.
-#include "commands/tracking_commands.h"
+#include "commands/replies/tracking_commands.h"
 
 #include <string>
 #include <vector>
 
-#include "commands/command_context.h"
-#include "commands/services.h"
-#include "commands/tracking.h"
-#include "engine/column_set.h"
+#include "commands/session/command_context.h"
+#include "commands/session/services.h"
+#include "commands/session/tracking.h"
+#include "engine/schema/column_set.h"
 
 namespace cellar {
 namespace {

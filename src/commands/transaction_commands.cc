@@ -4,11 +4,11 @@
 #include <utility>
 #include <vector>
 
-#include "commands/command_context.h"
 #include "commands/command_groups.h"
-#include "commands/dispatch.h"
-#include "commands/transaction.h"
-#include "commands/transaction_store.h"
+#include "commands/dispatch/dispatch.h"
+#include "commands/session/command_context.h"
+#include "commands/session/transaction.h"
+#include "commands/session/transaction_store.h"
 
 namespace cellar {
 namespace {

@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <span>
 
-#include "commands/parsed_command.h"
+#include "commands/session/parsed_command.h"
 #include "resp/request_parser.h"
 
 namespace cellar {

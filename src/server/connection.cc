@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "commands/dispatch.h"
-#include "commands/row_prefetch.h"
+#include "commands/dispatch/dispatch.h"
+#include "commands/dispatch/row_prefetch.h"
 #include "server/server.h"
 #include "server/tls_side.h"
 

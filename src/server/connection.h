@@ -32,7 +32,7 @@
 #include <string_view>
 #include <vector>
 
-#include "commands/session.h"
+#include "commands/session/session.h"
 #include "resp/request_parser.h"
 #include "server/command_batch.h"
 

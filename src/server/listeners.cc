@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/number.h"
 #include "base/quote.h"
-#include "commands/acl_sessions.h"
+#include "commands/session/acl_sessions.h"
 #include "server/server.h"
 #include "server/server_listener.h"
 

@@ -16,8 +16,8 @@
 
 #include "base/assert.h"
 #include "base/log.h"
-#include "commands/acl_sessions.h"
-#include "commands/config_file.h"
+#include "commands/config/config_file.h"
+#include "commands/session/acl_sessions.h"
 #include "server/server.h"
 #include "server/tls_context.h"
 

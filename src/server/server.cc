@@ -14,8 +14,8 @@
 #include "base/log.h"
 #include "cellar/version.h"
 #include "commands/command_groups.h"
-#include "commands/pubsub.h"
-#include "commands/transaction.h"
+#include "commands/session/pubsub.h"
+#include "commands/session/transaction.h"
 #include "server/server_listener.h"
 
 namespace cellar {

@@ -31,10 +31,10 @@
 #include <utility>
 #include <vector>
 
-#include "commands/dispatch.h"
-#include "commands/host.h"
-#include "commands/request_shapes.h"
-#include "commands/services.h"
+#include "commands/dispatch/dispatch.h"
+#include "commands/dispatch/request_shapes.h"
+#include "commands/session/host.h"
+#include "commands/session/services.h"
 #include "server/command_batch.h"
 #include "server/connection.h"
 #include "server/persistence_log.h"
@@ -83,6 +83,7 @@ class Server final : public Host {
 
   // --- Host
   Clock& clock() override { return clock_; }
+  int64_t now_micros() const override { return dispatcher_own_.now_micros(); }
   Lsn released_lsn() const override;
   Lsn durable_lsn() const override;
   Lsn last_lsn() const override;

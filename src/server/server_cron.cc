@@ -7,8 +7,8 @@
 #include <cstdio>
 
 #include "base/log.h"
-#include "commands/client_info.h"
-#include "commands/pubsub.h"
+#include "commands/session/client_info.h"
+#include "commands/session/pubsub.h"
 #include "server/server.h"
 
 namespace cellar {

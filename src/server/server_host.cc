@@ -1,4 +1,4 @@
-// What commands ask of the process around them: see commands/host.h.
+// What commands ask of the process around them: see commands/session/host.h.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -12,7 +12,7 @@
 
 #include "base/assert.h"
 #include "base/log.h"
-#include "commands/acl_sessions.h"
+#include "commands/session/acl_sessions.h"
 #include "server/server.h"
 #include "server/store_config.h"
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "commands/config.h"
+#include "commands/config/config.h"
 #include "store/store.h"
 
 namespace cellar {

@@ -20,7 +20,7 @@
 #include <string_view>
 #include <vector>
 
-#include "commands/row_prefetch.h"
+#include "commands/dispatch/row_prefetch.h"
 #include "server/command_batch.h"
 
 namespace cellar {

@@ -42,7 +42,7 @@
 #include "cellar/clock.h"
 #include "cellar/lsn.h"
 #include "cellar/status.h"
-#include "engine/state_machine.h"
+#include "engine/table/state_machine.h"
 
 namespace cellar {
 

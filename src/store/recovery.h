@@ -10,7 +10,7 @@
 
 #include "base/file.h"
 #include "cellar/clock.h"
-#include "engine/state_machine.h"
+#include "engine/table/state_machine.h"
 #include "store/journal.h"
 #include "store/log_format.h"
 #include "store/manifest.h"

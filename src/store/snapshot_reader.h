@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/file.h"
-#include "engine/state_machine.h"
+#include "engine/table/state_machine.h"
 #include "store/manifest.h"
 #include "store/snapshot_format.h"
 

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "base/file.h"
-#include "engine/state_machine.h"
+#include "engine/table/state_machine.h"
 #include "store/manifest.h"
 
 namespace cellar {

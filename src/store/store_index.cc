@@ -6,8 +6,8 @@
 #include "base/assert.h"
 #include "base/number.h"
 #include "base/quote.h"
-#include "engine/column_set.h"
-#include "engine/index_scan.h"
+#include "engine/rows/index_scan.h"
+#include "engine/schema/column_set.h"
 #include "store/store.h"
 
 namespace cellar {

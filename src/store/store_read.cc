@@ -9,9 +9,9 @@
 #include "base/coding.h"
 #include "base/inline.h"
 #include "base/quote.h"
-#include "engine/column_set.h"
-#include "engine/row_split.h"
-#include "engine/table_scan.h"
+#include "engine/rows/table_scan.h"
+#include "engine/schema/column_set.h"
+#include "engine/table/row_split.h"
 #include "store/store.h"
 
 namespace cellar {

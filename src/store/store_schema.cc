@@ -5,7 +5,7 @@
 #include "base/assert.h"
 #include "base/number.h"
 #include "base/quote.h"
-#include "engine/column_set.h"
+#include "engine/schema/column_set.h"
 #include "store/store.h"
 
 namespace cellar {

@@ -5,8 +5,8 @@
 
 #include "base/assert.h"
 #include "base/quote.h"
-#include "engine/column_set.h"
-#include "engine/table_scan.h"
+#include "engine/rows/table_scan.h"
+#include "engine/schema/column_set.h"
 #include "store/store.h"
 
 namespace cellar {

@@ -1,6 +1,6 @@
 // Access control: rules, selectors, what they allow, what they say of themselves; files of users;
 // the log of refusals.
-#include "commands/acl.h"
+#include "commands/users/acl.h"
 
 #include <catch2/catch.hpp>
 #include <string>
@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/random.h"
-#include "commands/acl_check.h"
 #include "commands/command_groups.h"
+#include "commands/users/acl_check.h"
 
 namespace cellar {
 namespace acl_test {

@@ -1,11 +1,11 @@
 // What the words of cell commands have in common: columns, bounds, timestamps, predicates.
-#include "commands/cell_arguments.h"
+#include "commands/words/cell_arguments.h"
 
 #include <catch2/catch.hpp>
 #include <limits>
 #include <vector>
 
-#include "engine/read_options.h"
+#include "engine/request/read_options.h"
 
 namespace cell_arguments_test {
 

@@ -1,11 +1,11 @@
 // What an unknown command is told: the command that does it here, or the one it is a slip of.
-#include "commands/command_hints.h"
+#include "commands/catalog/command_hints.h"
 
 #include <catch2/catch.hpp>
 #include <string>
 
+#include "commands/catalog/command_table.h"
 #include "commands/command_groups.h"
-#include "commands/command_table.h"
 
 namespace command_hints_test {
 

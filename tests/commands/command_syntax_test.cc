@@ -1,5 +1,5 @@
 // The syntax lines of the command table as trees.
-#include "commands/command_syntax.h"
+#include "commands/catalog/command_syntax.h"
 
 #include <catch2/catch.hpp>
 #include <string>

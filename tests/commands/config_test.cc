@@ -1,10 +1,10 @@
 // Options: texts in, checked and canonical texts out; the file, the command line, the rewriting.
-#include "commands/config.h"
+#include "commands/config/config.h"
 
 #include <catch2/catch.hpp>
 #include <string>
 
-#include "commands/config_file.h"
+#include "commands/config/config_file.h"
 
 namespace cellar {
 namespace config_test {

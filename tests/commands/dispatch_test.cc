@@ -1,15 +1,15 @@
 // Dispatch: what is refused and in which words, MULTI, reply modes, tasks in slices, reply gates.
-#include "commands/dispatch.h"
+#include "commands/dispatch/dispatch.h"
 
 #include <catch2/catch.hpp>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "commands/command_context.h"
 #include "commands/command_groups.h"
-#include "commands/services.h"
-#include "commands/transaction.h"
+#include "commands/session/command_context.h"
+#include "commands/session/services.h"
+#include "commands/session/transaction.h"
 
 namespace cellar {
 namespace dispatch_test {
@@ -24,6 +24,7 @@ class FakeHost final : public Host {
   }
   void set_loading(bool loading) { loading_ = loading; }
   Clock& clock() override { return Clock::System(); }
+  int64_t now_micros() const override { return Clock::System().WallMicros(); }
   Lsn released_lsn() const override { return {}; }
   Lsn durable_lsn() const override { return {}; }
   Lsn last_lsn() const override { return {}; }

@@ -1,5 +1,5 @@
 // The options of CROW, CSCAN and CCOUNT as words in and ReadRequest out.
-#include "commands/read_arguments.h"
+#include "commands/words/read_arguments.h"
 
 #include <catch2/catch.hpp>
 #include <string>

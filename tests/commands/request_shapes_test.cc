@@ -1,5 +1,5 @@
 // Requests taken apart by the shape of the one before, against the parser that reads every header.
-#include "commands/request_shapes.h"
+#include "commands/dispatch/request_shapes.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "commands/command_table.h"
+#include "commands/catalog/command_table.h"
 #include "resp/request_parser.h"
 
 namespace cellar {

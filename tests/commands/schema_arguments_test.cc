@@ -1,5 +1,5 @@
 // TABLE CREATE and FAMILY ADD|ALTER as words in and plain data out.
-#include "commands/schema_arguments.h"
+#include "commands/words/schema_arguments.h"
 
 #include <catch2/catch.hpp>
 #include <string>

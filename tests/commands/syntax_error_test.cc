@@ -1,14 +1,14 @@
 // What the errors of the grammar say: the word at fault, and what was expected there.
-#include "commands/syntax_error.h"
+#include "commands/words/syntax_error.h"
 
 #include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 
-#include "commands/arguments.h"
-#include "commands/read_arguments.h"
-#include "commands/schema_arguments.h"
-#include "commands/write_arguments.h"
+#include "commands/words/arguments.h"
+#include "commands/words/read_arguments.h"
+#include "commands/words/schema_arguments.h"
+#include "commands/words/write_arguments.h"
 
 namespace syntax_error_test {
 

@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 #include <string>
 
-#include "engine/filter.h"
+#include "engine/filter/filter.h"
 
 namespace filter_parser_test {
 

@@ -1,6 +1,6 @@
 // Evaluation against a model that works as the specification reads: each step is a function from a
 // list of cells to a list of cells. The model never stops early and knows no bounds.
-#include "engine/filter_run.h"
+#include "engine/filter/filter_run.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "engine/filter_bounds.h"
+#include "engine/filter/filter_bounds.h"
 
 namespace filter_run_test {
 

@@ -1,5 +1,5 @@
 // Sets of ranges against a plain table of which of a few keys are in.
-#include "engine/key_range_set.h"
+#include "engine/keys/key_range_set.h"
 
 #include <catch2/catch.hpp>
 #include <string>

@@ -1,5 +1,5 @@
 // Columns by their names: what is known is what the schema says.
-#include "engine/known_columns.h"
+#include "engine/schema/known_columns.h"
 
 #include <catch2/catch.hpp>
 #include <string>
@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/random.h"
-#include "engine/cell.h"
-#include "engine/column_set.h"
+#include "engine/keys/cell.h"
+#include "engine/schema/column_set.h"
 
 namespace known_columns_test {
 

@@ -1,11 +1,11 @@
 // A mutation reads back op by op, and a damaged one is noticed.
-#include "engine/mutation.h"
+#include "engine/table/mutation.h"
 
 #include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 
-#include "engine/engine.h"
+#include "engine/table/engine.h"
 
 namespace mutation_test {
 

@@ -1,7 +1,7 @@
 // Orders: a model that compares the components of keys as what they are (numbers, UUIDs as Java and
 // Cassandra compare them, text as bytes) against memcmp of the encodings, over random orders and
 // keys.
-#include "engine/order.h"
+#include "engine/keys/order.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "engine/key_component.h"
+#include "engine/keys/key_component.h"
 
 namespace order_test {
 

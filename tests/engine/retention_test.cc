@@ -1,5 +1,5 @@
 // Policies against an evaluator that walks the expression again for every cell.
-#include "engine/retention.h"
+#include "engine/schema/retention.h"
 
 #include <catch2/catch.hpp>
 #include <memory>

@@ -1,5 +1,5 @@
 // A schema survives its bytes and its text.
-#include "engine/schema.h"
+#include "engine/schema/schema.h"
 
 #include <catch2/catch.hpp>
 #include <string>

@@ -1,5 +1,5 @@
 // What the primitives of a table leave behind: shortcuts against the general way.
-#include "engine/table.h"
+#include "engine/table/table.h"
 
 #include <catch2/catch.hpp>
 #include <map>
@@ -10,8 +10,8 @@
 
 #include "base/number.h"
 #include "base/random.h"
-#include "engine/engine.h"
-#include "engine/timestamp.h"
+#include "engine/keys/timestamp.h"
+#include "engine/table/engine.h"
 
 namespace table_test {
 

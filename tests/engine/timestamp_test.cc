@@ -1,5 +1,5 @@
 // Timestamps in keys: order, sizes, prefix-freeness.
-#include "engine/timestamp.h"
+#include "engine/keys/timestamp.h"
 
 #include <catch2/catch.hpp>
 #include <vector>

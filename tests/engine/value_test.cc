@@ -1,5 +1,5 @@
 // Values: every type's texts, stored sizes, comparisons and increments.
-#include "engine/value.h"
+#include "engine/keys/value.h"
 
 #include <catch2/catch.hpp>
 #include <cmath>

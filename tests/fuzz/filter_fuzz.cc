@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "base/assert.h"
-#include "engine/filter_bounds.h"
-#include "engine/filter_run.h"
+#include "engine/filter/filter_bounds.h"
+#include "engine/filter/filter_run.h"
 
 namespace {
 

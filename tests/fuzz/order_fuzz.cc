@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/assert.h"
-#include "engine/order.h"
+#include "engine/keys/order.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace cellar;

@@ -10,7 +10,7 @@
 
 #include "base/assert.h"
 #include "base/random.h"
-#include "commands/request_shapes.h"
+#include "commands/dispatch/request_shapes.h"
 #include "resp/request_parser.h"
 
 namespace cellar {

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "base/assert.h"
-#include "engine/retention.h"
+#include "engine/schema/retention.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace cellar;

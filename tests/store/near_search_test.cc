@@ -1,7 +1,7 @@
 // What has expired and is not reclaimed yet costs whoever steps over it, so nobody steps over all
 // of it at once: CNEAR works in slices, and so does building a UNIQUE index; a write that such an
 // index checks is refused for the moment.
-#include "engine/near_search.h"
+#include "engine/rows/near_search.h"
 
 #include <catch2/catch.hpp>
 #include <random>
@@ -11,7 +11,7 @@
 
 #include "base/number.h"
 #include "base/random.h"
-#include "engine/index.h"
+#include "engine/table/index.h"
 #include "tests/store/index_fixture.h"
 
 namespace near_search_test {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/random.h"
-#include "engine/column_set.h"
-#include "engine/read_view.h"
+#include "engine/schema/column_set.h"
+#include "engine/table/read_view.h"
 #include "store/store.h"
 #include "tests/store/index_fixture.h"
 

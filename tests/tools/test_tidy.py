@@ -24,14 +24,26 @@ class TidyTest(unittest.TestCase):
         self.assertEqual([], self.messages({
             "src/server/a.cc": '// A.\n#include <uv.h>\n#include "commands/b.h"\n#include "base/c.h"\n',
             "src/main.cc": '// M.\n#include "server/a.h"\n#include "store/b.h"\n',
-            "src/engine/d.cc": '// D.\n#include "btree/e.h"\n#include "engine/f.h"\n#include <string>\n'}))
+            "src/engine/rows/d.cc": '// D.\n#include "btree/e.h"\n#include "engine/keys/f.h"\n#include <string>\n'}))
 
     def test_an_upward_include_is_found(self):
-        found = self.messages({"src/engine/a.cc": '// A.\n#include <vector>\n#include "store/b.h"\n'})
-        self.assertEqual(['src/engine/a.cc:3: engine must not see store ("store/b.h")'], found)
+        found = self.messages({"src/engine/keys/a.cc": '// A.\n#include <vector>\n#include "store/b.h"\n'})
+        self.assertEqual(['src/engine/keys/a.cc:3: engine must not see store ("store/b.h")'], found)
 
     def test_a_sideways_include_is_found(self):
         self.assertEqual(1, len(self.messages({"src/btree/a.cc": '// A.\n#include "resp/b.h"\n'})))
+
+    def test_an_include_of_a_higher_floor_is_found(self):
+        found = self.messages({"src/engine/keys/a.cc": '// A.\n#include "engine/rows/b.h"\n',
+                               "src/commands/words/c.cc": '// C.\n#include "commands/d.h"\n'})
+        self.assertEqual(['src/commands/words/c.cc:2: commands/words must not see the floor above it ("commands/d.h")',
+                          'src/engine/keys/a.cc:2: engine/keys must not see the floor above it ("engine/rows/b.h")'],
+                         found)
+
+    def test_a_floor_that_nobody_drew_is_found(self):
+        self.assertEqual(["src/engine/cellar/a.cc: engine has no floor 'cellar'"],
+                         self.messages({"src/engine/cellar/a.cc": "// A.\n"}))
+        self.assertEqual(["src/engine/a.cc: engine has no floor ''"], self.messages({"src/engine/a.cc": "// A.\n"}))
 
     def test_an_upward_include_through_a_public_header_is_found(self):
         found = self.messages({"include/cellar/store.h": "// Store.\n", "src/store/store.cc": "// Store.\n",

@@ -1,0 +1,590 @@
+// See config.h.
+#include "commands/config/config.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <string>
+
+#include "base/assert.h"
+#include "base/number.h"
+#include "commands/words/arguments.h"
+#include "resp/decimal.h"
+#include "resp/request_parser.h"
+
+namespace cellar {
+namespace {
+
+using Kind = ConfigOption::Kind;
+
+Status Invalid(std::string text) { return Status::Error(ErrorCode::kErr, std::move(text)); }
+
+std::vector<std::string_view> Words(std::string_view text) {
+  std::vector<std::string_view> words;
+  size_t i = 0;
+  while (i < text.size()) {
+    if (text[i] == ' ' || text[i] == '\t') {
+      ++i;
+      continue;
+    }
+    const size_t end = std::min(text.find_first_of(" \t", i), text.size());
+    words.push_back(text.substr(i, end - i));
+    i = end;
+  }
+  return words;
+}
+
+std::string Joined(const std::vector<std::string_view>& words) {
+  std::string text;
+  for (const std::string_view word : words) text.append(text.empty() ? "" : " ").append(word);
+  return text;
+}
+
+// --- save ---
+
+bool ParseSave(std::string_view text, std::vector<SaveRule>* rules) {
+  const auto words = Words(text);
+  if (words.size() % 2 != 0) return false;
+  for (size_t i = 0; i < words.size(); i += 2) {
+    SaveRule rule{};
+    if (!ParseStrictInt64(words[i], &rule.seconds) || rule.seconds < 1) return false;
+    if (!ParseStrictInt64(words[i + 1], &rule.changes) || rule.changes < 0) return false;
+    rules->push_back(rule);
+  }
+  return true;
+}
+Status CheckSave(std::string* text) {
+  std::vector<SaveRule> rules;
+  if (!ParseSave(*text, &rules)) return Invalid("Invalid save parameters");
+  *text = Joined(Words(*text));
+  return Status::Ok();
+}
+void DeriveSave(Config* config) {
+  config->save_rules.clear();
+  CELLAR_ASSERT(ParseSave(config->save, &config->save_rules));
+}
+
+// --- client-output-buffer-limit ---
+
+constexpr std::string_view kClassNames[] = {"normal", "slave", "pubsub"};
+
+Status ParseOutputLimits(std::string_view text, OutputLimit limits[3]) {
+  const auto words = Words(text);
+  if (words.size() % 4 != 0) {
+    return Invalid("Wrong number of arguments in buffer limit configuration.");
+  }
+  for (size_t i = 0; i < words.size(); i += 4) {
+    size_t index = 3;
+    for (size_t k = 0; k < 3; ++k) {
+      if (EqualsIgnoreCase(words[i], kClassNames[k])) index = k;
+    }
+    if (EqualsIgnoreCase(words[i], "replica")) index = 1;
+    if (index == 3) return Invalid("Invalid client class specified in buffer limit configuration.");
+    const auto hard = MemoryArgument(words[i + 1]);
+    const auto soft = MemoryArgument(words[i + 2]);
+    int64_t seconds = 0;
+    if (!hard.ok() || !soft.ok() || !ParseStrictInt64(words[i + 3], &seconds) || seconds < 0) {
+      return Invalid("Error in hard, soft or soft_seconds setting in buffer limit configuration.");
+    }
+    limits[index] = {*hard, *soft, seconds};
+  }
+  return Status::Ok();
+}
+Status CheckOutputLimits(std::string* text) {
+  OutputLimit limits[3];
+  return ParseOutputLimits(*text, limits);
+}
+// Classes that a text does not name stay as they are; the text then names all three.
+void DeriveOutputLimits(Config* config) {
+  CELLAR_ASSERT(ParseOutputLimits(config->client_output_buffer_limit, config->output_limits).ok());
+  std::string text;
+  for (size_t i = 0; i < 3; ++i) {
+    const OutputLimit& limit = config->output_limits[i];
+    text.append(text.empty() ? "" : " ").append(kClassNames[i]);
+    text.append(" ").append(std::to_string(limit.hard_bytes));
+    text.append(" ").append(std::to_string(limit.soft_bytes));
+    text.append(" ").append(std::to_string(limit.soft_seconds));
+  }
+  config->client_output_buffer_limit = text;
+}
+
+// --- notify-keyspace-events ---
+
+constexpr std::string_view kTableLetters = "$lshzxetd";
+
+bool ParseNotify(std::string_view text, uint32_t* flags) {
+  for (const char c : text) {
+    if (c == 'K') {
+      *flags |= kNotifyKeyspace;
+    } else if (c == 'E') {
+      *flags |= kNotifyKeyevent;
+    } else if (c == 'g') {
+      *flags |= kNotifyGeneric;
+    } else if (c == 'A') {
+      *flags |= kNotifyGeneric | kNotifyTable;
+    } else if (c == 'n') {
+      *flags |= kNotifyNew;
+    } else if (c == 'm') {
+      *flags |= kNotifyMiss;
+    } else if (kTableLetters.find(c) != std::string_view::npos) {
+      *flags |= kNotifyTable;
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+Status CheckNotify(std::string* text) {
+  uint32_t flags = 0;
+  if (!ParseNotify(*text, &flags)) {
+    return Invalid("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.");
+  }
+  // Redis' canonical order, with all table classes as A.
+  std::string canonical;
+  if ((flags & kNotifyTable) != 0 && (flags & kNotifyGeneric) != 0) {
+    canonical = "A";
+  } else {
+    if ((flags & kNotifyGeneric) != 0) canonical += "g";
+    for (const char c : kTableLetters) {
+      if (text->find(c) != std::string::npos) canonical += c;
+    }
+  }
+  if ((flags & kNotifyKeyspace) != 0) canonical += "K";
+  if ((flags & kNotifyKeyevent) != 0) canonical += "E";
+  if ((flags & kNotifyMiss) != 0) canonical += "m";
+  if ((flags & kNotifyNew) != 0) canonical += "n";
+  *text = canonical;
+  return Status::Ok();
+}
+void DeriveNotify(Config* config) {
+  config->notify_flags = 0;
+  CELLAR_ASSERT(ParseNotify(config->notify_keyspace_events, &config->notify_flags));
+}
+
+// --- latency-tracking-info-percentiles ---
+
+bool ParsePercentiles(std::string_view text, std::vector<double>* percentiles) {
+  for (const std::string_view word : Words(text)) {
+    double value = 0;
+    if (ParseDouble(word, &value) != NumberError::kNone || value < 0 || value > 100) return false;
+    percentiles->push_back(value);
+  }
+  return true;
+}
+Status CheckPercentiles(std::string* text) {
+  std::vector<double> percentiles;
+  if (!ParsePercentiles(*text, &percentiles)) {
+    return Invalid("percentiles must be between 0.0 and 100.0");
+  }
+  *text = Joined(Words(*text));
+  return Status::Ok();
+}
+void DerivePercentiles(Config* config) {
+  config->percentiles.clear();
+  CELLAR_ASSERT(ParsePercentiles(config->latency_tracking_info_percentiles, &config->percentiles));
+}
+
+Status CheckDirectory(std::string* text) {
+  return text->empty() ? Invalid("dir must name a directory") : Status::Ok();
+}
+
+Status CheckBind(std::string* text) {
+  *text = Joined(Words(*text));
+  if (Words(*text).size() > 16) return Invalid("Too many bind addresses specified.");
+  return Status::Ok();
+}
+
+// In the spelling of the configuration, which the TLS context understands.
+Status CheckTlsProtocols(std::string* text) {
+  std::string canonical;
+  for (const std::string_view word : Words(*text)) {
+    std::string_view known;
+    for (const std::string_view protocol : {"TLSv1.2", "TLSv1.3"}) {
+      if (EqualsIgnoreCase(word, protocol)) known = protocol;
+    }
+    if (known.empty()) return Invalid("tls-protocols takes TLSv1.2 and TLSv1.3");
+    canonical.append(canonical.empty() ? "" : " ").append(known);
+  }
+  *text = canonical;
+  return Status::Ok();
+}
+
+constexpr std::string_view kLogLevels[] = {"debug", "verbose", "notice", "warning", "nothing"};
+constexpr std::string_view kDebugWords[] = {"no", "local", "yes"};
+constexpr std::string_view kFsyncWords[] = {"everysec", "always", "no"};
+constexpr std::string_view kAuthClientsWords[] = {"no", "yes", "optional"};
+constexpr std::string_view kChannelWords[] = {"allchannels", "resetchannels"};
+constexpr std::string_view kPolicies[] = {"noeviction"};
+
+constexpr int64_t kInt32Max{INT32_MAX};
+
+const ConfigOption kOptions[] = {
+    // network
+    {.name = "bind",
+     .kind = Kind::kText,
+     .member = &Config::bind,
+     .help = "Addresses to listen on; one that is not there is skipped if it begins with `-`.",
+     .flags = kConfigMultiWord,
+     .check = CheckBind},
+    {.name = "port",
+     .kind = Kind::kInteger,
+     .member = &Config::port,
+     .help = "TCP port; 0: no TCP at all.",
+     .high = 65535},
+    {.name = "tcp-backlog",
+     .kind = Kind::kInteger,
+     .member = &Config::tcp_backlog,
+     .help = "Connections that may wait to be accepted.",
+     .flags = kConfigImmutable,
+     .high = kInt32Max},
+    {.name = "unixsocket",
+     .kind = Kind::kText,
+     .member = &Config::unixsocket,
+     .help = "Path of a unix socket to listen on besides.",
+     .flags = kConfigImmutable},
+    {.name = "unixsocketperm",
+     .kind = Kind::kOctal,
+     .member = &Config::unixsocketperm,
+     .help = "Its permissions, octal; 0: as umask has it.",
+     .flags = kConfigImmutable,
+     .high = 0777},
+    {.name = "timeout",
+     .kind = Kind::kInteger,
+     .member = &Config::timeout,
+     .help = "Seconds after which an idle client is disconnected; 0: never.",
+     .high = kInt32Max},
+    {.name = "tcp-keepalive",
+     .kind = Kind::kInteger,
+     .member = &Config::tcp_keepalive,
+     .help = "Seconds between TCP probes that find dead peers; 0: none.",
+     .high = kInt32Max},
+    {.name = "maxclients",
+     .kind = Kind::kInteger,
+     .member = &Config::maxclients,
+     .help = "Clients at the same time.",
+     .low = 1,
+     .high = kInt32Max},
+    {.name = "protected-mode",
+     .kind = Kind::kBool,
+     .member = &Config::protected_mode,
+     .help = "Without a password only this machine may connect."},
+    // limits
+    {.name = "proto-max-bulk-len",
+     .kind = Kind::kMemory,
+     .member = &Config::proto_max_bulk_len,
+     .help = "Largest single argument.",
+     .low = 1024 * 1024},
+    {.name = "client-query-buffer-limit",
+     .kind = Kind::kMemory,
+     .member = &Config::client_query_buffer_limit,
+     .help = "Largest command; a client that sends more is disconnected.",
+     .low = 1024 * 1024},
+    {.name = "client-output-buffer-limit",
+     .kind = Kind::kText,
+     .member = &Config::client_output_buffer_limit,
+     .help = "A client that does not read is disconnected beyond the hard limit, or beyond the "
+             "soft one for so many seconds; by class: normal, replica, pubsub.",
+     .flags = kConfigMultiWord,
+     .check = CheckOutputLimits,
+     .derive = DeriveOutputLimits},
+    {.name = "maxmemory",
+     .kind = Kind::kMemory,
+     .member = &Config::maxmemory,
+     .help = "Bytes of data beyond which writes are refused with OOM; 0: no limit."},
+    {.name = "maxmemory-policy",
+     .kind = Kind::kEnum,
+     .member = &Config::maxmemory_policy,
+     .help = "Cellar never throws data away.",
+     .words = kPolicies},
+    {.name = "max-value-bytes",
+     .kind = Kind::kMemory,
+     .member = &Config::max_value_bytes,
+     .help = "Largest value of a cell.",
+     .low = 1,
+     .high = 512LL << 20},
+    // persistence
+    {.name = "dir",
+     .kind = Kind::kText,
+     .member = &Config::dir,
+     .help = "Where log, snapshot and manifest live.",
+     .flags = kConfigImmutable,
+     .check = CheckDirectory},
+    {.name = "appendonly",
+     .kind = Kind::kBool,
+     .member = &Config::appendonly,
+     .help = "Keep a log of every change."},
+    {.name = "appendfsync",
+     .kind = Kind::kEnum,
+     .member = &Config::appendfsync,
+     .help = "When the log is on disk: before the reply, each second, when the system likes.",
+     .words = kFsyncWords},
+    {.name = "save",
+     .kind = Kind::kText,
+     .member = &Config::save,
+     .help = "Snapshot after so many seconds with at least so many changes; several pairs.",
+     .flags = kConfigMultiWord,
+     .check = CheckSave,
+     .derive = DeriveSave},
+    {.name = "auto-aof-rewrite-percentage",
+     .kind = Kind::kInteger,
+     .member = &Config::auto_aof_rewrite_percentage,
+     .help = "Snapshot when the log has grown by so much since the last one; 0: never.",
+     .high = kInt32Max},
+    {.name = "auto-aof-rewrite-min-size",
+     .kind = Kind::kMemory,
+     .member = &Config::auto_aof_rewrite_min_size,
+     .help = "But not before the log has this size."},
+    {.name = "stop-writes-on-bgsave-error",
+     .kind = Kind::kBool,
+     .member = &Config::stop_writes_on_bgsave_error,
+     .help = "Without a log: refuse writes after a failed snapshot."},
+    // security
+    {.name = "requirepass",
+     .kind = Kind::kText,
+     .member = &Config::requirepass,
+     .help = "Password of the default user; empty: none is needed.",
+     .flags = kConfigHidden},
+    {.name = "aclfile",
+     .kind = Kind::kText,
+     .member = &Config::aclfile,
+     .help = "File of users, for ACL LOAD and ACL SAVE; none if empty.",
+     .flags = kConfigImmutable},
+    {.name = "acllog-max-len",
+     .kind = Kind::kInteger,
+     .member = &Config::acllog_max_len,
+     .help = "Refusals that ACL LOG remembers.",
+     .high = 1'000'000},
+    {.name = "acl-pubsub-default",
+     .kind = Kind::kEnum,
+     .member = &Config::acl_pubsub_default,
+     .help = "Channels of new users: all, or none until a rule allows some.",
+     .words = kChannelWords},
+    {.name = "enable-debug-command",
+     .kind = Kind::kEnum,
+     .member = &Config::enable_debug_command,
+     .help = "Who may use DEBUG: no one, clients of this machine, all.",
+     .flags = kConfigImmutable,
+     .words = kDebugWords},
+    // TLS
+    {.name = "tls-port",
+     .kind = Kind::kInteger,
+     .member = &Config::tls_port,
+     .help = "TCP port on which TLS is spoken; 0: none.",
+     .flags = kConfigImmutable,
+     .high = 65535},
+    {.name = "tls-cert-file",
+     .kind = Kind::kText,
+     .member = &Config::tls_cert_file,
+     .help = "The server's certificate, and behind it those that lead to its authority (PEM)."},
+    {.name = "tls-key-file",
+     .kind = Kind::kText,
+     .member = &Config::tls_key_file,
+     .help = "Its private key (PEM)."},
+    {.name = "tls-key-file-pass",
+     .kind = Kind::kText,
+     .member = &Config::tls_key_file_pass,
+     .help = "The password of an encrypted key.",
+     .flags = kConfigHidden},
+    {.name = "tls-ca-cert-file",
+     .kind = Kind::kText,
+     .member = &Config::tls_ca_cert_file,
+     .help = "The authorities whose client certificates are trusted (PEM)."},
+    {.name = "tls-ca-cert-dir",
+     .kind = Kind::kText,
+     .member = &Config::tls_ca_cert_dir,
+     .help = "The same as a directory that openssl rehash has prepared."},
+    {.name = "tls-auth-clients",
+     .kind = Kind::kEnum,
+     .member = &Config::tls_auth_clients,
+     .help =
+         "Whether clients need a certificate: no, yes, or optional (only a bad one is refused).",
+     .words = kAuthClientsWords},
+    {.name = "tls-protocols",
+     .kind = Kind::kText,
+     .member = &Config::tls_protocols,
+     .help = "TLSv1.2, TLSv1.3; empty: both.",
+     .flags = kConfigMultiWord,
+     .check = CheckTlsProtocols},
+    {.name = "tls-ciphers",
+     .kind = Kind::kText,
+     .member = &Config::tls_ciphers,
+     .help = "Ciphers of TLS 1.2, as openssl ciphers knows them; empty: OpenSSL's choice."},
+    {.name = "tls-ciphersuites",
+     .kind = Kind::kText,
+     .member = &Config::tls_ciphersuites,
+     .help = "Cipher suites of TLS 1.3; empty: OpenSSL's choice."},
+    {.name = "tls-prefer-server-ciphers",
+     .kind = Kind::kBool,
+     .member = &Config::tls_prefer_server_ciphers,
+     .help = "Of the ciphers that both know, take the server's first instead of the client's."},
+    {.name = "tls-session-caching",
+     .kind = Kind::kBool,
+     .member = &Config::tls_session_caching,
+     .help = "Let clients that come back shorten their handshake."},
+    {.name = "tls-session-cache-size",
+     .kind = Kind::kInteger,
+     .member = &Config::tls_session_cache_size,
+     .help = "Sessions kept; 0: no limit.",
+     .high = kInt32Max},
+    {.name = "tls-session-cache-timeout",
+     .kind = Kind::kInteger,
+     .member = &Config::tls_session_cache_timeout,
+     .help = "Seconds that a session can be taken up again.",
+     .high = kInt32Max},
+    // the process
+    {.name = "loglevel",
+     .kind = Kind::kEnum,
+     .member = &Config::loglevel,
+     .help = "What is worth a line in the log.",
+     .words = kLogLevels},
+    {.name = "logfile",
+     .kind = Kind::kText,
+     .member = &Config::logfile,
+     .help = "Where these lines go; empty: standard error.",
+     .flags = kConfigImmutable},
+    {.name = "pidfile",
+     .kind = Kind::kText,
+     .member = &Config::pidfile,
+     .help = "A file to hold the process id.",
+     .flags = kConfigImmutable},
+    {.name = "databases",
+     .kind = Kind::kInteger,
+     .member = &Config::databases,
+     .help = "Keyspaces 0 to 15 always exist; kept for tools that ask.",
+     .flags = kConfigImmutable,
+     .low = 16,
+     .high = 16},
+    {.name = "hz",
+     .kind = Kind::kInteger,
+     .member = &Config::hz,
+     .help = "Housekeeping rounds a second.",
+     .low = 1,
+     .high = 500},
+    {.name = "huge-pages",
+     .kind = Kind::kBool,
+     .member = &Config::huge_pages,
+     .help = "Ask the kernel for huge pages: fewer cache misses, memory in steps of 2 MB.",
+     .flags = kConfigImmutable},
+    // what is watched
+    {.name = "slowlog-log-slower-than",
+     .kind = Kind::kInteger,
+     .member = &Config::slowlog_log_slower_than,
+     .help = "Microseconds from which on a command is kept in SLOWLOG; -1: none.",
+     .low = -1},
+    {.name = "slowlog-max-len",
+     .kind = Kind::kInteger,
+     .member = &Config::slowlog_max_len,
+     .help = "Entries of SLOWLOG.",
+     .high = kInt32Max},
+    {.name = "latency-monitor-threshold",
+     .kind = Kind::kInteger,
+     .member = &Config::latency_monitor_threshold,
+     .help = "Milliseconds from which on an event is kept by LATENCY; 0: none."},
+    {.name = "latency-tracking",
+     .kind = Kind::kBool,
+     .member = &Config::latency_tracking,
+     .help = "Show latencies by command in INFO latencystats."},
+    {.name = "latency-tracking-info-percentiles",
+     .kind = Kind::kText,
+     .member = &Config::latency_tracking_info_percentiles,
+     .help = "Which ones.",
+     .flags = kConfigMultiWord,
+     .check = CheckPercentiles,
+     .derive = DerivePercentiles},
+    {.name = "notify-keyspace-events",
+     .kind = Kind::kText,
+     .member = &Config::notify_keyspace_events,
+     .help = "Publish changes of tables: K, E, g, A, n, m and Redis' other letters.",
+     .check = CheckNotify,
+     .derive = DeriveNotify},
+    {.name = "tracking-table-max-keys",
+     .kind = Kind::kInteger,
+     .member = &Config::tracking_table_max_keys,
+     .help = "Rows and tables remembered for CLIENT TRACKING; 0 is no limit."},
+    // cells
+    {.name = "snapshot-cursor-timeout",
+     .kind = Kind::kInteger,
+     .member = &Config::snapshot_cursor_timeout,
+     .help = "Seconds after its last use until a SNAPSHOT cursor dies.",
+     .low = 1,
+     .high = kInt32Max},
+};
+
+std::string OctalText(int64_t value) {
+  char text[32];
+  (void)std::snprintf(text, sizeof(text), "%llo", static_cast<unsigned long long>(value));
+  return text;
+}
+
+// The integer that `text` stands for, by the option's kind.
+Result<int64_t> ReadInteger(const ConfigOption& option, std::string_view text) {
+  if (option.kind == Kind::kEnum) {
+    std::string expected;
+    for (size_t i = 0; i < option.words.size(); ++i) {
+      if (EqualsIgnoreCase(text, option.words[i])) return static_cast<int64_t>(i);
+      expected.append(expected.empty() ? "" : ", ").append(option.words[i]);
+    }
+    return Invalid("argument(s) must be one of the following: " + expected);
+  }
+  int64_t value = 0;
+  if (option.kind == Kind::kMemory) {
+    const auto bytes = MemoryArgument(text);
+    if (!bytes.ok()) return Invalid("argument must be a memory value");
+    value = *bytes;
+  } else if (option.kind == Kind::kOctal) {
+    if (text.empty() || text.size() > 7) return Invalid("argument couldn't be parsed as an octal");
+    for (const char c : text) {
+      if (c < '0' || c > '7') return Invalid("argument couldn't be parsed as an octal");
+      value = value * 8 + (c - '0');
+    }
+  } else if (!ParseStrictInt64(text, &value)) {
+    return Invalid("argument couldn't be parsed into an integer");
+  }
+  if (value < option.low || value > option.high) {
+    const bool octal = option.kind == Kind::kOctal;
+    return Invalid("argument must be between " +
+                   (octal ? OctalText(option.low) : std::to_string(option.low)) + " and " +
+                   (octal ? OctalText(option.high) : std::to_string(option.high)) + " inclusive");
+  }
+  return value;
+}
+
+}  // namespace
+
+std::span<const ConfigOption> ConfigOptions() { return kOptions; }
+
+const ConfigOption* FindConfigOption(std::string_view name) {
+  for (const ConfigOption& option : kOptions) {
+    if (EqualsIgnoreCase(name, option.name)) return &option;
+  }
+  return nullptr;
+}
+
+Status SetConfigOption(Config* config, const ConfigOption& option, std::string_view text) {
+  if (option.kind == Kind::kBool) {
+    const bool yes = EqualsIgnoreCase(text, "yes");
+    if (!yes && !EqualsIgnoreCase(text, "no")) return Invalid("argument must be 'yes' or 'no'");
+    config->*std::get<bool Config::*>(option.member) = yes;
+  } else if (option.kind == Kind::kText) {
+    std::string checked(text);
+    if (option.check != nullptr) RETURN_IF_ERROR(option.check(&checked));
+    config->*std::get<std::string Config::*>(option.member) = std::move(checked);
+  } else {
+    ASSIGN_OR_RETURN(config->*std::get<int64_t Config::*>(option.member),
+                     ReadInteger(option, text));
+  }
+  if (option.derive != nullptr) option.derive(config);
+  return Status::Ok();
+}
+
+std::string ConfigOptionText(const Config& config, const ConfigOption& option) {
+  if (option.kind == Kind::kBool) {
+    return config.*std::get<bool Config::*>(option.member) ? "yes" : "no";
+  }
+  if (option.kind == Kind::kText) return config.*std::get<std::string Config::*>(option.member);
+  const int64_t value = config.*std::get<int64_t Config::*>(option.member);
+  if (option.kind == Kind::kEnum) return std::string(option.words[static_cast<size_t>(value)]);
+  return option.kind == Kind::kOctal ? OctalText(value) : std::to_string(value);
+}
+
+}  // namespace cellar

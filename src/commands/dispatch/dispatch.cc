@@ -1,0 +1,499 @@
+// See dispatch.h.
+#include "commands/dispatch/dispatch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/assert.h"
+#include "base/inline.h"
+#include "base/log.h"
+#include "commands/catalog/command_hints.h"
+#include "commands/catalog/command_keys.h"
+#include "commands/catalog/secrets.h"
+#include "commands/session/acl_sessions.h"
+#include "commands/session/command_context.h"
+#include "commands/session/pubsub.h"
+#include "commands/session/services.h"
+#include "commands/session/tracking.h"
+#include "commands/session/transaction.h"
+#include "commands/users/acl_check.h"
+#include "commands/words/repr.h"
+#include "commands/words/schema_arguments.h"
+#include "store/store.h"
+
+namespace cellar {
+namespace {
+
+// Redis shows at most this much of the arguments of an unknown command.
+constexpr size_t kUnknownBytesMax{128};
+
+// Of a reply in parts: what may wait to be sent before the next part is asked for.
+constexpr size_t kStreamedBytesMax{1024 * 1024};
+
+// A browser tricked into talking to us sends these as its first word (cross-protocol scripting).
+bool IsHttp(std::string_view name) {
+  return EqualsIgnoreCase(name, "post") || EqualsIgnoreCase(name, "host:");
+}
+
+// Once a minute at most, so that an attack does not fill the log.
+void TellOfAttack(ServerStats& stats, const Session& session, int64_t now_micros) {
+  constexpr int64_t kIntervalMicros{60'000'000};
+  if (now_micros - stats.attack_told_micros < kIntervalMicros) return;
+  stats.attack_told_micros = now_micros;
+  Log(LogSeverity::kWarning,
+      fmt::format("Possible SECURITY ATTACK: {} sends POST or Host: as a web client does that was "
+                  "tricked into talking to this port; connection closed",
+                  session.address));
+}
+
+bool IsExec(const CommandEntry& command) { return command.full_name == "exec"; }
+
+// Whether the command has one of the flags; EXEC has those of what it is about to run.
+bool Does(const Session& session, const CommandEntry& command, uint32_t flags) {
+  if (!session.in_multi() || !IsExec(command)) return command.Has(flags);
+  const auto& queue = session.transaction->queue;
+  return std::any_of(queue.begin(), queue.end(),
+                     [flags](const QueuedCommand& queued) { return queued.command->Has(flags); });
+}
+
+// Whether a restricted user in MONITOR may see the command: if it may read all of its tables.
+bool MaySee(const Session& listener, std::string_view keyspace, const CommandEntry& command,
+            Arguments args) {
+  for (const size_t at : KeyPositions(command.row->keys, args)) {
+    const TableName name = SplitTableName(keyspace, args[at]);
+    if (!MayReadWholeTable(*listener.user, name.keyspace, name.table)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::string Dispatcher::UnknownCommand(const CommandEntry* container, Arguments args) const {
+  const auto limited = [](std::string_view word) {
+    return std::string(word.substr(0, kUnknownBytesMax));
+  };
+  if (container != nullptr) {
+    std::string upper(container->row->name);
+    for (char& c : upper) c = static_cast<char>(c >= 'a' && c <= 'z' ? c - 32 : c);
+    return "ERR unknown subcommand '" + limited(args[1]) + "'. Try " + upper + " HELP." +
+           SubcommandHint(*container, args[1]);
+  }
+  std::string text = "ERR unknown command '" + limited(args[0]) + "', with args beginning with: ";
+  std::string shown;
+  for (size_t i = 1; i < args.size() && shown.size() < kUnknownBytesMax; ++i) {
+    shown += "'" + std::string(args[i].substr(0, kUnknownBytesMax - shown.size())) + "' ";
+  }
+  return text + shown + CommandHint(host_.services().commands, args[0]);
+}
+
+std::string Dispatcher::Refusal(Session& session, const CommandEntry& command, Arguments args) {
+  if (!session.authenticated && !command.Has(kNoAuth)) return "NOAUTH Authentication required.";
+  if (!command.Takes(args.size())) {
+    return "ERR wrong number of arguments for '" + command.full_name + "' command";
+  }
+  if (session.restricted) [[unlikely]] {
+    uint64_t selectors = 0;
+    if (std::string refusal = AclRefusal(session, command, args, &selectors); !refusal.empty()) {
+      return refusal;
+    }
+  }
+  const Config& config = host_.services().config;
+  if (config.maxmemory > 0 && Does(session, command, kDenyOom) &&
+      host_.memory_used_bytes() > static_cast<uint64_t>(config.maxmemory)) {
+    return "OOM command not allowed when used memory > 'maxmemory'.";
+  }
+  if (host_.loading() && !command.Has(kLoading)) {
+    return "LOADING Cellar is loading the dataset in memory";
+  }
+  if (session.version == RespVersion::k2 && InSubscribedMode(session)) {
+    static constexpr std::string_view kAllowed[] = {"ping",         "subscribe",   "psubscribe",
+                                                    "ssubscribe",   "unsubscribe", "punsubscribe",
+                                                    "sunsubscribe", "quit",        "reset"};
+    bool allowed = false;
+    for (const std::string_view name : kAllowed) allowed = allowed || name == command.full_name;
+    if (!allowed) {
+      return "ERR Can't execute '" + command.full_name +
+             "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this "
+             "context";
+    }
+  }
+  if (session.in_multi() && command.Has(kNoMulti)) {
+    return "ERR Command not allowed inside a transaction";
+  }
+  return {};
+}
+
+std::string Dispatcher::AclRefusal(Session& session, const CommandEntry& command, Arguments args,
+                                   uint64_t* selectors) {
+  CELLAR_ASSERT(session.user != nullptr);
+  const AclVerdict verdict = CheckCommand(*session.user, command, args, session.keyspace);
+  *selectors = verdict.selectors;
+  if (verdict.denied == Denied::kNothing) return {};
+  session.last_command = &command;  // what the log's client-info tells
+  const bool names_argument = verdict.denied != Denied::kCommand && verdict.argument > 0;
+  LogDenied(host_, session, verdict.denied,
+            names_argument ? args[verdict.argument] : std::string_view(command.full_name),
+            session.user->name);
+  return DeniedText(verdict.denied, command, session.exec_running);
+}
+
+CELLAR_INLINE void Dispatcher::Handle(const CommandEntry& command, CommandContext& context) {
+  if (command.row->handler != nullptr) [[likely]] {
+    command.row->handler(context);
+  } else {
+    context.reply.Error("ERR wrong number of arguments for '" + command.full_name + "' command");
+  }
+}
+
+void Dispatcher::HandleRestricted(CommandContext& context) {
+  Session& session = context.session;
+  uint64_t selectors = 0;
+  if (session.exec_running) {
+    // What was asked when the command was queued may have changed.
+    const std::string refusal = AclRefusal(session, context.command, context.args, &selectors);
+    if (!refusal.empty()) return context.reply.Error(refusal);
+  } else {
+    selectors =
+        CheckCommand(*session.user, context.command, context.args, session.keyspace).selectors;
+  }
+  CommandRights rights(*session.user, selectors);
+  const std::vector<size_t> keys = KeyPositions(context.command.row->keys, context.args);
+  if (!keys.empty()) rights.SetTable(session.keyspace, context.args[keys[0]]);
+  context.rights = &rights;
+  const size_t position = context.reply.position();
+  Handle(context.command, context);
+  context.rights = nullptr;  // and the user may be gone
+  if (session.output.size() > position &&
+      session.output.view().substr(position).starts_with("-NOPERM")) {
+    const std::string& refused = rights.refused();
+    LogDenied(host_, session, Denied::kKey, refused.empty() ? context.command.full_name : refused,
+              session.user_name);
+  }
+}
+
+// Whether CLIENT PAUSE holds this command back. Inside MULTI it is only queued.
+bool Dispatcher::MustWait(const Session& session, const CommandEntry& command) const {
+  if (host_.paused(false)) return true;
+  if (session.in_multi() && !IsExec(command)) return false;
+  return Does(session, command, kWrite | kMayReplicate);
+}
+
+CELLAR_INLINE bool Dispatcher::Unhindered(const Session& session) const {
+  const auto memory_max = static_cast<uint64_t>(host_.services().config.maxmemory);
+  return session.authenticated && !session.restricted && session.transaction == nullptr &&
+         session.pubsub == nullptr && !host_.loading() && !host_.paused(true) &&
+         (memory_max == 0 || host_.memory_used_bytes() <= memory_max);
+}
+
+CommandEntry* Dispatcher::Admit(Session& session, CommandEntry* command, Arguments args) {
+  const CommandEntry* container = nullptr;
+  if (command != nullptr && !command->subcommands.empty() && args.size() > 1) {
+    container = command;
+    command = CommandTable::FindSubcommand(*container, args[1]);
+  }
+  if (command == nullptr) {
+    if (container == nullptr && IsHttp(args[0])) {
+      TellOfAttack(host_.services().stats, session, now_micros_);
+      session.close_after_reply = true;
+    } else if (!session.authenticated) {
+      Reject(session, nullptr, "NOAUTH Authentication required.");
+    } else {
+      Reject(session, nullptr, UnknownCommand(container, args));
+    }
+    return nullptr;
+  }
+  if (const std::string refusal = Refusal(session, *command, args); !refusal.empty()) {
+    Reject(session, command, refusal);
+    return nullptr;
+  }
+  if (host_.paused(true) && MustWait(session, *command)) {
+    session.postponed = true;
+    return nullptr;
+  }
+  if (!session.in_multi() || command->Has(kImmediate)) return command;
+  session.last_command = command;
+  const auto limit = static_cast<size_t>(host_.services().config.client_query_buffer_limit);
+  if (session.transaction->memory_bytes() > limit) {
+    Reject(session, command, "ERR the transaction exceeds client-query-buffer-limit");
+  } else {
+    QueueCommand(session, *command, args);
+    session.writer().SimpleString("QUEUED");
+  }
+  return nullptr;
+}
+
+void Dispatcher::Reject(Session& session, CommandEntry* command, std::string_view error) {
+  std::string aborted;
+  if (session.in_multi() && command != nullptr && IsExec(*command)) {
+    DiscardTransaction(host_, session);
+    const size_t code_bytes = error.starts_with("ERR ") ? 4 : 0;
+    aborted = "EXECABORT Transaction discarded because of: ";
+    error = aborted.append(error.substr(code_bytes));
+  }
+  if (session.in_multi()) session.transaction->aborted = true;
+  if (command != nullptr) ++command->stats.rejected_calls;
+  ++session.commands;
+  CountError(error);
+  if (session.reply_mode == ReplyMode::kOn) session.writer().Error(error);
+  if (session.reply_mode == ReplyMode::kSkipping) session.reply_mode = ReplyMode::kOn;
+}
+
+CELLAR_INLINE void Dispatcher::Finish(Session& session, CommandEntry& command, Arguments args,
+                                      size_t reply_position, WorkTime time) {
+  CommandStats& stats = command.stats;
+  const uint64_t nanos = cycles_.ToNanos(time.cycles);
+  ++stats.calls;
+  stats.nanos += nanos;
+  stats.latency.Add(nanos);
+  ++session.commands;
+  ++host_.services().stats.commands;
+  if (time.cycles >= slow_cycles_) [[unlikely]] {
+    RecordSlow(session, command, args, time.cycles);
+    RecordStall(command, time.last_slice_cycles);
+  }
+  OutputBuffer& output = session.output;
+  if (output.size() > reply_position && output.data()[reply_position] == '-') [[unlikely]] {
+    ++stats.failed_calls;
+    CountError(output.view().substr(reply_position + 1));
+  }
+  if (session.reply_mode != ReplyMode::kOn) [[unlikely]] {
+    output.Truncate(reply_position);
+    if (session.reply_mode == ReplyMode::kSkipping) session.reply_mode = ReplyMode::kOn;
+    if (session.reply_mode == ReplyMode::kSkipNext) session.reply_mode = ReplyMode::kSkipping;
+  }
+  if (session.pushes && !session.in_command) [[unlikely]] {
+    session.AddGate(output.size(), session.pushes_depend_on);
+    output.Append(session.pushes->view());
+    session.pushes.reset();
+    session.pushes_depend_on = Lsn{};
+  }
+}
+
+CELLAR_INLINE uint64_t Dispatcher::Run(Session& session, CommandEntry& command, Arguments args,
+                                       uint64_t begin_cycles) {
+  const size_t position = session.output.size();
+  const bool outermost = !session.in_command;
+  session.in_command = true;
+  CommandContext context{.args = args,
+                         .command = command,
+                         .session = session,
+                         .host = host_,
+                         .reply = session.writer(),
+                         .now_micros = now_micros_};
+  Services& services = host_.services();
+  // Those who watch see EXEC behind what it runs, where it ends.
+  if (services.monitors > 0 && !IsExec(command)) [[unlikely]]
+    FeedMonitors(session, command, args);
+  if (services.tracking.active()) [[unlikely]]
+    services.tracking.SetWriter(session);
+  if (!session.restricted) [[likely]] {
+    Handle(command, context);
+  } else {
+    HandleRestricted(context);
+  }
+  if (session.exec_running) [[unlikely]]
+    EndInsideExec(context);
+  const uint64_t end_cycles = CycleClock::Now();
+  const uint64_t cycles = end_cycles - begin_cycles;
+  if (services.monitors > 0 && IsExec(command)) [[unlikely]]
+    FeedMonitors(session, command, args);
+  if (session.tracking) [[unlikely]] {
+    services.tracking.Remember(host_, session, command, args);
+    Tracking::EndCaching(session, command);
+  }
+  // What was released when the turn began, or is without a log, waits for nothing.
+  if (context.depends_on > released_) session.AddGate(position, context.depends_on);
+  if (session.task != nullptr) [[unlikely]] {
+    CELLAR_ASSERT(session.output.size() == position);
+    session.task_command = &command;
+    session.task_cycles = cycles;
+    session.task_words = ShortenedWords(args);
+    RecordStall(command, cycles);
+    session.in_command = false;
+    return end_cycles;
+  }
+  session.in_command = !outermost;
+  Finish(session, command, args, position, {cycles, cycles});
+  return end_cycles;
+}
+
+void Dispatcher::Call(Session& session, CommandEntry& command, Arguments args) {
+  (void)Run(session, command, args, CycleClock::Now());
+}
+
+CELLAR_INLINE uint64_t Dispatcher::ExecuteFound(Session& session, CommandEntry* command,
+                                                Arguments args, uint64_t begin_cycles) {
+  if (command == nullptr || !command->subcommands.empty() || !Unhindered(session) ||
+      !command->Takes(args.size())) [[unlikely]] {
+    command = Admit(session, command, args);
+    if (command == nullptr) return begin_cycles;
+  }
+  session.last_command = command;
+  return Run(session, *command, args, begin_cycles);
+}
+
+void Dispatcher::Execute(Session& session, Arguments args) {
+  if (args.empty()) return;
+  (void)ExecuteFound(session, host_.services().commands.Find(args[0]), args, CycleClock::Now());
+}
+
+size_t Dispatcher::ExecuteInOrder(Session& session, std::span<const ParsedCommand> commands) {
+  // One command begins where the one before it ends: the clock is read once for both.
+  uint64_t cycles = CycleClock::Now();
+  size_t executed = 0;
+  do {
+    const ParsedCommand& command = commands[executed++];
+    if (!command.args.empty()) [[likely]]
+      cycles = ExecuteFound(session, command.entry, command.args, cycles);
+  } while (executed < commands.size() && session.authenticated && session.Proceeds());
+  return executed;
+}
+
+// The reply is part of EXEC's: a task is run to its end, and EXEC's gate is for all of them.
+void Dispatcher::EndInsideExec(CommandContext& context) {
+  Session& session = context.session;
+  if (session.task != nullptr) {
+    const std::unique_ptr<Task> task = std::move(session.task);
+    const TaskBudget budget = TaskBudget::Unlimited();
+    TaskContext step{.reply = context.reply, .budget = budget, .now_micros = now_micros_};
+    const TaskProgress progress = task->Step(step);
+    CELLAR_ASSERT(progress == TaskProgress::kDone);
+    context.DependsOn(step.depends_on);
+  }
+  session.exec_depends_on = std::max(session.exec_depends_on, context.depends_on);
+  context.depends_on = Lsn{};
+}
+
+bool Dispatcher::StepTask(Session& session, const TaskBudget& budget) {
+  CELLAR_ASSERT(session.task != nullptr);
+  if (session.task_revoked) [[unlikely]] {
+    EndRevokedTask(session);
+    return true;
+  }
+  if (session.task->Streams() &&
+      session.output.size() + session.output_in_flight > kStreamedBytesMax) {
+    // The client reads more slowly than the task writes: more would only pile up, and piling up
+    // moves megabytes. The server calls again when some of it has been taken.
+    session.task_waiting = true;
+    return false;
+  }
+  ReplyWriter reply(&session.task_output, session.version);
+  TaskContext step{.reply = reply, .budget = budget, .now_micros = now_micros_};
+  const uint64_t begin = CycleClock::Now();
+  Tracking& tracking = host_.services().tracking;
+  if (tracking.active()) [[unlikely]]
+    tracking.SetWriter(session);
+  session.in_command = true;
+  const TaskProgress progress = session.task->Step(step);
+  session.in_command = false;
+  const uint64_t slice_cycles = CycleClock::Now() - begin;
+  session.task_cycles += slice_cycles;
+  if (progress != TaskProgress::kDone) RecordStall(*session.task_command, slice_cycles);
+  session.task_waiting = progress == TaskProgress::kWaiting;
+  const size_t position = session.output.size();
+  if (progress != TaskProgress::kDone && !session.task->Streams()) {
+    if (step.depends_on > session.task_depends_on) session.task_depends_on = step.depends_on;
+    return false;
+  }
+  session.AddGate(position, std::max(step.depends_on, session.task_depends_on));
+  if (position == 0) {
+    session.output.Swap(session.task_output);
+  } else {
+    session.output.Append(session.task_output.view());
+  }
+  session.task_output.Free();
+  if (progress != TaskProgress::kDone) return false;
+  session.task.reset();
+  session.task_depends_on = Lsn{};
+  const std::vector<std::string> words = std::move(session.task_words);
+  const std::vector<std::string_view> views(words.begin(), words.end());
+  Finish(session, *session.task_command, views, position, {session.task_cycles, slice_cycles});
+  return true;
+}
+
+void Dispatcher::EndRevokedTask(Session& session) {
+  session.task_revoked = false;
+  // A part of the reply may be on its way: no error can take its place.
+  if (session.task->Streams()) session.closed = true;
+  session.task.reset();
+  session.task_output.Free();
+  session.task_depends_on = Lsn{};
+  const std::vector<std::string> words = std::move(session.task_words);
+  const std::vector<std::string_view> views(words.begin(), words.end());
+  const size_t position = session.output.size();
+  const CommandEntry& command = *session.task_command;
+  session.writer().Error(DeniedText(Denied::kKey, command, false));
+  const std::vector<size_t> keys = KeyPositions(command.row->keys, views);
+  LogDenied(host_, session, Denied::kKey, keys.empty() ? std::string_view() : views[keys[0]],
+            session.user_name);
+  Finish(session, *session.task_command, views, position, {session.task_cycles, 0});
+}
+
+void Dispatcher::UpdateSlowBound() {
+  const Config& config = host_.services().config;
+  int64_t micros = config.slowlog_log_slower_than;
+  if (config.latency_monitor_threshold > 0) {
+    const int64_t threshold = config.latency_monitor_threshold * 1000;
+    micros = micros < 0 ? threshold : std::min(micros, threshold);
+  }
+  slow_cycles_ = micros < 0 ? UINT64_MAX : cycles_.FromMicros(static_cast<uint64_t>(micros));
+}
+
+void Dispatcher::RecordSlow(const Session& session, const CommandEntry& command, Arguments args,
+                            uint64_t cycles) {
+  Services& services = host_.services();
+  const Config& config = services.config;
+  const auto micros = static_cast<int64_t>(cycles_.ToNanos(cycles) / 1000);
+  if (config.slowlog_log_slower_than < 0 || micros < config.slowlog_log_slower_than) return;
+  if (command.Has(kSkipSlowlog)) return;
+  services.slow_log.Add(session, WithoutSecrets(command, args), now_micros_ / 1'000'000, micros,
+                        static_cast<size_t>(config.slowlog_max_len));
+}
+
+void Dispatcher::RecordStall(const CommandEntry& command, uint64_t cycles) {
+  Services& services = host_.services();
+  const int64_t threshold_millis = services.config.latency_monitor_threshold;
+  if (cycles < slow_cycles_ || threshold_millis <= 0) return;
+  const auto millis = static_cast<int64_t>(cycles_.ToNanos(cycles) / 1'000'000);
+  if (millis < threshold_millis) return;
+  services.latency.Add(command.Has(kFast) ? "fast-command" : "command", now_micros_ / 1'000'000,
+                       millis);
+}
+
+// 1339518083.107412 [0 127.0.0.1:60866] "cget" "t" "row" "f:q"
+void Dispatcher::FeedMonitors(const Session& session, const CommandEntry& command, Arguments args) {
+  if (command.Has(kSkipMonitor | kAdmin)) return;
+  std::string line = fmt::format("+{}.{:06} [{} {}]", now_micros_ / 1'000'000,
+                                 now_micros_ % 1'000'000, session.keyspace, session.address);
+  for (const std::string_view word : args) {
+    line += ' ';
+    AppendRepr(word, &line);
+  }
+  line += "\r\n";
+  host_.ForEachSession([&](Session& listener) {
+    if (!listener.monitor || listener.closed) return;
+    if (listener.restricted && !MaySee(listener, session.keyspace, command, args)) return;
+    PushTarget(listener).Append(line);
+    host_.ScheduleFlush(listener);
+  });
+}
+
+void Dispatcher::CountError(std::string_view reply_line) {
+  // Redis counts at most so many different codes, so that a client cannot fill the memory.
+  constexpr size_t kCodesMax{128};
+  const size_t end = reply_line.find_first_of(" \r\n");
+  const std::string_view code = reply_line.substr(0, end);
+  ServerStats& stats = host_.services().stats;
+  ++stats.error_replies;
+  const auto found = stats.errors.find(code);
+  if (found != stats.errors.end()) {
+    ++found->second;
+  } else if (stats.errors.size() < kCodesMax) {
+    stats.errors.emplace(code, 1);
+  }
+}
+
+}  // namespace cellar

@@ -1,0 +1,114 @@
+// Dispatcher: from the words of a request to a reply: look the command up, check that this client
+// may run it here and now, run or queue it, count it.
+//
+// The order of the checks is Redis': does it exist, arity, authentication, access control, memory,
+// loading, subscribed mode, MULTI. Every refusal inside MULTI makes EXEC fail.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "base/cycle_clock.h"
+#include "cellar/lsn.h"
+#include "commands/catalog/command_table.h"
+#include "commands/session/host.h"
+#include "commands/session/parsed_command.h"
+#include "commands/session/session.h"
+#include "commands/session/task.h"
+#include "commands/words/arguments.h"
+
+namespace cellar {
+
+struct CommandContext;
+
+class Dispatcher {
+ public:
+  explicit Dispatcher(Host& host) : host_(host) {}
+
+  // Executes one request. The reply is in session.output when it returns, unless session.task has
+  // been set: then RunTask goes on with it. `args` may be empty (nothing happens); its views need
+  // to live only for the call.
+  void Execute(Session& session, Arguments args);
+  // The same with one request after the other, as long as the session proceeds; after each one of a
+  // client that has not said who it is the caller is asked. Returns how many were executed, the one
+  // that ended it included. REQUIRES: the session proceeds; there is a request.
+  size_t ExecuteInOrder(Session& session, std::span<const ParsedCommand> commands);
+
+  // One step of session.task. True when the task is done (and gone). REQUIRES: there is one.
+  bool StepTask(Session& session, const TaskBudget& budget);
+
+  // Runs a command that has passed the checks; for Execute and EXEC. Errors are counted. Inside
+  // EXEC a task is run to its end.
+  void Call(Session& session, CommandEntry& command, Arguments args);
+
+  // The wall clock of this turn, and up to which record replies may leave as it begins.
+  void BeginTurn(int64_t now_micros, Lsn released) {
+    now_micros_ = now_micros;
+    released_ = released;
+  }
+  int64_t now_micros() const { return now_micros_; }
+  // Where that may have become less in the middle of a turn: the log has been turned on.
+  void SetReleased(Lsn released) { released_ = released; }
+
+  const CycleClock& cycles() const { return cycles_; }
+  // Takes over slowlog-log-slower-than and latency-monitor-threshold, as one bound below which
+  // nobody looks. To be called when they change.
+  void UpdateSlowBound();
+
+ private:
+  // Asks access control on behalf of a restricted user; logs a refusal. Empty if the command may
+  // run, then `*selectors` are those that allow it.
+  std::string AclRefusal(Session& session, const CommandEntry& command, Arguments args,
+                         uint64_t* selectors);
+  // Execute with what the command table has for the first of `args`, begun at `begin_cycles`. When
+  // the handler ended.
+  uint64_t ExecuteFound(Session& session, CommandEntry* command, Arguments args,
+                        uint64_t begin_cycles);
+  // Call's work, also as a part of Execute; likewise.
+  uint64_t Run(Session& session, CommandEntry& command, Arguments args, uint64_t begin_cycles);
+  // Runs the handler of context.command.
+  void Handle(const CommandEntry& command, CommandContext& context);
+  // Runs the handler with what the restricted user may do.
+  void HandleRestricted(CommandContext& context);
+  // Behind a handler that EXEC runs.
+  void EndInsideExec(CommandContext& context);
+  // The task's user has lost rights: an error takes the place of the reply.
+  void EndRevokedTask(Session& session);
+  // Nothing that a check of Admit asks about is the case, but for arity: it would let any command
+  // of the session run.
+  bool Unhindered(const Session& session) const;
+  // The checks, for a command that may be unknown. The command to run now, a container's subcommand
+  // if it is one; null if it was refused or queued, or must wait.
+  CommandEntry* Admit(Session& session, CommandEntry* command, Arguments args);
+  // Empty if the command may run, else the whole error line.
+  std::string Refusal(Session& session, const CommandEntry& command, Arguments args);
+  std::string UnknownCommand(const CommandEntry* container, Arguments args) const;
+  bool MustWait(const Session& session, const CommandEntry& command) const;
+  void Reject(Session& session, CommandEntry* command, std::string_view error);
+  // How long a command has worked: in all, and since others were served last. They differ for a
+  // task, whose earlier slices have been looked at already.
+  struct WorkTime {
+    uint64_t cycles;
+    uint64_t last_slice_cycles;
+  };
+  // After a reply is complete: counters, error statistics, slow log, pushes that had to wait.
+  void Finish(Session& session, CommandEntry& command, Arguments args, size_t reply_position,
+              WorkTime time);
+  // The slow log's entry, if the whole command was slow.
+  void RecordSlow(const Session& session, const CommandEntry& command, Arguments args,
+                  uint64_t cycles);
+  // LATENCY's, if others had to wait so long: for a command, or for a slice of one.
+  void RecordStall(const CommandEntry& command, uint64_t cycles);
+  void FeedMonitors(const Session& session, const CommandEntry& command, Arguments args);
+  void CountError(std::string_view reply_line);
+
+  Host& host_;
+  CycleClock cycles_;
+  uint64_t slow_cycles_{UINT64_MAX};  // neither RecordSlow nor RecordStall has to look below
+  int64_t now_micros_{0};
+  Lsn released_{};
+};
+
+}  // namespace cellar

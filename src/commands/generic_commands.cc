@@ -1,0 +1,465 @@
+// Redis' generic commands, to which a table is a key: SCAN, KEYS, EXISTS, TYPE, TOUCH, DBSIZE,
+// RANDOMKEY, RENAME, RENAMENX, DEL, UNLINK, FLUSHDB, FLUSHALL, TTL, PTTL, OBJECT and MEMORY USAGE.
+//
+// A table never expires, and has one encoding.
+// What several tables lose at once (DEL a b, FLUSHALL) is one log record.
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/glob.h"
+#include "base/random.h"
+#include "commands/command_groups.h"
+#include "commands/config/config.h"
+#include "commands/replies/help.h"
+#include "commands/replies/schema_commands.h"
+#include "commands/replies/visible_table.h"
+#include "commands/session/command_context.h"
+#include "commands/session/services.h"
+#include "commands/session/table_events.h"
+#include "commands/words/cell_arguments.h"
+#include "commands/words/schema_arguments.h"
+#include "resp/decimal.h"
+#include "store/store.h"
+
+namespace cellar {
+namespace {
+
+constexpr uint64_t kScanTablesDefault{10};  // Redis' COUNT
+
+// Null if there is none: an impossible name, or another keyspace that does not exist, is no error
+// to a generic command.
+Table* FindKey(CommandContext& ctx, std::string_view word) {
+  const Result<Table*> table = FindVisibleTable(ctx, word);
+  ctx.host.services().stats.CountLookup(table.ok());
+  return table.ok() ? *table : nullptr;
+}
+
+std::vector<Table*> TablesOf(CommandContext& ctx) {
+  ctx.DependsOn(ctx.store().schema_lsn());
+  return VisibleTables(ctx);
+}
+
+struct ScanTablesOptions {
+  std::string_view pattern{"*"};
+  uint64_t count{kScanTablesDefault};
+  bool nothing{false};  // TYPE of something that is no table
+};
+
+Result<ScanTablesOptions> ParseScanTables(ArgumentCursor at) {
+  ScanTablesOptions options;
+  while (!at.done()) {
+    if (at.left() < 2) return Status::SyntaxError();
+    if (at.TakeWord("MATCH")) {
+      options.pattern = at.Take();
+    } else if (at.TakeWord("COUNT")) {
+      ASSIGN_OR_RETURN(const int64_t count, at.TakeInteger());
+      if (count < 1) return Status::SyntaxError();
+      options.count = static_cast<uint64_t>(count);
+    } else if (at.TakeWord("TYPE")) {
+      options.nothing = !EqualsIgnoreCase(at.Take(), "table");
+    } else {
+      return Status::SyntaxError();
+    }
+  }
+  return options;
+}
+
+// The cursor is the id of the table given out last: ids only grow and are never used again, so no
+// table that was there throughout is skipped or comes twice, whatever is created, dropped or
+// renamed.
+void CmdScan(CommandContext& ctx) {
+  int64_t after = 0;
+  if (!ParseStrictInt64(ctx.args[1], &after) || after < 0) {
+    return ctx.reply.Error("ERR invalid cursor");
+  }
+  ASSIGN_OR_REPLY(ctx, const ScanTablesOptions options,
+                  ParseScanTables(ArgumentCursor(ctx.args, 2)));
+  std::vector<Table*> tables = TablesOf(ctx);
+  std::erase_if(tables,
+                [after](const Table* t) { return t->id() <= static_cast<uint64_t>(after); });
+  std::sort(tables.begin(), tables.end(),
+            [](const Table* a, const Table* b) { return a->id() < b->id(); });
+  const bool more = tables.size() > options.count;
+  if (more) tables.resize(options.count);
+  ctx.reply.Array(2);
+  ctx.reply.Bulk(more ? std::to_string(tables.back()->id()) : "0");
+  std::erase_if(tables, [&options](const Table* t) {
+    return options.nothing || !GlobMatch(options.pattern, t->name());
+  });
+  ctx.reply.Array(tables.size());
+  for (const Table* table : tables) ctx.reply.Bulk(table->name());
+}
+
+void CmdKeys(CommandContext& ctx) {
+  std::vector<std::string_view> names;
+  for (const Table* table : TablesOf(ctx)) {
+    if (GlobMatch(ctx.args[1], table->name())) names.push_back(table->name());
+  }
+  ReplyNames(ctx.reply, names);
+}
+
+// EXISTS and TOUCH: a name given twice counts twice.
+void CmdExists(CommandContext& ctx) {
+  int64_t found = 0;
+  for (const std::string_view name : ctx.args.subspan(1)) {
+    if (FindKey(ctx, name) != nullptr) ++found;
+  }
+  ctx.DependsOn(ctx.store().schema_lsn());
+  ctx.reply.Integer(found);
+}
+
+void CmdType(CommandContext& ctx) {
+  const Table* table = FindKey(ctx, ctx.args[1]);
+  ctx.DependsOn(ctx.store().schema_lsn());
+  ctx.reply.SimpleString(table == nullptr ? "none" : "table");
+}
+
+void CmdDbSize(CommandContext& ctx) { ctx.reply.Unsigned(TablesOf(ctx).size()); }
+
+void CmdRandomKey(CommandContext& ctx) {
+  const std::vector<Table*> tables = TablesOf(ctx);
+  if (tables.empty()) return ctx.reply.Null();
+  Random random(static_cast<uint64_t>(ctx.host.clock().MonotonicMicros()));
+  ctx.reply.Bulk(tables[random.Below(tables.size())]->name());
+}
+
+// Both names, resolved; the table or "ERR no such key", as Redis says it.
+Result<Table*> FindRenamed(CommandContext& ctx, TableName* to) {
+  RETURN_IF_ERROR(CheckTableName(ctx.args[2]));
+  *to = SplitTableName(ctx.session.keyspace, ctx.args[2]);
+  ctx.DependsOn(ctx.store().schema_lsn());
+  Table* table = FindKey(ctx, ctx.args[1]);
+  if (table == nullptr) return Status::Error(ErrorCode::kErr, "no such key");
+  RETURN_IF_ERROR(CheckKeyspace(ctx, to->keyspace));
+  return table;
+}
+
+void CmdRename(CommandContext& ctx) {
+  TableName to;
+  ASSIGN_OR_REPLY(ctx, Table* const table, FindRenamed(ctx, &to));
+  if (table->keyspace() == to.keyspace && table->name() == to.table) return ctx.reply.Ok();
+  const std::string old_keyspace = table->keyspace();
+  const std::string old_name = table->name();
+  REPLY_IF_ERROR(ctx,
+                 ctx.store().RenameTable(*table, to.keyspace, to.table, Store::Overwrite::kYes));
+  ReplyChange(ctx, Status::Ok());
+  NotifyRenamed(ctx.host, {old_keyspace, old_name}, to);
+}
+
+void CmdRenameNx(CommandContext& ctx) {
+  TableName to;
+  ASSIGN_OR_REPLY(ctx, Table* const table, FindRenamed(ctx, &to));
+  if (FindKey(ctx, ctx.args[2]) != nullptr) return ctx.reply.Integer(0);
+  const std::string old_keyspace = table->keyspace();
+  const std::string old_name = table->name();
+  REPLY_IF_ERROR(ctx,
+                 ctx.store().RenameTable(*table, to.keyspace, to.table, Store::Overwrite::kNo));
+  ctx.DependsOn(ctx.store().schema_lsn());
+  ctx.reply.Integer(1);
+  NotifyRenamed(ctx.host, {old_keyspace, old_name}, to);
+}
+
+// Drops all of `tables` or none, as one record of the log (inside EXEC as a part of its record).
+Status DropTables(Store& store, const std::vector<Table*>& tables) {
+  const bool inside = store.in_transaction();
+  if (!inside) store.BeginTransaction(Store::Atomicity::kAll);
+  Status status;
+  for (Table* table : tables) {
+    status = store.DropTable(*table);
+    if (!status.ok()) break;
+  }
+  if (inside) return status;
+  if (status.ok()) {
+    store.CommitTransaction();
+  } else {
+    store.RollBackTransaction();
+  }
+  return status;
+}
+
+using TableNames = std::vector<std::pair<std::string, std::string>>;  // keyspace, table
+
+TableNames NamesOf(const std::vector<Table*>& tables) {
+  TableNames names;
+  for (const Table* table : tables) names.emplace_back(table->keyspace(), table->name());
+  return names;
+}
+
+void CmdDel(CommandContext& ctx) {
+  std::vector<Table*> tables;
+  for (const std::string_view name : ctx.args.subspan(1)) {
+    Table* table = FindKey(ctx, name);
+    if (table == nullptr || std::find(tables.begin(), tables.end(), table) != tables.end())
+      continue;
+    tables.push_back(table);
+  }
+  const TableNames names = NamesOf(tables);
+  const Status status = DropTables(ctx.store(), tables);
+  ctx.DependsOn(ctx.store().schema_lsn());
+  REPLY_IF_ERROR(ctx, status);
+  ctx.reply.Unsigned(tables.size());
+  for (const auto& [keyspace, name] : names) {
+    NotifyTable(ctx.host, kNotifyGeneric, "del", keyspace, name);
+  }
+}
+
+// FLUSHDB and FLUSHALL take SYNC or ASYNC: memory of dropped tables is always freed in slices.
+bool FlushArgumentsFit(CommandContext& ctx) {
+  return ctx.args.size() == 1 || (ctx.args.size() == 2 && (EqualsIgnoreCase(ctx.args[1], "SYNC") ||
+                                                           EqualsIgnoreCase(ctx.args[1], "ASYNC")));
+}
+
+void Flush(CommandContext& ctx, const std::vector<std::string>& keyspaces) {
+  if (!FlushArgumentsFit(ctx)) return ctx.SyntaxError();
+  std::vector<Table*> tables;
+  for (const std::string& keyspace : keyspaces) {
+    const std::vector<Table*> more = ctx.store().Tables(keyspace);
+    tables.insert(tables.end(), more.begin(), more.end());
+  }
+  const TableNames names = NamesOf(tables);
+  const Status status = DropTables(ctx.store(), tables);
+  ReplyChange(ctx, status);
+  if (status.ok()) NotifyFlushed(ctx.host, "del", names);
+}
+
+void CmdFlushDb(CommandContext& ctx) { Flush(ctx, {ctx.session.keyspace}); }
+void CmdFlushAll(CommandContext& ctx) { Flush(ctx, ctx.store().Keyspaces()); }
+
+// The table, or null. The reply depends on the schema either way.
+Table* FindKeyOfReply(CommandContext& ctx, std::string_view word) {
+  ctx.DependsOn(ctx.store().schema_lsn());
+  return FindKey(ctx, word);
+}
+
+void CmdTtl(CommandContext& ctx) {
+  ctx.reply.Integer(FindKeyOfReply(ctx, ctx.args[1]) == nullptr ? -2 : -1);
+}
+
+void CmdObjectEncoding(CommandContext& ctx) {
+  if (FindKeyOfReply(ctx, ctx.args[2]) == nullptr) return ctx.reply.Null();
+  ctx.reply.Bulk("btree");
+}
+void CmdObjectRefCount(CommandContext& ctx) {
+  if (FindKeyOfReply(ctx, ctx.args[2]) == nullptr) return ctx.reply.Null();
+  ctx.reply.Integer(1);
+}
+void CmdObjectIdleTime(CommandContext& ctx) {
+  if (FindKeyOfReply(ctx, ctx.args[2]) == nullptr) return ctx.reply.Null();
+  ctx.reply.Integer(0);
+}
+void CmdObjectFreq(CommandContext& ctx) {
+  if (FindKeyOfReply(ctx, ctx.args[2]) == nullptr) return ctx.reply.Null();
+  ctx.reply.Error(
+      "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that "
+      "when switching between policies at runtime LRU and LFU data will take some time to adjust.");
+}
+
+constexpr KeySpec kOneNamed{.first = 1, .access = KeyAccess::kRead, .scope = KeyScope::kName};
+constexpr KeySpec kAllNamed{
+    .first = 1, .last = -1, .access = KeyAccess::kRead, .scope = KeyScope::kName};
+constexpr KeySpec kAllWritten{
+    .first = 1, .last = -1, .access = KeyAccess::kWrite, .scope = KeyScope::kTable};
+constexpr KeySpec kTwoWritten{
+    .first = 1, .last = 2, .access = KeyAccess::kReadWrite, .scope = KeyScope::kTable};
+constexpr KeySpec kEveryTable{.access = KeyAccess::kWrite, .scope = KeyScope::kEverything};
+
+constexpr Command Object(std::string_view name, std::string_view summary, CommandHandler handler) {
+  return {.name = name,
+          .arity = 3,
+          .flags = kReadonly,
+          .categories = kCategoryKeyspace,
+          .keys = {.first = 2, .access = KeyAccess::kRead, .scope = KeyScope::kName},
+          .group = "generic",
+          .summary = summary,
+          .complexity = "O(1)",
+          .syntax = "table",
+          .handler = handler};
+}
+
+constexpr Command kObjectSubcommands[] = {
+    Object("encoding", "Returns how a table is kept: btree.", CmdObjectEncoding),
+    Object("freq", "Refused: no use is counted.", CmdObjectFreq),
+    Object("idletime", "Returns 0: no use is recorded.", CmdObjectIdleTime),
+    Object("refcount", "Returns 1.", CmdObjectRefCount),
+    HelpSubcommand("generic"),
+};
+
+constexpr Command kRows[] = {
+    {.name = "scan",
+     .arity = -2,
+     .flags = kReadonly,
+     .categories = kCategoryKeyspace,
+     .group = "generic",
+     .summary = "Iterates over the names of the tables of the keyspace.",
+     .complexity = "O(n log n) for each call, n the tables",
+     .syntax = "cursor [MATCH pattern] [COUNT count] [TYPE type]",
+     .handler = CmdScan},
+    {.name = "keys",
+     .arity = 2,
+     .flags = kReadonly,
+     .categories = kCategoryKeyspace | kCategoryDangerous,
+     .group = "generic",
+     .summary = "Returns the names of the tables that match a pattern.",
+     .complexity = "O(n), n the tables of the keyspace",
+     .syntax = "pattern",
+     .handler = CmdKeys},
+    {.name = "exists",
+     .arity = -2,
+     .flags = kReadonly | kFast,
+     .categories = kCategoryKeyspace,
+     .keys = kAllNamed,
+     .group = "generic",
+     .summary = "Returns how many of the tables exist.",
+     .complexity = "O(n), n the names",
+     .syntax = "table...",
+     .handler = CmdExists},
+    {.name = "touch",
+     .arity = -2,
+     .flags = kReadonly | kFast,
+     .categories = kCategoryKeyspace,
+     .keys = kAllNamed,
+     .group = "generic",
+     .summary = "Returns how many of the tables exist.",
+     .complexity = "O(n), n the names",
+     .syntax = "table...",
+     .handler = CmdExists},
+    {.name = "type",
+     .arity = 2,
+     .flags = kReadonly | kFast,
+     .categories = kCategoryKeyspace,
+     .keys = kOneNamed,
+     .group = "generic",
+     .summary = "Returns `table`, or `none` if there is no such table.",
+     .complexity = "O(1)",
+     .syntax = "table",
+     .handler = CmdType},
+    {.name = "dbsize",
+     .arity = 1,
+     .flags = kReadonly | kFast,
+     .categories = kCategoryKeyspace,
+     .group = "generic",
+     .summary = "Returns the number of tables in the keyspace.",
+     .complexity = "O(n), n the tables of the keyspace",
+     .syntax = "",
+     .handler = CmdDbSize},
+    {.name = "randomkey",
+     .arity = 1,
+     .flags = kReadonly,
+     .categories = kCategoryKeyspace,
+     .group = "generic",
+     .summary = "Returns the name of some table of the keyspace.",
+     .complexity = "O(n), n the tables of the keyspace",
+     .syntax = "",
+     .handler = CmdRandomKey},
+    {.name = "rename",
+     .arity = 3,
+     .flags = kWrite,
+     .categories = kCategoryKeyspace,
+     .keys = kTwoWritten,
+     .group = "generic",
+     .summary = "Renames a table; one that has the new name is dropped.",
+     .complexity = "O(log n), n the tables",
+     .syntax = "table new-table",
+     .handler = CmdRename},
+    {.name = "renamenx",
+     .arity = 3,
+     .flags = kWrite | kFast,
+     .categories = kCategoryKeyspace,
+     .keys = kTwoWritten,
+     .group = "generic",
+     .summary = "Renames a table if the new name is free; returns 1, or 0 if it is not.",
+     .complexity = "O(log n), n the tables",
+     .syntax = "table new-table",
+     .handler = CmdRenameNx},
+    {.name = "del",
+     .arity = -2,
+     .flags = kWrite,
+     .categories = kCategoryKeyspace,
+     .keys = kAllWritten,
+     .group = "generic",
+     .summary = "Drops tables, all at once; returns how many there were.",
+     .complexity = "O(n), n the names; memory is freed in slices",
+     .syntax = "table...",
+     .handler = CmdDel},
+    {.name = "unlink",
+     .arity = -2,
+     .flags = kWrite | kFast,
+     .categories = kCategoryKeyspace,
+     .keys = kAllWritten,
+     .group = "generic",
+     .summary = "Drops tables, all at once; returns how many there were.",
+     .complexity = "O(n), n the names; memory is freed in slices",
+     .syntax = "table...",
+     .handler = CmdDel},
+    {.name = "ttl",
+     .arity = 2,
+     .flags = kReadonly | kFast,
+     .categories = kCategoryKeyspace,
+     .keys = kOneNamed,
+     .group = "generic",
+     .summary = "Returns -1: tables do not expire, cells do.",
+     .complexity = "O(1)",
+     .syntax = "table",
+     .handler = CmdTtl},
+    {.name = "pttl",
+     .arity = 2,
+     .flags = kReadonly | kFast,
+     .categories = kCategoryKeyspace,
+     .keys = kOneNamed,
+     .group = "generic",
+     .summary = "Returns -1: tables do not expire, cells do.",
+     .complexity = "O(1)",
+     .syntax = "table",
+     .handler = CmdTtl},
+    {.name = "object",
+     .arity = -2,
+     .categories = kCategoryKeyspace,
+     .group = "generic",
+     .summary = "Looks at a table from inside.",
+     .complexity = "depends on the subcommand",
+     .subcommands = kObjectSubcommands},
+    {.name = "flushdb",
+     .arity = -1,
+     .flags = kWrite,
+     .categories = kCategoryKeyspace | kCategoryDangerous,
+     .keys = kEveryTable,
+     .group = "server",
+     .summary = "Drops all tables of the keyspace.",
+     .complexity = "O(n), n the tables; memory is freed in slices",
+     .syntax = "[ASYNC|SYNC]",
+     .handler = CmdFlushDb},
+    {.name = "flushall",
+     .arity = -1,
+     .flags = kWrite,
+     .categories = kCategoryKeyspace | kCategoryDangerous,
+     .keys = kEveryTable,
+     .group = "server",
+     .summary = "Drops all tables of all keyspaces, and keeps the keyspaces.",
+     .complexity = "O(n), n the tables; memory is freed in slices",
+     .syntax = "[ASYNC|SYNC]",
+     .handler = CmdFlushAll},
+};
+
+}  // namespace
+
+std::span<const Command> GenericCommands() { return kRows; }
+
+void CmdMemoryUsage(CommandContext& ctx) {
+  if (ctx.args.size() != 3) {
+    // SAMPLES is Redis' word for how closely to look; here the figure is exact.
+    int64_t samples = 0;
+    if (ctx.args.size() != 5 || !EqualsIgnoreCase(ctx.args[3], "SAMPLES") ||
+        !ParseStrictInt64(ctx.args[4], &samples) || samples < 0) {
+      return ctx.SyntaxError();
+    }
+  }
+  ctx.DependsOn(ctx.store().schema_lsn());
+  const Table* table = FindKey(ctx, ctx.args[2]);
+  if (table == nullptr) return ctx.reply.Null();
+  ctx.reply.Unsigned(VisibleBytes(ctx, *table));
+}
+
+}  // namespace cellar

@@ -1,0 +1,79 @@
+// See cell_reply.h.
+#include "commands/replies/cell_reply.h"
+
+#include <string>
+
+#include "base/assert.h"
+#include "base/number.h"
+
+namespace cellar {
+void ReplyTypedValue(ReplyWriter& reply, ValueType type, std::string_view stored) {
+  const TypedValue value = DecodeValue(type, stored);
+  if (IsSignedType(type)) return reply.Integer(value.signed_integer);
+  if (IsUnsignedType(type)) return reply.Unsigned(value.unsigned_integer);
+  switch (type) {
+    case ValueType::kBool:
+      return reply.Boolean(value.boolean);
+    case ValueType::kF64:
+      return reply.Double(value.floating);
+    case ValueType::kF32:
+      // The shortest text of the float, not of the double that it is widened to.
+      return reply.DoubleText(FormatFloat(static_cast<float>(value.floating)));
+    case ValueType::kUuid:
+      return reply.Bulk(ValueText(type, stored));
+    default:
+      CELLAR_ASSERT(IsTextType(type));
+      return reply.Bulk(stored);
+  }
+}
+
+void RowReply::Begin(ReplyPieces& reply) {
+  CELLAR_ASSERT(!open_);
+  open_ = true;
+  columns_ = 0;
+  versions_ = 0;
+  map_ = reply.BeginMap(columns_guess_);
+}
+
+void RowReply::AddToArrays(ReplyPieces& reply, const ScanCell& cell) {
+  CELLAR_ASSERT(open_);
+  if (cell.column_begins) {
+    EndColumn(reply);
+    reply.NextPiece();
+    ++columns_;
+    ReplyColumn(reply.writer(), cell.family, cell.qualifier_text);
+    versions_mark_ = reply.BeginArray(versions_guess_);
+  }
+  CELLAR_ASSERT(columns_ > 0);
+  reply.NextPiece();
+  AddVersion(reply.writer(), cell);
+  ++versions_;
+}
+
+void RowReply::AddVersion(ReplyWriter& reply, const ScanCell& cell) {
+  reply.Array(2 + (format_.types ? 1 : 0) + (format_.labels ? 1 : 0));
+  reply.Integer(cell.timestamp_micros);
+  ReplyValue(reply, cell.type, cell.stored);
+  if (format_.types) reply.Bulk(ValueTypeName(cell.type));
+  if (!format_.labels) return;
+  if (cell.labels == nullptr) return reply.Array(0);
+  reply.Array(cell.labels->size());
+  for (const std::string& label : *cell.labels) reply.Bulk(label);
+}
+
+void RowReply::EndColumn(ReplyPieces& reply) {
+  if (versions_ == 0) return;
+  reply.EndArray(versions_mark_, versions_);
+  versions_guess_ = versions_;
+  versions_ = 0;
+}
+
+void RowReply::End(ReplyPieces& reply) {
+  CELLAR_ASSERT(open_);
+  EndColumn(reply);
+  reply.EndMap(map_, columns_);
+  columns_guess_ = columns_;
+  open_ = false;
+}
+
+}  // namespace cellar

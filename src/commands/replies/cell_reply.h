@@ -1,0 +1,101 @@
+// Cells as replies: a value by its type, a column's entry in a row's map (SPEC.md sections 2 and
+// 3).
+//
+//   type                RESP2                              RESP3
+//   bytes string uuid   bulk string                        bulk string
+//   bool                integer                            boolean
+//   integers            integer; u64 above 2^63-1 bulk     integer; above 2^63-1 big number
+//   f32 f64             bulk string, shortest text         double
+//
+// RowReply writes one row as a map from column to entry, cell by cell as a scan gives them. An
+// entry is the value of the first cell of its column or, when the format asks for more, an array of
+// versions, each `[timestamp, value, type, [label ...]]` with what was asked for.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "base/copy_bytes.h"
+#include "base/inline.h"
+#include "commands/replies/reply_pieces.h"
+#include "commands/words/read_arguments.h"
+#include "engine/keys/value.h"
+#include "engine/rows/scan.h"
+#include "resp/decimal.h"
+#include "resp/reply_writer.h"
+
+namespace cellar {
+
+// `stored` is the value's stored form (engine/keys/value.h).
+void ReplyTypedValue(ReplyWriter& reply, ValueType type, std::string_view stored);
+CELLAR_INLINE void ReplyValue(ReplyWriter& reply, ValueType type, std::string_view stored) {
+  if (IsTextType(type)) [[likely]]
+    return reply.Bulk(stored);
+  ReplyTypedValue(reply, type, stored);
+}
+
+// "family:qualifier" as a bulk string, into room that the caller has reserved; returns its end.
+inline char* EncodeColumn(char* to, std::string_view family, std::string_view qualifier) {
+  to = ReplyWriter::EncodeBulkHeader(to, family.size() + 1 + qualifier.size());
+  to = ReplyWriter::EncodeBulkPart(to, family);
+  *to++ = ':';
+  return ReplyWriter::EncodeBulkEnd(ReplyWriter::EncodeBulkPart(to, qualifier));
+}
+inline size_t ColumnBytesMax(std::string_view family, std::string_view qualifier) {
+  return ReplyWriter::BulkBytesMax(family.size() + 1 + qualifier.size());
+}
+inline void ReplyColumn(ReplyWriter& reply, std::string_view family, std::string_view qualifier) {
+  OutputBuffer& buffer = reply.buffer();
+  char* const to = buffer.Reserve(ColumnBytesMax(family, qualifier));
+  buffer.CommitTo(EncodeColumn(to, family, qualifier));
+}
+// A column and its value behind it.
+inline void ReplyCell(ReplyWriter& reply, const ScanCell& cell) {
+  if (IsTextType(cell.type)) [[likely]] {  // both at once
+    OutputBuffer& buffer = reply.buffer();
+    char* to = buffer.Reserve(ColumnBytesMax(cell.family, cell.qualifier_text) +
+                              ReplyWriter::BulkBytesMax(cell.stored.size()));
+    to = EncodeColumn(to, cell.family, cell.qualifier_text);
+    return buffer.CommitTo(ReplyWriter::EncodeBulk(to, cell.stored));
+  }
+  ReplyColumn(reply, cell.family, cell.qualifier_text);
+  ReplyTypedValue(reply, cell.type, cell.stored);
+}
+
+class RowReply {
+ public:
+  explicit RowReply(CellFormat format) : format_(format), arrays_(format.arrays()) {}
+
+  // Opens the map. REQUIRES: no row is open.
+  void Begin(ReplyPieces& reply);
+  bool open() const { return open_; }
+  // Would Add write this cell? Without arrays only the first cell of a column is shown.
+  bool Shows(const ScanCell& cell) const { return cell.column_begins || arrays_; }
+  // REQUIRES: Begin was called, Shows(cell), and the first cell of a row begins a column.
+  void Add(ReplyPieces& reply, const ScanCell& cell) {
+    if (arrays_) [[unlikely]]
+      return AddToArrays(reply, cell);
+    reply.NextPiece();
+    ++columns_;
+    ReplyCell(reply.writer(), cell);
+  }
+  // Closes the map. REQUIRES: open().
+  void End(ReplyPieces& reply);
+
+ private:
+  void AddToArrays(ReplyPieces& reply, const ScanCell& cell);
+  void EndColumn(ReplyPieces& reply);
+  void AddVersion(ReplyWriter& reply, const ScanCell& cell);
+
+  CellFormat format_;
+  bool arrays_;  // a column's entry is an array of versions
+  bool open_{false};
+  ReplyPieces::Mark map_{};
+  ReplyPieces::Mark versions_mark_{};
+  uint64_t columns_{0};
+  uint64_t versions_{0};       // of the open column
+  uint64_t columns_guess_{4};  // rows of one table are mostly alike: as many as the last one had
+  uint64_t versions_guess_{1};
+};
+
+}  // namespace cellar

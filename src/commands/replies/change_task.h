@@ -1,0 +1,20 @@
+// ChangeTask: a change too large for one turn (CDELRANGE, FAMILY ALTER), carried on in slices. Each
+// slice is atomic and logged by itself; the reply comes when all is done.
+#pragma once
+
+#include <memory>
+
+#include "commands/session/command_context.h"
+#include "commands/session/task.h"
+#include "store/store.h"
+
+namespace cellar {
+
+enum class ChangeReply : uint8_t { kRowsDeleted, kOk };
+
+// Does `change` of `table`, at once if it is small (or inside EXEC), else as a Task. Those who
+// listen for events of the table hear of it when it is done.
+void RunChange(CommandContext& ctx, const Table& table, std::unique_ptr<SlicedChange> change,
+               ChangeReply reply);
+
+}  // namespace cellar

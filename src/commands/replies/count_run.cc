@@ -1,0 +1,74 @@
+// See count_run.h.
+#include "commands/replies/count_run.h"
+
+#include <string_view>
+#include <utility>
+
+#include "base/assert.h"
+#include "commands/replies/scan_run.h"
+
+namespace cellar {
+
+CountRun::CountRun(std::unique_ptr<Scan> scan, CountBy by, const TableSchema& schema)
+    : scan_(std::move(scan)), by_(by) {
+  if (by_ != CountBy::kGroups) return;
+  for (const FamilySchema& family : schema.families) {
+    delimiters_.push_back({family.name, family.order.delimiter()});
+  }
+}
+
+void CountRun::CountGroup(const ScanCell& cell) {
+  if (!cell.column_begins) return;
+  if (family_ == nullptr || family_->family != cell.family) {
+    family_ = nullptr;
+    for (const FamilyDelimiter& row : delimiters_) {
+      if (row.family == cell.family) family_ = &row;
+    }
+    CELLAR_ASSERT(family_ != nullptr);
+    group_known_ = false;
+  }
+  std::string_view group = cell.qualifier_text;
+  if (family_->delimiter != '\0') group = group.substr(0, group.find(family_->delimiter));
+  // Columns of one super column stand together, so only the one before need be remembered.
+  if (group_known_ && group == group_) return;
+  group_known_ = true;
+  group_ = group;
+  ++count_;
+}
+
+bool CountRun::Pull(uint64_t cells) {
+  scan_->SetBudget(cells);
+  for (;;) {
+    switch (scan_->Next()) {
+      case ScanStep::kRow:
+        ++rows_;
+        group_known_ = false;
+        if (by_ == CountBy::kRows) {
+          ++count_;
+          scan_->SkipRow();
+        }
+        break;
+      case ScanStep::kCell:
+        if (by_ == CountBy::kGroups) CountGroup(scan_->cell());
+        if (by_ == CountBy::kCells || (by_ == CountBy::kColumns && scan_->cell().column_begins)) {
+          ++count_;
+        }
+        break;
+      case ScanStep::kPause:
+        return false;
+      case ScanStep::kEnd:
+        return true;
+    }
+  }
+}
+
+TaskProgress CountTask::Step(TaskContext& context) {
+  while (!run_.Pull(context.budget.unlimited() ? kUnlimited : kSliceCells)) {
+    if (context.budget.Spent()) return TaskProgress::kMore;
+  }
+  context.reply.Unsigned(run_.count());
+  context.depends_on = depends_on_;
+  return TaskProgress::kDone;
+}
+
+}  // namespace cellar

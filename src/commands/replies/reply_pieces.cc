@@ -1,0 +1,78 @@
+// See reply_pieces.h.
+#include "commands/replies/reply_pieces.h"
+
+#include "base/assert.h"
+
+namespace cellar {
+namespace {
+
+// Below, a piece has the memory that it needs, since many replies remain as small: a scan whose
+// conditions hold nowhere. Above, it gets all at once: doubling would move it four times.
+constexpr size_t kSmallBytes{16 * 1024};
+// What is written last may be larger than what is left.
+constexpr size_t kRoomBytes{ReplyPieces::kPieceBytes / 8 * 9};
+
+}  // namespace
+
+void ReplyPieces::Own() {
+  CELLAR_ASSERT(!owned());
+  OutputBuffer& client = writer_.buffer();
+  CELLAR_ASSERT(client.size() >= begin_);
+  const std::string_view written = client.view().substr(begin_);
+  auto piece = std::make_unique<OutputBuffer>();
+  due_ = kSmallBytes;
+  if (written.size() >= kSmallBytes) {
+    piece->GrowTo(kRoomBytes);
+    due_ = kPieceBytes;
+  }
+  piece->Append(written);
+  client.Truncate(begin_);
+  begin_ = 0;
+  writer_ = ReplyWriter(piece.get(), writer_.version());
+  pieces_.push_back(std::move(piece));
+}
+
+void ReplyPieces::GrowOrBeginPiece() {
+  CELLAR_ASSERT(owned());
+  if (writer_.position() >= kPieceBytes) return BeginPiece();
+  writer_.buffer().GrowTo(kRoomBytes);
+  due_ = kPieceBytes;
+}
+
+void ReplyPieces::BeginPiece() {
+  bytes_before_ += pieces_.back()->size();
+  auto piece = std::make_unique<OutputBuffer>();
+  piece->GrowTo(kRoomBytes);
+  due_ = kPieceBytes;
+  writer_ = ReplyWriter(piece.get(), writer_.version());
+  pieces_.push_back(std::move(piece));
+}
+
+void ReplyPieces::Prepend(std::string_view bytes) {
+  if (owned()) {
+    CELLAR_ASSERT(head_.empty());
+    head_ = bytes;
+  } else {
+    writer_.buffer().Insert(begin_, bytes);
+  }
+}
+
+bool ReplyPieces::Deliver(ReplyWriter& client, const TaskBudget& budget) {
+  CELLAR_ASSERT(owned());
+  client.Raw(head_);
+  head_.clear();
+  while (delivered_ < pieces_.size()) {
+    std::unique_ptr<OutputBuffer>& piece = pieces_[delivered_++];
+    if (client.buffer().empty()) {
+      client.buffer().Swap(*piece);
+    } else {
+      client.Raw(piece->view());
+    }
+    piece.reset();
+    if (delivered_ == pieces_.size() || budget.unlimited()) continue;
+    if (client.buffer().size() >= kDeliveryBytes || budget.Spent()) return false;
+  }
+  return true;
+}
+
+}  // namespace cellar

@@ -1,0 +1,179 @@
+// See scan_run.h.
+#include "commands/replies/scan_run.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/inline.h"
+#include "commands/words/scan_cursor.h"
+#include "store/store.h"
+
+namespace cellar {
+
+PinHold::PinHold(Store& store, uint64_t id) : store_(&store), id_(id) { store.HoldPin(id); }
+
+PinHold::~PinHold() {
+  if (store_ != nullptr) store_->ReleasePin(id_);
+}
+
+ScanRun::ScanRun(std::unique_ptr<Scan> scan, const ScanRunOptions& options, Store& store,
+                 OutputBuffer* client, RespVersion version)
+    : scan_(std::move(scan)),
+      options_(options),
+      store_(&store),
+      reply_(client, version),
+      row_(options.format) {
+  CELLAR_ASSERT(options_.rows_max > 0);
+  CELLAR_ASSERT(options_.cells_max > 0);
+  if (options_.stats_clock != nullptr) begin_micros_ = options_.stats_clock->MonotonicMicros();
+  if (options_.one_row) {
+    row_.Begin(reply_);
+  } else {
+    rows_mark_ = reply_.BeginArray(std::min(options_.rows_max, kScanCountDefault));
+  }
+}
+
+void ScanRun::BeginRow() {
+  ++rows_;
+  if (options_.one_row) return;
+  reply_.NextPiece();
+  ReplyWriter& writer = reply_.writer();
+  if (!options_.keys_only) writer.Array(2);
+  writer.Bulk(scan_->row_text());
+  if (options_.keys_only) {
+    scan_->SkipRow();
+  } else {
+    row_.Begin(reply_);
+  }
+}
+
+void ScanRun::EndRow() {
+  if (row_.open()) row_.End(reply_);
+}
+
+bool ScanRun::TakeRow() {
+  if (!options_.one_row) EndRow();
+  if (rows_ == options_.rows_max || cells_ == options_.cells_max) {
+    // The row that has just begun is where the next call begins: what lies before it and was not
+    // wanted is not looked at again.
+    next_ = scan_->PositionAfterRow();
+    next_->row_done = false;
+    return false;
+  }
+  BeginRow();
+  return true;
+}
+
+CELLAR_INLINE bool ScanRun::TakeCell() {
+  const ScanCell& cell = scan_->cell();
+  if (row_.Shows(cell)) {
+    if (cells_ == options_.cells_max) {
+      next_ = std::move(after_cell_);
+      return false;
+    }
+    row_.Add(reply_, cell);
+    ++cells_;
+  }
+  // Also behind versions that are not shown, so that the next call does not begin with them.
+  if (cells_ == options_.cells_max) after_cell_ = scan_->PositionAfterCell();
+  return true;
+}
+
+bool ScanRun::Pull(uint64_t cells) {
+  scan_->SetBudget(cells);
+  reply_bytes_pulled_ = reply_.bytes();
+  while (cells == kUnlimited || reply_.bytes() - reply_bytes_pulled_ < kSliceReplyBytes) {
+    switch (scan_->Next()) {
+      case ScanStep::kRow:
+        if (!TakeRow()) return true;
+        break;
+      case ScanStep::kCell:
+        if (!TakeCell()) return true;
+        break;
+      case ScanStep::kPause:
+        CELLAR_ASSERT(cells != kUnlimited);
+        return false;
+      case ScanStep::kEnd:
+        return true;
+    }
+  }
+  return false;
+}
+
+void ScanRun::Detach(Table& table) {
+  if (options_.pin_wanted && !options_.pin.has_value())
+    options_.pin = store_->PinSnapshot(table, options_.rights);
+  if (options_.pin.has_value()) hold_ = PinHold(*store_, *options_.pin);
+  options_.rights = nullptr;
+  scan_->Detach();
+  reply_.Own();
+}
+
+void ScanRun::ReplyStats() {
+  const ScanStats& stats = scan_->stats();
+  ReplyWriter& writer = reply_.writer();
+  writer.Map(stats.index.empty() ? 5 : 6);
+  const auto field = [&writer](std::string_view name, uint64_t value) {
+    writer.Bulk(name);
+    writer.Unsigned(value);
+  };
+  field("rows", stats.rows);
+  field("cells", stats.cells);
+  field("bytes", stats.bytes);
+  field("groups", stats.groups);
+  const int64_t micros = options_.stats_clock->MonotonicMicros() - begin_micros_;
+  field("micros", static_cast<uint64_t>(micros));
+  if (stats.index.empty()) return;
+  writer.Bulk("index");
+  writer.Bulk(stats.index);
+}
+
+void ScanRun::Finish(Table* table) {
+  EndRow();
+  if (!options_.one_row) FinishRows(table);
+  if (scan_ != nullptr) store_->EndScan(std::move(scan_));
+}
+
+void ScanRun::FinishRows(Table* table) {
+  reply_.EndArray(rows_mark_, rows_);
+  if (options_.stats_clock != nullptr) ReplyStats();
+
+  std::string cursor = "0";
+  if (next_.has_value()) {
+    // The lot of a row must not be drawn again when the row goes on in the next call.
+    if (!options_.draws_rows) next_->seed = 0;
+    if (options_.pin_wanted && !options_.pin.has_value() && table != nullptr) {
+      options_.pin = store_->PinSnapshot(*table, options_.rights);
+    }
+    cursor =
+        EncodeCursor({.position = std::move(*next_), .pin = options_.pin}, options_.cursor_binding);
+  } else if (options_.pin.has_value()) {
+    scan_.reset();  // it reads what is unpinned
+    hold_ = PinHold();
+    store_->UnpinSnapshot(*options_.pin);
+  }
+  OutputBuffer front;
+  ReplyWriter writer(&front, reply_.writer().version());
+  writer.Array(options_.stats_clock != nullptr ? 3 : 2);
+  writer.Bulk(cursor);
+  reply_.Prepend(front.view());
+}
+
+TaskProgress ScanTask::Step(TaskContext& context) {
+  while (!finished_) {
+    const bool complete = run_.Pull(context.budget.unlimited() ? kUnlimited : kSliceCells);
+    if (complete) {
+      run_.Finish(nullptr);
+      finished_ = true;
+    } else if (context.budget.Spent()) {
+      return TaskProgress::kMore;
+    }
+  }
+  context.depends_on = depends_on_;
+  return run_.reply().Deliver(context.reply, context.budget) ? TaskProgress::kDone
+                                                             : TaskProgress::kMore;
+}
+
+}  // namespace cellar

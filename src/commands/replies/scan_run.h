@@ -1,0 +1,135 @@
+// ScanRun: one CROW or CSCAN at work, from the steps of a Scan to a reply.
+//
+//   in the handler   Pull() with a small budget; most reads are done then: Finish()
+//   else             Detach(): the scan goes over to snapshots, the reply into memory of its own,
+//                    and the whole of it into a Task, which pulls in slices and delivers in pieces
+//
+//   shape    CROW   map                          CSCAN   [cursor, [[row key, map] ...] (, stats)]
+//                                                KEYSONLY   [cursor, [row key ...] (, stats)]
+//
+// It knows the limits of a call (COUNT, CELLS) and finds the cursor to go on from. A call ends when
+// a limit is reached and one more row or cell is there: so a "0" comes with the last row, not after
+// it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "cellar/clock.h"
+#include "cellar/lsn.h"
+#include "commands/replies/cell_reply.h"
+#include "commands/replies/reply_pieces.h"
+#include "commands/session/task.h"
+#include "commands/words/read_arguments.h"
+#include "engine/rows/scan.h"
+
+namespace cellar {
+
+class Store;
+class Table;
+
+// Cells examined in the handler itself (about a millisecond at most, also with a WHERE), and
+// between two looks at the clock in a task.
+inline constexpr uint64_t kFirstSliceCells{2 * 1024};
+inline constexpr uint64_t kSliceCells{128};
+// Bytes of reply written in one slice, for cells with large values.
+inline constexpr size_t kSliceReplyBytes{512 * 1024};
+
+// Keeps a pinned view from going stale while a task reads it.
+class PinHold {
+ public:
+  PinHold() = default;
+  PinHold(Store& store, uint64_t id);
+  ~PinHold();
+  PinHold(PinHold&& other) noexcept
+      : store_(std::exchange(other.store_, nullptr)), id_(other.id_) {}
+  PinHold& operator=(PinHold&& other) noexcept {
+    std::swap(store_, other.store_);
+    std::swap(id_, other.id_);
+    return *this;
+  }
+
+ private:
+  Store* store_{nullptr};  // null: holds nothing
+  uint64_t id_{0};
+};
+
+struct ScanRunOptions {
+  bool one_row{false};  // CROW
+  bool keys_only{false};
+  CellFormat format;
+  uint64_t rows_max{kUnlimited};
+  uint64_t cells_max{kUnlimited};
+  // Rows are drawn by lot (SAMPLE): the cursor carries the seed, so that each is drawn once.
+  bool draws_rows{false};
+  // CSCAN alone
+  uint64_t cursor_binding{0};
+  std::optional<uint64_t> pin;  // the pinned view that this call reads
+  bool pin_wanted{false};       // SNAPSHOT, first call: pin if the scan does not end in this call
+  Clock* stats_clock{nullptr};  // STATS
+  // Of whom a snapshot is pinned for; used in the handler alone.
+  const FamilyAccess* rights{nullptr};
+};
+
+class ScanRun {
+ public:
+  // The reply begins at the end of `client`. `store` outlives the run.
+  ScanRun(std::unique_ptr<Scan> scan, const ScanRunOptions& options, Store& store,
+          OutputBuffer* client, RespVersion version);
+  ScanRun(ScanRun&&) = default;
+
+  // Pulls until the call is complete (true) or `cells` have been examined or a slice of reply has
+  // been written (false).
+  bool Pull(uint64_t cells);
+  // Rows written to the reply so far.
+  uint64_t rows() const { return rows_; }
+  // Completes the reply: closes what is open, puts the cursor in front, the statistics behind.
+  // `table` is null if it may have changed since the scan began. REQUIRES: Pull said true.
+  void Finish(Table* table);
+  // After Pull said false, before anything else runs.
+  void Detach(Table& table);
+
+  ReplyPieces& reply() { return reply_; }
+
+ private:
+  void BeginRow();
+  void EndRow();
+  // False if the limits are reached: the call is complete.
+  bool TakeRow();
+  bool TakeCell();
+  void ReplyStats();
+  // What comes before and behind the rows of a CSCAN.
+  void FinishRows(Table* table);
+
+  PinHold hold_;  // outlives the scan
+  std::unique_ptr<Scan> scan_;
+  ScanRunOptions options_;
+  Store* store_;
+  ReplyPieces reply_;
+  RowReply row_;
+  ReplyPieces::Mark rows_mark_{};
+  uint64_t rows_{0};
+  uint64_t cells_{0};
+  size_t reply_bytes_pulled_{0};  // bytes of the reply when Pull was called
+  int64_t begin_micros_{0};
+  // Where the next call goes on; unset when the scan has come to its end.
+  std::optional<ScanPosition> next_;
+  ScanPosition after_cell_;  // kept once cells_ has reached its limit
+};
+
+// Carries on a run that has been detached.
+class ScanTask final : public Task {
+ public:
+  ScanTask(ScanRun run, Lsn depends_on) : run_(std::move(run)), depends_on_(depends_on) {}
+  TaskProgress Step(TaskContext& context) override;
+  bool Streams() const override { return finished_; }
+
+ private:
+  ScanRun run_;
+  Lsn depends_on_;
+  bool finished_{false};
+};
+
+}  // namespace cellar

@@ -1,0 +1,78 @@
+// See client_info.h.
+#include "commands/session/client_info.h"
+
+#include <fmt/format.h>
+
+#include "commands/catalog/command_table.h"
+#include "commands/session/pubsub.h"
+#include "commands/session/tracking.h"
+#include "commands/session/transaction.h"
+#include "commands/words/arguments.h"
+
+namespace cellar {
+namespace {
+
+std::string Flags(const Session& session) {
+  std::string flags;
+  if (session.monitor) flags += 'O';
+  if (session.pubsub) flags += 'P';
+  if (session.in_multi()) flags += 'x';
+  if (session.task || session.postponed) flags += 'b';
+  if (session.tracking) flags += 't';
+  if (session.tracking && session.tracking->broken_redirect) flags += 'R';
+  if (session.tracking && session.tracking->bcast) flags += 'B';
+  if (session.close_after_reply) flags += 'c';
+  if (session.closed) flags += 'A';
+  if (session.unix_socket) flags += 'U';
+  if (session.no_evict) flags += 'e';
+  if (session.no_touch) flags += 'T';
+  return flags.empty() ? "N" : flags;
+}
+
+size_t Listening(const Session& session, ChannelKind kind) {
+  return session.pubsub ? session.pubsub->names[static_cast<size_t>(kind)].size() : 0;
+}
+
+}  // namespace
+
+std::string ClientLine(const Session& session, int64_t now_micros) {
+  const bool multi = session.in_multi();
+  const size_t multi_bytes = session.transaction ? session.transaction->memory_bytes() : 0;
+  const size_t output_bytes = session.output.size() + session.output_in_flight;
+  const size_t total = sizeof(Session) + session.query_bytes + session.output.capacity() +
+                       session.output_in_flight + session.task_output.capacity() + multi_bytes;
+  // The order is that of Redis 7.2; `watch`, which came with 7.4, is behind it.
+  return fmt::format(
+      "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} "
+      "multi={} qbuf={} qbuf-free=0 argv-mem=0 multi-mem={} rbs=0 rbp=0 obl=0 oll={} "
+      "omem={} tot-mem={} events={} cmd={} user={} redir={} resp={} lib-name={} lib-ver={} "
+      "watch={}\n",
+      session.id, session.address, session.local_address, session.fd, session.name,
+      (now_micros - session.created_micros) / 1'000'000,
+      (now_micros - session.last_activity_micros) / 1'000'000, Flags(session), session.keyspace,
+      Listening(session, ChannelKind::kChannel), Listening(session, ChannelKind::kPattern),
+      Listening(session, ChannelKind::kShard),
+      multi ? static_cast<int64_t>(session.transaction->queue.size()) : -1, session.query_bytes,
+      multi_bytes, session.output_in_flight > 0 ? 1 : 0, output_bytes, total,
+      session.output_in_flight > 0 ? "rw" : "r",
+      session.last_command == nullptr ? "NULL" : session.last_command->full_name, session.user_name,
+      session.tracking ? static_cast<int64_t>(session.tracking->redirect) : -1,
+      static_cast<int>(session.version), session.lib_name, session.lib_version,
+      session.transaction ? session.transaction->watches.size() : 0);
+}
+
+ClientClass ClassOf(const Session& session) {
+  return session.pubsub ? ClientClass::kPubsub : ClientClass::kNormal;
+}
+
+std::optional<ClientType> ClientTypeOfWord(std::string_view word) {
+  if (EqualsIgnoreCase(word, "normal")) return ClientType{false, ClientClass::kNormal};
+  if (EqualsIgnoreCase(word, "pubsub")) return ClientType{false, ClientClass::kPubsub};
+  if (EqualsIgnoreCase(word, "replica") || EqualsIgnoreCase(word, "slave")) {
+    return ClientType{false, ClientClass::kReplica};
+  }
+  if (EqualsIgnoreCase(word, "master")) return ClientType{.none = true};
+  return std::nullopt;
+}
+
+}  // namespace cellar

@@ -1,0 +1,65 @@
+// CommandContext: all that a handler gets. It parses `args`, calls the store, writes one reply (an
+// error is a reply too) and returns; what takes long it hands over as a Task.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "commands/catalog/command_table.h"
+#include "commands/session/host.h"
+#include "commands/session/session.h"
+#include "commands/session/task.h"
+#include "commands/users/acl_check.h"
+#include "commands/words/arguments.h"
+#include "resp/reply_writer.h"
+
+namespace cellar {
+
+struct CommandContext {
+  Arguments args;               // args[0] is the command's name as the client wrote it
+  const CommandEntry& command;  // of a subcommand: the subcommand's
+  Session& session;
+  Host& host;
+  ReplyWriter reply;
+  int64_t now_micros;  // wall clock of the turn; stands still inside EXEC
+  // What the user may do; null: everything. Dies with the handler, so a task must not keep it.
+  const CommandRights* rights{nullptr};
+
+  Store& store() const { return host.store(); }
+
+  // The reply must not leave before record `lsn` is durable (under appendfsync always). Every
+  // handler that reads or writes a table says so with the table's last LSN.
+  void DependsOn(Lsn lsn) {
+    if (lsn > depends_on) depends_on = lsn;
+  }
+  // The command goes on as `task`, which writes the reply (see task.h). REQUIRES: called last, with
+  // nothing written to `reply`.
+  void Continue(std::unique_ptr<Task> continued) { session.task = std::move(continued); }
+
+  // Replies the error of `status`. REQUIRES: !status.ok().
+  void Fail(const Status& status) { reply.Error(status); }
+  void SyntaxError() { reply.Error("ERR syntax error"); }
+
+  Lsn depends_on{};  // read by dispatch after the handler
+};
+
+}  // namespace cellar
+
+// Inside a handler: replies the Status of `expression` and returns, unless that is OK.
+#define REPLY_IF_ERROR(ctx, expression)                                                   \
+  do {                                                                                    \
+    if (::cellar::Status status_of_expression = (expression); !status_of_expression.ok()) \
+        [[unlikely]]                                                                      \
+      return (ctx).Fail(status_of_expression);                                            \
+  } while (false)
+
+// Inside a handler: ASSIGN_OR_REPLY(ctx, auto table, ctx.store().FindTable(...)).
+#define ASSIGN_OR_REPLY(ctx, target, expression) \
+  ASSIGN_OR_REPLY_INNER(CELLAR_CONCAT(reply_of_line_, __LINE__), ctx, target, expression)
+#define ASSIGN_OR_REPLY_INNER(result, ctx, target, expression) \
+  auto result = (expression);                                  \
+  if (!result.ok()) [[unlikely]]                               \
+    return (ctx).Fail(result.status());                        \
+  target = *std::move(result)

@@ -1,0 +1,102 @@
+// Host: what commands need of the process around them: the other clients, the clock of the turn,
+// configuration, the end of the server. server/ implements it on libuv; tests with a few lines.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/assert.h"
+#include "cellar/clock.h"
+#include "cellar/lsn.h"
+#include "cellar/status.h"
+#include "commands/session/info_data.h"
+
+namespace cellar {
+
+class Dispatcher;
+class Store;
+struct Services;
+struct Session;
+
+enum class ShutdownMode : uint8_t { kDefault, kSave, kNoSave };
+
+class Host {
+ public:
+  virtual ~Host() = default;
+
+  // --- what commands work on
+  // REQUIRES: !loading().
+  Store& store() const {
+    CELLAR_ASSERT(store_ != nullptr);
+    return *store_;
+  }
+  virtual Clock& clock() = 0;
+  // Wall clock of the turn, microseconds since the epoch: read once a turn.
+  virtual int64_t now_micros() const = 0;
+  Services& services() const { return *services_; }
+  Dispatcher& dispatcher() const { return *dispatcher_; }
+
+  // --- the state of the process
+  // Recovery is running: only commands with kLoading are answered.
+  bool loading() const { return loading_; }
+  // Replies that depend on records up to here may leave.
+  virtual Lsn released_lsn() const = 0;
+  virtual Lsn durable_lsn() const = 0;
+  virtual Lsn last_lsn() const = 0;
+  // What counts against maxmemory; exact at the beginning of a turn.
+  virtual uint64_t memory_used_bytes() const = 0;
+  virtual MemoryFigures memory() = 0;
+  virtual PersistenceFigures persistence() = 0;
+  virtual DataFigures data_figures() = 0;
+  virtual std::vector<KeyspaceFigures> keyspaces() = 0;
+
+  // Begins to write a snapshot (kErr if one is being written); FinishSnapshot waits for its end.
+  virtual Status StartSnapshot() = 0;
+  virtual Status FinishSnapshot() = 0;
+  // DEBUG RELOAD: recovers everything from the files.
+  virtual Status ReloadStore() = 0;
+  // Gives memory that the allocator keeps back to the system.
+  virtual void ReleaseFreeMemory() = 0;
+
+  // --- other clients
+  virtual void ForEachSession(const std::function<void(Session&)>& visit) = 0;
+  virtual Session* FindSession(uint64_t id) = 0;
+  virtual size_t session_count() const = 0;
+  // Ends the connection at the end of the turn; what is in its output already is not sent.
+  virtual void KillSession(Session& session) = 0;
+  // Something was written to the session's output outside of its own command: send it this turn.
+  virtual void ScheduleFlush(Session& session) = 0;
+  // CLIENT PAUSE: until `until_micros` (wall clock); `writes_only`: only commands that write wait.
+  virtual void PauseClients(int64_t until_micros, bool writes_only) = 0;
+  virtual void UnpauseClients() = 0;
+  // Whether commands that write (or all others too) must wait now.
+  bool paused(bool writes) const {
+    return pause_ != Pause::kNone && (writes || pause_ == Pause::kAll);
+  }
+  // Waiting tasks are stepped again this turn.
+  virtual void WakeTasks() = 0;
+
+  // --- the end
+  // Stops accepting, flushes, leaves with status 0 after this turn. An error: it does not.
+  virtual Status Shutdown(ShutdownMode mode) = 0;
+  // A configuration option has been changed by CONFIG SET: the server takes it over.
+  virtual Status ApplyConfig(std::string_view name) = 0;
+
+ protected:
+  // CLIENT PAUSE: which commands must wait.
+  enum class Pause : uint8_t { kNone, kWrites, kAll };
+
+  // Set by the implementation before the first command; owned by it.
+  Services* services_{nullptr};
+  Dispatcher* dispatcher_{nullptr};
+  // Every command asks for these, so they are members and no calls; the implementation sets them.
+  Store* store_{nullptr};
+  bool loading_{true};
+  Pause pause_{Pause::kNone};
+};
+
+}  // namespace cellar

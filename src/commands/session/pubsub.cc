@@ -1,0 +1,100 @@
+// See pubsub.h.
+#include "commands/session/pubsub.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "base/glob.h"
+#include "commands/session/host.h"
+#include "commands/session/session.h"
+#include "commands/users/acl_check.h"
+#include "commands/words/schema_arguments.h"
+
+namespace cellar {
+namespace {
+
+void Send(Host& host, Session& session, ChannelKind kind, std::string_view pattern,
+          std::string_view channel, std::string_view message, Lsn depends_on) {
+  GatePush(session, depends_on);
+  ReplyWriter push(&PushTarget(session), session.version);
+  if (kind == ChannelKind::kPattern) {
+    push.Push(4);
+    push.Bulk("pmessage");
+    push.Bulk(pattern);
+  } else {
+    push.Push(3);
+    push.Bulk(kind == ChannelKind::kShard ? "smessage" : "message");
+  }
+  push.Bulk(channel);
+  push.Bulk(message);
+  host.ScheduleFlush(session);
+}
+
+}  // namespace
+
+bool PubSub::Subscribe(Session& session, ChannelKind kind, std::string_view name) {
+  if (!session.pubsub) session.pubsub = std::make_unique<PubSubState>();
+  const auto index = static_cast<size_t>(kind);
+  if (!session.pubsub->names[index].emplace(name).second) return false;
+  registries_[index][std::string(name)].push_back(&session);
+  return true;
+}
+
+bool PubSub::Unsubscribe(Session& session, ChannelKind kind, std::string_view name) {
+  if (!session.pubsub) return false;
+  const auto index = static_cast<size_t>(kind);
+  auto& names = session.pubsub->names[index];
+  const auto own = names.find(name);
+  if (own == names.end()) return false;
+  const auto listeners = registries_[index].find(name);
+  std::erase(listeners->second, &session);
+  if (listeners->second.empty()) registries_[index].erase(listeners);
+  names.erase(own);
+  return true;
+}
+
+void PubSub::UnsubscribeAll(Session& session) {
+  if (!session.pubsub) return;
+  for (const ChannelKind kind :
+       {ChannelKind::kChannel, ChannelKind::kPattern, ChannelKind::kShard}) {
+    auto& names = session.pubsub->names[static_cast<size_t>(kind)];
+    while (!names.empty()) {
+      const std::string name = *names.begin();
+      (void)Unsubscribe(session, kind, name);
+    }
+  }
+  session.pubsub.reset();
+}
+
+size_t PubSub::PublishAbout(Host& host, ChannelKind kind, std::string_view channel,
+                            std::string_view message, Lsn depends_on, const TableName* table) {
+  size_t receivers = 0;
+  const auto may_know = [table](const Session& session) {
+    return table == nullptr || !session.restricted ||
+           MayReadWholeTable(*session.user, table->keyspace, table->table);
+  };
+  const Registry& exact = registry(kind);
+  if (const auto found = exact.find(channel); found != exact.end()) {
+    for (Session* session : found->second) {
+      if (may_know(*session)) Send(host, *session, kind, {}, channel, message, depends_on);
+    }
+    receivers += found->second.size();
+  }
+  if (kind == ChannelKind::kShard) return receivers;
+  for (const auto& [pattern, sessions] : registry(ChannelKind::kPattern)) {
+    if (!GlobMatch(pattern, channel)) continue;
+    for (Session* session : sessions) {
+      if (!may_know(*session)) continue;
+      Send(host, *session, ChannelKind::kPattern, pattern, channel, message, depends_on);
+    }
+    receivers += sessions.size();
+  }
+  return receivers;
+}
+
+bool InSubscribedMode(const Session& session) {
+  return session.pubsub != nullptr &&
+         session.pubsub->channels_and_patterns() + session.pubsub->shards() > 0;
+}
+
+}  // namespace cellar

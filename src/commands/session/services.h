@@ -1,0 +1,38 @@
+// Services: what the commands share besides the data: the command table, configuration,
+// subscriptions, counters. Owned by the server (one each), reached through Host::services().
+#pragma once
+
+#include <string>
+
+#include "commands/catalog/command_table.h"
+#include "commands/config/config.h"
+#include "commands/session/pubsub.h"
+#include "commands/session/server_stats.h"
+#include "commands/session/slow_log.h"
+#include "commands/session/table_events.h"
+#include "commands/session/tracking.h"
+#include "commands/users/acl.h"
+
+namespace cellar {
+
+struct Services {
+  CommandTable commands;
+  Config config;
+  Acl acl{commands, config};
+  std::string config_file;  // absolute; empty: there is none
+  PubSub pubsub;
+  TableEvents table_events;
+  Tracking tracking;
+  ServerStats stats;
+  SlowLog slow_log;
+  LatencyMonitor latency;
+  size_t monitors{0};  // sessions in MONITOR
+  std::string run_id;  // 40 hex digits, new at every start
+
+  // Whether anybody is to be told of changes of rows (NotifyRow).
+  bool rows_are_heard() const {
+    return tracking.active() || (config.notify_flags & kNotifyTable) != 0;
+  }
+};
+
+}  // namespace cellar

@@ -1,0 +1,128 @@
+// Session: what the server remembers of one client between its commands. Plain data; the connection
+// (server/) owns it, the commands read and change it.
+//
+// What few clients use lies behind pointers, so that an idle connection stays small: a transaction
+// being queued, subscriptions, a running task.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/inline.h"
+#include "cellar/lsn.h"
+#include "commands/session/task.h"
+#include "resp/output_buffer.h"
+#include "resp/reply_writer.h"
+
+namespace cellar {
+
+struct CommandEntry;
+struct PubSubState;
+struct TrackingState;
+struct TransactionState;
+struct User;
+
+// CLIENT REPLY.
+enum class ReplyMode : uint8_t { kOn, kOff, kSkipNext, kSkipping };
+
+// Replies from byte `position` of the output on wait until `lsn` is released.
+struct ReplyGate {
+  size_t position;
+  Lsn lsn;
+};
+
+struct Session {
+  // Beyond so much output nothing more is executed for this client until it has read some.
+  static constexpr size_t kOutputPauseBytes{1024 * 1024};
+
+  Session();
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  uint64_t id{0};
+  RespVersion version{RespVersion::k2};
+  bool authenticated{true};
+  ReplyMode reply_mode{ReplyMode::kOn};
+  bool close_after_reply{false};  // QUIT, protocol errors: nothing more is read
+  bool closed{false};             // killed; the connection goes at the end of the turn
+  bool monitor{false};
+  bool no_evict{false};
+  bool no_touch{false};
+  bool unix_socket{false};
+  bool exec_running{false};   // the commands of an EXEC are being executed
+  bool flush_pending{false};  // is in the server's list of outputs to flush
+  bool in_command{false};     // a reply is being written: pushes go to `pushes`
+  bool postponed{false};      // CLIENT PAUSE: the next command waits
+  bool restricted{false};     // its user may not do everything: access control asks
+  bool task_revoked{false};   // the right to see what the task reads is gone
+  bool gate_grows{false};     // the last of `gates` is of this turn
+
+  // What every command touches stands together, behind the flags: thousands of sessions take turns
+  // in the cache.
+  std::string keyspace{"0"};
+  const CommandEntry* last_command{nullptr};
+  uint64_t commands{0};
+  uint64_t bytes_in{0};
+  uint64_t bytes_out{0};
+  int64_t last_activity_micros{0};       // wall clock
+  OutputBuffer output;                   // replies of this turn and what could not be sent yet
+  std::vector<ReplyGate> gates;          // ascending in both
+  size_t output_in_flight{0};            // bytes handed to the socket and not taken yet
+  size_t query_bytes{0};                 // input kept: an incomplete command, or commands that wait
+  std::unique_ptr<OutputBuffer> pushes;  // messages that came while a reply was written
+  std::unique_ptr<Task> task;            // a command that goes on (task.h)
+  std::unique_ptr<TransactionState> transaction;  // MULTI and WATCH
+  std::unique_ptr<PubSubState> pubsub;
+  std::unique_ptr<TrackingState> tracking;  // CLIENT TRACKING
+  int fd{-1};
+
+  std::string name;      // CLIENT SETNAME
+  std::string lib_name;  // CLIENT SETINFO
+  std::string lib_version;
+  std::string user_name{"default"};
+  const User* user{nullptr};  // null: the default one
+  std::string address;        // "127.0.0.1:50000", or the path of the unix socket and ":0"
+  std::string local_address;
+  int64_t created_micros{0};  // wall clock
+
+  Lsn pushes_depend_on{};  // the newest record that `pushes` tell of
+  CommandEntry* task_command{nullptr};
+  OutputBuffer task_output;  // of `task`, appended to `output` when it is whole
+  Lsn task_depends_on{};
+  std::vector<std::string> task_words;  // of its command, cut short, for the slow log
+  uint64_t task_cycles{0};
+  bool task_waiting{false};
+  Lsn exec_depends_on{};               // what the commands of the running EXEC depend on
+  int64_t soft_limit_since_micros{0};  // client-output-buffer-limit: when the soft one was passed
+
+  ReplyWriter writer() { return {&output, version}; }
+  // Whether its next command may be executed: none goes on as a task, and it is not to end or to
+  // wait.
+  bool Proceeds() const {
+    return task == nullptr && !closed && !close_after_reply && !postponed &&
+           output.size() + output_in_flight < kOutputPauseBytes;
+  }
+  bool in_multi() const;
+  // The output from `position` on waits for `lsn`. REQUIRES: lsn is not older than that of an
+  // earlier gate, or it changes nothing. The records of a turn reach the disk together, so one gate
+  // does for all replies of a turn: the first one's position, the last one's record.
+  CELLAR_INLINE void AddGate(size_t position, Lsn lsn) {
+    if (!gate_grows || gates.empty()) [[unlikely]]
+      return OpenGate(position, lsn);
+    if (lsn > gates.back().lsn) gates.back().lsn = lsn;
+  }
+  void OpenGate(size_t position, Lsn lsn);
+};
+
+// Where a message goes that is no reply (pub/sub, MONITOR, invalidations): behind the reply being
+// written, if any. The reply of a read that goes on as a task counts as being written: a part of it
+// may be in the output already, and a change is told after what was read before it.
+OutputBuffer& PushTarget(Session& session);
+// To be called before a message that tells of record `lsn` is written there.
+void GatePush(Session& session, Lsn lsn);
+
+}  // namespace cellar

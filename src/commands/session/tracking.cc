@@ -1,0 +1,267 @@
+// See tracking.h.
+#include "commands/session/tracking.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "base/assert.h"
+#include "commands/catalog/command_keys.h"
+#include "commands/catalog/command_table.h"
+#include "commands/session/host.h"
+#include "commands/session/pubsub.h"
+#include "commands/session/services.h"
+#include "commands/session/session.h"
+#include "commands/words/schema_arguments.h"
+#include "engine/table/table.h"
+#include "store/store.h"
+
+namespace cellar {
+namespace {
+
+std::string NameOf(std::string_view keyspace, std::string_view table) {
+  std::string name;
+  if (keyspace != "0") name.append(keyspace).push_back('/');
+  return name.append(table);
+}
+
+// False if `row` is no key of the table.
+bool AppendRow(const Table& table, std::string_view row, std::string* name) {
+  name->push_back(':');
+  const Order& order = table.schema().key;
+  if (order.is_plain_bytes()) {
+    name->append(row);
+    return true;
+  }
+  std::string encoded;
+  return order.Encode(row, &encoded).ok() && order.Decode(encoded, name);
+}
+
+void Insert(std::vector<uint64_t>* ids, uint64_t id) {
+  const auto at = std::lower_bound(ids->begin(), ids->end(), id);
+  if (at == ids->end() || *at != id) ids->insert(at, id);
+}
+
+// Whether what changed lies under `prefix`, or `prefix` in the table that changed as a whole.
+bool Concerns(std::string_view prefix, std::string_view name, bool whole_table) {
+  if (name.starts_with(prefix)) return true;
+  return whole_table && prefix.size() > name.size() && prefix.starts_with(name) &&
+         prefix[name.size()] == ':';
+}
+
+}  // namespace
+
+void Tracking::Enable(Session& session, const TrackingState& options) {
+  if (!session.tracking) {
+    session.tracking = std::make_unique<TrackingState>();
+    ++clients_;
+  }
+  TrackingState& state = *session.tracking;
+  std::set<std::string, std::less<>> prefixes = std::move(state.prefixes);
+  state = options;
+  if (options.bcast) {
+    if (options.prefixes.empty() && prefixes.empty()) prefixes.emplace();
+    prefixes.insert(options.prefixes.begin(), options.prefixes.end());
+    for (const std::string& prefix : prefixes) Insert(&prefixes_[prefix], session.id);
+  }
+  state.prefixes = std::move(prefixes);
+}
+
+void Tracking::Disable(Session& session) {
+  if (!session.tracking) return;
+  for (const std::string& prefix : session.tracking->prefixes) {
+    const auto found = prefixes_.find(prefix);
+    CELLAR_ASSERT(found != prefixes_.end());
+    std::erase(found->second, session.id);
+    if (found->second.empty()) prefixes_.erase(found);
+  }
+  session.tracking.reset();
+  CELLAR_ASSERT(clients_ > 0);
+  if (--clients_ > 0) return;
+  // Nobody is left whom the names could be told to.
+  keys_.clear();
+  items_ = 0;
+  waiting_.clear();
+}
+
+void Tracking::SetWriter(const Session& session) { writer_ = session.id; }
+
+void Tracking::Remember(Host& host, Session& session, const CommandEntry& command, Arguments args) {
+  const TrackingState& state = *session.tracking;
+  if (state.bcast || !command.Has(kReadonly)) return;
+  if (state.optin ? !state.caching : state.optout && state.caching) return;
+  const KeySpec& spec = command.row->keys;
+  for (const size_t position : KeyPositions(spec, args)) {
+    const std::string_view word = args[position];
+    const TableName table = SplitTableName(session.keyspace, word);
+    std::string name = NameOf(table.keyspace, table.table);
+    if (spec.row > 0 && static_cast<size_t>(spec.row) < args.size()) {
+      // A table that is not there is remembered as a whole: its creation is what can change.
+      const Result<Table*> found = host.store().FindTable(session.keyspace, word);
+      if (found.ok() && !AppendRow(**found, args[static_cast<size_t>(spec.row)], &name)) continue;
+    }
+    RememberName(host, session, std::move(name));
+  }
+}
+
+void Tracking::RememberName(Host& host, const Session& session, std::string name) {
+  Ids& ids = keys_[std::move(name)];
+  const size_t before = ids.size();
+  Insert(&ids, session.id);
+  items_ += ids.size() - before;
+  Shrink(host, static_cast<size_t>(host.services().config.tracking_table_max_keys));
+}
+
+void Tracking::Shrink(Host& host, size_t keys_max) {
+  while (keys_max > 0 && keys_.size() > keys_max) {
+    auto next = keys_.upper_bound(last_forgotten_);
+    if (next == keys_.end()) next = keys_.begin();
+    last_forgotten_ = next->first;
+    const std::string name = next->first;
+    TellReaders(host, name, {Extent::kRow, name, 0});
+  }
+}
+
+void Tracking::EndCaching(Session& session, const CommandEntry& command) {
+  if (session.exec_running || session.in_multi()) return;
+  const CommandEntry* container = command.parent != nullptr ? command.parent : &command;
+  if (container->row->name != "client") session.tracking->caching = false;
+}
+
+void Tracking::RowChanged(Host& host, const Table& table, std::string_view row) {
+  std::string name = NameOf(table.keyspace(), table.name());
+  if (AppendRow(table, row, &name)) Changed(host, {Extent::kRow, std::move(name), writer_});
+}
+
+void Tracking::TableChanged(Host& host, std::string_view keyspace, std::string_view table) {
+  Changed(host, {Extent::kTable, NameOf(keyspace, table), writer_});
+}
+
+void Tracking::AllChanged(Host& host) { Changed(host, {Extent::kAll, {}, writer_}); }
+
+void Tracking::Changed(Host& host, Change change) {
+  if (host.store().in_transaction()) {
+    waiting_.push_back(std::move(change));
+  } else {
+    Tell(host, {&change, 1});
+  }
+}
+
+void Tracking::Publish(Host& host) {
+  const std::vector<Change> changes = std::exchange(waiting_, {});
+  Tell(host, changes);
+}
+
+void Tracking::Tell(Host& host, std::span<const Change> changes) {
+  Broadcasts broadcasts;
+  for (const Change& change : changes) {
+    if (change.extent == Extent::kAll) {
+      SendBroadcasts(host, &broadcasts);
+      TellAll(host);
+      continue;
+    }
+    if (change.extent == Extent::kRow) {
+      TellReaders(host, change.name, change);
+      // Who has scanned the table holds this row too.
+      const size_t colon = change.name.find(':');
+      TellReaders(host, std::string_view(change.name).substr(0, colon), change);
+    } else {
+      TellReadersBelow(host, change);
+    }
+    CollectBroadcasts(change, &broadcasts);
+  }
+  SendBroadcasts(host, &broadcasts);
+}
+
+void Tracking::TellAll(Host& host) {
+  keys_.clear();
+  items_ = 0;
+  host.ForEachSession([&](const Session& session) {
+    if (session.tracking) Send(host, session.id, {}, 0);
+  });
+}
+
+// Tells the readers of exactly `name`, and forgets them.
+void Tracking::TellReaders(Host& host, std::string_view name, const Change& change) {
+  const auto found = keys_.find(name);
+  if (found == keys_.end()) return;
+  const auto [key, ids] = std::pair(found->first, std::move(found->second));
+  items_ -= ids.size();
+  keys_.erase(found);
+  for (const uint64_t id : ids) Send(host, id, {key}, change.writer);
+}
+
+// Tells all who have read anything of the table, each once.
+void Tracking::TellReadersBelow(Host& host, const Change& change) {
+  const auto forget = [this](auto begin, auto end, Ids* told) {
+    for (auto at = begin; at != end; ++at) {
+      items_ -= at->second.size();
+      told->insert(told->end(), at->second.begin(), at->second.end());
+    }
+    keys_.erase(begin, end);
+  };
+  Ids ids;
+  const auto whole = keys_.find(change.name);
+  if (whole != keys_.end()) forget(whole, std::next(whole), &ids);
+  // The rows' names lie between `table:` and `table;`.
+  forget(keys_.lower_bound(change.name + ':'), keys_.lower_bound(change.name + ';'), &ids);
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  for (const uint64_t id : ids) Send(host, id, {change.name}, change.writer);
+}
+
+void Tracking::CollectBroadcasts(const Change& change, Broadcasts* broadcasts) const {
+  for (const auto& [prefix, ids] : prefixes_) {
+    if (!Concerns(prefix, change.name, change.extent == Extent::kTable)) continue;
+    for (const uint64_t id : ids) {
+      Names& told = (*broadcasts)[{prefix, id}];
+      told.writer = change.writer;
+      told.names.insert(change.name);
+    }
+  }
+}
+
+void Tracking::SendBroadcasts(Host& host, Broadcasts* broadcasts) {
+  for (const auto& [prefix_and_id, told] : *broadcasts) {
+    Send(host, prefix_and_id.second, told.names, told.writer);
+  }
+  broadcasts->clear();
+}
+
+void Tracking::Send(Host& host, uint64_t id, const std::set<std::string_view>& names,
+                    uint64_t writer) {
+  Session* session = host.FindSession(id);
+  if (session == nullptr || session->closed || !session->tracking) return;
+  TrackingState& state = *session->tracking;
+  if (state.noloop && id == writer) return;
+  Session* target = session;
+  if (state.redirect != 0) {
+    target = host.FindSession(state.redirect);
+    if (target == nullptr || target->closed) {
+      state.broken_redirect = true;
+      if (session->version == RespVersion::k2) return;
+      ReplyWriter broken(&PushTarget(*session), session->version);
+      broken.Push(2);
+      broken.Bulk("tracking-redir-broken");
+      broken.Integer(static_cast<int64_t>(state.redirect));
+      return host.ScheduleFlush(*session);
+    }
+  }
+  const bool as_message = target->version == RespVersion::k2;
+  // RESP2 knows no pushes: a client that is not subscribed to the channel cannot be told.
+  if (as_message && (target == session || !InSubscribedMode(*target))) return;
+  GatePush(*target, host.store().last_lsn());
+  ReplyWriter push(&PushTarget(*target), target->version);
+  push.Push(as_message ? 3 : 2);
+  push.Bulk(as_message ? "message" : "invalidate");
+  if (as_message) push.Bulk("__redis__:invalidate");
+  if (names.empty()) {
+    push.Null();
+  } else {
+    push.Array(names.size());
+    for (const std::string_view name : names) push.Bulk(name);
+  }
+  host.ScheduleFlush(*target);
+}
+
+}  // namespace cellar

@@ -1,0 +1,134 @@
+// Client side caching: who has read what, and whom to tell when it changes (CLIENT TRACKING).
+//
+// What a client reads and what changes is named by one text, in the tracking table, in BCAST
+// prefixes and in the messages alike:
+//
+//   planes:747        the row 747 of the table planes, its key in canonical form
+//   planes            all of planes: it was scanned, or its schema changed, or many rows at once
+//   crew/planes:747   the same of a keyspace other than 0
+//
+// A name without `:` stands for everything read of the table, so a client drops what it keeps under
+// that name and under all names that begin with it and a colon. Table names hold no colon, so the
+// first one splits. Null in place of the names: everything (FLUSHALL, KEYSPACE DROP).
+//
+//   default mode   a command that reads a row or table is remembered for its client; the first
+//                  change is told to it once, then forgotten
+//   BCAST          nothing is remembered; every change whose name begins with a prefix is told, and
+//                  a whole table that a prefix lies in; what one EXEC changes in one message
+//                  for each prefix
+//
+// The table of what was read is bounded by tracking-table-max-keys: beyond it names are forgotten
+// in turn, and told as if they had changed. Changes inside EXEC are told when all of it stands. A
+// message waits, like a reply, for the record that it tells of. Not told: cells that a retention
+// policy drops (a cache must not live longer than the TTL of what it holds).
+//
+// Idea and rules are those of Redis' tracking; clients are kept by id and looked up when there is
+// something to say, so that one that leaves costs nothing.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cellar/lsn.h"
+#include "cellar/status.h"
+#include "commands/words/arguments.h"
+
+namespace cellar {
+
+class Host;
+class Table;
+struct CommandEntry;
+struct Session;
+
+// One client's tracking, while it is on. Plain data.
+struct TrackingState {
+  bool bcast{false};
+  bool optin{false};
+  bool optout{false};
+  bool noloop{false};
+  bool caching{false};          // CLIENT CACHING was said: for the next command
+  bool broken_redirect{false};  // the client that messages go to has left
+  uint64_t redirect{0};         // id of the client that gets the messages; 0: this one
+  std::set<std::string, std::less<>> prefixes;
+};
+
+class Tracking {
+ public:
+  // Switches it on, or on again with other options (prefixes add up). REQUIRES: the options fit
+  // together and to what is on.
+  void Enable(Session& session, const TrackingState& options);
+  // Nothing happens if it is off.
+  void Disable(Session& session);
+
+  // Whether any client tracks: only then the rest needs to be called.
+  bool active() const { return clients_ > 0; }
+  // Whose command runs: NOLOOP keeps its changes from it.
+  void SetWriter(const Session& session);
+
+  // `session` has begun to run the command: what it reads is remembered. Not called for commands
+  // that were refused.
+  void Remember(Host& host, Session& session, const CommandEntry& command, Arguments args);
+  // CLIENT CACHING holds for one command.
+  static void EndCaching(Session& session, const CommandEntry& command);
+
+  // A row, or a whole table, has changed. `row` is as the client wrote it; a text that is no key of
+  // the table changes nothing. Inside a transaction they are told by Publish.
+  void RowChanged(Host& host, const Table& table, std::string_view row);
+  void TableChanged(Host& host, std::string_view keyspace, std::string_view table);
+  void AllChanged(Host& host);
+  // After a commit; after a rollback.
+  void Publish(Host& host);
+  void Forget() { waiting_.clear(); }
+
+  // Forgets what is beyond the limit; when the limit has been lowered.
+  void Shrink(Host& host, size_t keys_max);
+
+  size_t clients() const { return clients_; }
+  size_t keys() const { return keys_.size(); }
+  size_t items() const { return items_; }
+  size_t prefixes() const { return prefixes_.size(); }
+
+ private:
+  using Ids = std::vector<uint64_t>;  // ascending
+  enum class Extent : uint8_t { kRow, kTable, kAll };
+  struct Change {
+    Extent extent;
+    std::string name;
+    uint64_t writer;
+  };
+
+  void Changed(Host& host, Change change);
+  // For each prefix and client in BCAST mode the names to tell it, in one message.
+  struct Names {
+    uint64_t writer{0};
+    std::set<std::string_view> names;
+  };
+  using Broadcasts = std::map<std::pair<std::string_view, uint64_t>, Names>;
+
+  void Tell(Host& host, std::span<const Change> changes);
+  void TellAll(Host& host);
+  void TellReaders(Host& host, std::string_view name, const Change& change);
+  void TellReadersBelow(Host& host, const Change& change);
+  void CollectBroadcasts(const Change& change, Broadcasts* broadcasts) const;
+  void SendBroadcasts(Host& host, Broadcasts* broadcasts);
+  void RememberName(Host& host, const Session& session, std::string name);
+  // No names: everything.
+  void Send(Host& host, uint64_t id, const std::set<std::string_view>& names, uint64_t writer);
+
+  size_t clients_{0};
+  size_t items_{0};
+  uint64_t writer_{0};
+  std::map<std::string, Ids, std::less<>> keys_;
+  std::map<std::string, Ids, std::less<>> prefixes_;
+  std::string last_forgotten_;  // the limit takes names in turn, from here on
+  std::vector<Change> waiting_;
+};
+
+}  // namespace cellar

@@ -1,0 +1,45 @@
+// See transaction.h.
+#include "commands/session/transaction.h"
+
+#include <memory>
+
+#include "commands/session/host.h"
+#include "commands/session/session.h"
+#include "commands/session/transaction_store.h"
+
+namespace cellar {
+
+TransactionState& TransactionOf(Session& session) {
+  if (!session.transaction) session.transaction = std::make_unique<TransactionState>();
+  return *session.transaction;
+}
+
+void QueueCommand(Session& session, CommandEntry& command, Arguments args) {
+  TransactionState& transaction = *session.transaction;
+  const auto first = static_cast<uint32_t>(transaction.words.size());
+  for (const std::string_view arg : args) {
+    transaction.words.push_back({transaction.bytes.size(), arg.size()});
+    transaction.bytes.append(arg);
+  }
+  transaction.queue.push_back({&command, first, static_cast<uint32_t>(args.size())});
+}
+
+void UnwatchAll(Host& host, Session& session) {
+  if (!session.transaction) return;
+  for (const Watch& watch : session.transaction->watches) ReleaseWatch(host, watch);
+  session.transaction->watches.clear();
+  if (!session.transaction->queueing) session.transaction.reset();
+}
+
+void DiscardTransaction(Host& host, Session& session) {
+  if (!session.transaction) return;
+  session.transaction->queueing = false;
+  UnwatchAll(host, session);
+}
+
+size_t TransactionState::memory_bytes() const {
+  return bytes.capacity() + words.capacity() * sizeof(Word) +
+         queue.capacity() * sizeof(QueuedCommand);
+}
+
+}  // namespace cellar

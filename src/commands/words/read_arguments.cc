@@ -1,0 +1,392 @@
+// See read_arguments.h.
+#include "commands/words/read_arguments.h"
+
+#include <span>
+#include <string>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/near_word.h"
+#include "base/number.h"
+#include "base/quote.h"
+#include "commands/words/cell_arguments.h"
+
+namespace cellar {
+namespace {
+
+enum class Option : uint8_t {
+  // cell options
+  kColumns,
+  kColprefix,
+  kColrange,
+  kTime,
+  kVersions,
+  kPerrow,
+  kSkip,
+  kGroups,
+  kColreverse,
+  kFilter,
+  kWithts,
+  kWithtype,
+  kWithlabels,
+  // row options
+  kPrefix,
+  kRange,
+  kRows,
+  kIndex,
+  kEq,
+  kBetween,
+  kFrom,
+  kReverse,
+  kWhere,
+  kCount,
+  kCells,
+  kSample,
+  kKeysonly,
+  kStats,
+  kSnapshot,
+  // of CCOUNT alone
+  kBy,
+};
+constexpr uint32_t Bit(Option option) { return 1u << static_cast<uint32_t>(option); }
+
+enum class Uses : uint8_t { kOnce, kMany };
+
+struct OptionRow {
+  std::string_view word;
+  Option option;
+  uint8_t words_min;  // that must follow
+  Uses uses;
+  std::string_view words;  // for the error when they do not
+};
+// In the order of Option, so that the ranges below hold.
+constexpr OptionRow kOptions[] = {
+    {"COLUMNS", Option::kColumns, 2, Uses::kMany, "count column|family ..."},
+    {"COLPREFIX", Option::kColprefix, 2, Uses::kMany, "family prefix"},
+    {"COLRANGE", Option::kColrange, 3, Uses::kMany, "family min max"},
+    {"TIME", Option::kTime, 2, Uses::kOnce, "min max"},
+    {"VERSIONS", Option::kVersions, 1, Uses::kOnce, "count|ALL"},
+    {"PERROW", Option::kPerrow, 1, Uses::kOnce, "count"},
+    {"SKIP", Option::kSkip, 1, Uses::kOnce, "count"},
+    {"GROUPS", Option::kGroups, 1, Uses::kOnce, "count"},
+    {"COLREVERSE", Option::kColreverse, 0, Uses::kOnce, ""},
+    {"FILTER", Option::kFilter, 1, Uses::kOnce, "expression"},
+    {"WITHTS", Option::kWithts, 0, Uses::kOnce, ""},
+    {"WITHTYPE", Option::kWithtype, 0, Uses::kOnce, ""},
+    {"WITHLABELS", Option::kWithlabels, 0, Uses::kOnce, ""},
+    {"PREFIX", Option::kPrefix, 1, Uses::kMany, "prefix"},
+    {"RANGE", Option::kRange, 2, Uses::kMany, "min max"},
+    {"ROWS", Option::kRows, 2, Uses::kMany, "count row ..."},
+    {"INDEX", Option::kIndex, 1, Uses::kOnce, "index"},
+    {"EQ", Option::kEq, 2, Uses::kOnce, "count value ..."},
+    {"BETWEEN", Option::kBetween, 2, Uses::kOnce, "min max"},
+    {"FROM", Option::kFrom, 2, Uses::kOnce, "count value ..."},
+    {"REVERSE", Option::kReverse, 0, Uses::kOnce, ""},
+    {"WHERE", Option::kWhere, 0, Uses::kMany, ""},
+    {"COUNT", Option::kCount, 1, Uses::kOnce, "count"},
+    {"CELLS", Option::kCells, 1, Uses::kOnce, "count"},
+    {"SAMPLE", Option::kSample, 1, Uses::kOnce, "probability"},
+    {"KEYSONLY", Option::kKeysonly, 0, Uses::kOnce, ""},
+    {"STATS", Option::kStats, 0, Uses::kOnce, ""},
+    {"SNAPSHOT", Option::kSnapshot, 0, Uses::kOnce, ""},
+    {"BY", Option::kBy, 1, Uses::kOnce, "ROWS|GROUPS|COLUMNS|CELLS"},
+};
+
+constexpr bool TableIsInOrder() {
+  for (size_t i = 0; i < std::size(kOptions); ++i) {
+    if (static_cast<size_t>(kOptions[i].option) != i) return false;
+  }
+  return std::size(kOptions) <= 32;
+}
+static_assert(TableIsInOrder(), "kOptions follows enum Option; `seen` has 32 bits");
+
+bool CommandHas(ReadCommand command, Option option) {
+  if (option == Option::kBy) return command == ReadCommand::kCount;
+  return command != ReadCommand::kRow || option < Option::kPrefix;
+}
+
+const OptionRow* FindOption(std::string_view word) {
+  for (const OptionRow& row : kOptions) {
+    if (EqualsIgnoreCase(word, row.word)) return &row;
+  }
+  return nullptr;
+}
+
+// The n of `n word ...` (COLUMNS, ROWS, EQ, FROM): so many words are left.
+Result<uint64_t> TakeWordCount(Option option, ArgumentCursor* at) {
+  const OptionRow& row = kOptions[static_cast<size_t>(option)];
+  ASSIGN_OR_RETURN(const uint64_t count, ParseWordCount(row.word, row.words, at->Take(), 1));
+  if (count > at->left()) return TooFewWords(row.word, count, at->left());
+  return count;
+}
+
+Status TakeWords(Option option, ArgumentCursor* at, std::vector<std::string_view>* words) {
+  ASSIGN_OR_RETURN(const uint64_t count, TakeWordCount(option, at));
+  for (uint64_t i = 0; i < count; ++i) words->push_back(at->Take());
+  return Status::Ok();
+}
+
+Status TakeColumns(ArgumentCursor* at, CellOptions* cells) {
+  ASSIGN_OR_RETURN(const uint64_t count, TakeWordCount(Option::kColumns, at));
+  for (uint64_t i = 0; i < count; ++i) cells->columns.push_back(ParseSelector(at->Take()));
+  return Status::Ok();
+}
+
+// The cell options but those that have arguments of their own shape.
+Status TakeCellOption(Option option, std::string_view name, ArgumentCursor* at,
+                      ReadRequest* request) {
+  CellOptions& cells = request->cells;
+  switch (option) {
+    case Option::kColumns:
+      return TakeColumns(at, &cells);
+    case Option::kColprefix:
+    case Option::kColrange: {
+      ASSIGN_OR_RETURN(const ColumnSelector selector,
+                       option == Option::kColprefix ? TakeColumnPrefix(at) : TakeColumnRange(at));
+      cells.columns.push_back(selector);
+      return Status::Ok();
+    }
+    case Option::kTime: {
+      const std::string_view min = at->Take();
+      ASSIGN_OR_RETURN(cells.time, ParseTimeRange(min, at->Take()));
+      return Status::Ok();
+    }
+    case Option::kVersions: {
+      ASSIGN_OR_RETURN(cells.versions_max, ParseCountOrAll(name, at->Take()));
+      request->format.versions = true;
+      return Status::Ok();
+    }
+    case Option::kPerrow: {
+      ASSIGN_OR_RETURN(cells.columns_max, ParseCount(name, at->Take(), 1));
+      return Status::Ok();
+    }
+    case Option::kSkip: {
+      ASSIGN_OR_RETURN(cells.columns_skip, ParseCount(name, at->Take(), 0));
+      return Status::Ok();
+    }
+    case Option::kGroups: {
+      ASSIGN_OR_RETURN(cells.super_columns_max, ParseCount(name, at->Take(), 1));
+      return Status::Ok();
+    }
+    case Option::kColreverse:
+      cells.columns_reverse = true;
+      return Status::Ok();
+    case Option::kFilter:
+      cells.filter = at->Take();
+      return Status::Ok();
+    case Option::kWithts:
+      request->format.timestamps = true;
+      return Status::Ok();
+    case Option::kWithtype:
+      request->format.types = true;
+      return Status::Ok();
+    default:
+      CELLAR_ASSERT(option == Option::kWithlabels);
+      request->format.labels = true;
+      return Status::Ok();
+  }
+}
+
+Status TakeRows(ArgumentCursor* at, RowOptions* rows) {
+  ASSIGN_OR_RETURN(const uint64_t count, TakeWordCount(Option::kRows, at));
+  for (uint64_t i = 0; i < count; ++i) {
+    rows->rows.push_back({.kind = RowSelector::Kind::kRow, .first = at->Take(), .second = {}});
+  }
+  return Status::Ok();
+}
+
+Status TakeBounds(ArgumentCursor* at, std::string_view* min, std::string_view* max) {
+  *min = at->Take();
+  *max = at->Take();
+  RETURN_IF_ERROR(CheckBound(*min));
+  return CheckBound(*max);
+}
+
+// EQ, BETWEEN, FROM may stand before the INDEX that they belong to: ParseReadOptions looks at the
+// end whether there was one.
+Status TakeIndexOption(Option option, ArgumentCursor* at, RowOptions* rows) {
+  if (!rows->index.has_value()) rows->index.emplace();
+  IndexOptions& index = *rows->index;
+  switch (option) {
+    case Option::kIndex:
+      index.name = at->Take();
+      return Status::Ok();
+    case Option::kEq:
+      return TakeWords(Option::kEq, at, &index.equal);
+    case Option::kBetween:
+      index.between.emplace();
+      return TakeBounds(at, &index.between->first, &index.between->second);
+    default:
+      CELLAR_ASSERT(option == Option::kFrom);
+      return TakeWords(Option::kFrom, at, &index.from);
+  }
+}
+
+Result<double> ParseProbability(std::string_view word) {
+  double probability = 0;
+  if (ParseDouble(word, &probability) != NumberError::kNone) {
+    return Status::Error(ErrorCode::kErr, "value is not a valid float: SAMPLE " + Quote(word));
+  }
+  if (probability < 0 || probability > 1) {
+    return Status::Error(ErrorCode::kErr,
+                         "SAMPLE " + Quote(word) + " is out of range, must be from 0 to 1");
+  }
+  return probability;
+}
+
+Result<CountBy> ParseCountBy(std::string_view word) {
+  if (EqualsIgnoreCase(word, "ROWS")) return CountBy::kRows;
+  if (EqualsIgnoreCase(word, "GROUPS")) return CountBy::kGroups;
+  if (EqualsIgnoreCase(word, "COLUMNS")) return CountBy::kColumns;
+  if (EqualsIgnoreCase(word, "CELLS")) return CountBy::kCells;
+  return UnexpectedWord(word, "ROWS, GROUPS, COLUMNS or CELLS");
+}
+
+Status TakeRowOption(Option option, std::string_view name, ArgumentCursor* at,
+                     ReadRequest* request) {
+  RowOptions& rows = request->rows;
+  switch (option) {
+    case Option::kPrefix:
+      rows.rows.push_back({.kind = RowSelector::Kind::kPrefix, .first = at->Take(), .second = {}});
+      return Status::Ok();
+    case Option::kRange: {
+      RowSelector& range = rows.rows.emplace_back();
+      range.kind = RowSelector::Kind::kRange;
+      return TakeBounds(at, &range.first, &range.second);
+    }
+    case Option::kRows:
+      return TakeRows(at, &rows);
+    case Option::kReverse:
+      rows.reverse = true;
+      return Status::Ok();
+    case Option::kWhere: {
+      ASSIGN_OR_RETURN(const Predicate predicate, TakePredicate(at));
+      rows.where.push_back(predicate);
+      return Status::Ok();
+    }
+    case Option::kCount: {
+      ASSIGN_OR_RETURN(request->rows_max, ParseCount(name, at->Take(), 1));
+      return Status::Ok();
+    }
+    case Option::kCells: {
+      ASSIGN_OR_RETURN(request->cells_max, ParseCount(name, at->Take(), 1));
+      return Status::Ok();
+    }
+    case Option::kSample: {
+      ASSIGN_OR_RETURN(rows.sample, ParseProbability(at->Take()));
+      return Status::Ok();
+    }
+    case Option::kKeysonly:
+      request->keys_only = true;
+      return Status::Ok();
+    case Option::kStats:
+      request->stats = true;
+      return Status::Ok();
+    case Option::kSnapshot:
+      request->snapshot = true;
+      return Status::Ok();
+    case Option::kBy: {
+      ASSIGN_OR_RETURN(request->by, ParseCountBy(at->Take()));
+      return Status::Ok();
+    }
+    default:
+      return TakeIndexOption(option, at, &rows);
+  }
+}
+
+// What an option is called elsewhere, in a read of rows and in one of cells alone.
+struct ForeignOption {
+  std::string_view word;
+  std::string_view of_rows;
+  std::string_view of_cells;
+};
+constexpr ForeignOption kForeignOptions[] = {
+    {"LIMIT", "COUNT", "PERROW"},
+    {"MATCH", "PREFIX", "COLPREFIX"},
+    {"DESC", "REVERSE", "COLREVERSE"},
+    {"OFFSET", "SKIP", "SKIP"},
+};
+
+// ", did you mean REVERSE?", or nothing.
+[[gnu::cold]] std::string NearOption(ReadCommand command, std::string_view word) {
+  std::string_view meant;
+  for (const ForeignOption& foreign : kForeignOptions) {
+    if (!EqualsIgnoreCase(word, foreign.word)) continue;
+    meant = command == ReadCommand::kRow ? foreign.of_cells : foreign.of_rows;
+  }
+  if (meant.empty()) {
+    const std::span<const OptionRow> options(kOptions);
+    const auto near = FindNearWord(options, word, [](const OptionRow& row) { return row.word; });
+    if (near == options.end() || !CommandHas(command, near->option)) return {};
+    meant = near->word;
+  }
+  return std::string(", did you mean ").append(meant).append("?");
+}
+
+[[gnu::cold]] Status UnknownOption(ReadCommand command, std::string_view word) {
+  std::string expected = "an option of ";
+  expected += command == ReadCommand::kRow    ? "CROW"
+              : command == ReadCommand::kScan ? "CSCAN"
+                                              : "CCOUNT";
+  expected += IsColumn(word) ? std::string(", which takes columns after COLUMNS count")
+                             : NearOption(command, word);
+  return UnexpectedWord(word, expected);
+}
+
+// Options that exclude each other, and those that need another one.
+Status CheckTogether(uint32_t seen) {
+  constexpr uint32_t kSelectors = Bit(Option::kPrefix) | Bit(Option::kRange) | Bit(Option::kRows);
+  constexpr uint32_t kBounds = Bit(Option::kEq) | Bit(Option::kBetween);
+  constexpr uint32_t kOfIndex = kBounds | Bit(Option::kFrom);
+  const bool index = (seen & Bit(Option::kIndex)) != 0;
+  if (index && (seen & kSelectors) != 0) {
+    return SyntaxErrorBecause("INDEX excludes PREFIX, RANGE and ROWS");
+  }
+  if (!index && (seen & kOfIndex) != 0) {
+    return SyntaxErrorBecause("EQ, BETWEEN and FROM need INDEX index");
+  }
+  if ((seen & Bit(Option::kFrom)) != 0 && (seen & kBounds) != 0) {
+    return SyntaxErrorBecause("FROM excludes EQ and BETWEEN");
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+void ReadRequest::Clear() {
+  rows.rows.clear();
+  rows.where.clear();
+  cells.columns.clear();
+  *this = ReadRequest{.rows = {.rows = std::move(rows.rows),
+                               .index = std::nullopt,
+                               .reverse = false,
+                               .where = std::move(rows.where),
+                               .sample = std::nullopt},
+                      .cells = {.columns = std::move(cells.columns),
+                                .time = {},
+                                .versions_max = std::nullopt,
+                                .filter = std::nullopt},
+                      .format = {}};
+}
+
+Status ParseReadOptions(ReadCommand command, ArgumentCursor at, ReadRequest* request) {
+  request->Clear();
+  uint32_t seen = 0;
+  while (!at.done()) {
+    const std::string_view word = at.Take();
+    const OptionRow* row = FindOption(word);
+    if (row == nullptr || !CommandHas(command, row->option)) return UnknownOption(command, word);
+    if (row->uses == Uses::kOnce && (seen & Bit(row->option)) != 0)
+      return RepeatedOption(row->word);
+    if (at.left() < row->words_min) return IncompleteOption(row->word, row->words);
+    seen |= Bit(row->option);
+    if (row->option < Option::kPrefix) {
+      RETURN_IF_ERROR(TakeCellOption(row->option, row->word, &at, request));
+    } else {
+      RETURN_IF_ERROR(TakeRowOption(row->option, row->word, &at, request));
+    }
+  }
+  return CheckTogether(seen);
+}
+
+}  // namespace cellar

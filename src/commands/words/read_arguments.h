@@ -1,0 +1,49 @@
+// The options of the commands that read rows (CROW, CSCAN, CCOUNT) as plain data: which rows, which
+// cells, and how the reply shows them. One table of keywords, from which the parser works; pure
+// functions (see cell_arguments.h for what is checked here and what is not).
+#pragma once
+
+#include <cstdint>
+
+#include "cellar/status.h"
+#include "commands/words/arguments.h"
+#include "engine/request/read_options.h"
+
+namespace cellar {
+
+inline constexpr uint64_t kScanCountDefault{100};  // SPEC.md section 3
+
+enum class CountBy : uint8_t { kRows, kGroups, kColumns, kCells };
+
+// How a reply shows cells. Any of them makes a column's entry an array of versions.
+struct CellFormat {
+  bool versions{false};    // VERSIONS was said
+  bool timestamps{false};  // WITHTS
+  bool types{false};       // WITHTYPE
+  bool labels{false};      // WITHLABELS
+
+  bool arrays() const { return versions || timestamps || types || labels; }
+};
+
+struct ReadRequest {
+  RowOptions rows;
+  CellOptions cells;
+  CellFormat format;
+  uint64_t rows_max{kScanCountDefault};  // COUNT
+  uint64_t cells_max{kUnlimited};        // CELLS
+  bool keys_only{false};
+  bool stats{false};
+  bool snapshot{false};
+  CountBy by{CountBy::kRows};
+
+  // Back to the defaults, keeping the memory.
+  void Clear();
+};
+
+enum class ReadCommand : uint8_t { kRow, kScan, kCount };
+
+// Takes all options up to the end. *request is cleared first. A keyword that `command` does not
+// have is a syntax error, as is a second single-use one.
+Status ParseReadOptions(ReadCommand command, ArgumentCursor at, ReadRequest* request);
+
+}  // namespace cellar

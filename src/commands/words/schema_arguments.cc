@@ -1,0 +1,172 @@
+// See schema_arguments.h.
+#include "commands/words/schema_arguments.h"
+
+#include <string>
+
+#include "base/duration.h"
+#include "base/quote.h"
+#include "commands/words/cell_arguments.h"
+#include "engine/keys/value.h"
+#include "engine/request/read_options.h"
+#include "engine/schema/retention.h"
+
+namespace cellar {
+namespace {
+
+Status Unreadable(std::string text) { return Status::Error(ErrorCode::kErr, std::move(text)); }
+
+bool IsNone(std::string_view word) { return EqualsIgnoreCase(word, "NONE"); }
+
+[[gnu::cold]] Status PolicyTwice() {
+  return SyntaxErrorBecause("GC excludes VERSIONS and TTL, which can stand inside its policy");
+}
+
+Status TakeType(std::string_view word, FamilyOptions* options) {
+  if (options->type.has_value()) return RepeatedOption("TYPE");
+  std::optional<ValueType> type;
+  if (!IsNone(word)) {
+    Result<ValueType> parsed = ParseValueType(word);
+    if (!parsed.ok()) return Unreadable(parsed.status().text() + ", or NONE");
+    type = *parsed;
+  }
+  options->type.emplace(type);
+  return Status::Ok();
+}
+
+Status TakeOrder(std::string_view word, FamilyOptions* options) {
+  if (options->order.has_value()) return RepeatedOption("ORDER");
+  ASSIGN_OR_RETURN(options->order, Order::Parse(word));
+  if (options->order->is_recno()) {
+    return Status::Error(ErrorCode::kErr, "invalid order 'recno': record numbers are for row keys");
+  }
+  return Status::Ok();
+}
+
+Status TakeVersions(std::string_view word, FamilyOptions* options) {
+  if (options->versions_max.has_value()) return RepeatedOption("VERSIONS");
+  if (options->gc.has_value()) return PolicyTwice();
+  ASSIGN_OR_RETURN(const uint64_t count, ParseCountOrAll("VERSIONS", word));
+  options->versions_max = count == kUnlimited ? 0 : count;
+  return Status::Ok();
+}
+
+Status TakeTtl(std::string_view word, FamilyOptions* options) {
+  if (options->ttl_ms.has_value()) return RepeatedOption("TTL");
+  if (options->gc.has_value()) return PolicyTwice();
+  if (IsNone(word)) {
+    options->ttl_ms = 0;
+    return Status::Ok();
+  }
+  const Result<int64_t> duration_ms = ParseDurationMs(word);
+  if (!duration_ms.ok()) return Unreadable(duration_ms.status().text() + ", or NONE");
+  options->ttl_ms = static_cast<uint64_t>(*duration_ms);
+  return Status::Ok();
+}
+
+Status TakePolicy(std::string_view word, FamilyOptions* options) {
+  if (options->gc.has_value()) return RepeatedOption("GC");
+  if (options->versions_max.has_value() || options->ttl_ms.has_value()) return PolicyTwice();
+  if (IsNone(word)) {
+    options->gc.emplace();
+    return Status::Ok();
+  }
+  ASSIGN_OR_RETURN(options->gc, RetentionPolicy::Parse(word));
+  return Status::Ok();
+}
+
+Status TakeGroup(std::string_view word, FamilyOptions* options) {
+  if (options->group.has_value()) return RepeatedOption("GROUP");
+  RETURN_IF_ERROR(CheckName("group", word));
+  options->group.emplace(word);
+  return Status::Ok();
+}
+
+struct FamilyOptionRow {
+  std::string_view word;
+  std::string_view takes;  // for the error when it is missing
+  Status (*take)(std::string_view word, FamilyOptions* options);
+};
+constexpr FamilyOptionRow kFamilyOptions[] = {
+    {"TYPE", "type|NONE", TakeType},         {"ORDER", "order", TakeOrder},
+    {"VERSIONS", "count|ALL", TakeVersions}, {"TTL", "duration|NONE", TakeTtl},
+    {"GC", "policy|NONE", TakePolicy},       {"GROUP", "group", TakeGroup},
+};
+
+const FamilyOptionRow* FindFamilyOption(std::string_view word) {
+  for (const FamilyOptionRow& row : kFamilyOptions) {
+    if (EqualsIgnoreCase(word, row.word)) return &row;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+TableName SplitTableName(std::string_view session_keyspace, std::string_view word) {
+  const size_t slash = word.find('/');
+  if (slash == std::string_view::npos) return {session_keyspace, word};
+  return {word.substr(0, slash), word.substr(slash + 1)};
+}
+
+Status CheckName(std::string_view kind, std::string_view word) {
+  if (IsName(word)) return Status::Ok();
+  return Unreadable(
+      std::string(kind) + " name " + Quote(word) +
+      " is invalid: 1 to 64 characters of A-Z a-z 0-9 _ . -, the first one neither . nor -");
+}
+
+Status CheckTableName(std::string_view word) {
+  const TableName name = SplitTableName("0", word);
+  RETURN_IF_ERROR(CheckName("keyspace", name.keyspace));
+  return CheckName("table", name.table);
+}
+
+Status TakeFamilyOptions(ArgumentCursor* at, FamilyOptions* options) {
+  while (!at->done()) {
+    const FamilyOptionRow* row = FindFamilyOption(at->Peek());
+    if (row == nullptr) return Status::Ok();
+    at->Take();
+    ASSIGN_OR_RETURN(const std::string_view word, at->TakeAny(row->word, row->takes));
+    RETURN_IF_ERROR(row->take(word, options));
+  }
+  return Status::Ok();
+}
+
+Result<TableRequest> ParseTableCreate(ArgumentCursor at) {
+  TableRequest request;
+  bool key_said = false;
+  while (!at.done()) {
+    if (at.TakeWord("KEY")) {
+      if (key_said) return RepeatedOption("KEY");
+      key_said = true;
+      ASSIGN_OR_RETURN(const std::string_view spec, at.TakeAny("KEY", "order"));
+      ASSIGN_OR_RETURN(request.key, Order::Parse(spec));
+    } else if (at.TakeWord("FAMILY")) {
+      FamilyRequest& family = request.families.emplace_back();
+      ASSIGN_OR_RETURN(family.name, at.TakeAny("FAMILY", "family [option ...]"));
+      RETURN_IF_ERROR(CheckName("family", family.name));
+      RETURN_IF_ERROR(TakeFamilyOptions(&at, &family.options));
+    } else if (request.families.empty()) {
+      return UnexpectedWord(at.Peek(), "KEY or FAMILY");
+    } else {
+      return UnexpectedWord(at.Peek(), "TYPE, ORDER, VERSIONS, TTL, GC, GROUP, KEY or FAMILY");
+    }
+  }
+  return request;
+}
+
+Result<FamilyRequest> ParseFamily(FamilyVerb verb, ArgumentCursor at) {
+  FamilyRequest family;
+  ASSIGN_OR_RETURN(family.name, at.TakeAny("FAMILY", "family [option ...]"));
+  RETURN_IF_ERROR(TakeFamilyOptions(&at, &family.options));
+  if (!at.done()) return UnexpectedWord(at.Peek(), "TYPE, ORDER, VERSIONS, TTL, GC or GROUP");
+  if (verb == FamilyVerb::kAdd) {
+    RETURN_IF_ERROR(CheckName("family", family.name));
+    return family;
+  }
+  if (family.options.empty()) {
+    return SyntaxErrorBecause("nothing to alter: no TYPE, VERSIONS, TTL or GC");
+  }
+  return family;
+}
+
+}  // namespace cellar

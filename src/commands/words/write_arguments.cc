@@ -1,0 +1,222 @@
+// See write_arguments.h.
+#include "commands/words/write_arguments.h"
+
+#include <string>
+
+#include "base/assert.h"
+#include "base/inline.h"
+#include "base/quote.h"
+#include "commands/words/cell_arguments.h"
+#include "engine/keys/value.h"
+
+namespace cellar {
+
+Status TakeValueOptions(ArgumentCursor* at, PutOptions* options) {
+  while (at->left() >= 2) {
+    if (at->TakeWord("AS")) {
+      const std::string_view name = at->Take();
+      if (options->type.has_value()) return RepeatedOption("AS");
+      ASSIGN_OR_RETURN(options->type, ParseValueType(name));
+    } else if (at->TakeWord("TS")) {
+      if (options->timestamp_micros.has_value()) return RepeatedOption("TS");
+      ASSIGN_OR_RETURN(options->timestamp_micros, ParseTimestamp(at->Take()));
+    } else if (at->TakeWord("TTL")) {
+      if (options->ttl_micros.has_value()) return RepeatedOption("TTL");
+      ASSIGN_OR_RETURN(options->ttl_micros, ParseTtlMicros(at->Take()));
+    } else {
+      return Status::Ok();
+    }
+  }
+  return Status::Ok();
+}
+
+Status NotNextColumn(std::string_view word) {
+  if (EqualsIgnoreCase(word, "AS")) return IncompleteOption("AS", "type");
+  if (EqualsIgnoreCase(word, "TS")) return IncompleteOption("TS", "micros");
+  if (EqualsIgnoreCase(word, "TTL")) return IncompleteOption("TTL", "duration");
+  for (const std::string_view option : {"NX", "XX", "IF"}) {
+    if (EqualsIgnoreCase(word, option)) {
+      return SyntaxErrorBecause(std::string(option) + " stands before the first column");
+    }
+  }
+  return UnexpectedWord(word, "a column (family:qualifier), AS, TS or TTL");
+}
+
+Status NoValue(std::string_view family, std::string_view qualifier) {
+  std::string column(family);
+  column.append(":").append(qualifier);
+  return SyntaxErrorBecause("no value for " + Quote(column));
+}
+
+namespace {
+
+// `column value [AS type] [TS micros] [TTL duration]`
+Status TakePut(ArgumentCursor* at, std::vector<CellOp>* ops) {
+  std::string_view family;
+  std::string_view qualifier;
+  if (at->left() < 2) return IncompleteOption("PUT", "column value");
+  if (!TakeColumn(at, &family, &qualifier)) return UnexpectedWord(at->Peek(), kColumnForm);
+  return TakeValueOptions(at, &AddPut(family, qualifier, at->Take(), ops));
+}
+
+// COLPREFIX, COLRANGE, a column or a family.
+Result<ColumnSelector> TakeSelector(ArgumentCursor* at) {
+  if (at->TakeWord("COLPREFIX")) return TakeColumnPrefix(at);
+  if (at->TakeWord("COLRANGE")) return TakeColumnRange(at);
+  ASSIGN_OR_RETURN(const std::string_view word,
+                   at->TakeAny("DEL", "column|family, COLPREFIX or COLRANGE"));
+  return ParseSelector(word);
+}
+
+// A delta that is no number is wrong whatever the cell holds.
+Status ParseDelta(CellOp::Kind kind, std::string_view text) {
+  int128_t integer = 0;
+  double number = 0;
+  switch (kind) {
+    case CellOp::Kind::kIncrement:
+      return ParseIntegerDelta(text, &integer);
+    case CellOp::Kind::kIncrementFloat:
+      return ParseFloatDelta(text, &number);
+    case CellOp::Kind::kIncrementAny:
+      if (ClassifyNumber(text) == TextNumber::kInteger) return ParseIntegerDelta(text, &integer);
+      return ParseFloatDelta(text, &number);
+    default:
+      return Status::Ok();
+  }
+}
+
+Status CheckDelta(const CellOp& op) {
+  const Status status = ParseDelta(op.kind, op.text);
+  if (status.ok()) return Status::Ok();
+  const std::string column = std::string(op.family).append(":").append(op.qualifier);
+  return Status::Error(status.code(), status.text() + " for column " + Quote(column));
+}
+
+// `column delta`, `column bytes`
+Status TakeColumnOp(ArgumentCursor* at, CellOp::Kind kind, std::vector<CellOp>* ops) {
+  CellOp& op = ops->emplace_back();
+  op.kind = kind;
+  if (at->left() < 2) {
+    return kind == CellOp::Kind::kAppend ? IncompleteOption("APPEND", "column bytes")
+                                         : IncompleteOption("INCR", "column delta");
+  }
+  RETURN_IF_ERROR(ParseColumn(at->Take(), &op.family, &op.qualifier));
+  op.text = at->Take();
+  return CheckDelta(op);
+}
+
+// `DEL selector [TIME min max]`
+Status TakeDelete(ArgumentCursor* at, std::vector<CellOp>* ops) {
+  CellOp& op = ops->emplace_back();
+  op.kind = CellOp::Kind::kDelete;
+  ASSIGN_OR_RETURN(op.selector, TakeSelector(at));
+  if (!at->TakeWord("TIME")) return Status::Ok();
+  if (at->left() < 2) return IncompleteOption("TIME", "min max");
+  const std::string_view min = at->Take();
+  ASSIGN_OR_RETURN(op.time, ParseTimeRange(min, at->Take()));
+  return Status::Ok();
+}
+
+// One op of CMUTATE.
+Status TakeOp(ArgumentCursor* at, std::vector<CellOp>* ops) {
+  if (at->TakeWord("PUT")) return TakePut(at, ops);
+  if (at->TakeWord("DEL")) return TakeDelete(at, ops);
+  if (at->TakeWord("INCR")) return TakeColumnOp(at, CellOp::Kind::kIncrementAny, ops);
+  if (at->TakeWord("APPEND")) return TakeColumnOp(at, CellOp::Kind::kAppend, ops);
+  if (at->TakeWord("DELROW")) {
+    ops->emplace_back().kind = CellOp::Kind::kDeleteRow;
+    return Status::Ok();
+  }
+  if (EqualsIgnoreCase(at->Peek(), "IF")) {
+    return SyntaxErrorBecause("IF stands before the first op");
+  }
+  return UnexpectedWord(at->Peek(), "PUT, DEL, DELROW, INCR, APPEND or ELSE");
+}
+
+Status TakeCondition(ArgumentCursor* at, RowWrite* write) {
+  ASSIGN_OR_RETURN(const Predicate predicate, TakePredicate(at));
+  write->conditions.push_back(predicate);
+  return Status::Ok();
+}
+
+// Whether the first family to delete from that the table does not have is called TIME.
+bool MissesTime(const TableSchema& schema, const std::vector<CellOp>& ops) {
+  for (const CellOp& op : ops) {
+    if (op.kind != CellOp::Kind::kDelete || schema.FindFamily(op.selector.family) != nullptr)
+      continue;
+    return op.selector.kind == ColumnSelector::Kind::kFamily &&
+           EqualsIgnoreCase(op.selector.family, "TIME");
+  }
+  return false;
+}
+
+}  // namespace
+
+Status HintAtTime(Status refusal, const TableSchema& schema, const RowWrite& write) {
+  CELLAR_ASSERT(!refusal.ok());
+  if (refusal.code() != ErrorCode::kNoFamily) return refusal;
+  if (!MissesTime(schema, write.ops) && !MissesTime(schema, write.else_ops)) return refusal;
+  return Status::Error(refusal.code(),
+                       refusal.text() + " -- as an option TIME takes min and max, at the end");
+}
+
+Status TakePutOption(ArgumentCursor* at, RowWrite* write) {
+  const bool nx = at->TakeWord("NX");
+  if (nx || at->TakeWord("XX")) {
+    if (write->existence != RowWrite::Existence::kAny) {
+      return SyntaxErrorBecause("one NX or XX, not two");
+    }
+    write->existence = nx ? RowWrite::Existence::kNx : RowWrite::Existence::kXx;
+    return Status::Ok();
+  }
+  if (at->TakeWord("IF")) return TakeCondition(at, write);
+  if (at->done()) return SyntaxErrorBecause("no column and value");
+  return UnexpectedWord(at->Peek(), "a column (family:qualifier), NX, XX or IF");
+}
+
+Status ParseDelete(ArgumentCursor at, RowWrite* write) {
+  CELLAR_ASSERT(write->ops.empty());
+  TimeRange time;
+  while (!at.done()) {
+    if (at.left() == 3 && EqualsIgnoreCase(at.Peek(), "TIME")) {
+      at.Take();
+      const std::string_view min = at.Take();
+      ASSIGN_OR_RETURN(time, ParseTimeRange(min, at.Take()));
+    } else if (at.TakeWord("IF")) {
+      RETURN_IF_ERROR(TakeCondition(&at, write));
+    } else {
+      CellOp& op = write->ops.emplace_back();
+      op.kind = CellOp::Kind::kDelete;
+      ASSIGN_OR_RETURN(op.selector, TakeSelector(&at));
+    }
+  }
+  if (write->ops.empty()) write->ops.emplace_back().kind = CellOp::Kind::kDeleteRow;
+  for (CellOp& op : write->ops) op.time = time;
+  return Status::Ok();
+}
+
+Status ParseMutate(ArgumentCursor at, RowWrite* write) {
+  CELLAR_ASSERT(write->ops.empty());
+  while (at.TakeWord("IF")) RETURN_IF_ERROR(TakeCondition(&at, write));
+  bool in_else = false;
+  while (!at.done()) {
+    if (at.TakeWord("ELSE")) {
+      if (in_else) return RepeatedOption("ELSE");
+      if (write->conditions.empty()) return SyntaxErrorBecause("ELSE needs an IF before all ops");
+      in_else = true;
+    } else {
+      RETURN_IF_ERROR(TakeOp(&at, in_else ? &write->else_ops : &write->ops));
+    }
+  }
+  if (write->ops.empty() && write->else_ops.empty()) {
+    return SyntaxErrorBecause("nothing to do: no PUT, DEL, DELROW, INCR or APPEND");
+  }
+  return Status::Ok();
+}
+
+Status ParseColumnOp(ArgumentCursor at, CellOp::Kind kind, RowWrite* write) {
+  CELLAR_ASSERT(at.left() == 2);
+  return TakeColumnOp(&at, kind, &write->ops);
+}
+
+}  // namespace cellar

@@ -1,0 +1,213 @@
+// Splitting keys into components, and bounds out of parts of keys.
+//
+// One walk serves complete keys, bounds and prefixes: EncodeComponents goes through the text, cuts
+// at delimiters and encodes; what differs is only what may be missing at the end.
+#include "engine/keys/order.h"
+
+#include <cstring>
+
+#include "base/assert.h"
+#include "base/coding.h"
+#include "base/copy_bytes.h"
+#include "base/quote.h"
+#include "engine/keys/key_component.h"
+
+namespace cellar {
+namespace {
+
+constexpr std::string_view kDelimiters{"#/|:,;~."};
+constexpr size_t kSpecBytesMax{1024};
+
+Status BadSpec(std::string_view spec, std::string why) {
+  return Status::Error(ErrorCode::kErr, "invalid order " + Quote(spec) + ": " + std::move(why));
+}
+
+Status BadComponent(OrderComponent component, size_t number, std::string_view text,
+                    std::string_view why) {
+  std::string complaint = "component " + std::to_string(number) + " (";
+  if (component.descending) complaint.push_back('-');
+  complaint.append(ComponentTypeName(component.type)).append("): ");
+  complaint.append(Quote(text)).append(" ").append(why);
+  return Status::Error(ErrorCode::kBadKey, std::move(complaint));
+}
+
+}  // namespace
+
+KeyBound Successor(std::string_view prefix) {
+  KeyBound bound;
+  AssignSuccessor(prefix, &bound);
+  return bound;
+}
+
+void AssignSuccessor(std::string_view prefix, KeyBound* bound) {
+  size_t size = prefix.size();
+  while (size > 0 && static_cast<uint8_t>(prefix[size - 1]) == 0xff) --size;
+  bound->bytes.assign(prefix.substr(0, size));
+  bound->at_end = size == 0;
+  if (size == 0) return;
+  bound->bytes.back() = static_cast<char>(static_cast<uint8_t>(bound->bytes.back()) + 1);
+}
+
+KeyRange PrefixRange(std::string_view prefix) {
+  return {{std::string(prefix), false}, Successor(prefix)};
+}
+
+Order::Order() : components_(1), spec_("bytes") {}
+
+Order Order::FromComponents(std::vector<OrderComponent> components, char delimiter) {
+  CELLAR_ASSERT(!components.empty());
+  CELLAR_ASSERT(components.size() <= kOrderComponentsMax);
+  CELLAR_ASSERT((components.size() == 1) == (delimiter == '\0'));
+  Order order;
+  order.spec_.clear();
+  for (const OrderComponent& component : components) {
+    if (!order.spec_.empty()) order.spec_.push_back(delimiter);
+    if (component.descending) order.spec_.push_back('-');
+    order.spec_.append(ComponentTypeName(component.type));
+  }
+  const OrderComponent first = components.front();
+  order.delimiter_ = delimiter;
+  order.is_plain_bytes_ = components.size() == 1 && first == OrderComponent{};
+  order.is_recno_ = components.size() == 1 && first.type == ComponentType::kRecno;
+  order.components_ = std::move(components);
+  return order;
+}
+
+Result<Order> Order::Parse(std::string_view spec) {
+  if (spec.size() > kSpecBytesMax) return BadSpec(spec, "too long");
+  const size_t first_delimiter = spec.find_first_of(kDelimiters);
+  const char delimiter = first_delimiter == std::string_view::npos ? '\0' : spec[first_delimiter];
+  std::vector<OrderComponent> components;
+  std::string_view rest = spec;
+  for (bool more = true; more;) {
+    const size_t end = delimiter == '\0' ? std::string_view::npos : rest.find(delimiter);
+    std::string_view name = rest.substr(0, end);
+    more = end != std::string_view::npos;
+    if (more) rest.remove_prefix(end + 1);
+    OrderComponent component;
+    if (name.starts_with('-')) {
+      component.descending = true;
+      name.remove_prefix(1);
+    }
+    if (name.find_first_of(kDelimiters) != std::string_view::npos) {
+      return BadSpec(spec, "more than one kind of delimiter");
+    }
+    if (!ParseComponentType(name, &component.type)) {
+      return BadSpec(spec,
+                     "no such component " + Quote(name) + ", there are " + ComponentTypeNames());
+    }
+    if (delimiter == '.' && IsFloatComponent(component.type)) {
+      return BadSpec(spec, "a float component cannot stand between points");
+    }
+    if (component.type == ComponentType::kRecno && spec.size() != name.size()) {
+      return BadSpec(spec, "recno stands alone");
+    }
+    components.push_back(component);
+    if (components.size() > kOrderComponentsMax) return BadSpec(spec, "too many components");
+  }
+  return FromComponents(std::move(components), delimiter);
+}
+
+Status Order::EncodeComponents(std::string_view text, Extent extent, std::string* out) const {
+  std::string_view rest = text;
+  for (size_t i = 0; i < components_.size(); ++i) {
+    const OrderComponent component = components_[i];
+    const bool is_last = i + 1 == components_.size();
+    const size_t end = is_last ? std::string_view::npos : rest.find(delimiter_);
+    const bool closed = end != std::string_view::npos;  // a delimiter follows
+    const std::string_view part = rest.substr(0, end);
+    std::string_view why;
+    if (!closed && extent == Extent::kPrefix) {
+      if (part.empty()) return Status::Ok();  // whole components so far
+      if (IsTextComponent(component.type)) {
+        const bool fits = EncodeComponentPrefix(component, part, out, &why);
+        return fits ? Status::Ok() : BadComponent(component, i + 1, part, why);
+      }
+    }
+    if (!EncodeComponent(component, part, out, &why)) {
+      return BadComponent(component, i + 1, part, why);
+    }
+    if (is_last || (!closed && extent != Extent::kWhole)) return Status::Ok();
+    if (!closed) {
+      return BadComponent(components_[i + 1], i + 2, text, "ends before it");
+    }
+    rest.remove_prefix(end + 1);
+  }
+  return Status::Ok();
+}
+
+Status Order::EncodeAny(std::string_view text, char* to, size_t* bytes) const {
+  std::string encoded;
+  RETURN_IF_ERROR(Encode(text, &encoded));
+  CELLAR_ASSERT(encoded.size() <= EncodedBytesMax(text.size()));
+  CopyBytes(to, encoded.data(), encoded.size());
+  *bytes = encoded.size();
+  return Status::Ok();
+}
+
+bool Order::Decode(std::string_view encoded, std::string* text) const {
+  std::string_view rest = encoded;
+  for (size_t i = 0; i < components_.size(); ++i) {
+    const size_t size = ComponentSize(components_[i], rest);
+    if (size == 0) return false;
+    if (i > 0) text->push_back(delimiter_);
+    if (!DecodeComponent(components_[i], rest.substr(0, size), text)) return false;
+    rest.remove_prefix(size);
+  }
+  return rest.empty();
+}
+
+size_t Order::EscapedBytesSize(std::string_view at_front) {
+  return ComponentSize(OrderComponent{}, at_front);
+}
+
+std::string_view Order::DecodedText(std::string_view encoded, std::string* scratch) const {
+  scratch->clear();
+  const bool decoded = Decode(encoded, scratch);
+  CELLAR_ASSERT(decoded);
+  return *scratch;
+}
+
+size_t Order::ComponentsSize(std::string_view at_front, size_t count) const {
+  CELLAR_ASSERT(count <= components_.size());
+  size_t total = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const size_t size = ComponentSize(components_[i], at_front.substr(total));
+    if (size == 0) return 0;
+    total += size;
+  }
+  return total;
+}
+
+Result<KeyBound> Order::EncodeBound(std::string_view text, BoundEdge edge, BoundSide side) const {
+  KeyBound bound;
+  RETURN_IF_ERROR(EncodeComponents(text, Extent::kFirstComponents, &bound.bytes));
+  const bool begins_before = (edge == BoundEdge::kInclusive) == (side == BoundSide::kMin);
+  if (begins_before) return bound;
+  return Successor(bound.bytes);
+}
+
+Result<KeyRange> Order::EncodePrefix(std::string_view text) const {
+  if (text.empty()) return KeyRange{};
+  std::string prefix;
+  RETURN_IF_ERROR(EncodeComponents(text, Extent::kPrefix, &prefix));
+  return PrefixRange(prefix);
+}
+
+void Order::EncodeRecno(int64_t number, std::string* out) const {
+  CELLAR_ASSERT(is_recno_);
+  CELLAR_ASSERT(number >= 1);
+  ValueBuffer buffer;
+  const std::string_view stored = StoreInteger(ValueType::kI64, number, &buffer);
+  EncodeComponentValue(components_.front(), ValueType::kI64, stored, out);
+}
+
+int64_t Order::DecodeRecno(std::string_view encoded) const {
+  CELLAR_ASSERT(is_recno_);
+  std::string stored;
+  const bool decoded = DecodeComponentValue(components_.front(), ValueType::kI64, encoded, &stored);
+  CELLAR_ASSERT(decoded);
+  return static_cast<int64_t>(LoadInteger(ValueType::kI64, stored));
+}
+
+}  // namespace cellar

@@ -1,0 +1,58 @@
+// What a read asks for, as text: the row options and cell options of SPEC.md section 3.
+//
+// Commands fill these in; Scan compiles them against a table's schema. Views borrow from the
+// caller's arguments; Scan copies what it keeps.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "engine/request/row_write.h"
+
+namespace cellar {
+
+inline constexpr uint64_t kUnlimited{std::numeric_limits<uint64_t>::max()};
+
+// Which cells of a row. They apply in the order of the members (SPEC.md section 12).
+struct CellOptions {
+  const FamilyAccess* access{nullptr};  // null: everything is allowed
+  std::vector<ColumnSelector> columns;  // union; empty: all
+  TimeRange time;
+  std::optional<uint64_t> versions_max;  // unset: 1, or all when there is a filter; ALL: kUnlimited
+  std::optional<std::string_view> filter;
+  bool timestamps{true};  // false: nobody looks at those of the cells, so they may be wrong
+  bool columns_reverse{false};
+  uint64_t columns_skip{0};
+  uint64_t super_columns_max{kUnlimited};  // GROUPS
+  uint64_t columns_max{kUnlimited};        // PERROW
+};
+
+struct RowSelector {
+  enum class Kind : uint8_t { kPrefix, kRange, kRow };
+  Kind kind{Kind::kRow};
+  std::string_view first;   // prefix, min bound ("[a", "(a", "-", "+"), row
+  std::string_view second;  // max bound
+};
+
+// CSCAN ... INDEX name [EQ n value ...] [BETWEEN min max] [FROM n value ...]
+struct IndexOptions {
+  std::string_view name;
+  std::vector<std::string_view> equal;
+  std::optional<std::pair<std::string_view, std::string_view>> between;
+  std::vector<std::string_view> from;
+};
+
+// Which rows, in which direction.
+struct RowOptions {
+  std::vector<RowSelector> rows;  // union; empty: the whole table
+  std::optional<IndexOptions> index;
+  bool reverse{false};
+  std::vector<Predicate> where;  // all must hold
+  std::optional<double> sample;  // probability of each row
+  bool cells_wanted{true};       // false: nobody looks at them, only whether a row has one
+};
+
+}  // namespace cellar

@@ -1,0 +1,159 @@
+// RowWrite: what a client asks of one row, before anything is resolved.
+//
+// CPUT, CDEL, CINCRBY, CINCRBYFLOAT, CAPPEND and CMUTATE are all one RowWrite: conditions, ops to
+// do if they hold, ops to do if not. Everything is text as the client sent it; the views borrow
+// from the caller's arguments and must outlive the call. The engine checks all of it (SPEC.md
+// section 12, "order of checks"), then decides the conditions, then makes a mutation of it.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/keys/value.h"
+#include "engine/request/family_access.h"
+
+namespace cellar {
+
+// Timestamps [min, max], both inclusive, in microseconds. min > max is the empty range.
+struct TimeRange {
+  int64_t min_micros{0};
+  int64_t max_micros{std::numeric_limits<int64_t>::max()};
+
+  bool all() const { return min_micros == 0 && max_micros == std::numeric_limits<int64_t>::max(); }
+};
+
+// Some columns of a row.
+struct ColumnSelector {
+  enum class Kind : uint8_t {
+    kColumn,  // family:first
+    kFamily,  // the whole family
+    kPrefix,  // COLPREFIX family first
+    kRange,   // COLRANGE family first second; bounds as sent: "[a", "(b", "-", "+"
+  };
+  Kind kind{Kind::kFamily};
+  std::string_view family;
+  std::string_view first;
+  std::string_view second;
+};
+
+// A condition on a row (SPEC.md section 3, "Predicates").
+struct Predicate {
+  enum class Kind : uint8_t {
+    kColumnExists,
+    kColumnMissing,
+    kCompare,  // column `op` literal
+    kMatch,    // column MATCH literal (a glob)
+    kRowExists,
+    kRowMissing,
+    kFilter,  // literal is the expression
+  };
+  Kind kind{Kind::kRowExists};
+  std::string_view family;
+  std::string_view qualifier;
+  CompareOp op{CompareOp::kEq};
+  std::string_view literal;
+};
+
+// A value for a column.
+struct CellPut {
+  std::string_view family;
+  std::string_view qualifier;
+  std::string_view text;
+};
+
+// What may be said of it besides.
+struct PutOptions {
+  std::optional<ValueType> type;            // AS
+  std::optional<int64_t> timestamp_micros;  // TS
+  std::optional<uint64_t> ttl_micros;       // TTL
+};
+
+// CellPut: the column, of all but kDelete and kDeleteRow; `text` is the value, the delta, or what
+// is appended. PutOptions: of kPut.
+struct CellOp : CellPut, PutOptions {
+  enum class Kind : uint8_t {
+    kPut,
+    kDelete,          // `selector`, only versions within `time`
+    kDeleteRow,       // the whole row, only versions within `time`
+    kIncrement,       // CINCRBY: integer cells
+    kIncrementFloat,  // CINCRBYFLOAT: float cells
+    kIncrementAny,    // CMUTATE's INCR: whichever fits the cell
+    kAppend,
+  };
+  CellOp() = default;
+  // A put.
+  explicit CellOp(const CellPut& put) : CellPut(put) {}
+
+  Kind kind{Kind::kPut};
+  ColumnSelector selector;  // kDelete
+  TimeRange time;           // kDelete, kDeleteRow
+};
+
+struct RowWrite {
+  enum class Existence : uint8_t { kAny, kNx, kXx };  // NX, XX: of the columns that `ops` name
+
+  const FamilyAccess* access{nullptr};  // null: everything is allowed
+  std::string_view row;                 // "*" asks for the next record number if `allocates`
+  bool allocates{false};
+  Existence existence{Existence::kAny};
+  std::vector<Predicate> conditions;  // all must hold
+  std::vector<CellOp> ops;
+  std::vector<CellOp> else_ops;
+
+  // `ops` are to be done, whatever the row holds, by somebody who may do everything.
+  bool IsUnconditional() const {
+    return access == nullptr && existence == Existence::kAny && !allocates && conditions.empty();
+  }
+  // And they are puts and nothing else: what CPUT usually is.
+  bool IsPlainPut() const {
+    if (!IsUnconditional()) return false;
+    for (const CellOp& op : ops) {
+      if (op.kind != CellOp::Kind::kPut) return false;
+    }
+    return true;
+  }
+
+  // Empties it and keeps the memory.
+  void Clear() {
+    access = nullptr;
+    row = {};
+    allocates = false;
+    existence = Existence::kAny;
+    conditions.clear();
+    ops.clear();
+    else_ops.clear();
+  }
+};
+
+struct CellOpResult {
+  CellOp::Kind kind{CellOp::Kind::kPut};
+  uint64_t count{0};  // kDelete, kDeleteRow: live cells deleted; kAppend: the new length in bytes
+  ValueType type{ValueType::kBytes};  // increments: the new value
+  std::string stored;                 // likewise, in stored form (value.h)
+
+  // Empties it and keeps the memory.
+  void Clear() {
+    kind = CellOp::Kind::kPut;
+    count = 0;
+    type = ValueType::kBytes;
+    stored.clear();
+  }
+};
+
+struct RowWriteResult {
+  bool conditions_held{true};         // false: `else_ops` were done, if any
+  std::string row;                    // allocates: the canonical text of the row key given out
+  std::vector<CellOpResult> results;  // one for each op of the branch taken
+
+  // Makes room for what `count` ops give, keeping the memory of former ones.
+  void BeginOps(size_t count) {
+    results.resize(count);
+    for (CellOpResult& result : results) result.Clear();
+  }
+};
+
+}  // namespace cellar

@@ -1,0 +1,127 @@
+// Asking a row whether a predicate holds.
+#include "engine/rows/condition.h"
+
+#include <limits>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/glob.h"
+#include "engine/rows/row_reader.h"
+#include "engine/schema/column_set.h"
+
+namespace cellar {
+namespace {
+
+constexpr int64_t kNewest{std::numeric_limits<int64_t>::max()};
+
+}  // namespace
+
+Condition::Condition() = default;
+Condition::Condition(Condition&&) noexcept = default;
+Condition& Condition::operator=(Condition&&) noexcept = default;
+Condition::~Condition() = default;
+
+Result<Condition> Condition::Compile(const TableSchema& schema, const Predicate& predicate) {
+  Condition condition;
+  condition.kind_ = predicate.kind;
+  condition.op_ = predicate.op;
+  condition.literal_ = predicate.literal;
+  switch (predicate.kind) {
+    case Predicate::Kind::kRowExists:
+    case Predicate::Kind::kRowMissing:
+    case Predicate::Kind::kFilter:
+      return condition;
+    default:
+      break;
+  }
+  ASSIGN_OR_RETURN(const FamilySchema* family, RequireFamily(schema, predicate.family));
+  condition.family_ = static_cast<size_t>(family - schema.families.data());
+  RETURN_IF_ERROR(EncodeQualifier(*family, predicate.qualifier, &condition.qualifier_));
+  return condition;
+}
+
+Status Condition::CompileFilter(const TableSchema& schema) {
+  if (kind_ != Predicate::Kind::kFilter) return Status::Ok();
+  CellOptions options;
+  options.filter = literal_;
+  CellPlan plan;
+  RETURN_IF_ERROR(plan.Compile(schema, options));
+  filter_ = std::make_unique<CellPlan>(std::move(plan));
+  return Status::Ok();
+}
+
+std::optional<Condition::Column> Condition::column() const {
+  if (asks_for_row() || kind_ == Predicate::Kind::kFilter) return std::nullopt;
+  return Column{family_, qualifier_};
+}
+
+bool Condition::HoldsOf(const CellValue* newest) const {
+  switch (kind_) {
+    case Predicate::Kind::kColumnExists:
+      return newest != nullptr;
+    case Predicate::Kind::kColumnMissing:
+      return newest == nullptr;
+    case Predicate::Kind::kCompare:
+      if (newest == nullptr) return op_ == CompareOp::kNe;
+      return ComparePredicate(op_, newest->type, newest->stored, literal_);
+    default:
+      CELLAR_ASSERT(kind_ == Predicate::Kind::kMatch);
+      return newest != nullptr && GlobMatch(literal_, ValueText(newest->type, newest->stored));
+  }
+}
+
+bool Condition::HoldsOfRow(bool is_live) const {
+  CELLAR_ASSERT(asks_for_row());
+  return is_live == (kind_ == Predicate::Kind::kRowExists);
+}
+
+bool Condition::Holds(const ReadView& view, std::string_view row_key) const {
+  if (asks_for_row()) return HoldsOfRow(view.RowIsLive(row_key));
+  if (kind_ == Predicate::Kind::kFilter) {
+    if (filter_->rows && !filter_->rows->Contains(row_key)) return false;
+    uint64_t budget = kUnlimited;
+    ScanStats stats;
+    RowReader reader;
+    reader.Bind(view, *filter_, &budget, &stats, 0);
+    KeyBuffer first;
+    if (!reader.stream().SeekRowForward(row_key, &first) || first.view() != row_key) return false;
+    reader.BeginRow(row_key);
+    ScanCell cell;
+    return reader.Next(&cell) == StreamStep::kCell;
+  }
+  const FamilySchema& family = view.schema().families[family_];
+  const std::optional<CellRead> cell = view.ReadCell(row_key, family, qualifier_, kNewest);
+  return HoldsOf(cell ? &cell->value : nullptr);
+}
+
+void Condition::MarkGroups(const TableSchema& schema, std::vector<bool>* groups) const {
+  if (kind_ == Predicate::Kind::kFilter)
+    return MarkGroupsOf(filter_->choice.columns, schema, groups);
+  if (!asks_for_row()) {
+    (*groups)[schema.families[family_].group] = true;
+    return;
+  }
+  for (const FamilySchema& family : schema.families) (*groups)[family.group] = true;
+}
+
+Result<std::vector<Condition>> CompileConditions(const TableSchema& schema,
+                                                 std::span<const Predicate> predicates) {
+  std::vector<Condition> conditions;
+  conditions.reserve(predicates.size());
+  for (const Predicate& predicate : predicates) {
+    ASSIGN_OR_RETURN(Condition condition, Condition::Compile(schema, predicate));
+    conditions.push_back(std::move(condition));
+  }
+  for (Condition& condition : conditions) RETURN_IF_ERROR(condition.CompileFilter(schema));
+  return conditions;
+}
+
+bool AllHold(std::span<const Condition> conditions, const ReadView& view,
+             std::string_view row_key) {
+  for (const Condition& condition : conditions) {
+    if (!condition.Holds(view, row_key)) return false;
+  }
+  return true;
+}
+
+}  // namespace cellar

@@ -1,0 +1,69 @@
+// Condition: a predicate (IF, WHERE), checked against a schema and ready to be asked of a row.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cellar/status.h"
+#include "engine/keys/cell.h"
+#include "engine/request/row_write.h"
+#include "engine/table/read_view.h"
+
+namespace cellar {
+
+struct CellPlan;
+
+class Condition {
+ public:
+  // NOFAMILY, TOOLARGE, BADKEY. A FILTER is left for CompileFilter, since its errors come later.
+  static Result<Condition> Compile(const TableSchema& schema, const Predicate& predicate);
+  Condition(Condition&&) noexcept;
+  Condition& operator=(Condition&&) noexcept;
+  ~Condition();
+
+  // BADFILTER, NOFAMILY. Nothing to do for other kinds.
+  Status CompileFilter(const TableSchema& schema);
+
+  // Of the newest live versions of the row. A view of the same schema.
+  bool Holds(const ReadView& view, std::string_view row_key) const;
+
+  // The one column that is asked for: index in TableSchema::families, encoded qualifier. None for
+  // the kinds that ask for the row.
+  struct Column {
+    size_t family{0};
+    std::string_view qualifier;
+  };
+  std::optional<Column> column() const;
+  // Holds() where the newest live version of column() is known; null: there is none. REQUIRES:
+  // column().
+  bool HoldsOf(const CellValue* newest) const;
+  // Does it ask for nothing but whether the row is there?
+  bool asks_for_row() const {
+    return kind_ == Predicate::Kind::kRowExists || kind_ == Predicate::Kind::kRowMissing;
+  }
+  // Holds() where that is known. REQUIRES: asks_for_row().
+  bool HoldsOfRow(bool is_live) const;
+  // Marks the locality groups, by number, that Holds() looks into.
+  void MarkGroups(const TableSchema& schema, std::vector<bool>* groups) const;
+
+ private:
+  Condition();
+
+  Predicate::Kind kind_{Predicate::Kind::kRowExists};
+  size_t family_{0};       // index in TableSchema::families
+  std::string qualifier_;  // encoded
+  CompareOp op_{CompareOp::kEq};
+  std::string literal_;
+  std::unique_ptr<CellPlan> filter_;
+};
+
+// All of `predicates`, in their order; then their filters.
+Result<std::vector<Condition>> CompileConditions(const TableSchema& schema,
+                                                 std::span<const Predicate> predicates);
+bool AllHold(std::span<const Condition> conditions, const ReadView& view, std::string_view row_key);
+
+}  // namespace cellar

@@ -1,0 +1,678 @@
+// Checking, deciding and resolving the write of one row.
+#include "engine/rows/row_resolver.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/copy_bytes.h"
+#include "base/inline.h"
+#include "base/number.h"
+#include "base/quote.h"
+
+namespace cellar {
+namespace {
+
+constexpr size_t kOpsMax{1'000'000};  // SPEC.md section 10: cells in one write
+constexpr int64_t kNewest{std::numeric_limits<int64_t>::max()};
+
+// The name of the column.
+std::string ColumnText(const CellPut& put) {
+  return std::string(put.family) + ":" + std::string(put.qualifier);
+}
+std::string ColumnText(const KnownColumn& column) { return std::string(column.name()); }
+
+template <typename Column>
+[[gnu::cold]] Status ValueTooLarge(size_t bytes, const Column& column, uint64_t bytes_max) {
+  return Status::Error(ErrorCode::kTooLarge, "value of " + FormatUint64(bytes) +
+                                                 " bytes for column " + Quote(ColumnText(column)) +
+                                                 ", max-value-bytes is " + FormatUint64(bytes_max));
+}
+
+[[gnu::cold]] Status NotTheDeclaredType(ValueType type, const FamilySchema& family) {
+  return Status::Error(ErrorCode::kWrongType, "family '" + family.name + "' holds " +
+                                                  std::string(ValueTypeName(*family.type)) +
+                                                  ", not " + std::string(ValueTypeName(type)));
+}
+
+// A value that its column does not take: a write may have a thousand columns, so its own is named.
+template <typename Column>
+[[gnu::cold]] Status RefusedByColumn(const Column& column, const Status& status) {
+  return Status::Error(status.code(), "column " + Quote(ColumnText(column)) + ": " + status.text());
+}
+
+// A sum that does not fit: Redis' words first, then where it would have gone.
+[[gnu::cold]] Status SumTooLarge(const CellPut& put, ValueType type, const Status& status) {
+  return Status::Error(status.code(), status.text() + ": column " + Quote(ColumnText(put)) +
+                                          " of type " + std::string(ValueTypeName(type)));
+}
+
+bool NamesColumn(CellOp::Kind kind) {
+  return kind != CellOp::Kind::kDelete && kind != CellOp::Kind::kDeleteRow;
+}
+
+int64_t ExpiryOf(const PutOptions& options, int64_t now_micros) {
+  if (!options.ttl_micros) return kNoExpiry;
+  const auto ttl =
+      static_cast<int64_t>(std::min<uint64_t>(*options.ttl_micros, static_cast<uint64_t>(kNewest)));
+  return now_micros > kNewest - 1 - ttl ? kNewest - 1 : now_micros + ttl;
+}
+
+}  // namespace
+
+// --- check
+
+CELLAR_INLINE Status RowResolver::BeginRow(const TableSchema& schema, std::string_view text) {
+  char* end = cell_key_.get();
+  ForgetRow();
+  RETURN_IF_ERROR(EncodeRowKey(schema, text, &end));
+  put_.row_bytes = static_cast<size_t>(end - cell_key_.get());
+  return Status::Ok();
+}
+
+Status RowResolver::Check(const TableSchema& schema, const RowWrite& write,
+                          const WriteContext& context) {
+  ForgetRow();
+  conditions_.clear();
+  ops_checked_ = 0;
+  access_ = write.access;
+  asks_existence_ = write.existence != RowWrite::Existence::kAny;
+  if (write.ops.size() + write.else_ops.size() > kOpsMax) {
+    return Status::Error(ErrorCode::kTooLarge, "a write of " + FormatUint64(write.ops.size()) +
+                                                   " cells, the limit is " + FormatUint64(kOpsMax));
+  }
+  if (!write.allocates || !schema.key.is_recno()) {
+    RETURN_IF_ERROR(BeginRow(schema, write.row));
+  }
+  const TableSchema& readable = view_->schema();
+  for (const Predicate& predicate : write.conditions) {
+    ASSIGN_OR_RETURN(Condition condition, Condition::Compile(readable, predicate));
+    conditions_.push_back(std::move(condition));
+  }
+  RETURN_IF_ERROR(CheckOps(schema, write.ops, context, &ops_checked_));
+  size_t all = ops_checked_;
+  RETURN_IF_ERROR(CheckOps(schema, write.else_ops, context, &all));
+  else_ops_checked_ = all - ops_checked_;
+  for (Condition& condition : conditions_) RETURN_IF_ERROR(condition.CompileFilter(readable));
+  return Status::Ok();
+}
+
+Status RowResolver::CheckOps(const TableSchema& schema, const std::vector<CellOp>& ops,
+                             const WriteContext& context, size_t* used) {
+  for (const CellOp& op : ops) {
+    if (*used == checked_.size()) checked_.emplace_back();
+    CheckedOp& checked = checked_[(*used)++];
+    checked.op = &op;
+    checked.family = nullptr;
+    RETURN_IF_ERROR(CheckAccess(op));
+    if (op.kind == CellOp::Kind::kDelete) {
+      ASSIGN_OR_RETURN(checked.columns, ColumnSet::Compile(schema, {&op.selector, 1}));
+    }
+    if (!NamesColumn(op.kind)) continue;
+    RETURN_IF_ERROR(CheckColumn(schema, op, &checked));
+    if (op.kind == CellOp::Kind::kPut) {
+      RETURN_IF_ERROR(CheckPut(op, context, &checked));
+    } else if (op.kind == CellOp::Kind::kAppend) {
+      if (op.text.size() > context.value_bytes_max) {
+        return ValueTooLarge(op.text.size(), op, context.value_bytes_max);
+      }
+    } else {
+      RETURN_IF_ERROR(CheckDelta(op, &checked));
+    }
+  }
+  return Status::Ok();
+}
+
+Status RowResolver::CheckAccess(const CellOp& op) const {
+  if (access_ == nullptr) return Status::Ok();
+  bool allowed = true;
+  switch (op.kind) {
+    case CellOp::Kind::kPut:
+      // NX and XX tell of cells that are there.
+      allowed = access_->MayWrite(op.family) && (!asks_existence_ || access_->MayRead(op.family));
+      break;
+    case CellOp::Kind::kDelete:
+      allowed = access_->MayWrite(op.selector.family);
+      break;
+    case CellOp::Kind::kDeleteRow:
+      allowed = access_->MayWriteAll();
+      break;
+    default:
+      allowed = access_->MayWrite(op.family) && access_->MayRead(op.family);
+      break;
+  }
+  return allowed ? Status::Ok() : NoPermission();
+}
+
+Status RowResolver::CheckColumn(const TableSchema& schema, const CellOp& op, CheckedOp* checked) {
+  checked->family = schema.FindFamily(op.family);
+  if (checked->family == nullptr) [[unlikely]]
+    return RequireFamily(schema, op.family).status();
+  checked->qualifier.clear();
+  return EncodeQualifier(*checked->family, op.qualifier, &checked->qualifier);
+}
+
+template <typename Column>
+CELLAR_INLINE Status RowResolver::CheckValue(const Column& column, std::string_view text,
+                                             const PutOptions& options, const FamilySchema& family,
+                                             const WriteContext& context, ValueBuffer* buffer,
+                                             CellValue* cell) {
+  const std::optional<ValueType>& declared = family.type;
+  if (options.type && declared && *options.type != *declared) [[unlikely]]
+    return NotTheDeclaredType(*options.type, family);
+  cell->type = options.type ? *options.type : declared.value_or(ValueType::kBytes);
+  if (text.size() > context.value_bytes_max) [[unlikely]]
+    return ValueTooLarge(text.size(), column, context.value_bytes_max);
+  cell->expiry_micros = ExpiryOf(options, context.now_micros);
+  if (cell->type == ValueType::kBytes) {
+    cell->stored = text;
+    return Status::Ok();
+  }
+  std::string_view stored;  // its address is given away, so that the usual cell stays in registers
+  const Status status = ParseValue(cell->type, text, buffer, &stored);
+  cell->stored = stored;
+  return status.ok() ? Status::Ok() : RefusedByColumn(column, status);
+}
+
+Status RowResolver::CheckPut(const CellOp& op, const WriteContext& context, CheckedOp* checked) {
+  ValueBuffer buffer;
+  CellValue cell;
+  RETURN_IF_ERROR(CheckValue(op, op.text, op, *checked->family, context, &buffer, &cell));
+  checked->type = cell.type;
+  checked->cell_value.clear();
+  PutCellValue(&checked->cell_value, cell);
+  return Status::Ok();
+}
+
+Status RowResolver::CheckDelta(const CellOp& op, CheckedOp* checked) {
+  if (op.kind == CellOp::Kind::kIncrement) return ParseIntegerDelta(op.text, &checked->delta);
+  checked->delta_kind = ClassifyNumber(op.text);
+  if (op.kind == CellOp::Kind::kIncrementAny && checked->delta_kind == TextNumber::kInteger) {
+    // A delta that no integer cell takes may still fit a float cell.
+    if (!ParseIntegerDelta(op.text, &checked->delta).ok()) {
+      checked->delta_kind = TextNumber::kFloat;
+    }
+  }
+  return ParseFloatDelta(op.text, &checked->delta_float);
+}
+
+// --- decide
+
+Result<bool> RowResolver::Decide(const Table& table, const RowWrite& write, const ReadView& view) {
+  if (put_.row_bytes == 0) return write.existence != RowWrite::Existence::kXx;  // a row to be made
+  if (write.existence != RowWrite::Existence::kAny) {
+    const bool wanted = write.existence == RowWrite::Existence::kXx;
+    for (size_t i = 0; i < ops_checked_; ++i) {
+      const CheckedOp& op = checked_[i];
+      if (view.ReadCell(row_key(), *op.family, op.qualifier, kNewest).has_value() != wanted) {
+        return false;
+      }
+    }
+  }
+  CELLAR_ASSERT(!table.row_is_open());
+  return AllHold(conditions_, view, row_key());
+}
+
+// --- resolve
+
+CELLAR_INLINE char* RowResolver::BeginVersion(int64_t timestamp, size_t cell_value_bytes) {
+  const bool is_first = mutation_->size() == part_begin_;
+  const ColumnVersions& versions = column_versions_;
+  put_.key_bytes =
+      put_.column_bytes + EncodeTimestamp(timestamp, cell_key_.get() + put_.column_bytes);
+  put_.timestamp = timestamp;
+  const bool is_newest = versions.walked && timestamp > versions.newest_micros;
+  put_.replaced.reset();
+  if (versions.full && is_newest) put_.replaced = versions.oldest_micros;
+  put_.place = is_newest ? &place_ : nullptr;
+  char* const to = mutation_->BeginPut(table_->id(), put_, cell_value_bytes);
+  put_.cell_value = {to, cell_value_bytes};
+  lone_put_end_ = is_first ? mutation_->size() : kNoPut;
+  return to;
+}
+
+template <typename Column>
+CELLAR_INLINE Status RowResolver::ResolveValue(const Column& column, std::string_view text,
+                                               const PutOptions& options) {
+  ValueBuffer buffer;
+  CellValue cell;
+  RETURN_IF_ERROR(CheckValue(column, text, options, *put_.family, *context_, &buffer, &cell));
+  ReclaimColumn();
+  if (!options.timestamp_micros) stamp_used_ = true;
+  EncodeCellValue(
+      BeginVersion(options.timestamp_micros.value_or(context_->stamp_micros), CellValueBytes(cell)),
+      cell);
+  return Status::Ok();
+}
+
+CELLAR_INLINE Status RowResolver::ResolvePlainPut(const TableSchema& schema, const CellPut& put,
+                                                  const PutOptions& options) {
+  const FamilySchema* family = schema.FindFamily(put.family);
+  if (family == nullptr) [[unlikely]]
+    return RequireFamily(schema, put.family).status();
+  char* end = BeginColumn(*family);
+  RETURN_IF_ERROR(EncodeQualifier(*family, put.qualifier, &end));
+  EndColumn(end);
+  return ResolveValue(put, put.text, options);
+}
+
+CELLAR_INLINE Status RowResolver::BeginPuts(const Table& table, std::string_view row,
+                                            const WriteContext& context,
+                                            MutationBuilder* mutation) {
+  CELLAR_DEBUG_ASSERT(!table.schema().key.is_recno());
+  RETURN_IF_ERROR(BeginRow(table.schema(), row));
+  table_ = &table;
+  context_ = &context;
+  mutation_ = mutation;
+  stamp_used_ = false;
+  (void)BeginPart();
+  return Status::Ok();
+}
+
+CELLAR_INLINE Status RowResolver::EndPuts(Status status) {
+  if (!status.ok()) [[unlikely]]
+    mutation_->Truncate(part_begin_);
+  return status;
+}
+
+Status RowResolver::ResolveOnePut(const Table& table, std::string_view row, const CellPut& put,
+                                  const WriteContext& context, MutationBuilder* mutation) {
+  several_ops_ = false;
+  RETURN_IF_ERROR(BeginPuts(table, row, context, mutation));
+  return EndPuts(ResolvePlainPut(table.schema(), put, PutOptions{}));
+}
+
+Status RowResolver::ResolveKnownPut(const Table& table, std::string_view row,
+                                    const KnownColumn& column, std::string_view text,
+                                    const WriteContext& context, MutationBuilder* mutation) {
+  several_ops_ = false;
+  RETURN_IF_ERROR(BeginPuts(table, row, context, mutation));
+  static_assert(KnownColumn::kKeyBytesMax <= kColumnPartBytesMax);
+  put_.family = &column.family();
+  put_.family_bytes = put_.row_bytes + column.family_id_bytes();
+  EndColumn(column.CopyKey(cell_key_.get() + put_.row_bytes));
+  return EndPuts(ResolveValue(column, text, PutOptions{}));
+}
+
+Status RowResolver::ResolvePuts(const Table& table, const RowWrite& write,
+                                const WriteContext& context, MutationBuilder* mutation) {
+  CELLAR_DEBUG_ASSERT(write.IsPlainPut());
+  several_ops_ = write.ops.size() > 1;
+  if (several_ops_) {
+    if (write.ops.size() > kOpsMax) return Check(table.schema(), write, context);
+    reclaimed_columns_.clear();
+  }
+  RETURN_IF_ERROR(BeginPuts(table, write.row, context, mutation));
+  for (const CellOp& op : write.ops)
+    RETURN_IF_ERROR(EndPuts(ResolvePlainPut(table.schema(), op, op)));
+  return Status::Ok();
+}
+
+Status RowResolver::Resolve(Table& table, const RowWrite& write, const WriteContext& context,
+                            MutationBuilder* mutation, RowWriteResult* result, Outcome* outcome) {
+  ReadView& view = own_view_;
+  view.Bind(table, context.now_micros);
+  if (write.access != nullptr) view.Restrict(*write.access);
+  table_ = &table;
+  view_ = &view;
+  RETURN_IF_ERROR(Check(table.schema(), write, context));
+  context_ = &context;
+  mutation_ = mutation;
+  stamp_used_ = false;
+  made_versions_.clear();
+  result->row.clear();
+  const Order& key = table.schema().key;
+  uint64_t record_number_next = 0;
+  if (write.existence == RowWrite::Existence::kAny && write.conditions.empty()) {
+    result->conditions_held = true;
+  } else if (put_.row_bytes == 0 && !write.conditions.empty()) {
+    // Conditions are asked of the row that `*` would make: it has no cell.
+    EncodeRecno(key, kNewest);
+    ASSIGN_OR_RETURN(result->conditions_held, Decide(table, write, view));
+    ForgetRow();
+    if (write.existence == RowWrite::Existence::kXx) result->conditions_held = false;
+  } else {
+    ASSIGN_OR_RETURN(result->conditions_held, Decide(table, write, view));
+  }
+  const size_t first = result->conditions_held ? 0 : ops_checked_;
+  const size_t count = result->conditions_held ? ops_checked_ : else_ops_checked_;
+  result->BeginOps(count);
+  if (count == 0) return Status::Ok();
+  if (put_.row_bytes == 0) {
+    record_number_next = table.counters().record_number_next;
+    if (record_number_next > static_cast<uint64_t>(kNewest)) {
+      return Status::Error(ErrorCode::kErr,
+                           "no record number is left in table '" + table.name() + "'");
+    }
+    EncodeRecno(key, static_cast<int64_t>(record_number_next));
+    result->row = FormatUint64(record_number_next);
+  } else if (key.is_recno()) {
+    record_number_next = static_cast<uint64_t>(key.DecodeRecno(row_key()));
+  }
+  const size_t mark = BeginPart();
+  Status status = ResolveOps(&table, first, count, result, outcome);
+  if (!status.ok()) {
+    if (outcome->applied) table.RollBackTo(*outcome->checkpoint);
+    mutation->Truncate(mark);
+    return status;
+  }
+  if (key.is_recno() && record_number_next >= table.counters().record_number_next &&
+      std::any_of(checked_.begin() + static_cast<ptrdiff_t>(first),
+                  checked_.begin() + static_cast<ptrdiff_t>(first + count),
+                  [](const CheckedOp& op) { return NamesColumn(op.op->kind); })) {
+    const size_t before = outcome->applied ? BeginPart() : mutation->size();
+    mutation->RecordNumber(table.id(), record_number_next + 1);
+    if (outcome->applied) CELLAR_ASSERT(engine_.ApplyOps(mutation->Since(before)).ok());
+  }
+  outcome->used_stamp = stamp_used_;
+  return Status::Ok();
+}
+
+void RowResolver::EncodeRecno(const Order& key, int64_t number) {
+  std::string encoded;
+  key.EncodeRecno(number, &encoded);
+  CopyBytes(cell_key_.get(), encoded.data(), encoded.size());
+  put_.row_bytes = encoded.size();
+}
+
+Status RowResolver::ResolveOps(Table* table, size_t first, size_t count, RowWriteResult* result,
+                               Outcome* outcome) {
+  const auto end = checked_.begin() + static_cast<ptrdiff_t>(first + count);
+  const bool one_by_one = count > 1 && std::any_of(checked_.begin() + static_cast<ptrdiff_t>(first),
+                                                   end, [](const CheckedOp& op) {
+                                                     return op.op->kind != CellOp::Kind::kPut;
+                                                   });
+  if (one_by_one) {
+    outcome->checkpoint = std::make_unique<Table::Checkpoint>(table->TakeCheckpoint());
+    outcome->applied = true;
+  }
+  several_ops_ = count > 1;
+  reclaimed_columns_.clear();
+  for (size_t i = 0; i < count; ++i) {
+    const CheckedOp& op = checked_[first + i];
+    const size_t mark = one_by_one ? BeginPart() : mutation_->size();
+    if (one_by_one) reclaimed_columns_.clear();
+    RETURN_IF_ERROR(ResolveOp(op, &result->results[i]));
+    if (one_by_one) CELLAR_ASSERT(engine_.ApplyOps(mutation_->Since(mark)).ok());
+  }
+  return Status::Ok();
+}
+
+Status RowResolver::ResolveOp(const CheckedOp& op, CellOpResult* result) {
+  result->kind = op.op->kind;
+  switch (op.op->kind) {
+    case CellOp::Kind::kPut:
+      ResolvePut(op);
+      return Status::Ok();
+    case CellOp::Kind::kDelete:
+      ResolveDelete(op, result);
+      return Status::Ok();
+    case CellOp::Kind::kDeleteRow:
+      ResolveDeleteRow(op, result);
+      return Status::Ok();
+    case CellOp::Kind::kIncrement:
+    case CellOp::Kind::kIncrementFloat:
+    case CellOp::Kind::kIncrementAny:
+      return ResolveIncrement(op, result);
+    case CellOp::Kind::kAppend:
+      return ResolveAppend(op, result);
+  }
+  return Status::Ok();
+}
+
+std::optional<BTree::Match> RowResolver::NextVersion(const BTree::Match& version,
+                                                     uint64_t rank) const {
+  if (version.is_only) return std::nullopt;
+  BTreeCursor& at = table_->cursor(put_.family->group);
+  if (rank == 1) at.Seek(column());
+  at.Next();
+  if (!at.valid() || at.shared_with_last() < put_.column_bytes) return std::nullopt;
+  return BTree::Match{at.key().substr(put_.column_bytes), at.value()};
+}
+
+// The newest version is found without a cursor; with most columns there is no other.
+std::optional<RowResolver::OldVersion> RowResolver::WalkColumn(Newest newest) {
+  const FamilySchema& family = *put_.family;
+  const std::string_view column = this->column();
+  const bool all_live = table_->family_is_all_live(family);
+  std::optional<OldVersion> found;
+  bool wanted = newest == Newest::kRead;
+  bool reclaims = false;
+  uint64_t rank = 0;
+  ColumnVersions versions;
+  versions.walked = true;
+  for (std::optional<BTree::Match> version =
+           table_->tree(family.group).FindFirst(column, &version_key_, &place_);
+       version; version = NextVersion(*version, rank)) {
+    ++rank;
+    OldVersion read;
+    if (!LoadTimestamp(version->key_rest, &read.timestamp_micros) ||
+        !DecodeCellValue(version->value, &read.value)) {
+      if (rank == 1) versions.newest_micros = kNewest;  // nothing is known to be newer
+      continue;
+    }
+    if (!all_live && family.policy.Drops(rank, read.timestamp_micros, read.value.expiry_micros,
+                                         context_->now_micros)) {
+      if (!reclaims && (!several_ops_ || reclaimed_columns_.emplace(column).second)) {
+        mutation_->Row(table_->id(), row_key());
+        mutation_->ReclaimColumn(family.id, qualifier(), context_->now_micros);
+      }
+      reclaims = true;
+      if (rank > family.policy.rank_kept_max()) break;  // nothing behind it is live
+    } else if (wanted) {
+      wanted = false;
+      value_.assign(read.value.stored);
+      read.value.stored = value_;
+      found = read;
+    }
+    if (rank == 1) versions.newest_micros = read.timestamp_micros;
+    versions.oldest_micros = read.timestamp_micros;
+    if (!wanted && (reclaims || all_live)) break;
+  }
+  versions.full = !reclaims && rank == family.policy.rank_kept_max();
+  column_versions_ = versions;
+  return found;
+}
+
+void RowResolver::ResolvePut(const CheckedOp& op) {
+  SetColumn(op);
+  ReclaimColumn();
+  if (!op.op->timestamp_micros) stamp_used_ = true;
+  CopyBytes(
+      BeginVersion(op.op->timestamp_micros.value_or(context_->stamp_micros), op.cell_value.size()),
+      op.cell_value.data(), op.cell_value.size());
+}
+
+void RowResolver::ResolveDelete(const CheckedOp& op, CellOpResult* result) {
+  for (const ColumnSet::Family& columns : op.columns.families()) {
+    const FamilySchema& family = table_->schema().families[columns.index];
+    if (columns.whole) {
+      result->count += DeleteCells(family, KeyRange{}, op.op->time);
+    }
+    for (const KeyRange& range : columns.ranges) {
+      result->count += DeleteCells(family, range, op.op->time);
+    }
+  }
+}
+
+void RowResolver::ResolveDeleteRow(const CheckedOp& op, CellOpResult* result) {
+  for (const FamilySchema& family : table_->schema().families) {
+    result->count += DeleteCells(family, KeyRange{}, op.op->time);
+  }
+}
+
+uint64_t RowResolver::DeleteCells(const FamilySchema& family, const KeyRange& range,
+                                  const TimeRange& time) {
+  if (range.empty() || view_->entries(family.group) == 0) return 0;
+  key_.assign(row_key());
+  PutFamilyId(&key_, family.id);
+  const size_t family_bytes = key_.size();
+  std::string end_key = key_;
+  if (range.end.at_end) {
+    KeyBound end = Successor(end_key);
+    end_key = end.at_end ? std::string() : end.bytes;
+  } else {
+    end_key += range.end.bytes;
+  }
+  key_ += range.begin.bytes;
+  const bool live = view_->all_live(family);
+  uint64_t deleted = 0;
+  uint64_t stored = 0;
+  uint64_t rank = 0;
+  bool reclaimed = false;
+  std::string column;  // family id excluded: the encoded qualifier at hand
+  std::vector<int64_t> doomed;
+  const auto end_column = [&] {
+    for (const int64_t timestamp : doomed) {
+      mutation_->Row(table_->id(), row_key());
+      mutation_->DeleteCell(family.id, column, timestamp);
+    }
+    doomed.clear();
+  };
+  BTreeCursor& at = view_->cursor(family.group);
+  for (at.Seek(key_); at.valid() && (end_key.empty() || at.key() < end_key); at.Next(), ++stored) {
+    if (live && time.all()) {
+      ++deleted;
+      continue;
+    }
+    const std::string_view rest = at.key().substr(family_bytes);
+    const size_t qualifier_bytes = family.order.EncodedSize(rest);
+    CELLAR_ASSERT(qualifier_bytes > 0);
+    if (stored == 0 || rest.substr(0, qualifier_bytes) != column) {
+      end_column();
+      column.assign(rest.substr(0, qualifier_bytes));
+      rank = 0;
+      reclaimed = false;
+    }
+    ++rank;
+    int64_t timestamp = 0;
+    CellValue cell;
+    if (DecodeTimestamp(rest.substr(qualifier_bytes), &timestamp) == 0 ||
+        !DecodeCellValue(at.value(), &cell)) {
+      continue;
+    }
+    if (family.policy.Drops(rank, timestamp, cell.expiry_micros, context_->now_micros)) {
+      if (!reclaimed && !time.all()) {
+        mutation_->Row(table_->id(), row_key());
+        mutation_->ReclaimColumn(family.id, column, context_->now_micros);
+        reclaimed = true;
+      }
+      continue;
+    }
+    if (timestamp < time.min_micros || timestamp > time.max_micros) continue;
+    ++deleted;
+    if (!time.all()) doomed.push_back(timestamp);
+  }
+  end_column();
+  if (time.all() && stored > 0) {
+    mutation_->Row(table_->id(), row_key());
+    mutation_->DeleteRange(family.id, range.begin.bytes,
+                           range.end.at_end ? std::string_view() : range.end.bytes);
+  }
+  return deleted;
+}
+
+Status RowResolver::PutNext(const CheckedOp& op, const std::optional<OldVersion>& old,
+                            ValueType type, std::string_view stored) {
+  MadeVersion* const made = several_ops_ ? FindMadeVersion(op) : nullptr;
+  stamp_used_ = true;
+  int64_t timestamp = context_->stamp_micros;
+  if (made != nullptr && old && old->timestamp_micros == made->timestamp_micros) {
+    timestamp = made->timestamp_micros;
+  } else if (old) {
+    if (old->timestamp_micros == kNewest) {
+      return Status::Error(ErrorCode::kErr, "the newest version of column " +
+                                                Quote(ColumnText(*op.op)) +
+                                                " has the largest timestamp there is");
+    }
+    timestamp = std::max(timestamp, old->timestamp_micros + 1);
+  }
+  if (made != nullptr) made->timestamp_micros = timestamp;
+  const CellValue cell{
+      .type = type, .expiry_micros = old ? old->value.expiry_micros : kNoExpiry, .stored = stored};
+  EncodeCellValue(BeginVersion(timestamp, CellValueBytes(cell)), cell);
+  return Status::Ok();
+}
+
+// What is remembered of the op's column; a new one has made no version yet.
+RowResolver::MadeVersion* RowResolver::FindMadeVersion(const CheckedOp& op) {
+  std::string column;
+  PutFamilyId(&column, op.family->id);
+  column.append(op.qualifier);
+  const auto made = std::find_if(made_versions_.begin(), made_versions_.end(),
+                                 [&](const MadeVersion& m) { return m.column == column; });
+  if (made != made_versions_.end()) return &*made;
+  return &made_versions_.emplace_back(MadeVersion{std::move(column), kNoVersion});
+}
+
+Status RowResolver::ResolveIncrement(const CheckedOp& op, CellOpResult* result) {
+  SetColumn(op);
+  const std::optional<OldVersion> old = WalkColumn(Newest::kRead);
+  const std::optional<ValueType>& declared = op.family->type;
+  const TextCells text_cells = declared ? TextCells::kRefuse : TextCells::kCount;
+  bool as_float = op.op->kind == CellOp::Kind::kIncrementFloat;
+  ValueType type = declared.value_or(ValueType::kI64);
+  if (old) {
+    type = old->value.type;
+  } else {
+    ValueBuffer zero;
+    std::string_view stored;
+    if (!declared) {
+      const bool whole =
+          op.op->kind == CellOp::Kind::kIncrement ||
+          (op.op->kind == CellOp::Kind::kIncrementAny && op.delta_kind == TextNumber::kInteger);
+      type = whole ? ValueType::kI64 : ValueType::kF64;
+    }
+    if (IsNumericType(type)) RETURN_IF_ERROR(ParseValue(type, "0", &zero, &stored));
+    value_.assign(stored);
+  }
+  if (op.op->kind == CellOp::Kind::kIncrementAny) {
+    as_float =
+        IsFloatType(type) || (IsTextType(type) && (op.delta_kind == TextNumber::kFloat ||
+                                                   ClassifyNumber(value_) == TextNumber::kFloat));
+    if (IsIntegerType(type) && op.delta_kind != TextNumber::kInteger) {
+      return Status::Error(ErrorCode::kErr,
+                           "value is not an integer or out of range: " + Quote(op.op->text) +
+                               " for column " + Quote(ColumnText(*op.op)));
+    }
+  }
+  StoredValue sum;
+  Status added = as_float ? AddFloat(type, value_, op.delta_float, text_cells, &sum)
+                          : AddInteger(type, value_, op.delta, text_cells, &sum);
+  if (!added.ok()) [[unlikely]] {
+    if (added.code() != ErrorCode::kWrongType) {
+      const ValueType sum_type = as_float ? ValueType::kF64 : ValueType::kI64;
+      return SumTooLarge(*op.op, IsTextType(type) ? sum_type : type, added);
+    }
+    return Status::Error(added.code(), "column " + Quote(ColumnText(*op.op)) + " " + added.text());
+  }
+  result->type = sum.type;
+  result->stored.assign(sum.stored);
+  return PutNext(op, old, sum.type, sum.stored);
+}
+
+Status RowResolver::ResolveAppend(const CheckedOp& op, CellOpResult* result) {
+  SetColumn(op);
+  const std::optional<OldVersion> old = WalkColumn(Newest::kRead);
+  const ValueType type = old ? old->value.type : op.family->type.value_or(ValueType::kBytes);
+  if (!IsTextType(type)) {
+    return Status::Error(ErrorCode::kWrongType, "column " + Quote(ColumnText(*op.op)) + " holds " +
+                                                    std::string(ValueTypeName(type)) +
+                                                    ", APPEND takes bytes and string");
+  }
+  if (!old) value_.clear();
+  value_.append(op.op->text);
+  if (value_.size() > context_->value_bytes_max) {
+    return ValueTooLarge(value_.size(), *op.op, context_->value_bytes_max);
+  }
+  ValueBuffer buffer;
+  std::string_view stored;
+  if (const Status status = ParseValue(type, value_, &buffer, &stored); !status.ok()) {
+    return RefusedByColumn(*op.op, status);
+  }
+  result->count = value_.size();
+  return PutNext(op, old, type, value_);
+}
+
+}  // namespace cellar

@@ -1,0 +1,236 @@
+// RowResolver: from what a client asks of one row to the mutation that does it.
+//
+//   Check      row key, columns, types, values of both branches, left to right: every static error
+//   Decide     NX, XX and the conditions
+//   Resolve    each op of the branch reads what it must (increments, deletes, what retention has
+//              dropped in its column) and adds resolved ops to the mutation
+//
+// The ops of one command see each other. Where that matters (a delete or an increment among several
+// ops) each op is applied as soon as it is resolved, after a checkpoint of the table, and rolled
+// back if a later one is refused: `applied` says so. Otherwise the mutation is complete before
+// anything changes.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cellar/status.h"
+#include "engine/keys/timestamp.h"
+#include "engine/request/row_write.h"
+#include "engine/rows/condition.h"
+#include "engine/schema/column_set.h"
+#include "engine/table/engine.h"
+#include "engine/table/mutation.h"
+#include "engine/table/read_view.h"
+
+namespace cellar {
+
+// What a write needs from outside the engine.
+struct WriteContext {
+  int64_t now_micros{0};    // the turn's time: retention, expiry
+  int64_t stamp_micros{0};  // what a cell written without TS gets
+  uint64_t value_bytes_max{64ULL << 20};
+};
+
+class RowResolver {
+ public:
+  explicit RowResolver(Engine& engine) : engine_(engine) { put_.key = cell_key_.get(); }
+
+  // How the ops came about.
+  struct Outcome {
+    bool applied{false};  // the ops are in the trees already; `checkpoint` takes them out again
+    bool used_stamp{false};
+    // If applied. Behind a pointer, since few writes need one.
+    std::unique_ptr<Table::Checkpoint> checkpoint;
+  };
+
+  // Adds ops behind what `mutation` has; nothing is added, and nothing changed, on an error.
+  // *result, which keeps its memory, is what the client is told.
+  Status Resolve(Table& table, const RowWrite& write, const WriteContext& context,
+                 MutationBuilder* mutation, RowWriteResult* result, Outcome* outcome);
+
+  // The same for a write that IsPlainPut() on a table whose keys are not record numbers: the usual
+  // CPUT, in one pass and without a result. Nothing is added on an error.
+  Status ResolvePuts(const Table& table, const RowWrite& write, const WriteContext& context,
+                     MutationBuilder* mutation);
+  // The same for one put without options.
+  Status ResolveOnePut(const Table& table, std::string_view row, const CellPut& put,
+                       const WriteContext& context, MutationBuilder* mutation);
+  // The same of a column of the table that is known.
+  Status ResolveKnownPut(const Table& table, std::string_view row, const KnownColumn& column,
+                         std::string_view text, const WriteContext& context,
+                         MutationBuilder* mutation);
+  // Whether a cell got the context's stamp by the last of these.
+  bool stamp_used() const { return stamp_used_; }
+
+  // Where all that was added is one put of an existing row key: that put, for Engine::ApplyPut.
+  // Else null. Dies with the next change of the mutation, or of what was resolved.
+  const ResolvedPut* lone_put() const {
+    return mutation_->size() == lone_put_end_ ? &put_ : nullptr;
+  }
+
+ private:
+  // An op whose names, types and texts are in order.
+  struct CheckedOp {
+    const CellOp* op{nullptr};
+    const FamilySchema* family{nullptr};
+    std::string qualifier;  // encoded
+    ValueType type{ValueType::kBytes};
+    std::string cell_value;  // kPut: without the expiry it is complete
+    ColumnSet columns;       // kDelete
+    int128_t delta{0};
+    double delta_float{0};
+    TextNumber delta_kind{TextNumber::kNone};
+  };
+
+  Status Check(const TableSchema& schema, const RowWrite& write, const WriteContext& context);
+  Status CheckOps(const TableSchema& schema, const std::vector<CellOp>& ops,
+                  const WriteContext& context, size_t* used);
+  Status CheckAccess(const CellOp& op) const;
+  Status CheckColumn(const TableSchema& schema, const CellOp& op, CheckedOp* checked);
+  Status CheckPut(const CellOp& op, const WriteContext& context, CheckedOp* checked);
+  // Type and value of a put, as a cell. The value borrows from the text or from *buffer. `column`
+  // (a CellPut or KnownColumn, here and below) is what an error names.
+  template <typename Column>
+  static Status CheckValue(const Column& column, std::string_view text, const PutOptions& options,
+                           const FamilySchema& family, const WriteContext& context,
+                           ValueBuffer* buffer, CellValue* cell);
+  Status CheckDelta(const CellOp& op, CheckedOp* checked);
+  // Begins the step of a command, or of one of its ops.
+  size_t BeginPart() {
+    part_begin_ = mutation_->BeginPart();
+    lone_put_end_ = kNoPut;
+    return part_begin_;
+  }
+  // The row, and what all its puts need.
+  Status BeginPuts(const Table& table, std::string_view row, const WriteContext& context,
+                   MutationBuilder* mutation);
+  Status ResolvePlainPut(const TableSchema& schema, const CellPut& put, const PutOptions& options);
+  // What follows when the column is at hand.
+  template <typename Column>
+  Status ResolveValue(const Column& column, std::string_view text, const PutOptions& options);
+  // On an error takes back what these puts have added. Returns the status.
+  Status EndPuts(Status status);
+
+  // The row, whose key stands at the front of cell_key_; empty: one that `*` makes.
+  std::string_view row_key() const { return put_.row_key(); }
+  Status BeginRow(const TableSchema& schema, std::string_view text);
+  void ForgetRow() { put_.row_bytes = 0; }
+  // The column at hand: its key stands there too. Returns the end of what it has before EndColumn.
+  char* BeginColumn(const FamilySchema& family) {
+    char* const end = EncodeFamilyId(cell_key_.get() + put_.row_bytes, family.id);
+    put_.family = &family;
+    put_.family_bytes = static_cast<size_t>(end - cell_key_.get());
+    return end;
+  }
+  void EndColumn(const char* end) {
+    put_.column_bytes = static_cast<size_t>(end - cell_key_.get());
+    CELLAR_ASSERT(put_.column_bytes <= kColumnKeyBytesMax);
+  }
+  void SetColumn(const CheckedOp& op) {
+    char* const end = BeginColumn(*op.family);
+    CopyBytes(end, op.qualifier.data(), op.qualifier.size());
+    EndColumn(end + op.qualifier.size());
+  }
+  std::string_view column() const { return put_.column(); }
+  std::string_view qualifier() const { return put_.qualifier(); }
+  // The row becomes that of a record number.
+  void EncodeRecno(const Order& key, int64_t number);
+  Result<bool> Decide(const Table& table, const RowWrite& write, const ReadView& view);
+
+  Status ResolveOps(Table* table, size_t first, size_t count, RowWriteResult* result,
+                    Outcome* outcome);
+  Status ResolveOp(const CheckedOp& op, CellOpResult* result);
+  void ResolvePut(const CheckedOp& op);
+  void ResolveDelete(const CheckedOp& op, CellOpResult* result);
+  void ResolveDeleteRow(const CheckedOp& op, CellOpResult* result);
+  Status ResolveIncrement(const CheckedOp& op, CellOpResult* result);
+  Status ResolveAppend(const CheckedOp& op, CellOpResult* result);
+  // A version that an increment or append finds.
+  struct OldVersion {
+    int64_t timestamp_micros{0};
+    CellValue value;
+  };
+  // Columns (family id, qualifier) that an increment or append of this command has written, with
+  // the version's timestamp: a second one replaces that version instead of making another.
+  struct MadeVersion {
+    std::string column;
+    int64_t timestamp_micros;
+  };
+  static constexpr int64_t kNoVersion{-1};
+  MadeVersion* FindMadeVersion(const CheckedOp& op);
+  // Puts the version that an increment or append makes of `old`.
+  Status PutNext(const CheckedOp& op, const std::optional<OldVersion>& old, ValueType type,
+                 std::string_view stored);
+
+  // Before a version is put in the column at hand: adds a reclaim op if retention has dropped a
+  // version of it, unless the step at hand (one operation, or all the puts of a command that only
+  // puts) has added one: what these puts bring must not be reclaimed between them, or it would
+  // matter whether the sweeper has been there.
+  void ReclaimColumn() {
+    column_versions_.walked = false;
+    if (!table_->family_is_all_live(*put_.family)) WalkColumn(Newest::kIgnore);
+  }
+  // The versions that the last walk met.
+  struct ColumnVersions {
+    bool walked{false};  // else nothing here is of the column at hand
+    // It met as many as the policy keeps, all of them live. A newer one takes the place of the
+    // oldest, which it drops: nothing is left to be reclaimed.
+    bool full{false};
+    int64_t newest_micros{kNoVersion};
+    int64_t oldest_micros{0};
+  };
+  // Adds the put of a version to the column at hand, which has been walked, or found to need no
+  // walk. The caller writes the cell's value.
+  char* BeginVersion(int64_t timestamp, size_t cell_value_bytes);
+  // The same as ReclaimColumn, and the newest live version, in one walk; its value is copied to
+  // value_.
+  enum class Newest : uint8_t { kIgnore, kRead };
+  std::optional<OldVersion> WalkColumn(Newest newest);
+  // The one behind the `rank`-th, `version`.
+  std::optional<BTree::Match> NextVersion(const BTree::Match& version, uint64_t rank) const;
+  // Deletes live cells of one family, in `range` of qualifiers, within `time`. Returns how many.
+  uint64_t DeleteCells(const FamilySchema& family, const KeyRange& range, const TimeRange& time);
+
+  Engine& engine_;
+
+  // The command at hand.
+  const Table* table_{nullptr};
+  ReadView own_view_;
+  const ReadView* view_{nullptr};
+  const WriteContext* context_{nullptr};
+  MutationBuilder* mutation_{nullptr};
+  const FamilyAccess* access_{nullptr};
+  bool asks_existence_{false};
+  // Row key; then family id and qualifier of the column at hand, of which put_ tells the rest; then
+  // the timestamp of its last version. There is room for the longest, so that nobody asks.
+  const std::unique_ptr<char[]> cell_key_{
+      std::make_unique_for_overwrite<char[]>(kColumnKeyBytesMax + kTimestampBytesMax)};
+  std::vector<CheckedOp> checked_;  // of both branches; grows, never shrinks
+  size_t ops_checked_{0};
+  size_t else_ops_checked_{0};
+  std::vector<Condition> conditions_;
+  bool stamp_used_{false};
+  std::vector<MadeVersion> made_versions_;
+  ColumnVersions column_versions_;
+  bool several_ops_{false};  // else there is nothing to remember between them
+  std::set<std::string, std::less<>> reclaimed_columns_;  // row key, family id, qualifier
+  std::string key_;                                       // scratch
+  std::string version_key_;                               // likewise, of WalkColumn
+  BTreePlace place_;                                      // of the column that was walked last
+  std::string value_;                                     // scratch
+  // The column at hand, and the put of a version that was made of it last.
+  ResolvedPut put_;
+  // What the step at hand has added to the mutation: where it begins, and where its first op ends
+  // if that is a put.
+  static constexpr size_t kNoPut{0};
+  size_t part_begin_{0};
+  size_t lone_put_end_{kNoPut};
+};
+
+}  // namespace cellar

@@ -1,0 +1,60 @@
+// What an index declares (SPEC.md section 6). Plain data, part of TableSchema.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cellar/status.h"
+#include "engine/keys/value.h"
+
+namespace cellar {
+
+struct TableSchema;
+
+inline constexpr size_t kIndexesMax{64};        // of one table
+inline constexpr size_t kIndexColumnsMax{32};   // ON columns of one index
+inline constexpr size_t kIndexIncludeMax{256};  // INCLUDE columns of one index
+
+// The numbers are part of the formats on disk.
+enum class IndexState : uint8_t {
+  kBuilding = 0,  // rows that were there when it was created are still being added
+  kReady = 1,
+  kFailed = 2,  // UNIQUE over duplicates: holds nothing until it is dropped
+};
+
+struct IndexColumn {
+  uint32_t family_id{0};
+  bool whole_family{false};           // ON 1 family: every qualifier; INCLUDE: the whole family
+  std::string qualifier;              // encoded; empty if whole_family
+  ValueType type{ValueType::kBytes};  // ON alone
+  bool descending{false};             // ON alone
+};
+
+struct IndexSchema {
+  std::string name;
+  uint64_t id{0};  // never used again in its table
+  bool unique{false};
+  IndexState state{IndexState::kBuilding};
+  std::vector<IndexColumn> on;
+  std::vector<IndexColumn> include;
+
+  // ON 1 family: the entries are qualifiers, not values.
+  bool of_qualifiers() const { return on.size() == 1 && on[0].whole_family; }
+  // ON 0: every row has an entry.
+  bool of_rows() const { return on.empty(); }
+  bool NamesFamily(uint32_t family_id) const;
+};
+
+void EncodeIndexSchema(const IndexSchema& index, std::string* to);
+// False if *from is malformed.
+[[nodiscard]] bool DecodeIndexSchema(std::string_view* from, IndexSchema* index);
+
+// "-family:qualifier", as INDEX CREATE takes it and INDEX INFO shows it.
+std::string IndexColumnText(const TableSchema& schema, const IndexColumn& column);
+// What stands behind INDEX CREATE table: "name ON 1 -f:q AS i64 INCLUDE 1 f UNIQUE", in redis-cli
+// quoting.
+std::string IndexDefinitionText(const TableSchema& schema, const IndexSchema& index);
+
+}  // namespace cellar

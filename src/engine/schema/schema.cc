@@ -1,0 +1,229 @@
+// Names, lookup, text and bytes of a table's schema.
+#include "engine/schema/schema.h"
+
+#include <algorithm>
+
+#include "base/assert.h"
+#include "base/coding.h"
+#include "base/duration.h"
+#include "base/number.h"
+
+namespace cellar {
+namespace {
+
+constexpr uint8_t kNoType{0xff};
+
+bool IsNameCharacter(char c) {
+  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+Status Malformed() {
+  return Status::Error(ErrorCode::kCorruption, "a table's schema is malformed");
+}
+
+// One family at the front of *from.
+Status DecodeFamily(std::string_view* from, FamilySchema* family) {
+  std::string_view name;
+  std::string_view order;
+  std::string_view policy;
+  uint64_t id = 0;
+  uint64_t group = 0;
+  uint64_t type = 0;
+  uint64_t versions = 0;
+  uint64_t ttl_ms = 0;
+  if (!GetLengthPrefixed(from, &name) || !GetVarint64(from, &id) || !GetVarint64(from, &group) ||
+      !GetVarint64(from, &type) || !GetLengthPrefixed(from, &order) ||
+      !GetLengthPrefixed(from, &policy) || !GetVarint64(from, &versions) ||
+      !GetVarint64(from, &ttl_ms)) {
+    return Malformed();
+  }
+  if (!IsName(name) || id == 0 || id > UINT32_MAX || group >= kFamiliesMax) return Malformed();
+  if (type != kNoType && type >= kValueTypeCount) return Malformed();
+  if (ttl_ms > static_cast<uint64_t>(kDurationMsMax)) return Malformed();
+  family->name = name;
+  family->id = static_cast<uint32_t>(id);
+  family->group = static_cast<uint32_t>(group);
+  if (type != kNoType) family->type = static_cast<ValueType>(type);
+  ASSIGN_OR_RETURN(family->order, Order::Parse(order));
+  if (policy.empty()) {
+    family->policy = RetentionPolicy::FromVersionsAndTtl(versions, static_cast<int64_t>(ttl_ms));
+  } else {
+    ASSIGN_OR_RETURN(family->policy, RetentionPolicy::Parse(policy));
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+bool IsName(std::string_view text) {
+  if (text.empty() || text.size() > kNameBytesMax || !IsNameCharacter(text[0])) return false;
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return IsNameCharacter(c) || c == '.' || c == '-'; });
+}
+
+bool FamilyOptions::empty() const {
+  return !type && !order && !gc && !versions_max && !ttl_ms && !group;
+}
+
+const FamilySchema* TableSchema::SearchFamily(std::string_view name) const {
+  const auto at = std::lower_bound(
+      families.begin(), families.end(), name,
+      [](const FamilySchema& family, std::string_view wanted) { return family.name < wanted; });
+  return at != families.end() && at->name == name ? &*at : nullptr;
+}
+
+FamilySchema* TableSchema::FindFamily(std::string_view name) {
+  return const_cast<FamilySchema*>(std::as_const(*this).FindFamily(name));
+}
+
+const FamilySchema* TableSchema::FindFamilyById(uint32_t id) const {
+  for (const FamilySchema& family : families) {
+    if (family.id == id) return &family;
+  }
+  return nullptr;
+}
+
+const IndexSchema* TableSchema::FindIndex(std::string_view name) const {
+  for (const IndexSchema& index : indexes) {
+    if (index.name == name) return &index;
+  }
+  return nullptr;
+}
+
+RetentionPolicy AlterRetention(const RetentionPolicy& policy, const FamilyOptions& options) {
+  if (options.gc) return *options.gc;
+  if (!options.versions_max && !options.ttl_ms) return policy;
+  const uint64_t versions =
+      options.versions_max.value_or(policy.is_expression() ? 0 : policy.versions());
+  const uint64_t ttl_ms =
+      options.ttl_ms.value_or(policy.is_expression() ? 0 : static_cast<uint64_t>(policy.ttl_ms()));
+  return RetentionPolicy::FromVersionsAndTtl(versions, static_cast<int64_t>(ttl_ms));
+}
+
+std::string QuoteWord(std::string_view word) {
+  const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](char c) {
+    return c > ' ' && c < 0x7f && c != '"' && c != '\'' && c != '\\';
+  });
+  if (plain) return std::string(word);
+  std::string text = "\"";
+  for (const char c : word) {
+    if (c == '"' || c == '\\') {
+      text.push_back('\\');
+      text.push_back(c);
+    } else if (c >= ' ' && c < 0x7f) {
+      text.push_back(c);
+    } else {
+      constexpr char kDigits[] = "0123456789abcdef";
+      const auto byte = static_cast<uint8_t>(c);
+      text += "\\x";
+      text.push_back(kDigits[byte >> 4]);
+      text.push_back(kDigits[byte & 15]);
+    }
+  }
+  text.push_back('"');
+  return text;
+}
+
+std::string FamilyOptionsText(const TableSchema& schema, const FamilySchema& family) {
+  std::string text;
+  if (family.type) text += " TYPE " + std::string(ValueTypeName(*family.type));
+  if (!family.order.is_plain_bytes()) text += " ORDER " + QuoteWord(family.order.spec());
+  if (family.policy.is_expression()) {
+    text += " GC " + QuoteWord(family.policy.text());
+  } else {
+    if (family.policy.versions() != 0)
+      text += " VERSIONS " + FormatUint64(family.policy.versions());
+    if (family.policy.ttl_ms() != 0) text += " TTL " + FormatDurationShort(family.policy.ttl_ms());
+  }
+  CELLAR_ASSERT(family.group < schema.groups.size());
+  const std::string& group = schema.groups[family.group].name;
+  if (group != kDefaultGroup) text += " GROUP " + group;
+  return text;
+}
+
+// schema  | b key order | v next family id | v groups { b name, v tree id }
+//         | v families { b name, v id, v group, v type, b order, b GC text, v versions, v ttl ms }
+//         | v next index id | v indexes { index_schema.h }
+void EncodeTableSchema(const TableSchema& schema, std::string* to) {
+  PutLengthPrefixed(to, schema.key.spec());
+  PutVarint64(to, schema.family_id_next);
+  PutVarint64(to, schema.groups.size());
+  for (const GroupSchema& group : schema.groups) {
+    PutLengthPrefixed(to, group.name);
+    PutVarint64(to, group.tree_id);
+  }
+  PutVarint64(to, schema.families.size());
+  for (const FamilySchema& family : schema.families) {
+    PutLengthPrefixed(to, family.name);
+    PutVarint64(to, family.id);
+    PutVarint64(to, family.group);
+    PutVarint64(to, family.type ? static_cast<uint8_t>(*family.type) : kNoType);
+    PutLengthPrefixed(to, family.order.spec());
+    const bool expression = family.policy.is_expression();
+    PutLengthPrefixed(to, expression ? family.policy.text() : std::string_view());
+    PutVarint64(to, expression ? 0 : family.policy.versions());
+    PutVarint64(to, expression ? 0 : static_cast<uint64_t>(family.policy.ttl_ms()));
+  }
+  PutVarint64(to, schema.index_id_next);
+  PutVarint64(to, schema.indexes.size());
+  for (const IndexSchema& index : schema.indexes) EncodeIndexSchema(index, to);
+}
+
+static Status DecodeIndexes(std::string_view* from, TableSchema* schema) {
+  uint64_t indexes = 0;
+  if (!GetVarint64(from, &schema->index_id_next) || !GetVarint64(from, &indexes) ||
+      indexes > kIndexesMax) {
+    return Malformed();
+  }
+  for (uint64_t i = 0; i < indexes; ++i) {
+    IndexSchema index;
+    if (!DecodeIndexSchema(from, &index) || index.id >= schema->index_id_next) return Malformed();
+    for (const auto* columns : {&index.on, &index.include}) {
+      for (const IndexColumn& column : *columns) {
+        if (schema->FindFamilyById(column.family_id) == nullptr) return Malformed();
+      }
+    }
+    schema->indexes.push_back(std::move(index));
+  }
+  return Status::Ok();
+}
+
+Status DecodeTableSchema(std::string_view* from, TableSchema* schema) {
+  RETURN_IF_ERROR(DecodeTableSchemaV1(from, schema));
+  // A record of the log holds nothing behind the schema, so one of the first format ends here.
+  return from->empty() ? Status::Ok() : DecodeIndexes(from, schema);
+}
+
+Status DecodeTableSchemaV1(std::string_view* from, TableSchema* schema) {
+  *schema = TableSchema();
+  std::string_view key;
+  uint64_t family_id_next = 0;
+  uint64_t groups = 0;
+  if (!GetLengthPrefixed(from, &key) || !GetVarint64(from, &family_id_next) ||
+      !GetVarint64(from, &groups) || groups > kFamiliesMax + 1 || family_id_next > UINT32_MAX) {
+    return Malformed();
+  }
+  ASSIGN_OR_RETURN(schema->key, Order::Parse(key));
+  schema->family_id_next = static_cast<uint32_t>(family_id_next);
+  for (uint64_t i = 0; i < groups; ++i) {
+    std::string_view name;
+    uint64_t tree_id = 0;
+    if (!GetLengthPrefixed(from, &name) || !GetVarint64(from, &tree_id)) return Malformed();
+    schema->groups.push_back({std::string(name), tree_id});
+  }
+  uint64_t families = 0;
+  if (!GetVarint64(from, &families) || families > kFamiliesMax) return Malformed();
+  for (uint64_t i = 0; i < families; ++i) {
+    FamilySchema family;
+    RETURN_IF_ERROR(DecodeFamily(from, &family));
+    if (family.group >= schema->groups.size() || family.id >= schema->family_id_next) {
+      return Malformed();
+    }
+    if (!schema->families.empty() && schema->families.back().name >= family.name)
+      return Malformed();
+    schema->families.push_back(std::move(family));
+  }
+  return Status::Ok();
+}
+
+}  // namespace cellar

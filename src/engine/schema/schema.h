@@ -1,0 +1,106 @@
+// What a table declares: its key order, its families with their options, its locality groups.
+//
+// A TableSchema is plain data: it is copied into a consistent scan, compared, written into the
+// snapshot's catalog and into the log, and printed as the commands that rebuild it. The data itself
+// and its counters live in Table.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/equal_bytes.h"
+#include "base/inline.h"
+#include "cellar/status.h"
+#include "engine/keys/order.h"
+#include "engine/keys/value.h"
+#include "engine/request/family_access.h"
+#include "engine/schema/index_schema.h"
+#include "engine/schema/retention.h"
+
+namespace cellar {
+
+inline constexpr size_t kNameBytesMax{64};              // SPEC.md section 1
+inline constexpr size_t kFamiliesMax{256};              // SPEC.md section 10
+inline constexpr size_t kRowKeyBytesMax{64 * 1024};     // Bigtable paper: "up to 64KB"
+inline constexpr size_t kQualifierBytesMax{16 * 1024};  // Bigtable's own limit
+inline constexpr std::string_view kDefaultGroup{"default"};
+
+// True for [A-Za-z0-9_][A-Za-z0-9_.-]{0,63}: names of keyspaces, tables, families, groups, indexes.
+bool IsName(std::string_view text);
+
+struct FamilySchema {
+  std::string name;
+  uint32_t id{0};     // part of every cell's key; never used again in its table
+  uint32_t group{0};  // index into TableSchema::groups
+  std::optional<ValueType> type;
+  Order order;  // of the qualifiers
+  RetentionPolicy policy;
+};
+
+// What FAMILY ADD and ALTER may say; what is not set was not said.
+struct FamilyOptions {
+  std::optional<std::optional<ValueType>> type;  // the inner nullopt is TYPE NONE
+  std::optional<Order> order;
+  std::optional<RetentionPolicy> gc;
+  std::optional<uint64_t> versions_max;  // 0 stands for ALL
+  std::optional<uint64_t> ttl_ms;        // 0 stands for NONE
+  std::optional<std::string> group;
+
+  bool empty() const;
+};
+
+struct GroupSchema {
+  std::string name;
+  uint64_t tree_id{0};  // unique in the whole store; never used again
+};
+
+struct TableSchema {
+  Order key;
+  uint32_t family_id_next{1};
+  std::vector<FamilySchema> families;  // ascending by name: the order of replies
+  std::vector<GroupSchema> groups;     // a group stays when its last family goes
+  uint64_t index_id_next{1};
+  std::vector<IndexSchema> indexes;  // ascending by name
+  // Not null in the copy that a restricted read works with: families that may not be read are not
+  // in it, and naming one is refused whether it exists or not. Not part of the stored schema.
+  const FamilyAccess* access{nullptr};
+
+  // By name; null if there is none. The pointer dies when the schema changes.
+  CELLAR_INLINE const FamilySchema* FindFamily(std::string_view name) const {
+    // Tables have few families: a walk beats a search until there are many.
+    if (families.size() > 8) [[unlikely]]
+      return SearchFamily(name);
+    for (const FamilySchema& family : families) {
+      if (EqualBytes(family.name, name)) [[likely]]
+        return &family;
+    }
+    return nullptr;
+  }
+  FamilySchema* FindFamily(std::string_view name);
+  const FamilySchema* FindFamilyById(uint32_t id) const;
+  const IndexSchema* FindIndex(std::string_view name) const;
+
+ private:
+  const FamilySchema* SearchFamily(std::string_view name) const;
+};
+
+// The retention that `options` make of `policy`: options not said stay, GC replaces VERSIONS and
+// TTL and the other way round.
+RetentionPolicy AlterRetention(const RetentionPolicy& policy, const FamilyOptions& options);
+
+// `key` as the argument of TABLE CREATE ... KEY, and one family with its options, in redis-cli
+// quoting.
+std::string FamilyOptionsText(const TableSchema& schema, const FamilySchema& family);
+// A word in redis-cli quoting: as it is if it is plain, else between double quotes.
+std::string QuoteWord(std::string_view word);
+
+void EncodeTableSchema(const TableSchema& schema, std::string* to);
+// Takes a schema from the front of *from. kCorruption if it is malformed.
+Status DecodeTableSchema(std::string_view* from, TableSchema* schema);
+// The same of a format without indexes.
+Status DecodeTableSchemaV1(std::string_view* from, TableSchema* schema);
+
+}  // namespace cellar

@@ -1,0 +1,99 @@
+// A mutation as text, for `cellar --dump`. The log alone does not say how a table's keys are
+// ordered, so keys are shown as they are encoded, in redis-cli quoting.
+#include "base/number.h"
+#include "engine/keys/cell.h"
+#include "engine/schema/schema.h"
+#include "engine/table/engine.h"
+
+namespace cellar {
+namespace {
+
+std::string DescribeValue(std::string_view bytes) {
+  CellValue cell;
+  if (!DecodeCellValue(bytes, &cell) || !StoredValueIsValid(cell.type, cell.stored)) {
+    return "(malformed) " + QuoteWord(bytes);
+  }
+  std::string text = QuoteWord(ValueText(cell.type, cell.stored));
+  text += " AS ";
+  text += ValueTypeName(cell.type);
+  if (cell.expiry_micros != kNoExpiry) text += " EXPIRES " + FormatInt64(cell.expiry_micros);
+  return text;
+}
+
+std::string DescribeSchema(std::string_view bytes) {
+  TableSchema schema;
+  if (!DecodeTableSchema(&bytes, &schema).ok()) return "(malformed)";
+  std::string text = "KEY " + QuoteWord(schema.key.spec());
+  for (const FamilySchema& family : schema.families) {
+    text += " FAMILY " + family.name + FamilyOptionsText(schema, family) + " ID " +
+            FormatUint64(family.id);
+  }
+  return text;
+}
+
+std::string Range(const DecodedOp& op) {
+  return "[" + QuoteWord(op.first) + ", " + (op.second.empty() ? "end" : QuoteWord(op.second)) +
+         ")";
+}
+
+std::string DescribeOp(const DecodedOp& op) {
+  const std::string id = FormatUint64(op.id);
+  const std::string number = FormatUint64(op.number);
+  switch (op.op) {
+    case MutationOp::kTable:
+      return "TABLE " + id;
+    case MutationOp::kRow:
+      return "ROW " + QuoteWord(op.first);
+    case MutationOp::kPut:
+      return "PUT " + id + ":" + QuoteWord(op.first) + " " + DescribeValue(op.second) + " TS " +
+             number;
+    case MutationOp::kReplace:
+      return "PUT " + id + ":" + QuoteWord(op.first) + " " + DescribeValue(op.second) + " TS " +
+             number + " FOR " + FormatUint64(op.replaced);
+    case MutationOp::kDeleteCell:
+      return "DEL " + id + ":" + QuoteWord(op.first) + " TS " + number;
+    case MutationOp::kDeleteRange:
+      return "DEL " + id + " COLRANGE " + Range(op);
+    case MutationOp::kDeleteRow:
+      return "DELROW";
+    case MutationOp::kDeleteRows:
+      return "DELROWS " + Range(op);
+    case MutationOp::kReclaimColumn:
+      return "RECLAIM " + id + ":" + QuoteWord(op.first) + " NOW " + number;
+    case MutationOp::kRecordNumber:
+      return "RECNO NEXT " + number;
+    case MutationOp::kCreateKeyspace:
+      return "KEYSPACE CREATE " + QuoteWord(op.first);
+    case MutationOp::kDropKeyspace:
+      return "KEYSPACE DROP " + QuoteWord(op.first);
+    case MutationOp::kCreateTable:
+      return "TABLE CREATE " + QuoteWord(op.first) + "/" + QuoteWord(op.second) + " ID " + id +
+             " " + DescribeSchema(op.third);
+    case MutationOp::kDropTable:
+      return "TABLE DROP " + id;
+    case MutationOp::kRenameTable:
+      return "TABLE RENAME " + id + " " + QuoteWord(op.first) + "/" + QuoteWord(op.second);
+    case MutationOp::kSetSchema:
+      return "SCHEMA " + id + " " + DescribeSchema(op.first);
+    case MutationOp::kTruncateTable:
+      return "TABLE TRUNCATE " + id;
+    case MutationOp::kSetIndexes:
+      return "INDEXES " + id + " " + QuoteWord(op.first);
+  }
+  return "(unknown)";
+}
+
+}  // namespace
+
+std::string Engine::Describe(std::string_view mutation) {
+  MutationReader reader(mutation);
+  int64_t stamp = 0;
+  if (!reader.ReadStamp(&stamp)) return "(malformed)";
+  std::string text = "STAMP " + FormatInt64(stamp);
+  DecodedOp op;
+  while (reader.Next(&op)) text += "\n" + DescribeOp(op);
+  if (!reader.status().ok()) text += "\n(malformed)";
+  return text;
+}
+
+}  // namespace cellar

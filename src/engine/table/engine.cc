@@ -1,0 +1,564 @@
+// The catalog, and the carrying out of mutations.
+#include "engine/table/engine.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/assert.h"
+#include "base/coding.h"
+#include "base/number.h"
+#include "btree/arena.h"
+
+namespace cellar {
+namespace {
+
+constexpr uint64_t kCatalogFormat{2};
+
+Status Malformed(std::string_view what) {
+  return Status::Error(ErrorCode::kCorruption, "a mutation names " + std::string(what));
+}
+
+}  // namespace
+
+// What can be taken back: the catalog as it was, the tables as they were when first touched, and
+// the tables that were dropped, kept whole.
+struct Engine::Undo {
+  std::map<std::string, std::map<std::string, uint64_t>> names;  // keyspace -> name -> table id
+  uint64_t table_id_next;
+  uint64_t tree_id_next;
+  int64_t stamp;
+  std::map<uint64_t, Table::Checkpoint> touched;
+  std::map<uint64_t, std::unique_ptr<Table>> dropped;
+};
+
+Engine::Engine() { AddBuiltInKeyspaces(); }
+
+Engine::~Engine() {
+  if (compaction_.running) NodeArena::Global().EndCompaction();
+}
+
+void Engine::AddBuiltInKeyspaces() {
+  for (int i = 0; i < kKeyspacesBuiltIn; ++i) keyspaces_[FormatInt64(i)];
+}
+
+// --- lookup
+
+std::vector<std::string> Engine::Keyspaces() const {
+  std::vector<std::string> names;
+  for (const auto& [name, tables] : keyspaces_) names.push_back(name);
+  return names;
+}
+
+Table* Engine::FindTableAnew(std::string_view keyspace, std::string_view name) const {
+  const auto tables = keyspaces_.find(keyspace);
+  if (tables == keyspaces_.end()) return nullptr;
+  const auto table = tables->second.find(name);
+  if (table == tables->second.end()) return nullptr;
+  cached_keyspace_ = keyspace;
+  cached_name_ = name;
+  cached_table_ = table->second;
+  return cached_table_;
+}
+
+Table* Engine::FindTableById(uint64_t id) const {
+  if (cached_table_ != nullptr && cached_table_->id() == id) return cached_table_;
+  const auto table = tables_.find(id);
+  return table == tables_.end() ? nullptr : table->second.get();
+}
+
+Table* Engine::FindTableFrom(uint64_t id) const {
+  const auto table = tables_.lower_bound(id);
+  return table == tables_.end() ? nullptr : table->second.get();
+}
+
+std::vector<Table*> Engine::Tables(std::string_view keyspace) const {
+  std::vector<Table*> tables;
+  const auto found = keyspaces_.find(keyspace);
+  if (found == keyspaces_.end()) return tables;
+  for (const auto& [name, table] : found->second) tables.push_back(table);
+  return tables;
+}
+
+size_t Engine::table_count(std::string_view keyspace) const {
+  const auto found = keyspaces_.find(keyspace);
+  return found == keyspaces_.end() ? 0 : found->second.size();
+}
+
+void Engine::CountSchemaChange() {
+  ++schema_changes_;
+  cached_table_ = nullptr;
+  cached_name_.clear();
+}
+
+// --- apply
+
+Status Engine::Apply(std::string_view payload) {
+  MutationReader reader(payload);
+  int64_t stamp = 0;
+  if (!reader.ReadStamp(&stamp)) return reader.status();
+  stamp_ = std::max(stamp_, stamp);
+  return ApplyOps(payload.substr(kMutationHeaderBytes));
+}
+
+Status Engine::ApplyOps(std::string_view ops) {
+  MutationReader reader(ops);
+  DecodedOp op;
+  Table* table = nullptr;
+  // The change of a row is complete when another row, table or the end comes.
+  const auto end_row = [&table] {
+    if (table != nullptr) table->EndRow();
+  };
+  Status status;
+  while (status.ok() && reader.Next(&op)) {
+    switch (op.op) {
+      case MutationOp::kTable:
+        end_row();
+        table = FindTableById(op.id);
+        if (table == nullptr) {
+          status = Malformed("a table that does not exist");
+          break;
+        }
+        SaveForUndo(table);
+        table->CountChange();
+        break;
+      case MutationOp::kRow:
+      case MutationOp::kPut:
+      case MutationOp::kReplace:
+      case MutationOp::kDeleteCell:
+      case MutationOp::kDeleteRange:
+      case MutationOp::kDeleteRow:
+      case MutationOp::kDeleteRows:
+      case MutationOp::kReclaimColumn:
+      case MutationOp::kRecordNumber:
+        status = ApplyCellOp(op, table);
+        break;
+      default:
+        end_row();
+        table = nullptr;
+        status = ApplySchemaOp(op);
+        break;
+    }
+  }
+  end_row();
+  RETURN_IF_ERROR(std::move(status));
+  return reader.status();
+}
+
+Status Engine::ApplyCellOp(const DecodedOp& op, Table* table) {
+  if (table == nullptr) return Malformed("a row outside of a table");
+  switch (op.op) {
+    case MutationOp::kRow:
+      if (op.first.empty()) return Malformed("an empty row key");
+      table->BeginRow(op.first);
+      return Status::Ok();
+    case MutationOp::kDeleteRows:
+      table->DeleteRows(op.first, op.second);
+      return Status::Ok();
+    case MutationOp::kRecordNumber:
+      table->SetRecordNumberNext(op.number);
+      return Status::Ok();
+    default:
+      break;
+  }
+  if (!table->row_is_open()) return Malformed("a cell outside of a row");
+  if (op.op == MutationOp::kDeleteRow) {
+    table->DeleteRow();
+    return Status::Ok();
+  }
+  const FamilySchema* family = table->schema().FindFamilyById(static_cast<uint32_t>(op.id));
+  if (family == nullptr || op.id > UINT32_MAX) return Malformed("a family that does not exist");
+  const auto number = static_cast<int64_t>(op.number);
+  if (number < 0) return Malformed("a timestamp beyond 2^63-1");
+  switch (op.op) {
+    case MutationOp::kPut:
+      table->PutCell(*family, op.first, number, op.second);
+      break;
+    case MutationOp::kReplace:
+      if (op.replaced >= op.number) return Malformed("a version that is not the older one");
+      table->ReplaceCell(*family, op.first, number, static_cast<int64_t>(op.replaced), op.second);
+      break;
+    case MutationOp::kDeleteCell:
+      table->DeleteCell(*family, op.first, number);
+      break;
+    case MutationOp::kDeleteRange:
+      table->DeleteRange(*family, op.first, op.second);
+      break;
+    case MutationOp::kReclaimColumn:
+      table->ReclaimColumn(*family, op.first, number);
+      break;
+    default:
+      CELLAR_ASSERT(false);
+  }
+  return Status::Ok();
+}
+
+Status Engine::ApplySchemaOp(const DecodedOp& op) {
+  CountSchemaChange();
+  switch (op.op) {
+    case MutationOp::kCreateKeyspace:
+      keyspaces_[std::string(op.first)];
+      return Status::Ok();
+    case MutationOp::kDropKeyspace: {
+      for (Table* table : Tables(op.first)) DropTable(table);
+      const auto keyspace = keyspaces_.find(op.first);
+      if (keyspace == keyspaces_.end()) return Malformed("a keyspace that does not exist");
+      keyspaces_.erase(keyspace);
+      return Status::Ok();
+    }
+    case MutationOp::kCreateTable:
+      return CreateTable(op);
+    case MutationOp::kRenameTable:
+      return RenameTable(op);
+    case MutationOp::kSetSchema:
+      return SetSchema(op);
+    default:
+      break;
+  }
+  Table* table = FindTableById(op.id);
+  if (table == nullptr) return Malformed("a table that does not exist");
+  if (op.op == MutationOp::kDropTable) {
+    DropTable(table);
+  } else if (op.op == MutationOp::kTruncateTable) {
+    TruncateTable(table, op.number);
+  } else {
+    return Malformed("an operation that this version does not know");
+  }
+  return Status::Ok();
+}
+
+Status Engine::CreateTable(const DecodedOp& op) {
+  TableSchema schema;
+  std::string_view bytes = op.third;
+  RETURN_IF_ERROR(DecodeTableSchema(&bytes, &schema));
+  const auto keyspace = keyspaces_.find(op.first);
+  if (keyspace == keyspaces_.end()) return Malformed("a keyspace that does not exist");
+  if (op.id == 0 || tables_.contains(op.id) || keyspace->second.contains(op.second)) {
+    return Malformed("a table that exists already");
+  }
+  AddTable(std::make_unique<Table>(op.id, std::string(op.first), std::string(op.second),
+                                   std::move(schema)));
+  return Status::Ok();
+}
+
+void Engine::AddTable(std::unique_ptr<Table> table) {
+  CountSchemaChange();
+  table_id_next_ = std::max(table_id_next_, table->id() + 1);
+  for (const GroupSchema& group : table->schema().groups) {
+    tree_id_next_ = std::max(tree_id_next_, group.tree_id + 1);
+  }
+  keyspaces_[table->keyspace()][table->name()] = table.get();
+  const uint64_t id = table->id();
+  tables_[id] = std::move(table);
+}
+
+Status Engine::RenameTable(const DecodedOp& op) {
+  Table* table = FindTableById(op.id);
+  const auto keyspace = keyspaces_.find(op.first);
+  if (table == nullptr || keyspace == keyspaces_.end() || keyspace->second.contains(op.second)) {
+    return Malformed("a table that cannot be renamed so");
+  }
+  SaveForUndo(table);
+  keyspaces_[table->keyspace()].erase(table->name());
+  table->Rename(op.first, op.second);
+  table->CountChange();
+  keyspace->second[table->name()] = table;
+  return Status::Ok();
+}
+
+Status Engine::SetSchema(const DecodedOp& op) {
+  Table* table = FindTableById(op.id);
+  if (table == nullptr) return Malformed("a table that does not exist");
+  TableSchema schema;
+  std::string_view bytes = op.first;
+  RETURN_IF_ERROR(DecodeTableSchema(&bytes, &schema));
+  if (schema.groups.size() < table->schema().groups.size()) return Malformed("too few groups");
+  SaveForUndo(table);
+  for (const GroupSchema& group : schema.groups) {
+    tree_id_next_ = std::max(tree_id_next_, group.tree_id + 1);
+  }
+  table->SetSchema(std::move(schema));
+  table->CountChange();
+  CollectRetired(table);
+  return Status::Ok();
+}
+
+void Engine::DropTable(Table* table) {
+  CountSchemaChange();
+  keyspaces_[table->keyspace()].erase(table->name());
+  const auto at = tables_.find(table->id());
+  CELLAR_ASSERT(at != tables_.end());
+  std::unique_ptr<Table> owned = std::move(at->second);
+  tables_.erase(at);
+  if (undo_ != nullptr && table->id() < undo_->table_id_next &&
+      !undo_->dropped.contains(table->id())) {
+    undo_->dropped[table->id()] = std::move(owned);
+  } else {
+    Retire(std::move(owned));
+  }
+}
+
+// The groups go on in fresh trees under the same schema. The table object itself is replaced, so
+// that undo finds the old one whole.
+void Engine::TruncateTable(Table* table, uint64_t tree_id_first) {
+  TableSchema schema = table->schema();
+  for (GroupSchema& group : schema.groups) group.tree_id = tree_id_first++;
+  auto fresh =
+      std::make_unique<Table>(table->id(), table->keyspace(), table->name(), std::move(schema));
+  fresh->TakeOver(*table);
+  DropTable(table);
+  AddTable(std::move(fresh));
+}
+
+void Engine::Retire(std::unique_ptr<Table> table) {
+  for (std::unique_ptr<BTree>& tree : table->ReleaseTrees()) garbage_.push_back(std::move(tree));
+}
+
+void Engine::CollectRetired(Table* table) {
+  for (std::unique_ptr<BTree>& tree : table->TakeRetiredTrees())
+    garbage_.push_back(std::move(tree));
+}
+
+bool Engine::CollectGarbage(uint64_t entries_max) {
+  for (const auto& [id, table] : tables_) {
+    if (table->indexes() != nullptr) CollectRetired(table.get());
+  }
+  while (!garbage_.empty() && entries_max > 0) {
+    // A tree that a snapshot still reads has to wait; the others come first.
+    const auto free = std::find_if(garbage_.begin(), garbage_.end(),
+                                   [](const auto& tree) { return tree->snapshots_alive() == 0; });
+    if (free == garbage_.end()) return true;
+    entries_max -= std::min(entries_max, (*free)->DeleteRange({}, {}, entries_max));
+    if ((*free)->entries() == 0) garbage_.erase(free);
+  }
+  return garbage_.empty();
+}
+
+bool Engine::Compact(size_t nodes_max) {
+  NodeArena& arena = NodeArena::Global();
+  if (!compaction_.running) {
+    if (!arena.BeginCompaction()) return true;
+    compaction_ = {.running = true};
+  }
+  const Table* table = FindTableFrom(compaction_.table_id);
+  if (table == nullptr) {
+    arena.EndCompaction();
+    compaction_ = {};
+    return true;
+  }
+  if (table->id() != compaction_.table_id) compaction_ = {.running = true, .table_id = table->id()};
+  // A tree that has been replaced meanwhile is gone through from where the old one was.
+  const std::vector<BTree*> trees = table->Trees();
+  if (compaction_.tree >= trees.size())
+    compaction_ = {.running = true, .table_id = table->id() + 1};
+  else if (!trees[compaction_.tree]->Compact(&compaction_.position, nodes_max))
+    ++compaction_.tree;
+  return false;
+}
+
+uint64_t Engine::garbage_bytes() const {
+  uint64_t bytes = 0;
+  for (const auto& tree : garbage_) bytes += tree->memory_bytes();
+  return bytes;
+}
+
+// --- undo
+
+void Engine::BeginUndo() {
+  CELLAR_ASSERT(undo_ == nullptr);
+  undo_ = std::make_unique<Undo>();
+  for (const auto& [keyspace, tables] : keyspaces_) {
+    auto& names = undo_->names[keyspace];
+    for (const auto& [name, table] : tables) names[name] = table->id();
+  }
+  undo_->table_id_next = table_id_next_;
+  undo_->tree_id_next = tree_id_next_;
+  undo_->stamp = stamp_;
+}
+
+void Engine::SaveForUndoOf(Table* table) {
+  if (undo_->touched.contains(table->id())) return;
+  // A table made since needs no memory of what it was, nor does one that stands in for a dropped
+  // one.
+  if (table->id() >= undo_->table_id_next || undo_->dropped.contains(table->id())) return;
+  undo_->touched.emplace(table->id(), table->TakeCheckpoint());
+}
+
+void Engine::RollBack() {
+  CELLAR_ASSERT(undo_ != nullptr);
+  CountSchemaChange();
+  std::unique_ptr<Undo> undo = std::move(undo_);
+  std::map<uint64_t, std::unique_ptr<Table>> now = std::move(tables_);
+  tables_.clear();
+  keyspaces_.clear();
+  for (const auto& [keyspace, names] : undo->names) {
+    Keyspace& tables = keyspaces_[keyspace];
+    for (const auto& [name, id] : names) {
+      const auto dropped = undo->dropped.find(id);
+      std::unique_ptr<Table>& kept = dropped != undo->dropped.end() ? dropped->second : now[id];
+      CELLAR_ASSERT(kept != nullptr);
+      const auto touched = undo->touched.find(id);
+      if (touched != undo->touched.end()) kept->RollBackTo(touched->second);
+      tables[name] = kept.get();
+      tables_[id] = std::move(kept);
+    }
+  }
+  undo->touched.clear();  // snapshots go before their trees
+  for (auto& [id, table] : now) {
+    if (table != nullptr) Retire(std::move(table));
+  }
+  table_id_next_ = undo->table_id_next;
+  tree_id_next_ = undo->tree_id_next;
+  stamp_ = undo->stamp;
+}
+
+void Engine::ForgetUndo() {
+  CELLAR_ASSERT(undo_ != nullptr);
+  undo_->touched.clear();
+  for (auto& [id, table] : undo_->dropped) Retire(std::move(table));
+  undo_.reset();
+}
+
+// --- StateMachine
+
+// catalog  | format 2 (1: schemas without indexes) | v stamp | v next table id | v next tree id | v
+// keyspaces { b name }
+//          | v tables { b keyspace, b name, v id, schema, counters }
+std::string Engine::EncodeCatalog() const {
+  std::string catalog;
+  PutVarint64(&catalog, kCatalogFormat);
+  PutVarint64(&catalog, static_cast<uint64_t>(stamp_));
+  PutVarint64(&catalog, table_id_next_);
+  PutVarint64(&catalog, tree_id_next_);
+  PutVarint64(&catalog, keyspaces_.size());
+  for (const auto& [name, tables] : keyspaces_) PutLengthPrefixed(&catalog, name);
+  PutVarint64(&catalog, tables_.size());
+  for (const auto& [id, table] : tables_) {
+    PutLengthPrefixed(&catalog, table->keyspace());
+    PutLengthPrefixed(&catalog, table->name());
+    PutVarint64(&catalog, id);
+    EncodeTableSchema(table->schema(), &catalog);
+    table->EncodeCounters(&catalog);
+  }
+  return catalog;
+}
+
+namespace {
+
+// Ids of the entries of indexes: kDerivedTree | format of the entries, 8 bits | table, 35 bits |
+// index, 20 bits. What has larger numbers is built again at the start.
+constexpr uint64_t kIndexFormat{1};  // of what index_entry.h describes
+constexpr int kIndexBits{20};
+constexpr int kTableBits{35};
+
+std::optional<uint64_t> IndexTreeId(uint64_t table_id, uint64_t index_id) {
+  if (table_id >> kTableBits != 0 || index_id >> kIndexBits != 0) return std::nullopt;
+  return kDerivedTree | kIndexFormat << (kTableBits + kIndexBits) | table_id << kIndexBits |
+         index_id;
+}
+
+}  // namespace
+
+StateMachine::StateSnapshot Engine::TakeSnapshot() {
+  StateSnapshot snapshot;
+  snapshot.catalog = EncodeCatalog();
+  for (const auto& [id, table] : tables_) {
+    std::vector<BTreeSnapshot> trees = table->TakeSnapshotsForImages();
+    for (size_t i = 0; i < trees.size(); ++i) {
+      snapshot.trees.push_back({table->schema().groups[i].tree_id, std::move(trees[i])});
+    }
+    for (const IndexSchema& schema : table->schema().indexes) {
+      Index* index = table->has_indexes() ? table->indexes()->Find(schema.id) : nullptr;
+      const std::optional<uint64_t> tree_id = IndexTreeId(id, schema.id);
+      if (index == nullptr || !index->built() || !tree_id) continue;
+      if (schema.state != IndexState::kReady) continue;
+      snapshot.trees.push_back({*tree_id, index->mutable_entries()->TakeSnapshotForImages()});
+    }
+  }
+  return snapshot;
+}
+
+Status Engine::BeginLoad(std::string_view catalog) {
+  CELLAR_ASSERT(tables_.empty());
+  Status malformed = Status::Error(ErrorCode::kCorruption, "the catalog is malformed");
+  uint64_t format = 0;
+  uint64_t stamp = 0;
+  uint64_t keyspaces = 0;
+  if (!GetVarint64(&catalog, &format)) return malformed;
+  if (format != 1 && format != kCatalogFormat) {
+    return Status::Error(ErrorCode::kCorruption, "the catalog has format " + FormatUint64(format) +
+                                                     ", this version reads 1 and 2");
+  }
+  if (!GetVarint64(&catalog, &stamp) || !GetVarint64(&catalog, &table_id_next_) ||
+      !GetVarint64(&catalog, &tree_id_next_) || !GetVarint64(&catalog, &keyspaces)) {
+    return malformed;
+  }
+  stamp_ = static_cast<int64_t>(stamp);
+  for (uint64_t i = 0; i < keyspaces; ++i) {
+    std::string_view name;
+    if (!GetLengthPrefixed(&catalog, &name) || !IsName(name)) return malformed;
+    keyspaces_[std::string(name)];
+  }
+  uint64_t tables = 0;
+  if (!GetVarint64(&catalog, &tables)) return malformed;
+  for (uint64_t i = 0; i < tables; ++i) {
+    std::string_view keyspace;
+    std::string_view name;
+    uint64_t id = 0;
+    if (!GetLengthPrefixed(&catalog, &keyspace) || !GetLengthPrefixed(&catalog, &name) ||
+        !GetVarint64(&catalog, &id) || id == 0 || tables_.contains(id) ||
+        !KeyspaceExists(keyspace) || !IsName(name)) {
+      return malformed;
+    }
+    TableSchema schema;
+    RETURN_IF_ERROR(format == 1 ? DecodeTableSchemaV1(&catalog, &schema)
+                                : DecodeTableSchema(&catalog, &schema));
+    auto table =
+        std::make_unique<Table>(id, std::string(keyspace), std::string(name), std::move(schema));
+    RETURN_IF_ERROR(table->DecodeCounters(&catalog));
+    AddTable(std::move(table));
+  }
+  return catalog.empty() ? Status::Ok() : malformed;
+}
+
+BTree* Engine::TreeForLoad(uint64_t tree_id) {
+  if ((tree_id & kDerivedTree) != 0) return IndexTreeForLoad(tree_id);
+  for (const auto& [id, table] : tables_) {
+    for (size_t i = 0; i < table->groups(); ++i) {
+      if (table->schema().groups[i].tree_id == tree_id) return table->mutable_tree(i);
+    }
+  }
+  return nullptr;
+}
+
+// An index that this version would write otherwise is loaded to be thrown away.
+BTree* Engine::IndexTreeForLoad(uint64_t tree_id) {
+  for (const auto& [id, table] : tables_) {
+    for (const IndexSchema& schema : table->schema().indexes) {
+      if (!table->has_indexes() || IndexTreeId(id, schema.id) != tree_id) continue;
+      Index* index = table->indexes()->Find(schema.id);
+      if (index == nullptr || schema.state != IndexState::kReady) continue;
+      loaded_indexes_.push_back(index);
+      return index->mutable_entries();
+    }
+  }
+  garbage_.push_back(std::make_unique<BTree>());
+  return garbage_.back().get();
+}
+
+// The counters of the catalog and those of the trees were taken at one moment, so they must agree.
+Status Engine::FinishLoad() {
+  for (Index* index : loaded_indexes_) index->FinishLoad();
+  loaded_indexes_.clear();
+  for (const auto& [id, table] : tables_) {
+    uint64_t entries = 0;
+    for (size_t i = 0; i < table->groups(); ++i) entries += table->tree(i).entries();
+    const uint64_t cells = table->cells();
+    if (entries == cells || (table->counters().has_ghosts && entries > cells)) continue;
+    return Status::Error(ErrorCode::kCorruption, "table '" + table->name() + "' should have " +
+                                                     FormatUint64(cells) + " cells and has " +
+                                                     FormatUint64(entries));
+  }
+  return Status::Ok();
+}
+
+}  // namespace cellar

@@ -1,0 +1,147 @@
+// Engine: all keyspaces and tables in memory, and the one function that changes them.
+//
+//   keyspace -> name -> Table         tables are also found by their id, which never changes
+//
+// Apply() carries out a mutation (mutation.h), whoever brings it: a command that has just been
+// resolved, the log at the start, an EXEC. The engine has no clock, no files and no sockets; it
+// belongs to the loop's thread. As a StateMachine it is what the journal recovers and snapshots.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/equal_bytes.h"
+#include "base/inline.h"
+#include "cellar/status.h"
+#include "engine/table/mutation.h"
+#include "engine/table/state_machine.h"
+#include "engine/table/table.h"
+
+namespace cellar {
+
+inline constexpr int kKeyspacesBuiltIn{16};  // "0".."15", so that a client's SELECT 0 works
+
+class Engine final : public StateMachine {
+ public:
+  Engine();
+  ~Engine() override;
+
+  // --- lookup
+  bool KeyspaceExists(std::string_view name) const { return keyspaces_.contains(name); }
+  std::vector<std::string> Keyspaces() const;  // ascending
+  // Null if there is none. O(log n), and O(1) for the one that was asked for last.
+  CELLAR_INLINE Table* FindTable(std::string_view keyspace, std::string_view name) const {
+    if (EqualBytes(cached_name_, name) && EqualBytes(cached_keyspace_, keyspace)) [[likely]]
+      return cached_table_;
+    return FindTableAnew(keyspace, name);
+  }
+  Table* FindTableById(uint64_t id) const;
+  // The table with the smallest id that is not below `id`; null if there is none.
+  Table* FindTableFrom(uint64_t id) const;
+  std::vector<Table*> Tables(std::string_view keyspace) const;  // ascending by name
+  size_t table_count(std::string_view keyspace) const;
+
+  // Ids for what is about to be created; Apply moves the counters.
+  uint64_t table_id_next() const { return table_id_next_; }
+  uint64_t tree_id_next() const { return tree_id_next_; }
+  // The newest timestamp given out by the server (the stamp of the newest mutation).
+  int64_t stamp() const { return stamp_; }
+  // Number of changes of the schema: what caches of names compare.
+  uint64_t schema_changes() const { return schema_changes_; }
+
+  // --- change
+  Status Apply(std::string_view payload) override;
+  // The ops of a mutation without the stamp in front (MutationBuilder::Since).
+  Status ApplyOps(std::string_view ops);
+  // What ApplyOps does with ops that are one put and nothing else, without reading them back.
+  CELLAR_INLINE void ApplyPut(Table* table, const ResolvedPut& put) {
+    SaveForUndo(table);
+    table->CountChange();
+    table->ApplyPut(put);
+  }
+  void SetStamp(int64_t stamp) { stamp_ = stamp; }
+
+  // --- undo: from BeginUndo on, every change can be taken back at once. O(1) for each table
+  // touched.
+  void BeginUndo();
+  void RollBack();    // REQUIRES: undo has begun
+  void ForgetUndo();  // REQUIRES: undo has begun
+  bool undo_begun() const { return undo_ != nullptr; }
+
+  // --- trees of dropped tables
+  // Frees at most about `entries_max` entries of them. True if nothing is left to free.
+  bool CollectGarbage(uint64_t entries_max);
+  uint64_t garbage_bytes() const;
+
+  // --- compaction of memory (btree/arena.h)
+  // Begins a round over all trees if much memory lies idle, or goes on with it: moves about
+  // `nodes_max` nodes. True if nothing is left to do.
+  bool Compact(size_t nodes_max);
+  bool compacting() const { return compaction_.running; }
+
+  // --- StateMachine
+  StateSnapshot TakeSnapshot() override;
+  Status BeginLoad(std::string_view catalog) override;
+  BTree* TreeForLoad(uint64_t tree_id) override;
+  Status FinishLoad() override;
+  std::string Describe(std::string_view mutation) override;
+
+ private:
+  using Keyspace = std::map<std::string, Table*, std::less<>>;
+  struct Undo;
+  // Where a round of compaction goes on.
+  struct Compaction {
+    bool running{false};
+    uint64_t table_id{0};
+    size_t tree{0};  // of the table
+    std::string position{};
+  };
+
+  void AddBuiltInKeyspaces();
+  std::string EncodeCatalog() const;
+  BTree* IndexTreeForLoad(uint64_t tree_id);
+  Status ApplySchemaOp(const DecodedOp& op);
+  Status ApplyCellOp(const DecodedOp& op, Table* table);
+  Status CreateTable(const DecodedOp& op);
+  Status SetSchema(const DecodedOp& op);
+  Status RenameTable(const DecodedOp& op);
+  void AddTable(std::unique_ptr<Table> table);
+  void DropTable(Table* table);
+  void TruncateTable(Table* table, uint64_t tree_id_first);
+  // Before a table changes: what it was is kept, if undo has begun.
+  void SaveForUndo(Table* table) {
+    if (undo_ != nullptr) [[unlikely]]
+      SaveForUndoOf(table);
+  }
+  void SaveForUndoOf(Table* table);
+  void Retire(std::unique_ptr<Table> table);
+  void CollectRetired(Table* table);
+  void CountSchemaChange();
+
+  std::map<std::string, Keyspace, std::less<>> keyspaces_;
+  std::map<uint64_t, std::unique_ptr<Table>> tables_;
+  uint64_t table_id_next_{1};
+  uint64_t tree_id_next_{1};
+  int64_t stamp_{0};
+  uint64_t schema_changes_{0};
+  std::vector<std::unique_ptr<BTree>> garbage_;
+  std::unique_ptr<Undo> undo_;
+  Compaction compaction_;
+  std::vector<Index*> loaded_indexes_;  // whose entries a snapshot holds, while it is loaded
+
+  // FindTable without what it remembers.
+  Table* FindTableAnew(std::string_view keyspace, std::string_view name) const;
+
+  // FindTable's last answer that was a table; empty and null after every change of the schema.
+  mutable std::string cached_keyspace_;
+  mutable std::string cached_name_;
+  mutable Table* cached_table_{nullptr};
+};
+
+}  // namespace cellar

@@ -1,0 +1,619 @@
+// Evaluation of rows, and what follows from it.
+#include "engine/table/index.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "base/assert.h"
+#include "engine/keys/key_component.h"
+#include "engine/keys/timestamp.h"
+#include "engine/request/read_options.h"
+#include "engine/table/table.h"
+
+namespace cellar {
+namespace {
+
+constexpr TimeSpan kAlways{};
+constexpr size_t kNotOn{std::numeric_limits<size_t>::max()};
+
+bool HasFamily(const std::vector<IndexColumn>& columns, uint32_t family_id) {
+  return std::any_of(columns.begin(), columns.end(), [family_id](const IndexColumn& column) {
+    return column.family_id == family_id;
+  });
+}
+
+bool Touches(const ChangedColumns& changed, const std::vector<IndexColumn>& columns) {
+  return std::any_of(columns.begin(), columns.end(), [&changed](const IndexColumn& column) {
+    return column.family_id == changed.family_id &&
+           (column.whole_family || changed.Has(column.qualifier));
+  });
+}
+
+}  // namespace
+
+Index::Index(const Table& table, const IndexSchema& schema)
+    : table_(table),
+      id_(schema.id),
+      schema_(schema),
+      order_(table.schema(), schema),
+      included_(IncludedColumns(table.schema(), schema)),
+      entries_(std::make_unique<BTree>()),
+      entries_at_(std::make_unique<BTreeCursor>(*entries_)),
+      on_turns_(schema.on.size()) {
+  for (const IndexColumn& included : included_) {
+    const auto on = std::find_if(schema_.on.begin(), schema_.on.end(), [&](const IndexColumn& c) {
+      return !included.whole_family && c.family_id == included.family_id &&
+             c.qualifier == included.qualifier;
+    });
+    included_on_.push_back(on == schema_.on.end() ? kNotOn
+                                                  : static_cast<size_t>(on - schema_.on.begin()));
+  }
+}
+
+Index::~Index() = default;
+
+bool Index::WatchesFamily(uint32_t family_id) const {
+  return schema_.of_rows() || HasFamily(schema_.on, family_id) || HasFamily(included_, family_id);
+}
+
+bool Index::WatchesValues(const ChangedColumns& columns) const {
+  return Touches(columns, schema_.on);
+}
+
+bool Index::WatchesContent(const ChangedColumns& columns) const {
+  return WatchesValues(columns) || Touches(columns, included_);
+}
+
+bool Index::Watches(const ChangedColumns& columns) const {
+  return schema_.of_rows() || WatchesContent(columns);
+}
+
+bool Index::entries_are_live() const {
+  return schema_.of_rows() ? table_.counts_are_live() : timed_entries_ == 0;
+}
+
+void Index::ReleaseTrees(std::vector<std::unique_ptr<BTree>>* trees) {
+  cursors_.clear();
+  entries_at_.reset();
+  trees->push_back(std::move(entries_));
+}
+
+void Index::DropCursors() { cursors_.clear(); }
+
+BTreeCursor& Index::CursorOf(size_t group) {
+  if (cursors_.size() <= group) cursors_.resize(group + 1);
+  if (!cursors_[group]) cursors_[group] = std::make_unique<BTreeCursor>(table_.tree(group));
+  return *cursors_[group];
+}
+
+// --- evaluation
+
+void Index::Evaluate(std::string_view row_key, const ChangedColumns& columns,
+                     Evaluation* evaluation) {
+  ++evaluations_;
+  evaluation->count = 0;
+  evaluation->too_large = false;
+  evaluation->absent = false;
+  if (by_column()) {
+    (void)EvaluateQualifiers(row_key, columns, Part::kBuilt, kUnlimited, evaluation);
+    return;
+  }
+  if (schema_.of_rows()) return EvaluateRow(row_key, evaluation);
+  EvaluateColumns(row_key, evaluation);
+}
+
+void Index::EvaluateHeld(std::string_view row_key, const ChangedColumns& columns,
+                         Evaluation* evaluation) {
+  cells_held_ = !included_.empty();
+  Evaluate(row_key, columns, evaluation);
+  cells_held_ = false;
+}
+
+bool Index::KeepsRow(std::string_view row_key, const Evaluation& before) {
+  CELLAR_ASSERT(schema_.of_rows());
+  return before.count > 0 && HasRow(row_key);
+}
+
+void Index::AddEntry(std::string_view key, std::span<const TimeSpan> spans,
+                     Evaluation* evaluation) {
+  if (evaluation->count == evaluation->entries.size()) evaluation->entries.emplace_back();
+  Entry& entry = evaluation->entries[evaluation->count++];
+  entry.key.assign(key);
+  entry.value.clear();
+  if (cells_held_) {
+    const std::optional<std::string_view> held = entries_->Get(key);
+    CELLAR_ASSERT(held.has_value());
+    entry.value.assign(*held);
+  } else {
+    const bool holds_cells = !included_.empty() && cells_fit_;
+    PutEntryHead(spans, holds_cells, &entry.value);
+    if (holds_cells) entry.value.append(cells_);
+  }
+  entry.timed = spans.size() > 1 || !spans[0].always();
+  entry.now = std::any_of(spans.begin(), spans.end(),
+                          [this](const TimeSpan& span) { return span.contains(now_micros_); });
+}
+
+void Index::Turns::Add(const TimeSpan& span, int64_t timestamp_micros, ValueType type,
+                       std::string_view stored) {
+  if (count == turns.size()) turns.emplace_back();
+  Turn& turn = turns[count++];
+  turn.span = span;
+  turn.timestamp_micros = timestamp_micros;
+  turn.type = type;
+  turn.stored.assign(stored);
+}
+
+// Walks the versions, as far as one of them can outlive those before it. Where no cell expires by
+// itself and the policy asks for the age alone, that is the newest one, and one of timestamp 0.
+void Index::ReadTurns(const FamilySchema& family, BTreeCursor& at, Turns* turns) {
+  turns->count = 0;
+  const bool ages_alone =
+      table_.family_counters(family).expiring_cells == 0 && !family.policy.depends_on_rank();
+  int64_t from = 0;
+  uint64_t rank = 0;
+  while (at.valid() && at.key().starts_with(column_)) {
+    if (++rank > family.policy.rank_kept_max()) return;
+    ++cells_evaluated_;
+    int64_t timestamp = 0;
+    CellValue value;
+    // Neither can come from this engine, and a checksum guards the files.
+    const bool good = DecodeTimestamp(at.key().substr(column_.size()), &timestamp) > 0 &&
+                      DecodeCellValue(at.value(), &value);
+    CELLAR_ASSERT(good);
+    const int64_t due = family.policy.DueMicros(rank, timestamp, value.expiry_micros);
+    if (due > from) {
+      turns->Add({from, due}, timestamp, value.type, value.stored);
+      if (due == kNeverMicros) return;
+      from = due;
+    }
+    if (ages_alone && timestamp > 0) {
+      const size_t column_bytes = column_.size();
+      PutTimestamp(&column_, 0);
+      at.Seek(column_);
+      column_.resize(column_bytes);
+    } else {
+      at.Next();
+    }
+  }
+}
+
+void Index::EvaluateColumns(std::string_view row_key, Evaluation* evaluation) {
+  bool one_turn = true;
+  for (size_t i = 0; i < schema_.on.size(); ++i) {
+    const IndexColumn& on = schema_.on[i];
+    const FamilySchema* family = table_.schema().FindFamilyById(on.family_id);
+    CELLAR_ASSERT(family != nullptr);
+    column_.assign(row_key);
+    PutFamilyId(&column_, family->id);
+    column_.append(on.qualifier);
+    BTreeCursor& at = CursorOf(family->group);
+    at.Seek(column_);
+    ReadTurns(*family, at, &on_turns_[i]);
+    if (on_turns_[i].count == 0) return;
+    one_turn = one_turn && on_turns_[i].count == 1;
+  }
+  if (!one_turn) return EvaluateTurns(row_key, evaluation);
+  TimeSpan span;
+  key_.clear();
+  for (size_t i = 0; i < schema_.on.size(); ++i) {
+    const IndexColumn& on = schema_.on[i];
+    const Turn& turn = on_turns_[i].turns[0];
+    if (turn.type != on.type) return;
+    span.due_micros = std::min(span.due_micros, turn.span.due_micros);
+    EncodeComponentValue({ComponentOfValueType(on.type), on.descending}, on.type, turn.stored,
+                         &key_);
+  }
+  evaluation->too_large = key_.size() > kIndexValuesBytesMax && span.contains(now_micros_);
+  if (key_.size() > kIndexValuesBytesMax) return;
+  key_.append(row_key);
+  EvaluateIncluded(row_key, evaluation);
+  AddEntry(key_, {&span, 1}, evaluation);
+}
+
+// Between two moments at which some column's turn ends, every column has one value.
+void Index::EvaluateTurns(std::string_view row_key, Evaluation* evaluation) {
+  std::map<std::string, std::vector<TimeSpan>> spans_of;
+  std::vector<size_t> turn_at(schema_.on.size(), 0);
+  for (int64_t from = 0; from != kNeverMicros;) {
+    int64_t due = kNeverMicros;
+    bool types_fit = true;
+    key_.clear();
+    for (size_t i = 0; i < schema_.on.size(); ++i) {
+      const IndexColumn& on = schema_.on[i];
+      while (turn_at[i] < on_turns_[i].count &&
+             on_turns_[i].turns[turn_at[i]].span.due_micros <= from) {
+        ++turn_at[i];
+      }
+      if (turn_at[i] == on_turns_[i].count) {
+        from = kNeverMicros;  // the column has no live version any more
+        break;
+      }
+      const Turn& turn = on_turns_[i].turns[turn_at[i]];
+      due = std::min(due, turn.span.due_micros);
+      types_fit = types_fit && turn.type == on.type;
+      if (!types_fit) continue;
+      EncodeComponentValue({ComponentOfValueType(on.type), on.descending}, on.type, turn.stored,
+                           &key_);
+    }
+    if (from == kNeverMicros) break;
+    const TimeSpan span{from, due};
+    from = due;
+    if (!types_fit) continue;
+    if (key_.size() > kIndexValuesBytesMax) {
+      evaluation->too_large = evaluation->too_large || span.contains(now_micros_);
+      continue;
+    }
+    std::vector<TimeSpan>& spans = spans_of[key_];
+    if (!spans.empty() && spans.back().due_micros == span.from_micros) {
+      spans.back().due_micros = span.due_micros;
+    } else {
+      spans.push_back(span);
+    }
+  }
+  if (spans_of.empty()) return;
+  EvaluateIncluded(row_key, evaluation);
+  for (const auto& [values, spans] : spans_of) {
+    key_.assign(values);
+    key_.append(row_key);
+    AddEntry(key_, spans, evaluation);
+  }
+}
+
+// ON 1 family: one entry for each column of it. Its turns follow each other without a gap.
+bool Index::EvaluateQualifiers(std::string_view row_key, const ChangedColumns& columns, Part part,
+                               uint64_t columns_max, Evaluation* evaluation) {
+  const IndexColumn& on = schema_.on[0];
+  CELLAR_ASSERT(columns.family_id == on.family_id);
+  const FamilySchema* family = table_.schema().FindFamilyById(on.family_id);
+  CELLAR_ASSERT(family != nullptr);
+  std::string prefix(row_key);
+  PutFamilyId(&prefix, family->id);
+  BTreeCursor& at = CursorOf(family->group);
+  column_ = prefix;
+  column_.append(columns.begin);
+  at.Seek(column_);
+  bool complete = true;
+  evaluation->absent = columns.one;
+  evaluation->absent_until.clear();
+  while (at.valid() && at.key().starts_with(prefix)) {
+    const size_t qualifier_bytes = family->order.EncodedSize(at.key().substr(prefix.size()));
+    CELLAR_ASSERT(qualifier_bytes > 0);
+    const std::string_view qualifier = at.key().substr(prefix.size(), qualifier_bytes);
+    if (!columns.Has(qualifier)) {
+      if (evaluation->absent) evaluation->absent_until.assign(qualifier);
+      break;
+    }
+    evaluation->absent = false;
+    column_.assign(at.key().substr(0, prefix.size() + qualifier_bytes));
+    CELLAR_ASSERT(part == Part::kBuilt || !Covers(column_));
+    if (part == Part::kBuilt && !Covers(column_)) break;
+    complete = columns_max-- > 0;
+    if (!complete) break;
+    ReadTurns(*family, at, &turns_);
+    if (turns_.count > 0) {
+      const TimeSpan span{0, turns_.turns[turns_.count - 1].span.due_micros};
+      key_.assign(std::string_view(column_).substr(prefix.size()));
+      if (on.descending) {
+        for (char& c : key_) c = static_cast<char>(~c);
+      }
+      key_.append(row_key);
+      AddEntry(key_, {&span, 1}, evaluation);
+    }
+    if (columns.one) break;
+    SeekBehindColumn(at);
+  }
+  if (evaluation->count > 1) {
+    std::sort(evaluation->entries.begin(),
+              evaluation->entries.begin() + static_cast<ptrdiff_t>(evaluation->count),
+              [](const Entry& a, const Entry& b) { return a.key < b.key; });
+  }
+  return complete;
+}
+
+void Index::SeekBehindColumn(BTreeCursor& at) {
+  if (at.valid() && at.key().starts_with(column_)) at.Next();
+  if (!at.valid() || !at.key().starts_with(column_)) return;
+  const KeyBound behind = Successor(column_);
+  CELLAR_ASSERT(!behind.at_end);  // a terminator or a timestamp is never all ff
+  at.Seek(behind.bytes);
+}
+
+bool Index::HasRow(std::string_view row_key) {
+  const std::vector<FamilySchema>& families = table_.schema().families;
+  return std::any_of(families.begin(), families.end(), [&](const FamilySchema& family) {
+    column_.assign(row_key);
+    PutFamilyId(&column_, family.id);
+    BTreeCursor& at = CursorOf(family.group);
+    at.Seek(column_);
+    return at.valid() && at.key().starts_with(column_);
+  });
+}
+
+void Index::EvaluateRow(std::string_view row_key, Evaluation* evaluation) {
+  if (!HasRow(row_key)) return;
+  EvaluateIncluded(row_key, evaluation);
+  AddEntry(row_key, {&kAlways, 1}, evaluation);
+}
+
+// --- included cells
+
+void Index::IncludeTurns(const FamilySchema& family, std::string_view qualifier,
+                         const Turns& turns) {
+  for (size_t i = 0; i < turns.count && cells_fit_; ++i) {
+    const Turn& turn = turns.turns[i];
+    PutIncludedCell({family.id, qualifier, turn.timestamp_micros, turn.type, turn.stored},
+                    turn.span, &cells_);
+    cells_fit_ = cells_.size() <= kIndexIncludedBytesMax;
+  }
+}
+
+// Into cells_.
+void Index::EvaluateIncluded(std::string_view row_key, Evaluation* evaluation) {
+  CELLAR_ASSERT(evaluation->count == 0);
+  if (cells_held_) return;
+  cells_.clear();
+  cells_fit_ = true;
+  std::string prefix;
+  for (size_t i = 0; i < included_.size() && cells_fit_; ++i) {
+    const IndexColumn& included = included_[i];
+    const FamilySchema* family = table_.schema().FindFamilyById(included.family_id);
+    CELLAR_ASSERT(family != nullptr);
+    if (included_on_[i] != kNotOn) {
+      IncludeTurns(*family, included.qualifier, on_turns_[included_on_[i]]);
+      continue;
+    }
+    prefix.assign(row_key);
+    PutFamilyId(&prefix, family->id);
+    BTreeCursor& at = CursorOf(family->group);
+    if (!included.whole_family) {
+      column_ = prefix + included.qualifier;
+      at.Seek(column_);
+      ReadTurns(*family, at, &turns_);
+      IncludeTurns(*family, included.qualifier, turns_);
+      continue;
+    }
+    at.Seek(prefix);
+    while (cells_fit_ && at.valid() && at.key().starts_with(prefix)) {
+      const size_t qualifier_bytes = family->order.EncodedSize(at.key().substr(prefix.size()));
+      CELLAR_ASSERT(qualifier_bytes > 0);
+      column_.assign(at.key().substr(0, prefix.size() + qualifier_bytes));
+      ReadTurns(*family, at, &turns_);
+      IncludeTurns(*family, std::string_view(column_).substr(prefix.size()), turns_);
+      SeekBehindColumn(at);
+    }
+  }
+}
+
+// --- maintenance
+
+Index::Conflict Index::FindOther(std::string_view entry_key, uint64_t* steps,
+                                 std::string* from) const {
+  const std::string_view values = entry_key.substr(0, order_.ValuesSize(entry_key));
+  BTreeCursor& at = *entries_at_;
+  EntryReader entry;
+  for (at.Seek(from->empty() ? values : *from); at.valid() && at.key().starts_with(values);
+       at.Next()) {
+    if (at.key() == entry_key) continue;
+    if (entry.Open(at.value(), now_micros_)) return Conflict::kFound;
+    if (*steps == 0) {
+      from->assign(at.key());
+      return Conflict::kUnknown;
+    }
+    --*steps;
+  }
+  return Conflict::kNone;
+}
+
+Index::Conflict Index::FindConflict() const {
+  Conflict worst = Conflict::kNone;
+  for (const std::string& key : conflicts_) {
+    if (!entries_->Get(key).has_value()) continue;
+    uint64_t steps = kUniqueStepsMax;
+    std::string from;
+    worst = std::max(worst, FindOther(key, &steps, &from));
+    if (worst == Conflict::kFound) break;
+  }
+  return worst;
+}
+
+void Index::ForgetConflicts() {
+  conflicts_.clear();
+  too_large_ = false;
+}
+
+void Index::Replace(const Evaluation& before, const Evaluation& now) {
+  if (now.too_large && !before.too_large) too_large_ = true;
+  size_t old_at = 0;
+  size_t new_at = 0;
+  while (old_at < before.count || new_at < now.count) {
+    const Entry* old_entry = old_at < before.count ? &before.entries[old_at] : nullptr;
+    const Entry* new_entry = new_at < now.count ? &now.entries[new_at] : nullptr;
+    if (old_entry != nullptr && new_entry != nullptr) {
+      const int order = old_entry->key.compare(new_entry->key);
+      if (order < 0) new_entry = nullptr;
+      if (order > 0) old_entry = nullptr;
+    }
+    if (old_entry != nullptr) {
+      ++old_at;
+      timed_entries_ -= old_entry->timed ? 1 : 0;
+    }
+    if (new_entry == nullptr) {
+      const BTreeWriteResult result = entries_->Delete(old_entry->key);
+      CELLAR_ASSERT(result.existed);
+      continue;
+    }
+    ++new_at;
+    timed_entries_ += new_entry->timed ? 1 : 0;
+    const bool was_there = old_entry != nullptr && old_entry->now;
+    if (schema_.unique && new_entry->now && !was_there) {
+      uint64_t steps = kUniqueStepsMax;
+      std::string from;
+      if (FindOther(new_entry->key, &steps, &from) != Conflict::kNone) {
+        conflicts_.push_back(new_entry->key);
+      }
+    }
+    if (old_entry != nullptr && old_entry->value == new_entry->value) continue;
+    const BTreeWriteResult result = entries_->Put(new_entry->key, new_entry->value);
+    CELLAR_ASSERT(result.existed == (old_entry != nullptr));
+  }
+}
+
+// --- building
+
+bool Index::FindRow(std::string_view from, std::string* row_key) {
+  const TableSchema& schema = table_.schema();
+  const BTreeCursor* first = nullptr;
+  for (size_t group = 0; group < table_.groups(); ++group) {
+    const bool wanted =
+        std::any_of(schema.families.begin(), schema.families.end(),
+                    [&](const FamilySchema& f) { return f.group == group && WatchesFamily(f.id); });
+    if (!wanted) continue;
+    BTreeCursor& at = CursorOf(group);
+    at.Seek(from);
+    if (!at.valid()) continue;
+    if (first == nullptr || at.key() < first->key()) first = &at;
+  }
+  if (first == nullptr) return false;
+  const size_t row_bytes = schema.key.EncodedSize(first->key());
+  CELLAR_ASSERT(row_bytes > 0);
+  row_key->assign(first->key().substr(0, row_bytes));
+  return true;
+}
+
+uint64_t Index::EvaluateNext(std::string_view row_key, uint64_t columns_max,
+                             Evaluation* evaluation) {
+  CELLAR_ASSERT(columns_max > 0);
+  const uint64_t cells_before = cells_evaluated_;
+  bool complete = true;
+  if (by_column()) {
+    ++evaluations_;
+    evaluation->count = 0;
+    evaluation->too_large = false;
+    ChangedColumns columns = whole_row();
+    std::string prefix(row_key);
+    PutFamilyId(&prefix, columns.family_id);
+    if (position_.bytes.starts_with(prefix)) {
+      columns.begin = std::string_view(position_.bytes).substr(prefix.size());
+    }
+    complete = EvaluateQualifiers(row_key, columns, Part::kNext, columns_max, evaluation);
+  } else {
+    Evaluate(row_key, whole_row(), evaluation);
+  }
+  position_ = complete ? Successor(row_key) : KeyBound{column_, false};
+  rows_built_ += complete ? 1 : 0;
+  if (!by_column()) return 1;
+  return std::clamp<uint64_t>(cells_evaluated_ - cells_before, 1, columns_max);
+}
+
+void Index::Add(const Evaluation& evaluation) {
+  build_failed_ = build_failed_ || evaluation.too_large;
+  for (size_t i = 0; i < evaluation.count; ++i) {
+    const Entry& entry = evaluation.entries[i];
+    timed_entries_ += entry.timed ? 1 : 0;
+    const BTreeWriteResult result = entries_->Put(entry.key, entry.value);
+    CELLAR_ASSERT(!result.existed);
+    if (schema_.unique && entry.now) unchecked_.push_back(entry.key);
+  }
+}
+
+void Index::CheckAdded(uint64_t* steps) {
+  EntryReader entry;
+  while (!unchecked_.empty() && *steps > 0) {
+    --*steps;
+    // The row may have been written since.
+    const std::string& key = unchecked_.back();
+    const std::optional<std::string_view> value = entries_->Get(key);
+    if (value && entry.Open(*value, now_micros_)) {
+      const Conflict conflict = FindOther(key, steps, &check_from_);
+      if (conflict == Conflict::kUnknown) return;
+      build_failed_ = build_failed_ || conflict == Conflict::kFound;
+    }
+    check_from_.clear();
+    unchecked_.pop_back();
+  }
+}
+
+bool Index::Build(uint64_t rows_max) {
+  CELLAR_ASSERT(rows_max > 0);
+  uint64_t steps =
+      rows_max < kUnlimited / kUniqueStepsOfRow ? rows_max * kUniqueStepsOfRow : kUnlimited;
+  std::string row_key;
+  Evaluation row;
+  while (!built_) {
+    CheckAdded(&steps);
+    if (!unchecked_.empty() || steps < kUniqueStepsOfRow) break;
+    if (position_.at_end || !FindRow(position_.bytes, &row_key)) {
+      built_ = true;
+      break;
+    }
+    const uint64_t taken = EvaluateNext(row_key, steps / kUniqueStepsOfRow, &row);
+    steps -= taken * kUniqueStepsOfRow;
+    Add(row);
+  }
+  return built_;
+}
+
+void Index::FinishLoad() {
+  CELLAR_ASSERT(!built_);
+  built_ = true;
+  BTreeCursor at(*entries_);
+  for (at.SeekFirst(); at.valid(); at.Next()) timed_entries_ += HasSpans(at.value()) ? 1 : 0;
+}
+
+bool Index::AgreesWithTable() {
+  CELLAR_ASSERT(built_);
+  std::string row_key;
+  Evaluation now;
+  uint64_t entries = 0;
+  uint64_t timed_entries = 0;
+  for (KeyBound from; !from.at_end && FindRow(from.bytes, &row_key); from = Successor(row_key)) {
+    Evaluate(row_key, whole_row(), &now);
+    entries += now.count;
+    for (size_t i = 0; i < now.count; ++i) {
+      const std::optional<std::string_view> held = entries_->Get(now.entries[i].key);
+      if (!held || *held != now.entries[i].value) return false;
+      timed_entries += now.entries[i].timed ? 1 : 0;
+    }
+  }
+  return entries == entries_->entries() && timed_entries == timed_entries_;
+}
+
+double Index::progress() const {
+  if (built_) return 1;
+  const uint64_t rows = std::max<uint64_t>(table_.counters().rows, 1);
+  return std::min(0.99, static_cast<double>(rows_built_) / static_cast<double>(rows));
+}
+
+// --- undo
+
+Index::Checkpoint Index::TakeCheckpoint() {
+  Checkpoint checkpoint;
+  checkpoint.id = id_;
+  checkpoint.entries = entries_->TakeSnapshot();
+  checkpoint.timed_entries = timed_entries_;
+  checkpoint.position = position_;
+  checkpoint.unchecked = unchecked_;
+  checkpoint.check_from = check_from_;
+  checkpoint.built = built_;
+  checkpoint.build_failed = build_failed_;
+  checkpoint.tree = entries_.get();
+  return checkpoint;
+}
+
+void Index::RollBackTo(const Checkpoint& checkpoint) {
+  CELLAR_ASSERT(Took(checkpoint));
+  entries_->RollBackTo(checkpoint.entries);
+  timed_entries_ = checkpoint.timed_entries;
+  position_ = checkpoint.position;
+  unchecked_ = checkpoint.unchecked;
+  check_from_ = checkpoint.check_from;
+  built_ = checkpoint.built;
+  build_failed_ = checkpoint.build_failed;
+  ForgetConflicts();
+}
+
+}  // namespace cellar

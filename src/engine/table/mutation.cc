@@ -1,0 +1,214 @@
+// Writing and reading the ops of a mutation.
+#include "engine/table/mutation.h"
+
+#include "base/assert.h"
+#include "base/coding.h"
+#include "base/copy_bytes.h"
+
+namespace cellar {
+
+void MutationBuilder::Truncate(size_t size) {
+  CELLAR_ASSERT(size >= kMutationHeaderBytes);
+  CELLAR_ASSERT(size <= bytes_.size());
+  bytes_.Truncate(size);
+  (void)BeginPart();
+}
+
+void MutationBuilder::Table(uint64_t table_id) {
+  CELLAR_ASSERT(table_id > 0);
+  if (table_id_ == table_id) return;
+  Op(MutationOp::kTable);
+  Number(table_id);
+  table_id_ = table_id;
+  row_begin_ = 0;
+}
+
+void MutationBuilder::Row(uint64_t table_id, std::string_view row_key) {
+  if (IsInRow(table_id, row_key)) return;
+  bytes_.CommitTo(WriteRow(bytes_.Reserve(RowBytesMax(row_key.size())), table_id, row_key));
+}
+
+void MutationBuilder::AddPut(uint32_t family_id, std::string_view qualifier, int64_t timestamp,
+                             const std::optional<int64_t>& replaced, std::string_view cell_value) {
+  CELLAR_ASSERT(row_begin_ != 0);
+  char* const to = WritePut(bytes_.Reserve(PutBytesMax(qualifier.size(), cell_value.size())),
+                            family_id, qualifier, timestamp, replaced, cell_value.size());
+  CopyBytes(to, cell_value.data(), cell_value.size());
+  bytes_.CommitTo(to + cell_value.size());
+}
+
+void MutationBuilder::Put(uint32_t family_id, std::string_view qualifier, int64_t timestamp,
+                          std::string_view cell_value) {
+  AddPut(family_id, qualifier, timestamp, std::nullopt, cell_value);
+}
+
+void MutationBuilder::Replace(uint32_t family_id, std::string_view qualifier, int64_t timestamp,
+                              int64_t replaced, std::string_view cell_value) {
+  AddPut(family_id, qualifier, timestamp, replaced, cell_value);
+}
+
+void MutationBuilder::DeleteCell(uint32_t family_id, std::string_view qualifier,
+                                 int64_t timestamp) {
+  CELLAR_ASSERT(row_begin_ != 0);
+  Op(MutationOp::kDeleteCell);
+  Number(family_id);
+  Bytes(qualifier);
+  Number(static_cast<uint64_t>(timestamp));
+}
+
+void MutationBuilder::DeleteRange(uint32_t family_id, std::string_view begin,
+                                  std::string_view end) {
+  CELLAR_ASSERT(row_begin_ != 0);
+  Op(MutationOp::kDeleteRange);
+  Number(family_id);
+  Bytes(begin);
+  Bytes(end);
+}
+
+void MutationBuilder::DeleteRow() {
+  CELLAR_ASSERT(row_begin_ != 0);
+  Op(MutationOp::kDeleteRow);
+}
+
+void MutationBuilder::ReclaimColumn(uint32_t family_id, std::string_view qualifier,
+                                    int64_t now_micros) {
+  CELLAR_ASSERT(row_begin_ != 0);
+  CELLAR_ASSERT(now_micros >= 0);
+  Op(MutationOp::kReclaimColumn);
+  Number(family_id);
+  Bytes(qualifier);
+  Number(static_cast<uint64_t>(now_micros));
+}
+
+void MutationBuilder::DeleteRows(uint64_t table_id, std::string_view begin, std::string_view end) {
+  Table(table_id);
+  Op(MutationOp::kDeleteRows);
+  Bytes(begin);
+  Bytes(end);
+}
+
+void MutationBuilder::RecordNumber(uint64_t table_id, uint64_t next) {
+  Table(table_id);
+  Op(MutationOp::kRecordNumber);
+  Number(next);
+}
+
+void MutationBuilder::CreateKeyspace(std::string_view name) {
+  Op(MutationOp::kCreateKeyspace);
+  Bytes(name);
+}
+
+void MutationBuilder::DropKeyspace(std::string_view name) {
+  Op(MutationOp::kDropKeyspace);
+  Bytes(name);
+}
+
+void MutationBuilder::CreateTable(std::string_view keyspace, std::string_view name,
+                                  uint64_t table_id, std::string_view schema) {
+  Op(MutationOp::kCreateTable);
+  Bytes(keyspace);
+  Bytes(name);
+  Number(table_id);
+  Bytes(schema);
+}
+
+void MutationBuilder::DropTable(uint64_t table_id) {
+  Op(MutationOp::kDropTable);
+  Number(table_id);
+}
+
+void MutationBuilder::RenameTable(uint64_t table_id, std::string_view keyspace,
+                                  std::string_view name) {
+  Op(MutationOp::kRenameTable);
+  Number(table_id);
+  Bytes(keyspace);
+  Bytes(name);
+}
+
+void MutationBuilder::SetSchema(uint64_t table_id, std::string_view schema) {
+  Op(MutationOp::kSetSchema);
+  Number(table_id);
+  Bytes(schema);
+}
+
+void MutationBuilder::TruncateTable(uint64_t table_id, uint64_t tree_id_first) {
+  Op(MutationOp::kTruncateTable);
+  Number(table_id);
+  Number(tree_id_first);
+}
+
+void MutationBuilder::SetIndexes(uint64_t table_id, std::string_view definitions) {
+  Op(MutationOp::kSetIndexes);
+  Number(table_id);
+  Bytes(definitions);
+}
+
+bool MutationReader::ReadStamp(int64_t* stamp) {
+  uint64_t value = 0;
+  if (!GetFixed64(&rest_, &value) || value > static_cast<uint64_t>(INT64_MAX)) return Damaged();
+  *stamp = static_cast<int64_t>(value);
+  return true;
+}
+
+bool MutationReader::Damaged() {
+  status_ = Status::Error(ErrorCode::kCorruption, "a mutation is malformed");
+  return false;
+}
+
+bool MutationReader::Next(DecodedOp* op) {
+  if (rest_.empty() || !status_.ok()) return false;
+  op->op = static_cast<MutationOp>(rest_[0]);
+  rest_.remove_prefix(1);
+  const auto number = [this](uint64_t* to) { return GetVarint64(&rest_, to); };
+  const auto bytes = [this](std::string_view* to) { return GetLengthPrefixed(&rest_, to); };
+  bool good = false;
+  switch (op->op) {
+    case MutationOp::kTable:
+    case MutationOp::kDropTable:
+      good = number(&op->id);
+      break;
+    case MutationOp::kRow:
+    case MutationOp::kCreateKeyspace:
+    case MutationOp::kDropKeyspace:
+      good = bytes(&op->first);
+      break;
+    case MutationOp::kPut:
+      good = number(&op->id) && bytes(&op->first) && GetFixed64(&rest_, &op->number) &&
+             bytes(&op->second);
+      break;
+    case MutationOp::kReplace:
+      good = number(&op->id) && bytes(&op->first) && GetFixed64(&rest_, &op->number) &&
+             GetFixed64(&rest_, &op->replaced) && bytes(&op->second);
+      break;
+    case MutationOp::kDeleteCell:
+    case MutationOp::kReclaimColumn:
+      good = number(&op->id) && bytes(&op->first) && number(&op->number);
+      break;
+    case MutationOp::kDeleteRange:
+    case MutationOp::kRenameTable:
+      good = number(&op->id) && bytes(&op->first) && bytes(&op->second);
+      break;
+    case MutationOp::kDeleteRow:
+      good = true;
+      break;
+    case MutationOp::kDeleteRows:
+      good = bytes(&op->first) && bytes(&op->second);
+      break;
+    case MutationOp::kRecordNumber:
+      good = number(&op->number);
+      break;
+    case MutationOp::kCreateTable:
+      good = bytes(&op->first) && bytes(&op->second) && number(&op->id) && bytes(&op->third);
+      break;
+    case MutationOp::kSetSchema:
+    case MutationOp::kSetIndexes:
+      good = number(&op->id) && bytes(&op->first);
+      break;
+    case MutationOp::kTruncateTable:
+      good = number(&op->id) && number(&op->number);
+      break;
+  }
+  return good || Damaged();
+}
+
+}  // namespace cellar

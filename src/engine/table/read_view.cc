@@ -1,0 +1,181 @@
+// Point reads, over a live table or over its snapshots.
+#include "engine/table/read_view.h"
+
+#include <algorithm>
+
+#include "base/assert.h"
+
+namespace cellar {
+
+void ReadView::Restrict(const FamilyAccess& access) {
+  CELLAR_ASSERT(!detached());
+  restricted_ = std::make_unique<TableSchema>(*schema_);
+  restricted_->access = &access;
+  std::erase_if(restricted_->families,
+                [&](const FamilySchema& family) { return !access.MayRead(family.name); });
+  hides_families_ = restricted_->families.size() < schema_->families.size();
+  schema_ = restricted_.get();
+}
+
+void ReadView::Detach() {
+  if (detached()) return;
+  auto pinned = std::make_unique<Pinned>();
+  pinned->schema = *schema_;
+  pinned->schema.access = nullptr;
+  for (const FamilySchema& family : schema_->families) pinned->all_live.push_back(all_live(family));
+  pinned->has_ghosts = has_ghosts();
+  // Taking a snapshot changes the tree's epoch and nothing that a reader could see.
+  pinned->trees = const_cast<Table*>(table_)->TakeSnapshots();
+  for (const BTreeSnapshot& tree : pinned->trees) {
+    pinned->cursors.push_back(std::make_unique<BTreeCursor>(tree));
+  }
+  for (const IndexSchema& schema : pinned->schema.indexes) {
+    if (!IndexIsBuilt(schema.id)) continue;
+    Index* index = table_->indexes()->Find(schema.id);
+    pinned->indexes.emplace_back(schema.id, index->mutable_entries()->TakeSnapshot());
+  }
+  schema_ = &pinned->schema;
+  table_ = nullptr;
+  pinned_ = std::move(pinned);
+}
+
+bool ReadView::all_live(const FamilySchema& family) const {
+  if (!pinned_) {
+    if (!restricted_) return table_->family_is_all_live(family);
+    return table_->family_is_all_live(*table_->schema().FindFamilyById(family.id));
+  }
+  return pinned_->all_live[static_cast<size_t>(&family - schema_->families.data())];
+}
+
+bool ReadView::has_ghosts() const {
+  return pinned_ ? pinned_->has_ghosts : table_->counters().has_ghosts;
+}
+
+uint64_t ReadView::entries(size_t group) const {
+  return pinned_ ? pinned_->trees[group].entries() : table_->tree(group).entries();
+}
+
+uint64_t ReadView::payload_bytes(size_t group) const {
+  return pinned_ ? pinned_->trees[group].payload_bytes() : table_->tree(group).payload_bytes();
+}
+
+BTreeCursor& ReadView::cursor(size_t group) const {
+  return pinned_ ? *pinned_->cursors[group] : table_->cursor(group);
+}
+
+BTreeCursor ReadView::MakeCursor(size_t group) const {
+  return pinned_ ? BTreeCursor(pinned_->trees[group]) : BTreeCursor(table_->tree(group));
+}
+
+bool ReadView::IndexIsBuilt(uint64_t id) const {
+  if (pinned_) {
+    return std::any_of(pinned_->indexes.begin(), pinned_->indexes.end(),
+                       [id](const auto& index) { return index.first == id; });
+  }
+  const Index* index = table_->has_indexes() ? table_->indexes()->Find(id) : nullptr;
+  return index != nullptr && index->built();
+}
+
+const BTreeSnapshot& ReadView::PinnedIndex(uint64_t id) const {
+  const auto found = std::find_if(pinned_->indexes.begin(), pinned_->indexes.end(),
+                                  [id](const auto& index) { return index.first == id; });
+  CELLAR_ASSERT(found != pinned_->indexes.end());
+  return found->second;
+}
+
+uint64_t ReadView::IndexBytes(uint64_t id) const {
+  CELLAR_ASSERT(IndexIsBuilt(id));
+  return pinned_ ? PinnedIndex(id).payload_bytes()
+                 : table_->indexes()->Find(id)->entries().payload_bytes();
+}
+
+std::unique_ptr<BTreeCursor> ReadView::MakeIndexCursor(uint64_t id) const {
+  CELLAR_ASSERT(IndexIsBuilt(id));
+  return pinned_ ? std::make_unique<BTreeCursor>(PinnedIndex(id))
+                 : std::make_unique<BTreeCursor>(table_->indexes()->Find(id)->entries());
+}
+
+std::optional<CellRead> ReadView::ReadCell(std::string_view row_key, const FamilySchema& family,
+                                           std::string_view qualifier, int64_t at_micros) const {
+  key_.assign(row_key);
+  PutFamilyId(&key_, family.id);
+  key_.append(qualifier);
+  CellRead read;
+  if (!ReadColumn(key_, family, at_micros, &read)) return std::nullopt;
+  return read;
+}
+
+bool ReadView::ReadByCursor(std::string_view column, const FamilySchema& family, int64_t at_micros,
+                            CellRead* read) const {
+  BTreeCursor& at = cursor(family.group);
+  // Ranks count from the newest version, so only a policy without them lets us start in the middle.
+  if (at_micros == kNewest || family.policy.depends_on_rank()) {
+    at.Seek(column);
+  } else {
+    version_key_.assign(column);
+    PutTimestamp(&version_key_, at_micros);
+    at.Seek(version_key_);
+  }
+  const size_t column_bytes = column.size();
+  const bool live = all_live(family);
+  uint64_t rank = 0;
+  for (; at.valid() && at.key().starts_with(column); at.Next()) {
+    ++rank;
+    int64_t timestamp = 0;
+    read->version = at.key().substr(column_bytes);
+    if (!LoadTimestamp(read->version, &timestamp) || !DecodeCellValue(at.value(), &read->value)) {
+      continue;
+    }
+    if (rank > family.policy.rank_kept_max()) return false;
+    if (timestamp > at_micros) continue;
+    if (live || !family.policy.Drops(rank, timestamp, read->value.expiry_micros, now_micros_)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool ReadView::ColumnIsLive(BTreeCursor& at, std::string_view column_key,
+                            const FamilySchema& family) const {
+  uint64_t rank = 0;
+  for (; at.valid() && at.key().starts_with(column_key); at.Next()) {
+    ++rank;
+    if (rank > family.policy.rank_kept_max()) return false;
+    int64_t timestamp = 0;
+    CellValue cell;
+    if (DecodeTimestamp(at.key().substr(column_key.size()), &timestamp) == 0 ||
+        !DecodeCellValue(at.value(), &cell)) {
+      continue;
+    }
+    if (!family.policy.Drops(rank, timestamp, cell.expiry_micros, now_micros_)) return true;
+  }
+  return false;
+}
+
+bool ReadView::RowIsLive(std::string_view row_key) const {
+  std::string prefix;
+  for (const FamilySchema& family : schema_->families) {
+    if (entries(family.group) == 0) continue;
+    prefix.assign(row_key);
+    PutFamilyId(&prefix, family.id);
+    BTreeCursor& at = cursor(family.group);
+    at.Seek(prefix);
+    const bool live = all_live(family);
+    std::string column;
+    while (at.valid() && at.key().starts_with(prefix)) {
+      if (live) return true;
+      const size_t qualifier_bytes = family.order.EncodedSize(at.key().substr(prefix.size()));
+      CELLAR_ASSERT(qualifier_bytes > 0);
+      column.assign(at.key().substr(0, prefix.size() + qualifier_bytes));
+      if (ColumnIsLive(at, column, family)) return true;
+      if (at.valid() && at.key().starts_with(column)) {
+        const KeyBound next = Successor(column);
+        if (next.at_end) break;
+        at.Seek(next.bytes);
+      }
+    }
+  }
+  return false;
+}
+
+}  // namespace cellar

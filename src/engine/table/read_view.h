@@ -1,0 +1,152 @@
+// ReadView: what one read sees: a schema, the trees of the groups, and the time that decides which
+// cells retention has dropped.
+//
+// Over a live table it borrows everything and costs nothing to make. Detach() turns it into a view
+// of O(1) snapshots that outlives writes, schema changes and the table itself.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/assert.h"
+#include "base/inline.h"
+#include "btree/btree.h"
+#include "engine/keys/cell.h"
+#include "engine/keys/timestamp.h"
+#include "engine/schema/schema.h"
+#include "engine/table/table.h"
+
+namespace cellar {
+
+// One live version of a column. Its views die with the next write or the next read of the view.
+struct CellRead {
+  std::string_view version;  // its timestamp, as the key has it: few ask for it
+  CellValue value;
+
+  int64_t timestamp_micros() const {
+    int64_t timestamp = 0;
+    CELLAR_ASSERT(LoadTimestamp(version, &timestamp));
+    return timestamp;
+  }
+};
+
+class ReadView {
+ public:
+  ReadView() = default;  // of nothing; Bind it
+  // `table` must outlive the view, or the view be detached before it changes.
+  ReadView(const Table& table, int64_t now_micros)
+      : table_(&table), schema_(&table.schema()), now_micros_(now_micros) {}
+  ReadView(const ReadView&) = delete;
+  ReadView& operator=(const ReadView&) = delete;
+
+  // Makes an attached view one of `table` at `now_micros`, keeping its memory.
+  void Bind(const Table& table, int64_t now_micros) {
+    table_ = &table;
+    schema_ = &table.schema();
+    now_micros_ = now_micros;
+    finger_ = {};
+    if (restricted_ != nullptr) [[unlikely]] {
+      restricted_.reset();
+      hides_families_ = false;
+    }
+  }
+
+  // Hides the families that may not be read. REQUIRES: attached; `access` outlives the view or its
+  // detachment.
+  void Restrict(const FamilyAccess& access);
+  // Has Restrict() hidden a family?
+  bool hides_families() const { return hides_families_; }
+
+  // REQUIRES: the table has not changed since the view was made.
+  void Detach();
+  bool detached() const { return pinned_ != nullptr; }
+
+  const TableSchema& schema() const { return *schema_; }
+  int64_t now_micros() const { return now_micros_; }
+  // True if every stored cell of the family is live.
+  bool all_live(const FamilySchema& family) const;
+  bool has_ghosts() const;
+  uint64_t entries(size_t group) const;
+  uint64_t payload_bytes(size_t group) const;
+
+  // A cursor for short reads; every point read below moves it.
+  BTreeCursor& cursor(size_t group) const;
+  // One of the caller's own. Dies before the view does, and when it is detached.
+  BTreeCursor MakeCursor(size_t group) const;
+
+  // Is the index (its id) whole, so that it can be read?
+  bool IndexIsBuilt(uint64_t id) const;
+  // Payload of its entries. REQUIRES: it is built.
+  uint64_t IndexBytes(uint64_t id) const;
+  // A cursor over the entries of an index. Dies like those of MakeCursor. REQUIRES: it is built.
+  std::unique_ptr<BTreeCursor> MakeIndexCursor(uint64_t id) const;
+
+  // Newest live version of a column at or before `at_micros`. `qualifier` is encoded.
+  std::optional<CellRead> ReadCell(std::string_view row_key, const FamilySchema& family,
+                                   std::string_view qualifier, int64_t at_micros) const;
+  // The same for a column whose key is put together already: row, family id, qualifier. False if
+  // there is none; then *read is unspecified. Of several columns of a row, all but the first mostly
+  // stand in the leaf where the last one was found, which is looked at before the tree is
+  // descended.
+  [[nodiscard]] CELLAR_INLINE bool ReadColumn(std::string_view column, const FamilySchema& family,
+                                              int64_t at_micros, CellRead* read) const;
+  // Is there a live cell in the row?
+  bool RowIsLive(std::string_view row_key) const;
+  // Is there a live cell among the versions at the cursor, which stands on the first version of the
+  // column `column_key` (row, family, qualifier)? Leaves the cursor somewhere in or behind it.
+  bool ColumnIsLive(BTreeCursor& at, std::string_view column_key, const FamilySchema& family) const;
+
+ private:
+  struct Pinned {
+    TableSchema schema;
+    std::vector<bool> all_live;  // parallel to schema.families
+    bool has_ghosts{false};
+    std::vector<BTreeSnapshot> trees;
+    std::vector<std::unique_ptr<BTreeCursor>> cursors;
+    std::vector<std::pair<uint64_t, BTreeSnapshot>> indexes;  // by id; those that are built
+    ~Pinned() { cursors.clear(); }
+  };
+
+  static constexpr int64_t kNewest{std::numeric_limits<int64_t>::max()};
+
+  // ReadColumn by looking at one version after the other.
+  bool ReadByCursor(std::string_view column, const FamilySchema& family, int64_t at_micros,
+                    CellRead* read) const;
+  const BTreeSnapshot& PinnedIndex(uint64_t id) const;
+
+  const Table* table_{nullptr};
+  const TableSchema* schema_{nullptr};
+  int64_t now_micros_{0};
+  std::unique_ptr<Pinned> pinned_;
+  std::unique_ptr<TableSchema> restricted_;
+  bool hides_families_{false};
+  mutable std::string key_;          // for point reads
+  mutable std::string version_key_;  // likewise
+  mutable BTreeFinger finger_;       // likewise
+};
+
+bool ReadView::ReadColumn(std::string_view column, const FamilySchema& family, int64_t at_micros,
+                          CellRead* read) const {
+  if (at_micros == kNewest && pinned_ == nullptr) [[likely]] {
+    // The newest version is mostly live, and then no other is looked at.
+    BTree::Match newest;
+    if (!table_->tree(family.group).GetFirst(column, &version_key_, &finger_, &newest))
+      return false;
+    read->version = newest.key_rest;
+    if (IsUsualTimestamp(newest.key_rest) && DecodeCellValue(newest.value, &read->value) &&
+        now_micros_ < read->value.expiry_micros &&
+        (!family.policy.Risks(1) || !family.policy.Drops(1, read->timestamp_micros(), now_micros_)))
+        [[likely]]
+      return true;
+  }
+  return ReadByCursor(column, family, at_micros, read);
+}
+
+}  // namespace cellar

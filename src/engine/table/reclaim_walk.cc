@@ -1,0 +1,87 @@
+// Column after column, to the end of each group.
+#include "engine/table/reclaim_walk.h"
+
+#include "base/assert.h"
+#include "engine/keys/timestamp.h"
+
+namespace cellar {
+namespace {
+
+// To the first entry behind everything that begins with `prefix`.
+void SeekBehind(BTreeCursor& at, std::string_view prefix) {
+  const KeyBound end = Successor(prefix);
+  if (!end.at_end) {
+    at.Seek(end.bytes);
+    return;
+  }
+  at.SeekLast();
+  if (at.valid()) at.Next();
+}
+
+}  // namespace
+
+bool ReclaimWalk::Wanted(const Table& table, const FamilySchema* family) const {
+  return family != nullptr && (!family_id_ || family->id == *family_id_) &&
+         !table.family_is_all_live(*family);
+}
+
+bool ReclaimWalk::Step(const Table& table, int64_t now_micros, uint64_t cells_max,
+                       MutationBuilder* mutation) {
+  const TableSchema& schema = table.schema();
+  uint64_t examined = 0;
+  std::string column;
+  for (; group_ < table.groups(); ++group_, from_.clear()) {
+    bool any = false;
+    for (const FamilySchema& family : schema.families) {
+      any = any || (family.group == group_ && Wanted(table, &family));
+    }
+    if (!any) continue;
+    BTreeCursor& at = table.cursor(group_);
+    for (at.Seek(from_); at.valid();) {
+      if (examined >= cells_max) {
+        from_.assign(at.key());
+        return false;
+      }
+      const size_t row_bytes = schema.key.EncodedSize(at.key());
+      CELLAR_ASSERT(row_bytes > 0);
+      uint32_t family_id = 0;
+      const size_t id_bytes = DecodeFamilyId(at.key().substr(row_bytes), &family_id);
+      CELLAR_ASSERT(id_bytes > 0);
+      const size_t prefix_bytes = row_bytes + id_bytes;
+      const FamilySchema* family = schema.FindFamilyById(family_id);
+      if (!Wanted(table, family)) {
+        ++examined;
+        column.assign(at.key().substr(0, prefix_bytes));
+        SeekBehind(at, column);
+        continue;
+      }
+      const size_t column_bytes =
+          prefix_bytes + family->order.EncodedSize(at.key().substr(prefix_bytes));
+      CELLAR_ASSERT(column_bytes > prefix_bytes);
+      bool dropped = false;
+      uint64_t rank = 0;
+      do {
+        ++examined;
+        ++rank;
+        int64_t timestamp = 0;
+        CellValue cell;
+        if (!dropped && LoadTimestamp(at.key().substr(column_bytes), &timestamp) &&
+            DecodeCellValue(at.value(), &cell) &&
+            family->policy.Drops(rank, timestamp, cell.expiry_micros, now_micros)) {
+          dropped = true;
+          column.assign(at.key().substr(0, column_bytes));
+        }
+        at.Next();
+      } while (at.valid() && at.shared_with_last() >= column_bytes);
+      if (dropped) {
+        ++columns_found_;
+        const std::string_view whole(column);
+        mutation->Row(table.id(), whole.substr(0, row_bytes));
+        mutation->ReclaimColumn(family->id, whole.substr(prefix_bytes), now_micros);
+      }
+    }
+  }
+  return true;
+}
+
+}  // namespace cellar

@@ -1,0 +1,575 @@
+// The primitives that change a table, and the bookkeeping that goes with them.
+#include "engine/table/table.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/coding.h"
+#include "engine/keys/timestamp.h"
+
+namespace cellar {
+namespace {
+
+constexpr uint64_t kAllEntries{std::numeric_limits<uint64_t>::max()};
+
+bool HasExpiry(std::string_view cell_value) {
+  return !cell_value.empty() && (static_cast<uint8_t>(cell_value[0]) & kCellHasExpiry) != 0;
+}
+
+// The end of the keys that begin with `prefix`, as BTree takes it: empty is no bound.
+std::string EndOf(std::string_view prefix) {
+  KeyBound bound = Successor(prefix);
+  return bound.at_end ? std::string() : std::move(bound.bytes);
+}
+
+bool BeforeEnd(std::string_view key, std::string_view end) { return end.empty() || key < end; }
+
+}  // namespace
+
+Table::Table(uint64_t id, std::string keyspace, std::string name, TableSchema schema)
+    : id_(id), keyspace_(std::move(keyspace)), name_(std::move(name)), schema_(std::move(schema)) {
+  CELLAR_ASSERT(id_ > 0);
+  counters_.families.resize(schema_.families.size());
+  for (size_t i = 0; i < schema_.groups.size(); ++i) groups_.push_back(MakeGroup());
+  SyncIndexes(schema_);
+}
+
+Table::~Table() = default;
+
+Table::Group Table::MakeGroup() const {
+  Group group;
+  group.tree = std::make_unique<BTree>();
+  group.cursor = std::make_unique<BTreeCursor>(*group.tree);
+  return group;
+}
+
+void Table::Rename(std::string_view keyspace, std::string_view name) {
+  keyspace_ = keyspace;
+  name_ = name;
+}
+
+uint64_t Table::cells() const {
+  uint64_t cells = 0;
+  for (const FamilyCounters& family : counters_.families) cells += family.cells;
+  return cells;
+}
+
+uint64_t Table::memory_bytes() const {
+  uint64_t bytes = sizeof(Table) + known_columns_.memory_bytes();
+  for (const Group& group : groups_) bytes += group.tree->memory_bytes();
+  if (indexes_ != nullptr) bytes += indexes_->memory_bytes();
+  return bytes;
+}
+
+bool Table::counts_are_live() const {
+  if (counters_.has_ghosts) return false;
+  return std::all_of(schema_.families.begin(), schema_.families.end(),
+                     [this](const FamilySchema& family) { return family_is_all_live(family); });
+}
+
+bool Table::MayHoldDropped() const {
+  if (counts_are_live()) return false;
+  if (counters_.has_ghosts || swept_changes_ != changes_) return true;
+  return std::any_of(
+      schema_.families.begin(), schema_.families.end(), [this](const FamilySchema& family) {
+        return family.policy.depends_on_age() || family_counters(family).expiring_cells > 0;
+      });
+}
+
+bool Table::RowIsStored(std::string_view row_key) const {
+  return std::any_of(groups_.begin(), groups_.end(), [&](const Group& group) {
+    if (group.tree->entries() == 0) return false;
+    group.cursor->Seek(row_key);
+    return group.cursor->valid() && group.cursor->key().starts_with(row_key);
+  });
+}
+
+// --- one row
+
+void Table::CloseRow() {
+  const std::string_view row_key = open_row_key();
+  if (indexes_ != nullptr) indexes_->EndRow();
+  if (row_.existence_known) {  // else nothing was changed
+    const bool exists = row_.perhaps_empty ? RowIsStored(row_key) : true;
+    if (exists && !row_.existed) ++counters_.rows;
+    if (!exists && row_.existed) {
+      CELLAR_ASSERT(counters_.rows > 0);
+      --counters_.rows;
+    }
+  }
+  if (row_.visible && !watched_rows_.empty()) TouchWatchedRow(std::string(row_key));
+  row_.open = false;
+}
+
+void Table::BeginRow(std::string_view row_key) {
+  CELLAR_ASSERT(!row_key.empty());
+  EndRow();
+  key_.Assign(row_key);
+  row_ = RowChange{.open = true, .row_bytes = row_key.size()};
+  if (indexes_ != nullptr) indexes_->BeginRow(row_key);
+}
+
+void Table::EndRow() {
+  if (row_.open) CloseRow();
+}
+
+void Table::SetKey(const FamilySchema& family, std::string_view qualifier) {
+  CELLAR_ASSERT(row_.open);
+  key_.Truncate(row_.row_bytes);
+  PutFamilyId(&key_, family.id);
+  key_.Append(qualifier);
+}
+
+void Table::LearnExistence() {
+  if (row_.existence_known) return;
+  row_.existed = RowIsStored(open_row_key());
+  row_.existence_known = true;
+}
+
+// The put says so itself where both neighbours stand in its leaf, or one that belongs to the row;
+// at the edge of a leaf it takes a seek, and in every other group that has anything.
+CELLAR_INLINE bool Table::RowHasOther(const FamilySchema& family, std::string_view key,
+                                      size_t row_bytes, const BTreeWriteResult& result) const {
+  return result.existed || result.shared_with_neighbor >= row_bytes ||
+         SeekOther(family, key, row_bytes, result);
+}
+
+bool Table::SeekOther(const FamilySchema& family, std::string_view key, size_t row_bytes,
+                      const BTreeWriteResult& result) const {
+  const std::string_view row_key = key.substr(0, row_bytes);
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    if (groups_[i].tree->entries() == 0) continue;
+    if (i == family.group && result.shared_is_exact) continue;
+    BTreeCursor& at = *groups_[i].cursor;
+    at.Seek(row_key);
+    if (i == family.group && at.valid() && at.key() == key) at.Next();
+    if (at.valid() && at.key().starts_with(row_key)) return true;
+  }
+  return false;
+}
+
+void Table::NotePut(const FamilySchema& family, const BTreeWriteResult& result) {
+  row_.visible = true;
+  row_.perhaps_empty = false;
+  if (row_.existence_known) return;
+  row_.existence_known = true;
+  row_.existed = RowHasOther(family, key_.view(), row_.row_bytes, result);
+}
+
+CELLAR_INLINE BTreeWriteResult Table::PutVersion(const FamilySchema& family, std::string_view key,
+                                                 std::string_view cell_value, BTreePlace* place) {
+  CELLAR_ASSERT(key.size() <= kTreeKeyBytesMax);
+  BTree& tree = *groups_[family.group].tree;
+  FamilyCounters& counters = mutable_counters(family);
+  UncountExpiry(family, key);
+  const BTreeWriteResult result = tree.Put(key, cell_value, place);
+  if (result.existed) {
+    counters.bytes += cell_value.size();
+    CELLAR_ASSERT(counters.bytes >= result.old_value_bytes);
+    counters.bytes -= result.old_value_bytes;
+  } else {
+    ++counters.cells;
+    counters.bytes += key.size() + cell_value.size();
+  }
+  if (HasExpiry(cell_value)) ++counters.expiring_cells;
+  return result;
+}
+
+CELLAR_INLINE BTreeWriteResult Table::ReplaceVersion(const FamilySchema& family,
+                                                     std::string_view key, size_t column_bytes,
+                                                     int64_t replaced, std::string_view cell_value,
+                                                     BTreePlace* place) {
+  CELLAR_ASSERT(key.size() <= kTreeKeyBytesMax);
+  replaced_key_.Assign(key.substr(0, column_bytes));
+  PutTimestamp(&replaced_key_, replaced);
+  CELLAR_DEBUG_ASSERT(replaced_key_.view() > key);  // the older one stands behind
+  UncountExpiry(family, replaced_key_.view());
+  UncountExpiry(family, key);
+  BTree& tree = *groups_[family.group].tree;
+  FamilyCounters& counters = mutable_counters(family);
+  // What the tree has more of afterwards is right also where the old version is gone already, or
+  // the new one there.
+  const uint64_t entries = tree.entries();
+  const uint64_t bytes = tree.payload_bytes();
+  const BTreeWriteResult result = tree.Replace(replaced_key_.view(), key, cell_value, place);
+  counters.cells += tree.entries() - entries;
+  counters.bytes += tree.payload_bytes() - bytes;
+  if (HasExpiry(cell_value)) ++counters.expiring_cells;
+  if (result.existed) ++counters.reclaimed;
+  return result;
+}
+
+void Table::PutCell(const FamilySchema& family, std::string_view qualifier, int64_t timestamp,
+                    std::string_view cell_value) {
+  WillChange(ChangedColumns::One(family.id, qualifier));
+  SetKey(family, qualifier);
+  PutTimestamp(&key_, timestamp);
+  NotePut(family, PutVersion(family, key_.view(), cell_value, nullptr));
+}
+
+void Table::ReplaceCell(const FamilySchema& family, std::string_view qualifier, int64_t timestamp,
+                        int64_t replaced, std::string_view cell_value) {
+  CELLAR_ASSERT(replaced < timestamp);
+  WillChange(ChangedColumns::One(family.id, qualifier));
+  SetKey(family, qualifier);
+  const size_t column_bytes = key_.size();
+  PutTimestamp(&key_, timestamp);
+  NotePut(family, ReplaceVersion(family, key_.view(), column_bytes, replaced, cell_value, nullptr));
+}
+
+void Table::ApplyPut(const ResolvedPut& put) {
+  CELLAR_ASSERT(put.row_bytes > 0);
+  EndRow();
+  const FamilySchema& family = *put.family;
+  if (indexes_ != nullptr) {
+    indexes_->BeginRow(put.row_key());
+    indexes_->WillChange(ChangedColumns::One(family.id, put.qualifier()));
+  }
+  const std::string_view key = put.cell_key();
+  CELLAR_ASSERT(!put.replaced || *put.replaced < put.timestamp);
+  const BTreeWriteResult result =
+      put.replaced
+          ? ReplaceVersion(family, key, put.column_bytes, *put.replaced, put.cell_value, put.place)
+          : PutVersion(family, key, put.cell_value, put.place);
+  if (!RowHasOther(family, key, put.row_bytes, result)) ++counters_.rows;
+  if (indexes_ != nullptr) indexes_->EndRow();
+  if (!watched_rows_.empty()) TouchWatchedRow(std::string(put.row_key()));
+}
+
+void Table::UncountExpiryAt(const FamilySchema& family, std::string_view key) {
+  const std::optional<std::string_view> old = groups_[family.group].tree->Get(key);
+  if (old && HasExpiry(*old)) --mutable_counters(family).expiring_cells;
+}
+
+void Table::RemoveEntry(const FamilySchema& family, std::string_view key) {
+  BTree& tree = *groups_[family.group].tree;
+  FamilyCounters& counters = mutable_counters(family);
+  UncountExpiry(family, key);
+  const BTreeWriteResult result = tree.Delete(key);
+  if (!result.existed) return;
+  CELLAR_ASSERT(counters.cells > 0);
+  --counters.cells;
+  counters.bytes -= key.size() + result.old_value_bytes;
+  row_.perhaps_empty = true;
+}
+
+void Table::RemoveRange(const FamilySchema& family, std::string_view begin, std::string_view end) {
+  if (!BeforeEnd(begin, end)) return;
+  BTree& tree = *groups_[family.group].tree;
+  FamilyCounters& counters = mutable_counters(family);
+  if (counters.cells == 0) return;
+  if (counters.expiring_cells > 0) {
+    BTreeCursor& at = *groups_[family.group].cursor;
+    for (at.Seek(begin); at.valid() && BeforeEnd(at.key(), end); at.Next()) {
+      if (HasExpiry(at.value())) --counters.expiring_cells;
+    }
+  }
+  const uint64_t bytes_before = tree.payload_bytes();
+  const uint64_t removed = tree.DeleteRange(begin, end, kAllEntries);
+  CELLAR_ASSERT(counters.cells >= removed);
+  counters.cells -= removed;
+  counters.bytes -= bytes_before - tree.payload_bytes();
+  if (removed > 0) row_.perhaps_empty = true;
+}
+
+void Table::DeleteCell(const FamilySchema& family, std::string_view qualifier, int64_t timestamp) {
+  row_.visible = true;
+  LearnExistence();
+  WillChange(ChangedColumns::One(family.id, qualifier));
+  SetKey(family, qualifier);
+  PutTimestamp(&key_, timestamp);
+  RemoveEntry(family, key_.view());
+}
+
+void Table::DeleteRange(const FamilySchema& family, std::string_view begin, std::string_view end) {
+  row_.visible = true;
+  LearnExistence();
+  WillChange({family.id, begin, end, false});
+  SetKey(family, {});
+  const std::string end_key =
+      end.empty() ? EndOf(key_.view()) : std::string(key_.view()) + std::string(end);
+  key_.Append(begin);
+  RemoveRange(family, key_.view(), end_key);
+}
+
+void Table::DeleteRow() {
+  row_.visible = true;
+  LearnExistence();
+  for (const FamilySchema& family : schema_.families) {
+    WillChange(ChangedColumns::Family(family.id));
+    SetKey(family, {});
+    RemoveRange(family, key_.view(), EndOf(key_.view()));
+  }
+}
+
+void Table::ReclaimColumn(const FamilySchema& family, std::string_view qualifier,
+                          int64_t now_micros) {
+  WillChange(ChangedColumns::One(family.id, qualifier));
+  SetKey(family, qualifier);
+  dropped_.clear();
+  BTreeCursor& at = *groups_[family.group].cursor;
+  const size_t column_bytes = key_.size();
+  uint64_t rank = 0;
+  for (at.Seek(key_.view()); at.valid() && at.key().starts_with(key_.view()); at.Next()) {
+    ++rank;
+    int64_t timestamp = 0;
+    CellValue cell;
+    if (!LoadTimestamp(at.key().substr(column_bytes), &timestamp) ||
+        !DecodeCellValue(at.value(), &cell)) {
+      continue;  // cannot come from this engine, and a checksum guards the files
+    }
+    if (family.policy.Drops(rank, timestamp, cell.expiry_micros, now_micros)) {
+      dropped_.push_back(timestamp);
+    }
+  }
+  if (dropped_.empty()) return;
+  if (!std::exchange(row_.existence_known, true)) row_.existed = true;
+  for (const int64_t timestamp : dropped_) {
+    key_.Truncate(column_bytes);
+    PutTimestamp(&key_, timestamp);
+    RemoveEntry(family, key_.view());
+  }
+  if (dropped_.size() < rank) row_.perhaps_empty = false;  // a version of this column is left
+  mutable_counters(family).reclaimed += dropped_.size();
+}
+
+// --- many rows
+
+// The counters of every entry in [begin, end), then the entries themselves. The groups are walked
+// together, row by row, since a row that stands in several of them is one row.
+void Table::DeleteRows(std::string_view begin, std::string_view end) {
+  EndRow();
+  const auto inside = [end](const BTreeCursor& at) {
+    return at.valid() && BeforeEnd(at.key(), end);
+  };
+  for (const Group& group : groups_) group.cursor->Seek(begin);
+  std::string row_key;
+  for (;;) {
+    const BTreeCursor* first = nullptr;
+    for (const Group& group : groups_) {
+      if (!inside(*group.cursor)) continue;
+      if (first == nullptr || group.cursor->key() < first->key()) first = group.cursor.get();
+    }
+    if (first == nullptr) break;
+    const size_t row_bytes = schema_.key.EncodedSize(first->key());
+    CELLAR_ASSERT(row_bytes > 0);
+    row_key.assign(first->key().substr(0, row_bytes));
+    if (indexes_ != nullptr) indexes_->WillDeleteRow(row_key);
+    CELLAR_ASSERT(counters_.rows > 0);
+    --counters_.rows;
+    if (!watched_rows_.empty()) TouchWatchedRow(row_key);
+    for (const Group& group : groups_) {
+      for (BTreeCursor& at = *group.cursor; inside(at) && at.key().starts_with(row_key);
+           at.Next()) {
+        UncountEntry(at.key(), row_bytes, at.value());
+      }
+    }
+  }
+  for (const Group& group : groups_) group.tree->DeleteRange(begin, end, kAllEntries);
+}
+
+void Table::UncountEntry(std::string_view key, size_t row_bytes, std::string_view value) {
+  uint32_t family_id = 0;
+  const size_t id_bytes = DecodeFamilyId(key.substr(row_bytes), &family_id);
+  CELLAR_ASSERT(id_bytes > 0);
+  const FamilySchema* family = schema_.FindFamilyById(family_id);
+  if (family == nullptr) return;  // a ghost: counted nowhere
+  FamilyCounters& counters = mutable_counters(*family);
+  CELLAR_ASSERT(counters.cells > 0);
+  --counters.cells;
+  counters.bytes -= key.size() + value.size();
+  if (HasExpiry(value)) --counters.expiring_cells;
+}
+
+void Table::TouchWatchedRow(const std::string& row_key) {
+  const auto watched = watched_rows_.find(row_key);
+  if (watched != watched_rows_.end()) ++watched->second.changes;
+}
+
+// --- schema
+
+void Table::SetSchema(TableSchema schema) {
+  EndRow();
+  CELLAR_ASSERT(schema.groups.size() >= schema_.groups.size());
+  std::vector<FamilyCounters> counters(schema.families.size());
+  for (const FamilySchema& old_family : schema_.families) {
+    const FamilySchema* family = schema.FindFamilyById(old_family.id);
+    if (family != nullptr) {
+      counters[static_cast<size_t>(family - schema.families.data())] = family_counters(old_family);
+    } else if (family_counters(old_family).cells > 0) {
+      counters_.has_ghosts = true;
+    }
+  }
+  counters_.families = std::move(counters);
+  std::swap(schema_, schema);
+  known_columns_.Clear();
+  swept_changes_.reset();
+  while (groups_.size() < schema_.groups.size()) groups_.push_back(MakeGroup());
+  SyncIndexes(schema);
+  for (auto& [row_key, watched] : watched_rows_) ++watched.changes;
+}
+
+void Table::SyncIndexes(const TableSchema& before) {
+  if (indexes_ == nullptr && schema_.indexes.empty()) return;
+  if (indexes_ == nullptr) indexes_ = std::make_unique<IndexSet>(*this);
+  indexes_->Sync(before);
+}
+
+std::vector<std::unique_ptr<BTree>> Table::TakeRetiredTrees() {
+  return indexes_ == nullptr ? std::vector<std::unique_ptr<BTree>>() : indexes_->TakeRetiredTrees();
+}
+
+// Position: group number (1 byte) and the key in its tree to go on from.
+bool Table::SweepGhosts(uint64_t cells_max, std::string* position) {
+  if (!counters_.has_ghosts) return true;
+  size_t group = position->empty() ? 0 : static_cast<uint8_t>((*position)[0]);
+  std::string from = position->empty() ? std::string() : position->substr(1);
+  uint64_t examined = 0;
+  for (; group < groups_.size(); ++group, from.clear()) {
+    BTree& tree = *groups_[group].tree;
+    BTreeCursor& at = *groups_[group].cursor;
+    for (at.Seek(from); at.valid();) {
+      if (++examined > cells_max) {
+        position->assign(1, static_cast<char>(group));
+        position->append(at.key());
+        return false;
+      }
+      const size_t row_bytes = schema_.key.EncodedSize(at.key());
+      CELLAR_ASSERT(row_bytes > 0);
+      uint32_t family_id = 0;
+      const size_t id_bytes = DecodeFamilyId(at.key().substr(row_bytes), &family_id);
+      CELLAR_ASSERT(id_bytes > 0);
+      if (schema_.FindFamilyById(family_id) != nullptr) {
+        at.Next();
+        continue;
+      }
+      const std::string family_prefix(at.key().substr(0, row_bytes + id_bytes));
+      const std::string row_key = family_prefix.substr(0, row_bytes);
+      examined += tree.DeleteRange(family_prefix, EndOf(family_prefix), cells_max);
+      if (!RowIsStored(row_key)) --counters_.rows;
+      at.Seek(family_prefix);
+    }
+  }
+  counters_.has_ghosts = false;
+  position->clear();
+  return true;
+}
+
+// --- undo, snapshots, catalog
+
+Table::Checkpoint Table::TakeCheckpoint() {
+  EndRow();
+  Checkpoint checkpoint{schema_, counters_, keyspace_, name_, changes_, watched_rows_, {}, {}};
+  checkpoint.trees = TakeSnapshots();
+  if (indexes_ != nullptr) checkpoint.indexes = indexes_->TakeCheckpoint();
+  return checkpoint;
+}
+
+void Table::RollBackTo(const Checkpoint& checkpoint) {
+  row_.open = false;
+  CELLAR_ASSERT(checkpoint.trees.size() <= groups_.size());
+  if (indexes_ != nullptr) indexes_->DropCursors();
+  for (size_t i = 0; i < checkpoint.trees.size(); ++i) {
+    groups_[i].tree->RollBackTo(checkpoint.trees[i]);
+  }
+  groups_.resize(checkpoint.trees.size());
+  schema_ = checkpoint.schema;
+  known_columns_.Clear();
+  swept_changes_.reset();
+  counters_ = checkpoint.counters;
+  keyspace_ = checkpoint.keyspace;
+  name_ = checkpoint.name;
+  changes_ = checkpoint.changes;
+  watched_rows_ = checkpoint.watched_rows;
+  if (indexes_ != nullptr) indexes_->RollBackTo(checkpoint.indexes);
+}
+
+void Table::TakeOver(const Table& truncated) {
+  CELLAR_ASSERT(id_ == truncated.id_);
+  counters_.record_number_next = truncated.counters_.record_number_next;
+  changes_ = truncated.changes_ + 1;
+  last_lsn_ = truncated.last_lsn_;
+  watched_rows_ = truncated.watched_rows_;
+  for (auto& [row_key, watched] : watched_rows_) ++watched.changes;
+}
+
+std::vector<BTreeSnapshot> Table::TakeSnapshots() {
+  std::vector<BTreeSnapshot> snapshots;
+  snapshots.reserve(groups_.size());
+  for (const Group& group : groups_) snapshots.push_back(group.tree->TakeSnapshot());
+  return snapshots;
+}
+
+std::vector<BTreeSnapshot> Table::TakeSnapshotsForImages() {
+  std::vector<BTreeSnapshot> snapshots;
+  snapshots.reserve(groups_.size());
+  for (const Group& group : groups_) snapshots.push_back(group.tree->TakeSnapshotForImages());
+  return snapshots;
+}
+
+std::vector<BTree*> Table::Trees() const {
+  std::vector<BTree*> trees;
+  for (const Group& group : groups_) trees.push_back(group.tree.get());
+  if (indexes_ != nullptr) indexes_->AppendTrees(&trees);
+  return trees;
+}
+
+std::vector<std::unique_ptr<BTree>> Table::ReleaseTrees() {
+  std::vector<std::unique_ptr<BTree>> trees;
+  if (indexes_ != nullptr) trees = indexes_->ReleaseTrees();
+  for (Group& group : groups_) {
+    group.cursor.reset();
+    trees.push_back(std::move(group.tree));
+  }
+  groups_.clear();
+  return trees;
+}
+
+void Table::EncodeCounters(std::string* to) const {
+  PutVarint64(to, counters_.rows);
+  PutVarint64(to, counters_.record_number_next);
+  PutVarint64(to, counters_.has_ghosts ? 1 : 0);
+  for (const FamilyCounters& family : counters_.families) {
+    PutVarint64(to, family.cells);
+    PutVarint64(to, family.bytes);
+    PutVarint64(to, family.expiring_cells);
+    PutVarint64(to, family.reclaimed);
+  }
+}
+
+Status Table::DecodeCounters(std::string_view* from) {
+  uint64_t ghosts = 0;
+  bool good = GetVarint64(from, &counters_.rows) &&
+              GetVarint64(from, &counters_.record_number_next) && GetVarint64(from, &ghosts);
+  for (FamilyCounters& family : counters_.families) {
+    good = good && GetVarint64(from, &family.cells) && GetVarint64(from, &family.bytes) &&
+           GetVarint64(from, &family.expiring_cells) && GetVarint64(from, &family.reclaimed);
+  }
+  counters_.has_ghosts = ghosts != 0;
+  if (!good) return Status::Error(ErrorCode::kCorruption, "the counters of a table are malformed");
+  return Status::Ok();
+}
+
+// --- watched rows
+
+uint64_t Table::WatchRow(std::string_view row_key) {
+  WatchedRow& watched = watched_rows_[std::string(row_key)];
+  ++watched.watchers;
+  return watched.changes;
+}
+
+void Table::UnwatchRow(std::string_view row_key) {
+  const auto watched = watched_rows_.find(std::string(row_key));
+  if (watched == watched_rows_.end()) return;
+  if (--watched->second.watchers == 0) watched_rows_.erase(watched);
+}
+
+uint64_t Table::WatchedRowChanges(std::string_view row_key) const {
+  const auto watched = watched_rows_.find(std::string(row_key));
+  CELLAR_ASSERT(watched != watched_rows_.end());
+  return watched->second.changes;
+}
+
+}  // namespace cellar

@@ -1,0 +1,258 @@
+// Table: one table in memory: its schema, a B-tree for each locality group, its counters, and the
+// primitives by which a mutation changes it.
+//
+//   BeginRow(row)  PutCell / DeleteCell / DeleteRange / DeleteRow / ReclaimColumn ...  EndRow()
+//
+// The primitives cannot fail: whoever made the mutation has checked it. They keep the counters
+// exact. Counters count what is stored. That is what is live, too, unless a family has a policy, a
+// cell has an expiry, or a dropped family's cells ("ghosts") have not been swept away yet:
+// counts_are_live() tells.
+//
+// A table is owned by the Engine and used by the loop's thread alone. Scans that outlive a turn
+// read snapshots of the trees (TakeSnapshots), never the table.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/inline.h"
+#include "base/key_buffer.h"
+#include "btree/btree.h"
+#include "cellar/lsn.h"
+#include "engine/keys/cell.h"
+#include "engine/schema/known_columns.h"
+#include "engine/schema/schema.h"
+#include "engine/table/index_set.h"
+#include "engine/table/mutation.h"
+
+namespace cellar {
+
+struct FamilyCounters {
+  uint64_t cells{0};           // stored
+  uint64_t bytes{0};           // of their keys and values in the tree
+  uint64_t expiring_cells{0};  // of them, those with an expiry of their own
+  uint64_t reclaimed{0};       // cells that retention has removed so far
+};
+
+struct TableCounters {
+  uint64_t rows{0};  // with any entry, ghosts included
+  uint64_t record_number_next{1};
+  bool has_ghosts{false};
+  std::vector<FamilyCounters> families;  // parallel to TableSchema::families
+};
+
+class Table {
+ public:
+  Table(uint64_t id, std::string keyspace, std::string name, TableSchema schema);
+  ~Table();
+  Table(const Table&) = delete;
+  Table& operator=(const Table&) = delete;
+
+  uint64_t id() const { return id_; }
+  const std::string& keyspace() const { return keyspace_; }
+  const std::string& name() const { return name_; }
+  void Rename(std::string_view keyspace, std::string_view name);
+
+  const TableSchema& schema() const { return schema_; }
+  const TableCounters& counters() const { return counters_; }
+  const FamilyCounters& family_counters(const FamilySchema& family) const {
+    return counters_.families[static_cast<size_t>(&family - schema_.families.data())];
+  }
+  uint64_t cells() const;
+  uint64_t memory_bytes() const;
+  // True if every stored cell of the family (of the table) is live at any time.
+  bool family_is_all_live(const FamilySchema& family) const {
+    return family.policy.keeps_everything() && family_counters(family).expiring_cells == 0;
+  }
+  bool counts_are_live() const;
+  // A column by the name that clients give it; null if it is not known. It dies with the next
+  // change of the schema, which a write to a table with indexes may bring, and with NoteColumn,
+  // which makes names known that come again.
+  CELLAR_INLINE const KnownColumn* FindColumn(std::string_view name) const {
+    return known_columns_.Find(name);
+  }
+  void NoteColumn(std::string_view name, std::string_view family, std::string_view qualifier) {
+    known_columns_.Note(schema_, name, family, qualifier);
+  }
+  // May retention have dropped cells that are still stored? False while everything is kept, or
+  // while all that can be dropped goes by its rank alone and nothing has changed since `changes`
+  // changes, when somebody began to reclaim all of it and came to the end (NoteSwept). O(families).
+  bool MayHoldDropped() const;
+  void NoteSwept(uint64_t changes) { swept_changes_ = changes; }
+
+  size_t groups() const { return groups_.size(); }
+  const BTree& tree(size_t group) const { return *groups_[group].tree; }
+  // For loading a snapshot.
+  BTree* mutable_tree(size_t group) { return groups_[group].tree.get(); }
+  // Those of the groups and of the indexes, for work that changes no content.
+  std::vector<BTree*> Trees() const;
+  // A cursor over a group's live tree, kept for short reads. Whoever uses it positions it first; it
+  // is nobody's from one call to the next.
+  BTreeCursor& cursor(size_t group) const { return *groups_[group].cursor; }
+
+  // Number of changes applied, schema changes included: what WATCH compares.
+  uint64_t changes() const { return changes_; }
+  void CountChange() { ++changes_; }
+  // Takes back the counting of a change that nobody can see (the sweeper's).
+  void RestoreChanges(uint64_t changes) { changes_ = changes; }
+  // The LSN of the last change, on which replies about this table depend.
+  Lsn last_lsn() const { return last_lsn_; }
+  void set_last_lsn(Lsn lsn) { last_lsn_ = lsn; }
+
+  // Does any entry of the row stand in any tree, live or not? O(groups log n).
+  bool RowIsStored(std::string_view row_key) const;
+
+  // --- primitives of Engine::Apply
+  void BeginRow(std::string_view row_key);  // ends the row before
+  void EndRow();                            // nothing to do if no row is open
+  bool row_is_open() const { return row_.open; }
+  void PutCell(const FamilySchema& family, std::string_view qualifier, int64_t timestamp,
+               std::string_view cell_value);
+  // PutCell, and the version at `replaced`, which the family's policy drops by it, is reclaimed if
+  // it is there. REQUIRES: replaced < timestamp.
+  void ReplaceCell(const FamilySchema& family, std::string_view qualifier, int64_t timestamp,
+                   int64_t replaced, std::string_view cell_value);
+  // BeginRow, one of these two, and EndRow, for a cell whose key is put together already.
+  void ApplyPut(const ResolvedPut& put);
+  void DeleteCell(const FamilySchema& family, std::string_view qualifier, int64_t timestamp);
+  void DeleteRange(const FamilySchema& family, std::string_view begin, std::string_view end);
+  void DeleteRow();
+  void ReclaimColumn(const FamilySchema& family, std::string_view qualifier, int64_t now_micros);
+  void DeleteRows(std::string_view begin, std::string_view end);
+  void SetRecordNumberNext(uint64_t next) { counters_.record_number_next = next; }
+  // Families and groups may have come, changed or gone. The cells of a family that is gone become
+  // ghosts. REQUIRES: groups have only been added.
+  void SetSchema(TableSchema schema);
+
+  // Removes ghosts, examining about `cells_max` entries; where it got to is kept in `*position`
+  // (begin with an empty one). True when none is left.
+  bool SweepGhosts(uint64_t cells_max, std::string* position);
+
+  struct WatchedRow {
+    uint64_t changes{0};
+    uint64_t watchers{0};
+  };
+
+  // --- indexes
+  bool has_indexes() const { return indexes_ != nullptr && !indexes_->empty(); }
+  // Null if there are none.
+  IndexSet* indexes() const { return indexes_.get(); }
+  // The moment at which UNIQUE indexes are checked.
+  void SetIndexTime(int64_t now_micros) {
+    if (indexes_ != nullptr) indexes_->SetTime(now_micros);
+  }
+  // Trees that dropped or restarted indexes have left behind.
+  std::vector<std::unique_ptr<BTree>> TakeRetiredTrees();
+
+  // --- undo: what a table was, taken in O(groups).
+  struct Checkpoint {
+    TableSchema schema;
+    TableCounters counters;
+    std::string keyspace;
+    std::string name;
+    uint64_t changes{0};
+    std::unordered_map<std::string, WatchedRow> watched_rows;
+    std::vector<BTreeSnapshot> trees;
+    IndexSet::Checkpoint indexes;
+  };
+  Checkpoint TakeCheckpoint();
+  // REQUIRES: the checkpoint is of this table. Changes made since are undone.
+  void RollBackTo(const Checkpoint& checkpoint);
+
+  // What outlives TRUNCATE: the record number, the number of changes, watched rows.
+  void TakeOver(const Table& truncated);
+
+  std::vector<BTreeSnapshot> TakeSnapshots();
+  // For a serialiser (BTree::TakeSnapshotForImages).
+  std::vector<BTreeSnapshot> TakeSnapshotsForImages();
+  // Gives up the trees, for a slow end elsewhere. Nothing but destruction is allowed afterwards.
+  std::vector<std::unique_ptr<BTree>> ReleaseTrees();
+
+  // --- catalog of a snapshot file
+  void EncodeCounters(std::string* to) const;
+  Status DecodeCounters(std::string_view* from);
+
+  // --- CWATCH: rows that somebody watches, with the number of their changes.
+  uint64_t WatchRow(std::string_view row_key);
+  void UnwatchRow(std::string_view row_key);
+  // Changes of a watched row. REQUIRES: it is watched.
+  uint64_t WatchedRowChanges(std::string_view row_key) const;
+
+ private:
+  struct Group {
+    std::unique_ptr<BTree> tree;
+    std::unique_ptr<BTreeCursor> cursor;
+  };
+  // The row that the primitives are changing.
+  struct RowChange {
+    bool open{false};
+    bool existence_known{false};  // whether it was stored before the first primitive
+    bool existed{false};
+    bool perhaps_empty{false};  // something was deleted from it, and what is left is not known
+    bool visible{false};        // more was done than reclaiming what nobody could see
+    size_t row_bytes{0};
+  };
+
+  Group MakeGroup() const;
+  void CloseRow();
+  // What PutCell and ReplaceCell do with the tree and the counters; `key` is the cell's, the
+  // column's key at its front takes `column_bytes`. `place` as in ResolvedPut.
+  BTreeWriteResult PutVersion(const FamilySchema& family, std::string_view key,
+                              std::string_view cell_value, BTreePlace* place);
+  BTreeWriteResult ReplaceVersion(const FamilySchema& family, std::string_view key,
+                                  size_t column_bytes, int64_t replaced,
+                                  std::string_view cell_value, BTreePlace* place);
+  // Before these columns of the open row change.
+  void WillChange(const ChangedColumns& columns) {
+    if (indexes_ != nullptr) indexes_->WillChange(columns);
+  }
+  void SyncIndexes(const TableSchema& before);
+  FamilyCounters& mutable_counters(const FamilySchema& family) {
+    return counters_.families[static_cast<size_t>(&family - schema_.families.data())];
+  }
+  std::string_view open_row_key() const { return key_.view().substr(0, row_.row_bytes); }
+  // key_ becomes row + family (+ qualifier).
+  CELLAR_INLINE void SetKey(const FamilySchema& family, std::string_view qualifier);
+  void LearnExistence();
+  // Behind the put of the open row's cell whose key is key_.
+  void NotePut(const FamilySchema& family, const BTreeWriteResult& result);
+  // After a cell was put in a row: was there another one?
+  bool RowHasOther(const FamilySchema& family, std::string_view key, size_t row_bytes,
+                   const BTreeWriteResult& result) const;
+  bool SeekOther(const FamilySchema& family, std::string_view key, size_t row_bytes,
+                 const BTreeWriteResult& result) const;
+  // Before the entry is overwritten or removed.
+  void UncountExpiry(const FamilySchema& family, std::string_view key) {
+    if (family_counters(family).expiring_cells > 0) [[unlikely]]
+      UncountExpiryAt(family, key);
+  }
+  void UncountExpiryAt(const FamilySchema& family, std::string_view key);
+  void RemoveEntry(const FamilySchema& family, std::string_view key);
+  void RemoveRange(const FamilySchema& family, std::string_view begin, std::string_view end);
+  // Takes an entry out of the counters of its family.
+  void UncountEntry(std::string_view key, size_t row_bytes, std::string_view value);
+  void TouchWatchedRow(const std::string& row_key);
+
+  uint64_t id_;
+  std::string keyspace_;
+  std::string name_;
+  TableSchema schema_;
+  KnownColumns known_columns_;
+  TableCounters counters_;
+  std::vector<Group> groups_;
+  uint64_t changes_{0};
+  std::optional<uint64_t> swept_changes_;  // since the schema is what it is
+  Lsn last_lsn_;
+  RowChange row_;
+  KeyBuffer key_;                 // begins with the open row's key
+  KeyBuffer replaced_key_;        // scratch of ReplaceCell
+  std::vector<int64_t> dropped_;  // scratch of ReclaimColumn
+  std::unordered_map<std::string, WatchedRow> watched_rows_;
+  std::unique_ptr<IndexSet> indexes_;  // null: none; reads the trees of groups_
+};
+
+}  // namespace cellar
