@@ -99,6 +99,16 @@ def markdown(docs):
     return "\n".join(lines).strip() + "\n"
 
 
+def command_docs(port):
+    """COMMAND DOCS of the server at `port`. Redis' own reply is nested as deep: beyond what the parser of hiredis-py
+    1.0, which redis-py takes where it finds it, can read (7 levels)."""
+    pool = redis.ConnectionPool(port=port, parser_class=redis.connection.PythonParser)
+    try:
+        return redis.Redis(connection_pool=pool).execute_command("COMMAND DOCS")
+    finally:
+        pool.disconnect()
+
+
 def readme_table():
     """What stands between the marks in README.md."""
     with open(README, encoding="utf-8") as file:
@@ -120,7 +130,7 @@ def main():
     parser.add_argument("--port", type=int, default=6479)
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
-    table = markdown(redis.Redis(port=options.port).execute_command("COMMAND DOCS"))
+    table = markdown(command_docs(options.port))
     if options.write:
         write_readme(table)
     else:

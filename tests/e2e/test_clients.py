@@ -83,6 +83,26 @@ class ClientTest(CellarTest):
     def test_python(self):
         self.run_script(["/usr/bin/python3", self.script("script_python.py")] + self.where("python"))
 
+    def test_hiredis_py(self):
+        """redis-py takes the parser of hiredis-py where that is installed. Debian's (1.0) reads replies of at most 7
+        levels: cells and schemas are shallow, the whole of COMMAND DOCS is too deep for it, Redis' own too."""
+        if not redis.utils.HIREDIS_AVAILABLE:
+            self.skipTest("python3-hiredis is not installed")
+        pool = redis.ConnectionPool(port=self.server.port, parser_class=redis.connection.HiredisParser)
+        self.addCleanup(pool.disconnect)
+        client = redis.Redis(connection_pool=pool)
+        client.execute_command("TABLE", "CREATE", "hiredis_py", "FAMILY", "f", "TYPE", "i64")
+        client.execute_command("CPUT", "hiredis_py", "r", "f:a", "7", "TS", "5")
+        self.assertEqual([b"0", [[b"r", [b"f:a", [[5, 7]]]]]],
+                         client.execute_command("CSCAN", "hiredis_py", "0", "WITHTS"))
+        self.assertIn([b"f"], client.execute_command("TABLE", "INFO", "hiredis_py"))
+        self.assertEqual(b"cget", client.execute_command("COMMAND DOCS", "CGET")[0])
+        try:
+            self.assertGreater(len(client.execute_command("COMMAND DOCS")), 100)  # a later hiredis-py
+        except redis.exceptions.InvalidResponse as error:
+            self.assertIn("depth > 7", str(error))
+        self.assertTrue(client.ping())
+
     def test_ruby(self):
         self.need(["ruby", "-e", "require 'redis'"], "ruby-redis")
         self.run_script(["ruby", "-W0", self.script("script_ruby.rb")] + self.where("ruby"))
