@@ -39,13 +39,29 @@ class Dump {
 
 // Each line of the text with the record's number before it, so that a line says where it is from.
 void Dump::Record(const LogRecord& record) {
-  if (record.payload.empty()) return;
+  const std::string number = FormatLsn(record.lsn);
+  CommitMark mark;
+  switch (record.kind) {
+    case RecordKind::kClaim:
+      return;
+    case RecordKind::kBarrier:
+      out_ << number << " BARRIER\n";
+      return;
+    case RecordKind::kMembers:
+      out_ << number << " MEMBERS\n";
+      return;
+    case RecordKind::kCommit:
+      if (!DecodeCommitMark(record.payload, &mark)) return Damage("the commit mark cannot be read");
+      out_ << "# committed up to " << FormatLsn(mark.lsn) << '\n';
+      return;
+    case RecordKind::kCommand:
+      break;
+  }
   const std::string text = describe_(record.payload);
-  const std::string lsn = FormatLsn(record.lsn);
   std::string_view rest = text;
   do {
     const size_t end = std::min(rest.find('\n'), rest.size());
-    out_ << lsn << ' ' << rest.substr(0, end) << '\n';
+    out_ << number << ' ' << rest.substr(0, end) << '\n';
     rest.remove_prefix(std::min(end + 1, rest.size()));
   } while (!rest.empty());
 }
@@ -54,8 +70,11 @@ void Dump::Records(std::string_view segment, LogPosition position) {
   LogRecord record;
   std::string fault;
   for (;;) {
+    const Lsn before = position.last;
     const LogStep step = ReadRecord(segment, &position, &record, &fault);
     if (step == LogStep::kRecord) {
+      if (record.is_entry() && record.lsn.seq <= before.seq)
+        out_ << "# what follows voids all records from " << record.lsn.seq << " on\n";
       Record(record);
       continue;
     }
@@ -70,11 +89,15 @@ void Dump::Records(std::string_view segment, LogPosition position) {
       out_ << "# torn tail: " << text << '\n';
     }
     uint64_t offset = position.offset;
-    while (offset < segment.size() && !ReadRecordAlone(segment, offset, position.last, &record))
+    while (offset < segment.size() && !ReadRecordAlone(segment, offset, position, &record))
       ++offset;
     if (offset == segment.size()) return;
     Record(record);
-    position = {.offset = record.end_offset(), .last = record.lsn, .chain = record.hash};
+    position = {.offset = record.end_offset,
+                .last = record.lsn,
+                .chain = record.hash,
+                .commit_micros = record.commit_micros,
+                .version = position.version};
   }
 }
 
@@ -84,8 +107,7 @@ Status Dump::Segment(const std::string& path, const SegmentEntry* entry) {
   const Result<SegmentHeader> header = DecodeSegmentHeader(bytes);
   LogPosition position;
   if (header.ok()) {
-    position.last = header->after;
-    position.chain = header->chain;
+    position = LogPosition::BehindHeader(*header);
     out_ << fmt::format("# segment {}, after record {}\n", header->number,
                         FormatLsn(header->after));
   } else {

@@ -71,12 +71,20 @@ class JournalImpl final : public Journal {
   Status Reserve(size_t payload_bytes) override;
   Lsn Append(std::string_view payload, uint64_t changes) override;
   Lsn AppendJoined(std::string_view payload, size_t head_bytes, uint64_t changes) override;
+  void AppendAt(const RecordHead& head, std::string_view payload, uint64_t changes) override;
+  void SetEpoch(uint32_t epoch) override;
+  void SetTurnTime(int64_t wall_micros) override { turn_micros_ = wall_micros; }
   void Flush() override;
   void Poll() override;
   Lsn last_lsn() const override { return last_; }
+  int64_t last_commit_micros() const override { return last_commit_micros_; }
   Lsn durable_lsn() const override {
     const uint64_t seq = writer_.durable_seq();
-    return seq == 0 ? Lsn{} : Lsn{epoch_, seq};
+    if (seq == 0) [[unlikely]]
+      return {};
+    size_t i = epochs_.size() - 1;
+    while (i > 0 && epochs_[i].first_seq > seq) --i;
+    return {epochs_[i].epoch, seq};
   }
   Lsn released_lsn() const override;
   bool healthy() const override { return !options_.log_enabled || writer_.healthy(); }
@@ -104,7 +112,14 @@ class JournalImpl final : public Journal {
   void CountRecord(std::string_view payload, uint64_t changes);
   // AppendJoined with a log. Not inlined: without one the registers that it uses need no saving.
   [[gnu::noinline]] Lsn JoinOrAdd(std::string_view payload, size_t head_bytes, uint64_t changes);
-  void AddRecord(std::string_view payload);
+  void AddRecord(const RecordHead& head, std::string_view payload);
+  void AddCommand(std::string_view payload) {
+    AddRecord({.lsn = last_, .commit_micros = last_commit_micros_}, payload);
+  }
+  void AddClaim() {
+    AddRecord({.lsn = last_, .commit_micros = last_commit_micros_, .kind = RecordKind::kClaim}, {});
+  }
+  void CountStep() { last_commit_micros_ = std::max(turn_micros_, last_commit_micros_ + 1); }
   // The last record of the turn gets its hash: when the next one is added, or the turn ends.
   void SealLastRecord();
   void ClaimIfIdle();
@@ -122,7 +137,13 @@ class JournalImpl final : public Journal {
   StateMachine& state_;
   const std::unique_ptr<FileLock> lock_;
   const RecoveryReport report_;
-  const uint32_t epoch_;
+  // Which epochs the records had that were added, by the first one's seq; of those that recovery
+  // found, the last one's.
+  struct EpochBegin {
+    uint64_t first_seq;
+    uint32_t epoch;
+  };
+  std::vector<EpochBegin> epochs_;  // ascending, never empty
   bool closed_{false};
   Status close_status_;
 
@@ -133,6 +154,8 @@ class JournalImpl final : public Journal {
   bool may_be_joined_{false};    // the last one
   Lsn last_;
   uint64_t chain_;  // of the last record that has one
+  int64_t turn_micros_{0};
+  int64_t last_commit_micros_;
   uint64_t stream_end_{0};
   bool begin_segment_{false};
   uint64_t claimed_seq_;  // the newest claim in the log
@@ -166,9 +189,10 @@ JournalImpl::JournalImpl(JournalOptions options, FileSystem& files, Clock& clock
       state_(state),
       lock_(std::move(lock)),
       report_(std::move(store.report)),
-      epoch_(std::max(store.end.last.epoch, uint32_t{1})),
+      epochs_{{0, std::max(store.end.last.epoch, uint32_t{1})}},
       last_(store.end.last),
       chain_(store.end.chain),
+      last_commit_micros_(store.end.commit_micros),
       claimed_seq_(store.end.last.seq),
       last_save_unix_s_(clock.WallMicros() / kMicrosPerSecond),
       last_save_micros_(clock.MonotonicMicros()),
@@ -192,12 +216,14 @@ Status JournalImpl::Reserve(size_t payload_bytes) {
   return Status::Ok();
 }
 
-void JournalImpl::AddRecord(std::string_view payload) {
+void JournalImpl::AddRecord(const RecordHead& head, std::string_view payload) {
   const size_t bytes = kRecordHeaderBytes + payload.size();
   const Lsn claim = durable_lsn();
   SealLastRecord();
   unsealed_at_ = turn_.bytes.size();
-  LayOutRecord(turn_.bytes.Grow(bytes), chain_, last_, std::min(claim, last_), payload);
+  RecordHead claiming = head;
+  claiming.claim = std::min(claim, head.lsn);
+  LayOutRecord(turn_.bytes.Grow(bytes), chain_, claiming, payload);
   claimed_seq_ = claim.seq;
   stream_end_ += bytes;
   if (turn_.bytes.size() >= kPieceBytes && options_.sync_policy != SyncPolicy::kAlways) Flush();
@@ -212,13 +238,14 @@ void JournalImpl::SealLastRecord() {
 CELLAR_INLINE void JournalImpl::CountRecord(std::string_view payload, uint64_t changes) {
   CELLAR_ASSERT(!closed_);
   CELLAR_ASSERT(!payload.empty());
-  last_ = {epoch_, last_.seq + 1};
+  last_ = {epochs_.back().epoch, last_.seq + 1};
+  CountStep();
   changes_ += changes;
 }
 
 Lsn JournalImpl::Append(std::string_view payload, uint64_t changes) {
   CountRecord(payload, changes);
-  if (options_.log_enabled) AddRecord(payload);
+  if (options_.log_enabled) AddCommand(payload);
   may_be_joined_ = false;
   return last_;
 }
@@ -235,7 +262,7 @@ Lsn JournalImpl::JoinOrAdd(std::string_view payload, size_t head_bytes, uint64_t
   if (unsealed_at_ == kSealed || !may_be_joined_ ||
       turn_.bytes.size() - unsealed_at_ + more_bytes > kJoinedRecordBytesMax) {
     CountRecord(payload, changes);
-    AddRecord(payload);
+    AddCommand(payload);
     may_be_joined_ = true;
     return last_;
   }
@@ -243,10 +270,31 @@ Lsn JournalImpl::JoinOrAdd(std::string_view payload, size_t head_bytes, uint64_t
   std::memcpy(turn_.bytes.Grow(more_bytes), payload.data() + head_bytes, more_bytes);
   char* const record = turn_.bytes.data() + unsealed_at_;
   std::memcpy(record + kRecordHeaderBytes, payload.data(), head_bytes);
-  ExtendRecord(record, more_bytes);
+  CountStep();
+  ExtendRecord(record, more_bytes, last_commit_micros_);
   stream_end_ += more_bytes;
   changes_ += changes;
   return last_;
+}
+
+void JournalImpl::AppendAt(const RecordHead& head, std::string_view payload, uint64_t changes) {
+  CELLAR_ASSERT(!closed_);
+  CELLAR_ASSERT(head.is_entry());
+  CELLAR_ASSERT(head.lsn > last_);
+  CELLAR_ASSERT(head.commit_micros > last_commit_micros_);
+  if (head.lsn.epoch != epochs_.back().epoch) epochs_.push_back({head.lsn.seq, head.lsn.epoch});
+  last_ = head.lsn;
+  last_commit_micros_ = head.commit_micros;
+  changes_ += changes;
+  if (options_.log_enabled) AddRecord(head, payload);
+  may_be_joined_ = false;
+}
+
+void JournalImpl::SetEpoch(uint32_t epoch) {
+  CELLAR_ASSERT(epoch >= epochs_.back().epoch);
+  if (epoch == epochs_.back().epoch) return;
+  epochs_.push_back({last_.seq + 1, epoch});
+  may_be_joined_ = false;
 }
 
 void JournalImpl::Flush() {
@@ -254,6 +302,7 @@ void JournalImpl::Flush() {
   SealLastRecord();
   turn_.last = last_;
   turn_.last_hash = chain_;
+  turn_.last_commit_micros = last_commit_micros_;
   turn_.stream_end = stream_end_;
   turn_.begins_segment = begin_segment_;
   begin_segment_ = false;
@@ -271,7 +320,7 @@ void JournalImpl::ClaimIfIdle() {
   }
   if (now - idle_since_micros_ < kClaimAfterIdleMicros || durable_lsn() != last_) return;
   if (!writer_.healthy() || !Reserve(0).ok()) return;
-  AddRecord({});
+  AddClaim();
   Flush();
 }
 
@@ -300,7 +349,8 @@ Status JournalImpl::StartSnapshot() {
   job->task = {.directory = options_.directory,
                .number = writer_.TakeNumber(),
                .lsn = last_,
-               .created_micros = static_cast<uint64_t>(clock_.WallMicros())};
+               .created_micros = static_cast<uint64_t>(clock_.WallMicros()),
+               .commit_micros = last_commit_micros_};
   job->changes_before = changes_;
   job->begin_micros = clock_.MonotonicMicros();
   last_attempt_micros_ = job->begin_micros;
@@ -394,7 +444,8 @@ Status JournalImpl::SetLogEnabled(bool enabled) {
     options_.log_enabled = false;
     return Status::Ok();
   }
-  RETURN_IF_ERROR(writer_.EnableLog(last_, chain_, stream_end_));
+  RETURN_IF_ERROR(writer_.EnableLog(
+      {.last = last_, .chain = chain_, .commit_micros = last_commit_micros_}, stream_end_));
   options_.log_enabled = true;
   claimed_seq_ = last_.seq;
   return StartSnapshot();
@@ -454,7 +505,7 @@ Status JournalImpl::Close() {
   JoinEndedThread();
   if (options_.log_enabled && writer_.Sync().ok() && durable_lsn() == last_ &&
       claimed_seq_ != last_.seq) {
-    AddRecord({});
+    AddClaim();
     Flush();
   }
   closed_ = true;
@@ -476,7 +527,8 @@ Result<std::unique_ptr<Journal>> Journal::Open(JournalOptions options, FileSyste
     RETURN_IF_ERROR(files.SyncDirectory(JoinPath(directory, "..")));
   }
   ASSIGN_OR_RETURN(auto lock, files.Lock(JoinPath(directory, kLockName)));
-  ASSIGN_OR_RETURN(RecoveredStore store, RecoverStore(files, clock, directory, state, progress));
+  ASSIGN_OR_RETURN(RecoveredStore store,
+                   RecoverStore(files, clock, directory, state, ApplyUpTo::kEnd, progress));
   store.report.directory_created = !exists;
   auto journal = std::make_unique<JournalImpl>(std::move(options), files, clock, state,
                                                std::move(lock), std::move(store));

@@ -43,6 +43,7 @@
 #include "cellar/lsn.h"
 #include "cellar/status.h"
 #include "engine/table/state_machine.h"
+#include "store/log_format.h"
 
 namespace cellar {
 
@@ -175,12 +176,20 @@ class Journal {
   // record. Unless the policy is `always`, what a turn has added goes to the sync thread whenever
   // it is some 64 KiB.
   virtual Lsn Append(std::string_view payload, uint64_t changes) = 0;
-  // The same of a payload that may share a record with those that came just before it in the same
+  // As Append, of a payload that may share a record with those that came just before it in the same
   // turn, in the same way: what each of them begins with, `head_bytes`, is there once, the last
   // one's. Returns the number of that record. Small changes thus take less of the log, and of the
   // time to write it, than with a header and a hash for each.
   // REQUIRES: as Append; head_bytes <= payload.size().
   virtual Lsn AppendJoined(std::string_view payload, size_t head_bytes, uint64_t changes) = 0;
+  // Adds a record that another machine has numbered, as it is there. REQUIRES: as Append;
+  // head.lsn > last_lsn(), and head.commit_micros above that of all before.
+  virtual void AppendAt(const RecordHead& head, std::string_view payload, uint64_t changes) = 0;
+  // Records from now on have this epoch. REQUIRES: epoch >= that of last_lsn().
+  virtual void SetEpoch(uint32_t epoch) = 0;
+  // The wall clock of the turn, from which commit times come: one each for what is appended,
+  // larger than all before.
+  virtual void SetTurnTime(int64_t wall_micros) = 0;
   // Hands the records of this turn, or the rest of them, to the sync thread. Never waits for the
   // disk.
   virtual void Flush() = 0;
@@ -189,6 +198,8 @@ class Journal {
   virtual void Poll() = 0;
 
   virtual Lsn last_lsn() const = 0;
+  // When the newest step was committed.
+  virtual int64_t last_commit_micros() const = 0;
   virtual Lsn durable_lsn() const = 0;  // any thread
   virtual Lsn released_lsn() const = 0;
   // False while accepted records wait for a fresh segment.

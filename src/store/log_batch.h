@@ -13,6 +13,7 @@ struct LogBatch {
   ByteBuffer bytes;  // whole records, see log_format.h
   Lsn last;          // of the last record
   uint64_t last_hash{0};
+  int64_t last_commit_micros{0};
   // Position behind the batch in the stream of all record bytes since the journal was opened.
   uint64_t stream_end{0};
   int64_t submitted_micros{0};

@@ -1,32 +1,53 @@
-// The bytes of the log: records in segments. Format version 1, final.
+// The bytes of the log: records in segments. Written in format version 2; version 1 is read.
 //
 // All integers are little-endian. A segment is a file `cellar-<number>.log`:
 //
 //   offset size  segment header, 64 bytes
 //        0    8  magic "CELLRLOG"
-//        8    4  version u32 = 1
+//        8    4  version u32 = 2
 //       12    4  epoch of `after`, u32
 //       16    8  seq of `after`, u64: the last record before this segment
 //       24    8  chain u64: hash of that record (kChainStart before the first of all)
 //       32    8  number of the segment, u64
 //       40    8  created, microseconds since the Unix epoch
-//       48    8  zero
+//       48    8  commit time of `after`, in the same unit; zero in version 1
 //       56    8  XXH3 of bytes 0..56
 //       64       records, one behind the other
 //
-//   offset size  record, 40 bytes and the payload
-//        0    4  length u32: bytes behind `hash`, payload and 24. Never 0
+//   offset size  record, 48 bytes and the payload
+//        0    4  length u32: bytes behind `hash`, payload and 32. Never 0
 //        4    4  previous u32: low half of the hash of the record before
 //        8    8  hash u64: XXH3 of everything behind it, seed = length << 32 | previous
 //       16    4  epoch u32 of the record's LSN
 //       20    4  epoch u32 of the claim
 //       24    8  seq u64 of the record's LSN
 //       32    8  seq u64 of the claim: the newest LSN known durable when the record was made
-//       40       payload: the resolved mutations of one EXEC, or of one or several commands that came
-//                one after the other (the engine's encoding)
+//       40    7  commit time: microseconds since the Unix epoch, of the last step in the record
+//       47    1  kind u8
+//       48       payload
+//
+// Version 1 has no bytes 40 to 47: its payload begins at 40, and its length counts 24 besides it.
+//
+//   kind         LSN             payload
+//   kClaim    0  of the record   none: it only carries a claim
+//                before
+//   kCommand  1  its own         the resolved mutations of one EXEC, or of one or several commands
+//                                that came one after the other (engine/table/mutation.h)
+//   kBarrier  2  its own         none: what a new leader writes before all else
+//   kMembers  3  its own         who belongs to the replica set from here on
+//   kCommit   4  of the record   epoch u32, seq u64, retention time u64: all records up to there are
+//                before          committed, and will never be voided (replica sets only)
+//
+// Commit times grow strictly from step to step, over the life of the store, also where a clock is
+// set back. Of a record that joins n steps, step i (0 first) has the record's time less n - 1 - i.
+//
+// Numbers: (epoch, seq) grows from record to record, and seq by one within an epoch. A record with
+// a higher epoch whose seq is not above the last one voids all from that seq on: that is how a
+// truncation is written, since nothing is ever cut. Which records of a log are void is known only
+// behind them; a reader that must not take one for good stops at the newest kCommit.
 //
 // A record can be verified alone, and its place by `previous` and by its LSN, which is above the
-// one before. A record without payload only carries a claim; its LSN is that of the record before.
+// one before.
 //
 // Segments are preallocated, so zeros follow the last record: a length of 0 marks the end. What
 // else may follow is the trace of a crash: parts of records that were being written, in any order,
@@ -51,9 +72,12 @@
 namespace cellar {
 
 inline constexpr size_t kSegmentHeaderBytes{64};
-inline constexpr size_t kRecordHeaderBytes{40};
-inline constexpr size_t kRecordHashEnd{16};  // the hash covers everything from here
-inline constexpr uint32_t kLogVersion{1};
+inline constexpr size_t kRecordHeaderBytes{48};
+inline constexpr size_t kRecordHeaderBytesV1{40};
+inline constexpr size_t kRecordHashEnd{16};   // the hash covers everything from here
+inline constexpr uint32_t kLogVersion{2};     // written
+inline constexpr uint32_t kLogVersionMin{1};  // still read
+inline constexpr int64_t kCommitTimeMax{(int64_t{1} << 56) - 1};  // in the year 4253
 inline constexpr size_t kRecordPayloadBytesMax{size_t{1} << 30};
 // The `chain` before the first record of all: any fixed value would do.
 inline constexpr uint64_t kChainStart{0x63656c6c61726c6fULL};
@@ -63,27 +87,49 @@ struct SegmentHeader {
   Lsn after{};
   uint64_t chain{kChainStart};
   uint64_t created_micros{0};
+  int64_t after_micros{0};  // commit time of `after`
+  uint32_t version{kLogVersion};
+};
+
+enum class RecordKind : uint8_t {
+  kClaim = 0,
+  kCommand = 1,
+  kBarrier = 2,
+  kMembers = 3,
+  kCommit = 4
+};
+
+// What a record is besides its payload.
+struct RecordHead {
+  Lsn lsn;
+  Lsn claim{};               // <= lsn
+  int64_t commit_micros{0};  // of its last step; 0 in version 1
+  RecordKind kind{RecordKind::kCommand};
+
+  // Whether it has a number of its own.
+  bool is_entry() const {
+    return kind == RecordKind::kCommand || kind == RecordKind::kBarrier ||
+           kind == RecordKind::kMembers;
+  }
 };
 
 std::string EncodeSegmentHeader(const SegmentHeader& header);
 // kCorruption with what is wrong, without the file's name.
 Result<SegmentHeader> DecodeSegmentHeader(std::string_view segment);
 
-struct LogRecord {
+struct LogRecord : RecordHead {
   uint64_t offset{0};  // in the segment
   uint64_t hash{0};
-  Lsn lsn;
-  Lsn claim;
   std::string_view payload;  // of the segment's bytes
-
-  uint64_t end_offset() const { return offset + kRecordHeaderBytes + payload.size(); }
+  uint64_t end_offset{0};
 };
 
 // Writes the record, but for its hash, to `to`, which has room for kRecordHeaderBytes +
 // payload.size(). `chain` is the hash of the record before.
-void LayOutRecord(char* to, uint64_t chain, Lsn lsn, Lsn claim, std::string_view payload);
-// Makes the payload of a record that was laid out there longer by `bytes`, which follow it.
-void ExtendRecord(char* record, size_t bytes);
+void LayOutRecord(char* to, uint64_t chain, const RecordHead& head, std::string_view payload);
+// Makes the payload of a record that was laid out there longer by `bytes`, which follow it: one
+// more step, committed at `commit_micros`.
+void ExtendRecord(char* record, size_t bytes, int64_t commit_micros);
 // Completes a record that was laid out there; returns its hash. A while later: a core that reads in
 // words what it has just written in other pieces waits for that (40 ns for a record of 100 bytes).
 uint64_t SealRecord(char* record);
@@ -93,6 +139,16 @@ struct LogPosition {
   uint64_t offset{kSegmentHeaderBytes};
   Lsn last{};
   uint64_t chain{kChainStart};
+  int64_t commit_micros{0};  // of the last record
+  uint32_t version{kLogVersion};
+
+  // Where the records of a segment begin.
+  static LogPosition BehindHeader(const SegmentHeader& header) {
+    return {.last = header.after,
+            .chain = header.chain,
+            .commit_micros = header.after_micros,
+            .version = header.version};
+  }
 };
 
 enum class LogStep : uint8_t {
@@ -108,7 +164,20 @@ LogStep ReadRecord(std::string_view segment, LogPosition* position, LogRecord* r
 
 // Whether a record that verifies alone stands at `offset`, numbered as one soon after `last` could
 // be. For reading on behind damage. REQUIRES: offset <= segment.size().
-bool ReadRecordAlone(std::string_view segment, uint64_t offset, Lsn last, LogRecord* record);
+bool ReadRecordAlone(std::string_view segment, uint64_t offset, const LogPosition& last,
+                     LogRecord* record);
+
+// The payload of a kCommit record.
+struct CommitMark {
+  Lsn lsn;                      // all records up to it are committed
+  int64_t retention_micros{0};  // the leader's time of retention
+};
+std::string EncodeCommitMark(const CommitMark& mark);
+[[nodiscard]] bool DecodeCommitMark(std::string_view payload, CommitMark* mark);
+
+// What identifies a record in every copy of the log: unlike its hash it does not depend on the
+// records before it nor on the claim, which each copy has its own.
+uint64_t IdentityOf(const LogRecord& record);
 
 // What stands behind the last good record of a segment.
 struct LogTail {

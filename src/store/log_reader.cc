@@ -63,13 +63,14 @@ Result<SegmentReport> LogReader::Read(const SegmentEntry& entry, bool is_last,
     last_ = report.end.last;
     chain_ = report.end.chain;
   }
+  commit_micros_ = std::max(commit_micros_, report.end.commit_micros);
   return report;
 }
 
 SegmentReport LogReader::ReadRecords(std::string_view segment, const SegmentHeader& header,
                                      bool may_be_torn, const Visitor& visit) const {
   SegmentReport report;
-  report.end = {.last = header.after, .chain = header.chain};
+  report.end = LogPosition::BehindHeader(header);
   LogRecord record;
   std::string fault;
   LogStep step = LogStep::kRecord;
@@ -77,7 +78,7 @@ SegmentReport LogReader::ReadRecords(std::string_view segment, const SegmentHead
     const LogPosition before = report.end;
     step = ReadRecord(segment, &report.end, &record, &fault);
     if (step != LogStep::kRecord) break;
-    if (record.payload.empty()) continue;
+    if (record.kind == RecordKind::kClaim) continue;
     Status status = visit(record);
     if (!status.ok()) {
       report.end = before;
@@ -86,7 +87,7 @@ SegmentReport LogReader::ReadRecords(std::string_view segment, const SegmentHead
                                  status.text());
       return report;
     }
-    ++report.records;
+    if (record.is_entry()) ++report.records;
   }
   const LogTail tail = JudgeTail(segment, report.end);
   report.tail_bytes = tail.bytes;

@@ -23,7 +23,7 @@ enum class SegmentOutcome : uint8_t {
 struct SegmentReport {
   SegmentOutcome outcome{SegmentOutcome::kWhole};
   LogPosition end;           // behind the last good record
-  uint64_t records{0};       // good ones up to there, claims without payload not counted
+  uint64_t records{0};       // entries up to there
   uint64_t tail_bytes{0};    // behind `end`, up to the last byte that is not zero
   uint64_t tail_records{0};  // good ones in the tail
   bool has_header{true};     // false: cut inside the header, so that the file cannot go on
@@ -36,8 +36,8 @@ class LogReader {
   LogReader(FileSystem& files, std::string directory, Lsn snapshot)
       : files_(files), directory_(std::move(directory)), snapshot_(snapshot), last_(snapshot) {}
 
-  // Called for each record with a payload, those that the snapshot covers included. An error ends
-  // the reading: the record is damage.
+  // Called for each record but claims, those that the snapshot covers included. An error ends the
+  // reading: the record is damage.
   using Visitor = std::function<Status(const LogRecord& record)>;
 
   // Reads the next segment of the manifest. `is_last` allows a torn tail if the entry is open. An
@@ -48,6 +48,8 @@ class LogReader {
   // known.
   Lsn last() const { return last_; }
   uint64_t chain() const { return chain_.value_or(kChainStart); }
+  // When the newest record was committed; 0 if all are of version 1.
+  int64_t commit_micros() const { return commit_micros_; }
 
  private:
   // What is wrong with the header of a segment that should follow `last_`; empty if nothing.
@@ -60,6 +62,7 @@ class LogReader {
   const Lsn snapshot_;
   Lsn last_;
   std::optional<uint64_t> chain_;  // of last_, once a record was read
+  int64_t commit_micros_{0};
   std::string bytes_;
 };
 

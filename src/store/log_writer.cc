@@ -143,6 +143,7 @@ void LogWriter::Submit(LogBatch* batch) {
       last->bytes.Append(batch->bytes.view());
       last->last = batch->last;
       last->last_hash = batch->last_hash;
+      last->last_commit_micros = batch->last_commit_micros;
       last->stream_end = batch->stream_end;
     } else {
       const size_t bytes = batch->bytes.size();
@@ -193,8 +194,7 @@ Status LogWriter::Sync() {
   });
 }
 
-Status LogWriter::EnableLog(Lsn last, uint64_t chain, uint64_t stream_begin) {
-  const LogPosition start{.last = last, .chain = chain};
+Status LogWriter::EnableLog(const LogPosition& start, uint64_t stream_begin) {
   return RunOnThread([=, this] { return EnableOnThread(start, stream_begin); });
 }
 
@@ -519,7 +519,10 @@ void LogWriter::Retire(size_t count) {
     LogBatch& batch = unsynced_.front();
     unsynced_bytes_ -= batch.bytes.size();
     stream_durable_ = batch.stream_end;
-    base_ = {.offset = 0, .last = batch.last, .chain = batch.last_hash};
+    base_ = {.offset = 0,
+             .last = batch.last,
+             .chain = batch.last_hash,
+             .commit_micros = batch.last_commit_micros};
     if (batch.bytes.capacity() <= kSpareBufferBytesMax) {
       batch.bytes.Clear();
       retired_.push_back(std::move(batch.bytes));

@@ -106,10 +106,10 @@ class LogWriter {
   void SetSyncPolicy(SyncPolicy policy);
   // Returns when everything submitted is durable, or with what prevents it. Waits for the thread.
   Status Sync();
-  // Begins a log behind `last` that the manifest will name with the next snapshot (until then
+  // Begins a log behind `start` that the manifest will name with the next snapshot (until then
   // durable_seq() stands still), or ends it: all that was submitted is synced first. Wait for the
   // thread.
-  Status EnableLog(Lsn last, uint64_t chain, uint64_t stream_begin);
+  Status EnableLog(const LogPosition& start, uint64_t stream_begin);
   Status DisableLog();
   // A number for a new file.
   uint64_t TakeNumber();

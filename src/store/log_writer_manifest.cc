@@ -18,7 +18,8 @@ Result<std::unique_ptr<SegmentFile>> LogWriter::CreateSegment(AllocationSize siz
   const SegmentHeader header{.number = TakeNumber(),
                              .after = base_.last,
                              .chain = base_.chain,
-                             .created_micros = static_cast<uint64_t>(clock_.WallMicros())};
+                             .created_micros = static_cast<uint64_t>(clock_.WallMicros()),
+                             .after_micros = base_.commit_micros};
   return SegmentFile::Create(files_, options_.directory, header, stream_durable_, size);
 }
 

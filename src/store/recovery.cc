@@ -17,11 +17,12 @@ constexpr uint64_t kProgressEveryBytes = 256 << 10;
 class Recovery {
  public:
   Recovery(FileSystem& files, Clock& clock, const std::string& directory, StateMachine& state,
-           const LoadProgressCallback& progress)
+           ApplyUpTo up_to, const LoadProgressCallback& progress)
       : files_(files),
         clock_(clock),
         directory_(directory),
         state_(state),
+        up_to_(up_to),
         progress_callback_(progress) {}
 
   Result<RecoveredStore> Run();
@@ -33,6 +34,9 @@ class Recovery {
   Status LoadNewestSnapshot();
   Status ReplayLog();
   Status ReplaySegment(size_t index, uint64_t bytes_before);
+  Status TakeRecord(const LogRecord& record);
+  Status TakeMark(const LogRecord& record);
+  Status ApplyEntry(const RecordHead& head, std::string_view payload);
   Status Progress(uint64_t bytes_done, bool replaying_log);
   std::string PathOf(StoreFileKind kind, uint64_t number) const {
     return JoinPath(directory_, FormatFileName(kind, number));
@@ -42,6 +46,7 @@ class Recovery {
   Clock& clock_;
   const std::string& directory_;
   StateMachine& state_;
+  const ApplyUpTo up_to_;
   const LoadProgressCallback& progress_callback_;
   LoadProgress progress_;
   Status stopped_;  // what the callback ended the load with
@@ -49,6 +54,8 @@ class Recovery {
   std::vector<uint64_t> segment_bytes_;
   std::unique_ptr<LogReader> log_;
   Lsn last_in_segment_;
+  Lsn applied_;
+  uint32_t last_version_{kLogVersion};  // of the last segment
 };
 
 Status Recovery::FindManifest(const std::vector<std::string>& names) {
@@ -129,6 +136,8 @@ Status Recovery::LoadNewestSnapshot() {
   const auto load = [&]() -> Status {
     ASSIGN_OR_RETURN(auto reader, SnapshotReader::Open(files_, path));
     RETURN_IF_ERROR(reader->CheckAgainst(entry));
+    store_.members = reader->footer().members;
+    store_.end.commit_micros = reader->header().commit_micros;
     for (const SnapshotTree& tree : reader->footer().trees) {
       if ((tree.tree_id & kDerivedTree) == 0) store_.report.snapshot_cells += tree.entries;
     }
@@ -145,8 +154,43 @@ Status Recovery::LoadNewestSnapshot() {
                                      where, status.text(), directory_));
   }
   store_.report.from_snapshot = true;
-  store_.report.snapshot_lsn = entry.lsn;
+  store_.report.snapshot_lsn = applied_ = entry.lsn;
   store_.report.snapshot_micros = clock_.MonotonicMicros() - begin;
+  return Status::Ok();
+}
+
+Status Recovery::ApplyEntry(const RecordHead& head, std::string_view payload) {
+  applied_ = head.lsn;
+  if (head.kind == RecordKind::kMembers) store_.members = payload;
+  return head.kind == RecordKind::kCommand ? state_.Apply(payload) : Status::Ok();
+}
+
+// A record is applied at once where all are final, and otherwise kept until a mark says that it is.
+Status Recovery::TakeRecord(const LogRecord& record) {
+  if (record.kind == RecordKind::kCommit) return TakeMark(record);
+  std::vector<PendingRecord>& pending = store_.pending;
+  while (!pending.empty() && pending.back().head.lsn.seq >= record.lsn.seq) pending.pop_back();
+  if (record.lsn.seq <= applied_.seq) {
+    return Status::Error(ErrorCode::kCorruption,
+                         fmt::format("it voids the records from {} on, but {} is committed",
+                                     record.lsn.seq, FormatLsn(applied_)));
+  }
+  if (up_to_ == ApplyUpTo::kEnd) return ApplyEntry(record, record.payload);
+  pending.push_back({record, std::string(record.payload)});
+  return Status::Ok();
+}
+
+Status Recovery::TakeMark(const LogRecord& record) {
+  CommitMark mark;
+  if (!DecodeCommitMark(record.payload, &mark))
+    return Status::Error(ErrorCode::kCorruption, "the commit mark cannot be read");
+  store_.mark = mark;
+  std::vector<PendingRecord>& pending = store_.pending;
+  size_t applied = 0;
+  for (; applied < pending.size() && pending[applied].head.lsn <= mark.lsn; ++applied) {
+    RETURN_IF_ERROR(ApplyEntry(pending[applied].head, pending[applied].payload));
+  }
+  pending.erase(pending.begin(), pending.begin() + static_cast<std::ptrdiff_t>(applied));
   return Status::Ok();
 }
 
@@ -158,9 +202,9 @@ Status Recovery::ReplaySegment(size_t index, uint64_t bytes_before) {
   ASSIGN_OR_RETURN(const SegmentReport report,
                    log_->Read(entry, is_last, [&](const LogRecord& record) {
                      if (record.lsn <= snapshot) return Status::Ok();
-                     ++replayed;
+                     if (record.is_entry()) ++replayed;
                      RETURN_IF_ERROR(Progress(bytes_before + record.offset, true));
-                     return state_.Apply(record.payload);
+                     return TakeRecord(record);
                    }));
   RETURN_IF_ERROR(stopped_);
   store_.report.records_replayed += replayed;
@@ -182,6 +226,7 @@ Status Recovery::ReplaySegment(size_t index, uint64_t bytes_before) {
   if (report.has_header) {
     store_.log_bytes += report.end.offset - kSegmentHeaderBytes;
     store_.end.offset = report.end.offset;
+    last_version_ = report.end.version;
   } else {
     // Nothing of it is left to go on with.
     store_.manifest.segments.pop_back();
@@ -202,10 +247,12 @@ Status Recovery::ReplayLog() {
   }
   store_.end.last = log_->last();
   store_.end.chain = log_->chain();
+  store_.end.commit_micros = std::max(store_.end.commit_micros, log_->commit_micros());
   // A log that ends before its snapshot has lost its tail, which the snapshot covers: a new segment
-  // goes on from there.
+  // goes on from there; so it does behind a segment of an older format.
   std::vector<SegmentEntry>& entries = store_.manifest.segments;
-  if (!entries.empty() && !entries.back().end && last_in_segment_ != store_.end.last)
+  if (!entries.empty() && !entries.back().end &&
+      (last_in_segment_ != store_.end.last || last_version_ != kLogVersion))
     entries.back().end = SegmentEntry::End{store_.end.offset, last_in_segment_};
   store_.report.replay_micros = clock_.MonotonicMicros() - begin;
   return Status::Ok();
@@ -224,8 +271,9 @@ Result<RecoveredStore> Recovery::Run() {
 }  // namespace
 
 Result<RecoveredStore> RecoverStore(FileSystem& files, Clock& clock, const std::string& directory,
-                                    StateMachine& state, const LoadProgressCallback& progress) {
-  return Recovery(files, clock, directory, state, progress).Run();
+                                    StateMachine& state, ApplyUpTo up_to,
+                                    const LoadProgressCallback& progress) {
+  return Recovery(files, clock, directory, state, up_to, progress).Run();
 }
 
 }  // namespace cellar

@@ -17,12 +17,27 @@
 
 namespace cellar {
 
+// A record that is in the log and has not been applied, since it may yet be voided.
+struct PendingRecord {
+  RecordHead head;
+  std::string payload;
+};
+
+// Which records of the log are applied.
+enum class ApplyUpTo : uint8_t {
+  kEnd,         // all: every record is final
+  kCommitMark,  // those that are committed; the rest is `pending`
+};
+
 struct RecoveredStore {
   Manifest manifest;
   uint64_t next_number{1};  // above every file in the folder
   // Where the history ends; `offset` is the place in the last segment if that is still open.
   LogPosition end;
   uint64_t log_bytes{0};               // of records
+  std::string members;                 // of the replica set, as of `end`; empty without one
+  CommitMark mark;                     // the newest in the log
+  std::vector<PendingRecord> pending;  // behind the mark, where recovery stops at it
   std::vector<std::string> leftovers;  // paths of files that may go now
   std::vector<std::string> dropped;    // of files that may go when `manifest` is installed
   RecoveryReport report;
@@ -30,6 +45,7 @@ struct RecoveredStore {
 
 // REQUIRES: `state` is empty, the folder is there and locked.
 Result<RecoveredStore> RecoverStore(FileSystem& files, Clock& clock, const std::string& directory,
-                                    StateMachine& state, const LoadProgressCallback& progress);
+                                    StateMachine& state, ApplyUpTo up_to,
+                                    const LoadProgressCallback& progress);
 
 }  // namespace cellar

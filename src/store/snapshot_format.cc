@@ -23,6 +23,7 @@ std::string EncodeSnapshotHeader(const SnapshotHeader& header) {
   PutFixed32(&bytes, header.lsn.epoch);
   PutFixed64(&bytes, header.lsn.seq);
   PutFixed64(&bytes, header.created_micros);
+  PutFixed64(&bytes, static_cast<uint64_t>(header.commit_micros));
   bytes.resize(kHeaderHashOffset, '\0');
   PutFixed64(&bytes, Hash64(bytes));
   CELLAR_ASSERT(bytes.size() == kSnapshotHeaderBytes);
@@ -42,7 +43,9 @@ Result<SnapshotHeader> DecodeSnapshotHeader(std::string_view bytes) {
                              std::to_string(kSnapshotVersionMin) + " to " +
                              std::to_string(kSnapshotVersion));
   return SnapshotHeader{.lsn = {DecodeFixed32(&bytes[12]), DecodeFixed64(&bytes[16])},
-                        .created_micros = DecodeFixed64(&bytes[24])};
+                        .created_micros = DecodeFixed64(&bytes[24]),
+                        .commit_micros = static_cast<int64_t>(DecodeFixed64(&bytes[32])),
+                        .version = version};
 }
 
 std::string EncodeSnapshotFooter(const SnapshotFooter& footer) {
@@ -54,10 +57,11 @@ std::string EncodeSnapshotFooter(const SnapshotFooter& footer) {
                                  tree.end_offset, tree.blocks})
       PutVarint64(&bytes, value);
   }
+  PutLengthPrefixed(&bytes, footer.members);
   return bytes;
 }
 
-Result<SnapshotFooter> DecodeSnapshotFooter(std::string_view bytes) {
+Result<SnapshotFooter> DecodeSnapshotFooter(std::string_view bytes, uint32_t version) {
   SnapshotFooter footer;
   std::string_view catalog;
   uint64_t trees = 0;
@@ -70,6 +74,11 @@ Result<SnapshotFooter> DecodeSnapshotFooter(std::string_view bytes) {
                             &tree.end_offset, &tree.blocks})
       if (!GetVarint64(&bytes, value)) return Bad("the snapshot footer cannot be read");
     footer.trees.push_back(tree);
+  }
+  if (version >= 3) {
+    std::string_view members;
+    if (!GetLengthPrefixed(&bytes, &members)) return Bad("the snapshot footer cannot be read");
+    footer.members = members;
   }
   if (!bytes.empty()) return Bad("the snapshot footer is too long");
   return footer;

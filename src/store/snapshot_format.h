@@ -1,4 +1,5 @@
-// The bytes of a snapshot file, `cellar-<number>.snapshot`. Format versions 1 and 2, final.
+// The bytes of a snapshot file, `cellar-<number>.snapshot`. Written in format version 3; 1 and 2
+// are read.
 //
 // All fixed integers are little-endian; "varint" as in base/coding.h.
 //
@@ -8,11 +9,12 @@
 //
 //   offset size  header, 64 bytes
 //        0    8  magic "CELLRSNP"
-//        8    4  version u32 = 2; 1 differs only in that no leaf has a dictionary (btree/leaf.h)
+//        8    4  version u32 = 3
 //       12    4  epoch u32 of the LSN: the state holds all records up to it and none behind
 //       16    8  seq u64 of the LSN
 //       24    8  created, microseconds since the Unix epoch
-//       32   24  zero
+//       32    8  commit time of the LSN, in the same unit; zero in versions 1 and 2
+//       40   16  zero
 //       56    8  XXH3 of bytes 0..56
 //
 //   offset size  block, 24 bytes and the images
@@ -30,6 +32,8 @@
 //                varint number of trees; of each, all varint:
 //                  tree id, entries, payload bytes, offset of its first block, offset behind its
 //                  last, number of blocks
+//                members of the replica set at the LSN: varint length, bytes; empty without a set.
+//                  Not there in versions 1 and 2
 //
 //   offset size  trailer, 40 bytes, the last of the file
 //        0    8  offset u64 of the footer
@@ -37,6 +41,8 @@
 //       16    8  XXH3 of the footer
 //       24    8  magic "CELLREND"
 //       32    8  hash u64: XXH3 of bytes 0..32; the manifest repeats it
+//
+// Version 1 differs from 2 only in that no leaf has a dictionary (btree/leaf.h).
 //
 // Every byte of the file is in some hash, and where each part must begin and end is known before it
 // is read.
@@ -57,12 +63,14 @@ inline constexpr size_t kSnapshotHeaderBytes{64};
 inline constexpr size_t kSnapshotTrailerBytes{40};
 inline constexpr size_t kBlockHeaderBytes{24};
 inline constexpr size_t kBlockImagesBytes{64 * 1024};  // a block is closed when it holds as much
-inline constexpr uint32_t kSnapshotVersion{2};         // written
+inline constexpr uint32_t kSnapshotVersion{3};         // written
 inline constexpr uint32_t kSnapshotVersionMin{1};      // still read
 
 struct SnapshotHeader {
   Lsn lsn;
   uint64_t created_micros{0};
+  int64_t commit_micros{0};  // of `lsn`
+  uint32_t version{kSnapshotVersion};
 };
 struct SnapshotTree {
   uint64_t tree_id{0};
@@ -75,6 +83,7 @@ struct SnapshotTree {
 struct SnapshotFooter {
   std::string catalog;
   std::vector<SnapshotTree> trees;
+  std::string members;
 };
 struct SnapshotTrailer {
   uint64_t footer_offset{0};
@@ -92,7 +101,7 @@ struct BlockHeader {
 std::string EncodeSnapshotHeader(const SnapshotHeader& header);
 Result<SnapshotHeader> DecodeSnapshotHeader(std::string_view bytes);
 std::string EncodeSnapshotFooter(const SnapshotFooter& footer);
-Result<SnapshotFooter> DecodeSnapshotFooter(std::string_view bytes);
+Result<SnapshotFooter> DecodeSnapshotFooter(std::string_view bytes, uint32_t version);
 std::string EncodeSnapshotTrailer(SnapshotTrailer* trailer);
 Result<SnapshotTrailer> DecodeSnapshotTrailer(std::string_view bytes);
 

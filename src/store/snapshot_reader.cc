@@ -63,7 +63,7 @@ Status SnapshotReader::ReadFrame() {
                    Read(trailer->footer_offset, trailer->footer_bytes));
   if (Hash64(footer_bytes) != trailer->footer_hash)
     return Corruption(trailer->footer_offset, "the checksum of the snapshot footer is wrong");
-  Result<SnapshotFooter> footer = DecodeSnapshotFooter(footer_bytes);
+  Result<SnapshotFooter> footer = DecodeSnapshotFooter(footer_bytes, header_.version);
   if (!footer.ok()) return Corruption(trailer->footer_offset, footer.status().text());
   footer_ = *std::move(footer);
 

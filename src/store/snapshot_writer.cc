@@ -106,10 +106,12 @@ Result<SnapshotEntry> WriteTemporary(FileSystem& files, const std::string& path,
                                      SnapshotProgress* progress) {
   ASSIGN_OR_RETURN(auto file, files.Create(path));
   SnapshotFileWriter writer(std::move(file), progress);
-  RETURN_IF_ERROR(
-      writer.Write(EncodeSnapshotHeader({.lsn = task.lsn, .created_micros = task.created_micros})));
+  RETURN_IF_ERROR(writer.Write(EncodeSnapshotHeader({.lsn = task.lsn,
+                                                     .created_micros = task.created_micros,
+                                                     .commit_micros = task.commit_micros})));
   SnapshotFooter footer;
   footer.catalog = state.catalog;
+  footer.members = task.members;
   for (const StateMachine::TreeSnapshot& tree : state.trees)
     RETURN_IF_ERROR(writer.WriteTree(tree, &footer.trees.emplace_back()));
   const std::string footer_bytes = EncodeSnapshotFooter(footer);

@@ -344,7 +344,9 @@ std::optional<uint64_t> Store::WatchedRowChanges(uint64_t table_id, std::string_
 
 void Store::SetTurnTime() {
   if (in_transaction_) return;
-  now_micros_ = time_override_ ? *time_override_ : std::max<int64_t>(0, clock_.WallMicros());
+  const int64_t wall = std::max<int64_t>(0, clock_.WallMicros());
+  now_micros_ = time_override_ ? *time_override_ : wall;
+  if (journal_ != nullptr) journal_->SetTurnTime(wall);
 }
 
 void Store::OverrideTime(std::optional<int64_t> micros) {

@@ -17,6 +17,8 @@ std::vector<MutationOp> Ops(std::string_view payload, Status* status) {
   int64_t stamp = 0;
   DecodedOp op;
   if (reader.ReadStamp(&stamp)) {
+    REQUIRE(reader.Next(&op));
+    REQUIRE(op.op == MutationOp::kStep);
     while (reader.Next(&op)) ops.push_back(op.op);
   }
   *status = reader.status();
@@ -59,7 +61,7 @@ TEST_CASE("A mutation cut inside an op is malformed", "[mutation]") {
   MutationBuilder mutation;
   mutation.CreateTable("0", "t", 1, "schema");
   const std::string payload(mutation.payload());
-  for (size_t size = kMutationHeaderBytes + 1; size < payload.size(); ++size) {
+  for (size_t size = kMutationBeginBytes + 1; size < payload.size(); ++size) {
     Status status;
     CHECK(Ops(payload.substr(0, size), &status).empty());
     CHECK_FALSE(status.ok());

@@ -18,7 +18,9 @@ const std::string kLog = "db/cellar-000001.log";
 enum class End { kClosed, kKilled };
 
 uint64_t EncodeWhole(char* to, uint64_t chain, Lsn lsn, Lsn claim, std::string_view payload) {
-  LayOutRecord(to, chain, lsn, claim, payload);
+  const RecordKind kind = payload.empty() ? RecordKind::kClaim : RecordKind::kCommand;
+  const auto commit_micros = static_cast<int64_t>(lsn.seq);
+  LayOutRecord(to, chain, {lsn, claim, commit_micros, kind}, payload);
   return SealRecord(to);
 }
 
@@ -48,7 +50,7 @@ struct Outcome {
 // What a start makes of the disk. The state is REQUIREd to be that of some number of mutations.
 Outcome Recover(FileSystem& files, const std::vector<std::map<std::string, std::string>>& states) {
   MapMachine machine;
-  auto store = RecoverStore(files, Clock::System(), "db", machine, {});
+  auto store = RecoverStore(files, Clock::System(), "db", machine, ApplyUpTo::kEnd, {});
   if (!store.ok()) return {store.status(), 0, {}};
   const std::string n = machine.Get("n");
   const uint64_t k = n == "(none)" ? 0 : std::stoull(n);
@@ -68,11 +70,11 @@ std::vector<uint64_t> RecordEnds(std::string_view segment) {
   std::vector<uint64_t> ends;
   auto header = DecodeSegmentHeader(segment);
   REQUIRE(header.ok());
-  LogPosition position{.last = header->after, .chain = header->chain};
+  LogPosition position = LogPosition::BehindHeader(*header);
   LogRecord record;
   std::string fault;
   while (ReadRecord(segment, &position, &record, &fault) == LogStep::kRecord)
-    if (!record.payload.empty()) ends.push_back(record.end_offset());
+    if (record.is_entry()) ends.push_back(record.end_offset);
   return ends;
 }
 

@@ -40,6 +40,8 @@ std::string DescribeOp(const DecodedOp& op) {
   const std::string id = FormatUint64(op.id);
   const std::string number = FormatUint64(op.number);
   switch (op.op) {
+    case MutationOp::kStep:
+      return "STEP";
     case MutationOp::kTable:
       return "TABLE " + id;
     case MutationOp::kRow:
@@ -91,7 +93,14 @@ std::string Engine::Describe(std::string_view mutation) {
   if (!reader.ReadStamp(&stamp)) return "(malformed)";
   std::string text = "STAMP " + FormatInt64(stamp);
   DecodedOp op;
-  while (reader.Next(&op)) text += "\n" + DescribeOp(op);
+  uint64_t steps = 0;
+  while (reader.Next(&op)) {
+    if (op.op != MutationOp::kStep) {
+      text += "\n" + DescribeOp(op);
+    } else if (++steps > 1) {
+      text += "\nSTEP";
+    }
+  }
   if (!reader.status().ok()) text += "\n(malformed)";
   return text;
 }

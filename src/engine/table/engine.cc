@@ -121,6 +121,10 @@ Status Engine::ApplyOps(std::string_view ops) {
         SaveForUndo(table);
         table->CountChange();
         break;
+      case MutationOp::kStep:
+        end_row();
+        table = nullptr;
+        break;
       case MutationOp::kRow:
       case MutationOp::kPut:
       case MutationOp::kReplace:

@@ -8,7 +8,7 @@
 namespace cellar {
 
 void MutationBuilder::Truncate(size_t size) {
-  CELLAR_ASSERT(size >= kMutationHeaderBytes);
+  CELLAR_ASSERT(size >= kMutationBeginBytes);
   CELLAR_ASSERT(size <= bytes_.size());
   bytes_.Truncate(size);
   (void)BeginPart();
@@ -188,6 +188,7 @@ bool MutationReader::Next(DecodedOp* op) {
     case MutationOp::kRenameTable:
       good = number(&op->id) && bytes(&op->first) && bytes(&op->second);
       break;
+    case MutationOp::kStep:
     case MutationOp::kDeleteRow:
       good = true;
       break;

@@ -4,9 +4,11 @@
 // A mutation is resolved: timestamps are assigned, increments computed, conditions decided. Applied
 // to the same state it gives the same state, always.
 //
-//   payload  | stamp i64 | op op op ...
+//   payload  | stamp i64 | kStep | op op op ... [ kStep | op op op ... ] ...
 //   op       | kind u8 | fields |     fields are varints (v) and length-prefixed bytes (b)
 //
+//   kStep             (nothing)                        the ops up to the next one are one command, or
+//                                                      one EXEC: a record of the log may join several
 //   kTable            v table id                       the table of the following ops
 //   kRow              b row key (encoded)              the row of the following ops
 //   kPut              v family id, b qualifier (encoded), timestamp u64, b cell value
@@ -59,6 +61,7 @@ enum class MutationOp : uint8_t {
   kReclaimColumn = 8,
   kRecordNumber = 9,
   kReplace = 10,
+  kStep = 11,
   kCreateKeyspace = 20,
   kDropKeyspace = 21,
   kCreateTable = 22,
@@ -69,7 +72,8 @@ enum class MutationOp : uint8_t {
   kSetIndexes = 27,
 };
 
-inline constexpr size_t kMutationHeaderBytes{8};  // the stamp
+inline constexpr size_t kMutationHeaderBytes{8};                        // the stamp
+inline constexpr size_t kMutationBeginBytes{kMutationHeaderBytes + 1};  // and the first kStep
 
 class BTreePlace;
 
@@ -97,10 +101,13 @@ struct ResolvedPut {
 // Builds a payload. Reset() keeps the memory, so that a command's mutation allocates nothing.
 class MutationBuilder {
  public:
-  MutationBuilder() { EncodeFixed64(bytes_.Grow(kMutationHeaderBytes), 0); }
+  MutationBuilder() {
+    EncodeFixed64(bytes_.Grow(kMutationHeaderBytes), 0);
+    Op(MutationOp::kStep);
+  }
 
   void Reset() {
-    bytes_.Truncate(kMutationHeaderBytes);
+    bytes_.Truncate(kMutationBeginBytes);
     EncodeFixed64(bytes_.data(), 0);
     (void)BeginPart();
   }
@@ -110,7 +117,7 @@ class MutationBuilder {
     EncodeFixed64(bytes_.data(), static_cast<uint64_t>(stamp));
   }
   // True if no op has been added since Reset.
-  bool empty() const { return bytes_.size() == kMutationHeaderBytes; }
+  bool empty() const { return bytes_.size() == kMutationBeginBytes; }
   std::string_view payload() const { return bytes_.view(); }
   size_t size() const { return bytes_.size(); }
   // The ops from byte `offset` on (a former size()), to apply a mutation piece by piece.
