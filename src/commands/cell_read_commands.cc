@@ -3,6 +3,7 @@
 // The first four answer at once. The others read through a Scan, which pauses when it has examined
 // much: then the command goes on as a Task on snapshots, while other clients are served
 // (scan_run.h).
+#include <algorithm>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -292,6 +293,14 @@ bool DrawsRows(const ReadRequest& request) {
           request.cells.filter->find("sample") != std::string_view::npos);
 }
 
+// How long the page may be. The pages of an EXEC share one: each gets what is left, and a row at
+// least.
+size_t PageBytesMax(CommandContext& ctx) {
+  const auto bytes = static_cast<size_t>(ctx.host.services().config.scan_reply_max_bytes);
+  if (!ctx.session.exec_running) return bytes;
+  return bytes - std::min(bytes, ctx.reply.buffer().size() - ctx.session.exec_position);
+}
+
 void CmdCScan(CommandContext& ctx) {
   ReadRequest& request = ReadRequestOf(ctx);
   REPLY_IF_ERROR(ctx, CheckCursorForm(ctx.args[2]));
@@ -303,6 +312,7 @@ void CmdCScan(CommandContext& ctx) {
   options.format = request.format;
   options.rows_max = request.rows_max;
   options.cells_max = request.cells_max;
+  options.page_bytes_max = PageBytesMax(ctx);
   options.draws_rows = DrawsRows(request);
   request.rows.cells_wanted = !request.keys_only;
   request.cells.timestamps = request.format.arrays();

@@ -76,6 +76,7 @@ void CmdExec(CommandContext& ctx) {
   const std::string keyspace = session.keyspace;
   ctx.reply.Array(transaction->queue.size());
   session.exec_running = true;
+  session.exec_position = position;
   session.exec_depends_on = Lsn{};
   BeginStoreTransaction(ctx.host, transaction->atomic);
   const std::string refusal = RunQueue(ctx, *transaction);

@@ -1,9 +1,12 @@
 """Cursors: a row that is there throughout comes exactly once, whatever else happens in between."""
 
 import random
+import re
 import unittest
 
-from conversation import ON_MODEL, Conversation
+from conversation import ON_MODEL, Conversation, plain
+
+from model.resp import as_map  # noqa: E402
 
 ROWS = 120
 
@@ -133,6 +136,100 @@ class CursorTest(Conversation):
     def test_a_bad_cursor_is_refused(self):
         for cursor in ('abc', '-1', '0x', '99999999999999999999999', ''):
             self.refused(['CSCAN', 't', cursor], 'ERR')
+
+
+@unittest.skipIf(ON_MODEL, 'the model has no cursors')
+class PageTest(Conversation):
+    """scan-reply-max-bytes: where a page ends, and that what follows begins there."""
+
+    PAGE = 2000
+    HEAD = 200      # what stands before the rows: the cursor
+
+    def setUp(self):
+        super().setUp()
+        self.rng = random.Random(7)
+        self.set_page(1 << 24)
+        self.ask('TABLE CREATE t FAMILY f FAMILY n TYPE i64')
+        self.ask('INDEX CREATE t by_n ON 1 n:n')
+        for number in range(150):
+            cells = [word for column in range(self.rng.randrange(1, 9))
+                     for word in (f'f:{column}', 'x' * self.rng.choice((1, 30, 200)))]
+            self.ask(['CPUT', 't', f'{number:03d}', 'n:n', number % 5, *cells])
+        for number in (20, 21, 77, 149):  # rows that are longer than a page
+            self.ask(['CPUT', 't', f'{number:03d}', 'n:n', 9, 'f:z', 'x' * 3 * self.PAGE, 'f:zz', 'y'])
+
+    def set_page(self, size):
+        self.ask(['CONFIG', 'SET', 'scan-reply-max-bytes', size])
+
+    def pages(self, options):
+        """The rows of each call, as (key, [(column, entry)]) or keys."""
+        cursor, pages = '0', []
+        while True:
+            cursor, rows = self.raw(f'CSCAN t {cursor} COUNT 100000000 {options}')[:2]
+            pages.append([row if isinstance(row, bytes) else (row[0], as_map(row[1])) for row in rows])
+            if cursor == b'0':
+                return pages
+            cursor = cursor.decode()
+
+    def size(self, row):
+        return len(row) + 6 if isinstance(row, bytes) else \
+            len(row[0]) + sum(len(column) + len(str(plain(entry))) for column, entry in row[1])
+
+    def test_a_page_is_no_longer_than_it_may_be_and_nothing_is_lost(self):
+        for options in ('', 'REVERSE', 'KEYSONLY', 'INDEX by_n', 'INDEX by_n REVERSE', 'INDEX by_n EQ 1 9', 'SNAPSHOT',
+                        'SNAPSHOT REVERSE', 'WITHTS', 'WHERE n:n GT 1', 'PREFIX 0 PREFIX 14', 'COLUMNS 1 f',
+                        'FILTER \'value != "x"\'', 'PERROW 3', 'STATS'):
+            self.set_page(1 << 24)
+            whole, = self.pages(options)
+            self.set_page(self.PAGE)
+            cut = self.pages(options)
+            self.assertEqual(whole, [row for page in cut for row in page], options)
+            sizes = [sum(map(self.size, page)) for page in cut]
+            for page, size in zip(cut, sizes):
+                self.assertTrue(size <= self.PAGE + self.HEAD or len(page) == 1, options)
+            if max(map(self.size, whole)) < self.PAGE:  # what could have gone with the page before has
+                self.assertLessEqual(len(cut), 2 + 2 * sum(sizes) // self.PAGE, options)
+
+    def test_a_row_that_is_longer_than_a_page_comes_alone(self):
+        self.set_page(self.PAGE)
+        long = {b'020', b'021', b'077', b'149'}
+        found = [page[0][0] for page in self.pages('') if page[0][0] in long and len(page) == 1]
+        self.assertEqual(sorted(long), found)
+
+    def test_cells_splits_a_row_at_the_end_of_the_page(self):
+        whole, = self.pages('CELLS 1000000')
+        self.set_page(self.PAGE)
+        joined = []
+        for page in self.pages('CELLS 1000000'):
+            for at, (key, cells) in enumerate(page):
+                if at == 0 and joined and joined[-1][0] == key:
+                    joined[-1][1].extend(cells)
+                else:
+                    joined.append((key, list(cells)))
+        self.assertEqual([(key, list(cells)) for key, cells in whole], joined)
+        pages = self.pages('CELLS 1000000 ROWS 1 020')
+        self.assertEqual([b'f:zz', b'n:n'], [column for column, _ in pages[-1][0][1]])
+
+    def test_the_pages_of_an_exec_share_one(self):
+        self.set_page(self.PAGE)
+        self.ask('MULTI')
+        for _ in range(5):
+            self.ask('CSCAN t 0 COUNT 100000000')
+        replies = self.ask('EXEC')
+        self.assertGreater(len(replies[0][1]), 1)
+        for cursor, rows in replies[1:]:
+            self.assertEqual([b'000'], [row[0] for row in rows])
+            self.assertNotEqual(b'0', cursor)
+
+
+@unittest.skipIf(ON_MODEL, 'the model has no cursors')
+class CutCursorTest(CursorTest):
+    """All of the above with pages that end by their bytes instead of COUNT."""
+
+    OPTIONS = {**CursorTest.OPTIONS, 'scan-reply-max-bytes': '100'}
+
+    def follow(self, options, between=None):
+        return super().follow(re.sub(r'COUNT \d+', 'COUNT 100000', options), between)
 
 
 if __name__ == '__main__':

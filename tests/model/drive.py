@@ -67,7 +67,7 @@ class Driver:
                 self._add(client, [b'DEBUG', b'SET-TIME', b'%d' % step[1]], None)
         else:
             self.flush()
-            getattr(self, '_' + kind)()
+            getattr(self, '_' + kind)(*step[1:])
 
     def _call(self, client, words):
         if self.batch_client is not None and (client != self.batch_client or
@@ -202,6 +202,10 @@ class Driver:
         reply = self.admin.call(b'SAVE')
         if isinstance(reply, Error):
             raise Difference('SAVE', 'OK', reply)
+
+    def _pages(self, bytes_max):
+        """From now on a page of a scan ends here too."""
+        self.admin.call(b'CONFIG', b'SET', b'scan-reply-max-bytes', b'%d' % bytes_max)
 
     def _come_back(self, before):
         self._connect()

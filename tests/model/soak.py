@@ -23,6 +23,9 @@ from model.shrink import shrink, shrink_words  # noqa: E402
 PROTOCOLS = {'2': (2, 2), '3': (3, 3), 'both': (2, 3, 2)}
 OPTIONS = {'enable-debug-command': 'yes', 'appendonly': 'yes', 'appendfsync': 'always', 'save': ''}
 EVENTS = [('dump', 400), ('reload', 3000), ('save', 3500), ('crash', 5000), ('restart', 9000)]
+# Pages of one row, of a few, of all: every so many steps another size.
+PAGES_EVERY = 100
+PAGE_BYTES = (1, 100, 300, 1000, 16 << 20)
 
 
 def new_server():
@@ -65,6 +68,8 @@ def run(seed, commands, protocols, deadline=None, profile=SMALL):
                     for name, every in EVENTS:
                         if rng.random() < 1 / every:
                             step = (name,)
+                    if rng.random() < 1 / PAGES_EVERY:
+                        step = ('pages', rng.choice(PAGE_BYTES))
                 step = step or generator.step()
                 history.append(step)
                 driver.take(step)

@@ -502,6 +502,11 @@ const ConfigOption kOptions[] = {
      .member = &Config::tracking_table_max_keys,
      .help = "Rows and tables remembered for CLIENT TRACKING; 0 is no limit."},
     // cells
+    {.name = "scan-reply-max-bytes",
+     .kind = Kind::kMemory,
+     .member = &Config::scan_reply_max_bytes,
+     .help = "A page of CSCAN ends here too, whatever COUNT says; in EXEC all pages together.",
+     .low = 1},
     {.name = "snapshot-cursor-timeout",
      .kind = Kind::kInteger,
      .member = &Config::snapshot_cursor_timeout,

@@ -103,6 +103,7 @@ struct Config {
   std::string notify_keyspace_events;
   int64_t tracking_table_max_keys{1'000'000};
   // cells
+  int64_t scan_reply_max_bytes{16LL << 20};
   int64_t snapshot_cursor_timeout{60};
 
   // --- derived from the texts above, kept up to date by Set

@@ -81,6 +81,11 @@ class RowReply {
   }
   // Closes the map. REQUIRES: open().
   void End(ReplyPieces& reply);
+  // The row has been taken back from the reply.
+  void Abandon() {
+    open_ = false;
+    versions_ = 0;
+  }
 
  private:
   void AddToArrays(ReplyPieces& reply, const ScanCell& cell);

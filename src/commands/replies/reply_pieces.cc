@@ -48,6 +48,26 @@ void ReplyPieces::BeginPiece() {
   pieces_.push_back(std::move(piece));
 }
 
+void ReplyPieces::Truncate(const Place& place) {
+  CELLAR_ASSERT(delivered_ == 0);
+  if (!owned()) return writer_.Truncate(place.position + begin_);
+  CELLAR_ASSERT(place.piece < pieces_.size());
+  while (pieces_.size() > place.piece + 1) {
+    pieces_.pop_back();
+    bytes_before_ -= pieces_.back()->size();
+    due_ = kPieceBytes;  // one that is full
+  }
+  OutputBuffer& last = *pieces_.back();
+  last.Truncate(place.position);
+  writer_ = ReplyWriter(&last, writer_.version());
+}
+
+size_t ReplyPieces::memory_bytes() const {
+  size_t bytes = head_.capacity();
+  for (const auto& piece : pieces_) bytes += piece == nullptr ? 0 : piece->capacity();
+  return bytes;
+}
+
 void ReplyPieces::Prepend(std::string_view bytes) {
   if (owned()) {
     CELLAR_ASSERT(head_.empty());
@@ -60,9 +80,10 @@ void ReplyPieces::Prepend(std::string_view bytes) {
 bool ReplyPieces::Deliver(ReplyWriter& client, const TaskBudget& budget) {
   CELLAR_ASSERT(owned());
   client.Raw(head_);
-  head_.clear();
+  head_ = std::string();
   while (delivered_ < pieces_.size()) {
     std::unique_ptr<OutputBuffer>& piece = pieces_[delivered_++];
+    delivered_bytes_ += piece->size();
     if (client.buffer().empty()) {
       client.buffer().Swap(*piece);
     } else {

@@ -34,6 +34,12 @@ class ReplyPieces {
     ReplyWriter::Mark mark{};
   };
 
+  // Where a part of the reply begins that may be taken back; survives Own().
+  struct Place {
+    size_t piece;
+    size_t position;
+  };
+
   // Writes behind what `client` holds already.
   ReplyPieces(OutputBuffer* client, RespVersion version)
       : writer_(client, version), begin_(client->size()) {}
@@ -53,6 +59,9 @@ class ReplyPieces {
   // Bytes of the reply so far.
   size_t bytes() const { return bytes_before_ + writer_.position() - begin_; }
   bool owned() const { return !pieces_.empty(); }
+  // What is held here and has not been delivered yet: bytes of the reply, and of memory for them.
+  size_t held_bytes() const { return owned() ? bytes() + head_.size() - delivered_bytes_ : 0; }
+  size_t memory_bytes() const;
 
   // Moves what has been written out of the client's output. REQUIRES: !owned(), nothing else has
   // been written there meanwhile.
@@ -62,6 +71,14 @@ class ReplyPieces {
     if (writer_.position() >= due_) [[unlikely]]
       GrowOrBeginPiece();
   }
+
+  Place here() const {
+    const size_t piece = owned() ? pieces_.size() - 1 : 0;
+    return {piece, writer_.position() - Base(piece)};
+  }
+  // Takes back all that was written from `place` on. Marks behind it are void. REQUIRES: nothing
+  // has been delivered.
+  void Truncate(const Place& place);
 
   // Puts RESP in front of all that has been written: what could be known only at the end.
   void Prepend(std::string_view bytes);
@@ -95,8 +112,9 @@ class ReplyPieces {
   size_t bytes_before_{0};  // in all pieces but the last
   // Where the last piece gets the memory of a whole one, or is full. Not before Own().
   size_t due_{SIZE_MAX};
-  std::string head_;     // Prepend, when owned
-  size_t delivered_{0};  // pieces
+  std::string head_;           // Prepend, when owned
+  size_t delivered_{0};        // pieces
+  size_t delivered_bytes_{0};  // of them
 };
 
 }  // namespace cellar

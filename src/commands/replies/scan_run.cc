@@ -39,6 +39,8 @@ void ScanRun::BeginRow() {
   ++rows_;
   if (options_.one_row) return;
   reply_.NextPiece();
+  row_place_ = reply_.here();
+  cells_before_row_ = cells_;
   ReplyWriter& writer = reply_.writer();
   if (!options_.keys_only) writer.Array(2);
   writer.Bulk(scan_->row_text());
@@ -55,7 +57,8 @@ void ScanRun::EndRow() {
 
 bool ScanRun::TakeRow() {
   if (!options_.one_row) EndRow();
-  if (rows_ == options_.rows_max || cells_ == options_.cells_max) {
+  if (rows_ == options_.rows_max || cells_ == options_.cells_max ||
+      (rows_ > 0 && reply_.bytes() > options_.page_bytes_max)) {
     // The row that has just begun is where the next call begins: what lies before it and was not
     // wanted is not looked at again.
     next_ = scan_->PositionAfterRow();
@@ -75,16 +78,29 @@ CELLAR_INLINE bool ScanRun::TakeCell() {
     }
     row_.Add(reply_, cell);
     ++cells_;
+    if (reply_.bytes() > options_.page_bytes_max && SplitsRow()) [[unlikely]]
+      options_.cells_max = cells_;
   }
   // Also behind versions that are not shown, so that the next call does not begin with them.
   if (cells_ == options_.cells_max) after_cell_ = scan_->PositionAfterCell();
   return true;
 }
 
+bool ScanRun::EndPage() {
+  CELLAR_ASSERT(!options_.one_row);
+  if (rows_ <= 1 || SplitsRow()) return false;
+  reply_.Truncate(row_place_);
+  row_.Abandon();
+  --rows_;
+  next_ = scan_->PositionAfterRow();
+  next_->row_done = false;
+  return true;
+}
+
 bool ScanRun::Pull(uint64_t cells) {
   scan_->SetBudget(cells);
-  reply_bytes_pulled_ = reply_.bytes();
-  while (cells == kUnlimited || reply_.bytes() - reply_bytes_pulled_ < kSliceReplyBytes) {
+  const size_t slice_end = cells == kUnlimited ? SIZE_MAX : reply_.bytes() + kSliceReplyBytes;
+  while (reply_.bytes() < slice_end) {
     switch (scan_->Next()) {
       case ScanStep::kRow:
         if (!TakeRow()) return true;
@@ -98,6 +114,8 @@ bool ScanRun::Pull(uint64_t cells) {
       case ScanStep::kEnd:
         return true;
     }
+    if (reply_.bytes() > options_.page_bytes_max && EndPage()) [[unlikely]]
+      return true;
   }
   return false;
 }

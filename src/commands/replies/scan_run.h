@@ -7,9 +7,13 @@
 //   shape    CROW   map                          CSCAN   [cursor, [[row key, map] ...] (, stats)]
 //                                                KEYSONLY   [cursor, [row key ...] (, stats)]
 //
-// It knows the limits of a call (COUNT, CELLS) and finds the cursor to go on from. A call ends when
-// a limit is reached and one more row or cell is there: so a "0" comes with the last row, not after
-// it.
+// It knows the limits of a call (COUNT, CELLS, bytes of the page) and finds the cursor to go on
+// from. A call ends when a limit is reached and one more row or cell is there: so a "0" comes with
+// the last row, not after it.
+//
+// A row is given whole: one that would make the page longer than `page_bytes_max` is taken back and
+// begins the next page; one that is longer by itself is a page alone. Under CELLS, where a row may
+// be split, the page ends with the cell that fills it.
 #pragma once
 
 #include <cstdint>
@@ -62,6 +66,7 @@ struct ScanRunOptions {
   CellFormat format;
   uint64_t rows_max{kUnlimited};
   uint64_t cells_max{kUnlimited};
+  size_t page_bytes_max{SIZE_MAX};  // CSCAN: scan-reply-max-bytes
   // Rows are drawn by lot (SAMPLE): the cursor carries the seed, so that each is drawn once.
   bool draws_rows{false};
   // CSCAN alone
@@ -99,6 +104,11 @@ class ScanRun {
   // False if the limits are reached: the call is complete.
   bool TakeRow();
   bool TakeCell();
+  // Whether the page may end inside the current row.
+  bool SplitsRow() const { return options_.cells_max != kUnlimited && cells_ > cells_before_row_; }
+  // The reply is longer than a page may be. True if the call is complete now; else it will be
+  // behind the row, or the cell, that came last.
+  bool EndPage();
   void ReplyStats();
   // What comes before and behind the rows of a CSCAN.
   void FinishRows(Table* table);
@@ -112,7 +122,8 @@ class ScanRun {
   ReplyPieces::Mark rows_mark_{};
   uint64_t rows_{0};
   uint64_t cells_{0};
-  size_t reply_bytes_pulled_{0};  // bytes of the reply when Pull was called
+  uint64_t cells_before_row_{0};
+  ReplyPieces::Place row_place_{};  // where the last row begins in the reply
   int64_t begin_micros_{0};
   // Where the next call goes on; unset when the scan has come to its end.
   std::optional<ScanPosition> next_;

@@ -96,6 +96,7 @@ struct Session {
   std::vector<std::string> task_words;  // of its command, cut short, for the slow log
   uint64_t task_cycles{0};
   bool task_waiting{false};
+  size_t exec_position{0};             // where the reply of the running EXEC begins
   Lsn exec_depends_on{};               // what the commands of the running EXEC depend on
   int64_t soft_limit_since_micros{0};  // client-output-buffer-limit: when the soft one was passed
 
