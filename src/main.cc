@@ -20,7 +20,7 @@
 #include "cellar/clock.h"
 #include "cellar/version.h"
 #include "commands/config/config.h"
-#include "commands/config/config_file.h"
+#include "commands/config/config_sources.h"
 #include "server/server.h"
 #include "server/store_config.h"
 #include "store/check.h"
@@ -142,12 +142,12 @@ int Serve(const std::vector<std::string>& words) {
   if (!options.empty() && !options[0].starts_with("-")) {
     config_file = AbsolutePath(options[0]);
     options.erase(options.begin());
-    if (const Status status = ReadConfigFile(&config, config_file); !status.ok()) {
-      if (status.code() != ErrorCode::kIo) return Fail(status);
-      return Fail(Status::Error(status.code(), "cannot read the configuration: " + status.text()));
-    }
   }
-  if (const Status status = ReadCommandLine(&config, options); !status.ok()) return Fail(status);
+  ConfigSources sources(std::move(config_file), std::move(options));
+  if (const Status status = sources.Read(&config); !status.ok()) {
+    if (status.code() != ErrorCode::kIo) return Fail(status);
+    return Fail(Status::Error(status.code(), "cannot read the configuration: " + status.text()));
+  }
   ApplyLogLevel(config);
   if (!SetLogFile(config.logfile)) {
     return Fail(Status::Error(ErrorCode::kIo, "cannot open the logfile " + config.logfile));
@@ -157,8 +157,7 @@ int Serve(const std::vector<std::string>& words) {
   Clock& clock = Clock::System();
   const PidFile pid_file(config.pidfile);
   NodeArena::Configure({.huge_pages = config.huge_pages});
-  Server server(clock, config, config_file);
-  server.SetCommandLine(std::move(options));
+  Server server(clock, config, std::move(sources));
   if (const Status status = server.LoadUsers(); !status.ok()) {
     Log(LogSeverity::kWarning, "Aborting because of ACL errors: " + status.text());
     return Fail(status);
@@ -182,6 +181,10 @@ int Serve(const std::vector<std::string>& words) {
     return Fail(store.status());
   }
   LogRecovery((*store)->journal().recovery(), config.dir);
+  if (const Status status = server.BeginAclFile(); !status.ok()) {
+    Log(LogSeverity::kWarning, status.text());
+    return Fail(status);
+  }
   server.Attach(store->get());
   int exit_status = server.Run();
   if (const Status status = (*store)->journal().Close(); !status.ok()) {

@@ -62,6 +62,10 @@ if [ "$1" = configure ]; then
   for directory in /var/lib/cellar /var/log/cellar; do
     [ -d "$directory" ] || install -d -m 750 -o cellar -g cellar "$directory"
   done
+  # A store of an earlier version has no aclfile, and a server whose aclfile is missing does not start.
+  if [ -e /var/lib/cellar/cellar.manifest ] && [ ! -e /var/lib/cellar/users.acl ]; then
+    install -m 600 -o cellar -g cellar /dev/null /var/lib/cellar/users.acl
+  fi
   chown root:cellar /etc/cellar /etc/cellar/cellar.conf
   chmod 750 /etc/cellar
   if [ -d /run/systemd/system ]; then

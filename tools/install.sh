@@ -17,7 +17,9 @@ place() { # place MODE SOURCE TARGET
 work=$(mktemp)
 trap 'rm -f "$work"' EXIT
 if [ ! -e "$destdir$sysconfdir/cellar/cellar.conf" ]; then
-  sed 's|^dir \.$|dir /var/lib/cellar|' conf/cellar.conf >"$work"
+  # What the server writes is in its own directory: it may only read /etc.
+  sed 's|^dir \.$|dir /var/lib/cellar|; s|^# aclfile ""$|aclfile users.acl|
+       s|^# override-file ""$|override-file override.conf|' conf/cellar.conf >"$work"
   place 640 "$work" "$sysconfdir/cellar/cellar.conf"
 fi
 place 644 conf/cellar.logrotate "$sysconfdir/logrotate.d/cellar"

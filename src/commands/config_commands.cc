@@ -78,14 +78,13 @@ void CmdConfigSet(CommandContext& ctx) {
 
 void CmdConfigRewrite(CommandContext& ctx) {
   const Services& services = ctx.host.services();
-  if (services.config_file.empty()) {
+  if (!services.config_sources.can_rewrite()) {
     return ctx.reply.Error("ERR The server is running without a config file");
   }
   // Users of an aclfile are ACL SAVE's.
   const bool users = services.config.aclfile.empty() && !services.acl.IsPlain();
-  const Status status =
-      RewriteConfigFile(services.config, users ? services.acl.Lines() : std::vector<std::string>(),
-                        services.config_file);
+  const Status status = services.config_sources.Rewrite(
+      services.config, users ? services.acl.Lines() : std::vector<std::string>());
   if (!status.ok()) return ctx.reply.Error("ERR Rewriting config file: " + status.text());
   ctx.reply.Ok();
 }

@@ -1,12 +1,12 @@
 // SIGHUP: the configuration file is read again while clients are served, and what it points to.
 //
-// An option that the file names gets the file's value, as CONFIG SET would give it; the command
-// line still beats the file, and options that neither names stay as they are. What cannot be
-// changed while the server runs is told in the log and left. Users are read again too, from `user`
-// lines or the aclfile, and the files of the certificate, which may be new ones under the old
-// names. All or nothing: with a mistake in one of the files, or an option that cannot be carried
-// out (a port in use), the server goes on with the options, the users and the certificate that it
-// had.
+// An option that the file names gets the file's value, as CONFIG SET would give it; the override
+// file still beats the file, the command line both, and options that none of them names stay as
+// they are. What cannot be changed while the server runs is told in the log and left. Users are
+// read again too, from `user` lines or the aclfile, and the files of the certificate, which may be
+// new ones under the old names. All or nothing: with a mistake in one of the files, or an option
+// that cannot be carried out (a port in use), the server goes on with the options, the users and
+// the certificate that it had.
 #include <fmt/format.h>
 
 #include <memory>
@@ -16,7 +16,7 @@
 
 #include "base/assert.h"
 #include "base/log.h"
-#include "commands/config/config_file.h"
+#include "commands/config/config_sources.h"
 #include "commands/session/acl_sessions.h"
 #include "server/server.h"
 #include "server/tls_context.h"
@@ -77,14 +77,13 @@ Status Server::ApplyReload(const std::vector<const ConfigOption*>& options, cons
 
 Status Server::Reload() {
   Config& config = services_own_.config;
-  if (services_own_.config_file.empty()) {
+  if (services_own_.config_sources.file().empty()) {
     Log(LogSeverity::kNotice, "SIGHUP: there is no configuration file to read again");
     return ApplyReload({}, Config(config));
   }
   Config changed = config;
   changed.users.clear();
-  RETURN_IF_ERROR(ReadConfigFile(&changed, services_own_.config_file));
-  RETURN_IF_ERROR(ReadCommandLine(&changed, command_line_));
+  RETURN_IF_ERROR(services_own_.config_sources.Read(&changed));
   std::vector<const ConfigOption*> options;
   for (const ConfigOption& option : ConfigOptions()) {
     const std::string text = ConfigOptionText(changed, option);

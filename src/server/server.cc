@@ -50,11 +50,11 @@ void RaiseFileLimit(int64_t maxclients) {
 
 }  // namespace
 
-Server::Server(Clock& clock, Config config, std::string config_file) : clock_(clock) {
+Server::Server(Clock& clock, Config config, ConfigSources sources) : clock_(clock) {
   services_ = &services_own_;
   dispatcher_ = &dispatcher_own_;
   services_own_.config = std::move(config);
-  services_own_.config_file = std::move(config_file);
+  services_own_.config_sources = std::move(sources);
   services_own_.run_id = NewRunId();
   services_own_.stats.start_micros = clock_.WallMicros();
   services_own_.stats.start_monotonic_micros = clock_.MonotonicMicros();

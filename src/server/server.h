@@ -50,17 +50,16 @@ enum class SocketSpeech : uint8_t { kPlain, kTls };
 
 class Server final : public Host {
  public:
-  // `config` is what file and command line say; `config_file` may be empty.
-  Server(Clock& clock, Config config, std::string config_file);
+  // `config` is what `sources` say.
+  Server(Clock& clock, Config config, ConfigSources sources);
   ~Server() override;
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // What stood behind the file's name on the command line: it beats the file, also when that is
-  // read again.
-  void SetCommandLine(std::vector<std::string> words) { command_line_ = std::move(words); }
   // Users as the configuration and the aclfile say. Before Listen.
   Status LoadUsers();
+  // Writes the aclfile that LoadUsers let pass as one to come. When the store is open.
+  Status BeginAclFile();
   // Binds and listens, or takes over the sockets that systemd has opened; from now on
   // PollWhileLoading answers clients with LOADING. kIo with the address if that fails.
   Status Listen();
@@ -203,7 +202,7 @@ class Server final : public Host {
 
   Clock& clock_;
   Services services_own_;
-  std::vector<std::string> command_line_;
+  bool acl_file_is_to_come_{false};
   Dispatcher dispatcher_own_{*this};
   SystemdNotify notify_;
   PersistenceLog persistence_log_;

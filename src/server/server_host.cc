@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <string>
+#include <utility>
 #ifdef CELLAR_MIMALLOC
 #include <mimalloc.h>
 #else
@@ -11,10 +12,12 @@
 #endif
 
 #include "base/assert.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "commands/session/acl_sessions.h"
 #include "server/server.h"
 #include "server/store_config.h"
+#include "store/manifest.h"
 
 namespace cellar {
 namespace {
@@ -241,9 +244,28 @@ Status Server::ApplyConfig(std::string_view name) {
 }
 
 Status Server::LoadUsers() {
+  const Config& config = services_own_.config;
   RETURN_IF_ERROR(services_own_.acl.LoadConfig());
-  if (services_own_.config.aclfile.empty()) return Status::Ok();
-  return LoadAclFile(*this, LoadVictims::kAll, nullptr);
+  if (config.aclfile.empty()) return Status::Ok();
+  ASSIGN_OR_RETURN(const bool exists, FileSystem::Posix().Exists(AclFilePath(config)));
+  if (exists) return LoadAclFile(*this, LoadVictims::kAll, nullptr);
+  // An aclfile of the data directory is as new as the store in it. Later on a missing one means
+  // that users are lost, and without them anybody might come in.
+  const std::string manifest = JoinPath(config.dir, kManifestName);
+  ASSIGN_OR_RETURN(const bool has_store, FileSystem::Posix().Exists(manifest));
+  if (!config.aclfile.starts_with('/') && !has_store) {
+    acl_file_is_to_come_ = true;
+    return Status::Ok();
+  }
+  return Status::Error(ErrorCode::kErr,
+                       "the aclfile " + AclFilePath(config) +
+                           " does not exist: bring it back, or make an empty one to begin with "
+                           "the default user alone");
+}
+
+Status Server::BeginAclFile() {
+  if (!std::exchange(acl_file_is_to_come_, false)) return Status::Ok();
+  return ReplaceFile(AclFilePath(services_own_.config), "");
 }
 
 void Server::QueryBufferExceeded(const Connection& connection) {

@@ -1,10 +1,16 @@
 // Options: texts in, checked and canonical texts out; the file, the command line, the rewriting.
 #include "commands/config/config.h"
 
+#include <sys/stat.h>
+
 #include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
 #include <string>
 
+#include "base/file.h"
 #include "commands/config/config_file.h"
+#include "commands/config/config_sources.h"
 
 namespace cellar {
 namespace config_test {
@@ -90,6 +96,109 @@ TEST_CASE("CONFIG REWRITE keeps comments and order, and adds what is missing", "
   REQUIRE(ReadConfigText(&again, rewritten, "test").ok());
   REQUIRE(again.port == 7000);
   REQUIRE(again.timeout == 9);
+}
+
+// A directory with files, gone at the end.
+class Files {
+ public:
+  Files() {
+    char name[] = "/tmp/cellar-config-XXXXXX";
+    REQUIRE(mkdtemp(name) != nullptr);
+    directory_ = name;
+  }
+  ~Files() { std::filesystem::remove_all(directory_); }
+  Files(const Files&) = delete;
+  Files& operator=(const Files&) = delete;
+
+  std::string Path(std::string_view name) const { return JoinPath(directory_, name); }
+  std::string Write(std::string_view name, std::string_view text) const {
+    REQUIRE(ReplaceFile(Path(name), text).ok());
+    return Path(name);
+  }
+  std::string Read(std::string_view name) const {
+    const Result<std::string> text = ReadWholeFile(FileSystem::Posix(), Path(name));
+    return text.ok() ? *text : text.status().text();
+  }
+  const std::string& directory() const { return directory_; }
+
+ private:
+  std::string directory_;
+};
+
+TEST_CASE("include reads a file in its place, or all files that match a pattern", "[commands]") {
+  const Files files;
+  (void)files.Write("b.inc", "timeout 2\nhz 20\n");
+  (void)files.Write("a.inc", "timeout 1\nhz 11\n");
+  const std::string conf =
+      files.Write("conf", "hz 30\ninclude " + files.Path("*.inc") + "\ntimeout 5\ninclude " +
+                              files.Path("none*.inc") + "\n");
+  Config config;
+  REQUIRE(ReadConfigFile(&config, conf).ok());
+  REQUIRE(config.hz == 20);
+  REQUIRE(config.timeout == 5);
+
+  (void)files.Write("c.inc", "\nhz many\n");
+  const Status fault = ReadConfigFile(&config, conf);
+  REQUIRE(fault.text().find(conf + " line 2: ") != std::string::npos);
+  REQUIRE(fault.text().find(files.Path("c.inc") + " line 2: 'hz many'") != std::string::npos);
+  REQUIRE_FALSE(
+      ReadConfigFile(&config, files.Write("one", "include " + files.Path("no.inc"))).ok());
+  const std::string loop = files.Write("loop", "include " + files.Path("loop") + "\n");
+  REQUIRE(ReadConfigFile(&config, loop).text().find("too many nested") != std::string::npos);
+}
+
+TEST_CASE("CONFIG REWRITE puts what differs into the override file, which need not exist",
+          "[commands]") {
+  const Files files;
+  const std::string head = "# Written by CONFIG REWRITE, which writes it anew: what differs from " +
+                           files.Path("conf") + ".\n# This file is read after that one.\n";
+  const std::string conf =
+      files.Write("conf", "timeout 7\nmaxclients 500\nhz 20\noverride-file over\npidfile a\n");
+  const std::vector<std::string> words{"--dir", files.directory(), "--hz", "30"};
+  ConfigSources sources(conf, words);
+  Config config;
+  REQUIRE(sources.Read(&config).ok());
+  REQUIRE(config.hz == 30);
+  REQUIRE(sources.can_rewrite());
+
+  REQUIRE(Set(&config, "maxclients", "600") == "600");
+  REQUIRE(sources.Rewrite(config, {"user default on nopass", "user u on"}).ok());
+  REQUIRE(files.Read("over") == head + "maxclients 600\nuser default on nopass\nuser u on\n");
+  REQUIRE(files.Read("conf").starts_with("timeout 7"));
+  struct stat status {};
+  REQUIRE(::stat(files.Path("over").c_str(), &status) == 0);
+  REQUIRE((status.st_mode & 0777) == 0600);
+
+  // A start: the override file beats the file, the command line beats both.
+  Config again;
+  ConfigSources start(conf, {"--dir", files.directory(), "--maxclients", "700"});
+  REQUIRE(start.Read(&again).ok());
+  REQUIRE(again.maxclients == 700);
+  REQUIRE(again.hz == 20);
+  REQUIRE(again.users.size() == 2);
+  // What only the command line says neither enters the file nor takes anything from it.
+  REQUIRE(Set(&again, "hz", "21") == "21");
+  REQUIRE(start.Rewrite(again, {}).ok());
+  REQUIRE(files.Read("over") == head + "maxclients 600\nhz 21\n");
+  // What is set back leaves the file; an edit of the file that was not read yet is not undone.
+  (void)files.Write("conf", "timeout 8\nmaxclients 500\noverride-file over\n");
+  REQUIRE(Set(&again, "hz", "20") == "20");
+  REQUIRE(start.Rewrite(again, {}).ok());
+  REQUIRE(files.Read("over") == head + "maxclients 600\n");
+}
+
+TEST_CASE("An override file with mistakes is refused, and nothing changes", "[commands]") {
+  const Files files;
+  Config config;
+  ConfigSources sources("", {"--dir", files.directory(), "--override-file", files.Path("over")});
+  (void)files.Write("over", "hz 20\nhz many\n");
+  REQUIRE(sources.Read(&config).text().find(files.Path("over") + " line 2") == 0);
+  REQUIRE(config.hz == 10);
+  (void)files.Write("over", "hz 20\ndir /elsewhere\n");
+  REQUIRE(sources.Read(&config).text().find("'dir' cannot be set here") != std::string::npos);
+  (void)files.Write("over", "hz 20\n");
+  REQUIRE(sources.Read(&config).ok());
+  REQUIRE(config.hz == 20);
 }
 
 }  // namespace config_test

@@ -1,7 +1,9 @@
 """What an operator installs: the unit, the package, man pages, completion, log rotation."""
 
+import contextlib
 import glob
 import os
+import pwd
 import re
 import shutil
 import subprocess
@@ -25,6 +27,18 @@ def run(*words, **options):
 def need(test, program):
     if shutil.which(program) is None:
         test.skipTest(f"{program} is not installed")
+
+
+def wait_until_served(test, process, client):
+    """Until a server that was just started answers, or wants another password."""
+    deadline = time.monotonic() + START_SECONDS_MAX
+    while True:
+        test.assertIsNone(process.poll())
+        try:
+            return client.execute_command("DBSIZE")
+        except (redis.ConnectionError, redis.exceptions.BusyLoadingError):
+            test.assertLess(time.monotonic(), deadline)
+            time.sleep(0.05)
 
 
 @unittest.skipIf(is_sanitized(), "packages the release build")
@@ -52,6 +66,76 @@ class PackagingTest(unittest.TestCase):
             done = run("g++", "-std=c++20", "-fsyntax-only", "-I", self.path("usr/include"), "-include", header,
                        "-x", "c++", "/dev/null")
             self.assertEqual((0, ""), (done.returncode, done.stdout), header)
+
+    def test_what_the_operator_sets_at_run_time_outlasts_a_restart(self):
+        """The packaged configuration, which the server may read and not write: users and options are kept in `dir`."""
+        with tempfile.TemporaryDirectory() as directory, contextlib.ExitStack() as cleanup:
+            os.chmod(directory, 0o755)
+            etc, data = os.path.join(directory, "etc"), os.path.join(directory, "lib")
+            os.mkdir(etc)
+            os.mkdir(data, 0o750)
+            conf = os.path.join(etc, "cellar.conf")
+            shutil.copy(self.path("etc/cellar/cellar.conf"), conf)
+            program = shutil.copy(self.path("usr/bin/cellar"), os.path.join(directory, "cellar"))
+            owner = {}
+            if os.getuid() == 0:  # as the unit: a user who owns the data and reads the configuration
+                nobody = pwd.getpwnam("nobody")
+                owner = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+                os.chown(conf, 0, nobody.pw_gid)
+                os.chown(data, nobody.pw_uid, nobody.pw_gid)
+            os.chmod(conf, 0o440)
+            os.chmod(etc, 0o555)
+            cleanup.callback(os.chmod, etc, 0o755)
+            port = free_port()
+
+            def serve(password=None):
+                process = subprocess.Popen([program, conf, "--dir", data, "--port", str(port)], umask=0o077, cwd=data,
+                                           stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                           stderr=subprocess.DEVNULL, **owner)
+                cleanup.callback(process.kill)
+                client = redis.Redis(port=port, password=password)
+                cleanup.callback(client.close)
+                wait_until_served(self, process, client)
+                return process, client
+
+            def stop(process, client):
+                client.close()
+                process.terminate()
+                self.assertEqual(0, process.wait(START_SECONDS_MAX))
+
+            process, client = serve()
+            self.assertEqual(["default"], client.acl_users())
+            client.config_set("maxclients", 777)
+            client.config_set("requirepass", "hush")
+            client = redis.Redis(port=port, password="hush")
+            self.assertTrue(client.config_rewrite())
+            client.execute_command("ACL", "SETUSER", "reader", "on", ">pw", "~web:*", "+@read")
+            self.assertTrue(client.acl_save())
+            stop(process, client)
+            for name in ("users.acl", "override.conf"):
+                self.assertEqual(0o600, os.stat(os.path.join(data, name)).st_mode & 0o777)
+            with open(os.path.join(data, "override.conf"), encoding="utf-8") as file:
+                self.assertEqual(["maxclients 777", "requirepass hush"],
+                                 [line for line in file.read().splitlines() if not line.startswith("#")])
+
+            process, client = serve("hush")
+            self.assertEqual("777", client.config_get("maxclients")["maxclients"])
+            self.assertEqual(["default", "reader"], client.acl_users())
+            with self.assertRaises(redis.AuthenticationError):
+                redis.Redis(port=port).ping()
+            client.acl_deluser("reader")
+            client.config_set("maxclients", 10_000)
+            self.assertTrue(client.acl_load() and client.config_rewrite())
+            self.assertEqual(["default", "reader"], client.acl_users())
+            stop(process, client)
+            process, client = serve("hush")
+            self.assertEqual("10000", client.config_get("maxclients")["maxclients"])
+            stop(process, client)
+
+            os.remove(os.path.join(data, "users.acl"))  # lost: nobody is let in until somebody has looked
+            done = run(program, conf, "--dir", data, "--port", str(port), **owner)
+            self.assertEqual(1, done.returncode)
+            self.assertRegex(done.stdout, "the aclfile .*/users.acl does not exist")
 
     def test_the_unit_is_sandboxed(self):
         need(self, "systemd-analyze")
@@ -171,15 +255,8 @@ class InstallTest(unittest.TestCase):
         self.addCleanup(process.kill)
         client = redis.Redis(port=port)
         self.addCleanup(client.close)
-        deadline = time.monotonic() + START_SECONDS_MAX
-        while True:
-            self.assertIsNone(process.poll())
-            try:
-                client.execute_command("DBSIZE")
-                return process, client
-            except redis.ConnectionError:
-                self.assertLess(time.monotonic(), deadline)
-                time.sleep(0.05)
+        wait_until_served(self, process, client)
+        return process, client
 
     def test_install_use_upgrade_remove_purge(self):
         said = self.done("make", f"VARIANT={os.path.basename(BUILD)}", "deb")
@@ -194,8 +271,13 @@ class InstallTest(unittest.TestCase):
         client.execute_command("CPUT", "t", "r", "f:a", "kept")
         with open("/etc/cellar/cellar.conf", "a", encoding="utf-8") as file:
             file.write("maxclients 777\n")
+        client.config_set("timeout", 55)
+        self.assertTrue(client.config_rewrite())
+        client.execute_command("ACL", "SETUSER", "reader", "on", ">pw", "~web:*", "+@read")
+        self.assertTrue(client.acl_save())
 
-        self.done("dpkg", "--install", self.upgraded(package))
+        newer = self.upgraded(package)
+        self.done("dpkg", "--install", newer)
         self.assertIn("+upgraded", self.done("dpkg-query", "--show", "cellar"))
         self.assertEqual(b"kept", client.execute_command("CGET", "t", "r", "f:a"))  # the old one serves until the restart
         client.close()
@@ -204,6 +286,17 @@ class InstallTest(unittest.TestCase):
         process, client = self.serve(port)
         self.assertEqual(b"kept", client.execute_command("CGET", "t", "r", "f:a"))
         self.assertEqual("777", client.config_get("maxclients")["maxclients"])
+        self.assertEqual("55", client.config_get("timeout")["timeout"])
+        self.assertEqual(["default", "reader"], client.acl_users())
+        client.close()
+        process.terminate()
+        self.assertEqual(0, process.wait(START_SECONDS_MAX))
+
+        # A store of a version that knew no aclfile.
+        os.remove("/var/lib/cellar/users.acl")
+        self.done("dpkg", "--install", newer)
+        process, client = self.serve(port)
+        self.assertEqual(["default"], client.acl_users())
         client.close()
         process.terminate()
         self.assertEqual(0, process.wait(START_SECONDS_MAX))

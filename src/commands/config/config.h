@@ -1,8 +1,9 @@
 // Config: every option of the server, in one table: name, type, bounds, default, what it is for.
 //
 // The values are plain members, read wherever they are needed. Texts come from three places and
-// pass the same checks: the configuration file and the command line (redis.conf's style,
-// config_file.h) at start, CONFIG SET while running. CONFIG GET and CONFIG REWRITE print them back.
+// pass the same checks: the configuration files and the command line (redis.conf's style,
+// config_file.h, config_sources.h) at start, CONFIG SET while running. CONFIG GET and CONFIG
+// REWRITE print them back.
 // conf/cellar.conf documents every option; a test compares it with this table.
 #pragma once
 
@@ -91,6 +92,7 @@ struct Config {
   int64_t loglevel{static_cast<int64_t>(LogLevel::kNotice)};
   std::string logfile;
   std::string pidfile;
+  std::string override_file;
   int64_t databases{16};
   int64_t hz{10};
   bool huge_pages{true};

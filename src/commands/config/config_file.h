@@ -2,7 +2,7 @@
 //
 //   # comment
 //   name word [word ...]        words in quotes as in redis-cli
-//   include other.conf
+//   include other.conf          a pattern stands for all files that match it, or none
 //
 // On the command line `--name word ...` is one line; several words go on until the next `--`. A
 // name that may be repeated (save, client-output-buffer-limit) adds up within one source; the
@@ -34,7 +34,9 @@ Status ReadCommandLine(Config* config, const std::vector<std::string>& words);
 // `user` lines make room for `user_lines`.
 std::string RewriteConfigText(const Config& config, const std::vector<std::string>& user_lines,
                               std::string_view text);
-// The same with a file: written beside it, synced, renamed over it.
+// A line that sets `option`.
+std::string ConfigLine(const ConfigOption& option, const std::string& value);
+// Rewrites the text of a file: written beside it, synced, renamed over it.
 Status RewriteConfigFile(const Config& config, const std::vector<std::string>& user_lines,
                          const std::string& path);
 

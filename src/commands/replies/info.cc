@@ -84,7 +84,7 @@ void ServerSection(Host& host, InfoWriter& out) {
   char path[4096];
   const ssize_t size = readlink("/proc/self/exe", path, sizeof(path));
   out.Field("executable", std::string_view(path, size > 0 ? static_cast<size_t>(size) : 0));
-  out.Field("config_file", services.config_file);
+  out.Field("config_file", services.config_sources.file());
   out.Field("io_threads_active", 0);
 }
 

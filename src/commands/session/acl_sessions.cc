@@ -60,11 +60,11 @@ void Restrain(Host& host, Session& session, const User& user) {
   }
 }
 
+}  // namespace
+
 std::string AclFilePath(const Config& config) {
   return config.aclfile.starts_with('/') ? config.aclfile : JoinPath(config.dir, config.aclfile);
 }
-
-}  // namespace
 
 void BecomeUser(Session& session, const User& user) {
   session.user = &user;
@@ -130,6 +130,11 @@ void InstallUsers(Host& host, Acl::Users users, LoadVictims victims, Session* cu
     }
   }
   DisconnectUsers(host, gone, current);
+  const Config& config = host.services().config;
+  if (!config.requirepass.empty() && !acl.default_user().HasPassword(config.requirepass)) {
+    Log(LogSeverity::kWarning, "requirepass has no effect: the aclfile " + AclFilePath(config) +
+                                   " gives the user 'default' other passwords");
+  }
 }
 
 Status LoadAclFile(Host& host, LoadVictims victims, Session* current) {
@@ -157,7 +162,7 @@ void PutUsers(Host& host, std::vector<User> users) {
 
 Status SaveAclFile(Host& host) {
   std::string text;
-  for (const std::string& line : host.services().acl.Lines()) text.append(line).append("\n");
+  for (const std::string& line : host.services().acl.FileLines()) text.append(line).append("\n");
   Status status = ReplaceFile(AclFilePath(host.services().config), text);
   if (status.ok()) return status;
   Log(LogSeverity::kWarning, "ACL SAVE: " + status.text());

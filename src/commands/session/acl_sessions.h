@@ -31,7 +31,9 @@ void RightsChanged(Host& host, const User& before, const User& user);
 // ACL LOAD disconnects everybody but the default user's clients; a reload of the configuration only
 // those whose user has changed or is gone.
 enum class LoadVictims : uint8_t { kAll, kChanged };
-// Reads the aclfile; a relative name is one in `dir`. Nothing has changed yet.
+// Where the aclfile is: a relative name is one in `dir`.
+std::string AclFilePath(const Config& config);
+// Reads the aclfile. Nothing has changed yet.
 Result<Acl::Users> ReadAclFile(const Host& host);
 // Makes `users` all that there are.
 void InstallUsers(Host& host, Acl::Users users, LoadVictims victims, Session* current);

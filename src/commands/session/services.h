@@ -6,6 +6,7 @@
 
 #include "commands/catalog/command_table.h"
 #include "commands/config/config.h"
+#include "commands/config/config_sources.h"
 #include "commands/session/pubsub.h"
 #include "commands/session/server_stats.h"
 #include "commands/session/slow_log.h"
@@ -19,7 +20,7 @@ struct Services {
   CommandTable commands;
   Config config;
   Acl acl{commands, config};
-  std::string config_file;  // absolute; empty: there is none
+  ConfigSources config_sources;
   PubSub pubsub;
   TableEvents table_events;
   Tracking tracking;

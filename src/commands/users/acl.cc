@@ -51,6 +51,10 @@ std::unique_ptr<User> Acl::NewDefaultUser() const {
     CELLAR_ASSERT(ApplyRule(user.get(), rule, {commands_, ChannelDefault::kNone}) ==
                   RuleError::kNone);
   }
+  if (!config_.requirepass.empty()) {
+    const std::string rule = ">" + config_.requirepass;
+    CELLAR_ASSERT(ApplyRule(user.get(), rule, rule_context()) == RuleError::kNone);
+  }
   return user;
 }
 
@@ -101,14 +105,7 @@ Result<User> Acl::ReadWords(const std::vector<std::string>& words) const {
   return user;
 }
 
-bool Acl::IsPlain() const {
-  if (users_.size() > 1) return false;
-  const std::unique_ptr<User> plain = NewDefaultUser();
-  if (!config_.requirepass.empty()) {
-    (void)ApplyRule(plain.get(), ">" + config_.requirepass, rule_context());
-  }
-  return plain->Text() == default_user_->Text();
-}
+bool Acl::IsPlain() const { return users_.size() == 1 && DefaultIsPlain(); }
 
 Result<Acl::Users> Acl::ReadFile(std::string_view text, std::string_view path) const {
   Users users;
@@ -191,6 +188,15 @@ Acl::Users Acl::Replace(Users users) {
 std::vector<std::string> Acl::Lines() const {
   std::vector<std::string> lines;
   for (const auto& [name, user] : users_) lines.push_back(Line(*user));
+  return lines;
+}
+
+std::vector<std::string> Acl::FileLines() const {
+  std::vector<std::string> lines;
+  const bool plain = DefaultIsPlain();
+  for (const auto& [name, user] : users_) {
+    if (!plain || user.get() != default_user_) lines.push_back(Line(*user));
+  }
   return lines;
 }
 

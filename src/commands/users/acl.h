@@ -56,20 +56,25 @@ class Acl {
   User& Put(User user, User* before);
   // Takes a user out; null if there is none. REQUIRES: not the default user.
   std::unique_ptr<User> Remove(std::string_view name);
-  // Puts other users in the place of all. The default user keeps its address, and is as at first
-  // start if `users` has none. Returns those that were there.
+  // Puts other users in the place of all. The default user keeps its address, and is as requirepass
+  // alone makes it if `users` has none. Returns those that were there.
   Users Replace(Users users);
 
   // "user name rules": a line of a file.
   static std::string Line(const User& user) { return "user " + user.name + " " + user.Text(); }
   std::vector<std::string> Lines() const;
+  // The lines of an aclfile: without the default user while it is what requirepass alone makes it,
+  // so that requirepass goes on counting.
+  std::vector<std::string> FileLines() const;
   // Whether there is nothing but the default user, as it is at first start (and requirepass).
   bool IsPlain() const;
   RuleContext rule_context() const;
 
  private:
   std::unique_ptr<User> NewUser(std::string_view name) const;
+  // The default user as it is at first start, with the password that requirepass says.
   std::unique_ptr<User> NewDefaultUser() const;
+  bool DefaultIsPlain() const { return NewDefaultUser()->Text() == default_user_->Text(); }
 
   const CommandTable& commands_;
   const Config& config_;
