@@ -1,6 +1,7 @@
 # Cellar's build. `make run` and `make test` work on a fresh Debian 12 machine; `make help` lists
 # the rest. Variants (release, debug, asan, tsan, fuzz) live side by side under build/, so that
-# changing from one to another rebuilds nothing.
+# changing from one to another rebuilds nothing. `make help` shows the lines that begin with `#:` (for
+# users) and `##` (for developers).
 
 .DEFAULT_GOAL := all
 SHELL := /bin/bash
@@ -23,7 +24,7 @@ LIB_LAYERS := base btree engine store
 BUILD_PACKAGES := g++ pkg-config libuv1-dev libmimalloc-dev libxxhash-dev libre2-dev libfmt-dev \
   libssl-dev libabsl-dev libhiredis-dev nlohmann-json3-dev libcli11-dev python3 redis-tools
 TEST_PACKAGES := catch2 python3-redis clang clang-format clang-tidy libclang-rt-14-dev git \
-  openssl dpkg-dev
+  openssl dpkg-dev mandoc
 # Other people's clients and tools, which the tests skip (and say so) when they are not there.
 CLIENT_PACKAGES := ruby-redis php-cli php-redis libredis-perl prometheus-redis-exporter man-db \
   logrotate systemd
@@ -78,12 +79,12 @@ TEST_OBJECTS = $(TEST_LAYERS:%=$(BUILD)/tests/%_tests.o) $(BUILD)/tests/catch_ma
 $(BUILD)/tests/%.o: CXXFLAGS += -I. $(if $(filter release,$(VARIANT)),-O1 -g0,)
 FUZZERS := $(patsubst tests/fuzz/%.cc,%,$(wildcard tests/fuzz/*_fuzz.cc))
 FUZZ_OBJECTS := $(FUZZERS:%=$(BUILD)/tests/fuzz/%.o)
-BENCHES := $(patsubst tests/bench/%.cc,%,$(wildcard tests/bench/*_bench.cc))
 
 .PHONY: all run test unit-test deps build-deps debug asan tsan fuzz soak format format-check tidy \
-  check crash bench bench-groups bench-index bench-loop bench-tls bench-btree bench-durability bench-instructions micro-bench install deb clean help demo FORCE
+  check crash bench bench-groups bench-index bench-loop bench-tls bench-btree bench-durability bench-instructions \
+  manual install deb clean help demo FORCE
 
-## all            build build/cellar and the tools beside it (the default)
+#: all            build build/cellar and the tools beside it (the default)
 all: build/cellar $(TOOLS:%=build/%)
 
 # The links in build/ show the variant that was built last.
@@ -132,7 +133,7 @@ $(BUILD)/unit-tests: $(TEST_OBJECTS) $(TOOL_OBJECTS) $(APP_OBJECTS) $(BUILD)/lib
 	@echo "link $@"
 	$(Q)$(CXX) $(LDFLAGS) -o $@ $^ -lhiredis $(UV_LIBS) $(LIBS) $(MALLOC_LIBS)
 
-## run            install what is missing, build, serve 127.0.0.1:6479 with the data in ./data
+#: run            install what is missing, build, serve 127.0.0.1:6479 with the data in ./data
 run: build-deps
 	$(MAKE) -j$(JOBS) all
 	@mkdir -p data
@@ -157,7 +158,7 @@ build-deps:
 debug:
 	$(MAKE) -j$(JOBS) VARIANT=debug all
 
-## asan tsan      build with AddressSanitizer+UBSan, or ThreadSanitizer, and run every test
+## asan, tsan     build with AddressSanitizer+UBSan, or ThreadSanitizer, and run every test
 asan tsan:
 	$(MAKE) -j$(JOBS) VARIANT=$@ build/$@/cellar $(TOOLS:%=build/$@/%) build/$@/unit-tests
 	@$(PYTHON) tests/run.py --build build/$@
@@ -200,7 +201,7 @@ BENCH_OPTIONS ?=
 bench: build/cellar build/cellar-benchmark
 	@$(PYTHON) tools/bench/bench.py --repeats $(REPEATS) --seconds $(SECONDS_EACH) $(BENCH_OPTIONS)
 
-## bench-durability  log, snapshot, restart beside redis-server: CELLS=10000000 takes ten minutes
+## bench-durability   log, snapshot, restart beside redis-server: CELLS=10000000 takes ten minutes
 CELLS ?= 10000000
 bench-durability: build/cellar build/cellar-benchmark
 	@$(PYTHON) tools/bench/durability.py --cells $(CELLS) $(BENCH_OPTIONS)
@@ -221,7 +222,7 @@ bench-loop: build/cellar
 bench-tls: build/cellar
 	@$(PYTHON) tools/bench/tls.py $(BENCH_OPTIONS)
 
-## bench-instructions  user instructions per command, by callgrind: the same on any machine
+## bench-instructions user instructions per command, by callgrind: the same on any machine
 bench-instructions: build/cellar build/cellar-benchmark
 	@$(PYTHON) tools/bench/instructions.py $(BENCH_OPTIONS)
 
@@ -229,14 +230,6 @@ bench-instructions: build/cellar build/cellar-benchmark
 BTREE_CELLS ?= 10000000
 bench-btree: build/bench-btree
 	build/bench-btree --cells $(BTREE_CELLS)
-
-## micro-bench    build and run the benchmarks of tests/bench
-micro-bench: $(BENCHES:%=$(BUILD)/bench/%)
-	@set -e; for b in $(BENCHES); do echo "bench: $$b"; $(BUILD)/bench/$$b; done
-$(BUILD)/bench/%_bench: $(BUILD)/tests/bench/%_bench.o $(APP_OBJECTS) $(BUILD)/libcellar.a
-	@mkdir -p $(@D)
-	@echo "link $@"
-	$(Q)$(CXX) $(LDFLAGS) -o $@ $^ -lhiredis $(UV_LIBS) $(LIBS) $(MALLOC_LIBS)
 
 ## format         rewrite the sources as clang-format 14 has them
 FORMAT_FILES = $(shell find src include tests tools -name '*.cc' -o -name '*.h')
@@ -254,19 +247,24 @@ check: format-check
 	@$(PYTHON) tools/tidy.py --clang-tidy changed
 	$(MAKE) -j$(JOBS) unit-test $(FUZZ_OBJECTS)
 
-## demo           load this machine's Debian package index and ask it a dozen questions
+#: demo           load this machine's Debian package index and ask it a dozen questions
 demo: deps
 	$(MAKE) -j$(JOBS) all
 	@$(PYTHON) tools/demo/demo.py
 
-## install        into PREFIX (/usr/local) and SYSCONFDIR (/etc), below DESTDIR
+#: manual         the man pages as HTML, in build/manual/index.html
+manual: all
+	@tools/deps.sh mandoc
+	@$(PYTHON) tools/man.py build/manual --html
+
+#: install        into PREFIX (/usr/local) and SYSCONFDIR (/etc), below DESTDIR
 install: all
 	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(BUILD)/cellar $(TOOLS:%=$(BUILD)/%)
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib $(BUILD)/libcellar.a
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/cellar include/cellar/*.h
 	tools/install.sh "$(DESTDIR)" "$(PREFIX)" "$(SYSCONFDIR)"
 
-## deb            build build/cellar_VERSION_ARCH.deb
+#: deb            build build/cellar_VERSION_ARCH.deb
 deb: all
 	tools/deb.sh $(BUILD)
 
@@ -274,8 +272,9 @@ deb: all
 clean:
 	rm -rf build
 
-## help           this list
+#: help           this list
 help:
-	@sed -n 's/^## //p' $(firstword $(MAKEFILE_LIST))
+	@echo "To use Cellar:"; sed -n 's/^#: /  make /p' $(firstword $(MAKEFILE_LIST))
+	@echo "To work on it:"; sed -n 's/^## /  make /p' $(firstword $(MAKEFILE_LIST))
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

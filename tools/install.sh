@@ -15,7 +15,8 @@ place() { # place MODE SOURCE TARGET
 }
 
 work=$(mktemp)
-trap 'rm -f "$work"' EXIT
+pages=$(mktemp -d)
+trap 'rm -rf "$work" "$pages"' EXIT
 if [ ! -e "$destdir$sysconfdir/cellar/cellar.conf" ]; then
   # What the server writes is in its own directory: it may only read /etc.
   sed 's|^dir \.$|dir /var/lib/cellar|; s|^# aclfile ""$|aclfile users.acl|
@@ -30,16 +31,9 @@ sed "s|/usr/bin/cellar|$prefix/bin/cellar|; s|/etc/cellar|$sysconfdir/cellar|" c
 place 644 "$work" "$prefix/lib/systemd/system/cellar.service"
 place 644 conf/cellar.socket "$prefix/lib/systemd/system/cellar.socket"
 
-for page in conf/man/*.[1-8]; do
-  [ -f "$page" ] || continue
+/usr/bin/python3 tools/man.py "$pages"
+for page in "$pages"/*.[1-8]; do
   place 644 "$page" "$prefix/share/man/man${page##*.}/$(basename "$page")"
-done
-/usr/bin/python3 tools/man.py conf conf/cellar.conf >"$work"
-place 644 "$work" "$prefix/share/man/man5/cellar.conf.5"
-for name in cellar-import cellar-benchmark; do
-  [ -x "build/$name" ] || continue
-  /usr/bin/python3 tools/man.py help "build/$name" >"$work"
-  place 644 "$work" "$prefix/share/man/man1/$name.1"
 done
 for name in cellar cellar-import cellar-benchmark; do
   place 644 conf/cellar.bash-completion "$prefix/share/bash-completion/completions/$name"

@@ -2,7 +2,7 @@
 //
 // A Status is one pointer: null when all is well, so that success costs a register and no
 // allocation. Otherwise it owns an error code, which is the first word of the reply that a client
-// sees (SPEC.md section 9), and a text that names the thing at fault.
+// sees (cellar-model(7), "ERROR REPLIES"), and a text that names the thing at fault.
 //
 //   Status s = Status::Error(ErrorCode::kNoTable, "no table 'planes' in keyspace '0'");
 //   s.ToString()  ->  "NOTABLE no table 'planes' in keyspace '0'"

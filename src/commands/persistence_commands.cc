@@ -1,5 +1,5 @@
 // SAVE, BGSAVE, BGREWRITEAOF, LASTSAVE, WAITAOF: three words for one operation, the snapshot that
-// rotates the log (SPEC.md section 11), and what a client may ask about it.
+// rotates the log (cellar-admin(7), "DURABILITY"), and what a client may ask about it.
 #include <limits>
 #include <memory>
 #include <optional>

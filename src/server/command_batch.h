@@ -1,5 +1,5 @@
 // CommandBatch: commands that stand whole in the input, parsed before the first of them is
-// executed, so that the cells they will touch can be asked for together (DESIGN.md, section 5): the
+// executed, so that the cells they will touch can be asked for together: the
 // cache misses of one wait while those of the others are under way.
 //
 // A batch is a part of some ParsedCommands that the server keeps; their arguments are views into

@@ -13,7 +13,7 @@
 // mutations, then change the trees. Flush once per turn of the loop. A reply that could tell of
 // record L leaves when L <= released_lsn().
 //
-// What is promised (SPEC.md section 11):
+// What is promised (cellar-admin(7), "DURABILITY"):
 //   - durable_lsn() only grows; every record up to it survives a power loss.
 //   - released_lsn() is durable_lsn() under `always`. Under `everysec` and `no` it is last_lsn() as
 //     long as the disk keeps up; once the oldest record not on disk is older than

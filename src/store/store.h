@@ -154,7 +154,7 @@ class Store {
     return engine_->Tables(keyspace);
   }
 
-  // --- writes of one row. All errors of SPEC.md sections 9 and 12 come from here.
+  // --- writes of one row. All errors of cellar-model(7) come from here.
   // *result, which keeps its memory from write to write, is unspecified after an error.
   Status Write(Table& table, const RowWrite& write, RowWriteResult* result);
   Result<RowWriteResult> Write(Table& table, const RowWrite& write);

@@ -377,9 +377,9 @@ class AclTest(CellarTest):
         self.assertIn("snapshot", str(client("CSCAN web %s COUNT 1" % cursor)))
 
 
-    def test_the_users_of_the_readme(self):
-        with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as file:
-            lines = [line.strip() for line in file if line.startswith("    ACL SETUSER ")]
+    def test_the_users_of_the_manual(self):
+        with open(os.path.join(ROOT, "conf", "man", "cellar-admin.7"), encoding="utf-8") as file:
+            lines = [line.removeprefix("> ").strip() for line in file if line.startswith("> ACL SETUSER ")]
         self.assertEqual(len(lines), 3)
         for line in lines:
             self.assertEqual(self.admin(line), "OK", line)

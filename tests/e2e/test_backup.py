@@ -1,4 +1,4 @@
-"""The README's backup: a copy of the directory of a running server, checked, and served by another one."""
+"""The backup of cellar-admin(7), "BACKUP": a copy of the directory of a running server, checked, and served by another one."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""The cell commands (SPEC.md section 3): every command and option, with replies in both protocols."""
+"""The cell commands (cellar-commands(7), "CELL COMMANDS"): every command and option, with replies in both protocols."""
 
 import unittest
 

@@ -1,4 +1,4 @@
-"""Every refusal of SPEC.md: its code, a text that names the thing, the order of the checks, and that
+"""Every refusal of cellar-model(7), "ERROR REPLIES": its code, a text that names the thing, the order of the checks, and that
 nothing has changed afterwards."""
 
 import unittest

@@ -15,6 +15,10 @@ import unittest
 import redis
 from cellar_server import ROOT, START_SECONDS_MAX, binary, free_port, is_sanitized
 
+sys.path.insert(0, os.path.join(ROOT, "tools"))
+
+import man  # noqa: E402
+
 EXPOSURE_MAX = 1.2
 BUILD = os.path.dirname(os.path.realpath(binary()))
 
@@ -206,6 +210,8 @@ class PackagingTest(unittest.TestCase):
                      "etc/logrotate.d/cellar", "usr/share/man/man1/cellar.1.gz", "usr/share/man/man5/cellar.conf.5.gz",
                      "usr/share/bash-completion/completions/cellar", "usr/share/doc/cellar/copyright"):
             self.assertIn(f"./{name}\n", listing)
+        for name in map(os.path.basename, man.sources()):
+            self.assertIn(f"./usr/share/man/man{name[-1]}/{name}.gz\n", listing)
         depends = run("dpkg-deb", "--field", package, "Depends").stdout
         for library in ("libc6", "libstdc++6", "libuv1", "libssl3", "libre2"):
             self.assertIn(library, depends)

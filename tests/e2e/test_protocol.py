@@ -199,7 +199,7 @@ class BadInputTest(unittest.TestCase):
 
 
 class LimitsTest(CellarTest):
-    """Limits of SPEC.md section 10 that concern the connection."""
+    """Limits of cellar-model(7), "LIMITS", that concern the connection."""
 
     OPTIONS = {"enable-debug-command": "yes"}
 

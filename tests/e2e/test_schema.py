@@ -1,4 +1,4 @@
-"""Schema commands and the generic commands that take a table for a key (SPEC.md section 4)."""
+"""Schema commands and the generic commands that take a table for a key (cellar-commands(7), "SCHEMA COMMANDS")."""
 
 import unittest
 

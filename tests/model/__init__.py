@@ -1,1 +1,1 @@
-"""A naive model of Cellar, written from SPEC.md alone, to compare the server with."""
+"""A naive model of Cellar, written from the manual alone, to compare the server with."""

@@ -1,4 +1,4 @@
-"""Cell options (SPEC 3, 12): which cells of a row a read returns, and how they are shown."""
+"""Cell options (cellar-query(7), "CELL OPTIONS"): which cells of a row a read returns, and how they are shown."""
 
 from . import values
 from .filters import Filter, FilterCell

@@ -1,4 +1,4 @@
-"""Wrong input: one fault put into a good command (SPEC 9, 12)."""
+"""Wrong input: one fault put into a good command (cellar-model(7), "ERROR REPLIES")."""
 
 from . import pools
 

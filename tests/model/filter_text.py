@@ -1,4 +1,4 @@
-"""Random filter expressions (SPEC 7) over a table of the model."""
+"""Random filter expressions (cellar-query(7), "FILTER EXPRESSIONS") over a table of the model."""
 
 from . import pools
 from .values import FLOATS, INTEGER_RANGES, print_value

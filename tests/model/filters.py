@@ -1,9 +1,9 @@
-"""Filters (SPEC 7): parser and evaluation over a row's list of cells.
+"""Filters (cellar-query(7), "FILTER EXPRESSIONS"): parser and evaluation over a row's list of cells.
 
 A filter becomes a function from (context, cells) to cells. `sink` appends to `context.sunk`, which
 joins the result at the end. A string keeps its kind: `Literal('string', ...)`.
 
-Copies of one cell (SPEC 7 leaves their order open) come branch by branch, as an interleave's branches
+Copies of one cell (the manual leaves their order open) come branch by branch, as an interleave's branches
 give them; what has gone into a sink comes behind what has not.
 """
 

@@ -1,4 +1,4 @@
-"""Indexes (SPEC 6): what is in one, computed from the table whenever it is asked for."""
+"""Indexes (cellar-model(7), "INDEXES"): what is in one, computed from the table whenever it is asked for."""
 
 from . import orders, values
 from .refusals import Refused

@@ -1,4 +1,4 @@
-"""Orders of row keys and qualifiers (SPEC 1.1, 12): reading, canonical text, bounds, prefixes.
+"""Orders of row keys and qualifiers (cellar-model(7), "KEY ORDERS"): reading, canonical text, bounds, prefixes.
 
 A key is held as a tuple of *ranks*, one a component, that Python compares in the order's sense;
 beside it stands its canonical text. A descending component's rank is turned round, so that tuples

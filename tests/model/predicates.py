@@ -1,4 +1,4 @@
-"""Predicates of IF and WHERE (SPEC 3, 12): parse, resolve against a table, evaluate on a row.
+"""Predicates of IF and WHERE (cellar-query(7), "CONDITIONS"): parse, resolve against a table, evaluate on a row.
 
 `parse` checks syntax alone. `resolve` finds family and qualifier. `compile_filter` comes last, as
 BADFILTER comes after all other checks of names.

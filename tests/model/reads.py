@@ -1,4 +1,4 @@
-"""Read commands (SPEC 3). Each takes (model, session, Words) and returns the expected reply."""
+"""Read commands (cellar-query(7)). Each takes (model, session, Words) and returns the expected reply."""
 
 from . import indexes, values
 from .cells import CellOptions, group_of

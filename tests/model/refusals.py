@@ -4,7 +4,7 @@ from .resp import Error
 
 
 class Refused(Exception):
-    """`code` is the first word. `alternatives` are codes that SPEC.md leaves equally possible."""
+    """`code` is the first word. `alternatives` are codes that the manual leaves equally possible."""
 
     def __init__(self, code, text=None, alternatives=()):
         super().__init__(code, text)

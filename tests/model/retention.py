@@ -1,4 +1,4 @@
-"""Retention (SPEC 1.2): durations, GC policies, and which versions of a column are dropped.
+"""Retention (cellar-model(7), "RETENTION"): durations, GC policies, and which versions of a column are dropped.
 
 A policy is a nested tuple: ('versions', n), ('age', micros), ('and', a, b), ('or', a, b); None
 drops nothing.

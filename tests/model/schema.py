@@ -1,4 +1,4 @@
-"""Schema commands (SPEC 4, 6) and the generic commands that see tables as keys."""
+"""Schema commands (cellar-commands(7), "SCHEMA COMMANDS") and the generic commands that see tables as keys."""
 
 from . import globs, indexes, retention, values
 from .orders import Order

@@ -1,4 +1,4 @@
-"""Typed values (SPEC 1, 2, 12): reading them from text, printing, comparing with a literal.
+"""Typed values (cellar-model(7), "TYPES"): reading them from text, printing, comparing with a literal.
 
 A value is held as bytes (bytes, string), bool, int, float, or 16 bytes (uuid); its type is a name
 beside it. `byte` is `u8` everywhere after reading.

@@ -1,4 +1,4 @@
-"""The words of one command, read from left to right; and the small notations of SPEC 2."""
+"""The words of one command, read from left to right; and the small notations of cellar-query(7)."""
 
 from . import values
 from .refusals import Refused

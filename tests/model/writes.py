@@ -1,4 +1,4 @@
-"""Write commands (SPEC 3): every change is made on a draft of the row, and committed at the end."""
+"""Write commands (cellar-commands(7), "CELL COMMANDS"): every change is made on a draft of the row, and committed at the end."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The model of tests/model says what SPEC.md says: sentence by sentence, without a server."""
+"""The model of tests/model says what the manual says: sentence by sentence, without a server."""
 
 import glob
 import os

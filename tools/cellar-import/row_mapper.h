@@ -31,7 +31,7 @@ namespace cellar::importer {
 struct Column {
   std::string family;
   std::string qualifier;
-  std::string type;  // of SPEC.md section 1, or empty: the family's
+  std::string type;  // of cellar-model(7), "TYPES", or empty: the family's
 };
 
 struct Cell {

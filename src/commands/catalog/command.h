@@ -1,5 +1,5 @@
 // Command: one row of the command table, from which dispatch, COMMAND DOCS, redis-cli's hints,
-// access control and the README's table come.
+// access control, cellar-commands(7) and the README's table come.
 //
 // To add commands: write a file `commands/<group>_commands.cc` with handlers and a constexpr array
 // of rows, declare `std::span<const Command> <Group>Commands();` in command_groups.h and add it to

@@ -1,5 +1,5 @@
-// Cells as replies: a value by its type, a column's entry in a row's map (SPEC.md sections 2 and
-// 3).
+// Cells as replies: a value by its type, a column's entry in a row's map
+// (cellar-query(7), "TYPES IN REPLIES" and "CELL OPTIONS").
 //
 //   type                RESP2                              RESP3
 //   bytes string uuid   bulk string                        bulk string

@@ -1,5 +1,5 @@
 // Task: a command that goes on after its handler has returned, in slices, so that no command holds
-// the loop for long (SPEC.md section 3).
+// the loop for long (cellar-query(7), "HOW A READ IS ANSWERED").
 //
 // A handler whose work may be long copies what it needs from its arguments (they are views that die
 // with the handler) into a Task and hands it over by `context.Continue(std::move(task))`. The

@@ -1,6 +1,6 @@
 // The words that cell commands have in common, as text in and plain structs out: columns, bounds,
-// timestamps, lifetimes, predicates. Pure functions, so that every rule of the grammar (SPEC.md
-// sections 2, 3 and 12) is tested without a store, a session or a socket.
+// timestamps, lifetimes, predicates. Pure functions, so that every rule of the grammar
+// (cellar-commands(7), cellar-query(7)) is tested without a store, a session or a socket.
 //
 //   column      family:qualifier; the first ':' splits; the qualifier may be empty
 //   selector    column | family, or COLPREFIX family prefix, or COLRANGE family min max
@@ -10,7 +10,7 @@
 //               |  column EQ|NE|LT|LE|GT|GE value
 //
 // What is wrong here is wrong whatever the table says: an error of these functions is a syntax
-// error in the sense of SPEC.md section 12, found before any table is looked for. Everything that
+// error (cellar-model(7), "ERROR REPLIES"), found before any table is looked for. Everything that
 // needs the schema (does the family exist, does the key fit its order, does the value fit its type)
 // goes on as text to the engine. All views borrow from the client's words.
 #pragma once

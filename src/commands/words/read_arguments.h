@@ -11,7 +11,7 @@
 
 namespace cellar {
 
-inline constexpr uint64_t kScanCountDefault{100};  // SPEC.md section 3
+inline constexpr uint64_t kScanCountDefault{100};  // cellar-query(7), "ROW OPTIONS"
 
 enum class CountBy : uint8_t { kRows, kGroups, kColumns, kCells };
 

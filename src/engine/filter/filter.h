@@ -1,4 +1,4 @@
-// Filter: the expression after FILTER, parsed and printed (SPEC.md sections 7 and 12).
+// Filter: the expression after FILTER, parsed and printed (cellar-query(7), "FILTER EXPRESSIONS").
 //
 //   filter = step { "|" step }                                  chain
 //   step   = "(" filter ")" | "{" filter { "," filter } "}"     interleave

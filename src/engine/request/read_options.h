@@ -1,4 +1,4 @@
-// What a read asks for, as text: the row options and cell options of SPEC.md section 3.
+// What a read asks for, as text: the row options and cell options of cellar-query(7).
 //
 // Commands fill these in; Scan compiles them against a table's schema. Views borrow from the
 // caller's arguments; Scan copies what it keeps.
@@ -16,7 +16,7 @@ namespace cellar {
 
 inline constexpr uint64_t kUnlimited{std::numeric_limits<uint64_t>::max()};
 
-// Which cells of a row. They apply in the order of the members (SPEC.md section 12).
+// Which cells of a row. They apply in the order of the members (cellar-query(7)).
 struct CellOptions {
   const FamilyAccess* access{nullptr};  // null: everything is allowed
   std::vector<ColumnSelector> columns;  // union; empty: all

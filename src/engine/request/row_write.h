@@ -2,8 +2,9 @@
 //
 // CPUT, CDEL, CINCRBY, CINCRBYFLOAT, CAPPEND and CMUTATE are all one RowWrite: conditions, ops to
 // do if they hold, ops to do if not. Everything is text as the client sent it; the views borrow
-// from the caller's arguments and must outlive the call. The engine checks all of it (SPEC.md
-// section 12, "order of checks"), then decides the conditions, then makes a mutation of it.
+// from the caller's arguments and must outlive the call. The engine checks all of it in
+// the order of cellar-model(7), "ERROR REPLIES", then decides the conditions, then makes a mutation
+// of it.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +41,7 @@ struct ColumnSelector {
   std::string_view second;
 };
 
-// A condition on a row (SPEC.md section 3, "Predicates").
+// A condition on a row (cellar-query(7), "CONDITIONS").
 struct Predicate {
   enum class Kind : uint8_t {
     kColumnExists,

@@ -14,7 +14,7 @@
 namespace cellar {
 namespace {
 
-constexpr size_t kOpsMax{1'000'000};  // SPEC.md section 10: cells in one write
+constexpr size_t kOpsMax{1'000'000};  // cellar-model(7), "LIMITS"
 constexpr int64_t kNewest{std::numeric_limits<int64_t>::max()};
 
 // The name of the column.

@@ -1,4 +1,4 @@
-// What an index declares (SPEC.md section 6). Plain data, part of TableSchema.
+// What an index declares (cellar-model(7), "INDEXES"). Plain data, part of TableSchema.
 #pragma once
 
 #include <cstdint>

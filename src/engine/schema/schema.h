@@ -22,8 +22,8 @@
 
 namespace cellar {
 
-inline constexpr size_t kNameBytesMax{64};              // SPEC.md section 1
-inline constexpr size_t kFamiliesMax{256};              // SPEC.md section 10
+inline constexpr size_t kNameBytesMax{64};              // cellar-model(7), "TERMS"
+inline constexpr size_t kFamiliesMax{256};              // cellar-model(7), "LIMITS"
 inline constexpr size_t kRowKeyBytesMax{64 * 1024};     // Bigtable paper: "up to 64KB"
 inline constexpr size_t kQualifierBytesMax{16 * 1024};  // Bigtable's own limit
 inline constexpr std::string_view kDefaultGroup{"default"};
