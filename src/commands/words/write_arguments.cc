@@ -78,7 +78,7 @@ Status ParseDelta(CellOp::Kind kind, std::string_view text) {
     case CellOp::Kind::kIncrementFloat:
       return ParseFloatDelta(text, &number);
     case CellOp::Kind::kIncrementAny:
-      if (ClassifyNumber(text) == TextNumber::kInteger) return ParseIntegerDelta(text, &integer);
+      // An integer beyond 64 bits is one for float cells: what the cell is, is not known here.
       return ParseFloatDelta(text, &number);
     default:
       return Status::Ok();

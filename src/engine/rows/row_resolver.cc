@@ -188,11 +188,9 @@ Status RowResolver::CheckPut(const CellOp& op, const WriteContext& context, Chec
 Status RowResolver::CheckDelta(const CellOp& op, CheckedOp* checked) {
   if (op.kind == CellOp::Kind::kIncrement) return ParseIntegerDelta(op.text, &checked->delta);
   checked->delta_kind = ClassifyNumber(op.text);
+  checked->delta_fits = true;
   if (op.kind == CellOp::Kind::kIncrementAny && checked->delta_kind == TextNumber::kInteger) {
-    // A delta that no integer cell takes may still fit a float cell.
-    if (!ParseIntegerDelta(op.text, &checked->delta).ok()) {
-      checked->delta_kind = TextNumber::kFloat;
-    }
+    checked->delta_fits = ParseIntegerDelta(op.text, &checked->delta).ok();
   }
   return ParseFloatDelta(op.text, &checked->delta_float);
 }
@@ -631,7 +629,10 @@ Status RowResolver::ResolveIncrement(const CheckedOp& op, CellOpResult* result) 
     as_float =
         IsFloatType(type) || (IsTextType(type) && (op.delta_kind == TextNumber::kFloat ||
                                                    ClassifyNumber(value_) == TextNumber::kFloat));
-    if (IsIntegerType(type) && op.delta_kind != TextNumber::kInteger) {
+    const bool counts_integer =
+        IsIntegerType(type) || (IsTextType(type) && !declared && !as_float &&
+                                ClassifyNumber(value_) == TextNumber::kInteger);
+    if (counts_integer && (op.delta_kind != TextNumber::kInteger || !op.delta_fits)) {
       return Status::Error(ErrorCode::kErr,
                            "value is not an integer or out of range: " + Quote(op.op->text) +
                                " for column " + Quote(ColumnText(*op.op)));

@@ -86,6 +86,7 @@ class RowResolver {
     int128_t delta{0};
     double delta_float{0};
     TextNumber delta_kind{TextNumber::kNone};
+    bool delta_fits{true};  // into `delta`; else only a float takes it
   };
 
   Status Check(const TableSchema& schema, const RowWrite& write, const WriteContext& context);
