@@ -150,7 +150,7 @@ void CmdFamilyInfo(CommandContext& ctx) {
   REPLY_IF_ERROR(ctx, CheckMayRead(ctx, ctx.args[3]));
   ASSIGN_OR_REPLY(ctx, const FamilySchema* const family, FindFamily(*table, ctx.args[3]));
   FamilyInfo info(*table, *family);
-  if (table->family_is_all_live(*family)) {
+  if (table->family_is_all_live(*family) || !table->MayHoldDropped()) {
     return info.Reply(ctx.reply, table->family_counters(*family).cells);
   }
   CellOptions cells;

@@ -193,7 +193,7 @@ class TableInfoTask final : public Task {
 void CmdTableInfo(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
   TableInfo info(ctx, *table);
-  if (MayReadTable(ctx) && table->counts_are_live()) {
+  if (MayReadTable(ctx) && !table->MayHoldDropped()) {
     return info.Reply(ctx.reply, table->counters().rows, table->cells());
   }
   CellOptions cells;
