@@ -71,6 +71,7 @@ void BTree::RollBackTo(const BTreeSnapshot& snapshot) {
 uint64_t BTree::entries() const { return tree_->content().entries; }
 uint64_t BTree::payload_bytes() const { return tree_->content().payload_bytes; }
 uint64_t BTree::memory_bytes() const { return tree_->memory_bytes(); }
+size_t BTree::value_bytes_bound() const { return tree_->value_bytes_bound(); }
 std::vector<std::string> BTree::SplitKeys(size_t parts) const { return tree_->SplitKeys(parts); }
 uint64_t BTree::snapshots_alive() const { return tree_->epochs().snapshots(); }
 bool BTree::Compact(std::string* position, size_t nodes_max) {

@@ -216,6 +216,8 @@ class BTree {
   uint64_t entries() const;        // exact
   uint64_t payload_bytes() const;  // exact sum of key and value sizes
   uint64_t memory_bytes() const;   // held for this tree: nodes, large values, retired ones included
+  // No value larger than this is or ever was in the tree. O(1), and rough: 512 if all are small.
+  size_t value_bytes_bound() const;
 
   // Snapshots taken and not dropped yet.
   uint64_t snapshots_alive() const;

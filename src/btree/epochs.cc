@@ -151,6 +151,7 @@ Inner* Epochs::NewInner(size_t bytes) {
 LargeValue* Epochs::NewValue(std::string_view value) {
   CELLAR_ASSERT(value.size() > kInlineValueBytesMax);
   CELLAR_ASSERT(value.size() < ~uint32_t{0} - 128);
+  largest_value_bytes_ = std::max(largest_value_bytes_, value.size());
   const size_t capacity = NodeArena::RoundUp(sizeof(LargeValue) + value.size());
   auto* block = static_cast<LargeValue*>(Allocate(capacity));
   block->birth = epoch_;

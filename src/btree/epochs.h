@@ -195,6 +195,8 @@ class Epochs {
 
   uint64_t epoch() const { return epoch_; }
   uint64_t memory_bytes() const { return memory_bytes_; }
+  // Size of the largest value that NewValue has been given.
+  size_t largest_value_bytes() const { return largest_value_bytes_; }
   size_t snapshots() const { return live_.size(); }
 
  private:
@@ -231,6 +233,7 @@ class Epochs {
   uint64_t newest_live_{0};
   uint32_t images_serial_{0};  // of the last snapshot for images only
   uint64_t memory_bytes_{0};
+  size_t largest_value_bytes_{0};
   bool has_work_{false};
   std::vector<SnapshotState*> live_;  // ascending epochs
   RetiredQueue pending_;

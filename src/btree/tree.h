@@ -8,6 +8,7 @@
 // builds the nodes above anew, as far up as they split or vanish.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -75,6 +76,9 @@ class Tree {
   const TreeContent& content() const { return content_; }
   uint64_t changes() const { return changes_; }
   uint64_t memory_bytes() const;
+  size_t value_bytes_bound() const {
+    return std::max(kInlineValueBytesMax, epochs_.largest_value_bytes());
+  }
   Epochs& epochs() { return epochs_; }
 
  private:

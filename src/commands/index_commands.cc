@@ -163,6 +163,7 @@ struct IndexInfoReply {
   std::vector<std::string> include;
   bool unique{false};
   std::string state;
+  std::string failure;  // if the state is failed
   double progress{0};
   uint64_t bytes{0};
 
@@ -171,6 +172,7 @@ struct IndexInfoReply {
         table(of.name()),
         unique(info.schema->unique),
         state(info.state),
+        failure(info.schema->failure.ok() ? "" : info.schema->failure.ToString()),
         progress(info.progress),
         bytes(info.bytes) {
     for (const IndexColumn& column : info.schema->on) {
@@ -203,7 +205,7 @@ struct IndexInfoReply {
     reply.Unsigned(bytes);
     if (state != "failed") return;
     reply.Bulk("error");
-    reply.Bulk("NOTUNIQUE rows have equal values");
+    reply.Bulk(failure);
   }
 };
 
@@ -260,7 +262,9 @@ constexpr Command kIndexRows[] = {
      .group = "schema",
      .since = "0.1.0",
      .summary = "Creates an index of a table: by values, by row (ON 0), or by qualifier (ON 1 "
-                "family). It is built in the background.",
+                "family). It is built in the background; INDEX INFO tells of its state, and why it "
+                "failed. The ON values of a row and its key are at most 64 KiB together: a write "
+                "or delete that leads to more is refused (TOOLARGE).",
      .complexity = "O(n log n), n the rows (ON 1 family: its columns), in slices",
      .syntax = "table index ON count [column [AS type]]... [INCLUDE count (column|family)...] "
                "[UNIQUE]",
@@ -294,7 +298,8 @@ constexpr Command kIndexRows[] = {
      .keys = kTableRead,
      .group = "schema",
      .since = "0.1.0",
-     .summary = "Returns the columns of an index, its state, progress, entries and memory.",
+     .summary = "Returns the columns of an index, its state, progress, entries and memory; of a "
+                "failed one the error, which names a row.",
      .complexity = "O(n), n the indexes of the table",
      .syntax = "table index",
      .handler = CmdIndexInfo},

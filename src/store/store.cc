@@ -139,8 +139,9 @@ Status Store::Write(Table& table, const RowWrite& write, RowWriteResult* result)
     mutation_.Truncate(part_begin_);
     return reserved;
   }
-  if (table.has_indexes() && table.indexes()->may_refuse(mutation_.size() - part_begin_)) {
-    RETURN_IF_ERROR(ApplyOrRefuse(table, &outcome));
+  if (table.has_indexes() &&
+      table.indexes()->MayRefuse(write.row.size(), mutation_.size() - part_begin_)) {
+    RETURN_IF_ERROR(ApplyOrRefuse(table, write.access, &outcome));
   } else if (!outcome.applied) {
     ApplyResolved(&table);
   }
@@ -160,12 +161,12 @@ CELLAR_INLINE void Store::ApplyResolved(Table* table) {
 
 // Makes the indexes ready for a put of so many bytes of values. False if it has to go the general
 // way.
-CELLAR_INLINE bool Store::PreparePlainPut(Table& table, size_t value_bytes) {
+CELLAR_INLINE bool Store::PreparePlainPut(Table& table, size_t row_bytes, size_t value_bytes) {
   // A record number may move the table's counter: the general way knows how.
   if (table.schema().key.is_recno()) [[unlikely]]
     return false;
   if (table.has_indexes()) {
-    if (table.indexes()->may_refuse(value_bytes)) return false;
+    if (table.indexes()->MayRefuse(row_bytes, value_bytes)) return false;
     PrepareIndexesForWrite(table);
   }
   return true;
@@ -192,14 +193,14 @@ CELLAR_INLINE Status Store::PutResolved(Table& table, size_t puts, Resolve resol
 Status Store::Put(Table& table, const RowWrite& write) {
   size_t bytes = 0;
   for (const CellOp& op : write.ops) bytes += op.text.size();
-  if (!PreparePlainPut(table, bytes)) return Write(table, write).status();
+  if (!PreparePlainPut(table, write.row.size(), bytes)) return Write(table, write).status();
   return PutResolved(table, write.ops.size(), [&](const WriteContext& context) {
     return resolver_->ResolvePuts(table, write, context, &mutation_);
   });
 }
 
 Status Store::Put(Table& table, std::string_view row, const CellPut& put) {
-  if (!PreparePlainPut(table, put.text.size())) [[unlikely]] {
+  if (!PreparePlainPut(table, row.size(), put.text.size())) [[unlikely]] {
     RowWrite write;
     write.row = row;
     write.ops.emplace_back(put);
@@ -224,13 +225,14 @@ Status Store::Put(Table& table, std::string_view row, const KnownColumn& column,
 
 // An index can only tell what it refuses when the change is there, so the change is taken back
 // then.
-Status Store::ApplyOrRefuse(Table& table, RowResolver::Outcome* outcome) {
+Status Store::ApplyOrRefuse(Table& table, const FamilyAccess* access,
+                            RowResolver::Outcome* outcome) {
   if (!outcome->applied) {
     outcome->checkpoint = std::make_unique<Table::Checkpoint>(table.TakeCheckpoint());
     outcome->applied = true;
     CELLAR_ASSERT(engine_->ApplyOps(mutation_.Since(part_begin_)).ok());
   }
-  Status refusal = table.indexes()->TakeRefusal();
+  Status refusal = table.indexes()->TakeRefusal(access);
   if (refusal.ok()) return refusal;
   table.RollBackTo(*outcome->checkpoint);
   mutation_.Truncate(part_begin_);

@@ -325,11 +325,11 @@ class Store {
   // Carries out what the resolver has added since BeginMutation.
   void ApplyResolved(Table* table);
   // Parts of Put: `resolve` adds the puts to the mutation; they are applied and logged.
-  bool PreparePlainPut(Table& table, size_t value_bytes);
+  bool PreparePlainPut(Table& table, size_t row_bytes, size_t value_bytes);
   template <typename Resolve>
   Status PutResolved(Table& table, size_t puts, Resolve resolve);
   Status ReserveMutation();
-  Status ApplyOrRefuse(Table& table, RowResolver::Outcome* outcome);
+  Status ApplyOrRefuse(Table& table, const FamilyAccess* access, RowResolver::Outcome* outcome);
   void FinishMutation(Table* table, uint64_t changes);
   Status CommitSchema(Table* table);
   // FindTable for names that have a keyspace in front, or are of no table.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/log.h"
 #include "base/number.h"
 #include "base/quote.h"
 #include "engine/rows/index_scan.h"
@@ -19,6 +20,7 @@ Result<IndexColumn> CheckIndexColumn(const TableSchema& schema, const NewIndexCo
   checked.family_id = family->id;
   checked.whole_family = !column.qualifier.has_value();
   checked.type = column.type.value_or(family->type.value_or(ValueType::kBytes));
+  checked.type_is_given = column.type.has_value();
   checked.descending = column.descending;
   if (column.qualifier) {
     RETURN_IF_ERROR(EncodeQualifier(*family, *column.qualifier, &checked.qualifier));
@@ -82,6 +84,15 @@ Status Store::DropIndex(Table& table, std::string_view name) {
   return CommitSchema(&table);
 }
 
+// Why the index cannot hold what it should, if building it has found that. One that is ready is
+// built again after a change of retention, which may show old values: those may be equal to those
+// of other rows, as the passing of time may make them, but not too large for it. At the start
+// sizes are not judged again: a clock that is behind would see what has expired.
+static Status BuildFailure(const IndexSchema& schema, const Index& index) {
+  if (!schema.judged && !index.too_large_row().ok()) return index.too_large_row();
+  return schema.state == IndexState::kBuilding ? index.not_unique_rows() : Status::Ok();
+}
+
 bool Store::BuildIndexes(Table& table, uint64_t rows_max) {
   IndexSet* indexes = table.indexes();
   if (indexes == nullptr) return true;
@@ -89,16 +100,22 @@ bool Store::BuildIndexes(Table& table, uint64_t rows_max) {
   const bool done = indexes->Build(rows_max);
   const auto finished = [indexes](const IndexSchema& index) {
     const Index* built = indexes->Find(index.id);
-    return index.state == IndexState::kBuilding && built != nullptr &&
-           (built->built() || built->build_failed());
+    if (built == nullptr) return false;
+    if (!BuildFailure(index, *built).ok()) return true;
+    return !index.judged && built->built();
   };
   const TableSchema& now = table.schema();
   if (std::none_of(now.indexes.begin(), now.indexes.end(), finished)) return done;
   TableSchema schema = now;
+  std::string failures;
   for (IndexSchema& index : schema.indexes) {
     if (!finished(index)) continue;
-    index.state =
-        indexes->Find(index.id)->build_failed() ? IndexState::kFailed : IndexState::kReady;
+    index.failure = BuildFailure(index, *indexes->Find(index.id));
+    index.state = index.failure.ok() ? IndexState::kReady : IndexState::kFailed;
+    index.judged = index.failure.ok();
+    if (index.failure.ok()) continue;
+    failures += "index '" + index.name + "' of table '" + table.keyspace() + "/" + table.name() +
+                "' could not be built and holds nothing: " + index.failure.ToString() + "; ";
   }
   std::string bytes;
   EncodeTableSchema(schema, &bytes);
@@ -107,8 +124,12 @@ bool Store::BuildIndexes(Table& table, uint64_t rows_max) {
   // A full disk delays it: the index goes on being built, and the sweeper tries again.
   const uint64_t changes = table.changes();
   const bool committed = CommitSchema(&table).ok();
-  if (committed) table.RestoreChanges(changes);
-  return done && committed;
+  if (!committed) return false;
+  table.RestoreChanges(changes);
+  if (!failures.empty()) {
+    Log(LogSeverity::kWarning, failures + "INDEX INFO and scans of it say the same");
+  }
+  return done;
 }
 
 uint64_t Store::IndexRowsAtOnce(const Table& table) const {
@@ -127,7 +148,7 @@ void Store::PrepareIndexes(Table& table) {
   const std::vector<IndexSchema>& all = table.schema().indexes;
   const bool complete = std::all_of(all.begin(), all.end(), [&table](const IndexSchema& index) {
     if (index.state != IndexState::kReady) return index.state == IndexState::kFailed;
-    return table.indexes()->Find(index.id)->built();
+    return index.judged && table.indexes()->Find(index.id)->built();
   });
   if (complete) [[likely]]
     return;

@@ -122,6 +122,20 @@ static bool StaysDropped(const Table& table, const FamilySchema& family,
 // client waits for that too, since until then changes of their columns are refused. Inside a
 // transaction nothing waits: large indexes are built behind it, and what stays dropped under the
 // new policy is left to the sweeper. Anything else has to be reclaimed there and then, in one go.
+// An index whose ON types come from the family would go on with the old one, and miss all that is
+// written from then on.
+static Status CheckTypeChange(const TableSchema& schema, const FamilySchema& family,
+                              const FamilyOptions& options) {
+  if (!options.type || *options.type == family.type) return Status::Ok();
+  for (const IndexSchema& index : schema.indexes) {
+    if (!index.TakesTypeOf(family.id)) continue;
+    return Status::Error(ErrorCode::kErr, "the TYPE of family " + Quote(family.name) +
+                                              " is that of an ON column of index '" + index.name +
+                                              "', which was created without AS");
+  }
+  return Status::Ok();
+}
+
 class FamilyAlter final : public SlicedChange {
  public:
   FamilyAlter(Store& store, const Table& table, const FamilySchema& family, FamilyOptions options)
@@ -141,6 +155,8 @@ class FamilyAlter final : public SlicedChange {
     if (family == nullptr) {
       return Status::Error(ErrorCode::kNoFamily, "the family has been dropped");
     }
+    // Also of an index that has come since the change began.
+    RETURN_IF_ERROR(CheckTypeChange(table->schema(), *family, options_));
     const RetentionPolicy policy = AlterRetention(family->policy, options_);
     const bool reclaims = !store_.in_transaction_ || !StaysDropped(*table, *family, policy);
     while (reclaims) {
@@ -158,6 +174,9 @@ class FamilyAlter final : public SlicedChange {
     TableSchema schema = table->schema();
     FamilySchema* altered = schema.FindFamily(family->name);
     if (options_.type) altered->type = *options_.type;
+    for (IndexSchema& index : schema.indexes) {
+      if (altered->policy != policy && index.NamesFamily(family_id_)) index.judged = false;
+    }
     altered->policy = policy;
     std::string bytes;
     EncodeTableSchema(schema, &bytes);
@@ -198,6 +217,7 @@ Result<std::unique_ptr<SlicedChange>> Store::AlterFamily(Table& table, const New
                                               " of family " + Quote(family.name) +
                                               " is fixed once created");
   }
+  RETURN_IF_ERROR(CheckTypeChange(table.schema(), **found, family.options));
   return std::unique_ptr<SlicedChange>(
       std::make_unique<FamilyAlter>(*this, table, **found, family.options));
 }

@@ -16,6 +16,8 @@ ScanCursor Sample() {
   cursor.position.cells_before = 1'000'000;
   cursor.position.columns_before = 300;
   cursor.position.super_columns_before = 2;
+  cursor.position.index_table_id = 300;
+  cursor.position.index_id = 5;
   cursor.pin = 77;
   return cursor;
 }
@@ -38,6 +40,8 @@ TEST_CASE("A cursor reads back to the same position and is printable", "[scan_cu
   CHECK(read->position.columns_before == 300);
   CHECK(read->position.super_columns_before == 2);
   CHECK(read->pin == 77);
+  CHECK(read->position.index_table_id == 300);
+  CHECK(read->position.index_id == 5);
 
   ScanCursor plain;
   plain.position.row_key = "r";
@@ -47,6 +51,7 @@ TEST_CASE("A cursor reads back to the same position and is printable", "[scan_cu
   CHECK(read_plain->position.row_done);
   CHECK_FALSE(read_plain->position.inside_row);
   CHECK_FALSE(read_plain->pin.has_value());
+  CHECK(read_plain->position.index_id == 0);
 }
 
 TEST_CASE("A cursor is bound to key order, direction and index", "[scan_cursor]") {

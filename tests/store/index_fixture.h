@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/log.h"
 #include "base/number.h"
 #include "store/store.h"
 #include "tests/manual_clock.h"
@@ -22,6 +23,7 @@ using namespace cellar;  // NOLINT(google-build-using-namespace)
 class Fixture {
  public:
   Fixture() {
+    SilenceLog(true);
     char name[] = "/tmp/cellar-index-test-XXXXXX";
     REQUIRE(mkdtemp(name) != nullptr);
     directory = name;

@@ -15,7 +15,8 @@ constexpr uint8_t kRowDone{1};
 constexpr uint8_t kInsideRow{2};
 constexpr uint8_t kPinned{4};
 constexpr uint8_t kDrawn{8};
-constexpr uint8_t kFlags{kRowDone | kInsideRow | kPinned | kDrawn};
+constexpr uint8_t kOfIndex{16};
+constexpr uint8_t kFlags{kRowDone | kInsideRow | kPinned | kDrawn | kOfIndex};
 // A row key and a cell key with all their escapes, and the numbers: far above what is ever given
 // out.
 constexpr size_t kCursorBytesMax{1024 * 1024};
@@ -84,6 +85,10 @@ bool ReadPayload(std::string_view from, ScanCursor* cursor) {
   }
   ScanPosition& position = cursor->position;
   if ((flags & kDrawn) != 0 && !GetVarint64(&from, &position.seed)) return false;
+  if ((flags & kOfIndex) != 0 &&
+      (!GetVarint64(&from, &position.index_table_id) || !GetVarint64(&from, &position.index_id))) {
+    return false;
+  }
   position.row_done = (flags & kRowDone) != 0;
   position.inside_row = (flags & kInsideRow) != 0;
   std::string_view key;
@@ -114,9 +119,14 @@ std::string EncodeCursor(const ScanCursor& cursor, uint64_t binding) {
   if (position.inside_row) flags |= kInsideRow;
   if (cursor.pin.has_value()) flags |= kPinned;
   if (position.seed != 0) flags |= kDrawn;
+  if (position.index_id != 0) flags |= kOfIndex;
   payload.push_back(static_cast<char>(flags));
   if (cursor.pin.has_value()) PutVarint64(&payload, *cursor.pin);
   if (position.seed != 0) PutVarint64(&payload, position.seed);
+  if (position.index_id != 0) {
+    PutVarint64(&payload, position.index_table_id);
+    PutVarint64(&payload, position.index_id);
+  }
   PutLengthPrefixed(&payload, position.row_key);
   if (position.inside_row) {
     PutLengthPrefixed(&payload, position.cell_key);

@@ -2,15 +2,16 @@
 // is to know, so that the server remembers nothing and a cursor survives a restart.
 //
 //   text     = "A" base64url(payload)                        without padding; "0" is begin and end
-//   payload  | flags u8 | pin v, if kPinned | seed v, if kDrawn | row key b | inside a row: ... |
-//            check u32 |
+//   payload  | flags u8 | pin v, if kPinned | seed v, if kDrawn | table v, index v, if kOfIndex |
+//            row key b | inside a row: ... | check u32 |
 //   ...      cell key b, cells v, columns v, super columns v      v varint, b length-prefixed bytes
 //   check    = low half of XXH3 of what stands before it, seeded with the binding
 //
 // The binding is a hash of what a position means something in: the table's key order, the direction
 // and the index. A cursor that was changed on its way, cut short, or belongs to another kind of
 // scan is "ERR invalid cursor"; other options may change from call to call. A letter other than A
-// in front is for a later form.
+// in front is for a later form. The numbers of table and index tell an index from one that is made
+// anew under its name.
 #pragma once
 
 #include <cstdint>

@@ -50,8 +50,8 @@ Result<const IndexSchema*> FindIndex(const ReadView& view, std::string_view name
 
 Status CheckIndexReady(const ReadView& view, const IndexSchema& index) {
   if (index.state == IndexState::kFailed) {
-    return Status::Error(ErrorCode::kNotUnique,
-                         "index '" + index.name + "' could not be built: rows have equal values");
+    return Status::Error(index.failure.code(),
+                         "index '" + index.name + "' could not be built: " + index.failure.text());
   }
   if (index.state == IndexState::kBuilding || !view.IndexIsBuilt(index.id)) {
     return Status::Error(ErrorCode::kTryAgain, "index '" + index.name + "' is being built");
@@ -99,13 +99,29 @@ Result<std::unique_ptr<IndexScan>> IndexScan::Create(ReadView* view, const Index
   return scan;
 }
 
+// A position is the key of an entry, and means nothing in an index made anew. Index and table have
+// numbers that are never used again.
+Result<const IndexSchema*> IndexScan::FindNamed(const RowOptions& rows,
+                                                const ScanPosition* from) const {
+  Result<const IndexSchema*> index = FindIndex(*view_, rows.index->name);
+  if (from == nullptr) return index;
+  if (!index.ok() && index.status().code() != ErrorCode::kNoIndex) return index;
+  if (index.ok() && from->index_id == (*index)->id && from->index_table_id == view_->table_id()) {
+    return index;
+  }
+  return Status::Error(ErrorCode::kStaleCursor, "index " + Quote(rows.index->name) +
+                                                    " is not the one of this cursor: it has been "
+                                                    "dropped, or made anew");
+}
+
 Status IndexScan::Compile(const IndexSchema* group, const RowOptions& rows,
                           const CellOptions& cells, const ScanPosition* from) {
   const TableSchema& schema = view_->schema();
   const IndexSchema* index = group;
   if (index == nullptr) {
     CELLAR_ASSERT(rows.index.has_value());
-    ASSIGN_OR_RETURN(index, FindIndex(*view_, rows.index->name));
+    ASSIGN_OR_RETURN(index, FindNamed(rows, from));
+    named_ = true;
   }
   index_id_ = index->id;
   order_ = IndexOrder(schema, *index);
@@ -381,19 +397,25 @@ void IndexScan::SkipRow() {
   in_row_ = false;
 }
 
-ScanPosition IndexScan::PositionAfterRow() const {
+ScanPosition IndexScan::PositionAtEntry() const {
   ScanPosition position;
-  if (ended_ && !in_row_) return position;
   position.row_key = entry_key_;
-  position.row_done = true;
   position.seed = seed_;
+  if (!named_) return position;
+  position.index_table_id = view_->table_id();
+  position.index_id = index_id_;
+  return position;
+}
+
+ScanPosition IndexScan::PositionAfterRow() const {
+  if (ended_ && !in_row_) return {};
+  ScanPosition position = PositionAtEntry();
+  position.row_done = true;
   return position;
 }
 
 ScanPosition IndexScan::PositionAfterCell() const {
-  ScanPosition position;
-  position.row_key = entry_key_;
-  position.seed = seed_;
+  ScanPosition position = PositionAtEntry();
   reader_.SavePosition(&position);
   return position;
 }

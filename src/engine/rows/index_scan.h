@@ -36,7 +36,7 @@ namespace cellar {
 
 // The index of this name, ready to be read through `view`. NOINDEX, NOPERM.
 Result<const IndexSchema*> FindIndex(const ReadView& view, std::string_view name);
-// NOTUNIQUE of a failed index, TRYAGAIN of one that is not built yet.
+// NOTUNIQUE or TOOLARGE of a failed index, TRYAGAIN of one that is not built yet.
 Status CheckIndexReady(const ReadView& view, const IndexSchema& index);
 // Appends the encodings of the first values of the ON columns of an index, which has this name.
 // BADVALUE; ERR for too many.
@@ -79,6 +79,9 @@ class IndexScan final : public Scan {
 
   Status Compile(const IndexSchema* group, const RowOptions& rows, const CellOptions& cells,
                  const ScanPosition* from);
+  // The index that is named. STALECURSOR if `from` is of another one, which had its name.
+  Result<const IndexSchema*> FindNamed(const RowOptions& rows, const ScanPosition* from) const;
+  ScanPosition PositionAtEntry() const;
   // EQ, BETWEEN, FROM as a range of entries' keys.
   Status CompileRange(const IndexOptions& options);
   // `held` is what an entry tells of (EntryColumns).
@@ -103,6 +106,7 @@ class IndexScan final : public Scan {
   ReadView* view_;
   uint64_t seed_;
   uint64_t index_id_{0};
+  bool named_{false};  // else it was chosen, and positions are those of the table
   IndexOrder order_;
   std::vector<KeyRange> ranges_;
   size_t range_at_{0};

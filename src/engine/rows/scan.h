@@ -57,6 +57,9 @@ struct ScanPosition {
   uint64_t cells_before{0};  // survivors given out of this row so far
   uint64_t columns_before{0};
   uint64_t super_columns_before{0};
+  // The index that the scan named; 0 if none: row_key is the key of an entry of just this index.
+  uint64_t index_table_id{0};
+  uint64_t index_id{0};
   uint64_t seed{0};  // SAMPLE and sample(): each row is drawn once in a scan; 0: not drawn yet
 };
 

@@ -1,5 +1,8 @@
-// index  | b name | v id | v flags (1 unique) | v state | v on { column } | v include { column }
-// column | v family id | v flags (1 whole family, 2 descending) | v type | b qualifier
+// index  | b name | v id | v flags (1 unique, 2 judged) | v state | v on { column }
+//        | v include { column } | b text of the failure, if the state is 3 or 4 |
+// state  0 building, 1 ready, 2 failed: NOTUNIQUE without a text, 3 NOTUNIQUE, 4 TOOLARGE
+// column | v family id | v flags (1 whole family, 2 descending, 4 type given by AS) | v type
+//        | b qualifier
 #include "engine/schema/index_schema.h"
 
 #include <algorithm>
@@ -13,15 +16,25 @@ namespace cellar {
 namespace {
 
 constexpr uint64_t kUnique{1};
+constexpr uint64_t kJudged{2};
 constexpr uint64_t kWholeFamily{1};
 constexpr uint64_t kDescending{2};
+constexpr uint64_t kTypeIsGiven{4};
+constexpr uint64_t kStateNotUnique{3};
+constexpr uint64_t kStateTooLarge{4};
+
+uint64_t EncodedState(const IndexSchema& index) {
+  if (index.state != IndexState::kFailed) return static_cast<uint8_t>(index.state);
+  return index.failure.code() == ErrorCode::kTooLarge ? kStateTooLarge : kStateNotUnique;
+}
 
 void EncodeColumns(const std::vector<IndexColumn>& columns, std::string* to) {
   PutVarint64(to, columns.size());
   for (const IndexColumn& column : columns) {
     PutVarint64(to, column.family_id);
-    PutVarint64(to,
-                (column.whole_family ? kWholeFamily : 0) | (column.descending ? kDescending : 0));
+    PutVarint64(to, (column.whole_family ? kWholeFamily : 0) |
+                        (column.descending ? kDescending : 0) |
+                        (column.type_is_given ? kTypeIsGiven : 0));
     PutVarint64(to, static_cast<uint8_t>(column.type));
     PutLengthPrefixed(to, column.qualifier);
   }
@@ -41,7 +54,7 @@ bool DecodeColumns(std::string_view* from, size_t columns_max, std::vector<Index
     }
     columns->push_back({static_cast<uint32_t>(family_id), (flags & kWholeFamily) != 0,
                         std::string(qualifier), static_cast<ValueType>(type),
-                        (flags & kDescending) != 0});
+                        (flags & kTypeIsGiven) != 0, (flags & kDescending) != 0});
   }
   return true;
 }
@@ -56,13 +69,20 @@ bool IndexSchema::NamesFamily(uint32_t family_id) const {
          std::any_of(include.begin(), include.end(), names);
 }
 
+bool IndexSchema::TakesTypeOf(uint32_t family_id) const {
+  return std::any_of(on.begin(), on.end(), [family_id](const IndexColumn& column) {
+    return column.family_id == family_id && !column.whole_family && !column.type_is_given;
+  });
+}
+
 void EncodeIndexSchema(const IndexSchema& index, std::string* to) {
   PutLengthPrefixed(to, index.name);
   PutVarint64(to, index.id);
-  PutVarint64(to, index.unique ? kUnique : 0);
-  PutVarint64(to, static_cast<uint8_t>(index.state));
+  PutVarint64(to, (index.unique ? kUnique : 0) | (index.judged ? kJudged : 0));
+  PutVarint64(to, EncodedState(index));
   EncodeColumns(index.on, to);
   EncodeColumns(index.include, to);
+  if (index.state == IndexState::kFailed) PutLengthPrefixed(to, index.failure.text());
 }
 
 bool DecodeIndexSchema(std::string_view* from, IndexSchema* index) {
@@ -71,15 +91,23 @@ bool DecodeIndexSchema(std::string_view* from, IndexSchema* index) {
   uint64_t flags = 0;
   uint64_t state = 0;
   if (!GetLengthPrefixed(from, &name) || !GetVarint64(from, &index->id) ||
-      !GetVarint64(from, &flags) || !GetVarint64(from, &state) ||
-      state > static_cast<uint8_t>(IndexState::kFailed)) {
+      !GetVarint64(from, &flags) || !GetVarint64(from, &state) || state > kStateTooLarge) {
     return false;
   }
+  const auto failed = static_cast<uint64_t>(IndexState::kFailed);
   index->name = name;
   index->unique = (flags & kUnique) != 0;
-  index->state = static_cast<IndexState>(state);
-  return DecodeColumns(from, kIndexColumnsMax, &index->on) &&
-         DecodeColumns(from, kIndexIncludeMax, &index->include);
+  index->judged = (flags & kJudged) != 0;
+  index->state = static_cast<IndexState>(std::min(state, failed));
+  if (!DecodeColumns(from, kIndexColumnsMax, &index->on) ||
+      !DecodeColumns(from, kIndexIncludeMax, &index->include)) {
+    return false;
+  }
+  std::string_view text{"rows have equal values"};
+  if (state > failed && !GetLengthPrefixed(from, &text)) return false;
+  const ErrorCode code = state == kStateTooLarge ? ErrorCode::kTooLarge : ErrorCode::kNotUnique;
+  if (state >= failed) index->failure = Status::Error(code, std::string(text));
+  return true;
 }
 
 std::string IndexColumnText(const TableSchema& schema, const IndexColumn& column) {
@@ -97,7 +125,11 @@ std::string IndexDefinitionText(const TableSchema& schema, const IndexSchema& in
   std::string text = index.name + " ON " + FormatUint64(index.on.size());
   for (const IndexColumn& column : index.on) {
     text += " " + QuoteWord(IndexColumnText(schema, column));
-    if (!column.whole_family) text += " AS " + std::string(ValueTypeName(column.type));
+    const FamilySchema* family = schema.FindFamilyById(column.family_id);
+    const bool differs = column.type != family->type.value_or(ValueType::kBytes);
+    if (!column.whole_family && (column.type_is_given || differs)) {
+      text += " AS " + std::string(ValueTypeName(column.type));
+    }
   }
   if (!index.include.empty()) {
     text += " INCLUDE " + FormatUint64(index.include.size());

@@ -21,7 +21,7 @@ inline constexpr size_t kIndexIncludeMax{256};  // INCLUDE columns of one index
 enum class IndexState : uint8_t {
   kBuilding = 0,  // rows that were there when it was created are still being added
   kReady = 1,
-  kFailed = 2,  // UNIQUE over duplicates: holds nothing until it is dropped
+  kFailed = 2,  // rows could not have their entries: holds nothing until it is dropped
 };
 
 struct IndexColumn {
@@ -29,6 +29,7 @@ struct IndexColumn {
   bool whole_family{false};           // ON 1 family: every qualifier; INCLUDE: the whole family
   std::string qualifier;              // encoded; empty if whole_family
   ValueType type{ValueType::kBytes};  // ON alone
+  bool type_is_given{false};          // ON alone: by AS; else it was the family's
   bool descending{false};             // ON alone
 };
 
@@ -37,14 +38,21 @@ struct IndexSchema {
   uint64_t id{0};  // never used again in its table
   bool unique{false};
   IndexState state{IndexState::kBuilding};
+  // All rows have been found to be of a size that it can hold, and no change since could make one
+  // too large. False while it is built, again after a change of retention, and of versions that
+  // left out such rows.
+  bool judged{false};
   std::vector<IndexColumn> on;
   std::vector<IndexColumn> include;
+  Status failure;  // kFailed: NOTUNIQUE or TOOLARGE, naming a row
 
   // ON 1 family: the entries are qualifiers, not values.
   bool of_qualifiers() const { return on.size() == 1 && on[0].whole_family; }
   // ON 0: every row has an entry.
   bool of_rows() const { return on.empty(); }
   bool NamesFamily(uint32_t family_id) const;
+  // Is a column of the family in ON whose type is the family's, since AS did not say another?
+  bool TakesTypeOf(uint32_t family_id) const;
 };
 
 void EncodeIndexSchema(const IndexSchema& index, std::string* to);

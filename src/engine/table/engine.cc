@@ -450,7 +450,8 @@ namespace {
 
 // Ids of the entries of indexes: kDerivedTree | format of the entries, 8 bits | table, 35 bits |
 // index, 20 bits. What has larger numbers is built again at the start.
-constexpr uint64_t kIndexFormat{1};  // of what index_entry.h describes
+// 1: rows with ON values of more than 64 KiB were left out without a word.
+constexpr uint64_t kIndexFormat{2};  // of what index_entry.h describes
 constexpr int kIndexBits{20};
 constexpr int kTableBits{35};
 
@@ -474,7 +475,7 @@ StateMachine::StateSnapshot Engine::TakeSnapshot() {
       Index* index = table->has_indexes() ? table->indexes()->Find(schema.id) : nullptr;
       const std::optional<uint64_t> tree_id = IndexTreeId(id, schema.id);
       if (index == nullptr || !index->built() || !tree_id) continue;
-      if (schema.state != IndexState::kReady) continue;
+      if (schema.state != IndexState::kReady || !schema.judged) continue;
       snapshot.trees.push_back({*tree_id, index->mutable_entries()->TakeSnapshotForImages()});
     }
   }

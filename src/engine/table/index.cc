@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/number.h"
+#include "base/quote.h"
 #include "engine/keys/key_component.h"
 #include "engine/keys/timestamp.h"
 #include "engine/request/read_options.h"
@@ -17,6 +19,11 @@ namespace cellar {
 namespace {
 
 constexpr TimeSpan kAlways{};
+
+// Texts are longer than their encodings where they are of numbers, but not so much longer.
+constexpr size_t kSurelySmallBytes{8 * 1024};
+constexpr size_t kTextPerEncodedByteMax{8};
+static_assert(kSurelySmallBytes * kTextPerEncodedByteMax <= kIndexEntryBytesMax);
 constexpr size_t kNotOn{std::numeric_limits<size_t>::max()};
 
 bool HasFamily(const std::vector<IndexColumn>& columns, uint32_t family_id) {
@@ -42,7 +49,8 @@ Index::Index(const Table& table, const IndexSchema& schema)
       included_(IncludedColumns(table.schema(), schema)),
       entries_(std::make_unique<BTree>()),
       entries_at_(std::make_unique<BTreeCursor>(*entries_)),
-      on_turns_(schema.on.size()) {
+      on_turns_(schema.on.size()),
+      at_once_(schema.on.size()) {
   for (const IndexColumn& included : included_) {
     const auto on = std::find_if(schema_.on.begin(), schema_.on.end(), [&](const IndexColumn& c) {
       return !included.whole_family && c.family_id == included.family_id &&
@@ -71,6 +79,19 @@ bool Index::Watches(const ChangedColumns& columns) const {
   return schema_.of_rows() || WatchesContent(columns);
 }
 
+bool Index::MayOutgrow(size_t row_text_bytes, size_t change_bytes) const {
+  if (schema_.of_rows()) return false;
+  size_t bytes = row_text_bytes * kTextPerEncodedByteMax;  // it may be longer in canonical form
+  if (by_column()) return bytes + kQualifierBytesMax > kIndexEntryBytesMax;
+  bytes += change_bytes;
+  for (const IndexColumn& on : schema_.on) {
+    const FamilySchema* family = table_.schema().FindFamilyById(on.family_id);
+    CELLAR_ASSERT(family != nullptr);
+    bytes += table_.tree(family->group).value_bytes_bound();
+  }
+  return bytes > kIndexEntryBytesMax;
+}
+
 bool Index::entries_are_live() const {
   return schema_.of_rows() ? table_.counts_are_live() : timed_entries_ == 0;
 }
@@ -95,7 +116,7 @@ void Index::Evaluate(std::string_view row_key, const ChangedColumns& columns,
                      Evaluation* evaluation) {
   ++evaluations_;
   evaluation->count = 0;
-  evaluation->too_large = false;
+  evaluation->too_large_bytes = 0;
   evaluation->absent = false;
   if (by_column()) {
     (void)EvaluateQualifiers(row_key, columns, Part::kBuilt, kUnlimited, evaluation);
@@ -114,7 +135,30 @@ void Index::EvaluateHeld(std::string_view row_key, const ChangedColumns& columns
 
 bool Index::KeepsRow(std::string_view row_key, const Evaluation& before) {
   CELLAR_ASSERT(schema_.of_rows());
+  if (schema_.unique) return false;  // the row may have come to life
   return before.count > 0 && HasRow(row_key);
+}
+
+void Index::CheckUnbuiltRow(std::string_view row_key, Evaluation* scratch) {
+  CELLAR_ASSERT(!by_column());
+  CELLAR_ASSERT(!Covers(row_key));
+  Evaluate(row_key, whole_row(), scratch);
+  if (scratch->too_large_bytes > 0) NoteTooLarge(row_key, whole_row());
+}
+
+void Index::NoteTooLarge(std::string_view row_key, const ChangedColumns& columns) {
+  left_out_.push_back(
+      {std::string(row_key), std::string(columns.begin), std::string(columns.end), columns.one});
+}
+
+size_t Index::FindTooLarge(Evaluation* scratch) {
+  for (const LeftOut& left_out : left_out_) {
+    ChangedColumns columns = whole_row();
+    if (by_column()) columns = {columns.family_id, left_out.begin, left_out.end, left_out.one};
+    Evaluate(left_out.row_key, columns, scratch);
+    if (scratch->too_large_bytes > 0) return scratch->too_large_bytes;
+  }
+  return 0;
 }
 
 void Index::AddEntry(std::string_view key, std::span<const TimeSpan> spans,
@@ -135,6 +179,34 @@ void Index::AddEntry(std::string_view key, std::span<const TimeSpan> spans,
   entry.timed = spans.size() > 1 || !spans[0].always();
   entry.now = std::any_of(spans.begin(), spans.end(),
                           [this](const TimeSpan& span) { return span.contains(now_micros_); });
+  if (schema_.of_rows() && schema_.unique) entry.now = IsThere(key, entry.value);
+}
+
+bool Index::IsThere(std::string_view entry_key, std::string_view value) {
+  EntryReader entry;
+  if (!entry.Open(value, now_micros_)) return false;
+  return !schema_.of_rows() || RowIsLive(std::string(entry_key));
+}
+
+// O(cells that are stored of the row, until one is found that is live).
+bool Index::RowIsLive(const std::string& row_key) {
+  for (const FamilySchema& family : table_.schema().families) {
+    std::string prefix(row_key);
+    PutFamilyId(&prefix, family.id);
+    BTreeCursor& at = CursorOf(family.group);
+    at.Seek(prefix);
+    while (at.valid() && at.key().starts_with(prefix)) {
+      const size_t qualifier_bytes = family.order.EncodedSize(at.key().substr(prefix.size()));
+      CELLAR_ASSERT(qualifier_bytes > 0);
+      column_.assign(at.key().substr(0, prefix.size() + qualifier_bytes));
+      ReadTurns(family, at, &turns_);
+      for (size_t i = 0; i < turns_.count; ++i) {
+        if (turns_.turns[i].span.contains(now_micros_)) return true;
+      }
+      SeekBehindColumn(at);
+    }
+  }
+  return false;
 }
 
 void Index::Turns::Add(const TimeSpan& span, int64_t timestamp_micros, ValueType type,
@@ -198,20 +270,46 @@ void Index::EvaluateColumns(std::string_view row_key, Evaluation* evaluation) {
   }
   if (!one_turn) return EvaluateTurns(row_key, evaluation);
   TimeSpan span;
-  key_.clear();
   for (size_t i = 0; i < schema_.on.size(); ++i) {
-    const IndexColumn& on = schema_.on[i];
     const Turn& turn = on_turns_[i].turns[0];
-    if (turn.type != on.type) return;
+    if (turn.type != schema_.on[i].type) return;
     span.due_micros = std::min(span.due_micros, turn.span.due_micros);
-    EncodeComponentValue({ComponentOfValueType(on.type), on.descending}, on.type, turn.stored,
-                         &key_);
+    at_once_[i] = &turn;
   }
-  evaluation->too_large = key_.size() > kIndexValuesBytesMax && span.contains(now_micros_);
-  if (key_.size() > kIndexValuesBytesMax) return;
+  if (!EncodeValues(row_key, at_once_, span, evaluation)) return;
   key_.append(row_key);
   EvaluateIncluded(row_key, evaluation);
   AddEntry(key_, {&span, 1}, evaluation);
+}
+
+bool Index::EncodeValues(std::string_view row_key, std::span<const Turn* const> turns,
+                         const TimeSpan& span, Evaluation* evaluation) {
+  key_.clear();
+  size_t bytes = 0;
+  size_t largest = 0;
+  size_t largest_column = 0;
+  for (size_t i = 0; i < turns.size(); ++i) {
+    const IndexColumn& on = schema_.on[i];
+    const size_t before = key_.size();
+    EncodeComponentValue({ComponentOfValueType(on.type), on.descending}, on.type, turns[i]->stored,
+                         &key_);
+    const size_t own = IsTextType(on.type) ? turns[i]->stored.size() : key_.size() - before;
+    bytes += own;
+    if (own <= largest) continue;
+    largest = own;
+    largest_column = i;
+  }
+  if (key_.size() + row_key.size() <= kSurelySmallBytes) [[likely]]
+    return true;
+  row_text_.clear();
+  CELLAR_ASSERT(table_.schema().key.Decode(row_key, &row_text_));
+  bytes += row_text_.size();
+  if (bytes <= kIndexEntryBytesMax) return true;
+  if (span.due_micros > now_micros_) {
+    evaluation->too_large_bytes = bytes;
+    evaluation->too_large_column = largest_column;
+  }
+  return false;
 }
 
 // Between two moments at which some column's turn ends, every column has one value.
@@ -221,7 +319,6 @@ void Index::EvaluateTurns(std::string_view row_key, Evaluation* evaluation) {
   for (int64_t from = 0; from != kNeverMicros;) {
     int64_t due = kNeverMicros;
     bool types_fit = true;
-    key_.clear();
     for (size_t i = 0; i < schema_.on.size(); ++i) {
       const IndexColumn& on = schema_.on[i];
       while (turn_at[i] < on_turns_[i].count &&
@@ -235,18 +332,12 @@ void Index::EvaluateTurns(std::string_view row_key, Evaluation* evaluation) {
       const Turn& turn = on_turns_[i].turns[turn_at[i]];
       due = std::min(due, turn.span.due_micros);
       types_fit = types_fit && turn.type == on.type;
-      if (!types_fit) continue;
-      EncodeComponentValue({ComponentOfValueType(on.type), on.descending}, on.type, turn.stored,
-                           &key_);
+      at_once_[i] = &turn;
     }
     if (from == kNeverMicros) break;
     const TimeSpan span{from, due};
     from = due;
-    if (!types_fit) continue;
-    if (key_.size() > kIndexValuesBytesMax) {
-      evaluation->too_large = evaluation->too_large || span.contains(now_micros_);
-      continue;
-    }
+    if (!types_fit || !EncodeValues(row_key, at_once_, span, evaluation)) continue;
     std::vector<TimeSpan>& spans = spans_of[key_];
     if (!spans.empty() && spans.back().due_micros == span.from_micros) {
       spans.back().due_micros = span.due_micros;
@@ -297,11 +388,13 @@ bool Index::EvaluateQualifiers(std::string_view row_key, const ChangedColumns& c
     if (turns_.count > 0) {
       const TimeSpan span{0, turns_.turns[turns_.count - 1].span.due_micros};
       key_.assign(std::string_view(column_).substr(prefix.size()));
-      if (on.descending) {
-        for (char& c : key_) c = static_cast<char>(~c);
+      if (FitsQualifier(*family, row_key, key_, span, evaluation)) {
+        if (on.descending) {
+          for (char& c : key_) c = static_cast<char>(~c);
+        }
+        key_.append(row_key);
+        AddEntry(key_, {&span, 1}, evaluation);
       }
-      key_.append(row_key);
-      AddEntry(key_, {&span, 1}, evaluation);
     }
     if (columns.one) break;
     SeekBehindColumn(at);
@@ -312,6 +405,20 @@ bool Index::EvaluateQualifiers(std::string_view row_key, const ChangedColumns& c
               [](const Entry& a, const Entry& b) { return a.key < b.key; });
   }
   return complete;
+}
+
+// The same as EncodeValues asks, of the row's entry for a qualifier.
+bool Index::FitsQualifier(const FamilySchema& family, std::string_view row_key,
+                          std::string_view qualifier, const TimeSpan& span,
+                          Evaluation* evaluation) {
+  if (row_key.size() + qualifier.size() <= kSurelySmallBytes) [[likely]]
+    return true;
+  row_text_.clear();
+  CELLAR_ASSERT(table_.schema().key.Decode(row_key, &row_text_));
+  CELLAR_ASSERT(family.order.Decode(qualifier, &row_text_));
+  if (row_text_.size() <= kIndexEntryBytesMax) return true;
+  if (span.due_micros > now_micros_) evaluation->too_large_bytes = row_text_.size();
+  return false;
 }
 
 void Index::SeekBehindColumn(BTreeCursor& at) {
@@ -390,15 +497,16 @@ void Index::EvaluateIncluded(std::string_view row_key, Evaluation* evaluation) {
 
 // --- maintenance
 
-Index::Conflict Index::FindOther(std::string_view entry_key, uint64_t* steps,
-                                 std::string* from) const {
+Index::Conflict Index::FindOther(std::string_view entry_key, uint64_t* steps, std::string* from) {
   const std::string_view values = entry_key.substr(0, order_.ValuesSize(entry_key));
   BTreeCursor& at = *entries_at_;
-  EntryReader entry;
   for (at.Seek(from->empty() ? values : *from); at.valid() && at.key().starts_with(values);
        at.Next()) {
     if (at.key() == entry_key) continue;
-    if (entry.Open(at.value(), now_micros_)) return Conflict::kFound;
+    if (IsThere(at.key(), at.value())) {
+      from->assign(at.key());
+      return Conflict::kFound;
+    }
     if (*steps == 0) {
       from->assign(at.key());
       return Conflict::kUnknown;
@@ -408,25 +516,40 @@ Index::Conflict Index::FindOther(std::string_view entry_key, uint64_t* steps,
   return Conflict::kNone;
 }
 
-Index::Conflict Index::FindConflict() const {
+Index::Conflict Index::FindConflict(Collision* collision) {
   Conflict worst = Conflict::kNone;
   for (const std::string& key : conflicts_) {
     if (!entries_->Get(key).has_value()) continue;
     uint64_t steps = kUniqueStepsMax;
     std::string from;
     worst = std::max(worst, FindOther(key, &steps, &from));
-    if (worst == Conflict::kFound) break;
+    if (worst != Conflict::kFound) continue;
+    collision->entry_key = key;
+    collision->row_key = from.substr(order_.ValuesSize(from));
+    break;
   }
   return worst;
 }
 
+std::string Index::CollisionText(const Collision& collision) const {
+  std::string row;
+  CELLAR_ASSERT(table_.schema().key.Decode(collision.row_key, &row));
+  std::string text = "row " + Quote(row);
+  if (schema_.of_rows()) return text + " is there already";
+  const char* separator = " has ";
+  for (const IndexOrder::Value& value : order_.DecodeValues(collision.entry_key)) {
+    text += separator + Quote(ValueText(value.type, value.stored));
+    separator = ", ";
+  }
+  return text + " already";
+}
+
 void Index::ForgetConflicts() {
   conflicts_.clear();
-  too_large_ = false;
+  left_out_.clear();
 }
 
 void Index::Replace(const Evaluation& before, const Evaluation& now) {
-  if (now.too_large && !before.too_large) too_large_ = true;
   size_t old_at = 0;
   size_t new_at = 0;
   while (old_at < before.count || new_at < now.count) {
@@ -492,7 +615,7 @@ uint64_t Index::EvaluateNext(std::string_view row_key, uint64_t columns_max,
   if (by_column()) {
     ++evaluations_;
     evaluation->count = 0;
-    evaluation->too_large = false;
+    evaluation->too_large_bytes = 0;
     ChangedColumns columns = whole_row();
     std::string prefix(row_key);
     PutFamilyId(&prefix, columns.family_id);
@@ -509,8 +632,26 @@ uint64_t Index::EvaluateNext(std::string_view row_key, uint64_t columns_max,
   return std::clamp<uint64_t>(cells_evaluated_ - cells_before, 1, columns_max);
 }
 
-void Index::Add(const Evaluation& evaluation) {
-  build_failed_ = build_failed_ || evaluation.too_large;
+Status Index::TooLargeRow(std::string_view row_key, const Evaluation& evaluation) const {
+  std::string row;
+  CELLAR_ASSERT(table_.schema().key.Decode(row_key, &row));
+  std::string text = "row " + Quote(row) + ": ";
+  if (by_column()) {
+    text += "with a qualifier of family '" + IndexColumnText(table_.schema(), schema_.on[0]) + "'";
+  } else {
+    const IndexColumn& column = schema_.on[evaluation.too_large_column];
+    text += "with the ON values, the largest in column " +
+            Quote(IndexColumnText(table_.schema(), column));
+  }
+  return Status::Error(ErrorCode::kTooLarge,
+                       text + ", it takes " + FormatUint64(evaluation.too_large_bytes) +
+                           " bytes in an entry, the limit is " + FormatUint64(kIndexEntryBytesMax));
+}
+
+void Index::Add(std::string_view row_key, const Evaluation& evaluation) {
+  if (evaluation.too_large_bytes > 0 && too_large_row_.ok()) {
+    too_large_row_ = TooLargeRow(row_key, evaluation);
+  }
   for (size_t i = 0; i < evaluation.count; ++i) {
     const Entry& entry = evaluation.entries[i];
     timed_entries_ += entry.timed ? 1 : 0;
@@ -521,16 +662,23 @@ void Index::Add(const Evaluation& evaluation) {
 }
 
 void Index::CheckAdded(uint64_t* steps) {
-  EntryReader entry;
   while (!unchecked_.empty() && *steps > 0) {
     --*steps;
     // The row may have been written since.
     const std::string& key = unchecked_.back();
     const std::optional<std::string_view> value = entries_->Get(key);
-    if (value && entry.Open(*value, now_micros_)) {
+    if (value && IsThere(key, *value)) {
       const Conflict conflict = FindOther(key, steps, &check_from_);
       if (conflict == Conflict::kUnknown) return;
-      build_failed_ = build_failed_ || conflict == Conflict::kFound;
+      if (conflict == Conflict::kFound && not_unique_rows_.ok()) {
+        const Collision collision{key, check_from_.substr(order_.ValuesSize(check_from_))};
+        std::string row;
+        CELLAR_ASSERT(
+            table_.schema().key.Decode(std::string_view(key).substr(order_.ValuesSize(key)), &row));
+        not_unique_rows_ = Status::Error(
+            ErrorCode::kNotUnique,
+            "row " + Quote(row) + " is not the only one: " + CollisionText(collision));
+      }
     }
     check_from_.clear();
     unchecked_.pop_back();
@@ -552,7 +700,7 @@ bool Index::Build(uint64_t rows_max) {
     }
     const uint64_t taken = EvaluateNext(row_key, steps / kUniqueStepsOfRow, &row);
     steps -= taken * kUniqueStepsOfRow;
-    Add(row);
+    Add(row_key, row);
   }
   return built_;
 }
@@ -599,7 +747,8 @@ Index::Checkpoint Index::TakeCheckpoint() {
   checkpoint.unchecked = unchecked_;
   checkpoint.check_from = check_from_;
   checkpoint.built = built_;
-  checkpoint.build_failed = build_failed_;
+  checkpoint.too_large_row = too_large_row_;
+  checkpoint.not_unique_rows = not_unique_rows_;
   checkpoint.tree = entries_.get();
   return checkpoint;
 }
@@ -612,7 +761,8 @@ void Index::RollBackTo(const Checkpoint& checkpoint) {
   unchecked_ = checkpoint.unchecked;
   check_from_ = checkpoint.check_from;
   built_ = checkpoint.built;
-  build_failed_ = checkpoint.build_failed;
+  too_large_row_ = checkpoint.too_large_row;
+  not_unique_rows_ = checkpoint.not_unique_rows;
   ForgetConflicts();
 }
 

@@ -36,7 +36,19 @@
 // retention reclaims the cells that they come from, a slice at a time like these.
 //
 // An index of rows (ON 0) has an entry for each row that has a stored cell, live or not: its reader
-// finds out by the cells that it looks for.
+// finds out by the cells that it looks for, and the check of UNIQUE by asking the row.
+//
+// A row whose ON values and row key take more than 64 KiB together cannot have its entry, and an
+// index that kept quiet about it would be no index. So there is no such row in one that is built:
+//
+//   a write or delete that would make one, or uncover one         is refused, TOOLARGE
+//   one after which an entry would become so when another
+//   version expires (the spans know)                              is refused likewise
+//   one that is there when the index is built, or built again
+//   after a change of retention                                   state `failed`, naming the row
+//
+// Rollbacks lead back to what was accepted; what retention drops, when it is reclaimed, changes no
+// entry.
 //
 // While it is built, what stands before a position is in it; the rest comes when Build() reaches
 // it. The position is one between rows; an index of qualifiers also stops inside a row, between
@@ -103,6 +115,7 @@ class Index {
   Index& operator=(const Index&) = delete;
 
   uint64_t id() const { return id_; }
+  bool unique() const { return schema_.unique; }
   const IndexOrder& order() const { return order_; }
   const BTree& entries() const { return *entries_; }
   BTree* mutable_entries() { return entries_.get(); }
@@ -122,6 +135,9 @@ class Index {
   // Could it change the ON values of one; these, or the cells that one holds?
   bool WatchesValues(const ChangedColumns& columns) const;
   bool WatchesContent(const ChangedColumns& columns) const;
+  // Could a change of so many bytes, in a row whose key has so many, make an entry too large? False
+  // only if not; all that the table has ever held counts. O(ON columns).
+  bool MayOutgrow(size_t row_text_bytes, size_t change_bytes) const;
   // Does an entry come from one column alone, so that changes of others do not matter for it?
   bool by_column() const { return schema_.of_qualifiers(); }
   // What maintenance has cost so far: evaluations, and stored cells that they looked at.
@@ -139,7 +155,10 @@ class Index {
   struct Evaluation {
     std::vector<Entry> entries;  // the first `count` of them, keys ascending; others are memory
     size_t count{0};
-    bool too_large{false};  // a value does not fit into a key
+    // An entry that would be there now or later is left out, since it would take so many bytes; the
+    // column has the largest value of it (by number in ON; not by_column()).
+    size_t too_large_bytes{0};
+    size_t too_large_column{0};
     // If it was of one column, and by_column(): the column is not stored, nor is any behind it up
     // to this qualifier; an empty one is no bound.
     bool absent{false};
@@ -167,6 +186,9 @@ class Index {
   // same one, unless cells in it have changed. REQUIRES: of rows, `before` was held before the
   // change.
   bool KeepsRow(std::string_view row_key, const Evaluation& before);
+  // Is the row that is evaluated not in the part that has been built, but would have no entry if it
+  // were? Then that is noted. For an index that was whole once. REQUIRES: !by_column().
+  void CheckUnbuiltRow(std::string_view row_key, Evaluation* scratch);
   // Makes the entries of `before`, which are in the index, those of `now`.
   void Replace(const Evaluation& before, const Evaluation& now);
 
@@ -174,16 +196,30 @@ class Index {
   // Unless kNone, the change has to be refused: one of them still has, or nobody knows, since more
   // than kUniqueStepsMax entries that are not there would have to be stepped over.
   enum class Conflict : uint8_t { kNone, kUnknown, kFound };
-  Conflict FindConflict() const;
-  bool too_large() const { return too_large_; }
+  // If kFound, of which entry, and the row that has it already.
+  struct Collision {
+    std::string entry_key;
+    std::string row_key;
+  };
+  Conflict FindConflict(Collision* collision);
+  // "row 'r' has 'v', 'w' already", or as much of it as may be said.
+  std::string CollisionText(const Collision& collision) const;
+  // A change of these columns has left out an entry.
+  void NoteTooLarge(std::string_view row_key, const ChangedColumns& columns);
+  // Of an entry that a change since ForgetConflicts() has left out, and that still would be too
+  // large; 0: none. A command may do several things to a row; the last state is what counts.
+  size_t FindTooLarge(Evaluation* scratch);
   void ForgetConflicts();
 
   // --- building
   // Adds the next rows (if by_column(): columns), about `rows_max` of them, or less if checking
   // them takes long. True when all are in and checked.
   bool Build(uint64_t rows_max);
-  // Found while building: two rows of one value in a UNIQUE index, or a value that is too large.
-  bool build_failed() const { return build_failed_; }
+  // Found while building: a row that cannot have its entry (TOOLARGE), or two rows of one value in
+  // a UNIQUE index (NOTUNIQUE). Names them.
+  const Status& too_large_row() const { return too_large_row_; }
+  const Status& not_unique_rows() const { return not_unique_rows_; }
+  bool build_failed() const { return !too_large_row_.ok() || !not_unique_rows_.ok(); }
   double progress() const;
   // Evaluates every row: are the entries what the table says? O(n log n), for tests. REQUIRES:
   // built().
@@ -201,7 +237,8 @@ class Index {
     std::vector<std::string> unchecked;
     std::string check_from;
     bool built{false};
-    bool build_failed{false};
+    Status too_large_row;
+    Status not_unique_rows;
     const BTree* tree{nullptr};  // the entries', of which the snapshot is
   };
   Checkpoint TakeCheckpoint();
@@ -241,6 +278,16 @@ class Index {
                           uint64_t columns_max, Evaluation* evaluation);
   void EvaluateRow(std::string_view row_key, Evaluation* evaluation);
   void AddEntry(std::string_view key, std::span<const TimeSpan> spans, Evaluation* evaluation);
+  // What the ON columns hold in these turns: appends their encoding to *key. Returns false, and
+  // says so in *evaluation if that is not in the past, if it is too large.
+  bool EncodeValues(std::string_view row_key, std::span<const Turn* const> turns,
+                    const TimeSpan& span, Evaluation* evaluation);
+  bool FitsQualifier(const FamilySchema& family, std::string_view row_key,
+                     std::string_view qualifier, const TimeSpan& span, Evaluation* evaluation);
+  // Is the entry there at the moment that was set?
+  bool IsThere(std::string_view entry_key, std::string_view value);
+  bool RowIsLive(const std::string& row_key);
+  Status TooLargeRow(std::string_view row_key, const Evaluation& evaluation) const;
   // The turns of the column at the cursor, which stands on its first version; column_ holds its
   // row, family and qualifier.
   void ReadTurns(const FamilySchema& family, BTreeCursor& at, Turns* turns);
@@ -253,14 +300,14 @@ class Index {
   bool FindRow(std::string_view from, std::string* row_key);
   // Is there an entry of another row under the same values, at the moment that was set? Looks at
   // *steps entries at most, which it counts down, from *from on (empty: the first one); if it is
-  // kUnknown then, it goes on at *from.
-  Conflict FindOther(std::string_view entry_key, uint64_t* steps, std::string* from) const;
+  // kUnknown then, it goes on at *from; if it is kFound, the entry's key is there.
+  Conflict FindOther(std::string_view entry_key, uint64_t* steps, std::string* from);
   // --- building
   // What stands at position_, in this row, which moves behind it: the row, or if by_column() the
   // next columns of it, at most `columns_max`. Returns how many.
   uint64_t EvaluateNext(std::string_view row_key, uint64_t columns_max, Evaluation* evaluation);
   // Entries that are not in the index yet.
-  void Add(const Evaluation& evaluation);
+  void Add(std::string_view row_key, const Evaluation& evaluation);
   // Goes on with the check of the entries that were added. Steps as in FindOther, and one for each
   // check.
   void CheckAdded(uint64_t* steps);
@@ -281,16 +328,25 @@ class Index {
   KeyBound position_;  // what stands before it is in
   uint64_t rows_built_{0};
   bool built_{false};
-  bool build_failed_{false};
+  Status too_large_row_;
+  Status not_unique_rows_;
   std::vector<std::string> unchecked_;  // keys of entries that building has put in; the last first
   std::string check_from_;              // where the check of that one goes on
   std::vector<std::string> conflicts_;
-  bool too_large_{false};
+  struct LeftOut {
+    std::string row_key;
+    std::string begin;  // the columns, of the family in ON if by_column(); else the whole row
+    std::string end;
+    bool one{false};
+  };
+  std::vector<LeftOut> left_out_;
 
   // Scratch of evaluations.
   std::string key_;
   std::string column_;
   std::vector<Turns> on_turns_;
+  std::vector<const Turn*> at_once_;  // one of each of them
+  std::string row_text_;
   Turns turns_;
   std::string cells_;  // included, as an entry holds them
   bool cells_fit_{false};

@@ -23,9 +23,9 @@
 
 namespace cellar {
 
-// Encoded ON values of one entry. With a row key of 64 KiB, doubled by escapes, they fit a tree's
-// key.
-inline constexpr size_t kIndexValuesBytesMax{64 * 1024};
+// SPEC.md section 10: the ON values of one entry and its row key, texts as long as they are and
+// numbers as wide as their type. Even if escapes double all of it, it fits a tree's key.
+inline constexpr size_t kIndexEntryBytesMax{64 * 1024};
 
 // Included cells of one entry; more are left to the table.
 inline constexpr size_t kIndexIncludedBytesMax{64 * 1024};

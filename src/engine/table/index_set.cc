@@ -82,8 +82,9 @@ void IndexSet::Restart(std::unique_ptr<Index>* index) {
 void IndexSet::BeginRow(std::string_view row_key) {
   row_key_.assign(row_key);
   for (Pending& pending : pending_) {
-    pending.covers = pending.index->Covers(row_key_) || MustBeWhole(*pending.index);
+    pending.covers = pending.index->Covers(row_key_) || IsBuiltAgain(*pending.index);
     pending.asked = false;
+    pending.unbuilt = false;
     pending.content = false;
   }
 }
@@ -91,9 +92,12 @@ void IndexSet::BeginRow(std::string_view row_key) {
 void IndexSet::Ask(Pending* pending, const ChangedColumns& columns) {
   Settle(pending);
   Index* const index = pending->index;
-  if (!index->built() && MustBeWhole(*index)) [[unlikely]] {
-    if (index->WatchesValues(columns)) asked_too_early_ = index;
-    if (!index->Covers(row_key_)) return;
+  if (!index->built() && IsBuiltAgain(*index)) [[unlikely]] {
+    if (MustBeWhole(*index) && index->WatchesValues(columns)) asked_too_early_ = index;
+    if (!index->Covers(row_key_)) {
+      pending->unbuilt = pending->unbuilt || index->WatchesValues(columns);
+      return;
+    }
   }
   pending->family_id = columns.family_id;
   pending->begin.assign(columns.begin);
@@ -111,12 +115,20 @@ void IndexSet::Settle(Pending* pending) {
   if (!pending->content && pending->index->KeepsRow(row_key_, pending->before)) return;
   pending->index->Evaluate(row_key_, pending->columns(), &now_);
   pending->index->Replace(pending->before, now_);
+  if (now_.too_large_bytes > 0) [[unlikely]]
+    pending->index->NoteTooLarge(row_key_, pending->columns());
   pending->before.Trim();
   now_.Trim();
 }
 
 void IndexSet::EndRow() {
-  for (Pending& pending : pending_) Settle(&pending);
+  for (Pending& pending : pending_) {
+    Settle(&pending);
+    if (!pending.unbuilt) [[likely]]
+      continue;
+    pending.unbuilt = false;
+    if (!pending.index->by_column()) pending.index->CheckUnbuiltRow(row_key_, &now_);
+  }
 }
 
 void IndexSet::WillDeleteRow(std::string_view row_key) {
@@ -129,10 +141,10 @@ void IndexSet::WillDeleteRow(std::string_view row_key) {
   now_.Trim();
 }
 
-bool IndexSet::may_refuse(size_t change_bytes) const {
-  if (change_bytes > kIndexValuesBytesMax / 2) return !indexes_.empty();  // escapes double
-  return std::any_of(indexes_.begin(), indexes_.end(),
-                     [this](const auto& index) { return SchemaOf(*index).unique; });
+bool IndexSet::MayRefuse(size_t row_text_bytes, size_t change_bytes) const {
+  return std::any_of(indexes_.begin(), indexes_.end(), [&](const auto& index) {
+    return index->unique() || index->MayOutgrow(row_text_bytes, change_bytes);
+  });
 }
 
 void IndexSet::ForgetRefusals() {
@@ -140,30 +152,52 @@ void IndexSet::ForgetRefusals() {
   asked_too_early_ = nullptr;
 }
 
-Status IndexSet::TakeRefusal() {
+// May values and row keys be told that an index holds?
+static bool MayTell(const TableSchema& table, const IndexSchema& index,
+                    const FamilyAccess* access) {
+  if (access == nullptr) return true;
+  return std::all_of(table.families.begin(), table.families.end(), [&](const FamilySchema& family) {
+    return !(index.of_rows() || index.NamesFamily(family.id)) || access->MayRead(family.name);
+  });
+}
+
+Status IndexSet::RefusalOf(Index& index, const FamilyAccess* access) {
+  const IndexSchema& schema = SchemaOf(index);
+  const std::string& name = schema.name;
+  const size_t too_large_bytes = index.FindTooLarge(&now_);
+  if (too_large_bytes > 0) {
+    return Status::Error(ErrorCode::kTooLarge, "the row would have an entry of " +
+                                                   FormatUint64(too_large_bytes) +
+                                                   " bytes in index '" + name +
+                                                   "', the limit for ON values and row key "
+                                                   "is " +
+                                                   FormatUint64(kIndexEntryBytesMax));
+  }
+  Index::Collision collision;
+  const Index::Conflict conflict = index.FindConflict(&collision);
+  if (conflict == Index::Conflict::kFound) {
+    const bool tells = MayTell(table_.schema(), schema, access);
+    return Status::Error(ErrorCode::kNotUnique,
+                         (tells ? index.CollisionText(collision) : "another row has these values") +
+                             " in index '" + name + "'");
+  }
+  if (conflict == Index::Conflict::kUnknown) {
+    return Status::Error(ErrorCode::kTryAgain,
+                         "index '" + name +
+                             "' holds too much under these values that has expired and is "
+                             "being reclaimed");
+  }
+  if (asked_too_early_ == &index && MustBeWhole(index)) {
+    return Status::Error(ErrorCode::kTryAgain,
+                         "index '" + name + "' is built again after a change of retention");
+  }
+  return Status::Ok();
+}
+
+Status IndexSet::TakeRefusal(const FamilyAccess* access) {
   Status status;
   for (const auto& index : indexes_) {
-    const std::string& name = SchemaOf(*index).name;
-    if (status.ok() && index->too_large()) {
-      status = Status::Error(ErrorCode::kTooLarge,
-                             "a value of more than " + FormatUint64(kIndexValuesBytesMax) +
-                                 " bytes does not fit into index '" + name + "'");
-    }
-    const Index::Conflict conflict = index->FindConflict();
-    if (status.ok() && conflict == Index::Conflict::kFound) {
-      status = Status::Error(ErrorCode::kNotUnique,
-                             "another row has these values in index '" + name + "'");
-    }
-    if (status.ok() && conflict == Index::Conflict::kUnknown) {
-      status = Status::Error(ErrorCode::kTryAgain,
-                             "index '" + name +
-                                 "' holds too much under these values that has expired and is "
-                                 "being reclaimed");
-    }
-    if (status.ok() && asked_too_early_ == index.get() && MustBeWhole(*index)) {
-      status = Status::Error(ErrorCode::kTryAgain,
-                             "index '" + name + "' is built again after a change of retention");
-    }
+    if (status.ok()) status = RefusalOf(*index, access);
     index->ForgetConflicts();
   }
   asked_too_early_ = nullptr;
@@ -182,6 +216,13 @@ bool IndexSet::MustBeWhole(const Index& index) const {
     return false;
   const IndexSchema& schema = SchemaOf(index);
   return schema.unique && schema.state == IndexState::kReady;
+}
+
+// Was it whole once, and is not now? What it would refuse is refused meanwhile too.
+bool IndexSet::IsBuiltAgain(const Index& index) const {
+  if (index.built()) [[likely]]
+    return false;
+  return SchemaOf(index).state == IndexState::kReady;
 }
 
 bool IndexSet::MustBeWhole() const {

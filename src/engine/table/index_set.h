@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/request/family_access.h"
 #include "engine/table/index.h"
 
 namespace cellar {
@@ -46,12 +47,14 @@ class IndexSet {
   void WillDeleteRow(std::string_view row_key);
 
   // --- refusing a change afterwards: the name of the index is put into the error
-  // REQUIRES: no row is open. NOTUNIQUE, TOOLARGE, TRYAGAIN; what was noted is forgotten.
-  Status TakeRefusal();
+  // REQUIRES: no row is open. NOTUNIQUE, TOOLARGE, TRYAGAIN; what was noted is forgotten. `access`
+  // is the rights of whoever is told; null: all.
+  Status TakeRefusal(const FamilyAccess* access);
   // What was noted is nobody's mistake: the changes came from the log.
   void ForgetRefusals();
-  // Could TakeRefusal() ever refuse a change? False if no index is UNIQUE and values are small.
-  bool may_refuse(size_t change_bytes) const;
+  // Could TakeRefusal() refuse a change of so many bytes, in a row whose key has so many? False if
+  // no index is UNIQUE and values are small.
+  bool MayRefuse(size_t row_text_bytes, size_t change_bytes) const;
 
   // The moment at which UNIQUE is checked. Indexes are exact at every moment anyway (index.h).
   void SetTime(int64_t now_micros);
@@ -81,6 +84,7 @@ class IndexSet {
     Index* index{nullptr};
     bool covers{false};  // is it to be told of changes of the row?
     bool asked{false};
+    bool unbuilt{false};  // a column of the index changes in a row that it does not cover yet
     bool content{false};  // has a column changed that stands in entries?
     Index::Evaluation before;
     // Of what it was asked.
@@ -110,6 +114,8 @@ class IndexSet {
   void Ask(Pending* pending, const ChangedColumns& columns);
   void Settle(Pending* pending);
   bool MustBeWhole(const Index& index) const;
+  bool IsBuiltAgain(const Index& index) const;
+  Status RefusalOf(Index& index, const FamilyAccess* access);
   void Retire(std::unique_ptr<Index> index);
   void Restart(std::unique_ptr<Index>* index);
   void MakePending();

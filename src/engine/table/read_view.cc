@@ -20,6 +20,7 @@ void ReadView::Restrict(const FamilyAccess& access) {
 void ReadView::Detach() {
   if (detached()) return;
   auto pinned = std::make_unique<Pinned>();
+  pinned->table_id = table_->id();
   pinned->schema = *schema_;
   pinned->schema.access = nullptr;
   for (const FamilySchema& family : schema_->families) pinned->all_live.push_back(all_live(family));

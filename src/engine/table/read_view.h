@@ -68,6 +68,7 @@ class ReadView {
   void Detach();
   bool detached() const { return pinned_ != nullptr; }
 
+  uint64_t table_id() const { return pinned_ != nullptr ? pinned_->table_id : table_->id(); }
   const TableSchema& schema() const { return *schema_; }
   int64_t now_micros() const { return now_micros_; }
   // True if every stored cell of the family is live.
@@ -105,6 +106,7 @@ class ReadView {
 
  private:
   struct Pinned {
+    uint64_t table_id{0};
     TableSchema schema;
     std::vector<bool> all_live;  // parallel to schema.families
     bool has_ghosts{false};
