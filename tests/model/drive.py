@@ -1,7 +1,7 @@
 """Drives a server and the model with the same steps and compares every reply.
 
-A step is ('time', micros), ('call', client, words), ('reload',), ('crash',), ('restart',) or
-('dump',). Calls of one client are pipelined; a batch ends where another client speaks, where a
+A step is ('time', micros), ('call', client, words), ('open', client, words) of a scan of an index,
+('resume', client) of that scan, ('reload',), ('crash',), ('restart',), ('save',) or ('dump',). Calls of one client are pipelined; a batch ends where another client speaks, where a
 scan's cursor must be followed, or where an index is built.
 """
 
@@ -31,6 +31,7 @@ class Driver:
         self.calls = 0
         self.refused = 0
         self.digests = 0
+        self.opened = None
         self.clients = []
         self._connect()
         self._set_time()
@@ -57,6 +58,9 @@ class Driver:
         kind = step[0]
         if kind == 'call':
             self._call(step[1], step[2])
+        elif kind in ('open', 'resume'):
+            self.flush()
+            getattr(self, '_' + kind)(*step[1:])
         elif kind == 'time':
             self.model.now = step[1]
             client = self.batch_client if self.batch_client is not None else 0
@@ -85,9 +89,10 @@ class Driver:
             before = self.digest()
         self._add(client, words, expected)
         name = words[0].upper()
-        if isinstance(expected, Scan) or name in (b'INDEX', b'EXEC') or wants_digest:
+        waits = name in (b'INDEX', b'EXEC', b'FAMILY', b'TABLE')
+        if isinstance(expected, Scan) or waits or wants_digest:
             self.flush()
-            if name in (b'INDEX', b'EXEC'):
+            if waits:
                 self._wait_for_indexes()
         if wants_digest and name != b'EXEC':
             self.digests += 1
@@ -147,6 +152,36 @@ class Driver:
                     if time.monotonic() > deadline:
                         raise Difference('an index is never ready', 'ready', reply)
                     time.sleep(0.002)
+
+    # Cursors of indexes that may be gone when they are used.
+
+    def _index_of(self, client, words):
+        """The index that a scan names: what tells it from another one; None if there is none."""
+        space, name = self.model.keyspaces.split(words[1], self.sessions[client].space)
+        table = self.model.keyspaces.spaces.get(space, {}).get(name)
+        index = table.indexes.get(words[4]) if table else None
+        return index and (table.serial, index.serial)
+
+    def _open(self, client, words):
+        if self.sessions[client].queue is not None:
+            return
+        reply = self.clients[client].call(*words)
+        if isinstance(reply, list) and reply[0] != b'0':
+            self.opened = (words[:2] + [reply[0]] + words[3:], self._index_of(client, words))
+
+    def _resume(self, client):
+        if self.opened is None or self.sessions[client].queue is not None:
+            return
+        (words, was), self.opened = self.opened, None
+        reply = self.clients[client].call(*words)
+        now = self._index_of(client, words)
+        code = reply.code if isinstance(reply, Error) else 'rows'
+        fits = {'rows', 'TOOLARGE', 'NOTUNIQUE'} if was == now else {'STALECURSOR'}
+        if was and (now is None or was[0] is not now[0]):
+            fits |= {'ERR', 'NOTABLE', 'NOKEYSPACE'}
+        if code not in fits:
+            raise Difference('%s of an index that is %s' % (
+                show(words), 'the same' if was == now else 'another'), fits, reply)
 
     # Everything.
 

@@ -20,7 +20,8 @@ class Profile:
     """How large things get. Small tables make commands meet; big ones make reads go in slices."""
 
     def __init__(self, rows=14, qualifiers=6, cells_put=5, fresh=0.0, change=2.5, whole=1.0,
-                 loaded=0):
+                 loaded=0, wide=0.01):
+        self.wide = wide                # how many values and keys are as wide as an index may hold
         self.rows = rows                # row keys to draw from, for each order
         self.qualifiers = qualifiers
         self.cells_put = cells_put      # at most, in one CPUT
@@ -128,6 +129,9 @@ class Generator:
     def row_key(self, table):
         if table.rows and self.chance(0.6):
             return self.pick(list(table.rows.values())).key
+        if table.indexes and table.order.text() in (b'bytes', b'utf8') and \
+                self.chance(self.profile.wide / 2):
+            return self.pick(pools.WIDE_KEYS)
         if self.chance(0.03):
             text = self.random_key(table.order)
             if text:
@@ -138,6 +142,8 @@ class Generator:
         return table.families[self.pick(sorted(table.families))]
 
     def qualifier(self, family):
+        if family.order.text() in (b'bytes', b'utf8') and self.chance(self.profile.wide / 10):
+            return b'Q' * 16000
         return self.pick(self.pool(family.order, self.profile.qualifiers))
 
     def column(self, table, row=None, family=None):
@@ -151,6 +157,8 @@ class Generator:
         return family.name + b':' + self.qualifier(family), family
 
     def value(self, kind):
+        if kind in ('bytes', 'string') and self.chance(self.profile.wide / 4):
+            return self.pick(pools.WIDE)
         if kind == 'bytes' and self.chance(0.01):
             return bytes(self.rng.randrange(256) for _ in range(self.rng.randrange(300)))
         return self.pick(pools.value_texts(kind))
@@ -346,8 +354,17 @@ class Generator:
 
     # Commands. Each returns its words, or None when there is nothing to do it to.
 
+    def on_column(self, table):
+        """(word, Family) of an ON column, or None."""
+        found = [column for index in table.indexes.values() if not index.is_of_qualifiers()
+                 for column in index.on]
+        if not found:
+            return None
+        column = self.pick(found)
+        return column.text, table.families[column.place[0]]
+
     def put_words(self, table, row=None):
-        word, family = self.column(table, row)
+        word, family = self.chance(0.2) and self.on_column(table) or self.column(table, row)
         kind = family.type or 'bytes'
         words = [word]
         modifiers = []
@@ -359,11 +376,11 @@ class Generator:
         if self.chance(0.35):
             modifiers.append([b'TS', b'%d' % self.timestamp()])
         strict = family.gc is not None and 'and' in repr(family.gc)
-        if self.chance(0.12) and not strict and not any(
-                index.unique for index in table.indexes.values()):
+        if self.chance(0.12) and not strict:
             modifiers.append([b'TTL', self.pick(pools.DURATIONS)])
         self.rng.shuffle(modifiers)
-        return words + [self.value(kind)] + [word for modifier in modifiers for word in modifier]
+        wide = kind in ('bytes', 'string') and table.indexes and self.chance(3 * self.profile.wide)
+        return words + [self.pick(pools.WIDE) if wide else self.value(kind)] + [word for modifier in modifiers for word in modifier]
 
     def cput(self, name, table):
         key = self.row_key(table)
@@ -414,6 +431,9 @@ class Generator:
             kinds = INTEGER_RANGES if self.chance(0.7) else FLOATS
             column = self.increment_column(table, kinds)[1]
             delta = [b'1', b'-3', b'10'] if kinds is INTEGER_RANGES else [b'0.5', b'-1.5']
+            if self.chance(0.1):
+                delta = [b'99999999999999999999', b'-99999999999999999999', b'18446744073709551616',
+                         b'18446744073709551615', b'-9223372036854775809', b'9' * 50, b'9' * 400]
             return [b'INCR', column, self.pick(delta)]
         if choice == 'APPEND':
             return [b'APPEND', self.increment_column(table, ('bytes', 'string'))[1],
@@ -492,6 +512,10 @@ class Generator:
         return [b'CSCAN', name, b'0'] + self.row_options(table) + self.cell_options(table)
 
     def ccount(self, name, table):
+        if self.chance(0.3):
+            return [b'CCOUNT', name] + self.pick([[], [], [b'BY', b'ROWS'], [b'REVERSE'],
+                                                  [b'VERSIONS', b'ALL', b'BY', b'CELLS'],
+                                                  [b'BY', b'CELLS'], [b'BY', b'COLUMNS']])
         words = [b'CCOUNT', name] + self.row_options(table, True) + self.cell_options(table)
         if self.chance(0.6):
             words += [b'BY', self.pick([b'ROWS', b'GROUPS', b'COLUMNS', b'CELLS'])]
@@ -616,10 +640,7 @@ class Generator:
             names = [self.pick([self.column(table)[0], self.family(table).name])
                      for _ in range(self.rng.randint(1, 2))]
             words += [b'INCLUDE', b'%d' % len(names)] + names
-        ages = any('age' in repr(family.policy()) for family in table.families.values())
-        mortal = any(cell.expiry is not None for row in table.rows.values()
-                     for column in row.columns.values() for cell in column.cells)
-        if choice >= 0.35 and not ages and not mortal and self.chance(0.15):
+        if self.chance(0.15):
             words.append(b'UNIQUE')
         return words
 
@@ -672,11 +693,14 @@ class Generator:
         if choice < 0.13:
             self._transaction()
             return self.step()
+        if choice < 0.132:
+            self._stale_cursor()
+            return self.step()
         return self._call()
 
     def _time(self):
         move = self.weighted([(1, 3), (1000, 3), (MICROS, 3), (5 * MICROS, 1), (40 * MICROS, 0.4),
-                              (self.rng.randrange(1, 10 * MICROS), 2)])
+                              (200 * MICROS, 0.05), (self.rng.randrange(1, 10 * MICROS), 2)])
         return 'time', max(self.model.now, self.model.last_stamp) + move
 
     def _call(self):
@@ -711,6 +735,34 @@ class Generator:
             self.client = mine
             return step
         return make
+
+    def _stale_cursor(self):
+        """A scan of an index is begun, the index perhaps made anew, the scan gone on with."""
+        found = self.table()
+        if found is None or not found[1].indexes:
+            return
+        name, table = found
+        index = self.pick(sorted(table.indexes))
+        words = [b'CSCAN', name, b'0', b'INDEX', index, b'COUNT', b'1']
+        if self.chance(0.3):
+            words += [b'REVERSE']
+        self.pending.append(('open', self.client, words))
+        choice = self.rng.random()
+        if choice < 0.7:
+            self.pending.append(self._say(b'INDEX', b'DROP', name, index))
+        if choice < 0.6:
+            def again():
+                made = self.index_create(name, table) if table.families else None
+                return self._as(self.client, made[:3] + [index] + made[4:] if made else [b'PING'])
+            self.pending.append(again)
+        if choice > 0.9:
+            self.pending += [self._say(b'TABLE', b'RENAME', name, b't9'),
+                             self._say(b'TABLE', b'RENAME', b't9', name)]
+        if self.chance(0.2):
+            self.pending.append(self._other())
+        if self.chance(0.05):
+            self.pending.append(('reload',))
+        self.pending.append(('resume', self.client))
 
     def _transaction(self):
         found = self.table()

@@ -1,13 +1,20 @@
 """Indexes (cellar-model(7), "INDEXES"): what is in one, computed from the table whenever it is asked for."""
 
-from . import orders, values
+from . import orders, retention, values
 from .refusals import Refused
 
 
-class OnColumn:
-    """A column of an index. `place` is (family, ranks), or (family,) where every qualifier is meant."""
+ENTRY_BYTES_MAX = 64 * 1024     # of the ON values and the row key
+WIDTHS = {'bool': 1, 'u8': 1, 'i8': 1, 'i16': 2, 'u16': 2, 'i32': 4, 'u32': 4, 'f32': 4, 'i64': 8,
+          'u64': 8, 'f64': 8, 'uuid': 16}
 
-    def __init__(self, place, kind, descending, text):
+
+class OnColumn:
+    """A column of an index. `place` is (family, ranks), or (family,) where every qualifier is meant.
+    Without `given` (AS), its type is the family's."""
+
+    def __init__(self, place, kind, descending, text, given=True):
+        self.given = given
         self.place = place
         self.kind = kind
         self.descending = descending
@@ -20,12 +27,17 @@ class Index:
         self.on = on
         self.include = include
         self.unique = unique
-        self.failed = False
+        self.failed = ()        # the codes of what its scans may meet
+        self.serial = object()  # of another one that has the same name
 
     def copy(self):
         other = Index(self.name, self.on, self.include, self.unique)
         other.failed = self.failed
+        other.serial = self.serial
         return other
+
+    def refusal(self):
+        return Refused(self.failed[0], alternatives=self.failed[1:])
 
     def families(self):
         named = {column.place[0] for column in self.on}
@@ -68,6 +80,58 @@ def entry_values(table, index, row, now):
     if not found and not table.row_is_live(row, now):
         return []
     return [tuple(found)]
+
+
+def _moments(table, index, row, now):
+    """`now`, and when something expires in the ON columns: between them no entry changes."""
+    found = {now}
+    for column in index.on:
+        held = row.columns.get(column.place)
+        if held is None:
+            continue
+        ages = retention.ages(table.families[column.place[0]].policy())
+        for cell in held.cells:
+            found.update(cell.timestamp + age for age in ages)
+            if cell.expiry is not None:
+                found.add(cell.expiry)
+    return [moment for moment in found if moment >= now]
+
+
+def _bytes_of(column, value):
+    return WIDTHS.get(column.kind) or len(value)
+
+
+def is_too_large(table, index, row, now):
+    """Whether the row has, or comes to have as others expire, an entry that is too large."""
+    if index.is_of_qualifiers():
+        family = index.on[0].place[0]
+        return any(len(column.qualifier) + len(row.key) > ENTRY_BYTES_MAX
+                   for place, column in row.columns.items()
+                   if place[0] == family and table.live(row, place, now))
+    most = len(row.key)
+    for column in index.on:
+        held = row.columns.get(column.place)
+        if held is None or not held.cells:
+            return False
+        most += max((_bytes_of(column, cell.value) for cell in held.cells
+                     if cell.type == column.kind), default=0)
+    if not index.on or most <= ENTRY_BYTES_MAX:
+        return False
+    for moment in _moments(table, index, row, now):
+        for held in entry_values(table, index, row, moment):
+            if len(row.key) + sum(map(_bytes_of, index.on, held)) > ENTRY_BYTES_MAX:
+                return True
+    return False
+
+
+def why_failed(table, index, now):
+    """Of an index that cannot be built, what its scans may be refused with; else ()."""
+    codes = []
+    if any(is_too_large(table, index, row, now) for row in table.rows.values()):
+        codes.append('TOOLARGE')
+    if index.unique and has_duplicates(table, index, now):
+        codes.append('NOTUNIQUE')
+    return tuple(codes)
 
 
 def entries(table, index, now):

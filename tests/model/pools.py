@@ -13,6 +13,10 @@ TIME_UUIDS = [
 ]
 SPELLED_UUIDS = UUIDS + TIME_UUIDS + [b'123E4567-E89B-42D3-A456-426614174000']
 LONG = b'long' * 75
+# Beside each other, and beside row keys, so wide that an entry of an index may or may not hold them.
+WIDE = [b'w' * 65536, b'w' * 65500, b'v' * 25000, b'u' * 25000, b't' * 40000, b's' * 70000, b'r' * 102400,
+        b'\x00' * 30000, b'\x00' * 65000, b'q' * 32700]
+WIDE_KEYS = [b'K' * 30000, b'K' * 65000, b'k' * 1000, b'k' * 7000]
 
 TEXTS = {
     'bytes': [b'', b'a', b'ab', b'abc', b'b', b'\x00', b'a\x00', b'a\x00b', b'\x00\xff', b'\xff',

@@ -128,7 +128,7 @@ class ScanOptions(CellOptions):
             predicate.compile_filter(table)
         self.compile_filter(table)
         if index is not None and index.failed:
-            raise Refused('NOTUNIQUE')
+            raise index.refusal()
 
     def _resolve_index(self, table, index):
         self.index = index
@@ -326,7 +326,7 @@ def _near_in_index(model, session, table, index, texts):
     held = [index.read(at, text, table) for at, text in enumerate(texts)]
     ranks = tuple(index.rank(at, value) for at, value in enumerate(held))
     if index.failed:
-        raise Refused('NOTUNIQUE')
+        raise index.refusal()
     found = indexes.entries(table, index, model.now)
     if not found:
         return None

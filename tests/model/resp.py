@@ -112,7 +112,9 @@ class MapWith(Predicate):
             found = dict(as_map(got))
         except (ValueError, TypeError):
             return False
-        return all(found.get(name) == value for name, value in self.known.items())
+        return all(name in found and (value.holds(found[name]) if isinstance(value, Predicate)
+                                      else found[name] == value)
+                   for name, value in self.known.items())
 
 
 def same(expected, got):

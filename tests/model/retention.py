@@ -94,6 +94,15 @@ def drops(policy, rank, timestamp, now):
     return drops(policy[1], rank, timestamp, now) or drops(policy[2], rank, timestamp, now)
 
 
+def ages(policy):
+    """The ages that a policy asks for."""
+    if policy is None or policy[0] == 'versions':
+        return []
+    if policy[0] == 'age':
+        return [policy[1]]
+    return ages(policy[1]) + ages(policy[2])
+
+
 def live(policy, cells, now):
     """The cells (newest first) that are neither dropped nor expired."""
     if policy is None:

@@ -179,11 +179,19 @@ def family(model, session, words):
     if action == b'ALTER':
         if b'ORDER' in options.given or b'GROUP' in options.given:
             raise Refused('ERR')
+        if options.given.get(b'TYPE', held.type) != held.type and any(
+                _takes_type_of(index, family_name) for index in found.indexes.values()):
+            raise Refused('ERR')
+        before = held.policy()
         for row in found.rows.values():
             for place in row.columns:
                 if place[0] == family_name:
                     found.reclaim(row, place, model.now)
         options.apply(held)
+        for index in found.indexes.values() if held.policy() != before else ():
+            if not index.failed and family_name in index.families():
+                index.failed = tuple(code for code in indexes.why_failed(found, index, model.now)
+                                     if code == 'TOOLARGE')
     else:
         if any(family_name in index.families() for index in found.indexes.values()):
             raise Refused('ERR')
@@ -195,6 +203,11 @@ def family(model, session, words):
         del found.families[family_name]
     model.touch(found)
     return OK
+
+
+def _takes_type_of(index, family_name):
+    return not index.is_of_qualifiers() and any(
+        column.place[0] == family_name and not column.given for column in index.on)
 
 
 def keyspace(model, session, words):
@@ -242,6 +255,9 @@ def index(model, session, words):
         known = {b'name': index_name, b'table': found.name, b'unique': int(held.unique),
                  b'state': b'failed' if held.failed else b'ready',
                  b'entries': 0 if held.failed else len(indexes.entries(found, held, model.now))}
+        if held.failed:
+            known[b'error'] = Predicate('one of %r, naming a row' % (held.failed,), lambda got: (
+                got.split(b' ')[0].decode() in held.failed and b" row '" in got))
         return MapWith(known)
     del found.indexes[index_name]
     model.touch(found)
@@ -282,8 +298,7 @@ def _index_create(model, session, words):
     if index_name in found.indexes:
         raise Refused('BUSYKEY')
     made = indexes.Index(index_name, columns, include or [], unique)
-    if unique and indexes.has_duplicates(found, made, model.now):
-        made.failed = True
+    made.failed = indexes.why_failed(found, made, model.now)
     found.indexes[index_name] = made
     model.touch(found)
     return OK
@@ -297,7 +312,8 @@ def _on_column(found, word, kind):
     if not colon:
         return indexes.OnColumn((family_name,), None, descending, word)
     place, _ = found.column(*split_column(text))
-    return indexes.OnColumn(place, kind or held.type or 'bytes', descending, word)
+    return indexes.OnColumn(place, kind or held.type or 'bytes', descending, word,
+                            kind is not None)
 
 
 # Tables as keys. What they answer in a keyspace that is gone is left open.

@@ -9,7 +9,7 @@ import re
 from collections import namedtuple
 
 from . import retention
-from .indexes import entry_values
+from .indexes import entry_values, is_too_large
 from .orders import Order
 from .refusals import Refused
 
@@ -75,6 +75,7 @@ class Table:
         self.indexes = {}
         self.rows = {}
         self.record_max = 0
+        self.serial = object()  # of another table that has the same name
 
     def copy(self):
         other = Table(self.space, self.name, self.order)
@@ -82,6 +83,7 @@ class Table:
         other.indexes = {name: index.copy() for name, index in self.indexes.items()}
         other.rows = {ranks: row.copy() for ranks, row in self.rows.items()}
         other.record_max = self.record_max
+        other.serial = self.serial
         return other
 
     # Names and keys, with the refusals that they may meet.
@@ -164,9 +166,13 @@ class Table:
         return count
 
     def commit(self, row, now):
-        """Puts a draft in the place of its row, or refuses it (NOTUNIQUE)."""
-        for index in self.indexes.values():
-            if not index.unique or index.failed:
+        """Puts a draft in the place of its row, or refuses it (TOOLARGE, NOTUNIQUE)."""
+        for _, index in sorted(self.indexes.items()):
+            if index.failed:
+                continue
+            if is_too_large(self, index, row, now):
+                raise Refused('TOOLARGE')
+            if not index.unique:
                 continue
             old = self.rows.get(row.ranks)
             held = entry_values(self, index, old, now) if old is not None else []

@@ -120,6 +120,8 @@ class Change:
         number = values.read_integer(delta)
         if number is None:
             raise bad_delta()
+        if not -2**63 <= number <= 2**64 - 1:
+            raise Refused('ERR')
         low, high = values.INTEGER_RANGES[kind]
         if not low <= start + number <= high:
             raise Refused('ERR')
@@ -238,7 +240,7 @@ class Increment:
                 wanted == 'integer' and values.read_integer(self.delta) is None):
             raise bad_delta()
         number = values.read_integer(self.delta)
-        if number is not None and wanted != 'float' and not -2**63 <= number <= 2**64 - 1:
+        if number is not None and wanted == 'integer' and not -2**63 <= number <= 2**64 - 1:
             raise bad_delta()
 
     def resolve(self, table):
