@@ -23,6 +23,7 @@
 #include "commands/words/cell_arguments.h"
 #include "commands/words/read_arguments.h"
 #include "commands/words/scan_cursor.h"
+#include "engine/rows/read_notes.h"
 #include "engine/rows/scan.h"
 #include "engine/schema/column_set.h"
 #include "store/store.h"
@@ -319,7 +320,10 @@ void CmdCScan(CommandContext& ctx) {
   request.cells.access = ctx.rights;
   // What had to be looked at tells of what is hidden.
   if (request.stats && !MayReadTable(ctx)) return ctx.Fail(NoPermission());
-  options.stats_clock = request.stats ? &ctx.host.clock() : nullptr;
+  if (request.stats) {
+    options.stats_clock = &ctx.host.clock();
+    options.notes = ReadNotes(table->schema(), request.rows, request.cells);
+  }
   ASSIGN_OR_REPLY(ctx, std::unique_ptr<Scan> scan, OpenScan(ctx, *table, request, &options));
   Run(ctx, *table, std::move(scan), options);
 }

@@ -22,6 +22,7 @@
 #include "commands/words/read_arguments.h"
 #include "commands/words/scan_cursor.h"
 #include "engine/rows/explain.h"
+#include "engine/rows/read_notes.h"
 #include "engine/schema/column_set.h"
 #include "store/store.h"
 
@@ -142,13 +143,15 @@ Status ReadCommandWords(Arguments words, Explained* read) {
 // What is known before anything is read, and what ANALYZE has found.
 class ExplainRun {
  public:
-  ExplainRun(const Explained& read, ScanExplained explained, Clock& clock)
+  ExplainRun(const Explained& read, ScanExplained explained, std::vector<std::string> notes,
+             Clock& clock)
       : name_(read.name),
         rows_max_(read.rows_max),
         cells_max_(read.cells_max),
         rows_alone_(!read.request.rows.cells_wanted),
         scan_(std::move(explained.scan)),
         explanation_(std::move(explained.explanation)),
+        notes_(std::move(notes)),
         clock_(&clock),
         begin_micros_(clock.MonotonicMicros()) {}
 
@@ -177,7 +180,7 @@ class ExplainRun {
   }
 
   void Reply(ReplyWriter& reply, bool analyzed) const {
-    reply.Map(analyzed ? 12 : 11);
+    reply.Map(analyzed ? 13 : 12);
     Field(reply, "command", name_);
     Field(reply, "tree", explanation_.index.empty() ? "table" : "index");
     reply.Bulk("index");
@@ -199,6 +202,7 @@ class ExplainRun {
     List(reply, "columns", explanation_.columns);
     List(reply, "pushed", explanation_.pushed);
     List(reply, "checked", explanation_.checked);
+    List(reply, "notes", notes_);
     reply.Bulk("estimated");
     reply.Map(2);
     Count(reply, "rows", explanation_.rows_estimated);
@@ -239,6 +243,7 @@ class ExplainRun {
   bool rows_alone_;
   std::unique_ptr<Scan> scan_;
   Explanation explanation_;
+  std::vector<std::string> notes_;
   Clock* clock_;
   int64_t begin_micros_;
   uint64_t rows_{0};
@@ -293,7 +298,8 @@ void CmdCExplain(CommandContext& ctx) {
   ASSIGN_OR_REPLY(
       ctx, ScanExplained explained,
       ctx.store().ExplainRows(*table, rows, read.request.cells, goes_on ? &from : nullptr));
-  ExplainRun run(read, std::move(explained), ctx.host.clock());
+  ExplainRun run(read, std::move(explained), ReadNotes(table->schema(), rows, read.request.cells),
+                 ctx.host.clock());
   if (!analyze) return run.Reply(ctx.reply, false);
   if (run.Pull(ctx.session.exec_running ? kUnlimited : kFirstSliceCells)) {
     return run.Reply(ctx.reply, true);
@@ -312,7 +318,8 @@ constexpr Command kRows[] = {
      .since = "0.1.0",
      .summary =
          "Tells how a read is done: the tree that is walked, its bounds, what is pushed down "
-         "to them and what is checked, cells estimated and (ANALYZE) examined.",
+         "to them and what is checked, what in it is likely a mistake, cells estimated and "
+         "(ANALYZE) examined.",
      .complexity = "O(log n); with ANALYZE that of the command",
      .syntax = "(CCOUNT|CEXISTS|CGET|CMGET|CROW|CSCAN) table [argument...] [ANALYZE]",
      .handler = CmdCExplain},

@@ -35,6 +35,7 @@
 #include "commands/dispatch/request_shapes.h"
 #include "commands/session/host.h"
 #include "commands/session/services.h"
+#include "server/arrival_log.h"
 #include "server/command_batch.h"
 #include "server/connection.h"
 #include "server/persistence_log.h"
@@ -206,6 +207,7 @@ class Server final : public Host {
   Dispatcher dispatcher_own_{*this};
   SystemdNotify notify_;
   PersistenceLog persistence_log_;
+  ArrivalLog arrival_log_;
   std::unique_ptr<TlsContext> tls_context_;  // null: no listener speaks TLS
   uv_loop_t loop_{};
   std::vector<Listener*> listeners_;  // libuv's until their close callbacks

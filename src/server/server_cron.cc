@@ -30,6 +30,7 @@ void Server::OnTenth() {
   if (store_ == nullptr) return;
   store_->journal().Poll();
   persistence_log_.Look(store_->journal().Stats(), now);
+  arrival_log_.Look(store_->arrivals(), now);
   store_->UnpinStale();
   if (store_->journal().MaybeStartSnapshot()) {
     Log(LogSeverity::kNotice, "Background saving started");

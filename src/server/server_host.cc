@@ -141,6 +141,10 @@ DataFigures Server::data_figures() {
   const SweeperStats sweeper = store_->sweeper_stats();
   total.bytes += sweeper.garbage_bytes;
   total.reclaimed_cells = sweeper.cells_reclaimed;
+  const ArrivalWatch& arrivals = store_->arrivals();
+  total.cells_in_future = arrivals.count(OddArrival::kInFuture);
+  total.cells_dead_on_arrival = arrivals.count(OddArrival::kDeadOnArrival);
+  total.cells_not_in_micros = arrivals.count(OddArrival::kNotMicros);
   return total;
 }
 
@@ -235,6 +239,8 @@ Status Server::ApplyConfig(std::string_view name) {
     journal.SetStopWritesOnSnapshotError(config.stop_writes_on_bgsave_error);
   } else if (name == "max-value-bytes") {
     store_->set_value_bytes_max(static_cast<uint64_t>(config.max_value_bytes));
+  } else if (name == "ts-future-max") {
+    store_->set_future_max_micros(config.ts_future_max * 1'000'000);
   } else if (name == "snapshot-cursor-timeout") {
     store_->set_snapshot_cursor_timeout(config.snapshot_cursor_timeout * 1'000'000);
   } else if (name == "maxmemory") {

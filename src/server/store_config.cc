@@ -36,6 +36,7 @@ StoreOptions StoreOptionsOf(const Config& config) {
   options.journal.rewrite_bytes_min = static_cast<uint64_t>(config.auto_aof_rewrite_min_size);
   options.journal.stop_writes_on_snapshot_error = config.stop_writes_on_bgsave_error;
   options.value_bytes_max = static_cast<uint64_t>(config.max_value_bytes);
+  options.future_max_micros = config.ts_future_max * 1'000'000;
   options.snapshot_cursor_timeout_micros = config.snapshot_cursor_timeout * 1'000'000;
   return options;
 }

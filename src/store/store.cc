@@ -15,7 +15,8 @@ Store::Store(StoreOptions options, FileSystem& files, Clock& clock)
       files_(files),
       clock_(clock),
       engine_(std::make_unique<Engine>()),
-      resolver_(std::make_unique<RowResolver>(*engine_)) {
+      resolver_(std::make_unique<RowResolver>(*engine_, arrivals_)) {
+  set_future_max_micros(options_.future_max_micros);
   SetTurnTime();
 }
 
@@ -64,7 +65,7 @@ Status Store::Reload() {
   RETURN_IF_ERROR(journal_->Close());
   journal_.reset();
   engine_ = std::make_unique<Engine>();
-  resolver_ = std::make_unique<RowResolver>(*engine_);
+  resolver_ = std::make_unique<RowResolver>(*engine_, arrivals_);
   return OpenJournal({});
 }
 

@@ -52,6 +52,7 @@ namespace cellar {
 struct StoreOptions {
   JournalOptions journal;
   uint64_t value_bytes_max{64ULL << 20};               // max-value-bytes
+  int64_t future_max_micros{0};                        // ts-future-max
   int64_t snapshot_cursor_timeout_micros{60'000'000};  // snapshot-cursor-timeout
   uint64_t seed{0};                                    // of SAMPLE and sample()
 };
@@ -132,6 +133,9 @@ class Store {
   Journal& journal() { return *journal_; }
   const StoreOptions& options() const { return options_; }
   void set_value_bytes_max(uint64_t bytes) { options_.value_bytes_max = bytes; }
+  void set_future_max_micros(int64_t micros) { arrivals_.set_future_max_micros(micros); }
+  // Cells with timestamps that are most likely a mistake.
+  const ArrivalWatch& arrivals() const { return arrivals_; }
   void set_snapshot_cursor_timeout(int64_t micros) {
     options_.snapshot_cursor_timeout_micros = micros;
   }
@@ -363,6 +367,7 @@ class Store {
   FileSystem& files_;
   Clock& clock_;
   std::unique_ptr<Engine> engine_;
+  ArrivalWatch arrivals_;
   std::unique_ptr<RowResolver> resolver_;
   std::unique_ptr<Journal> journal_;
 

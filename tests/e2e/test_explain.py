@@ -30,11 +30,11 @@ class ExplainTest(Conversation):
     def test_the_fields(self):
         reply = self.explain('CSCAN t 0')
         self.assertEqual(list(reply), [b'command', b'tree', b'index', b'cells', b'direction', b'bounds',
-                                       b'groups', b'columns', b'pushed', b'checked', b'estimated'])
+                                       b'groups', b'columns', b'pushed', b'checked', b'notes', b'estimated'])
         self.assertEqual(reply, {
             b'command': b'cscan', b'tree': b'table', b'index': None, b'cells': b'rows',
             b'direction': b'forward', b'bounds': [[b'-', b'+']], b'groups': [b'default', b'pages'],
-            b'columns': [b'big', b'f'], b'pushed': [], b'checked': [],
+            b'columns': [b'big', b'f'], b'pushed': [], b'checked': [], b'notes': [],
             b'estimated': {b'rows': 30, b'cells': 90}})
 
     def test_bounds_of_the_table(self):
@@ -47,6 +47,31 @@ class ExplainTest(Conversation):
                    bounds=[[b'[hamburg#1', b'(hamburg#2'], [b'[ulm#1', b'(ulm#2']])
         estimated = self.explain('CSCAN t 0 PREFIX ulm# COLUMNS 1 f')[b'estimated']
         self.assertEqual(estimated, {b'rows': 10, b'cells': 20})
+
+    def test_notes_on_what_is_likely_a_mistake(self):
+        self.ask('TABLE CREATE d KEY -u64 FAMILY f ORDER utf8#i64')
+        self.ask('INDEX CREATE t n ON 1 f:n AS i64')
+        reversed_range = b"RANGE '[z' '(a' is empty: its min comes after its max in the order 'utf8#i64'"
+        self.check('CSCAN t 0 RANGE [z (a', notes=[reversed_range])
+        self.check('CSCAN d 0 RANGE [1 [9', notes=[
+            b"RANGE '[1' '[9' is empty: its min comes after its max in the order '-u64', where a descending component "
+            b"begins with the largest value"])
+        self.check('CSCAN d 0 RANGE [9 [1', notes=[])
+        self.check('CSCAN d 0 RANGE [5 (5', notes=[])  # its own words say that it is empty
+        self.check('CSCAN t 0 PREFIX ulm#1', notes=[
+            b"PREFIX 'ulm#1' means this one i64, not those that begin with its digits: a range finds neighbours"])
+        for prefix in ('ulm#', 'ul', 'ulm'):
+            self.check(f'CSCAN t 0 PREFIX {prefix}', notes=[])
+        self.check('CSCAN d 0 COLPREFIX f x#7', notes=[
+            b"COLPREFIX f 'x#7' means this one i64, not those that begin with its digits: a range finds neighbours"])
+        self.check('CSCAN d 0 COLRANGE f [z [a TIME 9 3', notes=[
+            b"COLRANGE f '[z' '[a' is empty: its min comes after its max in the order 'utf8#i64'",
+            b'TIME is empty: its min is above its max'])
+        self.check('CSCAN t 0 INDEX n BETWEEN [9 [1', notes=[
+            b"BETWEEN '[9' '[1' is empty: its min is larger than its max"])
+        self.assertEqual([b'0', []], self.ask('CSCAN t 0 RANGE [z (a'))  # the reply stays what the contract says
+        self.assertEqual([reversed_range], self.ask('CSCAN t 0 RANGE [z (a STATS')[2][b'notes'])
+        self.assertNotIn(b'notes', self.ask('CSCAN t 0 RANGE [a (z STATS')[2])
 
     def test_columns_and_groups(self):
         self.check('CROW t ulm#1 COLUMNS 2 f:n big', groups=[b'default', b'pages'],

@@ -219,5 +219,25 @@ def unquote(line):
     return words
 
 
+class MistakesTest(Conversation):
+    """What a key that does not fit its order may have been meant for is said in the error."""
+
+    def error(self, line):
+        return self.refused(line, 'BADKEY').text
+
+    @unittest.skipIf(ON_MODEL, 'the model has no texts')
+    def test_the_hints(self):
+        self.ask('TABLE CREATE t KEY utf8#i64 FAMILY tl ORDER utf8:i64 FAMILY ids ORDER uuid:utf8')
+        self.assertIn("component 2 (i64): 'b#3' is not an integer: a text component before the last cannot hold the "
+                      "delimiter '#', an order may have another one of #/|:,;~.", self.error('CPUT t a#b#3 tl:a:1 x'))
+        self.assertNotIn('delimiter', self.error('CPUT t a#x tl:a:1 x'))
+        self.assertIn("COLPREFIX tl 'SUPER:'", self.error('CROW t a#1 COLUMNS 1 tl:SUPER'))
+        self.assertIn("COLPREFIX tl 'SUPER:'", self.error('CDEL t a#1 tl:SUPER'))
+        self.assertNotIn('COLPREFIX', self.error('CROW t a#1 COLUMNS 1 tl:SUPER:x'))
+        self.assertIn('a prefix ends inside a text or behind a whole component',
+                      self.error('CROW t a#1 COLPREFIX ids 123e4567-e89b'))
+        self.assertIn('a prefix ends inside a text or behind a whole component', self.error('CSCAN t 0 PREFIX a#-'))
+
+
 if __name__ == '__main__':
     unittest.main()

@@ -1,5 +1,6 @@
 """Retention to the microsecond, by an injected clock: what is due is gone, in every read."""
 
+import time
 import unittest
 
 from conversation import ON_MODEL, Conversation
@@ -177,6 +178,60 @@ class RetentionTest(Conversation):
         self.assertGreater(self.versions('f:s')[0], stamp)
         self.advance(5)
         self.assertEqual(self.versions('f:b'), [])
+
+
+@unittest.skipIf(ON_MODEL, 'counters and the log are the server\'s')
+class ArrivalTest(Conversation):
+    """Timestamps that are taken, and most likely a mistake: INFO counts them and the log tells."""
+
+    OPTIONS = {'ts-future-max': '3600'}
+
+    def counts(self):
+        """(in the future, dead on arrival, not in micros)"""
+        found = self.server.client().info('stats')
+        return tuple(found[name] for name in ('cells_in_future', 'cells_dead_on_arrival', 'cells_not_in_micros'))
+
+    def wait_for(self, line):
+        for _ in range(600):
+            if line in self.server.log():
+                return
+            time.sleep(0.1)
+        self.fail(self.server.log())
+
+    def test_odd_timestamps_are_counted_and_told(self):
+        self.ask('TABLE CREATE t FAMILY f FAMILY short TTL 1h FAMILY two VERSIONS 2')
+        now = self.now
+        before = self.counts()
+
+        def counted(line):
+            nonlocal before
+            self.ask(line)
+            found, old = self.counts(), before
+            before = found
+            return tuple(a - b for a, b in zip(found, old))
+
+        self.assertEqual((0, 0, 0), counted('CPUT t r f:a 1'))
+        for ts in (0, 1, 5_000, now, now - 86_400 * MICROS, now + 3_599 * MICROS):
+            self.assertEqual((0, 0, 0), counted(f'CPUT t r f:a 1 TS {ts}'), ts)
+        self.assertEqual((1, 0, 0), counted(f'CPUT t r f:a 1 TS {now + 3_601 * MICROS}'))
+        self.assertEqual((0, 0, 1), counted(f'CPUT t r f:a 1 TS {now // 1_000}'))
+        self.assertEqual((0, 0, 2), counted(f'CPUT t r f:a 1 TS {now // MICROS} f:b 2 TS {now // 1_000}'))
+        self.assertEqual((0, 1, 1), counted(f'CMUTATE t r DEL f:a PUT short:a 1 TS {now // 1_000}'))
+        self.assertEqual((0, 1, 0), counted(f'CPUT t r short:a 1 TS {now - 7_200 * MICROS}'))
+        self.expect('CGET t r short:a', None)
+        for ts in (10, 20, 30):
+            self.assertEqual((0, 0, 0), counted(f'CPUT t r two:a 1 TS {ts}'), ts)
+        self.assertEqual((0, 1, 0), counted('CPUT t r two:a 1 TS 15'))
+        # What is refused, or does not happen, is not counted.
+        self.refused(f'CPUT t r f:a 1 TS {now // 1_000} none:a 1', 'NOFAMILY')
+        self.ask(f'CPUT t r NX f:b 1 TS {now // 1_000}')
+        self.assertEqual(before, self.counts())
+        self.wait_for("further in the future than ts-future-max allows for; the last: TS "
+                      f"{now + 3_601 * MICROS} of column 'f:a' in table 't'")
+        self.wait_for('in milliseconds or seconds, by the look of it')
+        self.wait_for('drops them at once: nobody will read them')
+        self.server.client().config_set('ts-future-max', 0)
+        self.assertEqual((0, 0, 0), counted(f'CPUT t r f:a 1 TS {now + 10 ** 15}'))
 
 
 if __name__ == '__main__':

@@ -518,6 +518,11 @@ const ConfigOption kOptions[] = {
      .help = "Seconds after its last use until a SNAPSHOT cursor dies.",
      .low = 1,
      .high = kInt32Max},
+    {.name = "ts-future-max",
+     .kind = Kind::kInteger,
+     .member = &Config::ts_future_max,
+     .help = "Seconds that a TS may be ahead before the log and INFO tell of it; 0: any.",
+     .high = kInt32Max},
 };
 
 std::string OctalText(int64_t value) {

@@ -107,6 +107,7 @@ struct Config {
   // cells
   int64_t scan_reply_max_bytes{16LL << 20};
   int64_t snapshot_cursor_timeout{60};
+  int64_t ts_future_max{86'400};
 
   // --- derived from the texts above, kept up to date by Set
   OutputLimit output_limits[3]{{}, {256LL << 20, 64LL << 20, 60}, {32LL << 20, 8LL << 20, 60}};

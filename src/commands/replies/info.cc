@@ -254,10 +254,14 @@ void StatsSection(Host& host, InfoWriter& out) {
   out.Ratio("instantaneous_output_repl_kbps", 0);
   out.Field("rejected_connections", stats.rejected_connections);
   out.Zeros({"sync_full", "sync_partial_ok", "sync_partial_err"});
-  out.Field("expired_keys", host.data_figures().reclaimed_cells);
+  const DataFigures data = host.data_figures();
+  out.Field("expired_keys", data.reclaimed_cells);
   out.Ratio("expired_stale_perc", 0);
   out.Zeros({"expired_time_cap_reached_count", "expire_cycle_cpu_milliseconds", "evicted_keys",
              "evicted_clients", "total_eviction_exceeded_time", "current_eviction_exceeded_time"});
+  out.Field("cells_in_future", data.cells_in_future);
+  out.Field("cells_dead_on_arrival", data.cells_dead_on_arrival);
+  out.Field("cells_not_in_micros", data.cells_not_in_micros);
   out.Field("keyspace_hits", stats.key_hits);
   out.Field("keyspace_misses", stats.key_misses);
   out.Field("pubsub_channels", pubsub.registry(ChannelKind::kChannel).size());

@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/inline.h"
+#include "commands/replies/schema_commands.h"
 #include "commands/words/scan_cursor.h"
 #include "store/store.h"
 
@@ -132,7 +133,7 @@ void ScanRun::Detach(Table& table) {
 void ScanRun::ReplyStats() {
   const ScanStats& stats = scan_->stats();
   ReplyWriter& writer = reply_.writer();
-  writer.Map(stats.index.empty() ? 5 : 6);
+  writer.Map(5 + (stats.index.empty() ? 0U : 1U) + (options_.notes.empty() ? 0U : 1U));
   const auto field = [&writer](std::string_view name, uint64_t value) {
     writer.Bulk(name);
     writer.Unsigned(value);
@@ -143,9 +144,14 @@ void ScanRun::ReplyStats() {
   field("groups", stats.groups);
   const int64_t micros = options_.stats_clock->MonotonicMicros() - begin_micros_;
   field("micros", static_cast<uint64_t>(micros));
-  if (stats.index.empty()) return;
-  writer.Bulk("index");
-  writer.Bulk(stats.index);
+  if (!stats.index.empty()) {
+    writer.Bulk("index");
+    writer.Bulk(stats.index);
+  }
+  if (!options_.notes.empty()) {
+    writer.Bulk("notes");
+    ReplyNames(writer, options_.notes);
+  }
 }
 
 void ScanRun::Finish(Table* table) {

@@ -19,7 +19,9 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "cellar/clock.h"
 #include "cellar/lsn.h"
@@ -74,6 +76,7 @@ struct ScanRunOptions {
   std::optional<uint64_t> pin;  // the pinned view that this call reads
   bool pin_wanted{false};       // SNAPSHOT, first call: pin if the scan does not end in this call
   Clock* stats_clock{nullptr};  // STATS
+  std::vector<std::string> notes;  // which STATS tells (read_notes.h)
   // Of whom a snapshot is pinned for; used in the handler alone.
   const FamilyAccess* rights{nullptr};
 };

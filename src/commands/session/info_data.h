@@ -34,6 +34,10 @@ struct DataFigures {
   uint64_t cells{0};
   uint64_t bytes{0};
   uint64_t reclaimed_cells{0};
+  // Cells that came with a TS of the client's own which is most likely a mistake.
+  uint64_t cells_in_future{0};
+  uint64_t cells_dead_on_arrival{0};
+  uint64_t cells_not_in_micros{0};
 };
 
 struct PersistenceFigures {

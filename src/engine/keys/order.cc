@@ -4,6 +4,7 @@
 // at delimiters and encodes; what differs is only what may be missing at the end.
 #include "engine/keys/order.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/assert.h"
@@ -125,7 +126,7 @@ Status Order::EncodeComponents(std::string_view text, Extent extent, std::string
       }
     }
     if (!EncodeComponent(component, part, out, &why)) {
-      return BadComponent(component, i + 1, part, why);
+      return BadComponent(component, i + 1, part, std::string(why) + Hint(text, i, extent));
     }
     if (is_last || (!closed && extent != Extent::kWhole)) return Status::Ok();
     if (!closed) {
@@ -134,6 +135,23 @@ Status Order::EncodeComponents(std::string_view text, Extent extent, std::string
     rest.remove_prefix(end + 1);
   }
   return Status::Ok();
+}
+
+// What may have been meant where component `at` cannot be read.
+std::string Order::Hint(std::string_view text, size_t at, Extent extent) const {
+  CELLAR_ASSERT(at < components_.size());
+  const auto delimiters = static_cast<size_t>(std::count(text.begin(), text.end(), delimiter_));
+  const bool follows_text =
+      std::any_of(components_.begin(), components_.begin() + static_cast<ptrdiff_t>(at),
+                  [](const OrderComponent& component) { return IsTextComponent(component.type); });
+  if (follows_text && delimiters >= components_.size()) {
+    return std::string(": a text component before the last cannot hold the delimiter '") +
+           delimiter_ + "', an order may have another one of " + std::string(kDelimiters);
+  }
+  if (extent == Extent::kPrefix && !IsTextComponent(components_[at].type)) {
+    return ": a prefix ends inside a text or behind a whole component";
+  }
+  return {};
 }
 
 Status Order::EncodeAny(std::string_view text, char* to, size_t* bytes) const {

@@ -235,6 +235,7 @@ class Order {
     kPrefix,           // any number, the last one perhaps cut off or closed by a delimiter
   };
   Status EncodeComponents(std::string_view text, Extent extent, std::string* out) const;
+  std::string Hint(std::string_view text, size_t at, Extent extent) const;
   Status EncodeAny(std::string_view text, char* to, size_t* bytes) const;
 
   std::vector<OrderComponent> components_;

@@ -231,13 +231,28 @@ CELLAR_INLINE char* RowResolver::BeginVersion(int64_t timestamp, size_t cell_val
 }
 
 template <typename Column>
+[[gnu::noinline]] void RowResolver::WatchArrival(const Column& column, int64_t timestamp,
+                                                 int64_t expiry_micros) {
+  const ColumnVersions& versions = column_versions_;
+  const int64_t now = context_->now_micros;
+  const bool dead =
+      put_.family->policy.Drops(1, timestamp, expiry_micros, now) ||
+      (versions.walked && versions.keeps_no_older && timestamp < versions.oldest_micros);
+  arrivals_.Note(table_->name(), ColumnText(column), timestamp, dead, now);
+}
+
+template <typename Column>
 CELLAR_INLINE Status RowResolver::ResolveValue(const Column& column, std::string_view text,
                                                const PutOptions& options) {
   ValueBuffer buffer;
   CellValue cell;
   RETURN_IF_ERROR(CheckValue(column, text, options, *put_.family, *context_, &buffer, &cell));
   ReclaimColumn();
-  if (!options.timestamp_micros) stamp_used_ = true;
+  if (options.timestamp_micros) {
+    WatchArrival(column, *options.timestamp_micros, cell.expiry_micros);
+  } else {
+    stamp_used_ = true;
+  }
   EncodeCellValue(
       BeginVersion(options.timestamp_micros.value_or(context_->stamp_micros), CellValueBytes(cell)),
       cell);
@@ -302,8 +317,10 @@ Status RowResolver::ResolvePuts(const Table& table, const RowWrite& write,
     reclaimed_columns_.clear();
   }
   RETURN_IF_ERROR(BeginPuts(table, write.row, context, mutation));
+  arrivals_.Begin();
   for (const CellOp& op : write.ops)
     RETURN_IF_ERROR(EndPuts(ResolvePlainPut(table.schema(), op, op)));
+  arrivals_.Keep();
   return Status::Ok();
 }
 
@@ -349,6 +366,7 @@ Status RowResolver::Resolve(Table& table, const RowWrite& write, const WriteCont
     record_number_next = static_cast<uint64_t>(key.DecodeRecno(row_key()));
   }
   const size_t mark = BeginPart();
+  arrivals_.Begin();
   Status status = ResolveOps(&table, first, count, result, outcome);
   if (!status.ok()) {
     if (outcome->applied) table.RollBackTo(*outcome->checkpoint);
@@ -364,6 +382,7 @@ Status RowResolver::Resolve(Table& table, const RowWrite& write, const WriteCont
     if (outcome->applied) CELLAR_ASSERT(engine_.ApplyOps(mutation->Since(before)).ok());
   }
   outcome->used_stamp = stamp_used_;
+  arrivals_.Keep();
   return Status::Ok();
 }
 
@@ -469,6 +488,7 @@ std::optional<RowResolver::OldVersion> RowResolver::WalkColumn(Newest newest) {
     if (!wanted && (reclaims || all_live)) break;
   }
   versions.full = !reclaims && rank == family.policy.rank_kept_max();
+  versions.keeps_no_older = rank >= family.policy.rank_kept_max();
   column_versions_ = versions;
   return found;
 }
@@ -476,7 +496,11 @@ std::optional<RowResolver::OldVersion> RowResolver::WalkColumn(Newest newest) {
 void RowResolver::ResolvePut(const CheckedOp& op) {
   SetColumn(op);
   ReclaimColumn();
-  if (!op.op->timestamp_micros) stamp_used_ = true;
+  if (op.op->timestamp_micros) {
+    WatchArrival(*op.op, *op.op->timestamp_micros, ExpiryOf(*op.op, context_->now_micros));
+  } else {
+    stamp_used_ = true;
+  }
   CopyBytes(
       BeginVersion(op.op->timestamp_micros.value_or(context_->stamp_micros), op.cell_value.size()),
       op.cell_value.data(), op.cell_value.size());

@@ -22,6 +22,7 @@
 #include "cellar/status.h"
 #include "engine/keys/timestamp.h"
 #include "engine/request/row_write.h"
+#include "engine/rows/arrival_watch.h"
 #include "engine/rows/condition.h"
 #include "engine/schema/column_set.h"
 #include "engine/table/engine.h"
@@ -39,7 +40,10 @@ struct WriteContext {
 
 class RowResolver {
  public:
-  explicit RowResolver(Engine& engine) : engine_(engine) { put_.key = cell_key_.get(); }
+  // Both outlive it.
+  RowResolver(Engine& engine, ArrivalWatch& arrivals) : engine_(engine), arrivals_(arrivals) {
+    put_.key = cell_key_.get();
+  }
 
   // How the ops came about.
   struct Outcome {
@@ -183,9 +187,14 @@ class RowResolver {
     // It met as many as the policy keeps, all of them live. A newer one takes the place of the
     // oldest, which it drops: nothing is left to be reclaimed.
     bool full{false};
+    // It met as many, or more: the policy drops what is older than the oldest.
+    bool keeps_no_older{false};
     int64_t newest_micros{kNoVersion};
     int64_t oldest_micros{0};
   };
+  // A version with a timestamp of the client's own is about to be put in the column at hand.
+  template <typename Column>
+  void WatchArrival(const Column& column, int64_t timestamp, int64_t expiry_micros);
   // Adds the put of a version to the column at hand, which has been walked, or found to need no
   // walk. The caller writes the cell's value.
   char* BeginVersion(int64_t timestamp, size_t cell_value_bytes);
@@ -199,6 +208,7 @@ class RowResolver {
   uint64_t DeleteCells(const FamilySchema& family, const KeyRange& range, const TimeRange& time);
 
   Engine& engine_;
+  ArrivalWatch& arrivals_;
 
   // The command at hand.
   const Table* table_{nullptr};

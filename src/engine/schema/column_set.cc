@@ -21,6 +21,19 @@ Result<KeyBound> EncodeOneBound(const Order& order, std::string_view text, Bound
   return order.EncodeBound(text.substr(1), edge, side);
 }
 
+// A name that lacks components does for a prefix: of a super column that may have been meant.
+Status NotOneColumn(const FamilySchema& family, std::string_view qualifier, const Status& status) {
+  const Order& order = family.order;
+  if (status.code() != ErrorCode::kBadKey || order.components().size() == 1 || qualifier.empty()) {
+    return status;
+  }
+  std::string prefix(qualifier);
+  if (prefix.back() != order.delimiter()) prefix.push_back(order.delimiter());
+  if (!order.EncodePrefix(prefix).ok()) return status;
+  return Status::Error(status.code(), status.text() + ": all columns that begin so are COLPREFIX " +
+                                          family.name + " " + Quote(prefix));
+}
+
 }  // namespace
 
 Status RowKeyOfBadSize(std::string_view text) {
@@ -109,7 +122,8 @@ Status ColumnSet::Recompile(const TableSchema& schema, std::span<const ColumnSel
         break;
       case ColumnSelector::Kind::kColumn: {
         std::string qualifier;
-        RETURN_IF_ERROR(EncodeQualifier(*family, selector.first, &qualifier));
+        const Status status = EncodeQualifier(*family, selector.first, &qualifier);
+        if (!status.ok()) return NotOneColumn(*family, selector.first, status);
         columns.ranges.push_back(PrefixRange(qualifier));
         break;
       }
