@@ -66,7 +66,10 @@ Status Server::ApplyReload(const std::vector<const ConfigOption*>& options, cons
     return Status::Error(status.code(), std::string(options[i]->name) + ": " + status.text());
   }
   if (tls != nullptr) UseTls(std::move(tls));
-  if (password) CELLAR_ASSERT(ApplyConfig(kPassword).ok());
+  if (password) {
+    const Status applied = ApplyConfig(kPassword);
+    CELLAR_ASSERT(applied.ok());
+  }
   if (!config.aclfile.empty()) {
     InstallUsers(*this, std::move(users_of_file), LoadVictims::kChanged, nullptr);
   } else {

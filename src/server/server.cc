@@ -63,7 +63,8 @@ Server::Server(Clock& clock, Config config, ConfigSources sources) : clock_(cloc
   (void)std::signal(SIGPIPE, SIG_IGN);
   (void)std::signal(SIGXFSZ, SIG_IGN);  // a limit of file sizes is a full disk, not the end
   RaiseFileLimit(services_own_.config.maxclients);
-  CELLAR_ASSERT(uv_loop_init(&loop_) == 0);
+  const int failure = uv_loop_init(&loop_);
+  CELLAR_ASSERT(failure == 0);
   loop_.data = this;
   (void)uv_check_init(&loop_, &check_);
   (void)uv_prepare_init(&loop_, &prepare_);

@@ -157,7 +157,8 @@ CELLAR_INLINE void Store::ApplyResolved(Table* table) {
   const ResolvedPut* const put = resolver_->lone_put();
   if (put != nullptr) [[likely]]
     return engine_->ApplyPut(table, *put);
-  CELLAR_ASSERT(engine_->ApplyOps(mutation_.Since(part_begin_)).ok());
+  const Status applied = engine_->ApplyOps(mutation_.Since(part_begin_));
+  CELLAR_ASSERT(applied.ok());
 }
 
 // Makes the indexes ready for a put of so many bytes of values. False if it has to go the general
@@ -231,7 +232,8 @@ Status Store::ApplyOrRefuse(Table& table, const FamilyAccess* access,
   if (!outcome->applied) {
     outcome->checkpoint = std::make_unique<Table::Checkpoint>(table.TakeCheckpoint());
     outcome->applied = true;
-    CELLAR_ASSERT(engine_->ApplyOps(mutation_.Since(part_begin_)).ok());
+    const Status applied = engine_->ApplyOps(mutation_.Since(part_begin_));
+    CELLAR_ASSERT(applied.ok());
   }
   Status refusal = table.indexes()->TakeRefusal(access);
   if (refusal.ok()) return refusal;
@@ -265,7 +267,8 @@ Status Store::CommitMutation(Table* table, uint64_t changes) {
     mutation_.Truncate(part_begin_);
     return reserved;
   }
-  CELLAR_ASSERT(engine_->ApplyOps(mutation_.Since(part_begin_)).ok());
+  const Status applied = engine_->ApplyOps(mutation_.Since(part_begin_));
+  CELLAR_ASSERT(applied.ok());
   FinishMutation(table, changes);
   return Status::Ok();
 }

@@ -86,7 +86,8 @@ Result<std::unique_ptr<NearSearch>> Store::Near(const Table& table, std::string_
   std::string key;
   RETURN_IF_ERROR(EncodeRowKey(table.schema(), row, &key));
   std::string canonical;
-  CELLAR_ASSERT(table.schema().key.Decode(key, &canonical));
+  const bool decoded = table.schema().key.Decode(key, &canonical);
+  CELLAR_ASSERT(decoded);
   ScanPosition from;
   from.row_key = key;
   CellOptions cells;

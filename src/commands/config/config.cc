@@ -61,7 +61,8 @@ Status CheckSave(std::string* text) {
 }
 void DeriveSave(Config* config) {
   config->save_rules.clear();
-  CELLAR_ASSERT(ParseSave(config->save, &config->save_rules));
+  const bool parsed = ParseSave(config->save, &config->save_rules);
+  CELLAR_ASSERT(parsed);
 }
 
 // --- client-output-buffer-limit ---
@@ -96,7 +97,9 @@ Status CheckOutputLimits(std::string* text) {
 }
 // Classes that a text does not name stay as they are; the text then names all three.
 void DeriveOutputLimits(Config* config) {
-  CELLAR_ASSERT(ParseOutputLimits(config->client_output_buffer_limit, config->output_limits).ok());
+  const Status parsed =
+      ParseOutputLimits(config->client_output_buffer_limit, config->output_limits);
+  CELLAR_ASSERT(parsed.ok());
   std::string text;
   for (size_t i = 0; i < 3; ++i) {
     const OutputLimit& limit = config->output_limits[i];

@@ -23,6 +23,12 @@ std::vector<std::string_view> WordsOf(std::string_view line) {
   }
 }
 
+// A rule of which we know that it is good.
+void ApplyOwnRule(User* user, std::string_view rule, const RuleContext& context) {
+  const RuleError error = ApplyRule(user, rule, context);
+  CELLAR_ASSERT(error == RuleError::kNone);
+}
+
 }  // namespace
 
 Acl::Acl(const CommandTable& commands, const Config& config)
@@ -39,7 +45,7 @@ std::unique_ptr<User> Acl::NewUser(std::string_view name) const {
   user->name = name;
   const RuleContext context = rule_context();
   if (context.channels == ChannelDefault::kAll) {
-    CELLAR_ASSERT(ApplyRule(user.get(), "allchannels", context) == RuleError::kNone);
+    ApplyOwnRule(user.get(), "allchannels", context);
   }
   return user;
 }
@@ -48,12 +54,11 @@ std::unique_ptr<User> Acl::NewDefaultUser() const {
   auto user = std::make_unique<User>();
   user->name = kDefaultUser;
   for (const std::string_view rule : {"+@all", "~*", "&*", "on", "nopass"}) {
-    CELLAR_ASSERT(ApplyRule(user.get(), rule, {commands_, ChannelDefault::kNone}) ==
-                  RuleError::kNone);
+    ApplyOwnRule(user.get(), rule, {commands_, ChannelDefault::kNone});
   }
   if (!config_.requirepass.empty()) {
     const std::string rule = ">" + config_.requirepass;
-    CELLAR_ASSERT(ApplyRule(user.get(), rule, rule_context()) == RuleError::kNone);
+    ApplyOwnRule(user.get(), rule, rule_context());
   }
   return user;
 }
@@ -68,7 +73,7 @@ void Acl::SetDefaultPassword(std::string_view password) {
   default_user_->no_password = password.empty();
   if (password.empty()) return;
   const std::string rule = ">" + std::string(password);
-  CELLAR_ASSERT(ApplyRule(default_user_, rule, rule_context()) == RuleError::kNone);
+  ApplyOwnRule(default_user_, rule, rule_context());
 }
 
 Status Acl::LoadConfig() {

@@ -224,6 +224,11 @@ bool IndexScan::TakeCells() {
   return true;
 }
 
+void IndexScan::DecodeRowKey() {
+  const bool decoded = view_->schema().key.Decode(row_key_, &row_text_);
+  CELLAR_ASSERT(decoded);
+}
+
 bool IndexScan::BeginRowOfTable() {
   KeyBuffer found;
   if (!reader_.stream().SeekRowForward(row_key_, &found)) return false;
@@ -368,7 +373,7 @@ ScanStep IndexScan::Next() {
         row_reported_ = true;
         cell_pending_ = true;
         row_text_.clear();
-        CELLAR_ASSERT(view_->schema().key.Decode(row_key_, &row_text_));
+        DecodeRowKey();
         return ScanStep::kRow;
       }
       in_row_ = false;
@@ -383,7 +388,7 @@ ScanStep IndexScan::Next() {
     if (!Wanted()) continue;
     if (source_ == Source::kNothing) {
       row_text_.clear();
-      CELLAR_ASSERT(view_->schema().key.Decode(row_key_, &row_text_));
+      DecodeRowKey();
       return ScanStep::kRow;
     }
     if (!BeginRow(resume)) continue;

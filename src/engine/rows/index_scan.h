@@ -92,6 +92,7 @@ class IndexScan final : public Scan {
   void CountGroups();
   // Begins the row of the entry at hand; false if it holds nothing.
   bool BeginRow(const std::optional<ScanPosition>& resume);
+  void DecodeRowKey();
   bool BeginRowOfTable();
   // What the entry at hand tells of its columns, into cells_; false if that is not all of it.
   bool TakeCells();

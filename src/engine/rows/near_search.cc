@@ -58,7 +58,8 @@ void NearEntrySearch::TakePlace() {
     place_.direction = key.starts_with(prefix_) ? 0 : 1;
   }
   place_.values = order_.DecodeValues(key);
-  CELLAR_ASSERT(view_->schema().key.Decode(key.substr(order_.ValuesSize(key)), &place_.row));
+  const bool decoded = view_->schema().key.Decode(key.substr(order_.ValuesSize(key)), &place_.row);
+  CELLAR_ASSERT(decoded);
 }
 
 bool NearEntrySearch::Step(uint64_t cells_max) {

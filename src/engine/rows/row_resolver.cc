@@ -379,7 +379,7 @@ Status RowResolver::Resolve(Table& table, const RowWrite& write, const WriteCont
                   [](const CheckedOp& op) { return NamesColumn(op.op->kind); })) {
     const size_t before = outcome->applied ? BeginPart() : mutation->size();
     mutation->RecordNumber(table.id(), record_number_next + 1);
-    if (outcome->applied) CELLAR_ASSERT(engine_.ApplyOps(mutation->Since(before)).ok());
+    if (outcome->applied) ApplySince(before);
   }
   outcome->used_stamp = stamp_used_;
   arrivals_.Keep();
@@ -391,6 +391,11 @@ void RowResolver::EncodeRecno(const Order& key, int64_t number) {
   key.EncodeRecno(number, &encoded);
   CopyBytes(cell_key_.get(), encoded.data(), encoded.size());
   put_.row_bytes = encoded.size();
+}
+
+void RowResolver::ApplySince(size_t mark) {
+  const Status applied = engine_.ApplyOps(mutation_->Since(mark));
+  CELLAR_ASSERT(applied.ok());
 }
 
 Status RowResolver::ResolveOps(Table* table, size_t first, size_t count, RowWriteResult* result,
@@ -411,7 +416,7 @@ Status RowResolver::ResolveOps(Table* table, size_t first, size_t count, RowWrit
     const size_t mark = one_by_one ? BeginPart() : mutation_->size();
     if (one_by_one) reclaimed_columns_.clear();
     RETURN_IF_ERROR(ResolveOp(op, &result->results[i]));
-    if (one_by_one) CELLAR_ASSERT(engine_.ApplyOps(mutation_->Since(mark)).ok());
+    if (one_by_one) ApplySince(mark);
   }
   return Status::Ok();
 }

@@ -148,6 +148,8 @@ class RowResolver {
   void EncodeRecno(const Order& key, int64_t number);
   Result<bool> Decide(const Table& table, const RowWrite& write, const ReadView& view);
 
+  // Changes the trees by what the mutation has from `mark` on, which has been checked.
+  void ApplySince(size_t mark);
   Status ResolveOps(Table* table, size_t first, size_t count, RowWriteResult* result,
                     Outcome* outcome);
   Status ResolveOp(const CheckedOp& op, CellOpResult* result);

@@ -117,7 +117,8 @@ std::string IndexColumnText(const TableSchema& schema, const IndexColumn& column
   text += family->name;
   if (column.whole_family) return text;
   text.push_back(':');
-  CELLAR_ASSERT(family->order.Decode(column.qualifier, &text));
+  const bool decoded = family->order.Decode(column.qualifier, &text);
+  CELLAR_ASSERT(decoded);
   return text;
 }
 

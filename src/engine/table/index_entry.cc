@@ -127,15 +127,17 @@ std::vector<IndexOrder::Value> IndexOrder::DecodeValues(std::string_view entry_k
   if (of_qualifiers_) {
     Value& value = values.emplace_back();
     const size_t size = qualifiers_.EncodedSize(entry_key);
-    CELLAR_ASSERT(qualifiers_.Decode(entry_key.substr(0, size), &value.stored));
+    const bool decoded = qualifiers_.Decode(entry_key.substr(0, size), &value.stored);
+    CELLAR_ASSERT(decoded);
     return values;
   }
   for (const Column& column : columns_) {
     Value& value = values.emplace_back();
     value.type = column.type;
     const size_t size = ComponentSize(column.component, entry_key);
-    CELLAR_ASSERT(DecodeComponentValue(column.component, column.type, entry_key.substr(0, size),
-                                       &value.stored));
+    const bool decoded = DecodeComponentValue(column.component, column.type,
+                                              entry_key.substr(0, size), &value.stored);
+    CELLAR_ASSERT(decoded);
     entry_key.remove_prefix(size);
   }
   return values;

@@ -32,7 +32,8 @@ struct CellRead {
 
   int64_t timestamp_micros() const {
     int64_t timestamp = 0;
-    CELLAR_ASSERT(LoadTimestamp(version, &timestamp));
+    const bool loaded = LoadTimestamp(version, &timestamp);
+    CELLAR_ASSERT(loaded);
     return timestamp;
   }
 };
