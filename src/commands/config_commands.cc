@@ -67,10 +67,10 @@ void CmdConfigSet(CommandContext& ctx) {
   }
   config = std::move(changed);
   for (size_t i = 0; i < options.size(); ++i) {
-    const Status status = ctx.host.ApplyConfig(options[i]->name);
+    const Status status = ctx.host.ApplyConfig(options[i]->topic);
     if (status.ok()) continue;
     config = before;
-    for (size_t k = 0; k <= i; ++k) (void)ctx.host.ApplyConfig(options[k]->name);
+    for (size_t k = 0; k <= i; ++k) (void)ctx.host.ApplyConfig(options[k]->topic);
     return ctx.reply.Error(SetFailed(words[2 * i], status.text()));
   }
   ctx.reply.Ok();

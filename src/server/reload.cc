@@ -38,9 +38,8 @@ void Server::OnHangup() {
 // and changed when all options stand. The password goes before the users, as at the start: their
 // lines beat it.
 Status Server::ApplyReload(const std::vector<const ConfigOption*>& options, const Config& before) {
-  static constexpr std::string_view kPassword{"requirepass"};
   const auto comes_last = [](const ConfigOption& option) {
-    return option.name == kPassword || option.name.starts_with("tls-");
+    return option.topic == ConfigTopic::kPassword || option.topic == ConfigTopic::kTls;
   };
   Config& config = services_own_.config;
   Acl::Users users_of_file;
@@ -57,17 +56,17 @@ Status Server::ApplyReload(const std::vector<const ConfigOption*>& options, cons
   }
   for (size_t i = 0; i < options.size(); ++i) {
     if (comes_last(*options[i])) continue;
-    const Status status = ApplyConfig(options[i]->name);
+    const Status status = ApplyConfig(options[i]->topic);
     if (status.ok()) continue;
     config = before;
     for (size_t k = 0; k <= i; ++k) {
-      if (!comes_last(*options[k])) (void)ApplyConfig(options[k]->name);
+      if (!comes_last(*options[k])) (void)ApplyConfig(options[k]->topic);
     }
     return Status::Error(status.code(), std::string(options[i]->name) + ": " + status.text());
   }
   if (tls != nullptr) UseTls(std::move(tls));
   if (password) {
-    const Status applied = ApplyConfig(kPassword);
+    const Status applied = ApplyConfig(ConfigTopic::kPassword);
     CELLAR_ASSERT(applied.ok());
   }
   if (!config.aclfile.empty()) {

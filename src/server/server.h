@@ -108,7 +108,7 @@ class Server final : public Host {
   void UnpauseClients() override;
   void WakeTasks() override { tasks_woken_ = true; }
   Status Shutdown(ShutdownMode mode) override;
-  Status ApplyConfig(std::string_view name) override;
+  Status ApplyConfig(ConfigTopic topic) override;
   Status ReloadStore() override;
 
   // --- for Connection
@@ -187,6 +187,8 @@ class Server final : public Host {
   void UseTls(std::unique_ptr<TlsContext> context);
   // Both. An error: the context stays as it was.
   Status LoadTls();
+  // ApplyConfig of the topics of the store. REQUIRES: it is there.
+  Status ApplyStoreConfig(ConfigTopic topic);
 
   // reload.cc
   void OnHangup();

@@ -190,61 +190,88 @@ void Server::UnpauseClients() {
   }
 }
 
-Status Server::ApplyConfig(std::string_view name) {
+Status Server::ApplyConfig(ConfigTopic topic) {
   const Config& config = services_own_.config;
-  if (name == "slowlog-log-slower-than" || name == "latency-monitor-threshold") {
-    dispatcher_own_.UpdateSlowBound();
-  } else if (name == "slowlog-max-len") {
-    services_own_.slow_log.Trim(static_cast<size_t>(config.slowlog_max_len));
-  } else if (name == "bind" || name == "port") {
-    const Status status = ListenAgain();
-    if (!status.ok()) {
-      return Status::Error(ErrorCode::kErr,
-                           (name == "port" ? "Unable to listen on this port: "
-                                           : "Failed to bind to specified addresses: ") +
-                               status.text());
+  switch (topic) {
+    case ConfigTopic::kBind:
+    case ConfigTopic::kPort: {
+      const Status status = ListenAgain();
+      if (status.ok()) return status;
+      const bool port = topic == ConfigTopic::kPort;
+      return Status::Error(ErrorCode::kErr, (port ? "Unable to listen on this port: "
+                                                  : "Failed to bind to specified addresses: ") +
+                                                status.text());
     }
-  } else if (name == "tracking-table-max-keys") {
-    services_own_.tracking.Shrink(*this, static_cast<size_t>(config.tracking_table_max_keys));
-  } else if (name == "loglevel") {
-    ApplyLogLevel(config);
-  } else if (name == "hz") {
-    uv_timer_set_repeat(&tenth_, static_cast<uint64_t>(1000 / config.hz));
-  } else if (name == "tcp-keepalive") {
-    for (Connection* connection : connections_) SetKeepalive(connection);
-  } else if (name.starts_with("tls-") && tls_context_ != nullptr) {
-    RETURN_IF_ERROR(LoadTls());
-  } else if (name == "requirepass") {
-    services_own_.acl.SetDefaultPassword(config.requirepass);
-  } else if (name == "acllog-max-len") {
-    services_own_.acl.log().Trim(static_cast<size_t>(config.acllog_max_len));
+    case ConfigTopic::kKeepalive:
+      for (Connection* connection : connections_) SetKeepalive(connection);
+      return Status::Ok();
+    case ConfigTopic::kPassword:
+      services_own_.acl.SetDefaultPassword(config.requirepass);
+      return Status::Ok();
+    case ConfigTopic::kAclLogLength:
+      services_own_.acl.log().Trim(static_cast<size_t>(config.acllog_max_len));
+      return Status::Ok();
+    case ConfigTopic::kTls:
+      return tls_context_ == nullptr ? Status::Ok() : LoadTls();
+    case ConfigTopic::kLogLevel:
+      ApplyLogLevel(config);
+      return Status::Ok();
+    case ConfigTopic::kHousekeeping:
+      uv_timer_set_repeat(&tenth_, static_cast<uint64_t>(1000 / config.hz));
+      return Status::Ok();
+    case ConfigTopic::kSlowBound:
+      dispatcher_own_.UpdateSlowBound();
+      return Status::Ok();
+    case ConfigTopic::kSlowLogLength:
+      services_own_.slow_log.Trim(static_cast<size_t>(config.slowlog_max_len));
+      return Status::Ok();
+    case ConfigTopic::kTrackingLimit:
+      services_own_.tracking.Shrink(*this, static_cast<size_t>(config.tracking_table_max_keys));
+      return Status::Ok();
+    default:  // of the store, or of nothing
+      return store_ == nullptr ? Status::Ok() : ApplyStoreConfig(topic);
   }
-  if (store_ == nullptr) return Status::Ok();
+}
+
+Status Server::ApplyStoreConfig(ConfigTopic topic) {
+  const Config& config = services_own_.config;
   Journal& journal = store_->journal();
-  if (name == "appendfsync") {
-    journal.SetSyncPolicy(SyncPolicyOf(config));
-  } else if (name == "appendonly") {
-    if (journal.Stats().log_enabled != config.appendonly) {
-      const Status status = journal.SetLogEnabled(config.appendonly);
-      dispatcher_own_.SetReleased(
-          released_lsn());  // also where the log is on, and its snapshot not
-      RETURN_IF_ERROR(status);
+  switch (topic) {
+    case ConfigTopic::kMemory:
+      UpdateMemory();
+      break;
+    case ConfigTopic::kValueBytes:
+      store_->set_value_bytes_max(static_cast<uint64_t>(config.max_value_bytes));
+      break;
+    case ConfigTopic::kLog: {
+      if (journal.Stats().log_enabled == config.appendonly) break;
+      Status status = journal.SetLogEnabled(config.appendonly);
+      // Also where the log is on, and its snapshot not.
+      dispatcher_own_.SetReleased(released_lsn());
+      return status;
     }
-  } else if (name == "save") {
-    journal.SetSavePoints(SavePointsOf(config));
-  } else if (name == "auto-aof-rewrite-percentage" || name == "auto-aof-rewrite-min-size") {
-    journal.SetRewriteTrigger(static_cast<uint32_t>(config.auto_aof_rewrite_percentage),
-                              static_cast<uint64_t>(config.auto_aof_rewrite_min_size));
-  } else if (name == "stop-writes-on-bgsave-error") {
-    journal.SetStopWritesOnSnapshotError(config.stop_writes_on_bgsave_error);
-  } else if (name == "max-value-bytes") {
-    store_->set_value_bytes_max(static_cast<uint64_t>(config.max_value_bytes));
-  } else if (name == "ts-future-max") {
-    store_->set_future_max_micros(config.ts_future_max * 1'000'000);
-  } else if (name == "snapshot-cursor-timeout") {
-    store_->set_snapshot_cursor_timeout(config.snapshot_cursor_timeout * 1'000'000);
-  } else if (name == "maxmemory") {
-    UpdateMemory();
+    case ConfigTopic::kSyncPolicy:
+      journal.SetSyncPolicy(SyncPolicyOf(config));
+      break;
+    case ConfigTopic::kSavePoints:
+      journal.SetSavePoints(SavePointsOf(config));
+      break;
+    case ConfigTopic::kRewriteTrigger:
+      journal.SetRewriteTrigger(static_cast<uint32_t>(config.auto_aof_rewrite_percentage),
+                                static_cast<uint64_t>(config.auto_aof_rewrite_min_size));
+      break;
+    case ConfigTopic::kSnapshotErrors:
+      journal.SetStopWritesOnSnapshotError(config.stop_writes_on_bgsave_error);
+      break;
+    case ConfigTopic::kCursorTimeout:
+      store_->set_snapshot_cursor_timeout(config.snapshot_cursor_timeout * 1'000'000);
+      break;
+    case ConfigTopic::kFutureMax:
+      store_->set_future_max_micros(config.ts_future_max * 1'000'000);
+      break;
+    default:
+      CELLAR_ASSERT(topic == ConfigTopic::kNone);
+      break;
   }
   return Status::Ok();
 }

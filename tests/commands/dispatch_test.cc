@@ -46,7 +46,7 @@ class FakeHost final : public Host {
   void UnpauseClients() override {}
   void WakeTasks() override {}
   Status Shutdown(ShutdownMode) override { return {}; }
-  Status ApplyConfig(std::string_view) override { return {}; }
+  Status ApplyConfig(ConfigTopic) override { return {}; }
 
   // The reply to one command.
   std::string Say(const std::vector<std::string_view>& words) {

@@ -122,6 +122,32 @@ enum ConfigFlags : uint32_t {
   kConfigHidden = 1u << 2,     // a password: not shown by CONFIG GET to those who ... and MONITOR
 };
 
+// What the server takes over when an option changes while it runs (Host::ApplyConfig). Most options
+// are read where they are needed, and there is nothing to take over.
+enum class ConfigTopic : uint8_t {
+  kNone,
+  kBind,
+  kPort,
+  kKeepalive,
+  kPassword,
+  kAclLogLength,
+  kTls,
+  kMemory,
+  kValueBytes,
+  kLog,
+  kSyncPolicy,
+  kSavePoints,
+  kRewriteTrigger,
+  kSnapshotErrors,
+  kLogLevel,
+  kHousekeeping,
+  kSlowBound,
+  kSlowLogLength,
+  kTrackingLimit,
+  kCursorTimeout,
+  kFutureMax,
+};
+
 struct ConfigOption {
   enum class Kind : uint8_t { kBool, kInteger, kMemory, kOctal, kText, kEnum };
   std::string_view name;
@@ -129,6 +155,7 @@ struct ConfigOption {
   std::variant<bool Config::*, int64_t Config::*, std::string Config::*> member;
   std::string_view help;
   uint32_t flags{0};
+  ConfigTopic topic{ConfigTopic::kNone};
   int64_t low{0};
   int64_t high{INT64_MAX};
   std::span<const std::string_view> words{};  // of an enum, value = position

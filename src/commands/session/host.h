@@ -17,6 +17,7 @@
 
 namespace cellar {
 
+enum class ConfigTopic : uint8_t;
 class Dispatcher;
 class Store;
 struct Services;
@@ -83,8 +84,8 @@ class Host {
   // --- the end
   // Stops accepting, flushes, leaves with status 0 after this turn. An error: it does not.
   virtual Status Shutdown(ShutdownMode mode) = 0;
-  // A configuration option has been changed by CONFIG SET: the server takes it over.
-  virtual Status ApplyConfig(std::string_view name) = 0;
+  // Options of this topic have changed: the server takes them over.
+  virtual Status ApplyConfig(ConfigTopic topic) = 0;
 
  protected:
   // CLIENT PAUSE: which commands must wait.
