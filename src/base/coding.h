@@ -42,7 +42,6 @@ inline void PutFixed(std::string* to, T value) {
   StoreLittleEndian(bytes, value);
   to->append(bytes, sizeof(T));
 }
-inline void PutFixed16(std::string* to, uint16_t value) { PutFixed(to, value); }
 inline void PutFixed32(std::string* to, uint32_t value) { PutFixed(to, value); }
 inline void PutFixed64(std::string* to, uint64_t value) { PutFixed(to, value); }
 
@@ -65,11 +64,6 @@ inline uint64_t DecodeBigEndian64(const char* from) {
 }
 inline void EncodeBigEndian64(char* to, uint64_t value) {
   StoreLittleEndian(to, __builtin_bswap64(value));
-}
-inline void PutBigEndian64(std::string* to, uint64_t value) {
-  char bytes[8];
-  EncodeBigEndian64(bytes, value);
-  to->append(bytes, 8);
 }
 
 // Where the first byte of the value `wanted` stands, `size` if there is none. For keys and names:

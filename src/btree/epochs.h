@@ -185,7 +185,6 @@ class Epochs {
   }
   // Goes on with that; false when nothing is left to do.
   bool Work(size_t steps);
-  bool has_work() const { return has_work_; }
 
   // A second snapshot for images only, while there is one, becomes an ordinary one.
   void TakeSnapshot(SnapshotState* snapshot);

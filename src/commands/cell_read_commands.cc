@@ -23,6 +23,7 @@
 #include "commands/words/cell_arguments.h"
 #include "commands/words/read_arguments.h"
 #include "commands/words/scan_cursor.h"
+#include "engine/keys/timestamp.h"
 #include "engine/rows/read_notes.h"
 #include "engine/rows/scan.h"
 #include "engine/schema/column_set.h"
@@ -30,8 +31,6 @@
 
 namespace cellar {
 namespace {
-
-constexpr int64_t kNewest{std::numeric_limits<int64_t>::max()};
 
 // The command's table; the reply depends on its newest change. Null if there is none, which has
 // been replied then.
@@ -54,7 +53,7 @@ uint64_t FirstBudget(const CommandContext& ctx) {
 }
 
 struct GetOptions {
-  int64_t at_micros{kNewest};
+  int64_t at_micros{kTimestampMax};
   bool timestamp{false};  // WITHTS
 };
 

@@ -36,15 +36,6 @@ CELLAR_INLINE RowWrite& RowWriteOf(const CommandContext& ctx) {
   return write;
 }
 
-// Whether anything was written or deleted: what is worth telling others.
-bool ChangedSomething(const RowWriteResult& result) {
-  for (const CellOpResult& op : result.results) {
-    const bool deletes = op.kind == CellOp::Kind::kDelete || op.kind == CellOp::Kind::kDeleteRow;
-    if (!deletes || op.count > 0) return true;
-  }
-  return false;
-}
-
 // NotifyRow, if it has anything to do.
 void TellOfRow(const CommandContext& ctx, const Table& table, std::string_view row) {
   if (ctx.host.services().rows_are_heard()) [[unlikely]]
@@ -61,7 +52,7 @@ const RowWriteResult* WriteToOrReply(CommandContext& ctx, Table& table, const Ro
     ctx.Fail(HintAtTime(std::move(done), table.schema(), write));
     return nullptr;
   }
-  if (ChangedSomething(result)) {
+  if (result.changed_something()) {
     TellOfRow(ctx, table, write.allocates ? result.row : write.row);
   }
   return &result;

@@ -253,9 +253,4 @@ void RequestParser::Rebase(const char* old_begin, const char* new_begin,
   }
 }
 
-size_t RequestParser::bytes_needed() const {
-  if (!in_command_ || bulk_bytes_ < 0) return 0;
-  return position_ + static_cast<size_t>(bulk_bytes_) + 2;
-}
-
 }  // namespace cellar

@@ -64,11 +64,6 @@ class RequestParser {
 
   // Whether a command has begun and is not complete.
   bool in_command() const { return in_command_; }
-  // How many bytes from the command's beginning on are certainly needed before Next() can get on:
-  // lets the owner reserve memory for a large argument. 0 if unknown.
-  size_t bytes_needed() const;
-  // Arguments announced but not yet seen, and bytes seen so far (CLIENT LIST, memory bounds).
-  int64_t arguments_left() const { return args_left_; }
   // REQUIRES: the last outcome was kError. Without the leading "-ERR ".
   const std::string& error() const { return error_; }
 

@@ -23,7 +23,6 @@ class SnapshotReader {
   const SnapshotHeader& header() const { return header_; }
   const SnapshotFooter& footer() const { return footer_; }
   uint64_t file_bytes() const { return file_bytes_; }
-  uint64_t trailer_hash() const { return trailer_hash_; }
   // kCorruption if the manifest means another file than this.
   Status CheckAgainst(const SnapshotEntry& entry) const;
 

@@ -104,18 +104,6 @@ Status Store::InTable(Status status, const Table& table) const {
 
 // --- writes
 
-namespace {
-
-// Whether a write did anything but delete nothing.
-bool IsVisible(const RowWriteResult& result) {
-  return std::any_of(result.results.begin(), result.results.end(), [](const CellOpResult& op) {
-    const bool deletes = op.kind == CellOp::Kind::kDelete || op.kind == CellOp::Kind::kDeleteRow;
-    return !deletes || op.count > 0;
-  });
-}
-
-}  // namespace
-
 Result<RowWriteResult> Store::Write(Table& table, const RowWrite& write) {
   RowWriteResult result;
   RETURN_IF_ERROR(Write(table, write, &result));
@@ -149,7 +137,7 @@ Status Store::Write(Table& table, const RowWrite& write, RowWriteResult* result)
   if (outcome.used_stamp) engine_->SetStamp(context.stamp_micros);
   FinishMutation(&table, result->results.size());
   // What deletes dead cells only is nothing that a watcher could see: the sweeper may come first.
-  if (!IsVisible(*result)) table.RestoreChanges(changes);
+  if (!result->changed_something()) table.RestoreChanges(changes);
   return Status::Ok();
 }
 

@@ -67,7 +67,6 @@ class AclSelector {
   enum class ChannelForm : uint8_t { kName, kPattern };
   bool AllowsChannel(std::string_view channel, ChannelForm form) const;
 
-  bool all_channels() const { return all_channels_; }
   bool unrestricted() const { return all_commands_ && all_keys_ && all_channels_; }
   // Whether everything that `other` allows is certainly allowed by this one too.
   bool Includes(const AclSelector& other) const;

@@ -7,6 +7,7 @@
 // of it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -154,6 +155,13 @@ struct RowWriteResult {
   void BeginOps(size_t count) {
     results.resize(count);
     for (CellOpResult& result : results) result.Clear();
+  }
+  // Whether the write did anything but delete nothing: what is worth telling others.
+  bool changed_something() const {
+    return std::any_of(results.begin(), results.end(), [](const CellOpResult& op) {
+      const bool deletes = op.kind == CellOp::Kind::kDelete || op.kind == CellOp::Kind::kDeleteRow;
+      return !deletes || op.count > 0;
+    });
   }
 };
 

@@ -6,15 +6,12 @@
 
 #include "base/assert.h"
 #include "base/glob.h"
+#include "engine/keys/timestamp.h"
 #include "engine/rows/row_reader.h"
 #include "engine/schema/column_set.h"
 
 namespace cellar {
-namespace {
-
-constexpr int64_t kNewest{std::numeric_limits<int64_t>::max()};
-
-}  // namespace
+namespace {}  // namespace
 
 Condition::Condition() = default;
 Condition::Condition(Condition&&) noexcept = default;
@@ -90,7 +87,7 @@ bool Condition::Holds(const ReadView& view, std::string_view row_key) const {
     return reader.Next(&cell) == StreamStep::kCell;
   }
   const FamilySchema& family = view.schema().families[family_];
-  const std::optional<CellRead> cell = view.ReadCell(row_key, family, qualifier_, kNewest);
+  const std::optional<CellRead> cell = view.ReadCell(row_key, family, qualifier_, kTimestampMax);
   return HoldsOf(cell ? &cell->value : nullptr);
 }
 
@@ -102,18 +99,6 @@ void Condition::MarkGroups(const TableSchema& schema, std::vector<bool>* groups)
     return;
   }
   for (const FamilySchema& family : schema.families) (*groups)[family.group] = true;
-}
-
-Result<std::vector<Condition>> CompileConditions(const TableSchema& schema,
-                                                 std::span<const Predicate> predicates) {
-  std::vector<Condition> conditions;
-  conditions.reserve(predicates.size());
-  for (const Predicate& predicate : predicates) {
-    ASSIGN_OR_RETURN(Condition condition, Condition::Compile(schema, predicate));
-    conditions.push_back(std::move(condition));
-  }
-  for (Condition& condition : conditions) RETURN_IF_ERROR(condition.CompileFilter(schema));
-  return conditions;
 }
 
 bool AllHold(std::span<const Condition> conditions, const ReadView& view,

@@ -61,9 +61,6 @@ class Condition {
   std::unique_ptr<CellPlan> filter_;
 };
 
-// All of `predicates`, in their order; then their filters.
-Result<std::vector<Condition>> CompileConditions(const TableSchema& schema,
-                                                 std::span<const Predicate> predicates);
 bool AllHold(std::span<const Condition> conditions, const ReadView& view, std::string_view row_key);
 
 }  // namespace cellar

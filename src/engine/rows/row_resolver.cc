@@ -15,7 +15,6 @@ namespace cellar {
 namespace {
 
 constexpr size_t kOpsMax{1'000'000};  // cellar-model(7), "LIMITS"
-constexpr int64_t kNewest{std::numeric_limits<int64_t>::max()};
 
 // The name of the column.
 std::string ColumnText(const CellPut& put) {
@@ -54,9 +53,9 @@ bool NamesColumn(CellOp::Kind kind) {
 
 int64_t ExpiryOf(const PutOptions& options, int64_t now_micros) {
   if (!options.ttl_micros) return kNoExpiry;
-  const auto ttl =
-      static_cast<int64_t>(std::min<uint64_t>(*options.ttl_micros, static_cast<uint64_t>(kNewest)));
-  return now_micros > kNewest - 1 - ttl ? kNewest - 1 : now_micros + ttl;
+  const auto ttl = static_cast<int64_t>(
+      std::min<uint64_t>(*options.ttl_micros, static_cast<uint64_t>(kTimestampMax)));
+  return now_micros > kTimestampMax - 1 - ttl ? kTimestampMax - 1 : now_micros + ttl;
 }
 
 }  // namespace
@@ -203,7 +202,7 @@ Result<bool> RowResolver::Decide(const Table& table, const RowWrite& write, cons
     const bool wanted = write.existence == RowWrite::Existence::kXx;
     for (size_t i = 0; i < ops_checked_; ++i) {
       const CheckedOp& op = checked_[i];
-      if (view.ReadCell(row_key(), *op.family, op.qualifier, kNewest).has_value() != wanted) {
+      if (view.ReadCell(row_key(), *op.family, op.qualifier, kTimestampMax).has_value() != wanted) {
         return false;
       }
     }
@@ -343,7 +342,7 @@ Status RowResolver::Resolve(Table& table, const RowWrite& write, const WriteCont
     result->conditions_held = true;
   } else if (put_.row_bytes == 0 && !write.conditions.empty()) {
     // Conditions are asked of the row that `*` would make: it has no cell.
-    EncodeRecno(key, kNewest);
+    EncodeRecno(key, kTimestampMax);
     ASSIGN_OR_RETURN(result->conditions_held, Decide(table, write, view));
     ForgetRow();
     if (write.existence == RowWrite::Existence::kXx) result->conditions_held = false;
@@ -356,7 +355,7 @@ Status RowResolver::Resolve(Table& table, const RowWrite& write, const WriteCont
   if (count == 0) return Status::Ok();
   if (put_.row_bytes == 0) {
     record_number_next = table.counters().record_number_next;
-    if (record_number_next > static_cast<uint64_t>(kNewest)) {
+    if (record_number_next > static_cast<uint64_t>(kTimestampMax)) {
       return Status::Error(ErrorCode::kErr,
                            "no record number is left in table '" + table.name() + "'");
     }
@@ -471,7 +470,7 @@ std::optional<RowResolver::OldVersion> RowResolver::WalkColumn(Newest newest) {
     OldVersion read;
     if (!LoadTimestamp(version->key_rest, &read.timestamp_micros) ||
         !DecodeCellValue(version->value, &read.value)) {
-      if (rank == 1) versions.newest_micros = kNewest;  // nothing is known to be newer
+      if (rank == 1) versions.newest_micros = kTimestampMax;  // nothing is known to be newer
       continue;
     }
     if (!all_live && family.policy.Drops(rank, read.timestamp_micros, read.value.expiry_micros,
@@ -608,7 +607,7 @@ Status RowResolver::PutNext(const CheckedOp& op, const std::optional<OldVersion>
   if (made != nullptr && old && old->timestamp_micros == made->timestamp_micros) {
     timestamp = made->timestamp_micros;
   } else if (old) {
-    if (old->timestamp_micros == kNewest) {
+    if (old->timestamp_micros == kTimestampMax) {
       return Status::Error(ErrorCode::kErr, "the newest version of column " +
                                                 Quote(ColumnText(*op.op)) +
                                                 " has the largest timestamp there is");

@@ -79,13 +79,7 @@ std::vector<Table*> Engine::Tables(std::string_view keyspace) const {
   return tables;
 }
 
-size_t Engine::table_count(std::string_view keyspace) const {
-  const auto found = keyspaces_.find(keyspace);
-  return found == keyspaces_.end() ? 0 : found->second.size();
-}
-
-void Engine::CountSchemaChange() {
-  ++schema_changes_;
+void Engine::ForgetNames() {
   cached_table_ = nullptr;
   cached_name_.clear();
 }
@@ -197,7 +191,7 @@ Status Engine::ApplyCellOp(const DecodedOp& op, Table* table) {
 }
 
 Status Engine::ApplySchemaOp(const DecodedOp& op) {
-  CountSchemaChange();
+  ForgetNames();
   switch (op.op) {
     case MutationOp::kCreateKeyspace:
       keyspaces_[std::string(op.first)];
@@ -245,7 +239,7 @@ Status Engine::CreateTable(const DecodedOp& op) {
 }
 
 void Engine::AddTable(std::unique_ptr<Table> table) {
-  CountSchemaChange();
+  ForgetNames();
   table_id_next_ = std::max(table_id_next_, table->id() + 1);
   for (const GroupSchema& group : table->schema().groups) {
     tree_id_next_ = std::max(tree_id_next_, group.tree_id + 1);
@@ -287,7 +281,7 @@ Status Engine::SetSchema(const DecodedOp& op) {
 }
 
 void Engine::DropTable(Table* table) {
-  CountSchemaChange();
+  ForgetNames();
   keyspaces_[table->keyspace()].erase(table->name());
   const auto at = tables_.find(table->id());
   CELLAR_ASSERT(at != tables_.end());
@@ -389,7 +383,7 @@ void Engine::SaveForUndoOf(Table* table) {
 
 void Engine::RollBack() {
   CELLAR_ASSERT(undo_ != nullptr);
-  CountSchemaChange();
+  ForgetNames();
   std::unique_ptr<Undo> undo = std::move(undo_);
   std::map<uint64_t, std::unique_ptr<Table>> now = std::move(tables_);
   tables_.clear();

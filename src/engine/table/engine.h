@@ -45,15 +45,12 @@ class Engine final : public StateMachine {
   // The table with the smallest id that is not below `id`; null if there is none.
   Table* FindTableFrom(uint64_t id) const;
   std::vector<Table*> Tables(std::string_view keyspace) const;  // ascending by name
-  size_t table_count(std::string_view keyspace) const;
 
   // Ids for what is about to be created; Apply moves the counters.
   uint64_t table_id_next() const { return table_id_next_; }
   uint64_t tree_id_next() const { return tree_id_next_; }
   // The newest timestamp given out by the server (the stamp of the newest mutation).
   int64_t stamp() const { return stamp_; }
-  // Number of changes of the schema: what caches of names compare.
-  uint64_t schema_changes() const { return schema_changes_; }
 
   // --- change
   Status Apply(std::string_view payload) override;
@@ -72,7 +69,6 @@ class Engine final : public StateMachine {
   void BeginUndo();
   void RollBack();    // REQUIRES: undo has begun
   void ForgetUndo();  // REQUIRES: undo has begun
-  bool undo_begun() const { return undo_ != nullptr; }
 
   // --- trees of dropped tables
   // Frees at most about `entries_max` entries of them. True if nothing is left to free.
@@ -122,14 +118,14 @@ class Engine final : public StateMachine {
   void SaveForUndoOf(Table* table);
   void Retire(std::unique_ptr<Table> table);
   void CollectRetired(Table* table);
-  void CountSchemaChange();
+  // The schema has changed: names that are remembered may mean something else now.
+  void ForgetNames();
 
   std::map<std::string, Keyspace, std::less<>> keyspaces_;
   std::map<uint64_t, std::unique_ptr<Table>> tables_;
   uint64_t table_id_next_{1};
   uint64_t tree_id_next_{1};
   int64_t stamp_{0};
-  uint64_t schema_changes_{0};
   std::vector<std::unique_ptr<BTree>> garbage_;
   std::unique_ptr<Undo> undo_;
   Compaction compaction_;

@@ -110,7 +110,7 @@ bool ReadView::ReadByCursor(std::string_view column, const FamilySchema& family,
                             CellRead* read) const {
   BTreeCursor& at = cursor(family.group);
   // Ranks count from the newest version, so only a policy without them lets us start in the middle.
-  if (at_micros == kNewest || family.policy.depends_on_rank()) {
+  if (at_micros == kTimestampMax || family.policy.depends_on_rank()) {
     at.Seek(column);
   } else {
     version_key_.assign(column);

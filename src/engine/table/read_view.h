@@ -117,8 +117,6 @@ class ReadView {
     ~Pinned() { cursors.clear(); }
   };
 
-  static constexpr int64_t kNewest{std::numeric_limits<int64_t>::max()};
-
   // ReadColumn by looking at one version after the other.
   bool ReadByCursor(std::string_view column, const FamilySchema& family, int64_t at_micros,
                     CellRead* read) const;
@@ -137,7 +135,7 @@ class ReadView {
 
 bool ReadView::ReadColumn(std::string_view column, const FamilySchema& family, int64_t at_micros,
                           CellRead* read) const {
-  if (at_micros == kNewest && pinned_ == nullptr) [[likely]] {
+  if (at_micros == kTimestampMax && pinned_ == nullptr) [[likely]] {
     // The newest version is mostly live, and then no other is looked at.
     BTree::Match newest;
     if (!table_->tree(family.group).GetFirst(column, &version_key_, &finger_, &newest))
