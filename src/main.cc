@@ -70,8 +70,10 @@ int Check(const std::vector<std::string>& words) {
     const size_t wrong = words[2] == "--repair" ? 3 : 2;
     return Misused("--check takes a directory and --repair, not '" + words[wrong] + "'");
   }
-  const Status status = CheckStore(FileSystem::Posix(), words[1],
-                                   repair ? CheckMode::kRepair : CheckMode::kLook, std::cout);
+  Engine engine;
+  const Status status =
+      CheckStore(FileSystem::Posix(), words[1], repair ? CheckMode::kRepair : CheckMode::kLook,
+                 engine, std::cout);
   return status.ok() ? 0 : Fail(status);
 }
 

@@ -22,8 +22,8 @@ std::string CountOf(uint64_t count, std::string_view one, std::string_view many)
 
 class Check {
  public:
-  Check(FileSystem& files, const std::string& directory, std::ostream& out)
-      : files_(files), directory_(directory), out_(out) {}
+  Check(FileSystem& files, const std::string& directory, StateMachine& state, std::ostream& out)
+      : files_(files), directory_(directory), state_(state), out_(out) {}
 
   Status Run(CheckMode mode);
 
@@ -40,6 +40,7 @@ class Check {
 
   FileSystem& files_;
   const std::string& directory_;
+  StateMachine& state_;
   std::ostream& out_;
   Manifest manifest_;
   bool snapshot_is_damaged_{false};
@@ -58,18 +59,9 @@ Status Check::CheckSnapshot() {
   const auto read = [&]() -> Status {
     ASSIGN_OR_RETURN(auto reader, SnapshotReader::Open(files_, JoinPath(directory_, name)));
     RETURN_IF_ERROR(reader->CheckAgainst(entry));
+    RETURN_IF_ERROR(LoadSnapshot(reader.get(), state_, [](uint64_t) { return Status::Ok(); }));
     uint64_t entries = 0;
-    SnapshotReader::Block block;
-    for (const SnapshotTree& tree : reader->footer().trees) {
-      uint64_t blocks = 0;
-      for (uint64_t at = tree.begin_offset; at < tree.end_offset; at = block.end_offset, ++blocks)
-        RETURN_IF_ERROR(reader->ReadBlock(tree, at, &block));
-      if (blocks != tree.blocks)
-        return Status::Error(
-            ErrorCode::kCorruption,
-            fmt::format("tree {} has {} blocks instead of {}", tree.tree_id, blocks, tree.blocks));
-      entries += tree.entries;
-    }
+    for (const SnapshotTree& tree : reader->footer().trees) entries += tree.entries;
     Say(name, fmt::format("ok, up to record {}, {}, {}, {} bytes", FormatLsn(entry.lsn),
                           CountOf(reader->footer().trees.size(), "tree", "trees"),
                           CountOf(entries, "entry", "entries"), reader->file_bytes()));
@@ -84,7 +76,13 @@ Status Check::CheckSnapshot() {
 }
 
 Status Check::CheckLog() {
-  LogReader log(files_, directory_, manifest_.snapshot ? manifest_.snapshot->lsn : Lsn{});
+  const Lsn snapshot = manifest_.snapshot ? manifest_.snapshot->lsn : Lsn{};
+  LogReader log(files_, directory_, snapshot);
+  const auto apply = [&](const LogRecord& record) {
+    // Without what came before it nothing can be said of what a record means.
+    const bool applies = !snapshot_is_damaged_ && record.lsn > snapshot;
+    return applies ? state_.Apply(record.payload) : Status::Ok();
+  };
   const std::vector<SegmentEntry>& entries = manifest_.segments;
   for (size_t i = 0; i < entries.size(); ++i) {
     const std::string name = FormatFileName(StoreFileKind::kSegment, entries[i].number);
@@ -93,8 +91,7 @@ Status Check::CheckLog() {
       continue;
     }
     ASSIGN_OR_RETURN(const SegmentReport report,
-                     log.Read(entries[i], i + 1 == entries.size(),
-                              [](const LogRecord&) { return Status::Ok(); }));
+                     log.Read(entries[i], i + 1 == entries.size(), apply));
     const std::string content =
         fmt::format("{} after {} up to {}, {} bytes", CountOf(report.records, "record", "records"),
                     FormatLsn(entries[i].after), FormatLsn(report.end.last), report.end.offset);
@@ -209,7 +206,7 @@ Status Check::Run(CheckMode mode) {
 }  // namespace
 
 Status CheckStore(FileSystem& files, const std::string& directory, CheckMode mode,
-                  std::ostream& out) {
+                  StateMachine& state, std::ostream& out) {
   // A folder that no server has ever locked gets no lock file from a mere look.
   const std::string lock_path = JoinPath(directory, kLockName);
   ASSIGN_OR_RETURN(const bool has_lock, files.Exists(lock_path));
@@ -217,7 +214,7 @@ Status CheckStore(FileSystem& files, const std::string& directory, CheckMode mod
   if (has_lock) {
     ASSIGN_OR_RETURN(lock, files.Lock(lock_path));
   }
-  return Check(files, directory, out).Run(mode);
+  return Check(files, directory, state, out).Run(mode);
 }
 
 }  // namespace cellar

@@ -1,8 +1,9 @@
 // What `cellar --check DIR [--repair]` and `cellar --dump DIR|FILE` do: looking at a store's files
 // without a server and without changing anything, unless told to repair.
 //
-// Both need no loaded state, so they work on files that a server refuses to start from. They do not
-// look into the cells: the readable form of a record's payload comes from the caller.
+// A check verifies every byte, and loads the store as a start would, so that it finds what a start
+// would refuse; it takes the memory that the server takes. A dump needs no loaded state. Both work
+// on files that a server refuses to start from. What is in the cells they leave to the engine.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,7 @@
 
 #include "base/file.h"
 #include "cellar/status.h"
+#include "engine/table/state_machine.h"
 
 namespace cellar {
 
@@ -23,12 +25,12 @@ enum class CheckMode : uint8_t {
   kRepair,
 };
 
-// Reads every byte of the store in `directory`, verifies every checksum, and prints what it finds,
-// one line per file and per fault. OK if the store is sound (a torn tail, which a start would cut,
-// is named and is sound), or was made so; kCorruption if a server would refuse to start; kIo. The
-// folder must not be in use by a running server (kIo).
+// Reads every byte of the store in `directory`, verifies every checksum, applies it all to the
+// empty `state`, and prints what it finds, one line per file and per fault. OK if the store is
+// sound (a torn tail, which a start would cut, is named and is sound), or was made so; kCorruption
+// if a server would refuse to start; kIo. The folder must not be in use by a running server (kIo).
 Status CheckStore(FileSystem& files, const std::string& directory, CheckMode mode,
-                  std::ostream& out);
+                  StateMachine& state, std::ostream& out);
 
 // Readable text of a record's payload; one or more lines, no newline at the end.
 using DescribeMutation = std::function<std::string(std::string_view payload)>;

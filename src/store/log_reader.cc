@@ -81,6 +81,9 @@ SegmentReport LogReader::ReadRecords(std::string_view segment, const SegmentHead
     if (record.kind == RecordKind::kClaim) continue;
     Status status = visit(record);
     if (!status.ok()) {
+      const LogTail behind = JudgeTail(segment, report.end);
+      report.tail_bytes = report.end.offset - before.offset + behind.bytes;
+      report.tail_records = behind.records;
       report.end = before;
       report.outcome = SegmentOutcome::kDamaged;
       report.fault = fmt::format("offset {}: record {}: {}", record.offset, FormatLsn(record.lsn),

@@ -78,6 +78,11 @@ std::vector<uint64_t> RecordEnds(std::string_view segment) {
   return ends;
 }
 
+Status CheckWith(FileSystem& files, CheckMode mode, std::ostream& out) {
+  MapMachine machine;
+  return CheckStore(files, "db", mode, machine, out);
+}
+
 void RequirePlace(const Status& status, const std::string& path) {
   REQUIRE(status.code() == ErrorCode::kCorruption);
   REQUIRE(status.text().find(path) != std::string::npos);
@@ -299,7 +304,7 @@ TEST_CASE("--check names the damage, --repair cuts the log there and keeps a cop
           "[damage][check]") {
   const auto disk = MakeStore(40, 10, End::kClosed);
   std::ostringstream sound;
-  REQUIRE(CheckStore(*disk, "db", CheckMode::kLook, sound).ok());
+  REQUIRE(CheckWith(*disk, CheckMode::kLook, sound).ok());
   CHECK(sound.str().find("30 records") != std::string::npos);
 
   std::string path;
@@ -310,22 +315,22 @@ TEST_CASE("--check names the damage, --repair cuts the log there and keeps a cop
   log[ends[20] + 50] = static_cast<char>(log[ends[20] + 50] ^ 1);
   disk->SetContent(path, log);
   std::ostringstream look;
-  CHECK(CheckStore(*disk, "db", CheckMode::kLook, look).code() == ErrorCode::kCorruption);
+  CHECK(CheckWith(*disk, CheckMode::kLook, look).code() == ErrorCode::kCorruption);
   CHECK(look.str().find("offset " + std::to_string(ends[20])) != std::string::npos);
   const auto states = States(40);
   CHECK_FALSE(Recover(*disk, states).status.ok());
 
   std::ostringstream repair;
-  REQUIRE(CheckStore(*disk, "db", CheckMode::kRepair, repair).ok());
+  REQUIRE(CheckWith(*disk, CheckMode::kRepair, repair).ok());
   CHECK(Recover(*disk, states).mutations == 31);
   CHECK(disk->Content(path + ".damaged") == log);
   std::ostringstream again;
-  CHECK(CheckStore(*disk, "db", CheckMode::kLook, again).ok());
+  CHECK(CheckWith(*disk, CheckMode::kLook, again).ok());
   JournalRig rig(disk.get());
   REQUIRE(rig.Open().ok());
   CHECK(rig.CheckState() == 31);
   std::ostringstream locked;
-  CHECK(CheckStore(*disk, "db", CheckMode::kLook, locked).code() == ErrorCode::kIo);
+  CHECK(CheckWith(*disk, CheckMode::kLook, locked).code() == ErrorCode::kIo);
 }
 
 TEST_CASE("--dump prints records as commands and goes on behind damage", "[damage][check]") {

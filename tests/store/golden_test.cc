@@ -50,8 +50,9 @@ void CheckFixture(const std::string& name, MutationMaker mutation_of) {
   }
   REQUIRE(snapshots == 1);
   REQUIRE(files > 3);  // the manifest, and segments
+  MapMachine checked;
   std::ostringstream said;
-  REQUIRE(CheckStore(disk, "db", CheckMode::kLook, said).ok());
+  REQUIRE(CheckStore(disk, "db", CheckMode::kLook, checked, said).ok());
   CHECK(said.str().find("20 bytes") != std::string::npos);
   JournalRig rig(&disk);
   rig.mutation_of = mutation_of;

@@ -169,6 +169,28 @@ void EncodeTableSchema(const TableSchema& schema, std::string* to) {
   for (const IndexSchema& index : schema.indexes) EncodeIndexSchema(index, to);
 }
 
+// Is a column of an index one that its family can have? Only the one ON column may be a family.
+static bool IsIndexColumn(const TableSchema& schema, const IndexColumn& column,
+                          bool may_be_family) {
+  const FamilySchema* family = schema.FindFamilyById(column.family_id);
+  if (family == nullptr) return false;
+  if (column.whole_family) return may_be_family && column.qualifier.empty();
+  std::string text;
+  return family->order.Decode(column.qualifier, &text);
+}
+
+static bool IsIndexOf(const TableSchema& schema, const IndexSchema& index) {
+  if (!IsName(index.name) || index.id == 0 || index.id >= schema.index_id_next) return false;
+  const auto is_column = [&schema](bool may_be_family) {
+    return [&schema, may_be_family](const IndexColumn& column) {
+      return IsIndexColumn(schema, column, may_be_family);
+    };
+  };
+  const bool of_family = index.on.size() == 1;
+  return std::all_of(index.on.begin(), index.on.end(), is_column(of_family)) &&
+         std::all_of(index.include.begin(), index.include.end(), is_column(true));
+}
+
 static Status DecodeIndexes(std::string_view* from, TableSchema* schema) {
   uint64_t indexes = 0;
   if (!GetVarint64(from, &schema->index_id_next) || !GetVarint64(from, &indexes) ||
@@ -177,11 +199,9 @@ static Status DecodeIndexes(std::string_view* from, TableSchema* schema) {
   }
   for (uint64_t i = 0; i < indexes; ++i) {
     IndexSchema index;
-    if (!DecodeIndexSchema(from, &index) || index.id >= schema->index_id_next) return Malformed();
-    for (const auto* columns : {&index.on, &index.include}) {
-      for (const IndexColumn& column : *columns) {
-        if (schema->FindFamilyById(column.family_id) == nullptr) return Malformed();
-      }
+    if (!DecodeIndexSchema(from, &index) || !IsIndexOf(*schema, index)) return Malformed();
+    for (const IndexSchema& other : schema->indexes) {
+      if (other.id == index.id || other.name >= index.name) return Malformed();
     }
     schema->indexes.push_back(std::move(index));
   }
@@ -200,7 +220,8 @@ Status DecodeTableSchemaV1(std::string_view* from, TableSchema* schema) {
   uint64_t family_id_next = 0;
   uint64_t groups = 0;
   if (!GetLengthPrefixed(from, &key) || !GetVarint64(from, &family_id_next) ||
-      !GetVarint64(from, &groups) || groups > kFamiliesMax + 1 || family_id_next > UINT32_MAX) {
+      !GetVarint64(from, &groups) || groups == 0 || groups > kFamiliesMax + 1 ||
+      family_id_next > UINT32_MAX) {
     return Malformed();
   }
   ASSIGN_OR_RETURN(schema->key, Order::Parse(key));
@@ -209,6 +230,10 @@ Status DecodeTableSchemaV1(std::string_view* from, TableSchema* schema) {
     std::string_view name;
     uint64_t tree_id = 0;
     if (!GetLengthPrefixed(from, &name) || !GetVarint64(from, &tree_id)) return Malformed();
+    if (!IsName(name) || tree_id == 0) return Malformed();
+    for (const GroupSchema& other : schema->groups) {
+      if (other.name == name || other.tree_id == tree_id) return Malformed();
+    }
     schema->groups.push_back({std::string(name), tree_id});
   }
   uint64_t families = 0;
@@ -216,7 +241,8 @@ Status DecodeTableSchemaV1(std::string_view* from, TableSchema* schema) {
   for (uint64_t i = 0; i < families; ++i) {
     FamilySchema family;
     RETURN_IF_ERROR(DecodeFamily(from, &family));
-    if (family.group >= schema->groups.size() || family.id >= schema->family_id_next) {
+    if (family.group >= schema->groups.size() || family.id >= schema->family_id_next ||
+        family.order.is_recno() || schema->FindFamilyById(family.id) != nullptr) {
       return Malformed();
     }
     if (!schema->families.empty() && schema->families.back().name >= family.name)

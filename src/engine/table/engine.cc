@@ -90,11 +90,12 @@ Status Engine::Apply(std::string_view payload) {
   MutationReader reader(payload);
   int64_t stamp = 0;
   if (!reader.ReadStamp(&stamp)) return reader.status();
+  RETURN_IF_ERROR(check_.CheckStamp(stamp));
   stamp_ = std::max(stamp_, stamp);
-  return ApplyOps(payload.substr(kMutationHeaderBytes));
+  return CarryOut(payload.substr(kMutationHeaderBytes), &check_);
 }
 
-Status Engine::ApplyOps(std::string_view ops) {
+Status Engine::CarryOut(std::string_view ops, MutationCheck* check) {
   MutationReader reader(ops);
   DecodedOp op;
   Table* table = nullptr;
@@ -104,6 +105,10 @@ Status Engine::ApplyOps(std::string_view ops) {
   };
   Status status;
   while (status.ok() && reader.Next(&op)) {
+    if (check != nullptr) {
+      status = check->Check(op, table);
+      if (!status.ok()) break;
+    }
     switch (op.op) {
       case MutationOp::kTable:
         end_row();

@@ -20,6 +20,7 @@
 #include "base/inline.h"
 #include "cellar/status.h"
 #include "engine/table/mutation.h"
+#include "engine/table/mutation_check.h"
 #include "engine/table/state_machine.h"
 #include "engine/table/table.h"
 
@@ -53,9 +54,12 @@ class Engine final : public StateMachine {
   int64_t stamp() const { return stamp_; }
 
   // --- change
+  // A mutation from elsewhere, the log or a peer: each op is checked first (mutation_check.h).
+  // After an error the ops before the one at fault have been carried out.
   Status Apply(std::string_view payload) override;
-  // The ops of a mutation without the stamp in front (MutationBuilder::Since).
-  Status ApplyOps(std::string_view ops);
+  // The ops of a mutation of this server's own, without the stamp in front
+  // (MutationBuilder::Since).
+  Status ApplyOps(std::string_view ops) { return CarryOut(ops, nullptr); }
   // What ApplyOps does with ops that are one put and nothing else, without reading them back.
   CELLAR_INLINE void ApplyPut(Table* table, const ResolvedPut& put) {
     SaveForUndo(table);
@@ -102,6 +106,7 @@ class Engine final : public StateMachine {
   void AddBuiltInKeyspaces();
   std::string EncodeCatalog() const;
   BTree* IndexTreeForLoad(uint64_t tree_id);
+  Status CarryOut(std::string_view ops, MutationCheck* check);
   Status ApplySchemaOp(const DecodedOp& op);
   Status ApplyCellOp(const DecodedOp& op, Table* table);
   Status CreateTable(const DecodedOp& op);
@@ -129,6 +134,7 @@ class Engine final : public StateMachine {
   std::vector<std::unique_ptr<BTree>> garbage_;
   std::unique_ptr<Undo> undo_;
   Compaction compaction_;
+  MutationCheck check_{*this};
   std::vector<Index*> loaded_indexes_;  // whose entries a snapshot holds, while it is loaded
 
   // FindTable without what it remembers.

@@ -126,6 +126,7 @@ void Table::LearnExistence() {
   if (row_.existence_known) return;
   row_.existed = RowIsStored(open_row_key());
   row_.existence_known = true;
+  row_.perhaps_empty = !row_.existed;  // deleting nothing from nothing makes no row
 }
 
 // The put says so itself where both neighbours stand in its leaf, or one that belongs to the row;
