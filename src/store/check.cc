@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "store/log_reader.h"
+#include "store/log_replay.h"
 #include "store/manifest.h"
 #include "store/snapshot_reader.h"
 
@@ -41,6 +42,7 @@ class Check {
   FileSystem& files_;
   const std::string& directory_;
   StateMachine& state_;
+  LogReplay replay_{state_, ApplyUpTo::kEnd};
   std::ostream& out_;
   Manifest manifest_;
   bool snapshot_is_damaged_{false};
@@ -60,6 +62,7 @@ Status Check::CheckSnapshot() {
     ASSIGN_OR_RETURN(auto reader, SnapshotReader::Open(files_, JoinPath(directory_, name)));
     RETURN_IF_ERROR(reader->CheckAgainst(entry));
     RETURN_IF_ERROR(LoadSnapshot(reader.get(), state_, [](uint64_t) { return Status::Ok(); }));
+    replay_.BeginBehind(entry.lsn, reader->footer().members);
     uint64_t entries = 0;
     for (const SnapshotTree& tree : reader->footer().trees) entries += tree.entries;
     Say(name, fmt::format("ok, up to record {}, {}, {}, {} bytes", FormatLsn(entry.lsn),
@@ -80,8 +83,10 @@ Status Check::CheckLog() {
   LogReader log(files_, directory_, snapshot);
   const auto apply = [&](const LogRecord& record) {
     // Without what came before it nothing can be said of what a record means.
-    const bool applies = !snapshot_is_damaged_ && record.lsn > snapshot;
-    return applies ? state_.Apply(record.payload) : Status::Ok();
+    if (snapshot_is_damaged_ || record.lsn <= snapshot) return Status::Ok();
+    // In a replica set a record may be voided until it is committed.
+    if (!replay_.members().empty()) replay_.SetUpTo(ApplyUpTo::kCommitMark);
+    return replay_.Take(record);
   };
   const std::vector<SegmentEntry>& entries = manifest_.segments;
   for (size_t i = 0; i < entries.size(); ++i) {
@@ -112,7 +117,7 @@ Status Check::CheckLog() {
         break;
     }
   }
-  return Status::Ok();
+  return damaged_segment_ ? Status::Ok() : replay_.ApplyPending();
 }
 
 Status Check::NameOtherFiles() {

@@ -22,7 +22,7 @@ class Recovery {
         clock_(clock),
         directory_(directory),
         state_(state),
-        up_to_(up_to),
+        replay_(state, up_to),
         progress_callback_(progress) {}
 
   Result<RecoveredStore> Run();
@@ -34,9 +34,6 @@ class Recovery {
   Status LoadNewestSnapshot();
   Status ReplayLog();
   Status ReplaySegment(size_t index, uint64_t bytes_before);
-  Status TakeRecord(const LogRecord& record);
-  Status TakeMark(const LogRecord& record);
-  Status ApplyEntry(const RecordHead& head, std::string_view payload);
   Status Progress(uint64_t bytes_done, bool replaying_log);
   std::string PathOf(StoreFileKind kind, uint64_t number) const {
     return JoinPath(directory_, FormatFileName(kind, number));
@@ -46,7 +43,7 @@ class Recovery {
   Clock& clock_;
   const std::string& directory_;
   StateMachine& state_;
-  const ApplyUpTo up_to_;
+  LogReplay replay_;
   const LoadProgressCallback& progress_callback_;
   LoadProgress progress_;
   Status stopped_;  // what the callback ended the load with
@@ -54,7 +51,6 @@ class Recovery {
   std::vector<uint64_t> segment_bytes_;
   std::unique_ptr<LogReader> log_;
   Lsn last_in_segment_;
-  Lsn applied_;
   uint32_t last_version_{kLogVersion};  // of the last segment
 };
 
@@ -136,7 +132,7 @@ Status Recovery::LoadNewestSnapshot() {
   const auto load = [&]() -> Status {
     ASSIGN_OR_RETURN(auto reader, SnapshotReader::Open(files_, path));
     RETURN_IF_ERROR(reader->CheckAgainst(entry));
-    store_.members = reader->footer().members;
+    replay_.BeginBehind(entry.lsn, reader->footer().members);
     store_.end.commit_micros = reader->header().commit_micros;
     for (const SnapshotTree& tree : reader->footer().trees) {
       if ((tree.tree_id & kDerivedTree) == 0) store_.report.snapshot_cells += tree.entries;
@@ -154,43 +150,8 @@ Status Recovery::LoadNewestSnapshot() {
                                      where, status.text(), directory_));
   }
   store_.report.from_snapshot = true;
-  store_.report.snapshot_lsn = applied_ = entry.lsn;
+  store_.report.snapshot_lsn = entry.lsn;
   store_.report.snapshot_micros = clock_.MonotonicMicros() - begin;
-  return Status::Ok();
-}
-
-Status Recovery::ApplyEntry(const RecordHead& head, std::string_view payload) {
-  applied_ = head.lsn;
-  if (head.kind == RecordKind::kMembers) store_.members = payload;
-  return head.kind == RecordKind::kCommand ? state_.Apply(payload) : Status::Ok();
-}
-
-// A record is applied at once where all are final, and otherwise kept until a mark says that it is.
-Status Recovery::TakeRecord(const LogRecord& record) {
-  if (record.kind == RecordKind::kCommit) return TakeMark(record);
-  std::vector<PendingRecord>& pending = store_.pending;
-  while (!pending.empty() && pending.back().head.lsn.seq >= record.lsn.seq) pending.pop_back();
-  if (record.lsn.seq <= applied_.seq) {
-    return Status::Error(ErrorCode::kCorruption,
-                         fmt::format("it voids the records from {} on, but {} is committed",
-                                     record.lsn.seq, FormatLsn(applied_)));
-  }
-  if (up_to_ == ApplyUpTo::kEnd) return ApplyEntry(record, record.payload);
-  pending.push_back({record, std::string(record.payload)});
-  return Status::Ok();
-}
-
-Status Recovery::TakeMark(const LogRecord& record) {
-  CommitMark mark;
-  if (!DecodeCommitMark(record.payload, &mark))
-    return Status::Error(ErrorCode::kCorruption, "the commit mark cannot be read");
-  store_.mark = mark;
-  std::vector<PendingRecord>& pending = store_.pending;
-  size_t applied = 0;
-  for (; applied < pending.size() && pending[applied].head.lsn <= mark.lsn; ++applied) {
-    RETURN_IF_ERROR(ApplyEntry(pending[applied].head, pending[applied].payload));
-  }
-  pending.erase(pending.begin(), pending.begin() + static_cast<std::ptrdiff_t>(applied));
   return Status::Ok();
 }
 
@@ -204,7 +165,7 @@ Status Recovery::ReplaySegment(size_t index, uint64_t bytes_before) {
                      if (record.lsn <= snapshot) return Status::Ok();
                      if (record.is_entry()) ++replayed;
                      RETURN_IF_ERROR(Progress(bytes_before + record.offset, true));
-                     return TakeRecord(record);
+                     return replay_.Take(record);
                    }));
   RETURN_IF_ERROR(stopped_);
   store_.report.records_replayed += replayed;
@@ -247,6 +208,9 @@ Status Recovery::ReplayLog() {
   }
   store_.end.last = log_->last();
   store_.end.chain = log_->chain();
+  store_.members = replay_.members();
+  store_.mark = replay_.mark();
+  store_.pending = replay_.TakePending();
   store_.end.commit_micros = std::max(store_.end.commit_micros, log_->commit_micros());
   // A log that ends before its snapshot has lost its tail, which the snapshot covers: a new segment
   // goes on from there; so it does behind a segment of an older format.

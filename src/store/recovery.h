@@ -13,21 +13,10 @@
 #include "engine/table/state_machine.h"
 #include "store/journal.h"
 #include "store/log_format.h"
+#include "store/log_replay.h"
 #include "store/manifest.h"
 
 namespace cellar {
-
-// A record that is in the log and has not been applied, since it may yet be voided.
-struct PendingRecord {
-  RecordHead head;
-  std::string payload;
-};
-
-// Which records of the log are applied.
-enum class ApplyUpTo : uint8_t {
-  kEnd,         // all: every record is final
-  kCommitMark,  // those that are committed; the rest is `pending`
-};
 
 struct RecoveredStore {
   Manifest manifest;

@@ -206,7 +206,7 @@ inline std::vector<std::string> PayloadsOf(std::string_view segment) {
   LogRecord record;
   std::string fault;
   while (ReadRecord(segment, &position, &record, &fault) == LogStep::kRecord)
-    if (!record.payload.empty()) payloads.emplace_back(record.payload);
+    if (record.kind == RecordKind::kCommand) payloads.emplace_back(record.payload);
   return payloads;
 }
 inline std::string SegmentOf(std::string_view segment, const std::vector<std::string>& payloads) {
@@ -220,7 +220,7 @@ inline std::string SegmentOf(std::string_view segment, const std::vector<std::st
     lsn = {1, lsn.seq + 1};
     const size_t at = bytes.size();
     bytes.resize(at + kRecordHeaderBytes + payload.size());
-    LayOutRecord(&bytes[at], chain, lsn, before, payload);
+    LayOutRecord(&bytes[at], chain, {.lsn = lsn, .claim = before}, payload);
     chain = SealRecord(&bytes[at]);
   }
   return bytes;

@@ -1,0 +1,52 @@
+// See log_replay.h.
+#include "store/log_replay.h"
+
+#include <fmt/format.h>
+
+#include <cstddef>
+
+#include "store/manifest.h"
+
+namespace cellar {
+
+Status LogReplay::ApplyEntry(const RecordHead& head, std::string_view payload) {
+  applied_ = head.lsn;
+  if (head.kind == RecordKind::kMembers) members_ = payload;
+  return head.kind == RecordKind::kCommand ? state_.Apply(payload) : Status::Ok();
+}
+
+Status LogReplay::ApplyFirst(size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    RETURN_IF_ERROR(ApplyEntry(pending_[i].head, pending_[i].payload));
+  }
+  pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(count));
+  return Status::Ok();
+}
+
+Status LogReplay::ApplyPending() { return ApplyFirst(pending_.size()); }
+
+// A record is applied at once where all are final, and otherwise kept until a mark says that it is.
+Status LogReplay::Take(const LogRecord& record) {
+  if (record.kind == RecordKind::kCommit) return TakeMark(record);
+  while (!pending_.empty() && pending_.back().head.lsn.seq >= record.lsn.seq) pending_.pop_back();
+  if (record.lsn.seq <= applied_.seq) {
+    return Status::Error(ErrorCode::kCorruption,
+                         fmt::format("it voids the records from {} on, but {} is committed",
+                                     record.lsn.seq, FormatLsn(applied_)));
+  }
+  if (up_to_ == ApplyUpTo::kEnd) return ApplyEntry(record, record.payload);
+  pending_.push_back({record, std::string(record.payload)});
+  return Status::Ok();
+}
+
+Status LogReplay::TakeMark(const LogRecord& record) {
+  CommitMark mark;
+  if (!DecodeCommitMark(record.payload, &mark))
+    return Status::Error(ErrorCode::kCorruption, "the commit mark cannot be read");
+  mark_ = mark;
+  size_t committed = 0;
+  while (committed < pending_.size() && pending_[committed].head.lsn <= mark.lsn) ++committed;
+  return ApplyFirst(committed);
+}
+
+}  // namespace cellar

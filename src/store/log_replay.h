@@ -1,0 +1,63 @@
+// LogReplay: the records of a log, in order, applied to the state that they make. Shared by
+// recovery and --check, which must not see different things.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cellar/lsn.h"
+#include "cellar/status.h"
+#include "engine/table/state_machine.h"
+#include "store/log_format.h"
+
+namespace cellar {
+
+// A record that is in the log and has not been applied, since it may yet be voided.
+struct PendingRecord {
+  RecordHead head;
+  std::string payload;
+};
+
+// Which records of the log are applied.
+enum class ApplyUpTo : uint8_t {
+  kEnd,         // all: every record is final
+  kCommitMark,  // those that are committed; the rest is `pending`
+};
+
+class LogReplay {
+ public:
+  LogReplay(StateMachine& state, ApplyUpTo up_to) : state_(state), up_to_(up_to) {}
+
+  // The state holds a snapshot up to `lsn`, when these were the members of the replica set.
+  void BeginBehind(Lsn lsn, std::string members) {
+    applied_ = lsn;
+    members_ = std::move(members);
+  }
+  // The next record that is no claim and is not in the snapshot. kCorruption: it cannot be.
+  Status Take(const LogRecord& record);
+  // From the next record on.
+  void SetUpTo(ApplyUpTo up_to) { up_to_ = up_to; }
+  // Applies what is pending, as if it were committed.
+  Status ApplyPending();
+
+  const std::string& members() const { return members_; }
+  const CommitMark& mark() const { return mark_; }
+  std::vector<PendingRecord> TakePending() { return std::move(pending_); }
+
+ private:
+  Status TakeMark(const LogRecord& record);
+  Status ApplyEntry(const RecordHead& head, std::string_view payload);
+  Status ApplyFirst(size_t count);
+
+  StateMachine& state_;
+  ApplyUpTo up_to_;
+  Lsn applied_;
+  std::string members_;
+  CommitMark mark_;
+  std::vector<PendingRecord> pending_;
+};
+
+}  // namespace cellar
