@@ -158,7 +158,7 @@ int Serve(const std::vector<std::string>& words) {
                                         getpid(), config.port, config.dir));
   Clock& clock = Clock::System();
   const PidFile pid_file(config.pidfile);
-  NodeArena::Configure({.huge_pages = config.huge_pages});
+  NodeArena::Configure({.huge_pages = config.huge_pages, .keeper = true});
   Server server(clock, config, std::move(sources));
   if (const Status status = server.LoadUsers(); !status.ok()) {
     Log(LogSeverity::kWarning, "Aborting because of ACL errors: " + status.text());

@@ -1,8 +1,6 @@
 // NodeArena: runs of granules in huge pages. See arena.h for the picture.
 #include "btree/arena.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstdio>
@@ -48,14 +46,14 @@ struct NodeArena::Chunk {
   }
   // The length of the free run that begins, or ends, at granule i, which is tagged so.
   uint32_t LengthFrom(uint32_t i) {
-    if (tags[i] == kSingleTag) return 1;
+    if (tags[i] == kSingleTag || tags[i] == kSweptSingleTag) return 1;
     if (tags[i] < kLong) return tags[i];
     uint32_t length;
     std::memcpy(&length, granule(i), sizeof(length));
     return length;
   }
   uint32_t LengthTo(uint32_t i) {
-    if (tags[i] == kSingleTag) return 1;
+    if (tags[i] == kSingleTag || tags[i] == kSweptSingleTag) return 1;
     if (tags[i] - kEndTag < static_cast<int>(kLong)) return tags[i] - kEndTag;
     uint32_t length;
     std::memcpy(&length, granule(i + 1) - sizeof(length), sizeof(length));
@@ -84,9 +82,13 @@ void NodeArena::Configure(const Options& options) {
 
 namespace {
 constexpr uint32_t kHeaderGranules{129};  // of a chunk: index and tags
+// With so many chunks mapped one is kept ready, or two: a small store takes no memory ahead.
+constexpr size_t kKeeperChunksMin{4};
+constexpr size_t kSecondReadyChunksMin{64};
+constexpr size_t kFreedAsideBytesMin{1 << 20};  // of malloc: the keeper frees what is as large
 }  // namespace
 
-NodeArena::NodeArena(const Options& options) : options_(options) {
+NodeArena::NodeArena(const Options& options) : options_(options), keeper_(options.huge_pages) {
   static_assert(sizeof(Chunk) <= kHeaderGranules * kGranuleBytes);
   static_assert(kRunBytesMax / kGranuleBytes < kLong);
 }
@@ -94,27 +96,20 @@ NodeArena::NodeArena(const Options& options) : options_(options) {
 NodeArena::~NodeArena() {
   CELLAR_ASSERT(stats_.used_bytes == 0);
   for (Chunk* chunk : chunks_)
-    if (chunk != nullptr) munmap(chunk, kChunkBytes);
+    if (chunk != nullptr) ChunkKeeper::Unmap(chunk);
 }
 
-NodeArena::Chunk* NodeArena::MapChunk() const {
-  // An aligned chunk is cut out of twice its size.
-  void* mapped = mmap(nullptr, 2 * kChunkBytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (mapped == MAP_FAILED) OutOfMemory(kChunkBytes);
-  auto* const begin = static_cast<uint8_t*>(mapped);
-  const size_t misaligned = reinterpret_cast<uintptr_t>(begin) % kChunkBytes;
-  const size_t before = misaligned == 0 ? 0 : kChunkBytes - misaligned;
-  if (before > 0) munmap(begin, before);
-  if (before < kChunkBytes) munmap(begin + before + kChunkBytes, kChunkBytes - before);
-  auto* chunk = reinterpret_cast<Chunk*>(begin + before);
-  if (options_.huge_pages) (void)madvise(chunk, kChunkBytes, MADV_HUGEPAGE);
-
-  return chunk;
+NodeArena::Chunk* NodeArena::NewChunk() {
+  void* chunk = keeper_.Take();
+  if (chunk == nullptr) chunk = keeper_.Map();
+  if (chunk == nullptr) OutOfMemory(kChunkBytes);
+  return static_cast<Chunk*>(chunk);
 }
 
-// Fresh memory is zero: so are the tags.
+// Tags are zero: in fresh memory, and where everything was free when the chunk was returned.
 void NodeArena::AddChunk(Chunk* chunk) {
+  chunk->used = 0;
+  chunk->leaving = 0;
   if (unused_indexes_.empty()) {
     chunk->index = static_cast<uint32_t>(chunks_.size());
     chunks_.push_back(chunk);
@@ -127,6 +122,9 @@ void NodeArena::AddChunk(Chunk* chunk) {
   ++chunks_free_;
   stats_.mapped_bytes += kChunkBytes;
   AddRun(chunk, kHeaderGranules, kGranules - kHeaderGranules);
+  // One or two ahead are enough for a growth of 200 MB a second on the slowest of hosts.
+  if (options_.keeper && chunks_mapped_ >= kKeeperChunksMin)
+    keeper_.KeepReady(chunks_mapped_ < kSecondReadyChunksMin ? 1 : 2);
 }
 
 void NodeArena::PrepareChunks(size_t chunks) {
@@ -138,24 +136,19 @@ void NodeArena::PrepareChunks(size_t chunks) {
       std::lock_guard lock(mutex_);
       if (chunks_free_ >= chunks) return;
     }
-    Chunk* const chunk = MapChunk();
-    constexpr size_t kPageBytes{4096};
-    auto* const bytes = reinterpret_cast<volatile uint8_t*>(chunk);
-    for (size_t at = 0; at < kChunkBytes; at += kPageBytes) bytes[at] = 0;
+    void* const chunk = keeper_.Map();
+    if (chunk == nullptr) return;  // who needs it will find that out
+    ChunkKeeper::Touch(chunk);
     std::lock_guard lock(mutex_);
-    AddChunk(chunk);
+    AddChunk(static_cast<Chunk*>(chunk));
   }
 }
 
 void NodeArena::Trim() {
   std::lock_guard lock(mutex_);
-  for (size_t i = chunks_.size(); i-- > 0 && HasSpareChunks();) {
-    Chunk* const chunk = chunks_[i];
-    if (chunk == nullptr || chunk->tags[kHeaderGranules] != kLong) continue;
-    if (chunk->LengthFrom(kHeaderGranules) != kGranules - kHeaderGranules) continue;
-    TakeRun(chunk, kHeaderGranules, kGranules - kHeaderGranules);
-    ReleaseChunk(chunk);
-  }
+  Chunk* chunk = nullptr;
+  uint32_t begin = 0, length = 0;
+  while (HasSpareChunks() && PopRun(kWhole, &chunk, &begin, &length)) ReleaseChunk(chunk);
 }
 
 void NodeArena::ReleaseChunk(Chunk* chunk) {
@@ -164,7 +157,7 @@ void NodeArena::ReleaseChunk(Chunk* chunk) {
   --chunks_mapped_;
   --chunks_free_;
   stats_.mapped_bytes -= kChunkBytes;
-  munmap(chunk, kChunkBytes);
+  keeper_.Return(chunk);
 }
 
 // ---- runs and bins ----
@@ -190,7 +183,7 @@ void NodeArena::AddRun(Chunk* chunk, uint32_t begin, uint32_t length) {
   bins_filled_[bin / 64] |= uint64_t{1} << bin % 64;
   ++entries_;
   ++runs_;
-  if (entries_ > 2 * runs_ + 4096) SweepBins();
+  if (sweep_.bin != 0 || entries_ > 2 * runs_ + 4096) SweepSome();
 }
 
 // The run is no longer free as such. Its entry in the bins stays and no longer holds.
@@ -204,19 +197,32 @@ bool NodeArena::Holds(uint32_t bin, uint32_t id) const {
   Chunk* const chunk = chunks_[id / kGranules];
   if (chunk == nullptr || chunk->leaving != 0) return false;
   const uint8_t tag = chunk->tags[id % kGranules];
-  if (bin == 1) return tag == kSingleTag;
-  if (bin < kLong) return tag == bin;
-  const bool is_whole = tag == kLong && id % kGranules == kHeaderGranules &&
-                        chunk->LengthFrom(kHeaderGranules) == kGranules - kHeaderGranules;
-  return tag == kLong && is_whole == (bin == kWhole);
+  if (bin == 1) return tag == kSingleTag || tag == kSweptSingleTag;
+  if (bin < kLong) {
+    return tag == bin || (tag == kSwept && chunk->LengthFrom(id % kGranules) == bin);
+  }
+  if (tag != kLong && tag != kSwept) return false;
+  const uint32_t length = chunk->LengthFrom(id % kGranules);
+  return length >= kLong && (length == kGranules - kHeaderGranules) == (bin == kWhole);
 }
 
 bool NodeArena::PopRun(uint32_t bin, Chunk** chunk, uint32_t* begin, uint32_t* length) {
   std::vector<uint32_t>& ids = bins_[bin];
-  while (!ids.empty()) {
+  for (;;) {
+    if (bin == sweep_.bin && !sweep_.unmarks && ids.size() == sweep_.at) {
+      // Nothing is left above the dead ones.
+      entries_ -= ids.size() - sweep_.kept;
+      ids.resize(sweep_.kept);
+      sweep_.at = sweep_.kept;
+    }
+    if (ids.empty()) break;
     const uint32_t id = ids.back();
     ids.pop_back();
     --entries_;
+    if (bin == sweep_.bin) {
+      sweep_.at = std::min(sweep_.at, ids.size());
+      sweep_.kept = std::min(sweep_.kept, ids.size());
+    }
     if (!Holds(bin, id)) continue;
     *chunk = chunks_[id / kGranules];
     *begin = id % kGranules;
@@ -228,16 +234,78 @@ bool NodeArena::PopRun(uint32_t bin, Chunk** chunk, uint32_t* begin, uint32_t* l
   return false;
 }
 
-void NodeArena::SweepBins() {
-  entries_ = 0;
-  for (uint32_t bin = 1; bin <= kWhole; ++bin) {
-    std::vector<uint32_t>& ids = bins_[bin];
-    std::sort(ids.begin(), ids.end(), std::greater<>());  // low addresses on top
-    ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
-    std::erase_if(ids, [&](uint32_t id) { return !Holds(bin, id); });
-    entries_ += ids.size();
+// ---- the sweep ----
+//
+// Takes the entries that do not hold out of the bins, and all but one where a run has several. It
+// goes from bin to bin and is done once in each: first it looks at the entries from the bottom up,
+// moves those that hold together, and marks their runs, by which it knows a run that it meets again;
+// then it takes the marks off.
+//
+//   entries of the bin   | kept, marked | dead |  not looked at yet  | <- pushed and popped here
+
+void NodeArena::SweepSome() {
+  // Each push moves it on by so many entries that it is far ahead of what comes in. They are read
+  // in one go so that the waits for their tags overlap.
+  constexpr size_t kEntriesPerPush{8};
+  constexpr size_t kPushes{8};
+  if (++sweep_.pushes % kPushes != 0) return;
+  size_t entries = kEntriesPerPush * kPushes;
+  if (sweep_.bin == 0) sweep_.bin = 1;
+  while (entries > 0) {
+    const size_t end = sweep_.unmarks ? sweep_.kept : bins_[sweep_.bin].size();
+    const size_t some = std::min(entries, end - std::min(end, sweep_.at));
+    if (sweep_.unmarks)
+      UnmarkEntries(some);
+    else
+      SweepEntries(some);
+    entries -= some;
+    if (some == 0 && !NextOfSweep()) return;
   }
-  CELLAR_ASSERT(entries_ == runs_);
+}
+
+// The half of a bin is done. False if that was the last.
+bool NodeArena::NextOfSweep() {
+  if (!sweep_.unmarks) {
+    entries_ -= bins_[sweep_.bin].size() - sweep_.kept;
+    bins_[sweep_.bin].resize(sweep_.kept);
+    sweep_.unmarks = true;
+    sweep_.at = 0;
+    return true;
+  }
+  const uint32_t bin = sweep_.bin == kWhole ? 0 : sweep_.bin + 1;
+  sweep_ = {.bin = bin};
+  return bin != 0;
+}
+
+void NodeArena::SweepEntries(size_t entries) {
+  std::vector<uint32_t>& ids = bins_[sweep_.bin];
+  for (const size_t end = sweep_.at + entries; sweep_.at < end; ++sweep_.at) {
+    const uint32_t id = ids[sweep_.at];
+    if (!Holds(sweep_.bin, id)) continue;
+    Chunk* const chunk = chunks_[id / kGranules];
+    const uint32_t begin = id % kGranules;
+    uint8_t* const tag = &chunk->tags[begin];
+    if (*tag == kSwept || *tag == kSweptSingleTag) continue;  // once is enough
+    if (*tag == kSingleTag) {
+      *tag = kSweptSingleTag;
+    } else {
+      const uint32_t length = chunk->LengthFrom(begin);
+      std::memcpy(chunk->granule(begin), &length, sizeof(length));
+      *tag = kSwept;
+    }
+    ids[sweep_.kept++] = id;
+  }
+}
+
+void NodeArena::UnmarkEntries(size_t entries) {
+  const std::vector<uint32_t>& ids = bins_[sweep_.bin];
+  for (const size_t end = sweep_.at + entries; sweep_.at < end; ++sweep_.at) {
+    Chunk* const chunk = chunks_[ids[sweep_.at] / kGranules];
+    if (chunk == nullptr) continue;
+    uint8_t* const tag = &chunk->tags[ids[sweep_.at] % kGranules];
+    if (*tag == kSweptSingleTag) *tag = kSingleTag;
+    if (*tag == kSwept) *tag = static_cast<uint8_t>(std::min(sweep_.bin, kLong));
+  }
 }
 
 void* NodeArena::AllocateRun(uint32_t granules) {
@@ -253,7 +321,7 @@ void* NodeArena::AllocateRun(uint32_t granules) {
       bin = 64;
     }
     if (filled == 0)
-      AddChunk(MapChunk());
+      AddChunk(NewChunk());
     else
       found =
           PopRun(bin + static_cast<uint32_t>(std::countr_zero(filled)), &chunk, &begin, &length);
@@ -388,7 +456,10 @@ void NodeArena::Free(void* memory, size_t bytes) {
   }
 #endif
   if (bytes > kRunBytesMax) {
-    std::free(memory);  // NOLINT(cppcoreguidelines-no-malloc)
+    if (bytes >= kFreedAsideBytesMin)
+      keeper_.Free(memory);
+    else
+      std::free(memory);  // NOLINT(cppcoreguidelines-no-malloc)
     std::lock_guard lock(mutex_);
     stats_.large_bytes -= bytes;
     return;
@@ -411,7 +482,9 @@ void NodeArena::PrefetchFree(const void* memory, size_t bytes) {
 
 NodeArena::Stats NodeArena::stats() const {
   std::lock_guard lock(mutex_);
-  return stats_;
+  Stats stats = stats_;
+  stats.kept_bytes = keeper_.held_bytes();
+  return stats;
 }
 
 }  // namespace cellar

@@ -21,7 +21,11 @@
 // measured. Here a free neighbour serves any size.
 //
 // A chunk that is all free is unmapped, but for a few that are kept, so that a tree of changing
-// size does not fault pages in and out.
+// size does not fault pages in and out. A thread can see to it that the next chunk has its pages
+// before it is needed, and that nobody waits for the unmapping (chunk_keeper.h).
+//
+// No call is long: entries that no longer hold are swept out of the bins a few at a time
+// (SweepSome), since there are a million of them where there are gigabytes.
 //
 // After a peak (a snapshot beside writers holds two copies of many leaves) chunks stay that are
 // half empty. Compaction: the emptiest are chosen, as many as the others have room for; nothing
@@ -36,17 +40,21 @@
 #include <mutex>
 #include <vector>
 
+#include "btree/chunk_keeper.h"
+
 namespace cellar {
 
 class NodeArena {
  public:
   struct Options {
     bool huge_pages{true};  // ask for them (madvise); a kernel that refuses changes nothing else
+    bool keeper{false};     // a thread prepares and unmaps chunks, once there are a few
   };
   struct Stats {
     uint64_t mapped_bytes{0};  // chunks
     uint64_t used_bytes{0};    // handed out of chunks, at their rounded size
     uint64_t large_bytes{0};   // handed out by malloc
+    uint64_t kept_bytes{0};    // mapped besides: chunks that are ready, or about to be unmapped
   };
 
   static constexpr size_t kGranuleBytes{128};
@@ -76,8 +84,8 @@ class NodeArena {
   static void PrefetchFree(const void* memory, size_t bytes);
 
   // Sees to it that `chunks` chunks are all free and their pages there, so that a thread that is
-  // about to allocate much does not wait for the kernel to clear them (0.1..0.2 ms each). For
-  // another thread than that one; the clearing is done outside the lock.
+  // about to allocate much does not wait for the kernel to clear them, whatever the keeper does
+  // besides. For another thread than that one; the clearing is done outside the lock.
   void PrepareChunks(size_t chunks);
   // Unmaps what PrepareChunks left over.
   void Trim();
@@ -96,20 +104,31 @@ class NodeArena {
   Stats stats() const;
 
  private:
-  static constexpr size_t kChunkBytes{2 * 1024 * 1024};
+  static constexpr size_t kChunkBytes{ChunkKeeper::kChunkBytes};
   static constexpr uint64_t kSlackBytesMin{16 << 20};
   static constexpr size_t kLeavingChunksMax{256};
   static constexpr uint32_t kGranules{kChunkBytes / kGranuleBytes};  // of a chunk
   // A tag says how long a run is up to 125 granules; a longer one has its length in its own memory.
   static constexpr uint32_t kLong{126};
+  // At the beginning of a run that the sweep of the bins has come by: as kLong, whatever its length.
+  static constexpr uint32_t kSwept{127};
+  static constexpr uint8_t kSweptSingleTag{128};
   // The bin of all that is free in a chunk that holds nothing.
   static constexpr uint32_t kWhole{127};
   static constexpr uint8_t kEndTag{128};     // added to the length at the last granule
   static constexpr uint8_t kSingleTag{255};  // a run of one granule begins and ends there
 
   struct Chunk;
+  // Where the sweep of the bins is (SweepSome).
+  struct Sweep {
+    uint32_t bin{0};      // 0: there is none
+    uint32_t pushes{0};   // since it began
+    bool unmarks{false};  // the second half of a bin
+    size_t kept{0};       // entries of the bin that hold, at its bottom
+    size_t at{0};         // the next to be looked at; between the two are dead ones
+  };
 
-  Chunk* MapChunk() const;
+  Chunk* NewChunk();
   void AddChunk(Chunk* chunk);
   bool HasSpareChunks() const { return chunks_free_ > 1 + chunks_mapped_ / 32; }
   void ReleaseChunk(Chunk* chunk);
@@ -117,7 +136,10 @@ class NodeArena {
   void TakeRun(Chunk* chunk, uint32_t begin, uint32_t length);
   bool PopRun(uint32_t bin, Chunk** chunk, uint32_t* begin, uint32_t* length);
   bool Holds(uint32_t bin, uint32_t id) const;
-  void SweepBins();
+  void SweepSome();
+  void SweepEntries(size_t entries);
+  void UnmarkEntries(size_t entries);
+  bool NextOfSweep();
   template <typename Visit>
   static void VisitRuns(Chunk* chunk, Visit visit);
   void* AllocateRun(uint32_t granules);
@@ -126,6 +148,7 @@ class NodeArena {
 
   mutable std::mutex mutex_;
   Options options_;
+  ChunkKeeper keeper_;
   Stats stats_;
   std::vector<Chunk*> chunks_;            // by index; null: unmapped, to be used again
   std::vector<uint32_t> unused_indexes_;  // those that are null
@@ -139,6 +162,7 @@ class NodeArena {
   bool compacting_{false};                 // the owner's
   uint64_t entries_{0};                    // in all bins
   uint64_t runs_{0};                       // free runs that there really are
+  Sweep sweep_;
 };
 
 }  // namespace cellar
