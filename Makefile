@@ -214,7 +214,7 @@ bench-groups: build/cellar
 bench-index: build/cellar build/cellar-benchmark
 	@$(PYTHON) tools/bench/indexes.py $(BENCH_OPTIONS)
 
-## bench-loop     PING beside commands that read or delete ten million cells
+## bench-loop     PING beside commands that read, fill or empty a table of ten million cells
 bench-loop: build/cellar
 	@$(PYTHON) tools/bench/loop.py $(BENCH_OPTIONS)
 

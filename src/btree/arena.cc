@@ -244,12 +244,11 @@ bool NodeArena::PopRun(uint32_t bin, Chunk** chunk, uint32_t* begin, uint32_t* l
 //   entries of the bin   | kept, marked | dead |  not looked at yet  | <- pushed and popped here
 
 void NodeArena::SweepSome() {
-  // Each push moves it on by so many entries that it is far ahead of what comes in. They are read
-  // in one go so that the waits for their tags overlap.
+  // It gets on eight times as fast as entries come in. Several are looked at in one go so that the
+  // waits for their tags overlap.
   constexpr size_t kEntriesPerPush{8};
-  constexpr size_t kPushes{8};
-  if (++sweep_.pushes % kPushes != 0) return;
-  size_t entries = kEntriesPerPush * kPushes;
+  if (++sweep_.pushes % (kSweptAtOnceMax / kEntriesPerPush) != 0) return;
+  size_t entries = kSweptAtOnceMax;
   if (sweep_.bin == 0) sweep_.bin = 1;
   while (entries > 0) {
     const size_t end = sweep_.unmarks ? sweep_.kept : bins_[sweep_.bin].size();
@@ -259,6 +258,7 @@ void NodeArena::SweepSome() {
     else
       SweepEntries(some);
     entries -= some;
+    swept_ += some;
     if (some == 0 && !NextOfSweep()) return;
   }
 }
@@ -484,6 +484,9 @@ NodeArena::Stats NodeArena::stats() const {
   std::lock_guard lock(mutex_);
   Stats stats = stats_;
   stats.kept_bytes = keeper_.held_bytes();
+  stats.free_runs = runs_;
+  stats.bin_entries = entries_;
+  stats.swept = swept_;
   return stats;
 }
 

@@ -55,10 +55,14 @@ class NodeArena {
     uint64_t used_bytes{0};    // handed out of chunks, at their rounded size
     uint64_t large_bytes{0};   // handed out by malloc
     uint64_t kept_bytes{0};    // mapped besides: chunks that are ready, or about to be unmapped
+    uint64_t free_runs{0};
+    uint64_t bin_entries{0};  // of those, and some that no longer hold
+    uint64_t swept{0};        // entries that the sweep of the bins has looked at
   };
 
   static constexpr size_t kGranuleBytes{128};
   static constexpr size_t kRunBytesMax{4096};
+  static constexpr size_t kSweptAtOnceMax{64};  // entries of bins, by one call
 
   // The arena of all trees. Never destroyed.
   static NodeArena& Global();
@@ -162,6 +166,7 @@ class NodeArena {
   bool compacting_{false};                 // the owner's
   uint64_t entries_{0};                    // in all bins
   uint64_t runs_{0};                       // free runs that there really are
+  uint64_t swept_{0};                      // entries, ever
   Sweep sweep_;
 };
 

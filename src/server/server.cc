@@ -236,11 +236,21 @@ void Server::EndTurn() {
   HandOut();
   if (turn_begun_) {
     const uint64_t cycles = CycleClock::Now() - turn_begin_cycles_;
-    services_own_.stats.turn_nanos += dispatcher_own_.cycles().ToNanos(cycles);
+    CountTurn(dispatcher_own_.cycles().ToNanos(cycles));
   }
   turn_begun_ = false;
   ++turn_;
   if (!stopping_) UpdateIdle();
+}
+
+void Server::CountTurn(uint64_t nanos) {
+  ServerStats& stats = services_own_.stats;
+  stats.turn_nanos += nanos;
+  stats.turn_nanos_max = std::max(stats.turn_nanos_max, nanos);
+  const int64_t threshold_millis = services_own_.config.latency_monitor_threshold;
+  const auto millis = static_cast<int64_t>(nanos / 1'000'000);
+  if (threshold_millis == 0 || millis < threshold_millis) return;
+  services_own_.latency.Add("eventloop", dispatcher_own_.now_micros() / 1'000'000, millis);
 }
 
 // Records to the log, replies to the clients that may have them.

@@ -145,6 +145,8 @@ class Server final : public Host {
  private:
   static constexpr int64_t kTaskSliceMicros{1000};
   static constexpr uint64_t kPollMillis{10};  // of waiting tasks, sweeping
+  // While an index is built: a slice in each turn of the timer makes that half of the time.
+  static constexpr uint64_t kBuildMillis{2};
   static constexpr size_t kRecycledBytesMax{64 * 1024};
   static constexpr size_t kRecycledBuffersMax{64};
   static constexpr uint64_t kSweepCells{2000};
@@ -171,6 +173,8 @@ class Server final : public Host {
   void OnRead(Connection* client, int64_t bytes);
   void BeginTurn();
   void EndTurn();
+  // A turn took so long.
+  void CountTurn(uint64_t nanos);
   void HandOut();
   void RunTasks();
   void FlushAll();
@@ -225,7 +229,7 @@ class Server final : public Host {
   uv_signal_t sighup_{};
   bool listeners_inherited_{false};  // systemd says where
   bool idle_running_{false};
-  bool poll_running_{false};
+  uint64_t poll_millis_{0};  // 0: the timer does not run
   bool stopping_{false};
   bool turn_begun_{false};
   bool tasks_woken_{false};

@@ -45,19 +45,21 @@ void Server::OnPoll() {
 }
 
 void Server::UpdatePollTimer() {
-  const bool wanted = sweep_pending_ || !tasks_.empty();
-  if (wanted == poll_running_ || stopping_) return;
-  poll_running_ = wanted;
-  if (wanted) {
+  const bool building = sweep_pending_ && store_ != nullptr && store_->building_indexes();
+  uint64_t wanted = sweep_pending_ || !tasks_.empty() ? kPollMillis : 0;
+  if (building) wanted = kBuildMillis;
+  if (wanted == poll_millis_ || stopping_) return;
+  poll_millis_ = wanted;
+  if (wanted > 0) {
     (void)uv_timer_start(
         &poll_timer_, [](uv_timer_t* h) noexcept { static_cast<Server*>(h->loop->data)->OnPoll(); },
-        kPollMillis, kPollMillis);
+        wanted, wanted);
   } else {
     (void)uv_timer_stop(&poll_timer_);
   }
 }
 
-// One slice of reclaiming: a tenth of the time at most.
+// One slice of reclaiming: a tenth of the time at most; of building indexes: half of it.
 void Server::Sweep() {
   if (store_ == nullptr || stopping_) return;
   const TaskBudget budget(clock_, clock_.MonotonicMicros() + kTaskSliceMicros);

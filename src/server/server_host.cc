@@ -14,6 +14,7 @@
 #include "base/assert.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "btree/arena.h"
 #include "commands/session/acl_sessions.h"
 #include "server/server.h"
 #include "server/store_config.h"
@@ -57,6 +58,8 @@ MemoryFigures Server::memory() {
     figures.used_bytes += figures.data_bytes + figures.log_buffer_bytes;
     figures.compacting = store_->engine().compacting();
   }
+  figures.prepared_bytes = NodeArena::Global().stats().kept_bytes;
+  figures.used_bytes += figures.prepared_bytes;
   figures.resident_bytes = ResidentBytes();
   figures.system_bytes =
       static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));

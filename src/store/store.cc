@@ -41,7 +41,8 @@ Status Store::OpenJournal(const LoadProgressCallback& progress) {
       if (table->has_indexes()) table->indexes()->ForgetRefusals();
     }
   }
-  (void)SweepIndexes(kUnlimited);  // false: the state of a new one waits for a better disk
+  (void)SweepIndexes(
+      kUnlimited, kIndexMicrosUnlimited);  // false: the state of a new one waits for a better disk
   return Status::Ok();
 }
 
@@ -307,7 +308,7 @@ void Store::RollBackTransaction() {
   engine_->RollBack();
   mutation_.Reset();
   // What a rollback has brought back is built again, as is what was being built: in slices.
-  (void)SweepIndexes(kIndexRowsAtOnce);
+  (void)SweepIndexes(kIndexRowsAtOnce, kIndexMicrosAtOnce);
 }
 
 // --- watched rows
@@ -337,6 +338,7 @@ std::optional<uint64_t> Store::WatchedRowChanges(uint64_t table_id, std::string_
 // --- time
 
 void Store::SetTurnTime() {
+  index_micros_spent_ = 0;
   if (in_transaction_) return;
   const int64_t wall = std::max<int64_t>(0, clock_.WallMicros());
   now_micros_ = time_override_ ? *time_override_ : wall;

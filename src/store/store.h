@@ -277,6 +277,8 @@ class Store {
   // Reclaims memory: dropped tables, dropped families, dropped versions. Examines about `cells_max`
   // cells. True if there is so much to do that the next slice should follow at once.
   bool Sweep(uint64_t cells_max);
+  // The last Sweep() has left an index that is to be built: there is much to do, and queries wait.
+  bool building_indexes() const { return building_indexes_; }
   SweeperStats sweeper_stats() const;
 
   // --- time
@@ -346,10 +348,14 @@ class Store {
   Status InTable(Status status, const Table& table) const;
   bool SweepTable(Table& table, uint64_t cells_max);
   // Builds what is not built of the table's indexes, about `rows_max` rows, and logs the state of
-  // those that are complete. True if nothing is left.
-  bool BuildIndexes(Table& table, uint64_t rows_max);
-  // Rows of an index that are built at once where a client waits: a few milliseconds.
+  // those that are complete. True if nothing is left. It stops when building has taken
+  // `micros_max` of this turn: a row costs 1 us or 20, by what is in the caches.
+  bool BuildIndexes(Table& table, uint64_t rows_max, int64_t micros_max);
+  // Rows of an index that are built at once where a client waits, and the time for them.
   static constexpr uint64_t kIndexRowsAtOnce{2'000};
+  static constexpr int64_t kIndexMicrosAtOnce{4'000};
+  static constexpr int64_t kIndexMicrosPerSlice{1'000};  // of the sweeper
+  static constexpr int64_t kIndexMicrosUnlimited{INT64_MAX};
   // After a change of the schema that may have begun or restarted an index: builds it if the table
   // is small. A larger one is built in slices, also behind a transaction.
   void BeginIndexes(Table& table);
@@ -360,7 +366,7 @@ class Store {
   // The most rows that may be built at once where a client waits. A transaction finds whole what it
   // has begun itself, since nothing comes between its commands.
   uint64_t IndexRowsAtOnce(const Table& table) const;
-  bool SweepIndexes(uint64_t rows_max);
+  bool SweepIndexes(uint64_t rows_max, int64_t micros_max);
   bool Compact();  // true if nothing is left to do for now
 
   StoreOptions options_;
@@ -372,6 +378,7 @@ class Store {
   std::unique_ptr<Journal> journal_;
 
   int64_t now_micros_{0};
+  int64_t index_micros_spent_{0};  // in this turn, building
   std::optional<int64_t> time_override_;
   Lsn schema_lsn_;
 
@@ -404,6 +411,7 @@ class Store {
   uint64_t sweep_passes_{0};
   uint64_t sweep_found_{0};  // columns reclaimed by the last slice
   bool sweep_idle_{true};
+  bool building_indexes_{false};
 };
 
 // --- reads of single columns are inlined: for most commands they are all there is to do.

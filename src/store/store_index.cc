@@ -93,11 +93,22 @@ static Status BuildFailure(const IndexSchema& schema, const Index& index) {
   return schema.state == IndexState::kBuilding ? index.not_unique_rows() : Status::Ok();
 }
 
-bool Store::BuildIndexes(Table& table, uint64_t rows_max) {
+// Between two looks at the clock.
+constexpr uint64_t kIndexRowsPerPiece{64};
+
+bool Store::BuildIndexes(Table& table, uint64_t rows_max, int64_t micros_max) {
   IndexSet* indexes = table.indexes();
   if (indexes == nullptr) return true;
   indexes->SetTime(now_micros_);
-  const bool done = indexes->Build(rows_max);
+  bool done = indexes->built();
+  int64_t piece_begin = clock_.MonotonicMicros();
+  while (!done && rows_max > 0 && index_micros_spent_ < micros_max) {
+    const uint64_t rows = std::min(rows_max, kIndexRowsPerPiece);
+    done = indexes->Build(rows);
+    if (rows_max != kUnlimited) rows_max -= rows;
+    const int64_t piece_end = clock_.MonotonicMicros();
+    index_micros_spent_ += piece_end - std::exchange(piece_begin, piece_end);
+  }
   const auto finished = [indexes](const IndexSchema& index) {
     const Index* built = indexes->Find(index.id);
     if (built == nullptr) return false;
@@ -152,7 +163,7 @@ void Store::PrepareIndexes(Table& table) {
   });
   if (complete) [[likely]]
     return;
-  (void)BuildIndexes(table, IndexRowsAtOnce(table));
+  (void)BuildIndexes(table, IndexRowsAtOnce(table), kIndexMicrosAtOnce);
 }
 
 void Store::PrepareIndexesForWrite(Table& table) {
@@ -160,18 +171,19 @@ void Store::PrepareIndexesForWrite(Table& table) {
   table.SetIndexTime(now_micros_);
   if (!table.indexes()->MustBeWhole()) [[likely]]
     return;
-  if (IndexRowsAtOnce(table) == kUnlimited) (void)BuildIndexes(table, kUnlimited);
+  if (IndexRowsAtOnce(table) == kUnlimited)
+    (void)BuildIndexes(table, kUnlimited, kIndexMicrosUnlimited);
   // What the sweeper has changed is no reason to refuse this write.
   table.indexes()->ForgetRefusals();
 }
 
-bool Store::SweepIndexes(uint64_t rows_max) {
+bool Store::SweepIndexes(uint64_t rows_max, int64_t micros_max) {
   bool done = true;
   for (const std::string& keyspace : Keyspaces()) {
     for (Table* table : Tables(keyspace)) {
       if (!table->has_indexes()) continue;
       table->SetIndexTime(now_micros_);
-      if (done) done = BuildIndexes(*table, rows_max);
+      if (done) done = BuildIndexes(*table, rows_max, micros_max);
     }
   }
   return done;

@@ -191,7 +191,7 @@ class FamilyAlter final : public SlicedChange {
 
  private:
   Status Rebuild(Table& table, uint64_t rows_max) {
-    (void)store_.BuildIndexes(table, rows_max);
+    (void)store_.BuildIndexes(table, rows_max, Store::kIndexMicrosUnlimited);  // by its caller
     done_ = !table.has_indexes() || !table.indexes()->MustBeWhole();
     return Status::Ok();
   }
@@ -264,7 +264,8 @@ bool Store::Sweep(uint64_t cells_max) {
   UnpinStale();
   if (!engine_->CollectGarbage(cells_max)) return true;
   if (!Compact()) return true;
-  if (!SweepIndexes(cells_max)) return true;
+  building_indexes_ = !SweepIndexes(cells_max, kIndexMicrosPerSlice);
+  if (building_indexes_) return true;
   Table* table = engine_->FindTableFrom(sweep_table_id_);
   while (table != nullptr && !table->MayHoldDropped()) {
     table = engine_->FindTableFrom(table->id() + 1);

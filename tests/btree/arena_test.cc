@@ -5,10 +5,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -18,6 +20,7 @@
 namespace arena_test {
 
 using cellar::BTree;
+using cellar::ChunkKeeper;
 using cellar::NodeArena;
 using cellar::Random;
 
@@ -82,6 +85,114 @@ TEST_CASE("chunks that were prepared are used when the others are full, and not 
   const NodeArena::Stats stats = arena.stats();
   CHECK(stats.mapped_bytes <= stats.used_bytes * 115 / 100 + (16 << 20));
   for (const auto& [memory, bytes] : held) arena.Free(memory, bytes);
+}
+
+TEST_CASE("no call sweeps many entries out of the bins, and few useless ones stay", "[arena]") {
+  const uint64_t seed = 11;
+  CAPTURE(seed);
+  Random random(seed);
+  NodeArena arena({.huge_pages = false});
+  std::vector<std::pair<void*, size_t>> held;
+  uint64_t swept_at_once = 0;
+  uint64_t useless_max = 0;
+  for (int i = 0; i < 600'000; ++i) {
+    const uint64_t swept_before = arena.stats().swept;
+    // Phases of large and of small runs: neighbours are joined and cut again, always at the same
+    // places.
+    const bool grows = i / 60'000 % 2 == 0;
+    if (held.empty() || random.Below(10) < (grows ? 7u : 3u)) {
+      const size_t bytes = i / 120'000 % 2 == 0 ? 128 * (1 + random.Below(3)) : 256;
+      held.emplace_back(arena.Allocate(bytes), bytes);
+    } else {
+      std::swap(held[random.Below(held.size())], held.back());
+      arena.Free(held.back().first, held.back().second);
+      held.pop_back();
+    }
+    const NodeArena::Stats stats = arena.stats();
+    swept_at_once = std::max(swept_at_once, stats.swept - swept_before);
+    if (stats.bin_entries > 3 * stats.free_runs)
+      useless_max = std::max(useless_max, stats.bin_entries - 3 * stats.free_runs);
+  }
+  CHECK(arena.stats().swept > 100'000);
+  CHECK(swept_at_once <= NodeArena::kSweptAtOnceMax);
+  CHECK(useless_max <= 3 * 4096);
+  for (const auto& [memory, bytes] : held) arena.Free(memory, bytes);
+  const NodeArena::Stats stats = arena.stats();
+  CHECK(stats.used_bytes == 0);
+  CHECK(stats.free_runs == stats.mapped_bytes >> 21);  // one a chunk: all were found and joined
+}
+
+TEST_CASE("a run that the sweep has marked is found again by its true length", "[arena]") {
+  // Runs of one length beside runs of others, freed and taken while a sweep is under way.
+  Random random(5);
+  NodeArena arena({.huge_pages = false});
+  std::vector<std::pair<uint8_t*, size_t>> held;
+  bool all_intact = true;
+  for (int i = 0; i < 400'000; ++i) {
+    if (random.Below(100) < (i / 40'000 % 2 == 0 ? 75u : 30u) || held.empty()) {
+      const size_t bytes = 128 * (random.OneIn(3) ? 1 : 1 + random.Below(32));
+      auto* memory = static_cast<uint8_t*>(arena.Allocate(bytes));
+      std::memset(memory, static_cast<int>(bytes / 128), bytes);
+      held.emplace_back(memory, bytes);
+    } else {
+      std::swap(held[random.Below(held.size())], held.back());
+      const auto [memory, bytes] = held.back();
+      held.pop_back();
+      const auto mark = static_cast<uint8_t>(bytes / 128);
+      all_intact &= memory[0] == mark && memory[bytes - 1] == mark;
+      arena.Free(memory, bytes);
+    }
+    if (i % 50'000 == 49'999 && arena.BeginCompaction()) {
+      for (auto& [memory, bytes] : held) {
+        if (!NodeArena::IsLeaving(memory, bytes)) continue;
+        auto* moved = static_cast<uint8_t*>(arena.Allocate(bytes));
+        std::memcpy(moved, memory, bytes);
+        arena.Free(memory, bytes);
+        memory = moved;
+      }
+      arena.EndCompaction();
+    }
+  }
+  CHECK(all_intact);
+  CHECK(arena.stats().swept > 10'000);
+  for (const auto& [memory, bytes] : held) arena.Free(memory, bytes);
+  const NodeArena::Stats stats = arena.stats();
+  CHECK(stats.used_bytes == 0);
+  CHECK(stats.free_runs == stats.mapped_bytes >> 21);
+}
+
+TEST_CASE("a keeper has chunks ready while an arena grows, and unmaps what it gives back",
+          "[arena]") {
+  constexpr uint64_t kChunkBytes{2 << 20};
+  NodeArena arena({.huge_pages = false, .keeper = true});
+  const auto wait_until = [&](const auto& is_so) {
+    while (!is_so(arena.stats())) std::this_thread::yield();
+  };
+  std::vector<void*> held;
+  const auto grow_to = [&](uint64_t bytes) {
+    while (arena.stats().mapped_bytes < bytes) held.push_back(arena.Allocate(4096));
+  };
+  grow_to(3 * kChunkBytes);
+  CHECK(arena.stats().kept_bytes == 0);  // a small one takes nothing ahead
+  grow_to(4 * kChunkBytes);
+  wait_until([](const auto& stats) { return stats.kept_bytes == kChunkBytes; });
+  grow_to(64 * kChunkBytes);
+  wait_until([](const auto& stats) { return stats.kept_bytes == 2 * kChunkBytes; });
+  CHECK(arena.stats().kept_bytes <= ChunkKeeper::kReadyMax * kChunkBytes);
+  // Ready chunks are taken, whatever they were before.
+  for (int i = 0; i < 3; ++i) {
+    for (void* memory : held) arena.Free(memory, 4096);
+    held.clear();
+    wait_until([](const auto& stats) { return stats.kept_bytes <= 2 * kChunkBytes; });
+    CHECK(arena.stats().mapped_bytes <= 6 * kChunkBytes);
+    grow_to(40 * kChunkBytes);
+    for (void* memory : held) std::memset(memory, 1, 4096);
+  }
+  // Large ones are freed in the thread.
+  for (int i = 0; i < 10; ++i) arena.Free(arena.Allocate(8 << 20), 8 << 20);
+  for (void* memory : held) arena.Free(memory, 4096);
+  // The growth is over: one is enough.
+  wait_until([](const auto& stats) { return stats.kept_bytes <= kChunkBytes; });
 }
 
 // The sanitizers map more than any limit allows.

@@ -192,6 +192,16 @@ class OperatorTest(CellarTest):
         finally:
             self.run_command("CONFIG", "SET", "slowlog-log-slower-than", 10000, "latency-monitor-threshold", 0)
 
+    def test_the_longest_turn_is_told_and_long_ones_are_events(self):
+        self.run_command("CONFIG", "SET", "latency-monitor-threshold", 20)
+        try:
+            self.run_command("DEBUG", "SLEEP", "0.03")
+            self.assertLessEqual(30_000, self.redis.info("stats")["eventloop_duration_max"])
+            worst = {event[0]: event[3] for event in self.run_command("LATENCY", "LATEST")}
+            self.assertLessEqual(30, worst[b"eventloop"])
+        finally:
+            self.run_command("CONFIG", "SET", "latency-monitor-threshold", 0)
+
     def test_monitor_sees_the_commands_of_others(self):
         with self.server.connect() as monitor:
             monitor.sendall(b"MONITOR\r\n")

@@ -1,8 +1,10 @@
 // What the primitives of a table leave behind: shortcuts against the general way.
 #include "engine/table/table.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -132,6 +134,72 @@ TEST_CASE("A version whose place is to be taken may be gone, and the new one the
   CHECK(table.cells() == 2);
   CHECK(table.counters().families[0].reclaimed == 1);
   CHECK(table.counters().families[0].bytes == table.tree(0).payload_bytes());
+}
+
+TEST_CASE("A dropped table is freed by bytes, not only by entries", "[table]") {
+  Engine engine;
+  MakeTable(engine, {"none"});
+  CellValue cell;
+  const std::string content(300'000, 'x');
+  cell.stored = content;
+  std::string value;
+  PutCellValue(&value, cell);
+  for (int i = 0; i < 100; ++i) {
+    MutationBuilder mutation;
+    mutation.Row(kTableId, "r" + FormatUint64(static_cast<uint64_t>(i)));
+    mutation.Put(1, "q", 10, value);
+    REQUIRE(engine.Apply(mutation.payload()).ok());
+  }
+  MutationBuilder drop;
+  drop.DropTable(kTableId);
+  REQUIRE(engine.Apply(drop.payload()).ok());
+  for (bool done = false; !done;) {
+    const uint64_t before = engine.garbage_bytes();
+    done = engine.CollectGarbage(2000);
+    CHECK(before - engine.garbage_bytes() < 5 << 20);
+  }
+  CHECK(engine.garbage_bytes() == 0);
+}
+
+TEST_CASE("What a snapshot leaves behind is freed in slices, without writes and after a drop",
+          "[table]") {
+  constexpr int kRows{60'000};
+  for (const bool dropped : {false, true}) {
+    Engine engine;
+    MakeTable(engine, {"maxversions=1"});
+    Random random(3);
+    const auto fill = [&](int64_t timestamp) {
+      MutationBuilder mutation;
+      for (int i = 0; i < kRows; ++i) {
+        mutation.Row(kTableId, "row number " + FormatUint64(static_cast<uint64_t>(i)));
+        mutation.Put(1, "q", timestamp, RandomValue(random));
+        if (timestamp > 1) mutation.ReclaimColumn(1, "q", kNow);
+      }
+      REQUIRE(engine.Apply(mutation.payload()).ok());
+    };
+    fill(1);
+    BTree* const tree = engine.FindTableById(kTableId)->mutable_tree(0);
+    std::optional<BTreeSnapshot> snapshot = tree->TakeSnapshot();
+    fill(2);
+    const uint64_t with_both = tree->memory_bytes();
+    const auto held = [&] { return dropped ? engine.garbage_bytes() : tree->memory_bytes(); };
+    if (dropped) {
+      MutationBuilder drop;
+      drop.DropTable(kTableId);
+      REQUIRE(engine.Apply(drop.payload()).ok());
+    }
+    snapshot.reset();
+    CHECK(held() >= with_both);
+    uint64_t most_at_once = 0;
+    for (bool done = false; !done;) {
+      const uint64_t before = held();
+      done = engine.CollectGarbage(400);
+      most_at_once = std::max(most_at_once, before - held());
+    }
+    CHECK(held() <= (dropped ? 0 : with_both * 6 / 10));
+    CHECK(most_at_once <= 400 * 4096);
+    CHECK(most_at_once < with_both / 3);
+  }
 }
 
 TEST_CASE("One put is applied as its op in a mutation would be", "[table]") {

@@ -169,6 +169,7 @@ void MemorySection(Host& host, InfoWriter& out) {
   out.Field("mem_clients_normal", memory.clients_bytes);
   out.Field("mem_cluster_links", 0);
   out.Field("mem_aof_buffer", memory.log_buffer_bytes);
+  out.Field("mem_prepared", memory.prepared_bytes);
   out.Field("mem_allocator", memory.allocator);
   out.Field("active_defrag_running", memory.compacting ? 1 : 0);
   out.Zeros({"lazyfree_pending_objects", "lazyfreed_objects"});
@@ -286,6 +287,7 @@ void StatsSection(Host& host, InfoWriter& out) {
   out.Field("client_output_buffer_limit_disconnections", stats.output_buffer_limit_disconnections);
   out.Field("eventloop_cycles", stats.turns);
   out.Field("eventloop_duration_sum", stats.turn_nanos / 1000);
+  out.Field("eventloop_duration_max", stats.turn_nanos_max / 1000);
   out.Field("eventloop_duration_cmd_sum", CommandNanos(host) / 1000);
   const uint64_t turns_per_second = stats.turns_rate.PerSecond();
   out.Field("instantaneous_eventloop_cycles_per_sec", turns_per_second);

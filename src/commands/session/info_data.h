@@ -14,6 +14,7 @@ struct MemoryFigures {
   uint64_t data_bytes{0};     // trees of all tables
   uint64_t clients_bytes{0};
   uint64_t log_buffer_bytes{0};
+  uint64_t prepared_bytes{0};  // got ahead for trees that grow, or about to be given back
   uint64_t resident_bytes{0};
   uint64_t system_bytes{0};
   std::string_view allocator{"libc"};

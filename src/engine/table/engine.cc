@@ -13,6 +13,10 @@ namespace cellar {
 namespace {
 
 constexpr uint64_t kCatalogFormat{2};
+// Of dropped trees, freed between two looks at the rest: values may be large, and the kernel takes
+// 0.1 ms to unmap a megabyte.
+constexpr uint64_t kGarbageEntriesPerPiece{128};
+constexpr uint64_t kGarbageBytesPerSlice{4 << 20};
 
 Status Malformed(std::string_view what) {
   return Status::Error(ErrorCode::kCorruption, "a mutation names " + std::string(what));
@@ -325,13 +329,31 @@ bool Engine::CollectGarbage(uint64_t entries_max) {
   for (const auto& [id, table] : tables_) {
     if (table->indexes() != nullptr) CollectRetired(table.get());
   }
-  while (!garbage_.empty() && entries_max > 0) {
+  for (const auto& [id, table] : tables_) {
+    for (size_t i = 0; i < table->groups(); ++i) {
+      while (table->mutable_tree(i)->ReleaseSome(kGarbageEntriesPerPiece)) {
+        if (entries_max <= kGarbageEntriesPerPiece) return false;
+        entries_max -= kGarbageEntriesPerPiece;
+      }
+    }
+  }
+  uint64_t bytes_left = kGarbageBytesPerSlice;
+  while (!garbage_.empty() && entries_max > 0 && bytes_left > 0) {
     // A tree that a snapshot still reads has to wait; the others come first.
     const auto free = std::find_if(garbage_.begin(), garbage_.end(),
                                    [](const auto& tree) { return tree->snapshots_alive() == 0; });
     if (free == garbage_.end()) return true;
-    entries_max -= std::min(entries_max, (*free)->DeleteRange({}, {}, entries_max));
-    if ((*free)->entries() == 0) garbage_.erase(free);
+    BTree& tree = **free;
+    const uint64_t bytes_before = tree.memory_bytes();
+    const uint64_t entry_bytes = bytes_before / std::max<uint64_t>(tree.entries(), 1) + 1;
+    const uint64_t some = std::min(
+        {entries_max, kGarbageEntriesPerPiece, std::max<uint64_t>(bytes_left / entry_bytes, 1)});
+    entries_max -= some;
+    // What snapshots have left behind goes last, and not in the destructor.
+    const bool has_entries = tree.entries() > 0;
+    const bool more = has_entries ? tree.DeleteRange({}, {}, some) > 0 : tree.ReleaseSome(some);
+    bytes_left -= std::min(bytes_left, bytes_before - tree.memory_bytes());
+    if (!more) garbage_.erase(free);
   }
   return garbage_.empty();
 }

@@ -74,8 +74,9 @@ class Engine final : public StateMachine {
   void RollBack();    // REQUIRES: undo has begun
   void ForgetUndo();  // REQUIRES: undo has begun
 
-  // --- trees of dropped tables
-  // Frees at most about `entries_max` entries of them. True if nothing is left to free.
+  // --- trees of dropped tables, and what snapshots have left behind in any tree
+  // Frees at most about `entries_max` entries or nodes of them, fewer if they are large. True if
+  // nothing is left to free.
   bool CollectGarbage(uint64_t entries_max);
   uint64_t garbage_bytes() const;
 

@@ -230,6 +230,11 @@ bool IndexSet::MustBeWhole() const {
                      [this](const auto& index) { return MustBeWhole(*index); });
 }
 
+bool IndexSet::built() const {
+  return std::all_of(indexes_.begin(), indexes_.end(),
+                     [](const auto& index) { return index->built(); });
+}
+
 bool IndexSet::Build(uint64_t rows_max) {
   bool done = true;
   for (const auto& index : indexes_) {

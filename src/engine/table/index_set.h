@@ -61,6 +61,7 @@ class IndexSet {
   // Is a ready UNIQUE index not whole (it has started anew)? Until it is, nobody knows which values
   // there are, so what may change its entries is refused.
   bool MustBeWhole() const;
+  bool built() const;  // all of them
   // Builds what is not built, about `rows_max` rows. True if nothing is left to build.
   bool Build(uint64_t rows_max);
 
