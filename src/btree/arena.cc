@@ -237,9 +237,9 @@ bool NodeArena::PopRun(uint32_t bin, Chunk** chunk, uint32_t* begin, uint32_t* l
 // ---- the sweep ----
 //
 // Takes the entries that do not hold out of the bins, and all but one where a run has several. It
-// goes from bin to bin and is done once in each: first it looks at the entries from the bottom up,
-// moves those that hold together, and marks their runs, by which it knows a run that it meets again;
-// then it takes the marks off.
+// goes from bin to bin. In each it first looks at the entries from the bottom up, moves those that
+// hold together, and marks their runs, by which it knows a run that it meets again; then it takes
+// the marks off.
 //
 //   entries of the bin   | kept, marked | dead |  not looked at yet  | <- pushed and popped here
 

@@ -114,7 +114,7 @@ class NodeArena {
   static constexpr uint32_t kGranules{kChunkBytes / kGranuleBytes};  // of a chunk
   // A tag says how long a run is up to 125 granules; a longer one has its length in its own memory.
   static constexpr uint32_t kLong{126};
-  // At the beginning of a run that the sweep of the bins has come by: as kLong, whatever its length.
+  // At the beginning of a run that the sweep of the bins has marked: as kLong, whatever its length.
   static constexpr uint32_t kSwept{127};
   static constexpr uint8_t kSweptSingleTag{128};
   // The bin of all that is free in a chunk that holds nothing.
