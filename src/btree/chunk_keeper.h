@@ -11,10 +11,13 @@
 // stays: the growth is over. A returned chunk is the next that is ready, if one is wanted, and
 // unmapped otherwise.
 //
-// The thread begins with the first KeepReady() that wants something, and ends with the keeper. What
-// both sides share are atomic pointers: the caller never waits, not even where the keeper's thread
-// was interrupted at a bad moment. Its pages are touched one by one, not by MADV_POPULATE_WRITE,
-// which holds the lock of all mappings for as long as it takes.
+// The thread begins with the first KeepReady() that wants something, and ends with the keeper. That
+// of the global arena, which is never destroyed, ends with the process, at whatever point it is: it
+// uses nothing but the keeper, malloc and memory that nobody else knows.
+//
+// What both sides share are atomic pointers: the caller never waits, not even where the keeper's
+// thread was interrupted at a bad moment. Its pages are touched one by one, not by
+// MADV_POPULATE_WRITE, which holds the lock of all mappings for as long as it takes.
 #pragma once
 
 #include <array>
