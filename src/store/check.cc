@@ -10,12 +10,11 @@
 #include "store/log_reader.h"
 #include "store/log_replay.h"
 #include "store/manifest.h"
+#include "store/repair.h"
 #include "store/snapshot_reader.h"
 
 namespace cellar {
 namespace {
-
-constexpr std::string_view kDamagedSuffix = ".damaged";
 
 std::string CountOf(uint64_t count, std::string_view one, std::string_view many) {
   return fmt::format("{} {}", count, count == 1 ? one : many);
@@ -33,11 +32,7 @@ class Check {
   Status CheckLog();
   Status NameOtherFiles();
   Status Repair();
-  Status KeepAside(StoreFileKind kind, uint64_t number);
   void Say(std::string_view name, std::string_view text) { out_ << name << ": " << text << '\n'; }
-  std::string PathOf(StoreFileKind kind, uint64_t number) const {
-    return JoinPath(directory_, FormatFileName(kind, number));
-  }
 
   FileSystem& files_;
   const std::string& directory_;
@@ -138,37 +133,21 @@ Status Check::NameOtherFiles() {
   return Status::Ok();
 }
 
-// Copies a file of the store to the same name with kDamagedSuffix.
-Status Check::KeepAside(StoreFileKind kind, uint64_t number) {
-  const std::string path = PathOf(kind, number);
-  ASSIGN_OR_RETURN(const bool exists, files_.Exists(path));
-  if (!exists) return Status::Ok();
-  ASSIGN_OR_RETURN(const std::string bytes, ReadWholeFile(files_, path));
-  const std::string aside = path + std::string(kDamagedSuffix);
-  ASSIGN_OR_RETURN(auto file, files_.Create(aside));
-  RETURN_IF_ERROR(file->WriteAt(0, bytes));
-  RETURN_IF_ERROR(file->Sync());
-  Say(FormatFileName(kind, number), "kept as " + aside);
-  return file->Close();
-}
-
+// Cuts the log where it is sound no more.
 Status Check::Repair() {
   const size_t damaged = *damaged_segment_;
+  RepairPlan plan{manifest_, manifest_, {}};
   for (size_t i = damaged; i < manifest_.segments.size(); ++i)
-    RETURN_IF_ERROR(KeepAside(StoreFileKind::kSegment, manifest_.segments[i].number));
-  RETURN_IF_ERROR(files_.SyncDirectory(directory_));
-
-  Manifest repaired = manifest_;
-  repaired.segments.resize(damaged);
+    plan.aside.push_back(FormatFileName(StoreFileKind::kSegment, manifest_.segments[i].number));
+  plan.after.segments.resize(damaged);
   const LogPosition& end = damaged_report_.end;
   if (damaged_report_.has_header && end.offset > kSegmentHeaderBytes) {
     SegmentEntry entry = manifest_.segments[damaged];
     entry.end = SegmentEntry::End{end.offset, end.last};
-    repaired.segments.push_back(entry);
+    plan.after.segments.push_back(entry);
   }
-  RETURN_IF_ERROR(InstallManifest(files_, directory_, repaired).status);
-  for (size_t i = repaired.segments.size(); i < manifest_.segments.size(); ++i)
-    (void)files_.Remove(PathOf(StoreFileKind::kSegment, manifest_.segments[i].number));
+  RETURN_IF_ERROR(CarryOutRepair(files_, directory_, plan, out_));
+  const Manifest& repaired = plan.after;
   const Lsn last = !repaired.segments.empty() ? repaired.segments.back().end->last
                    : repaired.snapshot        ? repaired.snapshot->lsn
                                               : Lsn{};

@@ -333,6 +333,75 @@ TEST_CASE("--check names the damage, --repair cuts the log there and keeps a cop
   CHECK(CheckWith(*disk, CheckMode::kLook, locked).code() == ErrorCode::kIo);
 }
 
+std::string SegmentPath(const FaultyFileSystem& disk) {
+  std::string found;
+  for (const std::string& path : disk.Paths())
+    if (path.ends_with(".log")) found = path;
+  REQUIRE_FALSE(found.empty());
+  return found;
+}
+
+void FlipAt(FaultyFileSystem* disk, const std::string& path, uint64_t offset) {
+  std::string bytes = disk->Content(path);
+  bytes[offset] = static_cast<char>(bytes[offset] ^ 1);
+  disk->SetContent(path, bytes);
+}
+
+TEST_CASE("--repair that ends at any call is completed by the next one", "[damage][check]") {
+  const auto whole = MakeStore(40, 10, End::kClosed);
+  const std::string path = SegmentPath(*whole);
+  const uint64_t at = RecordEnds(whole->Content(path))[20];
+  FlipAt(whole.get(), path, at + 50);
+  const std::string damaged = whole->Content(path);
+  const auto states = States(40);
+  enum class Stop { kFails, kNoSpace, kPowerLoss };
+  for (const Stop stop : {Stop::kFails, Stop::kNoSpace, Stop::kPowerLoss}) {
+    bool completed = false;
+    for (uint64_t n = 1; !completed; ++n) {
+      REQUIRE(n < 200);
+      const auto disk = whole->Clone();
+      disk->FailCall(n, true, stop == Stop::kNoSpace ? ErrorCode::kNoSpace : ErrorCode::kIo);
+      std::ostringstream first;
+      completed = CheckWith(*disk, CheckMode::kRepair, first).ok() && !disk->has_failed();
+      disk->Heal();
+      if (stop == Stop::kPowerLoss) {
+        disk->PowerLoss(n);
+        disk->Reboot();
+      }
+      std::ostringstream again;
+      const Status status = CheckWith(*disk, CheckMode::kRepair, again);
+      INFO("call " << n << ": " << first.str() << again.str() << status.ToString());
+      REQUIRE(status.ok());
+      REQUIRE(Recover(*disk, states).mutations == 31);
+      REQUIRE(disk->Content(path + ".damaged") == damaged);
+      for (const std::string& left : disk->Paths()) {
+        const bool is_half_a_copy = left.find(".damaged.tmp") != std::string::npos;
+        REQUIRE_FALSE(is_half_a_copy);
+        REQUIRE(left.find(".damaged-2") == std::string::npos);
+      }
+    }
+  }
+}
+
+TEST_CASE("A second damage in a segment that was repaired is repaired too", "[damage][check]") {
+  const auto disk = MakeStore(40, 10, End::kClosed);
+  const std::string path = SegmentPath(*disk);
+  const std::vector<uint64_t> ends = RecordEnds(disk->Content(path));
+  const auto states = States(40);
+  uint64_t mutations = 31;
+  for (const size_t record : {20, 12, 3}) {
+    FlipAt(disk.get(), path, ends[record] + 50);
+    std::ostringstream said;
+    REQUIRE(CheckWith(*disk, CheckMode::kRepair, said).ok());
+    mutations = 11 + record;
+    CHECK(Recover(*disk, states).mutations == mutations);
+  }
+  size_t copies = 0;
+  for (const std::string& name : disk->Paths())
+    copies += name.find(".damaged") != std::string::npos;
+  CHECK(copies == 3);
+}
+
 TEST_CASE("--dump prints records as commands and goes on behind damage", "[damage][check]") {
   const auto disk = MakeStore(6, 2, End::kClosed);
   std::string path;
