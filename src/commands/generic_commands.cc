@@ -132,7 +132,10 @@ Result<Table*> FindRenamed(CommandContext& ctx, TableName* to) {
   *to = SplitTableName(ctx.session.keyspace, ctx.args[2]);
   ctx.DependsOn(ctx.store().schema_lsn());
   Table* table = FindKey(ctx, ctx.args[1]);
-  if (table == nullptr) return Status::Error(ErrorCode::kErr, "no such key");
+  if (table == nullptr) {
+    RETURN_IF_ERROR(CheckKeyspace(ctx, SplitTableName(ctx.session.keyspace, ctx.args[1]).keyspace));
+    return Status::Error(ErrorCode::kErr, "no such key");
+  }
   RETURN_IF_ERROR(CheckKeyspace(ctx, to->keyspace));
   return table;
 }

@@ -66,6 +66,7 @@ class ErrorsTest(Conversation):
         self.refused('TABLE CREATE nowhere/t FAMILY f', 'NOKEYSPACE', 'nowhere')
         self.refused('KEYSPACE DROP nowhere', 'NOKEYSPACE', 'nowhere')
         self.refused('SELECT nowhere', 'NOKEYSPACE', 'nowhere')
+        self.refused('RENAME nowhere/nix nowhere/nix', 'NOKEYSPACE', 'nowhere')
 
     def test_the_first_sixteen_keyspaces_stay(self):
         self.refused('KEYSPACE DROP 0', 'ERR')

@@ -381,17 +381,18 @@ def delete(model, session, words):
 
 def rename(model, session, words):
     old, new = words.next(), words.next()
-    tables = model.keyspaces.tables(session.space)
+    tables, old = _find(model, session, old)
     if old not in tables:
         raise Refused('ERR', alternatives=('NOTABLE',))
-    check_name(new)
-    if new != old:
+    others, name = _find(model, session, new)
+    check_name(name)
+    if others is not tables or name != old:
         found = tables.pop(old)
         model.touch(found)
-        if new in tables:
-            model.touch(tables[new])
-        found.name = new
-        tables[new] = found
+        if name in others:
+            model.touch(others[name])
+        found.space, found.name = model.keyspaces.split(new, session.space)
+        others[name] = found
         model.touch(found)
     return OK
 
