@@ -364,7 +364,8 @@ class Generator:
         return column.text, table.families[column.place[0]]
 
     def put_words(self, table, row=None):
-        word, family = self.chance(0.2) and self.on_column(table) or self.column(table, row)
+        indexed = self.on_column(table) if self.chance(0.2) else None
+        word, family = indexed or self.column(table, row)
         kind = family.type or 'bytes'
         words = [word]
         modifiers = []
@@ -379,7 +380,8 @@ class Generator:
         if self.chance(0.12) and not strict:
             modifiers.append([b'TTL', self.pick(pools.DURATIONS)])
         self.rng.shuffle(modifiers)
-        wide = kind in ('bytes', 'string') and table.indexes and self.chance(3 * self.profile.wide)
+        wide = kind in ('bytes', 'string') and table.indexes and self.chance(
+            self.profile.wide * (12 if indexed else 2))
         return words + [self.pick(pools.WIDE) if wide else self.value(kind)] + [word for modifier in modifiers for word in modifier]
 
     def cput(self, name, table):
