@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <utility>
 #ifdef CELLAR_MIMALLOC
@@ -156,9 +157,21 @@ Status Server::StartSnapshot() { return store().journal().StartSnapshot(); }
 Status Server::FinishSnapshot() { return store().journal().SaveNow(); }
 
 Status Server::ReloadStore() {
-  RETURN_IF_ERROR(store().Reload());
+  JournalOptions journal = StoreOptionsOf(services_own_.config).journal;  // as they are by now
+  journal.wake = [this] { WakeFromThread(); };
+  const Result<Continuity> continuity = store().Reload(std::move(journal));
+  if (!continuity.ok()) {
+    if (continuity.status().code() == ErrorCode::kMisconf) return continuity.status();
+    // As a start that fails: what was in memory is gone, and it must not look like an empty store.
+    Log(LogSeverity::kWarning,
+        "Cannot load the data again, exiting: " + continuity.status().text());
+    std::_Exit(1);
+  }
   released_seen_ = Lsn{};
   dispatcher_own_.SetReleased(released_lsn());
+  if (*continuity == Continuity::kOtherState && services_own_.tracking.active()) {
+    services_own_.tracking.AllChanged(*this);
+  }
   return Status::Ok();
 }
 

@@ -46,28 +46,32 @@ Status Store::OpenJournal(const LoadProgressCallback& progress) {
   return Status::Ok();
 }
 
-Status Store::Reload() {
-  for (const auto& [id, pin] : pins_) {
-    if (pin.holds > 0)
-      return Status::Error(ErrorCode::kErr, "a scan of a snapshot is still going on");
-  }
-  pins_.clear();
-  for (const std::string& keyspace : engine_->Keyspaces()) {
-    for (const Table* table : engine_->Tables(keyspace)) {
-      for (size_t i = 0; i < table->groups(); ++i) {
-        if (table->tree(i).snapshots_alive() == 0) continue;
-        return Status::Error(ErrorCode::kErr,
-                             "a scan or a save is still reading table '" + table->name() + "'");
-      }
-    }
-  }
+Result<Continuity> Store::Reload(JournalOptions journal) {
   CELLAR_ASSERT(!in_transaction_);
+  if (!journal_->healthy()) {
+    return Status::Error(ErrorCode::kMisconf, "the log cannot be written now: nothing is reloaded");
+  }
+  // A snapshot cursor dies with the server, so it dies here. One that is being read, in a task,
+  // only cannot be found again.
+  std::erase_if(pins_, [](const auto& pin) { return pin.second.holds == 0; });
+  for (auto& [id, pin] : pins_) pin.table_id = 0;
+  spare_scan_.reset();
   sweep_walk_.reset();
+  sweep_ghosts_.clear();
+  sweep_table_id_ = 0;
   RETURN_IF_ERROR(journal_->Close());
+  const Lsn end = journal_->last_lsn();
   journal_.reset();
+  Inheritance inheritance = engine_->GiveUp();
   engine_ = std::make_unique<Engine>();
   resolver_ = std::make_unique<RowResolver>(*engine_, arrivals_);
-  return OpenJournal({});
+  options_.journal = std::move(journal);
+  RETURN_IF_ERROR(OpenJournal({}));
+  // As it stands behind the recovery, before indexes are seen to.
+  const Lsn recovered = schema_lsn_;
+  const Continuity continuity = recovered < end ? Continuity::kOtherState : Continuity::kSameState;
+  engine_->Inherit(std::move(inheritance), continuity);
+  return continuity;
 }
 
 // --- names
@@ -88,6 +92,15 @@ Result<Table*> Store::FindTableElsewhere(std::string_view keyspace, std::string_
   if (table != nullptr) return table;
   return Status::Error(ErrorCode::kNoTable,
                        "no table " + Quote(name) + " in keyspace " + Quote(keyspace));
+}
+
+Result<Table*> Store::FindTableAgain(uint64_t id, uint64_t lineage) const {
+  if (lineage != engine_->lineage()) {
+    return Status::Error(ErrorCode::kNoTable, "all data has been replaced while this went on");
+  }
+  Table* const table = engine_->FindTableById(id);
+  if (table != nullptr) return table;
+  return Status::Error(ErrorCode::kNoTable, "the table has been dropped");
 }
 
 Table* Store::FindTableElsewhereIfAny(std::string_view keyspace, std::string_view name) {
@@ -111,9 +124,17 @@ Result<RowWriteResult> Store::Write(Table& table, const RowWrite& write) {
   return result;
 }
 
+TableWatches::Mark Store::MarkBeforeDeletes(const Table& table, std::string_view row) const {
+  std::vector<std::string> rows;
+  if (table.watches().watches_rows()) {
+    if (Result<std::string> key = RowKey(table, row); key.ok()) rows.push_back(*std::move(key));
+  }
+  return table.watches().TakeMark(rows);
+}
+
 Status Store::Write(Table& table, const RowWrite& write, RowWriteResult* result) {
   PrepareIndexesForWrite(table);
-  const uint64_t changes = table.changes();
+  const TableWatches::Mark mark = MarkBeforeDeletes(table, write.row);
   BeginMutation();
   const WriteContext context{.now_micros = now_micros_,
                              .stamp_micros = NextStamp(),
@@ -138,7 +159,7 @@ Status Store::Write(Table& table, const RowWrite& write, RowWriteResult* result)
   if (outcome.used_stamp) engine_->SetStamp(context.stamp_micros);
   FinishMutation(&table, result->results.size());
   // What deletes dead cells only is nothing that a watcher could see: the sweeper may come first.
-  if (!result->changed_something()) table.RestoreChanges(changes);
+  if (!result->changed_something()) table.watches().ReturnTo(mark);
   return Status::Ok();
 }
 
@@ -311,28 +332,10 @@ void Store::RollBackTransaction() {
   (void)SweepIndexes(kIndexRowsAtOnce, kIndexMicrosAtOnce);
 }
 
-// --- watched rows
-
-uint64_t Store::WatchRow(Table& table, std::string_view row_key_text) {
+Result<std::string> Store::RowKey(const Table& table, std::string_view row) const {
   std::string key;
-  if (!EncodeRowKey(table.schema(), row_key_text, &key).ok()) return 0;
-  return table.WatchRow(key);
-}
-
-void Store::UnwatchRow(uint64_t table_id, std::string_view row_key_text) {
-  Table* table = engine_->FindTableById(table_id);
-  std::string key;
-  if (table == nullptr || !EncodeRowKey(table->schema(), row_key_text, &key).ok()) return;
-  table->UnwatchRow(key);
-}
-
-std::optional<uint64_t> Store::WatchedRowChanges(uint64_t table_id, std::string_view row_key_text) {
-  Table* table = engine_->FindTableById(table_id);
-  std::string key;
-  if (table == nullptr || !EncodeRowKey(table->schema(), row_key_text, &key).ok()) {
-    return std::nullopt;
-  }
-  return table->WatchedRowChanges(key);
+  RETURN_IF_ERROR(EncodeRowKey(table.schema(), row, &key));
+  return key;
 }
 
 // --- time

@@ -262,11 +262,8 @@ class Store {
   void RollBackTransaction();  // REQUIRES: begun with kAll
   bool in_transaction() const { return in_transaction_; }
 
-  // CWATCH: the number of changes of a row, which is counted while somebody watches it.
-  uint64_t WatchRow(Table& table, std::string_view row_key_text);
-  void UnwatchRow(uint64_t table_id, std::string_view row_key_text);
-  // Nullopt if the table or the watch is gone.
-  std::optional<uint64_t> WatchedRowChanges(uint64_t table_id, std::string_view row_key_text);
+  // The key of a row as its table's trees have it. BADKEY, TOOLARGE.
+  Result<std::string> RowKey(const Table& table, std::string_view row) const;
 
   // --- the loop
   // The record that the newest change is in; inside a transaction, the one before.
@@ -287,9 +284,12 @@ class Store {
   // DEBUG SET-TIME; nullopt is the clock again.
   void OverrideTime(std::optional<int64_t> micros);
 
-  // DEBUG RELOAD: closes everything and recovers it from its files. Every Table pointer dies. ERR
-  // if a scan still reads a snapshot.
-  Status Reload();
+  // DEBUG RELOAD: closes everything and recovers it from its files under running clients. Every
+  // Table pointer dies; what clients hold on to goes on as Inheritance (engine.h) says. Tells
+  // whether the state is the one that was there: not if changes were in no file (appendonly no).
+  // MISCONF: the log cannot be written now, and nothing was done. Any other error leaves no store:
+  // nothing but the destructor may follow.
+  Result<Continuity> Reload(JournalOptions journal);
 
  private:
   friend class RangeDelete;
@@ -338,9 +338,13 @@ class Store {
   Status ApplyOrRefuse(Table& table, const FamilyAccess* access, RowResolver::Outcome* outcome);
   void FinishMutation(Table* table, uint64_t changes);
   Status CommitSchema(Table* table);
+  // What watchers have been told so far of the table and of a row that is about to lose cells.
+  TableWatches::Mark MarkBeforeDeletes(const Table& table, std::string_view row) const;
   // FindTable for names that have a keyspace in front, or are of no table.
   Result<Table*> FindTableElsewhere(std::string_view keyspace, std::string_view name);
   Table* FindTableElsewhereIfAny(std::string_view keyspace, std::string_view name);
+  // The table that a task began with, by its id; NOTABLE. `lineage` is that of the beginning.
+  Result<Table*> FindTableAgain(uint64_t id, uint64_t lineage) const;
   // Takes a keyspace out of "keyspace/table"; NOKEYSPACE.
   Status SplitTableName(std::string_view* keyspace, std::string_view* name) const;
   Status CheckNewTable(std::string_view keyspace, std::string_view name) const;

@@ -133,10 +133,8 @@ bool Store::BuildIndexes(Table& table, uint64_t rows_max, int64_t micros_max) {
   BeginMutation();
   mutation_.SetSchema(table.id(), bytes);
   // A full disk delays it: the index goes on being built, and the sweeper tries again.
-  const uint64_t changes = table.changes();
   const bool committed = CommitSchema(&table).ok();
   if (!committed) return false;
-  table.RestoreChanges(changes);
   if (!failures.empty()) {
     Log(LogSeverity::kWarning, failures + "INDEX INFO and scans of it say the same");
   }

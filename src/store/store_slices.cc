@@ -16,23 +16,28 @@ namespace cellar {
 class RangeDelete final : public SlicedChange {
  public:
   RangeDelete(Store& store, uint64_t table_id, std::vector<KeyRange> ranges)
-      : store_(store), table_id_(table_id), ranges_(std::move(ranges)) {}
+      : store_(store),
+        table_id_(table_id),
+        lineage_(store.engine_->lineage()),
+        ranges_(std::move(ranges)) {}
 
   bool done() const override { return at_ == ranges_.size(); }
   uint64_t rows_deleted() const override { return rows_deleted_; }
 
   Status Step(uint64_t cells_max) override {
-    Table* table = store_.engine_->FindTableById(table_id_);
-    if (table == nullptr) return Status::Error(ErrorCode::kNoTable, "the table has been dropped");
+    ASSIGN_OR_RETURN(Table* const table, store_.FindTableAgain(table_id_, lineage_));
     uint64_t cells_left = cells_max;
     while (!done() && cells_left > 0) {
       KeyRange& range = ranges_[at_];
       const Slice slice = FindSlice(*table, range, cells_left);
       store_.BeginMutation();
       if (slice.entries > 0) {
-        store_.mutation_.DeleteRows(table_id_, range.begin.bytes,
-                                    slice.end.at_end ? std::string_view() : slice.end.bytes);
+        const std::string_view end = slice.end.at_end ? std::string_view() : slice.end.bytes;
+        const TableWatches::Mark mark = MarkDeadRows(*table, range.begin.bytes, end);
+        store_.mutation_.DeleteRows(table_id_, range.begin.bytes, end);
         RETURN_IF_ERROR(store_.CommitMutation(table, slice.rows));
+        table->watches().ReturnTo(mark);
+        if (slice.rows > 0) table->watches().Note();
       }
       rows_deleted_ += slice.rows;
       cells_left -= std::min(cells_left, slice.entries + 1);
@@ -88,8 +93,18 @@ class RangeDelete final : public SlicedChange {
     return slice;
   }
 
+  // Rows that only hold what retention has dropped: to lose them is nothing that a watcher sees.
+  TableWatches::Mark MarkDeadRows(const Table& table, std::string_view begin,
+                                  std::string_view end) const {
+    const ReadView view(table, store_.now_micros_);
+    std::vector<std::string> dead = table.watches().RowsIn(begin, end);
+    std::erase_if(dead, [&view](const std::string& row) { return view.RowIsLive(row); });
+    return table.watches().TakeMark(dead);
+  }
+
   Store& store_;
   uint64_t table_id_;
+  uint64_t lineage_;
   std::vector<KeyRange> ranges_;
   size_t at_{0};
   uint64_t rows_deleted_{0};
@@ -141,6 +156,7 @@ class FamilyAlter final : public SlicedChange {
   FamilyAlter(Store& store, const Table& table, const FamilySchema& family, FamilyOptions options)
       : store_(store),
         table_id_(table.id()),
+        lineage_(store.engine_->lineage()),
         family_id_(family.id),
         options_(std::move(options)),
         walk_(family.id) {}
@@ -148,8 +164,7 @@ class FamilyAlter final : public SlicedChange {
   bool done() const override { return done_; }
 
   Status Step(uint64_t cells_max) override {
-    Table* table = store_.engine_->FindTableById(table_id_);
-    if (table == nullptr) return Status::Error(ErrorCode::kNoTable, "the table has been dropped");
+    ASSIGN_OR_RETURN(Table* const table, store_.FindTableAgain(table_id_, lineage_));
     if (altered_) return Rebuild(*table, cells_max);
     const FamilySchema* family = table->schema().FindFamilyById(family_id_);
     if (family == nullptr) {
@@ -200,6 +215,7 @@ class FamilyAlter final : public SlicedChange {
 
   Store& store_;
   uint64_t table_id_;
+  uint64_t lineage_;
   uint32_t family_id_;
   FamilyOptions options_;
   ReclaimWalk walk_;
@@ -238,10 +254,8 @@ bool Store::SweepTable(Table& table, uint64_t cells_max) {
   const bool end = sweep_walk_->Step(table, now_micros_, cells_max, &mutation_);
   sweep_found_ = sweep_walk_->columns_found() - found_before;
   // A full disk delays the sweeping like any other write; what is dropped stays unseen all the
-  // same. Watchers do not care: the change is not one that anybody can see.
-  const uint64_t changes = table.changes();
+  // same.
   if (!CommitMutation(&table, 0).ok()) return true;
-  table.RestoreChanges(changes);
   if (end) table.NoteSwept(sweep_begin_changes_);
   return end;
 }

@@ -273,7 +273,7 @@ TEST_CASE_METHOD(StoreFixture, "MULTI ATOMIC takes back schema, cells and record
   REQUIRE(store->CreateTable("0", "u", Order(), {{"f", {}}}).ok());
   store->CommitTransaction();
   const std::string after = store->Digest();
-  REQUIRE(store->Reload().ok());
+  REQUIRE(store->Reload(store->options().journal).ok());
   CHECK(store->Digest() == after);
 }
 
@@ -363,7 +363,7 @@ TEST_CASE_METHOD(StoreFixture, "What writes leave is what their records give bac
     if (step % 300 != 0) continue;
     const std::string before = Dump(table);
     const std::string digest = store->Digest();
-    REQUIRE(store->Reload().ok());
+    REQUIRE(store->Reload(store->options().journal).ok());
     CHECK(Dump(Find("t")) == before);
     CHECK(store->Digest() == digest);
   }
@@ -400,7 +400,7 @@ TEST_CASE_METHOD(StoreFixture, "A put of one cell changes nothing where it is re
   store->CommitTransaction();
   CHECK(Dump(table) != before);
   const std::string after = Dump(table);
-  REQUIRE(store->Reload().ok());
+  REQUIRE(store->Reload(store->options().journal).ok());
   CHECK(Dump(Find("t")) == after);
 }
 
@@ -460,7 +460,7 @@ TEST_CASE_METHOD(StoreFixture, "Rows are deleted by range, in slices, and counte
   CHECK(table.counters().rows == 80);
   CHECK(Text(table, rows, {}).empty());
   const std::string digest = store->Digest();
-  REQUIRE(store->Reload().ok());
+  REQUIRE(store->Reload(store->options().journal).ok());
   CHECK(store->Digest() == digest);
 }
 

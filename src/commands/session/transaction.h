@@ -3,7 +3,8 @@
 // A queued command is checked when it comes (that it exists, its arity, rights) and kept as a copy
 // of its words; EXEC runs the queue between Store::BeginTransaction and CommitTransaction, so that
 // all of it is one log record. A watch remembers a number that grows with every change of the table
-// or row; EXEC compares.
+// or row (engine/table/table_watches.h); EXEC compares. It names its table by an id, never by a
+// pointer, so that it outlives the table, and a state that is loaded again.
 #pragma once
 
 #include <cstdint>
@@ -29,9 +30,10 @@ struct QueuedCommand {
 struct Watch {
   std::string keyspace;
   std::string table;
-  std::string row;  // CWATCH only
+  std::string row{};  // CWATCH only: its key, encoded
   bool of_row{false};
   uint64_t table_id{0};  // 0: there was no such table
+  uint64_t lineage{0};   // of the state that the id belongs to
   uint64_t version{0};
 };
 

@@ -5,6 +5,8 @@
 
 #include "commands/session/host.h"
 #include "commands/session/services.h"
+#include "commands/words/schema_arguments.h"
+#include "engine/table/engine.h"
 #include "store/store.h"
 
 namespace cellar {
@@ -29,46 +31,55 @@ void RollBackStoreTransaction(Host& host) {
   host.services().tracking.Forget();
 }
 
-Result<Watch> WatchTable(Host& host, std::string_view keyspace, std::string_view table) {
-  Watch watch;
-  watch.keyspace = keyspace;
-  watch.table = table;
-  const Result<Table*> found = host.store().FindTable(keyspace, table);
+Result<Watch> WatchTable(Host& host, std::string_view keyspace, std::string_view name) {
+  const TableName split = SplitTableName(keyspace, name);
+  Engine& engine = host.store().engine();
+  Watch watch{.keyspace = std::string(split.keyspace), .table = std::string(split.table)};
+  watch.lineage = engine.lineage();
+  const Result<Table*> found = host.store().FindTable(keyspace, name);
   if (found.ok()) {
     watch.table_id = (*found)->id();
     watch.version = (*found)->changes();
-  } else if (found.status().code() != ErrorCode::kNoTable) {
+  } else if (found.status().code() == ErrorCode::kNoTable) {
+    watch.version = engine.WatchName(watch.keyspace, watch.table);
+  } else {
     return found.status();
   }
   return watch;
 }
 
-Result<Watch> WatchTableRow(Host& host, std::string_view keyspace, std::string_view table,
+Result<Watch> WatchTableRow(Host& host, std::string_view keyspace, std::string_view name,
                             std::string_view row) {
-  ASSIGN_OR_RETURN(Table * found, host.store().FindTable(keyspace, table));
-  Watch watch;
-  watch.keyspace = keyspace;
-  watch.table = table;
-  watch.row = row;
+  const TableName split = SplitTableName(keyspace, name);
+  ASSIGN_OR_RETURN(Table * found, host.store().FindTable(keyspace, name));
+  Watch watch{.keyspace = std::string(split.keyspace), .table = std::string(split.table)};
+  ASSIGN_OR_RETURN(watch.row, host.store().RowKey(*found, row));  // BADKEY, TOOLARGE
   watch.of_row = true;
   watch.table_id = found->id();
-  RETURN_IF_ERROR(host.store().RowExists(*found, row).status());  // BADKEY, TOOLARGE
-  watch.version = host.store().WatchRow(*found, row);
+  watch.lineage = host.store().engine().lineage();
+  watch.version = found->watches().Watch(watch.row);
   return watch;
 }
 
 bool WatchIsBroken(Host& host, const Watch& watch) {
-  const Result<Table*> found = host.store().FindTable(watch.keyspace, watch.table);
-  const uint64_t id = found.ok() ? (*found)->id() : 0;
-  if (id != watch.table_id) return true;
-  if (id == 0) return false;  // there was none and there is none
-  if (!watch.of_row) return (*found)->changes() != watch.version;
-  const auto changes = host.store().WatchedRowChanges(watch.table_id, watch.row);
-  return !changes || *changes != watch.version;
+  const Engine& engine = host.store().engine();
+  if (watch.lineage != engine.lineage()) return true;
+  const Table* const table = engine.FindTable(watch.keyspace, watch.table);
+  if ((table == nullptr ? 0 : table->id()) != watch.table_id) return true;
+  if (table == nullptr) {  // there was none and there is none; in between, too?
+    return engine.NameChanges(watch.keyspace, watch.table) != watch.version;
+  }
+  if (!watch.of_row) return table->changes() != watch.version;
+  return table->watches().RowChanges(watch.row) != watch.version;
 }
 
 void ReleaseWatch(Host& host, const Watch& watch) {
-  if (watch.of_row) host.store().UnwatchRow(watch.table_id, watch.row);
+  Engine& engine = host.store().engine();
+  if (watch.lineage != engine.lineage()) return;
+  if (watch.table_id == 0) return engine.UnwatchName(watch.keyspace, watch.table);
+  if (!watch.of_row) return;
+  Table* const table = engine.FindTableById(watch.table_id);
+  if (table != nullptr) table->watches().Unwatch(watch.row);
 }
 
 }  // namespace cellar

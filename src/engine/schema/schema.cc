@@ -214,6 +214,25 @@ Status DecodeTableSchema(std::string_view* from, TableSchema* schema) {
   return from->empty() ? Status::Ok() : DecodeIndexes(from, schema);
 }
 
+bool DifferInIndexStatesAlone(const TableSchema& before, const TableSchema& after) {
+  const auto same_states = [](const IndexSchema& one, const IndexSchema& other) {
+    return one.id == other.id && one.state == other.state && one.judged == other.judged;
+  };
+  const auto encoded_without_states = [](TableSchema schema) {
+    for (IndexSchema& index : schema.indexes) {
+      index.state = IndexState::kBuilding;
+      index.judged = false;
+      index.failure = Status();
+    }
+    std::string bytes;
+    EncodeTableSchema(schema, &bytes);
+    return bytes;
+  };
+  return !std::equal(before.indexes.begin(), before.indexes.end(), after.indexes.begin(),
+                     after.indexes.end(), same_states) &&
+         encoded_without_states(before) == encoded_without_states(after);
+}
+
 Status DecodeTableSchemaV1(std::string_view* from, TableSchema* schema) {
   *schema = TableSchema();
   std::string_view key;

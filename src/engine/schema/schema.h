@@ -100,7 +100,9 @@ std::string QuoteWord(std::string_view word);
 void EncodeTableSchema(const TableSchema& schema, std::string* to);
 // Takes a schema from the front of *from. kCorruption if it is malformed.
 Status DecodeTableSchema(std::string_view* from, TableSchema* schema);
-// The same of a format without indexes.
+// Whether all that has changed from `before` to `after` is how far indexes have come.
+bool DifferInIndexStatesAlone(const TableSchema& before, const TableSchema& after);
+// DecodeTableSchema of a format without indexes.
 Status DecodeTableSchemaV1(std::string_view* from, TableSchema* schema);
 
 }  // namespace cellar

@@ -28,6 +28,7 @@ Status Malformed(std::string_view what) {
 // the tables that were dropped, kept whole.
 struct Engine::Undo {
   std::map<std::string, std::map<std::string, uint64_t>> names;  // keyspace -> name -> table id
+  std::map<std::pair<std::string, std::string>, WatchedName> watched_names;
   uint64_t table_id_next;
   uint64_t tree_id_next;
   int64_t stamp;
@@ -122,7 +123,6 @@ Status Engine::CarryOut(std::string_view ops, MutationCheck* check) {
           break;
         }
         SaveForUndo(table);
-        table->CountChange();
         break;
       case MutationOp::kStep:
         end_row();
@@ -244,6 +244,7 @@ Status Engine::CreateTable(const DecodedOp& op) {
   }
   AddTable(std::make_unique<Table>(op.id, std::string(op.first), std::string(op.second),
                                    std::move(schema)));
+  NoteName(*FindTableById(op.id));
   return Status::Ok();
 }
 
@@ -267,8 +268,8 @@ Status Engine::RenameTable(const DecodedOp& op) {
   SaveForUndo(table);
   keyspaces_[table->keyspace()].erase(table->name());
   table->Rename(op.first, op.second);
-  table->CountChange();
   keyspace->second[table->name()] = table;
+  NoteName(*table);
   return Status::Ok();
 }
 
@@ -284,7 +285,6 @@ Status Engine::SetSchema(const DecodedOp& op) {
     tree_id_next_ = std::max(tree_id_next_, group.tree_id + 1);
   }
   table->SetSchema(std::move(schema));
-  table->CountChange();
   CollectRetired(table);
   return Status::Ok();
 }
@@ -395,6 +395,7 @@ void Engine::BeginUndo() {
     auto& names = undo_->names[keyspace];
     for (const auto& [name, table] : tables) names[name] = table->id();
   }
+  undo_->watched_names = watched_names_;
   undo_->table_id_next = table_id_next_;
   undo_->tree_id_next = tree_id_next_;
   undo_->stamp = stamp_;
@@ -431,6 +432,7 @@ void Engine::RollBack() {
   for (auto& [id, table] : now) {
     if (table != nullptr) Retire(std::move(table));
   }
+  watched_names_ = std::move(undo->watched_names);
   table_id_next_ = undo->table_id_next;
   tree_id_next_ = undo->tree_id_next;
   stamp_ = undo->stamp;
@@ -441,6 +443,67 @@ void Engine::ForgetUndo() {
   undo_->touched.clear();
   for (auto& [id, table] : undo_->dropped) Retire(std::move(table));
   undo_.reset();
+}
+
+// --- watches, and taking the place of another engine
+
+uint64_t Engine::WatchName(std::string_view keyspace, std::string_view name) {
+  WatchedName& watched = watched_names_[{std::string(keyspace), std::string(name)}];
+  ++watched.watchers;
+  return watched.changes;
+}
+
+void Engine::UnwatchName(std::string_view keyspace, std::string_view name) {
+  const auto watched = watched_names_.find({std::string(keyspace), std::string(name)});
+  if (watched == watched_names_.end()) return;
+  if (--watched->second.watchers == 0) watched_names_.erase(watched);
+}
+
+uint64_t Engine::NameChanges(std::string_view keyspace, std::string_view name) const {
+  const auto watched = watched_names_.find({std::string(keyspace), std::string(name)});
+  return watched == watched_names_.end() ? 0 : watched->second.changes;
+}
+
+void Engine::NoteName(const Table& table) {
+  if (watched_names_.empty()) return;
+  const auto watched = watched_names_.find({table.keyspace(), table.name()});
+  if (watched != watched_names_.end()) ++watched->second.changes;
+}
+
+Inheritance Engine::GiveUp() {
+  CELLAR_ASSERT(undo_ == nullptr);
+  Inheritance inheritance{.watches = {},
+                          .watched_names = std::move(watched_names_),
+                          .lineage = lineage_,
+                          .trees_in_use = {}};
+  for (const auto& [id, table] : tables_) {
+    inheritance.watches.emplace(id, std::move(table->watches()));
+    Retire(std::move(tables_[id]));
+  }
+  for (std::unique_ptr<BTree>& tree : garbage_) {
+    if (tree->snapshots_alive() > 0) inheritance.trees_in_use.push_back(std::move(tree));
+  }
+  tables_.clear();
+  keyspaces_.clear();
+  garbage_.clear();
+  return inheritance;
+}
+
+void Engine::Inherit(Inheritance inheritance, Continuity continuity) {
+  CELLAR_ASSERT(undo_ == nullptr);
+  CELLAR_ASSERT(watched_names_.empty());
+  for (std::unique_ptr<BTree>& tree : inheritance.trees_in_use) garbage_.push_back(std::move(tree));
+  lineage_ = inheritance.lineage;
+  if (continuity == Continuity::kOtherState) {
+    ++lineage_;
+    return;
+  }
+  watched_names_ = std::move(inheritance.watched_names);
+  for (auto& [id, watches] : inheritance.watches) {
+    Table* const table = FindTableById(id);
+    CELLAR_ASSERT(table != nullptr);
+    table->watches() = std::move(watches);
+  }
 }
 
 // --- StateMachine

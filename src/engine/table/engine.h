@@ -5,6 +5,9 @@
 // Apply() carries out a mutation (mutation.h), whoever brings it: a command that has just been
 // resolved, the log at the start, an EXEC. The engine has no clock, no files and no sockets; it
 // belongs to the loop's thread. As a StateMachine it is what the journal recovers and snapshots.
+//
+// What was loaded can take the place of another engine that clients are using (DEBUG RELOAD): the
+// old one gives up an Inheritance, which is all that outlives it, and the new one takes it over.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +30,29 @@
 namespace cellar {
 
 inline constexpr int kKeyspacesBuiltIn{16};  // "0".."15", so that a client's SELECT 0 works
+
+// A name without a table that somebody watches: how often a table has come by it.
+struct WatchedName {
+  uint64_t changes{0};
+  uint64_t watchers{0};
+};
+
+// Whether a state that was loaded under running clients is the one that they have seen before.
+enum class Continuity : uint8_t { kSameState, kOtherState };
+
+// All that outlives an engine whose state is dropped and loaded again while clients go on: what
+// they hold on to and no file holds. Everything else of the old engine dies with it, every Table
+// pointer too; what lasts longer than a turn (tasks, watches, cursors) has ids and looks them up.
+struct Inheritance {
+  // Watches, by table id and by the names of tables that are not there. Of the same state they go
+  // on as if nothing had happened. Of another one they are all broken, by the lineage, since ids
+  // may stand for other tables then.
+  std::map<uint64_t, TableWatches> watches;
+  std::map<std::pair<std::string, std::string>, WatchedName> watched_names;
+  uint64_t lineage{0};
+  // Trees that scans still read: they are freed, as those of a dropped table, when the scans end.
+  std::vector<std::unique_ptr<BTree>> trees_in_use;
+};
 
 class Engine final : public StateMachine {
  public:
@@ -63,7 +89,6 @@ class Engine final : public StateMachine {
   // What ApplyOps does with ops that are one put and nothing else, without reading them back.
   CELLAR_INLINE void ApplyPut(Table* table, const ResolvedPut& put) {
     SaveForUndo(table);
-    table->CountChange();
     table->ApplyPut(put);
   }
   void SetStamp(int64_t stamp) { stamp_ = stamp; }
@@ -73,6 +98,20 @@ class Engine final : public StateMachine {
   void BeginUndo();
   void RollBack();    // REQUIRES: undo has begun
   void ForgetUndo();  // REQUIRES: undo has begun
+
+  // --- watches of tables that are not there (those of tables: Table::watches)
+  uint64_t WatchName(std::string_view keyspace, std::string_view name);
+  // Nothing happens, and there are no changes, if nobody watches it.
+  void UnwatchName(std::string_view keyspace, std::string_view name);
+  uint64_t NameChanges(std::string_view keyspace, std::string_view name) const;
+
+  // --- taking the place of another engine
+  // Which of the states that clients have been shown since the start this is: 0, 1, ...
+  uint64_t lineage() const { return lineage_; }
+  // Nothing but destruction is allowed afterwards. REQUIRES: undo has not begun.
+  Inheritance GiveUp();
+  // REQUIRES: the state has been loaded, and no client has seen it yet.
+  void Inherit(Inheritance inheritance, Continuity continuity);
 
   // --- trees of dropped tables, and what snapshots have left behind in any tree
   // Frees at most about `entries_max` entries or nodes of them, fewer if they are large. True if
@@ -127,11 +166,15 @@ class Engine final : public StateMachine {
   // The schema has changed: names that are remembered may mean something else now.
   void ForgetNames();
 
+  void NoteName(const Table& table);  // that it has come by its name
+
   std::map<std::string, Keyspace, std::less<>> keyspaces_;
   std::map<uint64_t, std::unique_ptr<Table>> tables_;
   uint64_t table_id_next_{1};
   uint64_t tree_id_next_{1};
   int64_t stamp_{0};
+  std::map<std::pair<std::string, std::string>, WatchedName> watched_names_;
+  uint64_t lineage_{0};
   std::vector<std::unique_ptr<BTree>> garbage_;
   std::unique_ptr<Undo> undo_;
   Compaction compaction_;

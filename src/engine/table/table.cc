@@ -48,6 +48,7 @@ Table::Group Table::MakeGroup() const {
 void Table::Rename(std::string_view keyspace, std::string_view name) {
   keyspace_ = keyspace;
   name_ = name;
+  watches_.NoteAll();
 }
 
 uint64_t Table::cells() const {
@@ -71,7 +72,7 @@ bool Table::counts_are_live() const {
 
 bool Table::MayHoldDropped() const {
   if (counts_are_live()) return false;
-  if (counters_.has_ghosts || swept_changes_ != changes_) return true;
+  if (counters_.has_ghosts || swept_changes_ != changes()) return true;
   return std::any_of(
       schema_.families.begin(), schema_.families.end(), [this](const FamilySchema& family) {
         return family.policy.depends_on_age() || family_counters(family).expiring_cells > 0;
@@ -99,7 +100,10 @@ void Table::CloseRow() {
       --counters_.rows;
     }
   }
-  if (row_.visible && !watched_rows_.empty()) TouchWatchedRow(std::string(row_key));
+  if (row_.visible) {
+    watches_.Note();
+    watches_.NoteRow(row_key);
+  }
   row_.open = false;
 }
 
@@ -236,7 +240,8 @@ void Table::ApplyPut(const ResolvedPut& put) {
           : PutVersion(family, key, put.cell_value, put.place);
   if (!RowHasOther(family, key, put.row_bytes, result)) ++counters_.rows;
   if (indexes_ != nullptr) indexes_->EndRow();
-  if (!watched_rows_.empty()) TouchWatchedRow(std::string(put.row_key()));
+  watches_.Note();
+  watches_.NoteRow(put.row_key());
 }
 
 void Table::UncountExpiryAt(const FamilySchema& family, std::string_view key) {
@@ -244,23 +249,24 @@ void Table::UncountExpiryAt(const FamilySchema& family, std::string_view key) {
   if (old && HasExpiry(*old)) --mutable_counters(family).expiring_cells;
 }
 
-void Table::RemoveEntry(const FamilySchema& family, std::string_view key) {
+bool Table::RemoveEntry(const FamilySchema& family, std::string_view key) {
   BTree& tree = *groups_[family.group].tree;
   FamilyCounters& counters = mutable_counters(family);
   UncountExpiry(family, key);
   const BTreeWriteResult result = tree.Delete(key);
-  if (!result.existed) return;
+  if (!result.existed) return false;
   CELLAR_ASSERT(counters.cells > 0);
   --counters.cells;
   counters.bytes -= key.size() + result.old_value_bytes;
   row_.perhaps_empty = true;
+  return true;
 }
 
-void Table::RemoveRange(const FamilySchema& family, std::string_view begin, std::string_view end) {
-  if (!BeforeEnd(begin, end)) return;
+bool Table::RemoveRange(const FamilySchema& family, std::string_view begin, std::string_view end) {
+  if (!BeforeEnd(begin, end)) return false;
   BTree& tree = *groups_[family.group].tree;
   FamilyCounters& counters = mutable_counters(family);
-  if (counters.cells == 0) return;
+  if (counters.cells == 0) return false;
   if (counters.expiring_cells > 0) {
     BTreeCursor& at = *groups_[family.group].cursor;
     for (at.Seek(begin); at.valid() && BeforeEnd(at.key(), end); at.Next()) {
@@ -273,35 +279,33 @@ void Table::RemoveRange(const FamilySchema& family, std::string_view begin, std:
   counters.cells -= removed;
   counters.bytes -= bytes_before - tree.payload_bytes();
   if (removed > 0) row_.perhaps_empty = true;
+  return removed > 0;
 }
 
 void Table::DeleteCell(const FamilySchema& family, std::string_view qualifier, int64_t timestamp) {
-  row_.visible = true;
   LearnExistence();
   WillChange(ChangedColumns::One(family.id, qualifier));
   SetKey(family, qualifier);
   PutTimestamp(&key_, timestamp);
-  RemoveEntry(family, key_.view());
+  row_.visible |= RemoveEntry(family, key_.view());
 }
 
 void Table::DeleteRange(const FamilySchema& family, std::string_view begin, std::string_view end) {
-  row_.visible = true;
   LearnExistence();
   WillChange({family.id, begin, end, false});
   SetKey(family, {});
   const std::string end_key =
       end.empty() ? EndOf(key_.view()) : std::string(key_.view()) + std::string(end);
   key_.Append(begin);
-  RemoveRange(family, key_.view(), end_key);
+  row_.visible |= RemoveRange(family, key_.view(), end_key);
 }
 
 void Table::DeleteRow() {
-  row_.visible = true;
   LearnExistence();
   for (const FamilySchema& family : schema_.families) {
     WillChange(ChangedColumns::Family(family.id));
     SetKey(family, {});
-    RemoveRange(family, key_.view(), EndOf(key_.view()));
+    row_.visible |= RemoveRange(family, key_.view(), EndOf(key_.view()));
   }
 }
 
@@ -330,7 +334,7 @@ void Table::ReclaimColumn(const FamilySchema& family, std::string_view qualifier
   for (const int64_t timestamp : dropped_) {
     key_.Truncate(column_bytes);
     PutTimestamp(&key_, timestamp);
-    RemoveEntry(family, key_.view());
+    (void)RemoveEntry(family, key_.view());
   }
   if (dropped_.size() < rank) row_.perhaps_empty = false;  // a version of this column is left
   mutable_counters(family).reclaimed += dropped_.size();
@@ -360,7 +364,8 @@ void Table::DeleteRows(std::string_view begin, std::string_view end) {
     if (indexes_ != nullptr) indexes_->WillDeleteRow(row_key);
     CELLAR_ASSERT(counters_.rows > 0);
     --counters_.rows;
-    if (!watched_rows_.empty()) TouchWatchedRow(row_key);
+    watches_.Note();
+    watches_.NoteRow(row_key);
     for (const Group& group : groups_) {
       for (BTreeCursor& at = *group.cursor; inside(at) && at.key().starts_with(row_key);
            at.Next()) {
@@ -384,11 +389,6 @@ void Table::UncountEntry(std::string_view key, size_t row_bytes, std::string_vie
   if (HasExpiry(value)) --counters.expiring_cells;
 }
 
-void Table::TouchWatchedRow(const std::string& row_key) {
-  const auto watched = watched_rows_.find(row_key);
-  if (watched != watched_rows_.end()) ++watched->second.changes;
-}
-
 // --- schema
 
 void Table::SetSchema(TableSchema schema) {
@@ -404,12 +404,13 @@ void Table::SetSchema(TableSchema schema) {
     }
   }
   counters_.families = std::move(counters);
+  // How far an index has come is nothing that a client did, or can see in a row.
+  if (!DifferInIndexStatesAlone(schema_, schema)) watches_.NoteAll();
   std::swap(schema_, schema);
   known_columns_.Clear();
   swept_changes_.reset();
   while (groups_.size() < schema_.groups.size()) groups_.push_back(MakeGroup());
   SyncIndexes(schema);
-  for (auto& [row_key, watched] : watched_rows_) ++watched.changes;
 }
 
 void Table::SyncIndexes(const TableSchema& before) {
@@ -462,7 +463,7 @@ bool Table::SweepGhosts(uint64_t cells_max, std::string* position) {
 
 Table::Checkpoint Table::TakeCheckpoint() {
   EndRow();
-  Checkpoint checkpoint{schema_, counters_, keyspace_, name_, changes_, watched_rows_, {}, {}};
+  Checkpoint checkpoint{schema_, counters_, keyspace_, name_, watches_, {}, {}};
   checkpoint.trees = TakeSnapshots();
   if (indexes_ != nullptr) checkpoint.indexes = indexes_->TakeCheckpoint();
   return checkpoint;
@@ -482,18 +483,16 @@ void Table::RollBackTo(const Checkpoint& checkpoint) {
   counters_ = checkpoint.counters;
   keyspace_ = checkpoint.keyspace;
   name_ = checkpoint.name;
-  changes_ = checkpoint.changes;
-  watched_rows_ = checkpoint.watched_rows;
+  watches_ = checkpoint.watches;
   if (indexes_ != nullptr) indexes_->RollBackTo(checkpoint.indexes);
 }
 
 void Table::TakeOver(const Table& truncated) {
   CELLAR_ASSERT(id_ == truncated.id_);
   counters_.record_number_next = truncated.counters_.record_number_next;
-  changes_ = truncated.changes_ + 1;
   last_lsn_ = truncated.last_lsn_;
-  watched_rows_ = truncated.watched_rows_;
-  for (auto& [row_key, watched] : watched_rows_) ++watched.changes;
+  watches_ = truncated.watches_;
+  watches_.NoteAll();
 }
 
 std::vector<BTreeSnapshot> Table::TakeSnapshots() {
@@ -551,26 +550,6 @@ Status Table::DecodeCounters(std::string_view* from) {
   counters_.has_ghosts = ghosts != 0;
   if (!good) return Status::Error(ErrorCode::kCorruption, "the counters of a table are malformed");
   return Status::Ok();
-}
-
-// --- watched rows
-
-uint64_t Table::WatchRow(std::string_view row_key) {
-  WatchedRow& watched = watched_rows_[std::string(row_key)];
-  ++watched.watchers;
-  return watched.changes;
-}
-
-void Table::UnwatchRow(std::string_view row_key) {
-  const auto watched = watched_rows_.find(std::string(row_key));
-  if (watched == watched_rows_.end()) return;
-  if (--watched->second.watchers == 0) watched_rows_.erase(watched);
-}
-
-uint64_t Table::WatchedRowChanges(std::string_view row_key) const {
-  const auto watched = watched_rows_.find(std::string(row_key));
-  CELLAR_ASSERT(watched != watched_rows_.end());
-  return watched->second.changes;
 }
 
 }  // namespace cellar

@@ -16,7 +16,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "base/inline.h"
@@ -28,6 +27,7 @@
 #include "engine/schema/schema.h"
 #include "engine/table/index_set.h"
 #include "engine/table/mutation.h"
+#include "engine/table/table_watches.h"
 
 namespace cellar {
 
@@ -55,7 +55,7 @@ class Table {
   uint64_t id() const { return id_; }
   const std::string& keyspace() const { return keyspace_; }
   const std::string& name() const { return name_; }
-  void Rename(std::string_view keyspace, std::string_view name);
+  void Rename(std::string_view keyspace, std::string_view name);  // changes all rows
 
   const TableSchema& schema() const { return schema_; }
   const TableCounters& counters() const { return counters_; }
@@ -94,11 +94,10 @@ class Table {
   // is nobody's from one call to the next.
   BTreeCursor& cursor(size_t group) const { return *groups_[group].cursor; }
 
-  // Number of changes applied, schema changes included: what WATCH compares.
-  uint64_t changes() const { return changes_; }
-  void CountChange() { ++changes_; }
-  // Takes back the counting of a change that nobody can see (the sweeper's).
-  void RestoreChanges(uint64_t changes) { changes_ = changes; }
+  // What WATCH and CWATCH compare. The primitives below count what they do.
+  const TableWatches& watches() const { return watches_; }
+  TableWatches& watches() { return watches_; }
+  uint64_t changes() const { return watches_.changes(); }
   // The LSN of the last change, on which replies about this table depend.
   Lsn last_lsn() const { return last_lsn_; }
   void set_last_lsn(Lsn lsn) { last_lsn_ = lsn; }
@@ -132,11 +131,6 @@ class Table {
   // (begin with an empty one). True when none is left.
   bool SweepGhosts(uint64_t cells_max, std::string* position);
 
-  struct WatchedRow {
-    uint64_t changes{0};
-    uint64_t watchers{0};
-  };
-
   // --- indexes
   bool has_indexes() const { return indexes_ != nullptr && !indexes_->empty(); }
   // Null if there are none.
@@ -154,8 +148,7 @@ class Table {
     TableCounters counters;
     std::string keyspace;
     std::string name;
-    uint64_t changes{0};
-    std::unordered_map<std::string, WatchedRow> watched_rows;
+    TableWatches watches;
     std::vector<BTreeSnapshot> trees;
     IndexSet::Checkpoint indexes;
   };
@@ -163,7 +156,7 @@ class Table {
   // REQUIRES: the checkpoint is of this table. Changes made since are undone.
   void RollBackTo(const Checkpoint& checkpoint);
 
-  // What outlives TRUNCATE: the record number, the number of changes, watched rows.
+  // What outlives TRUNCATE, which is a change of all rows: the record number, the watches.
   void TakeOver(const Table& truncated);
 
   std::vector<BTreeSnapshot> TakeSnapshots();
@@ -176,12 +169,6 @@ class Table {
   void EncodeCounters(std::string* to) const;
   Status DecodeCounters(std::string_view* from);
 
-  // --- CWATCH: rows that somebody watches, with the number of their changes.
-  uint64_t WatchRow(std::string_view row_key);
-  void UnwatchRow(std::string_view row_key);
-  // Changes of a watched row. REQUIRES: it is watched.
-  uint64_t WatchedRowChanges(std::string_view row_key) const;
-
  private:
   struct Group {
     std::unique_ptr<BTree> tree;
@@ -193,7 +180,7 @@ class Table {
     bool existence_known{false};  // whether it was stored before the first primitive
     bool existed{false};
     bool perhaps_empty{false};  // something was deleted from it, and what is left is not known
-    bool visible{false};        // more was done than reclaiming what nobody could see
+    bool visible{false};        // more was changed than what nobody could see was reclaimed
     size_t row_bytes{0};
   };
 
@@ -231,11 +218,11 @@ class Table {
       UncountExpiryAt(family, key);
   }
   void UncountExpiryAt(const FamilySchema& family, std::string_view key);
-  void RemoveEntry(const FamilySchema& family, std::string_view key);
-  void RemoveRange(const FamilySchema& family, std::string_view begin, std::string_view end);
+  // Whether there was anything to remove.
+  bool RemoveEntry(const FamilySchema& family, std::string_view key);
+  bool RemoveRange(const FamilySchema& family, std::string_view begin, std::string_view end);
   // Takes an entry out of the counters of its family.
   void UncountEntry(std::string_view key, size_t row_bytes, std::string_view value);
-  void TouchWatchedRow(const std::string& row_key);
 
   uint64_t id_;
   std::string keyspace_;
@@ -244,14 +231,13 @@ class Table {
   KnownColumns known_columns_;
   TableCounters counters_;
   std::vector<Group> groups_;
-  uint64_t changes_{0};
+  TableWatches watches_;
   std::optional<uint64_t> swept_changes_;  // since the schema is what it is
   Lsn last_lsn_;
   RowChange row_;
-  KeyBuffer key_;                 // begins with the open row's key
-  KeyBuffer replaced_key_;        // scratch of ReplaceCell
-  std::vector<int64_t> dropped_;  // scratch of ReclaimColumn
-  std::unordered_map<std::string, WatchedRow> watched_rows_;
+  KeyBuffer key_;                      // begins with the open row's key
+  KeyBuffer replaced_key_;             // scratch of ReplaceCell
+  std::vector<int64_t> dropped_;       // scratch of ReclaimColumn
   std::unique_ptr<IndexSet> indexes_;  // null: none; reads the trees of groups_
 };
 
