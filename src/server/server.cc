@@ -128,6 +128,10 @@ void Server::Attach(Store* store) {
   store_ = store;
   loading_ = false;
   released_seen_ = store_->journal().released_lsn();
+  store_->set_reclaim_listener([this](const Table& table, std::string_view row_key) {
+    Tracking& tracking = services_own_.tracking;
+    if (tracking.active()) tracking.RowReclaimed(*this, table, row_key);
+  });
   UpdateMemory();
 }
 

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -271,6 +272,10 @@ class Store {
   // The last change of any schema: what replies depend on that tell of tables' existence.
   Lsn schema_lsn() const { return schema_lsn_; }
   void Flush() { journal_->Flush(); }
+  // Called for each row that loses cells to retention though nobody writes it (the sweeper, FAMILY
+  // ALTER), behind the change. `row_key` is encoded. Null: nobody is.
+  using ReclaimListener = std::function<void(const Table&, std::string_view row_key)>;
+  void set_reclaim_listener(ReclaimListener listener) { reclaim_listener_ = std::move(listener); }
   // Reclaims memory: dropped tables, dropped families, dropped versions. Examines about `cells_max`
   // cells. True if there is so much to do that the next slice should follow at once.
   bool Sweep(uint64_t cells_max);
@@ -351,6 +356,8 @@ class Store {
   Status AddFamilyTo(TableSchema* schema, const NewFamily& family, uint64_t* tree_id_next) const;
   Status InTable(Status status, const Table& table) const;
   bool SweepTable(Table& table, uint64_t cells_max);
+  // Calls the listener for the rows of the ops that were applied last.
+  void TellReclaimed(const Table& table, std::string_view ops);
   // Builds what is not built of the table's indexes, about `rows_max` rows, and logs the state of
   // those that are complete. True if nothing is left. It stops when building has taken
   // `micros_max` of this turn: a row costs 1 us or 20, by what is in the caches.
@@ -405,6 +412,8 @@ class Store {
   uint64_t pin_id_next_{1};
   uint64_t scans_{0};
   std::unique_ptr<TableScan> spare_scan_;  // null, or closed: what the next scan may use
+
+  ReclaimListener reclaim_listener_;
 
   // The sweeper's place.
   int64_t compact_after_micros_{0};  // monotonic

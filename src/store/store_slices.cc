@@ -178,7 +178,9 @@ class FamilyAlter final : public SlicedChange {
       const uint64_t found_before = walk_.columns_found();
       store_.BeginMutation();
       const bool end = walk_.Step(*table, store_.now_micros_, cells_max, &store_.mutation_);
-      RETURN_IF_ERROR(store_.CommitMutation(table, walk_.columns_found() - found_before));
+      const uint64_t found = walk_.columns_found() - found_before;
+      RETURN_IF_ERROR(store_.CommitMutation(table, found));
+      if (found > 0) store_.TellReclaimed(*table, store_.mutation_.Since(store_.part_begin_));
       ++steps_;
       if (!end) return Status::Ok();
       if (steps_ == 1 || walk_.columns_found() == 0 || ++passes_ == kPassesMax) break;
@@ -243,6 +245,15 @@ Result<std::unique_ptr<SlicedChange>> Store::AlterFamily(Table& table, const New
 // A slice of which at least this part was columns to reclaim is followed by the next one at once.
 constexpr uint64_t kSweepRichShare{50};
 
+void Store::TellReclaimed(const Table& table, std::string_view ops) {
+  if (!reclaim_listener_) return;
+  MutationReader reader(ops);
+  DecodedOp op;
+  while (reader.Next(&op)) {
+    if (op.op == MutationOp::kRow) reclaim_listener_(table, op.first);
+  }
+}
+
 bool Store::SweepTable(Table& table, uint64_t cells_max) {
   if (table.counters().has_ghosts && !table.SweepGhosts(cells_max, &sweep_ghosts_)) return false;
   if (!sweep_walk_) {
@@ -256,6 +267,7 @@ bool Store::SweepTable(Table& table, uint64_t cells_max) {
   // A full disk delays the sweeping like any other write; what is dropped stays unseen all the
   // same.
   if (!CommitMutation(&table, 0).ok()) return true;
+  if (sweep_found_ > 0) TellReclaimed(table, mutation_.Since(part_begin_));
   if (end) table.NoteSwept(sweep_begin_changes_);
   return end;
 }

@@ -133,6 +133,12 @@ class ClientTest(CellarTest):
     def test_node_redis_with_resp3(self):
         self.run_node("redis", "noderedis3", "3")
 
+    def test_node_redis_cache_never_goes_stale(self):
+        install_npm_clients(self)
+        done = run(["node", self.script("cache_node.js")] + self.where("cached"),
+                   env={**os.environ, "NODE_PATH": os.path.join(NPM, "node_modules")})
+        self.assertEqual("ok cached ok rows ok scans ok keyspaces ok ttl", done.stdout.replace("\n", " ").strip())
+
 
 class RedisToolsTest(CellarTest):
     """redis-cli and redis-benchmark."""

@@ -10,7 +10,9 @@ from model import resp
 ALL = None  # the invalidation of everything
 
 
-class TrackingTest(WireTest):
+class TrackingCase(WireTest):
+    OPTIONS = {"tracking-names": "row", "enable-debug-command": "yes"}
+
     def setUp(self):
         super().setUp()
         self.write("TABLE CREATE t FAMILY f FAMILY n TYPE i64")
@@ -58,6 +60,10 @@ class TrackingTest(WireTest):
 
     def info(self, field):
         return int(self.redis.info("everything")[field])
+
+
+class TrackingTest(TrackingCase):
+    """What is told, and to whom; with names of rows, which say it most exactly."""
 
     def test_a_row_that_was_read_is_told_once(self):
         self.track()
@@ -264,6 +270,86 @@ class TrackingTest(WireTest):
         self.track("OPTIN")
         for words in (("TRACKING", "ON", "OPTOUT"), ("TRACKING", "ON", "BCAST"), ("CACHING", "NO"), ("CACHING", "X")):
             self.assertIsInstance(self.ask("CLIENT", *words), resp.Error)
+
+    def test_what_retention_drops_is_told_when_it_is_reclaimed(self):
+        self.addCleanup(self.write, "DEBUG SET-TIME NOW")
+        self.writes("TABLE CREATE aged FAMILY f TTL 60s FAMILY v VERSIONS 1", "CPUT aged r f:a 1", "CPUT aged s v:a 1",
+                    "CPUT aged q f:a 1 TTL 10s", "CPUT aged p v:a 1")
+        self.track("NOLOOP")
+        self.reads("CGET aged r f:a", "CGET aged s v:a", "CGET aged q f:a", "CGET aged none f:a")
+        self.writes("DEBUG SET-TIME %d" % (int(time.time() + 30) * 1_000_000))
+        told = []
+        while not told:
+            told += self.told()
+        self.assertEqual(told, ["aged:q"])
+        self.reads("CSCAN aged 0")
+        self.writes("DEBUG SET-TIME %d" % (int(time.time() + 90) * 1_000_000))
+        while len(told) < 3:
+            told += self.told()
+        self.assertEqual(told, ["aged:q", "aged:r", "aged"])
+
+
+class NamesTest(TrackingCase):
+    """tracking-names: what a message names."""
+
+    OPTIONS = {"enable-debug-command": "yes"}
+
+    def test_tables_by_default_as_command_getkeys_does(self):
+        self.assertEqual(self.call("CONFIG GET tracking-names"), [b"tracking-names", b"table"])
+        self.track()
+        self.reads("CGET t r f:a")
+        self.assertEqual(self.ask("COMMAND", "GETKEYS", "CGET", "t", "r", "f:a"), [b"t"])
+        self.writes("CPUT t other f:a 1")
+        self.assertEqual(self.told(), [])  # only who has read the row is told
+        self.writes("CPUT t r f:a 2", "CPUT t r f:a 3")
+        self.assertEqual(self.told(), ["t"])
+        self.reads("CSCAN t 0", "CGET t r f:a")
+        self.writes("CPUT t r f:a 2")
+        self.assertEqual(self.told(), ["t", "t"])
+        for change in ("TABLE TRUNCATE t", "CDELRANGE t ALL", "TABLE RENAME t u"):
+            self.writes("CPUT t r f:a 1")
+            self.told()
+            self.reads("CGET t r f:a", "CGET t s f:a")
+            self.writes(change)
+            self.assertIn(self.told(), (["t"], []), change)
+        self.reads("CGET u r f:a")
+        self.writes("FLUSHALL")
+        self.assertEqual(self.told(), [ALL])
+
+    def test_the_table_is_named_as_the_client_wrote_it(self):
+        self.track()
+        self.reads("CGET 3/t 7 f:a")
+        self.writes("CPUT 3/t 7 f:a 1")
+        self.assertEqual(self.told(), ["3/t"])
+        self.reads("SELECT 3", "CGET t 7 f:a", "SELECT 0")
+        self.writes("CPUT 3/t 7 f:a 2")
+        self.assertEqual(self.told(), ["t"])
+        self.reads("CGET 3/t 7 f:a", "SELECT 3", "CROW t 7", "CGET 0/t r f:a", "SELECT 0")
+        self.writes("CPUT 3/t 7 f:a 2", "CPUT t r f:a 2")
+        self.assertEqual(self.told(), ["3/t", "t", "0/t"])
+        self.reads("CGET 0/t r f:a", "CSCAN 3/t 0")
+        self.writes("TABLE TRUNCATE t", "TABLE TRUNCATE 3/t")
+        self.assertEqual(self.told(), ["0/t", "3/t"])
+
+    def test_both(self):
+        self.addCleanup(self.call, "CONFIG SET tracking-names table")
+        self.write("CONFIG SET tracking-names both")
+        self.track()
+        self.reads("CGET t r f:a", "CGET 3/t 07 f:a")
+        self.writes("CPUT t r f:a 2", "CPUT 3/t 7 f:a 2")
+        self.assertEqual(self.told(), ["t", "t:r", "3/t", "3/t:7"])
+        self.reads("CSCAN t 0")
+        self.writes("TABLE TRUNCATE t")
+        self.assertEqual(self.told(), ["t"])
+        self.refused("CONFIG SET tracking-names key", "ERR CONFIG SET failed")
+
+    def test_bcast(self):
+        self.track("BCAST", "PREFIX", "t", "PREFIX", "3/t:")
+        self.writes("MULTI", "CPUT t r f:a 2", "CPUT t q f:a 2", "CPUT 3/t 8 f:a 3", "EXEC")
+        self.assertEqual(sorted(self.told()), ["3/t", "t"])
+        self.reads("SELECT 3")
+        self.writes("CPUT 3/t 8 f:a 3", "CPUT t r f:a 2")
+        self.assertEqual(self.told(), ["t", "0/t"])
 
 
 if __name__ == "__main__":

@@ -217,6 +217,7 @@ constexpr std::string_view kDebugWords[] = {"no", "local", "yes"};
 constexpr std::string_view kFsyncWords[] = {"everysec", "always", "no"};
 constexpr std::string_view kAuthClientsWords[] = {"no", "yes", "optional"};
 constexpr std::string_view kChannelWords[] = {"allchannels", "resetchannels"};
+constexpr std::string_view kTrackingNames[] = {"row", "table", "both"};
 constexpr std::string_view kPolicies[] = {"noeviction"};
 
 constexpr int64_t kInt32Max{INT32_MAX};
@@ -542,6 +543,11 @@ const ConfigOption kOptions[] = {
      .member = &Config::tracking_table_max_keys,
      .help = "Rows and tables remembered for CLIENT TRACKING; 0 is no limit.",
      .topic = ConfigTopic::kTrackingLimit},
+    {.name = "tracking-names",
+     .kind = Kind::kEnum,
+     .member = &Config::tracking_names,
+     .help = "What invalidations name: the table, as COMMAND GETKEYS does, the row, or both.",
+     .words = kTrackingNames},
     // cells
     {.name = "scan-reply-max-bytes",
      .kind = Kind::kMemory,

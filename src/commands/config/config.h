@@ -39,6 +39,9 @@ struct SaveRule {
   int64_t changes;
 };
 
+// What invalidations of CLIENT TRACKING name: session/tracking.h.
+enum class TrackingNames : uint8_t { kRow, kTable, kBoth };
+
 struct Config {
   // network
   std::string bind{"127.0.0.1 -::1"};
@@ -104,6 +107,7 @@ struct Config {
   std::string latency_tracking_info_percentiles{"50 99 99.9"};
   std::string notify_keyspace_events;
   int64_t tracking_table_max_keys{1'000'000};
+  int64_t tracking_names{static_cast<int64_t>(TrackingNames::kTable)};
   // cells
   int64_t scan_reply_max_bytes{16LL << 20};
   int64_t snapshot_cursor_timeout{60};

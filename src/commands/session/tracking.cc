@@ -95,20 +95,32 @@ void Tracking::Remember(Host& host, Session& session, const CommandEntry& comman
     const std::string_view word = args[position];
     const TableName table = SplitTableName(session.keyspace, word);
     std::string name = NameOf(table.keyspace, table.table);
+    const bool is_plain = table.table.size() == word.size();
+    const Reader reader{session.id, is_plain ? kPlain : kWithKeyspace};
     if (spec.row > 0 && static_cast<size_t>(spec.row) < args.size()) {
       // A table that is not there is remembered as a whole: its creation is what can change.
       const Result<Table*> found = host.store().FindTable(session.keyspace, word);
       if (found.ok() && !AppendRow(**found, args[static_cast<size_t>(spec.row)], &name)) continue;
     }
-    RememberName(host, session, std::move(name));
+    RememberName(host, std::move(name), reader);
   }
 }
 
-void Tracking::RememberName(Host& host, const Session& session, std::string name) {
-  Ids& ids = keys_[std::move(name)];
-  const size_t before = ids.size();
-  Insert(&ids, session.id);
-  items_ += ids.size() - before;
+void Tracking::AddReader(Readers* readers, Reader reader) {
+  const auto at = std::lower_bound(readers->begin(), readers->end(), reader,
+                                   [](Reader one, Reader other) { return one.id < other.id; });
+  if (at == readers->end() || at->id != reader.id) {
+    readers->insert(at, reader);
+  } else {
+    at->spellings |= reader.spellings;
+  }
+}
+
+void Tracking::RememberName(Host& host, std::string name, Reader reader) {
+  Readers& readers = keys_[std::move(name)];
+  const size_t before = readers.size();
+  AddReader(&readers, reader);
+  items_ += readers.size() - before;
   Shrink(host, static_cast<size_t>(host.services().config.tracking_table_max_keys));
 }
 
@@ -131,6 +143,14 @@ void Tracking::EndCaching(Session& session, const CommandEntry& command) {
 void Tracking::RowChanged(Host& host, const Table& table, std::string_view row) {
   std::string name = NameOf(table.keyspace(), table.name());
   if (AppendRow(table, row, &name)) Changed(host, {Extent::kRow, std::move(name), writer_});
+}
+
+void Tracking::RowReclaimed(Host& host, const Table& table, std::string_view row_key) {
+  std::string name = NameOf(table.keyspace(), table.name()) + ':';
+  // Nobody's writing: NOLOOP does not keep it from anyone.
+  if (table.schema().key.Decode(row_key, &name)) {
+    Changed(host, {Extent::kRow, std::move(name), 0});
+  }
 }
 
 void Tracking::TableChanged(Host& host, std::string_view keyspace, std::string_view table) {
@@ -168,7 +188,7 @@ void Tracking::Tell(Host& host, std::span<const Change> changes) {
     } else {
       TellReadersBelow(host, change);
     }
-    CollectBroadcasts(change, &broadcasts);
+    CollectBroadcasts(host, change, &broadcasts);
   }
   SendBroadcasts(host, &broadcasts);
 }
@@ -181,42 +201,68 @@ void Tracking::TellAll(Host& host) {
   });
 }
 
+void Tracking::AddNames(const Host& host, std::string_view name, uint8_t spellings, Names* names) {
+  const auto choice = static_cast<TrackingNames>(host.services().config.tracking_names);
+  if (choice != TrackingNames::kTable) names->emplace(name);
+  if (choice == TrackingNames::kRow) return;
+  const std::string_view table = name.substr(0, name.find(':'));
+  const size_t slash = table.find('/');
+  const bool in_first = slash == std::string_view::npos;  // keyspace 0
+  if ((spellings & kPlain) != 0) names->emplace(in_first ? table : table.substr(slash + 1));
+  if ((spellings & kWithKeyspace) == 0) return;
+  names->insert(in_first ? "0/" + std::string(table) : std::string(table));
+}
+
 // Tells the readers of exactly `name`, and forgets them.
 void Tracking::TellReaders(Host& host, std::string_view name, const Change& change) {
   const auto found = keys_.find(name);
   if (found == keys_.end()) return;
-  const auto [key, ids] = std::pair(found->first, std::move(found->second));
-  items_ -= ids.size();
+  const auto [key, readers] = std::pair(found->first, std::move(found->second));
+  items_ -= readers.size();
   keys_.erase(found);
-  for (const uint64_t id : ids) Send(host, id, {key}, change.writer);
+  for (const Reader reader : readers) {
+    Names names;
+    AddNames(host, key, reader.spellings, &names);
+    Send(host, reader.id, names, change.writer);
+  }
 }
 
 // Tells all who have read anything of the table, each once.
 void Tracking::TellReadersBelow(Host& host, const Change& change) {
-  const auto forget = [this](auto begin, auto end, Ids* told) {
+  const auto forget = [this](auto begin, auto end, std::map<uint64_t, uint8_t>* told) {
     for (auto at = begin; at != end; ++at) {
       items_ -= at->second.size();
-      told->insert(told->end(), at->second.begin(), at->second.end());
+      for (const Reader reader : at->second) (*told)[reader.id] |= reader.spellings;
     }
     keys_.erase(begin, end);
   };
-  Ids ids;
+  std::map<uint64_t, uint8_t> readers;
   const auto whole = keys_.find(change.name);
-  if (whole != keys_.end()) forget(whole, std::next(whole), &ids);
+  if (whole != keys_.end()) forget(whole, std::next(whole), &readers);
   // The rows' names lie between `table:` and `table;`.
-  forget(keys_.lower_bound(change.name + ':'), keys_.lower_bound(change.name + ';'), &ids);
-  std::sort(ids.begin(), ids.end());
-  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
-  for (const uint64_t id : ids) Send(host, id, {change.name}, change.writer);
+  forget(keys_.lower_bound(change.name + ':'), keys_.lower_bound(change.name + ';'), &readers);
+  for (const auto& [id, spellings] : readers) {
+    Names names;
+    AddNames(host, change.name, spellings, &names);
+    Send(host, id, names, change.writer);
+  }
 }
 
-void Tracking::CollectBroadcasts(const Change& change, Broadcasts* broadcasts) const {
+// How a client in BCAST mode writes a table is not known: it gets the name that it needs in its
+// keyspace, and the one with the keyspace if that is another one.
+void Tracking::CollectBroadcasts(Host& host, const Change& change, Broadcasts* broadcasts) const {
+  const size_t slash = change.name.substr(0, change.name.find(':')).find('/');
+  const std::string_view keyspace =
+      slash == std::string::npos ? "0" : std::string_view(change.name).substr(0, slash);
   for (const auto& [prefix, ids] : prefixes_) {
     if (!Concerns(prefix, change.name, change.extent == Extent::kTable)) continue;
     for (const uint64_t id : ids) {
-      Names& told = (*broadcasts)[{prefix, id}];
+      const Session* const session = host.FindSession(id);
+      if (session == nullptr) continue;
+      Broadcast& told = (*broadcasts)[{prefix, id}];
       told.writer = change.writer;
-      told.names.insert(change.name);
+      const bool own = session->keyspace == keyspace;
+      AddNames(host, change.name, own ? kPlain : kWithKeyspace, &told.names);
     }
   }
 }
@@ -228,8 +274,7 @@ void Tracking::SendBroadcasts(Host& host, Broadcasts* broadcasts) {
   broadcasts->clear();
 }
 
-void Tracking::Send(Host& host, uint64_t id, const std::set<std::string_view>& names,
-                    uint64_t writer) {
+void Tracking::Send(Host& host, uint64_t id, const Names& names, uint64_t writer) {
   Session* session = host.FindSession(id);
   if (session == nullptr || session->closed || !session->tracking) return;
   TrackingState& state = *session->tracking;
@@ -259,7 +304,7 @@ void Tracking::Send(Host& host, uint64_t id, const std::set<std::string_view>& n
     push.Null();
   } else {
     push.Array(names.size());
-    for (const std::string_view name : names) push.Bulk(name);
+    for (const std::string& name : names) push.Bulk(name);
   }
   host.ScheduleFlush(*target);
 }

@@ -1,15 +1,24 @@
 // Client side caching: who has read what, and whom to tell when it changes (CLIENT TRACKING).
 //
-// What a client reads and what changes is named by one text, in the tracking table, in BCAST
-// prefixes and in the messages alike:
+// What a client reads and what changes is named by one text, in the tracking table and in BCAST
+// prefixes:
 //
 //   planes:747        the row 747 of the table planes, its key in canonical form
 //   planes            all of planes: it was scanned, or its schema changed, or many rows at once
 //   crew/planes:747   the same of a keyspace other than 0
 //
-// A name without `:` stands for everything read of the table, so a client drops what it keeps under
-// that name and under all names that begin with it and a colon. Table names hold no colon, so the
-// first one splits. Null in place of the names: everything (FLUSHALL, KEYSPACE DROP).
+// Which of them a message names is up to `tracking-names`:
+//
+//   table   planes         the key of the command (COMMAND GETKEYS): libraries with a cache file what
+//                          they keep under it. Only those who read the row are told. The table is
+//                          named as the client wrote it, with the keyspace or without
+//   row     planes:747     the text above. A name without `:` stands for everything read of the
+//                          table: a cache drops what it keeps under that name and under all names
+//                          that begin with it and a colon. Table names hold no colon, so the first
+//                          one splits
+//   both    planes planes:747
+//
+// Null in place of the names: everything (FLUSHALL, KEYSPACE DROP).
 //
 //   default mode   a command that reads a row or table is remembered for its client; the first
 //                  change is told to it once, then forgotten
@@ -19,8 +28,8 @@
 //
 // The table of what was read is bounded by tracking-table-max-keys: beyond it names are forgotten
 // in turn, and told as if they had changed. Changes inside EXEC are told when all of it stands. A
-// message waits, like a reply, for the record that it tells of. Not told: cells that a retention
-// policy drops (a cache must not live longer than the TTL of what it holds).
+// message waits, like a reply, for the record that it tells of. Cells that a retention policy drops
+// are told of when they are reclaimed, which may be a while after they are seen no more.
 //
 // Idea and rules are those of Redis' tracking; clients are kept by id and looked up when there is
 // something to say, so that one that leaves costs nothing.
@@ -82,6 +91,8 @@ class Tracking {
   // the table changes nothing. Inside a transaction they are told by Publish.
   void RowChanged(Host& host, const Table& table, std::string_view row);
   void TableChanged(Host& host, std::string_view keyspace, std::string_view table);
+  // Cells of a row have been reclaimed. `row_key` is encoded.
+  void RowReclaimed(Host& host, const Table& table, std::string_view row_key);
   void AllChanged(Host& host);
   // After a commit; after a rollback.
   void Publish(Host& host);
@@ -97,6 +108,14 @@ class Tracking {
 
  private:
   using Ids = std::vector<uint64_t>;  // ascending
+  // A client that has read something, and how it wrote the name of the table: bits.
+  enum Spelling : uint8_t { kPlain = 1, kWithKeyspace = 2, kAnySpelling = 3 };
+  struct Reader {
+    uint64_t id;
+    uint8_t spellings;
+  };
+  using Readers = std::vector<Reader>;  // ascending by id
+  using Names = std::set<std::string>;
   enum class Extent : uint8_t { kRow, kTable, kAll };
   struct Change {
     Extent extent;
@@ -106,26 +125,29 @@ class Tracking {
 
   void Changed(Host& host, Change change);
   // For each prefix and client in BCAST mode the names to tell it, in one message.
-  struct Names {
+  struct Broadcast {
     uint64_t writer{0};
-    std::set<std::string_view> names;
+    Names names;
   };
-  using Broadcasts = std::map<std::pair<std::string_view, uint64_t>, Names>;
+  using Broadcasts = std::map<std::pair<std::string_view, uint64_t>, Broadcast>;
 
   void Tell(Host& host, std::span<const Change> changes);
   void TellAll(Host& host);
   void TellReaders(Host& host, std::string_view name, const Change& change);
   void TellReadersBelow(Host& host, const Change& change);
-  void CollectBroadcasts(const Change& change, Broadcasts* broadcasts) const;
+  // Adds what a message about `name` says by tracking-names.
+  static void AddNames(const Host& host, std::string_view name, uint8_t spellings, Names* names);
+  static void AddReader(Readers* readers, Reader reader);
+  void CollectBroadcasts(Host& host, const Change& change, Broadcasts* broadcasts) const;
   void SendBroadcasts(Host& host, Broadcasts* broadcasts);
-  void RememberName(Host& host, const Session& session, std::string name);
+  void RememberName(Host& host, std::string name, Reader reader);
   // No names: everything.
-  void Send(Host& host, uint64_t id, const std::set<std::string_view>& names, uint64_t writer);
+  void Send(Host& host, uint64_t id, const Names& names, uint64_t writer);
 
   size_t clients_{0};
   size_t items_{0};
   uint64_t writer_{0};
-  std::map<std::string, Ids, std::less<>> keys_;
+  std::map<std::string, Readers, std::less<>> keys_;
   std::map<std::string, Ids, std::less<>> prefixes_;
   std::string last_forgotten_;  // the limit takes names in turn, from here on
   std::vector<Change> waiting_;
