@@ -1,6 +1,9 @@
 """cellar-import against a server: formats, types, errors, resuming, reconnecting, exit statuses."""
 
+import bz2
+import gzip
 import json
+import lzma
 import os
 import subprocess
 import tempfile
@@ -85,6 +88,35 @@ class ImportTest(CellarTest):
                   text="k,v,at\nr,old,1\nr,new,1970-01-01T00:00:02Z\n")
         self.assertEqual([[2_000_000, b"new"], [1_000_000, b"old"]],
                          self.run_command("CROW", "t", "r", "VERSIONS", "ALL")[1])
+
+    def test_timestamps_that_look_too_early_are_warned_of(self):
+        self.run_command("TABLE", "CREATE", "t", "FAMILY", "f")
+        for unit, at, warned in (("us", 1_700_000_000, "in seconds?"), ("us", 1_700_000_000_000, "milliseconds"),
+                                 ("ms", 1_700_000_000, "milliseconds or seconds?"), ("s", 1_700_000_000, None),
+                                 ("ms", 1_700_000_000_000, None), ("us", 1_700_000_000_000_000, None), ("us", 7, None)):
+            said = self.load("t", "-k", "k", "-F", "f", "--ts", "at", "--ts-unit", unit, text=f"k,v,at\nr,x,{at}\ns,x,{at}\n")
+            self.assertEqual(warned is not None, "warning" in said, (unit, at, said))
+            if warned:
+                self.assertIn("line 2: warning", said)
+                self.assertIn(warned, said)
+                self.assertIn("2 timestamps look", said)
+        self.assertNotIn("warning: the", self.load("t", "-q", "-k", "k", "-F", "f", "--ts", "at", text="k,v,at\nr,x,1700000000\n"))
+
+    def test_compressed_input_is_named_with_what_to_do(self):
+        self.run_command("TABLE", "CREATE", "t", "FAMILY", "f")
+        text = b"k,v\n" + b"".join(b"%d,x\n" % i for i in range(1000))
+        for name, packed, program in (("a.csv.gz", gzip.compress(text), "zcat"), ("a.csv.xz", lzma.compress(text), "xzcat"),
+                                      ("a.csv.bz2", bz2.compress(text), "bzcat"),
+                                      ("a.csv.zst", b"\x28\xb5\x2f\xfd" + text, "zstdcat")):
+            path = self.write(name, packed)
+            said = self.load("t", path, "-k", "k", "-F", "f", status=2)
+            self.assertRegex(said, f"{path} is compressed .*: {program} {path} \\| cellar-import")
+        packed = subprocess.Popen(["zcat", self.path("a.csv.gz")], stdout=subprocess.PIPE)
+        done = subprocess.run([tool("cellar-import"), "-p", str(self.server.port), "t", "-", "-k", "k", "-F", "f"],
+                              stdin=packed.stdout, capture_output=True, text=True, timeout=SECONDS_MAX, check=False)
+        packed.stdout.close()
+        packed.wait()
+        self.assertIn("1,000 rows", done.stderr)
 
     def test_refused_records_are_reported_by_line_and_the_others_are_written(self):
         self.run_command("TABLE", "CREATE", "t", "FAMILY", "f", "TYPE", "i64")

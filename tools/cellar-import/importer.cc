@@ -39,6 +39,7 @@ class Import final : public Pipeline::Listener {
   Status FindFamilies(std::set<std::string, std::less<>>* names);
   Status ImportRecords();
   Status TakeRecord(const Record& record, Row* row);
+  void NoteTimestamp(uint64_t line, int64_t micros);
   Status Look();
 
   const Options& options_;
@@ -52,11 +53,19 @@ class Import final : public Pipeline::Listener {
   std::unique_ptr<Progress> progress_;
   ImportState state_;
   uint64_t rows_begin_{0};
+  uint64_t early_timestamps_{0};
   int64_t begin_micros_{0};
   int64_t state_saved_micros_{0};
   bool is_open_{false};       // the state file may be written
   bool nothing_left_{false};  // earlier runs came to the input's end
 };
+
+// Microseconds that are a time of today taken in a larger unit: seconds lie below 1e10 (the year
+// 2286), milliseconds below 1e13, and what people mean rarely lies in the first months of 1970.
+constexpr int64_t kEarlyBegin{100'000'000};
+constexpr int64_t kEarlySecondsEnd{10'000'000'000};
+constexpr int64_t kEarlyEnd{10'000'000'000'000};
+bool LooksTooEarly(int64_t micros) { return micros >= kEarlyBegin && micros < kEarlyEnd; }
 
 int64_t Now() { return Clock::System().MonotonicMicros(); }
 
@@ -107,6 +116,7 @@ Status Import::Resume() {
     ASSIGN_OR_RETURN(const bool more, input_->Fill());
     if (!more) break;
   }
+  RETURN_IF_ERROR(input_->CheckIsText());
   const std::string fingerprint{Fingerprint(input_->View().substr(0, kFingerprintBytesMax))};
   RETURN_IF_ERROR(ReadHeader());
   if (!options_.state_path.empty()) {
@@ -247,12 +257,26 @@ Status Import::TakeRecord(const Record& record, Row* row) {
     return Status::Ok();
   }
   ref.cells = row->cells.size();
+  if (row->timestamp_micros) NoteTimestamp(record.line, *row->timestamp_micros);
   if (pipeline_ != nullptr) return pipeline_->Add(*row, ref);
   if (state_.rows < options_.rows_shown) {
     fputs(DescribeRow(options_.pipeline.command, *row).c_str(), stdout);
   }
   OnRow(ref, {});
   return Status::Ok();
+}
+
+// Timestamps in a smaller unit than they are taken for are far too early: retention may drop their
+// cells at once.
+void Import::NoteTimestamp(uint64_t line, int64_t micros) {
+  if (!LooksTooEarly(micros)) return;
+  if (early_timestamps_++ > 0 || options_.quiet) return;
+  fprintf(stderr,
+          "cellar-import: line %" PRIu64
+          ": warning: the timestamp lies %s after 1970 began: are "
+          "timestamps in %s? (--ts-unit s, ms or us)\n",
+          line, micros < kEarlySecondsEnd ? "minutes" : "days",
+          micros < kEarlySecondsEnd ? "seconds" : "milliseconds or seconds");
 }
 
 void Import::OnRow(const RowRef& ref, std::string_view error) {
@@ -306,6 +330,10 @@ void Import::Conclude(const Status& outcome) {
             GroupDigits(state_.rows).c_str(), GroupDigits(state_.cells).c_str(),
             GroupDigits(state_.errors).c_str());
     return;
+  }
+  if (early_timestamps_ > 0) {
+    fprintf(stderr, "warning: %s timestamps look 1,000 times or more too early (--ts-unit)\n",
+            GroupDigits(early_timestamps_).c_str());
   }
   const double seconds{static_cast<double>(now_micros - begin_micros_) / 1e6};
   const uint64_t rows{state_.rows - rows_begin_};

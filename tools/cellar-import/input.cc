@@ -88,6 +88,33 @@ Result<bool> Input::Fill() {
   return !at_end_;
 }
 
+Status Input::CheckIsText() const {
+  CELLAR_ASSERT(offset_ == 0);
+  struct Magic {
+    std::string_view bytes;
+    std::string_view format;
+    std::string_view program;  // that writes the text to its output
+  };
+  constexpr Magic kMagics[] = {{"\x1f\x8b", "gzip", "zcat"},
+                               {"\x28\xb5\x2f\xfd", "zstd", "zstdcat"},
+                               {{"\xfd"
+                                 "7zXZ\0",
+                                 6},
+                                "xz",
+                                "xzcat"},
+                               {"BZh", "bzip2", "bzcat"},
+                               {"PK\x03\x04", "zip", "unzip -p"}};
+  for (const Magic& magic : kMagics) {
+    if (!View().starts_with(magic.bytes)) continue;
+    const std::string name = path_ == "-" ? "the input" : path_;
+    return Status::Error(ErrorCode::kErr, name + " is compressed (" + std::string(magic.format) +
+                                              "): " + std::string(magic.program) + " " +
+                                              (path_ == "-" ? "FILE" : path_) +
+                                              " | cellar-import TABLE - ...");
+  }
+  return Status::Ok();
+}
+
 void Input::Consume(size_t bytes) {
   CELLAR_ASSERT(bytes <= buffer_.size() - begin_);
   begin_ += bytes;

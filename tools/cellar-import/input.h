@@ -38,6 +38,10 @@ class Input {
   // if the input is shorter.
   Status SkipTo(uint64_t offset);
 
+  // An error if what View() begins with is compressed, or an archive: it says what to do. Only text
+  // can be imported. REQUIRES: nothing has been consumed.
+  Status CheckIsText() const;
+
   // Bytes consumed since the beginning of the input.
   uint64_t offset() const { return offset_; }
   // Size of a regular file; 0 if unknown.

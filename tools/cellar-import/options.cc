@@ -92,7 +92,8 @@ void AddMappingOptions(CLI::App* app, Options* options, RawOptions* raw) {
   app->add_option("--null", raw->null_text, "text of a field that means: no cell")->group(group);
   app->add_flag("--keep-empty", mapper.keep_empty, "empty fields become empty values")
       ->group(group);
-  app->add_option("--ts", mapper.timestamp_field, "field of the timestamp, a number or ISO 8601")
+  app->add_option("--ts", mapper.timestamp_field,
+                  "field of the timestamp, a number (--ts-unit) or ISO 8601")
       ->group(group);
   app->add_option("--ts-unit", raw->timestamp_unit, "unit of a timestamp that is a number (us)")
       ->check(CLI::IsMember({"s", "ms", "us"}))
