@@ -68,6 +68,8 @@ APP_OBJECTS = $(APP_SOURCES:%.cc=$(BUILD)/%.o)
 # Each folder of tools/ with a main.cc is a program named after it. What its main.cc leaves to other
 # files is tested by tests/tools/.
 TOOLS := $(patsubst tools/%/main.cc,%,$(wildcard tools/*/main.cc))
+# Not what only developers of Cellar use.
+INSTALLED_TOOLS := $(filter-out bench-btree,$(TOOLS))
 TOOL_SOURCES := $(filter-out %/main.cc,$(wildcard tools/*/*.cc))
 TOOL_OBJECTS = $(TOOL_SOURCES:%.cc=$(BUILD)/%.o)
 
@@ -259,7 +261,7 @@ manual: all
 
 #: install        into PREFIX (/usr/local) and SYSCONFDIR (/etc), below DESTDIR
 install: all
-	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(BUILD)/cellar $(TOOLS:%=$(BUILD)/%)
+	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(BUILD)/cellar $(INSTALLED_TOOLS:%=$(BUILD)/%)
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib $(BUILD)/libcellar.a
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/cellar include/cellar/*.h
 	tools/install.sh "$(DESTDIR)" "$(PREFIX)" "$(SYSCONFDIR)"

@@ -11,18 +11,18 @@
 namespace cellar {
 namespace {
 
-std::atomic<int> log_fd{2};
+std::atomic<int> log_fd{STDOUT_FILENO};
 std::atomic<uint8_t> lowest_severity{static_cast<uint8_t>(LogSeverity::kNotice)};
 std::atomic<bool> is_silent{false};
 
 }  // namespace
 
 bool SetLogFile(const std::string& path) {
-  const int fd =
-      path.empty() ? 2 : open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  const int fd = path.empty() ? STDOUT_FILENO
+                              : open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (fd < 0) return false;
   const int old = log_fd.exchange(fd);
-  if (old != 2) (void)close(old);
+  if (old != STDOUT_FILENO) (void)close(old);
   return true;
 }
 

@@ -1,4 +1,4 @@
-// The server's own log: one line for people per event, on standard error or in a file.
+// The server's own log: one line for people per event, on standard output (as Redis) or in a file.
 //
 //   4711:M 21 Nov 2026 17:40:02.123 * Ready to accept connections
 //
@@ -14,7 +14,7 @@ namespace cellar {
 
 enum class LogSeverity : uint8_t { kDebug, kVerbose, kNotice, kWarning };
 
-// Where lines go and from which severity on. An empty path is standard error. False if the file
+// Where lines go and from which severity on. An empty path is standard output. False if the file
 // cannot be opened. To be called before threads start, and again to reopen a rotated file.
 bool SetLogFile(const std::string& path);
 void SetLogSeverity(LogSeverity lowest);

@@ -1,4 +1,5 @@
-// SIGHUP: the configuration file is read again while clients are served, and what it points to.
+// SIGHUP: the configuration file is read again while clients are served, and what it points to. The
+// log file is opened anew first, so that logrotate can rename it.
 //
 // An option that the file names gets the file's value, as CONFIG SET would give it; the override
 // file still beats the file, the command line both, and options that none of them names stay as
@@ -27,6 +28,10 @@ void Server::OnHangup() {
   BeginTurn();
   notify_.Send(fmt::format("RELOADING=1\nMONOTONIC_USEC={}\nSTATUS=Reading the configuration again",
                            clock_.MonotonicMicros()));
+  if (!SetLogFile(services_own_.config.logfile)) {
+    Log(LogSeverity::kWarning, "SIGHUP: cannot open the logfile " + services_own_.config.logfile +
+                                   " again, going on with the one that is open");
+  }
   if (const Status status = Reload(); !status.ok()) {
     Log(LogSeverity::kWarning, "SIGHUP: nothing is changed: " + status.text());
   }
@@ -51,7 +56,7 @@ Status Server::ApplyReload(const std::vector<const ConfigOption*>& options, cons
     ASSIGN_OR_RETURN(users_of_lines, ReadConfigUsers(*this));
   }
   std::unique_ptr<TlsContext> tls;
-  if (tls_context_ != nullptr) {
+  if (tls_context_ != nullptr || config.tls_port > 0) {
     ASSIGN_OR_RETURN(tls, MakeTls());
   }
   for (size_t i = 0; i < options.size(); ++i) {

@@ -13,7 +13,7 @@ import time
 import unittest
 
 import redis
-from cellar_server import ROOT, START_SECONDS_MAX, binary, free_port, is_sanitized
+from cellar_server import ROOT, START_SECONDS_MAX, CellarServer, binary, free_port, is_sanitized
 
 sys.path.insert(0, os.path.join(ROOT, "tools"))
 
@@ -199,6 +199,37 @@ class PackagingTest(unittest.TestCase):
             self.assertEqual(0, done.returncode, done.stdout)
             self.assertNotIn("error:", done.stdout)
 
+    def test_a_rotated_log_goes_on_in_a_new_file(self):
+        program = shutil.which("logrotate") or "/usr/sbin/logrotate"
+        if not os.path.exists(program):
+            self.skipTest("logrotate is not installed")
+        with tempfile.TemporaryDirectory() as directory:
+            log = os.path.join(directory, "cellar.log")
+            server = CellarServer(logfile=log)
+            self.addCleanup(server.close)
+            server.start()
+            with open(self.path("etc/logrotate.d/cellar"), encoding="utf-8") as file:
+                text = file.read().replace("cellar cellar", "root root").replace("/var/log/cellar", directory)
+            self.assertEqual(1, text.count("systemctl kill"))
+            hang_up = f"kill -HUP {server.process.pid}"  # what systemctl does where the unit runs
+            text = re.sub("systemctl kill.*", hang_up, text)
+            copy = os.path.join(directory, "logrotate.conf")
+            with open(copy, "w", encoding="utf-8") as file:
+                file.write(text)
+            os.chmod(copy, 0o644)
+            done = run(program, "-f", "-s", os.path.join(directory, "state"), copy)
+            self.assertEqual(0, done.returncode, done.stdout)
+            deadline = time.monotonic() + START_SECONDS_MAX
+            while time.monotonic() < deadline:
+                with open(log, encoding="utf-8") as file:
+                    if "SIGHUP: there is no configuration file" in file.read():
+                        break
+                time.sleep(0.01)
+            with open(log, encoding="utf-8") as file:
+                self.assertRegex(file.read(), r"^\d+:M .*SIGHUP: there is no")
+            with open(log + ".1", encoding="utf-8") as file:
+                self.assertIn("Ready to accept connections", file.read())
+
     def test_the_package_holds_what_it_should(self):
         need(self, "dpkg-deb")
         done = run("make", f"VARIANT={os.path.basename(BUILD)}", "deb")
@@ -212,6 +243,7 @@ class PackagingTest(unittest.TestCase):
             self.assertIn(f"./{name}\n", listing)
         for name in map(os.path.basename, man.sources()):
             self.assertIn(f"./usr/share/man/man{name[-1]}/{name}.gz\n", listing)
+        self.assertNotIn("bench-btree", listing)  # for developers of Cellar alone
         depends = run("dpkg-deb", "--field", package, "Depends").stdout
         for library in ("libc6", "libstdc++6", "libuv1", "libssl3", "libre2"):
             self.assertIn(library, depends)
