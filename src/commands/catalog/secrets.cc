@@ -1,32 +1,62 @@
 // See secrets.h.
 #include "commands/catalog/secrets.h"
 
+#include <algorithm>
 #include <string_view>
 #include <vector>
 
+#include "commands/config/config.h"
+
 namespace cellar {
+namespace {
+
+constexpr std::string_view kRedacted{"(redacted)"};
+
+using Words = std::vector<std::string_view>;
+
+void HideFrom(Words* words, size_t first) {
+  for (size_t i = first; i < words->size(); ++i) (*words)[i] = kRedacted;
+}
+
+// The two words behind each AUTH.
+void HideCredentials(Words* words) {
+  for (size_t i = 1; i < words->size(); ++i) {
+    if (!EqualsIgnoreCase((*words)[i], "auth")) continue;
+    const size_t end = std::min(words->size(), i + 3);
+    while (++i < end) (*words)[i] = kRedacted;
+    --i;
+  }
+}
+
+// Options of Redis that people set though there are none here count too.
+bool IsSecretOption(std::string_view name) {
+  const ConfigOption* const option = FindConfigOption(name);
+  if (option != nullptr) return (option->flags & kConfigHidden) != 0;
+  constexpr std::string_view kPass{"-pass"};
+  return EqualsIgnoreCase(name, "masterauth") || EqualsIgnoreCase(name, "masteruser") ||
+         (name.size() > kPass.size() &&
+          EqualsIgnoreCase(name.substr(name.size() - kPass.size()), kPass));
+}
+
+}  // namespace
 
 Arguments WithoutSecrets(const CommandEntry& command, Arguments args) {
-  // The loop's thread alone dispatches commands.
-  static std::vector<std::string_view> shown;
-  constexpr std::string_view kRedacted = "(redacted)";
   const std::string_view name = command.full_name;
-  size_t first = args.size();
-  if (name == "auth") first = 1;
-  if (name == "acl|setuser" || name == "acl|deluser") first = 2;
-  if (name == "hello" || name == "config|set") first = 1;
-  if (first >= args.size()) return args;
+  const bool is_acl = name == "acl|setuser" || name == "acl|deluser";
+  if (name != "auth" && name != "hello" && name != "config|set" && !is_acl) {
+    return args;
+  }
+  static Words shown;  // the loop's thread alone dispatches commands
   shown.assign(args.begin(), args.end());
-  for (size_t i = first; i < args.size(); ++i) {
-    if (name == "hello") {
-      if (EqualsIgnoreCase(args[i], "auth")) {
-        if (i + 1 < args.size()) shown[i + 1] = kRedacted;
-        if (i + 2 < args.size()) shown[i + 2] = kRedacted;
-      }
-    } else if (name == "config|set") {
-      if (EqualsIgnoreCase(args[i], "requirepass") && i + 1 < args.size()) shown[i + 1] = kRedacted;
-    } else {
-      shown[i] = kRedacted;
+  if (name == "auth") {
+    HideFrom(&shown, 1);
+  } else if (is_acl) {
+    HideFrom(&shown, 2);
+  } else if (name == "hello") {
+    HideCredentials(&shown);
+  } else {
+    for (size_t i = 2; i + 1 < shown.size(); i += 2) {
+      if (IsSecretOption(shown[i])) shown[i + 1] = kRedacted;
     }
   }
   return shown;

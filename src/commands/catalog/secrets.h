@@ -1,4 +1,5 @@
-// Passwords in arguments: what is kept of a command (slow log) shows "(redacted)" in their place.
+// Passwords in arguments: whatever shows commands to people (SLOWLOG, MONITOR) says "(redacted)" in
+// their place. Everything that does so goes through here.
 #pragma once
 
 #include "commands/catalog/command_table.h"
@@ -6,7 +7,8 @@
 
 namespace cellar {
 
-// `args` with passwords replaced. The result lives until the next call or as long as `args`.
+// `args` with passwords replaced, in commands that were refused too. The result lives until the
+// next call or as long as `args`.
 Arguments WithoutSecrets(const CommandEntry& command, Arguments args);
 
 }  // namespace cellar
