@@ -230,7 +230,6 @@ constexpr Command kRows[] = {
      .categories = kCategoryCell,
      .keys = {.first = 1, .access = KeyAccess::kWrite, .row = 2},
      .group = "cell",
-     .since = "0.1.0",
      .summary = "Writes cells of a row, all or none; null when a condition did not hold.",
      .complexity =
          "O(log n) for each cell, n the cells of the locality group, and for each index of "
@@ -244,7 +243,6 @@ constexpr Command kRows[] = {
      .categories = kCategoryCell,
      .keys = kRowWritten,
      .group = "cell",
-     .since = "0.1.0",
      .summary = "Deletes a row, or columns, families or versions of it; returns the number of "
                 "cells.",
      .complexity = "O(log n + m), m the cells deleted",
@@ -257,7 +255,6 @@ constexpr Command kRows[] = {
      .categories = kCategoryCell,
      .keys = {.first = 1, .access = KeyAccess::kWrite, .scope = KeyScope::kTable},
      .group = "cell",
-     .since = "0.1.0",
      .summary = "Deletes a range of rows, each atomically; returns the number of rows.",
      .complexity = "O(log n + m), m the cells deleted, in slices",
      .syntax = "table (PREFIX prefix | RANGE min max | ALL)",
@@ -268,7 +265,6 @@ constexpr Command kRows[] = {
      .categories = kCategoryCell,
      .keys = kRowWritten,
      .group = "cell",
-     .since = "0.1.0",
      .summary = "Adds an integer to a cell as a new version; returns the new value.",
      .complexity = "O(log n)",
      .syntax = "table row column delta",
@@ -279,7 +275,6 @@ constexpr Command kRows[] = {
      .categories = kCategoryCell,
      .keys = kRowWritten,
      .group = "cell",
-     .since = "0.1.0",
      .summary = "Adds a float to a cell as a new version; returns the new value.",
      .complexity = "O(log n)",
      .syntax = "table row column delta",
@@ -290,7 +285,6 @@ constexpr Command kRows[] = {
      .categories = kCategoryCell,
      .keys = kRowWritten,
      .group = "cell",
-     .since = "0.1.0",
      .summary = "Appends bytes to a cell as a new version; returns the new length.",
      .complexity = "O(log n + m), m the length of the value",
      .syntax = "table row column bytes",
@@ -301,7 +295,6 @@ constexpr Command kRows[] = {
      .categories = kCategoryCell,
      .keys = kRowWritten,
      .group = "cell",
-     .since = "0.1.0",
      .summary = "Does several changes of one row in order and atomically, or others if conditions "
                 "do not hold.",
      .complexity = "O(log n) for each change",

@@ -1,4 +1,4 @@
-// DEBUG, behind enable-debug-command: for tests.
+// DEBUG, for tests. The dispatcher asks enable-debug-command before any of it runs.
 #include <unistd.h>
 
 #include <cmath>
@@ -9,29 +9,14 @@
 #include "commands/command_groups.h"
 #include "commands/replies/help.h"
 #include "commands/session/command_context.h"
-#include "commands/session/services.h"
 #include "commands/words/cell_arguments.h"
 #include "store/store.h"
 
 namespace cellar {
 namespace {
 
-bool Allowed(CommandContext& ctx) {
-  const auto access = static_cast<DebugAccess>(ctx.host.services().config.enable_debug_command);
-  const Session& session = ctx.session;
-  const bool local = session.unix_socket || session.address.starts_with("127.") ||
-                     session.address.starts_with("[::1]");
-  if (access == DebugAccess::kYes || (access == DebugAccess::kLocal && local)) return true;
-  ctx.reply.Error(
-      "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you "
-      "can run it from a local connection, otherwise you need to set this option in the "
-      "configuration file, and then restart the server.");
-  return false;
-}
-
 // Holds the whole server, as in Redis: that is what it is for.
 void CmdDebugSleep(CommandContext& ctx) {
-  if (!Allowed(ctx)) return;
   ASSIGN_OR_REPLY(ctx, const double seconds, DoubleArgument(ctx.args[2]));
   constexpr double kSecondsMax{3600};
   if (seconds > 0) (void)usleep(static_cast<useconds_t>(std::fmin(seconds, kSecondsMax) * 1e6));
@@ -40,7 +25,6 @@ void CmdDebugSleep(CommandContext& ctx) {
 
 // One reply of each kind, so that a client's parser can be tested.
 void CmdDebugProtocol(CommandContext& ctx) {
-  if (!Allowed(ctx)) return;
   ReplyWriter& reply = ctx.reply;
   const std::string_view kind = ctx.args[2];
   if (EqualsIgnoreCase(kind, "string")) {
@@ -87,13 +71,11 @@ void CmdDebugProtocol(CommandContext& ctx) {
 }
 
 void CmdDebugLog(CommandContext& ctx) {
-  if (!Allowed(ctx)) return;
   Log(LogSeverity::kWarning, "DEBUG LOG: " + std::string(ctx.args[2]));
   ctx.reply.Ok();
 }
 
 void CmdDebugSetTime(CommandContext& ctx) {
-  if (!Allowed(ctx)) return;
   if (EqualsIgnoreCase(ctx.args[2], "now")) {
     ctx.store().OverrideTime(std::nullopt);
   } else {
@@ -104,7 +86,6 @@ void CmdDebugSetTime(CommandContext& ctx) {
 }
 
 void CmdDebugDigest(CommandContext& ctx) {
-  if (!Allowed(ctx)) return;
   ctx.DependsOn(ctx.host.last_lsn());
   // An index is a function of its table, so that the digest of the one vouches for both.
   REPLY_IF_ERROR(ctx, ctx.store().VerifyIndexes());
@@ -112,7 +93,6 @@ void CmdDebugDigest(CommandContext& ctx) {
 }
 
 void CmdDebugReload(CommandContext& ctx) {
-  if (!Allowed(ctx)) return;
   if (ctx.session.exec_running) return ctx.reply.Error("ERR DEBUG RELOAD inside EXEC");
   REPLY_IF_ERROR(ctx, ctx.host.ReloadStore());
   ctx.reply.Ok();
@@ -122,7 +102,7 @@ constexpr Command Sub(std::string_view name, int16_t arity, std::string_view sum
                       std::string_view syntax, CommandHandler handler, KeySpec keys = {}) {
   return {.name = name,
           .arity = arity,
-          .flags = kAdmin | kNoScript | kLoading | kStale,
+          .flags = kAdmin | kNoScript | kLoading | kStale | kDebugging,
           .keys = keys,
           .group = "server",
           .summary = summary,
@@ -146,7 +126,7 @@ constexpr Command kSubcommands[] = {
 constexpr Command kRows[] = {
     {.name = "debug",
      .arity = -2,
-     .flags = kAdmin | kNoScript | kLoading | kStale,
+     .flags = kAdmin | kNoScript | kLoading | kStale | kDebugging,
      .group = "server",
      .summary = "For tests; needs enable-debug-command.",
      .complexity = "depends on the subcommand",

@@ -315,7 +315,6 @@ constexpr Command kRows[] = {
      .categories = kCategoryCell,
      .keys = {.first = 2, .access = KeyAccess::kRead, .scope = KeyScope::kTable},
      .group = "cell",
-     .since = "0.1.0",
      .summary =
          "Tells how a read is done: the tree that is walked, its bounds, what is pushed down "
          "to them and what is checked, what in it is likely a mistake, cells estimated and "

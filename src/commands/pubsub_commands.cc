@@ -23,19 +23,28 @@ int64_t Count(const Session& session, ChannelKind kind) {
                                   : session.pubsub->channels_and_patterns());
 }
 
+// Where confirmations go. They are pushes, so that CLIENT REPLY OFF, which holds back replies, does
+// not hold them back.
+ReplyWriter Confirmations(CommandContext& ctx) {
+  if (ctx.session.reply_mode == ReplyMode::kOn) return ctx.reply;
+  return {&PushTarget(ctx.session), ctx.session.version};
+}
+
 void Subscribe(CommandContext& ctx, ChannelKind kind) {
   PubSub& pubsub = ctx.host.services().pubsub;
+  ReplyWriter reply = Confirmations(ctx);
   for (const std::string_view name : ctx.args.subspan(1)) {
     (void)pubsub.Subscribe(ctx.session, kind, name);
-    ctx.reply.Push(3);
-    ctx.reply.Bulk(kSubscribeWords[static_cast<size_t>(kind)]);
-    ctx.reply.Bulk(name);
-    ctx.reply.Integer(Count(ctx.session, kind));
+    reply.Push(3);
+    reply.Bulk(kSubscribeWords[static_cast<size_t>(kind)]);
+    reply.Bulk(name);
+    reply.Integer(Count(ctx.session, kind));
   }
 }
 
 void Unsubscribe(CommandContext& ctx, ChannelKind kind) {
   PubSub& pubsub = ctx.host.services().pubsub;
+  ReplyWriter reply = Confirmations(ctx);
   std::vector<std::string> names;
   if (ctx.args.size() > 1) {
     names.assign(ctx.args.begin() + 1, ctx.args.end());
@@ -45,16 +54,16 @@ void Unsubscribe(CommandContext& ctx, ChannelKind kind) {
   }
   for (const std::string& name : names) {
     (void)pubsub.Unsubscribe(ctx.session, kind, name);
-    ctx.reply.Push(3);
-    ctx.reply.Bulk(kUnsubscribeWords[static_cast<size_t>(kind)]);
-    ctx.reply.Bulk(name);
-    ctx.reply.Integer(Count(ctx.session, kind));
+    reply.Push(3);
+    reply.Bulk(kUnsubscribeWords[static_cast<size_t>(kind)]);
+    reply.Bulk(name);
+    reply.Integer(Count(ctx.session, kind));
   }
   if (!names.empty()) return;
-  ctx.reply.Push(3);
-  ctx.reply.Bulk(kUnsubscribeWords[static_cast<size_t>(kind)]);
-  ctx.reply.Null();
-  ctx.reply.Integer(Count(ctx.session, kind));
+  reply.Push(3);
+  reply.Bulk(kUnsubscribeWords[static_cast<size_t>(kind)]);
+  reply.Null();
+  reply.Integer(Count(ctx.session, kind));
 }
 
 void CmdSubscribe(CommandContext& ctx) { Subscribe(ctx, ChannelKind::kChannel); }

@@ -159,6 +159,9 @@ class Server final : public Host {
   Status ListenBind(int port, SocketSpeech speech);
   // After a change of `bind` or `port`: closes the TCP listeners and listens anew. Clients stay.
   Status ListenAgain();
+  // Makes the log what `appendonly` says, or has it done when the running snapshot has ended.
+  Status SwitchLog();
+  void SwitchLogIfDue();
   Status ListenTcp(const std::string& address, int port, SocketSpeech speech);
   Status ListenUnix(const std::string& path);
   // The sockets of socket activation (sd_listen_fds(3)); how many there are.
@@ -234,6 +237,7 @@ class Server final : public Host {
   bool turn_begun_{false};
   bool tasks_woken_{false};
   bool sweep_pending_{false};
+  bool log_switch_waits_{false};
   int exit_status_{0};
   int64_t pause_until_micros_{0};  // unless pause_ is kNone
   Lsn released_seen_{};            // when gated outputs were last looked at

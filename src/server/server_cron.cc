@@ -31,6 +31,7 @@ void Server::OnTenth() {
   store_->journal().Poll();
   persistence_log_.Look(store_->journal().Stats(), now);
   arrival_log_.Look(store_->arrivals(), now);
+  SwitchLogIfDue();
   store_->UnpinStale();
   if (store_->journal().MaybeStartSnapshot()) {
     Log(LogSeverity::kNotice, "Background saving started");

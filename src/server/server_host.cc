@@ -88,6 +88,7 @@ PersistenceFigures Server::persistence() {
   }
   const JournalStats stats = store_->journal().Stats();
   figures.log_enabled = stats.log_enabled;
+  figures.log_switch_waits = log_switch_waits_;
   figures.changes_since_save = stats.changes_since_save;
   figures.save_in_progress = stats.save_in_progress;
   figures.last_save_unix_s = stats.last_save_unix_s;
@@ -167,6 +168,7 @@ Status Server::ReloadStore() {
         "Cannot load the data again, exiting: " + continuity.status().text());
     std::_Exit(1);
   }
+  log_switch_waits_ = false;  // the journal has been opened as the configuration says
   released_seen_ = Lsn{};
   dispatcher_own_.SetReleased(released_lsn());
   if (*continuity == Continuity::kOtherState && services_own_.tracking.active()) {
@@ -211,6 +213,7 @@ Status Server::ApplyConfig(ConfigTopic topic) {
   switch (topic) {
     case ConfigTopic::kBind:
     case ConfigTopic::kPort: {
+      if (config.tls_port > 0 && tls_context_ == nullptr) RETURN_IF_ERROR(LoadTls());
       const Status status = ListenAgain();
       if (status.ok()) return status;
       const bool port = topic == ConfigTopic::kPort;
@@ -259,13 +262,8 @@ Status Server::ApplyStoreConfig(ConfigTopic topic) {
     case ConfigTopic::kValueBytes:
       store_->set_value_bytes_max(static_cast<uint64_t>(config.max_value_bytes));
       break;
-    case ConfigTopic::kLog: {
-      if (journal.Stats().log_enabled == config.appendonly) break;
-      Status status = journal.SetLogEnabled(config.appendonly);
-      // Also where the log is on, and its snapshot not.
-      dispatcher_own_.SetReleased(released_lsn());
-      return status;
-    }
+    case ConfigTopic::kLog:
+      return SwitchLog();
     case ConfigTopic::kSyncPolicy:
       journal.SetSyncPolicy(SyncPolicyOf(config));
       break;
@@ -290,6 +288,30 @@ Status Server::ApplyStoreConfig(ConfigTopic topic) {
       break;
   }
   return Status::Ok();
+}
+
+Status Server::SwitchLog() {
+  const Config& config = services_own_.config;
+  Journal& journal = store_->journal();
+  log_switch_waits_ = false;
+  if (journal.Stats().log_enabled == config.appendonly) return Status::Ok();
+  if (journal.snapshot_running()) {
+    log_switch_waits_ = true;
+    Log(LogSeverity::kNotice, "appendonly takes effect when the background save has ended");
+    return Status::Ok();
+  }
+  Status status = journal.SetLogEnabled(config.appendonly);
+  dispatcher_own_.SetReleased(released_lsn());  // also where the log is on, and its snapshot not
+  return status;
+}
+
+void Server::SwitchLogIfDue() {
+  if (!log_switch_waits_ || store_->journal().snapshot_running()) return;
+  const Status status = SwitchLog();
+  if (status.ok()) return;
+  Config& config = services_own_.config;
+  config.appendonly = store_->journal().Stats().log_enabled;
+  Log(LogSeverity::kWarning, "appendonly stays as it was: " + status.text());
 }
 
 Status Server::LoadUsers() {

@@ -430,7 +430,7 @@ class DocsTest(SchemaTest):
                 fields = dict(doc.pairs)
                 for field in (b"summary", b"since", b"group", b"complexity", b"arguments"):
                     self.assertIn(field, fields)
-                self.assertEqual(fields[b"since"], b"0.1.0")
+                self.assertEqual(fields[b"since"], b"1.0.0")
                 self.assertEqual(fields[b"group"], b"cell")
 
     def test_command_docs_tell_integers_from_floats(self):

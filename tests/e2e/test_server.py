@@ -33,6 +33,11 @@ def receive(connection, bytes_wanted):
     return data
 
 
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
 class TransactionTest(CellarTest):
     """MULTI, EXEC, WATCH and CWATCH."""
 
@@ -140,6 +145,30 @@ class PubSubTest(CellarTest):
         self.assertIn((b"__keyevent@0__:cput", b"t"), found)
         listener.close()
 
+    def test_confirmations_are_pushes_that_reply_off_lets_through(self):
+        """Byte for byte as Redis 7.0."""
+        def confirmed(push, *subscriptions):
+            return b"".join(b"%s3\r\n$%d\r\n%s\r\n$1\r\n%s\r\n:%d\r\n" % (push, len(word), word, name, count)
+                            for word, name, count in subscriptions)
+        for hello, push in ((b"", b"*"), (b"HELLO 3\r\n", b">")):
+            for sent, expected in (
+                    (b"CLIENT REPLY OFF\r\nSUBSCRIBE a b\r\nPSUBSCRIBE p\r\nUNSUBSCRIBE a\r\nUNSUBSCRIBE\r\nPING\r\n",
+                     confirmed(push, (b"subscribe", b"a", 1), (b"subscribe", b"b", 2), (b"psubscribe", b"p", 3),
+                               (b"unsubscribe", b"a", 2), (b"unsubscribe", b"b", 1))),
+                    (b"CLIENT REPLY SKIP\r\nSUBSCRIBE a\r\n", confirmed(push, (b"subscribe", b"a", 1)) + b"+OK\r\n"),
+                    (b"CLIENT REPLY OFF\r\nMULTI\r\nSUBSCRIBE x\r\nPING\r\nEXEC\r\n",
+                     confirmed(push, (b"subscribe", b"x", 1)))):
+                with self.subTest((hello, sent)), self.server.connect() as connection:
+                    connection.sendall(hello + b"ECHO begin\r\n")
+                    seen = b""
+                    while not seen.endswith(b"begin\r\n"):
+                        seen += connection.recv(10000)
+                    connection.sendall(sent + b"QUIT\r\n")
+                    seen = b""
+                    while chunk := connection.recv(10000):
+                        seen += chunk
+                    self.assertEqual(seen, expected)
+
     def test_resp3_pushes_come_behind_the_reply(self):
         with self.server.connect() as connection:
             connection.sendall(command("HELLO", "3"))
@@ -209,6 +238,77 @@ class OperatorTest(CellarTest):
             self.run_command("ECHO", b"a\x00b")
             line = monitor.recv(1000)
             self.assertIn(b'"ECHO" "a\\x00b"\r\n', line)
+
+    def test_monitor_and_slow_log_show_no_secrets(self):
+        """As Redis 7.0 shows them, but for what Redis forgets: AUTH with a word too many, tls-key-file-pass."""
+        lines = ["AUTH s3cret", "AUTH nobody s3cret", "AUTH nobody s3cret s3cret", "HELLO 2 AUTH default s3cret",
+                 "HELLO 2 SETNAME x AUTH nobody s3cret", "MIGRATE h 1 k 0 1 AUTH s3cret KEYS a",
+                 "MIGRATE h 1 k 0 1 AUTH2 s3cret s3cret KEYS a", "ACL SETUSER bob on >s3cret ~*", "ACL DELUSER bob",
+                 "CONFIG SET requirepass s3cret requirepass s3cret", "CONFIG SET maxmemory 0 masterauth s3cret",
+                 "CONFIG SET TLS-KEY-FILE-PASS s3cret", "CONFIG SET tls-client-key-file-pass s3cret",
+                 "CONFIG SET masteruser s3cret"]
+        self.run_command("CONFIG", "SET", "slowlog-log-slower-than", 0, "slowlog-max-len", 1000)
+        self.run_command("SLOWLOG", "RESET")
+        self.addCleanup(self.run_command, "CONFIG", "SET", "slowlog-log-slower-than", 10000, "slowlog-max-len", 128)
+        seen = b""
+        with self.server.connect() as monitor, self.server.connect() as other:
+            monitor.sendall(b"MONITOR\r\n")
+            for at, line in enumerate(lines + ["ECHO end"]):
+                for words in (line, "MULTI", line, "EXEC") if at < len(lines) else (line,):
+                    other.sendall(words.encode() + b"\r\n")
+            while b'"ECHO" "end"' not in seen:
+                seen += monitor.recv(65536)
+        self.assertNotIn(b"s3cret", seen)
+        self.assertIn(b'"HELLO" "2" "SETNAME" "x" "AUTH" "(redacted)" "(redacted)"\r\n', seen)
+        self.assertIn(b'"AUTH" "(redacted)"\r\n', seen)
+        log = [b" ".join(entry[3]) for entry in self.run_command("SLOWLOG", "GET", "-1")]
+        self.assertFalse([entry for entry in log if b"s3cret" in entry])
+        self.assertIn(b"CONFIG SET maxmemory 0 masterauth (redacted)", log)
+        self.assertIn(b"ACL SETUSER (redacted) (redacted) (redacted) (redacted)", log)
+
+    def test_debug_is_refused_as_by_redis_unless_allowed(self):
+        with CellarServer(enable_debug_command="no") as server:
+            client = server.client()
+            self.addCleanup(client.close)
+            for words in (("SLEEP", "0"), ("NOSUCH",), ("DIGEST",), ("RELOAD",)):
+                with self.assertRaisesRegex(redis.ResponseError, "^DEBUG command not allowed. If the enable-debug-command"):
+                    client.execute_command("DEBUG", *words)
+            with self.assertRaisesRegex(redis.ResponseError, "wrong number of arguments"):
+                client.execute_command("DEBUG")
+            self.assertIn(b"DEBUG", client.execute_command("DEBUG", "HELP")[0])
+        with self.assertRaisesRegex(redis.ResponseError, "unknown subcommand 'NOSUCH'"):
+            self.run_command("DEBUG", "NOSUCH")
+
+    def test_appendonly_during_a_save_is_done_behind_it(self):
+        with CellarServer(enable_debug_command="yes", save="", appendfsync="always") as server:
+            client = server.client()
+            self.addCleanup(client.close)
+            client.execute_command("TABLE", "CREATE", "t", "FAMILY", "f")
+            for at in range(0, 100_000, 5000):
+                pipe = client.pipeline(transaction=False)
+                for row in range(at, at + 5000):
+                    pipe.execute_command("CPUT", "t", row, "f:a", "x" * 100)
+                pipe.execute()
+            waited = 0
+            for value in ("no", "yes", "no", "yes"):
+                pipe = client.pipeline(transaction=False)
+                pipe.execute_command("BGSAVE")
+                pipe.execute_command("CONFIG", "SET", "appendonly", value)
+                pipe.execute_command("INFO", "persistence")
+                _, done, info = pipe.execute(raise_on_error=False)
+                self.assertEqual(done, b"OK")
+                waited += info["aof_rewrite_scheduled"]
+                self.assertEqual(client.config_get("appendonly")["appendonly"], value)
+                while True:
+                    info = client.info("persistence")
+                    if not info["rdb_bgsave_in_progress"] and not info["aof_rewrite_scheduled"]:
+                        break
+                    time.sleep(0.01)
+                self.assertEqual(info["aof_enabled"], int(value == "yes"))
+            self.assertGreater(waited, 0)
+            client.execute_command("CPUT", "t", "last", "f:a", 1)
+            server.crash()
+            self.assertEqual(client.execute_command("CCOUNT", "t"), 100_001)
 
     def test_clients_are_listed_named_and_killed(self):
         other = self.server.client(client_name="other")
@@ -319,6 +419,43 @@ class ProcessTest(unittest.TestCase):
                 self.assertTrue(redis.Redis(unix_socket_path=path).ping())
                 self.assertEqual(server.stop(), 0)
             self.assertFalse(os.path.exists(path))
+
+    def test_a_bare_save_is_no_save_point(self):
+        for text, points in (("save\n", ""), ('save ""\n', ""), ("save 60 1\nsave\n", "60 1"), ("save\nsave 60 1\n", "60 1")):
+            with tempfile.TemporaryDirectory() as directory:
+                path = os.path.join(directory, "cellar.conf")
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write(text)
+                with CellarServer(config=path) as server:
+                    self.assertEqual(server.client().config_get("save")["save"], points, text)
+
+    def test_the_log_goes_to_standard_output_and_faults_to_standard_error(self):
+        server = CellarServer()
+        self.addCleanup(server.close)
+        process = subprocess.Popen(server.arguments(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        while "Ready to accept connections" not in process.stdout.readline():
+            self.assertIsNone(process.poll())
+        process.terminate()
+        self.assertEqual(process.communicate()[1], "")
+        for words, status in ((["--help"], 0), (["--version"], 0), (["--check"], 2)):
+            done = subprocess.run(server.arguments()[:1] + words, capture_output=True, text=True, check=False)
+            self.assertEqual((done.returncode, done.stdout == "", done.stderr == ""), (status, status != 0, status == 0))
+
+    def test_sighup_opens_the_log_file_anew(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "log")
+            with CellarServer(logfile=path) as server:
+                os.rename(path, path + ".1")
+                server.process.send_signal(signal.SIGHUP)
+                while not os.path.exists(path) or "SIGHUP" not in read(path):
+                    time.sleep(0.01)
+                self.assertNotIn("SIGHUP", read(path + ".1"))
+                # One that cannot be opened does not end the one that is open.
+                os.rename(path, path + ".2")
+                os.mkdir(path)
+                server.process.send_signal(signal.SIGHUP)
+                while "cannot open the logfile" not in read(path + ".2"):
+                    time.sleep(0.01)
 
     def test_bad_options_stop_the_start_with_a_message(self):
         for words, said in ((["--port", "x"], "integer"), (["--nonsense", "1"], "'nonsense'"), 

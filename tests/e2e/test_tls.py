@@ -338,6 +338,10 @@ class ReloadTest(TlsTest):
         garbage = os.path.join(self.certificates, "garbage.pem")
         with open(garbage, "w", encoding="ascii") as file:
             file.write("-----BEGIN CERTIFICATE-----\nno\n-----END CERTIFICATE-----\n")
+        busy = socket.socket()
+        self.addCleanup(busy.close)
+        busy.bind(("127.0.0.1", 0))
+        busy.listen()
         for words, said in ((("tls-cert-file", garbage), "cannot load the certificate " + garbage),
                             (("tls-cert-file", "/nowhere"), "cannot load the certificate /nowhere: No such file"),
                             (("tls-cert-file", ""), "tls-cert-file is empty"),
@@ -346,12 +350,32 @@ class ReloadTest(TlsTest):
                             (("tls-ca-cert-file", garbage), "cannot load the authorities"),
                             (("tls-ca-cert-file", ""), "need an authority"),
                             (("timeout", "7", "tls-key-file", garbage), "cannot load the private key"),
-                            (("tls-port", "1"), "immutable")):
+                            (("tls-port", str(busy.getsockname()[1])), "Unable to listen on this port")):
             with self.assertRaisesRegex(redis.ResponseError, said):
                 client.execute_command("CONFIG", "SET", *words)
         self.assertEqual(before, client.config_get("tls-*"))
         self.assertEqual("0", client.config_get("timeout")["timeout"])
         self.assertEqual(serial, self.serial(server))
+
+    def test_the_port_can_be_set_while_the_server_runs(self):
+        server = self.server(plain=True)
+        del server.options["tls-port"]
+        server.probe = lambda: CellarServer.probe(server)
+        server.start()
+        client = CellarServer.client(server)
+        self.addCleanup(client.close)
+        for _ in range(2):
+            client.config_set("tls-port", server.tls_port)
+            self.assertEqual(b"+PONG\r\n", self.ping(server, server.context()))
+            self.assertTrue(client.ping())
+            client.config_set("tls-port", 0)
+            with self.assertRaises(OSError):
+                self.ping(server, server.context())
+        client.config_set("tls-cert-file", server.file("client.crt"))
+        with self.assertRaisesRegex(redis.ResponseError, "tls-port.*key values mismatch"):
+            client.config_set("tls-port", server.tls_port)
+        self.assertEqual("0", client.config_get("tls-port")["tls-port"])
+        self.assertTrue(client.ping())
 
     def test_sighup_reads_files_of_the_same_name_again(self):
         with tempfile.TemporaryDirectory() as directory:

@@ -58,6 +58,7 @@ enum CommandFlags : uint32_t {
   kAllowBusy = 1u << 15,
   kMayReplicate = 1u << 17,     // others hear of it: waits while writes are paused
   kNoMandatoryKeys = 1u << 18,  // names keys only if it likes
+  kDebugging = 1u << 19,        // refused unless enable-debug-command allows it; not shown
   kImmediate = 1u << 16,  // executed at once inside MULTI (EXEC, DISCARD, WATCH ...); not shown
 };
 

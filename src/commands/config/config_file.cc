@@ -73,7 +73,9 @@ Status ApplyLine(Config* config, const std::vector<std::string_view>& words,
     return BadDirective("there is no option " + Quote(words[0]) + NearConfigOption(words[0]));
   }
   const bool multi_word = (option->flags & kConfigMultiWord) != 0;
-  if (words.size() < 2 || (words.size() > 2 && !multi_word)) {
+  // As in Redis, a bare `save` adds no save point.
+  const bool bare_save = words.size() == 1 && option->name == "save";
+  if ((words.size() < 2 && !bare_save) || (words.size() > 2 && !multi_word)) {
     return BadDirective(words.size() < 2 ? Quote(option->name) + " needs a value"
                                          : Quote(option->name) +
                                                " takes one value, with blanks "
@@ -81,7 +83,7 @@ Status ApplyLine(Config* config, const std::vector<std::string_view>& words,
   }
   std::string value;
   if (Repeats(option->name) && !seen->insert(std::string(option->name)).second &&
-      !words[1].empty()) {
+      (bare_save || !words[1].empty())) {
     value = ConfigOptionText(*config, *option);
   }
   for (size_t i = 1; i < words.size(); ++i)

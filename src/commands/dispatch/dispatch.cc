@@ -71,11 +71,25 @@ bool MaySee(const Session& listener, std::string_view keyspace, const CommandEnt
 
 }  // namespace
 
-std::string Dispatcher::UnknownCommand(const CommandEntry* container, Arguments args) const {
+std::string Dispatcher::DebugRefusal(const Session& session, const CommandEntry& command) const {
+  if (!command.Has(kDebugging)) return {};
+  const auto access = static_cast<DebugAccess>(host_.services().config.enable_debug_command);
+  const bool local = session.unix_socket || session.address.starts_with("127.") ||
+                     session.address.starts_with("[::1]");
+  if (access == DebugAccess::kYes || (access == DebugAccess::kLocal && local)) return {};
+  return "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", "
+         "you can run it from a local connection, otherwise you need to set this option in the "
+         "configuration file, and then restart the server.";
+}
+
+std::string Dispatcher::UnknownCommand(const Session& session, const CommandEntry* container,
+                                       Arguments args) const {
   const auto limited = [](std::string_view word) {
     return std::string(word.substr(0, kUnknownBytesMax));
   };
   if (container != nullptr) {
+    std::string refusal = DebugRefusal(session, *container);
+    if (!refusal.empty()) return refusal;
     std::string upper(container->row->name);
     for (char& c : upper) c = static_cast<char>(c >= 'a' && c <= 'z' ? c - 32 : c);
     return "ERR unknown subcommand '" + limited(args[1]) + "'. Try " + upper + " HELP." +
@@ -94,6 +108,7 @@ std::string Dispatcher::Refusal(Session& session, const CommandEntry& command, A
   if (!command.Takes(args.size())) {
     return "ERR wrong number of arguments for '" + command.full_name + "' command";
   }
+  if (std::string refusal = DebugRefusal(session, command); !refusal.empty()) return refusal;
   if (session.restricted) [[unlikely]] {
     uint64_t selectors = 0;
     if (std::string refusal = AclRefusal(session, command, args, &selectors); !refusal.empty()) {
@@ -201,7 +216,7 @@ CommandEntry* Dispatcher::Admit(Session& session, CommandEntry* command, Argumen
     } else if (!session.authenticated) {
       Reject(session, nullptr, "NOAUTH Authentication required.");
     } else {
-      Reject(session, nullptr, UnknownCommand(container, args));
+      Reject(session, nullptr, UnknownCommand(session, container, args));
     }
     return nullptr;
   }
@@ -220,7 +235,8 @@ CommandEntry* Dispatcher::Admit(Session& session, CommandEntry* command, Argumen
     Reject(session, command, "ERR the transaction exceeds client-query-buffer-limit");
   } else {
     QueueCommand(session, *command, args);
-    session.writer().SimpleString("QUEUED");
+    if (session.reply_mode == ReplyMode::kOn) session.writer().SimpleString("QUEUED");
+    if (session.reply_mode == ReplyMode::kSkipping) session.reply_mode = ReplyMode::kOn;
   }
   return nullptr;
 }
@@ -310,7 +326,7 @@ CELLAR_INLINE uint64_t Dispatcher::Run(Session& session, CommandEntry& command, 
     CELLAR_ASSERT(session.output.size() == position);
     session.task_command = &command;
     session.task_cycles = cycles;
-    session.task_words = ShortenedWords(args);
+    session.task_words = ShortenedWords(WithoutSecrets(command, args));
     RecordStall(command, cycles);
     session.in_command = false;
     return end_cycles;
@@ -468,7 +484,7 @@ void Dispatcher::FeedMonitors(const Session& session, const CommandEntry& comman
   if (command.Has(kSkipMonitor | kAdmin)) return;
   std::string line = fmt::format("+{}.{:06} [{} {}]", now_micros_ / 1'000'000,
                                  now_micros_ % 1'000'000, session.keyspace, session.address);
-  for (const std::string_view word : args) {
+  for (const std::string_view word : WithoutSecrets(command, args)) {
     line += ' ';
     AppendRepr(word, &line);
   }

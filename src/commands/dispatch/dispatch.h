@@ -84,7 +84,10 @@ class Dispatcher {
   CommandEntry* Admit(Session& session, CommandEntry* command, Arguments args);
   // Empty if the command may run, else the whole error line.
   std::string Refusal(Session& session, const CommandEntry& command, Arguments args);
-  std::string UnknownCommand(const CommandEntry* container, Arguments args) const;
+  // Why enable-debug-command forbids the command; empty if it does not.
+  std::string DebugRefusal(const Session& session, const CommandEntry& command) const;
+  std::string UnknownCommand(const Session& session, const CommandEntry* container,
+                             Arguments args) const;
   bool MustWait(const Session& session, const CommandEntry& command) const;
   void Reject(Session& session, CommandEntry* command, std::string_view error);
   // How long a command has worked: in all, and since others were served last. They differ for a

@@ -197,7 +197,7 @@ void PersistenceSection(Host& host, InfoWriter& out) {
   out.Field("rdb_last_load_keys_loaded", p.loaded_cells);
   out.Field("aof_enabled", p.log_enabled ? 1 : 0);
   out.Field("aof_rewrite_in_progress", p.save_in_progress ? 1 : 0);
-  out.Field("aof_rewrite_scheduled", 0);
+  out.Field("aof_rewrite_scheduled", p.log_switch_waits ? 1 : 0);
   out.Field("aof_last_rewrite_time_sec", p.last_save_s);
   out.Field("aof_current_rewrite_time_sec", p.current_save_s);
   out.Field("aof_last_bgrewrite_status", p.last_save_ok ? "ok" : "err");

@@ -43,6 +43,7 @@ struct DataFigures {
 
 struct PersistenceFigures {
   bool log_enabled{false};
+  bool log_switch_waits{false};  // appendonly has been set, and waits for a snapshot to end
   uint64_t changes_since_save{0};
   bool save_in_progress{false};
   int64_t last_save_unix_s{0};
