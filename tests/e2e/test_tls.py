@@ -358,12 +358,14 @@ class ReloadTest(TlsTest):
         self.assertEqual(serial, self.serial(server))
 
     def test_the_port_can_be_set_while_the_server_runs(self):
-        server = self.server(plain=True)
-        del server.options["tls-port"]
-        server.probe = lambda: CellarServer.probe(server)
-        server.start()
-        client = CellarServer.client(server)
-        self.addCleanup(client.close)
+        def start_plain(**options):
+            server = self.server(plain=True, **options)
+            del server.options["tls-port"]
+            server.probe = lambda: CellarServer.probe(server)
+            client = CellarServer.client(server.start())
+            self.addCleanup(client.close)
+            return server, client
+        server, client = start_plain()
         for _ in range(2):
             client.config_set("tls-port", server.tls_port)
             self.assertEqual(b"+PONG\r\n", self.ping(server, server.context()))
@@ -371,7 +373,7 @@ class ReloadTest(TlsTest):
             client.config_set("tls-port", 0)
             with self.assertRaises(OSError):
                 self.ping(server, server.context())
-        client.config_set("tls-cert-file", server.file("client.crt"))
+        server, client = start_plain(tls_cert_file=server.file("client.crt"))
         with self.assertRaisesRegex(redis.ResponseError, "tls-port.*key values mismatch"):
             client.config_set("tls-port", server.tls_port)
         self.assertEqual("0", client.config_get("tls-port")["tls-port"])
