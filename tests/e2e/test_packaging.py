@@ -190,7 +190,7 @@ class PackagingTest(unittest.TestCase):
             self.skipTest("logrotate is not installed")
         with tempfile.TemporaryDirectory() as directory:
             with open(self.path("etc/logrotate.d/cellar"), encoding="utf-8") as file:
-                text = file.read().replace("su cellar cellar", "su root root").replace("/var/log/cellar", directory)
+                text = file.read().replace("cellar cellar", "root root").replace("/var/log/cellar", directory)
             copy = os.path.join(directory, "logrotate.conf")
             with open(copy, "w", encoding="utf-8") as file:
                 file.write(text)
