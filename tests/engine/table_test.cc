@@ -66,6 +66,9 @@ std::string RandomValue(Random& random) {
   return bytes;
 }
 
+// A row key or qualifier as the trees have it.
+std::string Key(std::string text) { return std::move(text) + std::string("\0\1", 2); }
+
 void PutValue(char* to, std::string_view value) { std::memcpy(to, value.data(), value.size()); }
 
 TEST_CASE("A version that takes the place of another is a put and a reclaim", "[table]") {
@@ -123,11 +126,11 @@ TEST_CASE("A version whose place is to be taken may be gone, and the new one the
   MakeTable(engine, {"maxversions=1"});
   const std::string cell("\0v", 2);
   MutationBuilder mutation;
-  mutation.Row(kTableId, "r");
-  mutation.Put(1, "q", 10, cell);
-  mutation.Replace(1, "q", 20, 10, cell);
-  mutation.Replace(1, "q", 20, 10, cell);
-  mutation.Replace(1, "p", 20, 10, cell);
+  mutation.Row(kTableId, Key("r"));
+  mutation.Put(1, Key("q"), 10, cell);
+  mutation.Replace(1, Key("q"), 20, 10, cell);
+  mutation.Replace(1, Key("q"), 20, 10, cell);
+  mutation.Replace(1, Key("p"), 20, 10, cell);
   REQUIRE(engine.Apply(mutation.payload()).ok());
   const Table& table = *engine.FindTableById(kTableId);
   CHECK(table.counters().rows == 1);
@@ -146,8 +149,8 @@ TEST_CASE("A dropped table is freed by bytes, not only by entries", "[table]") {
   PutCellValue(&value, cell);
   for (int i = 0; i < 100; ++i) {
     MutationBuilder mutation;
-    mutation.Row(kTableId, "r" + FormatUint64(static_cast<uint64_t>(i)));
-    mutation.Put(1, "q", 10, value);
+    mutation.Row(kTableId, Key("r" + FormatUint64(static_cast<uint64_t>(i))));
+    mutation.Put(1, Key("q"), 10, value);
     REQUIRE(engine.Apply(mutation.payload()).ok());
   }
   MutationBuilder drop;
@@ -171,9 +174,9 @@ TEST_CASE("What a snapshot leaves behind is freed in slices, without writes and 
     const auto fill = [&](int64_t timestamp) {
       MutationBuilder mutation;
       for (int i = 0; i < kRows; ++i) {
-        mutation.Row(kTableId, "row number " + FormatUint64(static_cast<uint64_t>(i)));
-        mutation.Put(1, "q", timestamp, RandomValue(random));
-        if (timestamp > 1) mutation.ReclaimColumn(1, "q", kNow);
+        mutation.Row(kTableId, Key("row number " + FormatUint64(static_cast<uint64_t>(i))));
+        mutation.Put(1, Key("q"), timestamp, RandomValue(random));
+        if (timestamp > 1) mutation.ReclaimColumn(1, Key("q"), kNow);
       }
       REQUIRE(engine.Apply(mutation.payload()).ok());
     };
@@ -213,8 +216,8 @@ TEST_CASE("One put is applied as its op in a mutation would be", "[table]") {
     Table& table = *directly.FindTableById(kTableId);
     std::string key;
     for (int step = 0; step < 4000; ++step) {
-      const std::string row = "r" + FormatUint64(random.Below(500));
-      const std::string qualifier = "q" + FormatUint64(random.Below(3));
+      const std::string row = Key("r" + FormatUint64(random.Below(500)));
+      const std::string qualifier = Key("q" + FormatUint64(random.Below(3)));
       const std::string value = RandomValue(random);
       ResolvedPut put;
       put.family = &table.schema().families[random.Below(3)];
