@@ -766,6 +766,23 @@ class Generator:
             self.pending.append(('reload',))
         self.pending.append(('resume', self.client))
 
+    def _disturb_watch(self, name):
+        """What may happen between WATCH and EXEC beside ordinary commands."""
+        choice = self.rng.random()
+        space, _, own = name.rpartition(b'/')
+        other = space + b'/t9' if space else b't9'
+        if choice < 0.08:
+            self.pending += [self._say(b'TABLE', b'RENAME', name, other),
+                             self._say(b'TABLE', b'RENAME', other, name)]
+        elif choice < 0.12:
+            self.pending += [self._say(b'RENAME', own, b't9'), self._say(b'RENAME', b't9', own)]
+        elif choice < 0.2:
+            self.pending.append(('reload',))
+        elif choice < 0.23:
+            self.pending += [('save',), ('reload',)]
+        elif choice < 0.3:
+            self.pending += [self._other(), ('reload',)]
+
     def _transaction(self):
         found = self.table()
         if found is not None and self.chance(0.4):
@@ -776,6 +793,7 @@ class Generator:
                 self.pending.append(self._say(b'CWATCH', name, self.row_key(table)))
             for _ in range(self.rng.randint(0, 2)):
                 self.pending.append(self._other())
+            self._disturb_watch(name)
         if self.chance(0.03):
             self.pending.append(self._say(b'EXEC'))
         atomic = self.chance(0.4)
