@@ -17,8 +17,9 @@
 // is unknown, a second Sync() that succeeds proves nothing (the kernel reports an error once): the
 // caller gives the file up.
 //
-// Calls block. All are safe to make from several threads, one thread at a time per file object
-// (Allocate may overlap with WriteAt elsewhere in the file).
+// Calls block. All are safe to make from several threads, one thread at a time per file object; but
+// a WriteAt may overlap with any other call on the file except Close: a Sync that runs meanwhile
+// covers it or not.
 #pragma once
 
 #include <cstddef>

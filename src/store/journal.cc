@@ -24,9 +24,9 @@ constexpr int64_t kClaimAfterIdleMicros = 1'000'000;
 constexpr int64_t kMicrosPerSecond = 1'000'000;
 // Room that Reserve asks for beyond the record: a claim must never be what the disk lacks room for.
 constexpr uint64_t kReserveSlackBytes = 2 * kRecordHeaderBytes;
-// A turn's records go to the sync thread in pieces of about this size, unless each piece is synced:
-// buffers of the same size are used again, however much a turn writes, and are still in the cache
-// when the thread reads them.
+// A turn's records are written in pieces of about this size, unless each piece is synced: buffers
+// of the same size are used again, however much a turn writes, and are still in the cache when they
+// are written.
 constexpr size_t kPieceBytes = 64 << 10;
 // A record that small changes join grows up to this: its header is one per cent of it then, and its
 // hash is taken while all of it is in the nearest cache.
@@ -78,14 +78,7 @@ class JournalImpl final : public Journal {
   void Poll() override;
   Lsn last_lsn() const override { return last_; }
   int64_t last_commit_micros() const override { return last_commit_micros_; }
-  Lsn durable_lsn() const override {
-    const uint64_t seq = writer_.durable_seq();
-    if (seq == 0) [[unlikely]]
-      return {};
-    size_t i = epochs_.size() - 1;
-    while (i > 0 && epochs_[i].first_seq > seq) --i;
-    return {epochs_[i].epoch, seq};
-  }
+  Lsn durable_lsn() const override { return LsnOf(writer_.durable_seq()); }
   Lsn released_lsn() const override;
   bool healthy() const override { return !options_.log_enabled || writer_.healthy(); }
   Status StartSnapshot() override;
@@ -108,6 +101,15 @@ class JournalImpl final : public Journal {
   Status Close() override;
 
  private:
+  Lsn LsnOf(uint64_t seq) const {
+    if (seq == 0) [[unlikely]]
+      return {};
+    size_t i = epochs_.size() - 1;
+    while (i > 0 && epochs_[i].first_seq > seq) --i;
+    return {epochs_[i].epoch, seq};
+  }
+  // Up to there the kernel has all records.
+  Lsn written_lsn() const { return LsnOf(writer_.written_seq()); }
   // The next record gets its number.
   void CountRecord(std::string_view payload, uint64_t changes);
   // AppendJoined with a log. Not inlined: without one the registers that it uses need no saving.
@@ -333,10 +335,10 @@ Lsn JournalImpl::released_lsn() const {
   if (!options_.log_enabled) return kLsnMax;  // and no reply needs a gate
   if (writer_.held()) return last_;
   if (options_.sync_policy == SyncPolicy::kAlways || !writer_.healthy()) return durable_lsn();
-  if (options_.sync_policy == SyncPolicy::kNo) return last_;
+  if (options_.sync_policy == SyncPolicy::kNo) return written_lsn();
   const int64_t oldest = writer_.oldest_unsynced_micros();
   const bool lags = oldest != 0 && clock_.MonotonicMicros() - oldest > kReleaseLagMicros;
-  return lags ? durable_lsn() : last_;
+  return lags ? durable_lsn() : written_lsn();
 }
 
 Status JournalImpl::StartSnapshot() {

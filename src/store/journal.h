@@ -3,7 +3,8 @@
 //
 //   loop thread                     sync thread                        snapshot thread
 //   Reserve, Append ... Append
-//   Flush            -- buffer -->  write, fdatasync
+//   Flush            -- buffer -->  write, fdatasync                    (`always`)
+//   Flush: write     -- buffer -->  fdatasync, room and segments ahead  (`everysec`, `no`)
 //   Poll             <-- wake() --  durable LSN
 //   StartSnapshot    -- rotate -->  new segment
 //                    ------------- leaf images ------------------->    write, fsync, rename
@@ -15,10 +16,13 @@
 //
 // What is promised (cellar-admin(7), "DURABILITY"):
 //   - durable_lsn() only grows; every record up to it survives a power loss.
-//   - released_lsn() is durable_lsn() under `always`. Under `everysec` and `no` it is last_lsn() as
-//     long as the disk keeps up; once the oldest record not on disk is older than
-//     kReleaseLagMicros (`everysec`), or a write has failed, it stands still, so that no more is
-//     acknowledged than the policy allows to lose. Without a log it is kLsnMax.
+//   - Every record up to released_lsn() survives the end of this process, however it ends: the
+//     kernel has it at least. Under `always` it is durable_lsn(). Under `everysec` and `no` it is
+//     last_lsn() after a Flush, as a rule; a large record, or one that the file system does not take
+//     at once, is written by the sync thread, and then it follows when that has been done. Once the
+//     oldest record not on disk is older than kReleaseLagMicros (`everysec`), or a write has failed,
+//     it falls back to durable_lsn(), so that no more is acknowledged than the policy allows to
+//     lose. Without a log it is kLsnMax.
 //   - A full disk is found by Reserve, since the log is preallocated. A write or sync that fails
 //     all the same closes the segment for good; the records not known durable are kept in memory
 //     and written to a fresh segment, again and again until that is on disk; meanwhile Reserve
@@ -173,8 +177,8 @@ class Journal {
   // Adds a record, which cannot fail, and returns its number. `changes` is what it counts for in
   // save points (cells or rows changed). The bytes are copied. REQUIRES: a Reserve of at least that
   // size since the last Append. Cost: a copy and a hash of the payload, the hash with the next
-  // record. Unless the policy is `always`, what a turn has added goes to the sync thread whenever
-  // it is some 64 KiB.
+  // record. Unless the policy is `always`, what a turn has added is flushed whenever it is some
+  // 64 KiB.
   virtual Lsn Append(std::string_view payload, uint64_t changes) = 0;
   // As Append, of a payload that may share a record with those that came just before it in the same
   // turn, in the same way: what each of them begins with, `head_bytes`, is there once, the last
@@ -190,8 +194,9 @@ class Journal {
   // The wall clock of the turn, from which commit times come: one each for what is appended,
   // larger than all before.
   virtual void SetTurnTime(int64_t wall_micros) = 0;
-  // Hands the records of this turn, or the rest of them, to the sync thread. Never waits for the
-  // disk.
+  // Hands the records of this turn, or the rest of them, to the sync thread; unless the policy is
+  // `always` they are written to the page cache first, if that does not take long. Never waits for
+  // a sync.
   virtual void Flush() = 0;
   // Takes in what the other threads have done: a finished snapshot is dropped here. To be called
   // after `wake` and from a timer (about every 100 ms). Cheap when nothing happened.

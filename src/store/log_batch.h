@@ -18,6 +18,7 @@ struct LogBatch {
   uint64_t stream_end{0};
   int64_t submitted_micros{0};
   bool begins_segment{false};  // a snapshot was taken just before it
+  bool is_written{false};      // by the loop, to the segment (tail_writer.h)
 };
 
 }  // namespace cellar

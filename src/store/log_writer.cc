@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "base/assert.h"
 #include "base/thread.h"
@@ -20,10 +21,8 @@ constexpr int64_t kSyncRarelyMicros = 30'000'000;
 constexpr uint64_t kUnsyncedBytesMax = 16 << 20;
 // What is written twice for the sake of fast syncs (SegmentFile::ZeroAhead): small commits only.
 constexpr size_t kZeroAheadBatchBytesMax = 64 << 10;
-// A buffer of more is not kept for the next ones.
-constexpr size_t kSpareBufferBytesMax = 4 << 20;
-// Of spare buffers together, once nothing has been written for long.
-constexpr size_t kSpareBytesIdle = 512 << 10;
+// As much is written while the loop may have to wait for it, so that the tail can be opened.
+constexpr size_t kCatchUpBytes = 64 << 10;
 constexpr int64_t kNever = INT64_MAX;
 constexpr int64_t kWaitMicrosMax = 3'600'000'000;
 
@@ -39,6 +38,8 @@ LogWriter::LogWriter(const JournalOptions& options, FileSystem& files, Clock& cl
       files_(files),
       clock_(clock),
       durable_seq_(store.end.last.seq),
+      tail_(clock),
+      spares_(options.spares_kept_micros),
       next_number_(store.next_number),
       policy_(options.sync_policy),
       policy_now_(options.sync_policy),
@@ -133,12 +134,19 @@ void LogWriter::Submit(LogBatch* batch) {
   {
     const std::lock_guard lock(mutex_);
     const bool lazy = policy_ != SyncPolicy::kAlways;
+    // Only the thread writes if each of its writes is synced.
+    if (!lazy) tail_.Close();
+    batch->is_written = tail_.Write(batch->bytes.view());
+    if (batch->is_written) PublishWritten(batch->last.seq);
     queue_bytes_ += batch->bytes.size();
+    if (!batch->is_written) queue_unwritten_bytes_ += batch->bytes.size();
+    if (oldest_unsynced_micros_ == 0) oldest_unsynced_micros_ = batch->submitted_micros;
+    const bool awaited = lazy && !batch->is_written;
     notify = thread_wakes_micros_ != 0 && !waits_for_lane_ && healthy() &&
-             (queue_bytes_ >= (lazy ? kLingerBytes : gather_bytes_) ||
+             (awaited || queue_bytes_ >= (lazy ? kLingerBytes : gather_bytes_) ||
               thread_wakes_micros_ > batch->submitted_micros + kLingerMicros);
     LogBatch* last = queue_.empty() ? nullptr : &queue_.back();
-    if (last != nullptr && !batch->begins_segment &&
+    if (last != nullptr && !batch->begins_segment && last->is_written == batch->is_written &&
         last->bytes.capacity() - last->bytes.size() >= batch->bytes.size()) {
       last->bytes.Append(batch->bytes.view());
       last->last = batch->last;
@@ -148,14 +156,9 @@ void LogWriter::Submit(LogBatch* batch) {
     } else {
       const size_t bytes = batch->bytes.size();
       queue_.push_back(std::move(*batch));
-      batch->bytes = ByteBuffer();
-      if (!spare_.empty()) {
-        batch->bytes = std::move(spare_.back());
-        spare_.pop_back();
-        spare_bytes_ -= batch->bytes.capacity();
-      } else {
-        batch->bytes.Reserve(bytes + bytes / 4);  // the next turn will be much like this one
-      }
+      batch->bytes = spares_.Take();
+      // The next turn will be much like this one.
+      if (batch->bytes.capacity() == 0) batch->bytes.Reserve(bytes + bytes / 4);
     }
     batch->bytes.Clear();
     batch->begins_segment = false;
@@ -215,10 +218,12 @@ LogWriterStats LogWriter::Stats() const {
   // what is left is used up, writes go on.
   stats.ok = stats.ok && !room_refused_;
   stats.sync_in_progress = sync_in_progress_.load(std::memory_order_relaxed) || !lanes_.is_idle();
-  stats.unwritten_bytes += queue_bytes_;
-  stats.room_bytes -= std::min(stats.room_bytes, stats.unwritten_bytes);
+  stats.unwritten_bytes += queue_unwritten_bytes_;
+  const uint64_t queue_written_bytes = queue_bytes_ - queue_unwritten_bytes_;
+  stats.log_bytes += queue_written_bytes;
+  stats.room_bytes -= std::min(stats.room_bytes, stats.unwritten_bytes + queue_written_bytes);
   stats.unsynced_bytes += queue_bytes_;
-  stats.spare_bytes = spare_bytes_;
+  stats.spare_bytes = spares_.bytes();
   return stats;
 }
 
@@ -259,13 +264,15 @@ void LogWriter::Run() {
 
 int64_t LogWriter::NextWakeMicros() const {
   if (stop_ || !calls_.empty()) return 0;
-  if (!enabled_) return discarded_.empty() ? SparesDueMicros() : 0;
+  if (!enabled_) return spares_.has_discarded() ? 0 : SparesDueMicros();
   if (!healthy()) return resume_micros_;
   int64_t wake = kNever;
-  if (lane_ended_) return 0;
+  if (lane_ended_ || tail_.has_error() || !tail_error_.ok()) return 0;
+  if (written_ < unsynced_.size() && !LanesAreFull()) return 0;
   if (!queue_.empty() && !LanesAreFull()) {
     const bool is_always = policy_ == SyncPolicy::kAlways;
-    const bool waits = queue_bytes_ < (is_always ? gather_bytes_ : kLingerBytes);
+    const bool waits = is_always ? queue_bytes_ < gather_bytes_
+                                 : queue_unwritten_bytes_ == 0 && queue_bytes_ < kLingerBytes;
     const int64_t until =
         is_always ? gather_until_micros_ : queue_.front().submitted_micros + kLingerMicros;
     wake = waits ? until : 0;
@@ -273,7 +280,7 @@ int64_t LogWriter::NextWakeMicros() const {
   if (requested_stream_end_ > granted_ && room_error_.empty()) wake = 0;
   if (room_is_low_) wake = std::min(wake, room_retry_micros_);
   if (policy_ != policy_now_) wake = 0;
-  if (!discarded_.empty()) wake = 0;
+  if (spares_.has_discarded()) wake = 0;
   return std::min({wake, SparesDueMicros(), SyncDueMicros()});
 }
 
@@ -283,6 +290,11 @@ void LogWriter::TakeWork(std::vector<Call*>* calls) {
   lane_ended_ = false;
   policy_now_ = policy_;
   stream_requested_ = requested_stream_end_;
+  if (tail_.has_error()) tail_error_ = tail_.TakeError();
+  TakeQueue();
+}
+
+void LogWriter::TakeQueue() {
   for (LogBatch& batch : queue_) {
     unsynced_bytes_ += batch.bytes.size();
     stream_submitted_ = batch.stream_end;
@@ -290,12 +302,36 @@ void LogWriter::TakeWork(std::vector<Call*>* calls) {
   }
   queue_.clear();
   queue_bytes_ = 0;
+  queue_unwritten_bytes_ = 0;
   if (!unsynced_.empty()) oldest_unsynced_micros_ = unsynced_.front().submitted_micros;
 }
 
+// Whatever the loop writes from now on follows what is in the segment.
+void LogWriter::OpenTail() {
+  const bool is_wanted = enabled_ && healthy() && !stop_ && policy_ != SyncPolicy::kAlways;
+  if (!is_wanted || tail_.is_open() || tail_.has_error() || !tail_.MayOpen()) return;
+  if (written_ != unsynced_.size() || queue_bytes_ > kCatchUpBytes) return;
+  if (!queue_.empty()) Wake();
+  TakeQueue();
+  while (written_ < unsynced_.size()) {
+    if (unsynced_[written_].begins_segment) return;
+    tail_error_ = WriteBatch(unsynced_[written_]);
+    if (!tail_error_.ok()) return;
+    ++written_;
+  }
+  tail_.Open(segment_->file(), segment_->end_offset());
+}
+
+void LogWriter::CloseTail() {
+  const std::lock_guard lock(mutex_);
+  tail_.Close();
+}
+
 void LogWriter::PublishState() {
+  OpenTail();
   PlanGathering();
-  oldest_unsynced_micros_ = unsynced_.empty() ? 0 : unsynced_.front().submitted_micros;
+  const std::deque<LogBatch>& oldest = unsynced_.empty() ? queue_ : unsynced_;
+  oldest_unsynced_micros_ = oldest.empty() ? 0 : oldest.front().submitted_micros;
   room_error_ = room_failure_;
   if (!room_failure_.empty()) ++room_failures_;
   if (room_failure_.empty()) room_refused_ = false;
@@ -324,48 +360,26 @@ void LogWriter::PublishState() {
   }
 }
 
-// As many bytes of buffers as one sync has freed will be filled before the next one. Fresh memory
-// for each would cost more than what is written into it, since the kernel clears it first.
 void LogWriter::KeepSpares() {
   const int64_t now = clock_.MonotonicMicros();
-  const bool is_over = now >= SparesDueMicros();
-  if (retired_.empty() && !is_over) return;
-  size_t retired_bytes = 0;
-  for (ByteBuffer& buffer : retired_) {
-    retired_bytes += buffer.capacity();
-    spare_.push_back(std::move(buffer));
-  }
-  retired_.clear();
-  spare_bytes_ += retired_bytes;
-  // A quarter more than was needed. Less only after a time, since some syncs come early and some
-  // loads come in bursts; and then little by little.
-  const size_t wanted = retired_bytes + retired_bytes / 4;
-  if (wanted >= spare_bytes_max_ / 2) spares_needed_micros_ = now;
-  const bool shrinks = now - spares_needed_micros_ >= options_.spares_kept_micros;
-  const size_t kept = is_over ? 0 : spare_bytes_max_ - (shrinks ? spare_bytes_max_ / 4 : 0);
-  spare_bytes_max_ = std::max({kSpareBytesIdle, wanted, kept});
-  size_t unneeded = 0;  // the first ones were not reached
-  for (; spare_bytes_ > spare_bytes_max_; ++unneeded) {
-    spare_bytes_ -= spare_[unneeded].capacity();
-    discarded_.push_back(std::move(spare_[unneeded]));
-  }
-  spare_.erase(spare_.begin(), spare_.begin() + static_cast<std::ptrdiff_t>(unneeded));
+  spares_.Keep(now, now >= SparesDueMicros());
 }
 
 int64_t LogWriter::SparesDueMicros() const {
   const bool is_idle = queue_.empty() && unsynced_.empty();
-  if (!is_idle || spare_bytes_ <= kSpareBytesIdle) return kNever;
-  return last_sync_micros_ + options_.spares_kept_micros;
+  if (!is_idle || !spares_.has_surplus()) return kNever;
+  return last_sync_micros_ + spares_.kept_micros();
 }
 
 void LogWriter::Work() {
-  discarded_.clear();
+  spares_.Discard();
   if (!enabled_) return;
   if (!healthy()) {
     TryToResume();
     return;
   }
   if (!SettleLanes()) return;
+  if (!tail_error_.ok()) return Fail(std::exchange(tail_error_, Status::Ok()));
   WriteBatches();
   if (healthy()) EnsureRoom();
   if (healthy() && SyncDueMicros() <= clock_.MonotonicMicros()) BeginSync();
@@ -436,25 +450,33 @@ void LogWriter::LaneEnded(uint64_t seq) {
 }
 
 void LogWriter::WriteBatches() {
-  while (written_ < unsynced_.size()) {
+  bool is_awaited = false;
+  while (healthy() && written_ < unsynced_.size()) {
     const bool is_full = segment_->end_offset() >= options_.segment_bytes_max &&
                          clock_.MonotonicMicros() >= rotate_retry_micros_;
     if (is_full || unsynced_[written_].begins_segment) {
       unsynced_[written_].begins_segment = false;
       Rotate();
-      if (!healthy()) return;
+      continue;
     }
     const LogBatch& batch = unsynced_[written_];
-    Status status;
-    if (policy_now_ == SyncPolicy::kAlways && batch.bytes.size() <= kZeroAheadBatchBytesMax)
-      status = segment_->ZeroAhead(batch.bytes.size());
-    if (status.ok()) status = segment_->Append(batch.bytes.view(), batch.last);
-    if (!status.ok()) {
-      Fail(status);
-      return;
-    }
+    if (const Status status = WriteBatch(batch); !status.ok()) return Fail(status);
+    if (!batch.is_written) is_awaited = policy_now_ != SyncPolicy::kAlways;
     ++written_;
   }
+  if (is_awaited) Wake();
+}
+
+Status LogWriter::WriteBatch(const LogBatch& batch) {
+  if (batch.is_written) {
+    segment_->NoteAppended(batch.bytes.size(), batch.last);
+    return Status::Ok();
+  }
+  if (policy_now_ == SyncPolicy::kAlways && batch.bytes.size() <= kZeroAheadBatchBytesMax)
+    RETURN_IF_ERROR(segment_->ZeroAhead(batch.bytes.size()));
+  RETURN_IF_ERROR(segment_->Append(batch.bytes.view(), batch.last));
+  PublishWritten(batch.last.seq);
+  return Status::Ok();
 }
 
 int64_t LogWriter::SyncDueMicros() const {
@@ -523,20 +545,18 @@ void LogWriter::Retire(size_t count) {
              .last = batch.last,
              .chain = batch.last_hash,
              .commit_micros = batch.last_commit_micros};
-    if (batch.bytes.capacity() <= kSpareBufferBytesMax) {
-      batch.bytes.Clear();
-      retired_.push_back(std::move(batch.bytes));
-    }
+    spares_.Retire(std::move(batch.bytes));
     unsynced_.pop_front();
   }
   written_ -= std::min(written_, count);
   if (!held()) PublishDurable(base_.last.seq);
 }
 
-void LogWriter::PublishDurable(uint64_t seq) {
-  uint64_t durable = durable_seq_.load(std::memory_order_relaxed);
-  while (durable < seq &&
-         !durable_seq_.compare_exchange_weak(durable, seq, std::memory_order_release)) {
+void LogWriter::PublishDurable(uint64_t seq) { Raise(&durable_seq_, seq); }
+
+void LogWriter::Raise(std::atomic<uint64_t>* number, uint64_t to) {
+  uint64_t now = number->load(std::memory_order_relaxed);
+  while (now < to && !number->compare_exchange_weak(now, to, std::memory_order_release)) {
   }
 }
 
@@ -580,6 +600,7 @@ void LogWriter::EnsureRoom() {
 
 void LogWriter::Fail(const Status& status) {
   CELLAR_ASSERT(healthy());
+  CloseTail();
   granted_ = 0;
   healthy_ = false;
   failure_ = status.text();

@@ -1,9 +1,14 @@
-// LogWriter: the sync thread. It alone writes log segments and the manifest.
+// LogWriter: the sync thread. It makes, syncs and closes log segments and writes the manifest.
 //
-// The loop submits batches of records; the thread writes them to the open segment, syncs as the
-// policy says and publishes how far the log is durable. Everything queued while a sync runs shares
-// the next one (group commit). It also reserves room ahead of the loop, rotates segments, and
-// installs snapshots in the manifest when the snapshot thread has written them.
+// The loop submits batches of records; they are written to the open segment, by the thread or by
+// the loop itself, and the thread syncs them as the policy says. Two numbers tell how far it is:
+//
+//   written_seq()   the kernel has it: it survives the end of the process
+//   durable_seq()   synced: it survives the end of the machine
+//
+// Everything queued while a sync runs shares the next one (group commit). The thread also reserves
+// room ahead of the loop, rotates segments, and installs snapshots in the manifest when the
+// snapshot thread has written them.
 //
 // Space. Positions in the stream of all record bytes since the start tell how much is granted:
 //
@@ -35,10 +40,15 @@
 // Small commits go to room that has been written once already, with zeros: syncing them is then one
 // write and no metadata (SegmentFile::ZeroAhead).
 //
-// Lazy policies (`everysec`, `no`): a batch may wait kLingerMicros for company, so that the thread
-// does not wake for each turn of the loop.
+// Lazy policies (`everysec`, `no`): replies wait for written_seq(). So the loop writes each batch
+// itself when it submits it (tail_writer.h), and the thread, which keeps it until it is durable,
+// need hear of it only kLingerMicros later. Where the loop cannot write, since the batch is large,
+// the log in trouble or the file system slow, the thread does it at once, and opens the tail again
+// when it has written all that was queued. A rotation does not close it: meanwhile the loop writes
+// to both segments.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -58,8 +68,10 @@
 #include "store/manifest.h"
 #include "store/recovery.h"
 #include "store/segment_file.h"
+#include "store/spare_buffers.h"
 #include "store/sync_lanes.h"
 #include "store/sync_trial.h"
+#include "store/tail_writer.h"
 
 namespace cellar {
 
@@ -101,7 +113,8 @@ class LogWriter {
       return Status::Ok();
     return ReserveSlow(stream_end);
   }
-  // Takes the batch's content and leaves an empty one with recycled memory.
+  // Takes the batch's content and leaves an empty one with recycled memory. Under a lazy policy it
+  // is usually written when this returns.
   void Submit(LogBatch* batch);
   void SetSyncPolicy(SyncPolicy policy);
   // Returns when everything submitted is durable, or with what prevents it. Waits for the thread.
@@ -124,6 +137,10 @@ class LogWriter {
   // --- any thread ---
 
   uint64_t durable_seq() const { return durable_seq_.load(std::memory_order_acquire); }
+  // Never less than durable_seq().
+  uint64_t written_seq() const {
+    return std::max(durable_seq(), written_seq_.load(std::memory_order_acquire));
+  }
   bool healthy() const { return healthy_.load(std::memory_order_acquire); }
   // The manifest does not name the log yet.
   bool held() const { return held_.load(std::memory_order_acquire); }
@@ -152,12 +169,16 @@ class LogWriter {
   void Run();
   int64_t NextWakeMicros() const;            // REQUIRES: mutex_ held
   void TakeWork(std::vector<Call*>* calls);  // REQUIRES: mutex_ held
-  void KeepSpares();                         // REQUIRES: mutex_ held
+  void TakeQueue();                          // REQUIRES: mutex_ held
+  void OpenTail();                           // REQUIRES: mutex_ held
+  void CloseTail();
+  void KeepSpares();  // REQUIRES: mutex_ held
   // When spare buffers beyond what is always kept go (monotonic); never while records wait.
   int64_t SparesDueMicros() const;  // REQUIRES: mutex_ held
   void PublishState();              // REQUIRES: mutex_ held
   void Work();
   void WriteBatches();
+  Status WriteBatch(const LogBatch& batch);
   void PlanGathering();  // REQUIRES: mutex_ held
   int64_t SyncDueMicros() const;
   void NoteSyncTook(int64_t micros);
@@ -172,6 +193,10 @@ class LogWriter {
   bool LanesAreFull() const;
   void LaneEnded(uint64_t seq);  // any thread
   void Rotate();
+  // The first part of it: what follows what is durable goes to `fresh` too, now and until the loop
+  // is told otherwise.
+  Status CopyTail(SegmentFile* fresh);
+  void DropTailCopy();
   void EnsureRoom();
   void PublishGrant();
   uint64_t GrantLimit() const;
@@ -191,7 +216,9 @@ class LogWriter {
   void AbandonOpenEntry(Manifest* draft);
   // Drops the first `count` of unsynced_, which are durable.
   void Retire(size_t count);
-  void PublishDurable(uint64_t seq);  // any thread
+  void PublishDurable(uint64_t seq);                                // any thread
+  void PublishWritten(uint64_t seq) { Raise(&written_seq_, seq); }  // any thread
+  static void Raise(std::atomic<uint64_t>* number, uint64_t to);
   Status InstallSnapshotOnThread(const SnapshotEntry& entry, std::vector<std::string>* superseded);
   Status EnableOnThread(const LogPosition& start, uint64_t stream_begin);
   Status DisableOnThread();
@@ -208,6 +235,7 @@ class LogWriter {
 
   std::atomic<uint64_t> granted_{0};
   std::atomic<uint64_t> durable_seq_{0};
+  std::atomic<uint64_t> written_seq_{0};
   std::atomic<bool> healthy_{true};
   std::atomic<bool> held_{false};
   std::atomic<int64_t> oldest_unsynced_micros_{0};
@@ -219,10 +247,9 @@ class LogWriter {
   // Under mutex_:
   std::deque<LogBatch> queue_;
   size_t queue_bytes_{0};
-  std::vector<ByteBuffer> spare_;    // empty, for Submit, which takes the last one
-  size_t spare_bytes_{0};            // their capacity
-  size_t spare_bytes_max_{0};        // what was kept at most after the last sync
-  int64_t spares_needed_micros_{0};  // when half of that at least was needed last
+  size_t queue_unwritten_bytes_{0};
+  TailWriter tail_;      // of segment_; open only while all batches are written to it
+  SpareBuffers spares_;  // for Submit
   std::vector<Call*> calls_;
   uint64_t requested_stream_end_{0};
   uint64_t next_number_;
@@ -249,19 +276,18 @@ class LogWriter {
   uint64_t stream_submitted_{0};
   uint64_t stream_durable_{0};
   std::unique_ptr<SegmentFile> segment_;  // closed while not healthy; null if there is none
-  std::deque<LogBatch> unsynced_;         // in order; the first `written_` are in the segment
+  std::deque<LogBatch> unsynced_;  // in order; the first `written_` are known to be in the segment
   size_t written_{0};
   SyncLanes lanes_;                        // for segment_, once syncs have turned out slow
   std::deque<SegmentFile::End> in_lanes_;  // what they sync, in order
   SyncTrial trial_;
   uint64_t unsynced_bytes_{0};
-  std::vector<ByteBuffer> retired_;    // on their way to spare_
-  std::vector<ByteBuffer> discarded_;  // from spare_, to be freed while mutex_ is not held
-  LogPosition base_;                   // the record before unsynced_; in a file only at Start()
-  Manifest manifest_;                  // as installed; while held_: as it will be
-  Manifest manifest_on_disk_;          // while held_
-  std::vector<std::string> garbage_;   // to be removed once a manifest is installed
-  uint64_t allocation_bytes_;          // grows up to options_.allocation_bytes_max
+  Status tail_error_;                 // of a write behind the end that nobody has looked at yet
+  LogPosition base_;                  // the record before unsynced_; in a file only at Start()
+  Manifest manifest_;                 // as installed; while held_: as it will be
+  Manifest manifest_on_disk_;         // while held_
+  std::vector<std::string> garbage_;  // to be removed once a manifest is installed
+  uint64_t allocation_bytes_;         // grows up to options_.allocation_bytes_max
   bool room_is_low_{false};
   std::string room_failure_;
   int64_t room_retry_micros_{0};  // not before then: reserve room
@@ -279,7 +305,7 @@ class LogWriter {
   std::string failure_;  // why not healthy
 };
 
-inline constexpr int64_t kLingerMicros{5'000};
+inline constexpr int64_t kLingerMicros{50'000};
 inline constexpr size_t kLingerBytes{256 * 1024};
 // Below, a pause would cost more than it gathers: timers are not as fine.
 inline constexpr int64_t kGatherSyncMicrosMin{50};

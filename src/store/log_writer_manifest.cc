@@ -49,10 +49,15 @@ InstallResult LogWriter::InstallWithSegment(Manifest draft, SegmentFile* segment
   }
   if (result.outcome == InstallOutcome::kInstalled) return result;
   const std::string path = PathOf(StoreFileKind::kSegment, segment->number());
-  segment->Close(SegmentFile::Trim::kYes);
   if (result.outcome == InstallOutcome::kUnknown) {
+    // Nothing is acknowledged any more that one of the two files may lack; and what they hold must
+    // stay, whichever of them the next start finds.
+    CloseTail();
+    segment->Close(SegmentFile::Trim::kNo);
     garbage_.push_back(path);
   } else {
+    DropTailCopy();
+    segment->Close(SegmentFile::Trim::kYes);
     (void)files_.Remove(path);
   }
   return result;
@@ -106,20 +111,49 @@ void LogWriter::Rotate() {
       {.wanted = ahead + allocation_bytes_, .least = ahead + options_.allocation_bytes_min});
   // Without room for another segment this one just goes on.
   rotate_retry_micros_ = clock_.MonotonicMicros() + options_.retry_delay_micros;
-  if (!fresh.ok()) return;
+  if (!fresh.ok() || !CopyTail(fresh->get()).ok()) return;
   Manifest draft = manifest_;
   draft.segments.back() = segment_->ClosedEntry();
   const InstallResult result = InstallWithSegment(std::move(draft), fresh->get());
   if (result.outcome == InstallOutcome::kInstalled) {
     CloseLanes();
+    {
+      const std::lock_guard lock(mutex_);
+      tail_.MoveToMirror();
+    }
     segment_->DropDurable();
     segment_->Close(SegmentFile::Trim::kYes);
     segment_ = *std::move(fresh);
+    Retire(unsynced_.size());  // installing it has synced it
+    Wake();
     rotate_retry_micros_ = 0;
   } else if (result.outcome == InstallOutcome::kUnknown) {
     // The manifest may say by now that this segment ends here: no record may be added to it.
     Fail(result.status);
   }
+}
+
+Status LogWriter::CopyTail(SegmentFile* fresh) {
+  CELLAR_ASSERT(written_ == 0);
+  {
+    const std::lock_guard lock(mutex_);
+    TakeQueue();
+    if (tail_.is_open()) tail_.OpenMirror(fresh->file(), fresh->end_offset() + unsynced_bytes_);
+  }
+  for (const LogBatch& batch : unsynced_) {
+    Status status = fresh->Append(batch.bytes.view(), batch.last);
+    if (status.ok()) continue;
+    DropTailCopy();
+    fresh->Close(SegmentFile::Trim::kYes);
+    (void)files_.Remove(PathOf(StoreFileKind::kSegment, fresh->number()));
+    return status;
+  }
+  return Status::Ok();
+}
+
+void LogWriter::DropTailCopy() {
+  const std::lock_guard lock(mutex_);
+  tail_.CloseMirror();
 }
 
 Status LogWriter::InstallSnapshotOnThread(const SnapshotEntry& entry,
@@ -190,6 +224,7 @@ Status LogWriter::EnableOnThread(const LogPosition& start, uint64_t stream_begin
 
 Status LogWriter::DisableOnThread() {
   if (!enabled_) return Status::Ok();
+  CloseTail();
   if (healthy()) WriteBatches();
   if (healthy() && SyncSegment()) Wake();
   if (!healthy()) return Status::Error(ErrorCode::kMisconf, failure_);
@@ -225,6 +260,7 @@ Status LogWriter::DisableOnThread() {
 
 void LogWriter::FinishOnThread() {
   if (!enabled_) return;
+  CloseTail();
   if (healthy()) WriteBatches();
   if (healthy() && SyncSegment()) {
     // Its entry stays open: the next start goes on in it.

@@ -67,12 +67,16 @@ Result<std::unique_ptr<SegmentFile>> SegmentFile::Reopen(FileSystem& files,
 
 Status SegmentFile::Append(std::string_view records, Lsn last) {
   CELLAR_ASSERT(file_ != nullptr);
-  CELLAR_ASSERT(last >= last_);
   RETURN_IF_ERROR(file_->WriteAt(end_offset_, records));
-  end_offset_ += records.size();
+  NoteAppended(records.size(), last);
+  return Status::Ok();
+}
+
+void SegmentFile::NoteAppended(uint64_t bytes, Lsn last) {
+  CELLAR_ASSERT(last >= last_);
+  end_offset_ += bytes;
   allocated_offset_ = std::max(allocated_offset_, end_offset_);
   last_ = last;
-  return Status::Ok();
 }
 
 Status SegmentFile::Sync() {

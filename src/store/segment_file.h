@@ -1,5 +1,5 @@
 // SegmentFile: the one log segment that is being written (format: log_format.h). Owned by one
-// thread.
+// thread; another may write at its end (tail_writer.h), which it is told of afterwards.
 //
 //   0        64               durable_offset    end_offset       zeroed_offset    allocated_offset
 //   | header | synced records | written records | written zeros  | reserved zeros |
@@ -54,6 +54,10 @@ class SegmentFile {
 
   // Writes behind the end. After an error the file is to be given up.
   Status Append(std::string_view records, Lsn last);
+  // Somebody else has written so many bytes behind the end.
+  void NoteAppended(uint64_t bytes, Lsn last);
+  // For whoever does that. Dies with Close().
+  WritableFile* file() { return file_.get(); }
   // After an error the file is to be given up.
   Status Sync();
   // Up to here it is written and, by somebody else's sync, durable.

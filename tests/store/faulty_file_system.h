@@ -3,6 +3,8 @@
 //
 //   - FailCall(n): the n-th call from now fails (and if `sticky`, all later ones); a write that
 //     fails may have written a part, a rename that fails may have been done
+//   - Kill, KillAtCall(n): the process ends; all that was written stays, half of the call that it
+//     died in too
 //   - SetCapacity: bytes on the disk, beyond which Allocate and WriteAt say kNoSpace
 //   - PowerLoss(seed): of each file only what was synced is certain; of the writes since, each
 //     512-byte piece survives or not by chance; a size change likewise. Of each name only what
@@ -66,8 +68,15 @@ class FaultyFileSystem final : public FileSystem {
     const std::lock_guard lock(mutex_);
     failing_.insert(kind);
   }
+  // From the next call of kind `first` on every call of these kinds fails until Heal().
+  void FailKindsFrom(FileCall first, std::set<FileCall> kinds) {
+    const std::lock_guard lock(mutex_);
+    fails_from_ = first;
+    fails_then_ = std::move(kinds);
+  }
   void Heal() {
     const std::lock_guard lock(mutex_);
+    fails_from_.reset();
     fail_at_ = 0;
     failing_.clear();
   }
@@ -122,11 +131,23 @@ class FaultyFileSystem final : public FileSystem {
     const std::lock_guard lock(mutex_);
     Halt();
   }
+  // The process is killed in the n-th call from now: of a write the first half is done.
+  void KillAtCall(uint64_t n) {
+    const std::lock_guard lock(mutex_);
+    kill_at_ = calls_ + n;
+  }
+  // The process is dead.
+  bool is_halted() const {
+    const std::lock_guard lock(mutex_);
+    return halted_;
+  }
   // The next process may use the disk.
   void Reboot() {
     const std::lock_guard lock(mutex_);
     halted_ = false;
     fail_at_ = 0;
+    kill_at_ = 0;
+    fails_from_.reset();
     failing_.clear();
   }
 
@@ -243,6 +264,14 @@ class FaultyFileSystem final : public FileSystem {
   Status Count(FileCall kind, const std::string& what) {
     if (halted_) return Status::Error(ErrorCode::kIo, "the process is dead");
     ++calls_;
+    if (kill_at_ != 0 && calls_ >= kill_at_) {
+      Halt();
+      return Status::Error(ErrorCode::kIo, "the process was killed");
+    }
+    if (fails_from_ == kind) {
+      fails_from_.reset();
+      failing_.merge(fails_then_);
+    }
     const bool hit = fail_at_ != 0 && (calls_ == fail_at_ || (sticky_ && calls_ > fail_at_));
     if (!hit && !failing_.contains(kind)) return Status::Ok();
     ++failures_;
@@ -312,11 +341,14 @@ class FaultyFileSystem final : public FileSystem {
   uint64_t generation_{0};
   uint64_t calls_{0};
   uint64_t fail_at_{0};
+  uint64_t kill_at_{0};
   uint64_t failures_{0};
   bool sticky_{false};
   bool halted_{false};
   ErrorCode fail_code_{ErrorCode::kIo};
   std::set<FileCall> failing_;
+  std::optional<FileCall> fails_from_;
+  std::set<FileCall> fails_then_;
   uint64_t capacity_{0};
 };
 
@@ -328,9 +360,10 @@ class FaultyWritableFile final : public WritableFile {
 
   Status WriteAt(uint64_t offset, std::string_view bytes) override {
     const std::lock_guard lock(disk_->mutex_);
+    const bool was_dead = dead() || disk_->halted_;
     Status status = Begin(FileCall::kWrite);
     if (!status.ok()) bytes = bytes.substr(0, bytes.size() / 2);  // torn
-    if (bytes.empty() || dead()) return status;
+    if (bytes.empty() || was_dead) return status;
     RETURN_IF_ERROR(disk_->Grow(file_.get(), offset + bytes.size()));
     std::memcpy(&file_->bytes[offset], bytes.data(), bytes.size());
     file_->changes.push_back({FaultyFileSystem::Change::Kind::kWrite, offset, std::string(bytes)});

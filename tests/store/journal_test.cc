@@ -89,15 +89,16 @@ TEST_CASE("A save in the foreground waits for a running one and saves what came 
   CHECK(rig.CheckState() == 100);
 }
 
-TEST_CASE("Under everysec a reply does not wait, and the record is durable soon after",
+TEST_CASE("Under everysec a reply does not wait for a sync, and the record is durable soon after",
           "[journal]") {
   FaultyFileSystem disk;
   JournalRig rig(&disk);
   rig.options.sync_policy = SyncPolicy::kEverySecond;
   REQUIRE(rig.Open().ok());
   REQUIRE(rig.Write().ok());
-  CHECK(rig.journal->released_lsn() == rig.lsn);
+  CHECK(rig.journal->released_lsn() < rig.lsn);  // it is in this process only
   rig.journal->Flush();
+  CHECK(rig.journal->released_lsn() == rig.lsn);
   CHECK(rig.WaitUntil([&] { return rig.journal->durable_lsn() == rig.lsn; }));
   rig.journal->SetSyncPolicy(SyncPolicy::kAlways);
   REQUIRE(rig.Write().ok());
