@@ -16,6 +16,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/sanitizer.h"
 #include "btree/arena.h"
 #include "cellar/clock.h"
 #include "cellar/version.h"
@@ -109,8 +110,10 @@ class PidFile {
     (void)std::fprintf(file, "%d\n", static_cast<int>(getpid()));
     (void)std::fclose(file);
   }
-  ~PidFile() {
+  ~PidFile() { Remove(); }
+  void Remove() {
     if (!path_.empty()) (void)unlink(path_.c_str());
+    path_.clear();
   }
   PidFile(const PidFile&) = delete;
   PidFile& operator=(const PidFile&) = delete;
@@ -118,6 +121,17 @@ class PidFile {
  private:
   std::string path_;
 };
+
+// The end of a server whose files are synced and closed. What it has in memory goes back to the
+// system as a whole; to give back 36 million cells one by one took two seconds, for which whoever
+// starts it again would wait. The sanitizers' builds return instead, so that leaks are found.
+void EndAtOnce([[maybe_unused]] PidFile* pid_file, [[maybe_unused]] int exit_status) {
+#ifndef CELLAR_SANITIZER
+  pid_file->Remove();
+  (void)std::fflush(nullptr);
+  _exit(exit_status);
+#endif
+}
 
 void LogRecovery(const RecoveryReport& report, const std::string& directory) {
   // A mistyped --dir looks just like a first start.
@@ -157,7 +171,7 @@ int Serve(const std::vector<std::string>& words) {
   Log(LogSeverity::kNotice, fmt::format("Cellar {} begins, pid {}, port {}, data in {}", kVersion,
                                         getpid(), config.port, config.dir));
   Clock& clock = Clock::System();
-  const PidFile pid_file(config.pidfile);
+  PidFile pid_file(config.pidfile);
   NodeArena::Configure({.huge_pages = config.huge_pages, .keeper = true});
   Server server(clock, config, std::move(sources));
   if (const Status status = server.LoadUsers(); !status.ok()) {
@@ -171,13 +185,17 @@ int Serve(const std::vector<std::string>& words) {
   StoreOptions store_options = StoreOptionsOf(config);
   store_options.journal.wake = [&server] { server.WakeFromThread(); };
   store_options.seed = static_cast<uint64_t>(clock.WallMicros());
-  auto store = Store::Open(
-      store_options, FileSystem::Posix(), clock,
-      [&server](const LoadProgress& progress) { return server.PollWhileLoading(progress); });
-  if (!store.ok() && server.stopping()) {
-    Log(LogSeverity::kNotice, "Left while data was loaded; nothing has changed on disk");
-    return 0;
-  }
+  constexpr std::string_view kLeftWhileLoading =
+      "Left while data was loaded; nothing has changed on disk";
+  auto store = Store::Open(store_options, FileSystem::Posix(), clock,
+                           [&server, &pid_file](const LoadProgress& progress) {
+                             Status status = server.PollWhileLoading(progress);
+                             if (status.ok() || !server.stopping()) return status;
+                             Log(LogSeverity::kNotice, kLeftWhileLoading);
+                             EndAtOnce(&pid_file, 0);
+                             return status;
+                           });
+  if (!store.ok() && server.stopping()) return 0;
   if (!store.ok()) {
     Log(LogSeverity::kWarning, store.status().text());
     return Fail(store.status());
@@ -195,6 +213,7 @@ int Serve(const std::vector<std::string>& words) {
   }
   server.Detach();
   Log(LogSeverity::kNotice, "Cellar is now ready to exit, bye bye...");
+  EndAtOnce(&pid_file, exit_status);
   return exit_status;
 }
 

@@ -8,14 +8,11 @@
 #include <cstring>
 
 #include "base/assert.h"
+#include "base/sanitizer.h"
 
 // The sanitizers watch malloc, not runs: under them every node is a block of its own.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef CELLAR_SANITIZER
 #define CELLAR_ARENA_MALLOC 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define CELLAR_ARENA_MALLOC 1
-#endif
 #endif
 
 namespace cellar {

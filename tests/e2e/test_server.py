@@ -1,6 +1,7 @@
 """What an operator and a generic client see: transactions, pub/sub, notifications, logs, limits, systemd, the end."""
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -355,8 +356,11 @@ class ProcessTest(unittest.TestCase):
             while b"STOPPING=1" not in heard:
                 heard = systemd.recv(1000)
 
-    def test_signals_and_shutdown_leave_with_status_0_and_the_data(self):
-        with CellarServer() as server:
+    def test_signals_and_shutdown_leave_with_status_0_the_data_and_nothing_else(self):
+        folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, folder)
+        left_behind = [os.path.join(folder, name) for name in ("pid", "socket")]
+        with CellarServer(pidfile=left_behind[0], unixsocket=left_behind[1]) as server:
             client = server.client()
             client.execute_command("TABLE", "CREATE", "t", "FAMILY", "f")
             for how in ("TERM", "INT", "SHUTDOWN"):
@@ -367,6 +371,8 @@ class ProcessTest(unittest.TestCase):
                 else:
                     server.process.send_signal(signal.SIGTERM if how == "TERM" else signal.SIGINT)
                 self.assertEqual(server.process.wait(60), 0)
+                self.assertEqual([path for path in left_behind if os.path.exists(path)], [])
+                self.assertTrue(server.log().endswith("bye bye...\n"), server.log()[-500:])
                 said = "SHUTDOWN by user 'default' from 127.0.0.1:" if how == "SHUTDOWN" else f"SIG{how}: leaving"
                 self.assertIn(said, server.log())
                 server.start()
