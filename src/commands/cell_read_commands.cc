@@ -135,6 +135,21 @@ CELLAR_INLINE void ReplyCellOrNull(CommandContext& ctx, const CellRead* cell) {
     ctx.reply.Null();
 }
 
+// Of the reply of one row.
+size_t ReplyBytesMax(const CommandContext& ctx) {
+  return static_cast<size_t>(ctx.host.services().config.reply_max_bytes);
+}
+
+// Whether the reply of CMGET, begun at `begin`, has become too long. Then it is the error.
+CELLAR_INLINE bool ReplyTooLong(CommandContext& ctx, size_t begin, size_t bytes_max) {
+  if (ctx.reply.position() - begin <= bytes_max) [[likely]]
+    return false;
+  ctx.reply.Truncate(begin);
+  ctx.Fail(Status::Error(ErrorCode::kTooLarge,
+                         "these columns make a reply of more than reply-max-bytes"));
+  return true;
+}
+
 // GetKnown for several columns.
 CELLAR_INLINE bool GetAllKnown(CommandContext& ctx) {
   Store& store = ctx.store();
@@ -150,6 +165,8 @@ CELLAR_INLINE bool GetAllKnown(CommandContext& ctx) {
   if (!store.OpenRow(*table, ctx.args[2]).ok()) [[unlikely]]
     return false;
   ctx.DependsOn(table->last_lsn());
+  const size_t begin = ctx.reply.position();
+  const size_t bytes_max = ReplyBytesMax(ctx);
   ctx.reply.Array(columns.size());
   ServerStats& stats = ctx.host.services().stats;
   for (const KnownColumn* const column : columns) {
@@ -157,6 +174,7 @@ CELLAR_INLINE bool GetAllKnown(CommandContext& ctx) {
     store.GetInRow(*column, &cell);
     stats.CountLookup(cell != nullptr);
     ReplyCellOrNull(ctx, cell);
+    if (ReplyTooLong(ctx, begin, bytes_max)) return true;
   }
   return true;
 }
@@ -178,6 +196,7 @@ void CmdCMGet(CommandContext& ctx) {
   REPLY_IF_ERROR(ctx, store.OpenRow(*table, ctx.args[2]));
   ServerStats& stats = ctx.host.services().stats;
   const size_t begin = ctx.reply.position();
+  const size_t bytes_max = ReplyBytesMax(ctx);
   ctx.reply.Array(columns.size());
   for (const ColumnRead& column : columns) {
     const CellRead* cell = nullptr;
@@ -187,6 +206,7 @@ void CmdCMGet(CommandContext& ctx) {
     }
     stats.CountLookup(cell != nullptr);
     ReplyCellOrNull(ctx, cell);
+    if (ReplyTooLong(ctx, begin, bytes_max)) return;
   }
   for (size_t i = 0; i < columns.size(); ++i)
     table->NoteColumn(ctx.args[3 + i], columns[i].family, columns[i].qualifier);
@@ -244,6 +264,7 @@ void CmdCNear(CommandContext& ctx) {
 // Runs a scan in the handler, or hands it over as a task.
 void Run(CommandContext& ctx, Table& table, std::unique_ptr<Scan> scan, ScanRunOptions options) {
   options.rights = ctx.rights;
+  options.reply_bytes_max = ReplyBytesMax(ctx);
   ScanRun run(std::move(scan), options, ctx.store(), &ctx.reply.buffer(), ctx.reply.version());
   const bool done = run.Pull(FirstBudget(ctx));
   if (options.one_row) ctx.host.services().stats.CountLookup(run.rows() > 0);

@@ -54,7 +54,7 @@ void CmdMemoryDoctor(CommandContext& ctx) {
   const MemoryFigures memory = ctx.host.memory();
   std::string text;
   constexpr uint64_t kSmall{64ULL << 20};
-  if (memory.data_bytes < kSmall) {
+  if (memory.used_bytes - memory.startup_bytes < kSmall && memory.resident_bytes < 2 * kSmall) {
     text = "There is hardly any data: nothing to say about its memory.\n";
   } else {
     if (memory.resident_bytes > memory.used_bytes * 3 / 2) {
@@ -65,7 +65,8 @@ void CmdMemoryDoctor(CommandContext& ctx) {
     }
     if (memory.clients_bytes > memory.data_bytes / 4) {
       text += "Clients hold " + HumanBytes(memory.clients_bytes) +
-              ": CLIENT LIST shows which (omem, qbuf); see client-output-buffer-limit.\n";
+              ": CLIENT LIST shows which (tot-mem, omem, qbuf); see client-output-buffer-limit and "
+              "scan-reply-max-bytes.\n";
     }
     if (text.empty()) text = "The memory is as it should be.\n";
   }

@@ -5,6 +5,7 @@
 #include "base/glob.h"
 #include "commands/command_groups.h"
 #include "commands/replies/help.h"
+#include "commands/session/client_info.h"
 #include "commands/session/command_context.h"
 #include "commands/session/pubsub.h"
 #include "commands/session/services.h"
@@ -31,6 +32,7 @@ ReplyWriter Confirmations(CommandContext& ctx) {
 }
 
 void Subscribe(CommandContext& ctx, ChannelKind kind) {
+  REPLY_IF_ERROR(ctx, CheckKept(ctx.session, ctx.host.services().config));
   PubSub& pubsub = ctx.host.services().pubsub;
   ReplyWriter reply = Confirmations(ctx);
   for (const std::string_view name : ctx.args.subspan(1)) {

@@ -6,7 +6,9 @@
 
 #include "commands/command_groups.h"
 #include "commands/dispatch/dispatch.h"
+#include "commands/session/client_info.h"
 #include "commands/session/command_context.h"
+#include "commands/session/services.h"
 #include "commands/session/transaction.h"
 #include "commands/session/transaction_store.h"
 
@@ -37,6 +39,9 @@ void CmdDiscard(CommandContext& ctx) {
 // Runs the queue; the error line that stopped an atomic one, or nothing.
 std::string RunQueue(CommandContext& ctx, const TransactionState& transaction) {
   Dispatcher& dispatcher = ctx.host.dispatcher();
+  const Config& config = ctx.host.services().config;
+  const auto reply_bytes_max = static_cast<size_t>(config.reply_max_bytes);
+  const size_t begin = ctx.session.output.size();
   std::vector<std::string_view> words;
   for (const QueuedCommand& queued : transaction.queue) {
     words.clear();
@@ -44,11 +49,27 @@ std::string RunQueue(CommandContext& ctx, const TransactionState& transaction) {
       const TransactionState::Word& word = transaction.words[queued.first_word + i];
       words.push_back(std::string_view(transaction.bytes).substr(word.offset, word.size));
     }
-    const size_t position = ctx.session.output.size();
-    dispatcher.Call(ctx.session, *queued.command, words);
-    const std::string_view reply = ctx.session.output.view().substr(position);
+    Session& session = ctx.session;
+    const size_t position = session.output.size();
+    // A read has no effect but its reply: nobody gets it, or it would be too long.
+    const bool reads = queued.command->Has(kReadonly);
+    if (session.closed && reads) continue;
+    if (reads && position - session.exec_position > reply_bytes_max) {
+      session.writer().Error(Status::Error(
+          ErrorCode::kTooLarge, "the replies of this EXEC are longer than reply-max-bytes"));
+    } else {
+      dispatcher.Call(session, *queued.command, words);
+    }
+    const std::string_view reply = session.output.view().substr(position);
     if (transaction.atomic && reply.starts_with('-')) {
       return std::string(reply.substr(1, reply.find("\r\n") - 1));
+    }
+    if (session.closed || BeyondHardLimit(session, config)) [[unlikely]] {
+      // What waits goes now; what the transaction writes stands, as in Redis.
+      if (!session.closed) ctx.host.EndForOutput(session);
+      OutputBuffer head;
+      head.Append(session.output.view().substr(0, begin));
+      session.output.Swap(head);
     }
   }
   return {};
@@ -93,18 +114,20 @@ void CmdExec(CommandContext& ctx) {
 
 void CmdWatch(CommandContext& ctx) {
   if (ctx.session.in_multi()) return ctx.reply.Error("ERR WATCH inside MULTI is not allowed");
+  REPLY_IF_ERROR(ctx, CheckKept(ctx.session, ctx.host.services().config));
   for (const std::string_view table : ctx.args.subspan(1)) {
     ASSIGN_OR_REPLY(ctx, Watch watch, WatchTable(ctx.host, ctx.session.keyspace, table));
-    TransactionOf(ctx.session).watches.push_back(std::move(watch));
+    TransactionOf(ctx.session).AddWatch(std::move(watch));
   }
   ctx.reply.Ok();
 }
 
 void CmdCWatch(CommandContext& ctx) {
   if (ctx.session.in_multi()) return ctx.reply.Error("ERR CWATCH inside MULTI is not allowed");
+  REPLY_IF_ERROR(ctx, CheckKept(ctx.session, ctx.host.services().config));
   ASSIGN_OR_REPLY(ctx, Watch watch,
                   WatchTableRow(ctx.host, ctx.session.keyspace, ctx.args[1], ctx.args[2]));
-  TransactionOf(ctx.session).watches.push_back(std::move(watch));
+  TransactionOf(ctx.session).AddWatch(std::move(watch));
   ctx.reply.Ok();
 }
 

@@ -11,12 +11,12 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <string_view>
 #include <utility>
 
 #include "base/assert.h"
+#include "base/buffer_memory.h"
 #include "base/copy_bytes.h"
 
 namespace cellar {
@@ -31,7 +31,7 @@ class OutputBuffer {
   }
   OutputBuffer(const OutputBuffer&) = delete;
   OutputBuffer& operator=(const OutputBuffer&) = delete;
-  ~OutputBuffer() { std::free(data_); }
+  ~OutputBuffer() { FreeBuffer(data_, capacity_); }
 
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
@@ -45,7 +45,7 @@ class OutputBuffer {
       Grow(bytes);
     return data_ + size_;
   }
-  // Memory for `capacity` bytes in all, exactly: for who knows how much will come.
+  // Memory for `capacity` bytes in all, about: for who knows how much will come.
   void GrowTo(size_t capacity) {
     if (capacity > capacity_) Reallocate(capacity);
   }
@@ -87,7 +87,7 @@ class OutputBuffer {
   }
   void Clear() { size_ = 0; }
   void Free() {
-    std::free(data_);
+    FreeBuffer(data_, capacity_);
     data_ = nullptr;
     size_ = capacity_ = 0;
   }
@@ -101,15 +101,12 @@ class OutputBuffer {
   static constexpr size_t kFirstBytes{1024};
 
   [[gnu::noinline]] void Grow(size_t bytes) {
-    size_t capacity = capacity_ < kFirstBytes ? kFirstBytes : capacity_ * 2;
-    while (capacity - size_ < bytes) capacity *= 2;
+    size_t capacity = capacity_ < kFirstBytes ? kFirstBytes : capacity_;
+    // What is mapped grows without being moved, so it need not grow far ahead.
+    while (capacity - size_ < bytes) capacity += capacity < kMappedBytes ? capacity : capacity / 4;
     Reallocate(capacity);
   }
-  void Reallocate(size_t capacity) {
-    data_ = static_cast<char*>(std::realloc(data_, capacity));
-    CELLAR_ASSERT(data_ != nullptr);
-    capacity_ = capacity;
-  }
+  void Reallocate(size_t capacity) { data_ = GrowBuffer(data_, &capacity_, capacity); }
 
   char* data_{nullptr};
   size_t size_{0};

@@ -1,6 +1,7 @@
 // See connection.h.
 #include "server/connection.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -57,6 +58,8 @@ void Connection::Feed(std::string_view bytes, const CommandBatch& ahead) {
     }
   }
   session.query_bytes = pending_.size();
+  if (session.input_ended) [[unlikely]]
+    session.close_after_reply = session.close_after_reply || InputDone();
   const size_t query_bytes_max =
       session.authenticated ? static_cast<size_t>(server_->config().client_query_buffer_limit)
                             : kStrangerQueryBytesMax;
@@ -182,7 +185,7 @@ void Connection::FailProtocol(std::string_view error) {
 
 void Connection::UpdateReading() {
   if (closing_) return;
-  const bool wanted = session.Proceeds();
+  const bool wanted = session.Proceeds() && !session.input_ended;
   if (wanted == reading_) return;
   reading_ = wanted;
   if (wanted) {
@@ -247,18 +250,49 @@ void Connection::Flush() {
   }
   if (session.output.empty()) {
     server_->Recycle(&session.output);
+    if (!writing_) session.pushed_bytes = 0;
   } else if (!writing_ && !gated_ && !session.gates.empty()) {
     gated_ = true;
     server_->AddGated(this);
   }
+  if (session.input_ended && InputDone()) [[unlikely]]
+    session.close_after_reply = true;
   if (session.close_after_reply && !writing_ && session.output.empty() && !session.task) {
     return Close();
   }
-  if (session.output.size() + session.output_in_flight > Session::kOutputPauseBytes &&
-      server_->OutputExceeded(*this)) {
-    return Close();
+  if (session.output.size() + session.output_in_flight > 0 || session.task || counted_large_) {
+    if (server_->OutputExceeded(*this)) return Close();
+    counted_large_ = server_->Recount(this);
   }
   UpdateReading();
+}
+
+void Connection::EndInput() {
+  session.input_ended = true;
+  reading_ = false;  // libuv has stopped
+  if (InputDone()) {
+    if (session.output.empty() && !writing_) return Close();  // its place is free at once
+    session.close_after_reply = true;
+  }
+  if (session.task) LookForClient();
+  if (!closing_) server_->ScheduleFlush(session);
+}
+
+// The socket says that the client has closed both directions as soon as it knows: when the client
+// left unread bytes behind, and when an answer to it came back as undeliverable.
+void Connection::LookForClient() {
+  if (closing_ || reading_) return;
+  pollfd socket{.fd = session.fd, .events = POLLRDHUP, .revents = 0};
+  if (::poll(&socket, 1, 0) <= 0) return;
+  if ((socket.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0) return Close();
+  if ((socket.revents & POLLRDHUP) == 0 || !session.task) return;
+  // It sends no more. One that waits for others waits no longer; of other replies the first byte,
+  // sent ahead, finds out whether anybody is there.
+  if (session.task->Unblock(UnblockReason::kTimeout)) {
+    session.task_waiting = false;
+    return;
+  }
+  server_->dispatcher_object().BeginReplyAhead(session);
 }
 
 void Connection::SendOutput() {
@@ -293,6 +327,7 @@ void Connection::SendLater(OutputBuffer* bytes, size_t offset) {
   auto request = std::make_unique<WriteRequest>();
   request->bytes.Swap(*bytes);
   request->size = request->bytes.size() - offset;
+  session.output_in_flight_memory = request->bytes.capacity();
   request->request.data = this;
   uv_buf_t buffer = uv_buf_init(const_cast<char*>(request->bytes.data()) + offset,
                                 static_cast<unsigned>(request->size));
@@ -304,7 +339,7 @@ void Connection::SendLater(OutputBuffer* bytes, size_t offset) {
   };
   if (uv_write(&request->request, stream(), &buffer, 1, done) != 0) {
     writing_ = false;
-    session.output_in_flight = 0;
+    session.output_in_flight = session.output_in_flight_memory = 0;
     return Close();
   }
   (void)request.release();
@@ -313,6 +348,7 @@ void Connection::SendLater(OutputBuffer* bytes, size_t offset) {
 void Connection::WriteDone(size_t bytes, int status) {
   writing_ = false;
   session.output_in_flight = TlsWaitingBytes();
+  session.output_in_flight_memory = 0;
   if (closing_) return;
   if (status < 0) return Close();
   session.bytes_out += bytes;
@@ -333,8 +369,7 @@ void Connection::Close() {
 }
 
 size_t Connection::memory_bytes() const {
-  return sizeof(*this) + pending_.capacity() + session.output.capacity() +
-         session.output_in_flight + session.task_output.capacity() +
+  return sizeof(*this) + session.memory_bytes() + pending_.capacity() +
          pending_args_.capacity() * sizeof(std::string_view) + TlsMemoryBytes();
 }
 

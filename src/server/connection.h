@@ -96,10 +96,15 @@ class Connection {
   // Ends the connection; the object lives until libuv's callback.
   void Close();
   size_t memory_bytes() const;
+  // The client sends no more. What it has sent is answered, then the connection ends.
+  void EndInput();
+  // Asks the socket of one that is not read at the moment whether the client is still there.
+  void LookForClient();
 
-  size_t index{0};           // in the server's list
-  bool input_waits{false};   // has an entry in the turn's input
-  uint64_t read_in_turn{0};  // the last one, by the server's count
+  uint64_t counted_bytes{0};  // its part of the server's figure
+  size_t index{0};            // in the server's list
+  bool input_waits{false};    // has an entry in the turn's input
+  uint64_t read_in_turn{0};   // the last one, by the server's count
 
  private:
   friend class Server;
@@ -112,6 +117,10 @@ class Connection {
   // What was parsed beyond the commands executed will be parsed again.
   void ForgetAhead();
   void FailProtocol(std::string_view error);
+  // After EndInput: nothing is left to be executed.
+  bool InputDone() const {
+    return !session.task && !session.postponed && (pending_.empty() || starved_);
+  }
   // How many bytes at the front of the output may be sent now.
   size_t ReleasedBytes() const;
   // The gates before byte `bytes` of the output are passed, the others that much nearer.
@@ -150,6 +159,7 @@ class Connection {
   bool closing_{false};
   bool starved_{false};  // `pending_` is the beginning of a command: more bytes are needed
   bool in_task_list_{false};
+  bool counted_large_{false};     // counted_bytes is more than a connection at rest has
   bool gated_{false};             // in the server's list of outputs that wait for a log record
   std::unique_ptr<TlsSide> tls_;  // null: plaintext
   RequestParser parser_;

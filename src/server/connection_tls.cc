@@ -33,7 +33,10 @@ void Connection::ReceiveTls(std::string_view bytes) {
   }
   if (closing_) return;
   if (!stream.error().empty()) return FailTls();
-  if (stream.ended()) return Close();
+  if (stream.ended()) {
+    if (!session.input_ended) EndInput();
+    return UpdateReading();
+  }
   if (!stream.output().empty()) server_->ScheduleFlush(session);
 }
 
@@ -91,8 +94,7 @@ void Connection::ShutdownTls() {
 size_t Connection::TlsMemoryBytes() const {
   if (tls_ == nullptr) [[likely]]
     return 0;
-  // What waits is counted as being in flight.
-  return sizeof(TlsSide) + tls_->stream.memory_bytes() + tls_->plain_offset;
+  return sizeof(TlsSide) + tls_->stream.memory_bytes() + tls_->plain.capacity();
 }
 
 }  // namespace cellar

@@ -205,7 +205,8 @@ void Server::OnRead(Connection* client, int64_t bytes) {
   if (bytes == 0 || bytes == UV_ENOBUFS) return;  // nothing there; it was not given memory
   if (bytes < 0) {
     if (client->input_waits) input_.Process();
-    return client->Close();
+    if (client->closing()) return;
+    return bytes == UV_EOF ? client->EndInput() : client->Close();
   }
   BeginTurn();
   services_own_.stats.input_bytes += static_cast<uint64_t>(bytes);
@@ -305,7 +306,7 @@ void Server::RunTasks() {
       connection->in_task_list_ = false;
       tasks_.erase(tasks_.begin() + static_cast<std::ptrdiff_t>(next_task_));
     }
-    ScheduleFlush(connection->session);
+    ScheduleFlush(connection->session);  // which looks at the limits and counts
   }
 }
 
@@ -367,6 +368,7 @@ void Server::Forget(Connection* connection) {
   if (session.monitor) --services_own_.monitors;
   if (store_ != nullptr) DiscardTransaction(*this, session);
   session.task.reset();
+  clients_bytes_ -= connection->counted_bytes;
   connections_by_id_.erase(session.id);
   Connection* last = connections_.back();
   connections_[connection->index] = last;

@@ -104,6 +104,8 @@ class Server final : public Host {
     session.flush_pending = true;
     flush_list_.push_back(Connection::Of(session));
   }
+  void Pushed(Session& session, size_t bytes) override;
+  void EndForOutput(Session& session) override;
   void PauseClients(int64_t until_micros, bool writes_only) override;
   void UnpauseClients() override;
   void WakeTasks() override { tasks_woken_ = true; }
@@ -137,6 +139,8 @@ class Server final : public Host {
   void LogTlsError(const Connection& connection, std::string_view error);
   // Where TLS connections decrypt to; one for all, like the read buffer. Not there without TLS.
   std::span<char> tls_read_buffer() { return {tls_read_buffer_.get(), TurnInput::kReadBytes}; }
+  // Counts what the connection holds now. True if that is more than at rest.
+  bool Recount(Connection* connection);
   // Whether a client that does not read has too much waiting for it (client-output-buffer-limit).
   bool OutputExceeded(Connection& connection);
   // The connection is being closed: nothing may point to it any more.
@@ -151,6 +155,9 @@ class Server final : public Host {
   static constexpr size_t kRecycledBuffersMax{64};
   static constexpr uint64_t kSweepCells{2000};
   static constexpr size_t kConnectionsPerCron{1000};
+  static constexpr size_t kRestingBytesMax{16 * 1024};      // of a connection
+  static constexpr uint64_t kReturnedBytesMin{8ULL << 20};  // freed by clients: worth asking
+  static constexpr uint32_t kGiveBackRounds{20};
   static constexpr int64_t kHandshakeMicros{60'000'000};  // for all of TLS's handshake
 
   struct Listener;
@@ -208,6 +215,11 @@ class Server final : public Host {
   void CheckConnections();
   void Sweep();
   void UpdateMemory();
+  // Of connections as last counted, and what is kept for them besides.
+  uint64_t ClientsBytes() const;
+  void NoteOutputExceeded(const Session& session);
+  void GiveMemoryBack();
+  static void ReleaseAgedMemory();
   void UpdatePollTimer();
 
   Clock& clock_;
@@ -246,7 +258,9 @@ class Server final : public Host {
   uint64_t turn_begin_cycles_{0};
   uint64_t memory_used_bytes_{0};
   uint64_t memory_startup_bytes_{0};
-  uint64_t clients_bytes_{0};
+  uint64_t clients_bytes_{0};       // sum of what is counted of the connections
+  uint64_t clients_bytes_high_{0};  // since memory was last given back
+  uint32_t give_back_rounds_{0};    // so often the allocator is still asked
   int64_t loading_start_unix_s_{0};
   LoadProgress load_progress_{};
   int64_t loading_polled_micros_{0};

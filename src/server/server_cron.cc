@@ -23,6 +23,7 @@ void Server::OnTenth() {
   stats.turns_rate.Sample(stats.turns, now);
   stats.turn_nanos_rate.Sample(stats.turn_nanos, now);
   CheckConnections();
+  GiveMemoryBack();
   UpdateMemory();
   if (pause_ != Pause::kNone && dispatcher_own_.now_micros() >= pause_until_micros_) {
     UnpauseClients();
@@ -77,18 +78,22 @@ void Server::CheckConnections() {
     if (cron_next_ >= connections_.size()) cron_next_ = 0;
     Connection* connection = connections_[cron_next_++];
     const Session& session = connection->session;
+    (void)Recount(connection);
     const bool idle = timeout_micros > 0 && now - session.last_activity_micros > timeout_micros &&
                       !session.pubsub && !session.task && !session.monitor;
     const bool slow = now - session.created_micros > kHandshakeMicros && connection->handshaking();
     if (idle || slow) Log(LogSeverity::kVerbose, "Closing idle client");
-    if (idle || slow || OutputExceeded(*connection)) connection->Close();
+    if (idle || slow || OutputExceeded(*connection)) {
+      connection->Close();
+    } else {
+      connection->LookForClient();
+    }
   }
 }
 
 bool Server::OutputExceeded(Connection& connection) {
   Session& session = connection.session;
-  const size_t waiting = session.output.size() + session.output_in_flight +
-                         (session.pushes ? session.pushes->size() : 0);
+  const size_t waiting = session.reply_bytes();
   const OutputLimit& limit =
       services_own_.config.output_limits[static_cast<size_t>(ClassOf(session))];
   // A reply that waits for the disk is not the client's fault.
@@ -106,21 +111,64 @@ bool Server::OutputExceeded(Connection& connection) {
            limit.soft_seconds * 1'000'000;
   }
   if (!hard && !soft) return false;
-  ++services_own_.stats.output_buffer_limit_disconnections;
-  Log(LogSeverity::kWarning,
-      fmt::format("Client {} closed for overcoming of output buffer limits: {} bytes wait",
-                  session.address, waiting));
+  NoteOutputExceeded(session);
   return true;
 }
 
-void Server::UpdateMemory() {
-  // Sizes of clients change slowly compared with data; they are added up ten times a second.
-  uint64_t clients = 0;
-  if (!turn_begun_ || connections_.size() < kConnectionsPerCron) {
-    for (const Connection* connection : connections_) clients += connection->memory_bytes();
-    clients_bytes_ = clients;
+void Server::NoteOutputExceeded(const Session& session) {
+  ++services_own_.stats.output_buffer_limit_disconnections;
+  Log(LogSeverity::kWarning,
+      fmt::format("Client {} closed for overcoming of output buffer limits: {} bytes wait",
+                  session.address, session.reply_bytes()));
+}
+
+void Server::EndForOutput(Session& session) {
+  NoteOutputExceeded(session);
+  session.pushes.reset();
+  if (!session.in_command) {
+    session.output.Free();
+    session.gates.clear();
   }
-  memory_used_bytes_ = memory_startup_bytes_ + clients_bytes_;
+  KillSession(session);
+}
+
+void Server::Pushed(Session& session, size_t bytes) {
+  session.pushed_bytes += bytes;
+  if (PushesBeyondLimit(session, services_own_.config) && !session.closed) [[unlikely]]
+    return EndForOutput(session);
+  ScheduleFlush(session);
+}
+
+bool Server::Recount(Connection* connection) {
+  const uint64_t bytes = connection->memory_bytes();
+  clients_bytes_ += bytes - connection->counted_bytes;
+  connection->counted_bytes = bytes;
+  clients_bytes_high_ = std::max(clients_bytes_high_, clients_bytes_);
+  return bytes > kRestingBytesMax;
+}
+
+uint64_t Server::ClientsBytes() const {
+  return clients_bytes_ + services_own_.tracking.memory_bytes();
+}
+
+// Large buffers are the system's as soon as they are freed (base/buffer_memory.h); what else there
+// was goes when the allocator is asked again and again, little by little as it comes of age.
+void Server::GiveMemoryBack() {
+  if (clients_bytes_high_ - clients_bytes_ >= kReturnedBytesMin) {
+    clients_bytes_high_ = clients_bytes_;
+    give_back_rounds_ = kGiveBackRounds;
+  }
+  if (give_back_rounds_ == 0) return;
+  --give_back_rounds_;
+  ReleaseAgedMemory();
+}
+
+void Server::UpdateMemory() {
+  // Of many connections those that have grown have been counted, and the others are in turn.
+  if (connections_.size() < kConnectionsPerCron) {
+    for (Connection* connection : connections_) (void)Recount(connection);
+  }
+  memory_used_bytes_ = memory_startup_bytes_ + ClientsBytes();
   if (store_ == nullptr) return;
   memory_used_bytes_ += data_figures().bytes;
   ServerStats& stats = services_own_.stats;

@@ -50,7 +50,8 @@ Lsn Server::last_lsn() const { return store_ == nullptr ? Lsn{} : store_->last_l
 MemoryFigures Server::memory() {
   MemoryFigures figures;
   figures.startup_bytes = memory_startup_bytes_;
-  figures.clients_bytes = clients_bytes_;
+  for (Connection* connection : connections_) (void)Recount(connection);
+  figures.clients_bytes = ClientsBytes();
   figures.used_bytes = figures.startup_bytes + figures.clients_bytes;
   if (store_ != nullptr) {
     figures.data_bytes = data_figures().bytes;
@@ -75,6 +76,12 @@ void Server::ReleaseFreeMemory() {
   mi_collect(true);
 #else
   (void)malloc_trim(0);
+#endif
+}
+
+void Server::ReleaseAgedMemory() {
+#ifdef CELLAR_MIMALLOC
+  mi_collect(false);
 #endif
 }
 

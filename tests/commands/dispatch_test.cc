@@ -42,6 +42,8 @@ class FakeHost final : public Host {
   size_t session_count() const override { return 1; }
   void KillSession(Session& killed) override { killed.closed = true; }
   void ScheduleFlush(Session&) override {}
+  void Pushed(Session&, size_t) override {}
+  void EndForOutput(Session& ended) override { ended.closed = true; }
   void PauseClients(int64_t, bool) override { pause_ = Pause::kAll; }
   void UnpauseClients() override {}
   void WakeTasks() override {}

@@ -294,6 +294,12 @@ const ConfigOption kOptions[] = {
      .flags = kConfigMultiWord,
      .check = CheckOutputLimits,
      .derive = DeriveOutputLimits},
+    {.name = "reply-max-bytes",
+     .kind = Kind::kMemory,
+     .member = &Config::reply_max_bytes,
+     .help = "Largest reply of one row, of one CMGET and of the reads of one EXEC: a read beyond "
+             "it is TOOLARGE.",
+     .low = 1},
     {.name = "maxmemory",
      .kind = Kind::kMemory,
      .member = &Config::maxmemory,

@@ -58,6 +58,7 @@ struct Config {
   int64_t client_query_buffer_limit{1LL << 30};
   std::string client_output_buffer_limit{
       "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60"};
+  int64_t reply_max_bytes{512LL << 20};
   int64_t maxmemory{0};
   int64_t maxmemory_policy{0};
   int64_t max_value_bytes{64LL << 20};

@@ -231,7 +231,7 @@ CommandEntry* Dispatcher::Admit(Session& session, CommandEntry* command, Argumen
   if (!session.in_multi() || command->Has(kImmediate)) return command;
   session.last_command = command;
   const auto limit = static_cast<size_t>(host_.services().config.client_query_buffer_limit);
-  if (session.transaction->memory_bytes() > limit) {
+  if (session.kept_bytes() > limit) {
     Reject(session, command, "ERR the transaction exceeds client-query-buffer-limit");
   } else {
     QueueCommand(session, *command, args);
@@ -410,6 +410,9 @@ bool Dispatcher::StepTask(Session& session, const TaskBudget& budget) {
   if (progress != TaskProgress::kDone) RecordStall(*session.task_command, slice_cycles);
   session.task_waiting = progress == TaskProgress::kWaiting;
   const size_t position = session.output.size();
+  if (session.task_begun && !session.task_output.empty() &&
+      (progress == TaskProgress::kDone || session.task->Streams())) [[unlikely]]
+    SkipFirstByte(session);
   if (progress != TaskProgress::kDone && !session.task->Streams()) {
     if (step.depends_on > session.task_depends_on) session.task_depends_on = step.depends_on;
     return false;
@@ -430,10 +433,29 @@ bool Dispatcher::StepTask(Session& session, const TaskBudget& budget) {
   return true;
 }
 
+void Dispatcher::BeginReplyAhead(Session& session) {
+  const char first = session.task == nullptr ? '\0' : session.task->FirstByte();
+  if (first == 0 || session.task->Streams() || session.task_begun ||
+      session.reply_mode != ReplyMode::kOn)
+    return;
+  if (!session.output.empty() || session.output_in_flight > 0) return;  // that will tell
+  session.task_begun = true;
+  session.output.Append({&first, 1});
+  host_.ScheduleFlush(session);
+}
+
+void Dispatcher::SkipFirstByte(Session& session) {
+  session.task_begun = false;
+  // An error cannot take the place of a reply that has begun.
+  if (session.task_output.data()[0] != session.task->FirstByte()) session.closed = true;
+  session.task_output.Replace(0, 1, {});
+}
+
 void Dispatcher::EndRevokedTask(Session& session) {
   session.task_revoked = false;
   // A part of the reply may be on its way: no error can take its place.
-  if (session.task->Streams()) session.closed = true;
+  if (session.task->Streams() || session.task_begun) session.closed = true;
+  session.task_begun = false;
   session.task.reset();
   session.task_output.Free();
   session.task_depends_on = Lsn{};
@@ -493,7 +515,7 @@ void Dispatcher::FeedMonitors(const Session& session, const CommandEntry& comman
     if (!listener.monitor || listener.closed) return;
     if (listener.restricted && !MaySee(listener, session.keyspace, command, args)) return;
     PushTarget(listener).Append(line);
-    host_.ScheduleFlush(listener);
+    host_.Pushed(listener, line.size());
   });
 }
 

@@ -39,6 +39,9 @@ class Dispatcher {
   // One step of session.task. True when the task is done (and gone). REQUIRES: there is one.
   bool StepTask(Session& session, const TaskBudget& budget);
 
+  // The first byte of the reply that session.task makes goes ahead, if it is known.
+  void BeginReplyAhead(Session& session);
+
   // Runs a command that has passed the checks; for Execute and EXEC. Errors are counted. Inside
   // EXEC a task is run to its end.
   void Call(Session& session, CommandEntry& command, Arguments args);
@@ -74,6 +77,8 @@ class Dispatcher {
   void HandleRestricted(CommandContext& context);
   // Behind a handler that EXEC runs.
   void EndInsideExec(CommandContext& context);
+  // It has gone ahead.
+  static void SkipFirstByte(Session& session);
   // The task's user has lost rights: an error takes the place of the reply.
   void EndRevokedTask(Session& session);
   // Nothing that a check of Admit asks about is the case, but for arity: it would let any command

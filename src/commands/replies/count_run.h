@@ -51,6 +51,7 @@ class CountTask final : public Task {
  public:
   CountTask(CountRun run, Lsn depends_on) : run_(std::move(run)), depends_on_(depends_on) {}
   TaskProgress Step(TaskContext& context) override;
+  char FirstByte() const override { return ':'; }
 
  private:
   CountRun run_;

@@ -101,7 +101,7 @@ void ClientsSection(Host& host, InfoWriter& out) {
     watching += session.transaction && !session.transaction->watches.empty() ? 1 : 0;
     watches += session.transaction ? session.transaction->watches.size() : 0;
     input_max = std::max(input_max, session.query_bytes);
-    output_max = std::max(output_max, session.output.size() + session.output_in_flight);
+    output_max = std::max(output_max, session.reply_bytes());
   });
   out.Section("Clients");
   out.Field("connected_clients", host.session_count());

@@ -59,6 +59,7 @@ class ReplyPieces {
   // Bytes of the reply so far.
   size_t bytes() const { return bytes_before_ + writer_.position() - begin_; }
   bool owned() const { return !pieces_.empty(); }
+  bool resp3() const { return writer_.resp3(); }
   // What is held here and has not been delivered yet: bytes of the reply, and of memory for them.
   size_t held_bytes() const { return owned() ? bytes() + head_.size() - delivered_bytes_ : 0; }
   size_t memory_bytes() const;

@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/inline.h"
+#include "base/quote.h"
 #include "commands/replies/schema_commands.h"
 #include "commands/words/scan_cursor.h"
 #include "store/store.h"
@@ -29,6 +30,8 @@ ScanRun::ScanRun(std::unique_ptr<Scan> scan, const ScanRunOptions& options, Stor
   CELLAR_ASSERT(options_.rows_max > 0);
   CELLAR_ASSERT(options_.cells_max > 0);
   if (options_.stats_clock != nullptr) begin_micros_ = options_.stats_clock->MonotonicMicros();
+  begin_place_ = reply_.here();
+  options_.page_bytes_max = std::min(options_.page_bytes_max, options_.reply_bytes_max);
   if (options_.one_row) {
     row_.Begin(reply_);
   } else {
@@ -87,9 +90,23 @@ CELLAR_INLINE bool ScanRun::TakeCell() {
   return true;
 }
 
+void ScanRun::Refuse() {
+  reply_.Truncate(begin_place_);
+  row_.Abandon();
+  refused_ = true;
+  reply_.writer().Error(Status::Error(
+      ErrorCode::kTooLarge, "row " + Quote(scan_->row_text()) +
+                                " makes a reply of more than reply-max-bytes: read some of its "
+                                "columns, or all by CSCAN with CELLS"));
+}
+
 bool ScanRun::EndPage() {
-  CELLAR_ASSERT(!options_.one_row);
-  if (rows_ <= 1 || SplitsRow()) return false;
+  if (SplitsRow()) return false;
+  if (rows_ <= 1) {
+    if (reply_.bytes() <= options_.reply_bytes_max) return false;
+    Refuse();
+    return true;
+  }
   reply_.Truncate(row_place_);
   row_.Abandon();
   --rows_;
@@ -156,7 +173,7 @@ void ScanRun::ReplyStats() {
 
 void ScanRun::Finish(Table* table) {
   EndRow();
-  if (!options_.one_row) FinishRows(table);
+  if (!options_.one_row && !refused_) FinishRows(table);
   if (scan_ != nullptr) store_->EndScan(std::move(scan_));
 }
 

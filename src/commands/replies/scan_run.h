@@ -13,7 +13,8 @@
 //
 // A row is given whole: one that would make the page longer than `page_bytes_max` is taken back and
 // begins the next page; one that is longer by itself is a page alone. Under CELLS, where a row may
-// be split, the page ends with the cell that fills it.
+// be split, the page ends with the cell that fills it. A row, of CROW too, that is longer than
+// `reply_bytes_max` is refused (TOOLARGE).
 #pragma once
 
 #include <cstdint>
@@ -68,7 +69,8 @@ struct ScanRunOptions {
   CellFormat format;
   uint64_t rows_max{kUnlimited};
   uint64_t cells_max{kUnlimited};
-  size_t page_bytes_max{SIZE_MAX};  // CSCAN: scan-reply-max-bytes
+  size_t page_bytes_max{SIZE_MAX};   // CSCAN: scan-reply-max-bytes
+  size_t reply_bytes_max{SIZE_MAX};  // of a row that comes alone: reply-max-bytes
   // Rows are drawn by lot (SAMPLE): the cursor carries the seed, so that each is drawn once.
   bool draws_rows{false};
   // CSCAN alone
@@ -100,6 +102,8 @@ class ScanRun {
   void Detach(Table& table);
 
   ReplyPieces& reply() { return reply_; }
+  const ReplyPieces& reply() const { return reply_; }
+  char first_byte() const { return options_.one_row && reply_.resp3() ? '%' : '*'; }
 
  private:
   void BeginRow();
@@ -109,6 +113,8 @@ class ScanRun {
   bool TakeCell();
   // Whether the page may end inside the current row.
   bool SplitsRow() const { return options_.cells_max != kUnlimited && cells_ > cells_before_row_; }
+  // The reply is longer than it may be, and nothing is left of it but the error.
+  void Refuse();
   // The reply is longer than a page may be. True if the call is complete now; else it will be
   // behind the row, or the cell, that came last.
   bool EndPage();
@@ -126,7 +132,9 @@ class ScanRun {
   uint64_t rows_{0};
   uint64_t cells_{0};
   uint64_t cells_before_row_{0};
+  ReplyPieces::Place begin_place_{};
   ReplyPieces::Place row_place_{};  // where the last row begins in the reply
+  bool refused_{false};
   int64_t begin_micros_{0};
   // Where the next call goes on; unset when the scan has come to its end.
   std::optional<ScanPosition> next_;
@@ -139,6 +147,9 @@ class ScanTask final : public Task {
   ScanTask(ScanRun run, Lsn depends_on) : run_(std::move(run)), depends_on_(depends_on) {}
   TaskProgress Step(TaskContext& context) override;
   bool Streams() const override { return finished_; }
+  size_t reply_bytes() const override { return run_.reply().held_bytes(); }
+  size_t memory_bytes() const override { return run_.reply().memory_bytes(); }
+  char FirstByte() const override { return run_.first_byte(); }
 
  private:
   ScanRun run_;

@@ -38,9 +38,8 @@ size_t Listening(const Session& session, ChannelKind kind) {
 std::string ClientLine(const Session& session, int64_t now_micros) {
   const bool multi = session.in_multi();
   const size_t multi_bytes = session.transaction ? session.transaction->memory_bytes() : 0;
-  const size_t output_bytes = session.output.size() + session.output_in_flight;
-  const size_t total = sizeof(Session) + session.query_bytes + session.output.capacity() +
-                       session.output_in_flight + session.task_output.capacity() + multi_bytes;
+  const size_t output_bytes = session.reply_bytes();
+  const size_t total = sizeof(Session) + session.query_bytes + session.memory_bytes();
   // The order is that of Redis 7.2; `watch`, which came with 7.4, is behind it.
   return fmt::format(
       "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} "
@@ -59,6 +58,25 @@ std::string ClientLine(const Session& session, int64_t now_micros) {
       session.tracking ? static_cast<int64_t>(session.tracking->redirect) : -1,
       static_cast<int>(session.version), session.lib_name, session.lib_version,
       session.transaction ? session.transaction->watches.size() : 0);
+}
+
+Status CheckKept(const Session& session, const Config& config) {
+  if (session.kept_bytes() <= static_cast<size_t>(config.client_query_buffer_limit)) {
+    return Status::Ok();
+  }
+  return Status::Error(ErrorCode::kErr,
+                       "queued commands, watches and subscriptions of this client exceed "
+                       "client-query-buffer-limit");
+}
+
+bool BeyondHardLimit(const Session& session, const Config& config) {
+  const int64_t hard = config.output_limits[static_cast<size_t>(ClassOf(session))].hard_bytes;
+  return hard > 0 && session.reply_bytes() > static_cast<size_t>(hard);
+}
+
+bool PushesBeyondLimit(const Session& session, const Config& config) {
+  const int64_t hard = config.output_limits[static_cast<size_t>(ClientClass::kPubsub)].hard_bytes;
+  return hard > 0 && session.pushed_bytes > static_cast<size_t>(hard);
 }
 
 ClientClass ClassOf(const Session& session) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "cellar/status.h"
 #include "commands/config/config.h"
 #include "commands/session/session.h"
 
@@ -15,7 +16,15 @@ namespace cellar {
 // One line, with a newline. `now_micros` is the wall clock.
 std::string ClientLine(const Session& session, int64_t now_micros);
 
+// Whether the session may be made to keep more (Session::kept_bytes).
+Status CheckKept(const Session& session, const Config& config);
+
 ClientClass ClassOf(const Session& session);
+// client-output-buffer-limit: whether more waits for the client than the hard limit of its class;
+// and whether messages do that it has not asked for one by one (published, MONITOR's lines,
+// invalidations): for those that of the class pubsub holds, whoever gets them.
+bool BeyondHardLimit(const Session& session, const Config& config);
+bool PushesBeyondLimit(const Session& session, const Config& config);
 // "normal", "master", "replica" (or "slave"), "pubsub"; nullopt for another word. There are no
 // masters among the clients: that class is empty.
 struct ClientType {

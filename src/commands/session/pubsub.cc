@@ -13,9 +13,14 @@
 namespace cellar {
 namespace {
 
+// What a name costs: in the session's set and in the registry, with their nodes.
+size_t MemoryOf(std::string_view name) { return 2 * name.size() + 192; }
+
 void Send(Host& host, Session& session, ChannelKind kind, std::string_view pattern,
           std::string_view channel, std::string_view message, Lsn depends_on) {
+  if (session.closed) return;
   GatePush(session, depends_on);
+  const size_t bytes_before = session.reply_bytes();
   ReplyWriter push(&PushTarget(session), session.version);
   if (kind == ChannelKind::kPattern) {
     push.Push(4);
@@ -27,7 +32,7 @@ void Send(Host& host, Session& session, ChannelKind kind, std::string_view patte
   }
   push.Bulk(channel);
   push.Bulk(message);
-  host.ScheduleFlush(session);
+  host.Pushed(session, session.reply_bytes() - bytes_before);
 }
 
 }  // namespace
@@ -36,6 +41,7 @@ bool PubSub::Subscribe(Session& session, ChannelKind kind, std::string_view name
   if (!session.pubsub) session.pubsub = std::make_unique<PubSubState>();
   const auto index = static_cast<size_t>(kind);
   if (!session.pubsub->names[index].emplace(name).second) return false;
+  session.pubsub->memory_bytes += MemoryOf(name);
   registries_[index][std::string(name)].push_back(&session);
   return true;
 }
@@ -49,6 +55,7 @@ bool PubSub::Unsubscribe(Session& session, ChannelKind kind, std::string_view na
   const auto listeners = registries_[index].find(name);
   std::erase(listeners->second, &session);
   if (listeners->second.empty()) registries_[index].erase(listeners);
+  session.pubsub->memory_bytes -= MemoryOf(name);
   names.erase(own);
   return true;
 }

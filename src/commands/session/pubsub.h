@@ -24,6 +24,7 @@ enum class ChannelKind : unsigned char { kChannel, kPattern, kShard };
 // What one session listens to.
 struct PubSubState {
   std::set<std::string, std::less<>> names[3];  // by ChannelKind
+  size_t memory_bytes{0};                       // of the names, here and in the registry
   size_t channels_and_patterns() const { return names[0].size() + names[1].size(); }
   size_t shards() const { return names[2].size(); }
 };

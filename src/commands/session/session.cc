@@ -19,6 +19,25 @@ void Session::OpenGate(size_t position, Lsn lsn) {
   gate_grows = true;
 }
 
+size_t Session::reply_bytes() const {
+  return output.size() + output_in_flight + task_output.size() +
+         (task == nullptr ? 0 : task->reply_bytes()) + (pushes == nullptr ? 0 : pushes->size());
+}
+
+size_t Session::kept_bytes() const {
+  size_t bytes = name.size() + lib_name.size() + lib_version.size();
+  if (transaction) bytes += transaction->memory_bytes();
+  if (pubsub) bytes += pubsub->memory_bytes;
+  if (tracking) bytes += tracking->prefix_bytes;
+  return bytes;
+}
+
+size_t Session::memory_bytes() const {
+  return kept_bytes() + output.capacity() + output_in_flight_memory + task_output.capacity() +
+         (task == nullptr ? 0 : task->memory_bytes()) +
+         (pushes == nullptr ? 0 : pushes->capacity()) + gates.capacity() * sizeof(ReplyGate);
+}
+
 bool Session::in_multi() const { return transaction && transaction->queueing; }
 
 namespace {

@@ -60,6 +60,8 @@ struct Session {
   bool restricted{false};     // its user may not do everything: access control asks
   bool task_revoked{false};   // the right to see what the task reads is gone
   bool gate_grows{false};     // the last of `gates` is of this turn
+  bool input_ended{false};    // the client sends no more; it gets the replies to what it has sent
+  bool task_begun{false};     // the first byte of the task's reply has been sent ahead
 
   // What every command touches stands together, behind the flags: thousands of sessions take turns
   // in the cache.
@@ -72,6 +74,8 @@ struct Session {
   OutputBuffer output;                   // replies of this turn and what could not be sent yet
   std::vector<ReplyGate> gates;          // ascending in both
   size_t output_in_flight{0};            // bytes handed to the socket and not taken yet
+  size_t output_in_flight_memory{0};     // that these take, what was taken of them included
+  size_t pushed_bytes{0};                // messages in the output, about; 0 once it is empty
   size_t query_bytes{0};                 // input kept: an incomplete command, or commands that wait
   std::unique_ptr<OutputBuffer> pushes;  // messages that came while a reply was written
   std::unique_ptr<Task> task;            // a command that goes on (task.h)
@@ -108,6 +112,13 @@ struct Session {
            output.size() + output_in_flight < kOutputPauseBytes;
   }
   bool in_multi() const;
+  // What waits for the client: bytes of replies and messages, finished or being made (omem).
+  size_t reply_bytes() const;
+  // What its commands have made us keep for it until it says otherwise: queued commands, watches,
+  // subscriptions, prefixes, names. At most client-query-buffer-limit, about.
+  size_t kept_bytes() const;
+  // All that it costs in memory besides the Session itself, without the input.
+  size_t memory_bytes() const;
   // The output from `position` on waits for `lsn`. REQUIRES: lsn is not older than that of an
   // earlier gate, or it changes nothing. The records of a turn reach the disk together, so one gate
   // does for all replies of a turn: the first one's position, the last one's record.

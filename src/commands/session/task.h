@@ -8,6 +8,7 @@
 // once. A task whose client leaves is destroyed between two steps.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -65,6 +66,13 @@ class Task {
   // Whether what a step has written may be sent before the task is done. Then an error can no
   // longer take the place of the reply, and marks do not outlive a step.
   virtual bool Streams() const { return false; }
+  // The reply so far, as far as the task itself keeps it: its bytes, and the memory they take.
+  virtual size_t reply_bytes() const { return 0; }
+  virtual size_t memory_bytes() const { return reply_bytes(); }
+  // The first byte of the reply, if it is known before the reply is. A client that sends no more
+  // (it has closed the connection, or only its side) is sent this much ahead: the answer to it
+  // tells whether anybody is there. 0: it is not known.
+  virtual char FirstByte() const { return 0; }
   // CLIENT UNBLOCK: a task that waits for others ends at its next step, as if its time were over or
   // with kUnblockedError. False if it does not wait.
   virtual bool Unblock(UnblockReason) { return false; }

@@ -64,6 +64,8 @@ void Tracking::Enable(Session& session, const TrackingState& options) {
     prefixes.insert(options.prefixes.begin(), options.prefixes.end());
     for (const std::string& prefix : prefixes) Insert(&prefixes_[prefix], session.id);
   }
+  state.prefix_bytes = 0;
+  for (const std::string& prefix : prefixes) state.prefix_bytes += 2 * (prefix.size() + kNameBytes);
   state.prefixes = std::move(prefixes);
 }
 
@@ -81,6 +83,7 @@ void Tracking::Disable(Session& session) {
   // Nobody is left whom the names could be told to.
   keys_.clear();
   items_ = 0;
+  name_bytes_ = 0;
   waiting_.clear();
 }
 
@@ -117,7 +120,9 @@ void Tracking::AddReader(Readers* readers, Reader reader) {
 }
 
 void Tracking::RememberName(Host& host, std::string name, Reader reader) {
+  const size_t name_bytes = name.size();
   Readers& readers = keys_[std::move(name)];
+  if (readers.empty()) name_bytes_ += name_bytes;
   const size_t before = readers.size();
   AddReader(&readers, reader);
   items_ += readers.size() - before;
@@ -196,6 +201,7 @@ void Tracking::Tell(Host& host, std::span<const Change> changes) {
 void Tracking::TellAll(Host& host) {
   keys_.clear();
   items_ = 0;
+  name_bytes_ = 0;
   host.ForEachSession([&](const Session& session) {
     if (session.tracking) Send(host, session.id, {}, 0);
   });
@@ -219,6 +225,7 @@ void Tracking::TellReaders(Host& host, std::string_view name, const Change& chan
   if (found == keys_.end()) return;
   const auto [key, readers] = std::pair(found->first, std::move(found->second));
   items_ -= readers.size();
+  name_bytes_ -= key.size();
   keys_.erase(found);
   for (const Reader reader : readers) {
     Names names;
@@ -232,6 +239,7 @@ void Tracking::TellReadersBelow(Host& host, const Change& change) {
   const auto forget = [this](auto begin, auto end, std::map<uint64_t, uint8_t>* told) {
     for (auto at = begin; at != end; ++at) {
       items_ -= at->second.size();
+      name_bytes_ -= at->first.size();
       for (const Reader reader : at->second) (*told)[reader.id] |= reader.spellings;
     }
     keys_.erase(begin, end);
@@ -285,17 +293,19 @@ void Tracking::Send(Host& host, uint64_t id, const Names& names, uint64_t writer
     if (target == nullptr || target->closed) {
       state.broken_redirect = true;
       if (session->version == RespVersion::k2) return;
+      const size_t bytes_before = session->reply_bytes();
       ReplyWriter broken(&PushTarget(*session), session->version);
       broken.Push(2);
       broken.Bulk("tracking-redir-broken");
       broken.Integer(static_cast<int64_t>(state.redirect));
-      return host.ScheduleFlush(*session);
+      return host.Pushed(*session, session->reply_bytes() - bytes_before);
     }
   }
   const bool as_message = target->version == RespVersion::k2;
   // RESP2 knows no pushes: a client that is not subscribed to the channel cannot be told.
   if (as_message && (target == session || !InSubscribedMode(*target))) return;
   GatePush(*target, host.store().last_lsn());
+  const size_t bytes_before = target->reply_bytes();
   ReplyWriter push(&PushTarget(*target), target->version);
   push.Push(as_message ? 3 : 2);
   push.Bulk(as_message ? "message" : "invalidate");
@@ -306,7 +316,7 @@ void Tracking::Send(Host& host, uint64_t id, const Names& names, uint64_t writer
     push.Array(names.size());
     for (const std::string& name : names) push.Bulk(name);
   }
-  host.ScheduleFlush(*target);
+  host.Pushed(*target, target->reply_bytes() - bytes_before);
 }
 
 }  // namespace cellar

@@ -66,6 +66,7 @@ struct TrackingState {
   bool broken_redirect{false};  // the client that messages go to has left
   uint64_t redirect{0};         // id of the client that gets the messages; 0: this one
   std::set<std::string, std::less<>> prefixes;
+  size_t prefix_bytes{0};  // their memory, here and in the table
 };
 
 class Tracking {
@@ -105,6 +106,10 @@ class Tracking {
   size_t keys() const { return keys_.size(); }
   size_t items() const { return items_; }
   size_t prefixes() const { return prefixes_.size(); }
+  // Of the names that were read, and who did.
+  size_t memory_bytes() const {
+    return name_bytes_ + keys_.size() * kNameBytes + items_ * sizeof(uint64_t);
+  }
 
  private:
   using Ids = std::vector<uint64_t>;  // ascending
@@ -116,6 +121,7 @@ class Tracking {
   };
   using Readers = std::vector<Reader>;  // ascending by id
   using Names = std::set<std::string>;
+  static constexpr size_t kNameBytes{128};  // of a node of keys_, about
   enum class Extent : uint8_t { kRow, kTable, kAll };
   struct Change {
     Extent extent;
@@ -146,6 +152,7 @@ class Tracking {
 
   size_t clients_{0};
   size_t items_{0};
+  size_t name_bytes_{0};
   uint64_t writer_{0};
   std::map<std::string, Readers, std::less<>> keys_;
   std::map<std::string, Ids, std::less<>> prefixes_;

@@ -2,6 +2,7 @@
 #include "commands/session/transaction.h"
 
 #include <memory>
+#include <utility>
 
 #include "commands/session/host.h"
 #include "commands/session/session.h"
@@ -27,7 +28,8 @@ void QueueCommand(Session& session, CommandEntry& command, Arguments args) {
 void UnwatchAll(Host& host, Session& session) {
   if (!session.transaction) return;
   for (const Watch& watch : session.transaction->watches) ReleaseWatch(host, watch);
-  session.transaction->watches.clear();
+  session.transaction->watches = {};
+  session.transaction->watch_bytes = 0;
   if (!session.transaction->queueing) session.transaction.reset();
 }
 
@@ -39,7 +41,13 @@ void DiscardTransaction(Host& host, Session& session) {
 
 size_t TransactionState::memory_bytes() const {
   return bytes.capacity() + words.capacity() * sizeof(Word) +
-         queue.capacity() * sizeof(QueuedCommand);
+         queue.capacity() * sizeof(QueuedCommand) + watch_bytes;
+}
+
+void TransactionState::AddWatch(Watch watch) {
+  // A watched row is kept by its table too.
+  watch_bytes += sizeof(Watch) + watch.keyspace.size() + watch.table.size() + 2 * watch.row.size();
+  watches.push_back(std::move(watch));
 }
 
 }  // namespace cellar

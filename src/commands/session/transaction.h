@@ -49,7 +49,9 @@ struct TransactionState {
   };
   std::vector<Word> words;
   std::vector<Watch> watches;
+  size_t watch_bytes{0};  // their memory, here and in the table
 
+  void AddWatch(Watch watch);
   size_t memory_bytes() const;
 };
 
