@@ -17,7 +17,7 @@ Q := $(if $(V),,@)
 # Debian's own interpreter: another one in PATH would not see Debian's python3-redis.
 PYTHON := /usr/bin/python3
 
-LAYERS := base btree resp engine store commands server
+LAYERS := base btree resp engine store replica commands server
 LIB_LAYERS := base btree engine store
 
 # What a build needs, and what tests and checks need besides; `make deps` installs what is missing.

@@ -205,7 +205,10 @@ int Serve(const std::vector<std::string>& words) {
     Log(LogSeverity::kWarning, status.text());
     return Fail(status);
   }
-  server.Attach(store->get());
+  if (const Status status = server.Attach(store->get()); !status.ok()) {
+    Log(LogSeverity::kWarning, status.text());
+    return Fail(status);
+  }
   int exit_status = server.Run();
   if (const Status status = (*store)->journal().Close(); !status.ok()) {
     Log(LogSeverity::kWarning, "the end of the log may be missing: " + status.text());

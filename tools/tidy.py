@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """What a machine can check of STYLE.md beside the formatting; `make check` and `make tidy` run it.
 
-Layers        an #include points down only: main -> server -> commands -> store -> engine ->
+Layers        an #include points down only: main -> server -> commands -> replica -> store -> engine ->
               {btree, resp} -> base, never to another folder of the same level. A public header
               (include/cellar) belongs to the layer that holds its .cc or, if none does, to base; it
               includes public headers only.
@@ -30,7 +30,7 @@ import subprocess
 import sys
 import time
 
-LEVELS = {"base": 0, "btree": 1, "resp": 1, "engine": 2, "store": 3, "commands": 4, "server": 5, "main": 6}
+LEVELS = {"base": 0, "btree": 1, "resp": 1, "engine": 2, "store": 3, "replica": 4, "commands": 5, "server": 6, "main": 7}
 # The floors of a layer, lowest first; "" is the layer's own folder. A layer that is not here has none.
 FLOORS = {
     "engine": ("keys", "request", "filter", "schema", "table", "rows"),

@@ -1,10 +1,10 @@
-// What Redis has and Cellar has not: scripts and functions, modules, a cluster, replicas. Clients,
+// What Redis has and Cellar has not: scripts and functions, modules, a cluster. Clients,
 // proxies and tools ask for these without meaning much by it (is there a cluster? forget all
 // scripts!), so each is answered as by a Redis that happens to have none of them: an empty list, OK
 // where there is nothing to do, Redis' own error where something would have to be there.
 //
 // Refused outright is only what would bring one of them into being: EVAL, SCRIPT LOAD, FUNCTION
-// LOAD, FUNCTION RESTORE, MODULE LOAD, REPLICAOF a host, SYNC.
+// LOAD, FUNCTION RESTORE, MODULE LOAD, SYNC.
 #include <cstdint>
 #include <string>
 
@@ -106,29 +106,10 @@ void CmdClusterDisabled(CommandContext& ctx) {
   ctx.reply.Error("ERR This instance has cluster support disabled");
 }
 
-// --- replicas
-
-// REPLICAOF NO ONE is what the server is already.
-void CmdReplicaOf(CommandContext& ctx) {
-  if (EqualsIgnoreCase(ctx.args[1], "no") && EqualsIgnoreCase(ctx.args[2], "one")) {
-    return ctx.reply.Ok();
-  }
-  int64_t port = 0;
-  if (!ParseStrictInt64(ctx.args[2], &port) || port < 0 || port > UINT16_MAX) {
-    return ctx.reply.Error("ERR Invalid master port");
-  }
-  ctx.reply.Error("ERR This instance has replication support disabled");
-}
+// --- replicas of Redis
 
 void CmdSync(CommandContext& ctx) {
-  ctx.reply.Error("ERR This instance has replication support disabled");
-}
-
-void CmdFailover(CommandContext& ctx) {
-  if (ctx.args.size() == 2 && EqualsIgnoreCase(ctx.args[1], "abort")) {
-    return ctx.reply.Error("ERR No failover in progress.");
-  }
-  ctx.reply.Error("ERR FAILOVER requires connected replicas.");
+  ctx.reply.Error("ERR Replicas of Cellar follow by PEER, not by Redis' protocol");
 }
 
 // --- the rows
@@ -308,17 +289,11 @@ constexpr Command kRows[] = {
     ClusterSwitch("asking"),
     ClusterSwitch("readonly"),
     ClusterSwitch("readwrite"),
-    Replication("replicaof", 3, kStale, "Accepts NO ONE alone: the server is a master.",
-                "(NO ONE | host port)", CmdReplicaOf),
-    Replication("slaveof", 3, kStale, "The old name of REPLICAOF.", "(NO ONE | host port)",
-                CmdReplicaOf),
-    Replication("psync", -3, kNoMulti, "Refused: there are no replicas.", "replicationid offset",
+    Replication("psync", -3, kNoMulti, "Refused: replicas follow by PEER.", "replicationid offset",
                 CmdSync),
-    Replication("sync", 1, kNoMulti, "Refused: there are no replicas.", "", CmdSync),
-    Replication("replconf", -1, kLoading | kStale | kAllowBusy, "Refused: there are no replicas.",
+    Replication("sync", 1, kNoMulti, "Refused: replicas follow by PEER.", "", CmdSync),
+    Replication("replconf", -1, kLoading | kStale | kAllowBusy, "Refused: replicas follow by PEER.",
                 "[arg...]", CmdSync),
-    Replication("failover", -1, kStale, "Refused: there is no replica to take over.",
-                "[TO host port [FORCE]] [ABORT] [TIMEOUT milliseconds]", CmdFailover),
 };
 
 }  // namespace

@@ -57,11 +57,9 @@ void CmdClientList(CommandContext& ctx) {
   std::vector<uint64_t> ids;
   if (at.TakeWord("type") && at.left() == 1) {
     const std::string_view word = at.Take();
-    const auto type = ClientTypeOfWord(word);
+    const auto type = ClientClassOfWord(word);
     if (!type) return ctx.reply.Error("ERR Unknown client type '" + std::string(word) + "'");
-    wanted = [type](const Session& session) {
-      return !type->none && ClassOf(session) == type->value;
-    };
+    wanted = [type](const Session& session) { return ClassOf(session) == *type; };
   } else if (at.TakeWord("id") && !at.done()) {
     while (!at.done()) {
       const auto id = at.TakeInteger();
@@ -87,7 +85,7 @@ struct KillFilter {
   std::string_view address;
   std::string_view local_address;
   std::string_view user;
-  std::optional<ClientType> type;
+  std::optional<ClientClass> type;
   uint64_t id{0};
   int64_t age_min_s{0};
   bool skip_me{true};
@@ -96,7 +94,7 @@ struct KillFilter {
     if (!address.empty() && session.address != address) return false;
     if (!local_address.empty() && session.local_address != local_address) return false;
     if (!user.empty() && session.user_name != user) return false;
-    if (type && (type->none || ClassOf(session) != type->value)) return false;
+    if (type && ClassOf(session) != *type) return false;
     if (id != 0 && session.id != id) return false;
     return age_min_s == 0 || (now_micros - session.created_micros) / 1'000'000 >= age_min_s;
   }
@@ -118,7 +116,7 @@ Status ParseKillFilter(Arguments args, const Acl& users, KillFilter* filter) {
                        IntegerArgument(value, 1, std::numeric_limits<int64_t>::max(),
                                        "maxage should be greater than 0"));
     } else if (EqualsIgnoreCase(word, "type")) {
-      filter->type = ClientTypeOfWord(value);
+      filter->type = ClientClassOfWord(value);
       if (!filter->type) {
         return Status::Error(ErrorCode::kErr, "Unknown client type '" + std::string(value) + "'");
       }

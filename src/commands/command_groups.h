@@ -27,6 +27,7 @@ std::span<const Command> MemoryCommands();
 std::span<const Command> ObserveCommands();
 std::span<const Command> PersistenceCommands();
 std::span<const Command> PubSubCommands();
+std::span<const Command> ReplicationCommands();
 std::span<const Command> ServerCommands();
 std::span<const Command> TableCommands();
 std::span<const Command> TransactionCommands();

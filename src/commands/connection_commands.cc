@@ -10,6 +10,7 @@
 #include "commands/session/pubsub.h"
 #include "commands/session/services.h"
 #include "commands/session/transaction.h"
+#include "replica/replication.h"
 #include "resp/decimal.h"
 #include "store/store.h"
 
@@ -104,7 +105,7 @@ void CmdHello(CommandContext& ctx) {
   reply.Bulk("mode");
   reply.Bulk("standalone");
   reply.Bulk("role");
-  reply.Bulk("master");
+  reply.Bulk(ctx.host.replication().is_leader() ? "master" : "replica");
   reply.Bulk("modules");
   reply.Array(0);
 }

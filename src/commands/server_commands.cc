@@ -28,53 +28,6 @@ void CmdTime(CommandContext& ctx) {
   ctx.reply.BulkInteger(micros % 1'000'000);
 }
 
-void CmdRole(CommandContext& ctx) {
-  ctx.reply.Array(3);
-  ctx.reply.Bulk("master");
-  ctx.reply.Integer(0);
-  ctx.reply.Array(0);
-}
-
-// WAIT for more replicas than there are, which is none: until its time is over.
-class WaitTask final : public Task {
- public:
-  explicit WaitTask(int64_t deadline_micros) : deadline_micros_(deadline_micros) {}
-
-  TaskProgress Step(TaskContext& context) override {
-    if (!unblocked_ && !context.budget.unlimited() && context.now_micros < deadline_micros_) {
-      return TaskProgress::kWaiting;
-    }
-    if (unblocked_ == UnblockReason::kError) {
-      context.reply.Error(kUnblockedError);
-    } else {
-      context.reply.Integer(0);
-    }
-    return TaskProgress::kDone;
-  }
-  bool Unblock(UnblockReason reason) override {
-    unblocked_ = reason;
-    return true;
-  }
-
- private:
-  int64_t deadline_micros_;
-  std::optional<UnblockReason> unblocked_{};
-};
-
-void CmdWait(CommandContext& ctx) {
-  ASSIGN_OR_REPLY(ctx, const int64_t replicas, IntegerArgument(ctx.args[1]));
-  const auto timeout = IntegerArgument(ctx.args[2]);
-  constexpr int64_t kMillisMax{std::numeric_limits<int64_t>::max() / 4000};
-  if (!timeout.ok() || *timeout > kMillisMax) {
-    return ctx.reply.Error("ERR timeout is not an integer or out of range");
-  }
-  if (*timeout < 0) return ctx.reply.Error("ERR timeout is negative");
-  if (replicas <= 0) return ctx.reply.Integer(0);
-  const int64_t deadline =
-      *timeout == 0 ? std::numeric_limits<int64_t>::max() : ctx.now_micros + *timeout * 1000;
-  ctx.Continue(std::make_unique<WaitTask>(deadline));
-}
-
 void CmdShutdown(CommandContext& ctx) {
   ShutdownMode mode = ShutdownMode::kDefault;
   bool abort = false;
@@ -129,23 +82,6 @@ constexpr Command kRows[] = {
      .summary = "Returns the server's time: seconds and microseconds.",
      .complexity = "O(1)",
      .handler = CmdTime},
-    {.name = "role",
-     .arity = 1,
-     .flags = kNoScript | kLoading | kStale | kFast,
-     .categories = kCategoryAdmin | kCategoryDangerous,
-     .group = "server",
-     .summary = "Returns the server's role in replication: a master without replicas.",
-     .complexity = "O(1)",
-     .handler = CmdRole},
-    {.name = "wait",
-     .arity = 3,
-     .flags = kNoScript | kBlocking,
-     .categories = kCategoryConnection,
-     .group = "generic",
-     .summary = "Waits for replicas to have the writes: there are none, so until the timeout.",
-     .complexity = "O(1)",
-     .syntax = "numreplicas timeout",
-     .handler = CmdWait},
     {.name = "shutdown",
      .arity = -1,
      .flags = kAdmin | kNoScript | kLoading | kStale | kNoMulti | kAllowBusy,

@@ -13,6 +13,7 @@
 #include "base/assert.h"
 #include "commands/dispatch/dispatch.h"
 #include "commands/dispatch/row_prefetch.h"
+#include "server/peer_side.h"
 #include "server/server.h"
 #include "server/tls_side.h"
 
@@ -32,7 +33,25 @@ Connection::Connection(Server* server, SocketKind kind) : server_(server), kind_
 
 Connection::~Connection() = default;
 
+void Connection::BecomePeer(std::unique_ptr<PeerSide> side, PeerRole role) {
+  CELLAR_ASSERT(peer_ == nullptr);
+  peer_ = std::move(side);
+  session.peer = role;
+}
+
+void Connection::FeedPeer(std::string_view bytes) {
+  // What came right behind PEER.
+  const std::string waited = std::exchange(pending_, {});
+  session.query_bytes = 0;
+  if (!waited.empty() && !session.closed) peer_->OnBytes(waited);
+  if (!bytes.empty() && !session.closed) peer_->OnBytes(bytes);
+  server_->ScheduleFlush(session);
+  UpdateReading();
+}
+
 void Connection::Feed(std::string_view bytes, const CommandBatch& ahead) {
+  if (peer_ != nullptr) [[unlikely]]
+    return FeedPeer(bytes);
   if (session.output.capacity() == 0) server_->Provide(&session.output);
   session.query_bytes = pending_.size() + bytes.size();
   if (pending_.empty()) {
@@ -69,6 +88,8 @@ void Connection::Feed(std::string_view bytes, const CommandBatch& ahead) {
   }
   if (session.task && !in_task_list_) server_->AddTask(this);
   server_->ScheduleFlush(session);
+  if (peer_ != nullptr && !pending_.empty()) [[unlikely]]
+    return FeedPeer({});
   UpdateReading();
 }
 
@@ -185,7 +206,8 @@ void Connection::FailProtocol(std::string_view error) {
 
 void Connection::UpdateReading() {
   if (closing_) return;
-  const bool wanted = session.Proceeds() && !session.input_ended;
+  const bool wanted = peer_ == nullptr ? session.Proceeds() && !session.input_ended
+                                       : peer_->reading() && !session.closed;
   if (wanted == reading_) return;
   reading_ = wanted;
   if (wanted) {
@@ -268,6 +290,7 @@ void Connection::Flush() {
 }
 
 void Connection::EndInput() {
+  if (peer_ != nullptr) return Close();
   session.input_ended = true;
   reading_ = false;  // libuv has stopped
   if (InputDone()) {
@@ -353,6 +376,7 @@ void Connection::WriteDone(size_t bytes, int status) {
   if (status < 0) return Close();
   session.bytes_out += bytes;
   server_->CountOutput(bytes);
+  if (peer_ != nullptr) peer_->OnDrained();
   session.task_waiting = false;  // a task that writes its reply in parts may go on
   server_->ScheduleFlush(session);
 }

@@ -39,6 +39,7 @@
 namespace cellar {
 
 class Connection;
+class PeerSide;
 class Server;
 class TlsContext;
 
@@ -73,6 +74,9 @@ class Connection {
 
   // The socket speaks TLS from its first byte on. REQUIRES: nothing has been read or written.
   void BeginTls(const TlsContext& context);
+  // From now on its bytes are the handler's of `side`; commands are no longer read.
+  void BecomePeer(std::unique_ptr<PeerSide> side, PeerRole role);
+  PeerSide* peer() const { return peer_.get(); }
   // Still in the handshake of TLS.
   bool handshaking() const;
   // Parses the commands at the front of the bytes that Receive will get next, as many as there is
@@ -112,6 +116,7 @@ class Connection {
   struct TlsSide;
 
   void Process(std::string_view* input, CommandBatch batch);
+  void FeedPeer(std::string_view bytes);
   // Parses what stands whole at the front of `input`, at least one command if there is one.
   CommandBatch ReadBatch(std::string_view input, std::span<ParsedCommand> room);
   // What was parsed beyond the commands executed will be parsed again.
@@ -159,9 +164,10 @@ class Connection {
   bool closing_{false};
   bool starved_{false};  // `pending_` is the beginning of a command: more bytes are needed
   bool in_task_list_{false};
-  bool counted_large_{false};     // counted_bytes is more than a connection at rest has
-  bool gated_{false};             // in the server's list of outputs that wait for a log record
-  std::unique_ptr<TlsSide> tls_;  // null: plaintext
+  bool counted_large_{false};       // counted_bytes is more than a connection at rest has
+  bool gated_{false};               // in the server's list of outputs that wait for a log record
+  std::unique_ptr<TlsSide> tls_;    // null: plaintext
+  std::unique_ptr<PeerSide> peer_;  // null: a client
   RequestParser parser_;
   std::string pending_;                         // begins with the first byte of a command
   std::vector<std::string_view> pending_args_;  // of the incomplete command, into pending_

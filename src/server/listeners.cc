@@ -240,8 +240,17 @@ void Server::Accept(uv_stream_t* listener, const Listener& owner) {
   } else {
     (void)uv_pipe_init(&loop_, &client->handle_.pipe, 0);
   }
-  client->handle_.handle.data = client;
   (void)connection.release();  // libuv's from here on, until the close callback
+  Register(client);
+  if (uv_accept(listener, client->stream()) != 0) return client->Close();
+  ++services_own_.stats.connections;
+  NameAddresses(client);
+  if (owner.speech == SocketSpeech::kTls) client->BeginTls(*tls_context_);
+  if (!Refuse(client)) client->UpdateReading();
+}
+
+void Server::Register(Connection* client) {
+  client->handle_.handle.data = client;
   Session& session = client->session;
   session.id = next_id_++;
   session.created_micros = session.last_activity_micros = dispatcher_own_.now_micros();
@@ -249,29 +258,29 @@ void Server::Accept(uv_stream_t* listener, const Listener& owner) {
   client->index = connections_.size();
   connections_.push_back(client);
   connections_by_id_.emplace(session.id, client);
-  if (uv_accept(listener, client->stream()) != 0) return client->Close();
-  ++services_own_.stats.connections;
+}
+
+void Server::NameAddresses(Connection* client) {
+  Session& session = client->session;
   (void)uv_fileno(client->handle(), &session.fd);
-  if (kind == SocketKind::kTcp) {
-    (void)uv_tcp_nodelay(&client->handle_.tcp, 1);
-    SetKeepalive(client);
-    sockaddr_storage address{};
-    int size = sizeof(address);
-    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): the socket API.
-    auto* generic = reinterpret_cast<sockaddr*>(&address);
-    if (uv_tcp_getpeername(&client->handle_.tcp, generic, &size) == 0) {
-      session.address = AddressText(address);
-    }
-    size = sizeof(address);
-    if (uv_tcp_getsockname(&client->handle_.tcp, generic, &size) == 0) {
-      session.local_address = AddressText(address);
-    }
-  } else {
+  if (client->kind() == SocketKind::kUnix) {
     session.unix_socket = true;
     session.address = session.local_address = services_own_.config.unixsocket + ":0";
+    return;
   }
-  if (owner.speech == SocketSpeech::kTls) client->BeginTls(*tls_context_);
-  if (!Refuse(client)) client->UpdateReading();
+  (void)uv_tcp_nodelay(&client->handle_.tcp, 1);
+  SetKeepalive(client);
+  sockaddr_storage address{};
+  int size = sizeof(address);
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): the socket API.
+  auto* generic = reinterpret_cast<sockaddr*>(&address);
+  if (uv_tcp_getpeername(&client->handle_.tcp, generic, &size) == 0) {
+    session.address = AddressText(address);
+  }
+  size = sizeof(address);
+  if (uv_tcp_getsockname(&client->handle_.tcp, generic, &size) == 0) {
+    session.local_address = AddressText(address);
+  }
 }
 
 bool Server::Refuse(Connection* client) {

@@ -16,6 +16,7 @@
 #include "commands/command_groups.h"
 #include "commands/session/pubsub.h"
 #include "commands/session/transaction.h"
+#include "server/peer_side.h"
 #include "server/server_listener.h"
 
 namespace cellar {
@@ -50,7 +51,8 @@ void RaiseFileLimit(int64_t maxclients) {
 
 }  // namespace
 
-Server::Server(Clock& clock, Config config, ConfigSources sources) : clock_(clock) {
+Server::Server(Clock& clock, Config config, ConfigSources sources)
+    : clock_(clock), replication_(*this, FileSystem::Posix(), clock) {
   services_ = &services_own_;
   dispatcher_ = &dispatcher_own_;
   services_own_.config = std::move(config);
@@ -124,7 +126,7 @@ Status Server::PollWhileLoading(const LoadProgress& progress) {
   return Status::Ok();
 }
 
-void Server::Attach(Store* store) {
+Status Server::Attach(Store* store) {
   store_ = store;
   loading_ = false;
   released_seen_ = store_->journal().released_lsn();
@@ -133,6 +135,9 @@ void Server::Attach(Store* store) {
     if (tracking.active()) tracking.RowReclaimed(*this, table, row_key);
   });
   UpdateMemory();
+  SetReplicationOptions();
+  RETURN_IF_ERROR(replication_.Attach(store, services_own_.config.dir));
+  return ApplyReplicaOf();
 }
 
 int Server::Run() {
@@ -166,6 +171,7 @@ Status Server::Shutdown(ShutdownMode mode) {
 void Server::Stop() {
   if (stopping_) return;
   stopping_ = true;
+  replication_.Detach();
   FlushAll();
   while (!connections_.empty()) connections_.back()->Close();
   CloseListeners();
@@ -232,6 +238,7 @@ void Server::BeginTurn() {
 void Server::EndTurn() {
   if (stopping_) return;
   if (!input_.empty()) input_.Process();
+  if (restrains_writes_) ApplyFromLeader();
   if (!tasks_.empty()) {
     HandOut();  // nobody's reply waits for a slice of somebody's long command
     RunTasks();
@@ -262,6 +269,7 @@ void Server::CountTurn(uint64_t nanos) {
 void Server::HandOut() {
   if (stopping_) return;
   if (turn_begun_ && store_ != nullptr) store_->Flush();
+  if (replication_.active()) replication_.OnFlushed();
   if (!gated_.empty()) ReleaseGated();
   if (!flush_list_.empty()) FlushAll();
 }
@@ -363,6 +371,7 @@ void Server::Recycle(OutputBuffer* buffer) {
 
 void Server::Forget(Connection* connection) {
   Session& session = connection->session;
+  if (connection->peer() != nullptr) connection->peer()->OnClosed();
   services_own_.pubsub.UnsubscribeAll(session);
   services_own_.tracking.Disable(session);
   if (session.monitor) --services_own_.monitors;

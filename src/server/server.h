@@ -18,6 +18,7 @@
 //   server_cron.cc   what happens now and then: timeouts, limits, rates, sweeping, the watchdog
 //   tls_server.cc    the certificate that TLS connections begin with, and its replacement
 //   server_host.cc   what commands ask of the process (Host)
+//   server_peers.cc  connections to other nodes, and what replication asks of the process
 #pragma once
 
 #include <uv.h>
@@ -35,6 +36,8 @@
 #include "commands/dispatch/request_shapes.h"
 #include "commands/session/host.h"
 #include "commands/session/services.h"
+#include "replica/peer.h"
+#include "replica/replication.h"
 #include "server/arrival_log.h"
 #include "server/command_batch.h"
 #include "server/connection.h"
@@ -49,7 +52,7 @@ namespace cellar {
 // What a listener's clients begin with.
 enum class SocketSpeech : uint8_t { kPlain, kTls };
 
-class Server final : public Host {
+class Server final : public Host, private ReplicationHost {
  public:
   // `config` is what `sources` say.
   Server(Clock& clock, Config config, ConfigSources sources);
@@ -69,10 +72,12 @@ class Server final : public Host {
   Status PollWhileLoading(const LoadProgress& progress);
   // A signal or SHUTDOWN came: Run, if it is called at all, returns at once.
   bool stopping() const { return stopping_; }
-  // The store is there: commands are answered. Borrowed; it outlives Run().
-  void Attach(Store* store);
+  // The store is there: commands are answered. Borrowed; it outlives Run(). An error: what the
+  // folder says of other nodes cannot be read.
+  Status Attach(Store* store);
   // After Run: the store is about to go.
   void Detach() {
+    replication_.Detach();
     store_ = nullptr;
     loading_ = true;
   }
@@ -112,6 +117,11 @@ class Server final : public Host {
   Status Shutdown(ShutdownMode mode) override;
   Status ApplyConfig(ConfigTopic topic) override;
   Status ReloadStore() override;
+  Replication& replication() override { return replication_; }
+  Result<std::string> AcceptPeer(Session& session, std::string_view version,
+                                 std::string_view cluster, std::string_view node,
+                                 std::string_view purpose) override;
+  Status FollowLeader(const std::string& leader, uint16_t port) override;
 
   // --- for Connection
   Dispatcher& dispatcher_object() { return dispatcher_own_; }
@@ -121,6 +131,9 @@ class Server final : public Host {
   const Config& config() const { return services_own_.config; }
   void AddTask(Connection* connection);
   void StartReading(Connection* connection);
+  // A connection made by libuv is taken into the lists: id, addresses, keepalive.
+  void Register(Connection* client);
+  void NameAddresses(Connection* client);
   // Memory for a connection's output, and back. An idle connection keeps none.
   void Provide(OutputBuffer* buffer);
   void Recycle(OutputBuffer* buffer);
@@ -194,7 +207,30 @@ class Server final : public Host {
   void Stop();
   void CloseListeners();
 
+  // server_peers.cc
+  struct DialRequest;
+  void Dial(const std::string& host, uint16_t port, PeerHandler* handler) override;
+  void CancelDial(PeerHandler* handler) override;
+  void EndDial(DialRequest* request, std::string_view failure);
+  Status ConnectTo(DialRequest* request, const sockaddr* address);
+  void RunInBackground(std::function<void()> work, std::function<void()> done) override;
+  void WakeSoon() override { (void)uv_async_send(&async_); }
+  void OnRoleChanged() override;
+  void DisconnectClients() override;
+  void HoldWrites(bool held) override;
+  Status ReplaceStore(const std::function<Status(Status* status)>& replace) override;
+  // There is no store any more: as a start that fails.
+  [[noreturn]] static void EndWithoutStore(const Status& status);
+  void SetReplicationOptions();
+  // Follows as `replicaof` says, or leads.
+  Status ApplyReplicaOf();
+  void UpdateRestraint();
+  // What came from other nodes is applied; a slice of a millisecond.
+  void ApplyFromLeader();
+
   // tls_server.cc
+  // What connections that this node makes begin with.
+  Status LoadTlsClient();
   // Reads certificate, key and authorities.
   Result<std::unique_ptr<TlsContext>> MakeTls() const;
   // What new connections get from now on.
@@ -225,11 +261,14 @@ class Server final : public Host {
   Clock& clock_;
   Services services_own_;
   bool acl_file_is_to_come_{false};
+  Replication replication_;
   Dispatcher dispatcher_own_{*this};
   SystemdNotify notify_;
   PersistenceLog persistence_log_;
   ArrivalLog arrival_log_;
-  std::unique_ptr<TlsContext> tls_context_;  // null: no listener speaks TLS
+  std::unique_ptr<TlsContext> tls_context_;         // null: no listener speaks TLS
+  std::unique_ptr<TlsContext> tls_client_context_;  // null: links are not encrypted
+  std::vector<DialRequest*> dials_;                 // libuv's until their callbacks
   uv_loop_t loop_{};
   std::vector<Listener*> listeners_;  // libuv's until their close callbacks
   uv_check_t check_{};

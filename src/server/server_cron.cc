@@ -30,6 +30,7 @@ void Server::OnTenth() {
   }
   if (store_ == nullptr) return;
   store_->journal().Poll();
+  if (replication_.active()) replication_.OnTick();
   persistence_log_.Look(store_->journal().Stats(), now);
   arrival_log_.Look(store_->arrivals(), now);
   SwitchLogIfDue();

@@ -164,16 +164,19 @@ Status Server::StartSnapshot() { return store().journal().StartSnapshot(); }
 
 Status Server::FinishSnapshot() { return store().journal().SaveNow(); }
 
+// What was in memory is gone, and it must not look like an empty store.
+void Server::EndWithoutStore(const Status& status) {
+  Log(LogSeverity::kWarning, "Cannot load the data again, exiting: " + status.text());
+  std::_Exit(1);
+}
+
 Status Server::ReloadStore() {
   JournalOptions journal = StoreOptionsOf(services_own_.config).journal;  // as they are by now
   journal.wake = [this] { WakeFromThread(); };
   const Result<Continuity> continuity = store().Reload(std::move(journal));
   if (!continuity.ok()) {
     if (continuity.status().code() == ErrorCode::kMisconf) return continuity.status();
-    // As a start that fails: what was in memory is gone, and it must not look like an empty store.
-    Log(LogSeverity::kWarning,
-        "Cannot load the data again, exiting: " + continuity.status().text());
-    std::_Exit(1);
+    EndWithoutStore(continuity.status());
   }
   log_switch_waits_ = false;  // the journal has been opened as the configuration says
   released_seen_ = Lsn{};
@@ -230,6 +233,11 @@ Status Server::ApplyConfig(ConfigTopic topic) {
     }
     case ConfigTopic::kKeepalive:
       for (Connection* connection : connections_) SetKeepalive(connection);
+      return Status::Ok();
+    case ConfigTopic::kReplicaOf:
+      return store_ == nullptr ? Status::Ok() : ApplyReplicaOf();
+    case ConfigTopic::kReplication:
+      SetReplicationOptions();
       return Status::Ok();
     case ConfigTopic::kPassword:
       services_own_.acl.SetDefaultPassword(config.requirepass);

@@ -44,9 +44,10 @@ int GivePassword(char* buffer, int size, int /*for_writing*/, void* user) noexce
 
 Result<std::unique_ptr<TlsContext>> TlsContext::Make(const TlsOptions& options) {
   ERR_clear_error();
-  SSL_CTX* handle = SSL_CTX_new(TLS_server_method());
+  const bool serves = options.role == TlsRole::kServer;
+  SSL_CTX* handle = SSL_CTX_new(serves ? TLS_server_method() : TLS_client_method());
   CELLAR_ASSERT(handle != nullptr);
-  std::unique_ptr<TlsContext> context(new TlsContext(handle));
+  std::unique_ptr<TlsContext> context(new TlsContext(handle, options.role));
   RETURN_IF_ERROR(context->Configure(options));
   RETURN_IF_ERROR(context->LoadCertificate(options));
   RETURN_IF_ERROR(context->TrustAuthorities(options));

@@ -22,7 +22,11 @@ namespace cellar {
 
 enum class TlsClientCertificates : uint8_t { kNone, kRequired, kOptional };
 
+// Which side of the handshake.
+enum class TlsRole : uint8_t { kServer, kClient };
+
 struct TlsOptions {
+  TlsRole role{TlsRole::kServer};
   std::string certificate_file;  // PEM, the chain after it
   std::string key_file;          // PEM
   std::string key_password;
@@ -48,17 +52,19 @@ class TlsContext {
   TlsContext& operator=(const TlsContext&) = delete;
 
   ssl_ctx_st* handle() const { return handle_; }
+  TlsRole role() const { return role_; }
   // One line for the log: whose certificate it is and when it ends.
   std::string Describe() const;
 
  private:
-  explicit TlsContext(ssl_ctx_st* handle) : handle_(handle) {}
+  TlsContext(ssl_ctx_st* handle, TlsRole role) : handle_(handle), role_(role) {}
 
   Status Configure(const TlsOptions& options);
   Status LoadCertificate(const TlsOptions& options);
   Status TrustAuthorities(const TlsOptions& options);
 
   ssl_ctx_st* handle_;
+  const TlsRole role_;
   std::string key_password_;  // OpenSSL's callback reads it while the key is loaded
 };
 

@@ -55,6 +55,16 @@ void Server::UseTls(std::unique_ptr<TlsContext> context) {
   Log(LogSeverity::kNotice, "TLS: the certificate is that of " + tls_context_->Describe());
 }
 
+Status Server::LoadTlsClient() {
+  TlsOptions options = TlsOptionsOf(services_own_.config);
+  options.role = TlsRole::kClient;
+  // The other end shows a certificate that the same authorities have signed, whatever clients must.
+  options.client_certificates = TlsClientCertificates::kRequired;
+  ASSIGN_OR_RETURN(tls_client_context_, TlsContext::Make(options));
+  if (tls_read_buffer_ == nullptr) tls_read_buffer_.reset(new char[TurnInput::kReadBytes]);
+  return Status::Ok();
+}
+
 Status Server::LoadTls() {
   ASSIGN_OR_RETURN(std::unique_ptr<TlsContext> context, MakeTls());
   UseTls(std::move(context));

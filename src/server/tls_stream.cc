@@ -72,7 +72,11 @@ TlsStream::TlsStream(const TlsContext& context) : ssl_(SSL_new(context.handle())
   BIO_set_data(bio, this);
   BIO_set_init(bio, 1);
   SSL_set_bio(ssl_, bio, bio);  // theirs now
-  SSL_set_accept_state(ssl_);
+  if (context.role() == TlsRole::kServer) {
+    SSL_set_accept_state(ssl_);
+  } else {
+    SSL_set_connect_state(ssl_);
+  }
 }
 
 TlsStream::~TlsStream() { SSL_free(ssl_); }

@@ -59,6 +59,18 @@ struct SnapshotJob {
   SnapshotEntry entry;
 };
 
+// A record's epoch from a seq on.
+struct EpochBegin {
+  uint64_t first_seq{0};  // 0: it begins before what the log tells
+  uint32_t epoch{1};
+};
+
+std::vector<EpochBegin> EpochsOf(const RecoveredStore& store) {
+  std::vector<EpochBegin> epochs{{.first_seq = 0, .epoch = std::max(store.first_epoch, 1u)}};
+  for (const Lsn lsn : store.epoch_begins) epochs.push_back({lsn.seq, lsn.epoch});
+  return epochs;
+}
+
 class JournalImpl final : public Journal {
  public:
   JournalImpl(JournalOptions options, FileSystem& files, Clock& clock, StateMachine& state,
@@ -72,7 +84,13 @@ class JournalImpl final : public Journal {
   Lsn Append(std::string_view payload, uint64_t changes) override;
   Lsn AppendJoined(std::string_view payload, size_t head_bytes, uint64_t changes) override;
   void AppendAt(const RecordHead& head, std::string_view payload, uint64_t changes) override;
+  void AppendBarrier() override;
+  uint32_t epoch() const override { return epochs_.back().epoch; }
   void SetEpoch(uint32_t epoch) override;
+  void SetSink(RecordSink* sink) override { sink_ = sink; }
+  Lsn flushed_lsn() const override { return flushed_; }
+  std::optional<uint64_t> LastSeqOf(uint32_t epoch) const override;
+  Result<Manifest> CopyManifest() override { return writer_.CopyManifest(); }
   void SetTurnTime(int64_t wall_micros) override { turn_micros_ = wall_micros; }
   void Flush() override;
   void Poll() override;
@@ -139,16 +157,12 @@ class JournalImpl final : public Journal {
   StateMachine& state_;
   const std::unique_ptr<FileLock> lock_;
   const RecoveryReport report_;
-  // Which epochs the records had that were added, by the first one's seq; of those that recovery
-  // found, the last one's.
-  struct EpochBegin {
-    uint64_t first_seq;
-    uint32_t epoch;
-  };
-  std::vector<EpochBegin> epochs_;  // ascending, never empty
+  std::vector<EpochBegin> epochs_;  // that the log tells of, ascending, never empty
   bool closed_{false};
   Status close_status_;
 
+  RecordSink* sink_{nullptr};
+  Lsn flushed_;
   // The records of this turn that have not been handed over, and what the next one follows.
   LogBatch turn_;
   static constexpr size_t kSealed{SIZE_MAX};
@@ -191,7 +205,8 @@ JournalImpl::JournalImpl(JournalOptions options, FileSystem& files, Clock& clock
       state_(state),
       lock_(std::move(lock)),
       report_(std::move(store.report)),
-      epochs_{{0, std::max(store.end.last.epoch, uint32_t{1})}},
+      epochs_(EpochsOf(store)),
+      flushed_(store.end.last),
       last_(store.end.last),
       chain_(store.end.chain),
       last_commit_micros_(store.end.commit_micros),
@@ -292,11 +307,28 @@ void JournalImpl::AppendAt(const RecordHead& head, std::string_view payload, uin
   may_be_joined_ = false;
 }
 
+void JournalImpl::AppendBarrier() {
+  last_ = {epochs_.back().epoch, last_.seq + 1};
+  CountStep();
+  if (options_.log_enabled)
+    AddRecord({.lsn = last_, .commit_micros = last_commit_micros_, .kind = RecordKind::kBarrier},
+              {});
+  may_be_joined_ = false;
+}
+
 void JournalImpl::SetEpoch(uint32_t epoch) {
   CELLAR_ASSERT(epoch >= epochs_.back().epoch);
   if (epoch == epochs_.back().epoch) return;
   epochs_.push_back({last_.seq + 1, epoch});
   may_be_joined_ = false;
+}
+
+std::optional<uint64_t> JournalImpl::LastSeqOf(uint32_t epoch) const {
+  if (epoch < epochs_.front().epoch) return std::nullopt;
+  for (const EpochBegin& begin : epochs_) {
+    if (begin.epoch > epoch) return begin.first_seq - 1;
+  }
+  return last_.seq;
 }
 
 void JournalImpl::Flush() {
@@ -308,6 +340,9 @@ void JournalImpl::Flush() {
   turn_.stream_end = stream_end_;
   turn_.begins_segment = begin_segment_;
   begin_segment_ = false;
+  flushed_ = last_;
+  if (sink_ != nullptr) [[unlikely]]
+    sink_->OnRecords(turn_.bytes.view(), last_);
   writer_.Submit(&turn_);
 }
 

@@ -38,6 +38,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,6 +49,7 @@
 #include "cellar/status.h"
 #include "engine/table/state_machine.h"
 #include "store/log_format.h"
+#include "store/manifest.h"
 
 namespace cellar {
 
@@ -157,6 +159,14 @@ struct JournalStats {
 // two seconds).
 inline constexpr int64_t kReleaseLagMicros{2'000'000};
 
+// Who hears of each record as it leaves for the disk.
+class RecordSink {
+ public:
+  virtual ~RecordSink() = default;
+  // Whole records (log_format.h) behind those of the call before; `last` numbers the last one.
+  virtual void OnRecords(std::string_view records, Lsn last) = 0;
+};
+
 class Journal {
  public:
   // Recovers what `options.directory` holds into `state` (which must be empty) and begins a new log
@@ -189,11 +199,22 @@ class Journal {
   // Adds a record that another machine has numbered, as it is there. REQUIRES: as Append;
   // head.lsn > last_lsn(), and head.commit_micros above that of all before.
   virtual void AppendAt(const RecordHead& head, std::string_view payload, uint64_t changes) = 0;
+  // Adds a kBarrier. REQUIRES: a Reserve since the last Append.
+  virtual void AppendBarrier() = 0;
+  virtual uint32_t epoch() const = 0;
   // Records from now on have this epoch. REQUIRES: epoch >= that of last_lsn().
   virtual void SetEpoch(uint32_t epoch) = 0;
   // The wall clock of the turn, from which commit times come: one each for what is appended,
   // larger than all before.
   virtual void SetTurnTime(int64_t wall_micros) = 0;
+  // Flush tells `sink` of the records too; null: nobody. Borrowed.
+  virtual void SetSink(RecordSink* sink) = 0;
+  // Up to which records the log's files are complete, but for what their writer still holds.
+  virtual Lsn flushed_lsn() const = 0;
+  // The last seq of an epoch not above `epoch`; nothing if this log's records do not tell.
+  virtual std::optional<uint64_t> LastSeqOf(uint32_t epoch) const = 0;
+  // What the manifest names. Any thread; waits for the sync thread.
+  virtual Result<Manifest> CopyManifest() = 0;
   // Hands the records of this turn, or the rest of them, to the sync thread; unless the policy is
   // `always` they are written to the page cache first, if that does not take long. Never waits for
   // a sync.

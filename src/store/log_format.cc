@@ -201,6 +201,13 @@ bool ReadRecordAlone(std::string_view segment, uint64_t offset, const LogPositio
          IsPlausibleAfter(record->lsn, last.last) && VerifyHash(segment.data(), *record, previous);
 }
 
+RecordPlace PlaceOfRecord(std::string_view bytes) {
+  CELLAR_ASSERT(bytes.size() >= kRecordHeaderBytes);
+  const size_t size = kRecordHashEnd + DecodeFixed32(bytes.data());
+  CELLAR_ASSERT(size <= bytes.size());
+  return {size, {DecodeFixed32(bytes.data() + 16), DecodeFixed64(bytes.data() + 24)}};
+}
+
 std::string EncodeCommitMark(const CommitMark& mark) {
   std::string payload;
   PutFixed32(&payload, mark.lsn.epoch);

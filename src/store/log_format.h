@@ -167,6 +167,14 @@ LogStep ReadRecord(std::string_view segment, LogPosition* position, LogRecord* r
 bool ReadRecordAlone(std::string_view segment, uint64_t offset, const LogPosition& last,
                      LogRecord* record);
 
+// Where a record of version 2 that is known to be sound ends, and its number. REQUIRES: one stands
+// at the front of `bytes`.
+struct RecordPlace {
+  size_t bytes{0};
+  Lsn lsn;
+};
+RecordPlace PlaceOfRecord(std::string_view bytes);
+
 // The payload of a kCommit record.
 struct CommitMark {
   Lsn lsn;                      // all records up to it are committed

@@ -10,6 +10,11 @@
 namespace cellar {
 
 Status LogReplay::ApplyEntry(const RecordHead& head, std::string_view payload) {
+  if (applied_.epoch == 0) {
+    first_epoch_ = head.lsn.epoch;
+  } else if (head.lsn.epoch != applied_.epoch) {
+    epoch_begins_.push_back(head.lsn);
+  }
   applied_ = head.lsn;
   if (head.kind == RecordKind::kMembers) members_ = payload;
   return head.kind == RecordKind::kCommand ? state_.Apply(payload) : Status::Ok();

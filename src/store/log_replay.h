@@ -34,6 +34,7 @@ class LogReplay {
   // The state holds a snapshot up to `lsn`, when these were the members of the replica set.
   void BeginBehind(Lsn lsn, std::string members) {
     applied_ = lsn;
+    first_epoch_ = lsn.epoch;
     members_ = std::move(members);
   }
   // The next record that is no claim and is not in the snapshot. kCorruption: it cannot be.
@@ -45,6 +46,9 @@ class LogReplay {
 
   const std::string& members() const { return members_; }
   const CommitMark& mark() const { return mark_; }
+  // The epoch of the snapshot, or else of the first record; and the first record of each behind it.
+  uint32_t first_epoch() const { return first_epoch_; }
+  const std::vector<Lsn>& epoch_begins() const { return epoch_begins_; }
   std::vector<PendingRecord> TakePending() { return std::move(pending_); }
 
  private:
@@ -57,6 +61,8 @@ class LogReplay {
   Lsn applied_;
   std::string members_;
   CommitMark mark_;
+  uint32_t first_epoch_{0};
+  std::vector<Lsn> epoch_begins_;
   std::vector<PendingRecord> pending_;
 };
 

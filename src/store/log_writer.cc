@@ -211,6 +211,15 @@ Status LogWriter::InstallSnapshot(const SnapshotEntry& entry,
       [&entry, superseded, this] { return InstallSnapshotOnThread(entry, superseded); });
 }
 
+Result<Manifest> LogWriter::CopyManifest() {
+  Manifest manifest;
+  RETURN_IF_ERROR(RunOnThread([&manifest, this] {
+    manifest = manifest_;
+    return Status::Ok();
+  }));
+  return manifest;
+}
+
 LogWriterStats LogWriter::Stats() const {
   const std::lock_guard lock(mutex_);
   LogWriterStats stats = stats_;

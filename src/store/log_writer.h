@@ -136,6 +136,9 @@ class LogWriter {
 
   // --- any thread ---
 
+  // As installed. Waits for the thread.
+  Result<Manifest> CopyManifest();
+
   uint64_t durable_seq() const { return durable_seq_.load(std::memory_order_acquire); }
   // Never less than durable_seq().
   uint64_t written_seq() const {

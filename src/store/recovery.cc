@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/assert.h"
+#include "store/diverged.h"
 #include "store/log_reader.h"
 #include "store/snapshot_reader.h"
 
@@ -69,7 +70,8 @@ void Recovery::SortOutFiles(const std::vector<std::string>& names) {
   const Manifest& manifest = store_.manifest;
   store_.next_number = manifest.next;
   for (const std::string& name : names) {
-    if (name == kManifestName || name == kLockName) continue;
+    if (name == kManifestName || name == kLockName || name == kReplicaFileName) continue;
+    if (IsDivergedName(name)) continue;
     const auto parsed = ParseFileName(name);
     bool is_named = false;
     if (parsed) {
@@ -81,7 +83,7 @@ void Recovery::SortOutFiles(const std::vector<std::string>& names) {
                                [&](const auto& entry) { return entry.number == parsed->number; });
     }
     if (is_named) continue;
-    const bool is_leftover = name == kManifestTemporaryName ||
+    const bool is_leftover = name == kManifestTemporaryName || name == kSyncName ||
                              (parsed && (parsed->kind == StoreFileKind::kTemporarySnapshot ||
                                          parsed->number < manifest.next));
     if (is_leftover) {
@@ -210,6 +212,8 @@ Status Recovery::ReplayLog() {
   store_.end.chain = log_->chain();
   store_.members = replay_.members();
   store_.mark = replay_.mark();
+  store_.first_epoch = replay_.first_epoch();
+  store_.epoch_begins = replay_.epoch_begins();
   store_.pending = replay_.TakePending();
   store_.end.commit_micros = std::max(store_.end.commit_micros, log_->commit_micros());
   // A log that ends before its snapshot has lost its tail, which the snapshot covers: a new segment

@@ -25,6 +25,8 @@ struct RecoveredStore {
   LogPosition end;
   uint64_t log_bytes{0};               // of records
   std::string members;                 // of the replica set, as of `end`; empty without one
+  uint32_t first_epoch{0};             // of the snapshot, or else of the first record
+  std::vector<Lsn> epoch_begins;       // the first record of each epoch behind that
   CommitMark mark;                     // the newest in the log
   std::vector<PendingRecord> pending;  // behind the mark, where recovery stops at it
   std::vector<std::string> leftovers;  // paths of files that may go now

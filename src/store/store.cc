@@ -15,7 +15,8 @@ Store::Store(StoreOptions options, FileSystem& files, Clock& clock)
       files_(files),
       clock_(clock),
       engine_(std::make_unique<Engine>()),
-      resolver_(std::make_unique<RowResolver>(*engine_, arrivals_)) {
+      resolver_(std::make_unique<RowResolver>(*engine_, arrivals_)),
+      following_(options_.following) {
   set_future_max_micros(options_.future_max_micros);
   SetTurnTime();
 }
@@ -46,11 +47,8 @@ Status Store::OpenJournal(const LoadProgressCallback& progress) {
   return Status::Ok();
 }
 
-Result<Continuity> Store::Reload(JournalOptions journal) {
+Inheritance Store::CloseAll() {
   CELLAR_ASSERT(!in_transaction_);
-  if (!journal_->healthy()) {
-    return Status::Error(ErrorCode::kMisconf, "the log cannot be written now: nothing is reloaded");
-  }
   // A snapshot cursor dies with the server, so it dies here. One that is being read, in a task,
   // only cannot be found again.
   std::erase_if(pins_, [](const auto& pin) { return pin.second.holds == 0; });
@@ -59,12 +57,20 @@ Result<Continuity> Store::Reload(JournalOptions journal) {
   sweep_walk_.reset();
   sweep_ghosts_.clear();
   sweep_table_id_ = 0;
-  RETURN_IF_ERROR(journal_->Close());
-  const Lsn end = journal_->last_lsn();
   journal_.reset();
   Inheritance inheritance = engine_->GiveUp();
   engine_ = std::make_unique<Engine>();
   resolver_ = std::make_unique<RowResolver>(*engine_, arrivals_);
+  return inheritance;
+}
+
+Result<Continuity> Store::Reload(JournalOptions journal) {
+  if (!journal_->healthy()) {
+    return Status::Error(ErrorCode::kMisconf, "the log cannot be written now: nothing is reloaded");
+  }
+  RETURN_IF_ERROR(journal_->Close());
+  const Lsn end = journal_->last_lsn();
+  Inheritance inheritance = CloseAll();
   options_.journal = std::move(journal);
   RETURN_IF_ERROR(OpenJournal({}));
   // As it stands behind the recovery, before indexes are seen to.
@@ -272,7 +278,9 @@ CELLAR_INLINE void Store::FinishMutation(Table* table, uint64_t changes) {
 
 Status Store::CommitMutation(Table* table, uint64_t changes) {
   if (mutation_.size() == part_begin_) return Status::Ok();
-  Status reserved = ReserveMutation();
+  Status reserved = following_ ? Status::Error(ErrorCode::kReadOnly,
+                                               "You can't write against a read only replica.")
+                               : ReserveMutation();
   if (!reserved.ok()) {
     mutation_.Truncate(part_begin_);
     return reserved;

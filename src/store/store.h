@@ -11,6 +11,7 @@
 //   store_schema.cc   keyspaces, tables, families
 //   store_index.cc    indexes
 //   store_slices.cc   changes too large for one turn, the sweeper, compaction
+//   store_replica.cc  records that come from a leader, a copy that takes the place of everything
 #pragma once
 
 #include <cstdint>
@@ -47,6 +48,7 @@
 #include "engine/table/reclaim_walk.h"
 #include "engine/table/table.h"
 #include "store/journal.h"
+#include "store/manifest.h"
 
 namespace cellar {
 
@@ -56,6 +58,7 @@ struct StoreOptions {
   int64_t future_max_micros{0};                        // ts-future-max
   int64_t snapshot_cursor_timeout_micros{60'000'000};  // snapshot-cursor-timeout
   uint64_t seed{0};                                    // of SAMPLE and sample()
+  bool following{false};  // it is a follower's from the start: nothing is added to the log
 };
 
 // Which version of which column is to be read: the newest live one at or before `at_micros`.
@@ -289,6 +292,23 @@ class Store {
   // DEBUG SET-TIME; nullopt is the clock again.
   void OverrideTime(std::optional<int64_t> micros);
 
+  // --- replication
+  // As a follower the store takes changes by ApplyRecord alone: what it would change by itself
+  // (reclaiming, states of indexes) is refused, and so is every write.
+  void SetFollowing(bool following) { following_ = following; }
+  bool following() const { return following_; }
+  // Applies a record of the leader's log and adds it to the own one. MISCONF: no room now, nothing
+  // was changed. kCorruption: it cannot follow what is here. REQUIRES: following().
+  Status ApplyRecord(const LogRecord& record);
+  // A leader begins an epoch: writes a barrier with it. MISCONF: the log takes no record.
+  Status BeginEpoch(uint32_t epoch);
+  // Puts the snapshot in file `path`, which is durable and goes, in the place of everything (none:
+  // an empty store), closes all and recovers it from there, under running clients, as Reload does
+  // where the state is another one. Where the files cannot be changed the store holds what it held,
+  // and *status says why. An error that is returned leaves no store, as one of Reload.
+  Status ReplaceContent(const std::string& path, const std::optional<SnapshotEntry>& entry,
+                        Status* status);
+
   // DEBUG RELOAD: closes everything and recovers it from its files under running clients. Every
   // Table pointer dies; what clients hold on to goes on as Inheritance (engine.h) says. Tells
   // whether the state is the one that was there: not if changes were in no file (appendonly no).
@@ -309,6 +329,9 @@ class Store {
 
   Store(StoreOptions options, FileSystem& files, Clock& clock);
   Status OpenJournal(const LoadProgressCallback& progress);
+  // Ends log and state, which outlives them in part; OpenJournal makes both anew.
+  Inheritance CloseAll();
+  uint64_t NoteApplied(const LogRecord& record);
 
   // OpenRow and GetInRow, also as parts of Get.
   // *end := where the row's key ends in column_key_, which need not be told of it.
@@ -388,6 +411,7 @@ class Store {
   std::unique_ptr<RowResolver> resolver_;
   std::unique_ptr<Journal> journal_;
 
+  bool following_{false};
   int64_t now_micros_{0};
   int64_t index_micros_spent_{0};  // in this turn, building
   std::optional<int64_t> time_override_;

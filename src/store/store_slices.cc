@@ -292,6 +292,7 @@ bool Store::Sweep(uint64_t cells_max) {
   if (!Compact()) return true;
   building_indexes_ = !SweepIndexes(cells_max, kIndexMicrosPerSlice);
   if (building_indexes_) return true;
+  if (following_) return false;  // the leader reclaims, and says so in its log
   Table* table = engine_->FindTableFrom(sweep_table_id_);
   while (table != nullptr && !table->MayHoldDropped()) {
     table = engine_->FindTableFrom(table->id() + 1);

@@ -10,12 +10,13 @@
 #include "commands/session/command_context.h"
 #include "commands/session/services.h"
 #include "commands/session/transaction.h"
+#include "replica/replication.h"
 
 namespace cellar {
 namespace dispatch_test {
 
 // A process with one client and no data.
-class FakeHost final : public Host {
+class FakeHost final : public Host, private ReplicationHost {
  public:
   FakeHost() {
     services_ = &own_services;
@@ -49,6 +50,12 @@ class FakeHost final : public Host {
   void WakeTasks() override {}
   Status Shutdown(ShutdownMode) override { return {}; }
   Status ApplyConfig(ConfigTopic) override { return {}; }
+  Replication& replication() override { return replication_; }
+  Result<std::string> AcceptPeer(Session&, std::string_view, std::string_view, std::string_view,
+                                 std::string_view) override {
+    return Status::Error(ErrorCode::kErr, "no peers here");
+  }
+  Status FollowLeader(const std::string&, uint16_t) override { return {}; }
 
   // The reply to one command.
   std::string Say(const std::vector<std::string_view>& words) {
@@ -61,6 +68,18 @@ class FakeHost final : public Host {
   Services own_services;
   Dispatcher own_dispatcher{*this};
   Session session;
+
+ private:
+  void Dial(const std::string&, uint16_t, PeerHandler*) override {}
+  void CancelDial(PeerHandler*) override {}
+  void RunInBackground(std::function<void()>, std::function<void()>) override {}
+  void WakeSoon() override {}
+  void OnRoleChanged() override {}
+  void DisconnectClients() override {}
+  void HoldWrites(bool) override {}
+  Status ReplaceStore(const std::function<Status(Status*)>&) override { return {}; }
+
+  Replication replication_{*this, FileSystem::Posix(), Clock::System()};
 };
 
 // Replies the numbers 1 to 3, one a step.

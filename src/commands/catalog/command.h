@@ -89,6 +89,7 @@ enum CommandCategories : uint32_t {
   kCategorySortedSet = 1u << 20,
   kCategoryStream = 1u << 21,
   kCategoryString = 1u << 22,
+  kCategoryReplication = 1u << 23,
 };
 
 // What a command does with the key it names (COMMAND INFO, ACL's %R~ and %W~).

@@ -172,6 +172,7 @@ std::span<const NamedBit> CategoryNames() {
       {kCategoryConnection, "connection"},
       {kCategoryTransaction, "transaction"},
       {kCategoryScripting, "scripting"},
+      {kCategoryReplication, "replication"},
       {kCategoryBitmap, "bitmap"},
       {kCategoryGeo, "geo"},
       {kCategoryHash, "hash"},

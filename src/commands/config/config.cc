@@ -212,10 +212,30 @@ Status CheckTlsProtocols(std::string* text) {
   return Status::Ok();
 }
 
+// Two words, host and port, or NO ONE, which is none.
+Status CheckReplicaOf(std::string* text) {
+  const std::vector<std::string_view> words = Words(*text);
+  if (words.empty()) {
+    text->clear();
+    return Status::Ok();
+  }
+  int64_t port = 0;
+  if (words.size() == 2 && EqualsIgnoreCase(words[0], "no") && EqualsIgnoreCase(words[1], "one")) {
+    text->clear();
+    return Status::Ok();
+  }
+  const bool whole = words.size() == 2 && ParseInt64(words[1], &port) == NumberError::kNone &&
+                     port > 0 && port <= UINT16_MAX;
+  if (!whole) return Invalid("replicaof takes a host and a port");
+  *text = std::string(words[0]) + " " + std::to_string(port);
+  return Status::Ok();
+}
+
 constexpr std::string_view kLogLevels[] = {"debug", "verbose", "notice", "warning", "nothing"};
 constexpr std::string_view kDebugWords[] = {"no", "local", "yes"};
 constexpr std::string_view kFsyncWords[] = {"everysec", "always", "no"};
 constexpr std::string_view kAuthClientsWords[] = {"no", "yes", "optional"};
+constexpr std::string_view kReplicaReadsWords[] = {"stale", "no"};
 constexpr std::string_view kChannelWords[] = {"allchannels", "resetchannels"};
 constexpr std::string_view kTrackingNames[] = {"row", "table", "both"};
 constexpr std::string_view kPolicies[] = {"noeviction"};
@@ -467,6 +487,92 @@ const ConfigOption kOptions[] = {
      .help = "Seconds that a session can be taken up again.",
      .topic = ConfigTopic::kTls,
      .high = kInt32Max},
+    // replication
+    {.name = "replicaof",
+     .kind = Kind::kText,
+     .member = &Config::replicaof,
+     .help = "Host and port of the server that this one follows; none if empty.",
+     .flags = kConfigMultiWord,
+     .topic = ConfigTopic::kReplicaOf,
+     .check = CheckReplicaOf},
+    {.name = "masteruser",
+     .kind = Kind::kText,
+     .member = &Config::masteruser,
+     .help = "User that this node is to another one; empty: the default one.",
+     .topic = ConfigTopic::kReplication},
+    {.name = "masterauth",
+     .kind = Kind::kText,
+     .member = &Config::masterauth,
+     .help = "Its password; empty: none is sent.",
+     .flags = kConfigHidden,
+     .topic = ConfigTopic::kReplication},
+    {.name = "tls-replication",
+     .kind = Kind::kBool,
+     .member = &Config::tls_replication,
+     .help = "Connections to other nodes speak TLS.",
+     .topic = ConfigTopic::kReplication},
+    {.name = "replica-reads",
+     .kind = Kind::kEnum,
+     .member = &Config::replica_reads,
+     .help = "Whether a replica answers reads, from what it has so far.",
+     .words = kReplicaReadsWords},
+    {.name = "replica-max-lag",
+     .kind = Kind::kInteger,
+     .member = &Config::replica_max_lag,
+     .help = "Milliseconds that a replica may be behind and still answer reads; 0: any.",
+     .high = kInt32Max},
+    {.name = "replica-priority",
+     .kind = Kind::kInteger,
+     .member = &Config::replica_priority,
+     .help = "Sentinel prefers a low one as the next master; 0: never.",
+     .topic = ConfigTopic::kReplication,
+     .high = kInt32Max},
+    {.name = "replica-announce-ip",
+     .kind = Kind::kText,
+     .member = &Config::replica_announce_ip,
+     .help = "Address by which others reach this node; empty: the one that they see.",
+     .flags = kConfigImmutable,
+     .topic = ConfigTopic::kReplication},
+    {.name = "replica-announce-port",
+     .kind = Kind::kInteger,
+     .member = &Config::replica_announce_port,
+     .help = "Port likewise; 0: the one it listens on.",
+     .flags = kConfigImmutable,
+     .topic = ConfigTopic::kReplication,
+     .high = 65535},
+    {.name = "min-replicas-to-write",
+     .kind = Kind::kInteger,
+     .member = &Config::min_replicas_to_write,
+     .help = "Writes are refused unless so many replicas have answered lately; 0: never.",
+     .topic = ConfigTopic::kReplication,
+     .high = kInt32Max},
+    {.name = "min-replicas-max-lag",
+     .kind = Kind::kInteger,
+     .member = &Config::min_replicas_max_lag,
+     .help = "Lately: within so many seconds.",
+     .high = kInt32Max},
+    {.name = "repl-timeout",
+     .kind = Kind::kInteger,
+     .member = &Config::repl_timeout,
+     .help = "Seconds of silence after which a link is closed.",
+     .topic = ConfigTopic::kReplication,
+     .low = 1,
+     .high = kInt32Max},
+    {.name = "repl-backlog-size",
+     .kind = Kind::kMemory,
+     .member = &Config::repl_backlog_size,
+     .help = "Log behind a snapshot that is kept for replicas that come back.",
+     .topic = ConfigTopic::kReplication},
+    {.name = "repl-tail-size",
+     .kind = Kind::kMemory,
+     .member = &Config::repl_tail_size,
+     .help = "Newest part of the log that is kept in memory for replicas.",
+     .topic = ConfigTopic::kReplication},
+    {.name = "repl-sync-rate",
+     .kind = Kind::kMemory,
+     .member = &Config::repl_sync_rate,
+     .help = "Bytes per second of a full copy; 0: as fast as it goes.",
+     .topic = ConfigTopic::kReplication},
     // the process
     {.name = "loglevel",
      .kind = Kind::kEnum,

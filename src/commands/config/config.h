@@ -22,6 +22,7 @@ namespace cellar {
 enum class LogLevel : int64_t { kDebug, kVerbose, kNotice, kWarning, kNothing };
 enum class DebugAccess : int64_t { kNo, kLocal, kYes };
 enum class AppendFsync : int64_t { kEverysec, kAlways, kNo };
+enum class ReplicaReads : int64_t { kStale, kNo };
 enum class TlsAuthClients : int64_t { kNo, kYes, kOptional };
 
 // One class of client-output-buffer-limit. 0 is no limit.
@@ -31,7 +32,8 @@ struct OutputLimit {
   int64_t soft_seconds{0};
   friend bool operator==(const OutputLimit&, const OutputLimit&) = default;
 };
-enum class ClientClass : uint8_t { kNormal, kReplica, kPubsub };
+// A master has no limit of its own: Redis has none for it either.
+enum class ClientClass : uint8_t { kNormal, kReplica, kPubsub, kMaster };
 
 // `save` points: a snapshot after so many seconds with at least so many changes.
 struct SaveRule {
@@ -92,6 +94,22 @@ struct Config {
   bool tls_session_caching{true};
   int64_t tls_session_cache_size{20'480};
   int64_t tls_session_cache_timeout{300};
+  // replication
+  std::string replicaof;  // "host port", or empty
+  std::string masteruser;
+  std::string masterauth;
+  bool tls_replication{false};
+  int64_t replica_reads{0};
+  int64_t replica_max_lag{0};
+  int64_t replica_priority{100};
+  std::string replica_announce_ip;
+  int64_t replica_announce_port{0};
+  int64_t min_replicas_to_write{0};
+  int64_t min_replicas_max_lag{10};
+  int64_t repl_timeout{60};
+  int64_t repl_backlog_size{1LL << 30};
+  int64_t repl_tail_size{64LL << 20};
+  int64_t repl_sync_rate{0};
   // the process
   int64_t loglevel{static_cast<int64_t>(LogLevel::kNotice)};
   std::string logfile;
@@ -115,7 +133,7 @@ struct Config {
   int64_t ts_future_max{86'400};
 
   // --- derived from the texts above, kept up to date by Set
-  OutputLimit output_limits[3]{{}, {256LL << 20, 64LL << 20, 60}, {32LL << 20, 8LL << 20, 60}};
+  OutputLimit output_limits[4]{{}, {256LL << 20, 64LL << 20, 60}, {32LL << 20, 8LL << 20, 60}, {}};
   std::vector<SaveRule> save_rules{{3600, 1}, {300, 100}, {60, 10'000}};
   uint32_t notify_flags{0};
   std::vector<double> percentiles{50, 99, 99.9};
@@ -151,6 +169,8 @@ enum class ConfigTopic : uint8_t {
   kTrackingLimit,
   kCursorTimeout,
   kFutureMax,
+  kReplicaOf,
+  kReplication,
 };
 
 struct ConfigOption {

@@ -22,6 +22,7 @@
 #include "commands/users/acl_check.h"
 #include "commands/words/repr.h"
 #include "commands/words/schema_arguments.h"
+#include "replica/replication.h"
 #include "store/store.h"
 
 namespace cellar {
@@ -123,6 +124,9 @@ std::string Dispatcher::Refusal(Session& session, const CommandEntry& command, A
   if (host_.loading() && !command.Has(kLoading)) {
     return "LOADING Cellar is loading the dataset in memory";
   }
+  if (host_.restrains_writes()) [[unlikely]] {
+    if (std::string refusal = ReplicaRefusal(session, command); !refusal.empty()) return refusal;
+  }
   if (session.version == RespVersion::k2 && InSubscribedMode(session)) {
     static constexpr std::string_view kAllowed[] = {"ping",         "subscribe",   "psubscribe",
                                                     "ssubscribe",   "unsubscribe", "punsubscribe",
@@ -139,6 +143,30 @@ std::string Dispatcher::Refusal(Session& session, const CommandEntry& command, A
     return "ERR Command not allowed inside a transaction";
   }
   return {};
+}
+
+// What a follower does not answer, and a leader that has lost its followers.
+std::string Dispatcher::ReplicaRefusal(const Session& session, const CommandEntry& command) const {
+  if (host_.loading()) return {};
+  const Replication& replication = host_.replication();
+  const Config& config = host_.services().config;
+  const bool writes = Does(session, command, kWrite);
+  if (replication.is_leader()) {
+    const size_t good = replication.FollowersWithin(config.min_replicas_max_lag * 1'000'000);
+    const bool enough = good >= static_cast<size_t>(config.min_replicas_to_write);
+    return !writes || enough ? "" : "NOREPLICAS Not enough good replicas to write.";
+  }
+  const NodeAddress& leader = replication.leader();
+  const std::string refusal =
+      "READONLY You can't write against a read only replica. The master is " + leader.host + ":" +
+      std::to_string(leader.port);
+  if (writes) return refusal;
+  if (!Does(session, command, kReadonly)) return {};
+  if (static_cast<ReplicaReads>(config.replica_reads) == ReplicaReads::kNo) return refusal;
+  if (config.replica_max_lag == 0) return {};
+  const int64_t lag = replication.upstream()->lag_micros;
+  if (lag >= 0 && lag <= config.replica_max_lag * 1000) return {};
+  return "MASTERDOWN Link with MASTER is down and replica-max-lag is exceeded";
 }
 
 std::string Dispatcher::AclRefusal(Session& session, const CommandEntry& command, Arguments args,
@@ -199,8 +227,8 @@ bool Dispatcher::MustWait(const Session& session, const CommandEntry& command) c
 CELLAR_INLINE bool Dispatcher::Unhindered(const Session& session) const {
   const auto memory_max = static_cast<uint64_t>(host_.services().config.maxmemory);
   return session.authenticated && !session.restricted && session.transaction == nullptr &&
-         session.pubsub == nullptr && !host_.loading() && !host_.paused(true) &&
-         (memory_max == 0 || host_.memory_used_bytes() <= memory_max);
+         session.pubsub == nullptr && !host_.loading() && !host_.restrains_writes() &&
+         !host_.paused(true) && (memory_max == 0 || host_.memory_used_bytes() <= memory_max);
 }
 
 CommandEntry* Dispatcher::Admit(Session& session, CommandEntry* command, Arguments args) {

@@ -77,6 +77,7 @@ class Dispatcher {
   void HandleRestricted(CommandContext& context);
   // Behind a handler that EXEC runs.
   void EndInsideExec(CommandContext& context);
+  std::string ReplicaRefusal(const Session& session, const CommandEntry& command) const;
   // It has gone ahead.
   static void SkipFirstByte(Session& session);
   // The task's user has lost rights: an error takes the place of the reply.

@@ -18,6 +18,7 @@
 #include "commands/session/session.h"
 #include "commands/session/transaction.h"
 #include "commands/words/arguments.h"
+#include "replica/replication.h"
 
 namespace cellar {
 namespace {
@@ -248,13 +249,17 @@ void StatsSection(Host& host, InfoWriter& out) {
   out.Field("instantaneous_ops_per_sec", stats.commands_rate.PerSecond());
   out.Field("total_net_input_bytes", stats.input_bytes);
   out.Field("total_net_output_bytes", stats.output_bytes);
-  out.Zeros({"total_net_repl_input_bytes", "total_net_repl_output_bytes"});
+  const ReplicationStats& replication = host.replication().stats();
+  out.Field("total_net_repl_input_bytes", replication.link_bytes_in);
+  out.Field("total_net_repl_output_bytes", replication.link_bytes_out);
   out.Ratio("instantaneous_input_kbps", static_cast<double>(stats.input_rate.PerSecond()) / 1024);
   out.Ratio("instantaneous_output_kbps", static_cast<double>(stats.output_rate.PerSecond()) / 1024);
   out.Ratio("instantaneous_input_repl_kbps", 0);
   out.Ratio("instantaneous_output_repl_kbps", 0);
   out.Field("rejected_connections", stats.rejected_connections);
-  out.Zeros({"sync_full", "sync_partial_ok", "sync_partial_err"});
+  out.Field("sync_full", replication.full_syncs_served);
+  out.Field("sync_partial_ok", replication.partial_syncs_served);
+  out.Field("sync_partial_err", replication.partial_syncs_refused);
   const DataFigures data = host.data_figures();
   out.Field("expired_keys", data.reclaimed_cells);
   out.Ratio("expired_stale_perc", 0);
@@ -300,17 +305,72 @@ void StatsSection(Host& host, InfoWriter& out) {
   out.Field("acl_access_denied_channel", stats.acl_denied_channel);
 }
 
+int64_t Seconds(int64_t micros) { return micros / 1'000'000; }
+
+void LeaderFields(const Replication& replication, InfoWriter& out) {
+  const std::vector<FollowerFigures> followers = replication.followers();
+  out.Field("role", replication.is_leader() ? "master" : "slave");
+  out.Field("connected_slaves", followers.size());
+  for (size_t i = 0; i < followers.size(); ++i) {
+    const FollowerFigures& follower = followers[i];
+    out.Field(
+        "slave" + std::to_string(i),
+        fmt::format("ip={},port={},state={},offset={},lag={},lag_ms={}", follower.address.host,
+                    follower.address.port, follower.state, follower.durable.seq,
+                    Seconds(follower.ack_age_micros), follower.lag_micros / 1000));
+  }
+}
+
+void FollowerFields(Host& host, const UpstreamFigures& upstream, InfoWriter& out) {
+  const Config& config = host.services().config;
+  out.Field("master_host", upstream.address.host);
+  out.Field("master_port", upstream.address.port);
+  out.Field("master_link_status", upstream.up ? "up" : "down");
+  out.Field("master_last_io_seconds_ago",
+            upstream.last_io_age_micros < 0 ? -1 : Seconds(upstream.last_io_age_micros));
+  const bool syncs = upstream.state == LinkState::kSync;
+  out.Field("master_sync_in_progress", syncs ? 1 : 0);
+  out.Field("slave_read_repl_offset", host.last_lsn().seq);
+  out.Field("slave_repl_offset", host.last_lsn().seq);
+  if (syncs) {
+    out.Field("master_sync_total_bytes", upstream.sync_bytes_total);
+    out.Field("master_sync_read_bytes", upstream.sync_bytes);
+  }
+  if (!upstream.up) {
+    out.Field("master_link_down_since_seconds",
+              Seconds(host.clock().MonotonicMicros() - upstream.down_since_micros));
+  }
+  out.Field("slave_priority", config.replica_priority);
+  out.Field("slave_read_only", 1);
+  out.Field("replica_announced", 1);
+}
+
 void ReplicationSection(Host& host, InfoWriter& out) {
+  const Replication& replication = host.replication();
+  const Config& config = host.services().config;
   out.Section("Replication");
-  out.Field("role", "master");
-  out.Field("connected_slaves", 0);
-  out.Field("master_failover_state", "no-failover");
-  out.Field("master_replid", host.services().run_id);
+  LeaderFields(replication, out);
+  if (const auto upstream = replication.upstream()) FollowerFields(host, *upstream, out);
+  out.Field("master_failover_state", FailoverStateWord(replication.failover_state()));
+  out.Field("master_replid", replication.cluster_text());
   out.Field("master_replid2", std::string(40, '0'));
-  out.Field("master_repl_offset", 0);
+  out.Field("master_repl_offset", host.last_lsn().seq);
   out.Field("second_repl_offset", -1);
-  out.Zeros({"repl_backlog_active", "repl_backlog_size", "repl_backlog_first_byte_offset",
-             "repl_backlog_histlen"});
+  const uint64_t log_bytes = host.loading() ? 0 : host.persistence().log_bytes;
+  out.Field("repl_backlog_active", replication.active() ? 1 : 0);
+  out.Field("repl_backlog_size", config.repl_backlog_size);
+  out.Field("repl_backlog_first_byte_offset", 0);
+  out.Field("repl_backlog_histlen", log_bytes);
+  out.Field("replica_state", !replication.is_leader() ? "follower"
+                             : replication.active()   ? "leader"
+                                                      : "standalone");
+  out.Field("replica_id", fmt::format("{:016x}", replication.node()));
+  out.Field("replica_term", replication.term());
+  const ReplicationStats& stats = replication.stats();
+  out.Field("replica_full_syncs", stats.full_syncs);
+  out.Field("replica_partial_syncs", stats.partial_syncs);
+  out.Field("replica_diverged_records", stats.diverged_records);
+  out.Field("replica_diverged_total", replication.diverged_total());
 }
 
 void CpuSection(Host&, InfoWriter& out) {

@@ -14,6 +14,8 @@ namespace {
 
 std::string Flags(const Session& session) {
   std::string flags;
+  if (session.peer == PeerRole::kReplica) flags += 'S';
+  if (session.peer == PeerRole::kMaster) flags += 'M';
   if (session.monitor) flags += 'O';
   if (session.pubsub) flags += 'P';
   if (session.in_multi()) flags += 'x';
@@ -80,16 +82,17 @@ bool PushesBeyondLimit(const Session& session, const Config& config) {
 }
 
 ClientClass ClassOf(const Session& session) {
+  if (session.peer == PeerRole::kReplica) return ClientClass::kReplica;
+  if (session.peer == PeerRole::kMaster) return ClientClass::kMaster;
   return session.pubsub ? ClientClass::kPubsub : ClientClass::kNormal;
 }
 
-std::optional<ClientType> ClientTypeOfWord(std::string_view word) {
-  if (EqualsIgnoreCase(word, "normal")) return ClientType{false, ClientClass::kNormal};
-  if (EqualsIgnoreCase(word, "pubsub")) return ClientType{false, ClientClass::kPubsub};
-  if (EqualsIgnoreCase(word, "replica") || EqualsIgnoreCase(word, "slave")) {
-    return ClientType{false, ClientClass::kReplica};
-  }
-  if (EqualsIgnoreCase(word, "master")) return ClientType{.none = true};
+std::optional<ClientClass> ClientClassOfWord(std::string_view word) {
+  if (EqualsIgnoreCase(word, "normal")) return ClientClass::kNormal;
+  if (EqualsIgnoreCase(word, "pubsub")) return ClientClass::kPubsub;
+  if (EqualsIgnoreCase(word, "replica") || EqualsIgnoreCase(word, "slave"))
+    return ClientClass::kReplica;
+  if (EqualsIgnoreCase(word, "master")) return ClientClass::kMaster;
   return std::nullopt;
 }
 

@@ -25,12 +25,7 @@ ClientClass ClassOf(const Session& session);
 // invalidations): for those that of the class pubsub holds, whoever gets them.
 bool BeyondHardLimit(const Session& session, const Config& config);
 bool PushesBeyondLimit(const Session& session, const Config& config);
-// "normal", "master", "replica" (or "slave"), "pubsub"; nullopt for another word. There are no
-// masters among the clients: that class is empty.
-struct ClientType {
-  bool none{false};  // nobody is of this type
-  ClientClass value{ClientClass::kNormal};
-};
-std::optional<ClientType> ClientTypeOfWord(std::string_view word);
+// "normal", "master", "replica" (or "slave"), "pubsub"; nullopt for another word.
+std::optional<ClientClass> ClientClassOfWord(std::string_view word);
 
 }  // namespace cellar

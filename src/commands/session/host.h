@@ -19,6 +19,7 @@ namespace cellar {
 
 enum class ConfigTopic : uint8_t;
 class Dispatcher;
+class Replication;
 class Store;
 struct Services;
 struct Session;
@@ -86,6 +87,18 @@ class Host {
   // Waiting tasks are stepped again this turn.
   virtual void WakeTasks() = 0;
 
+  // --- other nodes
+  virtual Replication& replication() = 0;
+  // The session's connection becomes a link to another node: what sits on it is `replication`'s.
+  // The reply of PEER, or why it is refused.
+  virtual Result<std::string> AcceptPeer(Session& session, std::string_view version,
+                                         std::string_view cluster, std::string_view node,
+                                         std::string_view purpose) = 0;
+  // REPLICAOF host port, or NO ONE if `leader` is empty; the option `replicaof` follows it.
+  virtual Status FollowLeader(const std::string& leader, uint16_t port) = 0;
+  // Whether commands that write may be refused because of other nodes: ask at each.
+  bool restrains_writes() const { return restrains_writes_; }
+
   // --- the end
   // Stops accepting, flushes, leaves with status 0 after this turn. An error: it does not.
   virtual Status Shutdown(ShutdownMode mode) = 0;
@@ -102,6 +115,7 @@ class Host {
   // Every command asks for these, so they are members and no calls; the implementation sets them.
   Store* store_{nullptr};
   bool loading_{true};
+  bool restrains_writes_{false};
   Pause pause_{Pause::kNone};
 };
 

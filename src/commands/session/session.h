@@ -25,6 +25,9 @@ struct TrackingState;
 struct TransactionState;
 struct User;
 
+// Another node that has become a peer by PEER, or was dialled: it speaks frames, no commands.
+enum class PeerRole : uint8_t { kNone, kReplica, kMaster };
+
 // CLIENT REPLY.
 enum class ReplyMode : uint8_t { kOn, kOff, kSkipNext, kSkipping };
 
@@ -60,8 +63,9 @@ struct Session {
   bool restricted{false};     // its user may not do everything: access control asks
   bool task_revoked{false};   // the right to see what the task reads is gone
   bool gate_grows{false};     // the last of `gates` is of this turn
-  bool input_ended{false};    // the client sends no more; it gets the replies to what it has sent
-  bool task_begun{false};     // the first byte of the task's reply has been sent ahead
+  PeerRole peer{PeerRole::kNone};
+  bool input_ended{false};  // the client sends no more; it gets the replies to what it has sent
+  bool task_begun{false};   // the first byte of the task's reply has been sent ahead
 
   // What every command touches stands together, behind the flags: thousands of sessions take turns
   // in the cache.
@@ -93,6 +97,7 @@ struct Session {
   std::string local_address;
   int64_t created_micros{0};  // wall clock
 
+  Lsn last_write{};        // the newest record when its last write was made; for WAIT
   Lsn pushes_depend_on{};  // the newest record that `pushes` tell of
   CommandEntry* task_command{nullptr};
   OutputBuffer task_output;  // of `task`, appended to `output` when it is whole
@@ -108,8 +113,8 @@ struct Session {
   // Whether its next command may be executed: none goes on as a task, and it is not to end or to
   // wait.
   bool Proceeds() const {
-    return task == nullptr && !closed && !close_after_reply && !postponed &&
-           output.size() + output_in_flight < kOutputPauseBytes;
+    return task == nullptr && peer == PeerRole::kNone && !closed && !close_after_reply &&
+           !postponed && output.size() + output_in_flight < kOutputPauseBytes;
   }
   bool in_multi() const;
   // What waits for the client: bytes of replies and messages, finished or being made (omem).

@@ -1,0 +1,430 @@
+// See follower_feed.h.
+#include "replica/follower_feed.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/coding.h"
+#include "base/log.h"
+#include "store/snapshot_reader.h"
+
+namespace cellar {
+namespace {
+
+constexpr int64_t kBeatMicros{100'000};
+
+}  // namespace
+
+// What a worker gets, and gives back.
+struct FollowerFeed::Job {
+  FileSystem* files{nullptr};
+  std::string directory;
+  Manifest manifest;
+  RecordName after;
+  bool full{false};
+  Lsn last;
+  std::unique_ptr<LogStream> stream;
+  std::unique_ptr<ReadableFile> file;
+  uint64_t offset{0};
+  uint64_t file_bytes{0};
+  bool partial{false};
+  LogStream::Found found{LogStream::Found::kYes};
+  LogStream::Found refused{LogStream::Found::kYes};  // why no partial sync is to be had
+  bool has_snapshot{false};
+  SnapshotEntry snapshot;
+  std::string bytes;
+  Status status;
+};
+
+FollowerFeed::FollowerFeed(Replication& owner, PeerLink* link, uint64_t id, uint64_t node)
+    : owner_(owner),
+      link_(link),
+      id_(id),
+      node_(node),
+      acked_micros_(owner.clock_.MonotonicMicros()) {
+  address_.host = link->peer_host();
+}
+
+FollowerFeed::~FollowerFeed() {
+  if (link_ != nullptr) link_->Close();
+}
+
+void FollowerFeed::OnClosed(std::string_view why) {
+  link_ = nullptr;
+  Log(LogSeverity::kNotice,
+      fmt::format("Follower {}:{} is gone: {}", address_.host, address_.port, why));
+  owner_.DropFeed(this);
+}
+
+void FollowerFeed::Fail(std::string_view why) {
+  Log(LogSeverity::kWarning,
+      fmt::format("Follower {}:{} is dropped: {}", address_.host, address_.port, why));
+  if (link_ != nullptr) {
+    Write(FrameKind::kError, why);
+    link_->Close();
+    link_ = nullptr;
+  }
+  owner_.DropFeed(this);
+}
+
+void FollowerFeed::Write(FrameKind kind, std::string_view body) {
+  if (link_ == nullptr) return;
+  FrameHead head = owner_.MakeHead(kind);
+  head.echo_micros = peer_sent_micros_;
+  const std::string frame = EncodeFrame(head, body);
+  owner_.stats_.link_bytes_out += frame.size();
+  link_->Write(frame);
+}
+
+// --- what comes
+
+void FollowerFeed::OnBytes(std::string_view bytes) {
+  owner_.stats_.link_bytes_in += bytes.size();
+  reader_.Add(bytes);
+  Frame frame;
+  while (link_ != nullptr) {
+    const Result<bool> next = reader_.Next(&frame);
+    if (!next.ok()) return Fail(next.status().text());
+    if (!*next) break;
+    peer_sent_micros_ = frame.sent_micros;
+    owner_.seen_term_ = std::max(owner_.seen_term_, frame.term);
+    OnFrame(frame);
+  }
+  // A follower says little: what is more than a few frames is no follower.
+  if (link_ != nullptr && reader_.waiting_bytes() > kFrameBytesMax) Fail("its frame is too long");
+}
+
+void FollowerFeed::OnFrame(const Frame& frame) {
+  switch (frame.kind) {
+    case FrameKind::kFollow:
+      return OnFollow(frame);
+    case FrameKind::kAck:
+      return OnAck(frame);
+    case FrameKind::kError:
+      return Fail("it says: " + std::string(frame.body.substr(0, 200)));
+    default:
+      return Fail("it sent a frame that only a leader sends");
+  }
+}
+
+void FollowerFeed::OnFollow(const Frame& frame) {
+  if (state_ != State::kHello) return Fail("it asked twice");
+  BodyReader body(frame.body);
+  after_.lsn = body.ReadLsn();
+  after_.commit_micros = body.Micros();
+  after_.identity = body.U64();
+  const uint64_t cluster = body.U64();
+  priority_ = body.U32();
+  address_.port = body.U16();
+  const std::string_view host = body.Prefixed();
+  if (!body.ok()) return Fail("its request cannot be read");
+  if (!host.empty()) address_.host = host;
+  same_cluster_ = cluster == owner_.identity_.cluster;
+  acked_micros_ = owner_.clock_.MonotonicMicros();
+  Log(LogSeverity::kNotice,
+      fmt::format("Follower {}:{} has record {} of {}", address_.host, address_.port,
+                  FormatLsn(after_.lsn), same_cluster_ ? "this log" : "another log"));
+  Search();
+}
+
+void FollowerFeed::OnAck(const Frame& frame) {
+  if (state_ != State::kLog) return Fail("it acknowledged what it was not sent");
+  BodyReader body(frame.body);
+  const Lsn durable = body.ReadLsn();
+  const Lsn applied = body.ReadLsn();
+  if (!body.ok()) return Fail("its acknowledgement cannot be read");
+  if (durable > position_ || applied > position_) return Fail("it acknowledged what is not there");
+  durable_ = std::max(durable_, durable);
+  applied_ = std::max(applied_, applied);
+  acked_micros_ = owner_.clock_.MonotonicMicros();
+  while (!sent_.empty() && sent_.front().lsn <= durable_) sent_.pop_front();
+  owner_.host_.WakeTasks();
+  owner_.StepFailover();
+}
+
+// --- finding where to begin
+
+void FollowerFeed::Run(std::unique_ptr<Job> job, void (*work)(Job*),
+                       void (FollowerFeed::*end)(Job*)) {
+  CELLAR_ASSERT(!job_runs_);
+  job_runs_ = true;
+  Job* const raw = job.release();  // adopted by the second function, which always runs
+  owner_.host_.RunInBackground([raw, work] { work(raw); },
+                               [raw, end, id = id_, owner = &owner_] {
+                                 const std::unique_ptr<Job> self(raw);
+                                 FollowerFeed* const feed = owner->FeedById(id);
+                                 if (feed == nullptr) return;
+                                 feed->job_runs_ = false;
+                                 (feed->*end)(raw);
+                               });
+}
+
+void FollowerFeed::Search() {
+  state_ = State::kSearching;
+  if (++searches_ > kSearchesMax) return Fail("the log is cut faster than it can be sent");
+  auto job = std::make_unique<Job>();
+  job->files = &owner_.files_;
+  job->directory = owner_.directory_;
+  job->after = after_;
+  job->full = !same_cluster_ || searches_ > 1;
+  Result<Manifest> manifest = owner_.store_->journal().CopyManifest();
+  if (!manifest.ok()) return Fail(manifest.status().text());
+  job->manifest = *std::move(manifest);
+  const auto work = [](Job* self) {
+    const auto open = [self](const RecordName& after) -> Status {
+      ASSIGN_OR_RETURN(LogStream::Opened opened,
+                       LogStream::Open(*self->files, self->directory, self->manifest, after));
+      self->stream = std::move(opened.stream);
+      self->found = opened.found;
+      return Status::Ok();
+    };
+    if (!self->full) {
+      self->status = open(self->after);
+      self->partial = self->stream != nullptr;
+      self->refused = self->found;
+      if (self->partial || !self->status.ok()) return;
+    }
+    if (!self->manifest.snapshot) {
+      self->status = open({});
+      return;
+    }
+    const std::string path = JoinPath(
+        self->directory, FormatFileName(StoreFileKind::kSnapshot, self->manifest.snapshot->number));
+    auto reader = SnapshotReader::Open(*self->files, path);
+    self->status = reader.status();
+    if (!reader.ok()) return;
+    self->has_snapshot = true;
+    self->snapshot = *self->manifest.snapshot;
+    self->status = open({.lsn = self->snapshot.lsn,
+                         .commit_micros = (*reader)->header().commit_micros,
+                         .identity = 0});
+    if (!self->status.ok() || self->stream == nullptr) return;
+    auto file = self->files->OpenForReading(path);
+    self->status = file.status();
+    if (file.ok()) self->file = *std::move(file);
+  };
+  Run(std::move(job), work, &FollowerFeed::EndSearch);
+}
+
+void FollowerFeed::EndSearch(Job* job) {
+  if (job->refused != LogStream::Found::kYes) {
+    ++owner_.stats_.partial_syncs_refused;
+    Log(LogSeverity::kNotice, fmt::format("Follower {}:{}: record {} {}", address_.host,
+                                          address_.port, FormatLsn(after_.lsn),
+                                          job->refused == LogStream::Found::kDiverged
+                                              ? "is not the one of this log"
+                                              : "is no longer in the files of the log"));
+  }
+  // A file that has gone since the manifest was copied: look again. Everything else looks alike.
+  if (!job->status.ok()) {
+    Log(LogSeverity::kWarning, "looking for a follower's record: " + job->status.text());
+    state_ = State::kWaiting;
+    return;
+  }
+  if (job->stream == nullptr) {
+    state_ = State::kWaiting;
+    Journal& journal = owner_.store_->journal();
+    if (journal.snapshot_running()) return;
+    if (const Status begun = journal.StartSnapshot(); !begun.ok()) Fail(begun.text());
+    return;
+  }
+  stream_ = std::move(job->stream);
+  if (!job->partial) return BeginFull(job);
+  ++owner_.stats_.partial_syncs_served;
+  position_ = stream_->position();
+  std::string body;
+  PutFixed64(&body, owner_.identity_.cluster);
+  Write(FrameKind::kFrom, body);
+  state_ = State::kLog;
+  Pump();
+}
+
+void FollowerFeed::BeginFull(Job* job) {
+  ++owner_.stats_.full_syncs_served;
+  position_ = stream_->position();
+  uint64_t common = 0;
+  if (same_cluster_) {
+    Journal& journal = owner_.store_->journal();
+    auto last = journal.LastSeqOf(after_.lsn.epoch);
+    // Two have led in the same epoch: they parted somewhere in it.
+    if (last && *last >= after_.lsn.seq && after_.lsn.epoch > 0)
+      last = journal.LastSeqOf(after_.lsn.epoch - 1);
+    if (last) common = std::min(*last, after_.lsn.seq);
+  }
+  std::string body;
+  PutFixed64(&body, owner_.identity_.cluster);
+  PutFixed64(&body, common);
+  body.push_back(job->has_snapshot ? '\1' : '\0');
+  PutLsn(&body, job->snapshot.lsn);
+  PutFixed64(&body, job->snapshot.bytes);
+  PutFixed64(&body, job->snapshot.hash);
+  Write(FrameKind::kFull, body);
+  Log(LogSeverity::kNotice,
+      fmt::format("Follower {}:{} gets a full copy: {}", address_.host, address_.port,
+                  job->has_snapshot
+                      ? fmt::format("a snapshot of {} bytes, then the log from record {} on",
+                                    job->snapshot.bytes, FormatLsn(job->snapshot.lsn))
+                      : "the whole log"));
+  if (job->has_snapshot) {
+    snapshot_ = std::move(job->file);
+    snapshot_bytes_ = job->snapshot.bytes;
+    snapshot_offset_ = 0;
+    snapshot_begin_micros_ = owner_.clock_.MonotonicMicros();
+    state_ = State::kSnapshot;
+  } else {
+    state_ = State::kLog;
+  }
+  Pump();
+}
+
+// --- sending
+
+void FollowerFeed::Pump() {
+  if (link_ == nullptr || job_runs_) return;
+  if (state_ == State::kSnapshot) {
+    if (link_->waiting_bytes() < kWindowBytes) ReadChunk();
+    return;
+  }
+  if (state_ != State::kLog) return;
+  const Lsn commit = owner_.store_->journal().released_lsn();
+  while (link_->waiting_bytes() < kWindowBytes) {
+    const auto piece = owner_.tail_.Behind(position_, kPieceBytes);
+    if (!piece) return ReadLog();
+    if (piece->records.empty()) break;
+    stream_.reset();
+    SendRecords(piece->records, piece->last);
+  }
+  if (commit > commit_sent_) SendBeat();
+}
+
+void FollowerFeed::ReadChunk() {
+  const uint64_t rate = owner_.options_.sync_bytes_per_second;
+  const int64_t elapsed = owner_.clock_.MonotonicMicros() - snapshot_begin_micros_;
+  if (rate > 0 && snapshot_offset_ / rate > static_cast<uint64_t>(elapsed) / 1'000'000) return;
+  auto job = std::make_unique<Job>();
+  job->file = std::move(snapshot_);
+  job->offset = snapshot_offset_;
+  job->file_bytes = snapshot_bytes_;
+  const auto work = [](Job* self) {
+    const auto bytes =
+        static_cast<size_t>(std::min<uint64_t>(kChunkBytes, self->file_bytes - self->offset));
+    self->bytes.resize(bytes);
+    const Result<size_t> got = self->file->ReadAt(self->offset, bytes, self->bytes.data());
+    self->status = got.status();
+    if (got.ok() && *got < bytes)
+      self->status = Status::Error(ErrorCode::kCorruption, "the snapshot is shorter than it was");
+  };
+  Run(std::move(job), work, &FollowerFeed::EndChunk);
+}
+
+void FollowerFeed::EndChunk(Job* job) {
+  if (!job->status.ok()) return Fail(job->status.text());
+  std::string body;
+  body.reserve(job->bytes.size() + 8);
+  PutFixed64(&body, job->offset);
+  body += job->bytes;
+  Write(FrameKind::kChunk, body);
+  snapshot_ = std::move(job->file);
+  snapshot_offset_ += job->bytes.size();
+  acked_micros_ = owner_.clock_.MonotonicMicros();
+  if (snapshot_offset_ == snapshot_bytes_) {
+    snapshot_.reset();
+    state_ = State::kLog;
+  }
+  Pump();
+}
+
+// The tail begins behind where this follower stands.
+void FollowerFeed::ReadLog() {
+  if (stream_ == nullptr || stream_->position() != position_) {
+    // It kept up once, and has fallen behind what is in memory.
+    after_ = {.lsn = position_, .commit_micros = 0, .identity = 0};
+    return Fail("it has fallen behind what is kept in memory; it may come again");
+  }
+  auto job = std::make_unique<Job>();
+  Result<Manifest> manifest = owner_.store_->journal().CopyManifest();
+  if (!manifest.ok()) return Fail(manifest.status().text());
+  job->manifest = *std::move(manifest);
+  job->last = owner_.store_->journal().flushed_lsn();
+  job->stream = std::move(stream_);
+  const auto work = [](Job* self) {
+    self->status = self->stream->Read(self->manifest, self->last, kChunkBytes, &self->bytes);
+  };
+  Run(std::move(job), work, &FollowerFeed::EndReadLog);
+}
+
+void FollowerFeed::EndReadLog(Job* job) {
+  stream_ = std::move(job->stream);
+  if (!job->status.ok()) return Fail(job->status.text());
+  // Nothing: the log's writer still has what comes next. A tick or turn looks again.
+  if (job->bytes.empty()) return;
+  SendRecords(job->bytes, stream_->position());
+  Pump();
+}
+
+void FollowerFeed::SendRecords(std::string_view records, Lsn last) {
+  const Lsn commit = std::min(owner_.store_->journal().released_lsn(), last);
+  std::string body;
+  body.reserve(records.size() + 12);
+  PutLsn(&body, commit);
+  body += records;
+  Write(FrameKind::kRecords, body);
+  position_ = last;
+  commit_sent_ = std::max(commit_sent_, commit);
+  const int64_t now = owner_.clock_.MonotonicMicros();
+  beat_micros_ = now;
+  // Some ten milliseconds share a mark.
+  if (sent_.empty() || now - sent_.back().micros > 10'000) {
+    sent_.push_back({last, now});
+  } else {
+    sent_.back().lsn = last;
+  }
+}
+
+void FollowerFeed::SendBeat() {
+  Journal& journal = owner_.store_->journal();
+  const Lsn commit = std::min(journal.released_lsn(), position_);
+  std::string body;
+  PutLsn(&body, commit);
+  PutLsn(&body, journal.last_lsn());
+  PutFixed64(&body, static_cast<uint64_t>(owner_.clock_.WallMicros()));
+  Write(FrameKind::kBeat, body);
+  commit_sent_ = std::max(commit_sent_, commit);
+  beat_micros_ = owner_.clock_.MonotonicMicros();
+}
+
+void FollowerFeed::HandOver(Lsn last) {
+  std::string body;
+  PutLsn(&body, last);
+  Write(FrameKind::kLead, body);
+}
+
+void FollowerFeed::OnTick() {
+  if (link_ == nullptr) return;
+  const int64_t now = owner_.clock_.MonotonicMicros();
+  if (now - acked_micros_ > owner_.options_.timeout_micros) return Fail("it has been silent");
+  if (state_ == State::kWaiting && !job_runs_ && !owner_.store_->journal().snapshot_running())
+    return Search();
+  if (state_ == State::kLog || state_ == State::kSnapshot) Pump();
+  if (link_ != nullptr && state_ != State::kHello && now - beat_micros_ >= kBeatMicros) SendBeat();
+}
+
+FollowerFigures FollowerFeed::Figures() const {
+  const int64_t now = owner_.clock_.MonotonicMicros();
+  FollowerFigures figures{.address = address_,
+                          .node = node_,
+                          .priority = priority_,
+                          .state = "wait_bgsave",
+                          .durable = durable_,
+                          .applied = applied_,
+                          .ack_age_micros = now - acked_micros_,
+                          .lag_micros = sent_.empty() ? 0 : now - sent_.front().micros};
+  if (state_ == State::kSnapshot) figures.state = "send_bulk";
+  if (state_ == State::kLog) figures.state = "online";
+  return figures;
+}
+
+}  // namespace cellar

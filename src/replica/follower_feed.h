@@ -1,0 +1,107 @@
+// FollowerFeed: what a leader has of one follower: where it stands, and what it is sent next.
+//
+//   kHello      the follower has said PEER; kFollow has not come yet
+//   kSearching  a worker looks for its last record in the log's files
+//   kWaiting    there is no snapshot from which the log goes on: one is being written
+//   kSnapshot   the snapshot file goes out, piece by piece
+//   kLog        records go out: from the tail in memory, or, further back, from the files
+//
+// Reading files is a worker's, one piece at a time. No more than kWindowBytes wait in the link, so
+// a follower that does not read costs that much memory and nothing else.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "replica/replication.h"
+
+namespace cellar {
+
+class FollowerFeed final : public PeerHandler {
+ public:
+  FollowerFeed(Replication& owner, PeerLink* link, uint64_t id, uint64_t node);
+  ~FollowerFeed() override;
+
+  void OnConnected(PeerLink*) override {}
+  void OnBytes(std::string_view bytes) override;
+  void OnDrained() override { Pump(); }
+  void OnClosed(std::string_view why) override;
+
+  // Sends what there is, as far as the link takes it.
+  void Pump();
+  void OnTick();
+  // kLead: it is the leader now.
+  void HandOver(Lsn last);
+
+  uint64_t id() const { return id_; }
+  uint64_t node() const { return node_; }
+  const NodeAddress& address() const { return address_; }
+  bool online() const { return state_ == State::kLog; }
+  Lsn durable() const { return durable_; }
+  int64_t acked_micros() const { return acked_micros_; }
+  FollowerFigures Figures() const;
+  // Says why and closes the link.
+  void Fail(std::string_view why);
+
+ private:
+  static constexpr size_t kWindowBytes{4 << 20};
+  static constexpr size_t kPieceBytes{256 << 10};
+  static constexpr size_t kChunkBytes{1 << 20};
+  static constexpr int kSearchesMax{5};
+
+  enum class State : uint8_t { kHello, kSearching, kWaiting, kSnapshot, kLog };
+  struct Job;
+  // When a record was sent.
+  struct SentMark {
+    Lsn lsn;
+    int64_t micros;
+  };
+
+  void OnFrame(const Frame& frame);
+  void OnFollow(const Frame& frame);
+  void OnAck(const Frame& frame);
+  void Search();
+  void EndSearch(Job* job);
+  void BeginFull(Job* job);
+  void ReadChunk();
+  void ReadLog();
+  // Runs `work` on a worker; `end` with the same job on the loop, if this feed still lives.
+  void Run(std::unique_ptr<Job> job, void (*work)(Job*), void (FollowerFeed::*end)(Job*));
+  void EndChunk(Job* job);
+  void EndReadLog(Job* job);
+  void SendRecords(std::string_view records, Lsn last);
+  void SendBeat();
+  void Write(FrameKind kind, std::string_view body);
+
+  Replication& owner_;
+  PeerLink* link_;  // null once it is gone
+  const uint64_t id_;
+  const uint64_t node_;
+  NodeAddress address_;
+  uint32_t priority_{100};
+  State state_{State::kHello};
+  FrameReader reader_;
+  bool job_runs_{false};
+  int searches_{0};
+  RecordName after_;  // what the follower has said
+  bool same_cluster_{false};
+  std::unique_ptr<ReadableFile> snapshot_;
+  uint64_t snapshot_bytes_{0};
+  uint64_t snapshot_offset_{0};
+  int64_t snapshot_begin_micros_{0};
+  std::unique_ptr<LogStream> stream_;  // null while it is with a job, or the tail serves
+  Lsn position_;                       // the last record sent
+  Lsn commit_sent_;
+  int64_t beat_micros_{0};
+  Lsn durable_;
+  Lsn applied_;
+  int64_t acked_micros_;
+  int64_t peer_sent_micros_{0};
+  std::deque<SentMark> sent_;
+};
+
+}  // namespace cellar

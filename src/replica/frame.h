@@ -1,0 +1,122 @@
+// Frames: what nodes say to each other once PEER has turned a connection into a link.
+//
+// All integers are little-endian.
+//
+//   offset size
+//        0    4  length u32: bytes behind `hash`, at least 32
+//        4    8  hash u64: XXH3 of them, seed = length
+//       12    1  kind u8
+//       13    1  room u8: 1 if the sender's disk has room for records
+//       14    2  zero
+//       16    4  term u32: the sender's epoch
+//       20    8  from u64: the sender's node id
+//       28    8  sent i64: the sender's monotonic clock, microseconds
+//       36    8  echo i64: the newest `sent` received from the other end, 0 if none
+//       44       body
+//
+//   kind          from       body
+//   kFollow    1  follower   name of its last record: epoch u32, seq u64, commit time i64, identity
+//                            u64 (store/log_stream.h); its cluster's id u64; priority u32;
+//                            announced port u16, announced host (length-prefixed)
+//   kFrom      2  leader     cluster id u64: records follow from there on
+//   kFull      3  leader     cluster id u64; what both have in common: seq u64, 0 if unknown;
+//                            snapshot: 0 or 1 u8; epoch u32, seq u64, bytes u64, hash u64
+//   kChunk     4  leader     offset u64; bytes of the snapshot file
+//   kRecords   5  leader     commit: epoch u32, seq u64; records in wire form (store/log_stream.h)
+//   kBeat      6  leader     commit: epoch u32, seq u64; last: epoch u32, seq u64; clock i64
+//   kAck       7  follower   durable: epoch u32, seq u64; applied: epoch u32, seq u64; clock i64
+//   kLead      8  leader     last: epoch u32, seq u64: the follower, which has it, is the leader now
+//   kError     9  both       text for the log; the link is closed behind it
+//
+// A frame is at most kFrameBytesMax long, unless it carries one record that is longer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "cellar/lsn.h"
+#include "cellar/status.h"
+#include "store/log_format.h"
+
+namespace cellar {
+
+inline constexpr size_t kFrameHeadBytes{44};
+inline constexpr size_t kFrameHashEnd{12};
+inline constexpr size_t kFrameBytesMax{8 << 20};
+// No record is longer.
+inline constexpr size_t kFrameBytesLimit{kRecordPayloadBytesMax + kRecordHeaderBytes + 4096};
+inline constexpr uint32_t kPeerVersion{1};
+
+enum class FrameKind : uint8_t {
+  kFollow = 1,
+  kFrom = 2,
+  kFull = 3,
+  kChunk = 4,
+  kRecords = 5,
+  kBeat = 6,
+  kAck = 7,
+  kLead = 8,
+  kError = 9,
+};
+
+struct FrameHead {
+  FrameKind kind{FrameKind::kError};
+  bool room{true};
+  uint32_t term{0};
+  uint64_t from{0};
+  int64_t sent_micros{0};
+  int64_t echo_micros{0};
+};
+
+struct Frame : FrameHead {
+  std::string_view body;
+};
+
+// The whole frame.
+std::string EncodeFrame(const FrameHead& head, std::string_view body);
+
+// Takes a stream of bytes apart.
+class FrameReader {
+ public:
+  // Adds bytes as they came.
+  void Add(std::string_view bytes) { buffer_.append(bytes); }
+  // The next whole frame, whose body is good until the next call. False: more bytes are needed.
+  // kCorruption if what stands there is no frame; nothing can be read from then on.
+  Result<bool> Next(Frame* frame);
+  size_t waiting_bytes() const { return buffer_.size() - begin_; }
+
+ private:
+  std::string buffer_;
+  size_t begin_{0};
+};
+
+// Reads fields from the front of a body; once one is missing, all are zero and ok() is false.
+class BodyReader {
+ public:
+  explicit BodyReader(std::string_view body) : rest_(body) {}
+  uint8_t Byte();
+  uint16_t U16();
+  uint32_t U32();
+  uint64_t U64();
+  int64_t Micros();  // 0 or more
+  Lsn ReadLsn() {
+    const uint32_t epoch = U32();
+    return {epoch, U64()};
+  }
+  std::string_view Prefixed();
+  std::string_view Rest() { return std::exchange(rest_, {}); }
+  bool ok() const { return ok_; }
+
+ private:
+  bool Has(size_t bytes);
+
+  std::string_view rest_;
+  bool ok_{true};
+};
+
+void PutLsn(std::string* body, Lsn lsn);
+
+}  // namespace cellar

@@ -1,0 +1,333 @@
+// See replication.h.
+#include "replica/replication.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/log.h"
+#include "replica/follower_feed.h"
+#include "replica/upstream.h"
+
+namespace cellar {
+namespace {
+
+bool ParseHex(std::string_view text, uint64_t* value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value, 16);
+  return error == std::errc{} && end == text.data() + text.size();
+}
+
+Status Refused(std::string text) { return Status::Error(ErrorCode::kErr, std::move(text)); }
+
+std::string AddressText(const NodeAddress& address) {
+  return fmt::format("{}:{}", address.host, address.port);
+}
+
+}  // namespace
+
+std::string_view LinkStateWord(LinkState state) {
+  constexpr std::string_view kWords[] = {"connect", "connecting", "sync", "connected"};
+  return kWords[static_cast<size_t>(state)];
+}
+
+std::string_view FailoverStateWord(FailoverState state) {
+  constexpr std::string_view kWords[] = {"no-failover", "waiting-for-sync", "failover-in-progress"};
+  return kWords[static_cast<size_t>(state)];
+}
+
+Replication::Replication(ReplicationHost& host, FileSystem& files, Clock& clock)
+    : host_(host),
+      files_(files),
+      clock_(clock),
+      random_(0),
+      tail_(ReplicationOptions{}.tail_bytes) {}
+
+Replication::~Replication() = default;
+
+void Replication::SetOptions(ReplicationOptions options) {
+  if (identity_.node == 0) {
+    random_ = Random(options.seed);
+    // Until a file says otherwise: an id of this process.
+    identity_.cluster = random_.Next();
+    identity_.node = random_.Next() | 1;
+  }
+  options_ = std::move(options);
+  tail_.SetBytesMax(options_.tail_bytes);
+}
+
+Status Replication::Attach(Store* store, const std::string& directory) {
+  store_ = store;
+  directory_ = directory;
+  ASSIGN_OR_RETURN(const bool known, files_.Exists(JoinPath(directory, kReplicaFileName)));
+  if (known) RETURN_IF_ERROR(EnsureIdentity());
+  return Status::Ok();
+}
+
+void Replication::Detach() {
+  feeds_.clear();
+  dropped_.clear();
+  if (upstream_ != nullptr) upstream_->End();
+  if (tail_runs_) store_->journal().SetSink(nullptr);
+  tail_runs_ = false;
+  store_ = nullptr;
+}
+
+Status Replication::EnsureIdentity() {
+  if (identity_file_ != nullptr) return Status::Ok();
+  ASSIGN_OR_RETURN(identity_file_, IdentityFile::Open(files_, directory_, identity_));
+  identity_ = identity_file_->identity();
+  return Status::Ok();
+}
+
+Status Replication::WriteIdentity(const Identity& identity) {
+  RETURN_IF_ERROR(identity_file_->Write(identity));
+  identity_ = identity;
+  return Status::Ok();
+}
+
+std::string Replication::cluster_text() const {
+  return fmt::format("{:016x}{:024x}", identity_.cluster, 0);
+}
+
+uint32_t Replication::term() const {
+  const uint32_t in_log = store_ == nullptr ? 0 : store_->journal().epoch();
+  return std::max(identity_.term, in_log);
+}
+
+FrameHead Replication::MakeHead(FrameKind kind) const {
+  return {.kind = kind,
+          .room = true,
+          .term = term(),
+          .from = identity_.node,
+          .sent_micros = clock_.MonotonicMicros(),
+          .echo_micros = 0};
+}
+
+void Replication::Send(PeerLink* link, FrameKind kind, std::string_view body) {
+  const std::string frame = EncodeFrame(MakeHead(kind), body);
+  stats_.link_bytes_out += frame.size();
+  link->Write(frame);
+}
+
+// The tail is filled from the first follower on; a single server pays nothing for it.
+void Replication::StartTail() {
+  store_->Flush();
+  tail_.Restart(store_->journal().flushed_lsn());
+  store_->journal().SetSink(&tail_);
+  tail_runs_ = true;
+}
+
+// --- roles
+
+Status Replication::Follow(const NodeAddress& leader) {
+  CELLAR_ASSERT(store_ != nullptr);
+  if (!store_->journal().Stats().log_enabled)
+    return Refused("a follower needs a log: appendonly is no");
+  RETURN_IF_ERROR(EnsureIdentity());
+  if (upstream_ != nullptr) {
+    if (upstream_->leader() == leader) return Status::Ok();
+    upstream_->End();
+    dropped_upstreams_.push_back(std::move(upstream_));
+  }
+  Log(LogSeverity::kNotice, "Following " + AddressText(leader) + " from now on");
+  store_->SetFollowing(true);
+  upstream_ = std::make_unique<Upstream>(*this, feed_id_next_++, leader);
+  upstream_->Begin();
+  host_.OnRoleChanged();
+  return Status::Ok();
+}
+
+Status Replication::Lead() {
+  CELLAR_ASSERT(store_ != nullptr);
+  if (upstream_ == nullptr) return Status::Ok();
+  while (upstream_->ApplySlice(INT64_MAX)) {
+  }
+  RETURN_IF_ERROR(BeginEpoch());
+  upstream_->End();
+  dropped_upstreams_.push_back(std::move(upstream_));
+  store_->SetFollowing(false);
+  Log(LogSeverity::kNotice, fmt::format("Leading from now on, in epoch {}", term()));
+  host_.OnRoleChanged();
+  host_.WakeTasks();
+  return Status::Ok();
+}
+
+// What follows is of another history than what the former leader may still write: a record says so
+// before all else, so that the two can be told apart.
+Status Replication::BeginEpoch() {
+  Identity identity = identity_;
+  identity.term = std::max(term(), seen_term_) + 1;
+  RETURN_IF_ERROR(WriteIdentity(identity));
+  return store_->BeginEpoch(identity.term);
+}
+
+const NodeAddress& Replication::leader() const {
+  CELLAR_ASSERT(upstream_ != nullptr);
+  return upstream_->leader();
+}
+
+// --- failover
+
+Status Replication::BeginFailover(const std::optional<NodeAddress>& to, int64_t timeout_micros,
+                                  bool force) {
+  if (failover_state_ != FailoverState::kNone) return Refused("FAILOVER already in progress.");
+  if (!is_leader()) return Refused("FAILOVER is not valid when server is a replica.");
+  const bool any =
+      std::any_of(feeds_.begin(), feeds_.end(), [](const auto& f) { return f->online(); });
+  if (!any) return Refused("FAILOVER requires connected replicas.");
+  if (to) {
+    const bool there = std::any_of(feeds_.begin(), feeds_.end(), [&to](const auto& feed) {
+      return feed->online() && feed->address() == *to;
+    });
+    if (!there) return Refused("FAILOVER target HOST and PORT is not a replica.");
+  }
+  failover_state_ = FailoverState::kWaitForSync;
+  failover_to_ = to;
+  failover_force_ = force;
+  failover_deadline_micros_ = timeout_micros == 0 ? 0 : clock_.MonotonicMicros() + timeout_micros;
+  Log(LogSeverity::kNotice, "FAILOVER begins: writes are held");
+  host_.HoldWrites(true);
+  host_.WakeSoon();
+  return Status::Ok();
+}
+
+Status Replication::AbortFailover() {
+  if (failover_state_ == FailoverState::kNone) return Refused("No failover in progress.");
+  Log(LogSeverity::kNotice, "FAILOVER was given up");
+  EndFailover();
+  return Status::Ok();
+}
+
+void Replication::EndFailover() {
+  failover_state_ = FailoverState::kNone;
+  failover_to_.reset();
+  host_.HoldWrites(false);
+}
+
+void Replication::StepFailover() {
+  if (failover_state_ != FailoverState::kWaitForSync || store_ == nullptr) return;
+  const Lsn last = store_->journal().last_lsn();
+  const int64_t now = clock_.MonotonicMicros();
+  const bool late = failover_deadline_micros_ != 0 && now >= failover_deadline_micros_;
+  FollowerFeed* best = nullptr;
+  for (const auto& feed : feeds_) {
+    if (!feed->online() || (failover_to_ && feed->address() != *failover_to_)) continue;
+    if (best == nullptr || feed->durable() > best->durable()) best = feed.get();
+  }
+  const bool ready = best != nullptr && best->durable() >= last;
+  if (!ready && late && (!failover_force_ || best == nullptr)) {
+    Log(LogSeverity::kWarning, "FAILOVER: no follower had everything in time; it is given up");
+    return EndFailover();
+  }
+  if (!ready && !late) return;
+  failover_state_ = FailoverState::kInProgress;
+  best->HandOver(last);
+  const NodeAddress to = best->address();
+  Log(LogSeverity::kNotice, "FAILOVER: " + AddressText(to) + " takes over");
+  if (const Status followed = Follow(to); !followed.ok())
+    Log(LogSeverity::kWarning, "cannot follow it: " + followed.text());
+  host_.DisconnectClients();
+  EndFailover();
+}
+
+// --- peers
+
+Result<PeerHandler*> Replication::Accept(PeerLink* link, std::string_view version,
+                                         std::string_view cluster, std::string_view node,
+                                         std::string_view purpose) {
+  if (version != fmt::format("{}", kPeerVersion)) {
+    return Refused(fmt::format("PEER version {} is not spoken here ({})", version.substr(0, 16),
+                               kPeerVersion));
+  }
+  uint64_t cluster_id = 0;
+  uint64_t node_id = 0;
+  if (!ParseHex(cluster, &cluster_id) || !ParseHex(node, &node_id) || node_id == 0)
+    return Refused("PEER takes the ids of cluster and node in hexadecimal digits");
+  if (purpose != "follow") return Refused("PEER: there is no such purpose; `follow` is one");
+  if (!store_->journal().Stats().log_enabled)
+    return Refused("this server has no log that could be followed: appendonly is no");
+  RETURN_IF_ERROR(EnsureIdentity());
+  if (node_id == identity_.node)
+    return Refused(
+        "PEER: a node cannot follow itself, nor one that was copied with its "
+        "cellar.replica");
+  for (const auto& feed : feeds_) {
+    // A follower that dials anew has lost its link, though this end may not know it yet.
+    if (feed->node() != node_id) continue;
+    feed->Fail("another connection came from a node with its id");
+    break;
+  }
+  if (!tail_runs_) StartTail();
+  feeds_.push_back(std::make_unique<FollowerFeed>(*this, link, feed_id_next_++, node_id));
+  return static_cast<PeerHandler*>(feeds_.back().get());
+}
+
+FollowerFeed* Replication::FeedById(uint64_t id) {
+  for (const auto& feed : feeds_) {
+    if (feed->id() == id) return feed.get();
+  }
+  return nullptr;
+}
+
+void Replication::DropFeed(FollowerFeed* feed) {
+  const auto found = std::find_if(feeds_.begin(), feeds_.end(),
+                                  [feed](const auto& each) { return each.get() == feed; });
+  if (found == feeds_.end()) return;
+  dropped_.push_back(std::move(*found));
+  feeds_.erase(found);
+}
+
+// --- the loop
+
+void Replication::OnFlushed() {
+  if (store_ == nullptr) return;
+  for (size_t i = 0; i < feeds_.size(); ++i) feeds_[i]->Pump();
+  if (upstream_ != nullptr) upstream_->SendAck();
+  if (failover_state_ == FailoverState::kWaitForSync) StepFailover();
+  dropped_.clear();
+  dropped_upstreams_.clear();
+}
+
+bool Replication::ApplySlice(int64_t deadline_micros) {
+  return store_ != nullptr && upstream_ != nullptr && upstream_->ApplySlice(deadline_micros);
+}
+
+void Replication::OnTick() {
+  if (store_ == nullptr) return;
+  for (size_t i = 0; i < feeds_.size(); ++i) feeds_[i]->OnTick();
+  if (upstream_ != nullptr) upstream_->OnTick();
+  StepFailover();
+  dropped_.clear();
+}
+
+// --- figures
+
+std::vector<FollowerFigures> Replication::followers() const {
+  std::vector<FollowerFigures> all;
+  for (const auto& feed : feeds_) all.push_back(feed->Figures());
+  return all;
+}
+
+std::optional<UpstreamFigures> Replication::upstream() const {
+  if (upstream_ == nullptr) return std::nullopt;
+  return upstream_->Figures();
+}
+
+size_t Replication::FollowersWith(Lsn lsn) const {
+  return static_cast<size_t>(std::count_if(feeds_.begin(), feeds_.end(), [lsn](const auto& feed) {
+    return feed->online() && feed->durable() >= lsn;
+  }));
+}
+
+size_t Replication::FollowersWithin(int64_t lag_micros) const {
+  const int64_t now = clock_.MonotonicMicros();
+  return static_cast<size_t>(
+      std::count_if(feeds_.begin(), feeds_.end(), [now, lag_micros](const auto& feed) {
+        return feed->online() && now - feed->acked_micros() <= lag_micros;
+      }));
+}
+
+}  // namespace cellar

@@ -1,0 +1,214 @@
+// Replication: the log as a stream between machines. One leader, any number of followers; each
+// follower may have followers of its own.
+//
+//   leader                                         follower
+//   Journal::Flush -> TailCache                    Upstream: dials, PEER, kFollow
+//        files of the log -> LogStream  \          |
+//                         FollowerFeed --- link -- | kFrom: the log goes on from its last record
+//        snapshot file  /                          | kFull, kChunk ...: a whole copy, then that
+//                         <-------- kAck --------- | kRecords: Store::ApplyRecord, own log, own disk
+//
+// What a follower applies is never more than the leader has released (Journal::released_lsn), which
+// each frame with records tells. A follower that is slow holds nothing up: its feed reads what it
+// has not got yet from the leader's files, and begins anew with a snapshot where these are gone.
+//
+// Without a log (appendonly no) there is nothing to stream: then a node neither leads nor follows.
+//
+//   tail_cache.h     the newest records in memory
+//   follower_feed.h  what the leader has of one follower
+//   upstream.h       what a follower has of its leader
+//   frame.h          what they say to each other
+//   identity_file.h  which node this is, and of which cluster
+//
+// Sees the store; no sockets, no threads of its own (peer.h). The loop's thread calls everything.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/file.h"
+#include "base/random.h"
+#include "cellar/clock.h"
+#include "cellar/lsn.h"
+#include "replica/frame.h"
+#include "replica/identity_file.h"
+#include "replica/peer.h"
+#include "replica/tail_cache.h"
+#include "store/log_stream.h"
+#include "store/store.h"
+
+namespace cellar {
+
+class FollowerFeed;
+class Upstream;
+
+struct NodeAddress {
+  std::string host;
+  uint16_t port{0};
+  friend bool operator==(const NodeAddress&, const NodeAddress&) = default;
+};
+
+struct ReplicationOptions {
+  std::string announce_host;  // empty: as the leader sees the connection
+  uint16_t announce_port{0};
+  uint32_t priority{100};
+  std::string user;      // masteruser
+  std::string password;  // masterauth; empty: none is sent
+  int64_t timeout_micros{60'000'000};
+  size_t tail_bytes{64 << 20};
+  uint64_t sync_bytes_per_second{0};  // repl-sync-rate; 0: as fast as the link takes it
+  uint64_t seed{0};                   // of ids
+};
+
+enum class LinkState : uint8_t { kConnect, kConnecting, kSync, kConnected };
+std::string_view LinkStateWord(LinkState state);  // as ROLE says it
+
+// What a leader knows of one follower.
+struct FollowerFigures {
+  NodeAddress address;
+  uint64_t node{0};
+  uint32_t priority{100};
+  std::string_view state;  // "wait_bgsave", "send_bulk", "online"
+  Lsn durable;             // on its disk
+  Lsn applied;
+  int64_t ack_age_micros{0};
+  int64_t lag_micros{0};  // age of the oldest record not on its disk
+};
+
+// What a follower knows of its leader.
+struct UpstreamFigures {
+  NodeAddress address;
+  LinkState state{LinkState::kConnect};
+  bool up{false};  // connected, and the last commit known was applied a moment ago
+  int64_t last_io_age_micros{-1};
+  int64_t down_since_micros{0};  // monotonic; 0 while up
+  uint64_t sync_bytes{0};
+  uint64_t sync_bytes_total{0};
+  int64_t lag_micros{0};  // how far behind the leader's newest record it may be; -1: not known
+};
+
+struct ReplicationStats {
+  uint64_t full_syncs_served{0};
+  uint64_t partial_syncs_served{0};
+  uint64_t partial_syncs_refused{0};
+  uint64_t full_syncs{0};
+  uint64_t partial_syncs{0};
+  uint64_t link_bytes_out{0};
+  uint64_t link_bytes_in{0};
+  uint64_t diverged_records{0};
+};
+
+enum class FailoverState : uint8_t { kNone, kWaitForSync, kInProgress };
+std::string_view FailoverStateWord(FailoverState state);  // as INFO says it
+
+class Replication {
+ public:
+  Replication(ReplicationHost& host, FileSystem& files, Clock& clock);
+  ~Replication();
+  Replication(const Replication&) = delete;
+  Replication& operator=(const Replication&) = delete;
+
+  void SetOptions(ReplicationOptions options);
+  // The store is open; borrowed until Detach. Follows the leader that Follow has named already.
+  Status Attach(Store* store, const std::string& directory);
+  void Detach();
+
+  // --- roles
+  bool is_leader() const { return upstream_ == nullptr; }
+  // REPLICAOF host port: from now on a follower of that node. What the store holds stays until a
+  // copy of the leader's has come. ERR if there is no log.
+  Status Follow(const NodeAddress& leader);
+  // REPLICAOF NO ONE: a leader again, with a higher epoch. What has come and was not applied yet is
+  // applied first, as far as the former leader had released it. MISCONF where the log takes no
+  // record.
+  Status Lead();
+  // The leader that this node follows. REQUIRES: !is_leader().
+  const NodeAddress& leader() const;
+
+  // FAILOVER: waits until `to` (or, if unset, the follower that has most) has everything, then
+  // makes it the leader and follows it. Writes are held meanwhile. After `timeout_micros` (0:
+  // never) it is given up, or, with `force`, carried out all the same.
+  Status BeginFailover(const std::optional<NodeAddress>& to, int64_t timeout_micros, bool force);
+  Status AbortFailover();
+  FailoverState failover_state() const { return failover_state_; }
+
+  // --- peers
+  // PEER of another node, authenticated: what now sits on its link, or why it is refused. The link
+  // is borrowed until OnClosed.
+  Result<PeerHandler*> Accept(PeerLink* link, std::string_view version, std::string_view cluster,
+                              std::string_view node, std::string_view purpose);
+
+  // WAIT: followers sync now rather than when their policy would.
+  void AskForSync() {}
+
+  // --- the loop
+  // Whether there is anything to do at the end of a turn.
+  bool active() const { return tail_runs_ || upstream_ != nullptr; }
+  // The turn's records have been handed over: what followers lack goes out, acks too.
+  void OnFlushed();
+  // Applies what has come until the deadline (monotonic). True if there is more.
+  bool ApplySlice(int64_t deadline_micros);
+  // About ten times a second.
+  void OnTick();
+
+  // --- figures
+  // 40 hexadecimal digits.
+  std::string cluster_text() const;
+  uint64_t node() const { return identity_.node; }
+  uint32_t term() const;
+  const ReplicationStats& stats() const { return stats_; }
+  std::vector<FollowerFigures> followers() const;
+  std::optional<UpstreamFigures> upstream() const;
+  size_t tail_bytes() const { return tail_.memory_bytes(); }
+  uint64_t diverged_total() const { return identity_.diverged; }
+  // How many followers have `lsn` on their disks; for WAIT.
+  size_t FollowersWith(Lsn lsn) const;
+  // Followers whose last ack is not older than that; for min-replicas-to-write.
+  size_t FollowersWithin(int64_t lag_micros) const;
+
+ private:
+  friend class FollowerFeed;
+  friend class Upstream;
+
+  // The file is made if there is none.
+  Status EnsureIdentity();
+  Status WriteIdentity(const Identity& identity);
+  FrameHead MakeHead(FrameKind kind) const;
+  void Send(PeerLink* link, FrameKind kind, std::string_view body);
+  void StepFailover();
+  void EndFailover();
+  FollowerFeed* FeedById(uint64_t id);
+  void DropFeed(FollowerFeed* feed);
+  void StartTail();
+  Status BeginEpoch();
+
+  ReplicationHost& host_;
+  FileSystem& files_;
+  Clock& clock_;
+  ReplicationOptions options_;
+  Store* store_{nullptr};
+  std::string directory_;
+  Random random_;
+  Identity identity_;
+  std::unique_ptr<IdentityFile> identity_file_;  // null: none was needed yet
+  TailCache tail_;
+  bool tail_runs_{false};
+  std::vector<std::unique_ptr<FollowerFeed>> feeds_;
+  std::vector<std::unique_ptr<FollowerFeed>> dropped_;  // until the end of the turn
+  uint64_t feed_id_next_{1};
+  uint32_t seen_term_{0};  // the highest that another node has named
+  std::unique_ptr<Upstream> upstream_;
+  std::vector<std::unique_ptr<Upstream>> dropped_upstreams_;
+  ReplicationStats stats_;
+  FailoverState failover_state_{FailoverState::kNone};
+  std::optional<NodeAddress> failover_to_;
+  int64_t failover_deadline_micros_{0};
+  bool failover_force_{false};
+};
+
+}  // namespace cellar

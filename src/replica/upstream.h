@@ -1,0 +1,117 @@
+// Upstream: what a follower has of its leader: the link, what comes over it, and what of it has
+// been applied.
+//
+//   kNaming     a worker names the last record of the own log
+//   kDialing    the connection is being made
+//   kHello      AUTH and PEER have been sent as commands; their replies are awaited
+//   kAsked      kFollow has been sent
+//   kSnapshot   a copy comes into `cellar-sync.tmp`
+//   kInstalling a worker makes it durable; then it takes the place of the store's content
+//   kStreaming  records come, are applied up to the leader's commit, and are acknowledged
+//   kPausing    something failed: the next attempt comes a little later
+//
+// Records that have come wait in memory until they are applied, in slices; beyond kQueueBytesMax
+// the link is not read.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "replica/replication.h"
+
+namespace cellar {
+
+class Upstream final : public PeerHandler {
+ public:
+  Upstream(Replication& owner, uint64_t id, NodeAddress leader);
+  ~Upstream() override;
+
+  // Begins; REQUIRES: the store is there.
+  void Begin();
+  // Ends the link for good; what was received and may be applied is applied.
+  void End();
+
+  void OnConnected(PeerLink* link) override;
+  void OnBytes(std::string_view bytes) override;
+  void OnDrained() override {}
+  void OnClosed(std::string_view why) override;
+
+  bool ApplySlice(int64_t deadline_micros);
+  // Acknowledges what has become durable.
+  void SendAck();
+  void OnTick();
+
+  const NodeAddress& leader() const { return leader_; }
+  UpstreamFigures Figures() const;
+
+ private:
+  static constexpr size_t kQueueBytesMax{32 << 20};
+  static constexpr int64_t kRetryMicros{500'000};
+  static constexpr int64_t kDialMicros{5'000'000};
+  static constexpr int64_t kSilenceMicros{2'000'000};
+
+  enum class State : uint8_t {
+    kNaming,
+    kDialing,
+    kHello,
+    kAsked,
+    kSnapshot,
+    kInstalling,
+    kStreaming,
+    kPausing,
+  };
+  struct Job;
+
+  void NameLast();
+  void Dial();
+  void ReadHello(std::string_view bytes);
+  void OnFrame(const Frame& frame);
+  void OnFull(const Frame& frame);
+  void OnChunk(const Frame& frame);
+  void OnRecords(const Frame& frame);
+  void OnBeat(const Frame& frame);
+  void Install();
+  void EndInstall(Job* job);
+  void BeginStreaming();
+  // Applies the records at the front of the queue. A status other than OK: the stream is no good.
+  Status ApplyFront(int64_t deadline_micros);
+  // Why the link is no good: logged, and tried again a little later.
+  void Fail(std::string_view why);
+  void Run(std::unique_ptr<Job> job, void (*work)(Job*), void (Upstream::*end)(Job*));
+  void EndNaming(Job* job);
+  void SaveDiverged(uint64_t common_seq);
+
+  Replication& owner_;
+  const uint64_t id_;
+  const NodeAddress leader_;
+  PeerLink* link_{nullptr};
+  State state_{State::kPausing};
+  bool dialling_{false};
+  bool ended_{false};
+  int64_t due_micros_{0};  // kPausing: when the next attempt comes; kDialing: when it is given up
+  std::string hello_;      // replies of the handshake
+  FrameReader reader_;
+  RecordName last_;
+  uint64_t leader_cluster_{0};
+  std::unique_ptr<WritableFile> snapshot_file_;
+  std::optional<SnapshotEntry> snapshot_;
+  uint64_t snapshot_offset_{0};
+  std::string queue_;  // records in wire form
+  size_t queue_begin_{0};
+  bool reading_{true};
+  Lsn commit_;
+  Lsn leader_last_;
+  Lsn acked_durable_;
+  Lsn acked_applied_;
+  int64_t ack_micros_{0};
+  int64_t heard_micros_{0};
+  int64_t up_micros_{0};  // when all that was committed had been applied, the last time
+  int64_t down_micros_;
+  int64_t leader_sent_micros_{0};
+  std::string failure_;  // the last one that was logged
+  int64_t failure_micros_{0};
+};
+
+}  // namespace cellar

@@ -1,0 +1,53 @@
+// PeerSide: what makes a connection a link to another node: its bytes go to a handler of
+// replication's, and the handler's go out as replies do.
+//
+// Owned by the connection. A link that either end closes is taken from the handler at once: it
+// hears OnClosed unless it was the one that closed.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "replica/peer.h"
+
+namespace cellar {
+
+class Connection;
+class Server;
+
+class PeerSide final : public PeerLink {
+ public:
+  PeerSide(Server& server, Connection& connection) : server_(server), connection_(connection) {}
+
+  // Set once, before anything comes.
+  void SetHandler(PeerHandler* handler) { handler_ = handler; }
+  bool reading() const { return reading_; }
+
+  // --- for the connection
+  void OnBytes(std::string_view bytes) {
+    if (handler_ != nullptr) handler_->OnBytes(bytes);
+  }
+  void OnDrained() {
+    if (handler_ != nullptr) handler_->OnDrained();
+  }
+  void OnClosed() {
+    PeerHandler* const handler = handler_;
+    handler_ = nullptr;
+    if (handler != nullptr) handler->OnClosed("the connection was closed");
+  }
+
+  // --- PeerLink
+  void Write(std::string_view bytes) override;
+  size_t waiting_bytes() const override;
+  void SetReading(bool reading) override;
+  void Close() override;
+  std::string peer_host() const override;
+
+ private:
+  Server& server_;
+  Connection& connection_;
+  PeerHandler* handler_{nullptr};
+  bool reading_{true};
+};
+
+}  // namespace cellar

@@ -1,0 +1,264 @@
+// Connections to other nodes, and what replication asks of the process (replica/peer.h).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/log.h"
+#include "server/connection.h"
+#include "server/peer_side.h"
+#include "server/server.h"
+
+namespace cellar {
+
+// --- the link
+
+void PeerSide::Write(std::string_view bytes) {
+  connection_.session.output.Append(bytes);
+  server_.ScheduleFlush(connection_.session);
+}
+
+size_t PeerSide::waiting_bytes() const {
+  return connection_.session.output.size() + connection_.session.output_in_flight;
+}
+
+void PeerSide::SetReading(bool reading) {
+  reading_ = reading;
+  connection_.UpdateReading();
+}
+
+void PeerSide::Close() {
+  handler_ = nullptr;
+  // What was written last, an error for the other end, still goes, if the socket takes it.
+  connection_.session.close_after_reply = true;
+  reading_ = false;
+  server_.ScheduleFlush(connection_.session);
+}
+
+std::string PeerSide::peer_host() const {
+  const std::string& address = connection_.session.address;
+  std::string host = address.substr(0, address.rfind(':'));
+  if (host.size() > 2 && host.front() == '[') host = host.substr(1, host.size() - 2);
+  return host;
+}
+
+Result<std::string> Server::AcceptPeer(Session& session, std::string_view version,
+                                       std::string_view cluster, std::string_view node,
+                                       std::string_view purpose) {
+  Connection* const connection = Connection::Of(session);
+  auto side = std::make_unique<PeerSide>(*this, *connection);
+  ASSIGN_OR_RETURN(PeerHandler* const handler,
+                   replication_.Accept(side.get(), version, cluster, node, purpose));
+  side->SetHandler(handler);
+  connection->BecomePeer(std::move(side), PeerRole::kReplica);
+  return fmt::format("PEER {} {} {:016x}", kPeerVersion, replication_.cluster_text(),
+                     replication_.node());
+}
+
+// --- dialling
+
+// From the name to the connection. libuv's until its last callback, then gone.
+struct Server::DialRequest {
+  uv_getaddrinfo_t resolve;
+  uv_connect_t connect;
+  Server* server;
+  PeerHandler* handler;  // null: nobody waits any more
+  Connection* connection{nullptr};
+};
+
+void Server::Dial(const std::string& host, uint16_t port, PeerHandler* handler) {
+  auto request = std::make_unique<DialRequest>();
+  request->server = this;
+  request->handler = handler;
+  request->resolve.data = request->connect.data = request.get();
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  const auto resolved = [](uv_getaddrinfo_t* resolve, int status, addrinfo* found) noexcept {
+    auto* const self = static_cast<DialRequest*>(resolve->data);
+    Server* const server = self->server;
+    Status begun = status == 0 ? Status::Ok() : Status::Error(ErrorCode::kIo, uv_strerror(status));
+    if (begun.ok() && self->handler != nullptr && !server->stopping_)
+      begun = server->ConnectTo(self, found->ai_addr);
+    uv_freeaddrinfo(found);
+    if (!begun.ok() || self->connection == nullptr) server->EndDial(self, begun.ToString());
+  };
+  const int error = uv_getaddrinfo(&loop_, &request->resolve, resolved, host.c_str(),
+                                   std::to_string(port).c_str(), &hints);
+  dials_.push_back(request.get());
+  DialRequest* const raw = request.release();
+  if (error != 0) EndDial(raw, uv_strerror(error));
+}
+
+Status Server::ConnectTo(DialRequest* request, const sockaddr* address) {
+  auto connection = std::make_unique<Connection>(this, SocketKind::kTcp);
+  Connection* const link = connection.get();
+  (void)uv_tcp_init(&loop_, &link->handle_.tcp);
+  (void)connection.release();  // libuv's from here on, until the close callback
+  Register(link);
+  const auto connected = [](uv_connect_t* connect, int status) noexcept {
+    auto* const self = static_cast<DialRequest*>(connect->data);
+    self->server->EndDial(self, status == 0 ? std::string_view{} : uv_strerror(status));
+  };
+  const int error = uv_tcp_connect(&request->connect, &link->handle_.tcp, address, connected);
+  if (error != 0) {
+    link->Close();
+    return Status::Error(ErrorCode::kIo, uv_strerror(error));
+  }
+  request->connection = link;
+  return Status::Ok();
+}
+
+void Server::EndDial(DialRequest* request, std::string_view failure) {
+  const std::unique_ptr<DialRequest> self(request);
+  std::erase(dials_, request);
+  Connection* const link = request->connection;
+  if (!failure.empty() || request->handler == nullptr || link == nullptr || link->closing()) {
+    if (link != nullptr) link->Close();
+    if (request->handler != nullptr)
+      request->handler->OnClosed(failure.empty() ? "the connection was closed" : failure);
+    return;
+  }
+  BeginTurn();
+  NameAddresses(link);
+  if (services_own_.config.tls_replication) {
+    if (const Status loaded = LoadTlsClient(); !loaded.ok()) {
+      link->Close();
+      return request->handler->OnClosed(loaded.text());
+    }
+    link->BeginTls(*tls_client_context_);
+  }
+  auto side = std::make_unique<PeerSide>(*this, *link);
+  side->SetHandler(request->handler);
+  PeerSide* const raw = side.get();
+  link->BecomePeer(std::move(side), PeerRole::kMaster);
+  link->UpdateReading();
+  // The client speaks first in TLS.
+  if (services_own_.config.tls_replication) link->Receive({}, {});
+  request->handler->OnConnected(raw);
+}
+
+void Server::CancelDial(PeerHandler* handler) {
+  for (DialRequest* request : dials_) {
+    if (request->handler != handler) continue;
+    request->handler = nullptr;
+    if (request->connection != nullptr) request->connection->Close();
+  }
+}
+
+// --- what replication asks for
+
+void Server::RunInBackground(std::function<void()> work, std::function<void()> done) {
+  struct Work {
+    uv_work_t request;
+    Server* server;
+    std::function<void()> work;
+    std::function<void()> done;
+  };
+  auto job = std::make_unique<Work>();
+  job->server = this;
+  job->work = std::move(work);
+  job->done = std::move(done);
+  job->request.data = job.get();
+  const auto run = [](uv_work_t* request) noexcept { static_cast<Work*>(request->data)->work(); };
+  const auto end = [](uv_work_t* request, int) noexcept {
+    const std::unique_ptr<Work> self(static_cast<Work*>(request->data));
+    self->server->BeginTurn();
+    self->done();
+  };
+  CELLAR_ASSERT(uv_queue_work(&loop_, &job->request, run, end) == 0);
+  (void)job.release();
+}
+
+void Server::DisconnectClients() {
+  for (Connection* connection : connections_) {
+    Session& session = connection->session;
+    if (session.peer != PeerRole::kNone) continue;
+    session.close_after_reply = true;  // what it has been answered still goes
+    ScheduleFlush(session);
+  }
+}
+
+void Server::HoldWrites(bool held) {
+  if (held) {
+    PauseClients(INT64_MAX, true);
+  } else {
+    UnpauseClients();
+  }
+}
+
+// Replies that wait for records of the old content end with their clients: its numbers mean nothing
+// any more. What else clients hold on to goes on as under DEBUG RELOAD.
+Status Server::ReplaceStore(const std::function<Status(Status* status)>& replace) {
+  for (Connection* connection : connections_) {
+    Session& session = connection->session;
+    if (session.peer == PeerRole::kNone && !session.gates.empty()) KillSession(session);
+  }
+  Status status;
+  if (const Status opened = replace(&status); !opened.ok()) EndWithoutStore(opened);
+  released_seen_ = Lsn{};
+  dispatcher_own_.SetReleased(released_lsn());
+  if (services_own_.tracking.active()) services_own_.tracking.AllChanged(*this);
+  UpdateMemory();
+  return status;
+}
+
+// --- configuration and the turn
+
+void Server::SetReplicationOptions() {
+  const Config& config = services_own_.config;
+  ReplicationOptions options;
+  options.announce_host = config.replica_announce_ip;
+  options.announce_port =
+      static_cast<uint16_t>(config.replica_announce_port > 0 ? config.replica_announce_port
+                            : config.tls_replication && config.tls_port > 0 ? config.tls_port
+                                                                            : config.port);
+  options.priority = static_cast<uint32_t>(config.replica_priority);
+  options.user = config.masteruser;
+  options.password = config.masterauth;
+  options.timeout_micros = config.repl_timeout * 1'000'000;
+  options.tail_bytes = static_cast<size_t>(config.repl_tail_size);
+  options.sync_bytes_per_second = static_cast<uint64_t>(config.repl_sync_rate);
+  options.seed = static_cast<uint64_t>(clock_.WallMicros()) ^ static_cast<uint64_t>(uv_os_getpid())
+                                                                  << 40;
+  replication_.SetOptions(std::move(options));
+  UpdateRestraint();
+}
+
+Status Server::ApplyReplicaOf() {
+  const std::string& replicaof = services_own_.config.replicaof;
+  if (replicaof.empty()) return replication_.Lead();
+  const size_t space = replicaof.find(' ');
+  CELLAR_ASSERT(space != std::string::npos);
+  const int port = std::stoi(replicaof.substr(space + 1));
+  return replication_.Follow({replicaof.substr(0, space), static_cast<uint16_t>(port)});
+}
+
+Status Server::FollowLeader(const std::string& leader, uint16_t port) {
+  if (leader.empty()) return replication_.Lead();
+  return replication_.Follow({leader, port});
+}
+
+// The option says what is so, for CONFIG GET and REWRITE, whoever has changed it.
+void Server::OnRoleChanged() {
+  std::string& replicaof = services_own_.config.replicaof;
+  replicaof.clear();
+  if (!replication_.is_leader()) {
+    const NodeAddress& leader = replication_.leader();
+    replicaof = fmt::format("{} {}", leader.host, leader.port);
+  }
+  UpdateRestraint();
+}
+
+void Server::UpdateRestraint() {
+  restrains_writes_ = !replication_.is_leader() || services_own_.config.min_replicas_to_write > 0;
+}
+
+void Server::ApplyFromLeader() {
+  if (store_ == nullptr || replication_.is_leader()) return;
+  BeginTurn();
+  if (replication_.ApplySlice(clock_.MonotonicMicros() + kTaskSliceMicros)) WakeSoon();
+}
+
+}  // namespace cellar

@@ -1,0 +1,81 @@
+// The store on a follower: it takes records as they come from the leader, and decides nothing
+// itself. Reclaiming, states of indexes, timestamps: all of that arrives in the log.
+#include <utility>
+
+#include "base/assert.h"
+#include "store/store.h"
+
+namespace cellar {
+
+Status Store::ApplyRecord(const LogRecord& record) {
+  CELLAR_ASSERT(following_);
+  CELLAR_ASSERT(!in_transaction_);
+  const bool follows =
+      record.lsn > journal_->last_lsn() && record.commit_micros > journal_->last_commit_micros();
+  if (!follows) {
+    return Status::Error(ErrorCode::kCorruption, "record " + FormatLsn(record.lsn) +
+                                                     " comes behind record " +
+                                                     FormatLsn(journal_->last_lsn()));
+  }
+  RETURN_IF_ERROR(journal_->Reserve(record.payload.size()));
+  uint64_t changes = 0;
+  if (record.kind == RecordKind::kCommand) {
+    // What cannot be applied stops the stream before it is in this log.
+    if (Status applied = engine_->Apply(record.payload); !applied.ok()) {
+      return Status::Error(ErrorCode::kCorruption,
+                           "record " + FormatLsn(record.lsn) + ": " + applied.text());
+    }
+    changes = NoteApplied(record);
+  }
+  journal_->AppendAt(record, record.payload, changes);
+  return Status::Ok();
+}
+
+// Replies that tell of these tables wait for the record. Returns how many tables and steps changed.
+uint64_t Store::NoteApplied(const LogRecord& record) {
+  uint64_t changes = 0;
+  MutationReader reader(record.payload);
+  int64_t stamp = 0;
+  (void)reader.ReadStamp(&stamp);
+  DecodedOp op;
+  while (reader.Next(&op)) {
+    ++changes;
+    if (op.op == MutationOp::kTable) {
+      if (Table* table = engine_->FindTableById(op.id); table != nullptr)
+        table->set_last_lsn(record.lsn);
+    } else if (op.op >= MutationOp::kCreateKeyspace) {
+      schema_lsn_ = record.lsn;
+    }
+  }
+  return changes;
+}
+
+Status Store::BeginEpoch(uint32_t epoch) {
+  RETURN_IF_ERROR(journal_->Reserve(0));
+  journal_->SetEpoch(epoch);
+  journal_->AppendBarrier();
+  return Status::Ok();
+}
+
+Status Store::ReplaceContent(const std::string& path, const std::optional<SnapshotEntry>& entry,
+                             Status* status) {
+  const std::string& directory = options_.journal.directory;
+  Result<Manifest> manifest = journal_->CopyManifest();
+  *status = manifest.status();
+  if (!manifest.ok()) return Status::Ok();
+  (void)journal_->Close();  // what it holds is about to go
+  Inheritance inheritance = CloseAll();
+  Manifest fresh{.next = manifest->next, .snapshot = entry, .segments = {}};
+  if (entry) {
+    fresh.snapshot->number = fresh.next++;
+    *status = files_.Rename(path, JoinPath(directory, FormatFileName(StoreFileKind::kSnapshot,
+                                                                     fresh.snapshot->number)));
+    if (status->ok()) *status = files_.SyncDirectory(directory);
+  }
+  if (status->ok()) *status = InstallManifest(files_, directory, fresh).status;
+  RETURN_IF_ERROR(OpenJournal({}));
+  engine_->Inherit(std::move(inheritance), Continuity::kOtherState);
+  return Status::Ok();
+}
+
+}  // namespace cellar
