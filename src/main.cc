@@ -32,19 +32,19 @@ namespace {
 
 constexpr std::string_view kUsage =
     "usage: cellar [FILE.conf] [--option value ...]   serve\n"
-    "       cellar --check DIR [--repair]             look at a store's files for damage\n"
+    "       cellar --check DIR [--repair]             check a store's files for damage\n"
     "       cellar --dump DIR|FILE                    print log records as commands\n"
     "       cellar --version | --help\n"
     "\n"
-    "Every option of cellar.conf can be given on the command line, and goes before the file's:\n"
+    "Every option of cellar.conf(5) can be given here and overrides the file:\n"
     "  --port 6479 --bind 127.0.0.1 -::1           where to listen\n"
     "  --dir .                                     where the data is kept\n"
     "  --appendfsync everysec|always|no            when a write is safe on disk\n"
-    "  --requirepass PASSWORD                      what clients must say\n"
-    "  --maxmemory 4gb                             when writes are refused\n"
-    "  --logfile FILE                              instead of the standard output\n"
+    "  --requirepass PASSWORD                      what clients must authenticate with\n"
+    "  --maxmemory 4gb                             beyond it, writes are refused\n"
+    "  --logfile FILE                              log here, not to standard output\n"
     "\n"
-    "Status 0: left in order; 1: a fault, which is told; 2: the words make no sense.\n";
+    "Exit status: 0 orderly end; 1 fault, reported on standard error; 2 invalid command line.\n";
 
 // There is no way on without memory; the log has what was acknowledged.
 [[noreturn]] void EndWithoutMemory() {
@@ -64,7 +64,7 @@ int Misused(const std::string& complaint) {
 
 int Check(const std::vector<std::string>& words) {
   if (words.size() < 2 || words[1].starts_with("--")) {
-    return Misused("--check needs a directory behind it");
+    return Misused("--check needs a directory");
   }
   const bool repair = words.size() == 3 && words[2] == "--repair";
   if (words.size() > 2 && !repair) {
@@ -80,7 +80,7 @@ int Check(const std::vector<std::string>& words) {
 
 int Dump(const std::vector<std::string>& words) {
   if (words.size() < 2 || words[1].starts_with("--")) {
-    return Misused("--dump needs a directory or a file behind it");
+    return Misused("--dump needs a directory or a file");
   }
   if (words.size() > 2)
     return Misused("--dump takes one directory or file, not '" + words[2] + "'");
@@ -168,7 +168,7 @@ int Serve(const std::vector<std::string>& words) {
   if (!SetLogFile(config.logfile)) {
     return Fail(Status::Error(ErrorCode::kIo, "cannot open the logfile " + config.logfile));
   }
-  Log(LogSeverity::kNotice, fmt::format("Cellar {} begins, pid {}, port {}, data in {}", kVersion,
+  Log(LogSeverity::kNotice, fmt::format("Cellar {} starting, pid {}, port {}, data in {}", kVersion,
                                         getpid(), config.port, config.dir));
   Clock& clock = Clock::System();
   PidFile pid_file(config.pidfile);
@@ -186,7 +186,7 @@ int Serve(const std::vector<std::string>& words) {
   store_options.journal.wake = [&server] { server.WakeFromThread(); };
   store_options.seed = static_cast<uint64_t>(clock.WallMicros());
   constexpr std::string_view kLeftWhileLoading =
-      "Left while data was loaded; nothing has changed on disk";
+      "Stopped while loading; nothing has changed on disk";
   auto store = Store::Open(store_options, FileSystem::Posix(), clock,
                            [&server, &pid_file](const LoadProgress& progress) {
                              Status status = server.PollWhileLoading(progress);
@@ -234,10 +234,10 @@ int Main(const std::vector<std::string>& words) {
   if (first == "--dump") return Dump(words);
   for (const std::string& word : words) {
     if (word == "--repair") {
-      return Misused("--repair goes with a check: cellar --check DIR --repair");
+      return Misused("--repair needs --check: cellar --check DIR --repair");
     }
     if (word == "--check" || word == "--dump" || word == "--version" || word == "--help") {
-      return Misused(word + " stands first, and alone but for what it takes");
+      return Misused(word + " must come first, followed only by its own arguments");
     }
   }
   return Serve(words);

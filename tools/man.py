@@ -41,8 +41,8 @@ SENTENCE_END = re.compile(r"(?<=[^.\W][.!?])[ \n]+(?=[A-Z`(])|(?<=\)\.)[ \n]+(?=
 
 
 def mdoc(text):
-    """Text as mdoc takes it literally, a sentence a line."""
-    text = text.replace("\\", "\\e").replace("-", "\\-")
+    """Text as mdoc takes it literally, a sentence a line; `words` get quotation marks."""
+    text = re.sub(r"`([^`]+)`", r"\\(oq\1\\(cq", text.replace("\\", "\\e").replace("-", "\\-"))
     lines = [line for sentence in SENTENCE_END.split(text)
              for line in textwrap.wrap(sentence, 80, break_long_words=False, break_on_hyphens=False)]
     return "\n".join("\\&" + line if line[:1] in (".", "'") else line for line in lines)
@@ -235,11 +235,11 @@ def write_html(pages):
     with open(os.path.join(out, "manual.css"), "w", encoding="utf-8") as file:
         file.write(style)
     entries = []
-    for page in pages:
+    for page in sorted(pages, key=lambda path: (-int(path[-1]), path)):  # what explains, before what lists options
         done = subprocess.run(["mandoc", "-T", "html", "-O", "style=manual.css,man=%N.%S.html,toc", page],
                               capture_output=True, text=True, check=True)
         with open(page + ".html", "w", encoding="utf-8") as file:
-            file.write(done.stdout)
+            file.write(done.stdout.replace("<body>", '<body>\n<p class="up"><a href="index.html">Cellar manual</a></p>', 1))
         with open(page, encoding="utf-8") as file:
             about = re.search(r"^\.Nd (.*)$", file.read(), re.MULTILINE).group(1).replace("\\-", "-")
         name, _, section = os.path.basename(page).rpartition(".")

@@ -217,8 +217,8 @@ class PosixFileSystem final : public FileSystem {
     auto lock = std::make_unique<PosixFileLock>(fd);
     if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return std::unique_ptr<FileLock>(std::move(lock));
     if (errno == EWOULDBLOCK)
-      return Status::Error(
-          ErrorCode::kIo, "'" + path + "' is locked: another process is at work in this directory");
+      return Status::Error(ErrorCode::kIo,
+                           "'" + path + "' is locked: another process is using this directory");
     return Failed("lock", path, errno);
   }
 };

@@ -144,7 +144,7 @@ void CmdAclGenPass(CommandContext& ctx) {
   }
   std::array<unsigned char, kPasswordBitsMax / 8> random{};
   if (RAND_bytes(random.data(), static_cast<int>(random.size())) != 1) {
-    return ctx.reply.Error("ERR the system gives no random bytes");
+    return ctx.reply.Error("ERR the system provides no random bytes");
   }
   static constexpr char kDigits[] = "0123456789abcdef";
   std::string password;
@@ -267,26 +267,26 @@ constexpr Command kSubcommands[] = {
         "O(n) in the number of commands", "[category]", CmdAclCat),
     Sub("deluser", -3, kOperators | kSkipMonitor, "Deletes users and disconnects their clients.",
         "O(n) in the number of clients", "username...", CmdAclDelUser),
-    Sub("dryrun", -4, kOperators, "Says whether a user may run a command, without running it.",
+    Sub("dryrun", -4, kOperators, "Checks whether a user may run a command, without running it.",
         "O(n) in the number of rules", "username command [arg...]", CmdAclDryRun),
     Sub("genpass", -2, kOpen, "Returns a random password in hexadecimal.", "O(1)", "[bits]",
         CmdAclGenPass),
-    Sub("getuser", 3, kOperators, "Returns flags, password hashes and rules of a user.",
+    Sub("getuser", 3, kOperators, "Returns the flags, password hashes and rules of a user.",
         "O(n) in the number of rules", "username", CmdAclGetUser),
     Sub("list", 2, kOperators, "Returns all users as lines of an ACL file.",
         "O(n) in the number of users", "", CmdAclList),
-    Sub("load", 2, kOperators, "Reads the ACL file again, all or nothing.",
+    Sub("load", 2, kOperators, "Reloads the ACL file, all of it or nothing.",
         "O(n) in the number of users", "", CmdAclLoad),
-    Sub("log", -2, kOperators, "Returns the newest refusals, or forgets them.",
+    Sub("log", -2, kOperators, "Returns or clears the newest refusals.",
         "O(n) in the number of entries", "[count|RESET]", CmdAclLog),
-    Sub("save", 2, kOperators, "Writes the users into the ACL file.", "O(n) in the number of users",
+    Sub("save", 2, kOperators, "Saves the users to the ACL file.", "O(n) in the number of users",
         "", CmdAclSave),
     Sub("setuser", -3, kOperators | kSkipMonitor,
-        "Makes or changes a user, all of the rules or none.", "O(n) in the number of rules",
+        "Creates or changes a user; all rules apply, or none.", "O(n) in the number of rules",
         "username [rule...]", CmdAclSetUser),
     Sub("users", 2, kOperators, "Returns the names of all users.", "O(n) in the number of users",
         "", CmdAclUsers),
-    Sub("whoami", 2, kOpen, "Returns the name of the connection's user.", "O(1)", "", CmdAclWhoAmI),
+    Sub("whoami", 2, kOpen, "Returns the user of the connection.", "O(1)", "", CmdAclWhoAmI),
     HelpSubcommand("server"),
 };
 

@@ -243,7 +243,7 @@ void CNearIndex(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, const uint64_t count,
                   ParseWordCount("INDEX index", "count value ...", at.Take(), 1));
   if (at.left() < count) return ctx.Fail(TooFewWords("INDEX", count, at.left()));
-  if (at.left() > count) return ctx.Fail(SyntaxErrorBecause("more values than INDEX counts"));
+  if (at.left() > count) return ctx.Fail(SyntaxErrorBecause("more values than the count says"));
   const Arguments rest = at.Rest();
   Table* const table = FindTable(ctx);
   if (table == nullptr) return;
@@ -405,7 +405,7 @@ constexpr Command kRows[] = {
      .keys = kRowRead,
      .group = "cell",
      .summary = "Returns the newest value of a column, or the newest at or before a time.",
-     .complexity = "O(log n), n the cells of the locality group",
+     .complexity = "O(log n) where n is the number of cells in the locality group",
      .syntax = "table row column [AT micros] [WITHTS]",
      .handler = CmdCGet},
     {.name = "cmget",
@@ -424,7 +424,7 @@ constexpr Command kRows[] = {
      .categories = kCategoryCell,
      .keys = kRowRead,
      .group = "cell",
-     .summary = "Returns 1 if the row, or the column of it, exists, else 0.",
+     .summary = "Returns 1 if the row, or a column of it, exists, and 0 if not.",
      .complexity = "O(log n)",
      .syntax = "table row [column]",
      .handler = CmdCExists},
@@ -434,8 +434,8 @@ constexpr Command kRows[] = {
      .categories = kCategoryCell,
      .keys = kTableRead,
      .group = "cell",
-     .summary = "Returns the row, else the smallest larger, else the largest smaller one, and "
-                "which of them it is (0, 1, -1).",
+     .summary = "Returns the row, or else the next one (1), or else the one before (-1); 0 is the "
+                "row itself.",
      .complexity = "O(log n)",
      .syntax = "table (row | INDEX index count value...)",
      .handler = CmdCNear},
@@ -446,7 +446,7 @@ constexpr Command kRows[] = {
      .keys = kRowRead,
      .group = "cell",
      .summary = "Returns a row as a map from column to value.",
-     .complexity = "O(log n + m), m the cells of the row",
+     .complexity = "O(log n + m) where m is the number of cells of the row",
      .syntax = "table row " CELLAR_CELL_OPTIONS,
      .handler = CmdCRow},
     {.name = "cscan",
@@ -455,9 +455,9 @@ constexpr Command kRows[] = {
      .categories = kCategoryCell,
      .keys = kTableRead,
      .group = "cell",
-     .summary = "Returns rows in key order and the cursor to go on from; begin with 0, and 0 comes "
-                "back at the end.",
-     .complexity = "O(log n + m) for each call, m the cells examined",
+     .summary = "Returns rows in key order, with a cursor for the next call. A scan begins and "
+                "ends with 0.",
+     .complexity = "O(log n + m) for each call, where m is the number of cells examined",
      .syntax = "table cursor " CELLAR_ROW_OPTIONS " " CELLAR_CELL_OPTIONS,
      .handler = CmdCScan},
     {.name = "ccount",
@@ -466,9 +466,10 @@ constexpr Command kRows[] = {
      .categories = kCategoryCell,
      .keys = kTableRead,
      .group = "cell",
-     .summary = "Returns how many rows (or super columns, columns, cells) a scan would return.",
-     .complexity = "O(log n + m), m the cells examined; O(families) for all rows, or all cells "
-                   "(VERSIONS ALL BY CELLS), of a table of which retention drops nothing",
+     .summary = "Counts the rows, super columns, columns or cells that a scan would return.",
+     .complexity =
+         "O(log n + m) where m is the number of cells examined; O(families) for all rows, or all "
+         "cells (VERSIONS ALL BY CELLS), of a table of which retention drops nothing",
      .syntax =
          "table " CELLAR_ROW_OPTIONS " " CELLAR_CELL_OPTIONS " [BY (ROWS|GROUPS|COLUMNS|CELLS)]",
      .handler = CmdCCount},

@@ -137,7 +137,7 @@ void CmdCDel(CommandContext& ctx) {
 // `PREFIX p`, `RANGE min max` or `ALL`, as rows to delete; ALL is no selector.
 Status ParseDeleteRange(ArgumentCursor at, RowOptions* rows) {
   if (at.TakeWord("ALL")) {
-    return at.done() ? Status::Ok() : SyntaxErrorBecause("ALL stands alone");
+    return at.done() ? Status::Ok() : SyntaxErrorBecause("ALL takes nothing else");
   }
   RowSelector& selector = rows->rows.emplace_back();
   if (at.left() == 2 && at.TakeWord("PREFIX")) {
@@ -230,10 +230,9 @@ constexpr Command kRows[] = {
      .categories = kCategoryCell,
      .keys = {.first = 1, .access = KeyAccess::kWrite, .row = 2},
      .group = "cell",
-     .summary = "Writes cells of a row, all or none; null when a condition did not hold.",
-     .complexity =
-         "O(log n) for each cell, n the cells of the locality group, and for each index of "
-         "its column",
+     .summary = "Writes cells of a row, all or none. Null if a condition does not hold.",
+     .complexity = "O(log n) for each cell and each index of its column, where n is the number of "
+                   "cells in the locality group",
      .syntax = "table row [NX|XX] [IF predicate]... (column value [AS type] [TS micros] "
                "[TTL duration])...",
      .handler = CmdCPut},
@@ -243,9 +242,9 @@ constexpr Command kRows[] = {
      .categories = kCategoryCell,
      .keys = kRowWritten,
      .group = "cell",
-     .summary = "Deletes a row, or columns, families or versions of it; returns the number of "
-                "cells.",
-     .complexity = "O(log n + m), m the cells deleted",
+     .summary = "Deletes a row, or some of its columns, families or versions. Returns the number "
+                "of cells deleted.",
+     .complexity = "O(log n + m) where m is the number of cells deleted",
      .syntax = "table row [IF predicate]... [column|family]... [COLPREFIX family prefix]... "
                "[COLRANGE family min max]... [TIME min max]",
      .handler = CmdCDel},
@@ -255,8 +254,8 @@ constexpr Command kRows[] = {
      .categories = kCategoryCell,
      .keys = {.first = 1, .access = KeyAccess::kWrite, .scope = KeyScope::kTable},
      .group = "cell",
-     .summary = "Deletes a range of rows, each atomically; returns the number of rows.",
-     .complexity = "O(log n + m), m the cells deleted, in slices",
+     .summary = "Deletes a range of rows, each atomically. Returns the number of rows deleted.",
+     .complexity = "O(log n + m) where m is the number of cells deleted, in slices",
      .syntax = "table (PREFIX prefix | RANGE min max | ALL)",
      .handler = CmdCDelRange},
     {.name = "cincrby",
@@ -265,7 +264,7 @@ constexpr Command kRows[] = {
      .categories = kCategoryCell,
      .keys = kRowWritten,
      .group = "cell",
-     .summary = "Adds an integer to a cell as a new version; returns the new value.",
+     .summary = "Adds an integer to a cell, as a new version. Returns the new value.",
      .complexity = "O(log n)",
      .syntax = "table row column delta",
      .handler = CmdCIncrBy},
@@ -275,7 +274,7 @@ constexpr Command kRows[] = {
      .categories = kCategoryCell,
      .keys = kRowWritten,
      .group = "cell",
-     .summary = "Adds a float to a cell as a new version; returns the new value.",
+     .summary = "Adds a floating-point number to a cell, as a new version. Returns the new value.",
      .complexity = "O(log n)",
      .syntax = "table row column delta",
      .handler = CmdCIncrByFloat},
@@ -285,8 +284,8 @@ constexpr Command kRows[] = {
      .categories = kCategoryCell,
      .keys = kRowWritten,
      .group = "cell",
-     .summary = "Appends bytes to a cell as a new version; returns the new length.",
-     .complexity = "O(log n + m), m the length of the value",
+     .summary = "Appends bytes to a cell, as a new version. Returns the new length.",
+     .complexity = "O(log n + m) where m is the length of the value",
      .syntax = "table row column bytes",
      .handler = CmdCAppend},
     {.name = "cmutate",
@@ -295,8 +294,8 @@ constexpr Command kRows[] = {
      .categories = kCategoryCell,
      .keys = kRowWritten,
      .group = "cell",
-     .summary = "Does several changes of one row in order and atomically, or others if conditions "
-                "do not hold.",
+     .summary = "Changes one row in several steps, atomically. ELSE gives the steps to take if a "
+                "condition does not hold.",
      .complexity = "O(log n) for each change",
      .syntax = "table row [IF predicate]... "
                "(PUT column value [AS type] [TS micros] [TTL duration] | "

@@ -112,14 +112,14 @@ constexpr Command Sub(std::string_view name, int16_t arity, std::string_view sum
 }
 
 constexpr Command kSubcommands[] = {
-    Sub("digest", 2, "Returns a hash of all schema and live cells.", "", CmdDebugDigest,
+    Sub("digest", 2, "Returns a hash of the schema and all live cells.", "", CmdDebugDigest,
         {.access = KeyAccess::kRead, .scope = KeyScope::kEverything}),
-    Sub("log", 3, "Writes a line into the server's log.", "message", CmdDebugLog),
-    Sub("protocol", 3, "Answers with a reply of a kind.", "type", CmdDebugProtocol),
-    Sub("reload", 2, "Restarts from snapshot and log in place.", "", CmdDebugReload),
+    Sub("log", 3, "Writes a line to the server's log.", "message", CmdDebugLog),
+    Sub("protocol", 3, "Returns a reply of the given type.", "type", CmdDebugProtocol),
+    Sub("reload", 2, "Reloads all data from snapshot and log, in place.", "", CmdDebugReload),
     Sub("set-time", 3, "Sets the clock of retention and timestamps.", "(micros | NOW)",
         CmdDebugSetTime),
-    Sub("sleep", 3, "Holds the whole server.", "seconds", CmdDebugSleep),
+    Sub("sleep", 3, "Blocks the whole server.", "seconds", CmdDebugSleep),
     HelpSubcommand("server"),
 };
 

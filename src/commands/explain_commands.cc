@@ -315,11 +315,9 @@ constexpr Command kRows[] = {
      .categories = kCategoryCell,
      .keys = {.first = 2, .access = KeyAccess::kRead, .scope = KeyScope::kTable},
      .group = "cell",
-     .summary =
-         "Tells how a read is done: the tree that is walked, its bounds, what is pushed down "
-         "to them and what is checked, what in it is likely a mistake, cells estimated and "
-         "(ANALYZE) examined.",
-     .complexity = "O(log n); with ANALYZE that of the command",
+     .summary = "Shows how a read is answered: which tree is walked between which bounds, what is "
+                "checked, likely mistakes, and with ANALYZE what was examined.",
+     .complexity = "O(log n), or with ANALYZE the cost of the read",
      .syntax = "(CCOUNT|CEXISTS|CGET|CMGET|CROW|CSCAN) table [argument...] [ANALYZE]",
      .handler = CmdCExplain},
 };

@@ -77,7 +77,7 @@ Status TakeOn(ArgumentCursor* at, NewIndex* index) {
     column.descending = descending;
     if (!column.qualifier && count > 1) {
       return Status::Error(ErrorCode::kErr,
-                           "a whole family can only be the one ON column: " + Quote(word));
+                           "a whole family must be the only ON column: " + Quote(word));
     }
     if (at->TakeWord("AS")) {
       ASSIGN_OR_RETURN(const std::string_view name, at->TakeAny("AS", "type"));
@@ -260,11 +260,9 @@ constexpr Command kIndexRows[] = {
      .categories = kCategorySchema,
      .keys = kTableWritten,
      .group = "schema",
-     .summary = "Creates an index of a table: by values, by row (ON 0), or by qualifier (ON 1 "
-                "family). It is built in the background; INDEX INFO tells of its state, and why it "
-                "failed. The ON values of a row and its key are at most 64 KiB together: a write "
-                "or delete that leads to more is refused (TOOLARGE).",
-     .complexity = "O(n log n), n the rows (ON 1 family: its columns), in slices",
+     .summary = "Creates an index of a table, in the background: by values, by row (ON 0), or by "
+                "qualifier (ON 1 family).",
+     .complexity = "O(n log n) where n is the number of rows (ON 1 family: of columns), in slices",
      .syntax = "table index ON count [column [AS type]]... [INCLUDE count (column|family)...] "
                "[UNIQUE]",
      .handler = CmdIndexCreate},
@@ -274,8 +272,8 @@ constexpr Command kIndexRows[] = {
      .categories = kCategorySchema | kCategoryDangerous,
      .keys = kTableWritten,
      .group = "schema",
-     .summary = "Drops an index. Its memory is freed in slices.",
-     .complexity = "O(n), n the indexes of the table",
+     .summary = "Drops an index.",
+     .complexity = "O(n) where n is the number of indexes of the table",
      .syntax = "table index",
      .handler = CmdIndexDrop},
     {.name = "list",
@@ -284,8 +282,8 @@ constexpr Command kIndexRows[] = {
      .categories = kCategorySchema,
      .keys = kTableRead,
      .group = "schema",
-     .summary = "Returns the names of the indexes of a table, bytewise.",
-     .complexity = "O(n), n the indexes of the table",
+     .summary = "Returns the names of the indexes of a table, sorted.",
+     .complexity = "O(n) where n is the number of indexes of the table",
      .syntax = "table",
      .handler = CmdIndexList},
     {.name = "info",
@@ -294,9 +292,9 @@ constexpr Command kIndexRows[] = {
      .categories = kCategorySchema,
      .keys = kTableRead,
      .group = "schema",
-     .summary = "Returns the columns of an index, its state, progress, entries and memory; of a "
-                "failed one the error, which names a row.",
-     .complexity = "O(n), n the indexes of the table",
+     .summary = "Returns the columns, state, progress, entries and memory of an index, and the "
+                "error if it failed.",
+     .complexity = "O(n) where n is the number of indexes of the table",
      .syntax = "table index",
      .handler = CmdIndexInfo},
     HelpSubcommand("schema"),
@@ -306,7 +304,7 @@ constexpr Command kRows[] = {
     {.name = "index",
      .arity = -2,
      .group = "schema",
-     .summary = "Creates, drops and describes the indexes of a table.",
+     .summary = "Creates, drops and describes indexes of a table.",
      .complexity = "Depends on the subcommand.",
      .subcommands = kIndexRows},
 };

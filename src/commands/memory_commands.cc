@@ -55,20 +55,19 @@ void CmdMemoryDoctor(CommandContext& ctx) {
   std::string text;
   constexpr uint64_t kSmall{64ULL << 20};
   if (memory.used_bytes - memory.startup_bytes < kSmall && memory.resident_bytes < 2 * kSmall) {
-    text = "There is hardly any data: nothing to say about its memory.\n";
+    text = "There is too little data to say anything about its memory.\n";
   } else {
     if (memory.resident_bytes > memory.used_bytes * 3 / 2) {
-      text +=
-          "The process holds " + HumanBytes(memory.resident_bytes) + " for " +
-          HumanBytes(memory.used_bytes) +
-          " in use. That is normal after much was deleted; MEMORY PURGE gives back what it can.\n";
+      text += "The process holds " + HumanBytes(memory.resident_bytes) + " for " +
+              HumanBytes(memory.used_bytes) +
+              " in use. That is normal after large deletes; MEMORY PURGE returns what it can.\n";
     }
     if (memory.clients_bytes > memory.data_bytes / 4) {
       text += "Clients hold " + HumanBytes(memory.clients_bytes) +
               ": CLIENT LIST shows which (tot-mem, omem, qbuf); see client-output-buffer-limit and "
               "scan-reply-max-bytes.\n";
     }
-    if (text.empty()) text = "The memory is as it should be.\n";
+    if (text.empty()) text = "Memory looks healthy.\n";
   }
   ctx.reply.Verbatim(text, "txt");
 }
@@ -95,16 +94,16 @@ constexpr Command Sub(std::string_view name, std::string_view summary, CommandHa
 }
 
 constexpr Command kSubcommands[] = {
-    Sub("doctor", "Says in words how the memory looks.", CmdMemoryDoctor),
-    Sub("malloc-stats", "Returns figures of the allocator.", CmdMemoryMallocStats),
-    Sub("purge", "Gives free memory back to the system.", CmdMemoryPurge),
-    Sub("stats", "Returns what the memory is used for.", CmdMemoryStats),
+    Sub("doctor", "Reports in plain words on the state of memory.", CmdMemoryDoctor),
+    Sub("malloc-stats", "Returns statistics of the allocator.", CmdMemoryMallocStats),
+    Sub("purge", "Returns free memory to the system.", CmdMemoryPurge),
+    Sub("stats", "Returns how memory is used.", CmdMemoryStats),
     {.name = "usage",
      .arity = -3,
      .flags = kReadonly,
      .keys = {.first = 2, .access = KeyAccess::kRead, .scope = KeyScope::kName},
      .group = "server",
-     .summary = "Returns the bytes of a table.",
+     .summary = "Returns the memory of a table in bytes.",
      .complexity = "O(1)",
      .syntax = "table [SAMPLES count]",
      .handler = CmdMemoryUsage},
@@ -115,7 +114,7 @@ constexpr Command kRows[] = {
     {.name = "memory",
      .arity = -2,
      .group = "server",
-     .summary = "Shows what the memory is used for.",
+     .summary = "Shows how memory is used.",
      .complexity = "depends on the subcommand",
      .subcommands = kSubcommands},
 };

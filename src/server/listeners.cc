@@ -23,8 +23,8 @@ constexpr std::string_view kTooMany = "-ERR max number of clients reached\r\n";
 constexpr std::string_view kProtected =
     "-DENIED Cellar is running in protected mode because protected mode is enabled and no password "
     "is set for the default user. In this mode connections are only accepted from the loopback "
-    "interface. Set a password (requirepass), or bind to addresses that only friends can reach and "
-    "set protected-mode to no.\r\n";
+    "interface. Set a password (requirepass), or bind to addresses that only trusted machines can "
+    "reach and set protected-mode to no.\r\n";
 
 std::string AddressText(const sockaddr_storage& address) {
   char host[INET6_ADDRSTRLEN] = "?";

@@ -12,8 +12,8 @@ namespace {
 std::string LogTrouble(const JournalStats& stats) {
   if (stats.log_ok && stats.log_room_ok) return {};
   std::string text = stats.log_room_ok ? "The log cannot be written; " : "The log cannot grow; ";
-  text += stats.log_ok ? "when the room that is left is used up, writes will be answered MISCONF: "
-                       : "writes are answered MISCONF: ";
+  text += stats.log_ok ? "once the space left is used up, writes will be refused with MISCONF: "
+                       : "writes are refused with MISCONF: ";
   return text + stats.log_error;
 }
 
@@ -36,7 +36,7 @@ void PersistenceLog::Look(const JournalStats& stats, int64_t now_micros) {
   const std::string trouble = LogTrouble(stats);
   if (IsNews(&log_, trouble, now_micros)) {
     if (trouble.empty()) {
-      Log(LogSeverity::kNotice, "The log is written and has room again");
+      Log(LogSeverity::kNotice, "The log can be written and has space again");
     } else {
       Log(LogSeverity::kWarning, trouble);
     }
@@ -47,7 +47,7 @@ void PersistenceLog::Look(const JournalStats& stats, int64_t now_micros) {
     Log(LogSeverity::kNotice, "Snapshots can be written again");
   } else {
     Log(LogSeverity::kWarning,
-        "The snapshot failed, the log keeps what it would have held: " + failure);
+        "The snapshot failed; the log keeps what it would have held: " + failure);
   }
 }
 

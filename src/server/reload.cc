@@ -26,14 +26,14 @@ namespace cellar {
 
 void Server::OnHangup() {
   BeginTurn();
-  notify_.Send(fmt::format("RELOADING=1\nMONOTONIC_USEC={}\nSTATUS=Reading the configuration again",
+  notify_.Send(fmt::format("RELOADING=1\nMONOTONIC_USEC={}\nSTATUS=Rereading the configuration",
                            clock_.MonotonicMicros()));
   if (!SetLogFile(services_own_.config.logfile)) {
     Log(LogSeverity::kWarning, "SIGHUP: cannot open the logfile " + services_own_.config.logfile +
                                    " again, going on with the one that is open");
   }
   if (const Status status = Reload(); !status.ok()) {
-    Log(LogSeverity::kWarning, "SIGHUP: nothing is changed: " + status.text());
+    Log(LogSeverity::kWarning, "SIGHUP: nothing has changed: " + status.text());
   }
   notify_.Send("READY=1\nSTATUS=Ready to accept connections");
 }
@@ -85,7 +85,7 @@ Status Server::ApplyReload(const std::vector<const ConfigOption*>& options, cons
 Status Server::Reload() {
   Config& config = services_own_.config;
   if (services_own_.config_sources.file().empty()) {
-    Log(LogSeverity::kNotice, "SIGHUP: there is no configuration file to read again");
+    Log(LogSeverity::kNotice, "SIGHUP: there is no configuration file to reread");
     return ApplyReload({}, Config(config));
   }
   Config changed = config;

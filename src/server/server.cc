@@ -122,7 +122,7 @@ Status Server::PollWhileLoading(const LoadProgress& progress) {
                              progress.bytes_done >> 20, progress.bytes_total >> 20));
   }
   (void)uv_run(&loop_, UV_RUN_NOWAIT);
-  if (stopping_) return Status::Error(ErrorCode::kLoading, "the load was ended");
+  if (stopping_) return Status::Error(ErrorCode::kLoading, "loading was interrupted");
   return Status::Ok();
 }
 
@@ -150,7 +150,7 @@ int Server::Run() {
 
 Status Server::Shutdown(ShutdownMode mode) {
   if (stopping_) return Status::Ok();
-  notify_.Send("STOPPING=1\nSTATUS=Writing what is not on disk yet");
+  notify_.Send("STOPPING=1\nSTATUS=Writing the rest to disk");
   if (store_ != nullptr) {
     const Config& config = services_own_.config;
     const bool by_default =

@@ -119,7 +119,7 @@ bool Server::OutputExceeded(Connection& connection) {
 void Server::NoteOutputExceeded(const Session& session) {
   ++services_own_.stats.output_buffer_limit_disconnections;
   Log(LogSeverity::kWarning,
-      fmt::format("Client {} closed for overcoming of output buffer limits: {} bytes wait",
+      fmt::format("Client {} closed for exceeding its output buffer limit: {} bytes pending",
                   session.address, session.reply_bytes()));
 }
 

@@ -343,10 +343,9 @@ Status Server::LoadUsers() {
     acl_file_is_to_come_ = true;
     return Status::Ok();
   }
-  return Status::Error(ErrorCode::kErr,
-                       "the aclfile " + AclFilePath(config) +
-                           " does not exist: bring it back, or make an empty one to begin with "
-                           "the default user alone");
+  return Status::Error(ErrorCode::kErr, "the aclfile " + AclFilePath(config) +
+                                            " does not exist: restore it, or create an empty one "
+                                            "to start with the default user only");
 }
 
 Status Server::BeginAclFile() {

@@ -104,7 +104,7 @@ Status TlsContext::LoadCertificate(const TlsOptions& options) {
     return Failed("cannot load the private key " + options.key_file);
   }
   if (SSL_CTX_check_private_key(handle_) != 1) {
-    return Failed("the private key " + options.key_file + " does not fit the certificate");
+    return Failed("the private key " + options.key_file + " does not match the certificate");
   }
   return Status::Ok();
 }
@@ -117,7 +117,7 @@ Status TlsContext::TrustAuthorities(const TlsOptions& options) {
   } else {
     if (none) {
       return Status::Error(ErrorCode::kErr,
-                           "client certificates need an authority to check them by: set "
+                           "client certificates need an authority to verify them: set "
                            "tls-ca-cert-file or tls-ca-cert-dir, or tls-auth-clients no");
     }
     const bool required = options.client_certificates == TlsClientCertificates::kRequired;

@@ -131,7 +131,7 @@ void TlsStream::Fail() {
   ended_ = true;
   const unsigned long code = ERR_peek_error();
   const char* reason = code == 0 ? nullptr : ERR_reason_error_string(code);
-  error_ = reason == nullptr ? "the connection broke" : reason;
+  error_ = reason == nullptr ? "the connection was lost" : reason;
   if (const long verified = SSL_get_verify_result(ssl_); verified != X509_V_OK) {
     error_.append(": ").append(X509_verify_cert_error_string(verified));
   }

@@ -87,7 +87,7 @@ Status Check::CheckLog() {
   for (size_t i = 0; i < entries.size(); ++i) {
     const std::string name = FormatFileName(StoreFileKind::kSegment, entries[i].number);
     if (damaged_segment_) {
-      Say(name, "not looked at, since the log before it is damaged");
+      Say(name, "not checked, because the log before it is damaged");
       continue;
     }
     ASSIGN_OR_RETURN(const SegmentReport report,
@@ -105,7 +105,7 @@ Status Check::CheckLog() {
                               content, report.tail_bytes, report.fault));
         break;
       case SegmentOutcome::kDamaged:
-        Say(name, fmt::format("DAMAGED: {}; sound before it: {}; whole records behind it: {}",
+        Say(name, fmt::format("DAMAGED: {}; sound before it: {}; whole records after it: {}",
                               report.fault, content, report.tail_records));
         damaged_segment_ = i;
         damaged_report_ = report;
@@ -177,14 +177,13 @@ Status Check::Run(CheckMode mode) {
   if (snapshot_is_damaged_)
     return Status::Error(ErrorCode::kCorruption,
                          "the snapshot is damaged, and a store keeps no older one: restore the "
-                         "folder from a backup");
+                         "directory from a backup");
   if (!damaged_segment_) return Status::Ok();
   if (mode == CheckMode::kRepair) return Repair();
-  return Status::Error(
-      ErrorCode::kCorruption,
-      fmt::format("the log is damaged; `cellar --check {} --repair` would cut it behind record {} "
-                  "and keep a copy of what goes",
-                  directory_, FormatLsn(damaged_report_.end.last)));
+  return Status::Error(ErrorCode::kCorruption,
+                       fmt::format("the log is damaged; `cellar --check {} --repair` would cut it "
+                                   "after record {} and keep a copy of what is cut",
+                                   directory_, FormatLsn(damaged_report_.end.last)));
 }
 
 }  // namespace

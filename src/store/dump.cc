@@ -80,7 +80,7 @@ void Dump::Records(std::string_view segment, LogPosition position) {
     }
     const LogTail tail = JudgeTail(segment, position);
     if (tail.bytes == 0) return;
-    if (step == LogStep::kEnd) fault = "no record, but the file is not empty behind it";
+    if (step == LogStep::kEnd) fault = "no record, but the file is not empty after it";
     const std::string text = fmt::format("offset {}: {} ({} bytes, {} whole records in them)",
                                          position.offset, fault, tail.bytes, tail.records);
     if (tail.is_damage) {

@@ -97,14 +97,14 @@ SegmentReport LogReader::ReadRecords(std::string_view segment, const SegmentHead
   report.tail_records = tail.records;
   if (tail.bytes == 0) return report;
 
-  if (step == LogStep::kEnd) fault = "no record, but the file is not empty behind it";
+  if (step == LogStep::kEnd) fault = "no record, but the file is not empty after it";
   report.fault = fmt::format("offset {}: after record {}: {}", report.end.offset,
                              FormatLsn(report.end.last), fault);
   report.outcome =
       may_be_torn && !tail.is_damage ? SegmentOutcome::kTorn : SegmentOutcome::kDamaged;
   if (may_be_torn && tail.is_damage) {
     report.fault += fmt::format(
-        " (no torn tail: the record at offset {} was written when {} was on disk already)",
+        " (not a torn tail: the record at offset {} was written when {} was already on disk)",
         tail.claim_offset, FormatLsn(tail.claim));
   }
   return report;

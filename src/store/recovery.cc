@@ -90,13 +90,12 @@ void Recovery::SortOutFiles(const std::vector<std::string>& names) {
       store_.leftovers.push_back(JoinPath(directory_, name));
     } else if (IsRedisFileName(name)) {
       store_.report.warnings.push_back(fmt::format(
-          "{} is data of Redis: Cellar does not read it, and leaves it alone. What is in it comes "
-          "over through a client that reads from Redis and writes with CPUT, or through a file and "
-          "cellar-import",
+          "{} is data of Redis: Cellar does not read it, and leaves it alone. To move the data, "
+          "use a client that reads from Redis and writes with CPUT, or a file and cellar-import",
           JoinPath(directory_, name)));
     } else {
-      store_.report.warnings.push_back(
-          fmt::format("{} is no file of this store; it is left alone", JoinPath(directory_, name)));
+      store_.report.warnings.push_back(fmt::format("{} is not part of this store; it is left alone",
+                                                   JoinPath(directory_, name)));
     }
   }
 }
@@ -147,8 +146,8 @@ Status Recovery::LoadNewestSnapshot() {
   if (!status.ok()) {
     const std::string where = status.text().starts_with(path) ? "" : path + ": ";
     return Status::Error(status.code(),
-                         fmt::format("{}{}. `cellar --check {}` tells more; a snapshot cannot be "
-                                     "repaired, restore the folder from a backup",
+                         fmt::format("{}{}. `cellar --check {}` shows more; a snapshot cannot be "
+                                     "repaired, restore the directory from a backup",
                                      where, status.text(), directory_));
   }
   store_.report.from_snapshot = true;
@@ -175,10 +174,9 @@ Status Recovery::ReplaySegment(size_t index, uint64_t bytes_before) {
   if (report.outcome == SegmentOutcome::kDamaged)
     return Status::Error(
         ErrorCode::kCorruption,
-        fmt::format(
-            "{}: {}. `cellar --check {}` tells more; `cellar --check {} --repair` would cut "
-            "the log there, which loses this record and all behind it",
-            path, report.fault, directory_, directory_));
+        fmt::format("{}: {}. `cellar --check {}` shows more; `cellar --check {} --repair` would "
+                    "cut the log there, which loses this record and all after it",
+                    path, report.fault, directory_, directory_));
   if (report.outcome == SegmentOutcome::kTorn) {
     store_.report.tail_bytes_cut = report.tail_bytes;
     store_.report.warnings.push_back(

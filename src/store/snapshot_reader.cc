@@ -70,7 +70,7 @@ Status SnapshotReader::ReadFrame() {
   uint64_t offset = kSnapshotHeaderBytes;
   for (const SnapshotTree& tree : footer_.trees) {
     if (tree.begin_offset != offset || tree.end_offset < offset)
-      return Corruption(trailer->footer_offset, "the trees do not stand one behind the other");
+      return Corruption(trailer->footer_offset, "the trees do not follow one another");
     offset = tree.end_offset;
   }
   if (offset != trailer->footer_offset)

@@ -45,7 +45,7 @@ class SnapshotFileWriter {
 
 Status SnapshotFileWriter::Write(std::string_view bytes) {
   if (progress_->cancelled.load(std::memory_order_relaxed))
-    return Status::Error(ErrorCode::kErr, "the snapshot was given up");
+    return Status::Error(ErrorCode::kErr, "the snapshot was abandoned");
   pace_.Pause();
   RETURN_IF_ERROR(file_->WriteAt(offset_, bytes));
   offset_ += bytes.size();

@@ -150,7 +150,7 @@ TEST_CASE("include reads a file in its place, or all files that match a pattern"
 TEST_CASE("CONFIG REWRITE puts what differs into the override file, which need not exist",
           "[commands]") {
   const Files files;
-  const std::string head = "# Written by CONFIG REWRITE, which writes it anew: what differs from " +
+  const std::string head = "# Written by CONFIG REWRITE, which replaces it: what differs from " +
                            files.Path("conf") + ".\n# This file is read after that one.\n";
   const std::string conf =
       files.Write("conf", "timeout 7\nmaxclients 500\nhz 20\noverride-file over\npidfile a\n");

@@ -36,7 +36,7 @@ TEST_CASE("A word that fits nowhere in a write is named, with what could stand t
   CHECK(ErrorOf(ParsePut, {"f:a", "1", "ttl"}) ==
         "ERR syntax error: too few words after TTL (duration)");
   CHECK(ErrorOf(ParsePut, {"f:a", "1", "nx"}) ==
-        "ERR syntax error: NX stands before the first column");
+        "ERR syntax error: NX comes before the first column");
   CHECK(ErrorOf(ParsePut, {"f:a", "1", "TS", "1", "TS", "2"}) ==
         "ERR syntax error: TS is given twice");
   CHECK(ErrorOf(ParsePut, {"IF", "f:a", "IS", "1", "f:a", "1"}) ==
@@ -78,7 +78,7 @@ TEST_CASE("An option that a read does not have is named, as is what one lacks", 
   CHECK(ErrorOf(ReadCommand::kScan, {"COUNT", "many"}) ==
         "ERR value is not an integer or out of range: COUNT 'many'");
   CHECK(ErrorOf(ReadCommand::kScan, {"RANGE", "a", "+"}) ==
-        "ERR min or max is not a bound, which is written [key, (key, - or +: 'a'");
+        "ERR min or max is not a bound ([key, (key, - or +): 'a'");
 }
 
 TEST_CASE("Where a count was forgotten, the error shows where it stands", "[syntax_error]") {

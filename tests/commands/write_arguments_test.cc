@@ -133,7 +133,7 @@ TEST_CASE("A missing family TIME will have been meant as the option", "[write_ar
     const RowWrite write = Parse(parser, words);
     return HintAtTime(Status::Error(ErrorCode::kNoFamily, "no family"), schema, write).ToString();
   };
-  const std::string hint = "NOFAMILY no family -- as an option TIME takes min and max, at the end";
+  const std::string hint = "NOFAMILY no family -- the option TIME takes min and max, at the end";
   const std::vector<Words> meant = {{"TIME"},
                                     {"f:a", "TIME", "1"},
                                     {"f", "time", "1"},

@@ -532,7 +532,7 @@ class DeleteTest(CellTest):
         self.refused("CDEL u r TIME a b", "ERR min or max")
 
     def test_who_forgets_a_bound_of_time_is_told_of_it(self):
-        hint = "NOFAMILY no family '%s' in table '%s' -- as an option TIME takes min and max, at the end"
+        hint = "NOFAMILY no family '%s' in table '%s' -- the option TIME takes min and max, at the end"
         self.refused("CDEL t r f:a TIME 1", hint % ("TIME", "t"))
         self.refused("CDEL t r f time", hint % ("time", "t"))
         self.refused("CDEL t r TIME 1 2 f:a", hint % ("TIME", "t"))

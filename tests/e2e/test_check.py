@@ -77,8 +77,8 @@ class CheckTest(unittest.TestCase):
         self.assertIn("not 'nonsense'", done.stderr)
         for words, said in ((("--check",), "--check needs a directory"), (("--check", "--repair"), "--check needs a directory"),
                             (("--repair",), "cellar --check DIR --repair"), (("--dump",), "--dump needs a directory"),
-                            (("--dump", "a", "b"), "not 'b'"), (("--port", "0", "--check", "d"), "--check stands first"),
-                            (("a.conf", "--help"), "--help stands first")):
+                            (("--dump", "a", "b"), "not 'b'"), (("--port", "0", "--check", "d"), "--check must come first"),
+                            (("a.conf", "--help"), "--help must come first")):
             done = self.cellar(*words)
             self.assertEqual(done.returncode, 2)
             self.assertIn(said, done.stderr.splitlines()[0])

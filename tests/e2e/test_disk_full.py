@@ -77,7 +77,7 @@ class DiskFullTest(unittest.TestCase):
             state = client.info("persistence")
             self.assertEqual(("err", "low"), (state["aof_last_write_status"], state["aof_room_status"]))
             self.assertLess(state["aof_room_bytes"], 2 * len(VALUE))
-            wait_for_line(server, "The log cannot grow; writes are answered MISCONF: ")
+            wait_for_line(server, "The log cannot grow; writes are refused with MISCONF: ")
             self.assertGreater(written * len(VALUE), DISK_BYTES // 8, "room was left unused")
 
             # Reads and PING go on; a refused write is not there; the refusal is quick.
@@ -94,7 +94,7 @@ class DiskFullTest(unittest.TestCase):
             with self.assertRaisesRegex(redis.ResponseError, "the snapshot failed: .* No space left on device"):
                 client.execute_command("SAVE")
             wait_for_line(server, "The log cannot grow; .* MISCONF: .* No space left on device")
-            wait_for_line(server, "The snapshot failed, .* No space left on device")
+            wait_for_line(server, "The snapshot failed; .* No space left on device")
 
             os.remove(filler)
             deadline = time.monotonic() + 60
@@ -150,13 +150,13 @@ class FileSizeTest(unittest.TestCase):
             self.limit(server, self.BYTES_MAX // 2)
             with self.assertRaisesRegex(redis.ResponseError, "the snapshot failed: .* File too large"):
                 client.execute_command("SAVE")
-            wait_for_line(server, "The snapshot failed, .* File too large")
+            wait_for_line(server, "The snapshot failed; .* File too large")
             self.limit(server, resource.RLIM_INFINITY)
             deadline = time.monotonic() + 60
             while not DiskFullTest.write(client, written):
                 self.assertLess(time.monotonic(), deadline, "writes did not resume")
                 time.sleep(0.02)
-            wait_for_line(server, "The log is written and has room again")
+            wait_for_line(server, "The log can be written and has space again")
             state = client.info("persistence")
             self.assertEqual(("ok", "ok"), (state["aof_last_write_status"], state["aof_room_status"]))
             self.assertNotIn("aof_last_error", state)

@@ -72,7 +72,7 @@ class ListenTest(unittest.TestCase):
         taken = self.server.directory
         for directory, said in ((os.path.join(taken, "no", "parent"), "cannot create the data directory: mkdir"),
                                 ("", "dir must name a directory"),
-                                (taken, "cellar.lock' is locked: another process is at work in this directory")):
+                                (taken, "cellar.lock' is locked: another process is using this directory")):
             done = subprocess.run([binary(), "--port", str(free_port()), "--dir", directory], capture_output=True,
                                   text=True, timeout=60, check=False)
             self.assertEqual(1, done.returncode)

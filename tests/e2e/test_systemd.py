@@ -118,7 +118,7 @@ class SystemdTest(unittest.TestCase):
             self.assertEqual(0, server.process.wait(timeout=SECONDS_MAX))
             if not snapshot:  # which may be loaded before the signal is there
                 self.assertEqual(seen, server.log().count("Log replayed"), server.log())
-                self.assertIn("Left while data was loaded", server.log())
+                self.assertIn("Stopped while loading", server.log())
             server.start()
             self.notifications.wait_for("READY=1")
             client = server.client()
@@ -160,7 +160,7 @@ class SystemdTest(unittest.TestCase):
         client = server.client()
         self.assertEqual("500", client.config_get("maxclients")["maxclients"])
         client.close()
-        self.assertIn("nothing is changed", server.log())
+        self.assertIn("nothing has changed", server.log())
 
     def test_an_option_that_cannot_be_carried_out_leaves_options_and_users_as_they_were(self):
         server = self.server("maxclients 500\nbind 127.0.0.1\nuser reader on >old ~* +@read\n")
@@ -175,7 +175,7 @@ class SystemdTest(unittest.TestCase):
         self.reload(server)
         self.assertEqual(before, client.acl_list())
         self.assertEqual("500", client.config_get("maxclients")["maxclients"])
-        self.assertIn("nothing is changed: bind: Failed to bind", server.log())
+        self.assertIn("nothing has changed: bind: Failed to bind", server.log())
         # A user that cannot be read refuses the options too.
         self.write_conf("maxclients 600\nuser stranger on nopass ~* +@nosuch\n")
         self.reload(server)

@@ -393,7 +393,7 @@ class ReloadTest(TlsTest):
             with open(server.file("server.crt"), "w", encoding="ascii") as file:
                 file.write("nothing\n")
             server.process.send_signal(signal.SIGHUP)
-            self.wait_for(server, "SIGHUP: nothing is changed: cannot load the certificate")
+            self.wait_for(server, "SIGHUP: nothing has changed: cannot load the certificate")
             self.assertEqual(second, self.serial(server))
 
     def test_one_sighup_takes_over_configuration_users_and_certificate(self):
@@ -452,7 +452,7 @@ class ReloadTest(TlsTest):
                 self.write(users, user_lines)
                 self.write(conf, lines)
                 server.process.send_signal(signal.SIGHUP)
-                self.wait_for(server, "SIGHUP: nothing is changed: ", round_ + 1)
+                self.wait_for(server, "SIGHUP: nothing has changed: ", round_ + 1)
                 self.assertIn(said, server.log().splitlines()[-1])
                 self.assertEqual(first, self.serial(server))
                 with server.tls() as connection:
@@ -598,7 +598,7 @@ class SameAsPlainTest(TlsTest):
                 if heard == 0:
                     break
             self.assertEqual(0, heard)
-        self.assertIn("closed for overcoming of output buffer limits", self.tls.log())
+        self.assertIn("closed for exceeding its output buffer limit", self.tls.log())
 
     def test_client_kill_and_quit(self):
         with self.tls.tls() as connection:

@@ -69,7 +69,7 @@ TEST_CASE("CSV: blank lines and a byte order mark are skipped, and counted", "[i
 }
 
 TEST_CASE("CSV: a malformed record is reported and reading goes on behind it", "[import]") {
-  CheckAllChunks(Format::kCsv, "\"a\"x,b\nc\n", {"1@7: !text behind a closing quote", "2@9: c|"});
+  CheckAllChunks(Format::kCsv, "\"a\"x,b\nc\n", {"1@7: !text after a closing quote", "2@9: c|"});
   CheckAllChunks(Format::kCsv, "a\n\"b\nc\n", {"1@2: a|", "2@7: !a quote that is never closed"});
 }
 

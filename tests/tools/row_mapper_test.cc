@@ -100,7 +100,7 @@ TEST_CASE("a timestamp field stamps every cell", "[import]") {
   options.timestamp_field = "when";
   options.timestamp_unit = TimeUnit::kSeconds;
   CHECK(MapFields(options, {"a", "b", "when"}, {"1", "2", "5"}) == "CPUT t 1 d:b 2 TS 5000000\n");
-  CHECK(MapFields(options, {"a", "b", "when"}, {"1", "2", "soon"}) == "!'soon' is no timestamp");
+  CHECK(MapFields(options, {"a", "b", "when"}, {"1", "2", "soon"}) == "!'soon' is not a timestamp");
 }
 
 TEST_CASE("timestamps are numbers of a unit or ISO 8601", "[import]") {
@@ -167,7 +167,7 @@ TEST_CASE("JSON: lines that do not fit are refused with the reason", "[import]")
   CHECK(MapJson(options, "{\"k\":").starts_with("!parse error at column"));
   CHECK(MapJson(options, "[1]") == "!the line is not a JSON object");
   CHECK(MapJson(options, "{\"a\":1}") == "!there is no field 'k'");
-  CHECK(MapJson(options, "{\"k\":[1]}") == "!key field 'k' is no text or number");
+  CHECK(MapJson(options, "{\"k\":[1]}") == "!key field 'k' is neither text nor a number");
   CHECK(MapJson(options, "{\"k\":1}") == "!no field gives a cell");
   CHECK(MapJson(options, "{\"k\":\"\xff\"}").starts_with("!parse error"));
 }

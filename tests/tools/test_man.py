@@ -78,6 +78,7 @@ class ManTest(unittest.TestCase):
 
     def test_mdoc_takes_text_literally(self):
         self.assertEqual("\\&.a \\-b \\e", man.mdoc(".a -b \\"))
+        self.assertEqual("see \\(oqport 0\\(cq", man.mdoc("see `port 0`"))
         self.assertEqual("One.\nTwo, e.g. this.", man.mdoc("One. Two, e.g. this."))
         self.assertEqual("\\&Op OP \\&. \\(dq", man.words('Op OP . "'))
         self.assertEqual("NO-EVICT", man.title("NO-EVICT"))

@@ -61,41 +61,43 @@ void Declare(CLI::App* app, Options* options) {
       ->check(CLI::Range(1, 65535))
       ->capture_default_str();
   app->add_option("-t,--threads", phase.threads, "threads")->check(CLI::Range(1, 256));
-  app->add_option("-c,--connections", phase.connections, "connections of all threads together")
+  app->add_option("-c,--connections", phase.connections, "connections, over all threads")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
-  app->add_option("-P,--pipeline", phase.pipeline, "operations in flight on a connection")
+  app->add_option("-P,--pipeline", phase.pipeline, "operations in flight on each connection")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
-  app->add_option("--rate", phase.rate_per_second, "open loop: operations due each second");
+  app->add_option("--rate", phase.rate_per_second, "open loop: operations started each second");
   app->add_option("--expected-interval-us", phase.expected_interval_ns,
-                  "closed loop: correct latencies for requests left out while one waited")
+                  "closed loop: correct latencies for the requests that a slow one held back")
       ->transform([](const std::string& text) { return text + "000"; });
-  app->add_option("-d,--duration", phase.seconds, "seconds of the measured phase");
-  app->add_option("-n,--operations", phase.operations, "operations of the measured phase");
-  app->add_option("--keys", phase.key_count, "how many keys there are (default: as preloaded)");
+  app->add_option("-d,--duration", phase.seconds, "length of the measured phase in seconds");
+  app->add_option("-n,--operations", phase.operations, "operations in the measured phase");
+  app->add_option("--keys", phase.key_count, "number of keys (default: as preloaded)");
   app->add_option("--distribution", options->distribution,
                   "uniform, zipf, latest or sequence (default: the workload's)");
-  app->add_option("--seed", phase.seed, "of all that is random")->capture_default_str();
-  app->add_option("--on-connect", phase.on_connect, "command that every connection sends first");
+  app->add_option("--seed", phase.seed, "seed of the random numbers")->capture_default_str();
+  app->add_option("--on-connect", phase.on_connect, "command that each connection sends first");
   app->add_option("--server-pid", phase.server_pid, "process whose CPU time is reported");
   app->add_option("-w,--workload", options->workload, "one of the workloads below");
   app->add_option("--command", options->commands, "[weight:]command, may be repeated");
   app->add_option("--setup", options->setup, "command sent once before the preload");
-  app->add_option("--load-command", options->load_commands, "preload: what is sent for each key");
-  app->add_option("--preload", options->preload, "keys to load before measuring");
-  app->add_option("--preload-pipeline", options->preload_pipeline, "pipeline of the preload");
+  app->add_option("--load-command", options->load_commands, "preload: command sent for each key");
+  app->add_option("--preload", options->preload, "number of keys to load before measuring");
+  app->add_option("--preload-pipeline", options->preload_pipeline, "pipeline depth of the preload");
   app->add_flag("--load-only", options->load_only, "stop after the preload");
-  app->add_option("--dialect", options->dialect, "words of the built-in workloads and of --scan")
+  app->add_option("--dialect", options->dialect,
+                  "server that the built-in workloads and --scan speak to")
       ->check(CLI::IsMember({"cellar", "redis"}));
   app->add_option("--key-digits", options->templates.key_digits, "width of __key__")
       ->check(CLI::Range(1, 20));
   app->add_option("--data-bytes", options->templates.data_bytes, "width of __data__");
-  app->add_option("--scan", options->scan.table, "scan this table (redis: sorted set) to its end");
-  app->add_option("--scan-prefix", options->scan.key_prefix, "redis: keys are prefix and digits");
-  app->add_option("--scan-rows", options->scan.rows, "redis: how many rows there are");
-  app->add_option("--scan-options", options->scan.cell_options, "cellar: words added to CSCAN");
-  app->add_option("--page-rows", options->scan.page_rows, "rows asked for at a time");
+  app->add_option("--scan", options->scan.table, "scan a table (redis: a sorted set) to its end");
+  app->add_option("--scan-prefix", options->scan.key_prefix,
+                  "redis: prefix of the keys, followed by digits");
+  app->add_option("--scan-rows", options->scan.rows, "redis: number of rows");
+  app->add_option("--scan-options", options->scan.cell_options, "cellar: options added to CSCAN");
+  app->add_option("--page-rows", options->scan.page_rows, "rows in each page");
   app->add_option("--json", options->json_path, "write the results to this file ('-': print them)");
   app->add_flag("-q,--quiet", options->quiet, "no progress lines");
 }
@@ -219,7 +221,7 @@ int main(int argc, char** argv) {
              "\nPlaceholders of commands: __key__ __data__ __data:N__ __rand:LO:HI__ __seq__ "
              "__now__ __now-N__\nSteps of a command are separated by ' ; ', commands sent together "
              "by ' & '.\n\nExit status: 0 every command was answered, 1 some were refused (the "
-             "first error is\nprinted), 2 wrong options, no connection, or it broke.");
+             "first error is\nprinted), 2 wrong options, or the connection failed.");
   Declare(&app, &options);
   try {
     app.parse(argc, argv);

@@ -80,7 +80,7 @@ class Scanner {
     while (replies > 0) {
       const ssize_t got = recv(socket_.fd(), buffer_.data(), buffer_.size(), 0);
       if (got < 0 && errno == EINTR) continue;
-      if (got <= 0) return Status::Error(ErrorCode::kIo, "the connection broke during a scan");
+      if (got <= 0) return Status::Error(ErrorCode::kIo, "the connection was lost during a scan");
       const auto bytes = static_cast<size_t>(got);
       if (head_.size() < kHeadBytes) {
         head_.append(buffer_.data(), std::min(bytes, kHeadBytes - head_.size()));

@@ -94,7 +94,7 @@ class CsvReader final : public RecordReader {
         more_fields = true;
       } else if (!SkipLineBreak(text, &at)) {
         if (text[at] == '\r' && at + 1 == text.size() && !at_end) return false;
-        record->error = "text behind a closing quote";
+        record->error = "text after a closing quote";
         const size_t line_end{text.find('\n', at)};
         if (line_end == std::string_view::npos && !at_end) return false;
         at = line_end == std::string_view::npos ? text.size() : line_end + 1;

@@ -124,9 +124,10 @@ Status Import::Resume() {
     const bool is_begun{state_.offset > 0};
     const std::string& table = options_.pipeline.command.table;
     if (is_begun && (state_.fingerprint != fingerprint || state_.table != table)) {
-      return Status::Error(ErrorCode::kErr, options_.state_path +
-                                                ": is the state of another import (input or table "
-                                                "differ); remove it to begin anew");
+      return Status::Error(
+          ErrorCode::kErr,
+          options_.state_path +
+              ": is the state of another import (input or table differ); remove it to start over");
     }
     if (is_begun) {
       RETURN_IF_ERROR(input_->SkipTo(state_.offset));
@@ -320,7 +321,7 @@ void Import::Conclude(const Status& outcome) {
   if (!outcome.ok()) {
     fprintf(stderr, "cellar-import: %s\n", outcome.text().c_str());
     if (is_open_ && !options_.state_path.empty() && !options_.dry_run) {
-      fprintf(stderr, "cellar-import: the same command goes on from here\n");
+      fprintf(stderr, "cellar-import: the same command continues from here\n");
     }
   }
   if (options_.quiet || !is_open_) return;

@@ -174,7 +174,8 @@ Status RowMapper::MapJson(std::string_view text, Row* row) const {
     }
     const json* value = Find(line, field);
     if (value == nullptr || value->is_null()) return BadRecord("there is no field '" + field + "'");
-    if (value->is_structured()) return BadRecord("key field '" + field + "' is no text or number");
+    if (value->is_structured())
+      return BadRecord("key field '" + field + "' is neither text nor a number");
     if (&field != &options_.key_fields.front()) row->key += options_.key_delimiter;
     row->key += Text(*value);
   }

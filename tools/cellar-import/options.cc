@@ -16,9 +16,9 @@ namespace cellar::importer {
 namespace {
 
 constexpr char kDescription[] =
-    "Writes the records of a CSV, TSV or JSON lines file into a table of Cellar, a row each.\n"
+    "Writes each record of a CSV, TSV or JSON lines file as a row of a table.\n"
     "Exit status: 0 all rows are in; 1 some records were refused (and reported); 2 the import "
-    "could not begin or not go on.";
+    "could not start or not continue.";
 
 // What needs a second look after CLI11 has filled it in.
 struct RawOptions {
@@ -42,15 +42,17 @@ void AddInputOptions(CLI::App* app, Options* options, RawOptions* raw) {
                   "auto (by the file's name, else csv), csv, tsv, jsonl")
       ->check(CLI::IsMember({"auto", "csv", "tsv", "jsonl"}))
       ->group(group);
-  app->add_option("--delimiter", raw->delimiter, "between CSV fields; one character, or \\t")
+  app->add_option("--delimiter", raw->delimiter,
+                  "delimiter between CSV fields: one character, or \\t")
       ->group(group);
-  app->add_flag("--no-header", raw->no_header, "the first record is data; fields are 1, 2, 3 ...")
+  app->add_flag("--no-header", raw->no_header,
+                "the first record is data; fields are named 1, 2, 3 ...")
       ->group(group);
-  app->add_option("--fields", options->field_names, "names of the fields (there is no header)")
+  app->add_option("--fields", options->field_names, "names of the fields, if there is no header")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->group(group);
-  app->add_option("--skip", options->records_skipped, "records to leave out at the beginning")
+  app->add_option("--skip", options->records_skipped, "records to skip at the beginning")
       ->group(group);
   app->add_option("--limit", options->records_max, "records to read at most")->group(group);
 }
@@ -65,19 +67,21 @@ void AddMappingOptions(CLI::App* app, Options* options, RawOptions* raw) {
       ->required()
       ->allow_extra_args(false)
       ->group(group);
-  app->add_option("--key-delimiter", mapper.key_delimiter, "between joined key fields (#)")
+  app->add_option("--key-delimiter", mapper.key_delimiter,
+                  "delimiter between joined key fields (#)")
       ->group(group);
   app->add_option("-c,--column", raw->columns,
-                  "FIELD=FAMILY:QUALIFIER[:TYPE], or FIELD=- for nowhere; a JSON field is a path "
-                  "such as meta.size")
+                  "FIELD=FAMILY:QUALIFIER[:TYPE], or FIELD=- to leave it out; a JSON field is a "
+                  "path such as meta.size")
       ->allow_extra_args(false)
       ->group(group);
   app->add_option("-F,--default-family", mapper.default_family,
-                  "family of the fields that nothing else maps")
+                  "family for all fields that nothing else maps")
       ->group(group);
-  app->add_option("--default-type", mapper.default_type, "type of cells that --column gives none")
+  app->add_option("--default-type", mapper.default_type,
+                  "type of cells for which --column names none")
       ->check([](const std::string& word) {
-        return IsValueType(word) ? std::string() : "'" + word + "' is no type";
+        return IsValueType(word) ? std::string() : "'" + word + "' is not a type";
       })
       ->group(group);
   app->add_option("--ignore", mapper.ignored_fields, "fields to leave out")
@@ -87,10 +91,10 @@ void AddMappingOptions(CLI::App* app, Options* options, RawOptions* raw) {
   app->add_flag("--ignore-unmapped", mapper.ignore_unmapped, "leave out fields that nothing maps")
       ->group(group);
   app->add_flag("--keep-key-fields", mapper.keep_key_fields,
-                "key and timestamp fields become cells too")
+                "turn key and timestamp fields into cells as well")
       ->group(group);
-  app->add_option("--null", raw->null_text, "text of a field that means: no cell")->group(group);
-  app->add_flag("--keep-empty", mapper.keep_empty, "empty fields become empty values")
+  app->add_option("--null", raw->null_text, "field text that stands for no cell")->group(group);
+  app->add_flag("--keep-empty", mapper.keep_empty, "write empty fields as empty values")
       ->group(group);
   app->add_option("--ts", mapper.timestamp_field,
                   "field of the timestamp, a number (--ts-unit) or ISO 8601")
@@ -101,11 +105,11 @@ void AddMappingOptions(CLI::App* app, Options* options, RawOptions* raw) {
   app->add_option("--ttl", options->pipeline.command.ttl, "time to live of the cells, such as 7d")
       ->group(group);
   app->add_flag("--json-types", mapper.json_types,
-                "JSON numbers, booleans and strings become i64, u64, f64, bool, string")
+                "write JSON numbers, booleans and strings as i64, u64, f64, bool, string")
       ->group(group);
   app->add_option("--arrays", raw->arrays,
-                  "JSON arrays: text (as they stand), index (a column each), set (a column named "
-                  "after each element)")
+                  "JSON arrays: text (as they are), index (a column for each element), set (a "
+                  "column named after each element)")
       ->check(CLI::IsMember({"text", "index", "set"}))
       ->group(group);
 }
@@ -118,7 +122,7 @@ void AddServerOptions(CLI::App* app, Options* options, RawOptions* raw) {
   app->add_option("-p,--port", connection.port, "(6479)")
       ->check(CLI::Range(1, 65535))
       ->group(group);
-  app->add_option("-s,--socket", connection.socket, "unix socket, in place of host and port")
+  app->add_option("-s,--socket", connection.socket, "unix socket, instead of host and port")
       ->group(group);
   app->add_option("-n,--keyspace", connection.keyspace, "keyspace to select")->group(group);
   app->add_option("--user", connection.user, "ACL user")->group(group);
@@ -128,31 +132,31 @@ void AddServerOptions(CLI::App* app, Options* options, RawOptions* raw) {
       ->group(group);
   app->add_option("--auth-file", raw->password_path, "file whose first line is the password")
       ->group(group);
-  app->add_option("--pipeline", pipeline.units_max, "commands under way at most (256)")
+  app->add_option("--pipeline", pipeline.units_max, "commands in flight at most (256)")
       ->check(CLI::Range(1, 1'000'000))
       ->group(group);
-  app->add_option("--pipeline-bytes", pipeline.bytes_max, "bytes under way at most (4 MiB)")
+  app->add_option("--pipeline-bytes", pipeline.bytes_max, "bytes in flight at most (4 MiB)")
       ->check(CLI::Range(1UL, 1UL << 40))
       ->group(group);
   app->add_option("--batch-rows", pipeline.rows_per_batch,
-                  "rows written in one step, as MULTI ... EXEC (1: none)")
+                  "rows written in one MULTI ... EXEC (1: no transactions)")
       ->check(CLI::Range(1, 100'000))
       ->group(group);
   app->add_option("--batch-cells", pipeline.command.cells_per_command,
-                  "cells of a row in one command; a wider row is not written in one step "
-                  "(1,000,000)")
+                  "cells in one command; a wider row takes several commands (1,000,000)")
       ->check(CLI::Range(1, 1'000'000))
       ->group(group);
   app->add_option("--reconnect", pipeline.reconnect_seconds,
-                  "seconds to try again when the connection is lost (0: stop)")
+                  "seconds to keep reconnecting when the connection is lost (0: stop)")
       ->group(group);
   app->add_flag("--create-table", options->create_table,
-                "create the table, and families as they come, if they are not there")
+                "create the table and its families if they do not exist")
       ->group(group);
-  app->add_option("--key-order", options->key_order, "KEY of the new table, such as utf8#-u64")
+  app->add_option("--key-order", options->key_order,
+                  "key order of the new table, such as utf8#-u64")
       ->group(group);
   app->add_option("--family", options->families,
-                  "family of the new table with its options: 'meta VERSIONS 3 TYPE string'")
+                  "family of the new table, with its options: 'meta VERSIONS 3 TYPE string'")
       ->allow_extra_args(false)
       ->group(group);
 }
@@ -160,17 +164,19 @@ void AddServerOptions(CLI::App* app, Options* options, RawOptions* raw) {
 void AddReportOptions(CLI::App* app, Options* options, RawOptions* raw) {
   const std::string group{"Running"};
   app->add_option("--resume", options->state_path,
-                  "file that keeps how far the import is; if it exists, the import goes on from "
-                  "there")
+                  "file that records the progress of the import; if it exists, the import "
+                  "continues from there")
       ->group(group);
-  app->add_option("--errors", options->errors_path, "file for the refused records: line, error")
+  app->add_option("--errors", options->errors_path,
+                  "file for refused records: line number and error")
       ->group(group);
-  app->add_option("--errors-max", options->errors_max, "stop when more are refused (1,000)")
+  app->add_option("--errors-max", options->errors_max,
+                  "stop when more records than this are refused (1,000)")
       ->group(group);
   app->add_option("--progress", raw->progress, "auto, bar, lines, none")
       ->check(CLI::IsMember({"auto", "bar", "lines", "none"}))
       ->group(group);
-  app->add_flag("-q,--quiet", options->quiet, "say nothing but errors")->group(group);
+  app->add_flag("-q,--quiet", options->quiet, "print nothing but errors")->group(group);
   app->add_flag("--dry-run", options->dry_run, "read and map everything, write nothing")
       ->group(group);
   app->add_option("--show", options->rows_shown, "with --dry-run: print the first N commands")

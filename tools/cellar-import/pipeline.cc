@@ -26,8 +26,8 @@ bool IsFatal(std::string_view error) {
 }
 
 Status Fatal(std::string_view error) {
-  std::string text = "the server refuses to go on: " + std::string(error);
-  if (error.starts_with("NOTABLE")) text += "; --create-table makes it";
+  std::string text = "the server refuses more commands: " + std::string(error);
+  if (error.starts_with("NOTABLE")) text += "; --create-table creates it";
   return Status::Error(ErrorCode::kErr, std::move(text));
 }
 

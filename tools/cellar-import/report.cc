@@ -58,7 +58,7 @@ Result<ImportState> LoadState(const std::string& path) {
   std::stringstream text;
   text << file.rdbuf();
   const json object = json::parse(text.str(), nullptr, /*allow_exceptions=*/false);
-  const Status bad = Status::Error(ErrorCode::kErr, path + ": is no state of an import");
+  const Status bad = Status::Error(ErrorCode::kErr, path + ": is not the state file of an import");
   if (!object.is_object()) return bad;
   for (const char* name : {"offset", "line", "rows", "cells", "errors"}) {
     if (!object.contains(name) || !object[name].is_number_unsigned()) return bad;

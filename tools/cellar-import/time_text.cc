@@ -87,7 +87,7 @@ bool ParseTimeOfDay(std::string_view text, int64_t* micros) {
 
 Result<int64_t> ParseTimestamp(std::string_view text, TimeUnit unit) {
   const Status bad =
-      Status::Error(ErrorCode::kBadValue, "'" + std::string(text) + "' is no timestamp");
+      Status::Error(ErrorCode::kBadValue, "'" + std::string(text) + "' is not a timestamp");
   int64_t number{0};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error == std::errc() && end == text.data() + text.size()) {

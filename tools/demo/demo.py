@@ -189,7 +189,7 @@ def run(demo, keep):
         print(f"\nThe server goes on: redis-cli -p {demo.server.port}   (process {demo.server.process.pid})")
     else:
         demo.server.stop()
-    print("\ndemo: " + (f"{demo.failures} failures" if demo.failures else "all as it should be"))
+    print("\ndemo: " + (f"{demo.failures} failures" if demo.failures else "all is well"))
     return 1 if demo.failures else 0
 
 

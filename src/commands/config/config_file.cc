@@ -68,7 +68,7 @@ Status ApplyLine(Config* config, const std::vector<std::string_view>& words,
                           (tolerated.value.empty() ? "one word" : Quote(tolerated.value)));
     }
     if (EqualsIgnoreCase(words[0], kIncludeWord)) {
-      return BadDirective("'include' takes one file or pattern, with blanks between quotes");
+      return BadDirective("'include' takes one file or pattern, in quotes if it holds spaces");
     }
     return BadDirective("there is no option " + Quote(words[0]) + NearConfigOption(words[0]));
   }
@@ -78,8 +78,7 @@ Status ApplyLine(Config* config, const std::vector<std::string_view>& words,
   if ((words.size() < 2 && !bare_save) || (words.size() > 2 && !multi_word)) {
     return BadDirective(words.size() < 2 ? Quote(option->name) + " needs a value"
                                          : Quote(option->name) +
-                                               " takes one value, with blanks "
-                                               "between quotes");
+                                               " takes one value, in quotes if it holds spaces");
   }
   std::string value;
   if (Repeats(option->name) && !seen->insert(std::string(option->name)).second &&
@@ -204,13 +203,13 @@ Status ReadCommandLine(Config* config, const std::vector<std::string>& words) {
   while (i < words.size()) {
     if (!words[i].starts_with("--") || words[i].size() == 2) {
       return Status::Error(ErrorCode::kErr,
-                           "'" + words[i] + "' is no option, which is written --name value");
+                           "'" + words[i] + "' is not an option: options are written --name value");
     }
     std::vector<std::string_view> line = {std::string_view(words[i]).substr(2)};
     const size_t equals = line[0].find('=');
     if (equals != std::string_view::npos && FindConfigOption(line[0].substr(0, equals))) {
       return Status::Error(ErrorCode::kErr,
-                           Quote(words[i]) + ": the value is a word of its own, without '='");
+                           Quote(words[i]) + ": write the value as a separate word, without '='");
     }
     for (++i; i < words.size() && !words[i].starts_with("--"); ++i) line.emplace_back(words[i]);
     if (const Status status = ApplyLine(config, line, &seen); !status.ok()) {

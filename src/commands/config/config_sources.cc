@@ -29,9 +29,9 @@ Status ReadOverride(const std::string& path, Config* config) {
   for (const std::string_view name : {"dir", "override-file"}) {
     const ConfigOption& option = *FindConfigOption(name);
     if (ConfigOptionText(read, option) == ConfigOptionText(*config, option)) continue;
-    return Status::Error(ErrorCode::kErr, path + ": " + Quote(name) +
-                                              " cannot be set here, since it says where this "
-                                              "file is");
+    return Status::Error(
+        ErrorCode::kErr,
+        path + ": " + Quote(name) + " cannot be set here, because it says where this file is");
   }
   if (read.users.empty()) read.users = std::move(config->users);
   *config = std::move(read);
@@ -73,7 +73,7 @@ Status ConfigSources::Rewrite(const Config& config,
 
 std::string ConfigSources::OverrideText(const Config& config,
                                         const std::vector<std::string>& user_lines) const {
-  std::string text = "# Written by CONFIG REWRITE, which writes it anew: what differs from " +
+  std::string text = "# Written by CONFIG REWRITE, which replaces it: what differs from " +
                      (file_.empty() ? "the defaults" : file_) +
                      ".\n# This file is read after that one.\n";
   for (const ConfigOption& option : ConfigOptions()) {

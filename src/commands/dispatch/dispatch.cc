@@ -45,8 +45,8 @@ void TellOfAttack(ServerStats& stats, const Session& session, int64_t now_micros
   if (now_micros - stats.attack_told_micros < kIntervalMicros) return;
   stats.attack_told_micros = now_micros;
   Log(LogSeverity::kWarning,
-      fmt::format("Possible SECURITY ATTACK: {} sends POST or Host: as a web client does that was "
-                  "tricked into talking to this port; connection closed",
+      fmt::format("Possible SECURITY ATTACK: {} sends POST or Host:, like a web client tricked "
+                  "into talking to this port; connection closed",
                   session.address));
 }
 

@@ -72,11 +72,11 @@ std::string LatencyGraph(std::string_view name, const LatencyMonitor::Event& eve
 
 std::string LatencyAdvice(const LatencyMonitor& monitor, int64_t threshold_millis) {
   if (threshold_millis == 0) {
-    return "Latency monitoring is off. `CONFIG SET latency-monitor-threshold 100` keeps what takes "
-           "longer than 100 ms; ask again after some time.\n";
+    return "Latency monitoring is off. `CONFIG SET latency-monitor-threshold 100` records what "
+           "takes longer than 100 ms; try again after a while.\n";
   }
   if (monitor.events().empty()) {
-    return fmt::format("Nothing has taken longer than {} ms since the monitoring began.\n",
+    return fmt::format("Nothing has taken longer than {} ms since monitoring began.\n",
                        threshold_millis);
   }
   std::string out = "What was slow:\n\n";
@@ -90,9 +90,8 @@ std::string LatencyAdvice(const LatencyMonitor& monitor, int64_t threshold_milli
         figures.mean, figures.deviation, event.worst_millis);
   }
   out +=
-      "\nSLOWLOG GET names the commands. Other things to look at: memory that is swapped out, "
-      "a busy neighbour on the machine, transactions with very many commands (EXEC runs to its "
-      "end at once).\n";
+      "\nSLOWLOG GET names the commands. Also check for swapped-out memory, a busy neighbour on "
+      "the machine, and transactions with very many commands (EXEC runs without a pause).\n";
   return out;
 }
 

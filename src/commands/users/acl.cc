@@ -79,9 +79,9 @@ void Acl::SetDefaultPassword(std::string_view password) {
 Status Acl::LoadConfig() {
   if (!config_.requirepass.empty()) SetDefaultPassword(config_.requirepass);
   if (!config_.aclfile.empty() && !config_.users.empty()) {
-    return Status::Error(ErrorCode::kErr,
-                         "users are defined in the configuration and in an aclfile: say them in "
-                         "one of the two places");
+    return Status::Error(
+        ErrorCode::kErr,
+        "users are defined both in the configuration and in an aclfile: define them in one place");
   }
   for (const std::vector<std::string>& words : config_.users) {
     ASSIGN_OR_RETURN(User user, ReadWords(words));

@@ -81,7 +81,7 @@ Result<bool> ParseTimeBound(std::string_view word, BoundSide side, int64_t* micr
 }  // namespace
 
 Status NotColumn(std::string_view word) {
-  return Malformed(Quote(word) + " is not a column, which is written family:qualifier");
+  return Malformed(Quote(word) + " is not a column (family:qualifier)");
 }
 
 ColumnSelector ParseSelector(std::string_view word) {
@@ -99,8 +99,7 @@ Status CheckBound(std::string_view word) {
   if (word == "-" || word == "+" || word.starts_with('[') || word.starts_with('(')) {
     return Status::Ok();
   }
-  return Malformed("min or max is not a bound, which is written [key, (key, - or +: " +
-                   Quote(word));
+  return Malformed("min or max is not a bound ([key, (key, - or +): " + Quote(word));
 }
 
 Result<uint64_t> ParseCount(std::string_view option, std::string_view word, uint64_t least) {
@@ -192,7 +191,7 @@ Result<Predicate> TakePredicate(ArgumentCursor* at) {
     if (!EqualsIgnoreCase(subject, "ROW")) {
       return UnexpectedWord(subject, "a column (family:qualifier), ROW or FILTER");
     }
-    if (!exists && !missing) return UnexpectedWord(verb, "EXISTS or MISSING, as ROW needs it");
+    if (!exists && !missing) return UnexpectedWord(verb, "EXISTS or MISSING after ROW");
     predicate.kind = exists ? Predicate::Kind::kRowExists : Predicate::Kind::kRowMissing;
     return predicate;
   }
@@ -207,7 +206,7 @@ Result<Predicate> TakePredicate(ArgumentCursor* at) {
   } else {
     return UnexpectedWord(verb, "EXISTS, MISSING, EQ, NE, LT, LE, GT, GE or MATCH");
   }
-  if (at->done()) return SyntaxErrorBecause(Quote(verb) + " lacks what it compares with");
+  if (at->done()) return SyntaxErrorBecause(Quote(verb) + " needs a value to compare with");
   predicate.literal = at->Take();
   return predicate;
 }

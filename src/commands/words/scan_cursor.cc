@@ -158,7 +158,7 @@ Result<ScanCursor> DecodeCursor(std::string_view text, uint64_t binding) {
   const std::string_view payload(bytes.data(), bytes.size() - sizeof(uint32_t));
   if (DecodeFixed32(bytes.data() + payload.size()) != CheckOf(payload, binding)) {
     return Status::Error(ErrorCode::kErr, "invalid cursor: " + Quote(text) +
-                                              " is of another key order, index or direction");
+                                              " belongs to another key order, index or direction");
   }
   ScanCursor cursor;
   if (!ReadPayload(payload, &cursor)) return InvalidCursor(text);

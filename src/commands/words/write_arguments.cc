@@ -36,7 +36,7 @@ Status NotNextColumn(std::string_view word) {
   if (EqualsIgnoreCase(word, "TTL")) return IncompleteOption("TTL", "duration");
   for (const std::string_view option : {"NX", "XX", "IF"}) {
     if (EqualsIgnoreCase(word, option)) {
-      return SyntaxErrorBecause(std::string(option) + " stands before the first column");
+      return SyntaxErrorBecause(std::string(option) + " comes before the first column");
     }
   }
   return UnexpectedWord(word, "a column (family:qualifier), AS, TS or TTL");
@@ -128,7 +128,7 @@ Status TakeOp(ArgumentCursor* at, std::vector<CellOp>* ops) {
     return Status::Ok();
   }
   if (EqualsIgnoreCase(at->Peek(), "IF")) {
-    return SyntaxErrorBecause("IF stands before the first op");
+    return SyntaxErrorBecause("IF must come before the first op");
   }
   return UnexpectedWord(at->Peek(), "PUT, DEL, DELROW, INCR, APPEND or ELSE");
 }
@@ -157,7 +157,7 @@ Status HintAtTime(Status refusal, const TableSchema& schema, const RowWrite& wri
   if (refusal.code() != ErrorCode::kNoFamily) return refusal;
   if (!MissesTime(schema, write.ops) && !MissesTime(schema, write.else_ops)) return refusal;
   return Status::Error(refusal.code(),
-                       refusal.text() + " -- as an option TIME takes min and max, at the end");
+                       refusal.text() + " -- the option TIME takes min and max, at the end");
 }
 
 Status TakePutOption(ArgumentCursor* at, RowWrite* write) {

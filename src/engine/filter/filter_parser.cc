@@ -76,7 +76,7 @@ Result<std::unique_ptr<Filter>> FilterParser::Run() {
   if (at_ != text_.size()) return Complain("expected | or the end");
   CELLAR_ASSERT(root.node + 1 == nodes_.size());
   const uint32_t stages = AssignStages(root.node, 0);
-  if (stages > kFilterStagesMax) return ComplainAt(0, "too many conditions behind each other");
+  if (stages > kFilterStagesMax) return ComplainAt(0, "too many conditions inside one another");
   RETURN_IF_ERROR(CompileRegexes());
   std::unique_ptr<Filter> filter(new Filter());
   filter->nodes_ = std::move(nodes_);
@@ -102,7 +102,7 @@ Result<FilterParser::Part> FilterParser::ParseChain(uint32_t depth) {
     ASSIGN_OR_RETURN(const Part step, ParseStep(depth));
     add_step(step.node);
     part.copies = CappedProduct(part.copies, step.copies);
-    if (part.copies > kFilterCopiesMax) return ComplainAt(at, "one cell could become too many");
+    if (part.copies > kFilterCopiesMax) return ComplainAt(at, "one cell could be copied too often");
   } while (Take("|"));
   part.node = AddNode(std::move(chain));
   return part;
@@ -135,7 +135,7 @@ Result<FilterParser::Part> FilterParser::ParseInterleave(uint32_t depth) {
     ASSIGN_OR_RETURN(const Part branch, ParseChain(depth + 1));
     interleave.children.push_back(branch.node);
     part.copies = CappedSum(part.copies, branch.copies);
-    if (part.copies > kFilterCopiesMax) return ComplainAt(at, "one cell could become too many");
+    if (part.copies > kFilterCopiesMax) return ComplainAt(at, "one cell could be copied too often");
   } while (Take(","));
   RETURN_IF_ERROR(Expect("}"));
   if (interleave.children.size() == 1) {
@@ -162,7 +162,7 @@ Result<FilterParser::Part> FilterParser::ParseIf(uint32_t depth) {
   }
   RETURN_IF_ERROR(Expect(")"));
   part.node = AddNode(std::move(condition));
-  if (nodes_[part.node].has_sink) return ComplainAt(at, "sink cannot stand inside an if");
+  if (nodes_[part.node].has_sink) return ComplainAt(at, "sink is not allowed inside an if");
   return part;
 }
 
@@ -358,7 +358,7 @@ Status FilterParser::ParseString(std::string* decoded) {
     decoded->push_back('\\');
     --at_;
   }
-  if (at_ == text_.size()) return ComplainAt(begin, "a string without its end");
+  if (at_ == text_.size()) return ComplainAt(begin, "a string without a closing quote");
   ++at_;
   return Status::Ok();
 }

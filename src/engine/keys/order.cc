@@ -98,10 +98,10 @@ Result<Order> Order::Parse(std::string_view spec) {
                      "no such component " + Quote(name) + ", there are " + ComponentTypeNames());
     }
     if (delimiter == '.' && IsFloatComponent(component.type)) {
-      return BadSpec(spec, "a float component cannot stand between points");
+      return BadSpec(spec, "a float component cannot have the delimiter .");
     }
     if (component.type == ComponentType::kRecno && spec.size() != name.size()) {
-      return BadSpec(spec, "recno stands alone");
+      return BadSpec(spec, "recno must be the only component");
     }
     components.push_back(component);
     if (components.size() > kOrderComponentsMax) return BadSpec(spec, "too many components");

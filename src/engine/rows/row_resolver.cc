@@ -610,7 +610,7 @@ Status RowResolver::PutNext(const CheckedOp& op, const std::optional<OldVersion>
     if (old->timestamp_micros == kTimestampMax) {
       return Status::Error(ErrorCode::kErr, "the newest version of column " +
                                                 Quote(ColumnText(*op.op)) +
-                                                " has the largest timestamp there is");
+                                                " has the largest possible timestamp");
     }
     timestamp = std::max(timestamp, old->timestamp_micros + 1);
   }

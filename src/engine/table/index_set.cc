@@ -182,14 +182,14 @@ Status IndexSet::RefusalOf(Index& index, const FamilyAccess* access) {
                              " in index '" + name + "'");
   }
   if (conflict == Index::Conflict::kUnknown) {
-    return Status::Error(ErrorCode::kTryAgain,
-                         "index '" + name +
-                             "' holds too much under these values that has expired and is "
-                             "being reclaimed");
+    return Status::Error(
+        ErrorCode::kTryAgain,
+        "index '" + name +
+            "' has many expired entries with these values, which are being reclaimed");
   }
   if (asked_too_early_ == &index && MustBeWhole(index)) {
     return Status::Error(ErrorCode::kTryAgain,
-                         "index '" + name + "' is built again after a change of retention");
+                         "index '" + name + "' is being rebuilt after a change of retention");
   }
   return Status::Ok();
 }
