@@ -40,8 +40,8 @@ namespace cellar {
 inline constexpr std::string_view kManifestName = "cellar.manifest";
 inline constexpr std::string_view kManifestTemporaryName = "cellar.manifest.tmp";
 inline constexpr std::string_view kLockName = "cellar.lock";
-// Beside the log, and nothing to recovery: who this node is (replica/identity_file.h), and a copy of
-// the leader's snapshot that is still coming.
+// Beside the log, and nothing to recovery: who this node is (replica/identity_file.h), and a copy
+// of the leader's snapshot that is still coming.
 inline constexpr std::string_view kReplicaFileName = "cellar.replica";
 inline constexpr std::string_view kSyncName = "cellar-sync.tmp";
 
