@@ -50,8 +50,8 @@ class AbsentTest(WireTest):
         self.read("REPLICAOF no one", OK)
         self.read("SLAVEOF NO ONE", OK)
         self.refused("REPLICAOF host port", "ERR Invalid master port")
-        self.refuse_all("ERR This instance has replication support disabled",
-                        ["REPLICAOF 127.0.0.1 6379", "SYNC", "PSYNC ? -1", "REPLCONF listening-port 1"])
+        self.refuse_all("ERR Replicas of Cellar follow by PEER, not by Redis' protocol",
+                        ["SYNC", "PSYNC ? -1", "REPLCONF listening-port 1"])
         self.refused("FAILOVER", "ERR FAILOVER requires connected replicas.")
         self.refused("FAILOVER ABORT", "ERR No failover in progress.")
 

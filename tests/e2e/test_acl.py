@@ -28,7 +28,7 @@ cluster|replicas cluster|replicate cluster|reset cluster|saveconfig cluster|set-
 cluster|shards cluster|slaves cluster|slots command command|count command|docs command|getkeys
 command|getkeysandflags command|help command|info command|list config|get config|help config|resetstat
 config|rewrite config|set dbsize debug|help debug|log debug|protocol debug|reload debug|set-time debug|sleep
-discard echo exec failover family|help function|delete function|dump function|flush function|help function|kill
+discard echo exec failover peer family|help function|delete function|dump function|flush function|help function|kill
 function|list function|load function|restore function|stats index|help info keys keyspace|create keyspace|help
 keyspace|list lastsave latency|doctor latency|graph latency|help latency|histogram latency|history latency|latest
 latency|reset lolwut memory|doctor memory|help memory|malloc-stats memory|purge memory|stats module|help module|list

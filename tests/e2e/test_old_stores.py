@@ -24,6 +24,7 @@ class OldStoresTest(unittest.TestCase):
             expected = json.load(file)
         os.remove(os.path.join(directory, "expected.json"))
         expected.pop("version")
+        expected.pop("digest")  # of one version: it covers the definitions of indexes as it shows them
         return directory, expected
 
     @staticmethod
@@ -46,7 +47,7 @@ class OldStoresTest(unittest.TestCase):
                 with CellarServer(directory, save="", appendfsync="always",
                                   enable_debug_command="local") as server:
                     client = server.client()
-                    self.assertEqual(contents(client), expected)
+                    self.assertEqual({**contents(client), "digest": None}, {**expected, "digest": None})
                     client.execute_command("CPUT", "plain", "new", "f:v", "1")
                     after = contents(client)
                     server.kill()

@@ -182,6 +182,7 @@ class ReplyMemoryTest(Limits):
     def test_messages_that_nobody_reads(self):
         """Of MONITOR and of tracking, which have no class of their own."""
         self.set_for_now("client-output-buffer-limit", "pubsub 2mb 0 0")
+        self.set_for_now("tracking-names", "row")  # long ones
         hello = command("HELLO", 3)
         for request in (command("MONITOR"), hello + command("CLIENT", "TRACKING", "ON", "BCAST"),
                         command("SUBSCRIBE", "c"), hello + command("PSUBSCRIBE", "*")):

@@ -499,6 +499,7 @@ const ConfigOption kOptions[] = {
      .kind = Kind::kText,
      .member = &Config::masteruser,
      .help = "User that this node is to another one; empty: the default one.",
+     .flags = kConfigHidden,
      .topic = ConfigTopic::kReplication},
     {.name = "masterauth",
      .kind = Kind::kText,

@@ -1,0 +1,285 @@
+"""Followers: what they get, what they refuse, and who leads when; two and three servers on this machine."""
+
+import os
+import re
+import shutil
+import socket
+import tempfile
+import time
+import unittest
+
+import redis
+
+from cellar_server import CellarServer
+
+SECONDS_MAX = 30
+
+
+class Node:
+    """A server with a folder of its own, which outlives its restarts."""
+
+    def __init__(self, test, **options):
+        self.directory = tempfile.mkdtemp(prefix="cellar-node-")
+        test.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
+        self.server = CellarServer(self.directory, save="", enable_debug_command="yes", **options)
+        self.server.start()
+        test.addCleanup(self.server.stop)
+        self.redis = self.server.client(decode_responses=True, password=options.get("requirepass"))
+
+    def run(self, line, *more):
+        return self.redis.execute_command(*line.split(), *more)
+
+    def refusal(self, line):
+        try:
+            return f"no error: {self.run(line)}"
+        except redis.ResponseError as error:
+            # redis-py takes some codes away.
+            return f"{type(error).__name__} {error}"
+
+    def info(self, field, section="replication"):
+        return self.redis.info(section)[field]
+
+    def kill(self):
+        self.server.kill()
+
+    def restart(self):
+        self.server.start()
+        self.redis = self.server.client(decode_responses=True)
+
+    def follow(self, leader):
+        return self.run(f"REPLICAOF 127.0.0.1 {leader.server.port}")
+
+    def load(self, rows, first=0, table="t"):
+        pipe = self.redis.pipeline(transaction=False)
+        for i in range(first, first + rows):
+            pipe.execute_command("CPUT", table, f"r{i}", "f:a", str(i), "f:b", "x" * 40, "g:c", str(i))
+        pipe.execute()
+
+
+class ReplicationTest(unittest.TestCase):
+    def wait_until(self, condition, what):
+        deadline = time.monotonic() + SECONDS_MAX
+        while not condition():
+            self.assertLess(time.monotonic(), deadline, what() if callable(what) else what)
+            time.sleep(0.01)
+
+    def assert_copied(self, leader, *followers):
+        """They have all that the leader has, and nothing else."""
+        for follower in followers:
+            self.wait_until(lambda f=follower: f.info("master_link_status") == "up" and
+                            f.info("slave_repl_offset") == leader.info("master_repl_offset"),
+                            lambda f=follower: str(f.redis.info("replication")))
+            self.assertEqual(leader.run("DEBUG DIGEST"), follower.run("DEBUG DIGEST"))
+
+    def pair(self, **options):
+        leader, follower = Node(self, **options), Node(self, **options)
+        leader.run("TABLE CREATE t FAMILY f FAMILY g VERSIONS 2 TTL 1h")
+        return leader, follower
+
+    def test_a_follower_gets_what_is_there_and_what_comes(self):
+        leader, follower = self.pair()
+        leader.load(3000)
+        self.assertEqual("OK", follower.follow(leader))
+        self.assert_copied(leader, follower)
+        leader.load(2000, 2500)
+        leader.run("INDEX CREATE t i ON 1 f:a")
+        leader.run("CDEL t r1")
+        leader.run("FAMILY ADD t h TYPE i64")
+        leader.run("CINCRBY t r2 h:n 5")
+        leader.run("TABLE CREATE u KEY recno FAMILY f")
+        leader.run("CPUT u * f:x 1")
+        with leader.redis.pipeline() as pipe:
+            for i in range(5):
+                pipe.execute_command("CPUT", "t", f"m{i}", "f:a", "1")
+            pipe.execute()
+        self.assert_copied(leader, follower)
+        self.wait_until(lambda: dict(zip(*[iter(follower.run("INDEX INFO t i"))] * 2))["state"] == "ready", "the index")
+        self.assertEqual(leader.run("CSCAN t 0 INDEX i EQ 1 1"), follower.run("CSCAN t 0 INDEX i EQ 1 1"))
+        leader.run("TABLE DROP u")
+        leader.run("RENAME t v")
+        self.assert_copied(leader, follower)
+
+    def test_a_follower_answers_reads_and_refuses_writes(self):
+        leader, follower = self.pair()
+        leader.load(10)
+        follower.follow(leader)
+        self.assert_copied(leader, follower)
+        self.assertEqual("3", follower.run("CGET t r3 f:a"))
+        port = leader.server.port
+        for line in ("CPUT t r f:a 1", "TABLE CREATE x", "CDELRANGE t ALL", "FLUSHALL", "RENAME t u"):
+            self.assertEqual("ReadOnlyError You can't write against a read only replica. "
+                             f"The master is 127.0.0.1:{port}", follower.refusal(line))
+        with self.assertRaisesRegex(redis.exceptions.RedisError, "(?i)execabort|read only"):
+            with follower.redis.pipeline() as pipe:
+                pipe.execute_command("CPUT", "t", "r", "f:a", "1")
+                pipe.execute()
+        self.assertIn("WAIT cannot be used", follower.refusal("WAIT 1 10"))
+        follower.run("CONFIG SET replica-reads no")
+        self.assertIn("read only replica", follower.refusal("CGET t r3 f:a"))
+        follower.run("CONFIG SET replica-reads stale replica-max-lag 500")
+        self.assertEqual("3", follower.run("CGET t r3 f:a"))
+        leader.kill()
+        self.wait_until(lambda: "MASTERDOWN" in follower.refusal("CGET t r3 f:a") or
+                        "MasterDown" in follower.refusal("CGET t r3 f:a"), "stale reads end")
+        self.assertEqual("PONG", "PONG" if follower.redis.ping() else "")
+        leader.restart()
+        self.wait_until(lambda: follower.refusal("CGET t r3 f:a") == "no error: 3", "reads again")
+
+    def test_roles_are_told_as_redis_tells_them(self):
+        leader, follower = self.pair()
+        self.assertEqual(["master", leader.run("ROLE")[1], []], leader.run("ROLE"))
+        follower.follow(leader)
+        self.assert_copied(leader, follower)
+        self.assertEqual("OK Already connected to specified master", follower.follow(leader))
+        offset = leader.info("master_repl_offset")
+        self.assertEqual(["slave", "127.0.0.1", leader.server.port, "connected", offset], follower.run("ROLE"))
+        self.wait_until(lambda: leader.run("ROLE") == ["master", offset, [["127.0.0.1", str(follower.server.port),
+                                                                           str(offset)]]], "the acknowledgement")
+        entry = leader.info("slave0")
+        self.assertEqual(("127.0.0.1", follower.server.port, "online"), (entry["ip"], entry["port"], entry["state"]))
+        self.assertEqual(["replica"], [line["flags"].replace("S", "replica") for line in
+                                       leader.redis.client_list(_type="replica")])
+        self.assertEqual("M", follower.redis.client_list(_type="master")[0]["flags"])
+        self.assertEqual(1, leader.run("WAIT 1 5000"))
+        self.assertEqual("slave", follower.info("role"))
+        self.assertEqual(f"127.0.0.1 {leader.server.port}", follower.run("CONFIG GET replicaof")[1])
+        self.assertEqual("OK", follower.run("REPLICAOF NO ONE"))
+        self.assertEqual("master", follower.info("role"))
+        self.assertEqual("", follower.run("CONFIG GET replicaof")[1])
+
+    def test_a_follower_that_was_away_gets_what_it_lacks(self):
+        leader, follower = self.pair()
+        follower.follow(leader)
+        self.assert_copied(leader, follower)
+        port = follower.server.port
+        for round_ in range(3):
+            follower.kill()
+            leader.load(500, round_ * 500)
+            follower.restart()
+            follower.follow(leader)
+            self.assert_copied(leader, follower)
+            self.assertEqual(1, follower.info("replica_partial_syncs"))
+        self.assertEqual(1, leader.info("sync_full", "stats"))
+        self.assertEqual(3, leader.info("sync_partial_ok", "stats"))
+        self.assertEqual(port, follower.server.port)
+
+    def test_a_leader_that_was_away_is_found_again(self):
+        leader, follower = self.pair()
+        follower.follow(leader)
+        self.assert_copied(leader, follower)
+        leader.load(100)
+        leader.kill()
+        self.wait_until(lambda: follower.info("master_link_status") == "down", "the link")
+        leader.restart()
+        self.assert_copied(leader, follower)
+        leader.load(100, 100)
+        self.assert_copied(leader, follower)
+        self.assertEqual(1, follower.info("replica_full_syncs"))
+
+    def test_a_copy_begins_with_the_snapshot(self):
+        leader, follower = self.pair()
+        leader.load(5000)
+        leader.run("SAVE")
+        leader.load(500, 5000)
+        follower.run("TABLE CREATE other FAMILY f")
+        follower.run("CPUT other r f:a 1")
+        follower.follow(leader)
+        self.assert_copied(leader, follower)
+        self.assertEqual(["t"], follower.run("TABLE LIST"))
+        follower.kill()
+        follower.restart()
+        self.assertEqual("4999", follower.run("CGET t r4999 f:a"))
+
+    def test_a_follower_of_a_follower(self):
+        leader, middle = self.pair()
+        last = Node(self)
+        leader.load(100)
+        middle.follow(leader)
+        last.follow(middle)
+        self.assert_copied(leader, middle)
+        leader.load(100, 100)
+        self.assert_copied(leader, middle, last)
+
+    def test_failover_hands_over_without_loss(self):
+        leader, follower = self.pair()
+        self.assertIn("FAILOVER requires connected replicas", leader.refusal("FAILOVER"))
+        follower.follow(leader)
+        self.assert_copied(leader, follower)
+        self.assertIn("is not a replica", leader.refusal("FAILOVER TO 127.0.0.1 1"))
+        self.assertIn("not valid when server is a replica", follower.refusal("FAILOVER"))
+        leader.load(1000)
+        self.assertEqual("OK", leader.run("FAILOVER"))
+        self.wait_until(lambda: follower.info("role") == "master", "the new leader")
+        self.assert_copied(follower, leader)
+        follower.load(100, 1000)
+        self.assert_copied(follower, leader)
+        self.assertEqual("1099", leader.run("CGET t r1099 f:a"))
+        self.assertEqual(0, leader.info("replica_diverged_records"))
+        self.assertEqual(0, leader.info("replica_full_syncs"))
+
+    def test_what_a_former_leader_wrote_alone_is_saved_and_dropped(self):
+        leader, follower = self.pair()
+        follower.follow(leader)
+        leader.load(100)
+        self.assert_copied(leader, follower)
+        leader.kill()
+        follower.run("REPLICAOF NO ONE")
+        follower.load(10, 100)
+        leader.restart()
+        leader.run("CPUT t lost f:a 1")
+        leader.run("CPUT t lost f:a 2")
+        leader.follow(follower)
+        self.assert_copied(follower, leader)
+        self.assertIsNone(leader.run("CGET t lost f:a"))
+        self.assertEqual(2, leader.info("replica_diverged_records"))
+        self.assertTrue([name for name in os.listdir(leader.directory) if re.match(r"cellar-diverged-\d+-\d+\.log", name)])
+
+    def test_writes_need_followers_where_that_is_asked_for(self):
+        leader, follower = self.pair()
+        leader.run("CONFIG SET min-replicas-to-write 1")
+        self.assertIn("Not enough good replicas to write", leader.refusal("CPUT t r f:a 1"))
+        self.assertIsNone(leader.run("CGET t r f:a"))
+        follower.follow(leader)
+        self.wait_until(lambda: leader.refusal("CPUT t r f:a 1") == "no error: OK", "a follower")
+
+    def test_peers_that_cannot_be(self):
+        leader, follower = self.pair(requirepass="secret")
+        follower.follow(leader)
+        self.wait_until(lambda: "refuses: NOAUTH" in follower.server.log(), "the refusal")
+        follower.run("CONFIG SET masterauth wrong")
+        self.wait_until(lambda: "refuses: WRONGPASS" in follower.server.log(), "the other refusal")
+        follower.run("CONFIG SET masterauth secret")
+        leader.run("TABLE CREATE x FAMILY f")
+        self.assert_copied(leader, follower)
+        leader.run("ACL SETUSER weak on >weak +@all -@replication ~*")
+        follower.run("CONFIG SET masteruser weak masterauth weak")
+        follower.run("REPLICAOF NO ONE")
+        follower.follow(leader)
+        self.wait_until(lambda: "refuses: NOPERM" in follower.server.log(), "the right")
+        self.assertIn("version 9 is not spoken here (1)", leader.refusal("PEER 9 0 1 follow 0"))
+        self.assertIn("no such purpose", leader.refusal("PEER 1 0 1 rule 0"))
+        self.assertIn("hexadecimal", leader.refusal("PEER 1 0 0 follow 0"))
+
+    def test_frames_that_are_none_harm_nobody(self):
+        leader = Node(self)
+        for bytes_ in (b"\x00" * 44, b"\xff" * 100, os.urandom(5000), b"PING\r\n" * 100,
+                       b"\x20\x00\x00\x00" + b"\x00" * 40):
+            with socket.create_connection(("127.0.0.1", leader.server.port), timeout=SECONDS_MAX) as connection:
+                connection.sendall(b"PEER 1 0 77 follow 0\r\n")
+                self.assertTrue(connection.recv(1000).startswith(b"+PEER 1 "))
+                connection.sendall(bytes_)
+                while connection.recv(1000):
+                    pass
+        self.assertTrue(leader.redis.ping())
+        self.wait_until(lambda: leader.info("connected_slaves") == 0, "the peers")
+
+    def test_a_log_is_needed(self):
+        leader, follower = Node(self, appendonly="no"), Node(self)
+        self.assertIn("appendonly is no", leader.refusal(f"REPLICAOF 127.0.0.1 {follower.server.port}"))
+        follower.follow(leader)
+        self.wait_until(lambda: "no log that could be followed" in follower.server.log(), "the refusal")
+        self.assertIn("Invalid master port", follower.refusal("REPLICAOF 127.0.0.1 0"))
+
+
+if __name__ == "__main__":
+    unittest.main()
