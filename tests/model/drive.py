@@ -89,7 +89,8 @@ class Driver:
             before = self.digest()
         self._add(client, words, expected)
         name = words[0].upper()
-        waits = name in (b'INDEX', b'EXEC', b'FAMILY', b'TABLE')
+        waits = name in (b'INDEX', b'EXEC') or (
+            name == b'FAMILY' and words[1:2] and words[1].upper() in (b'ALTER', b'DROP'))
         if isinstance(expected, Scan) or waits or wants_digest:
             self.flush()
             if waits:

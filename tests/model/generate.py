@@ -776,11 +776,11 @@ class Generator:
                              self._say(b'TABLE', b'RENAME', other, name)]
         elif choice < 0.12:
             self.pending += [self._say(b'RENAME', own, b't9'), self._say(b'RENAME', b't9', own)]
-        elif choice < 0.2:
+        elif choice < 0.13:
             self.pending.append(('reload',))
-        elif choice < 0.23:
+        elif choice < 0.135:
             self.pending += [('save',), ('reload',)]
-        elif choice < 0.3:
+        elif choice < 0.145:
             self.pending += [self._other(), ('reload',)]
 
     def _transaction(self):
