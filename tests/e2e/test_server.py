@@ -468,7 +468,7 @@ class ProcessTest(unittest.TestCase):
                             (["nosuch.conf"], "cannot read the configuration: open 'nosuch.conf'"),
                             (["--port", "x"], "--port x: argument couldn't be parsed"), (["--prot", "1"], "did you mean 'port'?"),
                             (["--bind", "here"], "'here': bind takes IP addresses"),
-                            (["-p", "1"], "'-p' is no option"), (["--port=1"], "without '='"),
+                            (["-p", "1"], "'-p' is not an option"), (["--port=1"], "without '='"),
                             (["--port", "0", "--unixsocket", "/nowhere/x"], "/nowhere/x: no such file or directory")):
             server = CellarServer()
             self.addCleanup(server.close)
