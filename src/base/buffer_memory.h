@@ -4,6 +4,9 @@
 //   from there on        pages of their own: growing moves page tables instead of bytes, and what
 //                        is freed is the system's again at once
 //
+// But some freed blocks of four sizes are kept, kKeptBytesMax of each thread: long replies are made
+// and sent in these, and pages that the kernel has to clear first made a scan twice as dear.
+//
 // malloc would keep it: mimalloc gives a freed block back only when all that lies in the same 32
 // MiB is free too, and then all of it in one go, 100 ms for a gigabyte. What clients let us hold
 // comes and goes in such blocks.
@@ -16,6 +19,10 @@
 namespace cellar {
 
 inline constexpr size_t kMappedBytes{256 * 1024};
+inline constexpr size_t kKeptBytes{288 *
+                                   1024};  // the smallest of the sizes; each is twice the other
+inline constexpr size_t kKeptSizes{4};
+inline constexpr size_t kKeptBytesMax{24 * 1024 * 1024};
 
 // At least `bytes` of memory with the content of `data` (`*capacity` bytes, null if 0), which is
 // given up; `*capacity` becomes what there is. Memory that cannot be had ends the process.

@@ -91,6 +91,26 @@ class ReplyMemoryTest(Limits):
         connections = [self.client_that_does_not_read(SCAN * 50) for _ in range(8)]
         self.assert_counted_and_given_back(connections, 8 * MB, 18 * MB)
 
+    def test_large_pages_are_cut_where_they_should_be(self):
+        """Replies that grow in several pieces, of which the last row takes some back."""
+        self.redis.execute_command("TABLE", "CREATE", "fat", "FAMILY", "f")
+        expected = []
+        for i in range(60):
+            cells = {f"f:{cell:02d}": f"{i}-{cell}".ljust(1000 + 997 * (i * 7 % 13), "z") for cell in range(70)}
+            self.redis.execute_command("CPUT", "fat", f"{i:03d}", *[word for pair in cells.items() for word in pair])
+            expected.append([b"%03d" % i, [word.encode() for pair in cells.items() for word in pair]])
+        for page in ("300kb", "1mb", "3mb"):
+            self.set_for_now("scan-reply-max-bytes", page)
+            for options, wanted in (((), expected), (("REVERSE",), expected[::-1])):
+                cursor, rows, calls = 0, [], 0
+                while cursor != b"0":
+                    cursor, more = self.redis.execute_command("CSCAN", "fat", cursor, "COUNT", 1_000_000, *options)
+                    rows += more
+                    calls += 1
+                self.assertGreater(calls, 5)
+                self.assertTrue(wanted == rows, (page, options))
+        self.redis.execute_command("TABLE", "DROP", "fat")
+
     def test_wide_rows_that_nobody_reads(self):
         connections = [self.client_that_does_not_read(command("CROW", "wide", "r") * 50) for _ in range(8)]
         self.assert_counted_and_given_back(connections, 3 * MB, 10 * MB)

@@ -2,6 +2,7 @@
 #include "commands/replies/reply_pieces.h"
 
 #include "base/assert.h"
+#include "base/buffer_memory.h"
 
 namespace cellar {
 namespace {
@@ -10,7 +11,8 @@ namespace {
 // conditions hold nowhere. Above, it gets all at once: doubling would move it four times.
 constexpr size_t kSmallBytes{16 * 1024};
 // What is written last may be larger than what is left.
-constexpr size_t kRoomBytes{ReplyPieces::kPieceBytes / 8 * 9};
+constexpr size_t kRoomBytes{kKeptBytes};
+static_assert(kRoomBytes > ReplyPieces::kPieceBytes);
 
 }  // namespace
 

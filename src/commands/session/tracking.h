@@ -108,7 +108,7 @@ class Tracking {
   size_t prefixes() const { return prefixes_.size(); }
   // Of the names that were read, and who did.
   size_t memory_bytes() const {
-    return name_bytes_ + keys_.size() * kNameBytes + items_ * sizeof(uint64_t);
+    return name_bytes_ + keys_.size() * kNameBytes + items_ * sizeof(Reader);
   }
 
  private:
