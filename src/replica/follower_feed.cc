@@ -170,9 +170,7 @@ void FollowerFeed::Search() {
   job->directory = owner_.directory_;
   job->after = after_;
   job->full = !same_cluster_ || searches_ > 1;
-  Result<Manifest> manifest = owner_.store_->journal().CopyManifest();
-  if (!manifest.ok()) return Fail(manifest.status().text());
-  job->manifest = *std::move(manifest);
+  job->manifest = owner_.store_->journal().CopyManifest();
   const auto work = [](Job* self) {
     const auto open = [self](const RecordName& after) -> Status {
       ASSIGN_OR_RETURN(LogStream::Opened opened,
@@ -297,7 +295,7 @@ void FollowerFeed::Pump() {
     stream_.reset();
     SendRecords(piece->records, piece->last);
   }
-  if (commit > commit_sent_) SendBeat();
+  if (commit > commit_sent_) SendBeat(false);
 }
 
 void FollowerFeed::ReadChunk() {
@@ -345,9 +343,7 @@ void FollowerFeed::ReadLog() {
     return Fail("it has fallen behind what is kept in memory; it may come again");
   }
   auto job = std::make_unique<Job>();
-  Result<Manifest> manifest = owner_.store_->journal().CopyManifest();
-  if (!manifest.ok()) return Fail(manifest.status().text());
-  job->manifest = *std::move(manifest);
+  job->manifest = owner_.store_->journal().CopyManifest();
   job->last = owner_.store_->journal().flushed_lsn();
   job->stream = std::move(stream_);
   const auto work = [](Job* self) {
@@ -384,13 +380,19 @@ void FollowerFeed::SendRecords(std::string_view records, Lsn last) {
   }
 }
 
-void FollowerFeed::SendBeat() {
+void FollowerFeed::AskForSync() {
+  Pump();
+  if (link_ != nullptr && state_ == State::kLog && durable_ < position_) SendBeat(true);
+}
+
+void FollowerFeed::SendBeat(bool sync) {
   Journal& journal = owner_.store_->journal();
   const Lsn commit = std::min(journal.released_lsn(), position_);
   std::string body;
   PutLsn(&body, commit);
   PutLsn(&body, journal.last_lsn());
   PutFixed64(&body, static_cast<uint64_t>(owner_.clock_.WallMicros()));
+  body.push_back(sync ? '\1' : '\0');
   Write(FrameKind::kBeat, body);
   commit_sent_ = std::max(commit_sent_, commit);
   beat_micros_ = owner_.clock_.MonotonicMicros();
@@ -409,7 +411,8 @@ void FollowerFeed::OnTick() {
   if (state_ == State::kWaiting && !job_runs_ && !owner_.store_->journal().snapshot_running())
     return Search();
   if (state_ == State::kLog || state_ == State::kSnapshot) Pump();
-  if (link_ != nullptr && state_ != State::kHello && now - beat_micros_ >= kBeatMicros) SendBeat();
+  if (link_ != nullptr && state_ != State::kHello && now - beat_micros_ >= kBeatMicros)
+    SendBeat(false);
 }
 
 FollowerFigures FollowerFeed::Figures() const {

@@ -34,6 +34,8 @@ class FollowerFeed final : public PeerHandler {
   // Sends what there is, as far as the link takes it.
   void Pump();
   void OnTick();
+  // What has been sent shall be on its disk soon.
+  void AskForSync();
   // kLead: it is the leader now.
   void HandOver(Lsn last);
 
@@ -74,7 +76,7 @@ class FollowerFeed final : public PeerHandler {
   void EndChunk(Job* job);
   void EndReadLog(Job* job);
   void SendRecords(std::string_view records, Lsn last);
-  void SendBeat();
+  void SendBeat(bool sync);
   void Write(FrameKind kind, std::string_view body);
 
   Replication& owner_;

@@ -23,7 +23,8 @@
 //                            snapshot: 0 or 1 u8; epoch u32, seq u64, bytes u64, hash u64
 //   kChunk     4  leader     offset u64; bytes of the snapshot file
 //   kRecords   5  leader     commit: epoch u32, seq u64; records in wire form (store/log_stream.h)
-//   kBeat      6  leader     commit: epoch u32, seq u64; last: epoch u32, seq u64; clock i64
+//   kBeat      6  leader     commit: epoch u32, seq u64; last: epoch u32, seq u64; clock i64;
+//                            sync: 1 u8 if what has come shall be synced at once (WAIT), else 0
 //   kAck       7  follower   durable: epoch u32, seq u64; applied: epoch u32, seq u64; clock i64
 //   kLead      8  leader     last: epoch u32, seq u64: the follower, which has it, is the leader now
 //   kError     9  both       text for the log; the link is closed behind it

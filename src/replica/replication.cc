@@ -56,13 +56,17 @@ void Replication::SetOptions(ReplicationOptions options) {
   }
   options_ = std::move(options);
   tail_.SetBytesMax(options_.tail_bytes);
+  if (identity_file_ != nullptr && store_ != nullptr)
+    store_->journal().SetBacklog(options_.backlog_bytes);
 }
 
 Status Replication::Attach(Store* store, const std::string& directory) {
   store_ = store;
   directory_ = directory;
   ASSIGN_OR_RETURN(const bool known, files_.Exists(JoinPath(directory, kReplicaFileName)));
-  if (known) RETURN_IF_ERROR(EnsureIdentity());
+  if (!known) return Status::Ok();
+  RETURN_IF_ERROR(EnsureIdentity());
+  store_->journal().SetBacklog(options_.backlog_bytes);
   return Status::Ok();
 }
 
@@ -116,6 +120,7 @@ void Replication::Send(PeerLink* link, FrameKind kind, std::string_view body) {
 void Replication::StartTail() {
   store_->Flush();
   tail_.Restart(store_->journal().flushed_lsn());
+  store_->journal().SetBacklog(options_.backlog_bytes);
   store_->journal().SetSink(&tail_);
   tail_runs_ = true;
 }
@@ -314,6 +319,11 @@ std::vector<FollowerFigures> Replication::followers() const {
 std::optional<UpstreamFigures> Replication::upstream() const {
   if (upstream_ == nullptr) return std::nullopt;
   return upstream_->Figures();
+}
+
+void Replication::AskForSync() {
+  store_->Flush();
+  for (size_t i = 0; i < feeds_.size(); ++i) feeds_[i]->AskForSync();
 }
 
 size_t Replication::FollowersWith(Lsn lsn) const {

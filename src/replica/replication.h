@@ -61,6 +61,7 @@ struct ReplicationOptions {
   std::string password;  // masterauth; empty: none is sent
   int64_t timeout_micros{60'000'000};
   size_t tail_bytes{64 << 20};
+  uint64_t backlog_bytes{1 << 30};    // repl-backlog-size
   uint64_t sync_bytes_per_second{0};  // repl-sync-rate; 0: as fast as the link takes it
   uint64_t seed{0};                   // of ids
 };
@@ -144,7 +145,7 @@ class Replication {
                               std::string_view node, std::string_view purpose);
 
   // WAIT: followers sync now rather than when their policy would.
-  void AskForSync() {}
+  void AskForSync();
 
   // --- the loop
   // Whether there is anything to do at the end of a turn.

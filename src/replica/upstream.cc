@@ -99,9 +99,7 @@ void Upstream::NameLast() {
   auto job = std::make_unique<Job>();
   Journal& journal = owner_.store_->journal();
   job->name = {.lsn = journal.last_lsn(), .commit_micros = journal.last_commit_micros()};
-  Result<Manifest> manifest = journal.CopyManifest();
-  if (!manifest.ok()) return Fail(manifest.status().text());
-  job->manifest = *std::move(manifest);
+  job->manifest = journal.CopyManifest();
   const auto work = [](Job* self) {
     self->status =
         LogStream::IdentifyLast(*self->files, self->directory, self->manifest, &self->name);
@@ -349,8 +347,11 @@ void Upstream::OnBeat(const Frame& frame) {
   BodyReader body(frame.body);
   const Lsn commit = body.ReadLsn();
   const Lsn last = body.ReadLsn();
+  (void)body.Micros();
+  const bool sync = body.Byte() != 0;
   if (!body.ok()) return Fail("its heartbeat cannot be read");
   if (state_ != State::kStreaming) return;
+  if (sync) owner_.store_->journal().RequestSync();
   commit_ = std::max(commit_, commit);
   leader_last_ = std::max(leader_last_, last);
   owner_.host_.WakeSoon();
@@ -436,11 +437,8 @@ void Upstream::OnTick() {
 
 void Upstream::SaveDiverged(uint64_t common_seq) {
   DivergedTail tail;
-  Result<Manifest> manifest = owner_.store_->journal().CopyManifest();
-  Status saved = manifest.status();
-  if (saved.ok()) {
-    saved = SaveDivergedTail(owner_.files_, owner_.directory_, *manifest, common_seq, &tail);
-  }
+  const Status saved = SaveDivergedTail(owner_.files_, owner_.directory_,
+                                        owner_.store_->journal().CopyManifest(), common_seq, &tail);
   if (!saved.ok()) {
     Log(LogSeverity::kWarning, "what no leader has could not be saved: " + saved.text());
     return;

@@ -219,6 +219,7 @@ void Server::SetReplicationOptions() {
   options.password = config.masterauth;
   options.timeout_micros = config.repl_timeout * 1'000'000;
   options.tail_bytes = static_cast<size_t>(config.repl_tail_size);
+  options.backlog_bytes = static_cast<uint64_t>(config.repl_backlog_size);
   options.sync_bytes_per_second = static_cast<uint64_t>(config.repl_sync_rate);
   options.seed = static_cast<uint64_t>(clock_.WallMicros()) ^ static_cast<uint64_t>(uv_os_getpid())
                                                                   << 40;

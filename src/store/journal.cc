@@ -90,7 +90,9 @@ class JournalImpl final : public Journal {
   void SetSink(RecordSink* sink) override { sink_ = sink; }
   Lsn flushed_lsn() const override { return flushed_; }
   std::optional<uint64_t> LastSeqOf(uint32_t epoch) const override;
-  Result<Manifest> CopyManifest() override { return writer_.CopyManifest(); }
+  Manifest CopyManifest() const override { return writer_.CopyManifest(); }
+  void SetBacklog(uint64_t bytes) override { writer_.SetBacklog(bytes); }
+  void RequestSync() override { writer_.RequestSync(); }
   void SetTurnTime(int64_t wall_micros) override { turn_micros_ = wall_micros; }
   void Flush() override;
   void Poll() override;

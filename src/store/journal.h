@@ -213,8 +213,13 @@ class Journal {
   virtual Lsn flushed_lsn() const = 0;
   // The last seq of an epoch not above `epoch`; nothing if this log's records do not tell.
   virtual std::optional<uint64_t> LastSeqOf(uint32_t epoch) const = 0;
-  // What the manifest names. Any thread; waits for the sync thread.
-  virtual Result<Manifest> CopyManifest() = 0;
+  // What the manifest names.
+  virtual Manifest CopyManifest() const = 0;
+  // Log that a snapshot covers stays, as much of its end as these bytes: for followers that come
+  // back. From the next snapshot on.
+  virtual void SetBacklog(uint64_t bytes) = 0;
+  // What is there now is synced soon, whatever the policy; durable_lsn() tells.
+  virtual void RequestSync() = 0;
   // Hands the records of this turn, or the rest of them, to the sync thread; unless the policy is
   // `always` they are written to the page cache first, if that does not take long. Never waits for
   // a sync.

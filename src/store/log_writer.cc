@@ -50,6 +50,7 @@ LogWriter::LogWriter(const JournalOptions& options, FileSystem& files, Clock& cl
       garbage_(store.dropped),
       allocation_bytes_(std::min(kAllocationBytesFirst, options.allocation_bytes_max)) {
   CELLAR_ASSERT(next_number_ >= manifest_.next);
+  PublishManifest();
 }
 
 LogWriter::~LogWriter() { (void)Close(); }
@@ -211,13 +212,17 @@ Status LogWriter::InstallSnapshot(const SnapshotEntry& entry,
       [&entry, superseded, this] { return InstallSnapshotOnThread(entry, superseded); });
 }
 
-Result<Manifest> LogWriter::CopyManifest() {
-  Manifest manifest;
-  RETURN_IF_ERROR(RunOnThread([&manifest, this] {
-    manifest = manifest_;
-    return Status::Ok();
-  }));
-  return manifest;
+Manifest LogWriter::CopyManifest() const {
+  const std::lock_guard lock(mutex_);
+  return manifest_published_;
+}
+
+void LogWriter::RequestSync() {
+  {
+    const std::lock_guard lock(mutex_);
+    sync_requested_ = true;
+  }
+  work_cv_.notify_one();
 }
 
 LogWriterStats LogWriter::Stats() const {
@@ -288,7 +293,7 @@ int64_t LogWriter::NextWakeMicros() const {
   }
   if (requested_stream_end_ > granted_ && room_error_.empty()) wake = 0;
   if (room_is_low_) wake = std::min(wake, room_retry_micros_);
-  if (policy_ != policy_now_) wake = 0;
+  if (policy_ != policy_now_ || sync_requested_) wake = 0;
   if (spares_.has_discarded()) wake = 0;
   return std::min({wake, SparesDueMicros(), SyncDueMicros()});
 }
@@ -298,6 +303,8 @@ void LogWriter::TakeWork(std::vector<Call*>* calls) {
   stopping_ = stop_;
   lane_ended_ = false;
   policy_now_ = policy_;
+  sync_wanted_ = sync_wanted_ || sync_requested_;
+  sync_requested_ = false;
   stream_requested_ = requested_stream_end_;
   if (tail_.has_error()) tail_error_ = tail_.TakeError();
   TakeQueue();
@@ -493,7 +500,8 @@ int64_t LogWriter::SyncDueMicros() const {
   // Nothing new, or nobody to sync it before a lane is done.
   const bool is_begun = !in_lanes_.empty() && in_lanes_.back().offset == segment_->end_offset();
   if (is_begun || LanesAreFull()) return kNever;
-  if (policy_now_ == SyncPolicy::kAlways || unsynced_bytes_ >= kUnsyncedBytesMax) return 0;
+  if (policy_now_ == SyncPolicy::kAlways || unsynced_bytes_ >= kUnsyncedBytesMax || sync_wanted_)
+    return 0;
   if (stream_requested_ > GrantLimit()) return 0;
   return last_sync_micros_ +
          (policy_now_ == SyncPolicy::kEverySecond ? kSyncEveryMicros : kSyncRarelyMicros);
@@ -505,6 +513,7 @@ bool LogWriter::SyncSegment() {
     lanes_.Drain();
     if (!SettleLanes()) return false;
   }
+  sync_wanted_ = false;
   if (!segment_->has_unsynced()) return true;
   const int64_t begin = clock_.MonotonicMicros();
   sync_in_progress_.store(true, std::memory_order_relaxed);

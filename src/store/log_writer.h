@@ -136,8 +136,12 @@ class LogWriter {
 
   // --- any thread ---
 
-  // As installed. Waits for the thread.
-  Result<Manifest> CopyManifest();
+  // As it was installed last.
+  Manifest CopyManifest() const;
+  // Log that a snapshot covers and that is kept all the same, from the next snapshot on.
+  void SetBacklog(uint64_t bytes) { backlog_bytes_.store(bytes, std::memory_order_relaxed); }
+  // What is there now is synced soon, whatever the policy.
+  void RequestSync();
 
   uint64_t durable_seq() const { return durable_seq_.load(std::memory_order_acquire); }
   // Never less than durable_seq().
@@ -223,6 +227,7 @@ class LogWriter {
   void PublishWritten(uint64_t seq) { Raise(&written_seq_, seq); }  // any thread
   static void Raise(std::atomic<uint64_t>* number, uint64_t to);
   Status InstallSnapshotOnThread(const SnapshotEntry& entry, std::vector<std::string>* superseded);
+  void PublishManifest();
   Status EnableOnThread(const LogPosition& start, uint64_t stream_begin);
   Status DisableOnThread();
   void FinishOnThread();
@@ -241,6 +246,7 @@ class LogWriter {
   std::atomic<uint64_t> written_seq_{0};
   std::atomic<bool> healthy_{true};
   std::atomic<bool> held_{false};
+  std::atomic<uint64_t> backlog_bytes_{0};
   std::atomic<int64_t> oldest_unsynced_micros_{0};
   std::atomic<bool> sync_in_progress_{false};
 
@@ -254,6 +260,8 @@ class LogWriter {
   TailWriter tail_;      // of segment_; open only while all batches are written to it
   SpareBuffers spares_;  // for Submit
   std::vector<Call*> calls_;
+  Manifest manifest_published_;
+  bool sync_requested_{false};
   uint64_t requested_stream_end_{0};
   uint64_t next_number_;
   SyncPolicy policy_;
@@ -274,6 +282,7 @@ class LogWriter {
   // The thread's own:
   bool enabled_{false};
   bool stopping_{false};
+  bool sync_wanted_{false};
   SyncPolicy policy_now_;
   uint64_t stream_requested_{0};  // by Reserve
   uint64_t stream_submitted_{0};

@@ -36,7 +36,13 @@ InstallResult LogWriter::Install(Manifest draft) {
     garbage_.clear();
   }
   manifest_ = std::move(draft);
+  PublishManifest();
   return result;
+}
+
+void LogWriter::PublishManifest() {
+  const std::lock_guard lock(mutex_);
+  manifest_published_ = manifest_;
 }
 
 InstallResult LogWriter::InstallWithSegment(Manifest draft, SegmentFile* segment) {
@@ -167,15 +173,28 @@ Status LogWriter::InstallSnapshotOnThread(const SnapshotEntry& entry,
     if (healthy() && base_.last <= entry.lsn) Rotate();
   }
   Manifest draft = manifest_;
-  if (enabled_ && !healthy()) AbandonOpenEntry(&draft);
+  // A segment that failed stays as it is named, open: what the kernel has of it may have been
+  // acknowledged, and is read by the next start unless a fresh segment has taken it over by then.
   std::vector<std::string> paths;
   if (draft.snapshot) paths.push_back(PathOf(StoreFileKind::kSnapshot, draft.snapshot->number));
   draft.snapshot = entry;
-  std::erase_if(draft.segments, [&](const SegmentEntry& segment) {
-    const bool covered = segment.end && segment.end->last <= entry.lsn;
-    if (covered) paths.push_back(PathOf(StoreFileKind::kSegment, segment.number));
-    return covered;
-  });
+  // Of the log that the snapshot covers, as much of the end stays as followers may want.
+  uint64_t kept_bytes = 0;
+  const uint64_t kept_bytes_max = backlog_bytes_.load(std::memory_order_relaxed);
+  std::vector<SegmentEntry> kept;
+  bool keeps = true;
+  for (auto segment = draft.segments.rbegin(); segment != draft.segments.rend(); ++segment) {
+    const bool covered = segment->end && segment->end->last <= entry.lsn;
+    if (covered) kept_bytes += segment->end->offset;
+    // Without a gap: what is kept must follow one another.
+    keeps = keeps && (!covered || kept_bytes <= kept_bytes_max);
+    if (keeps) {
+      kept.push_back(*segment);
+    } else {
+      paths.push_back(PathOf(StoreFileKind::kSegment, segment->number));
+    }
+  }
+  draft.segments.assign(kept.rbegin(), kept.rend());
 
   const bool was_held = held();
   held_ = false;

@@ -60,12 +60,11 @@ Status Store::BeginEpoch(uint32_t epoch) {
 Status Store::ReplaceContent(const std::string& path, const std::optional<SnapshotEntry>& entry,
                              Status* status) {
   const std::string& directory = options_.journal.directory;
-  Result<Manifest> manifest = journal_->CopyManifest();
-  *status = manifest.status();
-  if (!manifest.ok()) return Status::Ok();
+  const Manifest manifest = journal_->CopyManifest();
   (void)journal_->Close();  // what it holds is about to go
   Inheritance inheritance = CloseAll();
-  Manifest fresh{.next = manifest->next, .snapshot = entry, .segments = {}};
+  *status = Status::Ok();
+  Manifest fresh{.next = manifest.next, .snapshot = entry, .segments = {}};
   if (entry) {
     fresh.snapshot->number = fresh.next++;
     *status = files_.Rename(path, JoinPath(directory, FormatFileName(StoreFileKind::kSnapshot,

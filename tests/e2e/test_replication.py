@@ -190,6 +190,32 @@ class ReplicationTest(unittest.TestCase):
         follower.restart()
         self.assertEqual("4999", follower.run("CGET t r4999 f:a"))
 
+    def test_log_is_kept_behind_a_snapshot_for_those_who_come_back(self):
+        leader, follower = self.pair()
+        follower.follow(leader)
+        leader.load(200)
+        self.assert_copied(leader, follower)
+        for kept, full_syncs in (("1gb", 0), ("1kb", 1)):
+            follower.kill()
+            leader.run(f"CONFIG SET repl-backlog-size {kept}")
+            for i in range(3):
+                leader.load(300, i * 300)
+                leader.run("SAVE")
+            leader.kill()  # a start skips what the snapshot covers, and keeps it
+            leader.restart()
+            follower.restart()
+            follower.follow(leader)
+            self.assert_copied(leader, follower)
+            self.assertEqual(full_syncs, follower.info("replica_full_syncs"))
+
+    def test_wait_has_followers_sync_at_once(self):
+        leader, follower = self.pair(appendfsync="no")
+        follower.follow(leader)
+        self.assert_copied(leader, follower)
+        for i in range(5):  # with `no` a follower would sync once in half a minute
+            leader.load(1, i)
+            self.assertEqual(1, leader.run("WAIT 1 20000"))
+
     def test_a_follower_of_a_follower(self):
         leader, middle = self.pair()
         last = Node(self)
