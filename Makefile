@@ -139,7 +139,7 @@ $(BUILD)/unit-tests: $(TEST_OBJECTS) $(TOOL_OBJECTS) $(APP_OBJECTS) $(BUILD)/lib
 run: build-deps
 	$(MAKE) -j$(JOBS) all
 	@mkdir -p data
-	build/cellar --bind 127.0.0.1 --port 6479 --dir data
+	build/cellar --bind 127.0.0.1 --port 6479 --dir data --create-dir yes
 
 ## test           install what is missing, build, run every test; ends in "N passed, N failed"
 test: deps

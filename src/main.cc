@@ -39,6 +39,7 @@ constexpr std::string_view kUsage =
     "Every option of cellar.conf(5) can be given here and overrides the file:\n"
     "  --port 6479 --bind 127.0.0.1 -::1           where to listen\n"
     "  --dir .                                     where the data is kept\n"
+    "  --create-dir yes                            begin a new store there\n"
     "  --appendfsync everysec|always|no            when a write is safe on disk\n"
     "  --requirepass PASSWORD                      what clients must authenticate with\n"
     "  --maxmemory 4gb                             beyond it, writes are refused\n"
@@ -134,7 +135,7 @@ void EndAtOnce([[maybe_unused]] PidFile* pid_file, [[maybe_unused]] int exit_sta
 }
 
 void LogRecovery(const RecoveryReport& report, const std::string& directory) {
-  // A mistyped --dir looks just like a first start.
+  // With create-dir a mistyped --dir looks just like a first start.
   if (report.directory_created) {
     Log(LogSeverity::kWarning, fmt::format("The data directory {} did not exist: it has been "
                                            "created, and the store is empty",

@@ -62,6 +62,10 @@ if [ "$1" = configure ]; then
   for directory in /var/lib/cellar /var/log/cellar; do
     [ -d "$directory" ] || install -d -m 750 -o cellar -g cellar "$directory"
   done
+  # A first installation: the server may begin a store. Later an empty directory is a disk that is missing.
+  if [ -z "$2" ] && [ -z "$(ls -A /var/lib/cellar)" ]; then
+    install -m 600 -o cellar -g cellar /dev/null /var/lib/cellar/cellar.new
+  fi
   # A store of an earlier version has no aclfile, and a server whose aclfile is missing does not start.
   if [ -e /var/lib/cellar/cellar.manifest ] && [ ! -e /var/lib/cellar/users.acl ]; then
     install -m 600 -o cellar -g cellar /dev/null /var/lib/cellar/users.acl

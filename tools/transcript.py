@@ -146,7 +146,8 @@ class Server:
             self.port = probe.getsockname()[1]
         # The files' names are those of an installed server.
         self.process = subprocess.Popen(
-            [program, "--port", str(self.port), "--bind", "127.0.0.1", "--dir", self.directory.name, "--save", "",
+            [program, "--port", str(self.port), "--bind", "127.0.0.1", "--dir", self.directory.name,
+             "--create-dir", "yes", "--save", "",
              "--enable-debug-command", "yes"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL, cwd=self.directory.name)
         deadline = time.monotonic() + START_SECONDS_MAX

@@ -29,6 +29,7 @@ std::vector<SavePoint> SavePointsOf(const Config& config) {
 StoreOptions StoreOptionsOf(const Config& config) {
   StoreOptions options;
   options.journal.directory = config.dir;
+  options.journal.may_create = config.create_dir;
   options.journal.log_enabled = config.appendonly;
   options.journal.sync_policy = SyncPolicyOf(config);
   options.journal.save_points = SavePointsOf(config);

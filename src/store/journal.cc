@@ -1,6 +1,8 @@
 // The loop's side of durability: record buffer, snapshots, triggers, statistics. See journal.h.
 #include "store/journal.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -554,11 +556,35 @@ Status JournalImpl::Close() {
 
 }  // namespace
 
+namespace {
+
+// Refuses to begin a store where one may be expected: a name that is mistyped and a disk that is
+// not mounted both look like a first start.
+Status CheckMayBegin(FileSystem& files, const std::string& directory, bool exists) {
+  const auto refuse = [&](std::string_view what) {
+    return Status::Error(
+        ErrorCode::kIo,
+        fmt::format(
+            "the data directory {} {}. Is the name right, and the disk mounted? A new store "
+            "is begun there with --create-dir yes",
+            directory, what));
+  };
+  if (!exists) return refuse("does not exist");
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, files.List(directory));
+  const bool may_open = std::any_of(names.begin(), names.end(), [](const std::string& name) {
+    return name == kManifestName || name == kNewStoreName || ParseFileName(name).has_value();
+  });
+  return may_open ? Status::Ok() : refuse("holds no store");
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Journal>> Journal::Open(JournalOptions options, FileSystem& files,
                                                Clock& clock, StateMachine& state,
                                                const LoadProgressCallback& progress) {
   const std::string& directory = options.directory;
   ASSIGN_OR_RETURN(const bool exists, files.Exists(directory));
+  if (!options.may_create) RETURN_IF_ERROR(CheckMayBegin(files, directory, exists));
   if (!exists) {
     if (const Status made = files.CreateDirectory(directory); !made.ok()) {
       return Status::Error(made.code(), "cannot create the data directory: " + made.text());

@@ -72,7 +72,10 @@ struct LoadProgress {
 using LoadProgressCallback = std::function<Status(const LoadProgress&)>;
 
 struct JournalOptions {
-  std::string directory;   // made if it is missing (its parent must be there)
+  std::string directory;
+  // create-dir: where there is no store, a new one begins, and the directory is made if it is
+  // missing (its parent must be there). Else that is an error, unless kNewStoreName is there.
+  bool may_create{true};
   bool log_enabled{true};  // appendonly
   SyncPolicy sync_policy{SyncPolicy::kEverySecond};
   std::vector<SavePoint> save_points;

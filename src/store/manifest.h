@@ -44,6 +44,9 @@ inline constexpr std::string_view kLockName = "cellar.lock";
 // of the leader's snapshot that is still coming.
 inline constexpr std::string_view kReplicaFileName = "cellar.replica";
 inline constexpr std::string_view kSyncName = "cellar-sync.tmp";
+// An empty file that says: no store is lost here, a new one may begin. Whoever prepares a folder
+// for a first start puts it there (the package does); it goes when there is a manifest.
+inline constexpr std::string_view kNewStoreName = "cellar.new";
 
 struct SnapshotEntry {
   uint64_t number{0};

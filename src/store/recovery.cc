@@ -83,9 +83,10 @@ void Recovery::SortOutFiles(const std::vector<std::string>& names) {
                                [&](const auto& entry) { return entry.number == parsed->number; });
     }
     if (is_named) continue;
-    const bool is_leftover = name == kManifestTemporaryName || name == kSyncName ||
-                             (parsed && (parsed->kind == StoreFileKind::kTemporarySnapshot ||
-                                         parsed->number < manifest.next));
+    const bool is_leftover =
+        name == kManifestTemporaryName || name == kSyncName || name == kNewStoreName ||
+        (parsed &&
+         (parsed->kind == StoreFileKind::kTemporarySnapshot || parsed->number < manifest.next));
     if (is_leftover) {
       store_.leftovers.push_back(JoinPath(directory_, name));
     } else if (IsRedisFileName(name)) {

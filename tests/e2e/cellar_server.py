@@ -70,7 +70,8 @@ class CellarServer:
         words = [binary()]
         if self.config:
             words.append(self.config)
-        options = {"port": self.port, "bind": "127.0.0.1", "dir": self.directory}
+        options = {"port": self.port, "bind": "127.0.0.1", "dir": self.directory,
+                   "create-dir": "yes"}
         options.update(self.options)
         for name, value in options.items():
             words.append("--" + name)

@@ -30,7 +30,7 @@ class ConfTest(unittest.TestCase):
             client = server.client()
             found = client.config_get("*")
             client.close()
-        for name in ("dir", "port", "bind"):  # the test's own
+        for name in ("dir", "create-dir", "port", "bind"):  # the test's own
             found.pop(name)
         return found
 

@@ -73,10 +73,32 @@ class ListenTest(unittest.TestCase):
         for directory, said in ((os.path.join(taken, "no", "parent"), "cannot create the data directory: mkdir"),
                                 ("", "dir must name a directory"),
                                 (taken, "cellar.lock' is locked: another process is using this directory")):
-            done = subprocess.run([binary(), "--port", str(free_port()), "--dir", directory], capture_output=True,
+            done = subprocess.run([binary(), "--port", str(free_port()), "--dir", directory,
+                                   "--create-dir", "yes"], capture_output=True,
                                   text=True, timeout=60, check=False)
             self.assertEqual(1, done.returncode)
             self.assertIn(said, done.stderr)
+
+    def test_a_store_is_not_begun_unless_told_to(self):
+        empty = os.path.join(self.server.directory, "not-mounted")
+        missing = os.path.join(self.server.directory, "mistyped-too")
+        os.mkdir(empty)
+        for directory, said in ((empty, "holds no store"), (missing, "does not exist")):
+            done = subprocess.run([binary(), "--port", str(free_port()), "--dir", directory], capture_output=True,
+                                  text=True, timeout=60, check=False)
+            self.assertEqual(1, done.returncode)
+            self.assertIn(f"the data directory {directory} {said}", done.stderr)
+            self.assertIn("--create-dir yes", done.stderr)
+        self.assertEqual([], os.listdir(empty))
+        self.assertFalse(os.path.exists(missing))
+        with open(os.path.join(empty, "cellar.new"), "wb"):
+            pass
+        with CellarServer(dir=empty, create_dir="no", save="") as server:
+            server.client().execute_command("TABLE", "CREATE", "t", "FAMILY", "f")
+            server.stop()
+            server.start()
+            self.assertNotIn("cellar.new", os.listdir(empty))
+            self.assertEqual([b"t"], server.client().execute_command("TABLE", "LIST"))
 
     def test_no_port_at_all(self):
         path = os.path.join(self.server.directory, "socket")

@@ -107,6 +107,13 @@ class PackagingTest(unittest.TestCase):
                 process.terminate()
                 self.assertEqual(0, process.wait(START_SECONDS_MAX))
 
+            done = run(program, conf, "--dir", data, "--port", str(port), **owner)  # as a disk that is not mounted
+            self.assertEqual(1, done.returncode)
+            self.assertRegex(done.stdout, "holds no store.*--create-dir yes")
+            self.assertEqual([], os.listdir(data))
+            with open(os.path.join(data, "cellar.new"), "wb"):  # what a first installation puts there
+                pass
+            os.chmod(os.path.join(data, "cellar.new"), 0o644)
             process, client = serve()
             self.assertEqual(["default"], client.acl_users())
             client.config_set("maxclients", 777)

@@ -165,7 +165,8 @@ class SystemdTest(unittest.TestCase):
     def test_an_option_that_cannot_be_carried_out_leaves_options_and_users_as_they_were(self):
         server = self.server("maxclients 500\nbind 127.0.0.1\nuser reader on >old ~* +@read\n")
         # What stands on the command line would beat the file.
-        server.arguments = lambda: [binary(), self.conf, "--port", str(server.port), "--dir", server.directory]
+        server.arguments = lambda: [binary(), self.conf, "--port", str(server.port), "--dir", server.directory,
+                                    "--create-dir", "yes"]
         server.start()
         self.notifications.wait_for("READY=1")
         client = server.client()
@@ -212,7 +213,8 @@ class SocketActivationTest(unittest.TestCase):
             script = (f"exec 10<&{tcp.fileno()} 11<&{local.fileno()}; exec 3<&10 4<&11 10<&- 11<&-; "
                       'LISTEN_PID=$$ LISTEN_FDS=2 exec "$@"')
             process = subprocess.Popen(
-                ["bash", "-c", script, "bash", binary(), "--port", "1", "--bind", "127.0.0.1", "--dir", directory],
+                ["bash", "-c", script, "bash", binary(), "--port", "1", "--bind", "127.0.0.1", "--dir", directory,
+                 "--create-dir", "yes"],
                 pass_fds=(tcp.fileno(), local.fileno()), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL)
             try:

@@ -180,6 +180,10 @@ TEST_CASE("A schema that cannot follow the one before it is refused", "[damage]"
   TableSchema grown = good;
   grown.groups.push_back({"more", tree_id_next});
   CHECK(open_with(grown).empty());
+  // Versions of old let a family take another type under its indexes.
+  TableSchema retyped = good;
+  retyped.FindFamily("n")->type = ValueType::kI32;
+  CHECK(open_with(retyped).empty());
   for (const auto& change : changes) {
     TableSchema changed = good;
     change(&changed);

@@ -89,6 +89,9 @@ class Server:
 
     def words(self):
         binary = cellar_binary() if self.kind == "cellar" else redis_binary()
+        # Not --create-dir: Redis has no such option, nor has an older Cellar that is measured beside.
+        with open(os.path.join(self.directory, "cellar.new"), "wb"):
+            pass
         words = [binary, "--port", str(self.port), "--bind", "127.0.0.1", "--dir", self.directory,
                  "--save", "", "--appendonly", "yes" if self.log else "no"]
         if self.log:

@@ -66,6 +66,7 @@ struct Config {
   int64_t max_value_bytes{64LL << 20};
   // persistence
   std::string dir{"."};
+  bool create_dir{false};
   bool appendonly{true};
   int64_t appendfsync{static_cast<int64_t>(AppendFsync::kEverysec)};
   std::string save{"3600 1 300 100 60 10000"};

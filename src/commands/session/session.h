@@ -97,7 +97,6 @@ struct Session {
   std::string local_address;
   int64_t created_micros{0};  // wall clock
 
-  Lsn last_write{};        // the newest record when its last write was made; for WAIT
   Lsn pushes_depend_on{};  // the newest record that `pushes` tell of
   CommandEntry* task_command{nullptr};
   OutputBuffer task_output;  // of `task`, appended to `output` when it is whole

@@ -31,8 +31,6 @@ struct IndexColumn {
   ValueType type{ValueType::kBytes};  // ON alone
   bool type_is_given{false};          // ON alone: by AS; else it was the family's
   bool descending{false};             // ON alone
-
-  friend bool operator==(const IndexColumn&, const IndexColumn&) = default;
 };
 
 struct IndexSchema {

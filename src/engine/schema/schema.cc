@@ -200,6 +200,12 @@ static Status DecodeIndexes(std::string_view* from, TableSchema* schema) {
   for (uint64_t i = 0; i < indexes; ++i) {
     IndexSchema index;
     if (!DecodeIndexSchema(from, &index) || !IsIndexOf(*schema, index)) return Malformed();
+    // Formats before the flag: a type that is not the family's can only have been given.
+    for (IndexColumn& column : index.on) {
+      const FamilySchema* family = schema->FindFamilyById(column.family_id);
+      const ValueType declared = family->type.value_or(ValueType::kBytes);
+      if (!column.whole_family && column.type != declared) column.type_is_given = true;
+    }
     for (const IndexSchema& other : schema->indexes) {
       if (other.id == index.id || other.name >= index.name) return Malformed();
     }

@@ -27,8 +27,17 @@ bool SameOrder(const FamilySchema& a, const FamilySchema& b) {
   return a.order == b.order && a.group == b.group;
 }
 
+bool SameColumn(const IndexColumn& a, const IndexColumn& b) {
+  return a.family_id == b.family_id && a.whole_family == b.whole_family &&
+         a.qualifier == b.qualifier && a.type == b.type && a.descending == b.descending;
+}
+
+bool SameColumns(const std::vector<IndexColumn>& a, const std::vector<IndexColumn>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), SameColumn);
+}
+
 bool SameDefinition(const IndexSchema& a, const IndexSchema& b) {
-  return a.unique == b.unique && a.on == b.on && a.include == b.include;
+  return a.unique == b.unique && SameColumns(a.on, b.on) && SameColumns(a.include, b.include);
 }
 
 // Does `now` go on from `before`: what has an id keeps what the id stands for, and new ids are new?
