@@ -24,7 +24,6 @@ class OldStoresTest(unittest.TestCase):
             expected = json.load(file)
         os.remove(os.path.join(directory, "expected.json"))
         expected.pop("version")
-        expected.pop("digest")  # of one version: it covers the definitions of indexes as it shows them
         return directory, expected
 
     @staticmethod
@@ -47,7 +46,13 @@ class OldStoresTest(unittest.TestCase):
                 with CellarServer(directory, save="", appendfsync="always",
                                   enable_debug_command="local") as server:
                     client = server.client()
-                    self.assertEqual({**contents(client), "digest": None}, {**expected, "digest": None})
+                    found = contents(client)
+                    if "typed" in expected:
+                        # The digest is also one of the indexes' definitions, which were told otherwise.
+                        expected["digest"] = found["digest"]
+                        said = client.execute_command("TABLE", "SHOW", "plain")
+                        self.assertRegex(repr(said), "typed ON 1 f:u8 AS u8")
+                    self.assertEqual(found, expected)
                     client.execute_command("CPUT", "plain", "new", "f:v", "1")
                     after = contents(client)
                     server.kill()
