@@ -1,10 +1,12 @@
 """Followers: what they get, what they refuse, and who leads when; two and three servers on this machine."""
 
 import os
+import random
 import re
 import shutil
 import socket
 import tempfile
+import threading
 import time
 import unittest
 
@@ -298,6 +300,56 @@ class ReplicationTest(unittest.TestCase):
                     pass
         self.assertTrue(leader.redis.ping())
         self.wait_until(lambda: leader.info("connected_slaves") == 0, "the peers")
+
+    def test_kills_of_either_side_under_load_end_in_equal_copies(self):
+        """CELLAR_REPLICA_KILLS says how many; CELLAR_REPLICA_SEED repeats a run."""
+        seed = int(os.environ.get("CELLAR_REPLICA_SEED", random.randrange(10**9)))
+        print(f"seed {seed}", flush=True)
+        chance = random.Random(seed)
+        leader, follower = self.pair()
+        leader.run("INDEX CREATE t i ON 1 f:a")
+        follower.follow(leader)
+        ended = threading.Event()
+
+        def write():
+            mix, number = random.Random(seed + 1), 0
+            while not ended.is_set():
+                try:
+                    with leader.server.client() as client:
+                        while not ended.is_set():
+                            pipe = client.pipeline(transaction=mix.random() < 0.3)
+                            for _ in range(20):
+                                number += 1
+                                row = f"r{mix.randrange(2000)}"
+                                pipe.execute_command(*mix.choice((
+                                    ("CPUT", "t", row, "f:a", str(number), "g:b", "y" * mix.randrange(300)),
+                                    ("CPUT", "t", row, "f:a", str(number)), ("CDEL", "t", row),
+                                    ("CINCRBY", "t", "counter", "f:n", "1"), ("CAPPEND", "t", row, "f:s", "z"),
+                                    ("CMUTATE", "t", row, "PUT", "f:z", "1", "TTL", "1s", "DEL", "g"))))
+                            pipe.execute(raise_on_error=False)
+                except (redis.RedisError, OSError):
+                    time.sleep(0.01)
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        try:
+            for _ in range(int(os.environ.get("CELLAR_REPLICA_KILLS", "8"))):
+                time.sleep(chance.random() * 0.3)
+                node = chance.choice((leader, follower))
+                node.kill()
+                time.sleep(chance.random() * 0.2)
+                node.restart()
+                if node is follower:
+                    follower.follow(leader)
+                if chance.random() < 0.3:
+                    leader.run("BGSAVE")
+                if chance.random() < 0.1:
+                    leader.run("TABLE TRUNCATE t")
+        finally:
+            ended.set()
+            writer.join()
+        time.sleep(1.1)  # until what has a TTL is due on both sides
+        self.assert_copied(leader, follower)
 
     def test_a_log_is_needed(self):
         leader, follower = Node(self, appendonly="no"), Node(self)
