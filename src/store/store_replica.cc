@@ -9,7 +9,9 @@ namespace cellar {
 
 Status Store::ApplyRecord(const LogRecord& record) {
   CELLAR_ASSERT(following_);
-  CELLAR_ASSERT(!in_transaction_);
+  // EXEC may make a follower the leader (Sentinel's way), which applies what is left first. The
+  // EXEC has written nothing then, and cannot be undone.
+  CELLAR_ASSERT(!in_transaction_ || (mutation_.empty() && !transaction_undo_));
   const bool follows =
       record.lsn > journal_->last_lsn() && record.commit_micros > journal_->last_commit_micros();
   if (!follows) {

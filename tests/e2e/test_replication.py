@@ -351,6 +351,38 @@ class ReplicationTest(unittest.TestCase):
         time.sleep(1.1)  # until what has a TTL is due on both sides
         self.assert_copied(leader, follower)
 
+    def test_exec_makes_a_follower_the_leader_while_records_wait(self):
+        """As Sentinel does it: what has come and is not applied yet is applied inside of EXEC."""
+        leader, follower = self.pair()
+        ended = threading.Event()
+
+        batch = b"".join(b"CPUT t r%d f:a %s\r\n" % (i % 3000, b"x" * 20) for i in range(20000))
+
+        def write():  # as fast as it goes, so that more comes than a turn applies
+            with leader.server.connect() as connection:
+                while not ended.is_set():
+                    connection.sendall(batch)
+                    left = 20000 * len(b"+OK\r\n")
+                    while left > 0:
+                        left -= len(connection.recv(1 << 20))
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        try:
+            for _ in range(20):
+                follower.follow(leader)
+                self.wait_until(lambda: follower.info("master_link_status") == "up", "the link")
+                time.sleep(0.05)
+                with follower.redis.pipeline() as pipe:
+                    pipe.execute_command("SLAVEOF", "NO", "ONE")
+                    self.assertEqual([True], pipe.execute())
+                self.assertEqual("master", follower.info("role"))
+        finally:
+            ended.set()
+            writer.join()
+        self.assertEqual("OK", follower.run("MULTI ATOMIC"))
+        self.assertIn("not allowed inside MULTI ATOMIC", follower.refusal("REPLICAOF NO ONE"))
+
     def test_a_log_is_needed(self):
         leader, follower = Node(self, appendonly="no"), Node(self)
         self.assertIn("appendonly is no", leader.refusal(f"REPLICAOF 127.0.0.1 {follower.server.port}"))

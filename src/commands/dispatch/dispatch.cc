@@ -142,6 +142,10 @@ std::string Dispatcher::Refusal(Session& session, const CommandEntry& command, A
   if (session.in_multi() && command.Has(kNoMulti)) {
     return "ERR Command not allowed inside a transaction";
   }
+  // A change of role cannot be undone.
+  const bool changes_role = command.full_name == "replicaof" || command.full_name == "slaveof";
+  if (changes_role && session.in_multi() && session.transaction->atomic) [[unlikely]]
+    return "ERR Command not allowed inside MULTI ATOMIC";
   return {};
 }
 
