@@ -317,7 +317,7 @@ void Upstream::EndInstall(Job* job) {
 
 void Upstream::BeginStreaming() {
   state_ = State::kStreaming;
-  commit_ = acked_durable_ = acked_applied_ = Lsn{};
+  commit_ = acked_durable_ = acked_applied_ = sync_asked_ = sync_begun_ = Lsn{};
   leader_last_ = owner_.store_->journal().last_lsn();
   failure_.clear();
   if (!reading_) {
@@ -351,7 +351,7 @@ void Upstream::OnBeat(const Frame& frame) {
   const bool sync = body.Byte() != 0;
   if (!body.ok()) return Fail("its heartbeat cannot be read");
   if (state_ != State::kStreaming) return;
-  if (sync) owner_.store_->journal().RequestSync();
+  if (sync) sync_asked_ = std::max(sync_asked_, last);
   commit_ = std::max(commit_, commit);
   leader_last_ = std::max(leader_last_, last);
   owner_.host_.WakeSoon();
@@ -405,6 +405,11 @@ void Upstream::SendAck() {
   const Lsn durable = journal.durable_lsn();
   const Lsn applied = journal.last_lsn();
   const int64_t now = owner_.clock_.MonotonicMicros();
+  // What is asked for may come after the asking, and is synced once it is in the log.
+  if (durable < std::min(applied, sync_asked_) && applied > sync_begun_) {
+    journal.RequestSync();
+    sync_begun_ = applied;
+  }
   if (durable == acked_durable_ && applied == acked_applied_ && now - ack_micros_ < kAckMicros)
     return;
   std::string body;

@@ -103,6 +103,8 @@ class Upstream final : public PeerHandler {
   bool reading_{true};
   Lsn commit_;
   Lsn leader_last_;
+  Lsn sync_asked_;  // up to there the leader wants records synced at once
+  Lsn sync_begun_;  // and so far that has been asked of the log
   Lsn acked_durable_;
   Lsn acked_applied_;
   int64_t ack_micros_{0};
