@@ -232,11 +232,13 @@ LogWriterStats LogWriter::Stats() const {
   // what is left is used up, writes go on.
   stats.ok = stats.ok && !room_refused_;
   stats.sync_in_progress = sync_in_progress_.load(std::memory_order_relaxed) || !lanes_.is_idle();
-  stats.unwritten_bytes += queue_unwritten_bytes_;
-  const uint64_t queue_written_bytes = queue_bytes_ - queue_unwritten_bytes_;
-  stats.log_bytes += queue_written_bytes;
-  stats.room_bytes -= std::min(stats.room_bytes, stats.unwritten_bytes + queue_written_bytes);
-  stats.unsynced_bytes += queue_bytes_;
+  const uint64_t unwritten_bytes = queue_unwritten_bytes_ + taken_unwritten_bytes_;
+  const uint64_t unsynced_bytes = queue_bytes_ + taken_bytes_;
+  stats.unwritten_bytes += unwritten_bytes;
+  const uint64_t written_bytes = unsynced_bytes - unwritten_bytes;
+  stats.log_bytes += written_bytes;
+  stats.room_bytes -= std::min(stats.room_bytes, stats.unwritten_bytes + written_bytes);
+  stats.unsynced_bytes += unsynced_bytes;
   stats.spare_bytes = spares_.bytes();
   return stats;
 }
@@ -317,8 +319,8 @@ void LogWriter::TakeQueue() {
     unsynced_.push_back(std::move(batch));
   }
   queue_.clear();
-  queue_bytes_ = 0;
-  queue_unwritten_bytes_ = 0;
+  taken_bytes_ += std::exchange(queue_bytes_, 0);
+  taken_unwritten_bytes_ += std::exchange(queue_unwritten_bytes_, 0);
   if (!unsynced_.empty()) oldest_unsynced_micros_ = unsynced_.front().submitted_micros;
 }
 
@@ -353,6 +355,8 @@ void LogWriter::PublishState() {
   if (room_failure_.empty()) room_refused_ = false;
   KeepSpares();
 
+  taken_bytes_ = 0;
+  taken_unwritten_bytes_ = 0;
   stats_.syncs = syncs_;
   stats_.delayed_syncs = delayed_syncs_;
   stats_.failures = failures_;

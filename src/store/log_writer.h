@@ -257,6 +257,9 @@ class LogWriter {
   std::deque<LogBatch> queue_;
   size_t queue_bytes_{0};
   size_t queue_unwritten_bytes_{0};
+  // Of what the thread has taken from the queue since it published stats_.
+  size_t taken_bytes_{0};
+  size_t taken_unwritten_bytes_{0};
   TailWriter tail_;      // of segment_; open only while all batches are written to it
   SpareBuffers spares_;  // for Submit
   std::vector<Call*> calls_;

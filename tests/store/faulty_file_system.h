@@ -3,6 +3,7 @@
 //
 //   - FailCall(n): the n-th call from now fails (and if `sticky`, all later ones); a write that
 //     fails may have written a part, a rename that fails may have been done
+//   - FailSyncsOf, HoldSyncsOf: those of one kind of file, by how its name ends
 //   - Kill, KillAtCall(n): the process ends; all that was written stays, half of the call that it
 //     died in too
 //   - SetCapacity: bytes on the disk, beyond which Allocate and WriteAt say kNoSpace
@@ -74,8 +75,20 @@ class FaultyFileSystem final : public FileSystem {
     fails_from_ = first;
     fails_then_ = std::move(kinds);
   }
+  // Syncs of files whose names end so fail until Heal().
+  void FailSyncsOf(std::string_view ending) {
+    const std::lock_guard lock(mutex_);
+    sync_fails_ = ending;
+  }
+  // Syncs of files whose names end so do not return before ReleaseSyncs().
+  void HoldSyncsOf(std::string_view ending) {
+    const std::lock_guard lock(mutex_);
+    sync_held_ = ending;
+  }
+  void ReleaseSyncs() { HoldSyncsOf({}); }
   void Heal() {
     const std::lock_guard lock(mutex_);
+    sync_fails_.clear();
     fails_from_.reset();
     fail_at_ = 0;
     failing_.clear();
@@ -349,6 +362,8 @@ class FaultyFileSystem final : public FileSystem {
   std::set<FileCall> failing_;
   std::optional<FileCall> fails_from_;
   std::set<FileCall> fails_then_;
+  std::string sync_fails_;
+  std::string sync_held_;
   uint64_t capacity_{0};
 };
 
@@ -389,8 +404,15 @@ class FaultyWritableFile final : public WritableFile {
       std::this_thread::sleep_for(std::chrono::microseconds(disk_->sync_micros_));
       lock.lock();
     }
+    while (!disk_->sync_held_.empty() && path_.ends_with(disk_->sync_held_)) {
+      lock.unlock();
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+      lock.lock();
+    }
     const bool is_dead = dead() || disk_->halted_;  // the kernel goes on without the process
     Status status = Begin(FileCall::kSync);
+    if (status.ok() && !disk_->sync_fails_.empty() && path_.ends_with(disk_->sync_fails_))
+      status = Status::Error(ErrorCode::kIo, "injected fault at the sync of '" + path_ + "'");
     if (is_dead) return status;
     std::vector<FaultyFileSystem::Change>& changes = file_->changes;
     const uint64_t covered = end - std::min(end, file_->synced_changes);

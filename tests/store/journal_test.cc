@@ -108,6 +108,58 @@ TEST_CASE("Under everysec a reply does not wait for a sync, and the record is du
   CHECK(rig.journal->durable_lsn() == rig.lsn);
 }
 
+TEST_CASE("What is said of the log does not shrink while a sync runs", "[journal]") {
+  FaultyFileSystem disk;
+  JournalRig rig(&disk);
+  rig.options.sync_policy = SyncPolicy::kEverySecond;
+  REQUIRE(rig.Open().ok());
+  for (int round = 0; round < 5; ++round) {
+    REQUIRE(rig.Write().ok());
+    rig.journal->Flush();
+    const JournalStats before = rig.journal->Stats();
+    disk.SetSyncMicros(20'000);
+    rig.journal->RequestSync();
+    do {
+      const JournalStats now = rig.journal->Stats();
+      REQUIRE(now.log_bytes >= before.log_bytes);
+      REQUIRE(now.log_room_bytes <= before.log_room_bytes);
+    } while (rig.journal->durable_lsn() < rig.lsn);
+    disk.SetSyncMicros(0);
+  }
+}
+
+TEST_CASE("A snapshot that ends behind a failed sync leaves in the log what was acknowledged",
+          "[journal]") {
+  for (const SyncPolicy policy : {SyncPolicy::kEverySecond, SyncPolicy::kNo}) {
+    FaultyFileSystem disk;
+    JournalRig rig(&disk);
+    rig.options.sync_policy = policy;
+    rig.options.retry_delay_micros = 3'600'000'000;  // no fresh segment in this life
+    REQUIRE(rig.Open().ok());
+    for (int i = 0; i < 5; ++i) REQUIRE(rig.WriteAndWait().ok());
+    disk.HoldSyncsOf(".snapshot.tmp");
+    REQUIRE(rig.journal->StartSnapshot().ok());
+    REQUIRE(rig.WriteAndWait().ok());  // in the next segment
+    rig.journal->RequestSync();
+    REQUIRE(rig.WaitUntil([&] { return rig.journal->durable_lsn() == rig.lsn; }));
+    disk.FailSyncsOf(".log");
+    for (int i = 0; i < 5; ++i) REQUIRE(rig.WriteAndWait().ok());
+    REQUIRE(rig.written == 11);
+    REQUIRE(rig.journal->durable_lsn() < rig.lsn);
+    disk.ReleaseSyncs();
+    REQUIRE(rig.WaitUntil([&] { return !rig.journal->snapshot_running(); }));
+    REQUIRE(rig.journal->Stats().last_save_ok);
+    REQUIRE_FALSE(rig.journal->healthy());
+    disk.Kill();
+    rig.journal.reset();
+    disk.Reboot();
+    disk.Heal();
+    REQUIRE(rig.Open().ok());
+    CHECK(rig.CheckState() == 11);
+    CHECK(rig.journal->recovery().from_snapshot);
+  }
+}
+
 TEST_CASE("Small mutations of a turn share a record", "[journal]") {
   FaultyFileSystem disk;
   const MutationMaker make = [](uint64_t k) {
