@@ -86,7 +86,7 @@ class FollowerFeed final : public PeerHandler {
   NodeAddress address_;
   uint32_t priority_{100};
   State state_{State::kHello};
-  FrameReader reader_;
+  FrameReader reader_{kFrameBytesMax};  // a follower sends no records
   bool job_runs_{false};
   int searches_{0};
   RecordName after_;  // what the follower has said

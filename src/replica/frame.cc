@@ -48,7 +48,7 @@ Result<bool> FrameReader::Next(Frame* frame) {
   const std::string_view rest = std::string_view(buffer_).substr(begin_);
   if (rest.size() < kFrameHeadBytes) return false;
   const size_t length = DecodeFixed32(rest.data());
-  if (length < kLengthMin || length > kFrameBytesLimit) return NoFrame("a frame of no such length");
+  if (length < kLengthMin || length > bytes_max_) return NoFrame("a frame of no such length");
   if (rest.size() < kFrameHashEnd + length) return false;
   const std::string_view hashed = rest.substr(kFrameHashEnd, length);
   if (DecodeFixed64(rest.data() + 4) != Hash64(hashed, length))

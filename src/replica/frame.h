@@ -82,6 +82,8 @@ std::string EncodeFrame(const FrameHead& head, std::string_view body);
 // Takes a stream of bytes apart.
 class FrameReader {
  public:
+  // Longer frames than `bytes_max` are none: it does not wait for their bytes.
+  explicit FrameReader(size_t bytes_max = kFrameBytesLimit) : bytes_max_(bytes_max) {}
   // Adds bytes as they came.
   void Add(std::string_view bytes) { buffer_.append(bytes); }
   // The next whole frame, whose body is good until the next call. False: more bytes are needed.
@@ -90,6 +92,7 @@ class FrameReader {
   size_t waiting_bytes() const { return buffer_.size() - begin_; }
 
  private:
+  size_t bytes_max_;
   std::string buffer_;
   size_t begin_{0};
 };
