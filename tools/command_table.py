@@ -36,8 +36,9 @@ MOST_USED = ["TABLE CREATE", "TABLE SHOW", "FAMILY ADD", "FAMILY ALTER", "CPUT",
 ARGUMENTS_SHOWN_MAX = 50
 # Groups that come first, in this order; the others follow by name.
 GROUPS = ["cell", "schema", "index", "table", "transactions", "keyspace", "generic", "connection", "pubsub", "server"]
-# Groups of commands that answer as a Redis does which has no scripts, modules, cluster or replicas.
-ABSENT = ["scripting", "module", "cluster", "replication"]
+# Groups of commands that answer as a Redis does which has no scripts, modules or cluster, and those by which a Redis
+# would follow another one.
+ABSENT = ["scripting", "module", "cluster", "redis-replication"]
 
 
 def text(word):

@@ -173,7 +173,7 @@ constexpr Command Replication(std::string_view name, int16_t arity, uint32_t fla
   return {.name = name,
           .arity = arity,
           .flags = kAdmin | kNoScript | flags,
-          .group = "replication",
+          .group = "redis-replication",
           .summary = summary,
           .complexity = "O(1)",
           .syntax = syntax,

@@ -11,6 +11,7 @@
 #include "commands/replies/help.h"
 #include "commands/session/command_context.h"
 #include "commands/session/services.h"
+#include "replica/replication.h"
 
 namespace cellar {
 namespace {
@@ -97,6 +98,7 @@ void CmdConfigResetStat(CommandContext& ctx) {
   services.stats.start_monotonic_micros = old.start_monotonic_micros;
   services.stats.memory_peak_bytes = old.memory_peak_bytes;
   services.commands.ResetStats();
+  ctx.host.replication().ResetStats();
   ctx.reply.Ok();
 }
 

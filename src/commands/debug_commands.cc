@@ -10,6 +10,7 @@
 #include "commands/replies/help.h"
 #include "commands/session/command_context.h"
 #include "commands/words/cell_arguments.h"
+#include "replica/replication.h"
 #include "store/store.h"
 
 namespace cellar {
@@ -89,7 +90,14 @@ void CmdDebugDigest(CommandContext& ctx) {
   ctx.DependsOn(ctx.host.last_lsn());
   // An index is a function of its table, so that the digest of the one vouches for both.
   REPLY_IF_ERROR(ctx, ctx.store().VerifyIndexes());
-  ctx.reply.SimpleString(ctx.store().Digest());
+  // Clocks of nodes differ, and so would what each of them hides.
+  const std::string digest = ctx.store().Digest(
+      ctx.host.replication().active() ? Store::DigestTime::kNewestStamp : Store::DigestTime::kNow);
+  if (ctx.args.size() == 2) return ctx.reply.SimpleString(digest);
+  if (!EqualsIgnoreCase(ctx.args[2], "withlsn")) return ctx.reply.Error(Status::SyntaxError());
+  ctx.reply.Array(2);
+  ctx.reply.Bulk(digest);
+  ctx.reply.Bulk(LsnText(ctx.host.last_lsn()));
 }
 
 void CmdDebugReload(CommandContext& ctx) {
@@ -112,8 +120,8 @@ constexpr Command Sub(std::string_view name, int16_t arity, std::string_view sum
 }
 
 constexpr Command kSubcommands[] = {
-    Sub("digest", 2, "Returns a hash of the schema and all live cells.", "", CmdDebugDigest,
-        {.access = KeyAccess::kRead, .scope = KeyScope::kEverything}),
+    Sub("digest", -2, "Returns a hash of the schema and all live cells.", "[WITHLSN]",
+        CmdDebugDigest, {.access = KeyAccess::kRead, .scope = KeyScope::kEverything}),
     Sub("log", 3, "Writes a line to the server's log.", "message", CmdDebugLog),
     Sub("protocol", 3, "Returns a reply of the given type.", "type", CmdDebugProtocol),
     Sub("reload", 2, "Reloads all data from snapshot and log, in place.", "", CmdDebugReload),

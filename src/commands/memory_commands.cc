@@ -31,8 +31,8 @@ void CmdMemoryStats(CommandContext& ctx) {
   entry("peak.allocated", stats.memory_peak_bytes);
   entry("total.allocated", memory.used_bytes);
   entry("startup.allocated", memory.startup_bytes);
-  entry("replication.backlog", 0);
-  entry("clients.slaves", 0);
+  entry("replication.backlog", memory.tail_bytes);
+  entry("clients.slaves", memory.links_bytes);
   entry("clients.normal", memory.clients_bytes);
   entry("aof.buffer", memory.log_buffer_bytes);
   entry("overhead.total", memory.used_bytes - memory.data_bytes);

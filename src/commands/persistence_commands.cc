@@ -1,4 +1,4 @@
-// SAVE, BGSAVE, BGREWRITEAOF, LASTSAVE, WAITAOF: three words for one operation, the snapshot that
+// SAVE, BGSAVE, BGREWRITEAOF, LASTSAVE: three words for one operation, the snapshot that
 // rotates the log (cellar-admin(7), "DURABILITY"), and what a client may ask about it.
 #include <limits>
 #include <memory>
@@ -67,60 +67,6 @@ void CmdLastSave(CommandContext& ctx) {
   ctx.reply.Integer(ctx.host.persistence().last_save_unix_s);
 }
 
-// Waits until the log holds, on disk, all that was written before.
-class WaitAofTask final : public Task {
- public:
-  WaitAofTask(Host& host, Lsn wanted, int64_t deadline_micros)
-      : host_(host), wanted_(wanted), deadline_micros_(deadline_micros) {}
-
-  TaskProgress Step(TaskContext& context) override {
-    const bool durable = host_.durable_lsn() >= wanted_;
-    if (!durable && !unblocked_ && !context.budget.unlimited() &&
-        context.now_micros < deadline_micros_) {
-      return TaskProgress::kWaiting;
-    }
-    if (unblocked_ == UnblockReason::kError) {
-      context.reply.Error(kUnblockedError);
-      return TaskProgress::kDone;
-    }
-    context.reply.Array(2);
-    context.reply.Integer(durable ? 1 : 0);
-    context.reply.Integer(0);
-    return TaskProgress::kDone;
-  }
-  bool Unblock(UnblockReason reason) override {
-    unblocked_ = reason;
-    return true;
-  }
-
- private:
-  Host& host_;
-  Lsn wanted_;
-  int64_t deadline_micros_;
-  std::optional<UnblockReason> unblocked_{};
-};
-
-void CmdWaitAof(CommandContext& ctx) {
-  ASSIGN_OR_REPLY(ctx, const int64_t local,
-                  IntegerArgument(ctx.args[1], 0, 1, "value is out of range, must be positive"));
-  ASSIGN_OR_REPLY(ctx, const int64_t replicas, IntegerArgument(ctx.args[2]));
-  const auto timeout = IntegerArgument(ctx.args[3]);
-  constexpr int64_t kMillisMax{std::numeric_limits<int64_t>::max() / 4000};
-  if (!timeout.ok() || *timeout > kMillisMax) {
-    return ctx.reply.Error("ERR timeout is not an integer or out of range");
-  }
-  if (*timeout < 0) return ctx.reply.Error("ERR timeout is negative");
-  if (local > 0 && !ctx.host.services().config.appendonly) {
-    return ctx.reply.Error(
-        "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.");
-  }
-  (void)replicas;  // there are none to wait for
-  const int64_t deadline = local == 0      ? 0
-                           : *timeout == 0 ? std::numeric_limits<int64_t>::max()
-                                           : ctx.now_micros + *timeout * 1000;
-  ctx.Continue(std::make_unique<WaitAofTask>(ctx.host, ctx.host.last_lsn(), deadline));
-}
-
 constexpr uint32_t kSaveFlags = kAdmin | kNoScript;
 
 constexpr Command kRows[] = {
@@ -154,15 +100,6 @@ constexpr Command kRows[] = {
      .summary = "Returns the Unix time of the last snapshot, in seconds.",
      .complexity = "O(1)",
      .handler = CmdLastSave},
-    {.name = "waitaof",
-     .arity = 4,
-     .flags = kNoScript | kBlocking,
-     .categories = kCategoryConnection,
-     .group = "generic",
-     .summary = "Waits until all writes so far are in the log on disk.",
-     .complexity = "O(1)",
-     .syntax = "numlocal numreplicas timeout",
-     .handler = CmdWaitAof},
 };
 
 }  // namespace

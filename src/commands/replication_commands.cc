@@ -1,5 +1,5 @@
-// REPLICAOF, SLAVEOF, ROLE, WAIT, FAILOVER, and PEER, by which another node makes its connection a
-// link. Words and replies are Redis'; what is behind them is replica/replication.h.
+// REPLICAOF, SLAVEOF, ROLE, WAIT, WAITAOF, FAILOVER, and PEER, by which another node makes its
+// connection a link. Words and replies are Redis'; what is behind them is replica/replication.h.
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -9,8 +9,10 @@
 #include "commands/command_groups.h"
 #include "commands/session/command_context.h"
 #include "commands/session/host.h"
+#include "commands/session/services.h"
 #include "replica/replication.h"
 #include "resp/decimal.h"
+#include "store/store.h"
 
 namespace cellar {
 namespace {
@@ -61,7 +63,8 @@ void CmdRole(CommandContext& ctx) {
   ctx.reply.Array(3);
   ctx.reply.Bulk("master");
   ctx.reply.Integer(offset);
-  const std::vector<FollowerFigures> followers = replication.followers();
+  std::vector<FollowerFigures> followers = replication.followers();
+  std::erase_if(followers, [](const FollowerFigures& one) { return one.state != "online"; });
   ctx.reply.Array(followers.size());
   for (const FollowerFigures& follower : followers) {
     ctx.reply.Array(3);
@@ -71,26 +74,47 @@ void CmdRole(CommandContext& ctx) {
   }
 }
 
-// --- WAIT
+// --- WAIT, WAITAOF
 
-// Until so many followers have a record on their disks, or the time is over.
+// What a client waits for: a record on so many disks.
+struct Wanted {
+  Lsn lsn;
+  bool local{false};  // on the own one
+  size_t followers{0};
+  bool tells_local{false};  // WAITAOF
+};
+
+bool IsMet(Host& host, const Wanted& wanted) {
+  return (!wanted.local || host.durable_lsn() >= wanted.lsn) &&
+         host.replication().FollowersWith(wanted.lsn) >= wanted.followers;
+}
+
+void ReplyWaited(Host& host, ReplyWriter& reply, const Wanted& wanted) {
+  if (wanted.tells_local) {
+    reply.Array(2);
+    reply.Integer(wanted.local && host.durable_lsn() >= wanted.lsn ? 1 : 0);
+  }
+  reply.Unsigned(host.replication().FollowersWith(wanted.lsn));
+}
+
+// Until all of that is so, or the time is over.
 class WaitTask final : public Task {
  public:
-  WaitTask(Host& host, Lsn wanted, size_t followers, int64_t deadline_micros)
-      : host_(host), wanted_(wanted), followers_(followers), deadline_micros_(deadline_micros) {}
+  WaitTask(Host& host, const Wanted& wanted, int64_t deadline_micros)
+      : host_(host), wanted_(wanted), deadline_micros_(deadline_micros) {}
 
   TaskProgress Step(TaskContext& context) override {
-    const size_t have = host_.replication().FollowersWith(wanted_);
-    const bool waits = have < followers_ && context.now_micros < deadline_micros_;
+    const bool leads = host_.replication().is_leader();
+    const bool waits = leads && !IsMet(host_, wanted_) && context.now_micros < deadline_micros_;
     if (waits && !unblocked_ && !context.budget.unlimited()) return TaskProgress::kWaiting;
     if (unblocked_ == UnblockReason::kError) {
       context.reply.Error(kUnblockedError);
-    } else if (!host_.replication().is_leader()) {
+    } else if (!leads) {
       context.reply.Error(
           "UNBLOCKED force unblock from blocking operation, instance state "
           "changed (master -> replica?)");
     } else {
-      context.reply.Unsigned(have);
+      ReplyWaited(host_, context.reply, wanted_);
     }
     return TaskProgress::kDone;
   }
@@ -101,11 +125,32 @@ class WaitTask final : public Task {
 
  private:
   Host& host_;
-  const Lsn wanted_;
-  const size_t followers_;
+  const Wanted wanted_;
   const int64_t deadline_micros_;
   std::optional<UnblockReason> unblocked_{};
 };
+
+void Wait(CommandContext& ctx, const Wanted& wanted, std::string_view timeout_word) {
+  const auto timeout = IntegerArgument(timeout_word);
+  if (!timeout.ok() || *timeout > kMillisMax) {
+    return ctx.reply.Error("ERR timeout is not an integer or out of range");
+  }
+  if (*timeout < 0) return ctx.reply.Error("ERR timeout is negative");
+  if (wanted.local && !ctx.host.services().config.appendonly) {
+    return ctx.reply.Error(
+        "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.");
+  }
+  if (IsMet(ctx.host, wanted) || ctx.session.exec_running)
+    return ReplyWaited(ctx.host, ctx.reply, wanted);
+  if (wanted.local) {
+    ctx.store().Flush();
+    ctx.store().journal().RequestSync();
+  }
+  if (wanted.followers > 0) ctx.host.replication().AskForSync();
+  const int64_t deadline =
+      *timeout == 0 ? std::numeric_limits<int64_t>::max() : ctx.now_micros + *timeout * 1000;
+  ctx.Continue(std::make_unique<WaitTask>(ctx.host, wanted, deadline));
+}
 
 void CmdWait(CommandContext& ctx) {
   if (!ctx.host.replication().is_leader()) {
@@ -115,19 +160,28 @@ void CmdWait(CommandContext& ctx) {
         "just local and are not propagated.");
   }
   ASSIGN_OR_REPLY(ctx, const int64_t followers, IntegerArgument(ctx.args[1]));
-  const auto timeout = IntegerArgument(ctx.args[2]);
-  if (!timeout.ok() || *timeout > kMillisMax) {
-    return ctx.reply.Error("ERR timeout is not an integer or out of range");
+  Wait(ctx,
+       {.lsn = ctx.host.last_lsn(),
+        .followers = static_cast<size_t>(std::max<int64_t>(followers, 0))},
+       ctx.args[2]);
+}
+
+void CmdWaitAof(CommandContext& ctx) {
+  constexpr std::string_view kNegative{"value is out of range, must be positive"};
+  ASSIGN_OR_REPLY(ctx, const int64_t local, IntegerArgument(ctx.args[1], 0, 1, kNegative));
+  ASSIGN_OR_REPLY(ctx, const int64_t followers,
+                  IntegerArgument(ctx.args[2], 0, std::numeric_limits<int64_t>::max(), kNegative));
+  if (!ctx.host.replication().is_leader()) {
+    return ctx.reply.Error(
+        "ERR WAITAOF cannot be used with replica instances. Please also note that writes to "
+        "replicas are just local and are not propagated.");
   }
-  if (*timeout < 0) return ctx.reply.Error("ERR timeout is negative");
-  const Lsn wanted = ctx.host.last_lsn();
-  const size_t have = ctx.host.replication().FollowersWith(wanted);
-  const auto needed = static_cast<size_t>(std::max<int64_t>(followers, 0));
-  if (have >= needed || ctx.session.exec_running) return ctx.reply.Unsigned(have);
-  ctx.host.replication().AskForSync();
-  const int64_t deadline =
-      *timeout == 0 ? std::numeric_limits<int64_t>::max() : ctx.now_micros + *timeout * 1000;
-  ctx.Continue(std::make_unique<WaitTask>(ctx.host, wanted, needed, deadline));
+  Wait(ctx,
+       {.lsn = ctx.host.last_lsn(),
+        .local = local > 0,
+        .followers = static_cast<size_t>(followers),
+        .tells_local = true},
+       ctx.args[3]);
 }
 
 // --- FAILOVER
@@ -218,6 +272,15 @@ constexpr Command kRows[] = {
      .complexity = "O(n) where n is the number of replicas",
      .syntax = "numreplicas timeout",
      .handler = CmdWait},
+    {.name = "waitaof",
+     .arity = 4,
+     .flags = kNoScript | kBlocking,
+     .categories = kCategoryConnection,
+     .group = "generic",
+     .summary = "Waits until all writes so far are in the log on disk, here and on replicas.",
+     .complexity = "O(n) where n is the number of replicas",
+     .syntax = "numlocal numreplicas timeout",
+     .handler = CmdWaitAof},
     {.name = "failover",
      .arity = -1,
      .flags = kAdmin | kNoScript | kStale,

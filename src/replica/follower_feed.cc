@@ -135,11 +135,13 @@ void FollowerFeed::OnAck(const Frame& frame) {
   BodyReader body(frame.body);
   const Lsn durable = body.ReadLsn();
   const Lsn applied = body.ReadLsn();
+  const int64_t wall_micros = body.Micros();
   if (!body.ok()) return Fail("its acknowledgement cannot be read");
   if (durable > position_ || applied > position_) return Fail("it acknowledged what is not there");
   durable_ = std::max(durable_, durable);
   applied_ = std::max(applied_, applied);
   acked_micros_ = owner_.clock_.MonotonicMicros();
+  skew_micros_ = owner_.SkewOf(address_, wall_micros, skew_micros_);
   while (!sent_.empty() && sent_.front().lsn <= durable_) sent_.pop_front();
   owner_.host_.WakeTasks();
   owner_.StepFailover();
@@ -424,7 +426,8 @@ FollowerFigures FollowerFeed::Figures() const {
                           .durable = durable_,
                           .applied = applied_,
                           .ack_age_micros = now - acked_micros_,
-                          .lag_micros = sent_.empty() ? 0 : now - sent_.front().micros};
+                          .lag_micros = sent_.empty() ? 0 : now - sent_.front().micros,
+                          .skew_micros = skew_micros_};
   if (state_ == State::kSnapshot) figures.state = "send_bulk";
   if (state_ == State::kLog) figures.state = "online";
   return figures;

@@ -103,6 +103,7 @@ class FollowerFeed final : public PeerHandler {
   Lsn applied_;
   int64_t acked_micros_;
   int64_t peer_sent_micros_{0};
+  int64_t skew_micros_{0};
   std::deque<SentMark> sent_;
 };
 

@@ -90,6 +90,7 @@ class FrameReader {
   // kCorruption if what stands there is no frame; nothing can be read from then on.
   Result<bool> Next(Frame* frame);
   size_t waiting_bytes() const { return buffer_.size() - begin_; }
+  size_t memory_bytes() const { return buffer_.capacity(); }
 
  private:
   size_t bytes_max_;

@@ -101,6 +101,40 @@ uint32_t Replication::term() const {
   return std::max(identity_.term, in_log);
 }
 
+std::string_view Replication::state_word() const {
+  if (failover_state_ != FailoverState::kNone) return "handing-over";
+  if (upstream_ == nullptr) return active() ? "leader" : "standalone";
+  return "follower";
+}
+
+Lsn Replication::commit() const {
+  if (upstream_ != nullptr) return upstream_->Figures().commit;
+  if (store_ == nullptr) return {};
+  return std::min(store_->journal().released_lsn(), store_->journal().last_lsn());
+}
+
+int64_t Replication::skew_micros() const {
+  int64_t largest = upstream_ == nullptr ? 0 : upstream_->Figures().skew_micros;
+  for (const auto& feed : feeds_) {
+    const int64_t skew = feed->Figures().skew_micros;
+    if (std::abs(skew) > std::abs(largest)) largest = skew;
+  }
+  return largest;
+}
+
+int64_t Replication::SkewOf(const NodeAddress& address, int64_t wall_micros,
+                            int64_t before_micros) const {
+  constexpr int64_t kTellMicros{500'000};
+  const int64_t skew = wall_micros - clock_.WallMicros();
+  if (std::abs(skew) > kTellMicros && std::abs(before_micros) <= kTellMicros) {
+    Log(LogSeverity::kWarning,
+        fmt::format("the clock of {} is {} ms {} this one's: what is due is hidden earlier on one "
+                    "of them than on the other",
+                    AddressText(address), std::abs(skew) / 1000, skew > 0 ? "ahead of" : "behind"));
+  }
+  return skew;
+}
+
 FrameHead Replication::MakeHead(FrameKind kind) const {
   return {.kind = kind,
           .room = true,
@@ -319,6 +353,10 @@ std::vector<FollowerFigures> Replication::followers() const {
 std::optional<UpstreamFigures> Replication::upstream() const {
   if (upstream_ == nullptr) return std::nullopt;
   return upstream_->Figures();
+}
+
+size_t Replication::waiting_bytes() const {
+  return upstream_ == nullptr ? 0 : upstream_->memory_bytes();
 }
 
 void Replication::AskForSync() {

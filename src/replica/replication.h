@@ -79,6 +79,7 @@ struct FollowerFigures {
   Lsn applied;
   int64_t ack_age_micros{0};
   int64_t lag_micros{0};  // age of the oldest record not on its disk
+  int64_t skew_micros{0};
 };
 
 // What a follower knows of its leader.
@@ -91,6 +92,8 @@ struct UpstreamFigures {
   uint64_t sync_bytes{0};
   uint64_t sync_bytes_total{0};
   int64_t lag_micros{0};  // how far behind the leader's newest record it may be; -1: not known
+  Lsn commit;
+  int64_t skew_micros{0};
 };
 
 struct ReplicationStats {
@@ -162,10 +165,19 @@ class Replication {
   std::string cluster_text() const;
   uint64_t node() const { return identity_.node; }
   uint32_t term() const;
+  // As INFO says it.
+  std::string_view state_word() const;
+  // Up to where the leader has released the log, as far as that is known here.
+  Lsn commit() const;
+  // The largest difference of clocks that was seen on a link, the other's minus the own.
+  int64_t skew_micros() const;
   const ReplicationStats& stats() const { return stats_; }
   std::vector<FollowerFigures> followers() const;
   std::optional<UpstreamFigures> upstream() const;
   size_t tail_bytes() const { return tail_.memory_bytes(); }
+  // Received and not applied yet.
+  size_t waiting_bytes() const;
+  void ResetStats() { stats_ = {.diverged_records = stats_.diverged_records}; }
   uint64_t diverged_total() const { return identity_.diverged; }
   // How many followers have `lsn` on their disks; for WAIT.
   size_t FollowersWith(Lsn lsn) const;
@@ -180,6 +192,8 @@ class Replication {
   Status EnsureIdentity();
   Status WriteIdentity(const Identity& identity);
   FrameHead MakeHead(FrameKind kind) const;
+  // What the clock of `address` says, minus the own one; told of when they are far apart.
+  int64_t SkewOf(const NodeAddress& address, int64_t wall_micros, int64_t before_micros) const;
   void Send(PeerLink* link, FrameKind kind, std::string_view body);
   void StepFailover();
   void EndFailover();

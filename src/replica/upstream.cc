@@ -347,9 +347,10 @@ void Upstream::OnBeat(const Frame& frame) {
   BodyReader body(frame.body);
   const Lsn commit = body.ReadLsn();
   const Lsn last = body.ReadLsn();
-  (void)body.Micros();
+  const int64_t wall_micros = body.Micros();
   const bool sync = body.Byte() != 0;
   if (!body.ok()) return Fail("its heartbeat cannot be read");
+  skew_micros_ = owner_.SkewOf(leader_, wall_micros, skew_micros_);
   if (state_ != State::kStreaming) return;
   if (sync) sync_asked_ = std::max(sync_asked_, last);
   commit_ = std::max(commit_, commit);
@@ -468,7 +469,9 @@ UpstreamFigures Upstream::Figures() const {
                           .down_since_micros = down_micros_,
                           .sync_bytes = snapshot_offset_,
                           .sync_bytes_total = snapshot_ ? snapshot_->bytes : 0,
-                          .lag_micros = up_micros_ == 0 ? -1 : now - up_micros_};
+                          .lag_micros = up_micros_ == 0 ? -1 : now - up_micros_,
+                          .commit = commit_,
+                          .skew_micros = skew_micros_};
   switch (state_) {
     case State::kNaming:
     case State::kPausing:

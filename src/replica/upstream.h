@@ -45,6 +45,7 @@ class Upstream final : public PeerHandler {
 
   const NodeAddress& leader() const { return leader_; }
   UpstreamFigures Figures() const;
+  size_t memory_bytes() const { return queue_.capacity() + reader_.memory_bytes(); }
 
  private:
   static constexpr size_t kQueueBytesMax{32 << 20};
@@ -112,6 +113,7 @@ class Upstream final : public PeerHandler {
   int64_t up_micros_{0};  // when all that was committed had been applied, the last time
   int64_t down_micros_;
   int64_t leader_sent_micros_{0};
+  int64_t skew_micros_{0};
   std::string failure_;  // the last one that was logged
   int64_t failure_micros_{0};
 };

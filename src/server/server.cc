@@ -134,6 +134,7 @@ Status Server::Attach(Store* store) {
     Tracking& tracking = services_own_.tracking;
     if (tracking.active()) tracking.RowReclaimed(*this, table, row_key);
   });
+  store_->set_apply_listener(&applied_changes_);
   UpdateMemory();
   SetReplicationOptions();
   RETURN_IF_ERROR(replication_.Attach(store, services_own_.config.dir));

@@ -34,6 +34,7 @@
 
 #include "commands/dispatch/dispatch.h"
 #include "commands/dispatch/request_shapes.h"
+#include "commands/session/applied_changes.h"
 #include "commands/session/host.h"
 #include "commands/session/services.h"
 #include "replica/peer.h"
@@ -263,6 +264,7 @@ class Server final : public Host, private ReplicationHost {
   bool acl_file_is_to_come_{false};
   Replication replication_;
   Dispatcher dispatcher_own_{*this};
+  AppliedChanges applied_changes_{*this};
   SystemdNotify notify_;
   PersistenceLog persistence_log_;
   ArrivalLog arrival_log_;

@@ -20,6 +20,8 @@ void Server::OnTenth() {
   stats.commands_rate.Sample(stats.commands, now);
   stats.input_rate.Sample(stats.input_bytes, now);
   stats.output_rate.Sample(stats.output_bytes, now);
+  stats.link_input_rate.Sample(replication_.stats().link_bytes_in, now);
+  stats.link_output_rate.Sample(replication_.stats().link_bytes_out, now);
   stats.turns_rate.Sample(stats.turns, now);
   stats.turn_nanos_rate.Sample(stats.turn_nanos, now);
   CheckConnections();
@@ -81,7 +83,8 @@ void Server::CheckConnections() {
     const Session& session = connection->session;
     (void)Recount(connection);
     const bool idle = timeout_micros > 0 && now - session.last_activity_micros > timeout_micros &&
-                      !session.pubsub && !session.task && !session.monitor;
+                      !session.pubsub && !session.task && !session.monitor &&
+                      session.peer == PeerRole::kNone;
     const bool slow = now - session.created_micros > kHandshakeMicros && connection->handshaking();
     if (idle || slow) Log(LogSeverity::kVerbose, "Closing idle client");
     if (idle || slow || OutputExceeded(*connection)) {

@@ -24,8 +24,6 @@
 namespace cellar {
 namespace {
 
-std::string LsnText(Lsn lsn) { return fmt::format("{}:{}", lsn.epoch, lsn.seq); }
-
 // Second field of /proc/self/statm: pages in memory.
 uint64_t ResidentBytes() {
   std::FILE* file = std::fopen("/proc/self/statm", "r");
@@ -50,9 +48,15 @@ Lsn Server::last_lsn() const { return store_ == nullptr ? Lsn{} : store_->last_l
 MemoryFigures Server::memory() {
   MemoryFigures figures;
   figures.startup_bytes = memory_startup_bytes_;
-  for (Connection* connection : connections_) (void)Recount(connection);
-  figures.clients_bytes = ClientsBytes();
-  figures.used_bytes = figures.startup_bytes + figures.clients_bytes;
+  for (Connection* connection : connections_) {
+    (void)Recount(connection);
+    if (connection->peer() != nullptr) figures.links_bytes += connection->counted_bytes;
+  }
+  figures.clients_bytes = ClientsBytes() - figures.links_bytes;
+  figures.links_bytes += replication_.waiting_bytes();
+  figures.tail_bytes = replication_.tail_bytes();
+  figures.used_bytes =
+      figures.startup_bytes + figures.clients_bytes + figures.links_bytes + figures.tail_bytes;
   if (store_ != nullptr) {
     figures.data_bytes = data_figures().bytes;
     const JournalStats journal = store_->journal().Stats();
@@ -108,6 +112,8 @@ PersistenceFigures Server::persistence() {
   figures.save_keys_total = stats.save_cells_total;
   figures.loaded_cells = store_->journal().recovery().snapshot_cells;
   figures.log_bytes = stats.current_bytes;
+  figures.log_bytes_retained = stats.log_bytes;
+  figures.log_bytes_appended = stats.appended_bytes;
   figures.base_bytes = stats.base_bytes;
   figures.buffer_bytes = stats.buffer_bytes;
   figures.log_segments = stats.log_segments;

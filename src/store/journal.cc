@@ -514,6 +514,7 @@ JournalStats JournalImpl::Stats() const {
   stats.log_bytes = log.log_bytes;
   stats.log_bytes_allocated = log.log_bytes_allocated;
   stats.log_segments = log.log_segments;
+  stats.appended_bytes = stream_end_;
   stats.base_bytes = base_bytes_;
   stats.current_bytes = snapshot_bytes_ + log.log_bytes;
   stats.buffer_bytes = log.unwritten_bytes + turn_.bytes.size();

@@ -140,6 +140,7 @@ struct JournalStats {
   uint64_t log_bytes{0};            // of records in the segments of the manifest
   uint64_t log_bytes_allocated{0};  // what they take on disk
   uint64_t log_segments{0};
+  uint64_t appended_bytes{0};    // of records, since the log was opened
   uint64_t base_bytes{0};        // aof_base_size: snapshot and log after the last snapshot
   uint64_t current_bytes{0};     // aof_current_size: snapshot and log now
   uint64_t buffer_bytes{0};      // aof_buffer_length: accepted and not yet written

@@ -116,6 +116,16 @@ class SlicedChange {
   virtual uint64_t rows_deleted() const { return 0; }
 };
 
+// Who hears of what a leader's records change.
+class ApplyListener {
+ public:
+  virtual ~ApplyListener() = default;
+  // `payload` is about to be applied. Should it be found to be damaged, AfterApply is not called.
+  virtual void BeforeApply(std::string_view payload) = 0;
+  // It was, and is in the log.
+  virtual void AfterApply() = 0;
+};
+
 // What the sweeper has done, for INFO.
 struct SweeperStats {
   uint64_t passes{0};           // over all tables that have something to sweep
@@ -224,8 +234,11 @@ class Store {
   // Unpins what has not been used for too long. From a timer.
   void UnpinStale();
 
-  // Hash of all schema and live cells (DEBUG DIGEST), 32 hexadecimal digits. O(n).
-  std::string Digest();
+  // Hash of all schema and live cells (DEBUG DIGEST), 32 hexadecimal digits: of those that live
+  // now, or when the newest timestamp was given out, which is the same on every copy whatever its
+  // clock says. O(n).
+  enum class DigestTime : uint8_t { kNow, kNewestStamp };
+  std::string Digest(DigestTime time = DigestTime::kNow);
   // Whether every whole index is what its table says; ERR naming one that is not. O(n).
   Status VerifyIndexes();
 
@@ -293,6 +306,8 @@ class Store {
   void OverrideTime(std::optional<int64_t> micros);
 
   // --- replication
+  // Told of each record that ApplyRecord applies. Borrowed; null: nobody is.
+  void set_apply_listener(ApplyListener* listener) { apply_listener_ = listener; }
   // As a follower the store takes changes by ApplyRecord alone: what it would change by itself
   // (reclaiming, states of indexes) is refused, and so is every write.
   void SetFollowing(bool following) { following_ = following; }
@@ -438,6 +453,7 @@ class Store {
   std::unique_ptr<TableScan> spare_scan_;  // null, or closed: what the next scan may use
 
   ReclaimListener reclaim_listener_;
+  ApplyListener* apply_listener_{nullptr};
 
   // The sweeper's place.
   int64_t compact_after_micros_{0};  // monotonic

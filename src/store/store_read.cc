@@ -187,7 +187,9 @@ void Store::UnpinStale() {
 
 // --- digest
 
-std::string Store::Digest() {
+std::string Store::Digest(DigestTime time) {
+  const int64_t now = now_micros_;
+  if (time == DigestTime::kNewestStamp) now_micros_ = engine_->stamp();
   XXH3_state_t* state = XXH3_createState();
   XXH3_128bits_reset(state);
   std::string bytes;
@@ -226,6 +228,7 @@ std::string Store::Digest() {
     }
   }
   add();
+  now_micros_ = now;
   const XXH128_hash_t hash = XXH3_128bits_digest(state);
   XXH3_freeState(state);
   constexpr char kDigits[] = "0123456789abcdef";

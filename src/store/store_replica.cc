@@ -22,6 +22,7 @@ Status Store::ApplyRecord(const LogRecord& record) {
   RETURN_IF_ERROR(journal_->Reserve(record.payload.size()));
   uint64_t changes = 0;
   if (record.kind == RecordKind::kCommand) {
+    if (apply_listener_ != nullptr) apply_listener_->BeforeApply(record.payload);
     // What cannot be applied stops the stream before it is in this log.
     if (Status applied = engine_->Apply(record.payload); !applied.ok()) {
       return Status::Error(ErrorCode::kCorruption,
@@ -30,6 +31,8 @@ Status Store::ApplyRecord(const LogRecord& record) {
     changes = NoteApplied(record);
   }
   journal_->AppendAt(record, record.payload, changes);
+  if (record.kind == RecordKind::kCommand && apply_listener_ != nullptr)
+    apply_listener_->AfterApply();
   return Status::Ok();
 }
 

@@ -4,82 +4,18 @@ import contextlib
 import os
 import random
 import re
-import shutil
 import socket
 import struct
-import tempfile
 import threading
 import time
 import unittest
 
 import redis
 
-from cellar_server import CellarServer
-
-SECONDS_MAX = 30
+from replicas import SECONDS_MAX, Node, ReplicaTest
 
 
-class Node:
-    """A server with a folder of its own, which outlives its restarts."""
-
-    def __init__(self, test, **options):
-        self.directory = tempfile.mkdtemp(prefix="cellar-node-")
-        test.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
-        self.server = CellarServer(self.directory, save="", enable_debug_command="yes", **options)
-        self.server.start()
-        test.addCleanup(self.server.stop)
-        self.redis = self.server.client(decode_responses=True, password=options.get("requirepass"))
-
-    def run(self, line, *more):
-        return self.redis.execute_command(*line.split(), *more)
-
-    def refusal(self, line):
-        try:
-            return f"no error: {self.run(line)}"
-        except redis.ResponseError as error:
-            # redis-py takes some codes away.
-            return f"{type(error).__name__} {error}"
-
-    def info(self, field, section="replication"):
-        return self.redis.info(section)[field]
-
-    def kill(self):
-        self.server.kill()
-
-    def restart(self):
-        self.server.start()
-        self.redis = self.server.client(decode_responses=True)
-
-    def follow(self, leader):
-        return self.run(f"REPLICAOF 127.0.0.1 {leader.server.port}")
-
-    def load(self, rows, first=0, table="t"):
-        pipe = self.redis.pipeline(transaction=False)
-        for i in range(first, first + rows):
-            pipe.execute_command("CPUT", table, f"r{i}", "f:a", str(i), "f:b", "x" * 40, "g:c", str(i))
-        pipe.execute()
-
-
-class ReplicationTest(unittest.TestCase):
-    def wait_until(self, condition, what):
-        deadline = time.monotonic() + SECONDS_MAX
-        while not condition():
-            self.assertLess(time.monotonic(), deadline, what() if callable(what) else what)
-            time.sleep(0.01)
-
-    def assert_copied(self, leader, *followers):
-        """They have all that the leader has, and nothing else."""
-        for follower in followers:
-            self.wait_until(lambda f=follower: f.info("master_link_status") == "up" and
-                            f.info("slave_repl_offset") == leader.info("master_repl_offset"),
-                            lambda f=follower: str(f.redis.info("replication")))
-            self.assertEqual(leader.run("DEBUG DIGEST"), follower.run("DEBUG DIGEST"))
-
-    def pair(self, **options):
-        leader, follower = Node(self, **options), Node(self, **options)
-        leader.run("TABLE CREATE t FAMILY f FAMILY g VERSIONS 2 TTL 1h")
-        return leader, follower
-
+class ReplicationTest(ReplicaTest):
     def test_a_follower_gets_what_is_there_and_what_comes(self):
         leader, follower = self.pair()
         leader.load(3000)

@@ -94,18 +94,20 @@ void ClientsSection(Host& host, InfoWriter& out) {
   size_t input_max = 0;
   size_t output_max = 0;
   size_t pubsub = 0;
+  size_t peers = 0;
   size_t watching = 0;
   size_t watches = 0;
   host.ForEachSession([&](Session& session) {
     blocked += session.task || session.postponed ? 1 : 0;
     pubsub += session.pubsub ? 1 : 0;
+    peers += session.peer != PeerRole::kNone ? 1 : 0;
     watching += session.transaction && !session.transaction->watches.empty() ? 1 : 0;
     watches += session.transaction ? session.transaction->watches.size() : 0;
     input_max = std::max(input_max, session.query_bytes);
     output_max = std::max(output_max, session.reply_bytes());
   });
   out.Section("Clients");
-  out.Field("connected_clients", host.session_count());
+  out.Field("connected_clients", host.session_count() - peers);
   out.Field("cluster_connections", 0);
   out.Field("maxclients", host.services().config.maxclients);
   out.Field("client_recent_max_input_buffer", input_max);
@@ -164,9 +166,12 @@ void MemorySection(Host& host, InfoWriter& out) {
   out.Ratio("mem_fragmentation_ratio", used > 0 ? rss / used : 1);
   out.Field("mem_fragmentation_bytes",
             static_cast<int64_t>(memory.resident_bytes) - static_cast<int64_t>(memory.used_bytes));
-  // The log's buffer is emptied by the disk, not by deletes: maxmemory leaves it out.
-  out.Field("mem_not_counted_for_evict", memory.log_buffer_bytes);
-  out.Zeros({"mem_replication_backlog", "mem_total_replication_buffers", "mem_clients_slaves"});
+  // What waits for the disk or for followers is not freed by deletes: maxmemory leaves it out.
+  out.Field("mem_not_counted_for_evict",
+            memory.log_buffer_bytes + memory.tail_bytes + memory.links_bytes);
+  out.Field("mem_replication_backlog", memory.tail_bytes);
+  out.Field("mem_total_replication_buffers", memory.tail_bytes + memory.links_bytes);
+  out.Field("mem_clients_slaves", memory.links_bytes);
   out.Field("mem_clients_normal", memory.clients_bytes);
   out.Field("mem_cluster_links", 0);
   out.Field("mem_aof_buffer", memory.log_buffer_bytes);
@@ -254,8 +259,10 @@ void StatsSection(Host& host, InfoWriter& out) {
   out.Field("total_net_repl_output_bytes", replication.link_bytes_out);
   out.Ratio("instantaneous_input_kbps", static_cast<double>(stats.input_rate.PerSecond()) / 1024);
   out.Ratio("instantaneous_output_kbps", static_cast<double>(stats.output_rate.PerSecond()) / 1024);
-  out.Ratio("instantaneous_input_repl_kbps", 0);
-  out.Ratio("instantaneous_output_repl_kbps", 0);
+  out.Ratio("instantaneous_input_repl_kbps",
+            static_cast<double>(stats.link_input_rate.PerSecond()) / 1024);
+  out.Ratio("instantaneous_output_repl_kbps",
+            static_cast<double>(stats.link_output_rate.PerSecond()) / 1024);
   out.Field("rejected_connections", stats.rejected_connections);
   out.Field("sync_full", replication.full_syncs_served);
   out.Field("sync_partial_ok", replication.partial_syncs_served);
@@ -307,10 +314,14 @@ void StatsSection(Host& host, InfoWriter& out) {
 
 int64_t Seconds(int64_t micros) { return micros / 1'000'000; }
 
-void LeaderFields(const Replication& replication, InfoWriter& out) {
+void LeaderFields(const Replication& replication, const Config& config, InfoWriter& out) {
   const std::vector<FollowerFigures> followers = replication.followers();
   out.Field("role", replication.is_leader() ? "master" : "slave");
   out.Field("connected_slaves", followers.size());
+  if (config.min_replicas_to_write > 0 && config.min_replicas_max_lag > 0) {
+    out.Field("min_slaves_good_slaves",
+              replication.FollowersWithin(config.min_replicas_max_lag * 1'000'000));
+  }
   for (size_t i = 0; i < followers.size(); ++i) {
     const FollowerFigures& follower = followers[i];
     out.Field(
@@ -349,23 +360,30 @@ void ReplicationSection(Host& host, InfoWriter& out) {
   const Replication& replication = host.replication();
   const Config& config = host.services().config;
   out.Section("Replication");
-  LeaderFields(replication, out);
+  LeaderFields(replication, config, out);
   if (const auto upstream = replication.upstream()) FollowerFields(host, *upstream, out);
   out.Field("master_failover_state", FailoverStateWord(replication.failover_state()));
   out.Field("master_replid", replication.cluster_text());
   out.Field("master_replid2", std::string(40, '0'));
   out.Field("master_repl_offset", host.last_lsn().seq);
   out.Field("second_repl_offset", -1);
-  const uint64_t log_bytes = host.loading() ? 0 : host.persistence().log_bytes;
-  out.Field("repl_backlog_active", replication.active() ? 1 : 0);
+  // Bytes of the log, which is what a follower that comes back is sent.
+  const PersistenceFigures log = host.persistence();
+  const bool active = replication.active();
+  out.Field("repl_backlog_active", active ? 1 : 0);
   out.Field("repl_backlog_size", config.repl_backlog_size);
-  out.Field("repl_backlog_first_byte_offset", 0);
-  out.Field("repl_backlog_histlen", log_bytes);
-  out.Field("replica_state", !replication.is_leader() ? "follower"
-                             : replication.active()   ? "leader"
-                                                      : "standalone");
+  out.Field("repl_backlog_first_byte_offset",
+            active
+                ? log.log_bytes_appended - std::min(log.log_bytes_appended, log.log_bytes_retained)
+                : 0);
+  out.Field("repl_backlog_histlen", log.log_bytes_retained);
+  out.Field("master_repl_bytes", log.log_bytes_appended);
+  out.Field("replica_state", replication.state_word());
   out.Field("replica_id", fmt::format("{:016x}", replication.node()));
   out.Field("replica_term", replication.term());
+  out.Field("replica_commit", LsnText(replication.commit()));
+  out.Field("replica_applied", LsnText(host.last_lsn()));
+  out.Field("replica_skew_micros", replication.skew_micros());
   const ReplicationStats& stats = replication.stats();
   out.Field("replica_full_syncs", stats.full_syncs);
   out.Field("replica_partial_syncs", stats.partial_syncs);

@@ -5,14 +5,23 @@
 #include <string>
 #include <string_view>
 
+#include "cellar/lsn.h"
+
 namespace cellar {
 
-// Adds up: used = startup + data + clients + log buffer.
+// "epoch:seq".
+inline std::string LsnText(Lsn lsn) {
+  return std::to_string(lsn.epoch) + ':' + std::to_string(lsn.seq);
+}
+
+// Adds up: used = startup + data + clients + links + tail + log buffer + prepared.
 struct MemoryFigures {
   uint64_t used_bytes{0};
   uint64_t startup_bytes{0};  // of the process before there was any data
   uint64_t data_bytes{0};     // trees of all tables
   uint64_t clients_bytes{0};
+  uint64_t links_bytes{0};  // connections to other nodes, and what has come and is not applied
+  uint64_t tail_bytes{0};   // of the log, for followers
   uint64_t log_buffer_bytes{0};
   uint64_t prepared_bytes{0};  // got ahead for trees that grow, or about to be given back
   uint64_t resident_bytes{0};
@@ -56,6 +65,8 @@ struct PersistenceFigures {
   uint64_t save_keys_total{0};
   uint64_t loaded_cells{0};
   uint64_t log_bytes{0};
+  uint64_t log_bytes_retained{0};  // of the log alone, with what is kept for followers
+  uint64_t log_bytes_appended{0};
   uint64_t base_bytes{0};
   uint64_t buffer_bytes{0};
   uint64_t log_segments{0};

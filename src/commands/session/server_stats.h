@@ -67,6 +67,8 @@ struct ServerStats {
   RateMeter commands_rate;
   RateMeter input_rate;
   RateMeter output_rate;
+  RateMeter link_input_rate;
+  RateMeter link_output_rate;
   RateMeter turns_rate;
   RateMeter turn_nanos_rate;
 };

@@ -34,6 +34,11 @@ struct Services {
   bool rows_are_heard() const {
     return tracking.active() || (config.notify_flags & kNotifyTable) != 0;
   }
+  // The same of any change.
+  bool changes_are_heard() const {
+    return tracking.active() ||
+           (config.notify_flags & (kNotifyTable | kNotifyGeneric | kNotifyNew)) != 0;
+  }
 };
 
 }  // namespace cellar

@@ -78,4 +78,11 @@ void NotifyRow(Host& host, std::string_view event, const Table& table, std::stri
   Notify(host, kNotifyTable, event, table.keyspace(), table.name());
 }
 
+void NotifyRowKey(Host& host, std::string_view event, const Table& table,
+                  std::string_view row_key) {
+  Tracking& tracking = host.services().tracking;
+  if (tracking.active()) tracking.RowReclaimed(host, table, row_key);
+  if (!event.empty()) Notify(host, kNotifyTable, event, table.keyspace(), table.name());
+}
+
 }  // namespace cellar

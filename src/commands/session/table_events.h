@@ -56,5 +56,8 @@ void NotifyFlushed(Host& host, std::string_view event,
                    const std::vector<std::pair<std::string, std::string>>& names);
 // The same after a change of one row.
 void NotifyRow(Host& host, std::string_view event, const Table& table, std::string_view row);
+// The same of an encoded key, and of nobody's writing. Without an event only those who track are
+// told: the row has lost cells to retention.
+void NotifyRowKey(Host& host, std::string_view event, const Table& table, std::string_view row_key);
 
 }  // namespace cellar

@@ -81,6 +81,7 @@ class Tracking {
   bool active() const { return clients_ > 0; }
   // Whose command runs: NOLOOP keeps its changes from it.
   void SetWriter(const Session& session);
+  void SetNoWriter() { writer_ = 0; }
 
   // `session` has begun to run the command: what it reads is remembered. Not called for commands
   // that were refused.

@@ -1,0 +1,176 @@
+// See applied_changes.h.
+#include "commands/session/applied_changes.h"
+
+#include <algorithm>
+
+#include "commands/config/config.h"
+#include "commands/session/host.h"
+#include "commands/session/services.h"
+#include "commands/session/table_events.h"
+#include "engine/table/engine.h"
+
+namespace cellar {
+
+void AppliedChanges::BeforeApply(std::string_view payload) {
+  changes_.clear();
+  if (!host_.services().changes_are_heard()) [[likely]]
+    return;
+  MutationReader reader(payload);
+  int64_t stamp = 0;
+  (void)reader.ReadStamp(&stamp);  // what is damaged is refused behind this
+  DecodedOp op;
+  while (reader.Next(&op)) Collect(op);
+  EndRow();
+  table_id_ = 0;
+  known_.clear();
+}
+
+AppliedChanges::Known* AppliedChanges::Know(uint64_t table_id) {
+  const auto known = known_.find(table_id);
+  if (known != known_.end()) return &known->second;
+  const Table* const table = host_.store().engine().FindTableById(table_id);
+  if (table == nullptr) return nullptr;
+  Known& made = known_[table_id];
+  made.name = {table->keyspace(), table->name()};
+  made.schema = table->schema();
+  return &made;
+}
+
+void AppliedChanges::EndRow() {
+  if (row_key_.empty()) return;
+  const std::string row_key = std::exchange(row_key_, {});
+  const Known* const table = Know(table_id_);
+  const bool changed = put_ || deleted_;
+  if (table != nullptr && (changed || reclaimed_)) {
+    Add(changed ? Kind::kRow : Kind::kReclaimed, table->name, put_ ? "cput" : "cdel");
+    changes_.back().row_key = row_key;
+  }
+  put_ = deleted_ = reclaimed_ = false;
+}
+
+void AppliedChanges::Collect(const DecodedOp& op) {
+  switch (op.op) {
+    case MutationOp::kStep:
+    case MutationOp::kTable:
+      EndRow();
+      table_id_ = op.op == MutationOp::kTable ? op.id : 0;
+      break;
+    case MutationOp::kRow:
+      EndRow();
+      row_key_ = op.first;
+      break;
+    case MutationOp::kPut:
+    case MutationOp::kReplace:
+      put_ = true;
+      break;
+    case MutationOp::kDeleteCell:
+    case MutationOp::kDeleteRange:
+    case MutationOp::kDeleteRow:
+      deleted_ = true;
+      break;
+    case MutationOp::kReclaimColumn:
+      reclaimed_ = true;
+      break;
+    case MutationOp::kDeleteRows:
+      EndRow();
+      // A command that deletes several ranges is one event.
+      if (const Known* const table = Know(table_id_);
+          table != nullptr && (changes_.empty() || changes_.back().kind != Kind::kCells ||
+                               changes_.back().name != table->name)) {
+        Add(Kind::kCells, table->name, "cdelrange");
+      }
+      break;
+    case MutationOp::kRecordNumber:
+      break;
+    default:
+      EndRow();
+      table_id_ = 0;
+      CollectSchema(op);
+      break;
+  }
+}
+
+void AppliedChanges::CollectSchema(const DecodedOp& op) {
+  if (op.op == MutationOp::kDropKeyspace) {
+    for (const Table* const table : host_.store().Tables(op.first))
+      Add(Kind::kEvent, {table->keyspace(), table->name()}, "table.drop");
+    return;
+  }
+  if (op.op == MutationOp::kCreateTable) {
+    Known& made = known_[op.id];
+    made.name = {std::string(op.first), std::string(op.second)};
+    std::string_view bytes = op.third;
+    (void)DecodeTableSchema(&bytes, &made.schema);
+    Add(Kind::kNew, made.name, "new");
+    return Add(Kind::kEvent, made.name, "table.create");
+  }
+  Known* const table = Know(op.id);
+  if (table == nullptr) return;
+  switch (op.op) {
+    case MutationOp::kDropTable:
+      return Add(Kind::kEvent, table->name, "table.drop");
+    case MutationOp::kTruncateTable:
+      return Add(Kind::kEvent, table->name, "table.truncate");
+    case MutationOp::kRenameTable:
+      Add(Kind::kEvent, table->name, "rename_from");
+      table->name = {std::string(op.first), std::string(op.second)};
+      return Add(Kind::kEvent, table->name, "rename_to");
+    case MutationOp::kSetSchema:
+      return CollectSchemaOf(op.id, op.first);
+    default:
+      break;
+  }
+}
+
+namespace {
+
+// Whether `some` has a name that `others` does not have.
+template <typename Named>
+bool HasMore(const std::vector<Named>& some, const std::vector<Named>& others) {
+  return std::any_of(some.begin(), some.end(), [&others](const Named& one) {
+    return std::none_of(others.begin(), others.end(),
+                        [&one](const Named& other) { return other.name == one.name; });
+  });
+}
+
+}  // namespace
+
+void AppliedChanges::CollectSchemaOf(uint64_t table_id, std::string_view bytes) {
+  Known* const table = Know(table_id);
+  TableSchema after;
+  if (!DecodeTableSchema(&bytes, &after).ok()) return;
+  const TableSchema before = std::exchange(table->schema, std::move(after));
+  const TableSchema& now = table->schema;
+  if (DifferInIndexStatesAlone(before, now)) return;
+  std::string_view event = "family.alter";
+  if (HasMore(now.families, before.families)) event = "family.add";
+  if (HasMore(before.families, now.families)) event = "family.drop";
+  if (HasMore(now.indexes, before.indexes)) event = "index.create";
+  if (HasMore(before.indexes, now.indexes)) event = "index.drop";
+  Add(Kind::kEvent, table->name, event);
+}
+
+void AppliedChanges::Tell(const Change& change) {
+  const Name& name = change.name;
+  if (change.kind == Kind::kEvent || change.kind == Kind::kNew || change.kind == Kind::kCells) {
+    const uint32_t kind = change.kind == Kind::kEvent ? kNotifyGeneric
+                          : change.kind == Kind::kNew ? kNotifyNew
+                                                      : kNotifyTable;
+    return NotifyTable(host_, kind, change.event, name.keyspace, name.table);
+  }
+  // By the name that it has now: a record that changes rows and then drops the table tells of that.
+  const Table* const table = host_.store().FindTableIfAny(name.keyspace, name.table);
+  if (table == nullptr) return;
+  NotifyRowKey(host_, change.kind == Kind::kRow ? change.event : std::string_view(), *table,
+               change.row_key);
+}
+
+void AppliedChanges::AfterApply() {
+  if (changes_.empty()) [[likely]]
+    return;
+  host_.services().tracking.SetNoWriter();
+  const std::vector<Change> changes = std::exchange(changes_, {});
+  for (const Change& change : changes) Tell(change);
+}
+
+}  // namespace cellar
