@@ -17,8 +17,8 @@ Q := $(if $(V),,@)
 # Debian's own interpreter: another one in PATH would not see Debian's python3-redis.
 PYTHON := /usr/bin/python3
 
-LAYERS := base btree resp engine store embedded replica commands server
-LIB_LAYERS := base btree engine store embedded
+LAYERS := base btree resp engine store replica commands server
+LIB_LAYERS := base btree engine store
 
 # What a build needs, and what tests and checks need besides; `make deps` installs what is missing.
 BUILD_PACKAGES := g++ pkg-config libuv1-dev libmimalloc-dev libxxhash-dev libre2-dev libfmt-dev \
@@ -84,7 +84,7 @@ FUZZ_OBJECTS := $(FUZZERS:%=$(BUILD)/tests/fuzz/%.o)
 
 .PHONY: all run test unit-test deps build-deps debug asan tsan fuzz soak format format-check tidy \
   check crash bench bench-groups bench-index bench-loop bench-tls bench-btree bench-durability bench-instructions \
-  manual install deb clean help demo library FORCE
+  manual install deb clean help demo FORCE
 
 #: all            build build/cellar and the tools beside it (the default)
 all: build/cellar $(TOOLS:%=build/%)
@@ -98,24 +98,6 @@ $(TOOLS:%=build/%): build/%: $(BUILD)/% FORCE
 $(BUILD)/libcellar.a: $(LIB_OBJECTS)
 	@rm -f $@
 	@ar rcs $@ $^
-
-# The library (libcellar(3)): its objects are compiled a second time, since a shared library's code
-# must run wherever it is loaded, which the server need not pay for. No mimalloc: that is the choice
-# of the program it is loaded into.
-VERSION := $(shell sed -n 's/.*kVersion{"\([^"]*\)"}.*/\1/p' include/cellar/version.h)
-SONAME := libcellar.so.$(firstword $(subst ., ,$(VERSION)))
-LIBRARY_OBJECTS = $(LIB_SOURCES:%.cc=$(BUILD)/pic/%.o)
-$(BUILD)/pic/%.o: %.cc
-	@mkdir -p $(@D)
-	@echo "compile $< for the library"
-	$(Q)$(CXX) $(filter-out -DCELLAR_MIMALLOC,$(CXXFLAGS)) -fPIC -c -o $@ $<
-$(BUILD)/$(SONAME): $(LIBRARY_OBJECTS) src/embedded/libcellar.map
-	@echo "link $@"
-	$(Q)$(CXX) $(LDFLAGS) -shared -Wl,-soname,$(SONAME) -Wl,--no-undefined -o $@ $(LIBRARY_OBJECTS) \
-	  -Wl,--version-script,src/embedded/libcellar.map -lre2 -lfmt -lxxhash -lpthread \
-	  -labsl_throw_delegate
-## library        build libcellar.so, the store without the server
-library: $(BUILD)/$(SONAME)
 
 $(BUILD)/cellar: $(BUILD)/src/main.o $(APP_OBJECTS) $(BUILD)/libcellar.a
 	@echo "link $@"
@@ -161,7 +143,7 @@ run: build-deps
 
 ## test           install what is missing, build, run every test; ends in "N passed, N failed"
 test: deps
-	$(MAKE) -j$(JOBS) all library $(BUILD)/unit-tests
+	$(MAKE) -j$(JOBS) all $(BUILD)/unit-tests
 	@$(PYTHON) tests/run.py --build $(BUILD)
 
 ## unit-test      only the C++ tests (no sockets)
@@ -278,12 +260,9 @@ manual: all
 	@$(PYTHON) tools/man.py build/manual --html
 
 #: install        into PREFIX (/usr/local) and SYSCONFDIR (/etc), below DESTDIR
-install: all library
+install: all
 	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(BUILD)/cellar $(INSTALLED_TOOLS:%=$(BUILD)/%)
-	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib $(BUILD)/$(SONAME)
-	ln -sf $(SONAME) $(DESTDIR)$(PREFIX)/lib/libcellar.so
-	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig
-	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' conf/cellar.pc >$(DESTDIR)$(PREFIX)/lib/pkgconfig/cellar.pc
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib $(BUILD)/libcellar.a
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/cellar include/cellar/*.h
 	tools/install.sh "$(DESTDIR)" "$(PREFIX)" "$(SYSCONFDIR)"
 

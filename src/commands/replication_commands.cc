@@ -232,9 +232,9 @@ void CmdFailover(CommandContext& ctx) {
 }
 
 void CmdPeer(CommandContext& ctx) {
-  ASSIGN_OR_REPLY(
-      ctx, const std::string greeting,
-      ctx.host.AcceptPeer(ctx.session, ctx.args[1], ctx.args[2], ctx.args[3], ctx.args[4]));
+  ASSIGN_OR_REPLY(ctx, const std::string greeting,
+                  ctx.host.AcceptPeer(ctx.session, ctx.args[1], ctx.args[2], ctx.args[3],
+                                      ctx.args[4], ctx.args[5]));
   ctx.reply.SimpleString(greeting);
 }
 

@@ -28,8 +28,7 @@ struct FollowerFeed::Job {
   Lsn last;
   std::unique_ptr<LogStream> stream;
   std::unique_ptr<ReadableFile> file;
-  uint64_t offset{0};
-  uint64_t file_bytes{0};
+  uint64_t end_bytes{0};  // of the snapshot: footer and trailer
   bool partial{false};
   LogStream::Found found{LogStream::Found::kYes};
   LogStream::Found refused{LogStream::Found::kYes};  // why no partial sync is to be had
@@ -93,8 +92,6 @@ void FollowerFeed::OnBytes(std::string_view bytes) {
     owner_.seen_term_ = std::max(owner_.seen_term_, frame.term);
     OnFrame(frame);
   }
-  // A follower says little: what is more than a few frames is no follower.
-  if (link_ != nullptr && reader_.waiting_bytes() > kFrameBytesMax) Fail("its frame is too long");
 }
 
 void FollowerFeed::OnFrame(const Frame& frame) {
@@ -103,7 +100,12 @@ void FollowerFeed::OnFrame(const Frame& frame) {
       return OnFollow(frame);
     case FrameKind::kAck:
       return OnAck(frame);
+    case FrameKind::kReady:
+      return OnReady();
+    case FrameKind::kLead:
+      return owner_.EndHandOver(this, true);
     case FrameKind::kError:
+      owner_.EndHandOver(this, false);
       return Fail("it says: " + std::string(frame.body.substr(0, 200)));
     default:
       return Fail("it sent a frame that only a leader sends");
@@ -131,13 +133,14 @@ void FollowerFeed::OnFollow(const Frame& frame) {
 }
 
 void FollowerFeed::OnAck(const Frame& frame) {
-  if (state_ != State::kLog) return Fail("it acknowledged what it was not sent");
+  if (state_ == State::kHello) return Fail("it acknowledged what it was not sent");
   BodyReader body(frame.body);
   const Lsn durable = body.ReadLsn();
   const Lsn applied = body.ReadLsn();
   const int64_t wall_micros = body.Micros();
   if (!body.ok()) return Fail("its acknowledgement cannot be read");
-  if (durable > position_ || applied > position_) return Fail("it acknowledged what is not there");
+  const Lsn known = state_ == State::kLog ? position_ : Lsn{};
+  if (durable > known || applied > known) return Fail("it acknowledged what is not there");
   durable_ = std::max(durable_, durable);
   applied_ = std::max(applied_, applied);
   acked_micros_ = owner_.clock_.MonotonicMicros();
@@ -145,6 +148,14 @@ void FollowerFeed::OnAck(const Frame& frame) {
   while (!sent_.empty() && sent_.front().lsn <= durable_) sent_.pop_front();
   owner_.host_.WakeTasks();
   owner_.StepFailover();
+}
+
+void FollowerFeed::OnReady() {
+  if (state_ != State::kCopying) return Fail("it has a copy that it was not sent");
+  serve_.reset();
+  state_ = State::kLog;
+  owner_.UpdateRetention();
+  Pump();
 }
 
 // --- finding where to begin
@@ -198,6 +209,7 @@ void FollowerFeed::Search() {
     if (!reader.ok()) return;
     self->has_snapshot = true;
     self->snapshot = *self->manifest.snapshot;
+    self->end_bytes = (*reader)->file_bytes() - (*reader)->footer_offset();
     self->status = open({.lsn = self->snapshot.lsn,
                          .commit_micros = (*reader)->header().commit_micros,
                          .identity = 0});
@@ -237,6 +249,7 @@ void FollowerFeed::EndSearch(Job* job) {
   position_ = stream_->position();
   std::string body;
   PutFixed64(&body, owner_.identity_.cluster);
+  body.push_back(owner_.is_leader() ? '\1' : '\0');
   Write(FrameKind::kFrom, body);
   state_ = State::kLog;
   Pump();
@@ -254,13 +267,17 @@ void FollowerFeed::BeginFull(Job* job) {
       last = journal.LastSeqOf(after_.lsn.epoch - 1);
     if (last) common = std::min(*last, after_.lsn.seq);
   }
+  const uint64_t ticket = owner_.random_.Next();
   std::string body;
   PutFixed64(&body, owner_.identity_.cluster);
+  body.push_back(owner_.is_leader() ? '\1' : '\0');
   PutFixed64(&body, common);
   body.push_back(job->has_snapshot ? '\1' : '\0');
   PutLsn(&body, job->snapshot.lsn);
   PutFixed64(&body, job->snapshot.bytes);
   PutFixed64(&body, job->snapshot.hash);
+  PutFixed64(&body, job->end_bytes);
+  PutFixed64(&body, ticket);
   Write(FrameKind::kFull, body);
   Log(LogSeverity::kNotice,
       fmt::format("Follower {}:{} gets a full copy: {}", address_.host, address_.port,
@@ -268,27 +285,19 @@ void FollowerFeed::BeginFull(Job* job) {
                       ? fmt::format("a snapshot of {} bytes, then the log from record {} on",
                                     job->snapshot.bytes, FormatLsn(job->snapshot.lsn))
                       : "the whole log"));
-  if (job->has_snapshot) {
-    snapshot_ = std::move(job->file);
-    snapshot_bytes_ = job->snapshot.bytes;
-    snapshot_offset_ = 0;
-    snapshot_begin_micros_ = owner_.clock_.MonotonicMicros();
-    state_ = State::kSnapshot;
-  } else {
-    state_ = State::kLog;
-  }
-  Pump();
+  state_ = State::kCopying;
+  owner_.UpdateRetention();
+  if (!job->has_snapshot) return;
+  serve_ = std::make_unique<SnapshotServe>(
+      owner_, id_, ticket,
+      SnapshotServe::Source{
+          .file = std::move(job->file), .bytes = job->snapshot.bytes, .end_bytes = job->end_bytes});
 }
 
 // --- sending
 
 void FollowerFeed::Pump() {
-  if (link_ == nullptr || job_runs_) return;
-  if (state_ == State::kSnapshot) {
-    if (link_->waiting_bytes() < kWindowBytes) ReadChunk();
-    return;
-  }
-  if (state_ != State::kLog) return;
+  if (link_ == nullptr || job_runs_ || state_ != State::kLog) return;
   const Lsn commit = owner_.store_->journal().released_lsn();
   while (link_->waiting_bytes() < kWindowBytes) {
     const auto piece = owner_.tail_.Behind(position_, kPieceBytes);
@@ -298,43 +307,6 @@ void FollowerFeed::Pump() {
     SendRecords(piece->records, piece->last);
   }
   if (commit > commit_sent_) SendBeat(false);
-}
-
-void FollowerFeed::ReadChunk() {
-  const uint64_t rate = owner_.options_.sync_bytes_per_second;
-  const int64_t elapsed = owner_.clock_.MonotonicMicros() - snapshot_begin_micros_;
-  if (rate > 0 && snapshot_offset_ / rate > static_cast<uint64_t>(elapsed) / 1'000'000) return;
-  auto job = std::make_unique<Job>();
-  job->file = std::move(snapshot_);
-  job->offset = snapshot_offset_;
-  job->file_bytes = snapshot_bytes_;
-  const auto work = [](Job* self) {
-    const auto bytes =
-        static_cast<size_t>(std::min<uint64_t>(kChunkBytes, self->file_bytes - self->offset));
-    self->bytes.resize(bytes);
-    const Result<size_t> got = self->file->ReadAt(self->offset, bytes, self->bytes.data());
-    self->status = got.status();
-    if (got.ok() && *got < bytes)
-      self->status = Status::Error(ErrorCode::kCorruption, "the snapshot is shorter than it was");
-  };
-  Run(std::move(job), work, &FollowerFeed::EndChunk);
-}
-
-void FollowerFeed::EndChunk(Job* job) {
-  if (!job->status.ok()) return Fail(job->status.text());
-  std::string body;
-  body.reserve(job->bytes.size() + 8);
-  PutFixed64(&body, job->offset);
-  body += job->bytes;
-  Write(FrameKind::kChunk, body);
-  snapshot_ = std::move(job->file);
-  snapshot_offset_ += job->bytes.size();
-  acked_micros_ = owner_.clock_.MonotonicMicros();
-  if (snapshot_offset_ == snapshot_bytes_) {
-    snapshot_.reset();
-    state_ = State::kLog;
-  }
-  Pump();
 }
 
 // The tail begins behind where this follower stands.
@@ -349,7 +321,7 @@ void FollowerFeed::ReadLog() {
   job->last = owner_.store_->journal().flushed_lsn();
   job->stream = std::move(stream_);
   const auto work = [](Job* self) {
-    self->status = self->stream->Read(self->manifest, self->last, kChunkBytes, &self->bytes);
+    self->status = self->stream->Read(self->manifest, self->last, kChunkBytesMax, &self->bytes);
   };
   Run(std::move(job), work, &FollowerFeed::EndReadLog);
 }
@@ -412,7 +384,8 @@ void FollowerFeed::OnTick() {
   if (now - acked_micros_ > owner_.options_.timeout_micros) return Fail("it has been silent");
   if (state_ == State::kWaiting && !job_runs_ && !owner_.store_->journal().snapshot_running())
     return Search();
-  if (state_ == State::kLog || state_ == State::kSnapshot) Pump();
+  if (serve_ != nullptr) serve_->OnTick();
+  Pump();
   if (link_ != nullptr && state_ != State::kHello && now - beat_micros_ >= kBeatMicros)
     SendBeat(false);
 }
@@ -428,7 +401,7 @@ FollowerFigures FollowerFeed::Figures() const {
                           .ack_age_micros = now - acked_micros_,
                           .lag_micros = sent_.empty() ? 0 : now - sent_.front().micros,
                           .skew_micros = skew_micros_};
-  if (state_ == State::kSnapshot) figures.state = "send_bulk";
+  if (state_ == State::kCopying) figures.state = "send_bulk";
   if (state_ == State::kLog) figures.state = "online";
   return figures;
 }

@@ -3,7 +3,7 @@
 //   kHello      the follower has said PEER; kFollow has not come yet
 //   kSearching  a worker looks for its last record in the log's files
 //   kWaiting    there is no snapshot from which the log goes on: one is being written
-//   kSnapshot   the snapshot file goes out, piece by piece
+//   kCopying    it is getting a copy, by SnapshotServe, until it says that this is in place
 //   kLog        records go out: from the tail in memory, or, further back, from the files
 //
 // Reading files is a worker's, one piece at a time. No more than kWindowBytes wait in the link, so
@@ -18,6 +18,7 @@
 #include <string_view>
 
 #include "replica/replication.h"
+#include "replica/snapshot_serve.h"
 
 namespace cellar {
 
@@ -43,6 +44,9 @@ class FollowerFeed final : public PeerHandler {
   uint64_t node() const { return node_; }
   const NodeAddress& address() const { return address_; }
   bool online() const { return state_ == State::kLog; }
+  bool copies() const { return state_ == State::kCopying; }
+  Lsn position() const { return position_; }
+  SnapshotServe* serve() { return serve_.get(); }
   Lsn durable() const { return durable_; }
   int64_t acked_micros() const { return acked_micros_; }
   FollowerFigures Figures() const;
@@ -52,10 +56,9 @@ class FollowerFeed final : public PeerHandler {
  private:
   static constexpr size_t kWindowBytes{4 << 20};
   static constexpr size_t kPieceBytes{256 << 10};
-  static constexpr size_t kChunkBytes{1 << 20};
   static constexpr int kSearchesMax{5};
 
-  enum class State : uint8_t { kHello, kSearching, kWaiting, kSnapshot, kLog };
+  enum class State : uint8_t { kHello, kSearching, kWaiting, kCopying, kLog };
   struct Job;
   // When a record was sent.
   struct SentMark {
@@ -66,14 +69,13 @@ class FollowerFeed final : public PeerHandler {
   void OnFrame(const Frame& frame);
   void OnFollow(const Frame& frame);
   void OnAck(const Frame& frame);
+  void OnReady();
   void Search();
   void EndSearch(Job* job);
   void BeginFull(Job* job);
-  void ReadChunk();
   void ReadLog();
   // Runs `work` on a worker; `end` with the same job on the loop, if this feed still lives.
   void Run(std::unique_ptr<Job> job, void (*work)(Job*), void (FollowerFeed::*end)(Job*));
-  void EndChunk(Job* job);
   void EndReadLog(Job* job);
   void SendRecords(std::string_view records, Lsn last);
   void SendBeat(bool sync);
@@ -86,17 +88,15 @@ class FollowerFeed final : public PeerHandler {
   NodeAddress address_;
   uint32_t priority_{100};
   State state_{State::kHello};
-  FrameReader reader_{kFrameBytesMax};  // a follower sends no records
+  FrameReader reader_{FrameKind::kFollow, FrameKind::kAck, FrameKind::kLead, FrameKind::kReady,
+                      FrameKind::kError};
   bool job_runs_{false};
   int searches_{0};
   RecordName after_;  // what the follower has said
   bool same_cluster_{false};
-  std::unique_ptr<ReadableFile> snapshot_;
-  uint64_t snapshot_bytes_{0};
-  uint64_t snapshot_offset_{0};
-  int64_t snapshot_begin_micros_{0};
-  std::unique_ptr<LogStream> stream_;  // null while it is with a job, or the tail serves
-  Lsn position_;                       // the last record sent
+  std::unique_ptr<SnapshotServe> serve_;  // kCopying, unless the whole log is the copy
+  std::unique_ptr<LogStream> stream_;     // null while it is with a job, or the tail serves
+  Lsn position_;                          // the last record sent
   Lsn commit_sent_;
   int64_t beat_micros_{0};
   Lsn durable_;

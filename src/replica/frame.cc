@@ -14,6 +14,20 @@ constexpr size_t kLengthMin = kFrameHeadBytes - kFrameHashEnd;
 // Behind so much that has been taken out, the rest is moved to the front.
 constexpr size_t kMoveBytes = 1 << 20;
 
+size_t BodyBytesMax(FrameKind kind) {
+  switch (kind) {
+    case FrameKind::kChunk:
+      return kChunkBytesMax + 8;
+    case FrameKind::kRecords:
+      return kFrameBytesLimit - kLengthMin;
+    case FrameKind::kFollow:
+    case FrameKind::kError:
+      return 4096;
+    default:
+      return 128;
+  }
+}
+
 Status NoFrame(const char* what) { return Status::Error(ErrorCode::kCorruption, what); }
 
 }  // namespace
@@ -37,6 +51,24 @@ std::string EncodeFrame(const FrameHead& head, std::string_view body) {
   return bytes;
 }
 
+Status FrameReader::CheckHead(std::string_view rest) const {
+  const size_t length = DecodeFixed32(rest.data());
+  const auto kind = static_cast<uint8_t>(rest[kFrameHashEnd]);
+  if (kind == 0 || kind > static_cast<uint8_t>(kFrameKindLast))
+    return NoFrame("a frame of no known kind");
+  if ((kinds_ >> kind & 1) == 0) return NoFrame("a frame that does not belong here");
+  if (length < kLengthMin || length - kLengthMin > BodyBytesMax(static_cast<FrameKind>(kind)))
+    return NoFrame("a frame of no such length");
+  // Only a record that would not fit makes one longer, and then it is alone in it.
+  constexpr size_t kFirst{kFrameHeadBytes + 12};
+  const bool longer = length > kFrameBytesMax;
+  if (!longer || rest.size() < kFirst + 4) return Status::Ok();
+  const size_t record_bytes = DecodeFixed32(rest.data() + kFirst) + kRecordHashEnd;
+  if (kFirst + record_bytes != kFrameHashEnd + length)
+    return NoFrame("a long frame that is not one record");
+  return Status::Ok();
+}
+
 Result<bool> FrameReader::Next(Frame* frame) {
   if (begin_ == buffer_.size()) {
     buffer_.clear();
@@ -47,16 +79,13 @@ Result<bool> FrameReader::Next(Frame* frame) {
   }
   const std::string_view rest = std::string_view(buffer_).substr(begin_);
   if (rest.size() < kFrameHeadBytes) return false;
+  RETURN_IF_ERROR(CheckHead(rest));
   const size_t length = DecodeFixed32(rest.data());
-  if (length < kLengthMin || length > bytes_max_) return NoFrame("a frame of no such length");
   if (rest.size() < kFrameHashEnd + length) return false;
   const std::string_view hashed = rest.substr(kFrameHashEnd, length);
   if (DecodeFixed64(rest.data() + 4) != Hash64(hashed, length))
     return NoFrame("the checksum of a frame is wrong");
   const auto kind = static_cast<uint8_t>(hashed[0]);
-  if (kind < static_cast<uint8_t>(FrameKind::kFollow) ||
-      kind > static_cast<uint8_t>(FrameKind::kError))
-    return NoFrame("a frame of no known kind");
   frame->kind = static_cast<FrameKind>(kind);
   frame->room = hashed[1] != '\0';
   frame->term = DecodeFixed32(hashed.data() + 4);

@@ -18,22 +18,33 @@
 //   kFollow    1  follower   name of its last record: epoch u32, seq u64, commit time i64, identity
 //                            u64 (store/log_stream.h); its cluster's id u64; priority u32;
 //                            announced port u16, announced host (length-prefixed)
-//   kFrom      2  leader     cluster id u64: records follow from there on
-//   kFull      3  leader     cluster id u64; what both have in common: seq u64, 0 if unknown;
-//                            snapshot: 0 or 1 u8; epoch u32, seq u64, bytes u64, hash u64
-//   kChunk     4  leader     offset u64; bytes of the snapshot file
+//   kFrom      2  leader     cluster id u64; leads u8: records follow from there on
+//   kFull      3  leader     cluster id u64; leads u8; what both have in common: seq u64, 0 if
+//                            unknown; snapshot: 0 or 1 u8; epoch u32, seq u64, bytes u64, hash u64;
+//                            bytes of footer and trailer u64; ticket u64
+//   kChunk     4  leader     place u64; bytes of the snapshot, in the order of snapshot_intake.h
 //   kRecords   5  leader     commit: epoch u32, seq u64; records in wire form (store/log_stream.h)
 //   kBeat      6  leader     commit: epoch u32, seq u64; last: epoch u32, seq u64; clock i64;
 //                            sync: 1 u8 if what has come shall be synced at once (WAIT), else 0
-//   kAck       7  follower   durable: epoch u32, seq u64; applied: epoch u32, seq u64; clock i64
-//   kLead      8  leader     last: epoch u32, seq u64: the follower, which has it, is the leader now
+//   kAck       7  follower   durable: epoch u32, seq u64; applied: epoch u32, seq u64; clock i64.
+//                            While a copy comes both are zero: it only says that it is there
+//   kLead      8  leader     last: epoch u32, seq u64: the follower, which has it, leads from now on
+//                 follower   last: epoch u32, seq u64: it does, and that is its first record
 //   kError     9  both       text for the log; the link is closed behind it
+//   kReady    10  follower   the copy is in place: records may follow
 //
-// A frame is at most kFrameBytesMax long, unless it carries one record that is longer.
+// Two links lead from a follower to its leader: the control link (`PEER ... follow`), which carries
+// all but kChunk, and while a copy comes the bulk link (`PEER ... bulk`, the ticket in place of the
+// features), which carries nothing else. So a copy delays no heartbeat and no acknowledgement.
+//
+// A frame is at most kFrameBytesMax long, unless it carries one record that is longer. A reader
+// knows which kinds may come, and how long each may be: what claims to be longer is refused before
+// it has come.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -49,6 +60,7 @@ inline constexpr size_t kFrameHashEnd{12};
 inline constexpr size_t kFrameBytesMax{8 << 20};
 // No record is longer.
 inline constexpr size_t kFrameBytesLimit{kRecordPayloadBytesMax + kRecordHeaderBytes + 4096};
+inline constexpr size_t kChunkBytesMax{1 << 20};
 inline constexpr uint32_t kPeerVersion{1};
 
 enum class FrameKind : uint8_t {
@@ -61,7 +73,9 @@ enum class FrameKind : uint8_t {
   kAck = 7,
   kLead = 8,
   kError = 9,
+  kReady = 10,
 };
+inline constexpr FrameKind kFrameKindLast{FrameKind::kReady};
 
 struct FrameHead {
   FrameKind kind{FrameKind::kError};
@@ -82,8 +96,15 @@ std::string EncodeFrame(const FrameHead& head, std::string_view body);
 // Takes a stream of bytes apart.
 class FrameReader {
  public:
-  // Longer frames than `bytes_max` are none: it does not wait for their bytes.
-  explicit FrameReader(size_t bytes_max = kFrameBytesLimit) : bytes_max_(bytes_max) {}
+  // What may come: of others not even the bytes are taken.
+  explicit FrameReader(std::initializer_list<FrameKind> kinds) {
+    for (const FrameKind kind : kinds) kinds_ |= 1u << static_cast<unsigned>(kind);
+  }
+  // Forgets what has come.
+  void Clear() {
+    buffer_ = {};
+    begin_ = 0;
+  }
   // Adds bytes as they came.
   void Add(std::string_view bytes) { buffer_.append(bytes); }
   // The next whole frame, whose body is good until the next call. False: more bytes are needed.
@@ -93,7 +114,10 @@ class FrameReader {
   size_t memory_bytes() const { return buffer_.capacity(); }
 
  private:
-  size_t bytes_max_;
+  // What stands at the front of `rest`, of which the head is there.
+  Status CheckHead(std::string_view rest) const;
+
+  uint32_t kinds_{0};  // bits
   std::string buffer_;
   size_t begin_{0};
 };

@@ -10,6 +10,8 @@
 #include "base/assert.h"
 #include "base/log.h"
 #include "replica/follower_feed.h"
+#include "replica/snapshot_fetch.h"
+#include "replica/snapshot_serve.h"
 #include "replica/upstream.h"
 
 namespace cellar {
@@ -19,6 +21,10 @@ bool ParseHex(std::string_view text, uint64_t* value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value, 16);
   return error == std::errc{} && end == text.data() + text.size();
 }
+
+// How long a replica may take to say that it has taken over. A message that it gets later than
+// kHandOverFreshMicros (upstream.cc) is ignored, so that afterwards it surely will not.
+constexpr int64_t kHandOverMicros{5'000'000};
 
 Status Refused(std::string text) { return Status::Error(ErrorCode::kErr, std::move(text)); }
 
@@ -163,6 +169,7 @@ void Replication::StartTail() {
 
 Status Replication::Follow(const NodeAddress& leader) {
   CELLAR_ASSERT(store_ != nullptr);
+  take_back_micros_ = 0;
   if (!store_->journal().Stats().log_enabled)
     return Refused("a follower needs a log: appendonly is no");
   RETURN_IF_ERROR(EnsureIdentity());
@@ -185,6 +192,8 @@ Status Replication::Lead() {
   while (upstream_->ApplySlice(INT64_MAX)) {
   }
   RETURN_IF_ERROR(BeginEpoch());
+  take_back_micros_ = 0;
+  upstream_->TellThatItLeads();
   upstream_->End();
   dropped_upstreams_.push_back(std::move(upstream_));
   store_->SetFollowing(false);
@@ -201,6 +210,11 @@ Status Replication::BeginEpoch() {
   identity.term = std::max(term(), seen_term_) + 1;
   RETURN_IF_ERROR(WriteIdentity(identity));
   return store_->BeginEpoch(identity.term);
+}
+
+bool Replication::awaits_first_copy() const {
+  if (upstream_ == nullptr || !upstream_->copies()) return false;
+  return store_->engine().FindTableFrom(0) == nullptr;
 }
 
 const NodeAddress& Replication::leader() const {
@@ -229,12 +243,15 @@ Status Replication::BeginFailover(const std::optional<NodeAddress>& to, int64_t 
   failover_deadline_micros_ = timeout_micros == 0 ? 0 : clock_.MonotonicMicros() + timeout_micros;
   Log(LogSeverity::kNotice, "FAILOVER begins: writes are held");
   host_.HoldWrites(true);
+  AskForSync();
   host_.WakeSoon();
   return Status::Ok();
 }
 
 Status Replication::AbortFailover() {
   if (failover_state_ == FailoverState::kNone) return Refused("No failover in progress.");
+  if (failover_state_ == FailoverState::kInProgress)
+    return Refused("The replica is taking over: that cannot be undone.");
   Log(LogSeverity::kNotice, "FAILOVER was given up");
   EndFailover();
   return Status::Ok();
@@ -247,7 +264,16 @@ void Replication::EndFailover() {
 }
 
 void Replication::StepFailover() {
-  if (failover_state_ != FailoverState::kWaitForSync || store_ == nullptr) return;
+  if (failover_state_ == FailoverState::kNone || store_ == nullptr) return;
+  if (failover_state_ == FailoverState::kInProgress) {
+    FollowerFeed* const feed = FeedById(successor_feed_);
+    if (feed != nullptr && clock_.MonotonicMicros() < hand_over_end_micros_) return;
+    // It may lead or not: nothing is written here until that is known.
+    if (feed != nullptr) feed->Fail("it does not say whether it leads now");
+    FollowSuccessor();
+    take_back_micros_ = hand_over_end_micros_;
+    return;
+  }
   const Lsn last = store_->journal().last_lsn();
   const int64_t now = clock_.MonotonicMicros();
   const bool late = failover_deadline_micros_ != 0 && now >= failover_deadline_micros_;
@@ -261,22 +287,52 @@ void Replication::StepFailover() {
     Log(LogSeverity::kWarning, "FAILOVER: no follower had everything in time; it is given up");
     return EndFailover();
   }
-  if (!ready && !late) return;
+  if (!ready && !late) return best == nullptr ? void() : best->AskForSync();
+  HandOver(best);
+}
+
+// From here on nothing is added to the log: what the other has is all there is.
+void Replication::HandOver(FollowerFeed* feed) {
   failover_state_ = FailoverState::kInProgress;
-  best->HandOver(last);
-  const NodeAddress to = best->address();
-  Log(LogSeverity::kNotice, "FAILOVER: " + AddressText(to) + " takes over");
-  if (const Status followed = Follow(to); !followed.ok())
+  successor_feed_ = feed->id();
+  successor_ = feed->address();
+  hand_over_end_micros_ = clock_.MonotonicMicros() + kHandOverMicros;
+  Log(LogSeverity::kNotice, "FAILOVER: " + AddressText(successor_) + " takes over");
+  store_->SetFollowing(true);
+  feed->HandOver(store_->journal().last_lsn());
+}
+
+void Replication::EndHandOver(FollowerFeed* feed, bool leads) {
+  if (failover_state_ != FailoverState::kInProgress || successor_feed_ != feed->id()) return;
+  if (leads) return FollowSuccessor();
+  Log(LogSeverity::kWarning, "FAILOVER: it cannot take over; this node goes on leading");
+  store_->SetFollowing(false);
+  EndFailover();
+}
+
+void Replication::FollowSuccessor() {
+  if (const Status followed = Follow(successor_); !followed.ok())
     Log(LogSeverity::kWarning, "cannot follow it: " + followed.text());
   host_.DisconnectClients();
   EndFailover();
+}
+
+bool Replication::MayFollow(bool leads) {
+  if (leads || take_back_micros_ == 0) {
+    take_back_micros_ = 0;
+    return true;
+  }
+  if (clock_.MonotonicMicros() < take_back_micros_) return false;
+  Log(LogSeverity::kWarning, "FAILOVER: who should have taken over has not; this node leads again");
+  if (const Status led = Lead(); !led.ok()) Log(LogSeverity::kWarning, led.text());
+  return false;
 }
 
 // --- peers
 
 Result<PeerHandler*> Replication::Accept(PeerLink* link, std::string_view version,
                                          std::string_view cluster, std::string_view node,
-                                         std::string_view purpose) {
+                                         std::string_view purpose, std::string_view features) {
   if (version != fmt::format("{}", kPeerVersion)) {
     return Refused(fmt::format("PEER version {} is not spoken here ({})", version.substr(0, 16),
                                kPeerVersion));
@@ -285,23 +341,61 @@ Result<PeerHandler*> Replication::Accept(PeerLink* link, std::string_view versio
   uint64_t node_id = 0;
   if (!ParseHex(cluster, &cluster_id) || !ParseHex(node, &node_id) || node_id == 0)
     return Refused("PEER takes the ids of cluster and node in hexadecimal digits");
+  if (purpose == "bulk") return AcceptBulk(link, node_id, features);
   if (purpose != "follow") return Refused("PEER: there is no such purpose; `follow` is one");
+  return AcceptFollower(link, node_id);
+}
+
+Result<PeerHandler*> Replication::AcceptFollower(PeerLink* link, uint64_t node) {
   if (!store_->journal().Stats().log_enabled)
     return Refused("this server has no log that could be followed: appendonly is no");
   RETURN_IF_ERROR(EnsureIdentity());
-  if (node_id == identity_.node)
+  if (node == identity_.node)
     return Refused(
         "PEER: a node cannot follow itself, nor one that was copied with its "
         "cellar.replica");
   for (const auto& feed : feeds_) {
     // A follower that dials anew has lost its link, though this end may not know it yet.
-    if (feed->node() != node_id) continue;
+    if (feed->node() != node) continue;
     feed->Fail("another connection came from a node with its id");
     break;
   }
   if (!tail_runs_) StartTail();
-  feeds_.push_back(std::make_unique<FollowerFeed>(*this, link, feed_id_next_++, node_id));
+  feeds_.push_back(std::make_unique<FollowerFeed>(*this, link, feed_id_next_++, node));
   return static_cast<PeerHandler*>(feeds_.back().get());
+}
+
+Result<PeerHandler*> Replication::AcceptBulk(PeerLink* link, uint64_t node,
+                                             std::string_view ticket) {
+  uint64_t number = 0;
+  const bool parsed = ParseHex(ticket, &number);
+  for (const auto& feed : feeds_) {
+    SnapshotServe* const serve = feed->serve();
+    if (!parsed || feed->node() != node || serve == nullptr || serve->ticket() != number) continue;
+    if (serve->attached()) break;
+    serve->Attach(link);
+    return static_cast<PeerHandler*>(serve);
+  }
+  return Refused("PEER: no copy is waiting to be fetched with that ticket");
+}
+
+SnapshotServe* Replication::ServeOf(uint64_t feed, uint64_t ticket) {
+  FollowerFeed* const found = FeedById(feed);
+  SnapshotServe* const serve = found == nullptr ? nullptr : found->serve();
+  return serve != nullptr && serve->ticket() == ticket ? serve : nullptr;
+}
+
+SnapshotFetch* Replication::FetchById(uint64_t id) {
+  SnapshotFetch* const fetch = upstream_ == nullptr ? nullptr : upstream_->fetch();
+  return fetch != nullptr && fetch->id() == id ? fetch : nullptr;
+}
+
+void Replication::UpdateRetention() {
+  uint64_t behind = UINT64_MAX;
+  for (const auto& feed : feeds_) {
+    if (feed->copies()) behind = std::min(behind, feed->position().seq);
+  }
+  if (store_ != nullptr) store_->journal().SetRetainBehind(behind);
 }
 
 FollowerFeed* Replication::FeedById(uint64_t id) {
@@ -317,6 +411,7 @@ void Replication::DropFeed(FollowerFeed* feed) {
   if (found == feeds_.end()) return;
   dropped_.push_back(std::move(*found));
   feeds_.erase(found);
+  UpdateRetention();
 }
 
 // --- the loop
@@ -325,7 +420,7 @@ void Replication::OnFlushed() {
   if (store_ == nullptr) return;
   for (size_t i = 0; i < feeds_.size(); ++i) feeds_[i]->Pump();
   if (upstream_ != nullptr) upstream_->SendAck();
-  if (failover_state_ == FailoverState::kWaitForSync) StepFailover();
+  if (failover_state_ != FailoverState::kNone) StepFailover();
   dropped_.clear();
   dropped_upstreams_.clear();
 }

@@ -5,8 +5,9 @@
 //   Journal::Flush -> TailCache                    Upstream: dials, PEER, kFollow
 //        files of the log -> LogStream  \          |
 //                         FollowerFeed --- link -- | kFrom: the log goes on from its last record
-//        snapshot file  /                          | kFull, kChunk ...: a whole copy, then that
+//                               |                  | kFull: a whole copy comes first, then that
 //                         <-------- kAck --------- | kRecords: Store::ApplyRecord, own log, own disk
+//        snapshot file -> SnapshotServe --- link -- SnapshotFetch: kChunk, file and memory
 //
 // What a follower applies is never more than the leader has released (Journal::released_lsn), which
 // each frame with records tells. A follower that is slow holds nothing up: its feed reads what it
@@ -17,6 +18,9 @@
 //   tail_cache.h     the newest records in memory
 //   follower_feed.h  what the leader has of one follower
 //   upstream.h       what a follower has of its leader
+//   snapshot_serve.h, snapshot_fetch.h
+//                    both ends of the link by which a copy goes
+//   greeting.h       how a link begins
 //   frame.h          what they say to each other
 //   identity_file.h  which node this is, and of which cluster
 //
@@ -45,6 +49,8 @@
 namespace cellar {
 
 class FollowerFeed;
+class SnapshotFetch;
+class SnapshotServe;
 class Upstream;
 
 struct NodeAddress {
@@ -84,6 +90,8 @@ struct FollowerFigures {
 
 // What a follower knows of its leader.
 struct UpstreamFigures {
+  bool copies{false};            // a copy of all data is coming
+  int64_t copy_begin_micros{0};  // wall clock
   NodeAddress address;
   LinkState state{LinkState::kConnect};
   bool up{false};  // connected, and the last commit known was applied a moment ago
@@ -131,6 +139,8 @@ class Replication {
   // applied first, as far as the former leader had released it. MISCONF where the log takes no
   // record.
   Status Lead();
+  // A follower that has nothing yet is getting its first copy.
+  bool awaits_first_copy() const;
   // The leader that this node follows. REQUIRES: !is_leader().
   const NodeAddress& leader() const;
 
@@ -145,7 +155,8 @@ class Replication {
   // PEER of another node, authenticated: what now sits on its link, or why it is refused. The link
   // is borrowed until OnClosed.
   Result<PeerHandler*> Accept(PeerLink* link, std::string_view version, std::string_view cluster,
-                              std::string_view node, std::string_view purpose);
+                              std::string_view node, std::string_view purpose,
+                              std::string_view features);
 
   // WAIT: followers sync now rather than when their policy would.
   void AskForSync();
@@ -186,6 +197,8 @@ class Replication {
 
  private:
   friend class FollowerFeed;
+  friend class SnapshotFetch;
+  friend class SnapshotServe;
   friend class Upstream;
 
   // The file is made if there is none.
@@ -197,8 +210,22 @@ class Replication {
   void Send(PeerLink* link, FrameKind kind, std::string_view body);
   void StepFailover();
   void EndFailover();
+  // Has `feed` lead.
+  void HandOver(FollowerFeed* feed);
+  // It says that it leads now, or that it does not.
+  void EndHandOver(FollowerFeed* feed, bool leads);
+  void FollowSuccessor();
+  // Whether to go on with a node that says so of itself. Not if this one has handed over to it, and
+  // it does not lead (yet): if it never will, this one leads again.
+  bool MayFollow(bool leads);
+  Result<PeerHandler*> AcceptFollower(PeerLink* link, uint64_t node);
+  Result<PeerHandler*> AcceptBulk(PeerLink* link, uint64_t node, std::string_view ticket);
   FollowerFeed* FeedById(uint64_t id);
+  SnapshotServe* ServeOf(uint64_t feed, uint64_t ticket);
+  SnapshotFetch* FetchById(uint64_t id);
   void DropFeed(FollowerFeed* feed);
+  // Log that followers need behind the copies that they are getting stays.
+  void UpdateRetention();
   void StartTail();
   Status BeginEpoch();
 
@@ -224,6 +251,10 @@ class Replication {
   std::optional<NodeAddress> failover_to_;
   int64_t failover_deadline_micros_{0};
   bool failover_force_{false};
+  uint64_t successor_feed_{0};       // kInProgress
+  NodeAddress successor_;            // kInProgress
+  int64_t hand_over_end_micros_{0};  // kInProgress: it is not waited for any longer
+  int64_t take_back_micros_{0};      // from then on who was handed over to cannot take over
 };
 
 }  // namespace cellar

@@ -10,19 +10,13 @@
 #include "base/coding.h"
 #include "base/log.h"
 #include "store/diverged.h"
+#include "store/snapshot_format.h"
 
 namespace cellar {
 namespace {
 
-constexpr size_t kHelloBytesMax = 16 * 1024;
+constexpr int64_t kHandOverFreshMicros{3'000'000};
 constexpr int64_t kAckMicros = 1'000'000;  // also when there is nothing new
-
-// A command in RESP.
-std::string Request(std::initializer_list<std::string_view> words) {
-  std::string text = fmt::format("*{}\r\n", words.size());
-  for (const std::string_view word : words) text += fmt::format("${}\r\n{}\r\n", word.size(), word);
-  return text;
-}
 
 }  // namespace
 
@@ -53,6 +47,13 @@ void Upstream::End() {
   dialling_ = false;
   if (link_ != nullptr) link_->Close();
   link_ = nullptr;
+  DropFetch();
+}
+
+void Upstream::DropFetch() {
+  if (fetch_ == nullptr) return;
+  if (owner_.store_ != nullptr) owner_.store_->Discard(fetch_->TakeEngine());
+  fetch_.reset();
 }
 
 void Upstream::Begin() { NameLast(); }
@@ -84,13 +85,20 @@ void Upstream::Fail(std::string_view why) {
   if (link_ != nullptr) link_->Close();
   link_ = nullptr;
   if (down_micros_ == 0) down_micros_ = now;
-  snapshot_file_.reset();
-  reader_ = FrameReader();
+  DropFetch();
+  reader_.Clear();
   state_ = State::kPausing;
   due_micros_ = now + kRetryMicros;
 }
 
 // --- the handshake
+
+void Upstream::TellThatItLeads() {
+  if (link_ == nullptr || state_ != State::kStreaming) return;
+  std::string body;
+  PutLsn(&body, owner_.store_->journal().last_lsn());
+  owner_.Send(link_, FrameKind::kLead, body);
+}
 
 void Upstream::NameLast() {
   state_ = State::kNaming;
@@ -116,10 +124,10 @@ void Upstream::EndNaming(Job* job) {
 
 void Upstream::Dial() {
   state_ = State::kDialing;
-  hello_.clear();
-  reader_ = FrameReader();
+  reader_.Clear();
+  reading_ = true;
   dialling_ = true;
-  due_micros_ = owner_.clock_.MonotonicMicros() + kDialMicros;
+  due_micros_ = owner_.clock_.MonotonicMicros() + dial_micros_;
   owner_.host_.Dial(leader_.host, leader_.port, this);
 }
 
@@ -128,50 +136,28 @@ void Upstream::OnConnected(PeerLink* link) {
   link_ = link;
   state_ = State::kHello;
   heard_micros_ = owner_.clock_.MonotonicMicros();
-  const ReplicationOptions& options = owner_.options_;
-  std::string hello;
-  if (!options.password.empty()) {
-    hello = options.user.empty() ? Request({"AUTH", options.password})
-                                 : Request({"AUTH", options.user, options.password});
-  }
-  hello += Request({"PEER", fmt::format("{}", kPeerVersion),
-                    fmt::format("{:016x}", owner_.identity_.cluster),
-                    fmt::format("{:016x}", owner_.identity_.node), "follow", "0"});
-  link_->Write(hello);
+  dial_micros_ = kDialMicros;
+  link_->Write(greeting_.Begin(owner_.options_, owner_.identity_, "follow", 0));
 }
 
-// Replies of one line each: the last one is PEER's.
 void Upstream::ReadHello(std::string_view bytes) {
-  hello_ += bytes;
-  size_t replies = owner_.options_.password.empty() ? 1 : 2;
-  while (state_ == State::kHello) {
-    const size_t end = hello_.find("\r\n");
-    if (end == std::string::npos) {
-      if (hello_.size() > kHelloBytesMax) Fail("its reply is no line");
-      return;
-    }
-    const std::string line = hello_.substr(0, end);
-    hello_.erase(0, end + 2);
-    if (line.empty() || line[0] != '+') {
-      return Fail("it refuses: " + (line.empty() ? "(nothing)" : line.substr(1)));
-    }
-    // Both were sent at once, so AUTH's reply is the one that is no greeting of a peer.
-    if (!line.starts_with("+PEER ") && --replies > 0) continue;
-    if (!line.starts_with("+PEER ")) return Fail("it is no Cellar that can be followed: " + line);
-    state_ = State::kAsked;
-    const ReplicationOptions& options = owner_.options_;
-    std::string body;
-    PutLsn(&body, last_.lsn);
-    PutFixed64(&body, static_cast<uint64_t>(last_.commit_micros));
-    PutFixed64(&body, last_.identity);
-    PutFixed64(&body, owner_.identity_.cluster);
-    PutFixed32(&body, options.priority);
-    body.push_back(static_cast<char>(options.announce_port & 0xff));
-    body.push_back(static_cast<char>(options.announce_port >> 8));
-    PutLengthPrefixed(&body, options.announce_host);
-    owner_.Send(link_, FrameKind::kFollow, body);
-  }
-  if (link_ != nullptr && !hello_.empty()) reader_.Add(std::exchange(hello_, {}));
+  std::string rest;
+  const Result<bool> greeted = greeting_.Take(bytes, &rest);
+  if (!greeted.ok()) return Fail(greeted.status().text());
+  if (!*greeted) return;
+  state_ = State::kAsked;
+  const ReplicationOptions& options = owner_.options_;
+  std::string body;
+  PutLsn(&body, last_.lsn);
+  PutFixed64(&body, static_cast<uint64_t>(last_.commit_micros));
+  PutFixed64(&body, last_.identity);
+  PutFixed64(&body, owner_.identity_.cluster);
+  PutFixed32(&body, options.priority);
+  body.push_back(static_cast<char>(options.announce_port & 0xff));
+  body.push_back(static_cast<char>(options.announce_port >> 8));
+  PutLengthPrefixed(&body, options.announce_host);
+  owner_.Send(link_, FrameKind::kFollow, body);
+  reader_.Add(rest);
 }
 
 void Upstream::OnClosed(std::string_view why) {
@@ -193,8 +179,7 @@ void Upstream::OnBytes(std::string_view bytes) {
     reader_.Add(bytes);
   }
   Frame frame;
-  // While a copy is put in place, what comes behind it waits in the reader.
-  while (link_ != nullptr && state_ != State::kHello && state_ != State::kInstalling) {
+  while (link_ != nullptr && state_ != State::kHello) {
     const Result<bool> next = reader_.Next(&frame);
     if (!next.ok()) return Fail(next.status().text());
     if (!*next) break;
@@ -212,24 +197,15 @@ void Upstream::OnBytes(std::string_view bytes) {
 void Upstream::OnFrame(const Frame& frame) {
   switch (frame.kind) {
     case FrameKind::kFrom:
-      if (state_ != State::kAsked) return Fail("it answered twice");
-      ++owner_.stats_.partial_syncs;
-      Log(LogSeverity::kNotice, fmt::format("Leader {}:{}: the log goes on from record {}",
-                                            leader_.host, leader_.port, FormatLsn(last_.lsn)));
-      return BeginStreaming();
+      return OnFrom(frame);
     case FrameKind::kFull:
       return OnFull(frame);
-    case FrameKind::kChunk:
-      return OnChunk(frame);
     case FrameKind::kRecords:
       return OnRecords(frame);
     case FrameKind::kBeat:
       return OnBeat(frame);
     case FrameKind::kLead:
-      if (state_ != State::kStreaming) return Fail("it hands over to who has not got everything");
-      if (const Status led = owner_.Lead(); !led.ok())
-        Log(LogSeverity::kWarning, "cannot take over: " + led.text());
-      return;
+      return OnLead(frame);
     case FrameKind::kError:
       return Fail("it says: " + std::string(frame.body.substr(0, 200)));
     default:
@@ -237,55 +213,80 @@ void Upstream::OnFrame(const Frame& frame) {
   }
 }
 
+void Upstream::OnFrom(const Frame& frame) {
+  if (state_ != State::kAsked) return Fail("it answered twice");
+  BodyReader body(frame.body);
+  (void)body.U64();
+  const bool leads = body.Byte() != 0;
+  if (!body.ok()) return Fail("its answer cannot be read");
+  if (!owner_.MayFollow(leads)) return Fail("it does not lead yet");
+  ++owner_.stats_.partial_syncs;
+  Log(LogSeverity::kNotice, fmt::format("Leader {}:{}: the log goes on from record {}",
+                                        leader_.host, leader_.port, FormatLsn(last_.lsn)));
+  BeginStreaming();
+}
+
+void Upstream::OnLead(const Frame& frame) {
+  if (state_ != State::kStreaming) return Fail("it hands over to who has not got everything");
+  // One that was long on its way comes too late: the other may have given it up, and lead again.
+  if (owner_.clock_.MonotonicMicros() - frame.echo_micros > kHandOverFreshMicros)
+    return Fail("its handing over came too late");
+  if (const Status led = owner_.Lead(); !led.ok()) {
+    // Then the other goes on leading.
+    owner_.Send(link_, FrameKind::kError, "cannot take over: " + led.text());
+    Fail("cannot take over: " + led.text());
+  }
+}
+
 void Upstream::OnFull(const Frame& frame) {
   if (state_ != State::kAsked) return Fail("it answered twice");
   BodyReader body(frame.body);
   leader_cluster_ = body.U64();
+  const bool leads = body.Byte() != 0;
   const uint64_t common_seq = body.U64();
   const bool has_snapshot = body.Byte() != 0;
   SnapshotEntry entry;
   entry.lsn = body.ReadLsn();
   entry.bytes = body.U64();
   entry.hash = body.U64();
+  const uint64_t end_bytes = body.U64();
+  const uint64_t ticket = body.U64();
   if (!body.ok() || leader_cluster_ == 0) return Fail("its answer cannot be read");
+  if (has_snapshot && (end_bytes < kSnapshotTrailerBytes || entry.bytes < kSnapshotHeaderBytes ||
+                       end_bytes > entry.bytes - kSnapshotHeaderBytes))
+    return Fail("its snapshot cannot be one");
+  if (!owner_.MayFollow(leads)) return Fail("it does not lead yet");
   ++owner_.stats_.full_syncs;
-  snapshot_.reset();
-  snapshot_offset_ = 0;
-  state_ = State::kSnapshot;
+  state_ = State::kCopying;
+  copy_begin_micros_ = owner_.clock_.WallMicros();
   if (leader_cluster_ == owner_.identity_.cluster && common_seq < last_.lsn.seq && common_seq > 0)
     SaveDiverged(common_seq);
+  snapshot_.reset();
   if (!has_snapshot) return Install();
-  snapshot_ = entry;
   const std::string path = JoinPath(owner_.directory_, kSyncName);
-  const Result<bool> there = owner_.files_.Exists(path);
-  if (there.ok() && *there) (void)owner_.files_.Remove(path);
-  auto file = owner_.files_.Create(path);
-  if (!file.ok()) return Fail(file.status().text());
-  snapshot_file_ = *std::move(file);
+  fetch_ = std::make_unique<SnapshotFetch>(owner_, owner_.feed_id_next_++, entry, end_bytes);
+  if (const Status begun = fetch_->Begin(leader_, path, ticket); !begun.ok())
+    return Fail(begun.text());
 }
 
-void Upstream::OnChunk(const Frame& frame) {
-  if (state_ != State::kSnapshot || snapshot_file_ == nullptr)
-    return Fail("it sent a piece of a snapshot that was not asked for");
-  BodyReader body(frame.body);
-  const uint64_t offset = body.U64();
-  const std::string_view bytes = body.Rest();
-  if (!body.ok() || offset != snapshot_offset_ || bytes.empty() ||
-      bytes.size() > snapshot_->bytes - offset)
-    return Fail("a piece of its snapshot is out of place");
-  if (const Status written = snapshot_file_->WriteAt(offset, bytes); !written.ok())
-    return Fail(written.text());
-  snapshot_file_->BeginWriteback(offset, bytes.size());
-  snapshot_offset_ += bytes.size();
-  if (snapshot_offset_ == snapshot_->bytes) Install();
+bool Upstream::Copy(int64_t deadline_micros) {
+  if (fetch_ == nullptr) return false;
+  const Result<bool> more = fetch_->Step(deadline_micros);
+  if (!more.ok()) {
+    Fail(more.status().text());
+    return false;
+  }
+  if (fetch_->done()) Install();
+  return *more;
 }
 
 void Upstream::Install() {
   state_ = State::kInstalling;
-  reading_ = false;
-  link_->SetReading(false);
   auto job = std::make_unique<Job>();
-  job->file = std::move(snapshot_file_);
+  if (fetch_ != nullptr) {
+    snapshot_ = fetch_->entry();
+    job->file = fetch_->TakeFile();
+  }
   const auto work = [](Job* self) {
     if (self->file == nullptr) return;
     self->status = self->file->Sync();
@@ -304,15 +305,19 @@ void Upstream::EndInstall(Job* job) {
   identity.cluster = leader_cluster_;
   if (const Status written = owner_.WriteIdentity(identity); !written.ok())
     return Fail(written.text());
-  const Status replaced = owner_.host_.ReplaceStore(
-      [&](Status* status) { return owner_.store_->ReplaceContent(path, snapshot_, status); });
+  std::unique_ptr<Engine> loaded = fetch_ == nullptr ? nullptr : fetch_->TakeEngine();
+  fetch_.reset();
+  const Status replaced = owner_.host_.ReplaceStore([&](Status* status) {
+    return owner_.store_->ReplaceContent(path, snapshot_, std::move(loaded), status);
+  });
   if (!replaced.ok()) return Fail(replaced.text());
   owner_.StartTail();
   Log(LogSeverity::kNotice,
       fmt::format("Leader {}:{}: the copy is in place, up to record {}", leader_.host, leader_.port,
                   FormatLsn(owner_.store_->journal().last_lsn())));
+  if (link_ == nullptr) return;
+  owner_.Send(link_, FrameKind::kReady, {});
   BeginStreaming();
-  if (link_ != nullptr) OnBytes({});
 }
 
 void Upstream::BeginStreaming() {
@@ -320,10 +325,6 @@ void Upstream::BeginStreaming() {
   commit_ = acked_durable_ = acked_applied_ = sync_asked_ = sync_begun_ = Lsn{};
   leader_last_ = owner_.store_->journal().last_lsn();
   failure_.clear();
-  if (!reading_) {
-    reading_ = true;
-    link_->SetReading(true);
-  }
 }
 
 void Upstream::OnRecords(const Frame& frame) {
@@ -376,7 +377,14 @@ Status Upstream::ApplyFront(int64_t deadline_micros) {
   return Status::Ok();
 }
 
+void Upstream::ReadAgain() {
+  reading_ = true;
+  heard_micros_ = owner_.clock_.MonotonicMicros();  // nothing could be heard until now
+  link_->SetReading(true);
+}
+
 bool Upstream::ApplySlice(int64_t deadline_micros) {
+  if (state_ == State::kCopying) return Copy(deadline_micros);
   if (state_ != State::kStreaming) return false;
   if (const Status applied = ApplyFront(deadline_micros); !applied.ok()) {
     // A disk without room: what has come waits, and so does the leader, as far as it must.
@@ -384,10 +392,8 @@ bool Upstream::ApplySlice(int64_t deadline_micros) {
     Fail(applied.text());
     return false;
   }
-  if (!reading_ && queue_.size() - queue_begin_ < kQueueBytesMax / 2) {
-    reading_ = true;
-    link_->SetReading(true);
-  }
+  if (!reading_ && link_ != nullptr && queue_.size() - queue_begin_ < kQueueBytesMax / 2)
+    ReadAgain();
   const Lsn applied = owner_.store_->journal().last_lsn();
   const int64_t now = owner_.clock_.MonotonicMicros();
   if (applied >= std::min(commit_, leader_last_) && link_ != nullptr) {
@@ -401,13 +407,15 @@ bool Upstream::ApplySlice(int64_t deadline_micros) {
 }
 
 void Upstream::SendAck() {
-  if (state_ != State::kStreaming || link_ == nullptr) return;
+  const bool streams = state_ == State::kStreaming;
+  if (link_ == nullptr || (!streams && state_ != State::kAsked && !copies())) return;
   Journal& journal = owner_.store_->journal();
-  const Lsn durable = journal.durable_lsn();
-  const Lsn applied = journal.last_lsn();
+  // Before, what it has is none of the leader's business.
+  const Lsn durable = streams ? journal.durable_lsn() : Lsn{};
+  const Lsn applied = streams ? journal.last_lsn() : Lsn{};
   const int64_t now = owner_.clock_.MonotonicMicros();
   // What is asked for may come after the asking, and is synced once it is in the log.
-  if (durable < std::min(applied, sync_asked_) && applied > sync_begun_) {
+  if (streams && durable < std::min(applied, sync_asked_) && applied > sync_begun_) {
     journal.RequestSync();
     sync_begun_ = applied;
   }
@@ -430,14 +438,16 @@ void Upstream::OnTick() {
     return;
   }
   if (state_ == State::kDialing) {
-    if (now >= due_micros_) Fail("no answer");
-    return;
+    if (now < due_micros_) return;
+    dial_micros_ = std::min(2 * dial_micros_, kDialMicrosMax);
+    return Fail("no answer");
   }
   if (link_ == nullptr) return;
-  // The leader beats ten times a second; a link that was cut in silence would wait for TCP.
-  const bool silent = now - heard_micros_ > kSilenceMicros;
-  const bool deaf = !reading_ || state_ == State::kInstalling;
-  if (silent && !deaf) return Fail("nothing heard for a while; the link is made anew");
+  const int64_t silence = std::min(kSilenceMicros, owner_.options_.timeout_micros);
+  if (reading_ && now - heard_micros_ > silence)
+    return Fail("nothing heard for a while; the link is made anew");
+  if (fetch_ != nullptr && now - fetch_->heard_micros() > owner_.options_.timeout_micros)
+    return Fail("nothing of the copy came for a while");
   SendAck();
 }
 
@@ -460,15 +470,22 @@ void Upstream::SaveDiverged(uint64_t common_seq) {
                   tail.records, tail.path));
 }
 
+size_t Upstream::memory_bytes() const {
+  return queue_.capacity() + reader_.memory_bytes() +
+         (fetch_ == nullptr ? 0 : fetch_->memory_bytes());
+}
+
 UpstreamFigures Upstream::Figures() const {
   const int64_t now = owner_.clock_.MonotonicMicros();
-  UpstreamFigures figures{.address = leader_,
+  UpstreamFigures figures{.copies = copies(),
+                          .copy_begin_micros = copy_begin_micros_,
+                          .address = leader_,
                           .state = LinkState::kConnect,
                           .up = false,
                           .last_io_age_micros = heard_micros_ == 0 ? -1 : now - heard_micros_,
                           .down_since_micros = down_micros_,
-                          .sync_bytes = snapshot_offset_,
-                          .sync_bytes_total = snapshot_ ? snapshot_->bytes : 0,
+                          .sync_bytes = fetch_ == nullptr ? 0 : fetch_->received_bytes(),
+                          .sync_bytes_total = fetch_ == nullptr ? 0 : fetch_->entry().bytes,
                           .lag_micros = up_micros_ == 0 ? -1 : now - up_micros_,
                           .commit = commit_,
                           .skew_micros = skew_micros_};
@@ -481,7 +498,7 @@ UpstreamFigures Upstream::Figures() const {
       figures.state = LinkState::kConnecting;
       break;
     case State::kAsked:
-    case State::kSnapshot:
+    case State::kCopying:
     case State::kInstalling:
       figures.state = LinkState::kSync;
       break;

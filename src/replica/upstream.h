@@ -5,7 +5,8 @@
 //   kDialing    the connection is being made
 //   kHello      AUTH and PEER have been sent as commands; their replies are awaited
 //   kAsked      kFollow has been sent
-//   kSnapshot   a copy comes into `cellar-sync.tmp`
+//   kCopying    a copy comes by a link of its own (snapshot_fetch.h) into `cellar-sync.tmp` and into
+//               memory, beside what is there
 //   kInstalling a worker makes it durable; then it takes the place of the store's content
 //   kStreaming  records come, are applied up to the leader's commit, and are acknowledged
 //   kPausing    something failed: the next attempt comes a little later
@@ -19,7 +20,9 @@
 #include <string>
 #include <string_view>
 
+#include "replica/greeting.h"
 #include "replica/replication.h"
+#include "replica/snapshot_fetch.h"
 
 namespace cellar {
 
@@ -30,6 +33,8 @@ class Upstream final : public PeerHandler {
 
   // Begins; REQUIRES: the store is there.
   void Begin();
+  // The own node leads from now on: the one that may have handed over to it gets to know.
+  void TellThatItLeads();
   // Ends the link for good; what was received and may be applied is applied.
   void End();
 
@@ -44,13 +49,20 @@ class Upstream final : public PeerHandler {
   void OnTick();
 
   const NodeAddress& leader() const { return leader_; }
+  // A copy is coming, and is not in place yet.
+  bool copies() const { return state_ == State::kCopying || state_ == State::kInstalling; }
+  SnapshotFetch* fetch() { return fetch_.get(); }
   UpstreamFigures Figures() const;
-  size_t memory_bytes() const { return queue_.capacity() + reader_.memory_bytes(); }
+  size_t memory_bytes() const;
 
  private:
   static constexpr size_t kQueueBytesMax{32 << 20};
-  static constexpr int64_t kRetryMicros{500'000};
-  static constexpr int64_t kDialMicros{5'000'000};
+  static constexpr int64_t kRetryMicros{250'000};
+  // An attempt to dial is given up after so long, the next ones later and later: a lost packet is
+  // sent again by the kernel after one second, then two, then four.
+  static constexpr int64_t kDialMicros{1'500'000};
+  static constexpr int64_t kDialMicrosMax{12'000'000};
+  // The leader beats ten times a second: a link over which nothing came for so long is dead.
   static constexpr int64_t kSilenceMicros{2'000'000};
 
   enum class State : uint8_t {
@@ -58,7 +70,7 @@ class Upstream final : public PeerHandler {
     kDialing,
     kHello,
     kAsked,
-    kSnapshot,
+    kCopying,
     kInstalling,
     kStreaming,
     kPausing,
@@ -68,11 +80,16 @@ class Upstream final : public PeerHandler {
   void NameLast();
   void Dial();
   void ReadHello(std::string_view bytes);
+  void ReadAgain();
+  void DropFetch();
   void OnFrame(const Frame& frame);
   void OnFull(const Frame& frame);
-  void OnChunk(const Frame& frame);
+  void OnFrom(const Frame& frame);
+  void OnLead(const Frame& frame);
   void OnRecords(const Frame& frame);
   void OnBeat(const Frame& frame);
+  // Goes on with a copy: true if there is more to load now.
+  bool Copy(int64_t deadline_micros);
   void Install();
   void EndInstall(Job* job);
   void BeginStreaming();
@@ -92,14 +109,15 @@ class Upstream final : public PeerHandler {
   bool dialling_{false};
   bool ended_{false};
   int64_t due_micros_{0};  // kPausing: when the next attempt comes; kDialing: when it is given up
-  std::string hello_;      // replies of the handshake
-  FrameReader reader_;
+  int64_t dial_micros_{kDialMicros};
+  PeerGreeting greeting_;
+  FrameReader reader_{FrameKind::kFrom, FrameKind::kFull, FrameKind::kRecords,
+                      FrameKind::kBeat, FrameKind::kLead, FrameKind::kError};
   RecordName last_;
   uint64_t leader_cluster_{0};
-  std::unique_ptr<WritableFile> snapshot_file_;
-  std::optional<SnapshotEntry> snapshot_;
-  uint64_t snapshot_offset_{0};
-  std::string queue_;  // records in wire form
+  std::unique_ptr<SnapshotFetch> fetch_;   // kCopying, unless the whole log is the copy
+  std::optional<SnapshotEntry> snapshot_;  // kInstalling: of what is to be installed
+  std::string queue_;                      // records in wire form
   size_t queue_begin_{0};
   bool reading_{true};
   Lsn commit_;
@@ -114,6 +132,7 @@ class Upstream final : public PeerHandler {
   int64_t down_micros_;
   int64_t leader_sent_micros_{0};
   int64_t skew_micros_{0};
+  int64_t copy_begin_micros_{0};
   std::string failure_;  // the last one that was logged
   int64_t failure_micros_{0};
 };

@@ -121,7 +121,7 @@ class Server final : public Host, private ReplicationHost {
   Replication& replication() override { return replication_; }
   Result<std::string> AcceptPeer(Session& session, std::string_view version,
                                  std::string_view cluster, std::string_view node,
-                                 std::string_view purpose) override;
+                                 std::string_view purpose, std::string_view features) override;
   Status FollowLeader(const std::string& leader, uint16_t port) override;
 
   // --- for Connection

@@ -46,11 +46,11 @@ std::string PeerSide::peer_host() const {
 
 Result<std::string> Server::AcceptPeer(Session& session, std::string_view version,
                                        std::string_view cluster, std::string_view node,
-                                       std::string_view purpose) {
+                                       std::string_view purpose, std::string_view features) {
   Connection* const connection = Connection::Of(session);
   auto side = std::make_unique<PeerSide>(*this, *connection);
   ASSIGN_OR_RETURN(PeerHandler* const handler,
-                   replication_.Accept(side.get(), version, cluster, node, purpose));
+                   replication_.Accept(side.get(), version, cluster, node, purpose, features));
   side->SetHandler(handler);
   connection->BecomePeer(std::move(side), PeerRole::kReplica);
   return fmt::format("PEER {} {} {:016x}", kPeerVersion, replication_.cluster_text(),
@@ -237,6 +237,8 @@ Status Server::ApplyReplicaOf() {
 }
 
 Status Server::FollowLeader(const std::string& leader, uint16_t port) {
+  if (replication_.failover_state() != FailoverState::kNone)
+    return Status::Error(ErrorCode::kErr, "REPLICAOF not allowed while failing over.");
   if (leader.empty()) return replication_.Lead();
   return replication_.Follow({leader, port});
 }

@@ -94,6 +94,7 @@ class JournalImpl final : public Journal {
   std::optional<uint64_t> LastSeqOf(uint32_t epoch) const override;
   Manifest CopyManifest() const override { return writer_.CopyManifest(); }
   void SetBacklog(uint64_t bytes) override { writer_.SetBacklog(bytes); }
+  void SetRetainBehind(uint64_t seq) override { writer_.SetRetainBehind(seq); }
   void RequestSync() override { writer_.RequestSync(); }
   void SetTurnTime(int64_t wall_micros) override { turn_micros_ = wall_micros; }
   void Flush() override;
@@ -582,7 +583,8 @@ Status CheckMayBegin(FileSystem& files, const std::string& directory, bool exist
 
 Result<std::unique_ptr<Journal>> Journal::Open(JournalOptions options, FileSystem& files,
                                                Clock& clock, StateMachine& state,
-                                               const LoadProgressCallback& progress) {
+                                               const LoadProgressCallback& progress,
+                                               StateContent content) {
   const std::string& directory = options.directory;
   ASSIGN_OR_RETURN(const bool exists, files.Exists(directory));
   if (!options.may_create) RETURN_IF_ERROR(CheckMayBegin(files, directory, exists));
@@ -593,8 +595,8 @@ Result<std::unique_ptr<Journal>> Journal::Open(JournalOptions options, FileSyste
     RETURN_IF_ERROR(files.SyncDirectory(JoinPath(directory, "..")));
   }
   ASSIGN_OR_RETURN(auto lock, files.Lock(JoinPath(directory, kLockName)));
-  ASSIGN_OR_RETURN(RecoveredStore store,
-                   RecoverStore(files, clock, directory, state, ApplyUpTo::kEnd, progress));
+  ASSIGN_OR_RETURN(RecoveredStore store, RecoverStore(files, clock, directory, state, content,
+                                                      ApplyUpTo::kEnd, progress));
   store.report.directory_created = !exists;
   auto journal = std::make_unique<JournalImpl>(std::move(options), files, clock, state,
                                                std::move(lock), std::move(store));

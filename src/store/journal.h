@@ -171,14 +171,20 @@ class RecordSink {
   virtual void OnRecords(std::string_view records, Lsn last) = 0;
 };
 
+// What a state machine holds when its log is opened: nothing, or all that the snapshot holds which
+// the manifest names.
+enum class StateContent : uint8_t { kEmpty, kSnapshot };
+
 class Journal {
  public:
-  // Recovers what `options.directory` holds into `state` (which must be empty) and begins a new log
-  // segment. `files`, `clock` and `state` must outlive the journal. Errors: kCorruption with file,
-  // offset and record number for damage that is no torn tail; kIo and kNoSpace.
+  // Recovers what `options.directory` holds into `state`, which holds what `content` says, and
+  // begins a new log segment. `files`, `clock` and `state` must outlive the journal. Errors:
+  // kCorruption with file, offset and record number for damage that is no torn tail; kIo and
+  // kNoSpace.
   static Result<std::unique_ptr<Journal>> Open(JournalOptions options, FileSystem& files,
                                                Clock& clock, StateMachine& state,
-                                               const LoadProgressCallback& progress);
+                                               const LoadProgressCallback& progress,
+                                               StateContent content = StateContent::kEmpty);
 
   virtual ~Journal() = default;  // as Close(), errors ignored
 
@@ -222,6 +228,8 @@ class Journal {
   // Log that a snapshot covers stays, as much of its end as these bytes: for followers that come
   // back. From the next snapshot on.
   virtual void SetBacklog(uint64_t bytes) = 0;
+  // Log behind record `seq` stays too: for followers that are getting a copy. UINT64_MAX: none is.
+  virtual void SetRetainBehind(uint64_t seq) = 0;
   // What is there now is synced soon, whatever the policy; durable_lsn() tells.
   virtual void RequestSync() = 0;
   // Hands the records of this turn, or the rest of them, to the sync thread; unless the policy is

@@ -140,6 +140,7 @@ class LogWriter {
   Manifest CopyManifest() const;
   // Log that a snapshot covers and that is kept all the same, from the next snapshot on.
   void SetBacklog(uint64_t bytes) { backlog_bytes_.store(bytes, std::memory_order_relaxed); }
+  void SetRetainBehind(uint64_t seq) { retain_behind_.store(seq, std::memory_order_relaxed); }
   // What is there now is synced soon, whatever the policy.
   void RequestSync();
 
@@ -247,6 +248,7 @@ class LogWriter {
   std::atomic<bool> healthy_{true};
   std::atomic<bool> held_{false};
   std::atomic<uint64_t> backlog_bytes_{0};
+  std::atomic<uint64_t> retain_behind_{UINT64_MAX};
   std::atomic<int64_t> oldest_unsynced_micros_{0};
   std::atomic<bool> sync_in_progress_{false};
 

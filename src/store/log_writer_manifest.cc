@@ -181,13 +181,14 @@ Status LogWriter::InstallSnapshotOnThread(const SnapshotEntry& entry,
   // Of the log that the snapshot covers, as much of the end stays as followers may want.
   uint64_t kept_bytes = 0;
   const uint64_t kept_bytes_max = backlog_bytes_.load(std::memory_order_relaxed);
+  const uint64_t behind = retain_behind_.load(std::memory_order_relaxed);
   std::vector<SegmentEntry> kept;
   bool keeps = true;
   for (auto segment = draft.segments.rbegin(); segment != draft.segments.rend(); ++segment) {
     const bool covered = segment->end && segment->end->last <= entry.lsn;
     if (covered) kept_bytes += segment->end->offset;
     // Without a gap: what is kept must follow one another.
-    keeps = keeps && (!covered || kept_bytes <= kept_bytes_max);
+    keeps = keeps && (!covered || kept_bytes <= kept_bytes_max || segment->end->last.seq > behind);
     if (keeps) {
       kept.push_back(*segment);
     } else {

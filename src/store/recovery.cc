@@ -18,11 +18,12 @@ constexpr uint64_t kProgressEveryBytes = 256 << 10;
 class Recovery {
  public:
   Recovery(FileSystem& files, Clock& clock, const std::string& directory, StateMachine& state,
-           ApplyUpTo up_to, const LoadProgressCallback& progress)
+           StateContent content, ApplyUpTo up_to, const LoadProgressCallback& progress)
       : files_(files),
         clock_(clock),
         directory_(directory),
         state_(state),
+        content_(content),
         replay_(state, up_to),
         progress_callback_(progress) {}
 
@@ -44,6 +45,7 @@ class Recovery {
   Clock& clock_;
   const std::string& directory_;
   StateMachine& state_;
+  const StateContent content_;
   LogReplay replay_;
   const LoadProgressCallback& progress_callback_;
   LoadProgress progress_;
@@ -139,6 +141,7 @@ Status Recovery::LoadNewestSnapshot() {
     for (const SnapshotTree& tree : reader->footer().trees) {
       if ((tree.tree_id & kDerivedTree) == 0) store_.report.snapshot_cells += tree.entries;
     }
+    if (content_ == StateContent::kSnapshot) return Status::Ok();
     return LoadSnapshot(reader.get(), state_,
                         [this](uint64_t offset) { return Progress(offset, false); });
   };
@@ -244,9 +247,9 @@ Result<RecoveredStore> Recovery::Run() {
 }  // namespace
 
 Result<RecoveredStore> RecoverStore(FileSystem& files, Clock& clock, const std::string& directory,
-                                    StateMachine& state, ApplyUpTo up_to,
+                                    StateMachine& state, StateContent content, ApplyUpTo up_to,
                                     const LoadProgressCallback& progress) {
-  return Recovery(files, clock, directory, state, up_to, progress).Run();
+  return Recovery(files, clock, directory, state, content, up_to, progress).Run();
 }
 
 }  // namespace cellar

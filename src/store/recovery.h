@@ -34,9 +34,9 @@ struct RecoveredStore {
   RecoveryReport report;
 };
 
-// REQUIRES: `state` is empty, the folder is there and locked.
+// REQUIRES: `state` is as `content` says, the folder is there and locked.
 Result<RecoveredStore> RecoverStore(FileSystem& files, Clock& clock, const std::string& directory,
-                                    StateMachine& state, ApplyUpTo up_to,
+                                    StateMachine& state, StateContent content, ApplyUpTo up_to,
                                     const LoadProgressCallback& progress);
 
 }  // namespace cellar

@@ -17,6 +17,14 @@ Status Bad(const char* what) { return Status::Error(ErrorCode::kCorruption, what
 
 }  // namespace
 
+SnapshotPart SnapshotPartAt(uint64_t place, uint64_t file_bytes, uint64_t end_bytes) {
+  CELLAR_ASSERT(place < file_bytes);
+  if (place < kSnapshotHeaderBytes) return {place, kSnapshotHeaderBytes - place};
+  const uint64_t behind_end = kSnapshotHeaderBytes + end_bytes;
+  if (place < behind_end) return {file_bytes - (behind_end - place), behind_end - place};
+  return {place - end_bytes, file_bytes - place};
+}
+
 std::string EncodeSnapshotHeader(const SnapshotHeader& header) {
   std::string bytes(kHeaderMagic);
   PutFixed32(&bytes, kSnapshotVersion);
@@ -129,6 +137,34 @@ BlockHeader DecodeBlockHeader(std::string_view block) {
 bool VerifyBlock(std::string_view block, uint64_t offset) {
   CELLAR_ASSERT(block.size() >= kBlockHeaderBytes);
   return DecodeFixed64(&block[0]) == Hash64(block.substr(8), offset);
+}
+
+Status SplitBlock(std::string_view block, uint64_t offset, uint64_t tree_id,
+                  std::vector<std::string_view>* images) {
+  const auto damaged = [](const char* what) { return Status::Error(ErrorCode::kCorruption, what); };
+  if (!VerifyBlock(block, offset)) return damaged("the checksum of a block is wrong");
+  const BlockHeader header = DecodeBlockHeader(block);
+  if (header.tree_id != tree_id) return damaged("a block of another tree");
+  images->clear();
+  std::string_view rest = block.substr(kBlockHeaderBytes);
+  while (!rest.empty()) {
+    uint32_t size = 0;
+    if (!GetFixed32(&rest, &size) || size > rest.size())
+      return damaged("an image reaches beyond its block");
+    images->push_back(rest.substr(0, size));
+    rest.remove_prefix(size);
+  }
+  if (images->size() != header.images) return damaged("a block with a wrong number of images");
+  return Status::Ok();
+}
+
+bool TreesFillFile(const SnapshotFooter& footer, uint64_t footer_offset) {
+  uint64_t offset = kSnapshotHeaderBytes;
+  for (const SnapshotTree& tree : footer.trees) {
+    if (tree.begin_offset != offset || tree.end_offset < offset) return false;
+    offset = tree.end_offset;
+  }
+  return offset == footer_offset;
 }
 
 }  // namespace cellar

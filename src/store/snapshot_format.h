@@ -98,6 +98,14 @@ struct BlockHeader {
   uint64_t tree_id{0};
 };
 
+// A snapshot goes to another machine in this order: header, footer and trailer, blocks. Which part
+// of the file stands at `place` in it, and how much of that follows. REQUIRES: place < file_bytes.
+struct SnapshotPart {
+  uint64_t offset{0};
+  uint64_t bytes{0};
+};
+SnapshotPart SnapshotPartAt(uint64_t place, uint64_t file_bytes, uint64_t end_bytes);
+
 std::string EncodeSnapshotHeader(const SnapshotHeader& header);
 Result<SnapshotHeader> DecodeSnapshotHeader(std::string_view bytes);
 std::string EncodeSnapshotFooter(const SnapshotFooter& footer);
@@ -110,5 +118,10 @@ void SealBlock(std::string* block, uint32_t images, uint64_t tree_id, uint64_t o
 BlockHeader DecodeBlockHeader(std::string_view block);
 // `block` is the whole block, header included.
 bool VerifyBlock(std::string_view block, uint64_t offset);
+// The images in a whole block of `tree_id` at `offset`. kCorruption with what is wrong.
+Status SplitBlock(std::string_view block, uint64_t offset, uint64_t tree_id,
+                  std::vector<std::string_view>* images);
+// Whether the trees stand one behind the other from the header to the footer.
+bool TreesFillFile(const SnapshotFooter& footer, uint64_t footer_offset);
 
 }  // namespace cellar

@@ -66,15 +66,10 @@ Status SnapshotReader::ReadFrame() {
   Result<SnapshotFooter> footer = DecodeSnapshotFooter(footer_bytes, header_.version);
   if (!footer.ok()) return Corruption(trailer->footer_offset, footer.status().text());
   footer_ = *std::move(footer);
+  footer_offset_ = trailer->footer_offset;
 
-  uint64_t offset = kSnapshotHeaderBytes;
-  for (const SnapshotTree& tree : footer_.trees) {
-    if (tree.begin_offset != offset || tree.end_offset < offset)
-      return Corruption(trailer->footer_offset, "the trees do not follow one another");
-    offset = tree.end_offset;
-  }
-  if (offset != trailer->footer_offset)
-    return Corruption(offset, "the trees do not end where the footer begins");
+  if (!TreesFillFile(footer_, trailer->footer_offset))
+    return Corruption(trailer->footer_offset, "the trees do not follow one another");
   return Status::Ok();
 }
 
@@ -94,22 +89,10 @@ Status SnapshotReader::ReadBlock(const SnapshotTree& tree, uint64_t offset, Bloc
     return Corruption(offset, "a block reaches beyond its tree");
   const size_t bytes = kBlockHeaderBytes + header.images_bytes;
   ASSIGN_OR_RETURN(const std::string_view all, Read(offset, bytes));
-  if (!VerifyBlock(all, offset)) return Corruption(offset, "the checksum of a block is wrong");
-  if (header.tree_id != tree.tree_id) return Corruption(offset, "a block of another tree");
-
+  if (const Status split = SplitBlock(all, offset, tree.tree_id, &block->images); !split.ok())
+    return Corruption(offset, split.text());
   block->offset = offset;
   block->end_offset = offset + bytes;
-  block->images.clear();
-  std::string_view rest = all.substr(kBlockHeaderBytes);
-  while (!rest.empty()) {
-    uint32_t size = 0;
-    if (!GetFixed32(&rest, &size) || size > rest.size())
-      return Corruption(offset, "an image reaches beyond its block");
-    block->images.push_back(rest.substr(0, size));
-    rest.remove_prefix(size);
-  }
-  if (block->images.size() != header.images)
-    return Corruption(offset, "a block with a wrong number of images");
   return Status::Ok();
 }
 

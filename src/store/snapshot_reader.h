@@ -23,6 +23,7 @@ class SnapshotReader {
   const SnapshotHeader& header() const { return header_; }
   const SnapshotFooter& footer() const { return footer_; }
   uint64_t file_bytes() const { return file_bytes_; }
+  uint64_t footer_offset() const { return footer_offset_; }
   // kCorruption if the manifest means another file than this.
   Status CheckAgainst(const SnapshotEntry& entry) const;
 
@@ -48,6 +49,7 @@ class SnapshotReader {
   SnapshotHeader header_;
   SnapshotFooter footer_;
   uint64_t file_bytes_{0};
+  uint64_t footer_offset_{0};
   uint64_t trailer_hash_{0};
   std::string buffer_;
   uint64_t buffer_offset_{0};

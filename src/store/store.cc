@@ -29,12 +29,13 @@ Store::~Store() {
 Result<std::unique_ptr<Store>> Store::Open(StoreOptions options, FileSystem& files, Clock& clock,
                                            const LoadProgressCallback& progress) {
   std::unique_ptr<Store> store(new Store(std::move(options), files, clock));
-  RETURN_IF_ERROR(store->OpenJournal(progress));
+  RETURN_IF_ERROR(store->OpenJournal(progress, StateContent::kEmpty));
   return store;
 }
 
-Status Store::OpenJournal(const LoadProgressCallback& progress) {
-  ASSIGN_OR_RETURN(journal_, Journal::Open(options_.journal, files_, clock_, *engine_, progress));
+Status Store::OpenJournal(const LoadProgressCallback& progress, StateContent content) {
+  ASSIGN_OR_RETURN(journal_,
+                   Journal::Open(options_.journal, files_, clock_, *engine_, progress, content));
   schema_lsn_ = journal_->last_lsn();
   SetTurnTime();
   for (const std::string& keyspace : Keyspaces()) {
@@ -42,12 +43,14 @@ Status Store::OpenJournal(const LoadProgressCallback& progress) {
       if (table->has_indexes()) table->indexes()->ForgetRefusals();
     }
   }
+  // Clients are being served: indexes that the snapshot does not hold are built in slices.
+  if (content == StateContent::kSnapshot) return Status::Ok();
   (void)SweepIndexes(
       kUnlimited, kIndexMicrosUnlimited);  // false: the state of a new one waits for a better disk
   return Status::Ok();
 }
 
-Inheritance Store::CloseAll() {
+Inheritance Store::CloseAll(Trees trees) {
   CELLAR_ASSERT(!in_transaction_);
   // A snapshot cursor dies with the server, so it dies here. One that is being read, in a task,
   // only cannot be found again.
@@ -58,7 +61,7 @@ Inheritance Store::CloseAll() {
   sweep_ghosts_.clear();
   sweep_table_id_ = 0;
   journal_.reset();
-  Inheritance inheritance = engine_->GiveUp();
+  Inheritance inheritance = engine_->GiveUp(trees);
   engine_ = std::make_unique<Engine>();
   resolver_ = std::make_unique<RowResolver>(*engine_, arrivals_);
   return inheritance;
@@ -70,9 +73,9 @@ Result<Continuity> Store::Reload(JournalOptions journal) {
   }
   RETURN_IF_ERROR(journal_->Close());
   const Lsn end = journal_->last_lsn();
-  Inheritance inheritance = CloseAll();
+  Inheritance inheritance = CloseAll(Trees::kInUse);
   options_.journal = std::move(journal);
-  RETURN_IF_ERROR(OpenJournal({}));
+  RETURN_IF_ERROR(OpenJournal({}, StateContent::kEmpty));
   // As it stands behind the recovery, before indexes are seen to.
   const Lsn recovered = schema_lsn_;
   const Continuity continuity = recovered < end ? Continuity::kOtherState : Continuity::kSameState;

@@ -321,8 +321,13 @@ class Store {
   // an empty store), closes all and recovers it from there, under running clients, as Reload does
   // where the state is another one. Where the files cannot be changed the store holds what it held,
   // and *status says why. An error that is returned leaves no store, as one of Reload.
+  // `loaded` holds what the snapshot holds; null without one. What was held is freed in slices.
   Status ReplaceContent(const std::string& path, const std::optional<SnapshotEntry>& entry,
-                        Status* status);
+                        std::unique_ptr<Engine> loaded, Status* status);
+  // Frees in slices what was loaded in vain.
+  void Discard(std::unique_ptr<Engine> loaded) {
+    engine_->TakeGarbage(loaded->GiveUp(Trees::kAll).trees_in_use);
+  }
 
   // DEBUG RELOAD: closes everything and recovers it from its files under running clients. Every
   // Table pointer dies; what clients hold on to goes on as Inheritance (engine.h) says. Tells
@@ -343,9 +348,9 @@ class Store {
   };
 
   Store(StoreOptions options, FileSystem& files, Clock& clock);
-  Status OpenJournal(const LoadProgressCallback& progress);
+  Status OpenJournal(const LoadProgressCallback& progress, StateContent content);
   // Ends log and state, which outlives them in part; OpenJournal makes both anew.
-  Inheritance CloseAll();
+  Inheritance CloseAll(Trees trees);
   uint64_t NoteApplied(const LogRecord& record);
 
   // OpenRow and GetInRow, also as parts of Get.

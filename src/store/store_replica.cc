@@ -63,11 +63,11 @@ Status Store::BeginEpoch(uint32_t epoch) {
 }
 
 Status Store::ReplaceContent(const std::string& path, const std::optional<SnapshotEntry>& entry,
-                             Status* status) {
+                             std::unique_ptr<Engine> loaded, Status* status) {
   const std::string& directory = options_.journal.directory;
   const Manifest manifest = journal_->CopyManifest();
   (void)journal_->Close();  // what it holds is about to go
-  Inheritance inheritance = CloseAll();
+  Inheritance inheritance = CloseAll(Trees::kAll);
   *status = Status::Ok();
   Manifest fresh{.next = manifest.next, .snapshot = entry, .segments = {}};
   if (entry) {
@@ -77,7 +77,12 @@ Status Store::ReplaceContent(const std::string& path, const std::optional<Snapsh
     if (status->ok()) *status = files_.SyncDirectory(directory);
   }
   if (status->ok()) *status = InstallManifest(files_, directory, fresh).status;
-  RETURN_IF_ERROR(OpenJournal({}));
+  const bool takes = status->ok() && loaded != nullptr;
+  if (takes) {
+    engine_ = std::move(loaded);
+    resolver_ = std::make_unique<RowResolver>(*engine_, arrivals_);
+  }
+  RETURN_IF_ERROR(OpenJournal({}, takes ? StateContent::kSnapshot : StateContent::kEmpty));
   engine_->Inherit(std::move(inheritance), Continuity::kOtherState);
   return Status::Ok();
 }

@@ -52,7 +52,7 @@ class FakeHost final : public Host, private ReplicationHost {
   Status ApplyConfig(ConfigTopic) override { return {}; }
   Replication& replication() override { return replication_; }
   Result<std::string> AcceptPeer(Session&, std::string_view, std::string_view, std::string_view,
-                                 std::string_view) override {
+                                 std::string_view, std::string_view) override {
     return Status::Error(ErrorCode::kErr, "no peers here");
   }
   Status FollowLeader(const std::string&, uint16_t) override { return {}; }

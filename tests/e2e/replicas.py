@@ -44,7 +44,7 @@ class Node:
     def refusal(self, line):
         try:
             return f"no error: {self.run(line)}"
-        except redis.ResponseError as error:
+        except (redis.ResponseError, redis.BusyLoadingError) as error:
             # redis-py takes some codes away.
             return f"{type(error).__name__} {error}"
 
@@ -57,6 +57,10 @@ class Node:
     def restart(self):
         self.server.start()
         self.redis = self.server.client(decode_responses=True)
+
+    def restart_cleanly(self):
+        self.server.stop()
+        self.restart()
 
     def follow(self, leader):
         return self.run(f"REPLICAOF 127.0.0.1 {leader.server.port}")

@@ -144,7 +144,7 @@ TEST_CASE("A state that takes another one's place inherits what clients hold", "
     const uint64_t name = before->WatchName("0", "absent");
     BTreeSnapshot scan = table->mutable_tree(0)->TakeSnapshot();
 
-    Inheritance inheritance = before->GiveUp();
+    Inheritance inheritance = before->GiveUp(Trees::kInUse);
     before.reset();
     std::unique_ptr<Engine> now = loaded();
     now->Inherit(std::move(inheritance), continuity);

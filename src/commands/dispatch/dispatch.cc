@@ -166,6 +166,7 @@ std::string Dispatcher::ReplicaRefusal(const Session& session, const CommandEntr
       std::to_string(leader.port);
   if (writes) return refusal;
   if (!Does(session, command, kReadonly)) return {};
+  if (replication.awaits_first_copy()) return "LOADING Cellar is loading the dataset in memory";
   if (static_cast<ReplicaReads>(config.replica_reads) == ReplicaReads::kNo) return refusal;
   if (config.replica_max_lag == 0) return {};
   const int64_t lag = replication.upstream()->lag_micros;

@@ -184,8 +184,14 @@ void MemorySection(Host& host, InfoWriter& out) {
 void PersistenceSection(Host& host, InfoWriter& out) {
   out.Section("Persistence");
   const PersistenceFigures p = host.persistence();
-  out.Field("loading", host.loading() ? 1 : 0);
-  out.Zeros({"async_loading", "current_cow_peak", "current_cow_size", "current_cow_size_age"});
+  const Replication& replication = host.replication();
+  const auto upstream = replication.upstream();
+  const bool copies = upstream && upstream->copies;
+  const bool first_copy = replication.awaits_first_copy();
+  const bool loading = host.loading() || first_copy;
+  out.Field("loading", loading ? 1 : 0);
+  out.Field("async_loading", copies && !first_copy ? 1 : 0);
+  out.Zeros({"current_cow_peak", "current_cow_size", "current_cow_size_age"});
   out.Ratio("current_fork_perc", p.save_keys_total == 0
                                      ? 0
                                      : 100.0 * static_cast<double>(p.save_keys_done) /
@@ -228,15 +234,15 @@ void PersistenceSection(Host& host, InfoWriter& out) {
     out.Field("aof_durable_lsn", p.durable_lsn);
   }
   if (!p.log_error.empty()) out.Field("aof_last_error", p.log_error);
-  if (host.loading()) {
-    out.Field("loading_start_time", p.loading_start_unix_s);
-    out.Field("loading_total_bytes", p.loading_total_bytes);
-    out.Field("loading_loaded_bytes", p.loading_done_bytes);
-    out.Ratio("loading_loaded_perc", p.loading_total_bytes == 0
-                                         ? 0
-                                         : 100.0 * static_cast<double>(p.loading_done_bytes) /
-                                               static_cast<double>(p.loading_total_bytes));
-  }
+  if (!loading && !copies) return;
+  const uint64_t total = copies ? upstream->sync_bytes_total : p.loading_total_bytes;
+  const uint64_t done = copies ? upstream->sync_bytes : p.loading_done_bytes;
+  out.Field("loading_start_time",
+            copies ? upstream->copy_begin_micros / 1'000'000 : p.loading_start_unix_s);
+  out.Field("loading_total_bytes", total);
+  out.Field("loading_loaded_bytes", done);
+  out.Ratio("loading_loaded_perc",
+            total == 0 ? 0 : 100.0 * static_cast<double>(done) / static_cast<double>(total));
 }
 
 uint64_t CommandNanos(Host& host) {

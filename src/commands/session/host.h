@@ -93,7 +93,7 @@ class Host {
   // The reply of PEER, or why it is refused.
   virtual Result<std::string> AcceptPeer(Session& session, std::string_view version,
                                          std::string_view cluster, std::string_view node,
-                                         std::string_view purpose) = 0;
+                                         std::string_view purpose, std::string_view features) = 0;
   // REPLICAOF host port, or NO ONE if `leader` is empty; the option `replicaof` follows it.
   virtual Status FollowLeader(const std::string& leader, uint16_t port) = 0;
   // Whether commands that write may be refused because of other nodes: ask at each.

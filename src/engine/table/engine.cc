@@ -470,7 +470,7 @@ void Engine::NoteName(const Table& table) {
   if (watched != watched_names_.end()) ++watched->second.changes;
 }
 
-Inheritance Engine::GiveUp() {
+Inheritance Engine::GiveUp(Trees trees) {
   CELLAR_ASSERT(undo_ == nullptr);
   Inheritance inheritance{.watches = {},
                           .watched_names = std::move(watched_names_),
@@ -481,7 +481,8 @@ Inheritance Engine::GiveUp() {
     Retire(std::move(tables_[id]));
   }
   for (std::unique_ptr<BTree>& tree : garbage_) {
-    if (tree->snapshots_alive() > 0) inheritance.trees_in_use.push_back(std::move(tree));
+    if (trees == Trees::kAll || tree->snapshots_alive() > 0)
+      inheritance.trees_in_use.push_back(std::move(tree));
   }
   tables_.clear();
   keyspaces_.clear();
@@ -489,10 +490,14 @@ Inheritance Engine::GiveUp() {
   return inheritance;
 }
 
+void Engine::TakeGarbage(std::vector<std::unique_ptr<BTree>> trees) {
+  for (std::unique_ptr<BTree>& tree : trees) garbage_.push_back(std::move(tree));
+}
+
 void Engine::Inherit(Inheritance inheritance, Continuity continuity) {
   CELLAR_ASSERT(undo_ == nullptr);
   CELLAR_ASSERT(watched_names_.empty());
-  for (std::unique_ptr<BTree>& tree : inheritance.trees_in_use) garbage_.push_back(std::move(tree));
+  TakeGarbage(std::move(inheritance.trees_in_use));
   lineage_ = inheritance.lineage;
   if (continuity == Continuity::kOtherState) {
     ++lineage_;

@@ -40,6 +40,9 @@ struct WatchedName {
 // Whether a state that was loaded under running clients is the one that they have seen before.
 enum class Continuity : uint8_t { kSameState, kOtherState };
 
+// Which trees outlive it: those that scans still read, or all, to be freed in slices.
+enum class Trees : uint8_t { kInUse, kAll };
+
 // All that outlives an engine whose state is dropped and loaded again while clients go on: what
 // they hold on to and no file holds. Everything else of the old engine dies with it, every Table
 // pointer too; what lasts longer than a turn (tasks, watches, cursors) has ids and looks them up.
@@ -108,8 +111,9 @@ class Engine final : public StateMachine {
   // --- taking the place of another engine
   // Which of the states that clients have been shown since the start this is: 0, 1, ...
   uint64_t lineage() const { return lineage_; }
-  // Nothing but destruction is allowed afterwards. REQUIRES: undo has not begun.
-  Inheritance GiveUp();
+  // Nothing but destruction is allowed afterwards, which frees the trees that are not given up.
+  // REQUIRES: undo has not begun.
+  Inheritance GiveUp(Trees trees);
   // REQUIRES: the state has been loaded, and no client has seen it yet.
   void Inherit(Inheritance inheritance, Continuity continuity);
 
@@ -117,6 +121,8 @@ class Engine final : public StateMachine {
   // Frees at most about `entries_max` entries or nodes of them, fewer if they are large. True if
   // nothing is left to free.
   bool CollectGarbage(uint64_t entries_max);
+  // What another engine has given up is freed by this one; nothing else of it lives on.
+  void TakeGarbage(std::vector<std::unique_ptr<BTree>> trees);
   uint64_t garbage_bytes() const;
 
   // --- compaction of memory (btree/arena.h)

@@ -1,0 +1,29 @@
+// PeerGreeting: what a node that dials another says first, AUTH and PEER as commands, and what it
+// makes of the replies. Behind them come frames.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "cellar/status.h"
+
+namespace cellar {
+
+struct ReplicationOptions;
+struct Identity;
+
+class PeerGreeting {
+ public:
+  // The commands. `features`: of a bulk link its ticket.
+  std::string Begin(const ReplicationOptions& options, const Identity& identity,
+                    std::string_view purpose, uint64_t features);
+  // Takes in what comes. True once PEER has been accepted: *rest is what came behind. ERR: why not.
+  Result<bool> Take(std::string_view bytes, std::string* rest);
+
+ private:
+  std::string replies_;
+  int awaited_{0};
+};
+
+}  // namespace cellar

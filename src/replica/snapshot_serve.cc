@@ -1,0 +1,129 @@
+// See snapshot_serve.h.
+#include "replica/snapshot_serve.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/coding.h"
+#include "replica/follower_feed.h"
+#include "replica/replication.h"
+#include "store/snapshot_format.h"
+
+namespace cellar {
+
+struct SnapshotServe::Job {
+  std::unique_ptr<ReadableFile> file;
+  uint64_t place{0};
+  uint64_t offset{0};
+  size_t size{0};
+  std::string bytes;
+  Status status;
+};
+
+SnapshotServe::SnapshotServe(Replication& owner, uint64_t feed, uint64_t ticket, Source source)
+    : owner_(owner),
+      feed_(feed),
+      ticket_(ticket),
+      source_(std::move(source)),
+      moved_micros_(owner.clock_.MonotonicMicros()) {}
+
+SnapshotServe::~SnapshotServe() {
+  if (link_ != nullptr) link_->Close();
+}
+
+void SnapshotServe::Attach(PeerLink* link) {
+  CELLAR_ASSERT(!attached_);
+  attached_ = true;
+  link_ = link;
+  begin_micros_ = moved_micros_ = owner_.clock_.MonotonicMicros();
+  Pump();
+}
+
+void SnapshotServe::Fail(std::string_view why) {
+  if (FollowerFeed* const feed = owner_.FeedById(feed_); feed != nullptr) feed->Fail(why);
+}
+
+void SnapshotServe::OnClosed(std::string_view why) {
+  link_ = nullptr;
+  // A follower closes it when it has everything; it says so on the other link.
+  if (place_ < source_.bytes) Fail(std::string("its copy ended too early: ").append(why));
+}
+
+void SnapshotServe::OnBytes(std::string_view bytes) {
+  owner_.stats_.link_bytes_in += bytes.size();
+  reader_.Add(bytes);
+  Frame frame;
+  const Result<bool> next = reader_.Next(&frame);
+  if (!next.ok()) return Fail(next.status().text());
+  if (*next) Fail("it says: " + std::string(frame.body.substr(0, 200)));
+}
+
+void SnapshotServe::Pump() {
+  if (link_ == nullptr || job_runs_ || place_ == source_.bytes) return;
+  if (link_->waiting_bytes() >= kWindowBytes) return;
+  const int64_t now = owner_.clock_.MonotonicMicros();
+  moved_micros_ = now;
+  const uint64_t rate = owner_.options_.sync_bytes_per_second;
+  if (rate == 0) return ReadPiece(kChunkBytesMax);
+  // A twentieth of a second at a time; what was not sent in time is not made up for.
+  const auto elapsed = static_cast<uint64_t>(now - begin_micros_);
+  const auto allowed =
+      static_cast<uint64_t>(static_cast<double>(rate) * static_cast<double>(elapsed) / 1e6);
+  if (sent_ > allowed) return;
+  if (allowed - sent_ > rate) {
+    begin_micros_ = now;
+    sent_ = 0;
+  }
+  ReadPiece(std::clamp<size_t>(rate / 20, kPieceBytesMin, kChunkBytesMax));
+}
+
+// Within a part of the file: the header, its end, the blocks between them.
+void SnapshotServe::ReadPiece(size_t bytes) {
+  const SnapshotPart part = SnapshotPartAt(place_, source_.bytes, source_.end_bytes);
+  auto job = std::make_unique<Job>();
+  job->file = std::move(source_.file);
+  job->place = place_;
+  job->offset = part.offset;
+  job->size = static_cast<size_t>(std::min<uint64_t>(bytes, part.bytes));
+  job_runs_ = true;
+  Job* const raw = job.release();  // adopted by the second function, which always runs
+  owner_.host_.RunInBackground(
+      [raw] {
+        raw->bytes.resize(raw->size);
+        const Result<size_t> got = raw->file->ReadAt(raw->offset, raw->size, raw->bytes.data());
+        raw->status = got.status();
+        if (got.ok() && *got < raw->size)
+          raw->status =
+              Status::Error(ErrorCode::kCorruption, "the snapshot is shorter than it was");
+      },
+      [raw, owner = &owner_, feed = feed_, ticket = ticket_] {
+        const std::unique_ptr<Job> self(raw);
+        SnapshotServe* const serve = owner->ServeOf(feed, ticket);
+        if (serve != nullptr) serve->EndPiece(raw);
+      });
+}
+
+void SnapshotServe::EndPiece(Job* job) {
+  job_runs_ = false;
+  if (!job->status.ok()) return Fail(job->status.text());
+  if (link_ == nullptr) return;
+  std::string body;
+  body.reserve(job->bytes.size() + 8);
+  PutFixed64(&body, job->place);
+  body += job->bytes;
+  owner_.Send(link_, FrameKind::kChunk, body);
+  source_.file = std::move(job->file);
+  place_ += job->bytes.size();
+  sent_ += job->bytes.size();
+  Pump();
+}
+
+void SnapshotServe::OnTick() {
+  Pump();
+  const int64_t still = owner_.clock_.MonotonicMicros() - moved_micros_;
+  if (place_ < source_.bytes && still > owner_.options_.timeout_micros)
+    Fail(attached_ ? "it takes nothing of its copy" : "it does not fetch its copy");
+}
+
+}  // namespace cellar

@@ -1,0 +1,69 @@
+// SnapshotServe: the leader's end of the bulk link of one follower: a snapshot file goes out, piece
+// by piece, in the order of store/snapshot_intake.h.
+//
+// The file is held open, so it may be replaced meanwhile. A worker reads one piece at a time, no
+// more than kWindowBytes wait in the link, and no more is sent than repl-sync-rate allows.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/file.h"
+#include "replica/frame.h"
+#include "replica/peer.h"
+
+namespace cellar {
+
+class Replication;
+
+class SnapshotServe final : public PeerHandler {
+ public:
+  struct Source {
+    std::unique_ptr<ReadableFile> file;
+    uint64_t bytes{0};
+    uint64_t end_bytes{0};  // of footer and trailer
+  };
+
+  // `feed`: of which follower.
+  SnapshotServe(Replication& owner, uint64_t feed, uint64_t ticket, Source source);
+  ~SnapshotServe() override;
+
+  uint64_t ticket() const { return ticket_; }
+  bool attached() const { return attached_; }
+  // The follower has dialled. REQUIRES: !attached().
+  void Attach(PeerLink* link);
+  void Pump();
+  void OnTick();
+
+  void OnConnected(PeerLink*) override {}
+  void OnBytes(std::string_view bytes) override;
+  void OnDrained() override { Pump(); }
+  void OnClosed(std::string_view why) override;
+
+ private:
+  static constexpr size_t kWindowBytes{4 << 20};
+  static constexpr size_t kPieceBytesMin{4 << 10};
+  struct Job;
+
+  void ReadPiece(size_t bytes);
+  void EndPiece(Job* job);
+  void Fail(std::string_view why);
+
+  Replication& owner_;
+  const uint64_t feed_;
+  const uint64_t ticket_;
+  Source source_;  // its file is with a job while that runs
+  PeerLink* link_{nullptr};
+  bool attached_{false};
+  bool job_runs_{false};
+  uint64_t place_{0};        // in the order of sending
+  int64_t begin_micros_{0};  // of what `sent_` counts
+  uint64_t sent_{0};
+  int64_t moved_micros_;  // when the link took something, the last time
+  FrameReader reader_{FrameKind::kError};
+};
+
+}  // namespace cellar
