@@ -40,6 +40,21 @@ CXX_asan := clang++
 CXX_tsan := clang++
 CXX_fuzz := clang++
 CXX = $(CCACHE) $(CXX_$(VARIANT))
+CC = $(CCACHE) $(patsubst clang++,clang,$(patsubst g++,gcc,$(CXX_$(VARIANT))))
+
+# libraft, for replica sets: the machine's own if it is 0.22 or newer (older ones are unsafe), else
+# what `make deps` has put below build/deps. Without either all but sets is built.
+RAFT_HOME := build/deps
+ifeq ($(shell pkg-config --atleast-version=0.22 raft 2>/dev/null && echo yes),yes)
+RAFT_LIBS := $(or $(wildcard $(shell pkg-config --variable=libdir raft)/libraft.a),-lraft)
+RAFT_FLAGS := -DCELLAR_RAFT=1
+else ifneq ($(wildcard $(RAFT_HOME)/usr/include/raft.h),)
+RAFT_LIBS := $(wildcard $(RAFT_HOME)/usr/lib/*/libraft.a)
+RAFT_FLAGS := -DCELLAR_RAFT=1 -isystem $(RAFT_HOME)/usr/include
+else
+RAFT_LIBS :=
+RAFT_FLAGS := -DCELLAR_RAFT=0
+endif
 
 ARCH := $(shell uname -m)
 ARCH_FLAGS := $(if $(filter x86_64,$(ARCH)),-march=x86-64-v2,)
@@ -53,18 +68,21 @@ FLAGS_tsan := -O1 -g -DCELLAR_DEBUG -fsanitize=thread -fno-omit-frame-pointer
 FLAGS_fuzz := -O1 -g -DCELLAR_DEBUG -fsanitize=fuzzer-no-link,address -fno-omit-frame-pointer
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror
 CXXFLAGS = -std=c++20 $(ARCH_FLAGS) $(WARNINGS) $(FLAGS_$(VARIANT)) -Isrc -Iinclude -Itools -MMD -MP
+CFLAGS = -std=c11 -D_GNU_SOURCE $(ARCH_FLAGS) $(WARNINGS) $(FLAGS_$(VARIANT)) -Isrc -MMD -MP
 LDFLAGS = $(filter -fsanitize%,$(FLAGS_$(VARIANT)))
 # mimalloc hides heap errors from the sanitizers, so only the plain builds have it.
 MALLOC_LIBS = $(if $(filter release debug,$(VARIANT)),-lmimalloc,)
 CXXFLAGS += $(if $(filter release debug,$(VARIANT)),-DCELLAR_MIMALLOC,)
 LIBS = -lre2 -lfmt -lssl -lcrypto -lxxhash -lpthread
-UV_LIBS = -luv
+# libraft.a names functions of libuv.
+UV_LIBS = $(RAFT_LIBS) -luv
 
 SOURCES := $(foreach l,$(LAYERS),$(wildcard src/$(l)/*.cc src/$(l)/*/*.cc))
+C_SOURCES := $(foreach l,$(LAYERS),$(wildcard src/$(l)/*.c))
 LIB_SOURCES := $(foreach l,$(LIB_LAYERS),$(wildcard src/$(l)/*.cc src/$(l)/*/*.cc))
 APP_SOURCES := $(filter-out $(LIB_SOURCES),$(SOURCES))
 LIB_OBJECTS = $(LIB_SOURCES:%.cc=$(BUILD)/%.o)
-APP_OBJECTS = $(APP_SOURCES:%.cc=$(BUILD)/%.o)
+APP_OBJECTS = $(APP_SOURCES:%.cc=$(BUILD)/%.o) $(C_SOURCES:%.c=$(BUILD)/%.o)
 # Each folder of tools/ with a main.cc is a program named after it. What its main.cc leaves to other
 # files is tested by tests/tools/.
 TOOLS := $(patsubst tools/%/main.cc,%,$(wildcard tools/*/main.cc))
@@ -107,6 +125,18 @@ $(BUILD)/%.o: %.cc
 	@mkdir -p $(@D)
 	@echo "compile $<"
 	$(Q)$(CXX) $(CXXFLAGS) -c -o $@ $<
+
+$(BUILD)/%.o: %.c
+	@mkdir -p $(@D)
+	@echo "compile $<"
+	$(Q)$(CC) $(CFLAGS) -c -o $@ $<
+
+# Compiled anew when the library has come or gone.
+$(BUILD)/src/replica/raft_core.o: CFLAGS += $(RAFT_FLAGS)
+$(BUILD)/src/replica/raft_core.o: $(BUILD)/raft.flags
+$(BUILD)/raft.flags: FORCE
+	@mkdir -p $(@D)
+	@echo '$(RAFT_FLAGS) $(RAFT_LIBS)' | cmp -s - $@ || echo '$(RAFT_FLAGS) $(RAFT_LIBS)' > $@
 
 define TOOL_RULE
 $(BUILD)/$(1): $(patsubst %.cc,$(BUILD)/%.o,$(wildcard tools/$(1)/*.cc)) $(BUILD)/libcellar.a
@@ -153,8 +183,10 @@ unit-test: $(BUILD)/unit-tests
 ## deps           install the Debian packages that are missing (apt, with sudo unless root)
 deps:
 	@tools/deps.sh $(BUILD_PACKAGES) $(TEST_PACKAGES) -- $(CLIENT_PACKAGES)
+	@tools/libraft.sh $(RAFT_HOME)
 build-deps:
 	@tools/deps.sh $(BUILD_PACKAGES)
+	@tools/libraft.sh $(RAFT_HOME)
 
 ## debug          build without optimisation, with the costly assertions
 debug:
@@ -234,7 +266,7 @@ bench-btree: build/bench-btree
 	build/bench-btree --cells $(BTREE_CELLS)
 
 ## format         rewrite the sources as clang-format 14 has them
-FORMAT_FILES = $(shell find src include tests tools -name '*.cc' -o -name '*.h')
+FORMAT_FILES = $(shell find src include tests tools -name '*.cc' -o -name '*.h' -o -name '*.c')
 format:
 	@printf '%s\n' $(FORMAT_FILES) | xargs -r -P$(JOBS) -n16 clang-format -i
 format-check:

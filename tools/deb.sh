@@ -21,6 +21,10 @@ rm -rf "$root/usr/lib/libcellar.a" "$root/usr/include"
 find "$root/usr/bin" -type f -exec strip --strip-unneeded {} +
 find "$root/usr/share/man" -type f -exec gzip -9n {} +
 install -D -m 644 LICENSE "$root/usr/share/doc/cellar/copyright"
+# libraft is linked statically: its licence goes along.
+for raft in build/deps/usr/share/doc/libraft-dev/copyright /usr/share/doc/libraft-dev/copyright; do
+  [ ! -e "$raft" ] || install -D -m 644 "$raft" "$root/usr/share/doc/cellar/copyright.libraft"
+done
 install -D -m 644 README.md "$root/usr/share/doc/cellar/README.md"
 install -d -m 750 "$root/etc/cellar"
 

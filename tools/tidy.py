@@ -45,12 +45,12 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 
 
 def sources(root, folders=("src", "include", "tools", "tests")):
-    """Paths of all C++ files below `root`, relative to it, sorted."""
+    """Paths of all C++ and C files below `root`, relative to it, sorted."""
     found = []
     for folder in folders:
         for directory, _, names in os.walk(os.path.join(root, folder)):
             found += [os.path.relpath(os.path.join(directory, name), root)
-                      for name in names if name.endswith((".cc", ".h"))]
+                      for name in names if name.endswith((".cc", ".h", ".c"))]
     return sorted(found)
 
 
