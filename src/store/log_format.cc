@@ -77,7 +77,8 @@ bool VerifyHash(const char* segment, const LogRecord& record, uint32_t previous)
 // are no record fail this, so that searching a tail need not hash at each byte.
 bool IsPlausibleAfter(Lsn lsn, Lsn last) {
   constexpr uint32_t kEpochsMax = 1 << 16;
-  return lsn >= last && lsn.epoch - last.epoch < kEpochsMax;
+  if (lsn >= last) return lsn.epoch - last.epoch < kEpochsMax;
+  return lsn.seq <= last.seq && last.epoch - lsn.epoch < kEpochsMax;  // it voids
 }
 
 std::string LsnText(Lsn lsn) { return std::to_string(lsn.epoch) + "-" + std::to_string(lsn.seq); }
@@ -176,13 +177,15 @@ LogStep ReadRecord(std::string_view segment, LogPosition* position, LogRecord* r
     *fault = "record " + LsnText(record->lsn) + " does not follow the record before it";
     return LogStep::kBad;
   }
+  const bool voids = record->is_entry() && record->lsn.seq <= position->last.seq &&
+                     record->lsn.epoch != position->last.epoch;
   const bool in_order =
-      record->is_entry() ? record->lsn > position->last : record->lsn == position->last;
+      record->is_entry() ? voids || record->lsn > position->last : record->lsn == position->last;
   if (!in_order) {
     *fault = "record " + LsnText(record->lsn) + " comes after record " + LsnText(position->last);
     return LogStep::kBad;
   }
-  if (position->version > 1 && record->commit_micros < position->commit_micros) {
+  if (position->version > 1 && !voids && record->commit_micros < position->commit_micros) {
     *fault = "record " + LsnText(record->lsn) + " was committed before the record before it";
     return LogStep::kBad;
   }

@@ -41,13 +41,16 @@
 // Commit times grow strictly from step to step, over the life of the store, also where a clock is
 // set back. Of a record that joins n steps, step i (0 first) has the record's time less n - 1 - i.
 //
-// Numbers: (epoch, seq) grows from record to record, and seq by one within an epoch. A record with
-// a higher epoch whose seq is not above the last one voids all from that seq on: that is how a
-// truncation is written, since nothing is ever cut. Which records of a log are void is known only
-// behind them; a reader that must not take one for good stops at the newest kCommit.
+// Numbers: (epoch, seq) grows from record to record, and seq by one within an epoch. In a replica
+// set a record of another epoch whose seq is not above the last one voids all from that seq on:
+// that is how a truncation is written, since nothing is ever cut. Its epoch is higher as a rule. It
+// is lower where a leader of epoch 4 sends what one of epoch 2 has written, in place of what one of
+// epoch 3 wrote (figure 8 of the Raft paper). Which records of a log are void is known only behind
+// them; a reader that must not take one for good stops at the newest kCommit. Commit times go back
+// where a record voids others, no further than to that of the record before these.
 //
 // A record can be verified alone, and its place by `previous` and by its LSN, which is above the
-// one before.
+// one before or voids.
 //
 // Segments are preallocated, so zeros follow the last record: a length of 0 marks the end. What
 // else may follow is the trace of a crash: parts of records that were being written, in any order,

@@ -159,6 +159,27 @@ TEST_CASE("A record of a higher epoch voids what stood in its place and behind i
   CHECK(store->pending.empty());
 }
 
+TEST_CASE("A record of a lower epoch voids one of a higher epoch, at its own time",
+          "[log_format]") {
+  // Figure 8 of the Raft paper, (e): a leader of epoch 4 sends what one of epoch 2 has written, in
+  // place of what one of epoch 3 wrote, whose clock was ahead.
+  HandMadeLog log;
+  log.Set({1, 1}, "a");
+  log.Mark({1, 1});
+  log.Add(RecordKind::kCommand, {3, 2}, "lost=1;", 900);
+  log.Add(RecordKind::kCommand, {2, 2}, "b=1;", 500);
+  log.Add(RecordKind::kBarrier, {4, 3}, "", 501);
+  log.Mark({4, 3});
+  MapMachine machine;
+  const auto store = log.Recover(&machine, ApplyUpTo::kCommitMark);
+  REQUIRE(store.ok());
+  CHECK(store->report.warnings.empty());
+  CHECK(machine.Get("a") == "1-1");
+  CHECK(machine.Get("lost") == "(none)");
+  CHECK(machine.Get("b") == "1");
+  CHECK(store->end.last == Lsn{4, 3});
+}
+
 TEST_CASE("What is committed cannot be voided", "[log_format]") {
   HandMadeLog log;
   log.Set({1, 1}, "a");
