@@ -19,13 +19,21 @@ size_t BodyBytesMax(FrameKind kind) {
     case FrameKind::kChunk:
       return kChunkBytesMax + 8;
     case FrameKind::kRecords:
+    case FrameKind::kAppend:
       return kFrameBytesLimit - kLengthMin;
+    case FrameKind::kInstall:
+      return 64 << 10;
     case FrameKind::kFollow:
     case FrameKind::kError:
       return 4096;
     default:
       return 128;
   }
+}
+
+// Where the first record stands in a frame that holds some.
+size_t FirstRecordAt(FrameKind kind) {
+  return kFrameHeadBytes + (kind == FrameKind::kAppend ? kAppendHeadBytes : kRecordsHeadBytes);
 }
 
 Status NoFrame(const char* what) { return Status::Error(ErrorCode::kCorruption, what); }
@@ -60,11 +68,11 @@ Status FrameReader::CheckHead(std::string_view rest) const {
   if (length < kLengthMin || length - kLengthMin > BodyBytesMax(static_cast<FrameKind>(kind)))
     return NoFrame("a frame of no such length");
   // Only a record that would not fit makes one longer, and then it is alone in it.
-  constexpr size_t kFirst{kFrameHeadBytes + 12};
+  const size_t first = FirstRecordAt(static_cast<FrameKind>(kind));
   const bool longer = length > kFrameBytesMax;
-  if (!longer || rest.size() < kFirst + 4) return Status::Ok();
-  const size_t record_bytes = DecodeFixed32(rest.data() + kFirst) + kRecordHashEnd;
-  if (kFirst + record_bytes != kFrameHashEnd + length)
+  if (!longer || rest.size() < first + 4) return Status::Ok();
+  const size_t record_bytes = DecodeFixed32(rest.data() + first) + kRecordHashEnd;
+  if (first + record_bytes != kFrameHashEnd + length)
     return NoFrame("a long frame that is not one record");
   return Status::Ok();
 }

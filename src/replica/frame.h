@@ -32,6 +32,7 @@
 //                 follower   last: epoch u32, seq u64: it does, and that is its first record
 //   kError     9  both       text for the log; the link is closed behind it
 //   kReady    10  follower   the copy is in place: records may follow
+//   kVote ... kTimeoutNow 16 - 21: what members of a replica set say (replica/set_message.h)
 //
 // Two links lead from a follower to its leader: the control link (`PEER ... follow`), which carries
 // all but kChunk, and while a copy comes the bulk link (`PEER ... bulk`, the ticket in place of the
@@ -62,6 +63,8 @@ inline constexpr size_t kFrameBytesMax{8 << 20};
 inline constexpr size_t kFrameBytesLimit{kRecordPayloadBytesMax + kRecordHeaderBytes + 4096};
 inline constexpr size_t kChunkBytesMax{1 << 20};
 inline constexpr uint32_t kPeerVersion{1};
+inline constexpr size_t kRecordsHeadBytes{12};  // of a kRecords' body, before its records
+inline constexpr size_t kAppendHeadBytes{37};   // of a kAppend's
 
 enum class FrameKind : uint8_t {
   kFollow = 1,
@@ -74,8 +77,14 @@ enum class FrameKind : uint8_t {
   kLead = 8,
   kError = 9,
   kReady = 10,
+  kVote = 16,
+  kVoteResult = 17,
+  kAppend = 18,
+  kAppendResult = 19,
+  kInstall = 20,
+  kTimeoutNow = 21,
 };
-inline constexpr FrameKind kFrameKindLast{FrameKind::kReady};
+inline constexpr FrameKind kFrameKindLast{FrameKind::kTimeoutNow};
 
 struct FrameHead {
   FrameKind kind{FrameKind::kError};

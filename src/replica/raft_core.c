@@ -416,6 +416,14 @@ uint64_t raft_core_members_uncommitted(const RaftCore* core) {
 
 void raft_core_set_vote(RaftCore* core, uint64_t candidate) { core->raft.voted_for = candidate; }
 
+void raft_core_forget_leader(RaftCore* core) {
+  if (core->raft.state != RAFT_FOLLOWER) return;
+  core->raft.follower_state.current_leader.id = 0;
+  if (core->raft.follower_state.current_leader.address != NULL)
+    raft_free(core->raft.follower_state.current_leader.address);
+  core->raft.follower_state.current_leader.address = NULL;
+}
+
 #else  // without the library
 
 int raft_core_available(void) { return 0; }
@@ -483,6 +491,7 @@ uint64_t raft_core_members_uncommitted(const RaftCore* core) { (void)core; RAFT_
 void raft_core_set_vote(RaftCore* core, uint64_t candidate) {
   (void)core; (void)candidate; RAFT_CORE_ABSENT
 }
+void raft_core_forget_leader(RaftCore* core) { (void)core; RAFT_CORE_ABSENT }
 // clang-format on
 
 #endif

@@ -1,5 +1,5 @@
-// RaftCore: libraft's core (raft_step of cowsql/raft 0.22) as plain structs. raft.h is C and does not
-// compile as C++, so that raft_core.c alone includes it.
+// RaftCore: libraft's core (raft_step of cowsql/raft 0.22) as plain structs. raft.h is C and does
+// not compile as C++, so that raft_core.c alone includes it.
 //
 // The core decides: votes, which entries match, what is committed, who belongs to the set. It does
 // nothing: it knows an entry by index, term and kind, has no clock, no disk, no network. Each step
@@ -161,6 +161,8 @@ uint32_t raft_core_members(const RaftCore* core, RaftMember* list, uint32_t n_ma
 uint64_t raft_core_members_uncommitted(const RaftCore* core);
 // Votes for `candidate` in the current term although the core would not: see replica_set.cc.
 void raft_core_set_vote(RaftCore* core, uint64_t candidate);
+// A follower takes nobody for the leader any more.
+void raft_core_forget_leader(RaftCore* core);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,48 @@
+// SetMembers: who belongs to a replica set, as a kMembers record of the log names them. From that
+// record on they are the members, committed or not (Raft's rule for changes of one at a time).
+//
+// The payload, little-endian:
+//
+//   version u8 = 1; feature level u32; index u64: the record's own seq; count u32; then each
+//   id u64; kind u8; port u16; host (length-prefixed)
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cellar {
+
+enum class MemberKind : uint8_t {
+  kStandby = 0,  // has a copy, does not vote
+  kVoter = 1,
+  kWitness = 2,  // votes and keeps the log, holds no state
+};
+
+struct SetMember {
+  uint64_t id{0};
+  MemberKind kind{MemberKind::kVoter};
+  std::string host;
+  uint16_t port{0};
+
+  bool votes() const { return kind != MemberKind::kStandby; }
+  friend bool operator==(const SetMember&, const SetMember&) = default;
+};
+
+inline constexpr size_t kSetMembersMax{64};
+
+struct SetMembers {
+  uint64_t index{0};
+  uint32_t feature_level{1};
+  std::vector<SetMember> list;
+
+  const SetMember* Find(uint64_t id) const;
+  friend bool operator==(const SetMembers&, const SetMembers&) = default;
+};
+
+std::string EncodeMembers(const SetMembers& members);
+// False: that is no payload of a kMembers record.
+[[nodiscard]] bool DecodeMembers(std::string_view payload, SetMembers* members);
+
+}  // namespace cellar
