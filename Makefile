@@ -94,13 +94,14 @@ TOOL_OBJECTS = $(TOOL_SOURCES:%.cc=$(BUILD)/%.o)
 # Tests: the files of one layer are included into one translation unit (Catch2's header is read once
 # a layer), and Catch2's main is compiled once.
 TEST_LAYERS := $(foreach l,$(LAYERS) tools,$(if $(wildcard tests/$(l)/*_test.cc),$(l),))
+SIMULATION_OBJECT = $(BUILD)/tests/replica/simulation.o
 TEST_OBJECTS = $(TEST_LAYERS:%=$(BUILD)/tests/%_tests.o) $(BUILD)/tests/catch_main.o
 # Catch2's assertions take the compiler much time and gain nothing from its effort.
 $(BUILD)/tests/%.o: CXXFLAGS += -I. $(if $(filter release,$(VARIANT)),-O1 -g0,)
 FUZZERS := $(patsubst tests/fuzz/%.cc,%,$(wildcard tests/fuzz/*_fuzz.cc))
 FUZZ_OBJECTS := $(FUZZERS:%=$(BUILD)/tests/fuzz/%.o)
 
-.PHONY: all run test unit-test deps build-deps debug asan tsan fuzz soak format format-check tidy \
+.PHONY: all run test unit-test deps build-deps debug asan tsan fuzz soak simulate format format-check tidy \
   check crash bench bench-groups bench-index bench-loop bench-tls bench-btree bench-durability bench-instructions \
   manual install deb clean help demo FORCE
 
@@ -161,7 +162,11 @@ $(BUILD)/tests/catch_main.o: tests/catch_main.cc
 	@echo "compile $<"
 	$(Q)$(CXX) $(CXXFLAGS) -c -o $@ $<
 
-$(BUILD)/unit-tests: $(TEST_OBJECTS) $(TOOL_OBJECTS) $(APP_OBJECTS) $(BUILD)/libcellar.a
+$(BUILD)/simulate: $(BUILD)/tests/replica/simulate_main.o $(SIMULATION_OBJECT) $(APP_OBJECTS) $(BUILD)/libcellar.a
+	@echo "link $@"
+	$(Q)$(CXX) $(LDFLAGS) -o $@ $^ $(UV_LIBS) $(LIBS) $(MALLOC_LIBS)
+
+$(BUILD)/unit-tests: $(TEST_OBJECTS) $(SIMULATION_OBJECT) $(TOOL_OBJECTS) $(APP_OBJECTS) $(BUILD)/libcellar.a
 	@echo "link $@"
 	$(Q)$(CXX) $(LDFLAGS) -o $@ $^ -lhiredis $(UV_LIBS) $(LIBS) $(MALLOC_LIBS)
 
@@ -222,6 +227,14 @@ soak:
 	$(BUILD)/unit-tests "[soak]"
 	CELLAR_CRASH_ROUNDS=50 $(PYTHON) tests/e2e/test_import_crash.py
 	@set -e; for f in $(wildcard tests/soak/*.py); do echo "soak: $$f"; $(PYTHON) $$f; done
+
+## simulate       replica sets in a simulation, SCHEDULES (1000) of each kind; `make test` does some
+SCHEDULES ?= 1000
+FIRST_SEED ?= 1000
+simulate: $(BUILD)/simulate
+	$(BUILD)/simulate --seed $(FIRST_SEED) --schedules $(SCHEDULES)
+	$(BUILD)/simulate --seed $(FIRST_SEED) --schedules $(SCHEDULES) --nodes 5
+	$(BUILD)/simulate --seed $(FIRST_SEED) --schedules $(SCHEDULES) --members
 
 ## crash          kill -9 under load, RUNS (1000) times for each policy; `make test` does 25
 RUNS ?= 1000
