@@ -84,6 +84,12 @@ bool IsSetFrame(FrameKind kind) {
   return kind >= FrameKind::kVote && kind <= FrameKind::kTimeoutNow;
 }
 
+FrameReader MakeSetFrameReader() {
+  return FrameReader({FrameKind::kVote, FrameKind::kVoteResult, FrameKind::kAppend,
+                      FrameKind::kAppendResult, FrameKind::kInstall, FrameKind::kTimeoutNow,
+                      FrameKind::kError});
+}
+
 std::string EncodeSetMessage(const SetMessage& message) {
   const RaftMessage& raft = message.raft;
   std::string body(1, static_cast<char>(raft.version));

@@ -49,6 +49,8 @@ struct SetMessage {
 std::string EncodeSetMessage(const SetMessage& message);
 FrameKind FrameKindOf(int raft_kind);
 bool IsSetFrame(FrameKind kind);
+// Of what members say to each other.
+FrameReader MakeSetFrameReader();
 // kCorruption: the body is none of its kind's. raft.entries is left to the caller.
 Status DecodeSetMessage(const Frame& frame, SetMessage* message);
 

@@ -147,7 +147,7 @@ TEST_CASE("Messages of a set survive the way into a frame and back", "[replica][
       sent.raft.is_pre_vote = kind == kRaftVote ? 1 : 0;
     }
     const std::string bytes = FrameOf(sent);
-    FrameReader reader;
+    FrameReader reader = MakeSetFrameReader();
     reader.Add(bytes);
     Frame frame;
     REQUIRE(*reader.Next(&frame));

@@ -234,13 +234,14 @@ std::optional<ReplicaSetHost::Piece> SimNode::Records(Lsn after, Lsn last, size_
   if (last.seq + 50 < log->last().seq && sim.random().OneIn(3)) return std::nullopt;
   wire.clear();
   Lsn end = after;
-  for (uint64_t i = after.seq + 1; i <= last.seq && wire.size() < bytes_max; ++i) {
+  for (uint64_t i = after.seq + 1; i <= last.seq; ++i) {
     const SimLog::Entry* const entry = log->Find(i);
     if (entry == nullptr) {
       if (wire.empty()) return std::nullopt;
       break;
     }
     const size_t at = wire.size();
+    if (at > 0 && at + kRecordHeaderBytes + entry->payload.size() > bytes_max) break;
     wire.resize(at + kRecordHeaderBytes + entry->payload.size());
     LayOutRecord(&wire[at], 0, entry->head, entry->payload);
     (void)SealRecord(&wire[at]);
@@ -442,7 +443,7 @@ void SimNode::OnTimer(uint64_t generation) {
 }
 
 void SimNode::Receive(const std::string& bytes) {
-  FrameReader reader;
+  FrameReader reader = MakeSetFrameReader();
   reader.Add(bytes);
   Frame frame;
   const auto there = reader.Next(&frame);
@@ -611,7 +612,7 @@ void Simulation::Post(SimNode& from, uint64_t to, std::string frame) {
     SimNode& node = *nodes_[slot];
     if (!node.up() || node.incarnation != process || cut_[source][slot]) return;
     if (passes) {
-      FrameReader reader;
+      FrameReader reader = MakeSetFrameReader();
       reader.Add(*bytes);
       Frame opened;
       if (!reader.Next(&opened).ok() || !passes(*nodes_[source], node, opened)) return;
