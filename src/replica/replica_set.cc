@@ -175,6 +175,12 @@ void ReplicaSet::OnTimer() {
 void ReplicaSet::OnSnapshotTaken(Lsn lsn, uint64_t first) {
   CELLAR_ASSERT(lsn.seq <= commit_.seq);
   const bool is_new = lsn != log_.snapshot();
+  // What it holds is on the disk, whatever the log says; the core must hear of that first, or it is
+  // told of records that it does not know any more.
+  if (core_ != nullptr && !installing_ && is_new && lsn.seq > raft_core_stored_index(core_))
+    RunSafely(nullptr, [&](uint64_t now_ms, RaftUpdate* update) {
+      return raft_core_persisted(core_, now_ms, lsn.seq, update);
+    });
   log_.TakeSnapshot(lsn, first);
   if (core_ == nullptr || installing_ || !is_new) return;
   const SetMembers& members = log_.MembersAt(lsn.seq);

@@ -97,7 +97,16 @@ void ReplicaSet::ReceiveAppend(SetMessage* message) {
     records.clear();
     message->raft.n_entries = 0;
   }
-  if (!installing_ && !faults_.no_cut) CutBehindSnapshot(message);
+  if (installing_) {
+    // The core takes the snapshot that comes for its log, and would refuse what stands before it,
+    // which this node has said to have. A sign of life is all that can be made of it.
+    records.clear();
+    message->raft.n_entries = 0;
+    message->raft.previous_index = incoming_.lsn.seq;
+    message->raft.previous_term = incoming_.lsn.epoch;
+  } else if (!faults_.no_cut) {
+    CutBehindSnapshot(message);
+  }
   if (faults_.no_divide) return StepAppend(*message, 0, records.size());
   // The core notes a change under the index of the first record that it is given, and a second one
   // makes it forget the first: by then that must be known as committed, if it is.
