@@ -52,6 +52,7 @@ struct SnapshotJob {
   SnapshotTask task;
   SnapshotProgress progress;
   uint64_t cells_total{0};
+  uint64_t ordinal{0};  // of the last record in it
   uint64_t changes_before{0};
   int64_t begin_micros{0};
   std::thread thread;
@@ -61,15 +62,22 @@ struct SnapshotJob {
   SnapshotEntry entry;
 };
 
-// A record's epoch from a seq on.
+// Records of one epoch, one behind the other, from a seq on. Ordinals (log_batch.h) are `ahead` of
+// seqs: by what had been voided before.
 struct EpochBegin {
   uint64_t first_seq{0};  // 0: it begins before what the log tells
   uint32_t epoch{1};
+  uint64_t ahead{0};
+  bool in_force{true};  // false: voided from the first record on
 };
 
 std::vector<EpochBegin> EpochsOf(const RecoveredStore& store) {
   std::vector<EpochBegin> epochs{{.first_seq = 0, .epoch = std::max(store.first_epoch, 1u)}};
-  for (const Lsn lsn : store.epoch_begins) epochs.push_back({lsn.seq, lsn.epoch});
+  const auto begin = [&epochs](Lsn lsn) {
+    if (lsn.epoch != epochs.back().epoch) epochs.push_back({lsn.seq, lsn.epoch});
+  };
+  for (const Lsn lsn : store.epoch_begins) begin(lsn);
+  for (const PendingRecord& record : store.pending) begin(record.head.lsn);
   return epochs;
 }
 
@@ -101,7 +109,11 @@ class JournalImpl final : public Journal {
   void Poll() override;
   Lsn last_lsn() const override { return last_; }
   int64_t last_commit_micros() const override { return last_commit_micros_; }
-  Lsn durable_lsn() const override { return LsnOf(writer_.durable_seq()); }
+  Lsn durable_lsn() const override { return LsnOf(writer_.durable_ordinal()); }
+  void AppendMark(const CommitMark& mark) override;
+  uint64_t appended() const override { return last_.seq + epochs_.back().ahead; }
+  uint64_t durable_appended() const override { return writer_.durable_ordinal(); }
+  std::vector<PendingRecord> TakePending() override { return std::move(pending_); }
   Lsn released_lsn() const override;
   bool healthy() const override { return !options_.log_enabled || writer_.healthy(); }
   Status StartSnapshot() override;
@@ -124,15 +136,18 @@ class JournalImpl final : public Journal {
   Status Close() override;
 
  private:
-  Lsn LsnOf(uint64_t seq) const {
-    if (seq == 0) [[unlikely]]
+  Lsn LsnOf(uint64_t ordinal) const {
+    if (ordinal == 0) [[unlikely]]
       return {};
     size_t i = epochs_.size() - 1;
-    while (i > 0 && epochs_[i].first_seq > seq) --i;
-    return {epochs_[i].epoch, seq};
+    while (i > 0 && epochs_[i].first_seq + epochs_[i].ahead > ordinal) --i;
+    return {epochs_[i].epoch, ordinal - epochs_[i].ahead};
   }
   // Up to there the kernel has all records.
-  Lsn written_lsn() const { return LsnOf(writer_.written_seq()); }
+  Lsn written_lsn() const { return LsnOf(writer_.written_ordinal()); }
+  // Makes `lsn`, which another machine has given, the number of the next record: the last one, or
+  // one that voids what stands from there on.
+  void TakeNumber(Lsn lsn);
   // The next record gets its number.
   void CountRecord(std::string_view payload, uint64_t changes);
   // AppendJoined with a log. Not inlined: without one the registers that it uses need no saving.
@@ -162,7 +177,8 @@ class JournalImpl final : public Journal {
   StateMachine& state_;
   const std::unique_ptr<FileLock> lock_;
   const RecoveryReport report_;
-  std::vector<EpochBegin> epochs_;  // that the log tells of, ascending, never empty
+  std::vector<EpochBegin> epochs_;  // that the log tells of, as they were written, never empty
+  std::vector<PendingRecord> pending_;
   bool closed_{false};
   Status close_status_;
 
@@ -211,6 +227,7 @@ JournalImpl::JournalImpl(JournalOptions options, FileSystem& files, Clock& clock
       lock_(std::move(lock)),
       report_(std::move(store.report)),
       epochs_(EpochsOf(store)),
+      pending_(std::move(store.pending)),
       flushed_(store.end.last),
       last_(store.end.last),
       chain_(store.end.chain),
@@ -302,13 +319,35 @@ Lsn JournalImpl::JoinOrAdd(std::string_view payload, size_t head_bytes, uint64_t
 void JournalImpl::AppendAt(const RecordHead& head, std::string_view payload, uint64_t changes) {
   CELLAR_ASSERT(!closed_);
   CELLAR_ASSERT(head.is_entry());
-  CELLAR_ASSERT(head.lsn > last_);
-  CELLAR_ASSERT(head.commit_micros > last_commit_micros_);
-  if (head.lsn.epoch != epochs_.back().epoch) epochs_.push_back({head.lsn.seq, head.lsn.epoch});
-  last_ = head.lsn;
+  const bool voids = head.lsn.seq <= last_.seq;
+  CELLAR_ASSERT(voids ? options_.set_member : head.lsn > last_);
+  CELLAR_ASSERT(voids || head.commit_micros > last_commit_micros_);
+  TakeNumber(head.lsn);
   last_commit_micros_ = head.commit_micros;
   changes_ += changes;
   if (options_.log_enabled) AddRecord(head, payload);
+  may_be_joined_ = false;
+}
+
+void JournalImpl::TakeNumber(Lsn lsn) {
+  uint64_t ahead = epochs_.back().ahead;
+  if (lsn.seq <= last_.seq) {
+    CELLAR_ASSERT(lsn.epoch != last_.epoch);
+    ahead += last_.seq - lsn.seq + 1;
+    for (EpochBegin& begin : epochs_) begin.in_force = begin.in_force && begin.first_seq < lsn.seq;
+    epochs_.push_back({lsn.seq, lsn.epoch, ahead});
+  } else if (lsn.epoch != epochs_.back().epoch) {
+    epochs_.push_back({lsn.seq, lsn.epoch, ahead});
+  }
+  last_ = lsn;
+}
+
+void JournalImpl::AppendMark(const CommitMark& mark) {
+  CELLAR_ASSERT(!closed_);
+  CELLAR_ASSERT(last_ != Lsn{});
+  if (!options_.log_enabled) return;
+  AddRecord({.lsn = last_, .commit_micros = last_commit_micros_, .kind = RecordKind::kCommit},
+            EncodeCommitMark(mark));
   may_be_joined_ = false;
 }
 
@@ -324,14 +363,14 @@ void JournalImpl::AppendBarrier() {
 void JournalImpl::SetEpoch(uint32_t epoch) {
   CELLAR_ASSERT(epoch >= epochs_.back().epoch);
   if (epoch == epochs_.back().epoch) return;
-  epochs_.push_back({last_.seq + 1, epoch});
+  epochs_.push_back({last_.seq + 1, epoch, epochs_.back().ahead});
   may_be_joined_ = false;
 }
 
 std::optional<uint64_t> JournalImpl::LastSeqOf(uint32_t epoch) const {
   if (epoch < epochs_.front().epoch) return std::nullopt;
   for (const EpochBegin& begin : epochs_) {
-    if (begin.epoch > epoch) return begin.first_seq - 1;
+    if (begin.in_force && begin.epoch > epoch) return begin.first_seq - 1;
   }
   return last_.seq;
 }
@@ -340,6 +379,7 @@ void JournalImpl::Flush() {
   if (turn_.bytes.empty()) return;
   SealLastRecord();
   turn_.last = last_;
+  turn_.ordinal = appended();
   turn_.last_hash = chain_;
   turn_.last_commit_micros = last_commit_micros_;
   turn_.stream_end = stream_end_;
@@ -393,6 +433,7 @@ Status JournalImpl::StartSnapshot() {
                .lsn = last_,
                .created_micros = static_cast<uint64_t>(clock_.WallMicros()),
                .commit_micros = last_commit_micros_};
+  job->ordinal = appended();
   job->changes_before = changes_;
   job->begin_micros = clock_.MonotonicMicros();
   last_attempt_micros_ = job->begin_micros;
@@ -407,7 +448,7 @@ Status JournalImpl::StartSnapshot() {
     if (entry.ok()) {
       job->entry = *entry;
       std::vector<std::string> superseded;
-      job->status = writer_.InstallSnapshot(*entry, &superseded);
+      job->status = writer_.InstallSnapshot(*entry, job->ordinal, &superseded);
       for (const std::string& path : superseded) (void)files_.Remove(path);
     }
     job->done.store(true, std::memory_order_release);
@@ -486,8 +527,9 @@ Status JournalImpl::SetLogEnabled(bool enabled) {
     options_.log_enabled = false;
     return Status::Ok();
   }
-  RETURN_IF_ERROR(writer_.EnableLog(
-      {.last = last_, .chain = chain_, .commit_micros = last_commit_micros_}, stream_end_));
+  RETURN_IF_ERROR(
+      writer_.EnableLog({.last = last_, .chain = chain_, .commit_micros = last_commit_micros_},
+                        appended(), stream_end_));
   options_.log_enabled = true;
   claimed_seq_ = last_.seq;
   return StartSnapshot();
@@ -595,8 +637,10 @@ Result<std::unique_ptr<Journal>> Journal::Open(JournalOptions options, FileSyste
     RETURN_IF_ERROR(files.SyncDirectory(JoinPath(directory, "..")));
   }
   ASSIGN_OR_RETURN(auto lock, files.Lock(JoinPath(directory, kLockName)));
-  ASSIGN_OR_RETURN(RecoveredStore store, RecoverStore(files, clock, directory, state, content,
-                                                      ApplyUpTo::kEnd, progress));
+  ASSIGN_OR_RETURN(
+      RecoveredStore store,
+      RecoverStore(files, clock, directory, state, content,
+                   options.set_member ? ApplyUpTo::kCommitMark : ApplyUpTo::kEnd, progress));
   store.report.directory_created = !exists;
   auto journal = std::make_unique<JournalImpl>(std::move(options), files, clock, state,
                                                std::move(lock), std::move(store));

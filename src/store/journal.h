@@ -49,6 +49,7 @@
 #include "cellar/status.h"
 #include "engine/table/state_machine.h"
 #include "store/log_format.h"
+#include "store/log_replay.h"
 #include "store/manifest.h"
 
 namespace cellar {
@@ -90,6 +91,10 @@ struct JournalOptions {
   // a snapshot changed, so that the loop should call Poll(). Must be quick, must not call the
   // journal (uv_async_send). May be empty.
   std::function<void()> wake;
+
+  // A member of a replica set: records may void others, and what is not known to be committed is
+  // not applied at the start (TakePending).
+  bool set_member{false};
 
   // Sizes and delays that only tests change.
   uint64_t segment_bytes_max{64 << 20};     // a log file is closed at about this size
@@ -207,10 +212,20 @@ class Journal {
   // REQUIRES: as Append; head_bytes <= payload.size().
   virtual Lsn AppendJoined(std::string_view payload, size_t head_bytes, uint64_t changes) = 0;
   // Adds a record that another machine has numbered, as it is there. REQUIRES: as Append;
-  // head.lsn > last_lsn(), and head.commit_micros above that of all before.
+  // head.lsn > last_lsn(), and head.commit_micros above that of all before; or, of a set's member,
+  // head.lsn.seq <= last_lsn().seq and another epoch than there: it voids all from its seq on.
   virtual void AppendAt(const RecordHead& head, std::string_view payload, uint64_t changes) = 0;
   // Adds a kBarrier. REQUIRES: a Reserve since the last Append.
   virtual void AppendBarrier() = 0;
+  // Says in the log that all records up to mark.lsn are committed. REQUIRES: a Reserve since the
+  // last Append, of 64 bytes; there is a record.
+  virtual void AppendMark(const CommitMark& mark) = 0;
+  // How many records have been added, over all starts as far as the numbers tell; and how many of
+  // these are durable. Where none has been voided, that of the last one is its seq.
+  virtual uint64_t appended() const = 0;
+  virtual uint64_t durable_appended() const = 0;  // any thread
+  // Of a set's member: what the log holds and what was not applied at the start, in order.
+  virtual std::vector<PendingRecord> TakePending() = 0;
   virtual uint32_t epoch() const = 0;
   // Records from now on have this epoch. REQUIRES: epoch >= that of last_lsn().
   virtual void SetEpoch(uint32_t epoch) = 0;

@@ -12,6 +12,9 @@ namespace cellar {
 struct LogBatch {
   ByteBuffer bytes;  // whole records, see log_format.h
   Lsn last;          // of the last record
+  // How many had been added with it. That, and not the LSN, says which of two was written first
+  // where records void others; else it is the LSN's seq.
+  uint64_t ordinal{0};
   uint64_t last_hash{0};
   int64_t last_commit_micros{0};
   // Position behind the batch in the stream of all record bytes since the journal was opened.

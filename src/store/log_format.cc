@@ -1,6 +1,7 @@
 // Encoding, verifying and searching of log records: see log_format.h.
 #include "store/log_format.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/assert.h"
@@ -193,7 +194,8 @@ LogStep ReadRecord(std::string_view segment, LogPosition* position, LogRecord* r
                .last = record->lsn,
                .chain = record->hash,
                .commit_micros = record->commit_micros,
-               .version = position->version};
+               .version = position->version,
+               .highest = std::max(position->highest, record->lsn)};
   return LogStep::kRecord;
 }
 
@@ -264,7 +266,7 @@ LogTail JudgeTail(std::string_view segment, const LogPosition& position) {
       continue;
     }
     ++tail.records;
-    if (record.claim > position.last && !tail.is_damage) {
+    if (record.claim > std::max(position.last, position.highest) && !tail.is_damage) {
       tail.is_damage = true;
       tail.claim_offset = offset;
       tail.claim = record.claim;

@@ -61,6 +61,9 @@
 //   torn      6 claims 3:         nothing says that 4 was ever on disk; 4.. is cut off
 //   damage    6 claims 4 or 5:    4 was on disk, and acknowledged perhaps; the start is refused
 //
+// A claim may name a record that has been voided by then, whose number is the highest that was
+// read. Until there is a higher one, a claim says less than it could.
+//
 // This file knows bytes in memory only; store/log_writer.h and store/recovery.h know files.
 #pragma once
 
@@ -144,6 +147,7 @@ struct LogPosition {
   uint64_t chain{kChainStart};
   int64_t commit_micros{0};  // of the last record
   uint32_t version{kLogVersion};
+  Lsn highest{};  // of all records read, where that is more than `last`: of those that were voided
 
   // Where the records of a segment begin.
   static LogPosition BehindHeader(const SegmentHeader& header) {

@@ -59,11 +59,14 @@ Result<SegmentReport> LogReader::Read(const SegmentEntry& entry, bool is_last,
         report.end.offset, FormatLsn(report.end.last), FormatLsn(entry.end->last),
         entry.end->offset);
   }
-  if (report.end.last >= last_) {
+  highest_ = std::max(highest_, report.end.highest);
+  // One that voids may end with a lower number than it began behind.
+  if (report.end.last >= last_ || header->after == last_) {
     last_ = report.end.last;
     chain_ = report.end.chain;
+    // Version 1 has none. It goes back where a record voids others.
+    if (report.end.commit_micros != 0) commit_micros_ = report.end.commit_micros;
   }
-  commit_micros_ = std::max(commit_micros_, report.end.commit_micros);
   return report;
 }
 
@@ -71,6 +74,7 @@ SegmentReport LogReader::ReadRecords(std::string_view segment, const SegmentHead
                                      bool may_be_torn, const Visitor& visit) const {
   SegmentReport report;
   report.end = LogPosition::BehindHeader(header);
+  report.end.highest = highest_;
   LogRecord record;
   std::string fault;
   LogStep step = LogStep::kRecord;

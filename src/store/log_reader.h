@@ -48,7 +48,7 @@ class LogReader {
   // known.
   Lsn last() const { return last_; }
   uint64_t chain() const { return chain_.value_or(kChainStart); }
-  // When the newest record was committed; 0 if all are of version 1.
+  // When the last record was committed; 0 if all are of version 1.
   int64_t commit_micros() const { return commit_micros_; }
 
  private:
@@ -63,6 +63,7 @@ class LogReader {
   Lsn last_;
   std::optional<uint64_t> chain_;  // of last_, once a record was read
   int64_t commit_micros_{0};
+  Lsn highest_;  // of all that was read
   std::string bytes_;
 };
 

@@ -37,15 +37,16 @@ LogWriter::LogWriter(const JournalOptions& options, FileSystem& files, Clock& cl
     : options_(options),
       files_(files),
       clock_(clock),
-      durable_seq_(store.end.last.seq),
+      durable_ordinal_(store.end.last.seq),
       tail_(clock),
       spares_(options.spares_kept_micros),
       next_number_(store.next_number),
       policy_(options.sync_policy),
       policy_now_(options.sync_policy),
-      lanes_(clock, [this](uint64_t seq) { LaneEnded(seq); }),
+      lanes_(clock, [this](uint64_t ordinal) { LaneEnded(ordinal); }),
       trial_(clock),
       base_(store.end),
+      base_ordinal_(store.end.last.seq),
       manifest_(store.manifest),
       garbage_(store.dropped),
       allocation_bytes_(std::min(kAllocationBytesFirst, options.allocation_bytes_max)) {
@@ -138,7 +139,7 @@ void LogWriter::Submit(LogBatch* batch) {
     // Only the thread writes if each of its writes is synced.
     if (!lazy) tail_.Close();
     batch->is_written = tail_.Write(batch->bytes.view());
-    if (batch->is_written) PublishWritten(batch->last.seq);
+    if (batch->is_written) PublishWritten(batch->ordinal);
     queue_bytes_ += batch->bytes.size();
     if (!batch->is_written) queue_unwritten_bytes_ += batch->bytes.size();
     if (oldest_unsynced_micros_ == 0) oldest_unsynced_micros_ = batch->submitted_micros;
@@ -151,6 +152,7 @@ void LogWriter::Submit(LogBatch* batch) {
         last->bytes.capacity() - last->bytes.size() >= batch->bytes.size()) {
       last->bytes.Append(batch->bytes.view());
       last->last = batch->last;
+      last->ordinal = batch->ordinal;
       last->last_hash = batch->last_hash;
       last->last_commit_micros = batch->last_commit_micros;
       last->stream_end = batch->stream_end;
@@ -198,18 +200,19 @@ Status LogWriter::Sync() {
   });
 }
 
-Status LogWriter::EnableLog(const LogPosition& start, uint64_t stream_begin) {
-  return RunOnThread([=, this] { return EnableOnThread(start, stream_begin); });
+Status LogWriter::EnableLog(const LogPosition& start, uint64_t ordinal, uint64_t stream_begin) {
+  return RunOnThread([=, this] { return EnableOnThread(start, ordinal, stream_begin); });
 }
 
 Status LogWriter::DisableLog() {
   return RunOnThread([this] { return DisableOnThread(); });
 }
 
-Status LogWriter::InstallSnapshot(const SnapshotEntry& entry,
+Status LogWriter::InstallSnapshot(const SnapshotEntry& entry, uint64_t ordinal,
                                   std::vector<std::string>* superseded) {
-  return RunOnThread(
-      [&entry, superseded, this] { return InstallSnapshotOnThread(entry, superseded); });
+  return RunOnThread([&entry, ordinal, superseded, this] {
+    return InstallSnapshotOnThread(entry, ordinal, superseded);
+  });
 }
 
 Manifest LogWriter::CopyManifest() const {
@@ -414,8 +417,9 @@ void LogWriter::BeginSync() {
   trial_.AllowOverlap(may_overlap && lanes_.is_open());
   if (LanesAreFull()) return;
   if (trial_.way() == SyncWay::kOverlapped) {
-    in_lanes_.push_back(segment_->end());
-    lanes_.Begin(segment_->end().last.seq);
+    const uint64_t ordinal = unsynced_[written_ - 1].ordinal;
+    in_lanes_.push_back({segment_->end(), ordinal});
+    lanes_.Begin(ordinal);
   } else if (SyncSegment()) {
     Wake();
   }
@@ -442,12 +446,12 @@ bool LogWriter::SettleLanes() {
   syncs_ += outcome.syncs;
   if (outcome.took_micros_max >= kReleaseLagMicros) ++delayed_syncs_;
   if (outcome.took_micros_max > 0) last_sync_micros_ = clock_.MonotonicMicros();
-  while (!in_lanes_.empty() && in_lanes_.front().last.seq <= outcome.tag) {
-    segment_->SetDurable(in_lanes_.front());
+  while (!in_lanes_.empty() && in_lanes_.front().ordinal <= outcome.tag) {
+    segment_->SetDurable(in_lanes_.front().end);
     in_lanes_.pop_front();
   }
   size_t durable = 0;
-  while (durable < written_ && unsynced_[durable].last.seq <= outcome.tag) ++durable;
+  while (durable < written_ && unsynced_[durable].ordinal <= outcome.tag) ++durable;
   const uint64_t durable_before = stream_durable_;
   Retire(durable);
   if (durable > 0) trial_.Count(stream_durable_ - durable_before);
@@ -456,10 +460,10 @@ bool LogWriter::SettleLanes() {
   return false;
 }
 
-void LogWriter::LaneEnded(uint64_t seq) {
+void LogWriter::LaneEnded(uint64_t ordinal) {
   // As long as the manifest does not know the log, what is in it does not count.
-  if (seq != 0 && !held()) {
-    PublishDurable(seq);
+  if (ordinal != 0 && !held()) {
+    PublishDurable(ordinal);
     Wake();
   }
   {
@@ -495,14 +499,14 @@ Status LogWriter::WriteBatch(const LogBatch& batch) {
   if (policy_now_ == SyncPolicy::kAlways && batch.bytes.size() <= kZeroAheadBatchBytesMax)
     RETURN_IF_ERROR(segment_->ZeroAhead(batch.bytes.size()));
   RETURN_IF_ERROR(segment_->Append(batch.bytes.view(), batch.last));
-  PublishWritten(batch.last.seq);
+  PublishWritten(batch.ordinal);
   return Status::Ok();
 }
 
 int64_t LogWriter::SyncDueMicros() const {
   if (written_ == 0) return kNever;
   // Nothing new, or nobody to sync it before a lane is done.
-  const bool is_begun = !in_lanes_.empty() && in_lanes_.back().offset == segment_->end_offset();
+  const bool is_begun = !in_lanes_.empty() && in_lanes_.back().end.offset == segment_->end_offset();
   if (is_begun || LanesAreFull()) return kNever;
   if (policy_now_ == SyncPolicy::kAlways || unsynced_bytes_ >= kUnsyncedBytesMax || sync_wanted_)
     return 0;
@@ -567,14 +571,15 @@ void LogWriter::Retire(size_t count) {
              .last = batch.last,
              .chain = batch.last_hash,
              .commit_micros = batch.last_commit_micros};
+    base_ordinal_ = batch.ordinal;
     spares_.Retire(std::move(batch.bytes));
     unsynced_.pop_front();
   }
   written_ -= std::min(written_, count);
-  if (!held()) PublishDurable(base_.last.seq);
+  if (!held()) PublishDurable(base_ordinal_);
 }
 
-void LogWriter::PublishDurable(uint64_t seq) { Raise(&durable_seq_, seq); }
+void LogWriter::PublishDurable(uint64_t ordinal) { Raise(&durable_ordinal_, ordinal); }
 
 void LogWriter::Raise(std::atomic<uint64_t>* number, uint64_t to) {
   uint64_t now = number->load(std::memory_order_relaxed);

@@ -3,8 +3,8 @@
 // The loop submits batches of records; they are written to the open segment, by the thread or by
 // the loop itself, and the thread syncs them as the policy says. Two numbers tell how far it is:
 //
-//   written_seq()   the kernel has it: it survives the end of the process
-//   durable_seq()   synced: it survives the end of the machine
+//   written_ordinal()   the kernel has it: it survives the end of the process
+//   durable_ordinal()   synced: it survives the end of the machine
 //
 // Everything queued while a sync runs shares the next one (group commit). The thread also reserves
 // room ahead of the loop, rotates segments, and installs snapshots in the manifest when the
@@ -40,12 +40,12 @@
 // Small commits go to room that has been written once already, with zeros: syncing them is then one
 // write and no metadata (SegmentFile::ZeroAhead).
 //
-// Lazy policies (`everysec`, `no`): replies wait for written_seq(). So the loop writes each batch
-// itself when it submits it (tail_writer.h), and the thread, which keeps it until it is durable,
-// need hear of it only kLingerMicros later. Where the loop cannot write, since the batch is large,
-// the log in trouble or the file system slow, the thread does it at once, and opens the tail again
-// when it has written all that was queued. A rotation does not close it: meanwhile the loop writes
-// to both segments.
+// Lazy policies (`everysec`, `no`): replies wait for written_ordinal(). So the loop writes each
+// batch itself when it submits it (tail_writer.h), and the thread, which keeps it until it is
+// durable, need hear of it only kLingerMicros later. Where the loop cannot write, since the batch
+// is large, the log in trouble or the file system slow, the thread does it at once, and opens the
+// tail again when it has written all that was queued. A rotation does not close it: meanwhile the
+// loop writes to both segments.
 #pragma once
 
 #include <algorithm>
@@ -120,19 +120,21 @@ class LogWriter {
   // Returns when everything submitted is durable, or with what prevents it. Waits for the thread.
   Status Sync();
   // Begins a log behind `start` that the manifest will name with the next snapshot (until then
-  // durable_seq() stands still), or ends it: all that was submitted is synced first. Wait for the
-  // thread.
-  Status EnableLog(const LogPosition& start, uint64_t stream_begin);
+  // durable_ordinal() stands still), or ends it: all that was submitted is synced first. Wait for
+  // the thread.
+  Status EnableLog(const LogPosition& start, uint64_t ordinal, uint64_t stream_begin);
   Status DisableLog();
   // A number for a new file.
   uint64_t TakeNumber();
 
   // --- snapshot thread ---
 
-  // Puts the snapshot into the manifest and drops what it supersedes. Waits for the thread. The
+  // Puts the snapshot into the manifest, of the state behind the record of that ordinal, and drops
+  // what it supersedes. Waits for the thread. The
   // files that are no longer needed are for the caller to remove. After an error the file must
   // stay.
-  Status InstallSnapshot(const SnapshotEntry& entry, std::vector<std::string>* superseded);
+  Status InstallSnapshot(const SnapshotEntry& entry, uint64_t ordinal,
+                         std::vector<std::string>* superseded);
 
   // --- any thread ---
 
@@ -144,10 +146,11 @@ class LogWriter {
   // What is there now is synced soon, whatever the policy.
   void RequestSync();
 
-  uint64_t durable_seq() const { return durable_seq_.load(std::memory_order_acquire); }
-  // Never less than durable_seq().
-  uint64_t written_seq() const {
-    return std::max(durable_seq(), written_seq_.load(std::memory_order_acquire));
+  // Ordinals (log_batch.h).
+  uint64_t durable_ordinal() const { return durable_ordinal_.load(std::memory_order_acquire); }
+  // Never less than durable_ordinal().
+  uint64_t written_ordinal() const {
+    return std::max(durable_ordinal(), written_ordinal_.load(std::memory_order_acquire));
   }
   bool healthy() const { return healthy_.load(std::memory_order_acquire); }
   // The manifest does not name the log yet.
@@ -199,7 +202,7 @@ class LogWriter {
   void CloseLanes();
   // No sync can begin before a lane has ended.
   bool LanesAreFull() const;
-  void LaneEnded(uint64_t seq);  // any thread
+  void LaneEnded(uint64_t ordinal);  // any thread
   void Rotate();
   // The first part of it: what follows what is durable goes to `fresh` too, now and until the loop
   // is told otherwise.
@@ -224,12 +227,13 @@ class LogWriter {
   void AbandonOpenEntry(Manifest* draft);
   // Drops the first `count` of unsynced_, which are durable.
   void Retire(size_t count);
-  void PublishDurable(uint64_t seq);                                // any thread
-  void PublishWritten(uint64_t seq) { Raise(&written_seq_, seq); }  // any thread
+  void PublishDurable(uint64_t ordinal);                                        // any thread
+  void PublishWritten(uint64_t ordinal) { Raise(&written_ordinal_, ordinal); }  // any thread
   static void Raise(std::atomic<uint64_t>* number, uint64_t to);
-  Status InstallSnapshotOnThread(const SnapshotEntry& entry, std::vector<std::string>* superseded);
+  Status InstallSnapshotOnThread(const SnapshotEntry& entry, uint64_t ordinal,
+                                 std::vector<std::string>* superseded);
   void PublishManifest();
-  Status EnableOnThread(const LogPosition& start, uint64_t stream_begin);
+  Status EnableOnThread(const LogPosition& start, uint64_t ordinal, uint64_t stream_begin);
   Status DisableOnThread();
   void FinishOnThread();
   std::string PathOf(StoreFileKind kind, uint64_t number) const;
@@ -243,8 +247,8 @@ class LogWriter {
   std::thread thread_;
 
   std::atomic<uint64_t> granted_{0};
-  std::atomic<uint64_t> durable_seq_{0};
-  std::atomic<uint64_t> written_seq_{0};
+  std::atomic<uint64_t> durable_ordinal_{0};
+  std::atomic<uint64_t> written_ordinal_{0};
   std::atomic<bool> healthy_{true};
   std::atomic<bool> held_{false};
   std::atomic<uint64_t> backlog_bytes_{0};
@@ -295,12 +299,17 @@ class LogWriter {
   std::unique_ptr<SegmentFile> segment_;  // closed while not healthy; null if there is none
   std::deque<LogBatch> unsynced_;  // in order; the first `written_` are known to be in the segment
   size_t written_{0};
-  SyncLanes lanes_;                        // for segment_, once syncs have turned out slow
-  std::deque<SegmentFile::End> in_lanes_;  // what they sync, in order
+  SyncLanes lanes_;  // for segment_, once syncs have turned out slow
+  struct InLane {
+    SegmentFile::End end;
+    uint64_t ordinal;
+  };
+  std::deque<InLane> in_lanes_;  // what they sync, in order
   SyncTrial trial_;
   uint64_t unsynced_bytes_{0};
   Status tail_error_;                 // of a write behind the end that nobody has looked at yet
   LogPosition base_;                  // the record before unsynced_; in a file only at Start()
+  uint64_t base_ordinal_{0};          // of that record
   Manifest manifest_;                 // as installed; while held_: as it will be
   Manifest manifest_on_disk_;         // while held_
   std::vector<std::string> garbage_;  // to be removed once a manifest is installed

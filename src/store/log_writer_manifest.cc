@@ -162,7 +162,7 @@ void LogWriter::DropTailCopy() {
   tail_.CloseMirror();
 }
 
-Status LogWriter::InstallSnapshotOnThread(const SnapshotEntry& entry,
+Status LogWriter::InstallSnapshotOnThread(const SnapshotEntry& entry, uint64_t ordinal,
                                           std::vector<std::string>* superseded) {
   // Records up to the snapshot that stay in the open segment are to be durable in it, as claims
   // say.
@@ -170,7 +170,7 @@ Status LogWriter::InstallSnapshotOnThread(const SnapshotEntry& entry,
     WriteBatches();
     if (healthy() && SyncSegment()) PublishGrant();
     // Usually the batch behind the snapshot has begun a new segment; a log that is idle has not.
-    if (healthy() && base_.last <= entry.lsn) Rotate();
+    if (healthy() && base_ordinal_ <= ordinal) Rotate();
   }
   Manifest draft = manifest_;
   // A segment that failed stays as it is named, open: what the kernel has of it may have been
@@ -209,19 +209,21 @@ Status LogWriter::InstallSnapshotOnThread(const SnapshotEntry& entry,
   // Whatever became of the log, records up to here are safe.
   if (!healthy()) {
     size_t covered = 0;
-    while (covered < unsynced_.size() && unsynced_[covered].last <= entry.lsn) ++covered;
+    while (covered < unsynced_.size() && unsynced_[covered].ordinal <= ordinal) ++covered;
     Retire(covered);
   }
-  PublishDurable(entry.lsn.seq);
-  if (enabled_) PublishDurable(base_.last.seq);
+  PublishDurable(ordinal);
+  if (enabled_) PublishDurable(base_ordinal_);
   Wake();
   return Status::Ok();
 }
 
-Status LogWriter::EnableOnThread(const LogPosition& start, uint64_t stream_begin) {
+Status LogWriter::EnableOnThread(const LogPosition& start, uint64_t ordinal,
+                                 uint64_t stream_begin) {
   CELLAR_ASSERT(!enabled_);
   CELLAR_ASSERT(unsynced_.empty());
   base_ = start;
+  base_ordinal_ = ordinal;
   stream_submitted_ = stream_begin;
   stream_durable_ = stream_begin;
   stream_requested_ = 0;

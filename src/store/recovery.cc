@@ -54,6 +54,7 @@ class Recovery {
   std::vector<uint64_t> segment_bytes_;
   std::unique_ptr<LogReader> log_;
   Lsn last_in_segment_;
+  size_t first_segment_{0};             // with records that the snapshot lacks
   uint32_t last_version_{kLogVersion};  // of the last segment
 };
 
@@ -164,8 +165,9 @@ Status Recovery::ReplaySegment(size_t index, uint64_t bytes_before) {
   const SegmentEntry& entry = store_.manifest.segments[index];
   const bool is_last = index + 1 == store_.manifest.segments.size();
   const Lsn snapshot = store_.report.snapshot_lsn;
+  CELLAR_ASSERT(index >= first_segment_ || entry.end);
   // Kept for followers: nothing of it is missing here.
-  if (entry.end && entry.end->last <= snapshot) {
+  if (index < first_segment_ || (entry.end && entry.end->last <= snapshot)) {
     store_.log_bytes += entry.end->offset - kSegmentHeaderBytes;
     last_in_segment_ = entry.end->last;
     return Status::Ok();
@@ -212,6 +214,13 @@ Status Recovery::ReplayLog() {
   log_ = std::make_unique<LogReader>(files_, directory_, store_.report.snapshot_lsn);
   uint64_t bytes = store_.manifest.snapshot ? store_.manifest.snapshot->bytes : 0;
   const size_t segments = store_.manifest.segments.size();
+  // What goes on from the snapshot, as a rule in a segment of its own: what stands before that is
+  // in it, whatever the numbers say of records that were voided.
+  for (size_t i = 0; i < segments; ++i) {
+    if (i > 0 && store_.manifest.segments[i].after == store_.report.snapshot_lsn &&
+        store_.manifest.segments[i - 1].end)
+      first_segment_ = i;
+  }
   for (size_t i = 0; i < segments; ++i) {
     RETURN_IF_ERROR(ReplaySegment(i, bytes));
     bytes += segment_bytes_[i];

@@ -73,7 +73,6 @@ Status SegmentFile::Append(std::string_view records, Lsn last) {
 }
 
 void SegmentFile::NoteAppended(uint64_t bytes, Lsn last) {
-  CELLAR_ASSERT(last >= last_);
   end_offset_ += bytes;
   allocated_offset_ = std::max(allocated_offset_, end_offset_);
   last_ = last;
