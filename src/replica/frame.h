@@ -106,7 +106,7 @@ std::string EncodeFrame(const FrameHead& head, std::string_view body);
 class FrameReader {
  public:
   // What may come: of others not even the bytes are taken.
-  explicit FrameReader(std::initializer_list<FrameKind> kinds) {
+  FrameReader(std::initializer_list<FrameKind> kinds) {
     for (const FrameKind kind : kinds) kinds_ |= 1u << static_cast<unsigned>(kind);
   }
   // Forgets what has come.

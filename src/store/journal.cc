@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <cstring>
+#include <mutex>
 #include <thread>
 
 #include "base/assert.h"
@@ -56,6 +58,30 @@ struct SnapshotJob {
   uint64_t changes_before{0};
   int64_t begin_micros{0};
   std::thread thread;
+
+  // Of a set's member: whether what it holds is committed.
+  enum class Permit : uint8_t { kAwaited, kGiven, kRefused };
+  std::mutex permit_mutex;
+  std::condition_variable permit_cv;
+  Permit permit{Permit::kGiven};  // under permit_mutex
+
+  bool IsAwaited() {
+    const std::lock_guard lock(permit_mutex);
+    return permit == Permit::kAwaited;
+  }
+  void Decide(Permit decision) {
+    {
+      const std::lock_guard lock(permit_mutex);
+      if (permit == Permit::kAwaited) permit = decision;
+    }
+    permit_cv.notify_one();
+  }
+  Status WaitForPermit() {
+    std::unique_lock lock(permit_mutex);
+    permit_cv.wait(lock, [this] { return permit != Permit::kAwaited; });
+    if (permit == Permit::kGiven) return Status::Ok();
+    return Status::Error(ErrorCode::kErr, "what it holds was never committed");
+  }
 
   std::atomic<bool> done{false};  // what follows is the loop's from then on
   Status status;
@@ -111,6 +137,7 @@ class JournalImpl final : public Journal {
   int64_t last_commit_micros() const override { return last_commit_micros_; }
   Lsn durable_lsn() const override { return LsnOf(writer_.durable_ordinal()); }
   void AppendMark(const CommitMark& mark) override;
+  void SetCommitted(Lsn lsn) override;
   uint64_t appended() const override { return last_.seq + epochs_.back().ahead; }
   uint64_t durable_appended() const override { return writer_.durable_ordinal(); }
   std::vector<PendingRecord> TakePending() override { return std::move(pending_); }
@@ -165,6 +192,8 @@ class JournalImpl final : public Journal {
   void ClaimIfIdle();
   // Waits for the snapshot thread.
   Status FinishSnapshot();
+  // What that thread does.
+  void RunSnapshot(SnapshotJob* job);
   void JoinEndedThread() {
     if (ended_thread_.joinable()) ended_thread_.join();
   }
@@ -179,6 +208,7 @@ class JournalImpl final : public Journal {
   const RecoveryReport report_;
   std::vector<EpochBegin> epochs_;  // that the log tells of, as they were written, never empty
   std::vector<PendingRecord> pending_;
+  Lsn committed_;  // of a set's member
   bool closed_{false};
   Status close_status_;
 
@@ -333,6 +363,8 @@ void JournalImpl::TakeNumber(Lsn lsn) {
   uint64_t ahead = epochs_.back().ahead;
   if (lsn.seq <= last_.seq) {
     CELLAR_ASSERT(lsn.epoch != last_.epoch);
+    CELLAR_ASSERT(lsn.seq > committed_.seq);
+    if (job_ && lsn.seq <= job_->task.lsn.seq) job_->Decide(SnapshotJob::Permit::kRefused);
     ahead += last_.seq - lsn.seq + 1;
     for (EpochBegin& begin : epochs_) begin.in_force = begin.in_force && begin.first_seq < lsn.seq;
     epochs_.push_back({lsn.seq, lsn.epoch, ahead});
@@ -349,6 +381,12 @@ void JournalImpl::AppendMark(const CommitMark& mark) {
   AddRecord({.lsn = last_, .commit_micros = last_commit_micros_, .kind = RecordKind::kCommit},
             EncodeCommitMark(mark));
   may_be_joined_ = false;
+}
+
+void JournalImpl::SetCommitted(Lsn lsn) {
+  CELLAR_ASSERT(lsn >= committed_);
+  committed_ = lsn;
+  if (job_ && job_->task.lsn.seq <= lsn.seq) job_->Decide(SnapshotJob::Permit::kGiven);
 }
 
 void JournalImpl::AppendBarrier() {
@@ -432,7 +470,10 @@ Status JournalImpl::StartSnapshot() {
                .number = writer_.TakeNumber(),
                .lsn = last_,
                .created_micros = static_cast<uint64_t>(clock_.WallMicros()),
-               .commit_micros = last_commit_micros_};
+               .commit_micros = last_commit_micros_,
+               .members = options_.members ? options_.members() : std::string()};
+  if (options_.set_member && committed_.seq < last_.seq)
+    job->permit = SnapshotJob::Permit::kAwaited;
   job->ordinal = appended();
   job->changes_before = changes_;
   job->begin_micros = clock_.MonotonicMicros();
@@ -440,21 +481,29 @@ Status JournalImpl::StartSnapshot() {
   JoinEndedThread();
   job->state = state_.TakeSnapshot();
   for (const auto& tree : job->state.trees) job->cells_total += tree.snapshot.entries();
-  job->thread = std::thread([this, job] {
-    SetThreadName("cellar-snapshot");
-    LowerThreadPriority();
-    Result<SnapshotEntry> entry = WriteSnapshot(files_, job->task, job->state, &job->progress);
-    job->status = entry.status();
-    if (entry.ok()) {
-      job->entry = *entry;
-      std::vector<std::string> superseded;
-      job->status = writer_.InstallSnapshot(*entry, job->ordinal, &superseded);
-      for (const std::string& path : superseded) (void)files_.Remove(path);
-    }
-    job->done.store(true, std::memory_order_release);
-    if (options_.wake) options_.wake();
-  });
+  job->thread = std::thread([this, job] { RunSnapshot(job); });
   return Status::Ok();
+}
+
+void JournalImpl::RunSnapshot(SnapshotJob* job) {
+  SetThreadName("cellar-snapshot");
+  LowerThreadPriority();
+  Result<SnapshotEntry> entry = WriteSnapshot(files_, job->task, job->state, &job->progress);
+  job->status = entry.status();
+  if (entry.ok()) {
+    job->entry = *entry;
+    job->status = job->WaitForPermit();
+    std::vector<std::string> superseded;
+    if (job->status.ok()) {
+      job->status = writer_.InstallSnapshot(*entry, job->ordinal, &superseded);
+    } else {
+      superseded.push_back(
+          JoinPath(options_.directory, FormatFileName(StoreFileKind::kSnapshot, entry->number)));
+    }
+    for (const std::string& path : superseded) (void)files_.Remove(path);
+  }
+  job->done.store(true, std::memory_order_release);
+  if (options_.wake) options_.wake();
 }
 
 Status JournalImpl::FinishSnapshot() {
@@ -480,6 +529,10 @@ Status JournalImpl::FinishSnapshot() {
 }
 
 Status JournalImpl::SaveNow() {
+  const bool would_wait = (job_ && job_->IsAwaited()) ||
+                          (options_.set_member && !closed_ && committed_.seq < last_.seq);
+  if (would_wait)
+    return Status::Error(ErrorCode::kTryAgain, "the newest changes are not committed yet");
   if (job_) (void)FinishSnapshot();  // of an earlier moment: not what is asked for
   RETURN_IF_ERROR(StartSnapshot());
   return FinishSnapshot();
@@ -584,6 +637,7 @@ Status JournalImpl::Close() {
   if (options_.log_enabled && writer_.held()) (void)SaveNow();
   if (job_) {
     job_->progress.cancelled = true;
+    job_->Decide(SnapshotJob::Permit::kRefused);
     job_->thread.join();
     job_ = nullptr;
   }

@@ -95,6 +95,8 @@ struct JournalOptions {
   // A member of a replica set: records may void others, and what is not known to be committed is
   // not applied at the start (TakePending).
   bool set_member{false};
+  // Of a member: who belongs to the set as of last_lsn(), for snapshots. May be empty.
+  std::function<std::string()> members;
 
   // Sizes and delays that only tests change.
   uint64_t segment_bytes_max{64 << 20};     // a log file is closed at about this size
@@ -220,6 +222,9 @@ class Journal {
   // Says in the log that all records up to mark.lsn are committed. REQUIRES: a Reserve since the
   // last Append, of 64 bytes; there is a record.
   virtual void AppendMark(const CommitMark& mark) = 0;
+  // Of a set's member: all records up to there are committed. A snapshot counts once all that it
+  // holds is, and is given up if some of that is voided before.
+  virtual void SetCommitted(Lsn lsn) = 0;
   // How many records have been added, over all starts as far as the numbers tell; and how many of
   // these are durable. Where none has been voided, that of the last one is its seq.
   virtual uint64_t appended() const = 0;
@@ -268,6 +273,7 @@ class Journal {
   virtual Status StartSnapshot() = 0;
   virtual bool snapshot_running() const = 0;
   // The same in the foreground, behind one that is running: returns when durable, or why it is not.
+  // TRYAGAIN where a set's member would have to wait for others.
   virtual Status SaveNow() = 0;
   // Starts a snapshot if a save point or the growth of the log calls for one (five seconds after a
   // failed one at the earliest). To be called from a timer. True if it started one.

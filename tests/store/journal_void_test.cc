@@ -141,6 +141,8 @@ TEST_CASE("A snapshot of a log that has voided records takes their place", "[jou
   REQUIRE(member.WaitDurable());
   member.Append({6, 2}, "b=1;");
   REQUIRE(member.machine().Apply("b=1;").ok());
+  CHECK(member.journal().SaveNow().code() == ErrorCode::kTryAgain);
+  member.journal().SetCommitted({6, 2});
   // Up to (6, 2), which is below what it voids; the log that stays holds all of it.
   member.journal().SetBacklog(1 << 20);
   REQUIRE(member.journal().SaveNow().ok());
@@ -156,6 +158,52 @@ TEST_CASE("A snapshot of a log that has voided records takes their place", "[jou
   const std::vector<PendingRecord> pending = member.journal().TakePending();
   REQUIRE(pending.size() == 1);
   CHECK(pending[0].head.lsn == Lsn{8, 3});
+}
+
+TEST_CASE("A member's snapshot counts once what it holds is committed", "[journal][set]") {
+  FaultyFileSystem disk;
+  Member member(&disk);
+  member.Open();
+  for (const char* payload : {"a=1;", "b=1;"}) {
+    member.Append({1, payload[0] == 'a' ? 1u : 2u}, payload);
+    REQUIRE(member.machine().Apply(payload).ok());
+  }
+  REQUIRE(member.WaitDurable());
+  member.journal().SetCommitted({1, 1});
+  REQUIRE(member.journal().StartSnapshot().ok());
+  for (int i = 0; i < 50; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    member.journal().Poll();
+  }
+  CHECK(member.journal().snapshot_running());
+  SECTION("it is") {
+    member.journal().SetCommitted({1, 2});
+    while (member.journal().snapshot_running()) member.journal().Poll();
+    CHECK(member.journal().Stats().last_save_ok);
+    member.Close();
+    member.Open();
+    CHECK(member.journal().recovery().snapshot_lsn == Lsn{1, 2});
+    CHECK(member.machine().Get("b") == "1");
+  }
+  SECTION("it is voided") {
+    member.Append({2, 2}, "c=1;");
+    while (member.journal().snapshot_running()) member.journal().Poll();
+    CHECK_FALSE(member.journal().Stats().last_save_ok);
+    member.Mark({2, 2});
+    REQUIRE(member.WaitDurable());
+    for (const std::string& path : disk.Paths()) CHECK(path.find("snapshot") == std::string::npos);
+    member.Close();
+    member.Open();
+    CHECK_FALSE(member.journal().recovery().from_snapshot);
+    CHECK(member.machine().Get("b") == "(none)");
+    CHECK(member.machine().Get("c") == "1");
+  }
+  SECTION("the process ends before") {
+    member.Close();
+    member.Open();
+    CHECK_FALSE(member.journal().recovery().from_snapshot);
+    CHECK(member.journal().TakePending().size() == 2);
+  }
 }
 
 // Voids at random, power lost at random: what is found is the log as it stood at some moment not
