@@ -125,6 +125,7 @@ class JournalImpl final : public Journal {
   void SetEpoch(uint32_t epoch) override;
   void SetSink(RecordSink* sink) override { sink_ = sink; }
   Lsn flushed_lsn() const override { return flushed_; }
+  uint32_t EpochOf(uint64_t seq) const override;
   std::optional<uint64_t> LastSeqOf(uint32_t epoch) const override;
   Manifest CopyManifest() const override { return writer_.CopyManifest(); }
   void SetBacklog(uint64_t bytes) override { writer_.SetBacklog(bytes); }
@@ -403,6 +404,13 @@ void JournalImpl::SetEpoch(uint32_t epoch) {
   if (epoch == epochs_.back().epoch) return;
   epochs_.push_back({last_.seq + 1, epoch, epochs_.back().ahead});
   may_be_joined_ = false;
+}
+
+uint32_t JournalImpl::EpochOf(uint64_t seq) const {
+  CELLAR_ASSERT(seq <= last_.seq);
+  size_t i = epochs_.size() - 1;
+  while (i > 0 && (!epochs_[i].in_force || epochs_[i].first_seq > seq)) --i;
+  return epochs_[i].epoch;
 }
 
 std::optional<uint64_t> JournalImpl::LastSeqOf(uint32_t epoch) const {

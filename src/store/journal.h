@@ -166,6 +166,9 @@ struct JournalStats {
   Lsn durable_lsn;
 };
 
+// What Reserve is asked for before AppendMark.
+inline constexpr size_t kMarkBytesMax{64};
+
 // As long as a sync has not fallen behind by more, `everysec` does not hold replies back (Redis'
 // two seconds).
 inline constexpr int64_t kReleaseLagMicros{2'000'000};
@@ -219,8 +222,8 @@ class Journal {
   virtual void AppendAt(const RecordHead& head, std::string_view payload, uint64_t changes) = 0;
   // Adds a kBarrier. REQUIRES: a Reserve since the last Append.
   virtual void AppendBarrier() = 0;
-  // Says in the log that all records up to mark.lsn are committed. REQUIRES: a Reserve since the
-  // last Append, of 64 bytes; there is a record.
+  // Says in the log that all records up to mark.lsn are committed. REQUIRES: a Reserve of
+  // kMarkBytesMax since the last Append; there is a record.
   virtual void AppendMark(const CommitMark& mark) = 0;
   // Of a set's member: all records up to there are committed. A snapshot counts once all that it
   // holds is, and is given up if some of that is voided before.
@@ -241,6 +244,8 @@ class Journal {
   virtual void SetSink(RecordSink* sink) = 0;
   // Up to which records the log's files are complete, but for what their writer still holds.
   virtual Lsn flushed_lsn() const = 0;
+  // The epoch of the record with that seq, of those in force. REQUIRES: seq <= last_lsn().seq.
+  virtual uint32_t EpochOf(uint64_t seq) const = 0;
   // The last seq of an epoch not above `epoch`; nothing if this log's records do not tell.
   virtual std::optional<uint64_t> LastSeqOf(uint32_t epoch) const = 0;
   // What the manifest names.

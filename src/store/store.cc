@@ -37,6 +37,7 @@ Status Store::OpenJournal(const LoadProgressCallback& progress, StateContent con
   ASSIGN_OR_RETURN(journal_,
                    Journal::Open(options_.journal, files_, clock_, *engine_, progress, content));
   schema_lsn_ = journal_->last_lsn();
+  if (options_.journal.set_member) TakePending();
   SetTurnTime();
   for (const std::string& keyspace : Keyspaces()) {
     for (Table* table : Tables(keyspace)) {

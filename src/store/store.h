@@ -11,10 +11,12 @@
 //   store_schema.cc   keyspaces, tables, families
 //   store_index.cc    indexes
 //   store_slices.cc   changes too large for one turn, the sweeper, compaction
+//   store_set.cc      a replica set's member: its log is ahead of what is committed
 //   store_replica.cc  records that come from a leader, a copy that takes the place of everything
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <limits>
 #include <map>
@@ -315,6 +317,26 @@ class Store {
   // Applies a record of the leader's log and adds it to the own one. MISCONF: no room now, nothing
   // was changed. kCorruption: it cannot follow what is here. REQUIRES: following().
   Status ApplyRecord(const LogRecord& record);
+  // --- a member of a replica set (JournalOptions::set_member)
+  // Adds a record of the leader's to the log; ApplyCommitted applies it. One whose seq is not above
+  // the last one's voids all from there on. MISCONF: no room now, nothing was changed. REQUIRES:
+  // following(); nothing that is committed is voided.
+  Status AppendEntry(const LogRecord& record);
+  // Applies what the log holds up to `commit`, at least one record of it, until the deadline
+  // (monotonic). True: nothing of it is left. kCorruption: a record cannot be applied.
+  Result<bool> ApplyCommitted(Lsn commit, int64_t deadline_micros);
+  // The newest record in the state, as long as that is not void.
+  Lsn applied_lsn() const;
+  // Memory of the records that wait to be applied.
+  uint64_t pending_bytes() const { return pending_bytes_; }
+  // Records that had been applied have been voided: the state is no prefix of the log. Nothing is
+  // applied from then on, and nobody should be shown it, until ReloadCommitted.
+  bool state_is_void() const { return state_is_void_; }
+  // Drops the state and makes it anew from the files, up to `commit`; closes the log and opens it
+  // again meanwhile, so that journal().appended() begins anew. MISCONF: nothing was done. Any other
+  // error leaves no store.
+  Status ReloadCommitted(Lsn commit);
+
   // A leader begins an epoch: writes a barrier with it. MISCONF: the log takes no record.
   Status BeginEpoch(uint32_t epoch);
   // Puts the snapshot in file `path`, which is durable and goes, in the place of everything (none:
@@ -352,6 +374,7 @@ class Store {
   // Ends log and state, which outlives them in part; OpenJournal makes both anew.
   Inheritance CloseAll(Trees trees);
   uint64_t NoteApplied(const LogRecord& record);
+  void TakePending();
 
   // OpenRow and GetInRow, also as parts of Get.
   // *end := where the row's key ends in column_key_, which need not be told of it.
@@ -432,6 +455,12 @@ class Store {
   std::unique_ptr<Journal> journal_;
 
   bool following_{false};
+  // A set's member: what the log holds and the state does not, in order; if there is some, or the
+  // state is void, what had been applied before.
+  std::deque<PendingRecord> pending_;
+  uint64_t pending_bytes_{0};
+  Lsn applied_;
+  bool state_is_void_{false};
   int64_t now_micros_{0};
   int64_t index_micros_spent_{0};  // in this turn, building
   std::optional<int64_t> time_override_;

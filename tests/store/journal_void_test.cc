@@ -52,7 +52,7 @@ class Member {
     journal_->AppendAt({.lsn = lsn, .commit_micros = ++time_}, payload, 1);
   }
   void Mark(Lsn lsn) {
-    REQUIRE(journal_->Reserve(64).ok());
+    REQUIRE(journal_->Reserve(kMarkBytesMax).ok());
     journal_->AppendMark({.lsn = lsn, .retention_micros = 0});
   }
   bool WaitDurable() {

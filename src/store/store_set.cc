@@ -1,0 +1,87 @@
+// The store of a replica set's member. A follower's log is ahead of its state: records are applied
+// when they are committed. A leader applies what it writes at once; if it is deposed before that is
+// committed, and the next leader voids it, the state is made anew from the files.
+#include <utility>
+
+#include "base/assert.h"
+#include "store/store.h"
+
+namespace cellar {
+
+Status Store::AppendEntry(const LogRecord& record) {
+  CELLAR_ASSERT(options_.journal.set_member);
+  CELLAR_ASSERT(following_);
+  CELLAR_ASSERT(!in_transaction_);
+  RETURN_IF_ERROR(journal_->Reserve(record.payload.size()));
+  if (pending_.empty() && !state_is_void_) applied_ = journal_->last_lsn();
+  if (record.lsn.seq <= applied_.seq) state_is_void_ = true;
+  while (!pending_.empty() && pending_.back().head.lsn.seq >= record.lsn.seq) {
+    pending_bytes_ -= pending_.back().payload.size();
+    pending_.pop_back();
+  }
+  journal_->AppendAt(record, record.payload, record.kind == RecordKind::kCommand ? 1 : 0);
+  pending_.push_back({record, std::string(record.payload)});
+  pending_bytes_ += record.payload.size();
+  return Status::Ok();
+}
+
+Lsn Store::applied_lsn() const {
+  return pending_.empty() && !state_is_void_ ? journal_->last_lsn() : applied_;
+}
+
+Result<bool> Store::ApplyCommitted(Lsn commit, int64_t deadline_micros) {
+  CELLAR_ASSERT(!in_transaction_);
+  if (state_is_void_) return true;  // ReloadCommitted applies it
+  const auto is_due = [&] { return !pending_.empty() && pending_.front().head.lsn <= commit; };
+  while (is_due()) {
+    const PendingRecord record = std::move(pending_.front());
+    pending_.pop_front();
+    pending_bytes_ -= record.payload.size();
+    if (record.head.kind == RecordKind::kCommand) {
+      LogRecord applied;
+      static_cast<RecordHead&>(applied) = record.head;
+      applied.payload = record.payload;
+      if (apply_listener_ != nullptr) apply_listener_->BeforeApply(applied.payload);
+      if (const Status status = engine_->Apply(applied.payload); !status.ok()) {
+        return Status::Error(ErrorCode::kCorruption,
+                             "record " + FormatLsn(applied.lsn) + ": " + status.text());
+      }
+      (void)NoteApplied(applied);
+      if (apply_listener_ != nullptr) apply_listener_->AfterApply();
+    }
+    applied_ = record.head.lsn;
+    if (clock_.MonotonicMicros() >= deadline_micros) break;
+  }
+  return !is_due();
+}
+
+Status Store::ReloadCommitted(Lsn commit) {
+  CELLAR_ASSERT(options_.journal.set_member);
+  if (!journal_->healthy())
+    return Status::Error(ErrorCode::kMisconf, "the log cannot be written now: nothing is reloaded");
+  if (commit != Lsn{}) {
+    RETURN_IF_ERROR(journal_->Reserve(kMarkBytesMax));
+    journal_->AppendMark({.lsn = commit, .retention_micros = 0});
+  }
+  RETURN_IF_ERROR(journal_->Close());
+  Inheritance inheritance = CloseAll(Trees::kAll);
+  RETURN_IF_ERROR(OpenJournal({}, StateContent::kEmpty));
+  engine_->Inherit(std::move(inheritance), Continuity::kOtherState);
+  return Status::Ok();
+}
+
+// What the files hold and the state does not.
+void Store::TakePending() {
+  state_is_void_ = false;
+  pending_bytes_ = 0;
+  pending_.clear();
+  for (PendingRecord& record : journal_->TakePending()) {
+    pending_bytes_ += record.payload.size();
+    pending_.push_back(std::move(record));
+  }
+  if (pending_.empty()) return;
+  const uint64_t before = pending_.front().head.lsn.seq - 1;
+  applied_ = before == 0 ? Lsn{} : Lsn{journal_->EpochOf(before), before};
+}
+
+}  // namespace cellar
