@@ -9,6 +9,27 @@
 
 namespace cellar {
 
+std::optional<EntryLog> EntryLog::Of(const LogShape& shape) {
+  EntryLog log;
+  SetMembers members;
+  if (!shape.snapshot_members.empty() && !DecodeMembers(shape.snapshot_members, &members))
+    return std::nullopt;
+  log.Restart(shape.snapshot, std::move(members));
+  auto begin = shape.begins.begin();
+  auto named = shape.named.begin();
+  uint32_t term = 0;
+  for (uint64_t i = shape.snapshot.seq + 1; i <= shape.last.seq; ++i) {
+    if (begin != shape.begins.end() && begin->seq == i) term = (begin++)->epoch;
+    const bool names = named != shape.named.end() && named->lsn.seq == i;
+    if (!log.Append({term, i}, names ? RecordKind::kMembers : RecordKind::kCommand,
+                    names ? std::string_view(named->payload) : std::string_view()))
+      return std::nullopt;
+    if (names) ++named;
+  }
+  CELLAR_ASSERT(log.last() == shape.last);
+  return log;
+}
+
 void EntryLog::Restart(Lsn snapshot, SetMembers members) {
   runs_.clear();
   named_.clear();

@@ -13,17 +13,22 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "cellar/lsn.h"
 #include "replica/set_members.h"
+#include "store/journal.h"
 #include "store/log_format.h"
 
 namespace cellar {
 
 class EntryLog {
  public:
+  // As a start has found it. Nothing: members are named that cannot be read. O(records).
+  static std::optional<EntryLog> Of(const LogShape& shape);
+
   // Nothing is there but a snapshot up to `snapshot`, in which these were the members. Lsn{}: none.
   void Restart(Lsn snapshot, SetMembers members);
   // REQUIRES: lsn.seq <= last().seq + 1, its epoch is not below that of the record before it, and

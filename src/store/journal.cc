@@ -107,6 +107,29 @@ std::vector<EpochBegin> EpochsOf(const RecoveredStore& store) {
   return epochs;
 }
 
+LogShape ShapeOf(const RecoveredStore& store) {
+  LogShape shape{.snapshot = store.report.snapshot_lsn,
+                 .snapshot_members = store.snapshot_members,
+                 .begins = {},
+                 .named = store.named,
+                 .last = store.end.last,
+                 .committed = std::max(store.report.snapshot_lsn, store.mark.lsn)};
+  if (shape.last == shape.snapshot) return shape;
+  const uint64_t first = shape.snapshot.seq + 1;
+  // What is applied begins in the epoch of the snapshot, or where that ended.
+  const bool applied = store.pending.empty() || store.pending.front().head.lsn.seq > first;
+  if (applied && (store.epoch_begins.empty() || store.epoch_begins.front().seq > first))
+    shape.begins.push_back({store.first_epoch, first});
+  shape.begins.insert(shape.begins.end(), store.epoch_begins.begin(), store.epoch_begins.end());
+  for (const PendingRecord& record : store.pending) {
+    if (shape.begins.empty() || shape.begins.back().epoch != record.head.lsn.epoch)
+      shape.begins.push_back(record.head.lsn);
+    if (record.head.kind == RecordKind::kMembers)
+      shape.named.push_back({record.head.lsn, record.payload});
+  }
+  return shape;
+}
+
 class JournalImpl final : public Journal {
  public:
   JournalImpl(JournalOptions options, FileSystem& files, Clock& clock, StateMachine& state,
@@ -141,6 +164,7 @@ class JournalImpl final : public Journal {
   void SetCommitted(Lsn lsn) override;
   uint64_t appended() const override { return last_.seq + epochs_.back().ahead; }
   uint64_t durable_appended() const override { return writer_.durable_ordinal(); }
+  LogShape TakeShape() override { return std::move(shape_); }
   std::vector<PendingRecord> TakePending() override { return std::move(pending_); }
   Lsn released_lsn() const override;
   bool healthy() const override { return !options_.log_enabled || writer_.healthy(); }
@@ -208,6 +232,7 @@ class JournalImpl final : public Journal {
   const std::unique_ptr<FileLock> lock_;
   const RecoveryReport report_;
   std::vector<EpochBegin> epochs_;  // that the log tells of, as they were written, never empty
+  LogShape shape_;
   std::vector<PendingRecord> pending_;
   Lsn committed_;  // of a set's member
   bool closed_{false};
@@ -258,6 +283,7 @@ JournalImpl::JournalImpl(JournalOptions options, FileSystem& files, Clock& clock
       lock_(std::move(lock)),
       report_(std::move(store.report)),
       epochs_(EpochsOf(store)),
+      shape_(ShapeOf(store)),
       pending_(std::move(store.pending)),
       flushed_(store.end.last),
       last_(store.end.last),

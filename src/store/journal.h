@@ -185,6 +185,17 @@ class RecordSink {
 // the manifest names.
 enum class StateContent : uint8_t { kEmpty, kSnapshot };
 
+// What consensus must know of the log of a set's member, as the start has found it: all records
+// behind the snapshot that are in force, by number and kind.
+struct LogShape {
+  Lsn snapshot;                     // Lsn{}: there is none
+  std::string snapshot_members;     // payload of a kMembers record
+  std::vector<Lsn> begins;          // the first record, and each whose epoch is another one
+  std::vector<NamedMembers> named;  // the kMembers records
+  Lsn last;
+  Lsn committed;  // as far as the log itself tells
+};
+
 class Journal {
  public:
   // Recovers what `options.directory` holds into `state`, which holds what `content` says, and
@@ -232,6 +243,8 @@ class Journal {
   // these are durable. Where none has been voided, that of the last one is its seq.
   virtual uint64_t appended() const = 0;
   virtual uint64_t durable_appended() const = 0;  // any thread
+  // Of a set's member; once, before TakePending and any record of its own.
+  virtual LogShape TakeShape() = 0;
   // Of a set's member: what the log holds and what was not applied at the start, in order.
   virtual std::vector<PendingRecord> TakePending() = 0;
   virtual uint32_t epoch() const = 0;

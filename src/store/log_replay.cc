@@ -16,7 +16,10 @@ Status LogReplay::ApplyEntry(const RecordHead& head, std::string_view payload) {
     epoch_begins_.push_back(head.lsn);
   }
   applied_ = head.lsn;
-  if (head.kind == RecordKind::kMembers) members_ = payload;
+  if (head.kind == RecordKind::kMembers) {
+    members_ = payload;
+    named_.push_back({head.lsn, members_});
+  }
   return head.kind == RecordKind::kCommand ? state_.Apply(payload) : Status::Ok();
 }
 

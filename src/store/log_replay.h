@@ -21,6 +21,12 @@ struct PendingRecord {
   std::string payload;
 };
 
+// A record that says who belongs to a replica set from there on.
+struct NamedMembers {
+  Lsn lsn;
+  std::string payload;
+};
+
 // Which records of the log are applied.
 enum class ApplyUpTo : uint8_t {
   kEnd,         // all: every record is final
@@ -49,6 +55,8 @@ class LogReplay {
   // The epoch of the snapshot, or else of the first record; and the first record of each behind it.
   uint32_t first_epoch() const { return first_epoch_; }
   const std::vector<Lsn>& epoch_begins() const { return epoch_begins_; }
+  // The kMembers records applied, behind the snapshot.
+  const std::vector<NamedMembers>& named() const { return named_; }
   std::vector<PendingRecord> TakePending() { return std::move(pending_); }
 
  private:
@@ -63,6 +71,7 @@ class LogReplay {
   CommitMark mark_;
   uint32_t first_epoch_{0};
   std::vector<Lsn> epoch_begins_;
+  std::vector<NamedMembers> named_;
   std::vector<PendingRecord> pending_;
 };
 

@@ -137,7 +137,8 @@ Status Recovery::LoadNewestSnapshot() {
   const auto load = [&]() -> Status {
     ASSIGN_OR_RETURN(auto reader, SnapshotReader::Open(files_, path));
     RETURN_IF_ERROR(reader->CheckAgainst(entry));
-    replay_.BeginBehind(entry.lsn, reader->footer().members);
+    store_.snapshot_members = reader->footer().members;
+    replay_.BeginBehind(entry.lsn, store_.snapshot_members);
     store_.end.commit_micros = reader->header().commit_micros;
     for (const SnapshotTree& tree : reader->footer().trees) {
       if ((tree.tree_id & kDerivedTree) == 0) store_.report.snapshot_cells += tree.entries;
@@ -228,6 +229,7 @@ Status Recovery::ReplayLog() {
   store_.end.last = log_->last();
   store_.end.chain = log_->chain();
   store_.members = replay_.members();
+  store_.named = replay_.named();
   store_.mark = replay_.mark();
   store_.first_epoch = replay_.first_epoch();
   store_.epoch_begins = replay_.epoch_begins();

@@ -24,7 +24,9 @@ struct RecoveredStore {
   // Where the history ends; `offset` is the place in the last segment if that is still open.
   LogPosition end;
   uint64_t log_bytes{0};               // of records
-  std::string members;                 // of the replica set, as of `end`; empty without one
+  std::string members;                 // of the replica set, as applied; empty without one
+  std::string snapshot_members;        // as the snapshot has them
+  std::vector<NamedMembers> named;     // behind the snapshot, as applied
   uint32_t first_epoch{0};             // of the snapshot, or else of the first record
   std::vector<Lsn> epoch_begins;       // the first record of each epoch behind that
   CommitMark mark;                     // the newest in the log

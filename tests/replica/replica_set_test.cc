@@ -112,6 +112,30 @@ TEST_CASE("The log of terms agrees with a plain list", "[replica][set]") {
   }
 }
 
+TEST_CASE("The log of terms begins as a start has found it", "[replica][set]") {
+  SetMembers later = Three();
+  later.index = 9;
+  LogShape shape{.snapshot = {2, 7},
+                 .snapshot_members = EncodeMembers(Three()),
+                 .begins = {{2, 8}, {4, 9}},
+                 .named = {{{4, 9}, EncodeMembers(later)}},
+                 .last = {4, 10},
+                 .committed = {2, 7}};
+  const auto log = EntryLog::Of(shape);
+  REQUIRE(log);
+  CHECK(log->first() == 8);
+  CHECK(log->last() == Lsn{4, 10});
+  CHECK(log->snapshot() == Lsn{2, 7});
+  CHECK(log->TermOf(7) == 2);
+  CHECK(log->TermOf(8) == 2);
+  CHECK(log->TermOf(9) == 4);
+  CHECK(log->MembersAt(8) == Three());
+  CHECK(log->members() == later);
+  shape.named[0].payload = "nobody";
+  CHECK_FALSE(EntryLog::Of(shape));
+  CHECK(EntryLog::Of({})->last() == Lsn{});
+}
+
 std::string FrameOf(const SetMessage& message) {
   FrameHead head;
   head.kind = FrameKindOf(message.raft.kind);

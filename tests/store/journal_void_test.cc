@@ -38,6 +38,7 @@ class Member {
     options_.allocation_bytes_min = 512;
     options_.retry_delay_micros = 500;
     options_.set_member = true;
+    options_.members = [this] { return members_; };
   }
 
   void Open() {
@@ -51,6 +52,12 @@ class Member {
     REQUIRE(journal_->Reserve(payload.size()).ok());
     journal_->AppendAt({.lsn = lsn, .commit_micros = ++time_}, payload, 1);
   }
+  void AppendMembers(Lsn lsn, const std::string& payload) {
+    REQUIRE(journal_->Reserve(payload.size()).ok());
+    journal_->AppendAt({.lsn = lsn, .commit_micros = ++time_, .kind = RecordKind::kMembers},
+                       payload, 0);
+  }
+  void SetMembers(const std::string& payload) { members_ = payload; }
   void Mark(Lsn lsn) {
     REQUIRE(journal_->Reserve(kMarkBytesMax).ok());
     journal_->AppendMark({.lsn = lsn, .retention_micros = 0});
@@ -73,6 +80,7 @@ class Member {
   JournalOptions options_;
   std::unique_ptr<MapMachine> machine_;
   std::unique_ptr<Journal> journal_;
+  std::string members_;
   int64_t time_{1'000'000};
 };
 
@@ -158,6 +166,58 @@ TEST_CASE("A snapshot of a log that has voided records takes their place", "[jou
   const std::vector<PendingRecord> pending = member.journal().TakePending();
   REQUIRE(pending.size() == 1);
   CHECK(pending[0].head.lsn == Lsn{8, 3});
+}
+
+// The epochs of all records behind the snapshot, from the shape.
+std::vector<uint32_t> EpochsOf(const LogShape& shape) {
+  std::vector<uint32_t> epochs;
+  size_t next = 0;
+  for (uint64_t i = shape.snapshot.seq + 1; i <= shape.last.seq; ++i) {
+    if (next < shape.begins.size() && shape.begins[next].seq == i) ++next;
+    REQUIRE(next > 0);
+    epochs.push_back(shape.begins[next - 1].epoch);
+  }
+  return epochs;
+}
+
+TEST_CASE("A start tells what consensus must know of the log", "[journal][set]") {
+  FaultyFileSystem disk;
+  Member member(&disk);
+  member.Open();
+  CHECK(member.journal().TakeShape().last == Lsn{});
+  member.Append({1, 1}, "a=1;");
+  member.Append({1, 2}, "b=1;");
+  member.AppendMembers({2, 3}, "who");
+  member.Mark({2, 3});
+  member.Append({5, 4}, "lost=1;");
+  member.AppendMembers({4, 4}, "others");
+  member.Append({6, 5}, "c=1;");
+  REQUIRE(member.WaitDurable());
+  member.Close();
+  member.Open();
+  LogShape shape = member.journal().TakeShape();
+  CHECK(shape.snapshot == Lsn{});
+  CHECK(shape.last == Lsn{6, 5});
+  CHECK(shape.committed == Lsn{2, 3});
+  CHECK(EpochsOf(shape) == std::vector<uint32_t>{1, 1, 2, 4, 6});
+  REQUIRE(shape.named.size() == 2);
+  CHECK(shape.named[0].lsn == Lsn{2, 3});
+  CHECK(shape.named[0].payload == "who");
+  CHECK(shape.named[1].lsn == Lsn{4, 4});
+  CHECK(shape.named[1].payload == "others");
+  // With a snapshot, in which the first members are.
+  member.SetMembers("who");
+  member.journal().SetCommitted({6, 5});
+  REQUIRE(member.journal().SaveNow().ok());
+  member.Append({6, 6}, "d=1;");
+  REQUIRE(member.WaitDurable());
+  member.Close();
+  member.Open();
+  shape = member.journal().TakeShape();
+  CHECK(shape.snapshot == Lsn{6, 5});
+  CHECK(shape.snapshot_members == "who");
+  CHECK(shape.named.empty());
+  CHECK(EpochsOf(shape) == std::vector<uint32_t>{6});
 }
 
 TEST_CASE("A member's snapshot counts once what it holds is committed", "[journal][set]") {
@@ -270,6 +330,9 @@ TEST_CASE("After a power loss a member's log is what it was at some moment",
                                       ApplyUpTo::kCommitMark, {});
       REQUIRE(found.ok());
       // Marks lie in the same log: what they name is in force and applied.
+      member.Open();
+      const LogShape shape = member.journal().TakeShape();
+      member.Close();
       std::vector<Entry> tail;
       for (const PendingRecord& record : found->pending)
         tail.push_back({record.head.lsn, record.payload});
@@ -284,6 +347,9 @@ TEST_CASE("After a power loss a member's log is what it was at some moment",
         MapMachine expected;
         for (uint64_t i = 0; i < applied; ++i) REQUIRE(expected.Apply(whole[i].payload).ok());
         if (expected.Content() != machine.Content()) continue;
+        std::vector<uint32_t> epochs;
+        for (const Entry& entry : whole) epochs.push_back(entry.lsn.epoch);
+        if (EpochsOf(shape) != epochs) continue;
         log = std::move(whole);
         fits = true;
       }
