@@ -23,6 +23,8 @@
 //   - members stand in the order of their ids: one that changes its kind keeps its place
 //   - a sole voter begins a new term at each start
 //   - no vote in the first election timeout after a start: what was promised before it is forgotten
+//   - while a snapshot comes, frames of the leader are signs of life only: the core would refuse what
+//     it has acknowledged before, and its leader then sends nothing any more
 //   - an install is given up by starting the core anew from the log
 //
 // No sockets, no threads; disk, network and time are the host's, so that a run replays from its

@@ -17,7 +17,54 @@ void TailCache::Restart(Lsn last) {
 }
 
 void TailCache::OnRecords(std::string_view records, Lsn last) {
-  CELLAR_ASSERT(last >= end_);
+  if (!voids_) {
+    CELLAR_ASSERT(last >= end_);
+    return Add(records, last);
+  }
+  // Up to each record that voids, and on from there.
+  Lsn before = end_;
+  size_t begin = 0;
+  for (size_t at = 0; at < records.size();) {
+    const RecordPlace place = PlaceOfRecord(records.substr(at));
+    const bool voids = place.lsn.seq <= before.seq && place.lsn.epoch != before.epoch;
+    if (voids) {
+      if (at > begin) Add(records.substr(begin, at - begin), before);
+      VoidFrom(place.lsn.seq);
+      begin = at;
+    }
+    before = place.lsn;
+    at += place.bytes;
+  }
+  CELLAR_ASSERT(before == last);
+  if (begin < records.size()) Add(records.substr(begin), last);
+}
+
+void TailCache::VoidFrom(uint64_t seq) {
+  CELLAR_ASSERT(seq <= end_.seq);
+  while (!chunks_.empty() && chunks_.back().after.seq >= seq) {
+    bytes_ -= chunks_.back().bytes.capacity();
+    end_ = chunks_.back().after;
+    chunks_.pop_back();
+  }
+  if (chunks_.empty()) {
+    // The record before it is not here, and its epoch not known: nobody's position is this one.
+    if (seq <= begin_.seq) begin_ = end_ = Lsn{0, seq - 1};
+    return;
+  }
+  Chunk& chunk = chunks_.back();
+  size_t at = 0;
+  Lsn before = chunk.after;
+  while (at < chunk.bytes.size()) {
+    const RecordPlace place = PlaceOfRecord(std::string_view(chunk.bytes).substr(at));
+    if (place.lsn.seq >= seq) break;
+    before = place.lsn;
+    at += place.bytes;
+  }
+  chunk.bytes.resize(at);
+  chunk.last = end_ = before;
+}
+
+void TailCache::Add(std::string_view records, Lsn last) {
   if (chunks_.empty() || chunks_.back().bytes.size() + records.size() > kChunkBytes) {
     chunks_.push_back({.bytes = {}, .after = end_, .last = end_});
     chunks_.back().bytes.reserve(std::max(kChunkBytes, records.size()));
@@ -48,6 +95,12 @@ std::optional<TailCache::Piece> TailCache::Behind(Lsn after, size_t bytes_max) c
     before = place.lsn;
   }
   if (before != after) return std::nullopt;
+  // Claims and marks behind it have its number and are of no use elsewhere.
+  for (;;) {
+    const RecordPlace place = PlaceOfRecord(bytes.substr(begin));
+    if (place.lsn != after) break;
+    begin += place.bytes;
+  }
   if (bytes.size() - begin <= bytes_max) return Piece{bytes.substr(begin), chunk->last};
   size_t end = begin;
   while (end < bytes.size() && (end == begin || end - begin < bytes_max)) {

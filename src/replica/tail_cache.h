@@ -27,6 +27,8 @@ class TailCache final : public RecordSink {
   void SetBytesMax(size_t bytes_max);
   // Forgets everything; the next record will be the one behind `last`.
   void Restart(Lsn last);
+  // Of a replica set's member: records may void others (store/log_format.h), which go.
+  void SetVoids(bool voids) { voids_ = voids; }
   void OnRecords(std::string_view records, Lsn last) override;
 
   // All records behind begin() up to end() are here.
@@ -50,7 +52,12 @@ class TailCache final : public RecordSink {
     Lsn last;
   };
 
+  void Add(std::string_view records, Lsn last);
+  // Drops all records from that seq on.
+  void VoidFrom(uint64_t seq);
+
   size_t bytes_max_;
+  bool voids_{false};
   size_t bytes_{0};
   Lsn begin_;
   Lsn end_;
