@@ -67,7 +67,7 @@ void ReplicaSet::StartCore() {
   const auto voters = std::count_if(members.list.begin(), members.list.end(),
                                     [](const SetMember& member) { return member.votes(); });
   const SetMember* const own = members.Find(options_.node);
-  if (voters == 1 && own != nullptr && own->votes()) {
+  if (voters == 1 && own != nullptr && own->votes() && !faults_.no_new_term) {
     if (!host_.SaveVote(term_ + 1, options_.node).ok()) {
       waits_to_start_ = true;
       return;

@@ -79,6 +79,8 @@ struct ReplicaSetFaults {
   bool no_forgotten_leader{false};
   bool no_cut{false};
   bool no_order{false};
+  bool no_new_term{false};
+  bool refuses_while_installing{false};
 };
 
 // What a member does its work with; the server's, or a simulation's.

@@ -97,7 +97,9 @@ void ReplicaSet::ReceiveAppend(SetMessage* message) {
     records.clear();
     message->raft.n_entries = 0;
   }
-  if (installing_) {
+  if (installing_ && faults_.refuses_while_installing) {
+    // As it comes.
+  } else if (installing_) {
     // The core takes the snapshot that comes for its log, and would refuse what stands before it,
     // which this node has said to have. A sign of life is all that can be made of it.
     records.clear();

@@ -304,6 +304,7 @@ const Story kStories[] = {
     {"compacted past the leader", CompactedPastTheLeader,
      [](SimFaults* f) { f->set.no_cut = true; }},
     {"wiped node", WipedNode, [](SimFaults* f) { f->wiped_node_votes = true; }},
+    {"sole voter", SoleVoter, [](SimFaults* f) { f->set.no_new_term = true; }},
     {"change behind a record", ChangeBehindRecord, [](SimFaults* f) { f->set.no_divide = true; }},
 };
 

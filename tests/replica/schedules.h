@@ -279,6 +279,32 @@ inline void CompactedPastTheLeader(const SimFaults& faults, uint64_t seed) {
   End(sim);
 }
 
+// A sole voter loses what it has sent to a standby and not synced, and writes something else there.
+inline void SoleVoter(const SimFaults& faults, uint64_t seed) {
+  Simulation sim(ByHand(faults, 4, true));
+  sim.Begin(seed);
+  SimNode& one = *WaitForLeader(sim);
+  SetKind(one, sim.node(3).id, MemberKind::kStandby);
+  Settle(sim, 500'000);
+  for (SimNode* const node : Others(sim, one)) {
+    if (node == &sim.node(3)) continue;
+    RemoveMember(one, node->id);
+    Settle(sim, 500'000);
+    node->Crash(false);
+  }
+  for (int i = 0; i < 30; ++i) {
+    one.Write(1);
+    Settle(sim, 100 + 20 * i);
+    one.Crash(true);
+    Settle(sim, 5'000);
+    one.Start();
+    if (!sim.WaitFor(2'000'000, [&] { return one.set->may_append(); })) sim.Fail("nobody leads");
+    one.Write(1);
+    Settle(sim, 200'000);
+  }
+  End(sim);
+}
+
 // What was acknowledged is on One and Two; Two loses its disk, and Three asks it for its vote.
 inline void WipedNode(const SimFaults& faults, uint64_t seed) {
   Simulation sim(ByHand(faults, 3, false));

@@ -22,6 +22,8 @@ bool SetFault(const std::string& name, cellar::SimFaults* faults) {
       {"no-told-term", &faults->set.no_told_term},
       {"no-vote-of-strangers", &faults->set.no_vote_of_strangers},
       {"no-forgotten-leader", &faults->set.no_forgotten_leader},
+      {"no-new-term", &faults->set.no_new_term},
+      {"refuses-while-installing", &faults->set.refuses_while_installing},
       {"no-order", &faults->set.no_order},
       {"no-cut", &faults->set.no_cut},
       {"no-rollback", &faults->no_rollback},
