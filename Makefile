@@ -102,7 +102,8 @@ FUZZERS := $(patsubst tests/fuzz/%.cc,%,$(wildcard tests/fuzz/*_fuzz.cc))
 FUZZ_OBJECTS := $(FUZZERS:%=$(BUILD)/tests/fuzz/%.o)
 
 .PHONY: all run test unit-test deps build-deps debug asan tsan fuzz soak simulate format format-check tidy \
-  check crash bench bench-groups bench-index bench-loop bench-tls bench-btree bench-durability bench-instructions \
+  check crash bench bench-replica bench-groups bench-index bench-loop bench-tls bench-btree bench-durability \
+  bench-instructions \
   manual install deb clean help demo FORCE
 
 #: all            build build/cellar and the tools beside it (the default)
@@ -264,6 +265,10 @@ bench-index: build/cellar build/cellar-benchmark
 ## bench-loop     PING beside commands that read, fill or empty a table of ten million cells
 bench-loop: build/cellar
 	@$(PYTHON) tools/bench/loop.py $(BENCH_OPTIONS)
+
+## bench-replica  followers: lag, a copy of CELLS cells, FAILOVER, redis-sentinel: ten minutes
+bench-replica: build/cellar build/cellar-benchmark
+	@$(PYTHON) tools/bench/replica.py --cells $(CELLS) $(BENCH_OPTIONS)
 
 ## bench-tls      CPU of commands over TLS beside redis-server, whose Debian build has TLS too
 bench-tls: build/cellar

@@ -146,6 +146,10 @@ void FollowerFeed::OnAck(const Frame& frame) {
   acked_micros_ = owner_.clock_.MonotonicMicros();
   skew_micros_ = owner_.SkewOf(address_, wall_micros, skew_micros_);
   while (!sent_.empty() && sent_.front().lsn <= durable_) sent_.pop_front();
+  const bool waited = IsUnanswered();
+  unanswered_bytes_ = 0;
+  if (waited) Pump();
+  if (link_ == nullptr) return;
   owner_.host_.WakeTasks();
   owner_.StepFailover();
 }
@@ -297,7 +301,7 @@ void FollowerFeed::BeginFull(Job* job) {
 // --- sending
 
 void FollowerFeed::Pump() {
-  if (link_ == nullptr || job_runs_ || state_ != State::kLog) return;
+  if (link_ == nullptr || job_runs_ || state_ != State::kLog || IsUnanswered()) return;
   const Lsn commit = owner_.store_->journal().released_lsn();
   while (link_->waiting_bytes() < kWindowBytes) {
     const auto piece = owner_.tail_.Behind(position_, kPieceBytes);
@@ -335,6 +339,11 @@ void FollowerFeed::EndReadLog(Job* job) {
   Pump();
 }
 
+bool FollowerFeed::IsUnanswered() const {
+  return unanswered_bytes_ > kUnansweredBytes &&
+         owner_.clock_.MonotonicMicros() - unanswered_since_ > kUnansweredMicros;
+}
+
 void FollowerFeed::SendRecords(std::string_view records, Lsn last) {
   const Lsn commit = std::min(owner_.store_->journal().released_lsn(), last);
   std::string body;
@@ -342,6 +351,8 @@ void FollowerFeed::SendRecords(std::string_view records, Lsn last) {
   PutLsn(&body, commit);
   body += records;
   Write(FrameKind::kRecords, body);
+  if (unanswered_bytes_ == 0) unanswered_since_ = owner_.clock_.MonotonicMicros();
+  unanswered_bytes_ += records.size();
   position_ = last;
   commit_sent_ = std::max(commit_sent_, commit);
   const int64_t now = owner_.clock_.MonotonicMicros();

@@ -57,6 +57,10 @@ class FollowerFeed final : public PeerHandler {
   static constexpr size_t kWindowBytes{4 << 20};
   static constexpr size_t kPieceBytes{256 << 10};
   static constexpr int kSearchesMax{5};
+  // Records that are sent into a dead link are sent again: with so many bytes unanswered for so
+  // long no more follow until the follower says something.
+  static constexpr size_t kUnansweredBytes{64 << 10};
+  static constexpr int64_t kUnansweredMicros{400'000};
 
   enum class State : uint8_t { kHello, kSearching, kWaiting, kCopying, kLog };
   struct Job;
@@ -77,6 +81,7 @@ class FollowerFeed final : public PeerHandler {
   // Runs `work` on a worker; `end` with the same job on the loop, if this feed still lives.
   void Run(std::unique_ptr<Job> job, void (*work)(Job*), void (FollowerFeed::*end)(Job*));
   void EndReadLog(Job* job);
+  bool IsUnanswered() const;
   void SendRecords(std::string_view records, Lsn last);
   void SendBeat(bool sync);
   void Write(FrameKind kind, std::string_view body);
@@ -105,6 +110,8 @@ class FollowerFeed final : public PeerHandler {
   int64_t peer_sent_micros_{0};
   int64_t skew_micros_{0};
   std::deque<SentMark> sent_;
+  size_t unanswered_bytes_{0};   // of records, since the last acknowledgement
+  int64_t unanswered_since_{0};  // the first of them
 };
 
 }  // namespace cellar

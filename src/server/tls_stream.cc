@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/assert.h"
 #include "server/tls_context.h"
@@ -76,6 +77,7 @@ TlsStream::TlsStream(const TlsContext& context) : ssl_(SSL_new(context.handle())
     SSL_set_accept_state(ssl_);
   } else {
     SSL_set_connect_state(ssl_);
+    speaks_first_ = true;
   }
 }
 
@@ -88,7 +90,9 @@ void TlsStream::Receive(std::string_view bytes) {
 
 size_t TlsStream::Read(char* to, size_t bytes) {
   // OpenSSL takes no more than it needs for the record at hand: without input there is nothing new.
-  if (ended_ || (input_.empty() && SSL_pending(ssl_) == 0)) return 0;
+  // But a client has the first word.
+  const bool speaks_first = std::exchange(speaks_first_, false);
+  if (ended_ || (input_.empty() && SSL_pending(ssl_) == 0 && !speaks_first)) return 0;
   ForgetErrors();
   size_t got{0};
   const int done = SSL_read_ex(ssl_, to, bytes, &got);

@@ -67,6 +67,7 @@ class TlsStream {
   std::string_view input_;
   OutputBuffer output_;
   std::string error_;
+  bool speaks_first_{false};  // a client that has not said anything yet
   bool open_{false};
   bool ended_{false};
 };

@@ -1,0 +1,339 @@
+#!/usr/bin/python3
+"""`make bench-replica`: leaders and followers, all on this machine.
+
+    replica.py [--cells 10000000] [--seconds 60] [--kills 10] [--only PART ...]
+
+    lag        from sending a write to the leader until the follower shows it, beside 50,000 writes of
+               one cell a second
+    sync       a copy of --cells cells to an empty follower, while the leader is written (--sync-rate) and
+               asked PING
+    away       the follower's link is silent for 5 s at 20,000 writes/s
+    failover   FAILOVER under writes: how long nobody takes one, and what is lost
+    sentinel   kill -9 of the leader under three stock Sentinels (down-after 1 s)
+
+Bars are printed beside the figures. The nodes and what loads them share the machine's cores.
+"""
+
+import argparse
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import redis
+
+import bench
+import servers
+
+sys.path.insert(0, os.path.join(servers.ROOT, "tests", "e2e"))
+
+from replicas import Link  # noqa: E402
+
+WRITE = "CPUT t row#__key__ f:a __data:20__"
+ROW = "CPUT r row#__key__ " + " ".join(f"f:c{i} __data:8__" for i in range(10))
+
+
+def line(name, value, bar):
+    print(f"{name:52} {value:>22}   {bar}", flush=True)
+
+
+def node(*options):
+    return servers.Server("cellar", log="everysec", pin=False, options=options).start()
+
+
+def follow(follower, port):
+    follower.client().execute_command("REPLICAOF", "127.0.0.1", str(port))
+
+
+def until(condition, seconds=120):
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise RuntimeError("it takes too long")
+        time.sleep(0.005)
+
+
+def is_up(follower):
+    return follower.client().info("replication")["master_link_status"] == "up"
+
+
+def pair(*options):
+    leader, follower = node(*options), node(*options)
+    leader.client().execute_command(*"TABLE CREATE t FAMILY f VERSIONS 1".split())
+    return leader, follower
+
+
+def percentile(values, share):
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
+
+
+class Load:
+    """cellar-benchmark beside the block; `result` behind it."""
+
+    def __init__(self, server, seconds, *words):
+        self.words = ["-d", str(seconds), *words]
+        self.server = server
+        self.thread = threading.Thread(target=self.run)
+
+    def run(self):
+        self.result = bench.load_generator(self.server, self.words, pin=False)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.thread.join()
+
+
+def end(*nodes):
+    for each in nodes:
+        each.__exit__()
+
+
+def lag(options):
+    leader, follower = pair()
+    follow(follower, leader.port)
+    until(lambda: is_up(follower))
+    writer, reader = leader.client(), follower.client()
+    lags = []
+    with Load(leader, options.seconds, "--rate", "50000", "-c", "10", "-P", "64", "--keys", "1000000",
+              "--command", WRITE) as load:
+        time.sleep(0.5)
+        while load.thread.is_alive():
+            begin = time.monotonic()
+            writer.execute_command("CPUT", "t", "probe", "f:n", str(len(lags)))
+            while reader.execute_command("CGET", "t", "probe", "f:n") != str(len(lags)).encode():
+                time.sleep(0.0005)
+            lags.append(1000 * (time.monotonic() - begin))
+            time.sleep(0.01)
+    rate = load.result["commands_per_second"]
+    third = len(lags) // 3
+    line(f"lag at {rate:,.0f} writes/s: p50 / p99", f"{percentile(lags, .5):.1f} / {percentile(lags, .99):.1f} ms",
+         "p99 <= 50 ms")
+    line("  p99 of the first and the last third", f"{percentile(lags[:third], .99):.1f} / "
+         f"{percentile(lags[-third:], .99):.1f} ms", "not growing")
+    end(leader, follower)
+
+
+class Pings(threading.Thread):
+    """Latencies of PING, with the time when each was."""
+
+    def __init__(self, server):
+        super().__init__(daemon=True)
+        self.client, self.samples, self.ended, self.resident = server.client(), [], False, 0
+        self.server = server
+        self.start()
+
+    def run(self):
+        while not self.ended:
+            begin = time.monotonic()
+            self.client.ping()
+            self.samples.append((begin, 1000 * (time.monotonic() - begin)))
+            if len(self.samples) % 20 == 0:
+                self.resident = max(self.resident, self.server.resident_bytes())
+            time.sleep(0.001)
+
+    def p99(self, begin, finish):
+        return percentile([ms for at, ms in self.samples if begin <= at < finish], .99)
+
+
+def sync(options):
+    leader, follower = pair("--auto-aof-rewrite-percentage", "0")
+    leader.client().execute_command(*"TABLE CREATE r FAMILY f VERSIONS 1".split())
+    bench.load(leader, options.cells // 10, [ROW])
+    leader.client().execute_command("SAVE")
+    load = ["-c", "10", "-P", "16", "--keys", "100000", "--command", WRITE]
+    if options.sync_rate > 0:
+        load += ["--rate", str(options.sync_rate)]
+    pings = Pings(leader)
+    client = leader.client()
+    with Load(leader, 20, *load):
+        time.sleep(1)
+        written = lambda: client.info("stats")["total_commands_processed"]  # noqa: E731
+        begin, count = time.monotonic(), written()
+        time.sleep(5)
+        middle, count_before = time.monotonic(), written()
+        pings.resident = 0
+        resident = leader.resident_bytes()
+        follow(follower, leader.port)
+        until(lambda: is_up(follower))
+        finish, count_during = time.monotonic(), written()
+    pings.ended = True
+    rate_before = (count_before - count) / (middle - begin)
+    rate_during = (count_during - count_before) / (finish - middle)
+    line(f"copy of {options.cells:,} cells under load, until up", f"{finish - middle:.2f} s", "<= 5 s at 10M")
+    line("  the leader's writes/s before, and during", f"{rate_before:,.0f} / {rate_during:,.0f}",
+         f"{100 * rate_during / rate_before:.0f} % (>= 70 %)")
+    calm, busy = pings.p99(begin, middle), pings.p99(middle, finish)
+    line("  PING p99 before, and during", f"{calm:.2f} / {busy:.2f} ms", f"{busy / calm:.2f}x (<= 2x)")
+    line("  the leader's memory before, and at most", f"{resident >> 20} / {pings.resident >> 20} MiB",
+         "<= + 10 % and the tail of 64 MiB")
+    end(leader, follower)
+
+
+def away(options):
+    leader, follower = pair()
+    link = Link(leader.port)
+    follow(follower, link.port)
+    until(lambda: is_up(follower))
+    client = leader.client()
+    with Load(leader, 12, "--rate", "20000", "-c", "10", "-P", "16", "--keys", "1000000", "--command", WRITE):
+        time.sleep(2)
+        stats = client.info("everything")
+        log, sent = stats["master_repl_bytes"], stats["total_net_repl_output_bytes"]
+        link.cut()
+        time.sleep(5)
+        link.heal()
+        healed = time.monotonic()
+        until(lambda: is_up(follower) and client.info("replication")["master_repl_offset"] -
+              follower.client().info("replication")["slave_repl_offset"] < 2000)
+        caught_up = time.monotonic() - healed
+    until(lambda: follower.client().info("replication")["slave_repl_offset"] ==
+          client.info("replication")["master_repl_offset"])
+    stats = client.info("everything")
+    log, sent = stats["master_repl_bytes"] - log, stats["total_net_repl_output_bytes"] - sent
+    line("away 5 s at 20,000 writes/s: caught up after", f"{caught_up:.2f} s", "<= 2 s")
+    line("  full syncs, partial syncs", f"{stats['sync_full'] - 1}, {stats['sync_partial_ok']}", "0 full")
+    line("  bytes sent against bytes of the log", f"{sent / log:.3f}", "<= 1.1")
+    link.close()
+    end(leader, follower)
+
+
+class Writer:
+    """Writes numbered rows to whoever takes them; which were confirmed, and when."""
+
+    def __init__(self, ports):
+        self.ports, self.confirmed, self.number = ports, [], 0
+        self.clients = {port: redis.Redis(port=port, socket_timeout=1) for port in ports}
+        self.port = ports[0]
+
+    def step(self):
+        try:
+            self.clients[self.port].execute_command("CPUT", "t", f"n{self.number}", "f:a", "1")
+            self.confirmed.append((time.monotonic(), self.number))
+        except (redis.RedisError, OSError):
+            self.port = self.ports[(self.ports.index(self.port) + 1) % len(self.ports)]
+            time.sleep(0.02 / len(self.ports))
+        self.number += 1
+
+    def gap(self, begin):
+        """The longest time without a write from `begin` on."""
+        times = [begin] + [at for at, _ in self.confirmed if at > begin]
+        return max(b - a for a, b in zip(times, times[1:]))
+
+    def lost(self, client):
+        pipe = client.pipeline(transaction=False)
+        for _, number in self.confirmed:
+            pipe.execute_command("CGET", "t", f"n{number}", "f:a")
+        return sum(value is None for value in pipe.execute())
+
+
+def failover(options):
+    leader, follower = pair()
+    follow(follower, leader.port)
+    until(lambda: is_up(follower))
+    gaps, lost = [], 0
+    for _ in range(10):
+        writer = Writer([leader.port, follower.port])
+        finish, begin = time.monotonic() + 1.5, None
+        while time.monotonic() < finish:
+            if begin is None and time.monotonic() > finish - 1:
+                begin = time.monotonic()
+                leader.client().execute_command("FAILOVER")
+            writer.step()
+        leader, follower = follower, leader
+        until(lambda: is_up(follower))
+        gaps.append(1000 * writer.gap(begin))
+        lost += writer.lost(leader.client())
+    line("FAILOVER x10: median and longest pause", f"{statistics.median(gaps):.0f} / {max(gaps):.0f} ms", "<= 300 ms")
+    line("  writes lost", str(lost), "0")
+    end(leader, follower)
+
+
+def sentinel(options):
+    if shutil.which("redis-sentinel") is None:
+        return line("kill -9 under redis-sentinel", "not installed", "")
+    nodes = [node() for _ in range(3)]
+    nodes[0].client().execute_command(*"TABLE CREATE t FAMILY f VERSIONS 1".split())
+    for each in nodes[1:]:
+        follow(each, nodes[0].port)
+    until(lambda: all(map(is_up, nodes[1:])))
+    directory, sentinels, ports = tempfile.mkdtemp(), [], []
+    for i in range(3):
+        ports.append(servers.free_port())
+        path = os.path.join(directory, f"{i}.conf")
+        with open(path, "w") as file:
+            file.write(f"port {ports[-1]}\nbind 127.0.0.1\ndir {directory}\n"
+                       f"sentinel monitor m 127.0.0.1 {nodes[0].port} 2\nsentinel down-after-milliseconds m 1000\n"
+                       "sentinel failover-timeout m 3000\n")
+        sentinels.append(subprocess.Popen(["redis-sentinel", path], stdout=subprocess.DEVNULL))
+    try:
+        gaps, returns = sentinel_kills(options, nodes, ports)
+        line(f"kill -9 x{options.kills}: writable again, median and longest",
+             f"{statistics.median(gaps):.2f} / {max(gaps):.2f} s", "<= 2.5 / 3.5 s")
+        line("  the returned node is a follower after at most", f"{max(returns):.1f} s", "<= 12 s")
+    finally:
+        for each in sentinels:
+            each.kill()
+            each.wait()
+        end(*nodes)
+        shutil.rmtree(directory)
+
+
+def sentinel_kills(options, nodes, ports):
+    asked = redis.Redis(port=ports[0])
+
+    def knows():
+        try:
+            (known,) = asked.sentinel_masters().values()
+        except redis.ConnectionError:
+            return False
+        return known["num-slaves"] == 2 and known["num-other-sentinels"] == 2 and not known["is_odown"]
+
+    until(knows)
+    gaps, returns = [], []
+    for _ in range(options.kills):
+        time.sleep(6)  # a Sentinel waits twice failover-timeout before it tries again
+        until(knows)
+        writer = Writer([each.port for each in nodes])
+        while not writer.confirmed:
+            writer.step()
+        leader = next(each for each in nodes if each.port == writer.port)
+        leader.process.kill()
+        leader.process.wait()
+        begin, count = time.monotonic(), len(writer.confirmed)
+        while len(writer.confirmed) == count:
+            writer.step()
+        gaps.append(time.monotonic() - begin)
+        leader.start()
+        begin = time.monotonic()
+        until(lambda: all(each.client().info("replication")["role"] == "slave" and is_up(each) for each in nodes
+                          if each.port != writer.port))
+        returns.append(time.monotonic() - begin)
+        print(f"    {gaps[-1]:.2f} s, {returns[-1]:.1f} s", file=sys.stderr, flush=True)
+    return gaps, returns
+
+
+PARTS = {"lag": lag, "sync": sync, "away": away, "failover": failover, "sentinel": sentinel}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cells", type=int, default=10_000_000)
+    parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--sync-rate", type=int, default=200_000, help="writes/s beside the copy; 0: all it takes")
+    parser.add_argument("--kills", type=int, default=10)
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
+    options = parser.parse_args()
+    for part in options.only:
+        PARTS[part](options)
+
+
+if __name__ == "__main__":
+    main()
