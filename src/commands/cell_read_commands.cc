@@ -1,4 +1,4 @@
-// CGET, CMGET, CEXISTS, CNEAR, CROW, CSCAN, CCOUNT: the commands that read cells.
+// CGET, CMGET, CEXISTS, CNEAR, CROW, CROWS, CSCAN, CCOUNT: the commands that read cells.
 //
 // The first four answer at once. The others read through a Scan, which pauses when it has examined
 // much: then the command goes on as a Task on snapshots, while other clients are served
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/inline.h"
+#include "base/number.h"
 #include "commands/command_groups.h"
 #include "commands/replies/cell_reply.h"
 #include "commands/replies/count_run.h"
@@ -261,13 +262,21 @@ void CmdCNear(CommandContext& ctx) {
   RunNear(ctx, *table, std::move(search), NearReply::kRow);
 }
 
+constexpr uint64_t kRowsNamedMax{100'000};  // cellar-model(7), "LIMITS"
+
+[[gnu::cold]] Status TooManyRows(uint64_t count) {
+  return Status::Error(
+      ErrorCode::kTooLarge,
+      "CROWS of " + FormatUint64(count) + " rows, the limit is " + FormatUint64(kRowsNamedMax));
+}
+
 // Runs a scan in the handler, or hands it over as a task.
 void Run(CommandContext& ctx, Table& table, std::unique_ptr<Scan> scan, ScanRunOptions options) {
   options.rights = ctx.rights;
   options.reply_bytes_max = ReplyBytesMax(ctx);
   ScanRun run(std::move(scan), options, ctx.store(), &ctx.reply.buffer(), ctx.reply.version());
   const bool done = run.Pull(FirstBudget(ctx));
-  if (options.one_row) ctx.host.services().stats.CountLookup(run.rows() > 0);
+  if (options.shown == ScanShown::kRow) ctx.host.services().stats.CountLookup(run.rows() > 0);
   if (done) return run.Finish(&table);
   run.Detach(table);
   ctx.Continue(std::make_unique<ScanTask>(std::move(run), table.last_lsn()));
@@ -283,7 +292,29 @@ void CmdCRow(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, std::unique_ptr<Scan> scan,
                   ctx.store().ScanRows(*table, request.rows, request.cells, nullptr));
   ScanRunOptions options;
-  options.one_row = true;
+  options.shown = ScanShown::kRow;
+  options.format = request.format;
+  Run(ctx, *table, std::move(scan), options);
+}
+
+void CmdCRows(CommandContext& ctx) {
+  ReadRequest& request = ReadRequestOf(ctx);
+  ArgumentCursor at(ctx.args, 2);
+  ASSIGN_OR_REPLY(ctx, const uint64_t count,
+                  ParseWordCount("CROWS table", "count row ...", at.Take(), 1));
+  if (count > at.left()) return ctx.Fail(TooFewWords("CROWS table", count, at.left()));
+  const Arguments rows = ctx.args.subspan(at.position(), count);
+  REPLY_IF_ERROR(ctx, ParseReadOptions(ReadCommand::kRows,
+                                       ArgumentCursor(ctx.args, at.position() + count), &request));
+  Table* const table = FindTable(ctx);
+  if (table == nullptr) return;
+  if (count > kRowsNamedMax) return ctx.Fail(TooManyRows(count));
+  request.cells.timestamps = request.format.arrays();
+  request.cells.access = ctx.rights;
+  ASSIGN_OR_REPLY(ctx, std::unique_ptr<Scan> scan,
+                  ctx.store().ReadRows(*table, rows, request.cells));
+  ScanRunOptions options;
+  options.shown = ScanShown::kList;
   options.format = request.format;
   Run(ctx, *table, std::move(scan), options);
 }
@@ -354,7 +385,7 @@ std::optional<uint64_t> KnownCount(const CommandContext& ctx, const Table& table
   const RowOptions& rows = request.rows;
   const CellOptions& cells = request.cells;
   const bool all_rows =
-      rows.rows.empty() && !rows.index && rows.where.empty() && !rows.sample.has_value();
+      rows.rows.empty() && !rows.index && !rows.each && rows.where.empty() && !rows.sample;
   const bool all_cells = cells.columns.empty() && cells.time.all() && !cells.filter &&
                          cells.columns_skip == 0 && cells.super_columns_max == kUnlimited &&
                          cells.columns_max == kUnlimited;
@@ -390,12 +421,12 @@ constexpr KeySpec kTableRead{.first = 1, .access = KeyAccess::kRead};
   "[COLUMNS count (column|family)...]... [COLPREFIX family prefix]... "               \
   "[COLRANGE family min max]... [TIME min max] [VERSIONS count|ALL] [PERROW count] "  \
   "[SKIP count] [GROUPS count] [COLREVERSE] [FILTER expression] [WITHTS] [WITHTYPE] " \
-  "[WITHLABELS]"
-#define CELLAR_ROW_OPTIONS                                                                    \
-  "[PREFIX prefix]... [RANGE min max]... [ROWS count row...]... "                             \
-  "[INDEX index [EQ count value...] [BETWEEN min max] [FROM count value...]] [REVERSE] "      \
-  "[WHERE predicate]... [COUNT count] [CELLS count] [SAMPLE probability] [KEYSONLY] [STATS] " \
-  "[SNAPSHOT]"
+  "[WITHTTL] [WITHLABELS]"
+#define CELLAR_ROW_OPTIONS                                                               \
+  "[PREFIX prefix]... [RANGE min max]... [ROWS count row...]... "                        \
+  "[INDEX index [EQ count value...] [BETWEEN min max] [FROM count value...]] [REVERSE] " \
+  "[EACH components count] [WHERE predicate]... [COUNT count] [CELLS count] "            \
+  "[SAMPLE probability] [KEYSONLY] [STATS] [SNAPSHOT]"
 
 constexpr Command kRows[] = {
     {.name = "cget",
@@ -449,6 +480,17 @@ constexpr Command kRows[] = {
      .complexity = "O(log n + m) where m is the number of cells of the row",
      .syntax = "table row " CELLAR_CELL_OPTIONS,
      .handler = CmdCRow},
+    {.name = "crows",
+     .arity = -4,
+     .flags = kReadonly,
+     .categories = kCategoryCell,
+     .keys = kTableRead,
+     .group = "cell",
+     .summary = "Returns rows as maps from column to value, in the order in which they are named, "
+                "all as at one moment. The map of a row that is not there is empty.",
+     .complexity = "O(n log n + m) for n rows of m cells",
+     .syntax = "table count row... " CELLAR_CELL_OPTIONS,
+     .handler = CmdCRows},
     {.name = "cscan",
      .arity = -3,
      .flags = kReadonly,

@@ -234,7 +234,7 @@ constexpr Command kRows[] = {
      .complexity = "O(log n) for each cell and each index of its column, where n is the number of "
                    "cells in the locality group",
      .syntax = "table row [NX|XX] [IF predicate]... (column value [AS type] [TS micros] "
-               "[TTL duration])...",
+               "[TTL duration|EXPIREAT micros])...",
      .handler = CmdCPut},
     {.name = "cdel",
      .arity = -3,
@@ -298,7 +298,7 @@ constexpr Command kRows[] = {
                 "condition does not hold.",
      .complexity = "O(log n) for each change",
      .syntax = "table row [IF predicate]... "
-               "(PUT column value [AS type] [TS micros] [TTL duration] | "
+               "(PUT column value [AS type] [TS micros] [TTL duration | EXPIREAT micros] | "
                "DEL (column|family|COLPREFIX family prefix|COLRANGE family min max) "
                "[TIME min max] | DELROW | INCR column delta | APPEND column bytes)... "
                "[ELSE op...]",

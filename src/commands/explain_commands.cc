@@ -91,6 +91,18 @@ Status ReadCRow(Arguments words, Explained* read) {
   return Status::Ok();
 }
 
+Status ReadCRows(Arguments words, Explained* read) {
+  ArgumentCursor at(words, 2);
+  ASSIGN_OR_RETURN(const uint64_t count,
+                   ParseWordCount("CROWS table", "count row ...", at.Take(), 1));
+  if (count > at.left()) return TooFewWords("CROWS table", count, at.left());
+  const size_t rest = at.position() + count;
+  RETURN_IF_ERROR(
+      ParseReadOptions(ReadCommand::kRows, ArgumentCursor(words, rest), &read->request));
+  for (const std::string_view row : words.subspan(3, count)) ReadRow(row, read);
+  return Status::Ok();
+}
+
 Status ReadCScan(Arguments words, Explained* read) {
   RETURN_IF_ERROR(CheckCursorForm(words[2]));
   RETURN_IF_ERROR(ParseReadOptions(ReadCommand::kScan, ArgumentCursor(words, 3), &read->request));
@@ -117,7 +129,8 @@ struct Reader {
 };
 constexpr Reader kReaders[] = {
     {"ccount", 2, ReadCCount}, {"cexists", 3, ReadCExists}, {"cget", 4, ReadCGet},
-    {"cmget", 4, ReadCMGet},   {"crow", 3, ReadCRow},       {"cscan", 3, ReadCScan},
+    {"cmget", 4, ReadCMGet},   {"crow", 3, ReadCRow},       {"crows", 4, ReadCRows},
+    {"cscan", 3, ReadCScan},
 };
 
 // `words` begin with the name of the command.
@@ -126,9 +139,9 @@ Status ReadCommandWords(Arguments words, Explained* read) {
       std::find_if(std::begin(kReaders), std::end(kReaders),
                    [&](const Reader& row) { return EqualsIgnoreCase(words[0], row.name); });
   if (reader == std::end(kReaders)) {
-    return Status::Error(
-        ErrorCode::kErr,
-        "CEXPLAIN takes CCOUNT, CEXISTS, CGET, CMGET, CROW or CSCAN, not " + Quote(words[0]));
+    return Status::Error(ErrorCode::kErr,
+                         "CEXPLAIN takes CCOUNT, CEXISTS, CGET, CMGET, CROW, CROWS or CSCAN, not " +
+                             Quote(words[0]));
   }
   *read = Explained();
   read->name = reader->name;
@@ -318,7 +331,7 @@ constexpr Command kRows[] = {
      .summary = "Shows how a read is answered: which tree is walked between which bounds, what is "
                 "checked, likely mistakes, and with ANALYZE what was examined.",
      .complexity = "O(log n), or with ANALYZE the cost of the read",
-     .syntax = "(CCOUNT|CEXISTS|CGET|CMGET|CROW|CSCAN) table [argument...] [ANALYZE]",
+     .syntax = "(CCOUNT|CEXISTS|CGET|CMGET|CROW|CROWS|CSCAN) table [argument...] [ANALYZE]",
      .handler = CmdCExplain},
 };
 

@@ -39,6 +39,7 @@
 #include "engine/rows/explain.h"
 #include "engine/rows/index_scan.h"
 #include "engine/rows/near_search.h"
+#include "engine/rows/row_list_scan.h"
 #include "engine/rows/row_resolver.h"
 #include "engine/rows/scan.h"
 #include "engine/rows/table_scan.h"
@@ -208,6 +209,9 @@ class Store {
   // Goes on from `from` if given.
   Result<std::unique_ptr<Scan>> ScanRows(const Table& table, const RowOptions& rows,
                                          const CellOptions& cells, const ScanPosition* from);
+  // Named rows in the order in which they are named (row_list_scan.h).
+  Result<std::unique_ptr<Scan>> ReadRows(const Table& table, std::span<const std::string_view> rows,
+                                         const CellOptions& cells);
   // Ends a scan that ScanRows gave; its memory may serve the next one.
   void EndScan(std::unique_ptr<Scan> scan);
   // The same scan, with what it is going to do.

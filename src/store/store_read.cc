@@ -15,13 +15,6 @@
 #include "store/store.h"
 
 namespace cellar {
-namespace {
-
-// A smaller tree is in the caches anyway.
-constexpr uint64_t kPrefetchTreeBytesMin{2 << 20};
-bool IsWorthPrefetch(const BTree& tree) { return tree.memory_bytes() >= kPrefetchTreeBytesMin; }
-
-}  // namespace
 
 Status Store::NoFamily(const Table& table, std::string_view family) const {
   return InTable(RequireFamily(table.schema(), family).status(), table);
@@ -32,13 +25,13 @@ const Table* Store::TableToPrefetch(std::string_view keyspace, std::string_view 
   // A key of plain bytes begins with its text, which leads to the same leaf, or to the one before.
   if (table == nullptr || !table->schema().key.is_plain_bytes()) return nullptr;
   for (size_t group = 0; group < table->groups(); ++group)
-    if (IsWorthPrefetch(table->tree(group))) return table;
+    if (table->IsWorthPrefetch(group)) return table;
   return nullptr;
 }
 
 void Store::PrefetchRows(const Table& table, std::span<const std::string_view> rows) const {
   for (size_t group = 0; group < table.groups(); ++group)
-    if (IsWorthPrefetch(table.tree(group))) table.tree(group).Prefetch(rows);
+    if (table.IsWorthPrefetch(group)) table.tree(group).Prefetch(rows);
 }
 
 Result<bool> Store::RowExists(const Table& table, std::string_view row,
@@ -63,6 +56,17 @@ Result<std::unique_ptr<Scan>> Store::ScanRows(const Table& table, const RowOptio
       OpenScan(std::move(view), rows, cells, from, seed, std::move(spare));
   if (!scan.ok()) return InTable(std::move(scan).status(), table);
   return scan;
+}
+
+Result<std::unique_ptr<Scan>> Store::ReadRows(const Table& table,
+                                              std::span<const std::string_view> rows,
+                                              const CellOptions& cells) {
+  auto view = std::make_unique<ReadView>(table, now_micros_);
+  if (cells.access != nullptr) view->Restrict(*cells.access);
+  Result<std::unique_ptr<RowListScan>> scan =
+      RowListScan::Create(std::move(view), rows, cells, options_.seed + ++scans_);
+  if (!scan.ok()) return InTable(std::move(scan).status(), table);
+  return std::unique_ptr<Scan>(*std::move(scan));
 }
 
 void Store::EndScan(std::unique_ptr<Scan> scan) {

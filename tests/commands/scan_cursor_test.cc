@@ -18,6 +18,7 @@ ScanCursor Sample() {
   cursor.position.super_columns_before = 2;
   cursor.position.index_table_id = 300;
   cursor.position.index_id = 5;
+  cursor.position.group_rows = 200;
   cursor.pin = 77;
   return cursor;
 }
@@ -42,6 +43,7 @@ TEST_CASE("A cursor reads back to the same position and is printable", "[scan_cu
   CHECK(read->pin == 77);
   CHECK(read->position.index_table_id == 300);
   CHECK(read->position.index_id == 5);
+  CHECK(read->position.group_rows == 200);
 
   ScanCursor plain;
   plain.position.row_key = "r";
@@ -52,6 +54,7 @@ TEST_CASE("A cursor reads back to the same position and is printable", "[scan_cu
   CHECK_FALSE(read_plain->position.inside_row);
   CHECK_FALSE(read_plain->pin.has_value());
   CHECK(read_plain->position.index_id == 0);
+  CHECK(read_plain->position.group_rows == 0);
 }
 
 TEST_CASE("A cursor is bound to key order, direction and index", "[scan_cursor]") {

@@ -30,11 +30,15 @@ TEST_CASE("A word that fits nowhere in a write is named, with what could stand t
   CHECK(ErrorOf(ParsePut, {"model", "x"}) ==
         "ERR syntax error: 'model' is not a column (family:qualifier), NX, XX or IF");
   CHECK(ErrorOf(ParsePut, {"f:a", "1", "model", "x"}) ==
-        "ERR syntax error: 'model' is not a column (family:qualifier), AS, TS or TTL");
+        "ERR syntax error: 'model' is not a column (family:qualifier), AS, TS, TTL or EXPIREAT");
   CHECK(ErrorOf(ParsePut, {"f:a"}) == "ERR syntax error: no value for 'f:a'");
   CHECK(ErrorOf(ParsePut, {"NX"}) == "ERR syntax error: no column and value");
   CHECK(ErrorOf(ParsePut, {"f:a", "1", "ttl"}) ==
         "ERR syntax error: too few words after TTL (duration)");
+  CHECK(ErrorOf(ParsePut, {"f:a", "1", "EXPIREAT"}) ==
+        "ERR syntax error: too few words after EXPIREAT (micros)");
+  CHECK(ErrorOf(ParsePut, {"f:a", "1", "EXPIREAT", "9", "TTL", "1d"}) ==
+        "ERR syntax error: EXPIREAT excludes TTL: a cell expires once");
   CHECK(ErrorOf(ParsePut, {"f:a", "1", "nx"}) ==
         "ERR syntax error: NX comes before the first column");
   CHECK(ErrorOf(ParsePut, {"f:a", "1", "TS", "1", "TS", "2"}) ==

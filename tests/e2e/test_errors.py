@@ -139,7 +139,7 @@ class ErrorsTest(Conversation):
     def test_a_syntax_error_names_the_word_and_what_was_expected(self):
         for line, *names in (
                 ('CPUT planes x#1 model A380', 'model', 'family:qualifier'),
-                ('CPUT planes x#1 a:q 1 model A380', 'model', 'AS, TS or TTL'),
+                ('CPUT planes x#1 a:q 1 model A380', 'model', 'AS, TS, TTL or EXPIREAT'),
                 ('CPUT planes x#1 a:q 1 a:r', 'a:r'), ('CPUT planes x#1 a:q 1 TTL', 'TTL', 'duration'),
                 ('CPUT planes x#1 IF a:q IS 1 a:q 1', 'IS', 'MATCH'), ('CGET planes x#1 a:q NOW', 'NOW', 'AT'),
                 ('CDEL planes x#1 COLPREFIX a', 'COLPREFIX', 'family prefix'),

@@ -57,6 +57,20 @@ class FleetTest(Conversation):
         self.expect('CCOUNT days PREFIX D-ABCD# BY COLUMNS', 4)
 
 
+class ManyRowsTest(Conversation):
+    """A page of the blog needs the posts that a list names, in that order, in one round trip."""
+
+    def test_rows_in_the_order_asked(self):
+        self.ask('TABLE CREATE blog FAMILY text')
+        self.ask('CPUT blog b text:title Second')
+        self.expect('CROWS blog 2 b a', [{b'text:title': b'Second'}, {}])
+
+    def test_a_cell_that_expires_can_be_copied_with_its_expiry(self):
+        self.ask('TABLE CREATE s FAMILY f')
+        self.ask('CPUT s r f:q v TS 5 EXPIREAT 2795406000000000')
+        self.expect('CROW s r WITHTTL', {b'f:q': [[5, b'v', 2795406000000000]]})
+
+
 class WebtableTest(Conversation):
     """Pages under reversed domains, so that a site's pages are neighbours."""
 
@@ -133,6 +147,14 @@ class BusTest(Conversation):
 
 class TimeSeriesTest(Conversation):
     """Newest first by a descending component: no reversed timestamps in the client."""
+
+    def test_the_latest_reading_of_each_device(self):
+        self.ask('TABLE CREATE m KEY utf8#-u64 FAMILY v TYPE f64')
+        for device, at in (('d1', 100), ('d1', 200), ('d2', 50), ('d3', 7), ('d3', 8)):
+            self.ask(f'CPUT m {device}#{at} v:t {at / 10}')
+        self.assertEqual(self.scan('CSCAN m 0 EACH 1 1'), [
+            ('d1#200', [('v:t', 20.0)]), ('d2#50', [('v:t', 5.0)]), ('d3#8', [('v:t', 0.8)])])
+        self.assertEqual(self.keys('CSCAN m 0 EACH 1 1'), ['d1#200', 'd2#50', 'd3#8'])  # all devices
 
     def test_the_newest_readings_of_a_sensor(self):
         self.ask('TABLE CREATE series KEY utf8#-u64 FAMILY v TYPE f64 TTL 30d')

@@ -15,7 +15,7 @@ def all_cells(table, row, now):
         column = row.columns[place]
         for cell in table.live(row, place, now):
             found.append(FilterCell(place[0], place[1], column.qualifier, cell.timestamp,
-                                    cell.type, cell.value, ()))
+                                    cell.type, cell.value, (), cell.expiry))
     return found
 
 
@@ -95,7 +95,7 @@ class CellOptions:
             words.next()
             self.selection.add_range(words)
         elif name in (b'TIME', b'VERSIONS', b'PERROW', b'SKIP', b'GROUPS', b'COLREVERSE', b'FILTER',
-                      b'WITHTS', b'WITHTYPE', b'WITHLABELS'):
+                      b'WITHTS', b'WITHTYPE', b'WITHTTL', b'WITHLABELS'):
             words.next()
             self.once(name)
             self._single(name, words)
@@ -144,7 +144,7 @@ class CellOptions:
                 live = live[:limit]
             qualifier = row.columns[place].qualifier
             found += [FilterCell(place[0], place[1], qualifier, cell.timestamp, cell.type,
-                                 cell.value, ()) for cell in live]
+                                 cell.value, (), cell.expiry) for cell in live]
         if self.filter is not None:
             found = self.filter(table, row, found)
         columns = []
@@ -192,6 +192,8 @@ class CellOptions:
         version = [cell.timestamp, values.reply(cell.type, cell.value, protocol)]
         if b'WITHTYPE' in self.shows:
             version.append(cell.type.encode())
+        if b'WITHTTL' in self.shows:
+            version.append(cell.expiry)
         if b'WITHLABELS' in self.shows:
             version.append(list(cell.labels))
         return version

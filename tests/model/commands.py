@@ -11,6 +11,7 @@ from .words import Words
 COMMANDS = {
     b'CPUT': (writes.cput, 4, None), b'CGET': (reads.cget, 3, None),
     b'CMGET': (reads.cmget, 3, None), b'CROW': (reads.crow, 2, None),
+    b'CROWS': (reads.crows, 3, None),
     b'CSCAN': (reads.cscan, 2, None), b'CCOUNT': (reads.ccount, 1, None),
     b'CNEAR': (reads.cnear, 2, None), b'CEXISTS': (reads.cexists, 2, None),
     b'CDEL': (writes.cdel, 2, None), b'CDELRANGE': (writes.cdelrange, 2, None),

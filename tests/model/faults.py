@@ -22,7 +22,8 @@ def spoil(generator, words, table):
         return _replace_family(generator, words)
     elif choice == 'key' and words[0].startswith(b'C') and len(words) > 2:
         if words[0] not in (b'CSCAN', b'CCOUNT', b'CDELRANGE'):
-            words[2] = _bad_key(generator, table.order) or words[2]
+            at = 3 if words[0] == b'CROWS' else 2
+            words[at] = _bad_key(generator, table.order) or words[at]
     elif choice == 'value' and words[0] == b'CPUT' and len(words) > 4:
         kind = generator.pick(['i64', 'u8', 'f64', 'f32', 'bool', 'uuid', 'string'])
         family = words[-2].partition(b':')[0]
@@ -32,11 +33,11 @@ def spoil(generator, words, table):
             if bad is not None:
                 words[-1] = bad
                 words += [] if declared else [b'AS', kind.encode()]
-    elif choice == 'filter' and words[0] in (b'CROW', b'CSCAN', b'CCOUNT') and b'FILTER' not in words:
+    elif choice == 'filter' and words[0] in (b'CROW', b'CROWS', b'CSCAN', b'CCOUNT') and b'FILTER' not in words:
         words += [b'FILTER', generator.pick([
             b'', b'pass |', b'nonsense', b'value ~ "("', b'limit(0)', b'latest(0)', b'{pass', b'pass)',
             b'label("TOO BIG")', b'value = ', b'if(pass)', b'if(sink; pass)', b'ts = "x"', b'"x"'])]
-    elif choice == 'count' and words[0] in (b'CSCAN', b'CROW'):
+    elif choice == 'count' and words[0] in (b'CSCAN', b'CROW', b'CROWS'):
         words += [generator.pick([b'PERROW', b'VERSIONS', b'GROUPS']),
                   generator.pick([b'0', b'-1', b'x', b''])]
     return words

@@ -15,7 +15,7 @@ from . import values
 from .orders import Bounds
 from .refusals import Refused
 
-FilterCell = namedtuple('FilterCell', 'family ranks qualifier timestamp type value labels')
+FilterCell = namedtuple('FilterCell', 'family ranks qualifier timestamp type value labels expiry')
 Literal = namedtuple('Literal', 'kind value')
 BYTES_MAX = 20 * 1024
 DEPTH_MAX = 20

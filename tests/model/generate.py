@@ -169,6 +169,11 @@ class Generator:
                               (now - 25 * MICROS, 2), (now - self.rng.randrange(60 * MICROS), 3),
                               (now + 1000, 2), (now + 100 * MICROS, 1), (2**63 - 1, 0.05)])
 
+    def expiry(self):
+        now = self.model.now
+        return self.weighted([(0, 1), (1, 1), (now, 1), (now - MICROS, 1), (now + 1, 1),
+                              (now + self.rng.randrange(60 * MICROS), 6), (2**63 - 1, 1)])
+
     def bound(self, texts, low):
         if self.chance(0.25):
             return b'-' if low else b'+'
@@ -244,7 +249,7 @@ class Generator:
         for name, low in ((b'PERROW', 1), (b'SKIP', 0), (b'GROUPS', 1)):
             if self.chance(0.1):
                 options.append([name, b'%d' % self.rng.randint(low, 3)])
-        for name in (b'COLREVERSE', b'WITHTS', b'WITHTYPE', b'WITHLABELS'):
+        for name in (b'COLREVERSE', b'WITHTS', b'WITHTYPE', b'WITHTTL', b'WITHLABELS'):
             if self.chance(0.12):
                 options.append([name])
         if with_filter and self.chance(0.2):
@@ -298,8 +303,13 @@ class Generator:
             words.append(b'REVERSE')
         while self.chance(0.15):
             words += [b'WHERE'] + self.predicate(table)
+        drawn = b'1'
         if self.chance(0.02):
-            words += [b'SAMPLE', self.pick([b'1', b'0.5', b'1.0'])]
+            drawn = self.pick([b'1', b'0.5', b'1.0'])
+            words += [b'SAMPLE', drawn]
+        if self.chance(0.12) and drawn != b'0.5':
+            words += [b'EACH', b'%d' % self.weighted([(1, 6), (2, 2), (3, 0.3)]),
+                      b'%d' % self.weighted([(1, 5), (2, 3), (3, 1), (2**63 - 1, 0.1)])]
         if not counting or self.chance(0.1):
             if self.in_transaction:
                 words += [b'COUNT', b'1000']
@@ -379,6 +389,8 @@ class Generator:
         strict = family.gc is not None and 'and' in repr(family.gc)
         if self.chance(0.12) and not strict:
             modifiers.append([b'TTL', self.pick(pools.DURATIONS)])
+        elif self.chance(0.06) and not strict:
+            modifiers.append([b'EXPIREAT', b'%d' % self.expiry()])
         self.rng.shuffle(modifiers)
         wide = kind in ('bytes', 'string') and table.indexes and self.chance(
             self.profile.wide * (12 if indexed else 2))
@@ -509,6 +521,10 @@ class Generator:
 
     def crow(self, name, table):
         return [b'CROW', name, self.row_key(table)] + self.cell_options(table)
+
+    def crows(self, name, table):
+        keys = [self.row_key(table) for _ in range(self.weighted([(1, 1), (2, 3), (5, 3), (40, 0.5)]))]
+        return [b'CROWS', name, b'%d' % len(keys)] + keys + self.cell_options(table)
 
     def cscan(self, name, table):
         return [b'CSCAN', name, b'0'] + self.row_options(table) + self.cell_options(table)
@@ -659,7 +675,7 @@ class Generator:
 
     # A weight of 2.5 for schema changes, as Profile.change says.
     COMMANDS = [('cput', 24), ('cmutate', 9), ('cincrby', 4), ('cincrbyfloat', 3), ('cappend', 3),
-                ('cdel', 6), ('cdelrange', 0.4), ('cget', 9), ('cmget', 3), ('crow', 9),
+                ('cdel', 6), ('cdelrange', 0.4), ('cget', 9), ('cmget', 3), ('crow', 8), ('crows', 3),
                 ('cscan', 11), ('ccount', 5), ('cnear', 4), ('cexists', 2), ('schema_change', 2.5)]
 
     def command(self):

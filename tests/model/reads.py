@@ -41,6 +41,7 @@ class ScanOptions(CellOptions):
         self.between = None
         self.start = None
         self.row_reverse = False
+        self.each = None
         self.where = []
         self.count = None
         self.cells = None
@@ -70,7 +71,7 @@ class ScanOptions(CellOptions):
             self.rows.append(('rows', words.several()))
         elif name == b'WHERE':
             self.where.append(Predicate(words))
-        elif name in (b'INDEX', b'EQ', b'BETWEEN', b'FROM', b'REVERSE', b'COUNT', b'CELLS',
+        elif name in (b'INDEX', b'EQ', b'BETWEEN', b'FROM', b'REVERSE', b'EACH', b'COUNT', b'CELLS',
                       b'SAMPLE', b'KEYSONLY', b'STATS', b'SNAPSHOT') or (
                           counting and name == b'BY'):
             self.once(name)
@@ -90,6 +91,8 @@ class ScanOptions(CellOptions):
             self.start = words.several()
         elif name == b'REVERSE':
             self.row_reverse = True
+        elif name == b'EACH':
+            self.each = words.count(), words.count()
         elif name == b'COUNT':
             self.count = words.count()
         elif name == b'CELLS':
@@ -121,6 +124,9 @@ class ScanOptions(CellOptions):
                 self.row_tests.append(wanted.__contains__)
         if index is not None:
             self._resolve_index(table, index)
+        groups = index.on if index is not None else table.order.parts
+        if self.each and self.each[0] > len(groups):
+            raise Refused('ERR')
         for predicate in self.where:
             predicate.resolve(table)
         self.resolve(table)
@@ -151,16 +157,26 @@ class ScanOptions(CellOptions):
         if self.index_name is not None:
             rows = self._index_rows(table, now)
         else:
-            rows = table.sorted_rows(now)
+            rows = [(row.ranks, row) for row in table.sorted_rows(now)]
             if self.row_tests:
-                rows = [row for row in rows if any(test(row.ranks) for test in self.row_tests)]
+                rows = [(ranks, row) for ranks, row in rows
+                        if any(test(ranks) for test in self.row_tests)]
             if self.row_reverse:
                 rows.reverse()
-        for row in rows:
-            if all_hold(self.where, table, row, now):
-                columns = self.columns(table, row, now)
-                if columns:
-                    yield row, columns
+        front, given = None, 0
+        for ranks, row in rows:
+            if not all_hold(self.where, table, row, now):
+                continue
+            columns = self.columns(table, row, now)
+            if not columns:
+                continue
+            if self.each:
+                if ranks[:self.each[0]] != front:
+                    front, given = ranks[:self.each[0]], 0
+                given += 1
+                if given > self.each[1]:
+                    continue
+            yield row, columns
 
     def _index_rows(self, table, now):
         found = indexes.entries(table, self.index, now)
@@ -179,7 +195,7 @@ class ScanOptions(CellOptions):
                 found = [entry for entry in found if entry[0][:size] <= self.start_ranks]
             else:
                 found = [entry for entry in found if entry[0][:size] >= self.start_ranks]
-        return [entry[3] for entry in found]
+        return [(entry[0], entry[3]) for entry in found]
 
 
 def _value_bounds(index, at, between, table):
@@ -257,6 +273,22 @@ def crow(model, session, words):
     row = table.rows.get(ranks)
     columns = options.columns(table, row, model.now) if row else []
     return options.show(columns, session.protocol)
+
+
+def crows(model, session, words):
+    name = words.next()
+    keys = words.several()
+    options = CellOptions()
+    while words.more():
+        if not options.parse(words):
+            raise Refused('ERR')
+    table = model.table(session, name)
+    found = [table.row_key(key)[0] for key in keys]
+    options.resolve(table)
+    options.compile_filter(table)
+    rows = [table.rows.get(ranks) for ranks in found]
+    return [options.show(options.columns(table, row, model.now) if row else [], session.protocol)
+            for row in rows]
 
 
 def cscan(model, session, words):

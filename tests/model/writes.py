@@ -35,11 +35,10 @@ class Change:
         self.puts_alone = False     # the command only puts: it is one write, and reclaims once
         self.reclaimed = set()
 
-    def put(self, place, qualifier, kind, value, timestamp, ttl):
+    def put(self, place, qualifier, kind, value, timestamp, expiry):
         if timestamp is None:
             timestamp = self.stamp
             self.stamp_used = True
-        expiry = None if ttl is None else self.now + ttl
         self._store(place, qualifier, Cell(timestamp, kind, value, expiry))
 
     def _store(self, place, qualifier, cell):
@@ -163,14 +162,14 @@ class Change:
 
 
 class Put:
-    """`column value [AS type] [TS micros] [TTL duration]`"""
+    """`column value [AS type] [TS micros] [TTL duration|EXPIREAT micros]`"""
 
     def __init__(self, words):
         self.column = split_column(words.next())
         self.text = words.next()
-        self.kind = self.timestamp = self.ttl = None
+        self.kind = self.timestamp = self.ttl = self.expiry = None
         seen = set()
-        while words.more() and words.keyword() in (b'AS', b'TS', b'TTL'):
+        while words.more() and words.keyword() in (b'AS', b'TS', b'TTL', b'EXPIREAT'):
             name = words.next().upper()
             if name in seen:
                 raise Refused('ERR')
@@ -179,8 +178,12 @@ class Put:
                 self.kind = values.read_type(words.next())
             elif name == b'TS':
                 self.timestamp = read_timestamp(words.next())
-            else:
+            elif name == b'TTL':
                 self.ttl = read_duration(words.next())
+            else:
+                self.expiry = min(read_timestamp(words.next()), TIMESTAMP_MAX - 1)
+        if self.ttl is not None and self.expiry is not None:
+            raise Refused('ERR')
 
     def resolve(self, table):
         family = table.family(self.column[0])
@@ -191,7 +194,8 @@ class Put:
         self.value = values.read(self.kind, self.text)
 
     def apply(self, change, _protocol=2):
-        change.put(self.place, self.qualifier, self.kind, self.value, self.timestamp, self.ttl)
+        expiry = self.expiry if self.ttl is None else min(change.now + self.ttl, TIMESTAMP_MAX - 1)
+        change.put(self.place, self.qualifier, self.kind, self.value, self.timestamp, expiry)
         return OK
 
 

@@ -317,7 +317,8 @@ const ConfigOption kOptions[] = {
     {.name = "reply-max-bytes",
      .kind = Kind::kMemory,
      .member = &Config::reply_max_bytes,
-     .help = "Largest reply of one row, of one CMGET and of the reads of one EXEC: a read beyond "
+     .help = "Largest reply of one row, of one CMGET or CROWS, and of the reads of one EXEC: a "
+             "read beyond "
              "it is TOOLARGE.",
      .low = 1},
     {.name = "maxmemory",

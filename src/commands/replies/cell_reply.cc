@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "base/number.h"
+#include "engine/keys/cell.h"
 
 namespace cellar {
 void ReplyTypedValue(ReplyWriter& reply, ValueType type, std::string_view stored) {
@@ -35,8 +36,9 @@ void RowReply::Begin(ReplyPieces& reply) {
   map_ = reply.BeginMap(columns_guess_);
 }
 
-void RowReply::AddToArrays(ReplyPieces& reply, const ScanCell& cell) {
+void RowReply::AddToArrays(ReplyPieces& reply, const Scan& scan) {
   CELLAR_ASSERT(open_);
+  const ScanCell& cell = scan.cell();
   if (cell.column_begins) {
     EndColumn(reply);
     reply.NextPiece();
@@ -46,15 +48,23 @@ void RowReply::AddToArrays(ReplyPieces& reply, const ScanCell& cell) {
   }
   CELLAR_ASSERT(columns_ > 0);
   reply.NextPiece();
-  AddVersion(reply.writer(), cell);
+  AddVersion(reply.writer(), scan);
   ++versions_;
 }
 
-void RowReply::AddVersion(ReplyWriter& reply, const ScanCell& cell) {
-  reply.Array(2 + (format_.types ? 1 : 0) + (format_.labels ? 1 : 0));
+void RowReply::AddVersion(ReplyWriter& reply, const Scan& scan) {
+  const ScanCell& cell = scan.cell();
+  reply.Array(2 + (format_.types ? 1 : 0) + (format_.expiries ? 1 : 0) + (format_.labels ? 1 : 0));
   reply.Integer(cell.timestamp_micros);
   ReplyValue(reply, cell.type, cell.stored);
   if (format_.types) reply.Bulk(ValueTypeName(cell.type));
+  if (format_.expiries) {
+    if (scan.expiry_micros() == kNoExpiry) {
+      reply.Null();
+    } else {
+      reply.Integer(scan.expiry_micros());
+    }
+  }
   if (!format_.labels) return;
   if (cell.labels == nullptr) return reply.Array(0);
   reply.Array(cell.labels->size());

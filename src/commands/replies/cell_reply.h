@@ -9,7 +9,7 @@
 //
 // RowReply writes one row as a map from column to entry, cell by cell as a scan gives them. An
 // entry is the value of the first cell of its column or, when the format asks for more, an array of
-// versions, each `[timestamp, value, type, [label ...]]` with what was asked for.
+// versions, each `[timestamp, value, type, expiry, [label ...]]` with what was asked for.
 #pragma once
 
 #include <cstdint>
@@ -71,13 +71,14 @@ class RowReply {
   bool open() const { return open_; }
   // Would Add write this cell? Without arrays only the first cell of a column is shown.
   bool Shows(const ScanCell& cell) const { return cell.column_begins || arrays_; }
-  // REQUIRES: Begin was called, Shows(cell), and the first cell of a row begins a column.
-  void Add(ReplyPieces& reply, const ScanCell& cell) {
+  // The scan's cell. REQUIRES: Begin was called, Shows(cell), and the first cell of a row begins a
+  // column.
+  void Add(ReplyPieces& reply, const Scan& scan) {
     if (arrays_) [[unlikely]]
-      return AddToArrays(reply, cell);
+      return AddToArrays(reply, scan);
     reply.NextPiece();
     ++columns_;
-    ReplyCell(reply.writer(), cell);
+    ReplyCell(reply.writer(), scan.cell());
   }
   // Closes the map. REQUIRES: open().
   void End(ReplyPieces& reply);
@@ -88,9 +89,9 @@ class RowReply {
   }
 
  private:
-  void AddToArrays(ReplyPieces& reply, const ScanCell& cell);
+  void AddToArrays(ReplyPieces& reply, const Scan& scan);
   void EndColumn(ReplyPieces& reply);
-  void AddVersion(ReplyWriter& reply, const ScanCell& cell);
+  void AddVersion(ReplyWriter& reply, const Scan& scan);
 
   CellFormat format_;
   bool arrays_;  // a column's entry is an array of versions

@@ -32,7 +32,7 @@ ScanRun::ScanRun(std::unique_ptr<Scan> scan, const ScanRunOptions& options, Stor
   if (options_.stats_clock != nullptr) begin_micros_ = options_.stats_clock->MonotonicMicros();
   begin_place_ = reply_.here();
   options_.page_bytes_max = std::min(options_.page_bytes_max, options_.reply_bytes_max);
-  if (options_.one_row) {
+  if (options_.shown == ScanShown::kRow) {
     row_.Begin(reply_);
   } else {
     rows_mark_ = reply_.BeginArray(std::min(options_.rows_max, kScanCountDefault));
@@ -41,10 +41,11 @@ ScanRun::ScanRun(std::unique_ptr<Scan> scan, const ScanRunOptions& options, Stor
 
 void ScanRun::BeginRow() {
   ++rows_;
-  if (options_.one_row) return;
+  if (options_.shown == ScanShown::kRow) return;
   reply_.NextPiece();
   row_place_ = reply_.here();
   cells_before_row_ = cells_;
+  if (options_.shown == ScanShown::kList) return row_.Begin(reply_);
   ReplyWriter& writer = reply_.writer();
   if (!options_.keys_only) writer.Array(2);
   writer.Bulk(scan_->row_text());
@@ -60,13 +61,12 @@ void ScanRun::EndRow() {
 }
 
 bool ScanRun::TakeRow() {
-  if (!options_.one_row) EndRow();
+  if (options_.shown != ScanShown::kRow) EndRow();
   if (rows_ == options_.rows_max || cells_ == options_.cells_max ||
       (rows_ > 0 && reply_.bytes() > options_.page_bytes_max)) {
     // The row that has just begun is where the next call begins: what lies before it and was not
     // wanted is not looked at again.
-    next_ = scan_->PositionAfterRow();
-    next_->row_done = false;
+    next_ = scan_->PositionAtRow();
     return false;
   }
   BeginRow();
@@ -80,7 +80,7 @@ CELLAR_INLINE bool ScanRun::TakeCell() {
       next_ = std::move(after_cell_);
       return false;
     }
-    row_.Add(reply_, cell);
+    row_.Add(reply_, *scan_);
     ++cells_;
     if (reply_.bytes() > options_.page_bytes_max && SplitsRow()) [[unlikely]]
       options_.cells_max = cells_;
@@ -94,6 +94,11 @@ void ScanRun::Refuse() {
   reply_.Truncate(begin_place_);
   row_.Abandon();
   refused_ = true;
+  if (options_.shown == ScanShown::kList) {
+    return reply_.writer().Error(Status::Error(
+        ErrorCode::kTooLarge,
+        "these rows make a reply of more than reply-max-bytes: read fewer, or some columns"));
+  }
   reply_.writer().Error(Status::Error(
       ErrorCode::kTooLarge, "row " + Quote(scan_->row_text()) +
                                 " makes a reply of more than reply-max-bytes: read some of its "
@@ -102,7 +107,7 @@ void ScanRun::Refuse() {
 
 bool ScanRun::EndPage() {
   if (SplitsRow()) return false;
-  if (rows_ <= 1) {
+  if (rows_ <= 1 || options_.shown == ScanShown::kList) {
     if (reply_.bytes() <= options_.reply_bytes_max) return false;
     Refuse();
     return true;
@@ -110,8 +115,7 @@ bool ScanRun::EndPage() {
   reply_.Truncate(row_place_);
   row_.Abandon();
   --rows_;
-  next_ = scan_->PositionAfterRow();
-  next_->row_done = false;
+  next_ = scan_->PositionAtRow();
   return true;
 }
 
@@ -173,7 +177,8 @@ void ScanRun::ReplyStats() {
 
 void ScanRun::Finish(Table* table) {
   EndRow();
-  if (!options_.one_row && !refused_) FinishRows(table);
+  if (options_.shown == ScanShown::kPage && !refused_) FinishRows(table);
+  if (options_.shown == ScanShown::kList && !refused_) reply_.EndArray(rows_mark_, rows_);
   if (scan_ != nullptr) store_->EndScan(std::move(scan_));
 }
 

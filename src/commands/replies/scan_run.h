@@ -1,11 +1,11 @@
-// ScanRun: one CROW or CSCAN at work, from the steps of a Scan to a reply.
+// ScanRun: one CROW, CROWS or CSCAN at work, from the steps of a Scan to a reply.
 //
 //   in the handler   Pull() with a small budget; most reads are done then: Finish()
 //   else             Detach(): the scan goes over to snapshots, the reply into memory of its own,
 //                    and the whole of it into a Task, which pulls in slices and delivers in pieces
 //
 //   shape    CROW   map                          CSCAN   [cursor, [[row key, map] ...] (, stats)]
-//                                                KEYSONLY   [cursor, [row key ...] (, stats)]
+//            CROWS  [map ...]                    KEYSONLY   [cursor, [row key ...] (, stats)]
 //
 // It knows the limits of a call (COUNT, CELLS, bytes of the page) and finds the cursor to go on
 // from. A call ends when a limit is reached and one more row or cell is there: so a "0" comes with
@@ -14,7 +14,7 @@
 // A row is given whole: one that would make the page longer than `page_bytes_max` is taken back and
 // begins the next page; one that is longer by itself is a page alone. Under CELLS, where a row may
 // be split, the page ends with the cell that fills it. A row, of CROW too, that is longer than
-// `reply_bytes_max` is refused (TOOLARGE).
+// `reply_bytes_max` is refused (TOOLARGE), and so are all rows of a CROWS together.
 #pragma once
 
 #include <cstdint>
@@ -63,8 +63,14 @@ class PinHold {
   uint64_t id_{0};
 };
 
+enum class ScanShown : uint8_t {
+  kRow,   // CROW: a map
+  kList,  // CROWS: a map for each row that the scan names, empty for one that is not there
+  kPage,  // CSCAN: a cursor and rows with their keys
+};
+
 struct ScanRunOptions {
-  bool one_row{false};  // CROW
+  ScanShown shown{ScanShown::kPage};
   bool keys_only{false};
   CellFormat format;
   uint64_t rows_max{kUnlimited};
@@ -103,7 +109,12 @@ class ScanRun {
 
   ReplyPieces& reply() { return reply_; }
   const ReplyPieces& reply() const { return reply_; }
-  char first_byte() const { return options_.one_row && reply_.resp3() ? '%' : '*'; }
+  char first_byte() const {
+    return options_.shown == ScanShown::kRow && reply_.resp3() ? '%' : '*';
+  }
+  size_t memory_bytes() const {
+    return reply_.memory_bytes() + (scan_ != nullptr ? scan_->memory_bytes() : 0);
+  }
 
  private:
   void BeginRow();
@@ -148,7 +159,7 @@ class ScanTask final : public Task {
   TaskProgress Step(TaskContext& context) override;
   bool Streams() const override { return finished_; }
   size_t reply_bytes() const override { return run_.reply().held_bytes(); }
-  size_t memory_bytes() const override { return run_.reply().memory_bytes(); }
+  size_t memory_bytes() const override { return run_.memory_bytes(); }
   char FirstByte() const override { return run_.first_byte(); }
 
  private:

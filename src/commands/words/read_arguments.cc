@@ -28,6 +28,7 @@ enum class Option : uint8_t {
   kFilter,
   kWithts,
   kWithtype,
+  kWithttl,
   kWithlabels,
   // row options
   kPrefix,
@@ -38,6 +39,7 @@ enum class Option : uint8_t {
   kBetween,
   kFrom,
   kReverse,
+  kEach,
   kWhere,
   kCount,
   kCells,
@@ -48,7 +50,7 @@ enum class Option : uint8_t {
   // of CCOUNT alone
   kBy,
 };
-constexpr uint32_t Bit(Option option) { return 1u << static_cast<uint32_t>(option); }
+constexpr uint64_t Bit(Option option) { return uint64_t{1} << static_cast<uint32_t>(option); }
 
 enum class Uses : uint8_t { kOnce, kMany };
 
@@ -73,6 +75,7 @@ constexpr OptionRow kOptions[] = {
     {"FILTER", Option::kFilter, 1, Uses::kOnce, "expression"},
     {"WITHTS", Option::kWithts, 0, Uses::kOnce, ""},
     {"WITHTYPE", Option::kWithtype, 0, Uses::kOnce, ""},
+    {"WITHTTL", Option::kWithttl, 0, Uses::kOnce, ""},
     {"WITHLABELS", Option::kWithlabels, 0, Uses::kOnce, ""},
     {"PREFIX", Option::kPrefix, 1, Uses::kMany, "prefix"},
     {"RANGE", Option::kRange, 2, Uses::kMany, "min max"},
@@ -82,6 +85,7 @@ constexpr OptionRow kOptions[] = {
     {"BETWEEN", Option::kBetween, 2, Uses::kOnce, "min max"},
     {"FROM", Option::kFrom, 2, Uses::kOnce, "count value ..."},
     {"REVERSE", Option::kReverse, 0, Uses::kOnce, ""},
+    {"EACH", Option::kEach, 2, Uses::kOnce, "components count"},
     {"WHERE", Option::kWhere, 0, Uses::kMany, ""},
     {"COUNT", Option::kCount, 1, Uses::kOnce, "count"},
     {"CELLS", Option::kCells, 1, Uses::kOnce, "count"},
@@ -96,13 +100,18 @@ constexpr bool TableIsInOrder() {
   for (size_t i = 0; i < std::size(kOptions); ++i) {
     if (static_cast<size_t>(kOptions[i].option) != i) return false;
   }
-  return std::size(kOptions) <= 32;
+  return std::size(kOptions) <= 64;
 }
-static_assert(TableIsInOrder(), "kOptions follows enum Option; `seen` has 32 bits");
+static_assert(TableIsInOrder(), "kOptions follows enum Option; `seen` has 64 bits");
+
+// Else it reads rows that are named, and has cell options alone.
+bool ReadsScan(ReadCommand command) {
+  return command != ReadCommand::kRow && command != ReadCommand::kRows;
+}
 
 bool CommandHas(ReadCommand command, Option option) {
   if (option == Option::kBy) return command == ReadCommand::kCount;
-  return command != ReadCommand::kRow || option < Option::kPrefix;
+  return ReadsScan(command) || option < Option::kPrefix;
 }
 
 const OptionRow* FindOption(std::string_view word) {
@@ -179,6 +188,10 @@ Status TakeCellOption(Option option, std::string_view name, ArgumentCursor* at,
       return Status::Ok();
     case Option::kWithtype:
       request->format.types = true;
+      return Status::Ok();
+    case Option::kWithttl:
+      request->format.expiries = true;
+      cells.expiries = true;
       return Status::Ok();
     default:
       CELLAR_ASSERT(option == Option::kWithlabels);
@@ -259,6 +272,13 @@ Status TakeRowOption(Option option, std::string_view name, ArgumentCursor* at,
     case Option::kReverse:
       rows.reverse = true;
       return Status::Ok();
+    case Option::kEach: {
+      EachOptions each;
+      ASSIGN_OR_RETURN(each.components, ParseCount("EACH", at->Take(), 1));
+      ASSIGN_OR_RETURN(each.rows, ParseCount("EACH", at->Take(), 1));
+      rows.each = each;
+      return Status::Ok();
+    }
     case Option::kWhere: {
       ASSIGN_OR_RETURN(const Predicate predicate, TakePredicate(at));
       rows.where.push_back(predicate);
@@ -312,7 +332,7 @@ constexpr ForeignOption kForeignOptions[] = {
   std::string_view meant;
   for (const ForeignOption& foreign : kForeignOptions) {
     if (!EqualsIgnoreCase(word, foreign.word)) continue;
-    meant = command == ReadCommand::kRow ? foreign.of_cells : foreign.of_rows;
+    meant = ReadsScan(command) ? foreign.of_rows : foreign.of_cells;
   }
   if (meant.empty()) {
     const std::span<const OptionRow> options(kOptions);
@@ -324,20 +344,19 @@ constexpr ForeignOption kForeignOptions[] = {
 }
 
 [[gnu::cold]] Status UnknownOption(ReadCommand command, std::string_view word) {
+  constexpr std::string_view kNames[]{"CROW", "CROWS", "CSCAN", "CCOUNT"};
   std::string expected = "an option of ";
-  expected += command == ReadCommand::kRow    ? "CROW"
-              : command == ReadCommand::kScan ? "CSCAN"
-                                              : "CCOUNT";
+  expected += kNames[static_cast<size_t>(command)];
   expected += IsColumn(word) ? std::string(", which takes columns after COLUMNS count")
                              : NearOption(command, word);
   return UnexpectedWord(word, expected);
 }
 
 // Options that exclude each other, and those that need another one.
-Status CheckTogether(uint32_t seen) {
-  constexpr uint32_t kSelectors = Bit(Option::kPrefix) | Bit(Option::kRange) | Bit(Option::kRows);
-  constexpr uint32_t kBounds = Bit(Option::kEq) | Bit(Option::kBetween);
-  constexpr uint32_t kOfIndex = kBounds | Bit(Option::kFrom);
+Status CheckTogether(uint64_t seen) {
+  constexpr uint64_t kSelectors = Bit(Option::kPrefix) | Bit(Option::kRange) | Bit(Option::kRows);
+  constexpr uint64_t kBounds = Bit(Option::kEq) | Bit(Option::kBetween);
+  constexpr uint64_t kOfIndex = kBounds | Bit(Option::kFrom);
   const bool index = (seen & Bit(Option::kIndex)) != 0;
   if (index && (seen & kSelectors) != 0) {
     return SyntaxErrorBecause("INDEX excludes PREFIX, RANGE and ROWS");
@@ -360,6 +379,7 @@ void ReadRequest::Clear() {
   *this = ReadRequest{.rows = {.rows = std::move(rows.rows),
                                .index = std::nullopt,
                                .reverse = false,
+                               .each = std::nullopt,
                                .where = std::move(rows.where),
                                .sample = std::nullopt},
                       .cells = {.columns = std::move(cells.columns),
@@ -371,7 +391,7 @@ void ReadRequest::Clear() {
 
 Status ParseReadOptions(ReadCommand command, ArgumentCursor at, ReadRequest* request) {
   request->Clear();
-  uint32_t seen = 0;
+  uint64_t seen = 0;
   while (!at.done()) {
     const std::string_view word = at.Take();
     const OptionRow* row = FindOption(word);

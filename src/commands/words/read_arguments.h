@@ -1,6 +1,6 @@
-// The options of the commands that read rows (CROW, CSCAN, CCOUNT) as plain data: which rows, which
-// cells, and how the reply shows them. One table of keywords, from which the parser works; pure
-// functions (see cell_arguments.h for what is checked here and what is not).
+// The options of the commands that read rows (CROW, CROWS, CSCAN, CCOUNT) as plain data: which
+// rows, which cells, and how the reply shows them. One table of keywords, from which the parser
+// works; pure functions (see cell_arguments.h for what is checked here and what is not).
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,10 @@ struct CellFormat {
   bool versions{false};    // VERSIONS was said
   bool timestamps{false};  // WITHTS
   bool types{false};       // WITHTYPE
+  bool expiries{false};    // WITHTTL
   bool labels{false};      // WITHLABELS
 
-  bool arrays() const { return versions || timestamps || types || labels; }
+  bool arrays() const { return versions || timestamps || types || expiries || labels; }
 };
 
 struct ReadRequest {
@@ -40,7 +41,7 @@ struct ReadRequest {
   void Clear();
 };
 
-enum class ReadCommand : uint8_t { kRow, kScan, kCount };
+enum class ReadCommand : uint8_t { kRow, kRows, kScan, kCount };
 
 // Takes all options up to the end. *request is cleared first. A keyword that `command` does not
 // have is a syntax error, as is a second single-use one.

@@ -16,7 +16,8 @@ constexpr uint8_t kInsideRow{2};
 constexpr uint8_t kPinned{4};
 constexpr uint8_t kDrawn{8};
 constexpr uint8_t kOfIndex{16};
-constexpr uint8_t kFlags{kRowDone | kInsideRow | kPinned | kDrawn | kOfIndex};
+constexpr uint8_t kInGroup{32};
+constexpr uint8_t kFlags{kRowDone | kInsideRow | kPinned | kDrawn | kOfIndex | kInGroup};
 // A row key and a cell key with all their escapes, and the numbers: far above what is ever given
 // out.
 constexpr size_t kCursorBytesMax{1024 * 1024};
@@ -89,6 +90,7 @@ bool ReadPayload(std::string_view from, ScanCursor* cursor) {
       (!GetVarint64(&from, &position.index_table_id) || !GetVarint64(&from, &position.index_id))) {
     return false;
   }
+  if ((flags & kInGroup) != 0 && !GetVarint64(&from, &position.group_rows)) return false;
   position.row_done = (flags & kRowDone) != 0;
   position.inside_row = (flags & kInsideRow) != 0;
   std::string_view key;
@@ -120,6 +122,7 @@ std::string EncodeCursor(const ScanCursor& cursor, uint64_t binding) {
   if (cursor.pin.has_value()) flags |= kPinned;
   if (position.seed != 0) flags |= kDrawn;
   if (position.index_id != 0) flags |= kOfIndex;
+  if (position.group_rows != 0) flags |= kInGroup;
   payload.push_back(static_cast<char>(flags));
   if (cursor.pin.has_value()) PutVarint64(&payload, *cursor.pin);
   if (position.seed != 0) PutVarint64(&payload, position.seed);
@@ -127,6 +130,7 @@ std::string EncodeCursor(const ScanCursor& cursor, uint64_t binding) {
     PutVarint64(&payload, position.index_table_id);
     PutVarint64(&payload, position.index_id);
   }
+  if (position.group_rows != 0) PutVarint64(&payload, position.group_rows);
   PutLengthPrefixed(&payload, position.row_key);
   if (position.inside_row) {
     PutLengthPrefixed(&payload, position.cell_key);

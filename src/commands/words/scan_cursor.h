@@ -3,7 +3,7 @@
 //
 //   text     = "A" base64url(payload)                        without padding; "0" is begin and end
 //   payload  | flags u8 | pin v, if kPinned | seed v, if kDrawn | table v, index v, if kOfIndex |
-//            row key b | inside a row: ... | check u32 |
+//            rows of the group v, if kInGroup | row key b | inside a row: ... | check u32 |
 //   ...      cell key b, cells v, columns v, super columns v      v varint, b length-prefixed bytes
 //   check    = low half of XXH3 of what stands before it, seeded with the binding
 //

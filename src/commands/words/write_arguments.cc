@@ -10,6 +10,13 @@
 #include "engine/keys/value.h"
 
 namespace cellar {
+namespace {
+
+[[gnu::cold]] Status ExpiryTwice() {
+  return SyntaxErrorBecause("EXPIREAT excludes TTL: a cell expires once");
+}
+
+}  // namespace
 
 Status TakeValueOptions(ArgumentCursor* at, PutOptions* options) {
   while (at->left() >= 2) {
@@ -22,7 +29,12 @@ Status TakeValueOptions(ArgumentCursor* at, PutOptions* options) {
       ASSIGN_OR_RETURN(options->timestamp_micros, ParseTimestamp(at->Take()));
     } else if (at->TakeWord("TTL")) {
       if (options->ttl_micros.has_value()) return RepeatedOption("TTL");
+      if (options->expiry_micros.has_value()) return ExpiryTwice();
       ASSIGN_OR_RETURN(options->ttl_micros, ParseTtlMicros(at->Take()));
+    } else if (at->TakeWord("EXPIREAT")) {
+      if (options->expiry_micros.has_value()) return RepeatedOption("EXPIREAT");
+      if (options->ttl_micros.has_value()) return ExpiryTwice();
+      ASSIGN_OR_RETURN(options->expiry_micros, ParseTimestamp(at->Take()));
     } else {
       return Status::Ok();
     }
@@ -34,12 +46,13 @@ Status NotNextColumn(std::string_view word) {
   if (EqualsIgnoreCase(word, "AS")) return IncompleteOption("AS", "type");
   if (EqualsIgnoreCase(word, "TS")) return IncompleteOption("TS", "micros");
   if (EqualsIgnoreCase(word, "TTL")) return IncompleteOption("TTL", "duration");
+  if (EqualsIgnoreCase(word, "EXPIREAT")) return IncompleteOption("EXPIREAT", "micros");
   for (const std::string_view option : {"NX", "XX", "IF"}) {
     if (EqualsIgnoreCase(word, option)) {
       return SyntaxErrorBecause(std::string(option) + " comes before the first column");
     }
   }
-  return UnexpectedWord(word, "a column (family:qualifier), AS, TS or TTL");
+  return UnexpectedWord(word, "a column (family:qualifier), AS, TS, TTL or EXPIREAT");
 }
 
 Status NoValue(std::string_view family, std::string_view qualifier) {
@@ -50,7 +63,7 @@ Status NoValue(std::string_view family, std::string_view qualifier) {
 
 namespace {
 
-// `column value [AS type] [TS micros] [TTL duration]`
+// `column value [AS type] [TS micros] [TTL duration | EXPIREAT micros]`
 Status TakePut(ArgumentCursor* at, std::vector<CellOp>* ops) {
   std::string_view family;
   std::string_view qualifier;

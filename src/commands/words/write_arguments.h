@@ -1,7 +1,8 @@
 // The arguments of the commands that write one row, as a RowWrite. Pure functions: words in,
 // request or syntax error out (see cell_arguments.h for what is checked here and what is not).
 //
-//   CPUT    [NX|XX] [IF predicate]... column value [AS type] [TS micros] [TTL duration] ...
+//   CPUT    [NX|XX] [IF predicate]... column value [AS type] [TS micros]
+//           [TTL duration | EXPIREAT micros] ...
 //   CDEL    [IF predicate]... [column|family ...] [COLPREFIX family prefix]...
 //           [COLRANGE family min max]... [TIME min max]
 //   CMUTATE [IF predicate]... op ... [ELSE op ...]

@@ -24,6 +24,7 @@ struct CellOptions {
   std::optional<uint64_t> versions_max;  // unset: 1, or all when there is a filter; ALL: kUnlimited
   std::optional<std::string_view> filter;
   bool timestamps{true};  // false: nobody looks at those of the cells, so they may be wrong
+  bool expiries{false};   // true: somebody looks when cells expire
   bool columns_reverse{false};
   uint64_t columns_skip{0};
   uint64_t super_columns_max{kUnlimited};  // GROUPS
@@ -45,11 +46,19 @@ struct IndexOptions {
   std::vector<std::string_view> from;
 };
 
+// EACH k n: at most n rows of those that have the same first k components of their keys (with
+// INDEX: the same first k ON values). Those count that are given out, in the scan's direction.
+struct EachOptions {
+  uint64_t components{0};
+  uint64_t rows{0};
+};
+
 // Which rows, in which direction.
 struct RowOptions {
   std::vector<RowSelector> rows;  // union; empty: the whole table
   std::optional<IndexOptions> index;
   bool reverse{false};
+  std::optional<EachOptions> each;
   std::vector<Predicate> where;  // all must hold
   std::optional<double> sample;  // probability of each row
   bool cells_wanted{true};       // false: nobody looks at them, only whether a row has one

@@ -72,6 +72,7 @@ struct PutOptions {
   std::optional<ValueType> type;            // AS
   std::optional<int64_t> timestamp_micros;  // TS
   std::optional<uint64_t> ttl_micros;       // TTL
+  std::optional<int64_t> expiry_micros;     // EXPIREAT, instead of TTL; may be in the past
 };
 
 // CellPut: the column, of all but kDelete and kDeleteRow; `text` is the value, the delta, or what

@@ -185,6 +185,7 @@ void TellPushed(const TableSchema& schema, const ScanShape& shape, const RowOpti
   if (rows.index && !rows.index->equal.empty()) pushed.emplace_back("EQ");
   if (rows.index && rows.index->between) pushed.emplace_back("BETWEEN");
   if (rows.index && !rows.index->from.empty()) pushed.emplace_back("FROM");
+  if (rows.each) pushed.emplace_back("EACH");
   if (!cells.columns.empty()) pushed.emplace_back("columns");
   if (cells.filter) {
     const Result<ColumnSet> columns = ColumnSet::Compile(schema, cells.columns);

@@ -93,7 +93,7 @@ const IndexSchema* ChooseGroup(const ReadView& view, const RowOptions& rows,
                                const CellOptions& cells) {
   const TableSchema& schema = view.schema();
   if (schema.indexes.empty()) return nullptr;
-  if (rows.index || cells.filter || !cells.time.all()) return nullptr;
+  if (rows.index || cells.filter || !cells.time.all() || cells.expiries) return nullptr;
   // Single rows are read where they are.
   const auto is_row = [](const RowSelector& row) { return row.kind == RowSelector::Kind::kRow; };
   if (!rows.rows.empty() && std::all_of(rows.rows.begin(), rows.rows.end(), is_row)) return nullptr;

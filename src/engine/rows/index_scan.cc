@@ -129,9 +129,12 @@ Status IndexScan::Compile(const IndexSchema* group, const RowOptions& rows,
   sample_ = rows.sample;
   if (rows.index) {
     RETURN_IF_ERROR(CompileRange(*rows.index));
+    RETURN_IF_ERROR(CheckEach(rows));
   } else {
     RETURN_IF_ERROR(CompileRows(schema, rows.rows, &ranges_));
+    RETURN_IF_ERROR(::cellar::CheckEach(schema, rows));
   }
+  each_.Begin(rows.each);
   const std::vector<IndexColumn> held = EntryColumns(schema, *index);
   for (const Predicate& predicate : rows.where) {
     ASSIGN_OR_RETURN(Condition condition, Condition::Compile(schema, predicate));
@@ -145,6 +148,7 @@ Status IndexScan::Compile(const IndexSchema* group, const RowOptions& rows,
     if (from->seed != 0) seed_ = from->seed;
     ClipRanges(*from, reverse_, &ranges_);
     if (from->inside_row) resume_ = *from;
+    if (each_.active()) each_.Resume(*from, GroupFrontOf(from->row_key));
   }
   std::erase_if(ranges_, [](const KeyRange& range) { return range.empty(); });
   reader_.Bind(*view_, plan_, &budget_, &stats_, seed_);
@@ -166,7 +170,7 @@ IndexScan::Source IndexScan::FindSource(const IndexSchema& index,
                                         const std::vector<IndexColumn>& held,
                                         const RowOptions& rows, const CellOptions& cells) const {
   const ColumnSet& columns = plan_.choice.columns;
-  if (plan_.filter != nullptr || !cells.time.all()) return Source::kTable;
+  if (plan_.filter != nullptr || !cells.time.all() || cells.expiries) return Source::kTable;
   if (!rows.cells_wanted && cells.columns_skip == 0 && TellsOfRow(*view_, index, columns)) {
     return Source::kNothing;
   }
@@ -237,15 +241,21 @@ bool IndexScan::BeginRowOfTable() {
   return true;
 }
 
-bool IndexScan::BeginRow(const std::optional<ScanPosition>& resume) {
+bool IndexScan::BeginRow() {
   row_from_entry_ = has_cells_ && source_ != Source::kTable;
   if (row_from_entry_) {
     reader_.BeginIncluded(row_key_, cells_);
-  } else if (!BeginRowOfTable()) {
-    return false;
+    return true;
   }
-  if (resume && resume->row_key == entry_key_) reader_.Resume(*resume);
-  return true;
+  return BeginRowOfTable();
+}
+
+Status IndexScan::CheckEach(const RowOptions& rows) const {
+  if (!rows.each || rows.each->components <= order_.columns()) return Status::Ok();
+  return Status::Error(ErrorCode::kErr, "EACH " + FormatUint64(rows.each->components) +
+                                            " is out of range: index " + Quote(rows.index->name) +
+                                            " has " + FormatUint64(order_.columns()) +
+                                            (order_.columns() == 1 ? " ON column" : " ON columns"));
 }
 
 Status IndexScan::CompileRange(const IndexOptions& options) {
@@ -308,8 +318,29 @@ bool IndexScan::EnterRangeReverse() {
   return false;
 }
 
-bool IndexScan::FindEntry() {
+std::string_view IndexScan::GroupFrontOf(std::string_view entry_key) const {
+  if (named_) return entry_key.substr(0, order_.ValuesSize(entry_key, each_.components()));
+  const size_t values_bytes = order_.ValuesSize(entry_key);
+  const std::string_view row_key = entry_key.substr(values_bytes);
+  return entry_key.substr(
+      0, values_bytes + view_->schema().key.ComponentsSize(row_key, each_.components()));
+}
+
+void IndexScan::CountInGroup() {
+  if (each_.active() && !resumed_) each_.Count(GroupFrontOf(entry_key_));
+}
+
+void IndexScan::Step() {
   BTreeCursor& at = *at_;
+  if (each_.full() && !resume_) {
+    const std::string front = each_.Leave();
+    if (reverse_) return at.SeekBefore(std::min(KeyBound{front, false}, ranges_.back().end).bytes);
+    const KeyBound behind = std::max(Successor(front), ranges_[0].begin);
+    if (!behind.at_end) return at.Seek(behind.bytes);
+    at.SeekLast();
+    if (at.valid()) at.Next();
+    return;
+  }
   if (started_) {
     if (reverse_) {
       at.Prev();
@@ -323,6 +354,11 @@ bool IndexScan::FindEntry() {
   } else {
     at.SeekBefore(ranges_.back().end.bytes);
   }
+}
+
+bool IndexScan::FindEntry() {
+  BTreeCursor& at = *at_;
+  Step();
   started_ = true;
   if (!(reverse_ ? EnterRangeReverse() : EnterRange())) {
     ended_ = true;
@@ -372,6 +408,7 @@ ScanStep IndexScan::Next() {
         if (row_reported_) return ScanStep::kCell;
         row_reported_ = true;
         cell_pending_ = true;
+        CountInGroup();
         row_text_.clear();
         DecodeRowKey();
         return ScanStep::kRow;
@@ -382,16 +419,20 @@ ScanStep IndexScan::Next() {
     if (budget_ == 0) return ScanStep::kPause;
     if (!FindEntry()) return ScanStep::kEnd;
     const std::optional<ScanPosition> resume = std::exchange(resume_, std::nullopt);
+    resumed_ = resume && resume->row_key == PositionKey();
+    if (resume && !resumed_ && each_.full()) continue;  // it has gone, and no other one is wanted
     entry_value_.assign(at_->value());
     if (!entry_.Open(entry_value_, view_->now_micros())) continue;
     has_cells_ = wants_cells_ && TakeCells();
     if (!Wanted()) continue;
     if (source_ == Source::kNothing) {
+      CountInGroup();
       row_text_.clear();
       DecodeRowKey();
       return ScanStep::kRow;
     }
-    if (!BeginRow(resume)) continue;
+    if (!BeginRow()) continue;
+    if (resumed_) reader_.Resume(*resume);
     in_row_ = true;
     row_reported_ = false;
   }
@@ -404,11 +445,18 @@ void IndexScan::SkipRow() {
 
 ScanPosition IndexScan::PositionAtEntry() const {
   ScanPosition position;
-  position.row_key = entry_key_;
+  position.row_key = PositionKey();
   position.seed = seed_;
+  position.group_rows = each_.rows();
   if (!named_) return position;
   position.index_table_id = view_->table_id();
   position.index_id = index_id_;
+  return position;
+}
+
+ScanPosition IndexScan::PositionAtRow() const {
+  ScanPosition position = PositionAtEntry();
+  position.group_rows = each_.rows_before();
   return position;
 }
 

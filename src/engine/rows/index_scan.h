@@ -27,6 +27,7 @@
 
 #include "cellar/status.h"
 #include "engine/rows/condition.h"
+#include "engine/rows/each_group.h"
 #include "engine/rows/row_reader.h"
 #include "engine/rows/scan.h"
 #include "engine/table/index.h"
@@ -66,7 +67,9 @@ class IndexScan final : public Scan {
 
   ScanStep Next() override;
   std::string_view row_text() const override { return row_text_; }
+  int64_t expiry_micros() const override { return reader_.expiry_micros(); }
   void SkipRow() override;
+  ScanPosition PositionAtRow() const override;
   ScanPosition PositionAfterRow() const override;
   ScanPosition PositionAfterCell() const override;
   void SetBudget(uint64_t cells) override { budget_ = cells; }
@@ -81,7 +84,17 @@ class IndexScan final : public Scan {
                  const ScanPosition* from);
   // The index that is named. STALECURSOR if `from` is of another one, which had its name.
   Result<const IndexSchema*> FindNamed(const RowOptions& rows, const ScanPosition* from) const;
+  // What a position holds: the key of an entry, or of a row where no index was named.
+  const std::string& PositionKey() const { return named_ ? entry_key_ : row_key_; }
   ScanPosition PositionAtEntry() const;
+  // EACH: what the group of an entry has in common.
+  std::string_view GroupFrontOf(std::string_view entry_key) const;
+  // The row of the entry at hand is given out.
+  void CountInGroup();
+  // The cursor moves on to the next entry that may be wanted.
+  void Step();
+  // ERR if the index has not so many ON columns.
+  Status CheckEach(const RowOptions& rows) const;
   // EQ, BETWEEN, FROM as a range of entries' keys.
   Status CompileRange(const IndexOptions& options);
   // `held` is what an entry tells of (EntryColumns).
@@ -91,7 +104,7 @@ class IndexScan final : public Scan {
   void PlaceOnColumns(const IndexSchema& index, const std::vector<IndexColumn>& held);
   void CountGroups();
   // Begins the row of the entry at hand; false if it holds nothing.
-  bool BeginRow(const std::optional<ScanPosition>& resume);
+  bool BeginRow();
   void DecodeRowKey();
   bool BeginRowOfTable();
   // What the entry at hand tells of its columns, into cells_; false if that is not all of it.
@@ -124,6 +137,7 @@ class IndexScan final : public Scan {
   };
   std::vector<OnPlace> on_places_;
   std::optional<double> sample_;
+  EachGroup each_;
   std::vector<Condition> entry_where_;  // conditions that entries answer
   std::vector<Condition> where_;        // the others
   bool wants_cells_{false};             // are cells_ of any use?
@@ -137,6 +151,7 @@ class IndexScan final : public Scan {
   bool started_{false};
   bool ended_{false};
   bool in_row_{false};
+  bool resumed_{false};  // it is the row that an earlier scan had begun
   bool row_reported_{false};
   bool cell_pending_{false};
   std::optional<ScanPosition> resume_;  // inside the first row

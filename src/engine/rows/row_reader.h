@@ -76,6 +76,8 @@ class RowReader {
   // Goes on behind what `position` says was given out. REQUIRES: just begun, position.inside_row.
   void Resume(const ScanPosition& position);
   StreamStep Next(ScanCell* cell);
+  // Of the cell that Next gave last; not of one out of an index's entry.
+  int64_t expiry_micros() const { return raw_.value.expiry_micros; }
   void Reattach() { stream_.Reattach(); }
 
   // Fills in the `inside_row` part of a position: behind the cell given out last.

@@ -52,6 +52,8 @@ bool NamesColumn(CellOp::Kind kind) {
 }
 
 int64_t ExpiryOf(const PutOptions& options, int64_t now_micros) {
+  if (options.expiry_micros)
+    return std::clamp<int64_t>(*options.expiry_micros, 1, kTimestampMax - 1);
   if (!options.ttl_micros) return kNoExpiry;
   const auto ttl = static_cast<int64_t>(
       std::min<uint64_t>(*options.ttl_micros, static_cast<uint64_t>(kTimestampMax)));

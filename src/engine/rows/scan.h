@@ -61,6 +61,9 @@ struct ScanPosition {
   uint64_t index_table_id{0};
   uint64_t index_id{0};
   uint64_t seed{0};  // SAMPLE and sample(): each row is drawn once in a scan; 0: not drawn yet
+  // EACH: rows given out of the group that row_key is in; that row counts if it is done, or its
+  // cells have been begun.
+  uint64_t group_rows{0};
 };
 
 struct CellPlan;
@@ -88,11 +91,15 @@ class Scan {
   virtual std::string_view row_text() const = 0;
   // REQUIRES: the last Next() said kCell.
   const ScanCell& cell() const { return cell_; }
+  // When that cell expires by itself, kNoExpiry if never. REQUIRES: CellOptions::expiries.
+  virtual int64_t expiry_micros() const = 0;
 
   // Leaves the rest of the current row: the next Next() looks for the next row.
   virtual void SkipRow() = 0;
 
-  // Where a later scan goes on after the row (or, `inside_row`, after the cell) given out last.
+  // Where a later scan begins with the row given out last, as if it had not been given out.
+  virtual ScanPosition PositionAtRow() const = 0;
+  // Where it goes on after the row (or, `inside_row`, after the cell) given out last.
   virtual ScanPosition PositionAfterRow() const = 0;
   virtual ScanPosition PositionAfterCell() const = 0;
 
@@ -105,6 +112,8 @@ class Scan {
   // the scan itself, whose memory is worth keeping: it may be opened anew.
   virtual TableScan* Close() { return nullptr; }
 
+  // Held for the request, beside views of the trees.
+  virtual size_t memory_bytes() const { return 0; }
   virtual const ScanStats& stats() const = 0;
   virtual ScanShape shape() const = 0;
 

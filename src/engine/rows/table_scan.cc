@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/number.h"
+#include "base/quote.h"
 #include "engine/rows/scan_ranges.h"
 #include "engine/schema/column_set.h"
 
@@ -46,6 +48,16 @@ Status CompileRows(const TableSchema& schema, const std::vector<RowSelector>& ro
   return Status::Ok();
 }
 
+Status CheckEach(const TableSchema& schema, const RowOptions& rows) {
+  const size_t components = schema.key.components().size();
+  if (!rows.each || rows.each->components <= components) return Status::Ok();
+  return Status::Error(ErrorCode::kErr, "EACH " + FormatUint64(rows.each->components) +
+                                            " is out of range: the key " +
+                                            Quote(schema.key.spec()) + " has " +
+                                            FormatUint64(components) +
+                                            (components == 1 ? " component" : " components"));
+}
+
 Status TableScan::Open(std::unique_ptr<ReadView> view, const RowOptions& rows,
                        const CellOptions& cells, const ScanPosition* from, uint64_t seed) {
   owned_view_ = std::move(view);
@@ -72,6 +84,7 @@ Status TableScan::Compile(const RowOptions& rows, const CellOptions& cells,
                           const ScanPosition* from) {
   const TableSchema& schema = view_->schema();
   RETURN_IF_ERROR(CompileRows(schema, rows.rows, &ranges_));
+  RETURN_IF_ERROR(CheckEach(schema, rows));
   // Single rows: there are no more of them than are named.
   const bool all_single =
       !rows.rows.empty() && std::all_of(rows.rows.begin(), rows.rows.end(), [](const auto& row) {
@@ -93,6 +106,7 @@ Status TableScan::Compile(const RowOptions& rows, const CellOptions& cells,
     ranges_ = wanted.ranges();
   }
   resume_.reset();
+  each_.Begin(rows.each);
   if (from != nullptr) StartFrom(*from);
   budget_ = kUnlimited;
   stats_ = {};
@@ -114,12 +128,21 @@ void TableScan::StartFrom(const ScanPosition& from) {
   if (from.seed != 0) seed_ = from.seed;
   ClipRanges(from, reverse_, &ranges_);
   if (from.inside_row) resume_ = from;
+  each_.Resume(from, GroupFrontOf(from.row_key));
+}
+
+std::string_view TableScan::GroupFrontOf(std::string_view row_key) const {
+  if (!each_.active()) return {};
+  return row_key.substr(0, view_->schema().key.ComponentsSize(row_key, each_.components()));
 }
 
 bool TableScan::FindRowForward() {
   CellStream& stream = reader_.stream();
   bool found = false;
-  if (!started_) {
+  if (each_.full() && !resume_) [[unlikely]] {
+    const KeyBound behind = std::max(Successor(each_.Leave()), ranges_[0].begin);
+    found = !behind.at_end && stream.SeekRowForward(behind.bytes, &row_key_);
+  } else if (!started_) {
     found = stream.SeekRowForward(ranges_[0].begin.bytes, &row_key_);
   } else {
     found = stream.NextRow(&row_key_);
@@ -140,7 +163,11 @@ bool TableScan::FindRowForward() {
 bool TableScan::FindRowReverse() {
   CellStream& stream = reader_.stream();
   KeyBound before = ranges_[range_at_].end;
-  if (started_) before = std::min(before, KeyBound{std::string(row_key_.view()), false});
+  if (each_.full() && !resume_) {
+    before = std::min(before, KeyBound{each_.Leave(), false});
+  } else if (started_) {
+    before = std::min(before, KeyBound{std::string(row_key_.view()), false});
+  }
   for (;;) {
     if (!stream.SeekRowBefore(before, &row_key_)) return false;
     if (row_key_.view() >= ranges_[range_at_].begin.bytes) return true;
@@ -180,6 +207,8 @@ ScanStep TableScan::Next() {
         if (row_reported_) return ScanStep::kCell;
         row_reported_ = true;
         cell_pending_ = true;
+        if (each_.active() && !resumed_) [[unlikely]]
+          each_.Count(GroupFrontOf(row_key_.view()));
         row_text_ = view_->schema().key.TextOf(row_key_.view(), &row_scratch_);
         return ScanStep::kRow;
       }
@@ -188,14 +217,18 @@ ScanStep TableScan::Next() {
     if (ended_) return ScanStep::kEnd;
     if (budget_ == 0) return ScanStep::kPause;
     if (!FindRow()) return ScanStep::kEnd;
-    const bool resumes = resume_ && resume_->row_key == row_key_.view();
+    resumed_ = resume_ && resume_->row_key == row_key_.view();
+    if (resume_ && !resumed_ && each_.full()) [[unlikely]] {
+      resume_.reset();  // that row has gone, and no other one of its group is wanted
+      continue;
+    }
     if (!Sampled() || !AllHold(where_, *view_, row_key_.view())) {
       resume_.reset();
       reader_.BeginRow(row_key_.view());
       continue;
     }
     reader_.BeginRow(row_key_.view());
-    if (resumes) reader_.Resume(*resume_);
+    if (resumed_) reader_.Resume(*resume_);
     resume_.reset();
     in_row_ = true;
     row_reported_ = false;
@@ -207,12 +240,21 @@ void TableScan::SkipRow() {
   in_row_ = false;
 }
 
+ScanPosition TableScan::PositionAtRow() const {
+  ScanPosition position;
+  position.seed = seed_;
+  position.row_key = row_key_.view();
+  position.group_rows = each_.rows_before();
+  return position;
+}
+
 ScanPosition TableScan::PositionAfterRow() const {
   ScanPosition position;
   position.seed = seed_;
   if (ended_ && !in_row_) return position;
   position.row_key = row_key_.view();
   position.row_done = true;
+  position.group_rows = each_.rows();
   return position;
 }
 
@@ -220,6 +262,7 @@ ScanPosition TableScan::PositionAfterCell() const {
   ScanPosition position;
   position.row_key = row_key_.view();
   position.seed = seed_;
+  position.group_rows = each_.rows();
   reader_.SavePosition(&position);
   return position;
 }

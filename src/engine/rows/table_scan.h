@@ -9,11 +9,15 @@
 
 #include "cellar/status.h"
 #include "engine/rows/condition.h"
+#include "engine/rows/each_group.h"
 #include "engine/rows/row_reader.h"
 #include "engine/rows/scan.h"
 #include "engine/table/read_view.h"
 
 namespace cellar {
+
+// ERR if there is no such component of keys to make groups of.
+Status CheckEach(const TableSchema& schema, const RowOptions& rows);
 
 // *ranges := the union of row selectors as ascending, disjoint ranges of encoded keys. No selector
 // is every row. TOOLARGE, BADKEY, ERR for a malformed bound; *ranges is unspecified then.
@@ -35,7 +39,9 @@ class TableScan final : public Scan {
 
   ScanStep Next() override;
   std::string_view row_text() const override { return row_text_; }
+  int64_t expiry_micros() const override { return reader_.expiry_micros(); }
   void SkipRow() override;
+  ScanPosition PositionAtRow() const override;
   ScanPosition PositionAfterRow() const override;
   ScanPosition PositionAfterCell() const override;
   void SetBudget(uint64_t cells) override { budget_ = cells; }
@@ -47,6 +53,7 @@ class TableScan final : public Scan {
  private:
   Status Compile(const RowOptions& rows, const CellOptions& cells, const ScanPosition* from);
   void StartFrom(const ScanPosition& from);
+  std::string_view GroupFrontOf(std::string_view row_key) const;
   // Finds the next candidate row in the ranges; false at the end.
   bool FindRow();
   bool FindRowForward();
@@ -60,6 +67,7 @@ class TableScan final : public Scan {
   std::vector<KeyRange> ranges_;
   bool reverse_{false};
   std::optional<double> sample_;
+  EachGroup each_;
   std::vector<Condition> where_;
   CellPlan plan_;
   RowReader reader_;
@@ -71,6 +79,7 @@ class TableScan final : public Scan {
   bool started_{false};
   bool ended_{false};
   bool in_row_{false};
+  bool resumed_{false};  // it is the row that an earlier scan had begun
   bool row_reported_{false};
   bool cell_pending_{false};
   std::optional<ScanPosition> resume_;  // inside the first row

@@ -111,11 +111,12 @@ Result<KeyRange> IndexOrder::EncodeRange(size_t column, std::string_view min,
   return range;
 }
 
-size_t IndexOrder::ValuesSize(std::string_view entry_key) const {
-  if (of_qualifiers_) return qualifiers_.EncodedSize(entry_key);
+size_t IndexOrder::ValuesSize(std::string_view entry_key, size_t count) const {
+  CELLAR_ASSERT(count <= columns());
+  if (of_qualifiers_) return count == 0 ? 0 : qualifiers_.EncodedSize(entry_key);
   size_t total = 0;
-  for (const Column& column : columns_) {
-    const size_t size = ComponentSize(column.component, entry_key.substr(total));
+  for (size_t i = 0; i < count; ++i) {
+    const size_t size = ComponentSize(columns_[i].component, entry_key.substr(total));
     if (size == 0) return 0;
     total += size;
   }

@@ -87,8 +87,10 @@ class IndexOrder {
   Status EncodeValue(size_t column, std::string_view text, std::string* out) const;
   // The bounds `[v (v - +` of a column's values, min <= v <= max, as a range of encodings.
   Result<KeyRange> EncodeRange(size_t column, std::string_view min, std::string_view max) const;
-  // Size of all values at the front of an entry's key; 0 if it is malformed.
-  size_t ValuesSize(std::string_view entry_key) const;
+  // Size of all values at the front of an entry's key, or of the first `count` of them; 0 if it is
+  // malformed. REQUIRES: count <= columns().
+  size_t ValuesSize(std::string_view entry_key) const { return ValuesSize(entry_key, columns()); }
+  size_t ValuesSize(std::string_view entry_key, size_t count) const;
   struct Value {
     ValueType type{ValueType::kBytes};
     std::string stored;

@@ -64,6 +64,12 @@ BTreeCursor& ReadView::cursor(size_t group) const {
   return pinned_ ? *pinned_->cursors[group] : table_->cursor(group);
 }
 
+void ReadView::Prefetch(std::span<const std::string_view> row_keys) const {
+  if (pinned_) return;
+  for (size_t group = 0; group < table_->groups(); ++group)
+    if (table_->IsWorthPrefetch(group)) table_->tree(group).Prefetch(row_keys);
+}
+
 BTreeCursor ReadView::MakeCursor(size_t group) const {
   return pinned_ ? BTreeCursor(pinned_->trees[group]) : BTreeCursor(table_->tree(group));
 }

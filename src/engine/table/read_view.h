@@ -10,6 +10,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -80,6 +81,9 @@ class ReadView {
 
   // A cursor for short reads; every point read below moves it.
   BTreeCursor& cursor(size_t group) const;
+  // Has the memory brought into the cache that reads of these rows will touch, all at once, where
+  // that pays. Keys are encoded. Nothing is done once the view is detached.
+  void Prefetch(std::span<const std::string_view> row_keys) const;
   // One of the caller's own. Dies before the view does, and when it is detached.
   BTreeCursor MakeCursor(size_t group) const;
 

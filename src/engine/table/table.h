@@ -86,6 +86,11 @@ class Table {
 
   size_t groups() const { return groups_.size(); }
   const BTree& tree(size_t group) const { return *groups_[group].tree; }
+  // Does it pay to prefetch rows of the group? A smaller tree is in the caches anyway.
+  bool IsWorthPrefetch(size_t group) const {
+    constexpr uint64_t kTreeBytesMin{2 << 20};
+    return tree(group).memory_bytes() >= kTreeBytesMin;
+  }
   // For loading a snapshot.
   BTree* mutable_tree(size_t group) { return groups_[group].tree.get(); }
   // Those of the groups and of the indexes, for work that changes no content.
