@@ -422,10 +422,10 @@ constexpr KeySpec kTableRead{.first = 1, .access = KeyAccess::kRead};
   "[COLRANGE family min max]... [TIME min max] [VERSIONS count|ALL] [PERROW count] "  \
   "[SKIP count] [GROUPS count] [COLREVERSE] [FILTER expression] [WITHTS] [WITHTYPE] " \
   "[WITHTTL] [WITHLABELS]"
-#define CELLAR_ROW_OPTIONS                                                               \
-  "[PREFIX prefix]... [RANGE min max]... [ROWS count row...]... "                        \
-  "[INDEX index [EQ count value...] [BETWEEN min max] [FROM count value...]] [REVERSE] " \
-  "[EACH components count] [WHERE predicate]... [COUNT count] [CELLS count] "            \
+#define CELLAR_ROW_OPTIONS                                                                         \
+  "[PREFIX prefix]... [RANGE min max]... [ROWS count row...]... "                                  \
+  "[INDEX index [EQ count value...] [BETWEEN min max] [FROM count value...]] [NOINDEX] [REVERSE] " \
+  "[EACH components count] [WHERE predicate]... [COUNT count] [CELLS count] "                      \
   "[SAMPLE probability] [KEYSONLY] [STATS] [SNAPSHOT]"
 
 constexpr Command kRows[] = {

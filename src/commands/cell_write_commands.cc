@@ -1,10 +1,12 @@
-// CPUT, CDEL, CDELRANGE, CINCRBY, CINCRBYFLOAT, CAPPEND, CMUTATE: the commands that change cells.
-// Each is a RowWrite (engine/request/row_write.h) that the store carries out at once or not at all.
+// CPUT, CDEL, CDELRANGE, CINCRBY, CINCRBYFLOAT, CAPPEND, CMUTATE, CUPDATE: the commands that
+// change cells. Each is a RowWrite (engine/request/row_write.h) that the store carries out at once
+// or not at all; CUPDATE is one for each of its rows.
 //
 // One RowWrite is kept for all commands of the thread, so that the usual command allocates nothing.
 #include <memory>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/assert.h"
 #include "base/inline.h"
@@ -16,7 +18,9 @@
 #include "commands/session/services.h"
 #include "commands/session/table_events.h"
 #include "commands/words/cell_arguments.h"
+#include "commands/words/read_arguments.h"
 #include "commands/words/write_arguments.h"
+#include "engine/request/row_update.h"
 #include "engine/request/row_write.h"
 #include "store/store.h"
 
@@ -221,6 +225,24 @@ void CmdCMutate(CommandContext& ctx) {
   for (const CellOpResult& op : result->results) ReplyOpResult(ctx.reply, op);
 }
 
+void CmdCUpdate(CommandContext& ctx) {
+  auto update = std::make_unique<RowUpdate>();
+  update->words.assign(ctx.args.begin(), ctx.args.end());
+  const std::vector<std::string_view> words(update->words.begin(), update->words.end());
+  ArgumentCursor at(words, 2);
+  ReadRequest request;
+  REPLY_IF_ERROR(ctx, ParseUpdateOptions(&at, &request));
+  REPLY_IF_ERROR(ctx, ParseUpdateOps(at, &update->write));
+  update->rows = std::move(request.rows);
+  update->rows_max = request.changes_max;
+  Table* const table = FindTableOrReply(ctx, ctx.args[1]);
+  if (table == nullptr) return;
+  ctx.DependsOn(table->last_lsn());
+  ASSIGN_OR_REPLY(ctx, std::unique_ptr<SlicedChange> change,
+                  ctx.store().UpdateRows(*table, std::move(update), ctx.rights));
+  RunChange(ctx, *table, std::move(change), ChangeReply::kRowsUpdated);
+}
+
 constexpr KeySpec kRowWritten{.first = 1, .access = KeyAccess::kReadWrite, .row = 2};
 
 constexpr Command kRows[] = {
@@ -303,6 +325,23 @@ constexpr Command kRows[] = {
                "[TIME min max] | DELROW | INCR column delta | APPEND column bytes)... "
                "[ELSE op...]",
      .handler = CmdCMutate},
+    {.name = "cupdate",
+     .arity = -4,
+     .flags = kWrite | kDenyOom,
+     .categories = kCategoryCell,
+     .keys = {.first = 1, .access = KeyAccess::kReadWrite},
+     .group = "cell",
+     .summary = "Changes the rows of a selection, each atomically, as CMUTATE does. Returns the "
+                "number of rows changed.",
+     .complexity = "O(log n + m) where m is the number of rows in the selection, and O(log n) for "
+                   "each change, in slices",
+     .syntax = "table (PREFIX prefix | RANGE min max | ROWS count row... | "
+               "INDEX index [EQ count value...] [BETWEEN min max] [FROM count value...] | ALL) "
+               "[NOINDEX] [WHERE predicate]... [LIMIT count] "
+               "(PUT column value [AS type] [TS micros] [TTL duration | EXPIREAT micros] | "
+               "DEL (column|family|COLPREFIX family prefix|COLRANGE family min max) "
+               "[TIME min max] | DELROW | INCR column delta | APPEND column bytes)...",
+     .handler = CmdCUpdate},
 };
 
 }  // namespace

@@ -144,13 +144,22 @@ TableWatches::Mark Store::MarkBeforeDeletes(const Table& table, std::string_view
 
 Status Store::Write(Table& table, const RowWrite& write, RowWriteResult* result) {
   PrepareIndexesForWrite(table);
+  return WriteRow(table, write, RowResolver::Known::kNo, result);
+}
+
+WriteContext Store::NextWriteContext() const {
+  return {.now_micros = now_micros_,
+          .stamp_micros = NextStamp(),
+          .value_bytes_max = options_.value_bytes_max};
+}
+
+Status Store::WriteRow(Table& table, const RowWrite& write, RowResolver::Known known,
+                       RowWriteResult* result) {
   const TableWatches::Mark mark = MarkBeforeDeletes(table, write.row);
   BeginMutation();
-  const WriteContext context{.now_micros = now_micros_,
-                             .stamp_micros = NextStamp(),
-                             .value_bytes_max = options_.value_bytes_max};
+  const WriteContext context = NextWriteContext();
   RowResolver::Outcome outcome;
-  Status resolved = resolver_->Resolve(table, write, context, &mutation_, result, &outcome);
+  Status resolved = resolver_->Resolve(table, write, context, known, &mutation_, result, &outcome);
   if (!resolved.ok()) [[unlikely]]
     return InTable(std::move(resolved), table);
   if (mutation_.size() == part_begin_) return Status::Ok();  // nothing to change

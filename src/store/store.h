@@ -11,6 +11,7 @@
 //   store_schema.cc   keyspaces, tables, families
 //   store_index.cc    indexes
 //   store_slices.cc   changes too large for one turn, the sweeper, compaction
+//   row_update.cc     CUPDATE
 //   store_set.cc      a replica set's member: its log is ahead of what is committed
 //   store_replica.cc  records that come from a leader, a copy that takes the place of everything
 #pragma once
@@ -35,6 +36,7 @@
 #include "cellar/lsn.h"
 #include "cellar/status.h"
 #include "engine/request/read_options.h"
+#include "engine/request/row_update.h"
 #include "engine/request/row_write.h"
 #include "engine/rows/explain.h"
 #include "engine/rows/index_scan.h"
@@ -107,16 +109,19 @@ struct ScanExplained {
   Explanation explanation;
 };
 
-// A change too large for one turn: CDELRANGE, FAMILY ALTER. Step() does a bounded piece, each piece
-// atomic and logged; the caller goes on until done(). It may outlive its table (NOTABLE then) but
-// not the store.
+// A change too large for one turn: CDELRANGE, CUPDATE, FAMILY ALTER. Step() does a bounded piece,
+// each piece atomic and logged; the caller goes on until done(). It may outlive its table (NOTABLE
+// then) but not the store.
 class SlicedChange {
  public:
   virtual ~SlicedChange() = default;
   // Examines about `cells_max` cells. An error ends it.
   virtual Status Step(uint64_t cells_max) = 0;
   virtual bool done() const = 0;
-  virtual uint64_t rows_deleted() const { return 0; }
+  // That have been deleted or changed.
+  virtual uint64_t rows() const { return 0; }
+  // Held for the work, beside views of the trees.
+  virtual size_t memory_bytes() const { return 0; }
 };
 
 // Who hears of what a leader's records change.
@@ -251,6 +256,10 @@ class Store {
   // --- sliced changes
   // CDELRANGE: the rows in the union of `rows.rows`; no selector is all of them.
   Result<std::unique_ptr<SlicedChange>> DeleteRows(Table& table, const RowOptions& rows);
+  // CUPDATE: rows that are there now, each when its turn comes; see row_update.cc. `access` (null:
+  // everything is allowed) is not needed any more when the call is over.
+  Result<std::unique_ptr<SlicedChange>> UpdateRows(Table& table, std::unique_ptr<RowUpdate> update,
+                                                   const FamilyAccess* access);
 
   // --- schema
   Status CreateKeyspace(std::string_view name);
@@ -364,6 +373,7 @@ class Store {
 
  private:
   friend class RangeDelete;
+  friend class RowsUpdate;
   friend class FamilyAlter;
 
   struct Pin {
@@ -390,6 +400,10 @@ class Store {
   CELLAR_INLINE Status ReadInRow(const Table& table, const ColumnRead& column, char* end,
                                  const CellRead** cell);
   [[gnu::cold]] Status NoFamily(const Table& table, std::string_view family) const;
+  // Write without what comes before all rows of a command.
+  Status WriteRow(Table& table, const RowWrite& write, RowResolver::Known known,
+                  RowWriteResult* result);
+  WriteContext NextWriteContext() const;
   // The timestamp that a command's cells get: larger than all before.
   int64_t NextStamp() const;
   // Begins the mutation of a command: a record of its own, or a part of the transaction's.

@@ -22,7 +22,7 @@ class RangeDelete final : public SlicedChange {
         ranges_(std::move(ranges)) {}
 
   bool done() const override { return at_ == ranges_.size(); }
-  uint64_t rows_deleted() const override { return rows_deleted_; }
+  uint64_t rows() const override { return rows_deleted_; }
 
   Status Step(uint64_t cells_max) override {
     ASSIGN_OR_RETURN(Table* const table, store_.FindTableAgain(table_id_, lineage_));

@@ -148,6 +148,14 @@ class BusTest(Conversation):
 class TimeSeriesTest(Conversation):
     """Newest first by a descending component: no reversed timestamps in the client."""
 
+    def test_a_change_of_all_rows_that_match(self):
+        self.ask('TABLE CREATE m KEY utf8#-u64 FAMILY v TYPE f64')
+        for at in range(90, 112):
+            self.ask(f'CPUT m d1#{at} v:t {at + 0.5} v:u 1')
+        self.expect('CUPDATE m PREFIX d1# WHERE v:t GT 100 DEL v:t', 12)
+        self.expect('CUPDATE m PREFIX d1# WHERE v:t MISSING LIMIT 5 DELROW', 5)
+        self.expect('CCOUNT m', 17)
+
     def test_the_latest_reading_of_each_device(self):
         self.ask('TABLE CREATE m KEY utf8#-u64 FAMILY v TYPE f64')
         for device, at in (('d1', 100), ('d1', 200), ('d2', 50), ('d3', 7), ('d3', 8)):

@@ -17,6 +17,7 @@ COMMANDS = {
     b'CDEL': (writes.cdel, 2, None), b'CDELRANGE': (writes.cdelrange, 2, None),
     b'CINCRBY': (writes.cincrby, 4, 4), b'CINCRBYFLOAT': (writes.cincrbyfloat, 4, 4),
     b'CAPPEND': (writes.cappend, 4, 4), b'CMUTATE': (writes.cmutate, 3, None),
+    b'CUPDATE': (writes.cupdate, 3, None),
     b'TABLE': (schema.table, 1, None), b'FAMILY': (schema.family, 1, None),
     b'KEYSPACE': (schema.keyspace, 1, None), b'INDEX': (schema.index, 1, None),
     b'SELECT': (schema.select, 1, 1), b'EXISTS': (schema.exists, 1, None),

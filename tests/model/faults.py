@@ -21,7 +21,7 @@ def spoil(generator, words, table):
     elif choice == 'family':
         return _replace_family(generator, words)
     elif choice == 'key' and words[0].startswith(b'C') and len(words) > 2:
-        if words[0] not in (b'CSCAN', b'CCOUNT', b'CDELRANGE'):
+        if words[0] not in (b'CSCAN', b'CCOUNT', b'CDELRANGE', b'CUPDATE'):
             at = 3 if words[0] == b'CROWS' else 2
             words[at] = _bad_key(generator, table.order) or words[at]
     elif choice == 'value' and words[0] == b'CPUT' and len(words) > 4:

@@ -288,6 +288,14 @@ class Generator:
         words = []
         if table.indexes and self.chance(0.4):
             words += self.index_options(table)
+            on = len(table.indexes[words[1]].on)
+            if on and b'EQ' in words and words[words.index(b'EQ') + 1] == b'%d' % on and \
+                    self.chance(0.3):
+                texts = self.row_texts(table)
+                words += [b'PREFIX', self.prefix(table.order, texts)] if self.chance(0.5) else \
+                    [b'RANGE'] + self.key_bounds(table.order, texts)
+        elif self.chance(0.1):
+            words.append(b'NOINDEX')
         else:
             texts = self.row_texts(table)
             for _ in range(self.weighted([(0, 5), (1, 4), (2, 1)])):
@@ -488,6 +496,29 @@ class Generator:
             words += [b'ELSE'] + [word for operation in other for word in operation]
         return words
 
+    def cupdate(self, name, table):
+        texts = self.row_texts(table)
+        choice = self.rng.random()
+        words = [b'CUPDATE', name]
+        if table.indexes and choice < 0.35:
+            words += self.index_options(table)
+        elif choice < 0.55:
+            words += [b'PREFIX', self.prefix(table.order, texts)]
+        elif choice < 0.75:
+            words += [b'RANGE'] + self.key_bounds(table.order, texts)
+        elif choice < 0.85:
+            rows = [self.pick(texts) for _ in range(self.rng.randint(1, 4))]
+            words += [b'ROWS', b'%d' % len(rows)] + rows
+        else:
+            words.append(b'ALL')
+        while self.chance(0.4):
+            words += [b'WHERE'] + self.predicate(table)
+        if self.chance(0.2):
+            words += [b'LIMIT', b'%d' % self.rng.randint(1, 3)]
+        for _ in range(self.weighted([(1, 5), (2, 2), (3, 1)])):
+            words += self.operation(table)
+        return words
+
     def cdel(self, name, table):
         words = [b'CDEL', name, self.row_key(table)] + self.conditions(table, 0.1)
         for _ in range(self.weighted([(0, 1), (1, 5), (2, 2)])):
@@ -675,7 +706,7 @@ class Generator:
 
     # A weight of 2.5 for schema changes, as Profile.change says.
     COMMANDS = [('cput', 24), ('cmutate', 9), ('cincrby', 4), ('cincrbyfloat', 3), ('cappend', 3),
-                ('cdel', 6), ('cdelrange', 0.4), ('cget', 9), ('cmget', 3), ('crow', 8), ('crows', 3),
+                ('cupdate', 2), ('cdel', 6), ('cdelrange', 0.4), ('cget', 9), ('cmget', 3), ('crow', 8), ('crows', 3),
                 ('cscan', 11), ('ccount', 5), ('cnear', 4), ('cexists', 2), ('schema_change', 2.5)]
 
     def command(self):
@@ -692,7 +723,7 @@ class Generator:
             choice = self.weighted(self.COMMANDS)
             if choice == 'schema_change' and not self.chance(self.profile.change / 2.5):
                 continue
-            if choice in ('cscan', 'ccount', 'cnear', 'cdelrange') and \
+            if choice in ('cscan', 'ccount', 'cnear', 'cdelrange', 'cupdate') and \
                     not self.chance(self.profile.whole):
                 continue
             words = getattr(self, choice)(name, table)

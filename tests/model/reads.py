@@ -42,6 +42,7 @@ class ScanOptions(CellOptions):
         self.start = None
         self.row_reverse = False
         self.each = None
+        self.no_index = False
         self.where = []
         self.count = None
         self.cells = None
@@ -49,13 +50,42 @@ class ScanOptions(CellOptions):
         self.keys_only = False
         self.stats = False
         self.by = None
+        self.limit = None
 
     def parse_all(self, words, counting):
         while words.more():
             if not self.parse(words) and not self._parse_row_option(words, counting):
                 raise Refused('ERR')
-        if self.index_name is not None and self.rows:
+        self._check_together()
+
+    def parse_update(self, words, operations):
+        """The selection of a CUPDATE, up to the first op."""
+        fronts = 0
+        while words.more() and words.keyword() not in operations:
+            name = words.keyword()
+            if name in (b'PREFIX', b'RANGE', b'ROWS', b'INDEX', b'ALL'):
+                fronts += 1
+            elif name not in (b'EQ', b'BETWEEN', b'FROM', b'WHERE', b'NOINDEX', b'LIMIT'):
+                raise Refused('ERR')
+            if fronts != 1:
+                raise Refused('ERR')
+            if name == b'ALL':
+                words.next()
+            elif name == b'LIMIT':
+                words.next()
+                self.once(name)
+                self.limit = words.count()
+            else:
+                self._parse_row_option(words, False)
+        if fronts != 1:
             raise Refused('ERR')
+        self._check_together()
+
+    def _check_together(self):
+        if self.index_name is not None:
+            if any(kind == 'rows' for kind, *_ in self.rows) or self.no_index or (
+                    self.rows and not self.equal):
+                raise Refused('ERR')
         if self.index_name is None and (self.equal or self.between or self.start):
             raise Refused('ERR')
         if self.start and (self.equal or self.between):
@@ -72,7 +102,7 @@ class ScanOptions(CellOptions):
         elif name == b'WHERE':
             self.where.append(Predicate(words))
         elif name in (b'INDEX', b'EQ', b'BETWEEN', b'FROM', b'REVERSE', b'EACH', b'COUNT', b'CELLS',
-                      b'SAMPLE', b'KEYSONLY', b'STATS', b'SNAPSHOT') or (
+                      b'SAMPLE', b'KEYSONLY', b'STATS', b'SNAPSHOT', b'NOINDEX') or (
                           counting and name == b'BY'):
             self.once(name)
             self._single_row_option(name, words)
@@ -105,6 +135,8 @@ class ScanOptions(CellOptions):
             self.keys_only = True
         elif name == b'STATS':
             self.stats = True
+        elif name == b'NOINDEX':
+            self.no_index = True
         elif name == b'BY':
             self.by = words.next().upper()
             if self.by not in (b'ROWS', b'GROUPS', b'COLUMNS', b'CELLS'):
@@ -140,6 +172,8 @@ class ScanOptions(CellOptions):
         self.index = index
         columns = len(index.on)
         if len(self.equal) > columns or (self.start and len(self.start) > columns):
+            raise Refused('ERR')
+        if self.rows and len(self.equal) < columns:
             raise Refused('ERR')
         self.equal_values = [index.read(at, text, table) for at, text in enumerate(self.equal)]
         if self.between:
@@ -187,6 +221,8 @@ class ScanOptions(CellOptions):
                 found = [entry for entry in found if self.between_test(entry[1])]
             else:
                 found = [entry for entry in found if self.between_test(entry[2][size])]
+        if self.row_tests:
+            found = [entry for entry in found if any(test(entry[1]) for test in self.row_tests)]
         if self.row_reverse:
             found.reverse()
         if self.start:

@@ -6,6 +6,7 @@ from . import values
 from .cells import Selection
 from .orders import Bounds, read_bound
 from .predicates import all_hold, take_predicates
+from .reads import ScanOptions, find_index
 from .refusals import Refused
 from .resp import OK
 from .retention import read_duration
@@ -432,3 +433,46 @@ def cmutate(model, session, words):
     results = [step.apply(change, session.protocol) for step in branch]
     change.commit()
     return [int(holds)] + results
+
+
+def cupdate(model, session, words):
+    name = words.next()
+    options = ScanOptions()
+    options.parse_update(words, _OPERATIONS)
+    steps = []
+    while words.more():
+        word = words.next().upper()
+        if word not in _OPERATIONS:
+            raise Refused('ERR')
+        steps.append(_OPERATIONS[word](words))
+    if not steps:
+        raise Refused('ERR')
+    table = model.table(session, name)
+    where, options.where = options.where, []
+    options.where = where
+    options.resolve_all(table)
+    for step in steps:
+        step.resolve(table)
+    options.where = []
+    chosen, seen = [], set()
+    for row, _ in options.matching(table, model.now):
+        if row.ranks not in seen:
+            seen.add(row.ranks)
+            chosen.append((row.ranks, row.key))
+    changed = 0
+    for ranks, key in chosen:
+        if changed == options.limit:
+            break
+        row = table.rows.get(ranks)
+        if not table.row_is_live(row, model.now) or not all_hold(where, table, row, model.now):
+            continue
+        change = Change(model, table, ranks, key)
+        change.puts_alone = all(isinstance(step, Put) for step in steps)
+        try:
+            for step in steps:
+                step.apply(change, session.protocol)
+            change.commit()
+        except Refused as refusal:
+            raise Refused(refusal.code, alternatives=refusal.alternatives) from None
+        changed += bool(change.wrote or change.deleted)
+    return changed

@@ -456,7 +456,7 @@ TEST_CASE_METHOD(StoreFixture, "Rows are deleted by range, in slices, and counte
   int steps = 0;
   for (; !(*change)->done(); ++steps) REQUIRE((*change)->Step(7).ok());
   CHECK(steps > 3);
-  CHECK((*change)->rows_deleted() == 20);
+  CHECK((*change)->rows() == 20);
   CHECK(table.counters().rows == 80);
   CHECK(Text(table, rows, {}).empty());
   const std::string digest = store->Digest();

@@ -96,7 +96,7 @@ constexpr ForeignWord kCommandWords[] = {
     {"llen", "CCOUNT table"},
     // SQL and CQL
     {"insert", kPut},
-    {"update", kPut},
+    {"update", "CUPDATE table ALL|PREFIX prefix [WHERE condition] PUT column value"},
     {"upsert", kPut},
     {"replace", kPut},
     {"delete", kDelete},

@@ -2,10 +2,13 @@
 #include "commands/replies/change_task.h"
 
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/assert.h"
+#include "base/number.h"
 #include "commands/config/config.h"
+#include "commands/session/services.h"
 #include "commands/session/table_events.h"
 
 namespace cellar {
@@ -22,25 +25,44 @@ struct ChangeEnd {
   Host* host;
   std::string keyspace;
   std::string table;
+  uint64_t rows_told{0};
 
   void Finish(ReplyWriter& writer, const SlicedChange& change) const {
-    const bool rows = reply == ChangeReply::kRowsDeleted;
-    if (rows) {
-      writer.Unsigned(change.rows_deleted());
-    } else {
+    if (reply == ChangeReply::kOk) {
       writer.Ok();
+    } else {
+      writer.Unsigned(change.rows());
     }
-    if (!rows || change.rows_deleted() > 0) Notify();
+    if (reply == ChangeReply::kOk || change.rows() > 0) Notify();
   }
 
   void NotifyIfChanged(const SlicedChange& change) const {
-    if (change.rows_deleted() > 0) Notify();
+    if (change.rows() > 0) Notify();
   }
 
   void Notify() const {
-    const bool rows = reply == ChangeReply::kRowsDeleted;
-    NotifyTable(*host, rows ? kNotifyTable : kNotifyGeneric, rows ? "cdelrange" : "family.alter",
-                keyspace, table);
+    constexpr std::string_view kEvents[]{"cdelrange", "cupdate", "family.alter"};
+    NotifyTable(*host, reply == ChangeReply::kOk ? kNotifyGeneric : kNotifyTable,
+                kEvents[static_cast<size_t>(reply)], keyspace, table);
+  }
+
+  // Behind a slice of an update, which others see before the rest is done.
+  void TellReaders(const SlicedChange& change) {
+    if (reply != ChangeReply::kRowsUpdated || change.rows() == rows_told) return;
+    rows_told = change.rows();
+    Tracking& tracking = host->services().tracking;
+    if (tracking.active()) tracking.TableChanged(*host, keyspace, table);
+  }
+
+  // An update may need memory for as long as it runs.
+  Status CheckMemory(const SlicedChange& change) const {
+    if (reply != ChangeReply::kRowsUpdated) return Status::Ok();
+    const int64_t memory_max = host->services().config.maxmemory;
+    if (memory_max <= 0 || host->memory_used_bytes() <= static_cast<uint64_t>(memory_max)) {
+      return Status::Ok();
+    }
+    return Status::Error(ErrorCode::kOom, "used memory > 'maxmemory' after " +
+                                              FormatUint64(change.rows()) + " rows");
   }
 };
 
@@ -51,19 +73,25 @@ class ChangeTask final : public Task {
 
   TaskProgress Step(TaskContext& context) override {
     while (!change_->done()) {
-      const Status status = change_->Step(kSliceCells);
+      Status status = context.budget.unlimited() ? Status::Ok() : end_.CheckMemory(*change_);
+      if (status.ok()) status = change_->Step(kSliceCells);
       if (!status.ok()) {
         end_.NotifyIfChanged(*change_);  // rows that are gone stay gone
         context.reply.Error(status);
         context.depends_on = end_.host->store().last_lsn();
         return TaskProgress::kDone;
       }
-      if (!change_->done() && context.budget.Spent()) return TaskProgress::kMore;
+      if (!change_->done() && context.budget.Spent()) {
+        end_.TellReaders(*change_);
+        return TaskProgress::kMore;
+      }
     }
     end_.Finish(context.reply, *change_);
     context.depends_on = end_.host->store().last_lsn();
     return TaskProgress::kDone;
   }
+
+  size_t memory_bytes() const override { return change_->memory_bytes(); }
 
  private:
   std::unique_ptr<SlicedChange> change_;
@@ -75,13 +103,14 @@ class ChangeTask final : public Task {
 void RunChange(CommandContext& ctx, const Table& table, std::unique_ptr<SlicedChange> change,
                ChangeReply reply) {
   CELLAR_ASSERT(change != nullptr);
-  ChangeEnd end{reply, &ctx.host, table.keyspace(), table.name()};
+  ChangeEnd end{reply, &ctx.host, table.keyspace(), table.name(), 0};
   if (!change->done()) {
     const Status status = change->Step(kFirstSliceCells);
     if (!status.ok()) end.NotifyIfChanged(*change);
     REPLY_IF_ERROR(ctx, status);
   }
   if (!change->done()) {
+    end.TellReaders(*change);
     // Inside EXEC the dispatcher runs the task to its end.
     return ctx.Continue(std::make_unique<ChangeTask>(std::move(change), std::move(end)));
   }

@@ -1,5 +1,5 @@
-// ChangeTask: a change too large for one turn (CDELRANGE, FAMILY ALTER), carried on in slices. Each
-// slice is atomic and logged by itself; the reply comes when all is done.
+// ChangeTask: a change too large for one turn (CDELRANGE, CUPDATE, FAMILY ALTER), carried on in
+// slices. Each slice is atomic and logged by itself; the reply comes when all is done.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace cellar {
 
-enum class ChangeReply : uint8_t { kRowsDeleted, kOk };
+enum class ChangeReply : uint8_t { kRowsDeleted, kRowsUpdated, kOk };
 
 // Does `change` of `table`, at once if it is small (or inside EXEC), else as a Task. Those who
 // listen for events of the table hear of it when it is done.

@@ -10,6 +10,7 @@
 #include "base/number.h"
 #include "base/quote.h"
 #include "commands/words/cell_arguments.h"
+#include "commands/words/write_arguments.h"
 
 namespace cellar {
 namespace {
@@ -47,8 +48,12 @@ enum class Option : uint8_t {
   kKeysonly,
   kStats,
   kSnapshot,
+  kNoindex,
   // of CCOUNT alone
   kBy,
+  // of CUPDATE alone
+  kAll,
+  kLimit,
 };
 constexpr uint64_t Bit(Option option) { return uint64_t{1} << static_cast<uint32_t>(option); }
 
@@ -93,7 +98,10 @@ constexpr OptionRow kOptions[] = {
     {"KEYSONLY", Option::kKeysonly, 0, Uses::kOnce, ""},
     {"STATS", Option::kStats, 0, Uses::kOnce, ""},
     {"SNAPSHOT", Option::kSnapshot, 0, Uses::kOnce, ""},
+    {"NOINDEX", Option::kNoindex, 0, Uses::kOnce, ""},
     {"BY", Option::kBy, 1, Uses::kOnce, "ROWS|GROUPS|COLUMNS|CELLS"},
+    {"ALL", Option::kAll, 0, Uses::kOnce, ""},
+    {"LIMIT", Option::kLimit, 1, Uses::kOnce, "count"},
 };
 
 constexpr bool TableIsInOrder() {
@@ -109,7 +117,14 @@ bool ReadsScan(ReadCommand command) {
   return command != ReadCommand::kRow && command != ReadCommand::kRows;
 }
 
+constexpr uint64_t kSelectors = Bit(Option::kPrefix) | Bit(Option::kRange) | Bit(Option::kRows);
+
 bool CommandHas(ReadCommand command, Option option) {
+  constexpr uint64_t kOfUpdate = kSelectors | Bit(Option::kIndex) | Bit(Option::kEq) |
+                                 Bit(Option::kBetween) | Bit(Option::kFrom) | Bit(Option::kWhere) |
+                                 Bit(Option::kNoindex) | Bit(Option::kAll) | Bit(Option::kLimit);
+  if (command == ReadCommand::kUpdate) return (kOfUpdate & Bit(option)) != 0;
+  if (option == Option::kAll || option == Option::kLimit) return false;
   if (option == Option::kBy) return command == ReadCommand::kCount;
   return ReadsScan(command) || option < Option::kPrefix;
 }
@@ -309,6 +324,15 @@ Status TakeRowOption(Option option, std::string_view name, ArgumentCursor* at,
       ASSIGN_OR_RETURN(request->by, ParseCountBy(at->Take()));
       return Status::Ok();
     }
+    case Option::kAll:
+      return Status::Ok();
+    case Option::kLimit: {
+      ASSIGN_OR_RETURN(request->changes_max, ParseCount(name, at->Take(), 1));
+      return Status::Ok();
+    }
+    case Option::kNoindex:
+      rows.no_index = true;
+      return Status::Ok();
     default:
       return TakeIndexOption(option, at, &rows);
   }
@@ -332,6 +356,7 @@ constexpr ForeignOption kForeignOptions[] = {
   std::string_view meant;
   for (const ForeignOption& foreign : kForeignOptions) {
     if (!EqualsIgnoreCase(word, foreign.word)) continue;
+    if (command == ReadCommand::kUpdate) continue;  // LIMIT is its own
     meant = ReadsScan(command) ? foreign.of_rows : foreign.of_cells;
   }
   if (meant.empty()) {
@@ -344,7 +369,7 @@ constexpr ForeignOption kForeignOptions[] = {
 }
 
 [[gnu::cold]] Status UnknownOption(ReadCommand command, std::string_view word) {
-  constexpr std::string_view kNames[]{"CROW", "CROWS", "CSCAN", "CCOUNT"};
+  constexpr std::string_view kNames[]{"CROW", "CROWS", "CSCAN", "CCOUNT", "CUPDATE"};
   std::string expected = "an option of ";
   expected += kNames[static_cast<size_t>(command)];
   expected += IsColumn(word) ? std::string(", which takes columns after COLUMNS count")
@@ -354,12 +379,17 @@ constexpr ForeignOption kForeignOptions[] = {
 
 // Options that exclude each other, and those that need another one.
 Status CheckTogether(uint64_t seen) {
-  constexpr uint64_t kSelectors = Bit(Option::kPrefix) | Bit(Option::kRange) | Bit(Option::kRows);
   constexpr uint64_t kBounds = Bit(Option::kEq) | Bit(Option::kBetween);
   constexpr uint64_t kOfIndex = kBounds | Bit(Option::kFrom);
   const bool index = (seen & Bit(Option::kIndex)) != 0;
-  if (index && (seen & kSelectors) != 0) {
-    return SyntaxErrorBecause("INDEX excludes PREFIX, RANGE and ROWS");
+  if (index && (seen & Bit(Option::kRows)) != 0) {
+    return SyntaxErrorBecause("INDEX excludes ROWS");
+  }
+  if (index && (seen & kSelectors) != 0 && (seen & Bit(Option::kEq)) == 0) {
+    return SyntaxErrorBecause("INDEX takes PREFIX and RANGE only with EQ and all its ON columns");
+  }
+  if (index && (seen & Bit(Option::kNoindex)) != 0) {
+    return SyntaxErrorBecause("INDEX excludes NOINDEX");
   }
   if (!index && (seen & kOfIndex) != 0) {
     return SyntaxErrorBecause("EQ, BETWEEN and FROM need INDEX index");
@@ -389,23 +419,49 @@ void ReadRequest::Clear() {
                       .format = {}};
 }
 
+namespace {
+
+// Takes the next option, whichever `command` has; notes it in *seen.
+Status TakeOption(ReadCommand command, ArgumentCursor* at, uint64_t* seen, ReadRequest* request) {
+  const std::string_view word = at->Take();
+  const OptionRow* row = FindOption(word);
+  if (row == nullptr || !CommandHas(command, row->option)) return UnknownOption(command, word);
+  if (row->uses == Uses::kOnce && (*seen & Bit(row->option)) != 0) return RepeatedOption(row->word);
+  if (at->left() < row->words_min) return IncompleteOption(row->word, row->words);
+  *seen |= Bit(row->option);
+  return row->option < Option::kPrefix ? TakeCellOption(row->option, row->word, at, request)
+                                       : TakeRowOption(row->option, row->word, at, request);
+}
+
+}  // namespace
+
 Status ParseReadOptions(ReadCommand command, ArgumentCursor at, ReadRequest* request) {
   request->Clear();
   uint64_t seen = 0;
-  while (!at.done()) {
-    const std::string_view word = at.Take();
-    const OptionRow* row = FindOption(word);
-    if (row == nullptr || !CommandHas(command, row->option)) return UnknownOption(command, word);
-    if (row->uses == Uses::kOnce && (seen & Bit(row->option)) != 0)
-      return RepeatedOption(row->word);
-    if (at.left() < row->words_min) return IncompleteOption(row->word, row->words);
-    seen |= Bit(row->option);
-    if (row->option < Option::kPrefix) {
-      RETURN_IF_ERROR(TakeCellOption(row->option, row->word, &at, request));
-    } else {
-      RETURN_IF_ERROR(TakeRowOption(row->option, row->word, &at, request));
+  while (!at.done()) RETURN_IF_ERROR(TakeOption(command, &at, &seen, request));
+  return CheckTogether(seen);
+}
+
+Status ParseUpdateOptions(ArgumentCursor* at, ReadRequest* request) {
+  constexpr uint64_t kFronts = kSelectors | Bit(Option::kIndex) | Bit(Option::kAll);
+  request->Clear();
+  uint64_t seen = 0;
+  while (!at->done() && !IsOpWord(at->Peek())) {
+    const bool is_first = seen == 0;
+    const uint64_t front = seen & kFronts;
+    const std::string_view word = at->Peek();
+    seen &= ~front;  // so that a second one is told from the first
+    RETURN_IF_ERROR(TakeOption(ReadCommand::kUpdate, at, &seen, request));
+    const bool selects = (seen & kFronts) != 0;
+    if (is_first && !selects) {
+      return UnexpectedWord(word, "PREFIX, RANGE, ROWS, INDEX or ALL, which comes first");
     }
+    if (front != 0 && selects) {
+      return SyntaxErrorBecause("one PREFIX, RANGE, ROWS, INDEX or ALL, not two");
+    }
+    seen |= front;
   }
+  if (seen == 0) return SyntaxErrorBecause("no PREFIX, RANGE, ROWS, INDEX or ALL before the ops");
   return CheckTogether(seen);
 }
 

@@ -1,4 +1,5 @@
-// The options of the commands that read rows (CROW, CROWS, CSCAN, CCOUNT) as plain data: which
+// The options of the commands that read rows (CROW, CROWS, CSCAN, CCOUNT), or select some to be
+// changed (CUPDATE), as plain data: which
 // rows, which cells, and how the reply shows them. One table of keywords, from which the parser
 // works; pure functions (see cell_arguments.h for what is checked here and what is not).
 #pragma once
@@ -36,15 +37,19 @@ struct ReadRequest {
   bool stats{false};
   bool snapshot{false};
   CountBy by{CountBy::kRows};
+  uint64_t changes_max{kUnlimited};  // LIMIT, of CUPDATE
 
   // Back to the defaults, keeping the memory.
   void Clear();
 };
 
-enum class ReadCommand : uint8_t { kRow, kRows, kScan, kCount };
+enum class ReadCommand : uint8_t { kRow, kRows, kScan, kCount, kUpdate };
 
 // Takes all options up to the end. *request is cleared first. A keyword that `command` does not
 // have is a syntax error, as is a second single-use one.
 Status ParseReadOptions(ReadCommand command, ArgumentCursor at, ReadRequest* request);
+// Takes the selection of a CUPDATE, up to the first word that begins an op (IsOpWord), which must
+// be there.
+Status ParseUpdateOptions(ArgumentCursor* at, ReadRequest* request);
 
 }  // namespace cellar

@@ -227,6 +227,23 @@ Status ParseMutate(ArgumentCursor at, RowWrite* write) {
   return Status::Ok();
 }
 
+bool IsOpWord(std::string_view word) {
+  for (const std::string_view op : {"PUT", "DEL", "DELROW", "INCR", "APPEND"}) {
+    if (EqualsIgnoreCase(word, op)) return true;
+  }
+  return false;
+}
+
+Status ParseUpdateOps(ArgumentCursor at, RowWrite* write) {
+  CELLAR_ASSERT(write->ops.empty());
+  if (at.done()) return SyntaxErrorBecause("nothing to do: no PUT, DEL, DELROW, INCR or APPEND");
+  while (!at.done()) {
+    if (!IsOpWord(at.Peek())) return UnexpectedWord(at.Peek(), "PUT, DEL, DELROW, INCR or APPEND");
+    RETURN_IF_ERROR(TakeOp(&at, &write->ops));
+  }
+  return Status::Ok();
+}
+
 Status ParseColumnOp(ArgumentCursor at, CellOp::Kind kind, RowWrite* write) {
   CELLAR_ASSERT(at.left() == 2);
   return TakeColumnOp(&at, kind, &write->ops);

@@ -32,6 +32,10 @@ namespace cellar {
 CELLAR_INLINE Status ParsePut(ArgumentCursor at, RowWrite* write);
 Status ParseDelete(ArgumentCursor at, RowWrite* write);
 Status ParseMutate(ArgumentCursor at, RowWrite* write);
+// The ops of CUPDATE, up to the end.
+Status ParseUpdateOps(ArgumentCursor at, RowWrite* write);
+// Does an op of CMUTATE begin with this word?
+bool IsOpWord(std::string_view word);
 // `column text`: CINCRBY, CINCRBYFLOAT, CAPPEND. REQUIRES: two words are left.
 Status ParseColumnOp(ArgumentCursor at, CellOp::Kind kind, RowWrite* write);
 

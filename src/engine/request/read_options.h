@@ -60,7 +60,10 @@ struct RowOptions {
   bool reverse{false};
   std::optional<EachOptions> each;
   std::vector<Predicate> where;  // all must hold
+  // Somebody else asks them, of each row that is given: here they help to find rows at most.
+  bool where_elsewhere{false};
   std::optional<double> sample;  // probability of each row
+  bool no_index{false};          // NOINDEX: none that is not named
   bool cells_wanted{true};       // false: nobody looks at them, only whether a row has one
 };
 

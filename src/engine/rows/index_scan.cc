@@ -129,6 +129,7 @@ Status IndexScan::Compile(const IndexSchema* group, const RowOptions& rows,
   sample_ = rows.sample;
   if (rows.index) {
     RETURN_IF_ERROR(CompileRange(*rows.index));
+    if (!rows.rows.empty()) RETURN_IF_ERROR(NarrowToRows(rows));
     RETURN_IF_ERROR(CheckEach(rows));
   } else {
     RETURN_IF_ERROR(CompileRows(schema, rows.rows, &ranges_));
@@ -138,6 +139,7 @@ Status IndexScan::Compile(const IndexSchema* group, const RowOptions& rows,
   const std::vector<IndexColumn> held = EntryColumns(schema, *index);
   for (const Predicate& predicate : rows.where) {
     ASSIGN_OR_RETURN(Condition condition, Condition::Compile(schema, predicate));
+    if (rows.where_elsewhere) continue;
     const bool answers = AnswersCondition(schema, *index, held, condition);
     (answers ? entry_where_ : where_).push_back(std::move(condition));
   }
@@ -286,6 +288,33 @@ Status IndexScan::CompileRange(const IndexOptions& options) {
   } else if (range.begin < KeyBound{values, false}) {
     range.begin = KeyBound{values, false};
   }
+  return Status::Ok();
+}
+
+// PREFIX and RANGE beside EQ, which fixes all ON columns: entries are in the order of row keys
+// then.
+Status IndexScan::NarrowToRows(const RowOptions& rows) {
+  const IndexOptions& options = *rows.index;
+  if (options.equal.size() < order_.columns()) {
+    return Status::Error(
+        ErrorCode::kErr,
+        "INDEX takes PREFIX and RANGE only with EQ and all its ON columns: index " +
+            Quote(options.name) + " has " + FormatUint64(order_.columns()));
+  }
+  std::string values;
+  RETURN_IF_ERROR(EncodeIndexValues(options.name, order_, options.equal, &values));
+  std::vector<KeyRange> wanted;
+  RETURN_IF_ERROR(CompileRows(view_->schema(), rows.rows, &wanted));
+  CELLAR_ASSERT(ranges_.size() == 1);
+  const KeyRange whole = std::move(ranges_.front());
+  ranges_.clear();
+  for (const KeyRange& range : wanted) {
+    if (range.begin.at_end) continue;
+    KeyRange part{{values + range.begin.bytes, false}, Successor(values)};
+    if (!range.end.at_end) part.end = KeyBound{values + range.end.bytes, false};
+    ranges_.push_back({std::max(part.begin, whole.begin), std::min(part.end, whole.end)});
+  }
+  std::erase_if(ranges_, [](const KeyRange& range) { return range.empty(); });
   return Status::Ok();
 }
 

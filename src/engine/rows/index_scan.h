@@ -97,6 +97,8 @@ class IndexScan final : public Scan {
   Status CheckEach(const RowOptions& rows) const;
   // EQ, BETWEEN, FROM as a range of entries' keys.
   Status CompileRange(const IndexOptions& options);
+  // Makes of that the ranges of PREFIX and RANGE. BADKEY; ERR if EQ fixes too little.
+  Status NarrowToRows(const RowOptions& rows);
   // `held` is what an entry tells of (EntryColumns).
   Source FindSource(const IndexSchema& index, const std::vector<IndexColumn>& held,
                     const RowOptions& rows, const CellOptions& cells) const;

@@ -74,7 +74,6 @@ CELLAR_INLINE Status RowResolver::BeginRow(const TableSchema& schema, std::strin
 
 Status RowResolver::Check(const TableSchema& schema, const RowWrite& write,
                           const WriteContext& context) {
-  ForgetRow();
   conditions_.clear();
   ops_checked_ = 0;
   access_ = write.access;
@@ -82,9 +81,6 @@ Status RowResolver::Check(const TableSchema& schema, const RowWrite& write,
   if (write.ops.size() + write.else_ops.size() > kOpsMax) {
     return Status::Error(ErrorCode::kTooLarge, "a write of " + FormatUint64(write.ops.size()) +
                                                    " cells, the limit is " + FormatUint64(kOpsMax));
-  }
-  if (!write.allocates || !schema.key.is_recno()) {
-    RETURN_IF_ERROR(BeginRow(schema, write.row));
   }
   const TableSchema& readable = view_->schema();
   for (const Predicate& predicate : write.conditions) {
@@ -325,14 +321,30 @@ Status RowResolver::ResolvePuts(const Table& table, const RowWrite& write,
   return Status::Ok();
 }
 
-Status RowResolver::Resolve(Table& table, const RowWrite& write, const WriteContext& context,
-                            MutationBuilder* mutation, RowWriteResult* result, Outcome* outcome) {
-  ReadView& view = own_view_;
-  view.Bind(table, context.now_micros);
-  if (write.access != nullptr) view.Restrict(*write.access);
+void RowResolver::BeginView(const Table& table, const RowWrite& write,
+                            const WriteContext& context) {
+  own_view_.Bind(table, context.now_micros);
+  if (write.access != nullptr) own_view_.Restrict(*write.access);
   table_ = &table;
-  view_ = &view;
-  RETURN_IF_ERROR(Check(table.schema(), write, context));
+  view_ = &own_view_;
+}
+
+Status RowResolver::CheckRequest(const Table& table, const RowWrite& write,
+                                 const WriteContext& context) {
+  BeginView(table, write, context);
+  return Check(table.schema(), write, context);
+}
+
+Status RowResolver::Resolve(Table& table, const RowWrite& write, const WriteContext& context,
+                            Known known, MutationBuilder* mutation, RowWriteResult* result,
+                            Outcome* outcome) {
+  BeginView(table, write, context);
+  const ReadView& view = own_view_;
+  ForgetRow();
+  if (!write.allocates || !table.schema().key.is_recno()) {
+    RETURN_IF_ERROR(BeginRow(table.schema(), write.row));
+  }
+  if (known == Known::kNo) RETURN_IF_ERROR(Check(table.schema(), write, context));
   context_ = &context;
   mutation_ = mutation;
   stamp_used_ = false;

@@ -1,6 +1,7 @@
 // RowResolver: from what a client asks of one row to the mutation that does it.
 //
-//   Check      row key, columns, types, values of both branches, left to right: every static error
+//   Check      columns, types, values of both branches, left to right, behind the row key: every
+//              static error
 //   Decide     NX, XX and the conditions
 //   Resolve    each op of the branch reads what it must (increments, deletes, what retention has
 //              dropped in its column) and adds resolved ops to the mutation
@@ -53,9 +54,16 @@ class RowResolver {
     std::unique_ptr<Table::Checkpoint> checkpoint;
   };
 
+  // Whether the request is known: then only the row differs from what was checked last, with
+  // nothing between that changes the table's schema, or uses the resolver otherwise.
+  enum class Known : uint8_t { kNo, kYes };
+
+  // Every error of the request that does not depend on the row, nor on cells.
+  Status CheckRequest(const Table& table, const RowWrite& write, const WriteContext& context);
+
   // Adds ops behind what `mutation` has; nothing is added, and nothing changed, on an error.
   // *result, which keeps its memory, is what the client is told.
-  Status Resolve(Table& table, const RowWrite& write, const WriteContext& context,
+  Status Resolve(Table& table, const RowWrite& write, const WriteContext& context, Known known,
                  MutationBuilder* mutation, RowWriteResult* result, Outcome* outcome);
 
   // The same for a write that IsPlainPut() on a table whose keys are not record numbers: the usual
@@ -93,6 +101,7 @@ class RowResolver {
     bool delta_fits{true};  // into `delta`; else only a float takes it
   };
 
+  void BeginView(const Table& table, const RowWrite& write, const WriteContext& context);
   Status Check(const TableSchema& schema, const RowWrite& write, const WriteContext& context);
   Status CheckOps(const TableSchema& schema, const std::vector<CellOp>& ops,
                   const WriteContext& context, size_t* used);

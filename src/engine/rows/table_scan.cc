@@ -93,7 +93,7 @@ Status TableScan::Compile(const RowOptions& rows, const CellOptions& cells,
   rows_left_ = all_single ? rows.rows.size() : kUnlimited;
   for (const Predicate& predicate : rows.where) {
     ASSIGN_OR_RETURN(Condition condition, Condition::Compile(schema, predicate));
-    where_.push_back(std::move(condition));
+    if (!rows.where_elsewhere) where_.push_back(std::move(condition));
   }
   RETURN_IF_ERROR(plan_.Compile(schema, cells));
   for (Condition& condition : where_) RETURN_IF_ERROR(condition.CompileFilter(schema));

@@ -1,0 +1,197 @@
+// CUPDATE: the same ops done to many rows, one after the other.
+//
+//   which rows   those that the selection finds in a snapshot of the beginning, in its order: rows
+//                that come later are none of them, whatever the ops do, and each comes once
+//   each row     is judged and changed when its turn comes, as the table is then: its conditions,
+//                that it is still there, and with INDEX that it still stands at its place
+//   a slice      checks the request once, since schema and rights cannot change inside of it; then
+//                every row is a step of its own, atomic and logged, with its own timestamp
+//
+// The first row that refuses ends it; what was changed before stands.
+#include <algorithm>
+#include <string>
+#include <unordered_set>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/number.h"
+#include "base/quote.h"
+#include "engine/table/index.h"
+#include "engine/table/index_entry.h"
+#include "store/store.h"
+
+namespace cellar {
+namespace {
+
+// What a row costs, in cells examined: to judge it, and to change it.
+constexpr uint64_t kCellsOfJudgement{4};
+constexpr uint64_t kCellsOfWrite{16};
+constexpr size_t kValueBytesOfCell{256};
+
+// Does it hold for no row that is not there?
+bool AsksForPresence(const Predicate& predicate) {
+  switch (predicate.kind) {
+    case Predicate::Kind::kColumnMissing:
+    case Predicate::Kind::kRowMissing:
+      return false;
+    case Predicate::Kind::kCompare:
+      return predicate.op != CompareOp::kNe;
+    default:
+      return true;
+  }
+}
+
+}  // namespace
+
+class RowsUpdate final : public SlicedChange {
+ public:
+  RowsUpdate(Store& store, const Table& table, std::unique_ptr<RowUpdate> update)
+      : store_(store),
+        table_id_(table.id()),
+        lineage_(store.engine_->lineage()),
+        update_(std::move(update)) {
+    for (const CellOp& op : update_->write.ops) bytes_of_row_ += op.text.size();
+  }
+
+  Status Open(Table& table, const FamilyAccess* access) {
+    RowWrite& write = update_->write;
+    write.conditions = update_->rows.where;
+    const bool asks =
+        std::any_of(write.conditions.begin(), write.conditions.end(), AsksForPresence);
+    if (!asks) write.conditions.emplace_back();  // ROW EXISTS
+    write.access = access;
+    update_->rows.where_elsewhere = true;
+    update_->rows.cells_wanted = false;
+    CellOptions cells;
+    cells.access = access;
+    cells.timestamps = false;
+    ASSIGN_OR_RETURN(scan_, store_.ScanRows(table, update_->rows, cells, nullptr));
+    Status checked = store_.resolver_->CheckRequest(table, write, store_.NextWriteContext());
+    if (!checked.ok()) return store_.InTable(std::move(checked), table);
+    if (update_->rows.index) {
+      const IndexSchema* const index = table.schema().FindIndex(update_->rows.index->name);
+      CELLAR_ASSERT(index != nullptr);  // the scan has found it
+      index_id_ = index->id;
+      repeats_rows_ = index->of_qualifiers();
+    }
+    scan_->Detach();
+    if (access != nullptr) KeepRights(table, *access);
+    return Status::Ok();
+  }
+
+  bool done() const override { return scan_ == nullptr; }
+  uint64_t rows() const override { return rows_changed_; }
+  size_t memory_bytes() const override {
+    return update_->bytes() + taken_bytes_ + (scan_ != nullptr ? scan_->memory_bytes() : 0);
+  }
+
+  Status Step(uint64_t cells_max) override {
+    Status status = StepUnlessRefused(cells_max);
+    if (!status.ok()) scan_.reset();
+    return status;
+  }
+
+ private:
+  void KeepRights(const Table& table, const FamilyAccess& access) {
+    rights_ = std::make_unique<FamilyAccessCopy>(access);
+    for (const FamilySchema& family : table.schema().families) rights_->Add(access, family.name);
+    update_->write.access = rights_.get();
+  }
+
+  Status StepUnlessRefused(uint64_t cells_max) {
+    Result<Table*> found = store_.FindTableAgain(table_id_, lineage_);
+    if (!found.ok()) return AfterRows(found.status());
+    Table& table = **found;
+    if (store_.following_) {
+      return AfterRows(
+          Status::Error(ErrorCode::kReadOnly, "You can't write against a read only replica."));
+    }
+    store_.PrepareIndexesForWrite(table);
+    Status checked =
+        store_.resolver_->CheckRequest(table, update_->write, store_.NextWriteContext());
+    if (!checked.ok()) return AfterRows(store_.InTable(std::move(checked), table));
+    if (index_id_ != 0 && table.schema().FindIndex(update_->rows.index->name) == nullptr) {
+      return AfterRows(Status::Error(ErrorCode::kNoIndex, "the index has been dropped"));
+    }
+    uint64_t cells_left = cells_max;
+    while (cells_left > 0) {
+      if (rows_changed_ == update_->rows_max) break;
+      scan_->SetBudget(cells_left);
+      const uint64_t examined = scan_->stats().rows + scan_->stats().cells;
+      const ScanStep step = scan_->Next();
+      if (step == ScanStep::kEnd) break;
+      if (step == ScanStep::kPause) return Status::Ok();
+      CELLAR_ASSERT(step == ScanStep::kRow);
+      uint64_t cost = scan_->stats().rows + scan_->stats().cells - examined;
+      RETURN_IF_ERROR(TakeRow(table, &cost));
+      scan_->SkipRow();
+      cells_left -= std::min(cells_left, cost);
+      if (cells_left == 0) return Status::Ok();
+    }
+    scan_.reset();
+    return Status::Ok();
+  }
+
+  Status TakeRow(Table& table, uint64_t* cost) {
+    *cost += kCellsOfJudgement;
+    if (index_id_ != 0 && !StandsAtItsPlace(table)) return Status::Ok();
+    RowWrite& write = update_->write;
+    write.row = scan_->row_text();
+    if (repeats_rows_ && !TakeOnce(write.row)) return Status::Ok();
+    const Status written = store_.WriteRow(table, write, RowResolver::Known::kYes, &result_);
+    if (!written.ok()) {
+      return AfterRows(
+          Status::Error(written.code(), "row " + Quote(write.row) + ": " + written.text()));
+    }
+    if (!result_.conditions_held) return Status::Ok();
+    *cost += kCellsOfWrite * write.ops.size() + bytes_of_row_ / kValueBytesOfCell;
+    if (result_.changed_something()) ++rows_changed_;
+    return Status::Ok();
+  }
+
+  // Is the entry that led to the row still in the index?
+  bool StandsAtItsPlace(Table& table) {
+    const Index* const index = table.has_indexes() ? table.indexes()->Find(index_id_) : nullptr;
+    if (index == nullptr) return false;
+    const std::optional<std::string_view> value =
+        index->entries().Get(scan_->PositionAfterRow().row_key);
+    EntryReader entry;
+    return value.has_value() && entry.Open(*value, store_.now_micros_);
+  }
+
+  bool TakeOnce(std::string_view row) {
+    constexpr size_t kBytesOfNode{64};
+    const bool is_new = taken_.emplace(row).second;
+    if (is_new) taken_bytes_ += row.size() + kBytesOfNode;
+    return is_new;
+  }
+
+  Status AfterRows(const Status& status) const {
+    return Status::Error(status.code(),
+                         status.text() + " after " + FormatUint64(rows_changed_) + " rows");
+  }
+
+  Store& store_;
+  uint64_t table_id_;
+  uint64_t lineage_;
+  std::unique_ptr<RowUpdate> update_;
+  std::unique_ptr<FamilyAccessCopy> rights_;
+  std::unique_ptr<Scan> scan_;  // null: done
+  uint64_t index_id_{0};        // that was named; 0: none
+  bool repeats_rows_{false};
+  std::unordered_set<std::string> taken_;  // rows, if an index may name them twice
+  size_t taken_bytes_{0};
+  size_t bytes_of_row_{0};
+  RowWriteResult result_;
+  uint64_t rows_changed_{0};
+};
+
+Result<std::unique_ptr<SlicedChange>> Store::UpdateRows(Table& table,
+                                                        std::unique_ptr<RowUpdate> update,
+                                                        const FamilyAccess* access) {
+  auto change = std::make_unique<RowsUpdate>(*this, table, std::move(update));
+  RETURN_IF_ERROR(change->Open(table, access));
+  return std::unique_ptr<SlicedChange>(std::move(change));
+}
+
+}  // namespace cellar
