@@ -310,7 +310,9 @@ void FollowerFeed::Pump() {
     stream_.reset();
     SendRecords(piece->records, piece->last);
   }
-  if (commit > commit_sent_) SendBeat(false);
+  // Under load the next records tell of it anyway.
+  if (commit > commit_sent_ && owner_.clock_.MonotonicMicros() - commit_micros_ >= kCommitMicros)
+    SendBeat(false);
 }
 
 // The tail begins behind where this follower stands.
@@ -380,7 +382,7 @@ void FollowerFeed::SendBeat(bool sync) {
   body.push_back(sync ? '\1' : '\0');
   Write(FrameKind::kBeat, body);
   commit_sent_ = std::max(commit_sent_, commit);
-  beat_micros_ = owner_.clock_.MonotonicMicros();
+  beat_micros_ = commit_micros_ = owner_.clock_.MonotonicMicros();
 }
 
 void FollowerFeed::HandOver(Lsn last) {

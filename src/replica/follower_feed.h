@@ -57,6 +57,7 @@ class FollowerFeed final : public PeerHandler {
   static constexpr size_t kWindowBytes{4 << 20};
   static constexpr size_t kPieceBytes{256 << 10};
   static constexpr int kSearchesMax{5};
+  static constexpr int64_t kCommitMicros{2'000};  // between two that only tell of a commit
   // Records that are sent into a dead link are sent again: with so many bytes unanswered for so
   // long no more follow until the follower says something.
   static constexpr size_t kUnansweredBytes{64 << 10};
@@ -104,6 +105,7 @@ class FollowerFeed final : public PeerHandler {
   Lsn position_;                          // the last record sent
   Lsn commit_sent_;
   int64_t beat_micros_{0};
+  int64_t commit_micros_{0};  // of the last heartbeat proper
   Lsn durable_;
   Lsn applied_;
   int64_t acked_micros_;

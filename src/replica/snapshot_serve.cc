@@ -65,7 +65,7 @@ void SnapshotServe::Pump() {
   const int64_t now = owner_.clock_.MonotonicMicros();
   moved_micros_ = now;
   const uint64_t rate = owner_.options_.sync_bytes_per_second;
-  if (rate == 0) return ReadPiece(kChunkBytesMax);
+  if (rate == 0) return ReadPiece(kPieceBytesMax);
   // A twentieth of a second at a time; what was not sent in time is not made up for.
   const auto elapsed = static_cast<uint64_t>(now - begin_micros_);
   const auto allowed =
@@ -75,7 +75,7 @@ void SnapshotServe::Pump() {
     begin_micros_ = now;
     sent_ = 0;
   }
-  ReadPiece(std::clamp<size_t>(rate / 20, kPieceBytesMin, kChunkBytesMax));
+  ReadPiece(std::clamp<size_t>(rate / 20, kPieceBytesMin, kPieceBytesMax));
 }
 
 // Within a part of the file: the header, its end, the blocks between them.

@@ -46,6 +46,7 @@ class SnapshotServe final : public PeerHandler {
  private:
   static constexpr size_t kWindowBytes{4 << 20};
   static constexpr size_t kPieceBytesMin{4 << 10};
+  static constexpr size_t kPieceBytesMax{256 << 10};  // one holds the loop for 0.2 ms
   struct Job;
 
   void ReadPiece(size_t bytes);

@@ -45,7 +45,8 @@ class TailCache final : public RecordSink {
   std::optional<Piece> Behind(Lsn after, size_t bytes_max) const;
 
  private:
-  static constexpr size_t kChunkBytes{256 << 10};
+  // A little less than a size that allocators have.
+  static constexpr size_t kChunkBytes{(256 << 10) - 64};
   struct Chunk {
     std::string bytes;
     Lsn after;
