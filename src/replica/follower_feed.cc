@@ -300,13 +300,20 @@ void FollowerFeed::BeginFull(Job* job) {
 
 // --- sending
 
-void FollowerFeed::Pump() {
+void FollowerFeed::Pump(bool at_once) {
+  postpones_ = false;
   if (link_ == nullptr || job_runs_ || state_ != State::kLog || IsUnanswered()) return;
   const Lsn commit = owner_.store_->journal().released_lsn();
   while (link_->waiting_bytes() < kWindowBytes) {
     const auto piece = owner_.tail_.Behind(position_, kPieceBytes);
     if (!piece) return ReadLog();
     if (piece->records.empty()) break;
+    // Each frame has a head: what a few turns have written goes together.
+    const int64_t now = owner_.clock_.MonotonicMicros();
+    postpones_ =
+        !at_once && piece->records.size() < kSmallBytes && now - records_micros_ < kGatherMicros;
+    if (postpones_) return;
+    records_micros_ = now;
     stream_.reset();
     SendRecords(piece->records, piece->last);
   }
@@ -368,7 +375,7 @@ void FollowerFeed::SendRecords(std::string_view records, Lsn last) {
 }
 
 void FollowerFeed::AskForSync() {
-  Pump();
+  Pump(true);
   if (link_ != nullptr && state_ == State::kLog && durable_ < position_) SendBeat(true);
 }
 

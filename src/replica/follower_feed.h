@@ -30,10 +30,14 @@ class FollowerFeed final : public PeerHandler {
   void OnConnected(PeerLink*) override {}
   void OnBytes(std::string_view bytes) override;
   void OnDrained() override { Pump(); }
+  // Records wait for more of them; Pump is to be called a little later.
+  bool postpones() const { return postpones_; }
   void OnClosed(std::string_view why) override;
 
-  // Sends what there is, as far as the link takes it.
-  void Pump();
+  // Sends what there is, as far as the link takes it. Few records right behind others wait for
+  // company, unless they are wanted at once.
+  void Pump() { Pump(false); }
+  void Pump(bool at_once);
   void OnTick();
   // What has been sent shall be on its disk soon.
   void AskForSync();
@@ -57,6 +61,8 @@ class FollowerFeed final : public PeerHandler {
   static constexpr size_t kWindowBytes{4 << 20};
   static constexpr size_t kPieceBytes{256 << 10};
   static constexpr int kSearchesMax{5};
+  static constexpr size_t kSmallBytes{4 << 10};
+  static constexpr int64_t kGatherMicros{1'500};
   static constexpr int64_t kCommitMicros{2'000};  // between two that only tell of a commit
   // Records that are sent into a dead link are sent again: with so many bytes unanswered for so
   // long no more follow until the follower says something.
@@ -105,6 +111,8 @@ class FollowerFeed final : public PeerHandler {
   Lsn position_;                          // the last record sent
   Lsn commit_sent_;
   int64_t beat_micros_{0};
+  int64_t records_micros_{0};  // when records were sent, the last time
+  bool postpones_{false};
   int64_t commit_micros_{0};  // of the last heartbeat proper
   Lsn durable_;
   Lsn applied_;

@@ -416,6 +416,10 @@ void Replication::DropFeed(FollowerFeed* feed) {
 
 // --- the loop
 
+bool Replication::postpones() const {
+  return std::any_of(feeds_.begin(), feeds_.end(), [](const auto& f) { return f->postpones(); });
+}
+
 void Replication::OnFlushed() {
   if (store_ == nullptr) return;
   for (size_t i = 0; i < feeds_.size(); ++i) feeds_[i]->Pump();

@@ -164,6 +164,8 @@ class Replication {
   // --- the loop
   // Whether there is anything to do at the end of a turn.
   bool active() const { return tail_runs_ || upstream_ != nullptr; }
+  // OnFlushed shall be called again within some two milliseconds, also if nothing happens.
+  bool postpones() const;
   // The turn's records have been handed over: what followers lack goes out, acks too.
   void OnFlushed();
   // Applies what has come until the deadline (monotonic). True if there is more.

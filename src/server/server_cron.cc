@@ -52,7 +52,7 @@ void Server::OnPoll() {
 void Server::UpdatePollTimer() {
   const bool building = sweep_pending_ && store_ != nullptr && store_->building_indexes();
   uint64_t wanted = sweep_pending_ || !tasks_.empty() ? kPollMillis : 0;
-  if (building) wanted = kBuildMillis;
+  if (building || replication_.postpones()) wanted = kBuildMillis;
   if (wanted == poll_millis_ || stopping_) return;
   poll_millis_ = wanted;
   if (wanted > 0) {
