@@ -49,7 +49,10 @@ class Node:
             return f"{type(error).__name__} {error}"
 
     def info(self, field, section="replication"):
-        return self.redis.info(section)[field]
+        try:
+            return self.redis.info(section)[field]
+        except redis.ConnectionError:  # a change of role, or Sentinel, ends connections
+            return self.redis.info(section)[field]
 
     def kill(self):
         self.server.kill()
