@@ -494,7 +494,7 @@ TEST_CASE("Typed values and key text give the same component", "[order]") {
   const uint64_t seed = 606;
   INFO("seed " << seed);
   Random random(seed);
-  for (uint8_t i = 0; i < kValueTypeCount; ++i) {
+  for (uint8_t i = 0; i < kNamedTypeCount; ++i) {
     const auto type = static_cast<ValueType>(i);
     for (const bool descending : {false, true}) {
       const OrderComponent component{ComponentOfValueType(type), descending};

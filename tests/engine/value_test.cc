@@ -28,7 +28,7 @@ bool Refused(ValueType type, std::string_view text) {
 }
 
 TEST_CASE("Type names go both ways, in any case, and byte is u8", "[value]") {
-  for (uint8_t i = 0; i < kValueTypeCount; ++i) {
+  for (uint8_t i = 0; i < kNamedTypeCount; ++i) {
     const auto type = static_cast<ValueType>(i);
     REQUIRE(*ParseValueType(ValueTypeName(type)) == type);
   }

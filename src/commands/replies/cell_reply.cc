@@ -6,9 +6,11 @@
 #include "base/assert.h"
 #include "base/number.h"
 #include "engine/keys/cell.h"
+#include "engine/keys/hyperloglog.h"
 
 namespace cellar {
 void ReplyTypedValue(ReplyWriter& reply, ValueType type, std::string_view stored) {
+  if (type == ValueType::kHll) return reply.Unsigned(HllEstimate(stored));
   const TypedValue value = DecodeValue(type, stored);
   if (IsSignedType(type)) return reply.Integer(value.signed_integer);
   if (IsUnsignedType(type)) return reply.Unsigned(value.unsigned_integer);

@@ -492,8 +492,10 @@ struct FilterRun::Impl {
 
   bool ValuePasses(const FilterNode& node, Copy copy) {
     const bool keeps_type = !copy.stripped || now->type == ValueType::kString;
-    const ValueType type = keeps_type ? now->type : ValueType::kBytes;
-    const std::string_view stored = copy.stripped ? std::string_view() : now->stored;
+    ValueBuffer buffer;
+    const auto [type, stored] =
+        copy.stripped ? SeenValue{keeps_type ? now->type : ValueType::kBytes, {}}
+                      : SeenOf(now->type, now->stored, &buffer);
     if (node.kind == FilterNodeKind::kCompare) {
       return FilterLiteralHolds(node.op, node.literal, type, stored);
     }

@@ -12,6 +12,7 @@
 #include "base/copy_bytes.h"
 #include "base/quote.h"
 #include "base/utf8.h"
+#include "engine/keys/hyperloglog.h"
 
 namespace cellar {
 namespace {
@@ -34,7 +35,8 @@ constexpr std::array<ValueTypeInfo, kValueTypeCount> kValueTypes{{{"bytes", 0},
                                                                   {"u64", 8},
                                                                   {"f32", 4},
                                                                   {"f64", 8},
-                                                                  {"uuid", 0}}};
+                                                                  {"uuid", 0},
+                                                                  {"hll", 0}}};
 
 // A number of 128 bits is shifted in a dozen steps: the bounds of the types are worked out once.
 struct IntegerBounds {
@@ -123,11 +125,11 @@ std::string_view ValueTypeName(ValueType type) {
 }
 
 Result<ValueType> ParseValueType(std::string_view name) {
-  for (size_t i = 0; i < kValueTypes.size(); ++i)
+  for (size_t i = 0; i < kNamedTypeCount; ++i)
     if (EqualsIgnoringCase(name, kValueTypes[i].name)) return static_cast<ValueType>(i);
   if (EqualsIgnoringCase(name, "byte")) return ValueType::kU8;
   std::string complaint = "unknown type " + Quote(name) + ", the types are";
-  for (const auto& type : kValueTypes) complaint.append(" ").append(type.name);
+  for (size_t i = 0; i < kNamedTypeCount; ++i) complaint.append(" ").append(kValueTypes[i].name);
   return Status::Error(ErrorCode::kErr, std::move(complaint));
 }
 
@@ -183,6 +185,8 @@ bool StoredValueIsValid(ValueType type, std::string_view stored) {
       return stored.size() == 1 && static_cast<uint8_t>(stored[0]) <= 1;
     case ValueType::kUuid:
       return stored.size() == kUuidBytes;
+    case ValueType::kHll:
+      return HllIsCanonical(stored);
     case ValueType::kF32:
       return stored.size() == 4 && !std::isnan(LoadLittleEndian<float>(stored.data()));
     case ValueType::kF64:
@@ -195,7 +199,12 @@ bool StoredValueIsValid(ValueType type, std::string_view stored) {
   return StoreInteger(type, LoadInteger(type, stored), &buffer).size() == stored.size();
 }
 
+SeenValue SeenHll(std::string_view state, ValueBuffer* buffer) {
+  return {ValueType::kU64, StoreInteger(ValueType::kU64, HllEstimate(state), buffer)};
+}
+
 TypedValue DecodeValue(ValueType type, std::string_view stored) {
+  CELLAR_ASSERT(type != ValueType::kHll);
   TypedValue value;
   value.type = type;
   if (IsSignedType(type)) {
@@ -245,7 +254,10 @@ void AppendValueText(ValueType type, std::string_view stored, std::string* out) 
     out->append(stored);
     return;
   }
-  const TypedValue value = DecodeValue(type, stored);
+  ValueBuffer buffer;
+  const SeenValue seen = SeenOf(type, stored, &buffer);
+  type = seen.type;
+  const TypedValue value = DecodeValue(type, seen.stored);
   if (IsSignedType(type)) return AppendInt64(value.signed_integer, out);
   if (IsUnsignedType(type)) return AppendUint64(value.unsigned_integer, out);
   if (type == ValueType::kF64) return AppendDouble(value.floating, out);

@@ -9,6 +9,8 @@
 //   i8..i64        the same in two's complement: 0 takes none, -128..127 one
 //   f32 f64        4 or 8 bytes, IEEE 754; never a NaN, -0 is kept
 //   uuid           16 bytes in the order of the text
+//   hll            the state of a HyperLogLog (hyperloglog.h), canonical; what is seen of it is the
+//                  estimate, an integer
 //
 // One value has one stored form, so equality of values of one type is equality of bytes.
 // Nothing here knows of cells' timestamps, families or replies.
@@ -40,8 +42,11 @@ enum class ValueType : uint8_t {
   kF32 = 11,
   kF64 = 12,
   kUuid = 13,
+  kHll = 14,
 };
-inline constexpr uint8_t kValueTypeCount{14};
+inline constexpr uint8_t kValueTypeCount{15};
+// Types that a client may name (TYPE, AS) are those before it: an hll is made by its family alone.
+inline constexpr uint8_t kNamedTypeCount{14};
 inline constexpr size_t kUuidBytes{16};
 inline constexpr size_t kUuidTextBytes{36};
 
@@ -94,7 +99,7 @@ struct TypedValue {
   };
   TypedValue() : bytes() {}
 };
-// REQUIRES: StoredValueIsValid(type, stored).
+// REQUIRES: StoredValueIsValid(type, stored), not of an hll (SeenOf).
 TypedValue DecodeValue(ValueType type, std::string_view stored);
 
 // The stored form of an integer that fits `type`, in *buffer. REQUIRES: IsIntegerType(type).
@@ -105,8 +110,21 @@ int128_t LoadInteger(ValueType type, std::string_view stored);
 int128_t IntegerTypeMin(ValueType type);
 int128_t IntegerTypeMax(ValueType type);
 
+// What clients see of a value: type and stored form, but of an hll its estimate, as u64. The view
+// is of `stored` or of *buffer.
+struct SeenValue {
+  ValueType type;
+  std::string_view stored;
+};
+SeenValue SeenHll(std::string_view state, ValueBuffer* buffer);
+inline SeenValue SeenOf(ValueType type, std::string_view stored, ValueBuffer* buffer) {
+  if (type == ValueType::kHll) [[unlikely]]
+    return SeenHll(stored, buffer);
+  return {type, stored};
+}
+
 // Canonical text: integers in decimal, shortest floats, true and false, UUIDs in 36 lower-case
-// characters, text as it is. Appends.
+// characters, text as it is, the estimate of an hll. Appends.
 void AppendValueText(ValueType type, std::string_view stored, std::string* out);
 std::string ValueText(ValueType type, std::string_view stored);
 

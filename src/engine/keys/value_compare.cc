@@ -72,6 +72,10 @@ int CompareStored(ValueType type, std::string_view a, std::string_view b) {
 
 bool ComparePredicate(CompareOp op, ValueType type, std::string_view stored,
                       std::string_view literal) {
+  ValueBuffer seen_buffer;
+  const SeenValue seen = SeenOf(type, stored, &seen_buffer);
+  type = seen.type;
+  stored = seen.stored;
   int order = 0;
   if (IsTextType(type)) {
     order = ThreeWay(stored.compare(literal), 0);

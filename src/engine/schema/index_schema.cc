@@ -49,7 +49,7 @@ bool DecodeColumns(std::string_view* from, size_t columns_max, std::vector<Index
     uint64_t type = 0;
     std::string_view qualifier;
     if (!GetVarint64(from, &family_id) || !GetVarint64(from, &flags) || !GetVarint64(from, &type) ||
-        !GetLengthPrefixed(from, &qualifier) || family_id > UINT32_MAX || type >= kValueTypeCount) {
+        !GetLengthPrefixed(from, &qualifier) || family_id > UINT32_MAX || type >= kNamedTypeCount) {
       return false;
     }
     columns->push_back({static_cast<uint32_t>(family_id), (flags & kWholeFamily) != 0,

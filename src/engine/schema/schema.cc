@@ -38,7 +38,7 @@ Status DecodeFamily(std::string_view* from, FamilySchema* family) {
     return Malformed();
   }
   if (!IsName(name) || id == 0 || id > UINT32_MAX || group >= kFamiliesMax) return Malformed();
-  if (type != kNoType && type >= kValueTypeCount) return Malformed();
+  if (type != kNoType && type >= kNamedTypeCount) return Malformed();
   if (ttl_ms > static_cast<uint64_t>(kDurationMsMax)) return Malformed();
   family->name = name;
   family->id = static_cast<uint32_t>(id);
