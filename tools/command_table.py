@@ -31,7 +31,7 @@ PAGE = os.path.join(ROOT, "conf", "man", "cellar-commands.7")
 DOCS = '.\\" DOCS'
 END_OF_DOCS = '.\\" END OF DOCS'
 ABSENT_TITLE = "ABSENT COMMANDS"
-MOST_USED = ["TABLE CREATE", "TABLE SHOW", "FAMILY ADD", "FAMILY ALTER", "CPUT", "CGET", "CMGET", "CROW", "CROWS", "CSCAN", "CCOUNT",
+MOST_USED = ["TABLE CREATE", "TABLE SHOW", "FAMILY ADD", "FAMILY ALTER", "CPUT", "CGET", "CMGET", "CROW", "CROWS", "CSCAN", "CCOUNT", "CAGG",
              "CDEL", "CDELRANGE", "CINCRBY", "CAPPEND", "CMUTATE", "CUPDATE", "CNEAR", "INDEX CREATE", "CEXPLAIN", "MULTI", "EXEC"]
 ARGUMENTS_SHOWN_MAX = 50
 # Groups that come first, in this order; the others follow by name.

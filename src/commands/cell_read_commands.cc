@@ -13,6 +13,7 @@
 
 #include "base/inline.h"
 #include "base/number.h"
+#include "commands/catalog/read_syntax.h"
 #include "commands/command_groups.h"
 #include "commands/replies/cell_reply.h"
 #include "commands/replies/count_run.h"
@@ -416,17 +417,6 @@ void CmdCCount(CommandContext& ctx) {
 
 constexpr KeySpec kRowRead{.first = 1, .access = KeyAccess::kRead, .row = 2};
 constexpr KeySpec kTableRead{.first = 1, .access = KeyAccess::kRead};
-
-#define CELLAR_CELL_OPTIONS                                                           \
-  "[COLUMNS count (column|family)...]... [COLPREFIX family prefix]... "               \
-  "[COLRANGE family min max]... [TIME min max] [VERSIONS count|ALL] [PERROW count] "  \
-  "[SKIP count] [GROUPS count] [COLREVERSE] [FILTER expression] [WITHTS] [WITHTYPE] " \
-  "[WITHTTL] [WITHLABELS]"
-#define CELLAR_ROW_OPTIONS                                                                         \
-  "[PREFIX prefix]... [RANGE min max]... [ROWS count row...]... "                                  \
-  "[INDEX index [EQ count value...] [BETWEEN min max] [FROM count value...]] [NOINDEX] [REVERSE] " \
-  "[EACH components count] [WHERE predicate]... [COUNT count] [CELLS count] "                      \
-  "[SAMPLE probability] [KEYSONLY] [STATS] [SNAPSHOT]"
 
 constexpr Command kRows[] = {
     {.name = "cget",

@@ -11,6 +11,7 @@ namespace cellar {
 
 std::span<const Command> AbsentCommands();
 std::span<const Command> AclCommands();
+std::span<const Command> AggregateCommands();
 std::span<const Command> CellReadCommands();
 std::span<const Command> CellWriteCommands();
 std::span<const Command> ClientCommands();

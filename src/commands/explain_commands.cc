@@ -21,6 +21,7 @@
 #include "commands/words/cell_arguments.h"
 #include "commands/words/read_arguments.h"
 #include "commands/words/scan_cursor.h"
+#include "engine/aggregate/aggregate_plan.h"
 #include "engine/rows/explain.h"
 #include "engine/rows/read_notes.h"
 #include "engine/schema/column_set.h"
@@ -34,6 +35,7 @@ struct Explained {
   std::string_view name;  // lower case
   std::string_view table;
   ReadRequest request;
+  std::optional<AggregateRequest> aggregate;  // CAGG
   std::string_view cursor{"0"};
   uint64_t rows_max{kUnlimited};
   uint64_t cells_max{kUnlimited};
@@ -122,14 +124,19 @@ Status ReadCCount(Arguments words, Explained* read) {
   return Status::Ok();
 }
 
+Status ReadCAgg(Arguments words, Explained* read) {
+  return ParseAggregate(ArgumentCursor(words, 2), &read->request, &read->aggregate.emplace());
+}
+
 struct Reader {
   std::string_view name;
   size_t words_min;
   Status (*read)(Arguments words, Explained* read);
 };
 constexpr Reader kReaders[] = {
-    {"ccount", 2, ReadCCount}, {"cexists", 3, ReadCExists}, {"cget", 4, ReadCGet},
-    {"cmget", 4, ReadCMGet},   {"crow", 3, ReadCRow},       {"crows", 4, ReadCRows},
+    {"cagg", 5, ReadCAgg},   {"ccount", 2, ReadCCount}, {"cexists", 3, ReadCExists},
+    {"cget", 4, ReadCGet},   {"cmget", 4, ReadCMGet},   {"crow", 3, ReadCRow},
+    {"crows", 4, ReadCRows},
     {"cscan", 3, ReadCScan},
 };
 
@@ -139,9 +146,10 @@ Status ReadCommandWords(Arguments words, Explained* read) {
       std::find_if(std::begin(kReaders), std::end(kReaders),
                    [&](const Reader& row) { return EqualsIgnoreCase(words[0], row.name); });
   if (reader == std::end(kReaders)) {
-    return Status::Error(ErrorCode::kErr,
-                         "CEXPLAIN takes CCOUNT, CEXISTS, CGET, CMGET, CROW, CROWS or CSCAN, not " +
-                             Quote(words[0]));
+    return Status::Error(
+        ErrorCode::kErr,
+        "CEXPLAIN takes CAGG, CCOUNT, CEXISTS, CGET, CMGET, CROW, CROWS or CSCAN, not " +
+            Quote(words[0]));
   }
   *read = Explained();
   read->name = reader->name;
@@ -308,6 +316,13 @@ void CmdCExplain(CommandContext& ctx) {
         DecodeCursor(read.cursor, ScanBinding(table->schema().key.spec(), index, rows.reverse)));
     from = std::move(cursor.position);
   }
+  std::vector<ColumnSelector> targets;
+  if (read.aggregate) {
+    REPLY_IF_ERROR(ctx, AggregatePlan::Compile(table->schema(), *read.aggregate,
+                                               read.request.cells.columns, rows.reverse)
+                            .status());
+    NarrowToTargets(*read.aggregate, &read.request.cells, &targets);
+  }
   ASSIGN_OR_REPLY(
       ctx, ScanExplained explained,
       ctx.store().ExplainRows(*table, rows, read.request.cells, goes_on ? &from : nullptr));
@@ -331,7 +346,7 @@ constexpr Command kRows[] = {
      .summary = "Shows how a read is answered: which tree is walked between which bounds, what is "
                 "checked, likely mistakes, and with ANALYZE what was examined.",
      .complexity = "O(log n), or with ANALYZE the cost of the read",
-     .syntax = "(CCOUNT|CEXISTS|CGET|CMGET|CROW|CROWS|CSCAN) table [argument...] [ANALYZE]",
+     .syntax = "(CAGG|CCOUNT|CEXISTS|CGET|CMGET|CROW|CROWS|CSCAN) table [argument...] [ANALYZE]",
      .handler = CmdCExplain},
 };
 

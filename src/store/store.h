@@ -35,6 +35,7 @@
 #include "cellar/clock.h"
 #include "cellar/lsn.h"
 #include "cellar/status.h"
+#include "engine/aggregate/aggregate_job.h"
 #include "engine/request/read_options.h"
 #include "engine/request/row_update.h"
 #include "engine/request/row_write.h"
@@ -217,6 +218,12 @@ class Store {
   // Named rows in the order in which they are named (row_list_scan.h).
   Result<std::unique_ptr<Scan>> ReadRows(const Table& table, std::span<const std::string_view> rows,
                                          const CellOptions& cells);
+  // What CAGG asks for, over what such a scan reads. `cells` may be changed: what nobody looks at is
+  // not read. The errors of ScanRows and of AggregatePlan.
+  Result<std::unique_ptr<AggregateJob>> Aggregate(const Table& table, const RowOptions& rows,
+                                                  CellOptions& cells,
+                                                  const AggregateRequest& request,
+                                                  const AggregateLimits& limits);
   // Ends a scan that ScanRows gave; its memory may serve the next one.
   void EndScan(std::unique_ptr<Scan> scan);
   // The same scan, with what it is going to do.

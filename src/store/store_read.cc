@@ -69,6 +69,20 @@ Result<std::unique_ptr<Scan>> Store::ReadRows(const Table& table,
   return std::unique_ptr<Scan>(*std::move(scan));
 }
 
+Result<std::unique_ptr<AggregateJob>> Store::Aggregate(const Table& table, const RowOptions& rows,
+                                                       CellOptions& cells,
+                                                       const AggregateRequest& request,
+                                                       const AggregateLimits& limits) {
+  std::vector<ColumnSelector> targets;
+  const std::vector<ColumnSelector> columns = cells.columns;
+  NarrowToTargets(request, &cells, &targets);
+  ASSIGN_OR_RETURN(std::unique_ptr<Scan> scan, ScanRows(table, rows, cells, nullptr));
+  Result<std::unique_ptr<AggregateJob>> job =
+      AggregateJob::Create(std::move(scan), request, columns, rows.reverse, limits);
+  if (!job.ok()) return InTable(std::move(job).status(), table);
+  return job;
+}
+
 void Store::EndScan(std::unique_ptr<Scan> scan) {
   TableScan* const spare = scan->Close();
   if (spare == nullptr) return;

@@ -25,7 +25,9 @@ std::string Hex(std::string_view bytes) {
 
 TEST_CASE("Small states are the bytes that a Redis keeps", "[hll]") {
   // PFADD k; PFADD k a; PFADD k a b c: as GET shows them, the cached count marked as stale.
-  REQUIRE(Hex(HllEmptyState()) == "48594c4c010000000000000000000080" "7fff");
+  REQUIRE(Hex(HllEmptyState()) ==
+          "48594c4c010000000000000000000080"
+          "7fff");
   const std::string one = HllStateOf(HllInputOf("a"));
   REQUIRE(one.size() <= 21);
   REQUIRE(HllEstimate(one) == 1);

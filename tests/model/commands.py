@@ -1,7 +1,7 @@
 """The model: sessions, transactions, watches, the clock; and the table of commands."""
 
 
-from . import reads, schema, writes
+from . import aggregates, reads, schema, writes
 from .refusals import Refused
 from .resp import NULL_ARRAY, OK, QUEUED, Error, Simple
 from .tables import Keyspaces
@@ -13,6 +13,7 @@ COMMANDS = {
     b'CMGET': (reads.cmget, 3, None), b'CROW': (reads.crow, 2, None),
     b'CROWS': (reads.crows, 3, None),
     b'CSCAN': (reads.cscan, 2, None), b'CCOUNT': (reads.ccount, 1, None),
+    b'CAGG': (aggregates.cagg, 4, None),
     b'CNEAR': (reads.cnear, 2, None), b'CEXISTS': (reads.cexists, 2, None),
     b'CDEL': (writes.cdel, 2, None), b'CDELRANGE': (writes.cdelrange, 2, None),
     b'CINCRBY': (writes.cincrby, 4, 4), b'CINCRBYFLOAT': (writes.cincrbyfloat, 4, 4),

@@ -21,7 +21,7 @@ def spoil(generator, words, table):
     elif choice == 'family':
         return _replace_family(generator, words)
     elif choice == 'key' and words[0].startswith(b'C') and len(words) > 2:
-        if words[0] not in (b'CSCAN', b'CCOUNT', b'CDELRANGE', b'CUPDATE'):
+        if words[0] not in (b'CSCAN', b'CCOUNT', b'CAGG', b'CDELRANGE', b'CUPDATE'):
             at = 3 if words[0] == b'CROWS' else 2
             words[at] = _bad_key(generator, table.order) or words[at]
     elif choice == 'value' and words[0] == b'CPUT' and len(words) > 4:
@@ -33,7 +33,7 @@ def spoil(generator, words, table):
             if bad is not None:
                 words[-1] = bad
                 words += [] if declared else [b'AS', kind.encode()]
-    elif choice == 'filter' and words[0] in (b'CROW', b'CROWS', b'CSCAN', b'CCOUNT') and b'FILTER' not in words:
+    elif choice == 'filter' and words[0] in (b'CROW', b'CROWS', b'CSCAN', b'CCOUNT', b'CAGG') and b'FILTER' not in words:
         words += [b'FILTER', generator.pick([
             b'', b'pass |', b'nonsense', b'value ~ "("', b'limit(0)', b'latest(0)', b'{pass', b'pass)',
             b'label("TOO BIG")', b'value = ', b'if(pass)', b'if(sink; pass)', b'ts = "x"', b'"x"'])]

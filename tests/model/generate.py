@@ -560,6 +560,80 @@ class Generator:
     def cscan(self, name, table):
         return [b'CSCAN', name, b'0'] + self.row_options(table) + self.cell_options(table)
 
+    def _term(self, table):
+        parts = len(table.order.parts)
+        kind = self.weighted([(b'KEY', 3), (b'PART', 4), (b'BYTES', 2), (b'FAMILY', 2), (b'COLUMN', 3),
+                              (b'QUALIFIER', 2), (b'TIME', 2), (b'VALUE', 4)])
+        words = [b'BY', kind]
+        if kind == b'KEY' and self.chance(0.7):
+            words.append(b'%d' % self.rng.randint(1, parts))
+        elif kind == b'PART':
+            at = self.rng.randint(1, parts)
+            words.append(b'%d' % (parts + 1 if self.chance(0.03) else at))
+            number = table.order.parts[at - 1][0] in FLOATS + tuple(INTEGER_RANGES) + ('recno',)
+            if self.chance(0.5 if number else 0.05):
+                words += [b'STEP', self.pick([b'1', b'2', b'7', b'100', b'3600', b'9223372036854775807',
+                                              b'0.5', b'2.5'])]
+        elif kind == b'BYTES':
+            if self.chance(0.9) and (parts > 1 or table.order.parts[0][0] not in ('bytes', 'ascii', 'utf8')):
+                return []
+            words.append(b'%d' % self.rng.randint(1, 3))
+        elif kind == b'QUALIFIER':
+            words.append(self.pick([b'1', b'1', b'1', b'2']))
+        elif kind == b'TIME':
+            words.append(self.pick([b'1', b'10s', b'1m', b'1h', b'250ms', b'1d']))
+        elif kind == b'VALUE':
+            word, family = self.column(table)
+            words.append(word)
+            if self.chance(0.3 if family.type not in ('bytes', 'string', 'uuid') else 0.05):
+                words += [b'STEP', self.pick([b'1', b'2', b'10', b'0.5', b'1e300', b'9223372036854775807'])]
+        return words
+
+    def _reduce(self, table):
+        function = self.pick([b'ROWS', b'COUNT', b'SUM', b'SUM', b'AVG', b'MIN', b'MAX', b'DISTINCT',
+                              b'QUANTILE', b'HISTOGRAM'])
+        target = self.weighted([(b'*', 4), (None, 4), (b'', 4)])
+        if target is None:
+            target = self.column(table)[0]
+        words = [b'REDUCE', function, target or self.family(table).name]
+        if function == b'QUANTILE':
+            words += self.pick([[b'1', b'0.5'], [b'3', b'0', b'0.99', b'1'], [b'2', b'.25', b'0.75']])
+            if self.chance(0.03):
+                words[-1] = b'1.5'
+        elif function == b'HISTOGRAM':
+            words += self.pick([[b'1', b'0'], [b'3', b'-1.5', b'1', b'100'], [b'2', b'-inf', b'inf'],
+                                [b'2', b'9223372036854775807', b'9223372036854775808']])
+            if self.chance(0.03):
+                words += [words[-1]]
+                words[3] = b'%d' % (int(words[3]) + 1)
+        return words
+
+    def cagg(self, name, table):
+        words = [b'CAGG', name]
+        if self.chance(0.5):
+            words += self.row_options(table, True)
+        elif self.chance(0.3):
+            words += [b'REVERSE']
+        if self.chance(0.5):
+            words += self.cell_options(table)
+        for _ in range(self.weighted([(0, 2), (1, 5), (2, 2), (3, 1)])):
+            words += self._term(table)
+        names = []
+        for _ in range(self.rng.randint(1, 4)):
+            reduce = self._reduce(table)
+            if self.chance(0.6):
+                names.append(b'n%d' % len(names))
+                reduce += [b'AS', names[-1]]
+            words += reduce
+        if names and self.chance(0.4):
+            words += [b'SORT', b'nix' if self.chance(0.03) else self.pick(names)]
+            words += self.pick([[], [b'ASC'], [b'DESC']])
+        if self.chance(0.3):
+            words += [b'LIMIT', self.pick([b'0', b'0', b'1', b'3']), self.pick([b'1', b'2', b'5', b'1000'])]
+        if self.chance(0.1):
+            words.append(b'STATS')
+        return words
+
     def ccount(self, name, table):
         if self.chance(0.3):
             return [b'CCOUNT', name] + self.pick([[], [], [b'BY', b'ROWS'], [b'REVERSE'],
@@ -707,7 +781,7 @@ class Generator:
     # A weight of 2.5 for schema changes, as Profile.change says.
     COMMANDS = [('cput', 24), ('cmutate', 9), ('cincrby', 4), ('cincrbyfloat', 3), ('cappend', 3),
                 ('cupdate', 2), ('cdel', 6), ('cdelrange', 0.4), ('cget', 9), ('cmget', 3), ('crow', 8), ('crows', 3),
-                ('cscan', 11), ('ccount', 5), ('cnear', 4), ('cexists', 2), ('schema_change', 2.5)]
+                ('cscan', 11), ('ccount', 5), ('cagg', 6), ('cnear', 4), ('cexists', 2), ('schema_change', 2.5)]
 
     def command(self):
         """The words of one command for the current client."""
@@ -723,7 +797,7 @@ class Generator:
             choice = self.weighted(self.COMMANDS)
             if choice == 'schema_change' and not self.chance(self.profile.change / 2.5):
                 continue
-            if choice in ('cscan', 'ccount', 'cnear', 'cdelrange', 'cupdate') and \
+            if choice in ('cscan', 'ccount', 'cagg', 'cnear', 'cdelrange', 'cupdate') and \
                     not self.chance(self.profile.whole):
                 continue
             words = getattr(self, choice)(name, table)

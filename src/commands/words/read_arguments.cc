@@ -9,6 +9,7 @@
 #include "base/near_word.h"
 #include "base/number.h"
 #include "base/quote.h"
+#include "commands/words/aggregate_arguments.h"
 #include "commands/words/cell_arguments.h"
 #include "commands/words/write_arguments.h"
 
@@ -369,7 +370,7 @@ constexpr ForeignOption kForeignOptions[] = {
 }
 
 [[gnu::cold]] Status UnknownOption(ReadCommand command, std::string_view word) {
-  constexpr std::string_view kNames[]{"CROW", "CROWS", "CSCAN", "CCOUNT", "CUPDATE"};
+  constexpr std::string_view kNames[]{"CROW", "CROWS", "CSCAN", "CCOUNT", "CUPDATE", "CAGG"};
   std::string expected = "an option of ";
   expected += kNames[static_cast<size_t>(command)];
   expected += IsColumn(word) ? std::string(", which takes columns after COLUMNS count")
@@ -435,10 +436,24 @@ Status TakeOption(ReadCommand command, ArgumentCursor* at, uint64_t* seen, ReadR
 
 }  // namespace
 
-Status ParseReadOptions(ReadCommand command, ArgumentCursor at, ReadRequest* request) {
+// `aggregate` is null but for CAGG.
+static Status ParseOptions(ReadCommand command, ArgumentCursor at, ReadRequest* request,
+                           AggregateRequest* aggregate) {
   request->Clear();
+  AggregateSeen aggregate_seen;
   uint64_t seen = 0;
-  while (!at.done()) RETURN_IF_ERROR(TakeOption(command, &at, &seen, request));
+  while (!at.done()) {
+    if (aggregate != nullptr) {
+      ArgumentCursor behind = at;
+      ASSIGN_OR_RETURN(const bool taken,
+                       TakeAggregateOption(behind.Take(), &behind, &aggregate_seen, aggregate));
+      if (taken) {
+        at = behind;
+        continue;
+      }
+    }
+    RETURN_IF_ERROR(TakeOption(command, &at, &seen, request));
+  }
   return CheckTogether(seen);
 }
 
@@ -463,6 +478,16 @@ Status ParseUpdateOptions(ArgumentCursor* at, ReadRequest* request) {
   }
   if (seen == 0) return SyntaxErrorBecause("no PREFIX, RANGE, ROWS, INDEX or ALL before the ops");
   return CheckTogether(seen);
+}
+
+Status ParseReadOptions(ReadCommand command, ArgumentCursor at, ReadRequest* request) {
+  return ParseOptions(command, at, request, nullptr);
+}
+
+Status ParseAggregate(ArgumentCursor at, ReadRequest* request, AggregateRequest* aggregate) {
+  aggregate->Clear();
+  RETURN_IF_ERROR(ParseOptions(ReadCommand::kAggregate, at, request, aggregate));
+  return CheckAggregate(*aggregate);
 }
 
 }  // namespace cellar

@@ -8,6 +8,7 @@
 
 #include "cellar/status.h"
 #include "commands/words/arguments.h"
+#include "engine/request/aggregate_request.h"
 #include "engine/request/read_options.h"
 
 namespace cellar {
@@ -43,7 +44,7 @@ struct ReadRequest {
   void Clear();
 };
 
-enum class ReadCommand : uint8_t { kRow, kRows, kScan, kCount, kUpdate };
+enum class ReadCommand : uint8_t { kRow, kRows, kScan, kCount, kUpdate, kAggregate };
 
 // Takes all options up to the end. *request is cleared first. A keyword that `command` does not
 // have is a syntax error, as is a second single-use one.
@@ -51,5 +52,7 @@ Status ParseReadOptions(ReadCommand command, ArgumentCursor at, ReadRequest* req
 // Takes the selection of a CUPDATE, up to the first word that begins an op (IsOpWord), which must
 // be there.
 Status ParseUpdateOptions(ArgumentCursor* at, ReadRequest* request);
+// The same for CAGG, with what it has of its own.
+Status ParseAggregate(ArgumentCursor at, ReadRequest* request, AggregateRequest* aggregate);
 
 }  // namespace cellar

@@ -493,9 +493,9 @@ struct FilterRun::Impl {
   bool ValuePasses(const FilterNode& node, Copy copy) {
     const bool keeps_type = !copy.stripped || now->type == ValueType::kString;
     ValueBuffer buffer;
-    const auto [type, stored] =
-        copy.stripped ? SeenValue{keeps_type ? now->type : ValueType::kBytes, {}}
-                      : SeenOf(now->type, now->stored, &buffer);
+    const auto [type, stored] = copy.stripped
+                                    ? SeenValue{keeps_type ? now->type : ValueType::kBytes, {}}
+                                    : SeenOf(now->type, now->stored, &buffer);
     if (node.kind == FilterNodeKind::kCompare) {
       return FilterLiteralHolds(node.op, node.literal, type, stored);
     }

@@ -145,8 +145,8 @@ void SetPackedRegister(uint8_t* packed, uint32_t index, uint8_t value) {
 // Four registers are three bytes.
 void Unpack(const uint8_t* packed, uint8_t* registers) {
   for (size_t i = 0; i < kHllRegisters; i += 4, packed += 3) {
-    const uint32_t bits = packed[0] | static_cast<uint32_t>(packed[1]) << 8 |
-                          static_cast<uint32_t>(packed[2]) << 16;
+    const uint32_t bits =
+        packed[0] | static_cast<uint32_t>(packed[1]) << 8 | static_cast<uint32_t>(packed[2]) << 16;
     for (size_t j = 0; j < 4; ++j) registers[i + j] = static_cast<uint8_t>(bits >> (6 * j) & 63);
   }
 }

@@ -20,6 +20,8 @@ inline constexpr uint64_t kUnlimited{std::numeric_limits<uint64_t>::max()};
 struct CellOptions {
   const FamilyAccess* access{nullptr};  // null: everything is allowed
   std::vector<ColumnSelector> columns;  // union; empty: all
+  // If set: of these, only those that are among some others too (CAGG: what it looks at).
+  const std::vector<ColumnSelector>* columns_within{nullptr};
   TimeRange time;
   std::optional<uint64_t> versions_max;  // unset: 1, or all when there is a filter; ALL: kUnlimited
   std::optional<std::string_view> filter;

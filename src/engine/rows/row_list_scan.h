@@ -33,6 +33,9 @@ class RowListScan final : public Scan {
   ScanStep Next() override;
   std::string_view row_text() const override;
   int64_t expiry_micros() const override { return reader_.expiry_micros(); }
+  std::string_view row_key() const override { return KeyOf(next_ - 1); }
+  const RawCell& raw_cell() const override { return reader_.raw_cell(); }
+  const ReadView& view() const override { return *view_; }
   void SkipRow() override { in_row_ = false; }
   // There are no cursors in a list.
   ScanPosition PositionAtRow() const override { return {}; }

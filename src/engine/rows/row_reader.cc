@@ -35,6 +35,10 @@ void NarrowByFilter(const TableSchema& schema, CellPlan* plan, bool versions_giv
 
 Status CellPlan::Compile(const TableSchema& schema, const CellOptions& options) {
   RETURN_IF_ERROR(choice.columns.Recompile(schema, options.columns));
+  if (options.columns_within != nullptr) [[unlikely]] {
+    ASSIGN_OR_RETURN(const ColumnSet within, ColumnSet::Compile(schema, *options.columns_within));
+    choice.columns.IntersectWith(within.RangesByFamily(schema.families.size()));
+  }
   choice.time = options.time;
   choice.versions_max = options.versions_max.value_or(options.filter ? kUnlimited : 1);
   choice.direction = options.columns_reverse && !options.filter ? ColumnDirection::kReverse

@@ -68,6 +68,8 @@ class RowReader {
   void Unbind();
 
   CellStream& stream() { return stream_; }
+  // The cell that the last Next() gave; its value may be stripped.
+  const RawCell& raw_cell() const { return raw_; }
 
   void BeginRow(std::string_view row_key);
   // Begins a row whose cells an index's entry holds: the table is not read. `cells` are in table

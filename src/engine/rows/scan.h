@@ -26,7 +26,9 @@
 
 namespace cellar {
 
+class ReadView;
 class TableScan;
+struct RawCell;
 
 struct ScanCell {
   std::string_view family;          // name
@@ -77,6 +79,7 @@ struct ScanShape {
   const CellPlan* plan{nullptr};
   std::vector<bool> groups;         // locality groups that are opened, by number
   size_t conditions_of_entries{0};  // so many of WHERE are asked of entries, the others of rows
+  bool takes_all_rows{false};       // of the ranges: none is asked, drawn or counted
 };
 
 enum class ScanStep : uint8_t { kRow, kCell, kPause, kEnd };
@@ -93,6 +96,12 @@ class Scan {
   const ScanCell& cell() const { return cell_; }
   // When that cell expires by itself, kNoExpiry if never. REQUIRES: CellOptions::expiries.
   virtual int64_t expiry_micros() const = 0;
+  // The same as they are stored, for those who fold cells: the key of the row, and of the cell its
+  // family and qualifier. Each lives as long as what it says in text.
+  virtual std::string_view row_key() const = 0;
+  virtual const RawCell& raw_cell() const = 0;
+  // What is read. Its schema is a copy once the scan is detached.
+  virtual const ReadView& view() const = 0;
 
   // Leaves the rest of the current row: the next Next() looks for the next row.
   virtual void SkipRow() = 0;

@@ -280,7 +280,8 @@ ScanShape TableScan::shape() const {
           .cells_from = "rows",
           .ranges = &ranges_,
           .plan = &plan_,
-          .groups = Groups()};
+          .groups = Groups(),
+          .takes_all_rows = where_.empty() && !sample_ && !each_.active()};
 }
 
 void TableScan::Detach() {

@@ -40,6 +40,9 @@ class TableScan final : public Scan {
   ScanStep Next() override;
   std::string_view row_text() const override { return row_text_; }
   int64_t expiry_micros() const override { return reader_.expiry_micros(); }
+  std::string_view row_key() const override { return row_key_.view(); }
+  const RawCell& raw_cell() const override { return reader_.raw_cell(); }
+  const ReadView& view() const override { return *view_; }
   void SkipRow() override;
   ScanPosition PositionAtRow() const override;
   ScanPosition PositionAfterRow() const override;

@@ -172,6 +172,16 @@ void ColumnSet::IntersectWith(const std::vector<KeyRangeSet>& allowed) {
   families_ = std::move(left);
 }
 
+std::vector<KeyRangeSet> ColumnSet::RangesByFamily(size_t families) const {
+  std::vector<KeyRangeSet> by_family(families);
+  for (const Family& family : families_) {
+    KeyRangeSet& ranges = by_family[family.index];
+    if (family.whole) ranges = KeyRangeSet::All();
+    for (const KeyRange& range : family.ranges) ranges.Add(range);
+  }
+  return by_family;
+}
+
 void MarkGroupsOf(const ColumnSet& columns, const TableSchema& schema, std::vector<bool>* groups) {
   CELLAR_ASSERT(groups->size() == schema.groups.size());
   for (const ColumnSet::Family& family : columns.families()) {

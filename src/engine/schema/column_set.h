@@ -75,6 +75,9 @@ class ColumnSet {
   // Leaves only qualifiers that are in `allowed` (by family index) too.
   void IntersectWith(const std::vector<KeyRangeSet>& allowed);
 
+  // What IntersectWith takes.
+  std::vector<KeyRangeSet> RangesByFamily(size_t families) const;
+
   const std::vector<Family>& families() const { return families_; }  // ascending by name
 
  private:

@@ -1,0 +1,77 @@
+// CAGG: aggregates of a scan. It reads what CSCAN would, and answers groups instead of cells
+// (engine/aggregate).
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "base/assert.h"
+#include "commands/catalog/read_syntax.h"
+#include "commands/command_groups.h"
+#include "commands/config/config.h"
+#include "commands/replies/aggregate_run.h"
+#include "commands/replies/scan_run.h"
+#include "commands/replies/visible_table.h"
+#include "commands/session/command_context.h"
+#include "commands/session/services.h"
+#include "commands/words/read_arguments.h"
+#include "engine/table/row_split.h"
+#include "store/store.h"
+
+namespace cellar {
+namespace {
+
+// A large table is folded in so many pieces, of which each thread takes one after the other.
+constexpr uint64_t kPieces{64};
+
+void CmdCAgg(CommandContext& ctx) {
+  static thread_local ReadRequest request;  // both keep their memory
+  static thread_local AggregateRequest aggregate;
+  REPLY_IF_ERROR(ctx, ParseAggregate(ArgumentCursor(ctx.args, 2), &request, &aggregate));
+  Table* const table = FindTableOrReply(ctx, ctx.args[1]);
+  if (table == nullptr) return;
+  ctx.DependsOn(table->last_lsn());
+  request.cells.access = ctx.rights;
+  // What had to be looked at tells of what is hidden.
+  if (request.stats && !MayReadTable(ctx)) return ctx.Fail(NoPermission());
+  const Config& config = ctx.host.services().config;
+  const AggregateLimits limits{
+      .memory_bytes_max = static_cast<size_t>(config.agg_max_memory),
+      .threads = ctx.session.exec_running ? 0 : static_cast<uint32_t>(config.agg_threads)};
+  ASSIGN_OR_REPLY(ctx, std::unique_ptr<AggregateJob> job,
+                  ctx.store().Aggregate(*table, request.rows, request.cells, aggregate, limits));
+  AggregateRun run(std::move(job), static_cast<size_t>(config.reply_max_bytes),
+                   request.stats ? &ctx.host.clock() : nullptr);
+  const size_t begin = ctx.reply.position();
+  if (run.Pull(ctx.session.exec_running ? kUnlimited : kFirstSliceCells, ctx.reply)) return;
+  CELLAR_ASSERT(ctx.reply.position() == begin);
+  run.job().Detach(run.job().WantsSplitKeys() ? SplitRowKeys(*table, kPieces)
+                                              : std::vector<std::string>());
+  run.EnterTask();
+  ctx.Continue(std::make_unique<AggregateTask>(std::move(run), table->last_lsn()));
+}
+
+constexpr Command kRows[] = {
+    {.name = "cagg",
+     .arity = -5,
+     .flags = kReadonly,
+     .categories = kCategoryCell,
+     .keys = {.first = 1, .access = KeyAccess::kRead},
+     .group = "cell",
+     .summary = "Groups the cells that a scan would return, and returns sums, averages, extremes, "
+                "counts, distributions of each group.",
+     .complexity = "O(log n + m + g log g) where m is the number of cells examined and g that of "
+                   "groups; large ones in threads",
+     .syntax = "table " CELLAR_ROW_OPTIONS " " CELLAR_CELL_OPTIONS
+               " [BY (KEY [components] | PART component [STEP step] | BYTES bytes | FAMILY | "
+               "COLUMN | QUALIFIER components | TIME duration | VALUE column [STEP step])]... "
+               "(REDUCE (ROWS|COUNT|SUM|AVG|MIN|MAX|DISTINCT|QUANTILE|HISTOGRAM) "
+               "(column|family|*) [count number...] [AS name])... "
+               "[SORT name [ASC|DESC]] [LIMIT offset count]",
+     .handler = CmdCAgg},
+};
+
+}  // namespace
+
+std::span<const Command> AggregateCommands() { return kRows; }
+
+}  // namespace cellar

@@ -1,0 +1,157 @@
+// See aggregate_run.h.
+#include "commands/replies/aggregate_run.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "base/number.h"
+#include "commands/replies/cell_reply.h"
+#include "commands/replies/scan_run.h"
+
+namespace cellar {
+namespace {
+
+// A group's part of a reply is worth so many cells of a slice.
+constexpr uint64_t kCellsPerReplyGroup{8};
+
+std::string Digits(int128_t number) {
+  const bool negative = number < 0;
+  auto left = static_cast<uint128_t>(negative ? -number : number);
+  std::string digits;
+  do {
+    digits.push_back(static_cast<char>('0' + static_cast<int>(left % 10)));
+    left /= 10;
+  } while (left > 0);
+  if (negative) digits.push_back('-');
+  std::reverse(digits.begin(), digits.end());
+  return digits;
+}
+
+void ReplyDouble(ReplyWriter& reply, double value) {
+  if (std::isnan(value)) return reply.DoubleText("nan");
+  reply.Double(value);
+}
+
+void ReplyInteger(ReplyWriter& reply, int128_t value) {
+  if (value >= INT64_MIN && value <= INT64_MAX) return reply.Integer(static_cast<int64_t>(value));
+  reply.BigNumber(Digits(value));
+}
+
+void Reply(ReplyWriter& reply, const AggregateValue& value) {
+  switch (value.kind) {
+    case AggregateValue::Kind::kNull:
+      return reply.Null();
+    case AggregateValue::Kind::kText:
+      return reply.Bulk(value.text);
+    case AggregateValue::Kind::kInteger:
+      return ReplyInteger(reply, value.integer);
+    case AggregateValue::Kind::kDouble:
+      return ReplyDouble(reply, value.floating);
+    case AggregateValue::Kind::kFloat32:
+      return reply.DoubleText(FormatFloat(static_cast<float>(value.floating)));
+    case AggregateValue::Kind::kBool:
+      return reply.Boolean(value.integer != 0);
+    case AggregateValue::Kind::kCell:
+      return ReplyValue(reply, value.type, value.text);
+    case AggregateValue::Kind::kDoubles:
+      reply.Array(value.doubles.size());
+      for (const double number : value.doubles) ReplyDouble(reply, number);
+      return;
+    case AggregateValue::Kind::kCounts:
+      reply.Array(value.counts.size());
+      for (const uint64_t count : value.counts) reply.Unsigned(count);
+      return;
+  }
+}
+
+void ReplyGroup(ReplyWriter& reply, const AggregatePlan& plan, const AggregateGroup& group) {
+  reply.Array(2);
+  const std::vector<AggregateValue> values = GroupValues(plan, group);
+  reply.Array(values.size());
+  for (const AggregateValue& value : values) Reply(reply, value);
+  reply.Map(plan.reduces.size());
+  for (const PlannedReduce& reduce : plan.reduces) {
+    reply.Bulk(reduce.name);
+    Reply(reply, ReduceValue(reduce, group));
+  }
+}
+
+}  // namespace
+
+AggregateRun::AggregateRun(std::unique_ptr<AggregateJob> job, size_t reply_bytes_max,
+                           Clock* stats_clock)
+    : job_(std::move(job)), reply_bytes_max_(reply_bytes_max), stats_clock_(stats_clock) {
+  if (stats_clock_ != nullptr) begin_micros_ = stats_clock_->MonotonicMicros();
+}
+
+void AggregateRun::Refuse(const Status& status, ReplyWriter& reply) {
+  if (replying_) reply.Truncate(begin_position_);
+  reply.Error(status);
+}
+
+void AggregateRun::Begin(ReplyWriter& reply) {
+  replying_ = true;
+  begin_position_ = reply.position();
+  const AggregatePlan& plan = job_->plan();
+  const size_t groups = job_->groups();
+  group_at_ = static_cast<size_t>(std::min<uint64_t>(plan.skip, groups));
+  group_end_ = group_at_ + static_cast<size_t>(std::min<uint64_t>(plan.limit, groups - group_at_));
+  if (stats_clock_ != nullptr) reply.Array(2);
+  reply.Array(group_end_ - group_at_);
+}
+
+void AggregateRun::ReplyStats(ReplyWriter& reply) const {
+  const ScanStats stats = job_->stats();
+  reply.Map(6 + (stats.index.empty() ? 0U : 1U));
+  const auto field = [&reply](std::string_view name, uint64_t value) {
+    reply.Bulk(name);
+    reply.Unsigned(value);
+  };
+  field("rows", stats.rows);
+  field("cells", stats.cells);
+  field("bytes", stats.bytes);
+  field("groups", stats.groups);
+  field("micros", static_cast<uint64_t>(stats_clock_->MonotonicMicros() - begin_micros_));
+  field("skipped", job_->skipped());
+  if (stats.index.empty()) return;
+  reply.Bulk("index");
+  reply.Bulk(stats.index);
+}
+
+bool AggregateRun::Pull(uint64_t cells, ReplyWriter& reply) {
+  if (!replying_) {
+    if (!job_->Pull(cells)) return false;
+    if (!job_->status().ok()) {
+      Refuse(job_->status(), reply);
+      return true;
+    }
+    if (!in_task_ && job_->groups() > cells / kCellsPerReplyGroup) return false;
+    Begin(reply);
+  }
+  const uint64_t groups = cells / kCellsPerReplyGroup + 1;
+  const size_t slice_end =
+      group_at_ + static_cast<size_t>(std::min<uint64_t>(groups, group_end_ - group_at_));
+  for (; group_at_ < slice_end; ++group_at_) {
+    ReplyGroup(reply, job_->plan(), job_->group(group_at_));
+    if (reply.position() - begin_position_ <= reply_bytes_max_) continue;
+    Refuse(Status::Error(ErrorCode::kTooLarge,
+                         "the groups make a reply of more than reply-max-bytes: ask for fewer by "
+                         "LIMIT"),
+           reply);
+    return true;
+  }
+  if (group_at_ < group_end_) return false;
+  if (stats_clock_ != nullptr) ReplyStats(reply);
+  return true;
+}
+
+TaskProgress AggregateTask::Step(TaskContext& context) {
+  while (!run_.Pull(context.budget.unlimited() ? kUnlimited : kSliceCells * 8, context.reply)) {
+    if (context.budget.Spent()) return TaskProgress::kMore;
+  }
+  context.depends_on = depends_on_;
+  return TaskProgress::kDone;
+}
+
+}  // namespace cellar

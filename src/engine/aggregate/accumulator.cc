@@ -1,0 +1,430 @@
+// See accumulator.h.
+#include "engine/aggregate/accumulator.h"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "base/assert.h"
+#include "engine/aggregate/aggregate_plan.h"
+
+namespace cellar {
+namespace {
+
+constexpr int kQuantileBits{7};
+constexpr int kQuantileShift{52 - kQuantileBits};
+constexpr uint64_t kSignBit{uint64_t{1} << 63};
+// Numbers below the normal ones are lifted by so many powers of two, and all keys are above 0.
+constexpr int kLift{60};
+constexpr int64_t kLiftedKeys{int64_t{kLift} << kQuantileBits};
+constexpr int64_t kNormalKeyMin{int64_t{1} << kQuantileBits};
+constexpr size_t kSlotsFirst{8};
+
+size_t HashOf(int64_t key) {
+  return static_cast<size_t>(static_cast<uint64_t>(key) * 0x9e3779b97f4a7c15ULL >> 20);
+}
+
+template <typename T>
+T& At(char* accumulator) {
+  return *std::launder(reinterpret_cast<T*>(accumulator));
+}
+template <typename T>
+const T& At(const char* accumulator) {
+  return *std::launder(reinterpret_cast<const T*>(accumulator));
+}
+
+// Index of the count that a number belongs to.
+size_t BoundsBelow(const std::vector<Number>& bounds, const Number& number) {
+  const auto at =
+      std::upper_bound(bounds.begin(), bounds.end(), number,
+                       [](const Number& a, const Number& b) { return CompareNumbers(a, b) < 0; });
+  return static_cast<size_t>(at - bounds.begin());
+}
+
+// Is it a cell that SUM and its like take? Fast for integers.
+bool ReadCellNumber(const FoldCell& cell, Number* number) {
+  if (IsIntegerType(cell.type)) [[likely]] {
+    number->is_integer = true;
+    number->integer = LoadInteger(cell.type, cell.stored);
+    return true;
+  }
+  return ReadNumber(cell.type, cell.stored, cell.text_counts, number);
+}
+
+size_t AddToSum(ExactSum* sum, const Number& number) {
+  if (number.is_integer) {
+    sum->AddInteger(number.integer);
+    return 0;
+  }
+  const size_t before = sum->heap_bytes();
+  sum->AddDouble(number.floating);
+  return sum->heap_bytes() - before;
+}
+
+size_t AddToExtreme(Reduce::Function function, ValueType type, std::string_view stored,
+                    HeldValue* value) {
+  if (!value->empty()) {
+    const int order = CompareValues(type, stored, value->type(), value->stored());
+    if (function == Reduce::Function::kMin ? order >= 0 : order <= 0) return 0;
+  }
+  const size_t before = value->empty() ? 0 : value->heap_bytes();
+  value->Set(type, stored);
+  return value->heap_bytes() - before;  // modulo 2^64: may be negative
+}
+
+template <typename T, typename Change>
+size_t Grown(T* held, Change change) {
+  const size_t before = held->heap_bytes();
+  change();
+  return held->heap_bytes() - before;
+}
+
+}  // namespace
+
+// --- KeyCounts
+
+void KeyCounts::Grow() {
+  std::vector<Slot> old = std::exchange(slots_, std::vector<Slot>());
+  slots_.resize(std::max(kSlotsFirst, 2 * old.size()));
+  used_ = 0;
+  total_ = 0;
+  for (const Slot& slot : old) {
+    if (slot.count > 0) Add(slot.key, slot.count);
+  }
+}
+
+void KeyCounts::Add(int64_t key, uint64_t count) {
+  if (4 * (used_ + 1) > 3 * slots_.size()) {
+    const uint64_t total = total_;
+    Grow();
+    total_ = total;
+  }
+  const size_t mask = slots_.size() - 1;
+  size_t at = HashOf(key) & mask;
+  while (slots_[at].count > 0 && slots_[at].key != key) at = (at + 1) & mask;
+  if (slots_[at].count == 0) ++used_;
+  slots_[at].key = key;
+  slots_[at].count += count;
+  total_ += count;
+}
+
+std::vector<std::pair<int64_t, uint64_t>> KeyCounts::Sorted() const {
+  std::vector<std::pair<int64_t, uint64_t>> sorted;
+  sorted.reserve(used_);
+  for (const Slot& slot : slots_) {
+    if (slot.count > 0) sorted.emplace_back(slot.key, slot.count);
+  }
+  std::sort(sorted.begin(), sorted.end());
+  return sorted;
+}
+
+// --- DistinctValues
+
+void DistinctValues::AddValue(ValueType type, std::string_view stored) {
+  static thread_local std::string key;
+  key.clear();
+  AppendValueKey(type, stored, &key);
+  const XXH128_hash_t hash = XXH3_128bits(key.data(), key.size());
+  AddHash({hash.low64, hash.high64});
+}
+
+void DistinctValues::AddHash(const Hash& hash) {
+  if (sketch_ != nullptr) {
+    (void)sketch_->Add(HllInputOfHash(hash.low));
+    return;
+  }
+  const auto find = [this](const Hash& wanted) {
+    const size_t mask = slots_.size() - 1;
+    size_t at = wanted.low & mask;
+    while (slots_[at] != Hash() && slots_[at] != wanted) at = (at + 1) & mask;
+    return at;
+  };
+  if (2 * (used_ + 1) > slots_.size()) {
+    std::vector<Hash> old = std::exchange(slots_, std::vector<Hash>());
+    slots_.resize(std::max(kSlotsFirst, 2 * old.size()));
+    for (const Hash& kept : old) {
+      if (kept != Hash()) slots_[find(kept)] = kept;
+    }
+  }
+  Hash& slot = slots_[find(hash)];
+  if (slot == hash) return;
+  slot = hash;
+  if (++used_ > kDistinctExactMax) GoOver();
+}
+
+void DistinctValues::GoOver() {
+  sketch_ = std::make_unique<HllSketch>();
+  for (const Hash& hash : slots_) {
+    if (hash != Hash()) (void)sketch_->Add(HllInputOfHash(hash.low));
+  }
+  slots_ = std::vector<Hash>();
+  used_ = 0;
+}
+
+void DistinctValues::AddState(std::string_view state) {
+  if (states_ == nullptr) states_ = std::make_unique<HllSketch>();
+  states_->Merge(state);
+}
+
+void DistinctValues::Add(const DistinctValues& other) {
+  if (other.states_ != nullptr) {
+    if (states_ == nullptr) states_ = std::make_unique<HllSketch>();
+    states_->Merge(*other.states_);
+  }
+  if (other.sketch_ != nullptr) {
+    if (sketch_ == nullptr) GoOver();
+    sketch_->Merge(*other.sketch_);
+  }
+  for (const Hash& hash : other.slots_) {
+    if (hash != Hash()) AddHash(hash);
+  }
+}
+
+uint64_t DistinctValues::Count() const {
+  return (sketch_ != nullptr ? sketch_->Estimate() : used_) +
+         (states_ != nullptr ? states_->Estimate() : 0);
+}
+
+size_t DistinctValues::heap_bytes() const {
+  return slots_.capacity() * sizeof(Hash) + (sketch_ != nullptr ? sizeof(HllSketch) : 0) +
+         (states_ != nullptr ? sizeof(HllSketch) : 0);
+}
+
+// --- QUANTILE
+
+int64_t QuantileKey(double value) {
+  auto bits = std::bit_cast<uint64_t>(value);
+  const bool negative = (bits & kSignBit) != 0;
+  bits &= ~kSignBit;
+  if (bits == 0) return 0;
+  auto key = static_cast<int64_t>(bits >> kQuantileShift);
+  if (key >= kNormalKeyMin) {
+    key += kLiftedKeys;
+  } else {
+    const double lifted = std::ldexp(std::bit_cast<double>(bits), kLift);
+    key = static_cast<int64_t>(std::bit_cast<uint64_t>(lifted) >> kQuantileShift);
+  }
+  return negative ? -key : key;
+}
+
+double QuantileValue(int64_t key) {
+  if (key == 0) return 0;
+  const bool negative = key < 0;
+  if (negative) key = -key;
+  double value = 0;
+  if (key >= kLiftedKeys + kNormalKeyMin) {
+    value = std::bit_cast<double>(static_cast<uint64_t>(key - kLiftedKeys) << kQuantileShift);
+  } else {
+    value = std::ldexp(std::bit_cast<double>(static_cast<uint64_t>(key) << kQuantileShift), -kLift);
+  }
+  return negative ? -value : value;
+}
+
+// --- HeldValue
+
+void HeldValue::Set(ValueType type, std::string_view stored) {
+  char* heap = nullptr;
+  if (stored.size() > sizeof(inline_)) {
+    heap = new char[stored.size()];
+    std::memcpy(heap, stored.data(), stored.size());
+  }
+  char near[sizeof(inline_)] = {};
+  if (heap == nullptr && !stored.empty()) std::memcpy(near, stored.data(), stored.size());
+  Free();
+  held_ = true;
+  type_ = type;
+  bytes_ = stored.size();
+  if (heap != nullptr)
+    heap_ = heap;
+  else
+    std::memcpy(inline_, near, sizeof(near));
+}
+
+void HeldValue::Free() {
+  if (held_ && bytes_ > sizeof(inline_)) delete[] heap_;
+  held_ = false;
+  bytes_ = 0;
+}
+
+// --- accumulators
+
+size_t AccumulatorBytes(Reduce::Function function) {
+  switch (function) {
+    case Reduce::Function::kRows:
+      return sizeof(RowsAccumulator);
+    case Reduce::Function::kCount:
+      return sizeof(CountAccumulator);
+    case Reduce::Function::kSum:
+      return sizeof(SumAccumulator);
+    case Reduce::Function::kAvg:
+      return sizeof(AvgAccumulator);
+    case Reduce::Function::kMin:
+    case Reduce::Function::kMax:
+      return sizeof(ExtremeAccumulator);
+    default:
+      return sizeof(void*);
+  }
+}
+
+size_t BeginAccumulator(const PlannedReduce& reduce, char* accumulator) {
+  switch (reduce.function) {
+    case Reduce::Function::kRows:
+      new (accumulator) RowsAccumulator;
+      return 0;
+    case Reduce::Function::kCount:
+      new (accumulator) CountAccumulator;
+      return 0;
+    case Reduce::Function::kSum:
+      new (accumulator) SumAccumulator;
+      return 0;
+    case Reduce::Function::kAvg:
+      new (accumulator) AvgAccumulator;
+      return 0;
+    case Reduce::Function::kMin:
+    case Reduce::Function::kMax:
+      new (accumulator) ExtremeAccumulator;
+      return 0;
+    case Reduce::Function::kDistinct:
+      new (accumulator) DistinctAccumulator{new DistinctValues};
+      return sizeof(DistinctValues);
+    case Reduce::Function::kQuantile:
+      new (accumulator) QuantileAccumulator{new KeyCounts};
+      return sizeof(KeyCounts);
+    case Reduce::Function::kHistogram: {
+      const size_t counts = reduce.bounds.size() + 1;
+      new (accumulator) HistogramAccumulator{new uint64_t[counts]()};
+      return counts * sizeof(uint64_t);
+    }
+  }
+  return 0;
+}
+
+void EndAccumulator(const PlannedReduce& reduce, char* accumulator) {
+  switch (reduce.function) {
+    case Reduce::Function::kSum:
+      return At<SumAccumulator>(accumulator).sum.Free();
+    case Reduce::Function::kAvg:
+      return At<AvgAccumulator>(accumulator).sum.Free();
+    case Reduce::Function::kMin:
+    case Reduce::Function::kMax:
+      return At<ExtremeAccumulator>(accumulator).value.Free();
+    case Reduce::Function::kDistinct:
+      delete At<DistinctAccumulator>(accumulator).values;
+      return;
+    case Reduce::Function::kQuantile:
+      delete At<QuantileAccumulator>(accumulator).counts;
+      return;
+    case Reduce::Function::kHistogram:
+      delete[] At<HistogramAccumulator>(accumulator).counts;
+      return;
+    default:
+      return;
+  }
+}
+
+size_t AddToAccumulator(const PlannedReduce& reduce, const FoldCell& cell, char* accumulator,
+                        uint64_t* skipped) {
+  Number number;
+  switch (reduce.function) {
+    case Reduce::Function::kRows: {
+      auto& rows = At<RowsAccumulator>(accumulator);
+      if (rows.last_row != cell.row) ++rows.rows;
+      rows.last_row = cell.row;
+      return 0;
+    }
+    case Reduce::Function::kCount:
+      ++At<CountAccumulator>(accumulator).cells;
+      return 0;
+    case Reduce::Function::kMin:
+    case Reduce::Function::kMax: {
+      ValueBuffer buffer;
+      const SeenValue seen = SeenOf(cell.type, cell.stored, &buffer);
+      return AddToExtreme(reduce.function, seen.type, seen.stored,
+                          &At<ExtremeAccumulator>(accumulator).value);
+    }
+    case Reduce::Function::kDistinct: {
+      DistinctValues* values = At<DistinctAccumulator>(accumulator).values;
+      return Grown(values, [&] {
+        if (cell.type == ValueType::kHll)
+          values->AddState(cell.stored);
+        else
+          values->AddValue(cell.type, cell.stored);
+      });
+    }
+    default:
+      break;
+  }
+  if (!ReadCellNumber(cell, &number)) {
+    ++*skipped;
+    return 0;
+  }
+  switch (reduce.function) {
+    case Reduce::Function::kSum:
+      return AddToSum(&At<SumAccumulator>(accumulator).sum, number);
+    case Reduce::Function::kAvg: {
+      auto& avg = At<AvgAccumulator>(accumulator);
+      ++avg.cells;
+      return AddToSum(&avg.sum, number);
+    }
+    case Reduce::Function::kQuantile: {
+      KeyCounts* counts = At<QuantileAccumulator>(accumulator).counts;
+      return Grown(counts, [&] { counts->Add(QuantileKey(ToDouble(number)), 1); });
+    }
+    default:
+      CELLAR_ASSERT(reduce.function == Reduce::Function::kHistogram);
+      ++At<HistogramAccumulator>(accumulator).counts[BoundsBelow(reduce.bounds, number)];
+      return 0;
+  }
+}
+
+size_t MergeAccumulator(const PlannedReduce& reduce, const char* from, char* accumulator) {
+  switch (reduce.function) {
+    case Reduce::Function::kRows:
+      At<RowsAccumulator>(accumulator).rows += At<RowsAccumulator>(from).rows;
+      return 0;
+    case Reduce::Function::kCount:
+      At<CountAccumulator>(accumulator).cells += At<CountAccumulator>(from).cells;
+      return 0;
+    case Reduce::Function::kSum: {
+      ExactSum& sum = At<SumAccumulator>(accumulator).sum;
+      return Grown(&sum, [&] { sum.Add(At<SumAccumulator>(from).sum); });
+    }
+    case Reduce::Function::kAvg: {
+      auto& avg = At<AvgAccumulator>(accumulator);
+      avg.cells += At<AvgAccumulator>(from).cells;
+      return Grown(&avg.sum, [&] { avg.sum.Add(At<AvgAccumulator>(from).sum); });
+    }
+    case Reduce::Function::kMin:
+    case Reduce::Function::kMax: {
+      const HeldValue& value = At<ExtremeAccumulator>(from).value;
+      if (value.empty()) return 0;
+      return AddToExtreme(reduce.function, value.type(), value.stored(),
+                          &At<ExtremeAccumulator>(accumulator).value);
+    }
+    case Reduce::Function::kDistinct: {
+      DistinctValues* values = At<DistinctAccumulator>(accumulator).values;
+      return Grown(values, [&] { values->Add(*At<DistinctAccumulator>(from).values); });
+    }
+    case Reduce::Function::kQuantile: {
+      KeyCounts* counts = At<QuantileAccumulator>(accumulator).counts;
+      return Grown(counts, [&] {
+        for (const auto& [key, count] : At<QuantileAccumulator>(from).counts->Sorted())
+          counts->Add(key, count);
+      });
+    }
+    case Reduce::Function::kHistogram: {
+      const uint64_t* counts = At<HistogramAccumulator>(from).counts;
+      for (size_t i = 0; i <= reduce.bounds.size(); ++i)
+        At<HistogramAccumulator>(accumulator).counts[i] += counts[i];
+      return 0;
+    }
+  }
+  return 0;
+}
+
+}  // namespace cellar

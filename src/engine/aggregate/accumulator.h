@@ -1,0 +1,144 @@
+// Accumulators: what each function of a CAGG keeps for a group. They lie one behind the other in the
+// group's memory (aggregate_groups.h), 8-byte aligned, and are begun and ended by these functions;
+// what needs more room than their fixed size stands on the heap and is counted.
+//
+// Adding does not depend on the order of the cells, and two accumulators can be made one, so that
+// parts of a table may be folded apart.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/aggregate/aggregate_value.h"
+#include "engine/aggregate/exact_sum.h"
+#include "engine/keys/hyperloglog.h"
+#include "engine/request/aggregate_request.h"
+
+namespace cellar {
+
+struct PlannedReduce;
+
+// Counts by key; open addressing.
+class KeyCounts {
+ public:
+  void Add(int64_t key, uint64_t count);
+  uint64_t total() const { return total_; }
+  // All of them, by key.
+  std::vector<std::pair<int64_t, uint64_t>> Sorted() const;
+  size_t heap_bytes() const { return slots_.capacity() * sizeof(Slot); }
+
+ private:
+  struct Slot {
+    int64_t key{0};
+    uint64_t count{0};  // 0: free
+  };
+  void Grow();
+  std::vector<Slot> slots_;
+  size_t used_{0};
+  uint64_t total_{0};
+};
+
+// DISTINCT: hashes of 128 bits of up to kDistinctExactMax values, which no two values have in
+// common in practice; beyond it an HLL sketch of them. The states of hll cells are a sketch of
+// their own.
+inline constexpr size_t kDistinctExactMax{1'024};
+class DistinctValues {
+ public:
+  void AddValue(ValueType type, std::string_view stored);
+  void AddState(std::string_view state);
+  void Add(const DistinctValues& other);
+  uint64_t Count() const;
+  size_t heap_bytes() const;
+
+ private:
+  struct Hash {
+    uint64_t low{0};
+    uint64_t high{0};
+    bool operator==(const Hash&) const = default;
+    bool operator<(const Hash& other) const {
+      return low != other.low ? low < other.low : high < other.high;
+    }
+  };
+  void AddHash(const Hash& hash);
+  void GoOver();  // to the sketch
+
+  std::vector<Hash> slots_;  // open addressing; all zero: free
+  size_t used_{0};
+  std::unique_ptr<HllSketch> sketch_;
+  std::unique_ptr<HllSketch> states_;
+};
+
+// QUANTILE: counts of numbers by the first 7 bits of their binary fraction, so that the lower end
+// of a bucket is within 1/128 of all in it; whole numbers below 128 have one each.
+int64_t QuantileKey(double value);
+double QuantileValue(int64_t key);
+
+// A value of its own.
+class HeldValue {
+ public:
+  bool empty() const { return !held_; }
+  ValueType type() const { return type_; }
+  std::string_view stored() const { return {bytes_ <= sizeof(inline_) ? inline_ : heap_, bytes_}; }
+  void Set(ValueType type, std::string_view stored);
+  void Free();
+  size_t heap_bytes() const { return bytes_ <= sizeof(inline_) ? 0 : bytes_; }
+
+ private:
+  bool held_{false};
+  ValueType type_{ValueType::kBytes};
+  size_t bytes_{0};
+  union {
+    char inline_[16];
+    char* heap_;
+  };
+};
+
+struct RowsAccumulator {
+  uint64_t rows{0};
+  uint64_t last_row{0};  // serial of the row counted last
+};
+struct CountAccumulator {
+  uint64_t cells{0};
+};
+struct SumAccumulator {
+  ExactSum sum;
+};
+struct AvgAccumulator {
+  ExactSum sum;
+  uint64_t cells{0};
+};
+struct ExtremeAccumulator {  // MIN, MAX
+  HeldValue value;
+};
+struct DistinctAccumulator {
+  DistinctValues* values;
+};
+struct QuantileAccumulator {
+  KeyCounts* counts;
+};
+struct HistogramAccumulator {
+  uint64_t* counts;  // one more than there are bounds
+};
+
+size_t AccumulatorBytes(Reduce::Function function);
+
+// A cell as accumulators take it.
+struct FoldCell {
+  ValueType type{ValueType::kBytes};
+  std::string_view stored;
+  bool text_counts{false};  // text that is a number is one
+  uint64_t row{0};          // serial of its row, not 0
+};
+
+// All take the accumulator of `reduce`. Those that change return by how much the heap's part grew.
+size_t BeginAccumulator(const PlannedReduce& reduce, char* accumulator);
+size_t AddToAccumulator(const PlannedReduce& reduce, const FoldCell& cell, char* accumulator,
+                        uint64_t* skipped);
+size_t MergeAccumulator(const PlannedReduce& reduce, const char* from, char* accumulator);
+void EndAccumulator(const PlannedReduce& reduce, char* accumulator);
+
+}  // namespace cellar

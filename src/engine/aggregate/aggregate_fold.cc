@@ -1,0 +1,253 @@
+// See aggregate_fold.h.
+#include "engine/aggregate/aggregate_fold.h"
+
+#include <algorithm>
+
+#include "base/assert.h"
+#include "engine/keys/key_component.h"
+#include "engine/keys/timestamp.h"
+
+namespace cellar {
+namespace {
+
+void AppendBigEndian16(uint64_t number, std::string* to) {
+  to->push_back(static_cast<char>(number >> 8));
+  to->push_back(static_cast<char>(number));
+}
+
+void AppendBigEndian64(uint64_t number, std::string* to) {
+  char bytes[8];
+  StoreLittleEndian(bytes, __builtin_bswap64(number));
+  to->append(bytes, sizeof(bytes));
+}
+
+// The value type in which a numeric component is read.
+ValueType NumberTypeOf(ComponentType type) {
+  switch (type) {
+    case ComponentType::kU8:
+      return ValueType::kU8;
+    case ComponentType::kU16:
+      return ValueType::kU16;
+    case ComponentType::kU32:
+      return ValueType::kU32;
+    case ComponentType::kI8:
+      return ValueType::kI8;
+    case ComponentType::kI16:
+      return ValueType::kI16;
+    case ComponentType::kI32:
+      return ValueType::kI32;
+    case ComponentType::kI64:
+      return ValueType::kI64;
+    case ComponentType::kF32:
+      return ValueType::kF32;
+    case ComponentType::kF64:
+      return ValueType::kF64;
+    default:
+      return ValueType::kU64;  // recno too
+  }
+}
+
+void Complement(std::string* bytes, size_t from) {
+  for (size_t i = from; i < bytes->size(); ++i) (*bytes)[i] = static_cast<char>(~(*bytes)[i]);
+}
+
+}  // namespace
+
+AggregateFold::AggregateFold(const AggregatePlan& plan, const ReadView& view,
+                             AggregateGroups* groups)
+    : plan_(plan), view_(&view), groups_(groups), row_parts_(plan.terms.size()) {
+  cursors_.resize(plan.terms.size());
+  Reattach(view);
+}
+
+void AggregateFold::Reattach(const ReadView& view) {
+  view_ = &view;
+  for (size_t i = 0; i < plan_.terms.size(); ++i) {
+    if (plan_.terms[i].kind != GroupTerm::Kind::kValue) continue;
+    cursors_[i].reset();
+    const size_t group = view.schema().families[plan_.terms[i].family].group;
+    cursors_[i] = std::make_unique<BTreeCursor>(view.MakeCursor(group));
+  }
+}
+
+void AggregateFold::FindTakers(size_t family, std::string_view qualifier,
+                               std::vector<uint32_t>* takers) const {
+  takers->clear();
+  for (size_t i = 0; i < plan_.reduces.size(); ++i) {
+    if (plan_.reduces[i].Takes(family, qualifier)) takers->push_back(static_cast<uint32_t>(i));
+  }
+}
+
+// --- terms of the row
+
+// The newest live version of the term's column in the row.
+bool AggregateFold::ReadValue(const PlannedTerm& term, BTreeCursor& at, CellValue* value) {
+  const FamilySchema& family = view_->schema().families[term.family];
+  scratch_.assign(row_key_);
+  PutFamilyId(&scratch_, family.id);
+  scratch_.append(term.qualifier);
+  at.Seek(scratch_);
+  const bool live = view_->all_live(family);
+  for (uint64_t rank = 1; at.valid() && at.key().starts_with(scratch_); at.Next(), ++rank) {
+    int64_t timestamp = 0;
+    if (!LoadTimestamp(at.key().substr(scratch_.size()), &timestamp) ||
+        !DecodeCellValue(at.value(), value)) {
+      continue;
+    }
+    if (rank > family.policy.rank_kept_max()) return false;
+    if (live || !family.policy.Drops(rank, timestamp, value->expiry_micros, view_->now_micros())) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void AggregateFold::AppendValue(const PlannedTerm& term, size_t index) {
+  std::string& part = row_parts_[index];
+  CellValue value;
+  if (!ReadValue(term, *cursors_[index], &value)) return AppendNullKey(&part);
+  if (value.type == ValueType::kF32 && !term.step) float32_mask_ |= uint32_t{1} << index;
+  if (!term.step) {
+    ValueBuffer buffer;
+    const SeenValue seen = SeenOf(value.type, value.stored, &buffer);
+    return AppendValueKey(seen.type, seen.stored, &part);
+  }
+  if (ClassOf(value.type) != ValueClass::kNumber) return AppendNullKey(&part);
+  AppendNumberKey(term.step->Floor(NumberOf(value.type, value.stored)), false, &part);
+}
+
+void AggregateFold::AppendPart(const PlannedTerm& term) {
+  const size_t begin = plan_.key.ComponentsSize(row_key_, term.count);
+  const size_t end = plan_.key.ComponentsSize(row_key_, term.count + 1);
+  const std::string_view encoded = row_key_.substr(begin, end - begin);
+  std::string& part = scratch_;
+  part.clear();
+  if (!term.step) {
+    part.assign(encoded);
+    return;
+  }
+  const ValueType type = NumberTypeOf(term.component);
+  text_.clear();
+  Number number;
+  if (term.component == ComponentType::kRecno) {
+    number.integer = plan_.key.DecodeRecno(row_key_);
+  } else {
+    const bool decoded =
+        DecodeComponentValue({term.component, term.descending}, type, encoded, &text_);
+    CELLAR_ASSERT(decoded);
+    number = NumberOf(type, text_);
+  }
+  AppendNumberKey(term.step->Floor(number), false, &part);
+  if (term.descending) Complement(&part, 0);
+}
+
+void AggregateFold::AppendBytes(const PlannedTerm& term) {
+  text_.clear();
+  const bool decoded = plan_.key.Decode(row_key_, &text_);
+  CELLAR_ASSERT(decoded);
+  if (text_.size() > term.count) text_.resize(term.count);
+  scratch_.clear();
+  AppendEscaped(text_, &scratch_);
+  if (term.descending) Complement(&scratch_, 0);
+}
+
+void AggregateFold::AppendRowTerm(const PlannedTerm& term, size_t index) {
+  std::string& part = row_parts_[index];
+  part.clear();
+  switch (term.kind) {
+    case GroupTerm::Kind::kKey:
+      part.assign(row_key_.substr(0, plan_.key.ComponentsSize(row_key_, term.count)));
+      return;
+    case GroupTerm::Kind::kPart:
+      AppendPart(term);
+      part.append(scratch_);
+      return;
+    case GroupTerm::Kind::kBytes:
+      AppendBytes(term);
+      part.append(scratch_);
+      return;
+    default:
+      CELLAR_ASSERT(term.kind == GroupTerm::Kind::kValue);
+      return AppendValue(term, index);
+  }
+}
+
+void AggregateFold::MakeRow() {
+  row_made_ = true;
+  float32_mask_ = 0;
+  for (size_t i = 0; i < plan_.terms.size(); ++i) {
+    if (!plan_.terms[i].of_cell()) AppendRowTerm(plan_.terms[i], i);
+  }
+  if (plan_.groups_by_cell) return;
+  key_.clear();
+  for (const std::string& part : row_parts_) key_.append(part);
+  if (group_ != nullptr && key_ == last_key_) return;
+  group_ = &groups_->Find(key_, float32_mask_);
+  last_key_.assign(key_);
+}
+
+// --- terms of the cell
+
+void AggregateFold::AppendCellTerm(const PlannedTerm& term, size_t family,
+                                   std::string_view qualifier, int64_t timestamp_micros) {
+  switch (term.kind) {
+    case GroupTerm::Kind::kFamily:
+      return AppendBigEndian16(family, &key_);
+    case GroupTerm::Kind::kColumn:
+      AppendBigEndian16(family, &key_);
+      key_.append(qualifier);
+      return;
+    case GroupTerm::Kind::kQualifier: {
+      const Order& order = plan_.families[family].order;
+      const size_t count = std::min(term.count, order.components().size());
+      const std::string_view first = qualifier.substr(0, order.ComponentsSize(qualifier, count));
+      if (!term.as_text) {
+        key_.append(first);
+        return;
+      }
+      AppendEscaped(FirstComponentsText(order, first, count), &key_);
+      return;
+    }
+    default: {
+      CELLAR_ASSERT(term.kind == GroupTerm::Kind::kTime);
+      const auto timestamp = static_cast<uint64_t>(timestamp_micros);
+      return AppendBigEndian64(timestamp - timestamp % term.duration_micros, &key_);
+    }
+  }
+}
+
+AggregateGroup* AggregateFold::FindGroup(size_t family, std::string_view qualifier,
+                                         int64_t timestamp_micros) {
+  if (!row_made_) MakeRow();
+  if (!plan_.groups_by_cell) return group_;
+  key_.clear();
+  for (size_t i = 0; i < plan_.terms.size(); ++i) {
+    if (plan_.terms[i].of_cell())
+      AppendCellTerm(plan_.terms[i], family, qualifier, timestamp_micros);
+    else
+      key_.append(row_parts_[i]);
+  }
+  if (group_ != nullptr && key_ == last_key_) return group_;
+  group_ = &groups_->Find(key_, float32_mask_);
+  last_key_.assign(key_);
+  return group_;
+}
+
+void AggregateFold::AddTo(const std::vector<uint32_t>& takers, size_t family,
+                          std::string_view qualifier, int64_t timestamp_micros, ValueType type,
+                          std::string_view stored) {
+  AggregateGroup* const group = FindGroup(family, qualifier, timestamp_micros);
+  const FoldCell cell{.type = type,
+                      .stored = stored,
+                      .text_counts = plan_.families[family].text_counts,
+                      .row = row_};
+  for (const uint32_t taker : takers) groups_->Add(group, plan_.reduces[taker], cell);
+}
+
+void AggregateFold::Add(size_t family, std::string_view qualifier, int64_t timestamp_micros,
+                        ValueType type, std::string_view stored) {
+  FindTakers(family, qualifier, &takers_);
+  if (!takers_.empty()) AddTo(takers_, family, qualifier, timestamp_micros, type, stored);
+}
+
+}  // namespace cellar

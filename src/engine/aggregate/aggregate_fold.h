@@ -1,0 +1,75 @@
+// AggregateFold: rows and their cells, as a scan gives them, into groups.
+//
+// The part of a group's key that depends on the row alone is made once a row, and only when a cell
+// of the row is taken by a REDUCE. Without terms of the cell the group is looked up once a row, and
+// not even that where neighbouring rows are of one group.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/aggregate/aggregate_groups.h"
+#include "engine/aggregate/aggregate_plan.h"
+#include "engine/rows/cell_stream.h"
+#include "engine/table/read_view.h"
+
+namespace cellar {
+
+class AggregateFold {
+ public:
+  // Both outlive it; the view must be that of the rows. Adds to `groups`.
+  AggregateFold(const AggregatePlan& plan, const ReadView& view, AggregateGroups* groups);
+
+  void BeginRow() {
+    ++row_;
+    row_made_ = false;
+  }
+  // The row's key, encoded: to be said before a cell of the row is added, and again when it has
+  // moved in memory.
+  void SetRowKey(std::string_view row_key) { row_key_ = row_key; }
+  // A cell of the row: family as in the schema, qualifier encoded.
+  void Add(size_t family, std::string_view qualifier, int64_t timestamp_micros, ValueType type,
+           std::string_view stored);
+  // The same for a cell of which is known who takes it. REQUIRES: somebody.
+  void AddTo(const std::vector<uint32_t>& takers, size_t family, std::string_view qualifier,
+             int64_t timestamp_micros, ValueType type, std::string_view stored);
+  // Which of the REDUCEs take cells of a column.
+  void FindTakers(size_t family, std::string_view qualifier, std::vector<uint32_t>* takers) const;
+  // The view has been detached, or another one takes its place.
+  void Reattach(const ReadView& view);
+  AggregateGroups& groups() { return *groups_; }
+  bool wants_timestamps() const { return plan_.wants_timestamps; }
+
+ private:
+  // Fills in row_parts_.
+  void MakeRow();
+  void AppendRowTerm(const PlannedTerm& term, size_t index);
+  void AppendPart(const PlannedTerm& term);
+  void AppendBytes(const PlannedTerm& term);
+  void AppendValue(const PlannedTerm& term, size_t index);
+  void AppendCellTerm(const PlannedTerm& term, size_t family, std::string_view qualifier,
+                      int64_t timestamp_micros);
+  AggregateGroup* FindGroup(size_t family, std::string_view qualifier, int64_t timestamp_micros);
+  bool ReadValue(const PlannedTerm& term, BTreeCursor& at, CellValue* value);
+
+  const AggregatePlan& plan_;
+  const ReadView* view_;
+  AggregateGroups* groups_;
+  std::vector<std::unique_ptr<BTreeCursor>> cursors_;  // of kValue terms, by index of term
+  std::string_view row_key_;
+  uint64_t row_{0};  // serial
+  bool row_made_{false};
+  AggregateGroup* group_{nullptr};  // of last_key_
+  std::string key_;                 // of the group at hand; without terms of the cell the row's
+  std::string last_key_;
+  uint32_t float32_mask_{0};
+  std::vector<std::string> row_parts_;  // by index of term; of the row
+  std::string scratch_;
+  std::string text_;
+  std::vector<uint32_t> takers_;
+};
+
+}  // namespace cellar

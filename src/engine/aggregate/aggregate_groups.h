@@ -1,0 +1,96 @@
+// AggregateGroups: the groups of a CAGG by their keys, each with its accumulators.
+//
+//   table    hash u32 and place u32 of a group, open addressing
+//   arena    blocks of memory, in which groups lie one behind the other:
+//              | key bytes u32 | float32 mask u32 | accumulators | key, filled up to 8 bytes |
+//
+// The mask has a bit for each term whose value was an f32 when the group was made, so that it is
+// shown with the digits of one. What it all takes is counted to the byte and asked for by
+// memory_bytes().
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "engine/aggregate/accumulator.h"
+#include "engine/aggregate/aggregate_plan.h"
+
+namespace cellar {
+
+// One group; the address stays.
+class AggregateGroup {
+ public:
+  static constexpr size_t kHeaderBytes{8};
+
+  std::string_view key(const AggregatePlan& plan) const {
+    return {memory() + kHeaderBytes + plan.accumulator_bytes, key_bytes_};
+  }
+  uint32_t float32_mask() const { return float32_mask_; }
+  char* accumulator(const PlannedReduce& reduce) { return memory() + kHeaderBytes + reduce.offset; }
+  const char* accumulator(const PlannedReduce& reduce) const {
+    return memory() + kHeaderBytes + reduce.offset;
+  }
+
+ private:
+  friend class AggregateGroups;
+  AggregateGroup(uint32_t key_bytes, uint32_t float32_mask)
+      : key_bytes_(key_bytes), float32_mask_(float32_mask) {}
+  char* memory() { return reinterpret_cast<char*>(this); }
+  const char* memory() const { return reinterpret_cast<const char*>(this); }
+
+  uint32_t key_bytes_;
+  uint32_t float32_mask_;
+};
+static_assert(sizeof(AggregateGroup) == AggregateGroup::kHeaderBytes);
+
+class AggregateGroups {
+ public:
+  explicit AggregateGroups(const AggregatePlan& plan) : plan_(plan) {}  // outlives it
+  ~AggregateGroups();
+  AggregateGroups(const AggregateGroups&) = delete;
+  AggregateGroups& operator=(const AggregateGroups&) = delete;
+
+  // The group of that key; made if there is none yet.
+  AggregateGroup& Find(std::string_view key, uint32_t float32_mask);
+  // Adds a cell to what one REDUCE keeps for a group.
+  void Add(AggregateGroup* group, const PlannedReduce& reduce, const FoldCell& cell) {
+    heap_bytes_ += AddToAccumulator(reduce, cell, group->accumulator(reduce), &skipped_);
+  }
+  // Takes `count` of the groups of another table of the same plan, from the *at-th on, into this
+  // one; moves *at. True when there are no more.
+  bool Merge(const AggregateGroups& other, size_t* at, size_t count);
+
+  size_t size() const { return groups_.size(); }
+  // In the order in which they were made.
+  const std::vector<AggregateGroup*>& all() const { return groups_; }
+  size_t memory_bytes() const { return memory_bytes_ + heap_bytes_; }
+  // Cells that a REDUCE has left out since they are no numbers.
+  uint64_t skipped() const { return skipped_; }
+
+ private:
+  struct Slot {
+    uint32_t hash{0};
+    uint32_t place{0};  // in groups_, from 1; 0: free
+  };
+  AggregateGroup* Make(std::string_view key, uint32_t float32_mask);
+  void GrowTable();
+  void Count() {
+    memory_bytes_ =
+        arena_bytes_ + slots_.capacity() * sizeof(Slot) + groups_.capacity() * sizeof(groups_[0]);
+  }
+
+  const AggregatePlan& plan_;
+  std::vector<Slot> slots_;
+  std::vector<AggregateGroup*> groups_;
+  std::vector<std::unique_ptr<char[]>> blocks_;
+  size_t block_left_{0};
+  char* block_at_{nullptr};
+  size_t arena_bytes_{0};
+  size_t memory_bytes_{0};
+  size_t heap_bytes_{0};
+  uint64_t skipped_{0};
+};
+
+}  // namespace cellar

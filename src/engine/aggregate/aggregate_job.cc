@@ -1,0 +1,295 @@
+// See aggregate_job.h.
+#include "engine/aggregate/aggregate_job.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/number.h"
+#include "base/thread.h"
+#include "engine/rows/table_scan.h"
+
+namespace cellar {
+namespace {
+
+// What a worker does between two looks at whether it is still wanted.
+constexpr uint64_t kWorkerCells{4'096};
+// Groups that are merged, or compared, for the budget of so many cells.
+constexpr uint64_t kCellsPerGroup{4};
+// How long the last pieces of others are waited for before the loop has its turn.
+constexpr std::chrono::microseconds kWait{200};
+
+Status OutOfMemory(size_t bytes_max) {
+  return Status::Error(ErrorCode::kTooLarge,
+                       "the groups take more than agg-max-memory (" + FormatUint64(bytes_max) +
+                           " bytes): narrow the rows by PREFIX or RANGE, or group by less");
+}
+
+}  // namespace
+
+struct AggregateJob::Worker {
+  Worker(const AggregatePlan& plan, const ReadView& view)
+      : groups(plan), fold(plan, view, &groups) {}
+  AggregateGroups groups;
+  AggregateFold fold;
+  ScanStats stats;
+  std::atomic<size_t> memory_bytes{0};
+  std::thread thread;
+};
+
+AggregateJob::AggregateJob(std::unique_ptr<Scan> scan, AggregatePlan plan,
+                           const AggregateLimits& limits)
+    : plan_(std::move(plan)),
+      limits_(limits),
+      scan_(std::move(scan)),
+      cells_(scan_->shape().plan),
+      sorter_(plan_) {
+  groups_ = std::make_unique<AggregateGroups>(plan_);
+  fold_ = std::make_unique<AggregateFold>(plan_, scan_->view(), groups_.get());
+  // Without BY there is one group, also over nothing.
+  if (plan_.terms.empty()) (void)groups_->Find({}, 0);
+}
+
+Result<std::unique_ptr<AggregateJob>> AggregateJob::Create(
+    std::unique_ptr<Scan> scan, const AggregateRequest& request,
+    const std::vector<ColumnSelector>& columns, bool reverse, const AggregateLimits& limits) {
+  const ScanShape shape = scan->shape();
+  const TableSchema& schema = scan->view().schema();
+  ASSIGN_OR_RETURN(AggregatePlan plan, AggregatePlan::Compile(schema, request, columns, reverse));
+  const bool by_leaf = shape.index_order == nullptr && LeafFold::CanFold(shape, schema);
+  std::unique_ptr<AggregateJob> job(new AggregateJob(std::move(scan), std::move(plan), limits));
+  if (by_leaf) {
+    job->ranges_ = *shape.ranges;
+    job->leaves_ =
+        std::make_unique<LeafFold>(job->scan_->view(), *shape.plan, job->ranges_, job->fold_.get());
+  }
+  return job;
+}
+
+AggregateJob::~AggregateJob() { EndThreads(); }
+
+void AggregateJob::EndThreads() {
+  cancelled_ = true;
+  for (const std::unique_ptr<Worker>& worker : workers_) {
+    if (worker->thread.joinable()) worker->thread.join();
+  }
+}
+
+size_t AggregateJob::memory_bytes() const {
+  size_t bytes = groups_->memory_bytes();
+  size_t groups = groups_->size();
+  for (const std::unique_ptr<Worker>& worker : workers_)
+    bytes += worker->memory_bytes.load(std::memory_order_relaxed);
+  return bytes + groups * GroupSorter::kBytesPerGroup;
+}
+
+// A thread that has used up what there is for it ends, and so does the whole.
+bool AggregateJob::MemoryIsUsedUp() {
+  const size_t bytes = groups_->memory_bytes() + groups_->size() * GroupSorter::kBytesPerGroup;
+  if (bytes <= limits_.memory_bytes_max && !cancelled_) return false;
+  status_ = OutOfMemory(limits_.memory_bytes_max);
+  cancelled_ = true;
+  return true;
+}
+
+void AggregateJob::AddStats(const ScanStats& stats, ScanStats* to) const {
+  to->rows += stats.rows;
+  to->cells += stats.cells;
+  to->bytes += stats.bytes;
+  to->groups = std::max(to->groups, stats.groups);
+}
+
+ScanStats AggregateJob::stats() const {
+  ScanStats stats = stats_;
+  if (leaves_ != nullptr) AddStats(leaves_->stats(), &stats);
+  for (const std::unique_ptr<Worker>& worker : workers_) AddStats(worker->stats, &stats);
+  if (leaves_ == nullptr && workers_.empty()) stats = scan_->stats();
+  return stats;
+}
+
+// --- folding
+
+bool AggregateJob::PullScan(uint64_t cells) {
+  scan_->SetBudget(cells);
+  uint64_t until_look = kWorkerCells;
+  for (;;) {
+    switch (scan_->Next()) {
+      case ScanStep::kRow:
+        fold_->BeginRow();
+        break;
+      case ScanStep::kCell: {
+        const ScanCell& cell = scan_->cell();
+        const RawCell& raw = scan_->raw_cell();
+        fold_->SetRowKey(scan_->row_key());
+        fold_->Add(raw.family, raw.qualifier, cell.timestamp_micros, cell.type, cell.stored);
+        if (--until_look == 0) {
+          until_look = kWorkerCells;
+          if (MemoryIsUsedUp()) return true;
+        }
+        break;
+      }
+      case ScanStep::kPause:
+        return MemoryIsUsedUp();
+      case ScanStep::kEnd:
+        return true;
+    }
+  }
+}
+
+bool AggregateJob::PullLeaves(uint64_t cells) {
+  while (cells > 0) {
+    const uint64_t slice = std::min(cells, kWorkerCells);
+    if (leaves_->Pull(slice)) return true;
+    if (MemoryIsUsedUp()) return true;
+    if (cells != kUnlimited) cells -= slice;
+  }
+  return false;
+}
+
+bool AggregateJob::Pull(uint64_t cells) {
+  if (stage_ == Stage::kFold) {
+    if (!(leaves_ != nullptr ? PullLeaves(cells) : PullScan(cells))) return false;
+    BeginSort();
+  }
+  if (stage_ == Stage::kThreads) {
+    if (!PullPieces(cells)) return false;
+    stage_ = Stage::kMerge;
+  }
+  if (!status_.ok() || MemoryIsUsedUp()) return true;
+  if (stage_ == Stage::kMerge) {
+    if (!PullMerge(cells / kCellsPerGroup + 1)) return false;
+    if (MemoryIsUsedUp()) return true;
+    BeginSort();
+  }
+  if (stage_ == Stage::kSort) {
+    if (!sorter_.Step(cells / kCellsPerGroup + 1)) return false;
+    stage_ = Stage::kDone;
+  }
+  return true;
+}
+
+void AggregateJob::BeginSort() {
+  stage_ = Stage::kSort;
+  if (!status_.ok() || MemoryIsUsedUp()) return;
+  sorter_.Begin(groups_->all());
+}
+
+bool AggregateJob::WantsSplitKeys() const {
+  if (limits_.threads == 0 || leaves_ == nullptr) return false;
+  const auto& families = cells_->choice.columns.families();
+  if (families.empty()) return false;
+  const ReadView& view = scan_->view();
+  return view.entries(view.schema().families[families[0].index].group) >=
+         limits_.entries_for_threads;
+}
+
+void AggregateJob::Detach(const std::vector<std::string>& split_keys) {
+  scan_->Detach();
+  fold_->Reattach(scan_->view());
+  if (leaves_ == nullptr) return;
+  if (stage_ != Stage::kFold || split_keys.empty() || !WantsSplitKeys()) {
+    return leaves_->Reattach(scan_->view());
+  }
+  // Pieces of the table, each as what it has of the ranges.
+  KeyRangeSet all;
+  for (const KeyRange& range : ranges_) all.Add(range);
+  for (size_t i = 0; i <= split_keys.size(); ++i) {
+    KeyRange part;
+    if (i > 0) part.begin.bytes = split_keys[i - 1];
+    if (i < split_keys.size()) part.end = {split_keys[i], false};
+    KeyRangeSet piece;
+    piece.Add(part);
+    piece.IntersectWith(all);
+    if (!piece.empty()) pieces_.push_back(piece.ranges());
+  }
+  const ReadView& view = scan_->view();
+  const uint64_t entries =
+      view.entries(view.schema().families[cells_->choice.columns.families()[0].index].group);
+  const uint64_t entries_in_range = entries / (split_keys.size() + 1) * pieces_.size();
+  if (pieces_.size() < 2 || entries_in_range < limits_.entries_for_threads) {
+    pieces_.clear();
+    return leaves_->Reattach(view);
+  }
+  StartThreads();
+}
+
+// --- threads
+
+// What the first slice has folded is folded again: that is less than a piece.
+void AggregateJob::StartThreads() {
+  leaves_.reset();
+  fold_.reset();
+  groups_ = std::make_unique<AggregateGroups>(plan_);
+  fold_ = std::make_unique<AggregateFold>(plan_, scan_->view(), groups_.get());
+  if (plan_.terms.empty()) (void)groups_->Find({}, 0);
+  stage_ = Stage::kThreads;
+  const size_t threads = std::min<size_t>(limits_.threads, pieces_.size() - 1);
+  workers_running_ = threads;
+  for (size_t i = 0; i < threads; ++i)
+    workers_.push_back(std::make_unique<Worker>(plan_, scan_->view()));
+  for (const std::unique_ptr<Worker>& worker : workers_)
+    worker->thread = std::thread([this, to = worker.get()] { RunWorker(to); });
+}
+
+std::unique_ptr<LeafFold> AggregateJob::NextPiece(AggregateFold* fold) {
+  if (cancelled_) return nullptr;
+  const size_t piece = piece_next_++;
+  if (piece >= pieces_.size()) return nullptr;
+  return std::make_unique<LeafFold>(scan_->view(), *cells_, pieces_[piece], fold);
+}
+
+void AggregateJob::RunWorker(Worker* worker) {
+  SetThreadName("cellar-agg");
+  LowerThreadPriority();
+  while (std::unique_ptr<LeafFold> piece = NextPiece(&worker->fold)) {
+    bool done = false;
+    while (!done && !cancelled_) {
+      done = piece->Pull(kWorkerCells);
+      const size_t bytes =
+          worker->groups.memory_bytes() + worker->groups.size() * GroupSorter::kBytesPerGroup;
+      worker->memory_bytes.store(bytes, std::memory_order_relaxed);
+      if (bytes > limits_.memory_bytes_max) cancelled_ = true;
+    }
+    AddStats(piece->stats(), &worker->stats);
+  }
+  const std::lock_guard lock(mutex_);
+  --workers_running_;
+  done_.notify_one();
+}
+
+bool AggregateJob::PullPieces(uint64_t cells) {
+  while (cells > 0) {
+    if (leaves_ == nullptr) leaves_ = NextPiece(fold_.get());
+    if (leaves_ == nullptr) break;
+    if (leaves_->Pull(std::min(cells, kWorkerCells))) {
+      AddStats(leaves_->stats(), &stats_);
+      leaves_.reset();
+    }
+    if (MemoryIsUsedUp()) break;
+    if (cells != kUnlimited) cells -= std::min(cells, kWorkerCells);
+  }
+  if (leaves_ != nullptr && status_.ok()) return false;
+  std::unique_lock lock(mutex_);
+  const auto all_done = [this] { return workers_running_ == 0; };
+  if (cells == kUnlimited)
+    done_.wait(lock, all_done);
+  else if (!done_.wait_for(lock, kWait, all_done))
+    return false;
+  lock.unlock();
+  for (const std::unique_ptr<Worker>& worker : workers_) {
+    if (worker->thread.joinable()) worker->thread.join();
+  }
+  (void)MemoryIsUsedUp();
+  return true;
+}
+
+bool AggregateJob::PullMerge(uint64_t groups) {
+  for (; merge_worker_ < workers_.size(); ++merge_worker_, merge_at_ = 0) {
+    const AggregateGroups& from = workers_[merge_worker_]->groups;
+    if (!groups_->Merge(from, &merge_at_, static_cast<size_t>(groups))) return false;
+  }
+  return true;
+}
+
+}  // namespace cellar

@@ -1,0 +1,111 @@
+// AggregateJob: one CAGG at work, from a scan to groups in their order.
+//
+//   Pull     folds in slices, on the caller's thread: leaf by leaf where CanFold says so, else what
+//            the scan gives out
+//   Detach   goes over to snapshots; from here on Pull may be called between writes. A large range
+//            of leaves is then cut into pieces, which other threads help to fold:
+//
+//              pieces    | 0 | 1 | 2 | 3 | ...            each thread takes the next one, and so
+//                              ^next                      does Pull; rows are never cut
+//              groups    one table for each thread        merged in slices when all pieces are done
+//
+// The memory of each table is bounded by agg-max-memory, so that the answer is the same with and
+// without threads. The destructor ends the threads, which takes them a few hundred microseconds.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "cellar/status.h"
+#include "engine/aggregate/aggregate_fold.h"
+#include "engine/aggregate/aggregate_plan.h"
+#include "engine/aggregate/aggregate_result.h"
+#include "engine/aggregate/leaf_fold.h"
+#include "engine/rows/scan.h"
+
+namespace cellar {
+
+struct AggregateLimits {
+  size_t memory_bytes_max{64 << 20};
+  uint32_t threads{0};  // beside the caller's
+  // A table of fewer entries is not worth a thread.
+  uint64_t entries_for_threads{500'000};
+};
+
+class AggregateJob {
+ public:
+  // Checks the request against what the scan reads.
+  static Result<std::unique_ptr<AggregateJob>> Create(std::unique_ptr<Scan> scan,
+                                                      const AggregateRequest& request,
+                                                      const std::vector<ColumnSelector>& columns,
+                                                      bool reverse, const AggregateLimits& limits);
+  ~AggregateJob();
+
+  // Looks at about `cells` cells, or does work like that. True when all is folded and sorted, or
+  // status() is an error. With kUnlimited it is always true.
+  bool Pull(uint64_t cells);
+  // After Pull said false, before anything else runs. `split_keys` cut the table into parts of about
+  // equal size (SplitRowKeys).
+  void Detach(const std::vector<std::string>& split_keys);
+  // Is a Detach with split keys going to use them?
+  bool WantsSplitKeys() const;
+
+  const Status& status() const { return status_; }
+  const AggregatePlan& plan() const { return plan_; }
+  // REQUIRES: Pull said true, status() is OK.
+  size_t groups() const { return sorter_.size(); }
+  const AggregateGroup& group(size_t i) const { return sorter_.at(i); }
+  ScanStats stats() const;
+  uint64_t skipped() const { return groups_->skipped(); }
+  size_t memory_bytes() const;
+
+ private:
+  enum class Stage : uint8_t { kFold, kThreads, kMerge, kSort, kDone };
+  struct Worker;
+
+  AggregateJob(std::unique_ptr<Scan> scan, AggregatePlan plan, const AggregateLimits& limits);
+  bool PullScan(uint64_t cells);
+  bool PullLeaves(uint64_t cells);
+  bool PullPieces(uint64_t cells);
+  bool PullMerge(uint64_t groups);
+  void BeginSort();
+  void StartThreads();
+  void RunWorker(Worker* worker);
+  // The next piece to be folded into `fold`; null if there is none.
+  std::unique_ptr<LeafFold> NextPiece(AggregateFold* fold);
+  void AddStats(const ScanStats& stats, ScanStats* to) const;
+  bool MemoryIsUsedUp();
+  void EndThreads();
+
+  AggregatePlan plan_;
+  AggregateLimits limits_;
+  std::unique_ptr<Scan> scan_;
+  const CellPlan* cells_;  // of the scan
+  std::unique_ptr<AggregateGroups> groups_;
+  std::unique_ptr<AggregateFold> fold_;
+  std::unique_ptr<LeafFold> leaves_;  // dies before the scan
+  std::vector<KeyRange> ranges_;      // of the leaves
+  ScanStats stats_;                   // of pieces that are done
+  Stage stage_{Stage::kFold};
+  bool row_begun_{false};
+  Status status_;
+  GroupSorter sorter_;
+
+  // Threads
+  std::vector<std::vector<KeyRange>> pieces_;
+  std::atomic<size_t> piece_next_{0};
+  std::atomic<bool> cancelled_{false};
+  std::mutex mutex_;
+  std::condition_variable done_;
+  size_t workers_running_{0};  // under mutex_
+  std::vector<std::unique_ptr<Worker>> workers_;
+  size_t merge_worker_{0};
+  size_t merge_at_{0};
+};
+
+}  // namespace cellar

@@ -1,0 +1,270 @@
+// See leaf_fold.h.
+#include "engine/aggregate/leaf_fold.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.h"
+#include "engine/keys/timestamp.h"
+
+namespace cellar {
+namespace {
+
+// So many entries that nobody takes are stepped over before a seek: it costs as much as ten steps
+// in a large tree, and comes back each time.
+constexpr uint32_t kMissesBeforeSeek{16};
+// What is known of families lies in a table by id. Only a table that has made so many has more.
+constexpr uint32_t kFamilyIdMax{4'096};
+
+}  // namespace
+
+bool LeafFold::CanFold(const ScanShape& shape, const TableSchema& schema) {
+  if (!shape.takes_all_rows || shape.plan == nullptr) return false;
+  const CellPlan& plan = *shape.plan;
+  if (plan.filter != nullptr || plan.columns_skip != 0 || plan.columns_max != kUnlimited ||
+      plan.super_columns_max != kUnlimited) {
+    return false;
+  }
+  const auto& families = plan.choice.columns.families();
+  return std::all_of(families.begin(), families.end(), [&](const ColumnSet::Family& columns) {
+    const FamilySchema& family = schema.families[columns.index];
+    return family.group == schema.families[families[0].index].group && family.id < kFamilyIdMax;
+  });
+}
+
+LeafFold::LeafFold(const ReadView& view, const CellPlan& cells, std::vector<KeyRange> ranges,
+                   AggregateFold* fold)
+    : view_(&view), choice_(cells.choice), ranges_(std::move(ranges)), fold_(fold) {
+  const auto& families = choice_.columns.families();
+  ended_ = families.empty() || ranges_.empty();
+  if (ended_) return;
+  group_ = view.schema().families[families[0].index].group;
+  stats_.groups = 1;
+  for (const ColumnSet::Family& family : families) {
+    std::string id;
+    PutFamilyId(&id, view.schema().families[family.index].id);
+    if (family.whole) {
+      wanted_.push_back(PrefixRange(id));
+      continue;
+    }
+    for (const KeyRange& range : family.ranges) {
+      KeyRange& wanted = wanted_.emplace_back();
+      wanted.begin.bytes = id + range.begin.bytes;
+      if (range.end.at_end)
+        wanted.end = Successor(id);
+      else
+        wanted.end = {id + range.end.bytes, false};
+    }
+  }
+  std::sort(wanted_.begin(), wanted_.end(),
+            [](const KeyRange& a, const KeyRange& b) { return a.begin < b.begin; });
+  Reattach(view);
+}
+
+void LeafFold::PrepareFamilies() {
+  families_.clear();
+  reads_timestamps_ = !choice_.time.all() || fold_->wants_timestamps();
+  for (const ColumnSet::Family& columns : choice_.columns.families()) {
+    const FamilySchema& schema = view_->schema().families[columns.index];
+    if (families_.size() <= schema.id) families_.resize(schema.id + size_t{1});
+    families_[schema.id] = {.selected = true,
+                            .index = columns.index,
+                            .columns = &columns,
+                            .schema = &schema,
+                            .all_live = view_->all_live(schema)};
+  }
+}
+
+void LeafFold::Reattach(const ReadView& view) {
+  if (ended_) return;
+  view_ = &view;
+  const size_t family_index = family_ == nullptr ? 0 : family_->index;
+  PrepareFamilies();
+  if (family_ != nullptr) family_ = &families_[view.schema().families[family_index].id];
+  std::string key;
+  if (started_) key = at_->key();
+  at_.reset();
+  at_ = std::make_unique<BTreeCursor>(view.MakeCursor(group_));
+  if (!started_) return;
+  at_->Seek(key);
+  CELLAR_ASSERT(at_->valid() && at_->key() == key);
+}
+
+// Moves to the first entry of the range at hand or, if that has none, of a later one.
+bool LeafFold::EnterRange() {
+  for (; range_at_ < ranges_.size(); ++range_at_) {
+    const KeyRange& range = ranges_[range_at_];
+    if (range.begin.at_end) continue;
+    at_->Seek(range.begin.bytes);
+    shared_ = 0;
+    in_row_ = false;
+    if (!at_->valid()) return false;
+    if (range.end.at_end || at_->key() < range.end.bytes) return true;
+  }
+  return false;
+}
+
+bool LeafFold::BeginRow() {
+  const std::string_view key = at_->key();
+  const KeyRange* range = &ranges_[range_at_];
+  if (!range->end.at_end && key >= range->end.bytes) {
+    while (++range_at_ < ranges_.size()) {
+      range = &ranges_[range_at_];
+      if (range->end.at_end || key < range->end.bytes) break;
+    }
+    if (range_at_ == ranges_.size()) {
+      ended_ = true;
+      return false;
+    }
+    if (key < range->begin.bytes) {
+      if (!EnterRange()) ended_ = true;
+      return false;
+    }
+  }
+  row_bytes_ = view_->schema().key.EncodedSize(key);
+  CELLAR_ASSERT(row_bytes_ > 0);
+  in_row_ = true;
+  column_bytes_ = SIZE_MAX;
+  family_ = nullptr;
+  ++stats_.rows;
+  fold_->BeginRow();
+  return true;
+}
+
+void LeafFold::BeginColumn(size_t shared_bytes) {
+  const std::string_view key = at_->key();
+  column_taken_ = false;
+  column_done_ = false;
+  rank_ = 0;
+  versions_ = 0;
+  const FamilyOfId* const before = family_;
+  const size_t family_bytes_before = family_bytes_;
+  if (before == nullptr || shared_bytes < family_bytes_) {
+    uint32_t id = 0;
+    const size_t id_bytes = DecodeFamilyId(key.substr(row_bytes_), &id);
+    CELLAR_ASSERT(id_bytes > 0);
+    family_bytes_ = row_bytes_ + id_bytes;
+    family_ = id < families_.size() && families_[id].selected ? &families_[id] : nullptr;
+    if (family_ == nullptr) {
+      column_bytes_ = family_bytes_;  // all of the family is passed over
+      return;
+    }
+  }
+  // What is inside of the text that it shares with the column before need not be looked at again.
+  const bool shares = before == family_ && family_bytes_before == family_bytes_ &&
+                      shared_bytes > family_bytes_ && text_bytes_ != Order::kNoText;
+  const std::string_view rest = key.substr(family_bytes_);
+  const size_t qualifier_bytes = family_->schema->order.EncodedSize(
+      rest, shares ? std::min(shared_bytes - family_bytes_, text_bytes_) : 0, &text_bytes_);
+  CELLAR_ASSERT(qualifier_bytes > 0);
+  column_bytes_ = family_bytes_ + qualifier_bytes;
+  const std::string_view qualifier = rest.substr(0, qualifier_bytes);
+  const ColumnSet::Family& columns = *family_->columns;
+  const bool selected = columns.whole || std::any_of(columns.ranges.begin(), columns.ranges.end(),
+                                                     [&](const KeyRange& range) {
+                                                       return range.contains(qualifier);
+                                                     });
+  if (!selected) return;
+  fold_->FindTakers(family_->index, qualifier, &takers_);
+  column_taken_ = !takers_.empty();
+}
+
+void LeafFold::FoldCell() {
+  const std::string_view key = at_->key();
+  const std::string_view value = at_->value();
+  ++rank_;
+  ++stats_.cells;
+  stats_.bytes += key.size() + value.size();
+  CellValue cell;
+  if (!DecodeCellValue(value, &cell)) return;  // checksums guard the files, asserts the trees
+  int64_t timestamp = 0;
+  if (reads_timestamps_ || !family_->all_live) [[unlikely]] {
+    if (!LoadTimestamp(key.substr(column_bytes_), &timestamp)) return;
+    if (timestamp < choice_.time.min_micros) {
+      column_done_ = true;
+      return;
+    }
+    if (!family_->all_live) {
+      const RetentionPolicy& policy = family_->schema->policy;
+      if (policy.Drops(rank_, timestamp, view_->now_micros())) {
+        if (rank_ > policy.rank_kept_max()) column_done_ = true;
+        return;
+      }
+      if (cell.expiry_micros <= view_->now_micros()) return;
+    }
+    if (timestamp > choice_.time.max_micros) return;
+  }
+  if (++versions_ >= choice_.versions_max) column_done_ = true;
+  misses_ = 0;
+  fold_->SetRowKey(key.substr(0, row_bytes_));
+  fold_->AddTo(takers_, family_->index, key.substr(family_bytes_, column_bytes_ - family_bytes_),
+               timestamp, cell.type, cell.stored);
+}
+
+// To what may be taken, of this row or, if that has no more, of the next.
+void LeafFold::SeekWanted() {
+  const std::string_view key = at_->key();
+  const std::string_view rest = key.substr(row_bytes_);
+  misses_ = 0;
+  const auto next = std::find_if(wanted_.begin(), wanted_.end(), [&](const KeyRange& range) {
+    return range.end.at_end || rest < range.end.bytes;
+  });
+  if (next != wanted_.end() && rest >= next->begin.bytes) {
+    // Among wanted ones: an old version, of a column with many.
+    if (!column_done_) {
+      at_->Next();
+      shared_ = at_->shared_with_last();
+      return;
+    }
+    const KeyBound end = Successor(key.substr(0, column_bytes_));
+    seek_key_ = end.bytes;
+    CELLAR_ASSERT(!end.at_end);  // a family's id is not ff
+  } else if (next != wanted_.end()) {
+    seek_key_.assign(key.substr(0, row_bytes_));
+    seek_key_ += next->begin.bytes;
+  } else {
+    const KeyBound end = Successor(key.substr(0, row_bytes_));
+    if (end.at_end) {
+      at_->SeekLast();
+      at_->Next();
+      return;
+    }
+    seek_key_ = end.bytes;
+  }
+  const std::string row(key.substr(0, row_bytes_));
+  at_->Seek(seek_key_);
+  shared_ = at_->valid() && at_->key().starts_with(row) ? row_bytes_ : 0;
+  family_ = nullptr;
+  column_bytes_ = SIZE_MAX;
+}
+
+void LeafFold::Advance() {
+  if (++misses_ > kMissesBeforeSeek && in_row_) [[unlikely]]
+    return SeekWanted();
+  at_->Next();
+  shared_ = at_->shared_with_last();
+}
+
+bool LeafFold::Pull(uint64_t cells) {
+  if (ended_) return true;
+  if (!started_) {
+    started_ = true;
+    if (!EnterRange()) ended_ = true;
+  }
+  for (; !ended_; --cells) {
+    if (!at_->valid()) break;
+    if (cells == 0) return false;
+    if (!in_row_ || shared_ < row_bytes_) {
+      if (!BeginRow()) continue;
+      BeginColumn(0);
+    } else if (shared_ < column_bytes_) {
+      BeginColumn(shared_);
+    }
+    if (column_taken_ && !column_done_) FoldCell();
+    Advance();
+  }
+  ended_ = true;
+  return true;
+}
+
+}  // namespace cellar

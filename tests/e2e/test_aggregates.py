@@ -1,0 +1,201 @@
+"""CAGG: the contract's examples, what is refused, limits, threads, one moment. tests/model folds it at random."""
+
+import random
+import threading
+import unittest
+
+from wire import D, M, N, OK, WireTest, resp
+
+
+class GroupsTest(WireTest):
+    """Terms, targets, functions by hand."""
+
+    def setUp(self):
+        super().setUp()
+        self.write("TABLE CREATE m KEY utf8#-u64 FAMILY v TYPE f64", OK)
+        for at, value in ((0, 19), (60, 19.5), (3600, 20), (7200, 20), (7260, 21), (10799, 20.5)):
+            self.write("CPUT m d1#%d v:t %s" % (at, value), OK)
+        self.write("CPUT m d2#5 v:t 1", OK)
+        self.write("TABLE CREATE cities FAMILY geo FAMILY stat", OK)
+        for name, country, people in (("a", "de", 5), ("b", "fr", 7), ("c", "de", 8), ("d", "it", 1)):
+            self.write("CPUT cities %s geo:country %s stat:pop %d" % (name, country, people), OK)
+        self.write("CPUT cities e stat:pop some", OK)
+
+    def test_series_by_the_hour(self):
+        self.read("CAGG m PREFIX d1# BY KEY 1 BY PART 2 STEP 3600 REDUCE COUNT v:t AS n REDUCE AVG v:t AS avg LIMIT 0 2",
+                  [[["d1", 7200], M(("n", 3), ("avg", D("20.5")))],
+                   [["d1", 3600], M(("n", 1), ("avg", D("20")))]])
+
+    def test_top_k(self):
+        self.read("CAGG cities BY VALUE geo:country REDUCE SUM stat:pop AS pop SORT pop DESC LIMIT 0 3",
+                  [[["de"], M(("pop", 13))], [["fr"], M(("pop", 7))], [["it"], M(("pop", 1))]])
+
+    def test_groups_in_the_order_of_their_terms(self):
+        self.read("CAGG cities BY VALUE geo:country REDUCE COUNT stat AS n",
+                  [[[None], M(("n", 1))], [["de"], M(("n", 2))], [["fr"], M(("n", 1))],
+                   [["it"], M(("n", 1))]])
+        self.read("CAGG cities REVERSE BY VALUE geo:country REDUCE COUNT stat AS n LIMIT 1 2",
+                  [[["fr"], M(("n", 1))], [["de"], M(("n", 2))]])
+
+    def test_what_is_no_number_is_skipped_and_counted(self):
+        client = self.server.client()
+        groups, stats = client.execute_command("CAGG", "cities", "REDUCE", "SUM", "stat:pop", "STATS")
+        self.assertEqual(groups, [[[], [b"sum(stat:pop)", 21]]])
+        stats = dict(zip(stats[::2], stats[1::2]))
+        self.assertEqual(stats[b"skipped"], 1)
+        self.assertEqual(set(stats), {b"rows", b"cells", b"bytes", b"groups", b"micros", b"skipped"})
+
+    def test_nothing_is_one_group_without_by(self):
+        self.read("CAGG m PREFIX nix# REDUCE SUM v REDUCE COUNT v REDUCE ROWS * REDUCE DISTINCT v REDUCE AVG v "
+                  "REDUCE MIN v REDUCE QUANTILE v 1 0.5 REDUCE HISTOGRAM v 1 0",
+                  [[[], M(("sum(v)", 0), ("count(v)", 0), ("rows(*)", 0), ("distinct(v)", 0), ("avg(v)", None),
+                                 ("min(v)", None), ("quantile(v)", None), ("histogram(v)", [0, 0]))]])
+        self.read("CAGG m PREFIX nix# BY KEY REDUCE SUM v", [])
+
+    def test_sums_at_the_edges_of_64_bits(self):
+        self.write("TABLE CREATE n FAMILY i TYPE i64 FAMILY u TYPE u64 FAMILY f TYPE f64 FAMILY x", OK)
+        self.write("CPUT n a i:a 9223372036854775807 u:a 18446744073709551615 f:a inf", OK)
+        self.write("CPUT n b i:a -9223372036854775808", OK)
+        self.read("CAGG n REDUCE SUM i", [[[], M(("sum(i)", -1))]])
+        self.read("CAGG n REDUCE SUM u REDUCE MAX *", [[[], M(("sum(u)", N(2**64 - 1)), ("max(*)", D("inf")))]])
+        self.write("CPUT n c u:a 18446744073709551615 i:a 1", OK)
+        self.read("CAGG n REDUCE SUM u", [[[], M(("sum(u)", N(2**65 - 2)))]])
+        self.read("CAGG n REDUCE SUM f REDUCE AVG i", [[[], M(("sum(f)", D("inf")), ("avg(i)", D("0")))]])
+        self.write("CPUT n d f:a -inf", OK)
+        self.read("CAGG n REDUCE SUM f", [[[], M(("sum(f)", D("nan")))]])
+        self.write("CPUT n x x:a 0.1 AS f64 x:b 0.2 AS f64 x:c 0.3 AS f64 x:d 1 AS u8 x:e 1e300 AS f64 x:f -1e300 AS f64", OK)
+        self.read("CAGG n REDUCE SUM x", [[[], M(("sum(x)", D("1.6")))]])
+
+    def test_refusals_name_the_thing(self):
+        for words, code, named in (
+                ("CAGG cities BY PART 2 REDUCE COUNT *", "ERR", "PART 2"),
+                ("CAGG cities BY PART 0 REDUCE COUNT *", "ERR", "PART '0'"),
+                ("CAGG cities BY PART 1 STEP 5 REDUCE COUNT *", "ERR", "STEP"),
+                ("CAGG cities BY KEY 2 REDUCE COUNT *", "ERR", "KEY 2"),
+                ("CAGG m BY PART 2 STEP 1.5 REDUCE COUNT *", "ERR", "1.5"),
+                ("CAGG m BY PART 2 STEP 0 REDUCE COUNT *", "ERR", "'0'"),
+                ("CAGG m BY BYTES 2 REDUCE COUNT *", "ERR", "BYTES"),
+                ("CAGG m BY PART dev REDUCE COUNT *", "ERR", "dev"),
+                ("CAGG cities REDUCE COUNT * SORT n", "ERR", "'n'"),
+                ("CAGG cities REDUCE QUANTILE * 1 0.5 AS q SORT q", "ERR", "'q'"),
+                ("CAGG cities REDUCE COUNT * REDUCE COUNT *", "ERR", "'count(*)'"),
+                ("CAGG cities REDUCE SUM nix:pop", "NOFAMILY", "'nix'"),
+                ("CAGG cities BY VALUE nix:pop REDUCE SUM stat", "NOFAMILY", "'nix'"),
+                ("CAGG nix REDUCE SUM stat", "NOTABLE", "'nix'"),
+                ("CAGG cities REDUCE QUANTILE stat 1 1.01", "BADVALUE", "1.01"),
+                ("CAGG cities REDUCE QUANTILE stat 1 x", "BADVALUE", "'x'"),
+                ("CAGG cities REDUCE HISTOGRAM stat 2 5 5", "BADVALUE", "'5'"),
+                ("CAGG cities REDUCE MEDIAN stat", "ERR", "MEDIAN"),
+                ("CAGG cities BY HOUR REDUCE SUM stat", "ERR", "HOUR"),
+                ("CAGG cities BY KEY COUNT 5", "ERR", "REDUCE"),
+                ("CAGG cities REDUCE SUM stat LIMIT 0 0", "ERR", "LIMIT"),
+                ("CAGG cities REDUCE SUM stat LIMIT 0 1 LIMIT 0 1", "ERR", "LIMIT"),
+                ("CAGG cities " + "REDUCE SUM stat " * 65, "TOOLARGE", "65"),
+                ("CAGG cities " + "BY KEY " * 33 + "REDUCE SUM stat", "TOOLARGE", "33"),
+                ("CAGG cities REDUCE QUANTILE stat 33 " + "0.5 " * 33, "TOOLARGE", "33")):
+            with self.subTest(words=words[:60]):
+                reply = self.call(words)
+                self.assertIsInstance(reply, resp.Error)
+                self.assertEqual(reply.code, code, reply)
+                self.assertIn(named, reply.text)
+
+    def test_a_hidden_family_is_not_added(self):
+        admin = self.server.client()
+        admin.execute_command("ACL", "SETUSER", "reader", "on", "nopass", "~cities:stat", "+@all")
+        self.addCleanup(admin.execute_command, "ACL", "DELUSER", "reader")
+        raw = resp.Client(self.server.port)
+        self.addCleanup(raw.close)
+        raw.call("AUTH", "reader", "x")
+        self.assertEqual(raw.call("CAGG", "cities", "REDUCE", "COUNT", "*"), [[[], [b"count(*)", 5]]])
+        for words in ("REDUCE SUM geo", "REDUCE SUM stat BY VALUE geo:country", "WHERE geo:country EQ de REDUCE SUM stat",
+                      "REDUCE SUM stat STATS"):
+            self.assertEqual(raw.call("CAGG", "cities", *words.split()).code, "NOPERM", words)
+
+    def test_explain(self):
+        client = self.server.client()
+        reply = client.execute_command(*"CEXPLAIN CAGG cities BY KEY REDUCE SUM stat:pop ANALYZE".split())
+        fields = dict(zip(reply[::2], reply[1::2]))
+        self.assertEqual(fields[b"command"], b"cagg")
+        self.assertEqual(fields[b"columns"], [b"stat:pop"])
+
+
+class LargeTest(WireTest):
+    """Slices, threads, memory, writers beside it."""
+
+    ROWS = 120000
+
+    def fill(self):
+        client = self.server.client()
+        client.execute_command("TABLE", "CREATE", "big", "KEY", "utf8#u32", "FAMILY", "v", "FAMILY", "t", "TYPE", "i64")
+        rng = random.Random(5)
+        self.total = 0
+        for begin in range(0, self.ROWS, 500):
+            pipe = client.pipeline(transaction=False)
+            for row in range(begin, begin + 500):
+                numbers = [rng.randrange(-1000, 1000) for _ in range(4)]
+                self.total += sum(numbers)
+                pipe.execute_command("CPUT", "big", "%s#%d" % ("abcdefghij"[row % 10], row), "t:a", numbers[0], "t:b",
+                                     numbers[1], "t:c", numbers[2], "t:d", numbers[3], "v:f", "%.3f" % rng.random())
+            pipe.execute()
+        return client
+
+    def test_threads_slices_and_writers(self):
+        client = self.fill()
+        queries = ["REDUCE SUM t REDUCE COUNT * REDUCE ROWS * REDUCE AVG v:f",
+                   "BY KEY 1 REDUCE SUM t REDUCE MIN t:a REDUCE MAX v:f REDUCE DISTINCT t",
+                   "BY COLUMN REDUCE QUANTILE * 3 0.1 0.5 0.99 REDUCE HISTOGRAM * 2 0 500",
+                   "RANGE [c [f BY KEY 1 BY VALUE t:a STEP 100 REDUCE COUNT t:b SORT count(t:b) DESC LIMIT 0 7",
+                   "BY PART 2 STEP 1000 REVERSE REDUCE SUM t:d REDUCE DISTINCT v:f"]
+        want = None
+        for threads in (0, 1, 3):
+            client.config_set("agg-threads", threads)
+            got = [client.execute_command("CAGG", "big", *words.split()) for words in queries]
+            self.assertEqual(got[0][0][1][:6], [b"sum(t)", self.total, b"count(*)", 5 * self.ROWS, b"rows(*)", self.ROWS])
+            want = want or got
+            self.assertEqual(got, want)
+        # The answer is that of one moment: every row is moved from one column to another, 1 at a time.
+        client.config_set("agg-threads", 1)
+        stop = threading.Event()
+
+        def write():
+            other = self.server.client()
+            rng = random.Random(6)
+            while not stop.is_set():
+                row = rng.randrange(self.ROWS)
+                key = "%s#%d" % ("abcdefghij"[row % 10], row)
+                other.execute_command("CMUTATE", "big", key, "INCR", "t:a", 1, "INCR", "t:b", -1)
+                other.execute_command("CDEL", "big", key, "v")
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        try:
+            for _ in range(20):
+                self.assertEqual(client.execute_command("CAGG", "big", "REDUCE", "SUM", "t")[0][1][1], self.total)
+        finally:
+            stop.set()
+            writer.join()
+        # A client that leaves in the middle ends the work.
+        for _ in range(5):
+            other = self.server.client()
+            other.connection_pool.get_connection("x").send_command("CAGG", "big", "BY", "KEY", "REDUCE", "DISTINCT", "*")
+            other.connection_pool.disconnect()
+        self.assertTrue(client.ping())
+        # Memory: all or an error.
+        client.config_set("agg-max-memory", "1mb")
+        for threads in (0, 2):
+            client.config_set("agg-threads", threads)
+            with self.assertRaisesRegex(Exception, "TOOLARGE .*agg-max-memory"):
+                client.execute_command("CAGG", "big", "BY", "KEY", "REDUCE", "SUM", "t")
+            with self.assertRaisesRegex(Exception, "TOOLARGE .*agg-max-memory"):
+                client.execute_command("CAGG", "big", "BY", "KEY", "1", "BY", "PART", "2", "STEP", "50", "REDUCE", "DISTINCT", "t")
+        client.config_set("agg-max-memory", "64mb")
+        pipe = client.pipeline(transaction=True)
+        pipe.execute_command("CAGG", "big", "REDUCE", "SUM", "t")
+        self.assertEqual(pipe.execute(), [[[[], [b"sum(t)", self.total]]]])
+        client.config_set("reply-max-bytes", "100kb")
+        with self.assertRaisesRegex(Exception, "TOOLARGE .*reply-max-bytes"):
+            client.execute_command("CAGG", "big", "BY", "KEY", "REDUCE", "SUM", "t")
+
+
+if __name__ == "__main__":
+    unittest.main()
