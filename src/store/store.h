@@ -218,8 +218,8 @@ class Store {
   // Named rows in the order in which they are named (row_list_scan.h).
   Result<std::unique_ptr<Scan>> ReadRows(const Table& table, std::span<const std::string_view> rows,
                                          const CellOptions& cells);
-  // What CAGG asks for, over what such a scan reads. `cells` may be changed: what nobody looks at is
-  // not read. The errors of ScanRows and of AggregatePlan.
+  // What CAGG asks for, over what such a scan reads. `cells` may be changed: what nobody looks at
+  // is not read. The errors of ScanRows and of AggregatePlan.
   Result<std::unique_ptr<AggregateJob>> Aggregate(const Table& table, const RowOptions& rows,
                                                   CellOptions& cells,
                                                   const AggregateRequest& request,

@@ -49,8 +49,8 @@ class AggregateJob {
   // Looks at about `cells` cells, or does work like that. True when all is folded and sorted, or
   // status() is an error. With kUnlimited it is always true.
   bool Pull(uint64_t cells);
-  // After Pull said false, before anything else runs. `split_keys` cut the table into parts of about
-  // equal size (SplitRowKeys).
+  // After Pull said false, before anything else runs. `split_keys` cut the table into parts of
+  // about equal size (SplitRowKeys).
   void Detach(const std::vector<std::string>& split_keys);
   // Is a Detach with split keys going to use them?
   bool WantsSplitKeys() const;

@@ -3,8 +3,8 @@
 //
 // It takes what a TableScan with the same plan would give out. That it may be used, where rows and
 // cells are chosen by ranges, time and number of versions alone, is for CanFold to say. It walks
-// entry by entry; where it meets more than a few in a row that nobody takes it seeks to the next one
-// that somebody may take.
+// entry by entry; where it meets more than a few in a row that nobody takes it seeks to the next
+// one that somebody may take.
 #pragma once
 
 #include <cstdint>
