@@ -1,6 +1,6 @@
 // Accumulators: what each function of a CAGG keeps for a group. They lie one behind the other in
-// the group's memory (aggregate_groups.h), 8-byte aligned, and are begun and ended by these functions;
-// what needs more room than their fixed size stands on the heap and is counted.
+// the group's memory (aggregate_groups.h), 8-byte aligned, and are begun and ended by these
+// functions; what needs more room than their fixed size stands on the heap and is counted.
 //
 // Adding does not depend on the order of the cells, and two accumulators can be made one, so that
 // parts of a table may be folded apart.

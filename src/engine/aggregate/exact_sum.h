@@ -2,9 +2,9 @@
 // depend on the order of what is added, so that parts that were summed apart come to the same.
 //
 // Integers are added in 128 bits. A double is a whole number of units of 2^-80 mostly (all that
-// have a magnitude between 2^-28 and 2^45, and smaller ones that need fewer bits), and is added as one;
-// what does not fit goes to a long accumulator, made at the first need, which has a place for every
-// bit that a double can have (Kulisch):
+// have a magnitude between 2^-28 and 2^45, and smaller ones that need fewer bits), and is added as
+// one; what does not fit goes to a long accumulator, made at the first need, which has a place for
+// every bit that a double can have (Kulisch):
 //
 //   digit   0               1               ...            66       32 bits each, in 64-bit words
 //           2^-1074 ..      2^-1042 ..                     .. 2^1070   whose upper half is for carries
