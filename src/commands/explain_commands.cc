@@ -136,8 +136,7 @@ struct Reader {
 constexpr Reader kReaders[] = {
     {"cagg", 5, ReadCAgg},   {"ccount", 2, ReadCCount}, {"cexists", 3, ReadCExists},
     {"cget", 4, ReadCGet},   {"cmget", 4, ReadCMGet},   {"crow", 3, ReadCRow},
-    {"crows", 4, ReadCRows},
-    {"cscan", 3, ReadCScan},
+    {"crows", 4, ReadCRows}, {"cscan", 3, ReadCScan},
 };
 
 // `words` begin with the name of the command.
