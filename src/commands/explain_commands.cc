@@ -320,7 +320,7 @@ void CmdCExplain(CommandContext& ctx) {
     REPLY_IF_ERROR(ctx, AggregatePlan::Compile(table->schema(), *read.aggregate,
                                                read.request.cells.columns, rows.reverse)
                             .status());
-    NarrowToTargets(*read.aggregate, &read.request.cells, &targets);
+    NarrowToTargets(*read.aggregate, rows, &read.request.cells, &targets);
   }
   ASSIGN_OR_REPLY(
       ctx, ScanExplained explained,

@@ -75,7 +75,7 @@ Result<std::unique_ptr<AggregateJob>> Store::Aggregate(const Table& table, const
                                                        const AggregateLimits& limits) {
   std::vector<ColumnSelector> targets;
   const std::vector<ColumnSelector> columns = cells.columns;
-  NarrowToTargets(request, &cells, &targets);
+  NarrowToTargets(request, rows, &cells, &targets);
   ASSIGN_OR_RETURN(std::unique_ptr<Scan> scan, ScanRows(table, rows, cells, nullptr));
   Result<std::unique_ptr<AggregateJob>> job =
       AggregateJob::Create(std::move(scan), request, columns, rows.reverse, limits);

@@ -45,6 +45,12 @@ class GroupsTest(WireTest):
         self.assertEqual(stats[b"skipped"], 1)
         self.assertEqual(set(stats), {b"rows", b"cells", b"bytes", b"groups", b"micros", b"skipped"})
 
+    def test_each_counts_rows_without_a_target(self):
+        self.write("CPUT m d1#11000 v:other 1", OK)
+        self.read("CAGG m EACH 1 1 BY KEY 1 REDUCE COUNT v:t AS n", [[["d2"], M(("n", 1))]])
+        self.read("CAGG m EACH 1 2 BY KEY 1 REDUCE MAX v:t AS last",
+                  [[["d1"], M(("last", D("20.5")))], [["d2"], M(("last", D("1")))]])
+
     def test_nothing_is_one_group_without_by(self):
         self.read("CAGG m PREFIX nix# REDUCE SUM v REDUCE COUNT v REDUCE ROWS * REDUCE DISTINCT v REDUCE AVG v "
                   "REDUCE MIN v REDUCE QUANTILE v 1 0.5 REDUCE HISTOGRAM v 1 0",

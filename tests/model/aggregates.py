@@ -452,7 +452,7 @@ class AggregateOptions(ScanOptions):
         """The targets are read as columns where nothing but them can matter."""
         super().resolve(table)
         targets = [reduce.target for reduce in self.reduces]
-        if self.filter_text is None and not self.skip and not self.groups and not self.per_row \
+        if self.filter_text is None and not self.each and not self.skip and not self.groups and not self.per_row \
                 and b'*' not in targets:
             for reduce in self.reduces:
                 reduce.resolve_target(table)

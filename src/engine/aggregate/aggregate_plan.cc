@@ -270,12 +270,12 @@ std::string FirstComponentsText(const Order& order, std::string_view encoded, si
   return text;
 }
 
-void NarrowToTargets(const AggregateRequest& request, CellOptions* cells,
+void NarrowToTargets(const AggregateRequest& request, const RowOptions& rows, CellOptions* cells,
                      std::vector<ColumnSelector>* targets) {
   cells->timestamps =
       std::any_of(request.terms.begin(), request.terms.end(),
                   [](const GroupTerm& term) { return term.kind == GroupTerm::Kind::kTime; });
-  if (cells->filter || cells->columns_skip != 0 || cells->columns_max != kUnlimited ||
+  if (rows.each || cells->filter || cells->columns_skip != 0 || cells->columns_max != kUnlimited ||
       cells->super_columns_max != kUnlimited) {
     return;
   }

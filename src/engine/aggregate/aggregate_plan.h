@@ -95,9 +95,9 @@ struct AggregatePlan {
 std::string FirstComponentsText(const Order& order, std::string_view encoded, size_t count);
 
 // Makes `cells` read no more than the targets of the request, where that changes nothing: other
-// cells make no group, but they count for filters and limits. *targets must live as long as `cells`
-// is used.
-void NarrowToTargets(const AggregateRequest& request, CellOptions* cells,
+// cells make no group, but they count for filters and limits, and make a row one that EACH counts.
+// *targets must live as long as `cells` is used.
+void NarrowToTargets(const AggregateRequest& request, const RowOptions& rows, CellOptions* cells,
                      std::vector<ColumnSelector>* targets);
 
 }  // namespace cellar
