@@ -17,12 +17,12 @@ Q := $(if $(V),,@)
 # Debian's own interpreter: another one in PATH would not see Debian's python3-redis.
 PYTHON := /usr/bin/python3
 
-LAYERS := base btree resp engine store replica commands server
-LIB_LAYERS := base btree engine store
+LAYERS := base btree resp engine store embedded replica commands server
+LIB_LAYERS := base btree engine store embedded
 
 # What a build needs, and what tests and checks need besides; `make deps` installs what is missing.
 BUILD_PACKAGES := g++ pkg-config libuv1-dev libmimalloc-dev libxxhash-dev libre2-dev libfmt-dev \
-  libssl-dev libabsl-dev libhiredis-dev nlohmann-json3-dev libcli11-dev python3 redis-tools
+  libssl-dev libabsl-dev libhiredis-dev libzstd-dev nlohmann-json3-dev libcli11-dev python3 redis-tools
 TEST_PACKAGES := catch2 python3-redis clang clang-format clang-tidy libclang-rt-14-dev git \
   openssl dpkg-dev mandoc
 # Other people's clients and tools, which the tests skip (and say so) when they are not there.
@@ -104,7 +104,7 @@ FUZZ_OBJECTS := $(FUZZERS:%=$(BUILD)/tests/fuzz/%.o)
 .PHONY: all run test unit-test deps build-deps debug asan tsan fuzz soak simulate format format-check tidy \
   check crash bench bench-replica bench-groups bench-index bench-loop bench-tls bench-btree bench-durability \
   bench-instructions \
-  manual install deb clean help demo FORCE
+  manual install deb clean help demo library FORCE
 
 #: all            build build/cellar and the tools beside it (the default)
 all: build/cellar $(TOOLS:%=build/%)
@@ -118,6 +118,24 @@ $(TOOLS:%=build/%): build/%: $(BUILD)/% FORCE
 $(BUILD)/libcellar.a: $(LIB_OBJECTS)
 	@rm -f $@
 	@ar rcs $@ $^
+
+# The library (libcellar(3)): its objects are compiled a second time, since a shared library's code
+# must run wherever it is loaded, which the server need not pay for. No mimalloc: that is the choice
+# of the program it is loaded into.
+VERSION := $(shell sed -n 's/.*kVersion{"\([^"]*\)"}.*/\1/p' include/cellar/version.h)
+SONAME := libcellar.so.$(firstword $(subst ., ,$(VERSION)))
+LIBRARY_OBJECTS = $(LIB_SOURCES:%.cc=$(BUILD)/pic/%.o)
+$(BUILD)/pic/%.o: %.cc
+	@mkdir -p $(@D)
+	@echo "compile $< for the library"
+	$(Q)$(CXX) $(filter-out -DCELLAR_MIMALLOC,$(CXXFLAGS)) -fPIC -c -o $@ $<
+$(BUILD)/$(SONAME): $(LIBRARY_OBJECTS) src/embedded/libcellar.map
+	@echo "link $@"
+	$(Q)$(CXX) $(LDFLAGS) -shared -Wl,-soname,$(SONAME) -Wl,--no-undefined -o $@ $(LIBRARY_OBJECTS) \
+	  -Wl,--version-script,src/embedded/libcellar.map -lre2 -lfmt -lxxhash -lpthread \
+	  -labsl_throw_delegate
+## library        build libcellar.so, the store without the server
+library: $(BUILD)/$(SONAME)
 
 $(BUILD)/cellar: $(BUILD)/src/main.o $(APP_OBJECTS) $(BUILD)/libcellar.a
 	@echo "link $@"
@@ -141,11 +159,12 @@ $(BUILD)/raft.flags: FORCE
 	@echo '$(RAFT_FLAGS) $(RAFT_LIBS)' | cmp -s - $@ || echo '$(RAFT_FLAGS) $(RAFT_LIBS)' > $@
 
 define TOOL_RULE
-$(BUILD)/$(1): $(patsubst %.cc,$(BUILD)/%.o,$(wildcard tools/$(1)/*.cc)) $(BUILD)/libcellar.a
+$(BUILD)/$(1): $(patsubst %.cc,$(BUILD)/%.o,$(wildcard tools/$(1)/*.cc tools/client/*.cc)) $(BUILD)/libcellar.a
 	@echo "link $$@"
 	$$(Q)$$(CXX) $$(LDFLAGS) -o $$@ $$^ -lhiredis $(UV_LIBS) $(LIBS) $(LIBS_$(1)) $$(MALLOC_LIBS)
 endef
 LIBS_bench-btree := -labsl_throw_delegate
+LIBS_cellar-export := -lzstd
 $(foreach t,$(TOOLS),$(eval $(call TOOL_RULE,$(t))))
 
 define TEST_RULE
@@ -169,7 +188,7 @@ $(BUILD)/simulate: $(BUILD)/tests/replica/simulate_main.o $(SIMULATION_OBJECT) $
 
 $(BUILD)/unit-tests: $(TEST_OBJECTS) $(SIMULATION_OBJECT) $(TOOL_OBJECTS) $(APP_OBJECTS) $(BUILD)/libcellar.a
 	@echo "link $@"
-	$(Q)$(CXX) $(LDFLAGS) -o $@ $^ -lhiredis $(UV_LIBS) $(LIBS) $(MALLOC_LIBS)
+	$(Q)$(CXX) $(LDFLAGS) -o $@ $^ -lhiredis -lzstd $(UV_LIBS) $(LIBS) $(MALLOC_LIBS)
 
 #: run            install what is missing, build, serve 127.0.0.1:6479 with the data in ./data
 run: build-deps
@@ -179,7 +198,7 @@ run: build-deps
 
 ## test           install what is missing, build, run every test; ends in "N passed, N failed"
 test: deps
-	$(MAKE) -j$(JOBS) all $(BUILD)/unit-tests
+	$(MAKE) -j$(JOBS) all library $(BUILD)/unit-tests
 	@$(PYTHON) tests/run.py --build $(BUILD)
 
 ## unit-test      only the C++ tests (no sockets)
@@ -217,7 +236,7 @@ fuzz:
 ifeq ($(VARIANT),fuzz)
 build/fuzz/%_fuzz: build/fuzz/tests/fuzz/%_fuzz.o $(TOOL_OBJECTS) $(APP_OBJECTS) $(BUILD)/libcellar.a
 	@echo "link $@"
-	$(Q)$(CXX) -fsanitize=fuzzer,address -o $@ $^ -lhiredis $(UV_LIBS) $(LIBS)
+	$(Q)$(CXX) -fsanitize=fuzzer,address -o $@ $^ -lhiredis -lzstd $(UV_LIBS) $(LIBS)
 endif
 
 ## soak           the long tests: hidden unit tests "[soak]" and tests/soak/, for SOAK_SECONDS (600)
@@ -310,9 +329,12 @@ manual: all
 	@$(PYTHON) tools/man.py build/manual --html
 
 #: install        into PREFIX (/usr/local) and SYSCONFDIR (/etc), below DESTDIR
-install: all
+install: all library
 	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(BUILD)/cellar $(INSTALLED_TOOLS:%=$(BUILD)/%)
-	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib $(BUILD)/libcellar.a
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib $(BUILD)/$(SONAME)
+	ln -sf $(SONAME) $(DESTDIR)$(PREFIX)/lib/libcellar.so
+	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' conf/cellar.pc >$(DESTDIR)$(PREFIX)/lib/pkgconfig/cellar.pc
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/cellar include/cellar/*.h
 	tools/install.sh "$(DESTDIR)" "$(PREFIX)" "$(SYSCONFDIR)"
 

@@ -17,7 +17,7 @@ root=build/deb/cellar_${version}_${architecture}
 rm -rf build/deb
 mkdir -p "$root/DEBIAN" build/deb/debian
 make --no-print-directory VARIANT="$(basename "$build")" DESTDIR="$PWD/$root" PREFIX=/usr SYSCONFDIR=/etc install >/dev/null
-rm -rf "$root/usr/lib/libcellar.a" "$root/usr/include"
+rm -rf "$root"/usr/lib/libcellar.* "$root/usr/lib/pkgconfig" "$root/usr/include"
 find "$root/usr/bin" -type f -exec strip --strip-unneeded {} +
 find "$root/usr/share/man" -type f -exec gzip -9n {} +
 install -D -m 644 LICENSE "$root/usr/share/doc/cellar/copyright"

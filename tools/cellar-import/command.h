@@ -2,8 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -16,10 +14,6 @@ struct CommandOptions {
   std::string ttl;                      // of every cell, or empty
   size_t cells_per_command{1'000'000};  // the server's limit on one write
 };
-
-// Appends one command.
-void AppendCommand(std::span<const std::string_view> words, std::string* out);
-void AppendCommand(std::initializer_list<std::string_view> words, std::string* out);
 
 // Appends the CPUTs that write `row`: one, or more if it has more cells than one may carry (it is
 // then not written in one step). Returns how many.

@@ -11,6 +11,7 @@
 
 #include "base/assert.h"
 #include "cellar/clock.h"
+#include "client/command_words.h"
 
 namespace cellar::importer {
 namespace {
@@ -39,6 +40,7 @@ class Import final : public Pipeline::Listener {
   Status FindFamilies(std::set<std::string, std::less<>>* names);
   Status ImportRecords();
   Status TakeRecord(const Record& record, Row* row);
+  Status TakeSchema(const std::vector<std::string>& schema, const RowRef& ref);
   void NoteTimestamp(uint64_t line, int64_t micros);
   Status Look();
 
@@ -47,7 +49,7 @@ class Import final : public Pipeline::Listener {
   std::unique_ptr<Input> input_;
   std::unique_ptr<RecordReader> reader_;
   std::unique_ptr<RowMapper> mapper_;
-  std::unique_ptr<Connection> connection_;
+  std::unique_ptr<client::Connection> connection_;
   std::unique_ptr<Pipeline> pipeline_;
   std::unique_ptr<ErrorReport> report_;
   std::unique_ptr<Progress> progress_;
@@ -74,6 +76,7 @@ std::unique_ptr<RecordReader> NewReader(const Options& options, Input* input) {
     case Format::kTsv:
       return NewTsvReader(input);
     case Format::kJsonLines:
+    case Format::kRows:
       return NewLineReader(input);
     case Format::kCsv:
       break;
@@ -96,7 +99,9 @@ Status Import::OpenAll() {
   ASSIGN_OR_RETURN(Input input, Input::Open(options_.path));
   input_ = std::make_unique<Input>(std::move(input));
   reader_ = NewReader(options_, input_.get());
-  mapper_ = std::make_unique<RowMapper>(options_.mapper);
+  if (options_.format != Format::kRows) {
+    mapper_ = std::make_unique<RowMapper>(options_.mapper);
+  }
   RETURN_IF_ERROR(Resume());
   ASSIGN_OR_RETURN(ErrorReport report, ErrorReport::Open(options_.errors_path, state_.offset > 0));
   report_ = std::make_unique<ErrorReport>(std::move(report));
@@ -141,7 +146,9 @@ Status Import::Resume() {
 }
 
 Status Import::ReadHeader() {
-  if (options_.format == Format::kJsonLines) return Status::Ok();
+  if (options_.format == Format::kJsonLines || options_.format == Format::kRows) {
+    return Status::Ok();
+  }
   std::vector<std::string> names{options_.field_names};
   Record record;
   if (options_.has_header) {
@@ -163,11 +170,13 @@ Status Import::ReadHeader() {
 }
 
 Status Import::Connect() {
-  ASSIGN_OR_RETURN(Connection connection, Connection::Open(options_.connection));
-  connection_ = std::make_unique<Connection>(std::move(connection));
+  ASSIGN_OR_RETURN(client::Connection connection, client::Connection::Open(options_.connection));
+  connection_ = std::make_unique<client::Connection>(std::move(connection));
   pipeline_ =
       std::make_unique<Pipeline>(options_.pipeline, options_.connection, connection_.get(), this);
   if (!options_.create_table) return Status::Ok();
+  // The file's own schema comes first.
+  if (options_.format == Format::kRows && options_.families.empty()) return Status::Ok();
   RETURN_IF_ERROR(CreateTable());
   std::set<std::string, std::less<>> families;
   RETURN_IF_ERROR(FindFamilies(&families));
@@ -182,18 +191,18 @@ Status Import::CreateTable() {
   std::vector<std::vector<std::string>> families;
   for (const std::string& text : options_.families) families.push_back(SplitWords(text));
   std::string bytes;
-  AppendCommand(words, &bytes);
+  client::AppendCommand(words, &bytes);
   for (const auto& family : families) {
     if (family.empty()) return Status::Error(ErrorCode::kErr, "--family: a name is missing");
     words = {"FAMILY", "ADD", table};
     words.insert(words.end(), family.begin(), family.end());
-    AppendCommand(words, &bytes);
+    client::AppendCommand(words, &bytes);
   }
   RETURN_IF_ERROR(connection_->Append(bytes));
   Status outcome;
   for (size_t reply_count{0}; reply_count < families.size() + 1; ++reply_count) {
-    ASSIGN_OR_RETURN(const Reply reply, connection_->Read());
-    const std::string_view error{ErrorText(*reply)};
+    ASSIGN_OR_RETURN(const client::Reply reply, connection_->Read());
+    const std::string_view error{client::ErrorText(*reply)};
     if (outcome.ok() && !error.empty() && !error.starts_with("BUSYKEY")) {
       outcome = Status::Error(ErrorCode::kErr, "--create-table: " + std::string(error));
     }
@@ -203,10 +212,10 @@ Status Import::CreateTable() {
 
 // The families that the table has (`families` in the map that TABLE INFO answers).
 Status Import::FindFamilies(std::set<std::string, std::less<>>* names) {
-  ASSIGN_OR_RETURN(const Reply reply,
+  ASSIGN_OR_RETURN(const client::Reply reply,
                    connection_->Call({"TABLE", "INFO", options_.pipeline.command.table}));
-  if (!ErrorText(*reply).empty()) {
-    return Status::Error(ErrorCode::kErr, "TABLE INFO: " + std::string(ErrorText(*reply)));
+  if (!client::ErrorText(*reply).empty()) {
+    return Status::Error(ErrorCode::kErr, "TABLE INFO: " + std::string(client::ErrorText(*reply)));
   }
   for (size_t index{0}; index + 1 < reply->elements; index += 2) {
     const redisReply& name = *reply->element[index];
@@ -248,7 +257,11 @@ Status Import::TakeRecord(const Record& record, Row* row) {
   RowRef ref{record.line, reader_->line(), record.end_offset, 0};
   Status mapped =
       record.error.empty() ? Status::Ok() : Status::Error(ErrorCode::kBadValue, record.error);
-  if (mapped.ok()) {
+  if (mapped.ok() && options_.format == Format::kRows) {
+    std::vector<std::string> schema;
+    mapped = MapRows(record.fields[0], row, &schema);
+    if (mapped.ok() && !schema.empty()) return TakeSchema(schema, ref);
+  } else if (mapped.ok()) {
     mapped = options_.format == Format::kJsonLines ? mapper_->MapJson(record.fields[0], row)
                                                    : mapper_->MapFields(record, row);
   }
@@ -264,6 +277,38 @@ Status Import::TakeRecord(const Record& record, Row* row) {
     fputs(DescribeRow(options_.pipeline.command, *row).c_str(), stdout);
   }
   OnRow(ref, {});
+  return Status::Ok();
+}
+
+// The line of an export that says how the table is made: done with --create-table, for the table
+// that the import is for.
+Status Import::TakeSchema(const std::vector<std::string>& schema, const RowRef& ref) {
+  if (pipeline_ != nullptr && options_.create_table) {
+    RETURN_IF_ERROR(pipeline_->Flush());
+    std::string bytes;
+    for (const std::string& command : schema) {
+      std::vector<std::string> words = client::SplitCliWords(command);
+      const bool is_known =
+          words.size() > 2 && (words[0] == "TABLE" || words[0] == "INDEX") && words[1] == "CREATE";
+      if (!is_known) {
+        return Status::Error(ErrorCode::kErr, "the schema holds what is no schema: " + command);
+      }
+      words[2] = options_.pipeline.command.table;
+      client::AppendCommand(std::vector<std::string_view>(words.begin(), words.end()), &bytes);
+    }
+    RETURN_IF_ERROR(connection_->Append(bytes));
+    for (const std::string& command : schema) {
+      ASSIGN_OR_RETURN(const client::Reply reply, connection_->Read());
+      const std::string_view error{client::ErrorText(*reply)};
+      if (error.empty() || error.starts_with("BUSYKEY")) continue;
+      return Status::Error(ErrorCode::kErr, command + ": " + std::string(error));
+    }
+    std::set<std::string, std::less<>> families;
+    RETURN_IF_ERROR(FindFamilies(&families));
+    pipeline_->SetKnownFamilies(std::move(families));
+  }
+  state_.offset = ref.end_offset;
+  state_.line = ref.next_line;
   return Status::Ok();
 }
 

@@ -39,8 +39,8 @@ void AddInputOptions(CLI::App* app, Options* options, RawOptions* raw) {
   app->add_option("file", options->path, "file to read; - is standard input");
   const std::string group{"Input"};
   app->add_option("-f,--format", raw->format,
-                  "auto (by the file's name, else csv), csv, tsv, jsonl")
-      ->check(CLI::IsMember({"auto", "csv", "tsv", "jsonl"}))
+                  "auto (by the file's name, else csv), csv, tsv, jsonl, rows (of cellar-export)")
+      ->check(CLI::IsMember({"auto", "csv", "tsv", "jsonl", "rows"}))
       ->group(group);
   app->add_option("--delimiter", raw->delimiter,
                   "delimiter between CSV fields: one character, or \\t")
@@ -64,7 +64,6 @@ void AddMappingOptions(CLI::App* app, Options* options, RawOptions* raw) {
                   "field of the row key; several (repeated, or with commas) are joined; * lets a "
                   "KEY recno table number the rows")
       ->delimiter(',')
-      ->required()
       ->allow_extra_args(false)
       ->group(group);
   app->add_option("--key-delimiter", mapper.key_delimiter,
@@ -115,7 +114,7 @@ void AddMappingOptions(CLI::App* app, Options* options, RawOptions* raw) {
 }
 
 void AddServerOptions(CLI::App* app, Options* options, RawOptions* raw) {
-  ConnectionOptions& connection = options->connection;
+  client::ConnectionOptions& connection = options->connection;
   PipelineOptions& pipeline = options->pipeline;
   const std::string group{"Server"};
   app->add_option("-h,--host", connection.host, "(127.0.0.1)")->group(group);
@@ -186,6 +185,7 @@ void AddReportOptions(CLI::App* app, Options* options, RawOptions* raw) {
 Format FormatOf(const std::string& word, const std::string& path) {
   const std::string suffix{path.substr(std::min(path.size(), path.rfind('.') + 1))};
   const std::string name{word == "auto" ? suffix : word};
+  if (name == "rows") return Format::kRows;
   if (name == "tsv" || name == "tab") return Format::kTsv;
   if (name == "jsonl" || name == "ndjson" || name == "json") return Format::kJsonLines;
   return Format::kCsv;
@@ -204,6 +204,15 @@ std::string Complete(const CLI::App& app, const RawOptions& raw, Options* option
   }
   MapperOptions& mapper = options->mapper;
   mapper.key_fields = raw.keys;
+  // Such a file says itself what goes where.
+  const bool has_places = options->format == Format::kRows;
+  if (raw.keys.empty() && !has_places) return "--key is required";
+  for (const char* option : {"--key", "--column", "--default-family", "--default-type", "--ignore",
+                             "--ts", "--ttl", "--null", "--json-types"}) {
+    if (has_places && app.count(option) > 0) {
+      return std::string(option) + " does not go with --format rows";
+    }
+  }
   for (const std::string& text : raw.columns) {
     const size_t equals{text.find('=')};
     if (equals == std::string::npos || equals == 0) {

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "cellar-import/command.h"
-#include "cellar-import/connection.h"
 #include "cellar-import/pipeline.h"
 #include "cellar-import/record_reader.h"
 #include "cellar-import/report.h"
 #include "cellar-import/row_mapper.h"
+#include "client/connection.h"
 
 namespace cellar::importer {
 
@@ -24,7 +24,7 @@ struct Options {
   uint64_t records_skipped{0};
   uint64_t records_max{UINT64_MAX};
   MapperOptions mapper;
-  ConnectionOptions connection;
+  client::ConnectionOptions connection;
   PipelineOptions pipeline;
   bool create_table{false};
   std::string key_order;

@@ -9,6 +9,7 @@
 
 #include "base/assert.h"
 #include "cellar/clock.h"
+#include "client/command_words.h"
 
 namespace cellar::importer {
 namespace {
@@ -33,8 +34,8 @@ Status Fatal(std::string_view error) {
 
 }  // namespace
 
-Pipeline::Pipeline(PipelineOptions options, ConnectionOptions connection_options,
-                   Connection* connection, Listener* listener)
+Pipeline::Pipeline(PipelineOptions options, client::ConnectionOptions connection_options,
+                   client::Connection* connection, Listener* listener)
     : options_(std::move(options)),
       connection_options_(std::move(connection_options)),
       connection_(connection),
@@ -50,13 +51,14 @@ Status Pipeline::Add(const Row& row, const RowRef& ref) {
       RETURN_IF_ERROR(CloseBatch());
       known_families_.insert(cell.family);
       Unit unit;
-      AppendCommand({"FAMILY", "ADD", options_.command.table, cell.family}, &unit.bytes);
+      client::AppendCommand({"FAMILY", "ADD", options_.command.table, cell.family}, &unit.bytes);
       unit.replies_expected = 1;
       unit.is_family = true;
       RETURN_IF_ERROR(Push(std::move(unit)));
     }
   }
-  if (options_.rows_per_batch > 1 && batch_.rows.empty()) AppendCommand({"MULTI"}, &batch_.bytes);
+  if (options_.rows_per_batch > 1 && batch_.rows.empty())
+    client::AppendCommand({"MULTI"}, &batch_.bytes);
   UnitRow entry{ref, 0, {}};
   entry.commands = AppendRow(options_.command, row, &batch_.bytes);
   batch_.replies_expected += entry.commands;
@@ -83,7 +85,7 @@ Status Pipeline::Flush() {
 Status Pipeline::CloseBatch() {
   if (batch_.rows.empty()) return Status::Ok();
   if (options_.rows_per_batch > 1) {
-    AppendCommand({"EXEC"}, &batch_.bytes);
+    client::AppendCommand({"EXEC"}, &batch_.bytes);
     batch_.replies_expected += 2;
     batch_.is_batch = true;
   }
@@ -108,7 +110,7 @@ Status Pipeline::DrainTo(size_t units, size_t bytes) {
   while (in_flight_.size() > units || in_flight_bytes_ > bytes) {
     Finish();
     if (in_flight_.empty()) break;
-    Result<Reply> reply = connection_->Read();
+    Result<client::Reply> reply = connection_->Read();
     if (!reply.ok()) {
       RETURN_IF_ERROR(Reconnect(reply.status()));
       continue;
@@ -121,7 +123,7 @@ Status Pipeline::DrainTo(size_t units, size_t bytes) {
 Status Pipeline::Take(const redisReply& reply) {
   CELLAR_ASSERT(!in_flight_.empty());
   Unit& unit = in_flight_.front();
-  const std::string_view error{ErrorText(reply)};
+  const std::string_view error{client::ErrorText(reply)};
   ++unit.replies_seen;
   CELLAR_ASSERT(unit.replies_seen <= unit.replies_expected);
   if (unit.is_family) {
@@ -144,7 +146,7 @@ Status Pipeline::TakeExec(const redisReply& reply, Unit* unit) {
   size_t element{0};
   for (UnitRow& row : unit->rows) {
     for (uint32_t command{0}; command < row.commands; ++command) {
-      const std::string_view error{ErrorText(*reply.element[element++])};
+      const std::string_view error{client::ErrorText(*reply.element[element++])};
       if (error.empty()) continue;
       if (IsFatal(error)) return Fatal(error);
       if (row.error.empty()) row.error = error;
@@ -169,7 +171,7 @@ Status Pipeline::Reconnect(const Status& cause) {
   const int64_t deadline_micros{Clock::System().MonotonicMicros() +
                                 options_.reconnect_seconds * kMicrosPerSecond};
   while (true) {
-    Result<Connection> opened = Connection::Open(connection_options_);
+    Result<client::Connection> opened = client::Connection::Open(connection_options_);
     if (opened.ok()) {
       *connection_ = *std::move(opened);
       break;

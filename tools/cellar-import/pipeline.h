@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "cellar-import/command.h"
-#include "cellar-import/connection.h"
+#include "client/connection.h"
 
 namespace cellar::importer {
 
@@ -50,8 +50,8 @@ class Pipeline {
   };
 
   // `connection` and `listener` must outlive the pipeline.
-  Pipeline(PipelineOptions options, ConnectionOptions connection_options, Connection* connection,
-           Listener* listener);
+  Pipeline(PipelineOptions options, client::ConnectionOptions connection_options,
+           client::Connection* connection, Listener* listener);
 
   // Families that need not be created.
   void SetKnownFamilies(std::set<std::string, std::less<>> names) {
@@ -90,8 +90,8 @@ class Pipeline {
   Status Reconnect(const Status& cause);
 
   PipelineOptions options_;
-  ConnectionOptions connection_options_;
-  Connection* connection_;
+  client::ConnectionOptions connection_options_;
+  client::Connection* connection_;
   Listener* listener_;
   std::set<std::string, std::less<>> known_families_;
   Unit batch_;  // being filled

@@ -39,6 +39,8 @@ struct Cell {
   std::string qualifier;
   std::string value;
   std::string type;
+  std::optional<int64_t> timestamp_micros{};  // else that of the row, if any
+  std::optional<int64_t> expires_micros{};
 };
 
 struct Row {
@@ -75,6 +77,10 @@ bool IsValueType(std::string_view word);
 // Microseconds since the epoch: an integer of `unit`s, or ISO 8601 ("2024-05-01",
 // "2024-05-01T12:00:00.25Z", with Z, an offset, or neither, which means UTC).
 Result<int64_t> ParseTimestamp(std::string_view text, TimeUnit unit);
+
+// A line of cellar-export's `rows`: a row, or the commands that make its table. Errors are the
+// record's.
+Status MapRows(std::string_view text, Row* row, std::vector<std::string>* schema);
 
 class RowMapper {
  public:

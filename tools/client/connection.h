@@ -11,7 +11,7 @@
 
 #include "cellar/status.h"
 
-namespace cellar::importer {
+namespace cellar::client {
 
 struct ConnectionOptions {
   std::string host{"127.0.0.1"};
@@ -40,8 +40,10 @@ class Connection {
   // outstanding.
   Result<Reply> Call(std::initializer_list<std::string_view> words);
 
-  // Queues the bytes of commands. They leave with the next Read().
+  // Queues the bytes of commands. They leave with the next Read() or Flush().
   Status Append(std::string_view bytes);
+  // Sends what is queued.
+  Status Flush();
   // The next outstanding reply. kIo if the connection is lost; it is then of no more use.
   Result<Reply> Read();
 
@@ -54,4 +56,4 @@ class Connection {
   std::unique_ptr<redisContext, ContextDeleter> context_;
 };
 
-}  // namespace cellar::importer
+}  // namespace cellar::client

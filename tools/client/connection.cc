@@ -1,11 +1,11 @@
 // See connection.h.
-#include "cellar-import/connection.h"
+#include "client/connection.h"
 
 #include <utility>
 
-#include "cellar-import/command.h"
+#include "client/command_words.h"
 
-namespace cellar::importer {
+namespace cellar::client {
 namespace {
 
 constexpr timeval kConnectTimeout{10, 0};
@@ -63,6 +63,16 @@ Status Connection::Append(std::string_view bytes) {
   return Status::Ok();
 }
 
+Status Connection::Flush() {
+  int done{0};
+  while (done == 0) {
+    if (redisBufferWrite(context_.get(), &done) != REDIS_OK) {
+      return Status::Error(ErrorCode::kIo, std::string("connection lost: ") + context_->errstr);
+    }
+  }
+  return Status::Ok();
+}
+
 Result<Reply> Connection::Read() {
   void* reply{nullptr};
   if (redisGetReply(context_.get(), &reply) != REDIS_OK || reply == nullptr) {
@@ -71,4 +81,4 @@ Result<Reply> Connection::Read() {
   return Reply(static_cast<redisReply*>(reply));
 }
 
-}  // namespace cellar::importer
+}  // namespace cellar::client

@@ -1,0 +1,206 @@
+"""cellar-export: what it writes, read back by cellar-import, gives the same store; parts, resuming, wrong use."""
+
+import base64
+import json
+import os
+import random
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+from cellar_server import CellarServer, CellarTest, tool
+
+SECONDS_MAX = 300
+SEED = int(os.environ.get("CELLAR_EXPORT_SEED", "1"))
+TYPES = {
+    "string": lambda r: "".join(r.choice("aé\n\"\\\t, 日") for _ in range(r.randrange(20))),
+    "bytes": lambda r: r.randbytes(r.choice((0, 1, 30, 3000))),
+    "bool": lambda r: r.choice(("true", "false")),
+    "u8": lambda r: r.choice((0, 255)), "i8": lambda r: r.choice((-128, 127)),
+    "i64": lambda r: r.choice((-2**63, 2**63 - 1, 0)), "u64": lambda r: r.choice((2**64 - 1, 2**63, 7)),
+    "f32": lambda r: r.choice(("0.1", "-0", "inf", "3e38")),
+    "f64": lambda r: r.choice(("0.1", "-0", "-inf", "1e300", "2", "5e-324")),
+    "uuid": lambda r: "3b241101-e2bb-4255-8caf-4136c7629d11",
+}
+
+
+class ExportTest(CellarTest):
+    OPTIONS = {"save": "", "enable-debug-command": "yes"}
+
+    def setUp(self):
+        super().setUp()
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = directory.name
+
+    def path(self, name):
+        return os.path.join(self.directory, name)
+
+    def run_tool(self, name, *words, port=None, status=0):
+        done = subprocess.run([tool(name), "-p", str(port or self.server.port), *words], stdin=subprocess.DEVNULL,
+                              capture_output=True, timeout=SECONDS_MAX, check=False)
+        self.assertEqual(status, done.returncode, done.stderr)
+        return done.stdout.decode("utf-8", "surrogateescape"), done.stderr.decode()
+
+    def export(self, *words, status=0, port=None):
+        return self.run_tool("cellar-export", *words, status=status, port=port)
+
+    def read(self, name):
+        with open(self.path(name), "rb") as file:
+            return file.read()
+
+    def fill(self, rows=300):
+        """A table of every type, binary names, versions, expiries, an index."""
+        dice = random.Random(SEED)
+        self.run_command("TABLE", "CREATE", "t", "KEY", "bytes", "FAMILY", "f", "FAMILY", "n", "TYPE", "i64",
+                         "VERSIONS", "3", "FAMILY", "b_c", "ORDER", "bytes")
+        self.run_command("INDEX", "CREATE", "t", "by_n", "ON", "1", "n:x")
+        for i in range(rows):
+            key = dice.choice((b"row%d" % i, b"\xff\x00%d" % i, b"r\n%d" % i))
+            words = ["CPUT", "t", key]
+            for _ in range(dice.randrange(1, 8)):
+                kind = dice.choice(list(TYPES))
+                words += [dice.choice((b"f:", b"b_c:")) + dice.choice((b"", b"a:b", b"\xfe", b"q%d" % dice.randrange(9))),
+                          TYPES[kind](dice), "AS", kind]
+                if dice.random() < 0.3:
+                    words += ["TS", dice.randrange(2**40)]
+                if dice.random() < 0.2:
+                    words += ["EXPIREAT", 4 * 10**15 + dice.randrange(10**6)]
+            words += ["n:x", dice.randrange(100)]
+            self.run_command(*words)
+        self.run_command("CPUT", "t", "large", "f:v", b"x\x00" * 500_000)
+
+    def test_rows_read_back_give_the_same_store(self):
+        print("export: seed", SEED)
+        self.fill()
+        self.export("t", "-o", self.path("t.rows"), "--schema")
+        with CellarServer(options=self.OPTIONS) as other:
+            self.run_tool("cellar-import", "t", self.path("t.rows"), "-f", "rows", "--create-table", port=other.port)
+            digest = self.run_command("DEBUG", "DIGEST")
+            self.assertEqual(digest, other.client().execute_command("DEBUG", "DIGEST"))
+            # And once more, from there, in parts and compressed.
+            self.export("t", "-o", self.path("u.rows.zst"), "--split", "3", port=other.port)
+        whole = b"".join(subprocess.run(["zstd", "-dc", self.path(f"u.rows.zst.{i}")], capture_output=True,
+                                        check=True).stdout for i in range(3)) if self.has_zstd() else None
+        if whole is not None:
+            self.assertEqual(self.read("t.rows").split(b"\n", 1)[1], whole)
+
+    @staticmethod
+    def has_zstd():
+        return subprocess.run(["which", "zstd"], capture_output=True, check=False).returncode == 0
+
+    def test_a_line_of_rows_is_what_the_manual_says(self):
+        self.run_command("TABLE", "CREATE", "t", "FAMILY", "f")
+        self.run_command("CPUT", "t", "r", "f:a", "7", "AS", "u64", "TS", "5", "f:b", b"\xff", "TS", "6", "EXPIREAT",
+                         "4000000000000000", "f:c", "true", "AS", "bool", "TS", "7")
+        out, said = self.export("t")
+        self.assertEqual({"row": "r", "cells": [["f:a", 5, "u64", 7, None],
+                                                ["f:b", 6, "bytes", {"b64": base64.b64encode(b"\xff").decode()},
+                                                 4000000000000000],
+                                                ["f:c", 7, "bool", True, None]]}, json.loads(out))
+        self.assertIn("1 rows, 3 cells written", said)
+
+    def test_other_formats_are_read_back_too(self):
+        self.run_command("TABLE", "CREATE", "t", "FAMILY", "f", "FAMILY", "g")
+        self.run_command("CPUT", "t", 'a,"b"', "f:x", "1", "AS", "i64", "g:y\tz", "two\nlines", "AS", "string")
+        self.run_command("CPUT", "t", "c", "f:x", "-2", "AS", "i64", "f:d", "2", "AS", "f64")
+        def cells(client):  # without their timestamps
+            rows = client.execute_command("CSCAN", "t", "0", "WITHTYPE")[1]
+            return [(row, column, versions[0][1:]) for row, columns in rows
+                    for column, versions in zip(columns[::2], columns[1::2])]
+
+        scanned = cells(self.server.client())
+        for format_, words in (("csv", []), ("tsv", []), ("jsonl", ["--json-types"])):
+            self.export("t", "-f", format_, "-o", self.path("x." + format_))
+            with CellarServer(options=self.OPTIONS) as other:
+                other.client().execute_command("TABLE", "CREATE", "t", "FAMILY", "f", "FAMILY", "g")
+                self.run_tool("cellar-import", "t", self.path("x." + format_), "-k", "key", *words, port=other.port)
+                self.assertEqual(scanned, cells(other.client()), format_)
+
+    def test_what_a_format_cannot_say_is_named(self):
+        self.run_command("TABLE", "CREATE", "t", "FAMILY", "f")
+        self.run_command("CPUT", "t", "r1", "f:a", b"\xff", "f:b", "1", "AS", "i64")
+        self.run_command("CPUT", "t", "r2", "f:b", "x", "f:e", "")
+        out, said = self.export("t", "-f", "jsonl", status=1)
+        self.assertIn("row 'r1': 'f:a' is not UTF-8", said)
+        self.assertEqual([{"key": "r1", "f": {"b": 1}}, {"key": "r2", "f": {"b": "x", "e": ""}}],
+                         [json.loads(line) for line in out.splitlines()])
+        out, said = self.export("t", "-f", "csv", status=1)
+        self.assertIn("row 'r2': 'f:b' is bytes, not i64", said)
+        self.assertIn("row 'r2': 'f:e' is empty", said)
+
+    def test_row_and_cell_options_are_those_of_cscan(self):
+        self.run_command("TABLE", "CREATE", "t", "FAMILY", "f", "FAMILY", "g")
+        for row in ("a1", "a2", "b"):
+            self.run_command("CPUT", "t", row, "f:q", row, "g:q", row)
+        out, _ = self.export("t", "-f", "csv", "PREFIX", "a", "COLUMNS", "1", "g")
+        self.assertEqual("key,g:q:bytes\na1,a1\na2,a2\n", out)
+        out, _ = self.export("t", "-f", "csv", "--fields", "f:q", "REVERSE")
+        self.assertEqual("key,f:q\nb,b\na2,a2\na1,a1\n", out)
+
+    def test_an_export_that_is_killed_goes_on(self):
+        dice = random.Random(SEED)
+        self.run_command("TABLE", "CREATE", "t", "FAMILY", "f")
+        client = self.server.client()
+        pipe = client.pipeline(transaction=False)
+        for i in range(40_000):
+            pipe.execute_command("CPUT", "t", "row%06d" % i, "f:a", "x" * dice.randrange(3000), "f:b", i)
+            if i % 5000 == 0:
+                pipe.execute()
+        pipe.execute()
+        self.export("t", "-o", self.path("whole"))
+        words = [tool("cellar-export"), "-p", str(self.server.port), "t", "-o", self.path("part"), "--resume",
+                 self.path("state"), "-q"]
+        kills = 0
+        for _ in range(60):
+            process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(dice.random() * 0.3)
+            if process.poll() is not None:
+                break
+            process.send_signal(dice.choice((signal.SIGKILL, signal.SIGTERM)))
+            process.wait(SECONDS_MAX)
+            kills += 1
+            if kills >= 6:
+                process = subprocess.run(words, stdin=subprocess.DEVNULL, timeout=SECONDS_MAX, check=True)
+                break
+        self.assertEqual(self.read("whole"), self.read("part"))
+        # The same command once more has nothing to do.
+        self.run_tool("cellar-export", "t", "-o", self.path("part"), "--resume", self.path("state"))
+        self.assertEqual(self.read("whole"), self.read("part"))
+        _, said = self.export("t", "-o", self.path("part"), "--resume", self.path("state"), "PREFIX", "r", status=2)
+        self.assertIn("is the state of another export", said)
+
+    def test_wrong_use(self):
+        self.run_command("TABLE", "CREATE", "t", "FAMILY", "f")
+        for words, text in (
+                (["none"], "NOTABLE no table 'none' in keyspace '0'"),
+                (["t", "COLUMNS", "1", "nope"], "NOFAMILY"),
+                (["t", "COUNT", "5"], "COUNT is what cellar-export says itself"),
+                (["t", "--split", "2"], "--split needs --output"),
+                (["t", "--split", "2", "-o", "x", "PREFIX", "a"], "PREFIX does not go with it"),
+                (["t", "--resume", "x"], "--resume needs --output"),
+                (["t", "-f", "csv", "--schema"], "--schema goes with --format rows"),
+                (["t", "-f", "csv", "VERSIONS", "2"], "VERSIONS goes with --format rows"),
+                (["t", "--fields", "a:b"], "--fields goes with"),
+                (["t", "-f", "xml"], "not in"),
+                (["t", "--formt", "csv"], "did you mean '--format'?"),
+                (["t", "-o", "/nowhere/x"], "/nowhere/x: open"),
+        ):
+            _, said = self.export(*words, status=2)
+            self.assertIn(text, said, words)
+        bad = self.path("bad.rows")
+        lines = ("nonsense", '{"row":"r"}', '{"row":"r","cells":[]}', '{"row":"r","cells":[["f:q",1,"i64","x",null]]}',
+                 '{"row":{"b64":"!"},"cells":[["f:q",1,"bytes","x",null]]}', '{"row":"r","cells":[["fq",1,"bytes","x",null]]}',
+                 '{"row":"r","cells":[["f:q",1,"bytes","x"]]}', '{"row":"ok","cells":[["f:q",1,"bytes","x",null]]}')
+        with open(bad, "w", encoding="utf-8") as file:
+            file.write("\n".join(lines) + "\n")
+        _, said = self.run_tool("cellar-import", "t", bad, "-f", "rows", status=1)
+        self.assertIn("1 rows, 1 cells written, 7 refused", said)
+        _, said = self.run_tool("cellar-import", "t", bad, "-f", "rows", "-k", "x", status=2)
+        self.assertIn("--key does not go with --format rows", said)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,460 @@
+// See exporter.h.
+//
+// State of a part (--resume), a JSON object: {"table", "words", "format", "bytes", "cursor",
+// "rows", "cells", "done"}. The output up to `bytes` holds whole rows, and `cursor` goes on
+// behind them.
+#include "cellar-export/exporter.h"
+
+#include <atomic>
+#include <cinttypes>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "base/file.h"
+#include "cellar-export/output.h"
+#include "cellar-export/row_writer.h"
+#include "cellar-export/source.h"
+#include "cellar/clock.h"
+#include "client/command_words.h"
+
+namespace cellar::exporter {
+namespace {
+
+using nlohmann::json;
+
+constexpr int64_t kStateMicros{100'000};       // between two writes of the state file
+constexpr int64_t kProgressMicros{1'000'000};  // between two lines
+constexpr size_t kFieldsMax{10'000};
+
+int64_t Now() { return Clock::System().MonotonicMicros(); }
+
+struct Totals {
+  std::atomic<uint64_t> rows{0};
+  std::atomic<uint64_t> cells{0};
+};
+
+// "keyspace/table" is taken apart by the server.
+Result<client::Reply> Ask(client::Connection* connection,
+                          std::initializer_list<std::string_view> words) {
+  ASSIGN_OR_RETURN(client::Reply reply, connection->Call(words));
+  if (client::ErrorText(*reply).empty()) return reply;
+  return Status::Error(ErrorCode::kErr, std::string(client::ErrorText(*reply)));
+}
+
+std::vector<std::string> Texts(const redisReply& reply) {
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < reply.elements; ++i) {
+    if (reply.element[i]->str == nullptr) continue;
+    texts.emplace_back(reply.element[i]->str, reply.element[i]->len);
+  }
+  return texts;
+}
+
+// --- what has been done of a part
+
+struct State {
+  uint64_t bytes{0};
+  std::string cursor{"0"};
+  uint64_t rows{0};
+  uint64_t cells{0};
+  bool done{false};
+};
+
+std::string_view FormatName(Format format) {
+  switch (format) {
+    case Format::kRows:
+      return "rows";
+    case Format::kJsonLines:
+      return "jsonl";
+    case Format::kCsv:
+      return "csv";
+    case Format::kTsv:
+      return "tsv";
+  }
+  return "";
+}
+
+Status SaveState(const std::string& path, const Options& options,
+                 const std::vector<std::string>& words, const State& state) {
+  const json object = {
+      {"table", options.table}, {"words", words},         {"format", FormatName(options.format)},
+      {"bytes", state.bytes},   {"cursor", state.cursor}, {"rows", state.rows},
+      {"cells", state.cells},   {"done", state.done}};
+  return ReplaceFile(path, object.dump(-1, ' ', true, json::error_handler_t::replace) + "\n");
+}
+
+// A file that is not there gives a state of nothing. ERR if it is of another export.
+Result<State> LoadState(const std::string& path, const Options& options,
+                        const std::vector<std::string>& words) {
+  State state;
+  ASSIGN_OR_RETURN(const bool exists, FileSystem::Posix().Exists(path));
+  if (!exists) return state;
+  ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(FileSystem::Posix(), path));
+  const json object = json::parse(text, nullptr, false);
+  const auto is = [&object](const char* name, const json& value) {
+    return object.is_object() && object.contains(name) && object[name] == value;
+  };
+  if (!is("table", options.table) || !is("words", words) ||
+      !is("format", FormatName(options.format))) {
+    return Status::Error(ErrorCode::kErr, path +
+                                              ": is the state of another export (table, options or "
+                                              "format differ); remove it to start over");
+  }
+  state.bytes = object.value("bytes", uint64_t{0});
+  state.cursor = object.value("cursor", std::string("0"));
+  state.rows = object.value("rows", uint64_t{0});
+  state.cells = object.value("cells", uint64_t{0});
+  state.done = object.value("done", false);
+  return state;
+}
+
+// --- one part
+
+class Part final : public Source::Listener {
+ public:
+  Part(const Options& options, std::vector<std::string> words, std::string suffix,
+       std::unique_ptr<RowWriter> writer, Totals* totals, const volatile bool* stop)
+      : options_(options),
+        words_(std::move(words)),
+        suffix_(std::move(suffix)),
+        writer_(std::move(writer)),
+        totals_(totals),
+        stop_(stop) {}
+
+  Status Run();
+
+  Status OnRow(std::string_view row) override;
+  Status OnCell(const Cell& cell) override {
+    writer_->AddCell(cell, output_->buffer());
+    ++state_.cells;
+    ++totals_->cells;
+    return output_->WriteIfMuch();
+  }
+
+ private:
+  Status Open();
+  Status CloseRow();
+  Status MaybeSave();
+  bool resumes() const { return !options_.state_path.empty(); }
+
+  const Options& options_;
+  std::vector<std::string> words_;
+  std::string suffix_;
+  std::unique_ptr<RowWriter> writer_;
+  Totals* totals_;
+  const volatile bool* stop_;
+  std::unique_ptr<client::Connection> connection_;
+  std::unique_ptr<Output> output_;
+  std::unique_ptr<Source> source_;
+  State state_;  // of what was saved last, but for the counts
+  bool in_row_{false};
+  std::string row_;
+  // The cursor behind the page before the one that is being written, and the counts then: if its
+  // last row ended with it, that is where another run can begin.
+  std::string page_cursor_;
+  uint64_t page_cells_{0};
+  bool page_begins_{false};
+  int64_t saved_micros_{0};
+};
+
+Status Part::Open() {
+  if (resumes()) {
+    ASSIGN_OR_RETURN(state_, LoadState(options_.state_path + suffix_, options_, words_));
+    if (state_.done) return Status::Ok();
+  }
+  ASSIGN_OR_RETURN(client::Connection connection, client::Connection::Open(options_.connection));
+  connection_ = std::make_unique<client::Connection>(std::move(connection));
+  const bool to_file = options_.path != "-";
+  ASSIGN_OR_RETURN(output_, Output::Open(to_file ? options_.path + suffix_ : options_.path,
+                                         options_.compress, state_.bytes));
+  SourceOptions source;
+  source.table = options_.table;
+  source.words = words_;
+  source.one_moment = !resumes();
+  page_cursor_ = state_.cursor;
+  source_ = std::make_unique<Source>(std::move(source), state_.cursor, connection_.get());
+  totals_->rows += state_.rows;
+  totals_->cells += state_.cells;
+  saved_micros_ = Now();
+  if (state_.bytes == 0) writer_->WriteHeader(output_->buffer());
+  return Status::Ok();
+}
+
+Status Part::CloseRow() {
+  if (!in_row_) return Status::Ok();
+  writer_->EndRow(output_->buffer());
+  in_row_ = false;
+  ++state_.rows;
+  ++totals_->rows;
+  return output_->WriteIfMuch();
+}
+
+Status Part::OnRow(std::string_view row) {
+  const bool goes_on = page_begins_ && in_row_ && row == row_;
+  const bool begins_page = page_begins_;
+  page_begins_ = false;
+  if (goes_on) return Status::Ok();
+  RETURN_IF_ERROR(CloseRow());
+  if (begins_page) RETURN_IF_ERROR(MaybeSave());
+  row_ = row;
+  in_row_ = true;
+  writer_->BeginRow(row, output_->buffer());
+  return Status::Ok();
+}
+
+// REQUIRES: what is written ends with the row that the page before ended with.
+Status Part::MaybeSave() {
+  const int64_t now_micros = Now();
+  if (!resumes() || now_micros - saved_micros_ < kStateMicros) return Status::Ok();
+  saved_micros_ = now_micros;
+  RETURN_IF_ERROR(output_->Mark(&state_.bytes));
+  state_.cursor = page_cursor_;
+  return SaveState(options_.state_path + suffix_, options_, words_, state_);
+}
+
+Status Part::Run() {
+  RETURN_IF_ERROR(Open());
+  if (state_.done) {
+    totals_->rows += state_.rows;
+    totals_->cells += state_.cells;
+    return Status::Ok();
+  }
+  while (true) {
+    page_begins_ = true;
+    ASSIGN_OR_RETURN(const bool found, source_->ReadPage(this));
+    if (!found) break;
+    page_cursor_ = source_->cursor();
+    if (*stop_) return Status::Error(ErrorCode::kErr, "stopped by a signal");
+  }
+  RETURN_IF_ERROR(CloseRow());
+  RETURN_IF_ERROR(output_->Mark(&state_.bytes));
+  RETURN_IF_ERROR(output_->Finish());
+  if (!resumes()) return Status::Ok();
+  state_.done = true;
+  state_.cursor = "0";
+  return SaveState(options_.state_path + suffix_, options_, words_, state_);
+}
+
+// --- what a table has, before it is read
+
+// Finds the columns of csv and tsv, with the type of the first cell of each.
+class FieldFinder final : public Source::Listener {
+ public:
+  Status OnRow(std::string_view) override { return Status::Ok(); }
+  Status OnCell(const Cell& cell) override {
+    if (types_.find(cell.column) != types_.end()) return Status::Ok();
+    if (types_.size() == kFieldsMax) {
+      return Status::Error(ErrorCode::kErr, "the table has more than " +
+                                                std::to_string(kFieldsMax) +
+                                                " columns: name some (COLUMNS, --fields), or take "
+                                                "--format jsonl");
+    }
+    types_.emplace(cell.column, cell.type);
+    return Status::Ok();
+  }
+  std::vector<Field> TakeFields() {
+    std::vector<Field> fields;
+    for (auto& [column, type] : types_) fields.push_back({column, type});
+    return fields;
+  }
+
+ private:
+  std::map<std::string, std::string, std::less<>> types_;
+};
+
+// "family:qualifier[:type]" of --fields: the last word counts as a type only if it is one.
+Field ToField(const std::string& text) {
+  static const std::set<std::string, std::less<>> kTypes{"bytes", "string", "bool", "u8",  "i8",
+                                                         "i16",   "i32",    "i64",  "u16", "u32",
+                                                         "u64",   "f32",    "f64",  "uuid"};
+  const size_t colon = text.rfind(':');
+  if (colon == std::string::npos || text.find(':') == colon) return {text, ""};
+  if (kTypes.find(text.substr(colon + 1)) == kTypes.end()) return {text, ""};
+  return {text.substr(0, colon), text.substr(colon + 1)};
+}
+
+class Export {
+ public:
+  Export(const Options& options, const volatile bool* stop) : options_(options), stop_(stop) {}
+
+  Status Run();
+  void Conclude(const Status& outcome);
+  const Complaints& complaints() const { return complaints_; }
+
+ private:
+  Status Prepare(client::Connection* connection);
+  Status FindParts(client::Connection* connection);
+  std::unique_ptr<RowWriter> NewWriter(bool is_first);
+  Status RunParts();
+  void ShowProgress(int64_t begin_micros) const;
+
+  const Options& options_;
+  const volatile bool* stop_;
+  Totals totals_;
+  Complaints complaints_;
+  std::vector<std::string> schema_;
+  std::vector<Field> fields_;
+  uint64_t rows_expected_{0};                         // 0: unknown
+  std::vector<std::vector<std::string>> part_words_;  // of each part
+  int64_t begin_micros_{Now()};
+};
+
+Status Export::Prepare(client::Connection* connection) {
+  ASSIGN_OR_RETURN(const client::Reply shown, Ask(connection, {"TABLE", "SHOW", options_.table}));
+  if (options_.schema) schema_ = Texts(*shown);
+  if (schema_.empty() && options_.schema && shown->str != nullptr) {
+    schema_.emplace_back(shown->str, shown->len);
+  }
+  ASSIGN_OR_RETURN(const client::Reply info, Ask(connection, {"TABLE", "INFO", options_.table}));
+  for (size_t i = 0; i + 1 < info->elements; i += 2) {
+    const redisReply& name = *info->element[i];
+    if (name.str != nullptr && std::string_view(name.str, name.len) == "rows" &&
+        options_.words.size() <= 2) {
+      rows_expected_ = static_cast<uint64_t>(info->element[i + 1]->integer);
+    }
+  }
+  const bool is_table = options_.format == Format::kCsv || options_.format == Format::kTsv;
+  for (const std::string& text : options_.fields) fields_.push_back(ToField(text));
+  if (is_table && fields_.empty()) {
+    SourceOptions source;
+    source.table = options_.table;
+    source.words = options_.words;
+    Source all(std::move(source), "0", connection);
+    FieldFinder finder;
+    for (bool more = true; more;) {
+      ASSIGN_OR_RETURN(more, all.ReadPage(&finder));
+      if (*stop_) return Status::Error(ErrorCode::kErr, "stopped by a signal");
+    }
+    fields_ = finder.TakeFields();
+  }
+  return FindParts(connection);
+}
+
+// Ranges of about equal bytes, by TABLE SAMPLE. They are kept beside the states, so that another
+// run has the same ones.
+Status Export::FindParts(client::Connection* connection) {
+  if (options_.parts == 1) {
+    part_words_.push_back(options_.words);
+    return Status::Ok();
+  }
+  std::vector<std::string> keys;
+  const std::string parts_path = options_.state_path.empty() ? "" : options_.state_path + ".parts";
+  bool is_known = false;
+  if (!parts_path.empty()) {
+    ASSIGN_OR_RETURN(is_known, FileSystem::Posix().Exists(parts_path));
+  }
+  if (is_known) {
+    ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(FileSystem::Posix(), parts_path));
+    keys = client::SplitCliWords(std::string_view(text).substr(0, text.find('\n')));
+  } else {
+    ASSIGN_OR_RETURN(const client::Reply sample, Ask(connection, {"TABLE", "SAMPLE", options_.table,
+                                                                  std::to_string(options_.parts)}));
+    keys = Texts(*sample);
+    if (!parts_path.empty()) {
+      std::string text;
+      for (const std::string& key : keys) text += client::QuoteForCli(key) + " ";
+      RETURN_IF_ERROR(ReplaceFile(parts_path, text + "\n"));
+    }
+  }
+  for (size_t i = 0; i < options_.parts; ++i) {
+    std::vector<std::string> words{"RANGE",
+                                   i == 0             ? "-"
+                                   : i <= keys.size() ? "[" + keys[i - 1]
+                                                      : "+",
+                                   i < keys.size() ? "(" + keys[i] : "+"};
+    words.insert(words.end(), options_.words.begin(), options_.words.end());
+    part_words_.push_back(std::move(words));
+  }
+  return Status::Ok();
+}
+
+std::unique_ptr<RowWriter> Export::NewWriter(bool is_first) {
+  switch (options_.format) {
+    case Format::kJsonLines:
+      return NewJsonLinesWriter(options_.key_name, &complaints_);
+    case Format::kCsv:
+    case Format::kTsv:
+      return NewFieldsWriter(
+          options_.format, options_.key_name, fields_,
+          options_.fields.empty() ? OtherColumns::kComplain : OtherColumns::kLeaveOut,
+          &complaints_);
+    case Format::kRows:
+      break;
+  }
+  return NewRowsWriter(is_first ? schema_ : std::vector<std::string>{});
+}
+
+void Export::ShowProgress(int64_t begin_micros) const {
+  const double seconds = static_cast<double>(Now() - begin_micros) / 1e6;
+  const uint64_t rows = totals_.rows;
+  const double rate = static_cast<double>(rows) / (seconds + 1e-6);
+  if (rows_expected_ > rows && rate > 1) {
+    std::fprintf(stderr, "%" PRIu64 " of %" PRIu64 " rows, %.0f rows/s, %.0f s left\n", rows,
+                 rows_expected_, rate, static_cast<double>(rows_expected_ - rows) / rate);
+  } else {
+    std::fprintf(stderr, "%" PRIu64 " rows, %.0f rows/s\n", rows, rate);
+  }
+}
+
+Status Export::RunParts() {
+  std::vector<Status> outcomes(part_words_.size());
+  std::atomic<size_t> running{part_words_.size()};
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < part_words_.size(); ++i) {
+    threads.emplace_back([&, i] {
+      const std::string suffix = options_.parts > 1 ? "." + std::to_string(i) : "";
+      Part part(options_, part_words_[i], suffix, NewWriter(i == 0), &totals_, stop_);
+      outcomes[i] = part.Run();
+      --running;
+    });
+  }
+  int64_t next_micros = Now() + kProgressMicros;
+  while (options_.progress && running > 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    if (Now() < next_micros) continue;
+    next_micros += kProgressMicros;
+    ShowProgress(begin_micros_);
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (Status& outcome : outcomes) RETURN_IF_ERROR(std::move(outcome));
+  return Status::Ok();
+}
+
+Status Export::Run() {
+  {
+    ASSIGN_OR_RETURN(client::Connection connection, client::Connection::Open(options_.connection));
+    RETURN_IF_ERROR(Prepare(&connection));
+  }
+  return RunParts();
+}
+
+void Export::Conclude(const Status& outcome) {
+  std::fputs(complaints_.Summary().c_str(), stderr);
+  if (!outcome.ok()) {
+    std::fprintf(stderr, "cellar-export: %s\n", outcome.text().c_str());
+    if (!options_.state_path.empty()) {
+      std::fprintf(stderr, "cellar-export: the same command continues from here\n");
+    }
+  }
+  if (options_.quiet) return;
+  const double seconds = static_cast<double>(Now() - begin_micros_) / 1e6;
+  std::fprintf(stderr, "%" PRIu64 " rows, %" PRIu64 " cells written in %.1f s\n",
+               totals_.rows.load(), totals_.cells.load(), seconds);
+}
+
+}  // namespace
+
+int RunExport(const Options& options, const volatile bool* stop) {
+  Export run(options, stop);
+  const Status outcome = run.Run();
+  run.Conclude(outcome);
+  if (!outcome.ok()) return kExitStopped;
+  return run.complaints().count() > 0 ? kExitSomeUnsaid : kExitAllWritten;
+}
+
+}  // namespace cellar::exporter

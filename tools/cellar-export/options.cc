@@ -1,0 +1,197 @@
+// See options.h. CLI11 throws on a mistake in the command line; it is caught here and nowhere else.
+#include "cellar-export/options.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <fstream>
+#include <string_view>
+#include <utility>
+
+#include "cellar/version.h"
+#include "command_line.h"
+
+namespace cellar::exporter {
+namespace {
+
+constexpr char kDescription[] =
+    "Writes the rows of a table to a file.\n"
+    "Exit status: 0 all rows are written; 1 some could not be said in the format (they are named); "
+    "2 the export could not start or not continue.";
+constexpr uint32_t kPartsMax{64};
+
+// What needs a second look after CLI11 has filled it in.
+struct RawOptions {
+  std::string format{"auto"};
+  std::string compression{"auto"};
+  std::string progress{"auto"};
+  std::string password_path;
+};
+
+void AddOutputOptions(CLI::App* app, Options* options, RawOptions* raw) {
+  app->add_option("table", options->table, "table, or keyspace/table")->required();
+  app->add_option("words", options->words,
+                  "row and cell options in CSCAN's words, such as: PREFIX a COLUMNS 1 f");
+  const std::string group{"Output"};
+  app->add_option("-o,--output", options->path, "file to write; - is standard output (-)")
+      ->group(group);
+  app->add_option("-f,--format", raw->format,
+                  "auto (by the file's name, else rows), rows, jsonl, csv, tsv")
+      ->check(CLI::IsMember({"auto", "rows", "jsonl", "csv", "tsv"}))
+      ->group(group);
+  app->add_flag("--schema", options->schema, "rows: begin with the commands that make the table")
+      ->group(group);
+  app->add_option("--key-name", options->key_name, "name of the row key in jsonl, csv, tsv (key)")
+      ->group(group);
+  app->add_option("--fields", options->fields,
+                  "csv, tsv: columns, as FAMILY:QUALIFIER[:TYPE]; without it a first pass looks "
+                  "for all that are there")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->group(group);
+  app->add_option("--compress", raw->compression, "auto (by the file's name), zstd, none")
+      ->check(CLI::IsMember({"auto", "zstd", "none"}))
+      ->group(group);
+  app->add_option("--split", options->parts,
+                  "files OUTPUT.0, OUTPUT.1, ..., in the order of keys, written side by side")
+      ->check(CLI::Range(1U, kPartsMax))
+      ->group(group);
+}
+
+void AddServerOptions(CLI::App* app, Options* options, RawOptions* raw) {
+  client::ConnectionOptions& connection = options->connection;
+  const std::string group{"Server"};
+  app->add_option("-h,--host", connection.host, "(127.0.0.1)")->group(group);
+  app->add_option("-p,--port", connection.port, "(6479)")
+      ->check(CLI::Range(1, 65535))
+      ->group(group);
+  app->add_option("-s,--socket", connection.socket, "unix socket, instead of host and port")
+      ->group(group);
+  app->add_option("-n,--keyspace", connection.keyspace, "keyspace to select")->group(group);
+  app->add_option("--user", connection.user, "ACL user")->group(group);
+  app->add_option("-a,--auth", connection.password,
+                  "password; $CELLAR_AUTH or --auth-file keep it out of the process list")
+      ->envname("CELLAR_AUTH")
+      ->group(group);
+  app->add_option("--auth-file", raw->password_path, "file whose first line is the password")
+      ->group(group);
+}
+
+void AddRunningOptions(CLI::App* app, Options* options, RawOptions* raw) {
+  const std::string group{"Running"};
+  app->add_option("--resume", options->state_path,
+                  "file that records the progress of the export; if it exists, the export "
+                  "continues behind the last whole row")
+      ->group(group);
+  app->add_option("--progress", raw->progress, "auto, lines, none")
+      ->check(CLI::IsMember({"auto", "lines", "none"}))
+      ->group(group);
+  app->add_flag("-q,--quiet", options->quiet, "print nothing but errors")->group(group);
+}
+
+bool EqualsWord(std::string_view word, std::string_view upper) {
+  return std::equal(word.begin(), word.end(), upper.begin(), upper.end(),
+                    [](char a, char b) { return (a >= 'a' && a <= 'z' ? a - 'a' + 'A' : a) == b; });
+}
+
+bool HasWord(const std::vector<std::string>& words, std::string_view upper) {
+  return std::any_of(words.begin(), words.end(),
+                     [upper](const std::string& word) { return EqualsWord(word, upper); });
+}
+
+// Takes a suffix such as ".zst" away; false if it is not there.
+bool TakeSuffix(std::string_view* name, std::string_view suffix) {
+  if (!name->ends_with(suffix)) return false;
+  name->remove_suffix(suffix.size());
+  return true;
+}
+
+Format FormatOf(const std::string& word, std::string_view name) {
+  const auto is = [&](std::string_view format, std::string_view suffix) {
+    return word == format || (word == "auto" && name.ends_with(suffix));
+  };
+  if (is("csv", ".csv")) return Format::kCsv;
+  if (is("tsv", ".tsv")) return Format::kTsv;
+  if (is("jsonl", ".jsonl") || is("jsonl", ".ndjson")) return Format::kJsonLines;
+  return Format::kRows;
+}
+
+// What the tool says itself in its CSCAN.
+constexpr std::array<std::string_view, 10> kOwnWords{"COUNT",   "CELLS",     "WITHTS",   "WITHTYPE",
+                                                     "WITHTTL", "SNAPSHOT",  "KEYSONLY", "STATS",
+                                                     "STATE",   "WITHLABELS"};
+// Those that name rows, or change their order.
+constexpr std::array<std::string_view, 6> kRowWords{"PREFIX",  "RANGE", "ROWS",
+                                                    "REVERSE", "INDEX", "EACH"};
+
+// The checks and conversions that CLI11 leaves to us; an empty text, or what is wrong.
+std::string Complete(const RawOptions& raw, Options* options) {
+  std::string_view name{options->path};
+  const bool named_so = TakeSuffix(&name, ".zst");
+  options->compress = raw.compression == "zstd" || (raw.compression == "auto" && named_so);
+  options->format = FormatOf(raw.format, name);
+  const bool is_table = options->format == Format::kCsv || options->format == Format::kTsv;
+  if (options->schema && options->format != Format::kRows)
+    return "--schema goes with --format rows";
+  if (!options->fields.empty() && !is_table) return "--fields goes with --format csv or tsv";
+  const bool to_file = options->path != "-";
+  if (options->parts > 1 && !to_file) return "--split needs --output";
+  if (!options->state_path.empty() && !to_file) return "--resume needs --output";
+  for (const std::string_view word : kOwnWords) {
+    if (HasWord(options->words, word)) {
+      return "option " + std::string(word) + " is what cellar-export says itself";
+    }
+  }
+  for (const std::string_view word : kRowWords) {
+    if (options->parts > 1 && HasWord(options->words, word)) {
+      return "--split divides the whole table: " + std::string(word) + " does not go with it";
+    }
+  }
+  if (options->format == Format::kRows && !HasWord(options->words, "VERSIONS")) {
+    options->words.insert(options->words.end(), {"VERSIONS", "ALL"});
+  } else if (options->format != Format::kRows && HasWord(options->words, "VERSIONS")) {
+    return "VERSIONS goes with --format rows: the others hold the newest value of a column";
+  }
+  if (!raw.password_path.empty()) {
+    std::ifstream file(raw.password_path);
+    if (!std::getline(file, options->connection.password)) {
+      return "--auth-file: " + raw.password_path + " cannot be read";
+    }
+  }
+  options->progress =
+      !options->quiet && (raw.progress == "lines" ||
+                          (raw.progress == "auto" && to_file && isatty(STDERR_FILENO) == 1));
+  return {};
+}
+
+}  // namespace
+
+std::optional<Options> ParseOptions(int argc, char** argv, int* status) {
+  constexpr int kStatusUsage{2};
+  Options options;
+  RawOptions raw;
+  CLI::App app{kDescription, "cellar-export"};
+  app.set_help_flag("--help", "print this help");
+  app.set_version_flag("--version", "Cellar " + std::string(kVersion), "print the version");
+  AddOutputOptions(&app, &options, &raw);
+  AddServerOptions(&app, &options, &raw);
+  AddRunningOptions(&app, &options, &raw);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    *status = EndsWell(app, error, "cellar-export") ? 0 : kStatusUsage;
+    return std::nullopt;
+  }
+  const std::string mistake{Complete(raw, &options)};
+  if (!mistake.empty()) {
+    std::fprintf(stderr, "cellar-export: %s\n", mistake.c_str());
+    *status = kStatusUsage;
+    return std::nullopt;
+  }
+  return options;
+}
+
+}  // namespace cellar::exporter

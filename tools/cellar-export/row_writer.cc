@@ -1,0 +1,358 @@
+// See row_writer.h.
+#include "cellar-export/row_writer.h"
+
+#include <array>
+#include <utility>
+
+#include "base/quote.h"
+#include "base/utf8.h"
+
+namespace cellar::exporter {
+namespace {
+
+constexpr size_t kComplaintsNamed{10};
+
+void AppendBase64(std::string_view bytes, std::string* out) {
+  constexpr std::string_view kDigits{
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"};
+  while (!bytes.empty()) {
+    const size_t taken = std::min<size_t>(3, bytes.size());
+    uint32_t bits = 0;
+    for (size_t i = 0; i < 3; ++i) {
+      bits = bits << 8 | (i < taken ? static_cast<uint8_t>(bytes[i]) : 0U);
+    }
+    for (size_t i = 0; i < 4; ++i) {
+      out->push_back(i <= taken ? kDigits[bits >> (18 - 6 * i) & 63] : '=');
+    }
+    bytes.remove_prefix(taken);
+  }
+}
+
+bool IsTextType(std::string_view type) {
+  return type == "bytes" || type == "string" || type == "uuid" || type == "hll";
+}
+bool IsInfinite(std::string_view value) { return value.ends_with("inf"); }
+bool IsFloatType(std::string_view type) { return type == "f32" || type == "f64"; }
+
+// The value of a cell that is no text, as JSON.
+void AppendJsonNumber(const Cell& cell, std::string* out) {
+  if (cell.type == "bool") {
+    out->append(cell.value == "1" ? "true" : "false");
+  } else if (IsFloatType(cell.type) && IsInfinite(cell.value)) {
+    AppendJsonString(cell.value, out);
+  } else {
+    out->append(cell.value);
+    // So that it is read back as a float: JSON has no integer -0.
+    if (IsFloatType(cell.type) && cell.value.find_first_of(".e") == std::string_view::npos) {
+      out->append(".0");
+    }
+  }
+}
+
+// --- rows
+
+class RowsWriter final : public RowWriter {
+ public:
+  explicit RowsWriter(std::vector<std::string> schema) : schema_(std::move(schema)) {}
+
+  void WriteHeader(std::string* out) override {
+    if (schema_.empty()) return;
+    out->append("{\"schema\":[");
+    for (size_t i = 0; i < schema_.size(); ++i) {
+      if (i > 0) out->push_back(',');
+      AppendJsonText(schema_[i], out);
+    }
+    out->append("]}\n");
+  }
+
+  void BeginRow(std::string_view row, std::string* out) override {
+    out->append("{\"row\":");
+    AppendJsonText(row, out);
+    out->append(",\"cells\":[");
+    is_first_ = true;
+  }
+
+  void AddCell(const Cell& cell, std::string* out) override {
+    out->append(is_first_ ? "[" : ",[");
+    is_first_ = false;
+    AppendJsonText(cell.column, out);
+    out->push_back(',');
+    out->append(std::to_string(cell.timestamp_micros));
+    out->append(",\"").append(cell.type).append("\",");
+    if (IsTextType(cell.type)) {
+      AppendJsonText(cell.value, out);
+    } else {
+      AppendJsonNumber(cell, out);
+    }
+    if (cell.expires_micros) {
+      out->append(",").append(std::to_string(*cell.expires_micros)).append("]");
+    } else {
+      out->append(",null]");
+    }
+  }
+
+  void EndRow(std::string* out) override { out->append("]}\n"); }
+
+ private:
+  std::vector<std::string> schema_;
+  bool is_first_{true};
+};
+
+// --- jsonl
+
+class JsonLinesWriter final : public RowWriter {
+ public:
+  JsonLinesWriter(std::string key_name, Complaints* complaints)
+      : key_name_(std::move(key_name)), complaints_(complaints) {}
+
+  void WriteHeader(std::string*) override {}
+
+  void BeginRow(std::string_view row, std::string* out) override {
+    row_ = row;
+    begin_ = out->size();
+    family_.clear();
+    in_family_ = false;
+    is_unsaid_ = !IsValidUtf8(row);
+    if (is_unsaid_) {
+      complaints_->Add(row, "the row key is not UTF-8: the row is left out");
+      return;
+    }
+    out->push_back('{');
+    AppendJsonString(key_name_, out);
+    out->push_back(':');
+    AppendJsonString(row, out);
+  }
+
+  void AddCell(const Cell& cell, std::string* out) override {
+    if (is_unsaid_) return;
+    const size_t colon = cell.column.find(':');
+    const std::string_view family = cell.column.substr(0, colon);
+    const std::string_view qualifier = cell.column.substr(colon + 1);
+    if (!IsValidUtf8(qualifier) || (IsTextType(cell.type) && !IsValidUtf8(cell.value))) {
+      Complain(cell.column, "is not UTF-8");
+      return;
+    }
+    if (family == key_name_) {
+      Complain(cell.column, "has the name of the row key (--key-name)");
+      return;
+    }
+    if (!in_family_ || family != family_) {
+      if (in_family_) out->push_back('}');
+      out->push_back(',');
+      AppendJsonString(family, out);
+      out->append(":{");
+      family_ = family;
+      in_family_ = true;
+    } else {
+      out->push_back(',');
+    }
+    AppendJsonString(qualifier, out);
+    out->push_back(':');
+    if (IsTextType(cell.type)) {
+      AppendJsonString(cell.value, out);
+      return;
+    }
+    AppendJsonNumber(cell, out);
+  }
+
+  void EndRow(std::string* out) override {
+    if (is_unsaid_) return;
+    out->append(in_family_ ? "}}\n" : "}\n");
+  }
+
+ private:
+  void Complain(std::string_view column, std::string_view why) {
+    complaints_->Add(row_, Quote(column) + " " + std::string(why) + ": the cell is left out");
+  }
+
+  std::string key_name_;
+  Complaints* complaints_;
+  std::string row_;
+  size_t begin_{0};
+  std::string family_;
+  bool in_family_{false};
+  bool is_unsaid_{false};
+};
+
+// --- csv, tsv
+
+class FieldsWriter final : public RowWriter {
+ public:
+  FieldsWriter(Format format, std::string key_name, std::vector<Field> fields, OtherColumns others,
+               Complaints* complaints)
+      : is_csv_(format == Format::kCsv),
+        key_name_(std::move(key_name)),
+        fields_(std::move(fields)),
+        others_(others),
+        complaints_(complaints) {
+    for (size_t i = 0; i < fields_.size(); ++i) places_[fields_[i].column] = i;
+    values_.resize(fields_.size());
+  }
+
+  void WriteHeader(std::string* out) override {
+    Append(key_name_, out);
+    for (const Field& field : fields_) {
+      out->push_back(Delimiter());
+      Append(field.column + (field.type.empty() ? "" : ":" + field.type), out);
+    }
+    out->push_back('\n');
+  }
+
+  void BeginRow(std::string_view row, std::string*) override {
+    row_ = row;
+    for (std::string& value : values_) value.clear();
+    cells_ = 0;
+  }
+
+  void AddCell(const Cell& cell, std::string*) override {
+    const auto place = places_.find(cell.column);
+    if (place == places_.end()) {
+      if (others_ == OtherColumns::kComplain) Complain(cell.column, "is no field of the file");
+      return;
+    }
+    const std::string& type = fields_[place->second].type;
+    if (!type.empty() && cell.type != type) {
+      Complain(cell.column, "is " + std::string(cell.type) + ", not " + type);
+      return;
+    }
+    if (cell.value.empty()) {
+      complaints_->Add(row_, Quote(cell.column) + " is empty, which reads as no cell");
+      return;
+    }
+    if (cell.type == "bool") {
+      values_[place->second] = cell.value == "1" ? "true" : "false";
+    } else {
+      values_[place->second] = cell.value;
+    }
+    ++cells_;
+  }
+
+  void EndRow(std::string* out) override {
+    if (cells_ == 0) return;  // all of them were complained of
+    Append(row_, out);
+    for (const std::string& value : values_) {
+      out->push_back(Delimiter());
+      Append(value, out);
+    }
+    out->push_back('\n');
+  }
+
+ private:
+  char Delimiter() const { return is_csv_ ? ',' : '\t'; }
+
+  void Complain(std::string_view column, const std::string& why) {
+    complaints_->Add(row_, Quote(column) + " " + why + ": the cell is left out");
+  }
+
+  // RFC 4180; or with \t \n \r \\ as cellar-import reads them.
+  void Append(std::string_view text, std::string* out) const {
+    if (is_csv_) {
+      if (text.find_first_of(",\"\r\n") == std::string_view::npos) {
+        out->append(text);
+        return;
+      }
+      out->push_back('"');
+      for (const char c : text) {
+        if (c == '"') out->push_back('"');
+        out->push_back(c);
+      }
+      out->push_back('"');
+      return;
+    }
+    for (const char c : text) {
+      switch (c) {
+        case '\t':
+          out->append("\\t");
+          break;
+        case '\n':
+          out->append("\\n");
+          break;
+        case '\r':
+          out->append("\\r");
+          break;
+        case '\\':
+          out->append("\\\\");
+          break;
+        default:
+          out->push_back(c);
+      }
+    }
+  }
+
+  bool is_csv_;
+  std::string key_name_;
+  std::vector<Field> fields_;
+  OtherColumns others_;
+  Complaints* complaints_;
+  std::map<std::string, size_t, std::less<>> places_;
+  std::string row_;
+  std::vector<std::string> values_;
+  size_t cells_{0};
+};
+
+}  // namespace
+
+void AppendJsonString(std::string_view text, std::string* out) {
+  constexpr std::string_view kDigits{"0123456789abcdef"};
+  out->push_back('"');
+  size_t begin = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<uint8_t>(text[i]);
+    if (byte >= 0x20 && byte != '"' && byte != '\\') continue;
+    out->append(text.substr(begin, i - begin));
+    begin = i + 1;
+    if (byte == '"' || byte == '\\') {
+      out->push_back('\\');
+      out->push_back(text[i]);
+    } else {
+      const std::array<char, 6> escape{'\\', 'u', '0', '0', kDigits[byte >> 4], kDigits[byte & 15]};
+      out->append(escape.data(), escape.size());
+    }
+  }
+  out->append(text.substr(begin));
+  out->push_back('"');
+}
+
+void AppendJsonText(std::string_view text, std::string* out) {
+  if (IsValidUtf8(text)) {
+    AppendJsonString(text, out);
+    return;
+  }
+  out->append("{\"b64\":\"");
+  AppendBase64(text, out);
+  out->append("\"}");
+}
+
+std::unique_ptr<RowWriter> NewRowsWriter(std::vector<std::string> schema) {
+  return std::make_unique<RowsWriter>(std::move(schema));
+}
+
+std::unique_ptr<RowWriter> NewJsonLinesWriter(std::string key_name, Complaints* complaints) {
+  return std::make_unique<JsonLinesWriter>(std::move(key_name), complaints);
+}
+
+std::unique_ptr<RowWriter> NewFieldsWriter(Format format, std::string key_name,
+                                           std::vector<Field> fields, OtherColumns others,
+                                           Complaints* complaints) {
+  return std::make_unique<FieldsWriter>(format, std::move(key_name), std::move(fields), others,
+                                        complaints);
+}
+
+void Complaints::Add(std::string_view row, std::string_view why) {
+  const std::lock_guard lock(mutex_);
+  ++count_;
+  if (first_.size() < kComplaintsNamed) {
+    first_.push_back("row " + Quote(row) + ": " + std::string(why));
+  }
+}
+
+std::string Complaints::Summary() const {
+  std::string text;
+  for (const std::string& line : first_) text += "cellar-export: " + line + "\n";
+  if (count_ > first_.size()) {
+    text += "cellar-export: and " + std::to_string(count_ - first_.size()) + " more\n";
+  }
+  return text;
+}
+
+}  // namespace cellar::exporter

@@ -1,0 +1,71 @@
+// A format: rows in, bytes out.
+//
+//   rows    {"row":"k","cells":[["f:q",1795402800000000,"i64",5,null],...]}     every version, typed
+//   jsonl   {"key":"k","f":{"q":5}}                                             what cellar-import reads
+//   csv     key,f:q:i64                                                         likewise; a line a row
+//   tsv     the same between tabs
+//
+// In `rows` a text is a JSON string if it is valid UTF-8, else {"b64":"..."}; integers and finite
+// floats are numbers, "inf" and "-inf" strings; a cell ends in its expiry in microseconds or null.
+// In the others what the format has no way to say is told to the Complaints, and left out.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cellar-export/options.h"
+#include "cellar-export/source.h"
+
+namespace cellar::exporter {
+
+// Rows that could not be said in the format: the first ones by name, and how many. Any thread.
+class Complaints {
+ public:
+  void Add(std::string_view row, std::string_view why);
+  uint64_t count() const { return count_; }
+  // A line each; empty if there are none.
+  std::string Summary() const;
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::string> first_;
+  uint64_t count_{0};
+};
+
+class RowWriter {
+ public:
+  virtual ~RowWriter() = default;
+  // Once, before all rows of a file.
+  virtual void WriteHeader(std::string* out) = 0;
+  virtual void BeginRow(std::string_view row, std::string* out) = 0;
+  virtual void AddCell(const Cell& cell, std::string* out) = 0;
+  virtual void EndRow(std::string* out) = 0;
+};
+
+// A column of csv and tsv, and the type that its header says.
+struct Field {
+  std::string column;
+  std::string type;
+};
+
+// `schema`: the commands that make the table; empty: not wanted. `complaints` must outlive the
+// writer.
+std::unique_ptr<RowWriter> NewRowsWriter(std::vector<std::string> schema);
+std::unique_ptr<RowWriter> NewJsonLinesWriter(std::string key_name, Complaints* complaints);
+// Columns that are no field are complained of, or else left out silently.
+enum class OtherColumns : uint8_t { kComplain, kLeaveOut };
+std::unique_ptr<RowWriter> NewFieldsWriter(Format format, std::string key_name,
+                                           std::vector<Field> fields, OtherColumns others,
+                                           Complaints* complaints);
+
+// Appends a JSON string. REQUIRES: valid UTF-8.
+void AppendJsonString(std::string_view text, std::string* out);
+// Appends a JSON string, or {"b64": ...} of what is not UTF-8.
+void AppendJsonText(std::string_view text, std::string* out);
+
+}  // namespace cellar::exporter

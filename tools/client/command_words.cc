@@ -1,0 +1,117 @@
+// See command_words.h.
+#include "client/command_words.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdint>
+
+#include "base/assert.h"
+
+namespace cellar::client {
+namespace {
+
+void AppendLength(char mark, size_t length, std::string* out) {
+  std::array<char, 24> digits{};
+  const auto [end, error] = std::to_chars(digits.data(), digits.data() + digits.size(), length);
+  CELLAR_ASSERT(error == std::errc());
+  out->push_back(mark);
+  out->append(digits.data(), end);
+  out->append("\r\n");
+}
+
+void AppendBulk(std::string_view bytes, std::string* out) {
+  AppendLength('$', bytes.size(), out);
+  out->append(bytes);
+  out->append("\r\n");
+}
+
+int HexDigit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+// The character that \\`text` stands for, of whose bytes *used are taken.
+char Unescape(std::string_view text, size_t* used) {
+  *used = 1;
+  if (text.size() >= 3 && text[0] == 'x' && HexDigit(text[1]) >= 0 && HexDigit(text[2]) >= 0) {
+    *used = 3;
+    return static_cast<char>(HexDigit(text[1]) * 16 + HexDigit(text[2]));
+  }
+  switch (text[0]) {
+    case 'n':
+      return '\n';
+    case 'r':
+      return '\r';
+    case 't':
+      return '\t';
+    case 'a':
+      return '\a';
+    case 'b':
+      return '\b';
+    default:
+      return text[0];
+  }
+}
+
+}  // namespace
+
+void AppendCommand(std::span<const std::string_view> words, std::string* out) {
+  AppendLength('*', words.size(), out);
+  for (const std::string_view word : words) AppendBulk(word, out);
+}
+
+void AppendCommand(std::initializer_list<std::string_view> words, std::string* out) {
+  AppendCommand(std::span<const std::string_view>(words.begin(), words.size()), out);
+}
+
+std::string QuoteForCli(std::string_view word) {
+  const bool is_plain{!word.empty() && std::all_of(word.begin(), word.end(), [](char c) {
+    return c > ' ' && c < 0x7f && c != '"' && c != '\'' && c != '\\';
+  })};
+  if (is_plain) return std::string(word);
+  constexpr std::string_view kDigits{"0123456789abcdef"};
+  std::string text{"\""};
+  for (const char c : word) {
+    const auto byte = static_cast<uint8_t>(c);
+    if (c == '"' || c == '\\') {
+      text += {'\\', c};
+    } else if (byte < 0x20 || byte >= 0x7f) {
+      text += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
+    } else {
+      text += c;
+    }
+  }
+  return text + "\"";
+}
+
+std::vector<std::string> SplitCliWords(std::string_view line) {
+  std::vector<std::string> words;
+  char quote{0};
+  bool in_word{false};
+  for (size_t at{0}; at < line.size(); ++at) {
+    const char c{line[at]};
+    if (quote == 0 && c == ' ') {
+      in_word = false;
+      continue;
+    }
+    if (!in_word) words.emplace_back();
+    in_word = true;
+    if (quote == '"' && c == '\\' && at + 1 < line.size()) {
+      size_t used{0};
+      words.back().push_back(Unescape(line.substr(at + 1), &used));
+      at += used;
+    } else if (quote == 0 && (c == '"' || c == '\'')) {
+      quote = c;
+    } else if (quote == c) {
+      quote = 0;
+    } else {
+      words.back().push_back(c);
+    }
+  }
+  return words;
+}
+
+}  // namespace cellar::client

@@ -1,0 +1,22 @@
+// Commands in the bytes of the wire (RESP arrays of bulk strings), and as one types them.
+#pragma once
+
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cellar::client {
+
+// Appends one command.
+void AppendCommand(std::span<const std::string_view> words, std::string* out);
+void AppendCommand(std::initializer_list<std::string_view> words, std::string* out);
+
+// `word` as redis-cli reads it: as it is if it is plain, else between double quotes.
+std::string QuoteForCli(std::string_view word);
+// The words of a line in redis-cli's quoting, which TABLE SHOW has too. A quote that is not closed
+// ends with the line.
+std::vector<std::string> SplitCliWords(std::string_view line);
+
+}  // namespace cellar::client
