@@ -386,7 +386,7 @@ class OpenStore final : public Store {
       return Wrong(std::to_string(borrowers_) + " scans or snapshots are still open");
     }
     store_->Flush();
-    const Status closed = store_->journal().Close();
+    Status closed = store_->journal().Close();
     store_.reset();
     return closed;
   }

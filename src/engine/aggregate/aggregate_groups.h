@@ -78,7 +78,7 @@ class AggregateGroups {
   void GrowTable();
   void Count() {
     memory_bytes_ =
-        arena_bytes_ + slots_.capacity() * sizeof(Slot) + groups_.capacity() * sizeof(groups_[0]);
+        arena_bytes_ + slots_.capacity() * sizeof(Slot) + groups_.capacity() * sizeof(void*);
   }
 
   const AggregatePlan& plan_;
