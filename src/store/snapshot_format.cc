@@ -32,6 +32,7 @@ std::string EncodeSnapshotHeader(const SnapshotHeader& header) {
   PutFixed64(&bytes, header.lsn.seq);
   PutFixed64(&bytes, header.created_micros);
   PutFixed64(&bytes, static_cast<uint64_t>(header.commit_micros));
+  PutFixed64(&bytes, header.salvaged_from);
   bytes.resize(kHeaderHashOffset, '\0');
   PutFixed64(&bytes, Hash64(bytes));
   CELLAR_ASSERT(bytes.size() == kSnapshotHeaderBytes);
@@ -53,6 +54,7 @@ Result<SnapshotHeader> DecodeSnapshotHeader(std::string_view bytes) {
   return SnapshotHeader{.lsn = {DecodeFixed32(&bytes[12]), DecodeFixed64(&bytes[16])},
                         .created_micros = DecodeFixed64(&bytes[24]),
                         .commit_micros = static_cast<int64_t>(DecodeFixed64(&bytes[32])),
+                        .salvaged_from = DecodeFixed64(&bytes[40]),
                         .version = version};
 }
 
@@ -90,6 +92,36 @@ Result<SnapshotFooter> DecodeSnapshotFooter(std::string_view bytes, uint32_t ver
   }
   if (!bytes.empty()) return Bad("the snapshot footer is too long");
   return footer;
+}
+
+std::string EncodeSnapshotHead(std::string_view catalog, std::string_view members) {
+  std::string image;
+  PutLengthPrefixed(&image, catalog);
+  PutLengthPrefixed(&image, members);
+  std::string block(kBlockHeaderBytes, '\0');
+  PutFixed32(&block, static_cast<uint32_t>(image.size()));
+  block += image;
+  SealBlock(&block, 1, kSnapshotHeadId, kSnapshotHeaderBytes);
+  return block;
+}
+
+Result<SnapshotHead> DecodeSnapshotHead(std::string_view bytes) {
+  if (bytes.size() < kBlockHeaderBytes + 4) return Bad("no snapshot head");
+  const BlockHeader header = DecodeBlockHeader(bytes);
+  if (header.tree_id != kSnapshotHeadId || header.images != 1 || header.images_bytes < 4 ||
+      header.images_bytes > bytes.size() - kBlockHeaderBytes)
+    return Bad("no snapshot head");
+  const std::string_view block = bytes.substr(0, kBlockHeaderBytes + header.images_bytes);
+  if (!VerifyBlock(block, kSnapshotHeaderBytes))
+    return Bad("the checksum of the snapshot head is wrong");
+  std::string_view image = block.substr(kBlockHeaderBytes + 4);
+  std::string_view catalog;
+  std::string_view members;
+  if (DecodeFixed32(&block[kBlockHeaderBytes]) != image.size() ||
+      !GetLengthPrefixed(&image, &catalog) || !GetLengthPrefixed(&image, &members) ||
+      !image.empty())
+    return Bad("the snapshot head cannot be read");
+  return SnapshotHead{std::string(catalog), std::string(members), block.size()};
 }
 
 std::string EncodeSnapshotTrailer(SnapshotTrailer* trailer) {
@@ -158,13 +190,29 @@ Status SplitBlock(std::string_view block, uint64_t offset, uint64_t tree_id,
   return Status::Ok();
 }
 
-bool TreesFillFile(const SnapshotFooter& footer, uint64_t footer_offset) {
-  uint64_t offset = kSnapshotHeaderBytes;
+uint64_t SnapshotHeadBytes(const SnapshotFooter& footer, uint32_t version, uint64_t footer_offset) {
+  if (version < kSnapshotVersionWithHead) return 0;
+  const uint64_t end = footer.trees.empty() ? footer_offset : footer.trees[0].begin_offset;
+  return end < kSnapshotHeaderBytes ? 0 : end - kSnapshotHeaderBytes;
+}
+
+bool TreesFillFile(const SnapshotFooter& footer, uint32_t version, uint64_t footer_offset) {
+  const uint64_t head_bytes = SnapshotHeadBytes(footer, version, footer_offset);
+  if (version >= kSnapshotVersionWithHead && head_bytes < kBlockHeaderBytes) return false;
+  uint64_t offset = kSnapshotHeaderBytes + head_bytes;
   for (const SnapshotTree& tree : footer.trees) {
     if (tree.begin_offset != offset || tree.end_offset < offset) return false;
     offset = tree.end_offset;
   }
   return offset == footer_offset;
+}
+
+Status CheckSnapshotHead(std::string_view block, const SnapshotFooter& footer) {
+  ASSIGN_OR_RETURN(const SnapshotHead head, DecodeSnapshotHead(block));
+  if (head.block_bytes != block.size()) return Bad("the snapshot head ends before the trees begin");
+  if (head.catalog != footer.catalog || head.members != footer.members)
+    return Bad("the snapshot's head and footer differ");
+  return Status::Ok();
 }
 
 }  // namespace cellar

@@ -1,20 +1,21 @@
-// The bytes of a snapshot file, `cellar-<number>.snapshot`. Written in format version 3; 1 and 2
-// are read.
+// The bytes of a snapshot file, `cellar-<number>.snapshot`. Written in format version 4; 1 to 3 are
+// read.
 //
 // All fixed integers are little-endian; "varint" as in base/coding.h.
 //
-//   +--------+-------+-------+-----+-------+--------+---------+
-//   | header | block | block | ... | block | footer | trailer |
-//   +--------+-------+-------+-----+-------+--------+---------+
+//   +--------+------+-------+-------+-----+-------+--------+---------+
+//   | header | head | block | block | ... | block | footer | trailer |
+//   +--------+------+-------+-------+-----+-------+--------+---------+
 //
 //   offset size  header, 64 bytes
 //        0    8  magic "CELLRSNP"
-//        8    4  version u32 = 3
+//        8    4  version u32 = 4
 //       12    4  epoch u32 of the LSN: the state holds all records up to it and none behind
 //       16    8  seq u64 of the LSN
 //       24    8  created, microseconds since the Unix epoch
 //       32    8  commit time of the LSN, in the same unit; zero in versions 1 and 2
-//       40   16  zero
+//       40    8  number of the damaged snapshot that this is what is left of; 0: of none
+//       48    8  zero
 //       56    8  XXH3 of bytes 0..56
 //
 //   offset size  block, 24 bytes and the images
@@ -26,6 +27,10 @@
 //
 // The blocks of a tree stand together, its images in key order. The trees stand one behind the
 // other.
+//
+// The head, not there before version 4, is a block too, of tree id 2^64-1 and with one image: the
+// catalog and the members as in the footer, each with its length before it. Without a catalog
+// nobody can read the rest, and so it is there twice (store/snapshot_salvage.h).
 //
 //                footer
 //                catalog: varint length, bytes (the engine's encoding)
@@ -63,13 +68,16 @@ inline constexpr size_t kSnapshotHeaderBytes{64};
 inline constexpr size_t kSnapshotTrailerBytes{40};
 inline constexpr size_t kBlockHeaderBytes{24};
 inline constexpr size_t kBlockImagesBytes{64 * 1024};  // a block is closed when it holds as much
-inline constexpr uint32_t kSnapshotVersion{3};         // written
+inline constexpr uint32_t kSnapshotVersion{4};         // written
 inline constexpr uint32_t kSnapshotVersionMin{1};      // still read
+inline constexpr uint32_t kSnapshotVersionWithHead{4};
+inline constexpr uint64_t kSnapshotHeadId{UINT64_MAX};  // where a block has its tree's id
 
 struct SnapshotHeader {
   Lsn lsn;
   uint64_t created_micros{0};
-  int64_t commit_micros{0};  // of `lsn`
+  int64_t commit_micros{0};   // of `lsn`
+  uint64_t salvaged_from{0};  // number of a snapshot
   uint32_t version{kSnapshotVersion};
 };
 struct SnapshotTree {
@@ -110,6 +118,15 @@ std::string EncodeSnapshotHeader(const SnapshotHeader& header);
 Result<SnapshotHeader> DecodeSnapshotHeader(std::string_view bytes);
 std::string EncodeSnapshotFooter(const SnapshotFooter& footer);
 Result<SnapshotFooter> DecodeSnapshotFooter(std::string_view bytes, uint32_t version);
+// The head: the whole block, as it stands behind the header.
+std::string EncodeSnapshotHead(std::string_view catalog, std::string_view members);
+// Takes it from the front of `bytes`. kCorruption if none is there.
+struct SnapshotHead {
+  std::string catalog;
+  std::string members;
+  size_t block_bytes{0};
+};
+Result<SnapshotHead> DecodeSnapshotHead(std::string_view bytes);
 std::string EncodeSnapshotTrailer(SnapshotTrailer* trailer);
 Result<SnapshotTrailer> DecodeSnapshotTrailer(std::string_view bytes);
 
@@ -121,7 +138,11 @@ bool VerifyBlock(std::string_view block, uint64_t offset);
 // The images in a whole block of `tree_id` at `offset`. kCorruption with what is wrong.
 Status SplitBlock(std::string_view block, uint64_t offset, uint64_t tree_id,
                   std::vector<std::string_view>* images);
-// Whether the trees stand one behind the other from the header to the footer.
-bool TreesFillFile(const SnapshotFooter& footer, uint64_t footer_offset);
+// Whether the trees stand one behind the other from the header, or the head, to the footer.
+bool TreesFillFile(const SnapshotFooter& footer, uint32_t version, uint64_t footer_offset);
+// The size of the head, by where the trees begin; 0 in versions without one.
+uint64_t SnapshotHeadBytes(const SnapshotFooter& footer, uint32_t version, uint64_t footer_offset);
+// Whether `block` is the head, and says what the footer says. kCorruption with what is wrong.
+Status CheckSnapshotHead(std::string_view block, const SnapshotFooter& footer);
 
 }  // namespace cellar

@@ -41,7 +41,9 @@ void SnapshotIntake::Consume(size_t bytes) {
 
 Result<bool> SnapshotIntake::Step(Clock& clock, int64_t deadline_micros) {
   while (!done_) {
-    ASSIGN_OR_RETURN(const bool taken, footer_ ? TakeBlock() : TakeFrame());
+    ASSIGN_OR_RETURN(const bool taken, !footer_           ? TakeFrame()
+                                       : head_bytes_ > 0 ? TakeHead()
+                                                         : TakeBlock());
     if (!taken) return false;
     if (clock.MonotonicMicros() >= deadline_micros) return true;
   }
@@ -65,11 +67,23 @@ Result<bool> SnapshotIntake::TakeFrame() {
   if (Hash64(end.substr(0, footer_bytes)) != trailer.footer_hash)
     return Corruption("the checksum of its footer is wrong");
   ASSIGN_OR_RETURN(footer_, DecodeSnapshotFooter(end.substr(0, footer_bytes), header.version));
-  if (!TreesFillFile(*footer_, footer_offset))
+  if (!TreesFillFile(*footer_, header.version, footer_offset))
     return Corruption("the trees do not follow one another");
   RETURN_IF_ERROR(engine_->BeginLoad(footer_->catalog));
   offset_ = kSnapshotHeaderBytes;
+  head_bytes_ = SnapshotHeadBytes(*footer_, header.version, footer_offset);
   Consume(kSnapshotHeaderBytes + end_bytes_);
+  if (head_bytes_ == 0) RETURN_IF_ERROR(EndTrees());
+  return true;
+}
+
+Result<bool> SnapshotIntake::TakeHead() {
+  if (rest().size() < head_bytes_) return false;
+  if (const Status agrees = CheckSnapshotHead(rest().substr(0, head_bytes_), *footer_);
+      !agrees.ok())
+    return Corruption(agrees.text());
+  offset_ += head_bytes_;
+  Consume(std::exchange(head_bytes_, 0));
   RETURN_IF_ERROR(EndTrees());
   return true;
 }

@@ -1,8 +1,8 @@
 // SnapshotIntake: a snapshot that comes from another machine, loaded while it comes, beside the
 // state that is there.
 //
-//   the file          | header | block | block | ... | footer | trailer |
-//   order of coming     1        3       4             2
+//   the file          | header | head | block | block | ... | footer | trailer |
+//   order of coming     1        3      4       5             2
 //
 // Footer and trailer come right behind the header, since the catalog in the footer says which trees
 // there are. Every byte is verified as a start verifies it (snapshot_reader.h) before it is used;
@@ -52,6 +52,7 @@ class SnapshotIntake {
   void Consume(size_t bytes);
   // Each takes a part from the front of the buffer; false: more bytes are needed.
   Result<bool> TakeFrame();
+  Result<bool> TakeHead();
   Result<bool> TakeBlock();
   Status EndTrees();
   Status EndTree(const SnapshotTree& tree);
@@ -64,7 +65,8 @@ class SnapshotIntake {
   uint64_t offset_{0};  // in the file, of the next block
   std::unique_ptr<Engine> engine_;
   std::optional<SnapshotFooter> footer_;
-  size_t tree_{0};  // of the footer
+  uint64_t head_bytes_{0};  // while the head has not come
+  size_t tree_{0};          // of the footer
   BTree* loading_{nullptr};
   uint64_t blocks_{0};
   std::unique_ptr<BTreeBulkLoader> loader_;  // of tree_

@@ -68,8 +68,13 @@ Status SnapshotReader::ReadFrame() {
   footer_ = *std::move(footer);
   footer_offset_ = trailer->footer_offset;
 
-  if (!TreesFillFile(footer_, trailer->footer_offset))
+  if (!TreesFillFile(footer_, header_.version, trailer->footer_offset))
     return Corruption(trailer->footer_offset, "the trees do not follow one another");
+  const uint64_t head_bytes = SnapshotHeadBytes(footer_, header_.version, trailer->footer_offset);
+  if (head_bytes == 0) return Status::Ok();
+  ASSIGN_OR_RETURN(const std::string_view head, Read(kSnapshotHeaderBytes, head_bytes));
+  if (const Status agrees = CheckSnapshotHead(head, footer_); !agrees.ok())
+    return Corruption(kSnapshotHeaderBytes, agrees.text());
   return Status::Ok();
 }
 
@@ -93,6 +98,15 @@ Status SnapshotReader::ReadBlock(const SnapshotTree& tree, uint64_t offset, Bloc
     return Corruption(offset, split.text());
   block->offset = offset;
   block->end_offset = offset + bytes;
+  return Status::Ok();
+}
+
+Status SnapshotReader::VerifyBlocks() {
+  Block block;
+  for (const SnapshotTree& tree : footer_.trees) {
+    for (uint64_t offset = tree.begin_offset; offset < tree.end_offset; offset = block.end_offset)
+      RETURN_IF_ERROR(ReadBlock(tree, offset, &block));
+  }
   return Status::Ok();
 }
 

@@ -24,6 +24,10 @@ class SnapshotReader {
   const SnapshotFooter& footer() const { return footer_; }
   uint64_t file_bytes() const { return file_bytes_; }
   uint64_t footer_offset() const { return footer_offset_; }
+  // As the manifest names this file.
+  SnapshotEntry EntryFor(uint64_t number) const {
+    return {.number = number, .lsn = header_.lsn, .bytes = file_bytes_, .hash = trailer_hash_};
+  }
   // kCorruption if the manifest means another file than this.
   Status CheckAgainst(const SnapshotEntry& entry) const;
 
@@ -35,6 +39,8 @@ class SnapshotReader {
   // Reads and verifies the block of `tree` that begins at `offset`; its first is at
   // tree.begin_offset. REQUIRES: offset < tree.end_offset.
   Status ReadBlock(const SnapshotTree& tree, uint64_t offset, Block* block);
+  // Reads and verifies all blocks.
+  Status VerifyBlocks();
 
  private:
   SnapshotReader(std::string path, std::unique_ptr<ReadableFile> file)

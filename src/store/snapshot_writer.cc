@@ -108,7 +108,9 @@ Result<SnapshotEntry> WriteTemporary(FileSystem& files, const std::string& path,
   SnapshotFileWriter writer(std::move(file), progress);
   RETURN_IF_ERROR(writer.Write(EncodeSnapshotHeader({.lsn = task.lsn,
                                                      .created_micros = task.created_micros,
-                                                     .commit_micros = task.commit_micros})));
+                                                     .commit_micros = task.commit_micros,
+                                                     .salvaged_from = task.salvaged_from})));
+  RETURN_IF_ERROR(writer.Write(EncodeSnapshotHead(state.catalog, task.members)));
   SnapshotFooter footer;
   footer.catalog = state.catalog;
   footer.members = task.members;

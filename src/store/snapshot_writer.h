@@ -29,6 +29,7 @@ struct SnapshotTask {
   uint64_t created_micros{0};
   int64_t commit_micros{0};  // of `lsn`
   std::string members{};     // of the replica set, see store/snapshot_format.h
+  uint64_t salvaged_from{};  // likewise
 };
 
 // Writes `cellar-<number>.snapshot`: under a temporary name first; synced, renamed, folder synced.
