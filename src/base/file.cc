@@ -175,6 +175,10 @@ class PosixFileSystem final : public FileSystem {
     return ::rename(from.c_str(), to.c_str()) == 0 ? Status::Ok() : Failed("rename", from, errno);
   }
 
+  Status Link(const std::string& from, const std::string& to) override {
+    return ::link(from.c_str(), to.c_str()) == 0 ? Status::Ok() : Failed("link", from, errno);
+  }
+
   Status Remove(const std::string& path) override {
     return ::unlink(path.c_str()) == 0 ? Status::Ok() : Failed("remove", path, errno);
   }

@@ -86,6 +86,9 @@ class FileSystem {
   // Replaces `to` if it is there.
   virtual Status Rename(const std::string& from, const std::string& to) = 0;
   virtual Status Remove(const std::string& path) = 0;
+  // Another name for the same file. An existing one is an error; so is a file system that has no
+  // such thing.
+  virtual Status Link(const std::string& from, const std::string& to) = 0;
   // Names (without the folder) of the entries of `directory`, sorted; no "." and "..".
   virtual Result<std::vector<std::string>> List(const std::string& directory) = 0;
   // Makes `directory`; OK if it is there. Its parent must be there.

@@ -374,6 +374,10 @@ class BTreeBulkLoader {
   Status AddImage(std::string_view image);
   // One entry. kCorruption unless `key` is above everything added before.
   Status Add(std::string_view key, std::string_view value);
+  // As AddImage, but after an error all is as it was: the image is left out.
+  Status TryImage(std::string_view image);
+  // The last key added. REQUIRES: there is one.
+  std::string_view last_key() const;
   // Completes the tree. Nothing may be added afterwards.
   Status Finish();
 

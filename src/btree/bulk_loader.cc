@@ -47,6 +47,11 @@ class BulkLoad {
     return Status::Ok();
   }
 
+  std::string_view last_key() const {
+    CELLAR_ASSERT(any_);
+    return last_key_;
+  }
+
   Status Add(std::string_view key, std::string_view value) {
     CELLAR_ASSERT(!finished_);
     CELLAR_ASSERT(key.size() <= kTreeKeyBytesMax);
@@ -208,6 +213,9 @@ BTreeBulkLoader::BTreeBulkLoader(BTree* tree)
     : load_(std::make_unique<btree_internal::BulkLoad>(tree->tree_.get())) {}
 BTreeBulkLoader::~BTreeBulkLoader() = default;
 Status BTreeBulkLoader::AddImage(std::string_view image) { return load_->AddImage(image); }
+// What is wrong with an image is found before anything of it is added.
+Status BTreeBulkLoader::TryImage(std::string_view image) { return load_->AddImage(image); }
+std::string_view BTreeBulkLoader::last_key() const { return load_->last_key(); }
 Status BTreeBulkLoader::Add(std::string_view key, std::string_view value) {
   return load_->Add(key, value);
 }

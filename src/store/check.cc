@@ -7,11 +7,15 @@
 #include <ostream>
 #include <vector>
 
+#include "cellar/clock.h"
 #include "store/log_reader.h"
 #include "store/log_replay.h"
 #include "store/manifest.h"
+#include "store/manifest_rebuild.h"
 #include "store/repair.h"
 #include "store/snapshot_reader.h"
+#include "store/snapshot_salvage.h"
+#include "store/snapshot_writer.h"
 
 namespace cellar {
 namespace {
@@ -22,54 +26,168 @@ std::string CountOf(uint64_t count, std::string_view one, std::string_view many)
 
 class Check {
  public:
-  Check(FileSystem& files, const std::string& directory, StateMachine& state, std::ostream& out)
-      : files_(files), directory_(directory), state_(state), out_(out) {}
+  Check(FileSystem& files, const std::string& directory, CheckMode mode, StateMachine& state,
+        std::ostream& out)
+      : files_(files), directory_(directory), mode_(mode), state_(state), out_(out) {}
 
-  Status Run(CheckMode mode);
+  Status Run();
 
  private:
+  Status FindManifest();
+  Status TakeRebuilt(std::optional<uint64_t> without);
   Status CheckSnapshot();
+  Status LoadWhole(const SnapshotEntry& entry, const std::string& name);
+  Status DoWithout(const std::string& name);
+  Status WriteSalvaged(const Salvage& salvage, uint64_t from);
   Status CheckLog();
   Status NameOtherFiles();
+  void CutLog(RepairPlan* plan);
   Status Repair();
+  Status Verdict();
   void Say(std::string_view name, std::string_view text) { out_ << name << ": " << text << '\n'; }
 
   FileSystem& files_;
   const std::string& directory_;
+  const CheckMode mode_;
   StateMachine& state_;
   LogReplay replay_{state_, ApplyUpTo::kEnd};
   std::ostream& out_;
-  Manifest manifest_;
-  bool snapshot_is_damaged_{false};
+  Manifest before_;                  // on the disk
+  Manifest manifest_;                // what is checked: the same, or what can be made of the files
+  std::vector<std::string> faults_;  // each with what a repair would do
+  std::vector<KeptAside> aside_;
+  Lsn snapshot_lost_;                        // up to there; of one that cannot be used
+  std::optional<SnapshotEntry> salvaged_{};  // in place of the damaged one
   // The first segment that is damaged, and what is sound of it.
   std::optional<size_t> damaged_segment_;
   SegmentReport damaged_report_;
 };
+
+Status Check::FindManifest() {
+  Result<std::optional<Manifest>> manifest = LoadManifest(files_, directory_);
+  if (!manifest.ok() && manifest.status().code() != ErrorCode::kCorruption)
+    return manifest.status();
+  if (manifest.ok() && *manifest) {
+    before_ = manifest_ = **manifest;
+    Say(kManifestName,
+        fmt::format("ok, {} snapshot, {}", manifest_.snapshot ? "a" : "no",
+                    CountOf(manifest_.segments.size(), "log segment", "log segments")));
+    return Status::Ok();
+  }
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, files_.List(directory_));
+  const bool is_missing = manifest.ok();
+  if (is_missing && CheckNoOrphans(directory_, names).ok())
+    return Status::Error(ErrorCode::kCorruption,
+                         JoinPath(directory_, kManifestName) + " is missing: no store here");
+  Say(kManifestName, is_missing ? "MISSING" : "DAMAGED: " + manifest.status().text());
+  if (!is_missing) aside_.push_back({std::string(kManifestName)});
+  RETURN_IF_ERROR(TakeRebuilt(std::nullopt));
+  faults_.push_back(
+      fmt::format("the manifest is {}: a repair puts the one in its place that the "
+                  "files make",
+                  is_missing ? "missing" : "damaged"));
+  return Status::Ok();
+}
+
+Status Check::TakeRebuilt(std::optional<uint64_t> without) {
+  ASSIGN_OR_RETURN(auto rebuilt, RebuildManifest(files_, directory_, without));
+  if (!rebuilt)
+    return Status::Error(ErrorCode::kCorruption,
+                         "of the files no store can be made: there is neither a snapshot that can "
+                         "be read nor the beginning of a log. Restore the directory from a backup");
+  manifest_ = rebuilt->manifest;
+  manifest_.next = std::max(manifest_.next, before_.next);
+  out_ << "the files make a store of "
+       << (manifest_.snapshot ? FormatFileName(StoreFileKind::kSnapshot, manifest_.snapshot->number)
+                              : std::string("no snapshot"));
+  for (const SegmentEntry& entry : manifest_.segments)
+    out_ << ", " << FormatFileName(StoreFileKind::kSegment, entry.number);
+  out_ << '\n';
+  for (const RebuiltManifest::Left& left : rebuilt->left) {
+    Say(left.name, "is not needed for it: " + left.why);
+    aside_.push_back({left.name, kUnusedSuffix});
+  }
+  return Status::Ok();
+}
+
+Status Check::LoadWhole(const SnapshotEntry& entry, const std::string& name) {
+  const std::string path = JoinPath(directory_, name);
+  ASSIGN_OR_RETURN(const bool exists, files_.Exists(path));
+  if (!exists)
+    return Status::Error(ErrorCode::kCorruption, "the manifest names it, but it is missing");
+  ASSIGN_OR_RETURN(auto reader, SnapshotReader::Open(files_, path));
+  RETURN_IF_ERROR(reader->CheckAgainst(entry));
+  RETURN_IF_ERROR(LoadSnapshot(reader.get(), state_, [](uint64_t) { return Status::Ok(); }));
+  replay_.BeginBehind(entry.lsn, reader->footer().members);
+  uint64_t entries = 0;
+  for (const SnapshotTree& tree : reader->footer().trees) entries += tree.entries;
+  Say(name, fmt::format("ok, up to record {}, {}, {}, {} bytes", FormatLsn(entry.lsn),
+                        CountOf(reader->footer().trees.size(), "tree", "trees"),
+                        CountOf(entries, "entry", "entries"), reader->file_bytes()));
+  return Status::Ok();
+}
 
 Status Check::CheckSnapshot() {
   if (!manifest_.snapshot) {
     out_ << "no snapshot\n";
     return Status::Ok();
   }
-  const SnapshotEntry& entry = *manifest_.snapshot;
+  const SnapshotEntry entry = *manifest_.snapshot;
   const std::string name = FormatFileName(StoreFileKind::kSnapshot, entry.number);
-  const auto read = [&]() -> Status {
-    ASSIGN_OR_RETURN(auto reader, SnapshotReader::Open(files_, JoinPath(directory_, name)));
-    RETURN_IF_ERROR(reader->CheckAgainst(entry));
-    RETURN_IF_ERROR(LoadSnapshot(reader.get(), state_, [](uint64_t) { return Status::Ok(); }));
-    replay_.BeginBehind(entry.lsn, reader->footer().members);
-    uint64_t entries = 0;
-    for (const SnapshotTree& tree : reader->footer().trees) entries += tree.entries;
-    Say(name, fmt::format("ok, up to record {}, {}, {}, {} bytes", FormatLsn(entry.lsn),
-                          CountOf(reader->footer().trees.size(), "tree", "trees"),
-                          CountOf(entries, "entry", "entries"), reader->file_bytes()));
-    return Status::Ok();
-  };
-  const Status status = read();
-  if (!status.ok()) {
-    snapshot_is_damaged_ = true;
-    Say(name, "DAMAGED: " + status.text());
+  Status status = LoadWhole(entry, name);
+  if (status.ok() || status.code() != ErrorCode::kCorruption) return status;
+  Say(name, "DAMAGED: " + status.text());
+  state_.Reset();
+  aside_.push_back({name});
+  const Result<Salvage> salvage =
+      SalvageSnapshot(files_, JoinPath(directory_, name), entry, state_);
+  if (!salvage.ok() && salvage.status().code() != ErrorCode::kCorruption) return salvage.status();
+  if (!salvage.ok()) {
+    Say(name, salvage.status().text());
+    return DoWithout(name);
   }
+  Say(name, fmt::format("sound of it: {} in {}", CountOf(salvage->entries, "entry", "entries"),
+                        CountOf(salvage->trees, "tree", "trees")));
+  for (const std::string& line : salvage->lost) Say(name, "LOST: " + line);
+  if (salvage->lost.empty()) Say(name, "nothing that it held is lost");
+  faults_.push_back(
+      fmt::format("the snapshot is damaged: a repair goes on with what is sound of it, {}",
+                  salvage->lost.empty() ? "which is all" : "without what is said to be lost"));
+  replay_.BeginBehind(salvage->lsn, salvage->members);
+  return mode_ == CheckMode::kRepair ? WriteSalvaged(*salvage, entry.number) : Status::Ok();
+}
+
+// An older snapshot, or the log alone, as far as they go.
+Status Check::DoWithout(const std::string& name) {
+  const SnapshotEntry entry = *manifest_.snapshot;
+  state_.Reset();
+  snapshot_lost_ = entry.lsn;
+  std::erase_if(aside_, [](const KeptAside& aside) { return aside.suffix == kUnusedSuffix; });
+  RETURN_IF_ERROR(TakeRebuilt(entry.number));
+  faults_.push_back("the snapshot " + name + " cannot be used: a repair goes on without it");
+  if (!manifest_.snapshot) return Status::Ok();
+  Status older = LoadWhole(*manifest_.snapshot,
+                           FormatFileName(StoreFileKind::kSnapshot, manifest_.snapshot->number));
+  if (older.ok() || older.code() != ErrorCode::kCorruption) return older;
+  return Status::Error(ErrorCode::kCorruption,
+                       "two snapshots are damaged; restore the directory from a backup");
+}
+
+Status Check::WriteSalvaged(const Salvage& salvage, uint64_t from) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, files_.List(directory_));
+  uint64_t number = manifest_.next;
+  for (const std::string& other : names) {
+    if (const auto parsed = ParseFileName(other)) number = std::max(number, parsed->number + 1);
+  }
+  const SnapshotTask task{.directory = directory_,
+                          .number = number,
+                          .lsn = salvage.lsn,
+                          .created_micros = static_cast<uint64_t>(Clock::System().WallMicros()),
+                          .commit_micros = salvage.commit_micros,
+                          .members = salvage.members,
+                          .salvaged_from = from};
+  SnapshotProgress progress;
+  ASSIGN_OR_RETURN(salvaged_, WriteSnapshot(files_, task, state_.TakeSnapshot(), &progress));
   return Status::Ok();
 }
 
@@ -77,8 +195,7 @@ Status Check::CheckLog() {
   const Lsn snapshot = manifest_.snapshot ? manifest_.snapshot->lsn : Lsn{};
   LogReader log(files_, directory_, snapshot);
   const auto apply = [&](const LogRecord& record) {
-    // Without what came before it nothing can be said of what a record means.
-    if (snapshot_is_damaged_ || record.lsn <= snapshot) return Status::Ok();
+    if (record.lsn <= snapshot) return Status::Ok();
     // In a replica set a record may be voided until it is committed.
     if (!replay_.members().empty()) replay_.SetUpTo(ApplyUpTo::kCommitMark);
     return replay_.Take(record);
@@ -112,6 +229,9 @@ Status Check::CheckLog() {
         break;
     }
   }
+  if (log.last() < snapshot_lost_)
+    out_ << "LOST: all changes after record " << FormatLsn(log.last()) << " up to record "
+         << FormatLsn(snapshot_lost_) << ", which only the damaged snapshot had\n";
   return damaged_segment_ ? Status::Ok() : replay_.ApplyPending();
 }
 
@@ -126,27 +246,42 @@ Status Check::NameOtherFiles() {
         parsed && parsed->kind == StoreFileKind::kSegment &&
         std::any_of(manifest_.segments.begin(), manifest_.segments.end(),
                     [&](const SegmentEntry& entry) { return entry.number == parsed->number; });
-    if (is_snapshot || is_segment) continue;
+    const bool is_ours = salvaged_ && parsed && parsed->number == salvaged_->number;
+    if (is_snapshot || is_segment || is_ours) continue;
     Say(name,
         IsRedisFileName(name) ? "data of Redis, not part of the store" : "not part of the store");
   }
   return Status::Ok();
 }
 
-// Cuts the log where it is sound no more.
-Status Check::Repair() {
+// The log ends where it is sound no more.
+void Check::CutLog(RepairPlan* plan) {
   const size_t damaged = *damaged_segment_;
-  RepairPlan plan{manifest_, manifest_, {}};
   for (size_t i = damaged; i < manifest_.segments.size(); ++i)
-    plan.aside.push_back(FormatFileName(StoreFileKind::kSegment, manifest_.segments[i].number));
-  plan.after.segments.resize(damaged);
+    plan->aside.push_back({FormatFileName(StoreFileKind::kSegment, manifest_.segments[i].number)});
+  plan->after.segments.resize(damaged);
   const LogPosition& end = damaged_report_.end;
-  if (damaged_report_.has_header && end.offset > kSegmentHeaderBytes) {
-    SegmentEntry entry = manifest_.segments[damaged];
-    entry.end = SegmentEntry::End{end.offset, end.last};
-    plan.after.segments.push_back(entry);
+  if (!damaged_report_.has_header || end.offset <= kSegmentHeaderBytes) return;
+  SegmentEntry entry = manifest_.segments[damaged];
+  entry.end = SegmentEntry::End{end.offset, end.last};
+  plan->after.segments.push_back(entry);
+}
+
+Status Check::Repair() {
+  RepairPlan plan{before_, manifest_, aside_};
+  if (damaged_segment_) CutLog(&plan);
+  if (salvaged_) {
+    plan.after.snapshot = salvaged_;
+    plan.after.next = std::max(plan.after.next, salvaged_->number + 1);
   }
   RETURN_IF_ERROR(CarryOutRepair(files_, directory_, plan, out_));
+  if (salvaged_)
+    Say(FormatFileName(StoreFileKind::kSnapshot, salvaged_->number),
+        "holds what was sound of the damaged snapshot");
+  if (!damaged_segment_) {
+    out_ << "repaired\n";
+    return Status::Ok();
+  }
   const Manifest& repaired = plan.after;
   const Lsn last = !repaired.segments.empty() ? repaired.segments.back().end->last
                    : repaired.snapshot        ? repaired.snapshot->lsn
@@ -155,35 +290,27 @@ Status Check::Repair() {
   return Status::Ok();
 }
 
-Status Check::Run(CheckMode mode) {
-  Result<std::optional<Manifest>> manifest = LoadManifest(files_, directory_);
-  if (!manifest.ok()) {
-    out_ << kManifestName << ": DAMAGED: " << manifest.status().text() << '\n';
-    return manifest.status();
-  }
-  if (!*manifest) {
-    ASSIGN_OR_RETURN(const std::vector<std::string> names, files_.List(directory_));
-    RETURN_IF_ERROR(CheckNoOrphans(directory_, names));
-    return Status::Error(ErrorCode::kCorruption,
-                         JoinPath(directory_, kManifestName) + " is missing: no store here");
-  }
-  manifest_ = **manifest;
-  Say(kManifestName,
-      fmt::format("ok, {} snapshot, {}", manifest_.snapshot ? "a" : "no",
-                  CountOf(manifest_.segments.size(), "log segment", "log segments")));
+Status Check::Verdict() {
+  if (damaged_segment_)
+    faults_.push_back(
+        fmt::format("the log is damaged: a repair cuts it after record {} and keeps "
+                    "a copy of what is cut",
+                    FormatLsn(damaged_report_.end.last)));
+  if (faults_.empty()) return Status::Ok();
+  if (mode_ == CheckMode::kRepair) return Repair();
+  std::string text;
+  for (const std::string& fault : faults_) text += fault + ". ";
+  return Status::Error(ErrorCode::kCorruption,
+                       fmt::format("{}`cellar --check {} --repair` does that; it deletes nothing",
+                                   text, directory_));
+}
+
+Status Check::Run() {
+  RETURN_IF_ERROR(FindManifest());
   RETURN_IF_ERROR(CheckSnapshot());
   RETURN_IF_ERROR(CheckLog());
   RETURN_IF_ERROR(NameOtherFiles());
-  if (snapshot_is_damaged_)
-    return Status::Error(ErrorCode::kCorruption,
-                         "the snapshot is damaged, and a store keeps no older one: restore the "
-                         "directory from a backup");
-  if (!damaged_segment_) return Status::Ok();
-  if (mode == CheckMode::kRepair) return Repair();
-  return Status::Error(ErrorCode::kCorruption,
-                       fmt::format("the log is damaged; `cellar --check {} --repair` would cut it "
-                                   "after record {} and keep a copy of what is cut",
-                                   directory_, FormatLsn(damaged_report_.end.last)));
+  return Verdict();
 }
 
 }  // namespace
@@ -197,7 +324,7 @@ Status CheckStore(FileSystem& files, const std::string& directory, CheckMode mod
   if (has_lock) {
     ASSIGN_OR_RETURN(lock, files.Lock(lock_path));
   }
-  return Check(files, directory, state, out).Run(mode);
+  return Check(files, directory, mode, state, out).Run();
 }
 
 }  // namespace cellar

@@ -21,7 +21,9 @@ namespace cellar {
 enum class CheckMode : uint8_t {
   kLook,
   // Cuts the log at the first damaged record: that record and everything after it is lost to the
-  // store; the files that held them are kept beside under names that end in ".damaged".
+  // store. Of a damaged snapshot what is sound is written to another (snapshot_salvage.h), and what
+  // is lost said. A manifest that is lost is made anew from the files (manifest_rebuild.h). What
+  // was damaged is kept beside under names that end in ".damaged".
   kRepair,
 };
 

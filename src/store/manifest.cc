@@ -205,8 +205,8 @@ Status CheckNoOrphans(const std::string& directory, const std::vector<std::strin
     if (!parsed || parsed->kind == StoreFileKind::kTemporarySnapshot) continue;
     return Status::Error(ErrorCode::kCorruption,
                          JoinPath(directory, kManifestName) + " is missing, but " + name +
-                             " is there: this was a store. Restore the manifest from a backup, or "
-                             "move the files away");
+                             " is there: this was a store. `cellar --check " + directory +
+                             " --repair` makes the manifest anew from the files");
   }
   return Status::Ok();
 }

@@ -59,7 +59,13 @@ class Recovery {
 };
 
 Status Recovery::FindManifest(const std::vector<std::string>& names) {
-  ASSIGN_OR_RETURN(auto manifest, LoadManifest(files_, directory_));
+  auto loaded = LoadManifest(files_, directory_);
+  if (!loaded.ok() && loaded.status().code() == ErrorCode::kCorruption)
+    return Status::Error(
+        ErrorCode::kCorruption,
+        fmt::format("{}. `cellar --check {} --repair` makes it anew from the files",
+                    loaded.status().text(), directory_));
+  ASSIGN_OR_RETURN(auto manifest, std::move(loaded));
   if (manifest) {
     store_.manifest = *std::move(manifest);
     return Status::Ok();
@@ -152,9 +158,9 @@ Status Recovery::LoadNewestSnapshot() {
   if (!status.ok()) {
     const std::string where = status.text().starts_with(path) ? "" : path + ": ";
     return Status::Error(status.code(),
-                         fmt::format("{}{}. `cellar --check {}` shows more; a snapshot cannot be "
-                                     "repaired, restore the directory from a backup",
-                                     where, status.text(), directory_));
+                         fmt::format("{}{}. `cellar --check {}` shows what would be lost; `cellar "
+                                     "--check {} --repair` would go on with what is sound of it",
+                                     where, status.text(), directory_, directory_));
   }
   store_.report.from_snapshot = true;
   store_.report.snapshot_lsn = entry.lsn;

@@ -10,42 +10,64 @@ namespace cellar {
 namespace {
 
 constexpr std::string_view kUnfinishedSuffix{".damaged.tmp"};
+constexpr size_t kPieceBytes{1 << 20};
 
-// Is there a whole copy of these bytes among the names that a copy of `path` may have? *found
-// is its name, or the first one that is free.
-Result<bool> FindCopy(FileSystem& files, const std::string& path, std::string_view bytes,
-                      std::string* found) {
-  for (int n = 1;; ++n) {
-    *found = path + std::string(kDamagedSuffix) + (n == 1 ? "" : fmt::format("-{}", n));
-    ASSIGN_OR_RETURN(const bool exists, files.Exists(*found));
-    if (!exists) return false;
-    ASSIGN_OR_RETURN(const std::string copy, ReadWholeFile(files, *found));
-    if (copy == bytes) return true;
+Result<bool> SameContent(FileSystem& files, const std::string& one, const std::string& other) {
+  ASSIGN_OR_RETURN(auto a, files.OpenForReading(one));
+  ASSIGN_OR_RETURN(auto b, files.OpenForReading(other));
+  std::string from_a(kPieceBytes, '\0');
+  std::string from_b(kPieceBytes, '\0');
+  for (uint64_t offset = 0;; offset += kPieceBytes) {
+    ASSIGN_OR_RETURN(const size_t n, a->ReadAt(offset, kPieceBytes, from_a.data()));
+    ASSIGN_OR_RETURN(const size_t m, b->ReadAt(offset, kPieceBytes, from_b.data()));
+    if (n != m || std::string_view(from_a).substr(0, n) != std::string_view(from_b).substr(0, m))
+      return false;
+    if (n < kPieceBytes) return true;
   }
 }
 
-Status WriteCopy(FileSystem& files, const std::string& path, const std::string& temporary,
-                 std::string_view bytes) {
+// Is what `path` holds kept under one of the names that it may have? *found is that name, or the
+// first one that is free.
+Result<bool> FindKept(FileSystem& files, const std::string& path, std::string_view suffix,
+                      std::string* found) {
+  for (int n = 1;; ++n) {
+    *found = path + std::string(suffix) + (n == 1 ? "" : fmt::format("-{}", n));
+    ASSIGN_OR_RETURN(const bool exists, files.Exists(*found));
+    if (!exists) return false;
+    ASSIGN_OR_RETURN(const bool same, SameContent(files, path, *found));
+    if (same) return true;
+  }
+}
+
+Status WriteCopy(FileSystem& files, const std::string& from, const std::string& path,
+                 const std::string& temporary) {
   ASSIGN_OR_RETURN(const bool exists, files.Exists(temporary));
   if (exists) RETURN_IF_ERROR(files.Remove(temporary));
+  ASSIGN_OR_RETURN(auto source, files.OpenForReading(from));
   ASSIGN_OR_RETURN(auto file, files.Create(temporary));
-  RETURN_IF_ERROR(file->WriteAt(0, bytes));
+  std::string piece(kPieceBytes, '\0');
+  for (uint64_t offset = 0;; offset += kPieceBytes) {
+    ASSIGN_OR_RETURN(const size_t n, source->ReadAt(offset, kPieceBytes, piece.data()));
+    if (n > 0) RETURN_IF_ERROR(file->WriteAt(offset, std::string_view(piece).substr(0, n)));
+    if (n < kPieceBytes) break;
+  }
   RETURN_IF_ERROR(file->Sync());
   RETURN_IF_ERROR(file->Close());
   return files.Rename(temporary, path);
 }
 
-Status KeepAside(FileSystem& files, const std::string& directory, const std::string& name,
-                 std::ostream& out) {
-  const std::string path = JoinPath(directory, name);
+// `stays`: something of the file goes on being used, so that a second name would not do.
+Status KeepAside(FileSystem& files, const std::string& directory, const KeptAside& aside,
+                 bool stays, std::ostream& out) {
+  const std::string path = JoinPath(directory, aside.name);
   ASSIGN_OR_RETURN(const bool exists, files.Exists(path));
   if (!exists) return Status::Ok();
-  ASSIGN_OR_RETURN(const std::string bytes, ReadWholeFile(files, path));
-  std::string copy;
-  ASSIGN_OR_RETURN(const bool is_there, FindCopy(files, path, bytes, &copy));
-  if (!is_there) {
+  std::string kept;
+  ASSIGN_OR_RETURN(const bool is_there, FindKept(files, path, aside.suffix, &kept));
+  // Where the file system has no second names for a file, a copy takes more room and time.
+  if (!is_there && (stays || !files.Link(path, kept).ok())) {
     const std::string temporary = path + std::string(kUnfinishedSuffix);
-    if (const Status status = WriteCopy(files, copy, temporary, bytes); !status.ok()) {
+    if (const Status status = WriteCopy(files, path, kept, temporary); !status.ok()) {
       (void)files.Remove(temporary);
       return Status::Error(
           status.code(), fmt::format("cannot keep a copy of {}: {}. Nothing has been changed; run "
@@ -53,7 +75,7 @@ Status KeepAside(FileSystem& files, const std::string& directory, const std::str
                                      path, status.text()));
     }
   }
-  out << name << ": kept as " << copy << '\n';
+  out << aside.name << ": kept as " << kept << '\n';
   return Status::Ok();
 }
 
@@ -79,14 +101,19 @@ std::vector<std::string> NamesIn(const Manifest& manifest) {
 Status CarryOutRepair(FileSystem& files, const std::string& directory, const RepairPlan& plan,
                       std::ostream& out) {
   RETURN_IF_ERROR(RemoveUnfinished(files, directory));
-  for (const std::string& name : plan.aside)
-    RETURN_IF_ERROR(KeepAside(files, directory, name, out));
+  std::vector<std::string> stay = NamesIn(plan.after);
+  stay.emplace_back(kManifestName);
+  const auto stays = [&](const std::string& name) {
+    return std::find(stay.begin(), stay.end(), name) != stay.end();
+  };
+  for (const KeptAside& aside : plan.aside)
+    RETURN_IF_ERROR(KeepAside(files, directory, aside, stays(aside.name), out));
   RETURN_IF_ERROR(files.SyncDirectory(directory));
   RETURN_IF_ERROR(InstallManifest(files, directory, plan.after).status);
-  const std::vector<std::string> stay = NamesIn(plan.after);
-  for (const std::string& name : NamesIn(plan.before)) {
-    if (std::find(stay.begin(), stay.end(), name) == stay.end())
-      (void)files.Remove(JoinPath(directory, name));
+  std::vector<std::string> go = NamesIn(plan.before);
+  for (const KeptAside& aside : plan.aside) go.push_back(aside.name);
+  for (const std::string& name : go) {
+    if (!stays(name)) (void)files.Remove(JoinPath(directory, name));
   }
   return Status::Ok();
 }

@@ -41,7 +41,7 @@ void SnapshotIntake::Consume(size_t bytes) {
 
 Result<bool> SnapshotIntake::Step(Clock& clock, int64_t deadline_micros) {
   while (!done_) {
-    ASSIGN_OR_RETURN(const bool taken, !footer_           ? TakeFrame()
+    ASSIGN_OR_RETURN(const bool taken, !footer_          ? TakeFrame()
                                        : head_bytes_ > 0 ? TakeHead()
                                                          : TakeBlock());
     if (!taken) return false;

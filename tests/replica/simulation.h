@@ -85,7 +85,12 @@ class SimMachine final : public StateMachine {
   StateSnapshot TakeSnapshot() override { return {}; }
   Status BeginLoad(std::string_view) override { return Status::Ok(); }
   BTree* TreeForLoad(uint64_t) override { return nullptr; }
+  std::vector<uint64_t> TreesForLoad() const override { return {}; }
   Status FinishLoad() override { return Status::Ok(); }
+  Status FinishSalvage(const std::vector<LoadGap>&, std::vector<std::string>*) override {
+    return Status::Ok();
+  }
+  void Reset() override { hash = 1; }
   std::string Describe(std::string_view mutation) override { return std::string(mutation); }
 
   uint64_t hash{1};

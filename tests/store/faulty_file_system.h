@@ -46,6 +46,7 @@ enum class FileCall : uint8_t {
   kSync,
   kClose,
   kRename,
+  kLink,
   kRemove,
   kList,
   kSyncDirectory,
@@ -164,6 +165,12 @@ class FaultyFileSystem final : public FileSystem {
     failing_.clear();
   }
 
+  // A file system without hard links.
+  void ForbidLinks() {
+    const std::lock_guard lock(mutex_);
+    has_links_ = false;
+  }
+
   // Content for tests: what a reader would see.
   std::string Content(const std::string& path) const {
     const std::lock_guard lock(mutex_);
@@ -216,6 +223,14 @@ class FaultyFileSystem final : public FileSystem {
     SetName(to, it->second);
     SetName(from, nullptr);
     return status;
+  }
+  Status Link(const std::string& from, const std::string& to) override {
+    const std::lock_guard lock(mutex_);
+    RETURN_IF_ERROR(Count(FileCall::kLink, from));
+    if (!has_links_ || !names_.contains(from) || names_.contains(to))
+      return Status::Error(ErrorCode::kIo, "link: " + from);
+    SetName(to, names_.at(from));
+    return Status::Ok();
   }
   Status Remove(const std::string& path) override {
     const std::lock_guard lock(mutex_);
@@ -362,6 +377,7 @@ class FaultyFileSystem final : public FileSystem {
   std::set<FileCall> failing_;
   std::optional<FileCall> fails_from_;
   std::set<FileCall> fails_then_;
+  bool has_links_{true};
   std::string sync_fails_;
   std::string sync_held_;
   uint64_t capacity_{0};

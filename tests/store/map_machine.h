@@ -37,7 +37,15 @@ class MapMachine final : public StateMachine {
   BTree* TreeForLoad(uint64_t tree_id) override {
     return tree_id == kTreeId ? tree_.get() : nullptr;
   }
+  std::vector<uint64_t> TreesForLoad() const override { return {kTreeId}; }
   Status FinishLoad() override { return Status::Ok(); }
+  Status FinishSalvage(const std::vector<LoadGap>& gaps, std::vector<std::string>* lost) override {
+    for (const LoadGap& gap : gaps)
+      lost->push_back("between " + gap.after.value_or("(begin)") + " and " +
+                      gap.before.value_or("(end)"));
+    return Status::Ok();
+  }
+  void Reset() override { tree_ = std::make_unique<BTree>(); }
   std::string Describe(std::string_view mutation) override {
     return "SET " + std::string(mutation);
   }

@@ -94,6 +94,9 @@ class Engine final : public StateMachine {
     SaveForUndo(table);
     table->ApplyPut(put);
   }
+  // The entry of a tree, for people: row 'r' f:q at 1700000000000000. Bytes that are no key of the
+  // tree are quoted.
+  std::string KeyText(uint64_t tree_id, std::string_view key) const;
   void SetStamp(int64_t stamp) { stamp_ = stamp; }
 
   // --- undo: from BeginUndo on, every change can be taken back at once. O(1) for each table
@@ -135,7 +138,10 @@ class Engine final : public StateMachine {
   StateSnapshot TakeSnapshot() override;
   Status BeginLoad(std::string_view catalog) override;
   BTree* TreeForLoad(uint64_t tree_id) override;
+  std::vector<uint64_t> TreesForLoad() const override;
   Status FinishLoad() override;
+  Status FinishSalvage(const std::vector<LoadGap>& gaps, std::vector<std::string>* lost) override;
+  void Reset() override;
   std::string Describe(std::string_view mutation) override;
 
  private:
@@ -151,6 +157,8 @@ class Engine final : public StateMachine {
 
   void AddBuiltInKeyspaces();
   std::string EncodeCatalog() const;
+  Status SalvageTable(Table* table, const std::vector<LoadGap>& gaps,
+                      std::vector<std::string>* lost);
   BTree* IndexTreeForLoad(uint64_t tree_id);
   Status CarryOut(std::string_view ops, MutationCheck* check);
   Status ApplySchemaOp(const DecodedOp& op);

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,14 @@ namespace cellar {
 // Set in the id of a tree that holds nothing that other trees do not hold: an index. What it holds
 // is not counted among the cells.
 inline constexpr uint64_t kDerivedTree{1ULL << 63};
+
+// A stretch of a tree that is missing: what stood between two keys that are there, or before the
+// first or behind the last.
+struct LoadGap {
+  uint64_t tree_id{0};
+  std::optional<std::string> after{};
+  std::optional<std::string> before{};
+};
 
 class StateMachine {
  public:
@@ -52,7 +61,16 @@ class StateMachine {
   // The empty tree that will hold `tree_id`; stays the engine's. Null if the catalog knows of no
   // such tree, which refuses the snapshot.
   virtual BTree* TreeForLoad(uint64_t tree_id) = 0;
+  // All that the catalog knows of, but for those of kDerivedTree; ascending.
+  virtual std::vector<uint64_t> TreesForLoad() const = 0;
   virtual Status FinishLoad() = 0;
+  // Instead of FinishLoad, where trees may lack entries, and none holds what others hold: counts
+  // anew what the catalog counted, and appends to *lost what is not there any more, a line each.
+  // Gaps in which nothing can have been need no word.
+  virtual Status FinishSalvage(const std::vector<LoadGap>& gaps,
+                               std::vector<std::string>* lost) = 0;
+  // Empty again, for another load: behind one that failed, or is not the one that is wanted.
+  virtual void Reset() = 0;
 
   // One or more lines of readable text for the payload of one record (--dump), without a newline at
   // the end. Never fails: what cannot be read is rendered as such. Needs no loaded state.

@@ -173,6 +173,8 @@ class Table {
   // --- catalog of a snapshot file
   void EncodeCounters(std::string* to) const;
   Status DecodeCounters(std::string_view* from);
+  // Those of the entries that are there (CountTable).
+  void SetCounters(TableCounters counters) { counters_ = std::move(counters); }
 
  private:
   struct Group {
