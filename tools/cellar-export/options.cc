@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <fstream>
 #include <string_view>
 #include <utility>
 
 #include "cellar/version.h"
+#include "client/program.h"
 #include "command_line.h"
 
 namespace cellar::exporter {
@@ -28,7 +28,6 @@ struct RawOptions {
   std::string format{"auto"};
   std::string compression{"auto"};
   std::string progress{"auto"};
-  std::string password_path;
 };
 
 void AddOutputOptions(CLI::App* app, Options* options, RawOptions* raw) {
@@ -58,25 +57,6 @@ void AddOutputOptions(CLI::App* app, Options* options, RawOptions* raw) {
   app->add_option("--split", options->parts,
                   "files OUTPUT.0, OUTPUT.1, ..., in the order of keys, written side by side")
       ->check(CLI::Range(1U, kPartsMax))
-      ->group(group);
-}
-
-void AddServerOptions(CLI::App* app, Options* options, RawOptions* raw) {
-  client::ConnectionOptions& connection = options->connection;
-  const std::string group{"Server"};
-  app->add_option("-h,--host", connection.host, "(127.0.0.1)")->group(group);
-  app->add_option("-p,--port", connection.port, "(6479)")
-      ->check(CLI::Range(1, 65535))
-      ->group(group);
-  app->add_option("-s,--socket", connection.socket, "unix socket, instead of host and port")
-      ->group(group);
-  app->add_option("-n,--keyspace", connection.keyspace, "keyspace to select")->group(group);
-  app->add_option("--user", connection.user, "ACL user")->group(group);
-  app->add_option("-a,--auth", connection.password,
-                  "password; $CELLAR_AUTH or --auth-file keep it out of the process list")
-      ->envname("CELLAR_AUTH")
-      ->group(group);
-  app->add_option("--auth-file", raw->password_path, "file whose first line is the password")
       ->group(group);
 }
 
@@ -155,12 +135,6 @@ std::string Complete(const RawOptions& raw, Options* options) {
   } else if (options->format != Format::kRows && HasWord(options->words, "VERSIONS")) {
     return "VERSIONS goes with --format rows: the others hold the newest value of a column";
   }
-  if (!raw.password_path.empty()) {
-    std::ifstream file(raw.password_path);
-    if (!std::getline(file, options->connection.password)) {
-      return "--auth-file: " + raw.password_path + " cannot be read";
-    }
-  }
   options->progress =
       !options->quiet && (raw.progress == "lines" ||
                           (raw.progress == "auto" && to_file && isatty(STDERR_FILENO) == 1));
@@ -177,7 +151,7 @@ std::optional<Options> ParseOptions(int argc, char** argv, int* status) {
   app.set_help_flag("--help", "print this help");
   app.set_version_flag("--version", "Cellar " + std::string(kVersion), "print the version");
   AddOutputOptions(&app, &options, &raw);
-  AddServerOptions(&app, &options, &raw);
+  client::AddServerOptions(&app, &options.connection);
   AddRunningOptions(&app, &options, &raw);
   try {
     app.parse(argc, argv);

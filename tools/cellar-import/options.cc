@@ -5,11 +5,11 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdlib>
-#include <fstream>
 #include <map>
 #include <utility>
 
 #include "cellar/version.h"
+#include "client/program.h"
 #include "command_line.h"
 
 namespace cellar::importer {
@@ -31,7 +31,6 @@ struct RawOptions {
   std::string timestamp_unit{"us"};
   std::string arrays{"text"};
   std::string progress{"auto"};
-  std::string password_path;
 };
 
 void AddInputOptions(CLI::App* app, Options* options, RawOptions* raw) {
@@ -113,24 +112,9 @@ void AddMappingOptions(CLI::App* app, Options* options, RawOptions* raw) {
       ->group(group);
 }
 
-void AddServerOptions(CLI::App* app, Options* options, RawOptions* raw) {
-  client::ConnectionOptions& connection = options->connection;
+void AddWritingOptions(CLI::App* app, Options* options) {
   PipelineOptions& pipeline = options->pipeline;
   const std::string group{"Server"};
-  app->add_option("-h,--host", connection.host, "(127.0.0.1)")->group(group);
-  app->add_option("-p,--port", connection.port, "(6479)")
-      ->check(CLI::Range(1, 65535))
-      ->group(group);
-  app->add_option("-s,--socket", connection.socket, "unix socket, instead of host and port")
-      ->group(group);
-  app->add_option("-n,--keyspace", connection.keyspace, "keyspace to select")->group(group);
-  app->add_option("--user", connection.user, "ACL user")->group(group);
-  app->add_option("-a,--auth", connection.password,
-                  "password; $CELLAR_AUTH or --auth-file keep it out of the process list")
-      ->envname("CELLAR_AUTH")
-      ->group(group);
-  app->add_option("--auth-file", raw->password_path, "file whose first line is the password")
-      ->group(group);
   app->add_option("--pipeline", pipeline.units_max, "commands in flight at most (256)")
       ->check(CLI::Range(1, 1'000'000))
       ->group(group);
@@ -231,12 +215,6 @@ std::string Complete(const CLI::App& app, const RawOptions& raw, Options* option
   mapper.arrays = raw.arrays == "set"     ? ArrayStyle::kSet
                   : raw.arrays == "index" ? ArrayStyle::kIndex
                                           : ArrayStyle::kText;
-  if (!raw.password_path.empty()) {
-    std::ifstream file(raw.password_path);
-    if (!std::getline(file, options->connection.password)) {
-      return "--auth-file: " + raw.password_path + " cannot be read";
-    }
-  }
   const bool is_terminal{isatty(STDERR_FILENO) == 1};
   options->progress = options->quiet || raw.progress == "none" ? Progress::Style::kNone
                       : raw.progress == "bar" || (raw.progress == "auto" && is_terminal)
@@ -260,7 +238,8 @@ std::optional<Options> ParseOptions(int argc, char** argv, int* status) {
   app.set_version_flag("--version", "Cellar " + std::string(kVersion), "print the version");
   AddInputOptions(&app, &options, &raw);
   AddMappingOptions(&app, &options, &raw);
-  AddServerOptions(&app, &options, &raw);
+  client::AddServerOptions(&app, &options.connection);
+  AddWritingOptions(&app, &options);
   AddReportOptions(&app, &options, &raw);
   try {
     app.parse(argc, argv);
