@@ -272,12 +272,14 @@ constexpr uint64_t kRowsNamedMax{100'000};  // cellar-model(7), "LIMITS"
 }
 
 // Runs a scan in the handler, or hands it over as a task.
-void Run(CommandContext& ctx, Table& table, std::unique_ptr<Scan> scan, ScanRunOptions options) {
+void Run(CommandContext& ctx, Table& table, std::unique_ptr<Scan> scan, ScanRunOptions&& options) {
   options.rights = ctx.rights;
   options.reply_bytes_max = ReplyBytesMax(ctx);
-  ScanRun run(std::move(scan), options, ctx.store(), &ctx.reply.buffer(), ctx.reply.version());
+  const bool is_row = options.shown == ScanShown::kRow;
+  ScanRun run(std::move(scan), std::move(options), ctx.store(), &ctx.reply.buffer(),
+              ctx.reply.version());
   const bool done = run.Pull(FirstBudget(ctx));
-  if (options.shown == ScanShown::kRow) ctx.host.services().stats.CountLookup(run.rows() > 0);
+  if (is_row) ctx.host.services().stats.CountLookup(run.rows() > 0);
   if (done) return run.Finish(&table);
   run.Detach(table);
   ctx.Continue(std::make_unique<ScanTask>(std::move(run), table.last_lsn()));
@@ -295,7 +297,7 @@ void CmdCRow(CommandContext& ctx) {
   ScanRunOptions options;
   options.shown = ScanShown::kRow;
   options.format = request.format;
-  Run(ctx, *table, std::move(scan), options);
+  Run(ctx, *table, std::move(scan), std::move(options));
 }
 
 void CmdCRows(CommandContext& ctx) {
@@ -317,7 +319,7 @@ void CmdCRows(CommandContext& ctx) {
   ScanRunOptions options;
   options.shown = ScanShown::kList;
   options.format = request.format;
-  Run(ctx, *table, std::move(scan), options);
+  Run(ctx, *table, std::move(scan), std::move(options));
 }
 
 // Opens the scan of a CSCAN: from the start, from a cursor, over a pinned view.
@@ -377,7 +379,7 @@ void CmdCScan(CommandContext& ctx) {
     options.notes = ReadNotes(table->schema(), request.rows, request.cells);
   }
   ASSIGN_OR_REPLY(ctx, std::unique_ptr<Scan> scan, OpenScan(ctx, *table, request, &options));
-  Run(ctx, *table, std::move(scan), options);
+  Run(ctx, *table, std::move(scan), std::move(options));
 }
 
 // What is counted anyway: all rows of the table, or all its cells, if all that is stored is live.

@@ -20,13 +20,13 @@ PinHold::~PinHold() {
   if (store_ != nullptr) store_->ReleasePin(id_);
 }
 
-ScanRun::ScanRun(std::unique_ptr<Scan> scan, const ScanRunOptions& options, Store& store,
+ScanRun::ScanRun(std::unique_ptr<Scan> scan, ScanRunOptions&& options, Store& store,
                  OutputBuffer* client, RespVersion version)
     : scan_(std::move(scan)),
-      options_(options),
+      options_(std::move(options)),
       store_(&store),
       reply_(client, version),
-      row_(options.format) {
+      row_(options_.format) {
   CELLAR_ASSERT(options_.rows_max > 0);
   CELLAR_ASSERT(options_.cells_max > 0);
   if (options_.stats_clock != nullptr) begin_micros_ = options_.stats_clock->MonotonicMicros();

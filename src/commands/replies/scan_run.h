@@ -92,8 +92,8 @@ struct ScanRunOptions {
 class ScanRun {
  public:
   // The reply begins at the end of `client`. `store` outlives the run.
-  ScanRun(std::unique_ptr<Scan> scan, const ScanRunOptions& options, Store& store,
-          OutputBuffer* client, RespVersion version);
+  ScanRun(std::unique_ptr<Scan> scan, ScanRunOptions&& options, Store& store, OutputBuffer* client,
+          RespVersion version);
   ScanRun(ScanRun&&) = default;
 
   // Pulls until the call is complete (true) or `cells` have been examined or a slice of reply has

@@ -51,7 +51,7 @@ bool NamesColumn(CellOp::Kind kind) {
   return kind != CellOp::Kind::kDelete && kind != CellOp::Kind::kDeleteRow;
 }
 
-int64_t ExpiryOf(const PutOptions& options, int64_t now_micros) {
+CELLAR_INLINE int64_t ExpiryOf(const PutOptions& options, int64_t now_micros) {
   if (options.expiry_micros)
     return std::clamp<int64_t>(*options.expiry_micros, 1, kTimestampMax - 1);
   if (!options.ttl_micros) return kNoExpiry;
