@@ -12,6 +12,8 @@ Files         open with a comment; have at most 1,000 lines, and no comment is w
               (clang-format sees to the code), but for a link or a word that cannot be divided.
 Functions     have at most 70 code lines. A function that is better in one piece says why in its
               body: `// tidy: long because ...`.
+Signs         a file or manual page of Cellar that a comment names exists: `name.h`, `folder/name.cc`,
+              cellar-page(7).
 clang-tidy    with --clang-tidy changed|all: on the .cc files that changed since the branch left
               origin/main (on main itself: in the last commit), or on all of them.
 
@@ -150,6 +152,41 @@ def check_columns(path, text):
             if len(line) > COLUMNS_MAX and re.match(r"\s*// \S", line) and not re.search("NOLINT|://", line)]
 
 
+NAMED_FILE = re.compile(r"(?<![\w/.<>*-])((?:[\w-]+/)*[\w-]+\.(?:h|cc|c|py|sh))(?![\w(])")
+NAMED_PAGE = re.compile(r"\b(cellar(?:-\w+)*)\(([1-8])\)")
+FOREIGN_FILES = ("raft.h", "uv.h", "include/leveldb/status.h")  # of others
+
+
+def known_names(root):
+    """Every file below `root` that a comment may name, by each end of its path: a/b/c.h is also
+    b/c.h and c.h; manual pages as page(section)."""
+    names = set()
+    for folder in ("src", "include", "tools", "tests", "conf"):
+        for directory, _, files in os.walk(os.path.join(root, folder)):
+            for file in files:
+                parts = os.path.relpath(os.path.join(directory, file), root).split("/")
+                names.update("/".join(parts[at:]) for at in range(len(parts)))
+                page = re.fullmatch(r"([\w-]+)\.([1-8])", file)
+                if page:
+                    names.add(f"{page.group(1)}({page.group(2)})")
+    return names
+
+
+def check_signs(path, text, known):
+    """Comments that send the reader to a file or a manual page that is not there."""
+    messages = []
+    for number, line in enumerate(text.split("\n"), 1):
+        comment = re.search(r"(?:^|\s)//(.*)", line)
+        if not comment or "://" in line:
+            continue
+        said = comment.group(1)
+        named = [match.group(1) for match in NAMED_FILE.finditer(said)]
+        named += [match.group(0) for match in NAMED_PAGE.finditer(said)]
+        messages += [f"{path}:{number}: a comment names {name}, which does not exist"
+                     for name in named if name not in known and name not in FOREIGN_FILES]
+    return messages
+
+
 def is_code(line):
     """Blank lines and lines of comment are free."""
     stripped = line.strip()
@@ -180,12 +217,13 @@ def check_functions(path, text):
     return messages
 
 
-def check_file(root, path):
-    """All messages on one file."""
+def check_file(root, path, known=None):
+    """All messages on one file; `known` is what known_names(root) gave, or None."""
     with open(os.path.join(root, path), encoding="utf-8") as file:
         text = file.read()
-    messages = (check_layers(root, path, text) + check_floors(path, text) + check_opening(path, text) + check_length(path, text) +
-                check_columns(path, text))
+    messages = (check_layers(root, path, text) + check_floors(path, text) +
+                check_opening(path, text) + check_length(path, text) + check_columns(path, text) +
+                check_signs(path, text, known_names(root) if known is None else known))
     if not path.startswith("tests/"):
         messages += check_functions(path, text)
     return messages
@@ -252,7 +290,8 @@ def main():
     parser.add_argument("--clang-tidy", choices=("changed", "all"))
     options = parser.parse_args()
     files = sources(options.root)
-    messages = [message for path in files for message in check_file(options.root, path)]
+    known = known_names(options.root)
+    messages = [message for path in files for message in check_file(options.root, path, known)]
     if options.clang_tidy:
         units = units_to_tidy(options.root, options.clang_tidy)
         print(f"tidy: {len(files)} files looked at, clang-tidy on {len(units)}", flush=True)

@@ -83,8 +83,19 @@ class TidyTest(unittest.TestCase):
         self.assertEqual([], self.messages({"src/base/a.cc": "// A.\nconst Row kRows[] = {\n" + "  {1},\n" * 99
                                                              + "};\n"}))
 
+    def test_a_sign_to_nowhere_is_found(self):
+        files = {"src/base/b.h": "// B.\n", "conf/man/cellar-model.7": ""}
+        for sign in ("see b.h", "see base/b.h (cellar-model(7))", "see src/base/b.h.", "<nobody.h>", "a.h()",
+                     "https://example.org/c.h", "*_test.cc"):
+            self.assertEqual([], self.messages({"src/base/a.h": f"// A: {sign}\n", **files}), sign)
+        for sign in ("see c.h", "base/c.cc", "engine/b.h", "cellar-modell(7)", "cellar-model(1)"):
+            self.assertEqual(1, len(self.messages({"src/base/a.h": f"// A: {sign}\n", **files})), sign)
+            self.assertEqual(1, len(self.messages({"src/base/a.h": f"// A.\nint a;  // {sign}\n", **files})))
+
     def test_the_sources_pass(self):
-        self.assertEqual([], [message for path in tidy.sources(ROOT) for message in tidy.check_file(ROOT, path)])
+        known = tidy.known_names(ROOT)
+        self.assertEqual([], [message for path in tidy.sources(ROOT)
+                              for message in tidy.check_file(ROOT, path, known)])
 
 
 if __name__ == "__main__":

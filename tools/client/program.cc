@@ -1,3 +1,4 @@
+// See program.h.
 #include "client/program.h"
 
 #include <csignal>

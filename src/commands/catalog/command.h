@@ -23,7 +23,7 @@
 // `syntax` is the one description of the arguments, in the notation that people read: lower-case
 // words are arguments, upper-case ones are tokens, `[ ]` optional, `|` one of, `( )` a group, `...`
 // what stands before it may be repeated. COMMAND DOCS gets its argument tree from it
-// (command_docs.cc). An argument named `table` is a key.
+// (command_syntax.h). An argument named `table` is a key.
 //
 // A container command (CLIENT, TABLE ...) has `subcommands` and usually no handler of its own; its
 // HELP is made from the rows.
