@@ -30,9 +30,10 @@ SECONDS_MAX = 30
 class Node:
     """A server with a folder of its own, which outlives its restarts."""
 
-    def __init__(self, test, **options):
-        self.directory = tempfile.mkdtemp(prefix="cellar-node-")
-        test.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
+    def __init__(self, test, directory=None, **options):
+        self.directory = directory or tempfile.mkdtemp(prefix="cellar-node-")
+        if directory is None:
+            test.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
         self.server = CellarServer(self.directory, save="", enable_debug_command="yes", **options)
         self.server.start()
         test.addCleanup(self.server.stop)

@@ -17,6 +17,7 @@ import redis
 from cellar_server import free_port
 from certificates import Authority
 from replicas import SECONDS_MAX, Node, ReplicaTest
+from test_clients import NPM, install_npm_clients
 
 
 class FailoverTest(ReplicaTest):
@@ -117,6 +118,21 @@ class FailoverTest(ReplicaTest):
         link.heal()
         self.assert_copied(leader, follower)
 
+    def test_force_hands_over_to_one_that_is_not_known_to_have_all(self):
+        leader, follower = self.pair()
+        link = self.link(leader)
+        follower.run(f"REPLICAOF 127.0.0.1 {link.port}")
+        self.assert_copied(leader, follower)
+        link.cut(up=True, down=False)  # its acknowledgements no longer come
+        leader.run("CPUT t behind f:a 1")
+        self.assertEqual("OK", leader.run(f"FAILOVER TO 127.0.0.1 {follower.server.port} FORCE TIMEOUT 100"))
+        self.wait_until(lambda: follower.info("role") == "master", "the takeover")
+        # It follows the new one at its own address, where nothing is cut.
+        self.wait_until(lambda: leader.info("role") == "slave", "the old leader")
+        self.assertEqual("OK", follower.run("CPUT t behind f:b 2"))
+        self.assert_copied(follower, leader)
+        self.assertEqual(["1", "2"], leader.run("CMGET t behind f:a f:b"))
+
     def test_who_does_not_take_over_leaves_the_leader_leading(self):
         leader, follower = self.pair(repl_timeout="60")
         link = self.link(leader)
@@ -139,7 +155,8 @@ class FailoverTest(ReplicaTest):
 
 
 class SentinelTest(ReplicaTest):
-    def test_stock_sentinel_finds_fails_over_and_brings_back(self):
+    def watched(self):
+        """A leader and two followers, the Sentinels' ports, and the three nodes by name."""
         if shutil.which("redis-sentinel") is None:
             self.skipTest("redis-sentinel is not installed")
         leader, follower = self.pair()
@@ -159,7 +176,6 @@ class SentinelTest(ReplicaTest):
             process = subprocess.Popen(["redis-sentinel", path], stdout=subprocess.DEVNULL)
             self.addCleanup(process.wait)
             self.addCleanup(process.kill)
-        sentinel = redis.sentinel.Sentinel([("127.0.0.1", port) for port in ports], socket_timeout=SECONDS_MAX)
         known = redis.Redis(port=ports[0])
 
         def all_known():
@@ -169,6 +185,11 @@ class SentinelTest(ReplicaTest):
             return False
 
         self.wait_until(all_known, "the Sentinels")
+        return ports, leader, follower, other
+
+    def test_stock_sentinel_finds_fails_over_and_brings_back(self):
+        ports, leader, follower, other = self.watched()
+        sentinel = redis.sentinel.Sentinel([("127.0.0.1", port) for port in ports], socket_timeout=SECONDS_MAX)
         client = sentinel.master_for("m")
         self.assertEqual(b"OK", client.execute_command("CPUT", "t", "r", "f:a", "1"))
         self.assertGreaterEqual(client.execute_command("WAIT", "2", "20000"), 2)
@@ -188,6 +209,47 @@ class SentinelTest(ReplicaTest):
         new = follower if follower.info("role") == "master" else other
         self.wait_until(lambda: (other if new is follower else follower).info("master_link_status") == "up", "the third")
         self.assert_copied(new, leader)
+
+    def test_node_clients_write_again_by_themselves(self):
+        install_npm_clients(self)
+        ports, leader, follower, other = self.watched()
+        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "clients", "sentinel_node.js")
+        writers = {library: subprocess.Popen(
+            ["node", script, library, ",".join(map(str, ports)), "m", "t"], stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            env={**os.environ, "NODE_PATH": os.path.join(NPM, "node_modules")}) for library in ("ioredis", "redis")}
+        said = {library: [] for library in writers}
+        readers = [threading.Thread(target=lambda name=name, writer=writer: said[name].extend(iter(writer.stdout.readline, "")))
+                   for name, writer in writers.items()]
+        for reader in readers:
+            reader.start()
+
+        def stop():
+            for writer in writers.values():
+                writer.kill()
+                writer.wait()
+            for reader in readers:
+                reader.join()
+            for writer in writers.values():
+                writer.stdin.close()
+                writer.stdout.close()
+
+        self.addCleanup(stop)
+
+        def rows(name):
+            return [int(line.split()[1]) for line in list(said[name]) if line.startswith("acknowledged")]
+
+        for name in writers:
+            self.wait_until(lambda name=name: len(rows(name)) >= 20, lambda: str(said))
+        leader.kill()
+        self.wait_until(lambda: "master" in (follower.info("role"), other.info("role")), "a new leader")
+        new = follower if follower.info("role") == "master" else other
+        for name in writers:
+            before = len(rows(name))
+            self.wait_until(lambda name=name, before=before: len(rows(name)) >= before + 20,
+                            lambda name=name: "".join(said[name][-20:]))
+            last = rows(name)[-1]
+            self.assertEqual(str(last), new.run(f"CGET t {name}-{last} f:a"))
 
 
 class TlsTest(ReplicaTest):
