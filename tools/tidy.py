@@ -12,8 +12,8 @@ Files         open with a comment; have at most 1,000 lines, and no comment is w
               (clang-format sees to the code), but for a link or a word that cannot be divided.
 Functions     have at most 70 code lines. A function that is better in one piece says why in its
               body: `// tidy: long because ...`.
-Signs         a file or manual page of Cellar that a comment names exists: `name.h`, `folder/name.cc`,
-              cellar-page(7).
+Signs         a file that a comment names exists: `name.h`, `folder/name.cc`. (That manual pages and
+              their sections do, tests/e2e/test_manual.py sees to.)
 clang-tidy    with --clang-tidy changed|all: on the .cc files that changed since the branch left
               origin/main (on main itself: in the last commit), or on all of them.
 
@@ -153,37 +153,31 @@ def check_columns(path, text):
 
 
 NAMED_FILE = re.compile(r"(?<![\w/.<>*-])((?:[\w-]+/)*[\w-]+\.(?:h|cc|c|py|sh))(?![\w(])")
-NAMED_PAGE = re.compile(r"\b(cellar(?:-\w+)*)\(([1-8])\)")
 FOREIGN_FILES = ("raft.h", "uv.h", "include/leveldb/status.h")  # of others
 
 
 def known_names(root):
     """Every file below `root` that a comment may name, by each end of its path: a/b/c.h is also
-    b/c.h and c.h; manual pages as page(section)."""
+    b/c.h and c.h."""
     names = set()
     for folder in ("src", "include", "tools", "tests", "conf"):
         for directory, _, files in os.walk(os.path.join(root, folder)):
             for file in files:
                 parts = os.path.relpath(os.path.join(directory, file), root).split("/")
                 names.update("/".join(parts[at:]) for at in range(len(parts)))
-                page = re.fullmatch(r"([\w-]+)\.([1-8])", file)
-                if page:
-                    names.add(f"{page.group(1)}({page.group(2)})")
     return names
 
 
 def check_signs(path, text, known):
-    """Comments that send the reader to a file or a manual page that is not there."""
+    """Comments that send the reader to a file that is not there."""
     messages = []
     for number, line in enumerate(text.split("\n"), 1):
         comment = re.search(r"(?:^|\s)//(.*)", line)
         if not comment or "://" in line:
             continue
-        said = comment.group(1)
-        named = [match.group(1) for match in NAMED_FILE.finditer(said)]
-        named += [match.group(0) for match in NAMED_PAGE.finditer(said)]
         messages += [f"{path}:{number}: a comment names {name}, which does not exist"
-                     for name in named if name not in known and name not in FOREIGN_FILES]
+                     for name in NAMED_FILE.findall(comment.group(1))
+                     if name not in known and name not in FOREIGN_FILES]
     return messages
 
 

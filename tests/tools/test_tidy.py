@@ -84,11 +84,11 @@ class TidyTest(unittest.TestCase):
                                                              + "};\n"}))
 
     def test_a_sign_to_nowhere_is_found(self):
-        files = {"src/base/b.h": "// B.\n", "conf/man/cellar-model.7": ""}
-        for sign in ("see b.h", "see base/b.h (cellar-model(7))", "see src/base/b.h.", "<nobody.h>", "a.h()",
+        files = {"src/base/b.h": "// B.\n"}
+        for sign in ("see b.h", "see base/b.h", "see src/base/b.h.", "<nobody.h>", "a.h()",
                      "https://example.org/c.h", "*_test.cc"):
             self.assertEqual([], self.messages({"src/base/a.h": f"// A: {sign}\n", **files}), sign)
-        for sign in ("see c.h", "base/c.cc", "engine/b.h", "cellar-modell(7)", "cellar-model(1)"):
+        for sign in ("see c.h", "base/c.cc", "engine/b.h"):
             self.assertEqual(1, len(self.messages({"src/base/a.h": f"// A: {sign}\n", **files})), sign)
             self.assertEqual(1, len(self.messages({"src/base/a.h": f"// A.\nint a;  // {sign}\n", **files})))
 
