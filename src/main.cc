@@ -186,7 +186,7 @@ int Serve(const std::vector<std::string>& words) {
   StoreOptions store_options = StoreOptionsOf(config);
   store_options.journal.wake = [&server] { server.WakeFromThread(); };
   store_options.seed = static_cast<uint64_t>(clock.WallMicros());
-  constexpr std::string_view kLeftWhileLoading =
+  static constexpr std::string_view kLeftWhileLoading =
       "Stopped while loading; nothing has changed on disk";
   auto store = Store::Open(store_options, FileSystem::Posix(), clock,
                            [&server, &pid_file](const LoadProgress& progress) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <numeric>
 
+#include "base/ascii.h"
 #include "base/assert.h"
 
 namespace cellar {
@@ -12,10 +13,8 @@ namespace {
 
 constexpr size_t kShortWordBytes{5};
 
-char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
-
 bool IsNameByte(char c) {
-  const char lower = Lower(c);
+  const char lower = LowerChar(c);
   return (lower >= 'a' && lower <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
 }
 
@@ -33,10 +32,10 @@ size_t SlipsBetween(std::string_view word, std::string_view name) {
   for (size_t i = 1; i <= word.size(); ++i) {
     row[0] = i;
     for (size_t j = 1; j <= name.size(); ++j) {
-      const bool same = Lower(word[i - 1]) == Lower(name[j - 1]);
+      const bool same = LowerChar(word[i - 1]) == LowerChar(name[j - 1]);
       row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (same ? 0 : 1)});
-      const bool swapped = i > 1 && j > 1 && Lower(word[i - 1]) == Lower(name[j - 2]) &&
-                           Lower(word[i - 2]) == Lower(name[j - 1]);
+      const bool swapped = i > 1 && j > 1 && LowerChar(word[i - 1]) == LowerChar(name[j - 2]) &&
+                           LowerChar(word[i - 2]) == LowerChar(name[j - 1]);
       if (swapped) row[j] = std::min(row[j], before_last[j - 2] + 1);
     }
     before_last = last;

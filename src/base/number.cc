@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "base/ascii.h"
 #include "base/assert.h"
 
 namespace cellar {
@@ -23,13 +24,6 @@ struct Decimal {
   int64_t exponent{0};        // held within +-kExponentLimit
 };
 constexpr int64_t kExponentLimit{int64_t{1} << 40};  // more than any text has digits
-
-bool EqualsLowerCase(std::string_view text, std::string_view lower) {
-  return text.size() == lower.size() &&
-         std::equal(text.begin(), text.end(), lower.begin(), [](char a, char b) {
-           return (a >= 'A' && a <= 'Z' ? static_cast<char>(a + 32) : a) == b;
-         });
-}
 
 std::string_view TakeDigits(std::string_view* rest) {
   size_t count = 0;
@@ -60,7 +54,7 @@ bool TakeExponent(std::string_view* rest, int64_t* exponent) {
 bool ScanDecimal(std::string_view text, Decimal* decimal) {
   std::string_view rest = text;
   decimal->negative = TakeSign(&rest);
-  if (EqualsLowerCase(rest, "inf") || EqualsLowerCase(rest, "infinity")) {
+  if (EqualsIgnoreCase(rest, "inf") || EqualsIgnoreCase(rest, "infinity")) {
     decimal->infinite = true;
     return true;
   }

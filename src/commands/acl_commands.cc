@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/ascii.h"
 #include "base/quote.h"
 #include "commands/command_groups.h"
 #include "commands/replies/help.h"
@@ -146,11 +147,10 @@ void CmdAclGenPass(CommandContext& ctx) {
   if (RAND_bytes(random.data(), static_cast<int>(random.size())) != 1) {
     return ctx.reply.Error("ERR the system provides no random bytes");
   }
-  static constexpr char kDigits[] = "0123456789abcdef";
   std::string password;
   for (int64_t i = 0; i < (bits + 3) / 4; ++i) {
     const unsigned char byte = random[static_cast<size_t>(i / 2)];
-    password += kDigits[i % 2 == 0 ? byte >> 4 : byte & 15];
+    password += kHexDigits[i % 2 == 0 ? byte >> 4 : byte & 15];
   }
   ctx.reply.Bulk(password);
 }

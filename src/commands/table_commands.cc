@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/glob.h"
+#include "base/quote.h"
 #include "commands/command_groups.h"
 #include "commands/config/config.h"
 #include "commands/replies/count_run.h"

@@ -4,6 +4,8 @@
 #include <catch2/catch.hpp>
 #include <string>
 
+#include "base/quote.h"
+
 namespace schema_test {
 
 using namespace cellar;  // NOLINT(google-build-using-namespace)

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/quote.h"
 #include "cellar-export/output.h"
 #include "cellar-export/row_writer.h"
 #include "cellar-export/source.h"
@@ -357,7 +358,7 @@ Status Export::FindParts(client::Connection* connection) {
     keys = Texts(*sample);
     if (!parts_path.empty()) {
       std::string text;
-      for (const std::string& key : keys) text += client::QuoteForCli(key) + " ";
+      for (const std::string& key : keys) text += QuoteWord(key) + " ";
       RETURN_IF_ERROR(ReplaceFile(parts_path, text + "\n"));
     }
   }

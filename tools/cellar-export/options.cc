@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/ascii.h"
 #include "cellar/version.h"
 #include "client/program.h"
 #include "command_line.h"
@@ -72,14 +73,9 @@ void AddRunningOptions(CLI::App* app, Options* options, RawOptions* raw) {
   app->add_flag("-q,--quiet", options->quiet, "print nothing but errors")->group(group);
 }
 
-bool EqualsWord(std::string_view word, std::string_view upper) {
-  return std::equal(word.begin(), word.end(), upper.begin(), upper.end(),
-                    [](char a, char b) { return (a >= 'a' && a <= 'z' ? a - 'a' + 'A' : a) == b; });
-}
-
 bool HasWord(const std::vector<std::string>& words, std::string_view upper) {
   return std::any_of(words.begin(), words.end(),
-                     [upper](const std::string& word) { return EqualsWord(word, upper); });
+                     [upper](const std::string& word) { return EqualsIgnoreCase(word, upper); });
 }
 
 // Takes a suffix such as ".zst" away; false if it is not there.

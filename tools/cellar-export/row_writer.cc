@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/quote.h"
 #include "base/utf8.h"
 
@@ -293,7 +294,6 @@ class FieldsWriter final : public RowWriter {
 }  // namespace
 
 void AppendJsonString(std::string_view text, std::string* out) {
-  constexpr std::string_view kDigits{"0123456789abcdef"};
   out->push_back('"');
   size_t begin = 0;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -305,8 +305,8 @@ void AppendJsonString(std::string_view text, std::string* out) {
       out->push_back('\\');
       out->push_back(text[i]);
     } else {
-      const std::array<char, 6> escape{'\\', 'u', '0', '0', kDigits[byte >> 4], kDigits[byte & 15]};
-      out->append(escape.data(), escape.size());
+      out->append("\\u00");
+      AppendHex(text[i], out);
     }
   }
   out->append(text.substr(begin));

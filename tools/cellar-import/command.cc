@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/assert.h"
+#include "base/quote.h"
 #include "client/command_words.h"
 
 namespace cellar::importer {
@@ -64,7 +65,7 @@ std::string DescribeRow(const CommandOptions& options, const Row& row) {
   for (const auto& words : RowWords(options, row, &scratch)) {
     for (const std::string_view word : words) {
       if (!text.empty() && text.back() != '\n') text += ' ';
-      text += client::QuoteForCli(word);
+      text += QuoteWord(word);
     }
     text += '\n';
   }

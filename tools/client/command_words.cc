@@ -67,26 +67,6 @@ void AppendCommand(std::initializer_list<std::string_view> words, std::string* o
   AppendCommand(std::span<const std::string_view>(words.begin(), words.size()), out);
 }
 
-std::string QuoteForCli(std::string_view word) {
-  const bool is_plain{!word.empty() && std::all_of(word.begin(), word.end(), [](char c) {
-    return c > ' ' && c < 0x7f && c != '"' && c != '\'' && c != '\\';
-  })};
-  if (is_plain) return std::string(word);
-  constexpr std::string_view kDigits{"0123456789abcdef"};
-  std::string text{"\""};
-  for (const char c : word) {
-    const auto byte = static_cast<uint8_t>(c);
-    if (c == '"' || c == '\\') {
-      text += {'\\', c};
-    } else if (byte < 0x20 || byte >= 0x7f) {
-      text += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
-    } else {
-      text += c;
-    }
-  }
-  return text + "\"";
-}
-
 std::vector<std::string> SplitCliWords(std::string_view line) {
   std::vector<std::string> words;
   char quote{0};

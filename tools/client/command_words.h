@@ -13,8 +13,6 @@ namespace cellar::client {
 void AppendCommand(std::span<const std::string_view> words, std::string* out);
 void AppendCommand(std::initializer_list<std::string_view> words, std::string* out);
 
-// `word` as redis-cli reads it: as it is if it is plain, else between double quotes.
-std::string QuoteForCli(std::string_view word);
 // The words of a line in redis-cli's quoting, which TABLE SHOW has too. A quote that is not closed
 // ends with the line.
 std::vector<std::string> SplitCliWords(std::string_view line);

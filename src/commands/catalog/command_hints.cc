@@ -1,6 +1,7 @@
 // See command_hints.h.
 #include "commands/catalog/command_hints.h"
 
+#include "base/ascii.h"
 #include "base/near_word.h"
 #include "commands/words/arguments.h"
 
@@ -193,12 +194,6 @@ std::string_view FindForeign(std::string_view word) {
   return {};
 }
 
-std::string Upper(std::string_view text) {
-  std::string upper(text);
-  for (char& c : upper) c = static_cast<char>(c >= 'a' && c <= 'z' ? c - 32 : c);
-  return upper;
-}
-
 template <typename Entries>
 const CommandEntry* FindNearest(const Entries& entries, std::string_view word) {
   const auto found =
@@ -217,25 +212,25 @@ std::string CommandHint(const CommandTable& commands, std::string_view word) {
   if (!instead.empty()) return std::string("-- try ").append(instead);
   const CommandEntry* nearest = FindNearest(commands.commands(), word);
   if (nearest == nullptr) return {};
-  return "-- did you mean " + Upper(nearest->row->name) + "?";
+  return "-- did you mean " + UpperText(nearest->row->name) + "?";
 }
 
 std::string SubcommandHint(const CommandEntry& container, std::string_view word) {
-  const std::string name = Upper(container.row->name);
+  const std::string name = UpperText(container.row->name);
   for (const ForeignSubcommand& foreign : kSubcommandWords) {
     if (foreign.container == container.row->name && EqualsIgnoreCase(word, foreign.word)) {
       return std::string(" Did you mean ").append(foreign.instead).append("?");
     }
   }
   if (const CommandEntry* nearest = FindNearest(container.subcommands, word)) {
-    return " Did you mean " + name + " " + Upper(nearest->row->name) + "?";
+    return " Did you mean " + name + " " + UpperText(nearest->row->name) + "?";
   }
   // Redis' own containers keep its text; their HELP is known.
   if (container.row->group != "schema") return {};
   std::string list;
   for (const CommandEntry* sub : container.subcommands) {
     if (sub->row->name == "help") continue;
-    list.append(list.empty() ? " There are " : ", ").append(Upper(sub->row->name));
+    list.append(list.empty() ? " There are " : ", ").append(UpperText(sub->row->name));
   }
   return list.append(".");
 }

@@ -160,26 +160,7 @@ Status ReadText(Config* config, std::string_view text, std::string_view source, 
 // A value as a line of the file shows it: quoted when it must be.
 std::string FileText(const ConfigOption& option, const std::string& value) {
   if ((option.flags & kConfigMultiWord) != 0 && !value.empty()) return value;
-  bool plain = !value.empty();
-  for (const char c : value)
-    plain = plain && c > ' ' && c <= '~' && c != '"' && c != '\'' && c != '\\';
-  if (plain) return value;
-  static constexpr char kHex[] = "0123456789abcdef";
-  std::string quoted = "\"";
-  for (const char c : value) {
-    if (c == '"' || c == '\\') {
-      quoted += '\\';
-      quoted += c;
-    } else if (c >= ' ' && c <= '~') {
-      quoted += c;
-    } else {
-      const auto byte = static_cast<uint8_t>(c);
-      quoted += "\\x";
-      quoted += kHex[byte >> 4];
-      quoted += kHex[byte & 15];
-    }
-  }
-  return quoted + "\"";
+  return QuoteWord(value);
 }
 
 }  // namespace

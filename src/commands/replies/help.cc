@@ -3,26 +3,19 @@
 
 #include <string>
 
+#include "base/ascii.h"
 #include "commands/session/command_context.h"
 
 namespace cellar {
-namespace {
-
-std::string Upper(std::string_view text) {
-  std::string upper(text);
-  for (char& c : upper) c = static_cast<char>(c >= 'a' && c <= 'z' ? c - 32 : c);
-  return upper;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 void CmdHelp(CommandContext& ctx) {
   const CommandEntry* container = ctx.command.parent;
   ctx.reply.Array(1 + 2 * container->subcommands.size());
-  ctx.reply.SimpleString(Upper(container->row->name) +
+  ctx.reply.SimpleString(UpperText(container->row->name) +
                          " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:");
   for (const CommandEntry* sub : container->subcommands) {
-    std::string line = Upper(sub->row->name);
+    std::string line = UpperText(sub->row->name);
     if (!sub->row->syntax.empty()) line.append(" ").append(sub->row->syntax);
     ctx.reply.SimpleString(line);
     ctx.reply.SimpleString("    " + std::string(sub->row->summary));

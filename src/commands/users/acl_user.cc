@@ -8,6 +8,8 @@
 #include <array>
 #include <utility>
 
+#include "base/ascii.h"
+
 namespace cellar {
 namespace {
 
@@ -16,18 +18,14 @@ std::string HashPassword(std::string_view password) {
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): OpenSSL reads unsigned bytes.
   (void)SHA256(reinterpret_cast<const unsigned char*>(password.data()), password.size(),
                digest.data());
-  static constexpr char kDigits[] = "0123456789abcdef";
   std::string hex;
-  for (const unsigned char byte : digest) {
-    hex += kDigits[byte >> 4];
-    hex += kDigits[byte & 15];
-  }
+  for (const unsigned char byte : digest) AppendHex(static_cast<char>(byte), &hex);
   return hex;
 }
 
 bool IsPasswordHash(std::string_view text) {
   return text.size() == 2 * SHA256_DIGEST_LENGTH &&
-         text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+         text.find_first_not_of(kHexDigits) == std::string_view::npos;
 }
 
 RuleError ChangePassword(User* user, std::string_view rule) {

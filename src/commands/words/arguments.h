@@ -6,23 +6,13 @@
 #include <span>
 #include <string_view>
 
+#include "base/ascii.h"
 #include "cellar/status.h"
 #include "commands/words/syntax_error.h"
 
 namespace cellar {
 
 using Arguments = std::span<const std::string_view>;
-
-inline char LowerChar(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
-
-// Whether `word`, from a client, is `expected` in any case. `expected` may be of any case too.
-inline bool EqualsIgnoreCase(std::string_view word, std::string_view expected) {
-  if (word.size() != expected.size()) return false;
-  for (size_t i = 0; i < word.size(); ++i) {
-    if (LowerChar(word[i]) != LowerChar(expected[i])) return false;
-  }
-  return true;
-}
 
 // "ERR value is not an integer or out of range".
 Result<int64_t> IntegerArgument(std::string_view text);

@@ -3,10 +3,11 @@
 
 #include <cstdint>
 
+#include "base/ascii.h"
+
 namespace cellar {
 
 void AppendRepr(std::string_view bytes, std::string* to) {
-  static constexpr char kHex[] = "0123456789abcdef";
   to->push_back('"');
   for (const char c : bytes) {
     switch (c) {
@@ -31,13 +32,11 @@ void AppendRepr(std::string_view bytes, std::string* to) {
         to->append("\\b");
         break;
       default:
-        if (c >= ' ' && c <= '~') {
+        if (IsPrintable(c)) {
           to->push_back(c);
         } else {
-          const auto byte = static_cast<uint8_t>(c);
           to->append("\\x");
-          to->push_back(kHex[byte >> 4]);
-          to->push_back(kHex[byte & 15]);
+          AppendHex(c, to);
         }
     }
   }

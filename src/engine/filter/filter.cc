@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/coding.h"
+#include "base/quote.h"
 #include "engine/filter/filter_parser.h"
 
 namespace cellar {
@@ -69,24 +70,8 @@ std::string_view SubjectName(FilterSubject subject) {
   return "value";
 }
 
-void AppendQuoted(std::string_view text, std::string* out) {
-  static constexpr char kHex[] = "0123456789abcdef";
-  out->push_back('"');
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out->append(1, '\\').push_back(c);
-    } else if (byte >= 0x20 && byte < 0x7f) {
-      out->push_back(c);
-    } else {
-      out->append("\\x").append(1, kHex[byte >> 4]).push_back(kHex[byte & 0xf]);
-    }
-  }
-  out->push_back('"');
-}
-
 void AppendLiteral(const FilterLiteral& literal, std::string* out) {
-  if (literal.kind == FilterLiteralKind::kString) return AppendQuoted(literal.text, out);
+  if (literal.kind == FilterLiteralKind::kString) return AppendDoubleQuoted(literal.text, out);
   out->append(literal.text);
 }
 
@@ -115,7 +100,7 @@ class FilterPrinter {
         return PrintList(node, "if(", "; ", ")");
       case FilterNodeKind::kMatch:
         out_->append(SubjectName(node.subject)).append(" ~ ");
-        return AppendQuoted(node.pattern, out_);
+        return AppendDoubleQuoted(node.pattern, out_);
       case FilterNodeKind::kCompare:
         out_->append(SubjectName(node.subject)).append(" ").append(OpSymbol(node.op)).append(" ");
         return AppendLiteral(node.literal, out_);
@@ -124,7 +109,7 @@ class FilterPrinter {
         return AppendRange(node.range, out_);
       case FilterNodeKind::kLabel:
         out_->append("label(");
-        AppendQuoted(node.literal.text, out_);
+        AppendDoubleQuoted(node.literal.text, out_);
         out_->push_back(')');
         return;
       default:

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/ascii.h"
 #include "base/assert.h"
 #include "base/coding.h"
 #include "base/copy_bytes.h"
@@ -287,13 +288,10 @@ bool ParseUuid(std::string_view text, char* bytes) {
 }
 
 void AppendUuidText(std::string_view bytes, std::string* out) {
-  static constexpr char kHex[] = "0123456789abcdef";
   CELLAR_ASSERT(bytes.size() == kUuidBytes);
   for (size_t i = 0; i < kUuidBytes; ++i) {
     if (DashBeforeByte(i)) out->push_back('-');
-    const auto byte = static_cast<uint8_t>(bytes[i]);
-    out->push_back(kHex[byte >> 4]);
-    out->push_back(kHex[byte & 0xf]);
+    AppendHex(bytes[i], out);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string_view>
 
+#include "base/ascii.h"
 #include "base/assert.h"
 #include "engine/keys/value.h"
 #include "engine/rows/row_reader.h"
@@ -50,14 +51,13 @@ std::optional<std::string> DecodeEntryKey(const IndexOrder& index, const Order& 
 }
 
 std::string Escaped(std::string_view bytes) {
-  constexpr char kDigits[] = "0123456789abcdef";
   std::string text;
   for (const char c : bytes) {
-    const auto byte = static_cast<uint8_t>(c);
-    if (byte >= 0x20 && byte < 0x7f && c != '\\') {
+    if (IsPrintable(c) && c != '\\') {
       text.push_back(c);
     } else {
-      text += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
+      text += "\\x";
+      AppendHex(c, &text);
     }
   }
   return text;

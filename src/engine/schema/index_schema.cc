@@ -10,6 +10,7 @@
 #include "base/assert.h"
 #include "base/coding.h"
 #include "base/number.h"
+#include "base/quote.h"
 #include "engine/schema/schema.h"
 
 namespace cellar {

@@ -7,6 +7,7 @@
 #include "base/coding.h"
 #include "base/duration.h"
 #include "base/number.h"
+#include "base/quote.h"
 
 namespace cellar {
 namespace {
@@ -98,30 +99,6 @@ RetentionPolicy AlterRetention(const RetentionPolicy& policy, const FamilyOption
   const uint64_t ttl_ms =
       options.ttl_ms.value_or(policy.is_expression() ? 0 : static_cast<uint64_t>(policy.ttl_ms()));
   return RetentionPolicy::FromVersionsAndTtl(versions, static_cast<int64_t>(ttl_ms));
-}
-
-std::string QuoteWord(std::string_view word) {
-  const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](char c) {
-    return c > ' ' && c < 0x7f && c != '"' && c != '\'' && c != '\\';
-  });
-  if (plain) return std::string(word);
-  std::string text = "\"";
-  for (const char c : word) {
-    if (c == '"' || c == '\\') {
-      text.push_back('\\');
-      text.push_back(c);
-    } else if (c >= ' ' && c < 0x7f) {
-      text.push_back(c);
-    } else {
-      constexpr char kDigits[] = "0123456789abcdef";
-      const auto byte = static_cast<uint8_t>(c);
-      text += "\\x";
-      text.push_back(kDigits[byte >> 4]);
-      text.push_back(kDigits[byte & 15]);
-    }
-  }
-  text.push_back('"');
-  return text;
 }
 
 std::string FamilyOptionsText(const TableSchema& schema, const FamilySchema& family) {

@@ -94,8 +94,6 @@ RetentionPolicy AlterRetention(const RetentionPolicy& policy, const FamilyOption
 // `key` as the argument of TABLE CREATE ... KEY, and one family with its options, in redis-cli
 // quoting.
 std::string FamilyOptionsText(const TableSchema& schema, const FamilySchema& family);
-// A word in redis-cli quoting: as it is if it is plain, else between double quotes.
-std::string QuoteWord(std::string_view word);
 
 void EncodeTableSchema(const TableSchema& schema, std::string* to);
 // Takes a schema from the front of *from. kCorruption if it is malformed.

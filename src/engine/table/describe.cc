@@ -1,6 +1,7 @@
 // A mutation as text, for `cellar --dump`. The log alone does not say how a table's keys are
 // ordered, so keys are shown as they are encoded, in redis-cli quoting.
 #include "base/number.h"
+#include "base/quote.h"
 #include "engine/keys/cell.h"
 #include "engine/schema/schema.h"
 #include "engine/table/engine.h"
