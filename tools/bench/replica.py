@@ -15,6 +15,7 @@ Bars are printed beside the figures. The nodes and what loads them share the mac
 """
 
 import argparse
+import contextlib
 import os
 import shutil
 import statistics
@@ -50,8 +51,12 @@ def follow(follower, port):
 
 
 def until(condition, seconds=120):
+    """Waits for it. A node that changes its role ends connections: it is asked again then."""
     end = time.monotonic() + seconds
-    while not condition():
+    while True:
+        with contextlib.suppress(redis.ConnectionError):
+            if condition():
+                return
         if time.monotonic() > end:
             raise RuntimeError("it takes too long")
         time.sleep(0.005)
