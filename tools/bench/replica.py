@@ -318,8 +318,7 @@ def sentinel_kills(options, nodes, ports):
         gaps.append(time.monotonic() - begin)
         leader.start()
         begin = time.monotonic()
-        until(lambda: all(each.client().info("replication")["role"] == "slave" and is_up(each) for each in nodes
-                          if each.port != writer.port))
+        until(lambda: sum(each.client().info("replication")["role"] == "slave" and is_up(each) for each in nodes) == 2)
         returns.append(time.monotonic() - begin)
         print(f"    {gaps[-1]:.2f} s, {returns[-1]:.1f} s", file=sys.stderr, flush=True)
     return gaps, returns
