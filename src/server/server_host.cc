@@ -108,6 +108,8 @@ PersistenceFigures Server::persistence() {
   figures.last_save_s = stats.last_save_s;
   figures.current_save_s = stats.current_save_s;
   figures.saves = stats.saves;
+  figures.snapshots = stats.snapshots;
+  figures.snapshots_bytes = stats.snapshots_bytes;
   figures.save_keys_done = stats.save_cells_done;
   figures.save_keys_total = stats.save_cells_total;
   figures.loaded_cells = store_->journal().recovery().snapshot_cells;
@@ -230,7 +232,7 @@ Status Server::ApplyConfig(ConfigTopic topic) {
     case ConfigTopic::kBind:
     case ConfigTopic::kPort: {
       if (config.tls_port > 0 && tls_context_ == nullptr) RETURN_IF_ERROR(LoadTls());
-      const Status status = ListenAgain();
+      Status status = ListenAgain();
       if (status.ok()) return status;
       const bool port = topic == ConfigTopic::kPort;
       return Status::Error(ErrorCode::kErr, (port ? "Unable to listen on this port: "
@@ -294,6 +296,9 @@ Status Server::ApplyStoreConfig(ConfigTopic topic) {
     case ConfigTopic::kRewriteTrigger:
       journal.SetRewriteTrigger(static_cast<uint32_t>(config.auto_aof_rewrite_percentage),
                                 static_cast<uint64_t>(config.auto_aof_rewrite_min_size));
+      break;
+    case ConfigTopic::kSnapshotsKept:
+      journal.SetSnapshotsKept(static_cast<uint32_t>(config.snapshot_keep));
       break;
     case ConfigTopic::kSnapshotErrors:
       journal.SetStopWritesOnSnapshotError(config.stop_writes_on_bgsave_error);

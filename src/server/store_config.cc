@@ -35,6 +35,7 @@ StoreOptions StoreOptionsOf(const Config& config) {
   options.journal.save_points = SavePointsOf(config);
   options.journal.rewrite_percentage = static_cast<uint32_t>(config.auto_aof_rewrite_percentage);
   options.journal.rewrite_bytes_min = static_cast<uint64_t>(config.auto_aof_rewrite_min_size);
+  options.journal.snapshots_kept = static_cast<uint32_t>(config.snapshot_keep);
   options.journal.stop_writes_on_snapshot_error = config.stop_writes_on_bgsave_error;
   options.value_bytes_max = static_cast<uint64_t>(config.max_value_bytes);
   options.future_max_micros = config.ts_future_max * 1'000'000;

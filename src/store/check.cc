@@ -37,6 +37,10 @@ class Check {
   Status TakeRebuilt(std::optional<uint64_t> without);
   Status CheckSnapshot();
   Status LoadWhole(const SnapshotEntry& entry, const std::string& name);
+  Result<bool> GoBack();
+  Result<bool> LogLeads(const Manifest& manifest, Lsn lsn) const;
+  Status CheckEarlier();
+  Status VerifyWhole(const SnapshotEntry& entry, const std::string& name);
   Status DoWithout(const std::string& name);
   Status WriteSalvaged(const Salvage& salvage, uint64_t from);
   Status CheckLog();
@@ -61,7 +65,18 @@ class Check {
   // The first segment that is damaged, and what is sound of it.
   std::optional<size_t> damaged_segment_;
   SegmentReport damaged_report_;
+  size_t damaged_covered_{0};  // of the segments, that the snapshot covers: one behind the last
 };
+
+// The first segment with records that the snapshot lacks, as a start sees it (recovery.cc).
+size_t FirstSegment(const Manifest& manifest) {
+  size_t first = 0;
+  const Lsn snapshot = manifest.snapshot ? manifest.snapshot->lsn : Lsn{};
+  for (size_t i = 1; i < manifest.segments.size(); ++i) {
+    if (manifest.segments[i].after == snapshot && manifest.segments[i - 1].end) first = i;
+  }
+  return first;
+}
 
 Status Check::FindManifest() {
   Result<std::optional<Manifest>> manifest = LoadManifest(files_, directory_);
@@ -70,8 +85,10 @@ Status Check::FindManifest() {
   if (manifest.ok() && *manifest) {
     before_ = manifest_ = **manifest;
     Say(kManifestName,
-        fmt::format("ok, {} snapshot, {}", manifest_.snapshot ? "a" : "no",
-                    CountOf(manifest_.segments.size(), "log segment", "log segments")));
+        fmt::format(
+            "ok, {} snapshot{}, {}", manifest_.snapshot ? "a" : "no",
+            manifest_.earlier.empty() ? "" : fmt::format(", {} earlier", manifest_.earlier.size()),
+            CountOf(manifest_.segments.size(), "log segment", "log segments")));
     return Status::Ok();
   }
   ASSIGN_OR_RETURN(const std::vector<std::string> names, files_.List(directory_));
@@ -137,8 +154,10 @@ Status Check::CheckSnapshot() {
   Status status = LoadWhole(entry, name);
   if (status.ok() || status.code() != ErrorCode::kCorruption) return status;
   Say(name, "DAMAGED: " + status.text());
-  state_.Reset();
   aside_.push_back({name});
+  ASSIGN_OR_RETURN(const bool goes_back, GoBack());
+  if (goes_back) return Status::Ok();
+  state_.Reset();
   const Result<Salvage> salvage =
       SalvageSnapshot(files_, JoinPath(directory_, name), entry, state_);
   if (!salvage.ok() && salvage.status().code() != ErrorCode::kCorruption) return salvage.status();
@@ -155,6 +174,91 @@ Status Check::CheckSnapshot() {
                   salvage->lost.empty() ? "which is all" : "without what is said to be lost"));
   replay_.BeginBehind(salvage->lsn, salvage->members);
   return mode_ == CheckMode::kRepair ? WriteSalvaged(*salvage, entry.number) : Status::Ok();
+}
+
+// To an earlier snapshot, or the beginning of the log, if the log leads from there to what the
+// damaged one held: then nothing is lost. It is what a start does.
+Result<bool> Check::GoBack() {
+  const SnapshotEntry damaged = *manifest_.snapshot;
+  const std::string name = FormatFileName(StoreFileKind::kSnapshot, damaged.number);
+  Manifest back = manifest_;
+  std::vector<KeptAside> skipped;
+  while (back.snapshot) {
+    back.snapshot.reset();
+    if (!back.earlier.empty()) {
+      back.snapshot = back.earlier.back();
+      back.earlier.pop_back();
+    } else if (back.segments.empty() || back.segments.front().after != Lsn{}) {
+      return false;
+    }
+    ASSIGN_OR_RETURN(const bool leads, LogLeads(back, damaged.lsn));
+    if (!leads) return false;
+    state_.Reset();
+    std::string from = "the beginning of the log";
+    if (back.snapshot) {
+      from = FormatFileName(StoreFileKind::kSnapshot, back.snapshot->number);
+      Status status = LoadWhole(*back.snapshot, from);
+      if (!status.ok() && status.code() != ErrorCode::kCorruption) return status;
+      if (!status.ok()) {
+        Say(from, "DAMAGED: " + status.text());
+        skipped.push_back({from});
+        continue;
+      }
+    }
+    manifest_ = back;
+    aside_.insert(aside_.end(), skipped.begin(), skipped.end());
+    faults_.push_back(
+        fmt::format("the snapshot {} is damaged: from {} the log leads to all that it "
+                    "held, so that nothing is lost, and a repair leaves it out",
+                    name, from));
+    return true;
+  }
+  return false;
+}
+
+// Whether the log is sound from the snapshot of `manifest` to `lsn` and to its end.
+Result<bool> Check::LogLeads(const Manifest& manifest, Lsn lsn) const {
+  LogReader log(files_, directory_, manifest.snapshot ? manifest.snapshot->lsn : Lsn{});
+  const size_t first = FirstSegment(manifest);
+  for (size_t i = first; i < manifest.segments.size(); ++i) {
+    ASSIGN_OR_RETURN(const SegmentReport report,
+                     log.Read(manifest.segments[i], i + 1 == manifest.segments.size(),
+                              [](const LogRecord&) { return Status::Ok(); }));
+    if (report.outcome == SegmentOutcome::kDamaged) return false;
+  }
+  return log.last() >= lsn;
+}
+
+// Earlier snapshots that are not what is gone on from.
+Status Check::CheckEarlier() {
+  std::vector<SnapshotEntry> sound;
+  for (const SnapshotEntry& entry : manifest_.earlier) {
+    const std::string name = FormatFileName(StoreFileKind::kSnapshot, entry.number);
+    Status status = VerifyWhole(entry, name);
+    if (!status.ok() && status.code() != ErrorCode::kCorruption) return status;
+    if (status.ok()) {
+      sound.push_back(entry);
+      continue;
+    }
+    Say(name, "DAMAGED: " + status.text());
+    aside_.push_back({name});
+    faults_.push_back("the earlier snapshot " + name + " is damaged: a repair leaves it out");
+  }
+  manifest_.earlier = std::move(sound);
+  return Status::Ok();
+}
+
+Status Check::VerifyWhole(const SnapshotEntry& entry, const std::string& name) {
+  const std::string path = JoinPath(directory_, name);
+  ASSIGN_OR_RETURN(const bool exists, files_.Exists(path));
+  if (!exists)
+    return Status::Error(ErrorCode::kCorruption, "the manifest names it, but it is missing");
+  ASSIGN_OR_RETURN(auto reader, SnapshotReader::Open(files_, path));
+  RETURN_IF_ERROR(reader->CheckAgainst(entry));
+  RETURN_IF_ERROR(reader->VerifyBlocks());
+  Say(name, fmt::format("ok, an earlier one, up to record {}, {} bytes", FormatLsn(entry.lsn),
+                        reader->file_bytes()));
+  return Status::Ok();
 }
 
 // An older snapshot, or the log alone, as far as they go.
@@ -201,6 +305,7 @@ Status Check::CheckLog() {
     return replay_.Take(record);
   };
   const std::vector<SegmentEntry>& entries = manifest_.segments;
+  const size_t first = FirstSegment(manifest_);
   for (size_t i = 0; i < entries.size(); ++i) {
     const std::string name = FormatFileName(StoreFileKind::kSegment, entries[i].number);
     if (damaged_segment_) {
@@ -222,6 +327,11 @@ Status Check::CheckLog() {
                               content, report.tail_bytes, report.fault));
         break;
       case SegmentOutcome::kDamaged:
+        if (i < first || (entries[i].end && entries[i].end->last <= snapshot)) {
+          damaged_covered_ = i + 1;
+          Say(name, fmt::format("DAMAGED: {}; the snapshot has all that it holds", report.fault));
+          break;
+        }
         Say(name, fmt::format("DAMAGED: {}; sound before it: {}; whole records after it: {}",
                               report.fault, content, report.tail_records));
         damaged_segment_ = i;
@@ -240,14 +350,9 @@ Status Check::NameOtherFiles() {
   for (const std::string& name : names) {
     if (name == kManifestName || name == kLockName) continue;
     const auto parsed = ParseFileName(name);
-    const bool is_snapshot = parsed && parsed->kind == StoreFileKind::kSnapshot &&
-                             manifest_.snapshot && manifest_.snapshot->number == parsed->number;
-    const bool is_segment =
-        parsed && parsed->kind == StoreFileKind::kSegment &&
-        std::any_of(manifest_.segments.begin(), manifest_.segments.end(),
-                    [&](const SegmentEntry& entry) { return entry.number == parsed->number; });
+    const bool is_named = parsed && (manifest_.Names(*parsed) || before_.Names(*parsed));
     const bool is_ours = salvaged_ && parsed && parsed->number == salvaged_->number;
-    if (is_snapshot || is_segment || is_ours) continue;
+    if (is_named || is_ours) continue;
     Say(name,
         IsRedisFileName(name) ? "data of Redis, not part of the store" : "not part of the store");
   }
@@ -270,6 +375,11 @@ void Check::CutLog(RepairPlan* plan) {
 Status Check::Repair() {
   RepairPlan plan{before_, manifest_, aside_};
   if (damaged_segment_) CutLog(&plan);
+  // No gap stays in front of what is needed.
+  for (size_t i = 0; i < damaged_covered_; ++i)
+    plan.aside.push_back({FormatFileName(StoreFileKind::kSegment, manifest_.segments[i].number)});
+  const auto begin = plan.after.segments.begin();
+  plan.after.segments.erase(begin, begin + static_cast<std::ptrdiff_t>(damaged_covered_));
   if (salvaged_) {
     plan.after.snapshot = salvaged_;
     plan.after.next = std::max(plan.after.next, salvaged_->number + 1);
@@ -296,6 +406,9 @@ Status Check::Verdict() {
         fmt::format("the log is damaged: a repair cuts it after record {} and keeps "
                     "a copy of what is cut",
                     FormatLsn(damaged_report_.end.last)));
+  if (damaged_covered_ > 0)
+    faults_.emplace_back(
+        "of the log that is kept behind the snapshot, some is damaged: a repair leaves it out");
   if (faults_.empty()) return Status::Ok();
   if (mode_ == CheckMode::kRepair) return Repair();
   std::string text;
@@ -308,6 +421,7 @@ Status Check::Verdict() {
 Status Check::Run() {
   RETURN_IF_ERROR(FindManifest());
   RETURN_IF_ERROR(CheckSnapshot());
+  RETURN_IF_ERROR(CheckEarlier());
   RETURN_IF_ERROR(CheckLog());
   RETURN_IF_ERROR(NameOtherFiles());
   return Verdict();

@@ -21,16 +21,18 @@ namespace cellar {
 enum class CheckMode : uint8_t {
   kLook,
   // Cuts the log at the first damaged record: that record and everything after it is lost to the
-  // store. Of a damaged snapshot what is sound is written to another (snapshot_salvage.h), and what
-  // is lost said. A manifest that is lost is made anew from the files (manifest_rebuild.h). What
-  // was damaged is kept beside under names that end in ".damaged".
+  // store. Of a damaged snapshot, unless the log leads to it from an earlier one, what is sound is
+  // written to another (snapshot_salvage.h), and what is lost said. A manifest that is lost is made
+  // anew from the files (manifest_rebuild.h). What was damaged is kept beside under names that end
+  // in ".damaged".
   kRepair,
 };
 
 // Reads every byte of the store in `directory`, verifies every checksum, applies it all to the
 // empty `state`, and prints what it finds, one line per file and per fault. OK if the store is
 // sound (a torn tail, which a start would cut, is named and is sound), or was made so; kCorruption
-// if a server would refuse to start; kIo. The folder must not be in use by a running server (kIo).
+// if anything is damaged, even where a server would start; kIo. The folder must not be in use by a
+// running server (kIo).
 Status CheckStore(FileSystem& files, const std::string& directory, CheckMode mode,
                   StateMachine& state, std::ostream& out);
 

@@ -138,7 +138,7 @@ Status Dump::Snapshot(const std::string& path) {
         tree.entries, tree.payload_bytes, tree.end_offset - tree.begin_offset, tree.blocks);
     SnapshotReader::Block block;
     for (uint64_t offset = tree.begin_offset; offset < tree.end_offset; offset = block.end_offset) {
-      const Status status = reader.ReadBlock(tree, offset, &block);
+      Status status = reader.ReadBlock(tree, offset, &block);
       if (status.ok()) continue;
       if (status.code() != ErrorCode::kCorruption) return status;
       Damage(status.text());
@@ -153,6 +153,9 @@ Status Dump::Folder(const std::string& directory) {
   if (!manifest)
     return Status::Error(ErrorCode::kCorruption,
                          JoinPath(directory, kManifestName) + " is missing: no store here");
+  for (const SnapshotEntry& entry : manifest->earlier)
+    RETURN_IF_ERROR(
+        Snapshot(JoinPath(directory, FormatFileName(StoreFileKind::kSnapshot, entry.number))));
   if (manifest->snapshot)
     RETURN_IF_ERROR(Snapshot(
         JoinPath(directory, FormatFileName(StoreFileKind::kSnapshot, manifest->snapshot->number))));

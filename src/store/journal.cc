@@ -184,6 +184,12 @@ class JournalImpl final : public Journal {
   void SetStopWritesOnSnapshotError(bool stop) override {
     options_.stop_writes_on_snapshot_error = stop;
   }
+  void SetSnapshotsKept(uint32_t count) override {
+    CELLAR_ASSERT(count > 0);
+    options_.snapshots_kept = count;
+    writer_.SetSnapshotsKept(count);
+    trim_.is_due = true;
+  }
   JournalStats Stats() const override;
   Status Close() override;
 
@@ -222,6 +228,9 @@ class JournalImpl final : public Journal {
   void JoinEndedThread() {
     if (ended_thread_.joinable()) ended_thread_.join();
   }
+  // Snapshots that are too many go, in a thread: to remove a large file takes a while.
+  void TrimIfDue();
+  uint64_t BytesToLoad() const;
   bool SavePointIsDue() const;
   bool RewriteIsDue() const;
 
@@ -261,6 +270,14 @@ class JournalImpl final : public Journal {
   // Of the last job, which is done. The thread has a low priority: the loop does not wait until it
   // has a processor once more to end on, but joins it when the next one is made.
   std::thread ended_thread_;
+  struct Trim {
+    std::thread thread;
+    std::atomic<bool> done{false};
+    std::atomic<bool> failed{false};
+    bool is_due{false};
+    int64_t retry_micros{0};
+  };
+  Trim trim_;
   uint64_t snapshot_bytes_{0};
   Lsn snapshot_lsn_;
   uint64_t base_bytes_{0};
@@ -298,6 +315,7 @@ JournalImpl::JournalImpl(JournalOptions options, FileSystem& files, Clock& clock
     snapshot_lsn_ = store.manifest.snapshot->lsn;
   }
   base_bytes_ = snapshot_bytes_;
+  trim_.is_due = store.manifest.earlier.size() >= options_.snapshots_kept;
   for (const std::string& path : store.leftovers) (void)files_.Remove(path);
 }
 
@@ -478,8 +496,31 @@ void JournalImpl::ClaimIfIdle() {
   Flush();
 }
 
+void JournalImpl::TrimIfDue() {
+  if (trim_.thread.joinable()) {
+    if (!trim_.done.load(std::memory_order_acquire)) return;
+    trim_.thread.join();
+    if (trim_.failed) {
+      trim_.is_due = true;
+      trim_.retry_micros = clock_.MonotonicMicros() + kSnapshotRetryMicros;
+    }
+  }
+  if (!trim_.is_due || clock_.MonotonicMicros() < trim_.retry_micros) return;
+  trim_.is_due = false;
+  trim_.done = false;
+  trim_.thread = std::thread([this] {
+    SetThreadName("cellar-trim");
+    LowerThreadPriority();
+    std::vector<std::string> superseded;
+    trim_.failed = !writer_.TrimSnapshots(&superseded).ok();
+    for (const std::string& path : superseded) (void)files_.Remove(path);
+    trim_.done.store(true, std::memory_order_release);
+  });
+}
+
 void JournalImpl::Poll() {
   ClaimIfIdle();
+  TrimIfDue();
   if (job_ && job_->done.load(std::memory_order_acquire)) (void)FinishSnapshot();
 }
 
@@ -557,7 +598,7 @@ Status JournalImpl::FinishSnapshot() {
   changes_saved_ = job->changes_before;
   snapshot_bytes_ = job->entry.bytes;
   snapshot_lsn_ = job->entry.lsn;
-  base_bytes_ = snapshot_bytes_ + writer_.Stats().log_bytes;
+  base_bytes_ = BytesToLoad();
   ++saves_;
   return Status::Ok();
 }
@@ -582,9 +623,15 @@ bool JournalImpl::SavePointIsDue() const {
                                     });
 }
 
+// By a start: what is kept of the log for other ends does not count.
+uint64_t JournalImpl::BytesToLoad() const {
+  const LogWriterStats log = writer_.Stats();
+  return snapshot_bytes_ + log.log_bytes - log.covered_bytes;
+}
+
 bool JournalImpl::RewriteIsDue() const {
   if (!options_.log_enabled || options_.rewrite_percentage == 0) return false;
-  const uint64_t bytes = snapshot_bytes_ + writer_.Stats().log_bytes;
+  const uint64_t bytes = BytesToLoad();
   if (bytes < options_.rewrite_bytes_min || bytes <= base_bytes_) return false;
   const uint64_t growth = bytes - base_bytes_;
   return growth / std::max<uint64_t>(base_bytes_ / 100, 1) >= options_.rewrite_percentage;
@@ -596,7 +643,9 @@ bool JournalImpl::MaybeStartSnapshot() {
   if (retries && clock_.MonotonicMicros() - last_attempt_micros_ < kSnapshotRetryMicros)
     return false;
   const bool log_needs_one = options_.log_enabled && writer_.held();
-  if (!log_needs_one && !SavePointIsDue() && !RewriteIsDue()) return false;
+  // The newest one on disk is damaged.
+  const bool start_needs_one = report_.from_earlier && saves_ == 0;
+  if (!log_needs_one && !start_needs_one && !SavePointIsDue() && !RewriteIsDue()) return false;
   return StartSnapshot().ok();
 }
 
@@ -641,12 +690,14 @@ JournalStats JournalImpl::Stats() const {
   const LogWriterStats log = writer_.Stats();
   stats.snapshot_bytes = snapshot_bytes_;
   stats.snapshot_lsn = snapshot_lsn_;
+  stats.snapshots = log.snapshots;
+  stats.snapshots_bytes = log.snapshots_bytes;
   stats.log_bytes = log.log_bytes;
   stats.log_bytes_allocated = log.log_bytes_allocated;
   stats.log_segments = log.log_segments;
   stats.appended_bytes = stream_end_;
   stats.base_bytes = base_bytes_;
-  stats.current_bytes = snapshot_bytes_ + log.log_bytes;
+  stats.current_bytes = snapshot_bytes_ + log.log_bytes - log.covered_bytes;
   stats.buffer_bytes = log.unwritten_bytes + turn_.bytes.size();
   stats.unsynced_bytes = log.unsynced_bytes + turn_.bytes.size();
   stats.spare_bytes = log.spare_bytes;
@@ -676,6 +727,7 @@ Status JournalImpl::Close() {
     job_ = nullptr;
   }
   JoinEndedThread();
+  if (trim_.thread.joinable()) trim_.thread.join();
   if (options_.log_enabled && writer_.Sync().ok() && durable_lsn() == last_ &&
       claimed_seq_ != last_.seq) {
     AddClaim();

@@ -1,5 +1,5 @@
 // Journal: makes the changes of a StateMachine durable. One log, one snapshot, one manifest in a
-// folder.
+// folder; earlier snapshots beside it if they are to be kept.
 //
 //   loop thread                     sync thread                        snapshot thread
 //   Reserve, Append ... Append
@@ -86,6 +86,8 @@ struct JournalOptions {
   // stop-writes-on-bgsave-error: without a log, writes are refused after a failed snapshot if there
   // are save points.
   bool stop_writes_on_snapshot_error{true};
+  // snapshot-keep: how many snapshots, the newest among them, and the log behind the oldest. > 0.
+  uint32_t snapshots_kept{1};
 
   // Called from the journal's threads when durable_lsn(), released_lsn(), the health of the log or
   // a snapshot changed, so that the loop should call Poll(). Must be quick, must not call the
@@ -116,6 +118,7 @@ struct JournalOptions {
 struct RecoveryReport {
   bool directory_created{false};  // there was none
   bool from_snapshot{false};
+  bool from_earlier{false};  // the newest one is damaged
   Lsn snapshot_lsn;
   uint64_t snapshot_cells{0};  // entries of all trees
   uint64_t records_replayed{0};
@@ -143,13 +146,16 @@ struct JournalStats {
   std::string last_save_error;
 
   uint64_t snapshot_bytes{0};  // size of the newest snapshot
+  uint64_t snapshots{0};       // that are kept, the newest among them
+  uint64_t snapshots_bytes{0};
   Lsn snapshot_lsn;
   uint64_t log_bytes{0};            // of records in the segments of the manifest
   uint64_t log_bytes_allocated{0};  // what they take on disk
   uint64_t log_segments{0};
-  uint64_t appended_bytes{0};    // of records, since the log was opened
-  uint64_t base_bytes{0};        // aof_base_size: snapshot and log after the last snapshot
-  uint64_t current_bytes{0};     // aof_current_size: snapshot and log now
+  uint64_t appended_bytes{0};  // of records, since the log was opened
+  // Snapshot and the log that it lacks, at its end and now: aof_base_size, aof_current_size.
+  uint64_t base_bytes{0};
+  uint64_t current_bytes{0};
   uint64_t buffer_bytes{0};      // aof_buffer_length: accepted and not yet written
   uint64_t unsynced_bytes{0};    // accepted and not known durable, kept in memory
   uint64_t spare_bytes{0};       // of buffers that are kept for the next records
@@ -305,6 +311,8 @@ class Journal {
   virtual void SetSavePoints(std::vector<SavePoint> save_points) = 0;
   virtual void SetRewriteTrigger(uint32_t percentage, uint64_t bytes_min) = 0;
   virtual void SetStopWritesOnSnapshotError(bool stop) = 0;
+  // What is too many goes soon.
+  virtual void SetSnapshotsKept(uint32_t count) = 0;
 
   virtual JournalStats Stats() const = 0;
 

@@ -38,6 +38,7 @@ LogWriter::LogWriter(const JournalOptions& options, FileSystem& files, Clock& cl
       files_(files),
       clock_(clock),
       durable_ordinal_(store.end.last.seq),
+      snapshots_kept_(options.snapshots_kept),
       tail_(clock),
       spares_(options.spares_kept_micros),
       next_number_(store.next_number),
@@ -215,6 +216,10 @@ Status LogWriter::InstallSnapshot(const SnapshotEntry& entry, uint64_t ordinal,
   });
 }
 
+Status LogWriter::TrimSnapshots(std::vector<std::string>* superseded) {
+  return RunOnThread([superseded, this] { return TrimOnThread(superseded); });
+}
+
 Manifest LogWriter::CopyManifest() const {
   const std::lock_guard lock(mutex_);
   return manifest_published_;
@@ -373,8 +378,17 @@ void LogWriter::PublishState() {
     stats_.unwritten_bytes += unsynced_[i].bytes.size();
   stats_.log_segments = manifest_.segments.size();
   stats_.log_bytes = 0;
-  for (const SegmentEntry& entry : manifest_.segments)
-    if (entry.end) stats_.log_bytes += entry.end->offset - kSegmentHeaderBytes;
+  stats_.covered_bytes = 0;
+  for (const SegmentEntry& entry : manifest_.segments) {
+    if (!entry.end) continue;
+    const uint64_t bytes = entry.end->offset - kSegmentHeaderBytes;
+    stats_.log_bytes += bytes;
+    if (manifest_.snapshot && entry.end->last <= manifest_.snapshot->lsn)
+      stats_.covered_bytes += bytes;
+  }
+  stats_.snapshots = manifest_.earlier.size() + (manifest_.snapshot ? 1 : 0);
+  stats_.snapshots_bytes = manifest_.snapshot ? manifest_.snapshot->bytes : 0;
+  for (const SnapshotEntry& entry : manifest_.earlier) stats_.snapshots_bytes += entry.bytes;
   stats_.log_bytes_allocated = stats_.log_bytes + manifest_.segments.size() * kSegmentHeaderBytes;
   if (segment_ != nullptr && healthy()) {
     stats_.log_bytes += segment_->end_offset() - kSegmentHeaderBytes;

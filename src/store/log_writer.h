@@ -88,8 +88,11 @@ struct LogWriterStats {
   uint64_t unsynced_bytes{0};
   uint64_t spare_bytes{0};  // of buffers that wait for records
   uint64_t log_bytes{0};
+  uint64_t covered_bytes{0};  // of these: in segments that the newest snapshot covers
   uint64_t log_bytes_allocated{0};
   uint64_t log_segments{0};
+  uint64_t snapshots{0};
+  uint64_t snapshots_bytes{0};  // of all
 };
 
 class LogWriter {
@@ -135,6 +138,8 @@ class LogWriter {
   // stay.
   Status InstallSnapshot(const SnapshotEntry& entry, uint64_t ordinal,
                          std::vector<std::string>* superseded);
+  // Drops what SetSnapshotsKept has made superfluous, in the same way. Any thread but the loop's.
+  Status TrimSnapshots(std::vector<std::string>* superseded);
 
   // --- any thread ---
 
@@ -142,6 +147,8 @@ class LogWriter {
   Manifest CopyManifest() const;
   // Log that a snapshot covers and that is kept all the same, from the next snapshot on.
   void SetBacklog(uint64_t bytes) { backlog_bytes_.store(bytes, std::memory_order_relaxed); }
+  // How many snapshots, and the log behind the oldest of them, from the next one on. REQUIRES: > 0.
+  void SetSnapshotsKept(uint32_t count) { snapshots_kept_.store(count, std::memory_order_relaxed); }
   void SetRetainBehind(uint64_t seq) { retain_behind_.store(seq, std::memory_order_relaxed); }
   // What is there now is synced soon, whatever the policy.
   void RequestSync();
@@ -232,6 +239,8 @@ class LogWriter {
   static void Raise(std::atomic<uint64_t>* number, uint64_t to);
   Status InstallSnapshotOnThread(const SnapshotEntry& entry, uint64_t ordinal,
                                  std::vector<std::string>* superseded);
+  void Prune(Manifest* draft, std::vector<std::string>* paths) const;
+  Status TrimOnThread(std::vector<std::string>* superseded);
   void PublishManifest();
   Status EnableOnThread(const LogPosition& start, uint64_t ordinal, uint64_t stream_begin);
   Status DisableOnThread();
@@ -252,6 +261,7 @@ class LogWriter {
   std::atomic<bool> healthy_{true};
   std::atomic<bool> held_{false};
   std::atomic<uint64_t> backlog_bytes_{0};
+  std::atomic<uint32_t> snapshots_kept_{1};
   std::atomic<uint64_t> retain_behind_{UINT64_MAX};
   std::atomic<int64_t> oldest_unsynced_micros_{0};
   std::atomic<bool> sync_in_progress_{false};

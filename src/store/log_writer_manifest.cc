@@ -162,6 +162,52 @@ void LogWriter::DropTailCopy() {
   tail_.CloseMirror();
 }
 
+// Drops what is kept no longer: snapshots beside the newest, and log that is in all snapshots.
+void LogWriter::Prune(Manifest* draft, std::vector<std::string>* paths) const {
+  const size_t earlier_max = snapshots_kept_.load(std::memory_order_relaxed) - 1;
+  std::vector<SnapshotEntry>& earlier = draft->earlier;
+  const size_t dropped = earlier.size() - std::min(earlier.size(), earlier_max);
+  for (size_t i = 0; i < dropped; ++i)
+    paths->push_back(PathOf(StoreFileKind::kSnapshot, earlier[i].number));
+  earlier.erase(earlier.begin(), earlier.begin() + static_cast<std::ptrdiff_t>(dropped));
+  const Lsn newest = draft->snapshot->lsn;
+  Lsn oldest = earlier.empty() ? newest : earlier.front().lsn;
+  // A log that goes back to the first record does what one more snapshot would.
+  const bool from_start = !draft->segments.empty() && draft->segments.front().after == Lsn{};
+  if (earlier.size() < earlier_max && from_start) oldest = {};
+  // Of the log that the snapshots cover, as much of the end stays as followers may want.
+  uint64_t kept_bytes = 0;
+  const uint64_t kept_bytes_max = backlog_bytes_.load(std::memory_order_relaxed);
+  const uint64_t behind = retain_behind_.load(std::memory_order_relaxed);
+  std::vector<SegmentEntry> kept;
+  bool keeps = true;
+  for (auto segment = draft->segments.rbegin(); segment != draft->segments.rend(); ++segment) {
+    const bool covered = segment->end && segment->end->last <= newest;
+    if (covered) kept_bytes += segment->end->offset;
+    const bool needed = !segment->end || segment->end->last > oldest ||
+                        kept_bytes <= kept_bytes_max || segment->end->last.seq > behind;
+    // Without a gap: what is kept must follow one another.
+    keeps = keeps && (!covered || needed);
+    if (keeps) {
+      kept.push_back(*segment);
+    } else {
+      paths->push_back(PathOf(StoreFileKind::kSegment, segment->number));
+    }
+  }
+  draft->segments.assign(kept.rbegin(), kept.rend());
+}
+
+Status LogWriter::TrimOnThread(std::vector<std::string>* superseded) {
+  if (!manifest_.snapshot || held()) return Status::Ok();  // the next snapshot does it
+  Manifest draft = manifest_;
+  std::vector<std::string> paths;
+  Prune(&draft, &paths);
+  if (paths.empty()) return Status::Ok();
+  const InstallResult result = Install(std::move(draft));
+  if (result.outcome == InstallOutcome::kInstalled) superseded->swap(paths);
+  return result.status;
+}
+
 Status LogWriter::InstallSnapshotOnThread(const SnapshotEntry& entry, uint64_t ordinal,
                                           std::vector<std::string>* superseded) {
   // Records up to the snapshot that stay in the open segment are to be durable in it, as claims
@@ -176,26 +222,10 @@ Status LogWriter::InstallSnapshotOnThread(const SnapshotEntry& entry, uint64_t o
   // A segment that failed stays as it is named, open: what the kernel has of it may have been
   // acknowledged, and is read by the next start unless a fresh segment has taken it over by then.
   std::vector<std::string> paths;
-  if (draft.snapshot) paths.push_back(PathOf(StoreFileKind::kSnapshot, draft.snapshot->number));
+  if (draft.snapshot) draft.earlier.push_back(*draft.snapshot);
   draft.snapshot = entry;
-  // Of the log that the snapshot covers, as much of the end stays as followers may want.
-  uint64_t kept_bytes = 0;
-  const uint64_t kept_bytes_max = backlog_bytes_.load(std::memory_order_relaxed);
-  const uint64_t behind = retain_behind_.load(std::memory_order_relaxed);
-  std::vector<SegmentEntry> kept;
-  bool keeps = true;
-  for (auto segment = draft.segments.rbegin(); segment != draft.segments.rend(); ++segment) {
-    const bool covered = segment->end && segment->end->last <= entry.lsn;
-    if (covered) kept_bytes += segment->end->offset;
-    // Without a gap: what is kept must follow one another.
-    keeps = keeps && (!covered || kept_bytes <= kept_bytes_max || segment->end->last.seq > behind);
-    if (keeps) {
-      kept.push_back(*segment);
-    } else {
-      paths.push_back(PathOf(StoreFileKind::kSegment, segment->number));
-    }
-  }
-  draft.segments.assign(kept.rbegin(), kept.rend());
+  Prune(&draft, &paths);
+  const bool keeps_log = snapshots_kept_.load(std::memory_order_relaxed) > 1;
 
   const bool was_held = held();
   held_ = false;
@@ -206,8 +236,9 @@ Status LogWriter::InstallSnapshotOnThread(const SnapshotEntry& entry, uint64_t o
     return std::move(result.status);
   }
   superseded->swap(paths);
-  // Whatever became of the log, records up to here are safe.
-  if (!healthy()) {
+  // Whatever became of the log, records up to here are safe. They are written to it all the same if
+  // it is to lead here from the snapshots before.
+  if (!healthy() && !keeps_log) {
     size_t covered = 0;
     while (covered < unsynced_.size() && unsynced_[covered].ordinal <= ordinal) ++covered;
     Retire(covered);

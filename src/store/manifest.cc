@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "base/assert.h"
@@ -12,6 +13,7 @@ namespace cellar {
 namespace {
 
 constexpr std::string_view kFirstLine = "cellar-manifest 1\n";
+constexpr std::string_view kFirstLineEarlier = "cellar-manifest 2\n";  // of the same size
 constexpr std::string_view kHashWord = "xxh3 ";
 constexpr size_t kHashLineBytes = 5 + 16 + 1;
 
@@ -68,7 +70,7 @@ bool ParseLine(std::string_view line, Manifest* manifest) {
   const std::string_view word = parser.Word();
   if (word == "next") {
     manifest->next = parser.Number(10);
-  } else if (word == "snapshot") {
+  } else if (word == "snapshot" || word == "earlier-snapshot") {
     SnapshotEntry entry;
     entry.number = parser.FileNumber(StoreFileKind::kSnapshot);
     parser.Expect("lsn");
@@ -78,7 +80,11 @@ bool ParseLine(std::string_view line, Manifest* manifest) {
     parser.Expect("hash");
     entry.hash = parser.Number(16);
     if (manifest->snapshot) return false;
-    manifest->snapshot = entry;
+    if (word == "snapshot") {
+      manifest->snapshot = entry;
+    } else {
+      manifest->earlier.push_back(entry);
+    }
   } else if (word == "log") {
     SegmentEntry entry;
     entry.number = parser.FileNumber(StoreFileKind::kSegment);
@@ -126,6 +132,20 @@ std::optional<StoreFileName> ParseFileName(std::string_view name) {
   return std::nullopt;
 }
 
+bool Manifest::Names(const StoreFileName& file) const {
+  const auto has_number = [&file](const auto& entry) { return entry.number == file.number; };
+  switch (file.kind) {
+    case StoreFileKind::kSegment:
+      return std::any_of(segments.begin(), segments.end(), has_number);
+    case StoreFileKind::kSnapshot:
+      return (snapshot && has_number(*snapshot)) ||
+             std::any_of(earlier.begin(), earlier.end(), has_number);
+    case StoreFileKind::kTemporarySnapshot:
+      return false;
+  }
+  CELLAR_ASSERT(false);
+}
+
 bool IsRedisFileName(std::string_view name) {
   return name.ends_with(".rdb") || name.ends_with(".aof") || name == "appendonlydir";
 }
@@ -133,14 +153,16 @@ bool IsRedisFileName(std::string_view name) {
 std::string FormatLsn(Lsn lsn) { return fmt::format("{}-{}", lsn.epoch, lsn.seq); }
 
 std::string FormatManifest(const Manifest& manifest) {
-  std::string text(kFirstLine);
+  CELLAR_ASSERT(manifest.snapshot || manifest.earlier.empty());
+  std::string text(manifest.earlier.empty() ? kFirstLine : kFirstLineEarlier);
   text += fmt::format("next {}\n", manifest.next);
-  if (manifest.snapshot) {
-    const SnapshotEntry& entry = *manifest.snapshot;
-    text += fmt::format("snapshot {} lsn {} bytes {} hash {:016x}\n",
+  const auto add = [&text](std::string_view word, const SnapshotEntry& entry) {
+    text += fmt::format("{} {} lsn {} bytes {} hash {:016x}\n", word,
                         FormatFileName(StoreFileKind::kSnapshot, entry.number),
                         FormatLsn(entry.lsn), entry.bytes, entry.hash);
-  }
+  };
+  for (const SnapshotEntry& entry : manifest.earlier) add("earlier-snapshot", entry);
+  if (manifest.snapshot) add("snapshot", *manifest.snapshot);
   for (const SegmentEntry& entry : manifest.segments) {
     text += fmt::format("log {} after {}", FormatFileName(StoreFileKind::kSegment, entry.number),
                         FormatLsn(entry.after));
@@ -162,7 +184,8 @@ Result<Manifest> ParseManifest(std::string_view text) {
   // The last line is compared as text, so that a flipped case of a digit is noticed too.
   if (text.substr(body.size()) != fmt::format("{}{:016x}\n", kHashWord, Hash64(body)))
     return bad("the checksum of the manifest is wrong");
-  if (!body.starts_with(kFirstLine)) return bad("unknown version of the manifest");
+  if (!body.starts_with(kFirstLine) && !body.starts_with(kFirstLineEarlier))
+    return bad("unknown version of the manifest");
   Manifest manifest;
   std::string_view rest = body.substr(kFirstLine.size());
   for (int line = 2; !rest.empty(); ++line) {
@@ -171,6 +194,9 @@ Result<Manifest> ParseManifest(std::string_view text) {
       return bad(fmt::format("line {} of the manifest cannot be read", line));
     rest.remove_prefix(end + 1);
   }
+  if (manifest.earlier.empty() != body.starts_with(kFirstLine) ||
+      (!manifest.snapshot && !manifest.earlier.empty()))
+    return bad("the manifest names earlier snapshots, or none, against its version");
   return manifest;
 }
 

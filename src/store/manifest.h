@@ -1,8 +1,9 @@
 // Manifest: which files make up the store. A small text file, `cellar.manifest`, replaced as a
-// whole. Format version 1, final:
+// whole. Format version 1, or 2 if it names earlier snapshots; both final:
 //
 //   cellar-manifest 1
 //   next 8
+//   earlier-snapshot cellar-000003.snapshot lsn 1-900 bytes 60000 hash 0123456789abcdef
 //   snapshot cellar-000005.snapshot lsn 1-1000 bytes 65536 hash 0123456789abcdef
 //   log cellar-000006.log after 1-1000 end 4096 last 1-1070
 //   log cellar-000007.log after 1-1070
@@ -10,7 +11,8 @@
 //
 //   next      the number of the next file: each new file takes one, none is used twice
 //   snapshot  none before the first one. `hash` is the hash in the file's trailer
-//   log       segments in order. `after`: the LSN before the first record. A closed one has `end`,
+//   earlier-snapshot  those that are kept beside it, the oldest first (snapshot-keep)
+//   log       segments in order, back to what the oldest snapshot lacks if that is there. `after`: the LSN before the first record. A closed one has `end`,
 //             the file's offset behind the last record that counts, and `last`, that record's LSN;
 //             what a file holds behind `end` never counts. Only the last segment may be open
 //   xxh3      XXH3 of all bytes before this line
@@ -70,19 +72,23 @@ struct SegmentEntry {
   friend bool operator==(const SegmentEntry&, const SegmentEntry&) = default;
 };
 
-struct Manifest {
-  uint64_t next{1};
-  std::optional<SnapshotEntry> snapshot;
-  std::vector<SegmentEntry> segments;
-
-  friend bool operator==(const Manifest&, const Manifest&) = default;
-};
-
 enum class StoreFileKind : uint8_t { kSegment, kSnapshot, kTemporarySnapshot };
 struct StoreFileName {
   StoreFileKind kind;
   uint64_t number;
 };
+
+struct Manifest {
+  uint64_t next{1};
+  std::optional<SnapshotEntry> snapshot;
+  std::vector<SnapshotEntry> earlier;  // the oldest first; only with a `snapshot`
+  std::vector<SegmentEntry> segments;
+
+  bool Names(const StoreFileName& file) const;
+
+  friend bool operator==(const Manifest&, const Manifest&) = default;
+};
+
 // "cellar-000007.log", "cellar-000005.snapshot", "cellar-000005.snapshot.tmp".
 std::string FormatFileName(StoreFileKind kind, uint64_t number);
 std::optional<StoreFileName> ParseFileName(std::string_view name);

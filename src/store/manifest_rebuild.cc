@@ -58,6 +58,8 @@ class Rebuild {
   Status ReadSegment(FoundSegment* segment);
   void JoinSegments();
   std::optional<Start> ChooseStart() const;
+  const FoundSegment* Before(const FoundSegment* segment) const;
+  std::vector<const FoundSnapshot*> Earlier(const Start& start, const FoundSegment* begin) const;
   RebuiltManifest Make(const Start& start) const;
   std::string PathOf(StoreFileKind kind, uint64_t number) const {
     return JoinPath(directory_, FormatFileName(kind, number));
@@ -193,6 +195,35 @@ std::optional<Start> Rebuild::ChooseStart() const {
                            [](const Start& a, const Start& b) { return a.rank() < b.rank(); });
 }
 
+// The newest that `segment` continues.
+const FoundSegment* Rebuild::Before(const FoundSegment* segment) const {
+  const FoundSegment* before = nullptr;
+  for (const FoundSegment& one : segments_) {
+    if (one.next == segment) before = &one;
+  }
+  return before;
+}
+
+// Whole snapshots on the way from `begin` to `start`, the oldest first.
+std::vector<const FoundSnapshot*> Rebuild::Earlier(const Start& start,
+                                                   const FoundSegment* begin) const {
+  std::vector<const FoundSnapshot*> earlier;
+  for (const FoundSnapshot& snapshot : snapshots_) {
+    const auto age = [](const SnapshotEntry& entry) { return std::tuple(entry.lsn, entry.number); };
+    if (!snapshot.is_whole || age(snapshot.entry) >= age(start.snapshot->entry)) continue;
+    for (const FoundSegment* at = begin; at != nullptr;
+         at = at == start.segment ? nullptr : at->next) {
+      if (!at->snapshots.contains(snapshot.entry.lsn)) continue;
+      earlier.push_back(&snapshot);
+      break;
+    }
+  }
+  std::sort(earlier.begin(), earlier.end(), [](const auto* a, const auto* b) {
+    return std::tuple(a->entry.lsn, a->entry.number) < std::tuple(b->entry.lsn, b->entry.number);
+  });
+  return earlier;
+}
+
 RebuiltManifest Rebuild::Make(const Start& start) const {
   RebuiltManifest rebuilt{.manifest = {}, .left = left_};
   rebuilt.manifest.next = number_max_ + 1;
@@ -201,7 +232,17 @@ RebuiltManifest Rebuild::Make(const Start& start) const {
     rebuilt.manifest.snapshot = start.snapshot->entry;
     used.insert(start.snapshot->entry.number);
   }
-  for (const FoundSegment* at = start.segment; at != nullptr; at = at->next) {
+  const FoundSegment* begin = start.segment;
+  std::vector<const FoundSnapshot*> earlier;
+  if (start.snapshot != nullptr && begin != nullptr) {
+    while (const FoundSegment* before = Before(begin)) begin = before;
+    earlier = Earlier(start, begin);
+  }
+  for (const FoundSnapshot* snapshot : earlier) {
+    rebuilt.manifest.earlier.push_back(snapshot->entry);
+    used.insert(snapshot->entry.number);
+  }
+  for (const FoundSegment* at = begin; at != nullptr; at = at->next) {
     SegmentEntry& entry = rebuilt.manifest.segments.emplace_back();
     entry = {.number = at->number, .after = at->after};
     if (at->next != nullptr) entry.end = at->records.at(at->next->chain);

@@ -7,7 +7,7 @@
 // record or continues it, or without one at the first segment of all. Of two segments that continue
 // the same one the newer counts, unless it only repeats what stands there. Of all ways the one is
 // taken that reaches the highest LSN; of these, one from a snapshot that is whole, and then the
-// newest.
+// newest. The log that leads to its beginning stays in it, with the whole snapshots on that way.
 #pragma once
 
 #include <cstdint>

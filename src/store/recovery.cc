@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "base/assert.h"
 #include "store/diverged.h"
@@ -24,7 +25,8 @@ class Recovery {
         directory_(directory),
         state_(state),
         content_(content),
-        replay_(state, up_to),
+        up_to_(up_to),
+        replay_(std::in_place, state, up_to),
         progress_callback_(progress) {}
 
   Result<RecoveredStore> Run();
@@ -33,7 +35,12 @@ class Recovery {
   Status FindManifest(const std::vector<std::string>& names);
   void SortOutFiles(const std::vector<std::string>& names);
   Status MeasureFiles();
-  Status LoadNewestSnapshot();
+  Status LoadSnapshots();
+  Status LoadEarlier();
+  Status LoadOne(const SnapshotEntry& entry);
+  void BeginAnew();
+  Status CheckReaches();
+  std::string Advice() const;
   Status ReplayLog();
   Status ReplaySegment(size_t index, uint64_t bytes_before);
   Status Progress(uint64_t bytes_done, bool replaying_log);
@@ -46,11 +53,14 @@ class Recovery {
   const std::string& directory_;
   StateMachine& state_;
   const StateContent content_;
-  LogReplay replay_;
+  const ApplyUpTo up_to_;
+  std::optional<LogReplay> replay_;
   const LoadProgressCallback& progress_callback_;
   LoadProgress progress_;
   Status stopped_;  // what the callback ended the load with
   RecoveredStore store_;
+  std::optional<SnapshotEntry> damaged_{};  // the newest, which is passed over
+  std::string damage_;                      // what is wrong with it
   std::vector<uint64_t> segment_bytes_;
   std::unique_ptr<LogReader> log_;
   Lsn last_in_segment_;
@@ -85,11 +95,7 @@ void Recovery::SortOutFiles(const std::vector<std::string>& names) {
     bool is_named = false;
     if (parsed) {
       store_.next_number = std::max(store_.next_number, parsed->number + 1);
-      if (parsed->kind == StoreFileKind::kSnapshot)
-        is_named = manifest.snapshot && manifest.snapshot->number == parsed->number;
-      if (parsed->kind == StoreFileKind::kSegment)
-        is_named = std::any_of(manifest.segments.begin(), manifest.segments.end(),
-                               [&](const auto& entry) { return entry.number == parsed->number; });
+      is_named = manifest.Names(*parsed);
     }
     if (is_named) continue;
     const bool is_leftover =
@@ -135,16 +141,68 @@ Status Recovery::Progress(uint64_t bytes_done, bool replaying_log) {
   return stopped_;
 }
 
-Status Recovery::LoadNewestSnapshot() {
+// What stops a start is told with what can be done about it.
+Status Recovery::LoadSnapshots() {
   if (!store_.manifest.snapshot) return Status::Ok();
-  const SnapshotEntry& entry = *store_.manifest.snapshot;
+  const std::string path = PathOf(StoreFileKind::kSnapshot, store_.manifest.snapshot->number);
+  Status status = LoadOne(*store_.manifest.snapshot);
+  RETURN_IF_ERROR(stopped_);
+  if (status.ok()) return status;
+  const std::string where = status.text().starts_with(path) ? "" : path + ": ";
+  damage_ = where + status.text();
+  if (content_ == StateContent::kEmpty && LoadEarlier().ok()) return Status::Ok();
+  RETURN_IF_ERROR(stopped_);
+  return Status::Error(status.code(), damage_ + Advice());
+}
+
+std::string Recovery::Advice() const {
+  return fmt::format(
+      ". `cellar --check {}` shows what would be lost; `cellar --check {} --repair` would go on "
+      "with what is sound of it",
+      directory_, directory_);
+}
+
+Status Recovery::LoadEarlier() {
+  Manifest& manifest = store_.manifest;
+  damaged_ = manifest.snapshot;
+  while (!manifest.earlier.empty()) {
+    store_.dropped.push_back(PathOf(StoreFileKind::kSnapshot, manifest.snapshot->number));
+    manifest.snapshot = manifest.earlier.back();
+    manifest.earlier.pop_back();
+    BeginAnew();
+    Status status = LoadOne(*manifest.snapshot);
+    if (status.ok() || !stopped_.ok()) return status;
+    store_.report.warnings.push_back(status.text());
+  }
+  if (manifest.segments.empty() || manifest.segments.front().after != Lsn{})
+    return Status::Error(ErrorCode::kCorruption, "there is no earlier snapshot");
+  store_.dropped.push_back(PathOf(StoreFileKind::kSnapshot, manifest.snapshot->number));
+  manifest.snapshot.reset();
+  BeginAnew();
+  return Status::Ok();
+}
+
+// Before another snapshot is loaded in place of one that is damaged.
+void Recovery::BeginAnew() {
+  state_.Reset();
+  replay_.emplace(state_, up_to_);
+  store_.snapshot_members.clear();
+  store_.end = {};
+  store_.report.snapshot_cells = 0;
+  store_.report.from_earlier = true;
+  progress_ = {};
+  for (const uint64_t bytes : segment_bytes_) progress_.bytes_total += bytes;
+  if (store_.manifest.snapshot) progress_.bytes_total += store_.manifest.snapshot->bytes;
+}
+
+Status Recovery::LoadOne(const SnapshotEntry& entry) {
   const std::string path = PathOf(StoreFileKind::kSnapshot, entry.number);
   const int64_t begin = clock_.MonotonicMicros();
   const auto load = [&]() -> Status {
     ASSIGN_OR_RETURN(auto reader, SnapshotReader::Open(files_, path));
     RETURN_IF_ERROR(reader->CheckAgainst(entry));
     store_.snapshot_members = reader->footer().members;
-    replay_.BeginBehind(entry.lsn, store_.snapshot_members);
+    replay_->BeginBehind(entry.lsn, store_.snapshot_members);
     store_.end.commit_micros = reader->header().commit_micros;
     for (const SnapshotTree& tree : reader->footer().trees) {
       if ((tree.tree_id & kDerivedTree) == 0) store_.report.snapshot_cells += tree.entries;
@@ -153,15 +211,7 @@ Status Recovery::LoadNewestSnapshot() {
     return LoadSnapshot(reader.get(), state_,
                         [this](uint64_t offset) { return Progress(offset, false); });
   };
-  const Status status = load();
-  RETURN_IF_ERROR(stopped_);
-  if (!status.ok()) {
-    const std::string where = status.text().starts_with(path) ? "" : path + ": ";
-    return Status::Error(status.code(),
-                         fmt::format("{}{}. `cellar --check {}` shows what would be lost; `cellar "
-                                     "--check {} --repair` would go on with what is sound of it",
-                                     where, status.text(), directory_, directory_));
-  }
+  RETURN_IF_ERROR(load());
   store_.report.from_snapshot = true;
   store_.report.snapshot_lsn = entry.lsn;
   store_.report.snapshot_micros = clock_.MonotonicMicros() - begin;
@@ -185,7 +235,7 @@ Status Recovery::ReplaySegment(size_t index, uint64_t bytes_before) {
                      if (record.lsn <= snapshot) return Status::Ok();
                      if (record.is_entry()) ++replayed;
                      RETURN_IF_ERROR(Progress(bytes_before + record.offset, true));
-                     return replay_.Take(record);
+                     return replay_->Take(record);
                    }));
   RETURN_IF_ERROR(stopped_);
   store_.report.records_replayed += replayed;
@@ -234,12 +284,12 @@ Status Recovery::ReplayLog() {
   }
   store_.end.last = log_->last();
   store_.end.chain = log_->chain();
-  store_.members = replay_.members();
-  store_.named = replay_.named();
-  store_.mark = replay_.mark();
-  store_.first_epoch = replay_.first_epoch();
-  store_.epoch_begins = replay_.epoch_begins();
-  store_.pending = replay_.TakePending();
+  store_.members = replay_->members();
+  store_.named = replay_->named();
+  store_.mark = replay_->mark();
+  store_.first_epoch = replay_->first_epoch();
+  store_.epoch_begins = replay_->epoch_begins();
+  store_.pending = replay_->TakePending();
   store_.end.commit_micros = std::max(store_.end.commit_micros, log_->commit_micros());
   // A log that ends before its snapshot has lost its tail, which the snapshot covers: a new segment
   // goes on from there; so it does behind a segment of an older format.
@@ -251,13 +301,39 @@ Status Recovery::ReplayLog() {
   return Status::Ok();
 }
 
+// With the log alone nothing is lost only if that leads to where the damaged snapshot was.
+Status Recovery::CheckReaches() {
+  if (!damaged_) return Status::Ok();
+  const auto& snapshot = store_.manifest.snapshot;
+  const std::string from =
+      snapshot ? FormatFileName(StoreFileKind::kSnapshot, snapshot->number) : "nothing";
+  if (store_.end.last < damaged_->lsn)
+    return Status::Error(
+        ErrorCode::kCorruption,
+        fmt::format("{}; and from {}, which is sound, the log leads only to record {} of {}{}",
+                    damage_, from, FormatLsn(store_.end.last), FormatLsn(damaged_->lsn), Advice()));
+  store_.report.warnings.push_back(fmt::format(
+      "THE NEWEST SNAPSHOT IS DAMAGED: {}. The start went on from {} with the log "
+      "behind it, and nothing is lost. Another snapshot is written now, and the damaged "
+      "one goes then. Look after the disk",
+      damage_, snapshot ? "the earlier one, " + from : "the first record of the log"));
+  return Status::Ok();
+}
+
 Result<RecoveredStore> Recovery::Run() {
   ASSIGN_OR_RETURN(const std::vector<std::string> names, files_.List(directory_));
   RETURN_IF_ERROR(FindManifest(names));
   SortOutFiles(names);
   RETURN_IF_ERROR(MeasureFiles());
-  RETURN_IF_ERROR(LoadNewestSnapshot());
-  RETURN_IF_ERROR(ReplayLog());
+  RETURN_IF_ERROR(LoadSnapshots());
+  if (const Status replayed = ReplayLog(); !replayed.ok()) {
+    RETURN_IF_ERROR(stopped_);
+    return damaged_ ? Status::Error(replayed.code(), fmt::format("{}; and the log behind the "
+                                                                 "earlier one: {}",
+                                                                 damage_, replayed.text()))
+                    : replayed;
+  }
+  RETURN_IF_ERROR(CheckReaches());
   return std::move(store_);
 }
 

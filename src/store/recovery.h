@@ -3,6 +3,10 @@
 // Changes nothing on disk except that an empty folder gets an empty manifest: whatever happens
 // during recovery, the next one finds the same. The torn tail is cut when the log is opened for
 // writing.
+//
+// A newest snapshot that is damaged is passed over if an earlier one is kept, or the log from its
+// first record, and the log leads from there to what the newest one held and beyond: then nothing
+// is lost. Otherwise it stops the start.
 #pragma once
 
 #include <cstdint>

@@ -91,6 +91,8 @@ std::vector<std::string> NamesIn(const Manifest& manifest) {
   std::vector<std::string> names;
   if (manifest.snapshot)
     names.push_back(FormatFileName(StoreFileKind::kSnapshot, manifest.snapshot->number));
+  for (const SnapshotEntry& entry : manifest.earlier)
+    names.push_back(FormatFileName(StoreFileKind::kSnapshot, entry.number));
   for (const SegmentEntry& entry : manifest.segments)
     names.push_back(FormatFileName(StoreFileKind::kSegment, entry.number));
   return names;

@@ -69,7 +69,7 @@ Status Store::ReplaceContent(const std::string& path, const std::optional<Snapsh
   (void)journal_->Close();  // what it holds is about to go
   Inheritance inheritance = CloseAll(Trees::kAll);
   *status = Status::Ok();
-  Manifest fresh{.next = manifest.next, .snapshot = entry, .segments = {}};
+  Manifest fresh{.next = manifest.next, .snapshot = entry, .earlier = {}, .segments = {}};
   if (entry) {
     fresh.snapshot->number = fresh.next++;
     *status = files_.Rename(path, JoinPath(directory, FormatFileName(StoreFileKind::kSnapshot,

@@ -72,6 +72,7 @@ struct Config {
   std::string save{"3600 1 300 100 60 10000"};
   int64_t auto_aof_rewrite_percentage{100};
   int64_t auto_aof_rewrite_min_size{64LL << 20};
+  int64_t snapshot_keep{1};
   bool stop_writes_on_bgsave_error{true};
   // security
   std::string requirepass;
@@ -164,6 +165,7 @@ enum class ConfigTopic : uint8_t {
   kSyncPolicy,
   kSavePoints,
   kRewriteTrigger,
+  kSnapshotsKept,
   kSnapshotErrors,
   kLogLevel,
   kHousekeeping,

@@ -205,6 +205,8 @@ void PersistenceSection(Host& host, InfoWriter& out) {
   out.Field("rdb_last_bgsave_time_sec", p.last_save_s);
   out.Field("rdb_current_bgsave_time_sec", p.current_save_s);
   out.Field("rdb_saves", p.saves);
+  out.Field("rdb_snapshots", p.snapshots);
+  out.Field("rdb_snapshots_bytes", p.snapshots_bytes);
   out.Zeros({"rdb_last_cow_size", "rdb_last_load_keys_expired"});
   out.Field("rdb_last_load_keys_loaded", p.loaded_cells);
   out.Field("aof_enabled", p.log_enabled ? 1 : 0);

@@ -61,6 +61,8 @@ struct PersistenceFigures {
   int64_t last_save_s{-1};
   int64_t current_save_s{-1};
   uint64_t saves{0};
+  uint64_t snapshots{0};  // on disk
+  uint64_t snapshots_bytes{0};
   uint64_t save_keys_done{0};
   uint64_t save_keys_total{0};
   uint64_t loaded_cells{0};
