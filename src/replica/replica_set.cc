@@ -423,10 +423,16 @@ void ReplicaSet::OpenIfDue() {
   host_.OnRoleChanged();
 }
 
+void ReplicaSet::Confirm() {
+  CELLAR_ASSERT(may_append());
+  SubmitBarrier();
+}
+
 void ReplicaSet::SubmitBarrier() {
   host_.AppendOwn(RecordKind::kBarrier, lead_term_, {});
-  open_index_ = log_.last().seq + 1;
-  const bool appended = log_.Append({lead_term_, open_index_}, RecordKind::kBarrier, {});
+  const uint64_t index = log_.last().seq + 1;
+  if (open_index_ == 0) open_index_ = index;
+  const bool appended = log_.Append({lead_term_, index}, RecordKind::kBarrier, {});
   CELLAR_ASSERT(appended);
   entries_.clear();
   lists_.clear();

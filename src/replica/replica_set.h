@@ -161,6 +161,9 @@ class ReplicaSet {
   // transferring() is false: then it has succeeded if this node leads no more.
   Status Transfer(uint64_t to);
   bool transferring() const { return transferring_; }
+  // Writes a barrier: once it is committed, a majority has said that this node led after that.
+  // REQUIRES: may_append().
+  void Confirm();
   // The next members: one is added, removed or changed in its kind. Their index is filled in.
   Status ChangeMembers(SetMembers members);
 
@@ -174,6 +177,10 @@ class ReplicaSet {
   uint64_t leader() const;  // 0: none is known
   Lsn commit() const { return commit_; }
   const EntryLog& log() const { return log_; }
+  // Of log().appended(), so many are known to be durable.
+  uint64_t durable() const { return durable_; }
+  // REQUIRES: installing().
+  const SnapshotOffer& incoming() const { return incoming_; }
   const SetMembers& members() const { return log_.members(); }
   bool members_committed() const;
   // Whether the core has the members that the log names last: a check for tests. Costs O(members).
@@ -186,6 +193,8 @@ class ReplicaSet {
   bool MayRelease(int64_t since_micros) const;
   // Until when the lease holds (monotonic); 0: there is none.
   int64_t lease_micros() const;
+  // Nor will there be one in this term.
+  bool lease_lost() const { return lease_lost_; }
   // Of a leader: the last record that `node` has on its disk.
   Lsn MatchOf(uint64_t node) const;
   // When `node` answered last (monotonic), as the leader knows it; 0: never.

@@ -129,6 +129,7 @@ std::string EncodeSetMessage(const SetMessage& message) {
       PutFixed64(&body, message.offer.bytes);
       PutFixed64(&body, message.offer.hash);
       PutFixed64(&body, message.offer.number);
+      PutFixed64(&body, message.offer.end_bytes);
       PutLengthPrefixed(&body, EncodeMembers(message.offer.members));
       break;
     default:
@@ -174,6 +175,7 @@ Status DecodeSetMessage(const Frame& frame, SetMessage* message) {
       offer.bytes = body.U64();
       offer.hash = body.U64();
       offer.number = body.U64();
+      offer.end_bytes = body.U64();
       if (!DecodeMembers(body.Prefixed(), &offer.members) || offer.members.list.empty() ||
           offer.lsn.epoch == 0 || offer.members.index > offer.lsn.seq)
         return Malformed("an offer of a snapshot cannot be read");

@@ -9,8 +9,8 @@
 //   kAppend       previous term u64, previous index u64, commit u64, retention time i64, count u32;
 //                 that many records in wire form (store/log_stream.h)
 //   kAppendResult rejected u64, last index u64, features u16, capacity u16
-//   kInstall      snapshot: epoch u32, seq u64, bytes u64, hash u64, number u64; members' payload
-//                 (length-prefixed, set_members.h)
+//   kInstall      snapshot: epoch u32, seq u64, bytes u64, hash u64, number u64, end u64: bytes
+//                 of footer and trailer; members' payload (length-prefixed, set_members.h)
 //   kTimeoutNow   last term u64, last index u64
 //
 // The term of a message is its frame's, but for votes: a pre-vote names a term that nobody has.
@@ -34,6 +34,7 @@ struct SnapshotOffer {
   uint64_t bytes{0};
   uint64_t hash{0};
   uint64_t number{0};
+  uint64_t end_bytes{0};  // of footer and trailer
   SetMembers members;
 };
 

@@ -143,7 +143,10 @@ class JournalImpl final : public Journal {
   Lsn Append(std::string_view payload, uint64_t changes) override;
   Lsn AppendJoined(std::string_view payload, size_t head_bytes, uint64_t changes) override;
   void AppendAt(const RecordHead& head, std::string_view payload, uint64_t changes) override;
-  void AppendBarrier() override;
+  void AppendBarrier() override { AppendNote(RecordKind::kBarrier, {}); }
+  void AppendMembers(std::string_view payload) override {
+    AppendNote(RecordKind::kMembers, payload);
+  }
   uint32_t epoch() const override { return epochs_.back().epoch; }
   void SetEpoch(uint32_t epoch) override;
   void SetSink(RecordSink* sink) override { sink_ = sink; }
@@ -164,6 +167,7 @@ class JournalImpl final : public Journal {
   void SetCommitted(Lsn lsn) override;
   uint64_t appended() const override { return last_.seq + epochs_.back().ahead; }
   uint64_t durable_appended() const override { return writer_.durable_ordinal(); }
+  uint64_t released_appended() const override;
   LogShape TakeShape() override { return std::move(shape_); }
   std::vector<PendingRecord> TakePending() override { return std::move(pending_); }
   Lsn released_lsn() const override;
@@ -201,11 +205,11 @@ class JournalImpl final : public Journal {
     while (i > 0 && epochs_[i].first_seq + epochs_[i].ahead > ordinal) --i;
     return {epochs_[i].epoch, ordinal - epochs_[i].ahead};
   }
-  // Up to there the kernel has all records.
-  Lsn written_lsn() const { return LsnOf(writer_.written_ordinal()); }
   // Makes `lsn`, which another machine has given, the number of the next record: the last one, or
   // one that voids what stands from there on.
   void TakeNumber(Lsn lsn);
+  // A record of its own number that is no command.
+  void AppendNote(RecordKind kind, std::string_view payload);
   // The next record gets its number.
   void CountRecord(std::string_view payload, uint64_t changes);
   // AppendJoined with a log. Not inlined: without one the registers that it uses need no saving.
@@ -434,12 +438,12 @@ void JournalImpl::SetCommitted(Lsn lsn) {
   if (job_ && job_->task.lsn.seq <= lsn.seq) job_->Decide(SnapshotJob::Permit::kGiven);
 }
 
-void JournalImpl::AppendBarrier() {
+void JournalImpl::AppendNote(RecordKind kind, std::string_view payload) {
+  CELLAR_ASSERT(!closed_);
   last_ = {epochs_.back().epoch, last_.seq + 1};
   CountStep();
   if (options_.log_enabled)
-    AddRecord({.lsn = last_, .commit_micros = last_commit_micros_, .kind = RecordKind::kBarrier},
-              {});
+    AddRecord({.lsn = last_, .commit_micros = last_commit_micros_, .kind = kind}, payload);
   may_be_joined_ = false;
 }
 
@@ -527,16 +531,23 @@ void JournalImpl::Poll() {
 Lsn JournalImpl::released_lsn() const {
   if (!options_.log_enabled) return kLsnMax;  // and no reply needs a gate
   if (writer_.held()) return last_;
-  if (options_.sync_policy == SyncPolicy::kAlways || !writer_.healthy()) return durable_lsn();
-  if (options_.sync_policy == SyncPolicy::kNo) return written_lsn();
+  return LsnOf(released_appended());
+}
+
+uint64_t JournalImpl::released_appended() const {
+  if (options_.sync_policy == SyncPolicy::kAlways || !writer_.healthy())
+    return writer_.durable_ordinal();
+  if (options_.sync_policy == SyncPolicy::kNo) return writer_.written_ordinal();
   const int64_t oldest = writer_.oldest_unsynced_micros();
   const bool lags = oldest != 0 && clock_.MonotonicMicros() - oldest > kReleaseLagMicros;
-  return lags ? durable_lsn() : written_lsn();
+  return lags ? writer_.durable_ordinal() : writer_.written_ordinal();
 }
 
 Status JournalImpl::StartSnapshot() {
   CELLAR_ASSERT(!closed_);
   if (job_) return Status::Error(ErrorCode::kErr, "Background save already in progress");
+  if (options_.set_member && options_.state_is_newest && !options_.state_is_newest())
+    return Status::Error(ErrorCode::kTryAgain, "the newest changes are not applied yet");
   Flush();
   begin_segment_ = true;
   job_ = std::make_unique<SnapshotJob>();
@@ -781,6 +792,14 @@ Result<std::unique_ptr<Journal>> Journal::Open(JournalOptions options, FileSyste
       RecoveredStore store,
       RecoverStore(files, clock, directory, state, content,
                    options.set_member ? ApplyUpTo::kCommitMark : ApplyUpTo::kEnd, progress));
+  // What a member's log holds may yet be voided by others, and nothing else may be added to it.
+  ASSIGN_OR_RETURN(const bool has_identity, files.Exists(JoinPath(directory, kReplicaFileName)));
+  if (!options.set_member && !store.members.empty() && has_identity) {
+    return Status::Error(
+        ErrorCode::kIo,
+        fmt::format("{} belongs to a member of a replica set: say which with cluster-nodes",
+                    directory));
+  }
   store.report.directory_created = !exists;
   auto journal = std::make_unique<JournalImpl>(std::move(options), files, clock, state,
                                                std::move(lock), std::move(store));

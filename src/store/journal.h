@@ -99,6 +99,9 @@ struct JournalOptions {
   bool set_member{false};
   // Of a member: who belongs to the set as of last_lsn(), for snapshots. May be empty.
   std::function<std::string()> members;
+  // Of a member: whether the state is that of last_lsn(), so that a snapshot may be taken of it. The
+  // store sets it.
+  std::function<bool()> state_is_newest;
 
   // Sizes and delays that only tests change.
   uint64_t segment_bytes_max{64 << 20};     // a log file is closed at about this size
@@ -239,6 +242,8 @@ class Journal {
   virtual void AppendAt(const RecordHead& head, std::string_view payload, uint64_t changes) = 0;
   // Adds a kBarrier. REQUIRES: a Reserve since the last Append.
   virtual void AppendBarrier() = 0;
+  // Of a set's member: adds a kMembers. REQUIRES: as AppendBarrier.
+  virtual void AppendMembers(std::string_view payload) = 0;
   // Says in the log that all records up to mark.lsn are committed. REQUIRES: a Reserve of
   // kMarkBytesMax since the last Append; there is a record.
   virtual void AppendMark(const CommitMark& mark) = 0;
@@ -249,6 +254,8 @@ class Journal {
   // these are durable. Where none has been voided, that of the last one is its seq.
   virtual uint64_t appended() const = 0;
   virtual uint64_t durable_appended() const = 0;  // any thread
+  // And of how many that holds which released_lsn() says of the last one.
+  virtual uint64_t released_appended() const = 0;
   // Of a set's member; once, before TakePending and any record of its own.
   virtual LogShape TakeShape() = 0;
   // Of a set's member: what the log holds and what was not applied at the start, in order.
@@ -293,7 +300,8 @@ class Journal {
   virtual bool healthy() const = 0;
 
   // Begins a snapshot of this moment; the log goes on in a new segment, and the old ones go when
-  // the snapshot is durable. kErr if one is running.
+  // the snapshot is durable. kErr if one is running. TRYAGAIN where the state of a set's member is
+  // not that of last_lsn().
   virtual Status StartSnapshot() = 0;
   virtual bool snapshot_running() const = 0;
   // The same in the foreground, behind one that is running: returns when durable, or why it is not.

@@ -34,10 +34,20 @@ Result<std::unique_ptr<Store>> Store::Open(StoreOptions options, FileSystem& fil
 }
 
 Status Store::OpenJournal(const LoadProgressCallback& progress, StateContent content) {
+  if (options_.journal.set_member) {
+    // libraft 0.22 takes the first record for there if a snapshot ends with it.
+    options_.journal.state_is_newest = [this] {
+      snapshot_waits_ = !pending_.empty() || state_is_void_;
+      return !snapshot_waits_ && last_lsn().seq != 1;
+    };
+  }
   ASSIGN_OR_RETURN(journal_,
                    Journal::Open(options_.journal, files_, clock_, *engine_, progress, content));
   schema_lsn_ = journal_->last_lsn();
-  if (options_.journal.set_member) TakePending();
+  if (options_.journal.set_member) {
+    TakePending();
+    schema_lsn_ = applied_lsn();
+  }
   SetTurnTime();
   for (const std::string& keyspace : Keyspaces()) {
     for (Table* table : Tables(keyspace)) {

@@ -27,6 +27,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/file.h"
@@ -339,9 +340,13 @@ class Store {
   Status ApplyRecord(const LogRecord& record);
   // --- a member of a replica set (JournalOptions::set_member)
   // Adds a record of the leader's to the log; ApplyCommitted applies it. One whose seq is not above
-  // the last one's voids all from there on. MISCONF: no room now, nothing was changed. REQUIRES:
-  // following(); nothing that is committed is voided.
-  Status AppendEntry(const LogRecord& record);
+  // the last one's voids all from there on. Consensus counts on it from then on: if there is no room
+  // by now it is kept in memory until there is. REQUIRES: following(); nothing that is committed is
+  // voided.
+  void AppendEntry(const LogRecord& record);
+  // Adds a barrier or members of its own, which leads in this epoch, also where the log is in
+  // trouble. While following(), as long as it is not open, it waits like records of a leader.
+  void AppendOwn(RecordKind kind, uint32_t epoch, std::string_view payload);
   // Applies what the log holds up to `commit`, at least one record of it, until the deadline
   // (monotonic). True: nothing of it is left. kCorruption: a record cannot be applied.
   Result<bool> ApplyCommitted(Lsn commit, int64_t deadline_micros);
@@ -352,6 +357,10 @@ class Store {
   // Records that had been applied have been voided: the state is no prefix of the log. Nothing is
   // applied from then on, and nobody should be shown it, until ReloadCommitted.
   bool state_is_void() const { return state_is_void_; }
+  // A snapshot was due, but the log was ahead of the state; asked once, then forgotten.
+  bool TakeSnapshotWaits() { return std::exchange(snapshot_waits_, false); }
+  // What consensus must know of the log as it was opened last; once.
+  LogShape TakeShape() { return std::move(shape_); }
   // Drops the state and makes it anew from the files, up to `commit`; closes the log and opens it
   // again meanwhile, so that journal().appended() begins anew. MISCONF: nothing was done. Any other
   // error leaves no store.
@@ -486,6 +495,8 @@ class Store {
   uint64_t pending_bytes_{0};
   Lsn applied_;
   bool state_is_void_{false};
+  bool snapshot_waits_{false};
+  LogShape shape_;
   int64_t now_micros_{0};
   int64_t index_micros_spent_{0};  // in this turn, building
   std::optional<int64_t> time_override_;

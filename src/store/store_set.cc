@@ -8,11 +8,11 @@
 
 namespace cellar {
 
-Status Store::AppendEntry(const LogRecord& record) {
+void Store::AppendEntry(const LogRecord& record) {
   CELLAR_ASSERT(options_.journal.set_member);
   CELLAR_ASSERT(following_);
   CELLAR_ASSERT(!in_transaction_);
-  RETURN_IF_ERROR(journal_->Reserve(record.payload.size()));
+  (void)journal_->Reserve(record.payload.size());
   if (pending_.empty() && !state_is_void_) applied_ = journal_->last_lsn();
   if (record.lsn.seq <= applied_.seq) state_is_void_ = true;
   while (!pending_.empty() && pending_.back().head.lsn.seq >= record.lsn.seq) {
@@ -22,7 +22,29 @@ Status Store::AppendEntry(const LogRecord& record) {
   journal_->AppendAt(record, record.payload, record.kind == RecordKind::kCommand ? 1 : 0);
   pending_.push_back({record, std::string(record.payload)});
   pending_bytes_ += record.payload.size();
-  return Status::Ok();
+}
+
+void Store::AppendOwn(RecordKind kind, uint32_t epoch, std::string_view payload) {
+  CELLAR_ASSERT(options_.journal.set_member);
+  CELLAR_ASSERT(kind == RecordKind::kBarrier || kind == RecordKind::kMembers);
+  CELLAR_ASSERT(!in_transaction_);
+  (void)journal_->Reserve(payload.size());
+  // What a leader writes before it is open may fall without taking a state with it. Once it is open
+  // its commands are applied, and what stands among them counts as they do.
+  const bool waits = following_;
+  CELLAR_ASSERT(waits || (pending_.empty() && !state_is_void_));
+  if (waits && pending_.empty() && !state_is_void_) applied_ = journal_->last_lsn();
+  journal_->SetEpoch(epoch);
+  if (kind == RecordKind::kBarrier) {
+    journal_->AppendBarrier();
+  } else {
+    journal_->AppendMembers(payload);
+  }
+  if (!waits) return;
+  pending_.push_back(
+      {{.lsn = journal_->last_lsn(), .commit_micros = journal_->last_commit_micros(), .kind = kind},
+       std::string(payload)});
+  pending_bytes_ += payload.size();
 }
 
 Lsn Store::applied_lsn() const {
@@ -72,6 +94,7 @@ Status Store::ReloadCommitted(Lsn commit) {
 
 // What the files hold and the state does not.
 void Store::TakePending() {
+  shape_ = journal_->TakeShape();
   state_is_void_ = false;
   pending_bytes_ = 0;
   pending_.clear();

@@ -71,7 +71,7 @@ class Node final : public RecordSink {
     for (; seq <= wires.size(); ++seq) {
       LogRecord record;
       REQUIRE(NextWireRecord(wires[seq - 1], &record));
-      REQUIRE(to.store->AppendEntry(record).ok());
+      to.store->AppendEntry(record);
     }
     to.store->Flush();
   }

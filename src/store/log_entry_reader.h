@@ -1,0 +1,54 @@
+// LogEntryReader: records of a replica set's log that are no longer in memory, read from its files.
+//
+// Where records void others (log_format.h) the files hold more than what is in force. Which record
+// is, its number says: in a set (epoch, seq) names one record, wherever it stands. Those in force
+// stand in order, so that looking for one after the other finds them all.
+//
+// One thread at a time; the files that are read may be removed meanwhile.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "store/log_format.h"
+#include "store/manifest.h"
+
+namespace cellar {
+
+class LogEntryReader {
+ public:
+  LogEntryReader(FileSystem& files, std::string directory)
+      : files_(files), directory_(std::move(directory)) {}
+
+  // Appends records from seq `first` on to *out, in wire form (log_stream.h): about `bytes_max`
+  // bytes, at least one if it is there. `epochs` are those of the records `first`, `first + 1` ...
+  // which are in force. Returns how many were added: 0 if the files do not hold the first one (any
+  // more, or not yet). An error is one of the file system.
+  Result<size_t> Read(const Manifest& manifest, uint64_t first, const std::vector<uint32_t>& epochs,
+                      size_t bytes_max, std::string* out);
+
+ private:
+  Status Open(const SegmentEntry& entry);
+  // Moves to the segment behind the open one; false if there is none.
+  Result<bool> OpenNext(const Manifest& manifest);
+  // The record at position_, if it is there; moves behind it.
+  Result<bool> Next(LogRecord* record);
+  Status Fill(size_t bytes);
+  Result<size_t> ReadOn(const Manifest& manifest, uint64_t first,
+                        const std::vector<uint32_t>& epochs, size_t bytes_max, std::string* out);
+
+  FileSystem& files_;
+  const std::string directory_;
+  Lsn behind_;          // the last one given out: the next one stands behind position_
+  uint64_t number_{0};  // of the open segment
+  uint64_t end_{0};     // where it ends, by the manifest; 0: it is open
+  std::unique_ptr<ReadableFile> file_;
+  LogPosition position_;
+  std::string buffer_;
+  uint64_t buffer_offset_{0};
+};
+
+}  // namespace cellar
