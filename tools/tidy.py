@@ -36,7 +36,7 @@ LEVELS = {"base": 0, "btree": 1, "resp": 1, "engine": 2, "store": 3, "embedded":
 # The floors of a layer, lowest first; "" is the layer's own folder. A layer that is not here has none.
 FLOORS = {
     "engine": ("keys", "request", "filter", "schema", "table", "rows", "aggregate"),
-    "commands": ("words", "config", "catalog", "users", "session", "dispatch", "replies", ""),
+    "commands": ("words", "config", "catalog", "users", "heat", "session", "dispatch", "replies", ""),
 }
 FILE_LINES_MAX = 1000
 FUNCTION_LINES_MAX = 70

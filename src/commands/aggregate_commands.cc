@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "base/assert.h"
 #include "commands/catalog/read_syntax.h"
@@ -14,6 +15,7 @@
 #include "commands/session/command_context.h"
 #include "commands/session/services.h"
 #include "commands/words/read_arguments.h"
+#include "engine/rows/table_scan.h"
 #include "engine/table/row_split.h"
 #include "store/store.h"
 
@@ -22,6 +24,16 @@ namespace {
 
 // A large table is folded in so many pieces, of which each thread takes one after the other.
 constexpr uint64_t kPieces{64};
+
+// In which all rows lie that the command examines.
+KeyRange RangeOf(const Table& table, const RowOptions& rows) {
+  std::vector<KeyRange> ranges;
+  if (rows.index.has_value() || !CompileRows(table.schema(), rows.rows, &ranges).ok() ||
+      ranges.empty()) {
+    return {};
+  }
+  return {std::move(ranges.front().begin), std::move(ranges.back().end)};
+}
 
 void CmdCAgg(CommandContext& ctx) {
   static thread_local ReadRequest request;  // both keep their memory
@@ -42,12 +54,19 @@ void CmdCAgg(CommandContext& ctx) {
   AggregateRun run(std::move(job), static_cast<size_t>(config.reply_max_bytes),
                    request.stats ? &ctx.host.clock() : nullptr);
   const size_t begin = ctx.reply.position();
-  if (run.Pull(ctx.session.exec_running ? kUnlimited : kFirstSliceCells, ctx.reply)) return;
+  ScanHeat heat(ctx.host, *table, ScanHeat::Way::kForward);
+  if (run.Pull(ctx.session.exec_running ? kUnlimited : kFirstSliceCells, ctx.reply)) {
+    const uint64_t rows = heat.Take(run.job().stats().rows);
+    if (rows > 0) heat.NoteRange(rows, RangeOf(*table, request.rows));
+    return;
+  }
   CELLAR_ASSERT(ctx.reply.position() == begin);
   run.job().Detach(run.job().WantsSplitKeys() ? SplitRowKeys(*table, kPieces)
                                               : std::vector<std::string>());
   run.EnterTask();
-  ctx.Continue(std::make_unique<AggregateTask>(std::move(run), table->last_lsn()));
+  auto task = std::make_unique<AggregateTask>(std::move(run), table->last_lsn());
+  task->SetHeat(heat, RangeOf(*table, request.rows));
+  ctx.Continue(std::move(task));
 }
 
 constexpr Command kRows[] = {

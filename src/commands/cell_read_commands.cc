@@ -271,6 +271,10 @@ constexpr uint64_t kRowsNamedMax{100'000};  // cellar-model(7), "LIMITS"
       "CROWS of " + FormatUint64(count) + " rows, the limit is " + FormatUint64(kRowsNamedMax));
 }
 
+ScanHeat HeatOfScan(const CommandContext& ctx, const Table& table, const RowOptions& rows) {
+  return {ctx.host, table, rows.reverse ? ScanHeat::Way::kReverse : ScanHeat::Way::kForward};
+}
+
 // Runs a scan in the handler, or hands it over as a task.
 void Run(CommandContext& ctx, Table& table, std::unique_ptr<Scan> scan, ScanRunOptions&& options) {
   options.rights = ctx.rights;
@@ -319,6 +323,7 @@ void CmdCRows(CommandContext& ctx) {
   ScanRunOptions options;
   options.shown = ScanShown::kList;
   options.format = request.format;
+  options.heat = ScanHeat(ctx.host, *table, ScanHeat::Way::kJumps);
   Run(ctx, *table, std::move(scan), std::move(options));
 }
 
@@ -379,6 +384,7 @@ void CmdCScan(CommandContext& ctx) {
     options.notes = ReadNotes(table->schema(), request.rows, request.cells);
   }
   ASSIGN_OR_REPLY(ctx, std::unique_ptr<Scan> scan, OpenScan(ctx, *table, request, &options));
+  options.heat = HeatOfScan(ctx, *table, request.rows);
   Run(ctx, *table, std::move(scan), std::move(options));
 }
 
@@ -412,6 +418,7 @@ void CmdCCount(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, std::unique_ptr<Scan> scan,
                   ctx.store().ScanRows(*table, request.rows, request.cells, nullptr));
   CountRun run(std::move(scan), request.by, table->schema());
+  run.SetHeat(HeatOfScan(ctx, *table, request.rows));
   if (run.Pull(FirstBudget(ctx))) return ctx.reply.Unsigned(run.count());
   run.Detach();
   ctx.Continue(std::make_unique<CountTask>(std::move(run), table->last_lsn()));

@@ -5,12 +5,12 @@ namespace cellar {
 
 void AddAllCommands(CommandTable* table) {
   for (const auto group :
-       {AbsentCommands,     AclCommands,         AggregateCommands,  CellReadCommands,
-        CellWriteCommands,  ClientCommands,      CommandCommands,    ConfigCommands,
-        ConnectionCommands, DebugCommands,       ExplainCommands,    FamilyCommands,
-        GenericCommands,    IndexCommands,       KeyspaceCommands,   MemoryCommands,
-        ObserveCommands,    PersistenceCommands, PubSubCommands,     ReplicationCommands,
-        ServerCommands,     TableCommands,       TransactionCommands}) {
+       {AbsentCommands,      AclCommands,     AggregateCommands,   CellReadCommands,
+        CellWriteCommands,   ClientCommands,  CommandCommands,     ConfigCommands,
+        ConnectionCommands,  DebugCommands,   ExplainCommands,     FamilyCommands,
+        GenericCommands,     HeatCommands,    IndexCommands,       KeyspaceCommands,
+        MemoryCommands,      ObserveCommands, PersistenceCommands, PubSubCommands,
+        ReplicationCommands, ServerCommands,  TableCommands,       TransactionCommands}) {
     table->Add(group());
   }
 }

@@ -22,6 +22,7 @@ std::span<const Command> DebugCommands();
 std::span<const Command> ExplainCommands();
 std::span<const Command> FamilyCommands();
 std::span<const Command> GenericCommands();
+std::span<const Command> HeatCommands();
 std::span<const Command> IndexCommands();
 std::span<const Command> KeyspaceCommands();
 std::span<const Command> MemoryCommands();

@@ -62,6 +62,7 @@ Server::Server(Clock& clock, Config config, ConfigSources sources)
   services_own_.stats.start_monotonic_micros = clock_.MonotonicMicros();
   AddAllCommands(&services_own_.commands);
   dispatcher_own_.UpdateSlowBound();
+  ConfigureHeat();
   (void)std::signal(SIGPIPE, SIG_IGN);
   (void)std::signal(SIGXFSZ, SIG_IGN);  // a limit of file sizes is a full disk, not the end
   RaiseFileLimit(services_own_.config.maxclients);

@@ -238,6 +238,7 @@ class Server final : public Host, private ReplicationHost {
   void UseTls(std::unique_ptr<TlsContext> context);
   // Both. An error: the context stays as it was.
   Status LoadTls();
+  void ConfigureHeat();
   // ApplyConfig of the topics of the store. REQUIRES: it is there.
   Status ApplyStoreConfig(ConfigTopic topic);
 

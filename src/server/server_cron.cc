@@ -37,6 +37,8 @@ void Server::OnTenth() {
   arrival_log_.Look(store_->arrivals(), now);
   SwitchLogIfDue();
   store_->UnpinStale();
+  services_own_.heat.Tick(*store_, store_->now_micros());
+  dispatcher_own_.sampler().Tick();
   if (store_->journal().MaybeStartSnapshot()) {
     Log(LogSeverity::kNotice, "Background saving started");
   }
@@ -152,7 +154,8 @@ bool Server::Recount(Connection* connection) {
 }
 
 uint64_t Server::ClientsBytes() const {
-  return clients_bytes_ + services_own_.tracking.memory_bytes();
+  return clients_bytes_ + services_own_.tracking.memory_bytes() +
+         services_own_.heat.memory_bytes() + services_own_.hot_keys.memory_bytes();
 }
 
 // Large buffers are the system's as soon as they are freed (base/buffer_memory.h); what else there

@@ -226,6 +226,14 @@ void Server::UnpauseClients() {
   }
 }
 
+void Server::ConfigureHeat() {
+  const Config& config = services_own_.config;
+  services_own_.heat.Configure(static_cast<uint64_t>(config.heat_memory),
+                               static_cast<uint64_t>(config.heat_sample),
+                               static_cast<uint64_t>(clock_.WallMicros()));
+  dispatcher_own_.sampler().Restart();
+}
+
 Status Server::ApplyConfig(ConfigTopic topic) {
   const Config& config = services_own_.config;
   switch (topic) {
@@ -266,6 +274,9 @@ Status Server::ApplyConfig(ConfigTopic topic) {
       return Status::Ok();
     case ConfigTopic::kSlowLogLength:
       services_own_.slow_log.Trim(static_cast<size_t>(config.slowlog_max_len));
+      return Status::Ok();
+    case ConfigTopic::kHeat:
+      ConfigureHeat();
       return Status::Ok();
     case ConfigTopic::kTrackingLimit:
       services_own_.tracking.Shrink(*this, static_cast<size_t>(config.tracking_table_max_keys));

@@ -81,6 +81,9 @@ class RowsUpdate final : public SlicedChange {
 
   bool done() const override { return scan_ == nullptr; }
   uint64_t rows() const override { return rows_changed_; }
+  std::string_view place() const override {
+    return scan_ != nullptr ? scan_->row_key() : std::string_view(place_);
+  }
   size_t memory_bytes() const override {
     return update_->bytes() + taken_bytes_ + (scan_ != nullptr ? scan_->memory_bytes() : 0);
   }
@@ -128,6 +131,7 @@ class RowsUpdate final : public SlicedChange {
       cells_left -= std::min(cells_left, cost);
       if (cells_left == 0) return Status::Ok();
     }
+    place_ = scan_->row_key();
     scan_.reset();
     return Status::Ok();
   }
@@ -184,6 +188,7 @@ class RowsUpdate final : public SlicedChange {
   size_t bytes_of_row_{0};
   RowWriteResult result_;
   uint64_t rows_changed_{0};
+  std::string place_;  // once the scan has ended
 };
 
 Result<std::unique_ptr<SlicedChange>> Store::UpdateRows(Table& table,

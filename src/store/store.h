@@ -122,6 +122,8 @@ class SlicedChange {
   virtual bool done() const = 0;
   // That have been deleted or changed.
   virtual uint64_t rows() const { return 0; }
+  // About where it is: an encoded row key.
+  virtual std::string_view place() const { return {}; }
   // Held for the work, beside views of the trees.
   virtual size_t memory_bytes() const { return 0; }
 };
@@ -178,7 +180,10 @@ class Store {
   }
   bool KeyspaceExists(std::string_view name) const { return engine_->KeyspaceExists(name); }
   std::vector<std::string> Keyspaces() const { return engine_->Keyspaces(); }  // ascending
-  std::vector<Table*> Tables(std::string_view keyspace) const {                // ascending by name
+  // Null if there is none (any more). Of another lineage, ids stand for other tables.
+  Table* TableById(uint64_t id) const { return engine_->FindTableById(id); }
+  uint64_t lineage() const { return engine_->lineage(); }
+  std::vector<Table*> Tables(std::string_view keyspace) const {  // ascending by name
     return engine_->Tables(keyspace);
   }
 

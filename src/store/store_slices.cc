@@ -23,6 +23,7 @@ class RangeDelete final : public SlicedChange {
 
   bool done() const override { return at_ == ranges_.size(); }
   uint64_t rows() const override { return rows_deleted_; }
+  std::string_view place() const override { return place_; }
 
   Status Step(uint64_t cells_max) override {
     ASSIGN_OR_RETURN(Table* const table, store_.FindTableAgain(table_id_, lineage_));
@@ -40,6 +41,7 @@ class RangeDelete final : public SlicedChange {
         if (slice.rows > 0) table->watches().Note();
       }
       rows_deleted_ += slice.rows;
+      place_.swap(range.begin.bytes);
       cells_left -= std::min(cells_left, slice.entries + 1);
       range.begin = slice.end;
       if (range.empty()) ++at_;
@@ -107,6 +109,7 @@ class RangeDelete final : public SlicedChange {
   uint64_t lineage_;
   std::vector<KeyRange> ranges_;
   size_t at_{0};
+  std::string place_;  // where the last slice began
   uint64_t rows_deleted_{0};
 };
 

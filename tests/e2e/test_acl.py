@@ -29,7 +29,7 @@ cluster|shards cluster|slaves cluster|slots command command|count command|docs c
 command|getkeysandflags command|help command|info command|list config|get config|help config|resetstat
 config|rewrite config|set dbsize debug|help debug|log debug|protocol debug|reload debug|set-time debug|sleep
 discard echo exec failover peer family|help function|delete function|dump function|flush function|help function|kill
-function|list function|load function|restore function|stats index|help info keys keyspace|create keyspace|help
+function|list function|load function|restore function|stats hotkeys|help hotkeys|reset hotkeys|start hotkeys|stop index|help info keys keyspace|create keyspace|help
 keyspace|list lastsave latency|doctor latency|graph latency|help latency|histogram latency|history latency|latest
 latency|reset lolwut memory|doctor memory|help memory|malloc-stats memory|purge memory|stats module|help module|list
 module|load module|loadex module|unload monitor multi object|help ping psync pubsub|channels pubsub|help
@@ -55,6 +55,8 @@ CASES = {
     "ccount": ("CCOUNT web WHERE anchor:a EXISTS", "%R~web:anchor", ["%W~web:*"]),
     "cagg": ("CAGG web WHERE contents:c EXISTS REDUCE SUM anchor:a", "%R~web:anchor %R~web:contents",
              ["%R~web:anchor", "%R~web:contents", "%W~web:*"]),
+    "heat": ("HEAT web", "%R~web:*", ["~web:anchor ~web:contents", "%W~web:*"]),
+    "hotkeys|get": ("HOTKEYS GET", "%R~*", ["~web:*", "%W~*"]),
     "cexplain": ("CEXPLAIN CROW web r1", "%R~web:*", ["~web:anchor", "%W~web:*"]),
     "cput": ("CPUT web r1 anchor:a 7", "%W~web:anchor", ["%R~web:*", "%W~web:contents"]),
     "cdel": ("CDEL web r1 anchor", "%W~web:anchor", ["%R~web:*", "%W~web:contents"]),

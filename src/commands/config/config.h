@@ -129,6 +129,8 @@ struct Config {
   std::string notify_keyspace_events;
   int64_t tracking_table_max_keys{1'000'000};
   int64_t tracking_names{static_cast<int64_t>(TrackingNames::kTable)};
+  int64_t heat_memory{16LL << 20};
+  int64_t heat_sample{64};
   // cells
   int64_t scan_reply_max_bytes{16LL << 20};
   int64_t agg_max_memory{64LL << 20};
@@ -172,6 +174,7 @@ enum class ConfigTopic : uint8_t {
   kSlowBound,
   kSlowLogLength,
   kTrackingLimit,
+  kHeat,
   kCursorTimeout,
   kFutureMax,
   kReplicaOf,

@@ -299,6 +299,8 @@ CELLAR_INLINE void Dispatcher::Finish(Session& session, CommandEntry& command, A
   stats.latency.Add(nanos);
   ++session.commands;
   ++host_.services().stats.commands;
+  if (sampler_.Takes()) [[unlikely]]
+    Sample(session, command, args, reply_position, nanos);
   if (time.cycles >= slow_cycles_) [[unlikely]] {
     RecordSlow(session, command, args, time.cycles);
     RecordStall(command, time.last_slice_cycles);
@@ -501,6 +503,18 @@ void Dispatcher::EndRevokedTask(Session& session) {
   LogDenied(host_, session, Denied::kKey, keys.empty() ? std::string_view() : views[keys[0]],
             session.user_name);
   Finish(session, *session.task_command, views, position, {session.task_cycles, 0});
+}
+
+void Dispatcher::Sample(const Session& session, const CommandEntry& command, Arguments args,
+                        size_t reply_position, uint64_t nanos) {
+  const OutputBuffer& output = session.output;
+  const size_t reply_bytes = output.size() - std::min(reply_position, output.size());
+  const bool failed = reply_bytes > 0 && output.data()[reply_position] == '-';
+  sampler_.Look(session, {.command = command,
+                          .args = args,
+                          .reply_bytes = reply_bytes,
+                          .nanos = nanos,
+                          .failed = failed});
 }
 
 void Dispatcher::UpdateSlowBound() {

@@ -13,6 +13,7 @@
 #include "base/cycle_clock.h"
 #include "cellar/lsn.h"
 #include "commands/catalog/command_table.h"
+#include "commands/dispatch/access_sampler.h"
 #include "commands/session/host.h"
 #include "commands/session/parsed_command.h"
 #include "commands/session/session.h"
@@ -25,7 +26,7 @@ struct CommandContext;
 
 class Dispatcher {
  public:
-  explicit Dispatcher(Host& host) : host_(host) {}
+  explicit Dispatcher(Host& host) : host_(host), sampler_(host) {}
 
   // Executes one request. The reply is in session.output when it returns, unless session.task has
   // been set: then RunTask goes on with it. `args` may be empty (nothing happens); its views need
@@ -56,6 +57,7 @@ class Dispatcher {
   void SetReleased(Lsn released) { released_ = released; }
 
   const CycleClock& cycles() const { return cycles_; }
+  AccessSampler& sampler() { return sampler_; }
   // Takes over slowlog-log-slower-than and latency-monitor-threshold, as one bound below which
   // nobody looks. To be called when they change.
   void UpdateSlowBound();
@@ -105,6 +107,9 @@ class Dispatcher {
   // After a reply is complete: counters, error statistics, slow log, pushes that had to wait.
   void Finish(Session& session, CommandEntry& command, Arguments args, size_t reply_position,
               WorkTime time);
+  // One that HEAT or HOTKEYS looks at.
+  void Sample(const Session& session, const CommandEntry& command, Arguments args,
+              size_t reply_position, uint64_t nanos);
   // The slow log's entry, if the whole command was slow.
   void RecordSlow(const Session& session, const CommandEntry& command, Arguments args,
                   uint64_t cycles);
@@ -114,6 +119,7 @@ class Dispatcher {
   void CountError(std::string_view reply_line);
 
   Host& host_;
+  AccessSampler sampler_;
   CycleClock cycles_;
   uint64_t slow_cycles_{UINT64_MAX};  // neither RecordSlow nor RecordStall has to look below
   int64_t now_micros_{0};

@@ -150,6 +150,8 @@ TaskProgress AggregateTask::Step(TaskContext& context) {
   while (!run_.Pull(context.budget.unlimited() ? kUnlimited : kSliceCells * 8, context.reply)) {
     if (context.budget.Spent()) return TaskProgress::kMore;
   }
+  const uint64_t rows = heat_.Take(run_.job().stats().rows);
+  if (rows > 0) heat_.NoteRange(rows, range_);
   context.depends_on = depends_on_;
   return TaskProgress::kDone;
 }

@@ -11,6 +11,7 @@
 
 #include "cellar/clock.h"
 #include "cellar/lsn.h"
+#include "commands/replies/scan_heat.h"
 #include "commands/session/task.h"
 #include "engine/aggregate/aggregate_job.h"
 #include "resp/reply_writer.h"
@@ -49,6 +50,11 @@ class AggregateRun {
 class AggregateTask final : public Task {
  public:
   AggregateTask(AggregateRun run, Lsn depends_on) : run_(std::move(run)), depends_on_(depends_on) {}
+  // Whom what is examined is told to at the end, as rows somewhere in `range`.
+  void SetHeat(const ScanHeat& heat, KeyRange range) {
+    heat_ = heat;
+    range_ = std::move(range);
+  }
   TaskProgress Step(TaskContext& context) override;
   size_t memory_bytes() const override { return run_.job().memory_bytes(); }
   char FirstByte() const override { return 0; }
@@ -56,6 +62,8 @@ class AggregateTask final : public Task {
  private:
   AggregateRun run_;
   Lsn depends_on_;
+  ScanHeat heat_;
+  KeyRange range_;
 };
 
 }  // namespace cellar

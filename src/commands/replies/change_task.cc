@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/number.h"
 #include "commands/config/config.h"
+#include "commands/replies/scan_heat.h"
 #include "commands/session/services.h"
 #include "commands/session/table_events.h"
 
@@ -26,6 +27,7 @@ struct ChangeEnd {
   std::string keyspace;
   std::string table;
   uint64_t rows_told{0};
+  ScanHeat heat;
 
   void Finish(ReplyWriter& writer, const SlicedChange& change) const {
     if (reply == ChangeReply::kOk) {
@@ -75,6 +77,7 @@ class ChangeTask final : public Task {
     while (!change_->done()) {
       Status status = context.budget.unlimited() ? Status::Ok() : end_.CheckMemory(*change_);
       if (status.ok()) status = change_->Step(kSliceCells);
+      end_.heat.NoteRows(change_->rows(), change_->place(), HeatMetric::kWrites);
       if (!status.ok()) {
         end_.NotifyIfChanged(*change_);  // rows that are gone stay gone
         context.reply.Error(status);
@@ -103,9 +106,11 @@ class ChangeTask final : public Task {
 void RunChange(CommandContext& ctx, const Table& table, std::unique_ptr<SlicedChange> change,
                ChangeReply reply) {
   CELLAR_ASSERT(change != nullptr);
-  ChangeEnd end{reply, &ctx.host, table.keyspace(), table.name(), 0};
+  ChangeEnd end{reply, &ctx.host, table.keyspace(), table.name(), 0, {}};
+  if (reply != ChangeReply::kOk) end.heat = ScanHeat(ctx.host, table, ScanHeat::Way::kJumps);
   if (!change->done()) {
     const Status status = change->Step(kFirstSliceCells);
+    end.heat.NoteRows(change->rows(), change->place(), HeatMetric::kWrites);
     if (!status.ok()) end.NotifyIfChanged(*change);
     REPLY_IF_ERROR(ctx, status);
   }

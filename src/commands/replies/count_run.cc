@@ -37,6 +37,12 @@ void CountRun::CountGroup(const ScanCell& cell) {
 }
 
 bool CountRun::Pull(uint64_t cells) {
+  const bool done = PullCells(cells);
+  heat_.Note(*scan_, done, 0);
+  return done;
+}
+
+bool CountRun::PullCells(uint64_t cells) {
   scan_->SetBudget(cells);
   for (;;) {
     switch (scan_->Next()) {

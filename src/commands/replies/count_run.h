@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cellar/lsn.h"
+#include "commands/replies/scan_heat.h"
 #include "commands/session/task.h"
 #include "commands/words/read_arguments.h"
 #include "engine/rows/scan.h"
@@ -19,6 +20,8 @@ namespace cellar {
 class CountRun {
  public:
   CountRun(std::unique_ptr<Scan> scan, CountBy by, const TableSchema& schema);
+  // What is examined is told to HEAT.
+  void SetHeat(const ScanHeat& heat) { heat_ = heat; }
   CountRun(CountRun&&) = default;
 
   // Examines `cells` cells; true when all is counted.
@@ -34,9 +37,11 @@ class CountRun {
     std::string family;
     char delimiter;  // '\0': a qualifier is one component
   };
+  bool PullCells(uint64_t cells);
   void CountGroup(const ScanCell& cell);
 
   std::unique_ptr<Scan> scan_;
+  ScanHeat heat_;
   CountBy by_;
   uint64_t count_{0};
   uint64_t rows_{0};

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 
 #include "cellar/version.h"
 #include "commands/dispatch/dispatch.h"
@@ -19,6 +20,7 @@
 #include "commands/session/transaction.h"
 #include "commands/words/arguments.h"
 #include "replica/replication.h"
+#include "store/store.h"
 
 namespace cellar {
 namespace {
@@ -173,6 +175,7 @@ void MemorySection(Host& host, InfoWriter& out) {
   out.Field("mem_total_replication_buffers", memory.tail_bytes + memory.links_bytes);
   out.Field("mem_clients_slaves", memory.links_bytes);
   out.Field("mem_clients_normal", memory.clients_bytes);
+  out.Field("mem_heat", host.services().heat.memory_bytes());
   out.Field("mem_cluster_links", 0);
   out.Field("mem_aof_buffer", memory.log_buffer_bytes);
   out.Field("mem_prepared", memory.prepared_bytes);
@@ -484,6 +487,42 @@ void CellarSection(Host& host, InfoWriter& out) {
   }
 }
 
+// A line a table, with its keyspace in front. Reads and writes are about (heat_map.h), since the
+// start, in rows; `reclaim_due` is 1 while retention may have dropped cells that are still stored.
+void TablesSection(Host& host, InfoWriter& out) {
+  constexpr size_t kTablesShown{1'000};
+  out.Section("Tables");
+  if (host.loading()) return;
+  Store& store = host.store();
+  size_t shown = 0;
+  for (const std::string& keyspace : store.Keyspaces()) {
+    for (const Table* table : store.Tables(keyspace)) {
+      if (++shown > kTablesShown) return;
+      const HeatAmounts heat = host.services().heat.TotalOf(*table);
+      uint64_t expiring = 0;
+      uint64_t reclaimed = 0;
+      for (const FamilyCounters& family : table->counters().families) {
+        expiring += family.expiring_cells;
+        reclaimed += family.reclaimed;
+      }
+      std::map<std::string_view, size_t> states;
+      for (const IndexSchema& index : table->schema().indexes) {
+        const Index* const built =
+            table->has_indexes() ? table->indexes()->Find(index.id) : nullptr;
+        const bool ready = index.state == IndexState::kReady && built != nullptr && built->built();
+        ++states[index.state == IndexState::kFailed ? "failed" : ready ? "ready" : "building"];
+      }
+      std::string text = fmt::format(
+          "rows={},cells={},bytes={},reads={:.0f},writes={:.0f},reclaimed={},expiring={},"
+          "reclaim_due={},indexes={}",
+          table->counters().rows, table->cells(), table->memory_bytes(), heat.reads, heat.writes,
+          reclaimed, expiring, table->MayHoldDropped() ? 1 : 0, table->schema().indexes.size());
+      for (const auto& [state, count] : states) text += fmt::format(",indexes_{}={}", state, count);
+      out.Field("table_" + keyspace + "/" + table->name(), text);
+    }
+  }
+}
+
 struct Section {
   std::string_view name;
   void (*write)(Host&, InfoWriter&);
@@ -505,6 +544,7 @@ constexpr Section kSections[] = {
     {"cluster", ClusterSection, true},
     {"keyspace", KeyspaceSection, true, true},
     {"cellar", CellarSection, true, true},
+    {"tables", TablesSection, false, true},
 };
 
 }  // namespace

@@ -120,6 +120,12 @@ bool ScanRun::EndPage() {
 }
 
 bool ScanRun::Pull(uint64_t cells) {
+  const bool done = PullCells(cells);
+  options_.heat.Note(*scan_, done && !next_.has_value(), reply_.bytes());
+  return done;
+}
+
+bool ScanRun::PullCells(uint64_t cells) {
   scan_->SetBudget(cells);
   const size_t slice_end = cells == kUnlimited ? SIZE_MAX : reply_.bytes() + kSliceReplyBytes;
   while (reply_.bytes() < slice_end) {

@@ -28,6 +28,7 @@
 #include "cellar/lsn.h"
 #include "commands/replies/cell_reply.h"
 #include "commands/replies/reply_pieces.h"
+#include "commands/replies/scan_heat.h"
 #include "commands/session/task.h"
 #include "commands/words/read_arguments.h"
 #include "engine/rows/scan.h"
@@ -84,6 +85,7 @@ struct ScanRunOptions {
   std::optional<uint64_t> pin;  // the pinned view that this call reads
   bool pin_wanted{false};       // SNAPSHOT, first call: pin if the scan does not end in this call
   Clock* stats_clock{nullptr};  // STATS
+  ScanHeat heat;
   std::vector<std::string> notes;  // which STATS tells (read_notes.h)
   // Of whom a snapshot is pinned for; used in the handler alone.
   const FamilyAccess* rights{nullptr};
@@ -117,6 +119,7 @@ class ScanRun {
   }
 
  private:
+  bool PullCells(uint64_t cells);
   void BeginRow();
   void EndRow();
   // False if the limits are reached: the call is complete.

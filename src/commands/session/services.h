@@ -7,6 +7,8 @@
 #include "commands/catalog/command_table.h"
 #include "commands/config/config.h"
 #include "commands/config/config_sources.h"
+#include "commands/heat/heat_map.h"
+#include "commands/heat/hot_keys.h"
 #include "commands/session/pubsub.h"
 #include "commands/session/server_stats.h"
 #include "commands/session/slow_log.h"
@@ -27,6 +29,8 @@ struct Services {
   ServerStats stats;
   SlowLog slow_log;
   LatencyMonitor latency;
+  HeatMap heat;
+  HotKeys hot_keys;
   size_t monitors{0};  // sessions in MONITOR
   std::string run_id;  // 40 hex digits, new at every start
 

@@ -51,6 +51,12 @@ bool Concerns(std::string_view prefix, std::string_view name, bool whole_table) 
 
 }  // namespace
 
+std::string TrackedName(const Table& table, const std::string_view* row) {
+  std::string name = NameOf(table.keyspace(), table.name());
+  if (row != nullptr && !AppendRow(table, *row, &name)) name.clear();
+  return name;
+}
+
 void Tracking::Enable(Session& session, const TrackingState& options) {
   if (!session.tracking) {
     session.tracking = std::make_unique<TrackingState>();

@@ -56,6 +56,10 @@ class Table;
 struct CommandEntry;
 struct Session;
 
+// The name that a row has in invalidations, "table:row" with the key's canonical text and the
+// keyspace in front unless that is 0; of the table without a row. Empty if that is no key of it.
+std::string TrackedName(const Table& table, const std::string_view* row);
+
 // One client's tracking, while it is on. Plain data.
 struct TrackingState {
   bool bcast{false};

@@ -1,0 +1,129 @@
+// See access_sampler.h.
+#include "commands/dispatch/access_sampler.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+
+#include "base/assert.h"
+#include "base/random.h"
+#include "commands/catalog/command_keys.h"
+#include "commands/session/host.h"
+#include "commands/session/services.h"
+#include "commands/session/session.h"
+#include "commands/session/tracking.h"
+#include "engine/schema/column_set.h"
+#include "store/store.h"
+
+namespace cellar {
+namespace {
+
+// As RESP sends them.
+size_t RequestBytes(Arguments args) {
+  const auto digits = [](size_t number) {
+    size_t count = 1;
+    for (; number > 9; number /= 10) ++count;
+    return count;
+  };
+  size_t bytes = digits(args.size()) + 3;
+  for (const std::string_view word : args) bytes += digits(word.size()) + word.size() + 5;
+  return bytes;
+}
+
+int64_t Micros(const timeval& time) {
+  return static_cast<int64_t>(time.tv_sec) * 1'000'000 + time.tv_usec;
+}
+
+}  // namespace
+
+HotKeys::Totals HotKeyTotals(const Services& services) {
+  HotKeys::Totals totals;
+  for (const auto& entry : services.commands.entries()) totals.command_nanos += entry->stats.nanos;
+  totals.net_bytes = services.stats.input_bytes + services.stats.output_bytes;
+  rusage usage{};
+  (void)getrusage(RUSAGE_SELF, &usage);
+  totals.user_micros = Micros(usage.ru_utime);
+  totals.system_micros = Micros(usage.ru_stime);
+  return totals;
+}
+
+void AccessSampler::Draw() {
+  distance_ = left_ = std::min(heat_left_, hot_left_);
+  CELLAR_ASSERT(left_ > 0);
+}
+
+void AccessSampler::Restart() {
+  Services& services = host_.services();
+  heat_left_ = services.heat.enabled() ? services.heat.NextDistance() : UINT64_MAX;
+  const uint64_t sample = services.hot_keys.options().sample;
+  hot_left_ = services.hot_keys.active() ? 1 + services.heat.NextBelow(2 * sample - 1) : UINT64_MAX;
+  Draw();
+}
+
+void AccessSampler::Look(const Session& session, const Access& access) {
+  Services& services = host_.services();
+  if (heat_left_ != UINT64_MAX) heat_left_ -= distance_;
+  if (hot_left_ != UINT64_MAX) hot_left_ -= distance_;
+  if (heat_left_ == 0) {
+    heat_left_ = services.heat.enabled() ? services.heat.NextDistance() : UINT64_MAX;
+    if (!access.failed && services.heat.enabled()) CountHeat(session, access);
+  }
+  if (hot_left_ == 0) {
+    Tick();
+    const uint64_t sample = services.hot_keys.options().sample;
+    hot_left_ =
+        services.hot_keys.active() ? 1 + services.heat.NextBelow(2 * sample - 1) : UINT64_MAX;
+    if (services.hot_keys.active()) CountHotKeys(session, access);
+  }
+  Draw();
+}
+
+void AccessSampler::Tick() {
+  Services& services = host_.services();
+  const int64_t now = host_.now_micros();
+  if (!services.hot_keys.due(now)) return;
+  services.hot_keys.Stop(services.hot_keys.EndMicros(), HotKeyTotals(services));
+}
+
+void AccessSampler::CountHeat(const Session& session, const Access& access) {
+  const KeySpec& keys = access.command.row->keys;
+  const auto row = static_cast<size_t>(keys.row);
+  if (row == 0 || row >= access.args.size() || host_.loading()) return;
+  const bool writes = access.command.Has(kWrite);
+  if (!writes && !access.command.Has(kReadonly)) return;
+  const Table* const table =
+      host_.store().FindTableIfAny(session.keyspace, access.args[static_cast<size_t>(keys.first)]);
+  if (table == nullptr) return;
+  const std::string_view text = access.args[row];
+  static thread_local std::string key;  // keeps its memory
+  key.clear();
+  if (!EncodeRowKey(table->schema(), text, &key).ok()) {
+    // `*` has made the row at the end.
+    if (!table->schema().key.is_recno() || text != "*") return;
+    key.clear();
+    table->schema().key.EncodeRecno(INT64_MAX, &key);
+  }
+  HeatMap& heat = host_.services().heat;
+  const auto weight = static_cast<double>(heat.sample());
+  const auto bytes = static_cast<double>(RequestBytes(access.args) + access.reply_bytes);
+  heat.Add(*table, key,
+           {.reads = writes ? 0 : weight, .writes = writes ? weight : 0, .bytes = weight * bytes},
+           host_.store().now_micros());
+}
+
+void AccessSampler::CountHotKeys(const Session& session, const Access& access) {
+  if (host_.loading()) return;
+  const KeySpec& spec = access.command.row->keys;
+  const uint64_t bytes = RequestBytes(access.args) + access.reply_bytes;
+  for (const size_t position : KeyPositions(spec, access.args)) {
+    const Table* const table =
+        host_.store().FindTableIfAny(session.keyspace, access.args[position]);
+    if (table == nullptr) continue;
+    const auto row = static_cast<size_t>(spec.row);
+    const bool names_row = row > 0 && row < access.args.size();
+    std::string name = TrackedName(*table, names_row ? &access.args[row] : nullptr);
+    if (!name.empty()) host_.services().hot_keys.Add(name, access.nanos, bytes);
+  }
+}
+
+}  // namespace cellar

@@ -1,0 +1,57 @@
+// AccessSampler: looks at every so-many-th command for HEAT and HOTKEYS.
+//
+// All that other commands pay for it is a countdown. Of one that is looked at, the row that it
+// names (KeySpec::row) is counted for all those since the one before; commands that name no row
+// and walk over many count their rows themselves (scan_heat.h).
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/inline.h"
+#include "commands/catalog/command_table.h"
+#include "commands/heat/hot_keys.h"
+#include "commands/words/arguments.h"
+
+namespace cellar {
+
+class Host;
+struct Services;
+struct Session;
+
+// What HOTKEYS compares: as of now.
+HotKeys::Totals HotKeyTotals(const Services& services);
+
+class AccessSampler {
+ public:
+  explicit AccessSampler(Host& host) : host_(host) {}
+
+  // Whether this command is to be looked at.
+  CELLAR_INLINE bool Takes() { return --left_ == 0; }
+  struct Access {
+    const CommandEntry& command;
+    Arguments args;
+    size_t reply_bytes;
+    uint64_t nanos;
+    bool failed;
+  };
+  // REQUIRES: Takes() has said true of it.
+  void Look(const Session& session, const Access& access);
+  // What is asked for has changed: heat-sample, or HOTKEYS.
+  void Restart();
+  // Ends HOTKEYS when its time is over.
+  void Tick();
+
+ private:
+  void Draw();
+  void CountHeat(const Session& session, const Access& access);
+  void CountHotKeys(const Session& session, const Access& access);
+
+  Host& host_;
+  uint64_t left_{1};
+  uint64_t distance_{1};  // what left_ began with
+  uint64_t heat_left_{1};
+  uint64_t hot_left_{UINT64_MAX};
+};
+
+}  // namespace cellar

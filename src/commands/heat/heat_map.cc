@@ -1,0 +1,429 @@
+// See heat_map.h.
+#include "commands/heat/heat_map.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.h"
+#include "engine/table/row_split.h"
+#include "engine/table/table.h"
+#include "store/store.h"
+
+namespace cellar {
+namespace {
+
+constexpr int64_t kMinuteMicros{60'000'000};
+
+// A node of the map, and what the allocator rounds up.
+constexpr size_t kTableOverheadBytes{96};
+
+uint64_t TableBytes(const Table& table) {
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < table.groups(); ++i) bytes += table.tree(i).payload_bytes();
+  return bytes;
+}
+
+int64_t FloorTo(int64_t minute, int64_t step) { return minute / step * step; }
+
+Status RangeError(std::string text) { return Status::Error(ErrorCode::kErr, std::move(text)); }
+
+}  // namespace
+
+HeatMap::HeatMap() = default;
+HeatMap::~HeatMap() = default;
+
+void HeatMap::Configure(uint64_t memory_bytes_max, uint64_t sample, uint64_t seed) {
+  CELLAR_ASSERT(sample > 0);
+  memory_bytes_max_ = memory_bytes_max;
+  sample_ = sample;
+  random_ = Random(seed);
+  examined_left_ = static_cast<int64_t>(NextDistance() * kExaminedSampleFactor);
+  if (memory_bytes_max_ == 0) {
+    last_id_ = 0;
+    last_ = nullptr;
+    tables_.clear();
+    table_bytes_ = 0;
+    CELLAR_ASSERT(cut_bytes_ == 0);
+  }
+  // Some of many tables are no longer counted.
+  while (!MakeRoom()) Forget(tables_.rbegin()->first);
+}
+
+uint64_t HeatMap::TakeExaminedNow() {
+  uint64_t rows = 0;
+  while (examined_left_ <= 0) {
+    examined_left_ += static_cast<int64_t>(NextDistance() * kExaminedSampleFactor);
+    rows += sample_ * kExaminedSampleFactor;
+  }
+  return enabled() ? rows : 0;
+}
+
+// --- counting
+
+HeatMap::TableHeat* HeatMap::Find(const Table& table, int64_t now_micros) {
+  if (!enabled()) return nullptr;
+  const int64_t minute = now_micros / kMinuteMicros;
+  minute_ = minute;
+  if (table.id() != last_id_) {
+    auto found = tables_.find(table.id());
+    if (found == tables_.end()) {
+      auto cut = std::make_shared<const HeatCut>(std::vector<std::string>(1), &cut_bytes_);
+      found = tables_.emplace(table.id(), TableHeat(std::move(cut))).first;
+      found->second.live_minute = minute;
+      Cut(table, &found->second, now_micros);
+      if (!MakeRoom()) {
+        Forget(table.id());
+        return nullptr;
+      }
+    }
+    last_id_ = table.id();
+    last_ = &found->second;
+  }
+  TableHeat* const heat = last_;
+  if (heat->live_minute != minute) EndMinute(heat, minute);
+  const uint64_t bytes = TableBytes(table);
+  if (bytes > 2 * heat->cut_table_bytes || CutIsOld(*heat, bytes, now_micros, kCutMicrosMin)) {
+    Cut(table, heat, now_micros);
+  }
+  return heat;
+}
+
+bool HeatMap::CutIsOld(const TableHeat& heat, uint64_t table_bytes, int64_t now_micros,
+                       int64_t age_micros) {
+  if (now_micros >= heat.cut_micros && now_micros - heat.cut_micros < age_micros) return false;
+  const uint64_t before = heat.cut_table_bytes;
+  return table_bytes > before + before / 8 || table_bytes + before / 8 < before;
+}
+
+void HeatMap::Add(const Table& table, std::string_view row_key, const HeatAmounts& amounts,
+                  int64_t now_micros) {
+  TableHeat* const heat = Find(table, now_micros);
+  if (heat == nullptr) return;
+  heat->live.Add(heat->cut->RangeOf(row_key), amounts);
+  heat->live_counts = true;
+  heat->total.reads += amounts.reads;
+  heat->total.writes += amounts.writes;
+  heat->total.bytes += amounts.bytes;
+}
+
+void HeatMap::AddSpan(const Table& table, std::string_view first,
+                      std::optional<std::string_view> last, const HeatAmounts& amounts,
+                      int64_t now_micros) {
+  TableHeat* const heat = Find(table, now_micros);
+  if (heat == nullptr) return;
+  // Ranges share what there was, so they must be about equal.
+  if (CutIsOld(*heat, TableBytes(table), now_micros, kSpanCutMicrosMin)) {
+    Cut(table, heat, now_micros);
+  }
+  const HeatCut& cut = *heat->cut;
+  heat->live.AddSpan(cut.PlaceOf(first),
+                     last ? cut.PlaceOf(*last) : static_cast<double>(cut.size()), amounts);
+  heat->live_counts = true;
+  heat->total.reads += amounts.reads;
+  heat->total.writes += amounts.writes;
+  heat->total.bytes += amounts.bytes;
+}
+
+void HeatMap::NoteLarge(const Table& table, std::string_view row_key, uint64_t bytes) {
+  TableHeat* const heat = Find(table, minute_ * kMinuteMicros);
+  if (heat == nullptr) return;
+  std::string scratch;
+  const std::string_view text = table.schema().key.TextOf(row_key, &scratch);
+  for (LargeRow& row : heat->large) {
+    if (row.row == text) {
+      row.bytes = bytes;
+      return;
+    }
+  }
+  if (heat->large.size() == kLargeRowsMax) heat->large.erase(heat->large.begin());
+  heat->large.push_back({std::string(text.substr(0, kKeyBytesMax)), bytes});
+}
+
+HeatAmounts HeatMap::TotalOf(const Table& table) const {
+  const auto found = tables_.find(table.id());
+  return found == tables_.end() ? HeatAmounts{} : found->second.total;
+}
+
+// --- ranges
+
+std::vector<std::string> HeatMap::CutKeys(const Table& table, TableHeat* heat) const {
+  const Order& order = table.schema().key;
+  std::vector<std::string> rows;
+  if (table.groups() == 1) {
+    rows = table.tree(0).SplitKeys(heat->ranges_max);
+    const double part =
+        static_cast<double>(table.tree(0).payload_bytes()) / static_cast<double>(rows.size() + 1);
+    size_t same = 0;  // so many parts lie whole in the last row
+    for (size_t i = 0; i < rows.size(); ++i) {
+      rows[i].resize(order.EncodedSize(rows[i]));
+      same = i > 0 && rows[i] == rows[i - 1] ? same + 1 : 0;
+      const auto bytes = static_cast<uint64_t>(part * static_cast<double>(same));
+      const bool ends = i + 1 == rows.size() || !rows[i + 1].starts_with(rows[i]);
+      if (!ends || bytes < kLargeRowBytes || heat->large.size() == kLargeRowsMax) continue;
+      std::string scratch;
+      const std::string_view text = order.TextOf(rows[i], &scratch);
+      heat->large.push_back({std::string(text.substr(0, kKeyBytesMax)), bytes});
+    }
+  } else {
+    rows = SplitRowKeys(table, heat->ranges_max);
+  }
+  std::vector<std::string> keys(1);
+  for (std::string& row : rows) {
+    if (row.size() > kKeyBytesMax) {
+      // Its beginning divides as well where that is a key too.
+      std::string text;
+      if (!order.is_plain_bytes() || !order.Decode(row, &text)) continue;
+      text.resize(std::min(text.size(), kKeyBytesMax / 2));
+      row.clear();
+      if (!order.Encode(text, &row).ok()) continue;
+    }
+    if (row > keys.back()) keys.push_back(std::move(row));
+  }
+  return keys;
+}
+
+void HeatMap::UseCut(HeatCutPointer cut, TableHeat* heat) {
+  HeatCounts live(cut->size());
+  if (heat->live_counts) live.AddMapped(heat->live, PlacesIn(*heat->cut, *cut));
+  heat->live = std::move(live);
+  heat->cut = std::move(cut);
+  Recount(heat);
+}
+
+void HeatMap::Cut(const Table& table, TableHeat* heat, int64_t now_micros) {
+  heat->cut_micros = now_micros;
+  heat->cut_table_bytes = TableBytes(table);
+  if (table.groups() == 1) heat->large.clear();  // found anew
+  std::vector<std::string> keys = CutKeys(table, heat);
+  if (keys == heat->cut->keys()) return Recount(heat);
+  UseCut(std::make_shared<const HeatCut>(std::move(keys), &cut_bytes_), heat);
+}
+
+// --- time
+
+void HeatMap::PushFrame(TableHeat* heat, Frame frame) {
+  heat->frame_bytes += frame.packed.capacity() + 1;
+  heat->frames.push_back(std::move(frame));
+}
+
+void HeatMap::EndMinute(TableHeat* heat, int64_t minute) {
+  if (heat->live_counts) {
+    PushFrame(heat, {heat->live_minute, 1, heat->cut, heat->live.Packed()});
+    heat->live = HeatCounts(heat->cut->size());
+    heat->live_counts = false;
+  }
+  heat->live_minute = minute;
+  Age(heat, minute);
+  Recount(heat);
+  (void)MakeRoom();
+}
+
+void HeatMap::Age(TableHeat* heat, int64_t minute) {
+  size_t dropped = 0;
+  while (dropped < heat->frames.size() &&
+         heat->frames[dropped].minute + heat->frames[dropped].minutes <= minute - kKept) {
+    ++dropped;
+  }
+  DropOldest(heat, dropped);
+  if (!heat->frames.empty() && minute % kCoarseMinutes == 0) JoinMinutes(heat, minute - kDay);
+}
+
+void HeatMap::DropOldest(TableHeat* heat, size_t frames) {
+  for (size_t i = 0; i < frames; ++i) heat->frame_bytes -= heat->frames[i].packed.capacity() + 1;
+  heat->frames.erase(heat->frames.begin(),
+                     heat->frames.begin() + static_cast<std::ptrdiff_t>(frames));
+  if (heat->frames.size() < heat->frames.capacity() / 2) heat->frames.shrink_to_fit();
+}
+
+void HeatMap::JoinMinutes(TableHeat* heat, int64_t before_minute) {
+  const auto joins = [before_minute](const Frame& frame) {
+    return frame.minutes == 1 &&
+           FloorTo(frame.minute, kCoarseMinutes) + kCoarseMinutes <= before_minute;
+  };
+  if (std::none_of(heat->frames.begin(), heat->frames.end(), joins)) return;
+  std::vector<Frame> frames = std::exchange(heat->frames, {});
+  heat->frame_bytes = 0;
+  for (size_t i = 0; i < frames.size();) {
+    if (!joins(frames[i])) {
+      PushFrame(heat, std::move(frames[i++]));
+      continue;
+    }
+    const int64_t quarter = FloorTo(frames[i].minute, kCoarseMinutes);
+    size_t end = i;
+    while (end < frames.size() && joins(frames[end]) &&
+           FloorTo(frames[end].minute, kCoarseMinutes) == quarter) {
+      ++end;
+    }
+    const HeatCutPointer cut = frames[end - 1].cut;
+    HeatCounts counts(cut->size());
+    for (; i < end; ++i) counts.AddPacked(frames[i].packed, PlacesIn(*frames[i].cut, *cut));
+    PushFrame(heat, {quarter, kCoarseMinutes, cut, counts.Packed()});
+  }
+}
+
+bool HeatMap::JoinRanges(TableHeat* heat, size_t ranges_max) {
+  bool joined = false;
+  HeatCutPointer from;  // many frames have the same one
+  HeatCutPointer to;
+  std::vector<double> places;
+  heat->frame_bytes = 0;
+  for (Frame& frame : heat->frames) {
+    if (frame.cut->size() > ranges_max && frame.minute + frame.minutes <= minute_ - kHour) {
+      if (frame.cut != from) {
+        from = frame.cut;
+        to = std::make_shared<const HeatCut>(from->Fewer(ranges_max), &cut_bytes_);
+        places = PlacesIn(*from, *to);
+      }
+      HeatCounts counts(to->size());
+      counts.AddPacked(frame.packed, places);
+      frame.packed = counts.Packed();
+      frame.cut = to;
+      joined = true;
+    }
+    heat->frame_bytes += frame.packed.capacity() + 1;
+  }
+  return joined;
+}
+
+void HeatMap::Tick(const Store& store, int64_t now_micros) {
+  minute_ = now_micros / kMinuteMicros;
+  if (store.lineage() != lineage_) {  // ids may stand for other tables now
+    lineage_ = store.lineage();
+    while (!tables_.empty()) Forget(tables_.begin()->first);
+  }
+  for (size_t i = 0; i < kTablesPerTick && !tables_.empty(); ++i) {
+    auto at = tables_.upper_bound(tick_id_);
+    if (at == tables_.end()) {
+      tick_id_ = 0;
+      return;
+    }
+    tick_id_ = at->first;
+    TableHeat& heat = at->second;
+    if (heat.live_minute != minute_) EndMinute(&heat, minute_);
+    if (memory_bytes() < memory_bytes_max_ / 2) heat.ranges_max = kRangesMax;
+    if (store.TableById(at->first) == nullptr) Forget(at->first);
+  }
+}
+
+// --- memory
+
+void HeatMap::Recount(TableHeat* heat) {
+  table_bytes_ -= heat->counted_bytes;
+  heat->counted_bytes = sizeof(TableHeat) + kTableOverheadBytes + heat->live.memory_bytes() +
+                        heat->frame_bytes + heat->frames.capacity() * sizeof(Frame) +
+                        heat->large.capacity() * (sizeof(LargeRow) + kKeyBytesMax);
+  table_bytes_ += heat->counted_bytes;
+}
+
+void HeatMap::Forget(uint64_t table_id) {
+  const auto found = tables_.find(table_id);
+  CELLAR_ASSERT(found != tables_.end());
+  table_bytes_ -= found->second.counted_bytes;
+  if (last_id_ == table_id) last_id_ = 0;
+  tables_.erase(found);
+}
+
+bool HeatMap::MakeRoom() {
+  while (memory_bytes() > memory_bytes_max_) {
+    if (!CoarsenLargest()) return false;
+  }
+  return true;
+}
+
+bool HeatMap::CoarsenLargest() {
+  TableHeat* largest = nullptr;
+  for (auto& [id, heat] : tables_) {
+    if (largest == nullptr || heat.frame_bytes > largest->frame_bytes) largest = &heat;
+  }
+  if (largest == nullptr) return false;
+  if (!largest->frames.empty()) {
+    Coarsen(largest);
+    return true;
+  }
+  // Nothing is kept but what is being counted.
+  for (auto& [id, heat] : tables_) {
+    if (heat.cut->size() > largest->cut->size()) largest = &heat;
+  }
+  if (largest->cut->size() == 1) return false;
+  largest->ranges_max = largest->cut->size() / 2;
+  UseCut(std::make_shared<const HeatCut>(largest->cut->Fewer(largest->ranges_max), &cut_bytes_),
+         largest);
+  return true;
+}
+
+void HeatMap::Coarsen(TableHeat* heat) {
+  const size_t frames = heat->frames.size();
+  JoinMinutes(heat, minute_ - kHour);
+  if (heat->frames.size() == frames && !JoinRanges(heat, kCoarseRanges) &&
+      !JoinRanges(heat, kCoarsestRanges)) {
+    DropOldest(heat, frames / 4 + 1);
+  }
+  Recount(heat);
+}
+
+// --- what is told
+
+Result<HeatReport> HeatMap::Report(const Table& table, const HeatQuery& query, int64_t now_micros) {
+  CELLAR_ASSERT(query.step_minutes > 0);
+  const int64_t now = now_micros / kMinuteMicros;
+  TableHeat* const heat = Find(table, now_micros);
+  if (heat != nullptr && heat->cut_table_bytes != TableBytes(table)) Cut(table, heat, now_micros);
+  // Where nothing is counted: one range, and nothing in it.
+  TableHeat nothing(std::make_shared<const HeatCut>(std::vector<std::string>(1), &cut_bytes_));
+  nothing.live_minute = now;
+  const TableHeat& of = heat != nullptr ? *heat : nothing;
+
+  int64_t oldest = now;
+  int64_t finest = now;
+  for (const Frame& frame : of.frames) {
+    oldest = std::min(oldest, frame.minute);
+    if (frame.minutes == 1) finest = std::min(finest, frame.minute);
+  }
+  const int64_t to = query.to_micros.value_or(now_micros) / kMinuteMicros;
+  int64_t from = finest;
+  if (query.from_micros) {
+    if (*query.from_micros > query.to_micros.value_or(now_micros)) {
+      return RangeError("FROM is behind TO");
+    }
+    from = std::max(*query.from_micros / kMinuteMicros, std::min(oldest, to));
+  }
+  from = FloorTo(std::min(from, to), query.step_minutes);
+  const int64_t end = std::min(to, std::max(now, from));
+
+  HeatReport report;
+  report.from_minute = from;
+  report.step_minutes = query.step_minutes;
+  const HeatCut shown(of.cut->Fewer(query.ranges), &cut_bytes_);
+  const auto steps = static_cast<size_t>((end - from) / query.step_minutes + 1);
+  report.steps.assign(steps, HeatCounts(shown.size()));
+  const auto step_of = [&](int64_t minute) -> HeatCounts* {
+    if (minute < from || minute > end) return nullptr;
+    return &report.steps[static_cast<size_t>((minute - from) / query.step_minutes)];
+  };
+  const HeatCut* mapped = nullptr;
+  std::vector<double> places;
+  for (const Frame& frame : of.frames) {
+    if (frame.minute + frame.minutes <= from || frame.minute > end) continue;
+    if (query.step_minutes % frame.minutes != 0) {
+      return RangeError("STEP must be a multiple of 15m where only that is kept");
+    }
+    HeatCounts* const step = step_of(frame.minute);
+    if (step == nullptr) continue;
+    if (mapped != frame.cut.get()) {
+      mapped = frame.cut.get();
+      places = PlacesIn(*mapped, shown);
+    }
+    step->AddPacked(frame.packed, places);
+  }
+  if (HeatCounts* const step = step_of(of.live_minute); step != nullptr && of.live_counts) {
+    step->AddMapped(of.live, PlacesIn(*of.cut, shown));
+  }
+  for (const std::string& key : shown.keys()) {
+    std::string scratch;
+    report.keys.emplace_back(key.empty() ? "-" : table.schema().key.TextOf(key, &scratch));
+  }
+  report.large = of.large;
+  return report;
+}
+
+}  // namespace cellar

@@ -1,0 +1,76 @@
+// See scan_heat.h.
+#include "commands/replies/scan_heat.h"
+
+#include <optional>
+#include <vector>
+
+#include "commands/session/host.h"
+#include "commands/session/services.h"
+#include "engine/table/table.h"
+#include "store/store.h"
+
+namespace cellar {
+
+ScanHeat::ScanHeat(Host& host, const Table& table, Way way)
+    : host_(host.services().heat.enabled() ? &host : nullptr),
+      heat_(&host.services().heat),
+      table_id_(table.id()),
+      way_(way) {}
+
+// It may have been dropped since.
+const Table* ScanHeat::FindTable() const {
+  return host_->loading() ? nullptr : host_->store().TableById(table_id_);
+}
+
+void ScanHeat::Count(const Scan& scan, bool ended, uint64_t counted, uint64_t reply_bytes) {
+  const Table* const table = FindTable();
+  if (table == nullptr) return;
+  const auto rows = static_cast<double>(counted);
+  const double share = rows / static_cast<double>(scan.stats().rows - rows_);
+  const HeatAmounts amounts{.reads = rows,
+                            .bytes = share * static_cast<double>(reply_bytes - bytes_)};
+  const int64_t now = host_->store().now_micros();
+  const ScanShape shape = scan.shape();
+  const std::string_view at = scan.row_key();
+  if (shape.index_order != nullptr || way_ == Way::kJumps || shape.ranges == nullptr ||
+      shape.ranges->empty() || (begun_ && !ended)) {
+    return heat_->Add(*table, at, amounts, now);
+  }
+  // From where the ranges begin, and to where they end, as far as it has come.
+  const KeyBound& end = shape.ranges->back().end;
+  std::string_view first = shape.ranges->front().begin.bytes;
+  std::optional<std::string_view> last;
+  if (!end.at_end) last = end.bytes;
+  if (begun_) {
+    (way_ == Way::kForward ? first : last.emplace()) = at;
+  } else if (!ended && way_ == Way::kForward) {
+    last = at;
+  } else if (!ended) {
+    first = at;
+  }
+  heat_->AddSpan(*table, first, last, amounts, now);
+}
+
+void ScanHeat::NoteRows(uint64_t rows, std::string_view place, HeatMetric metric) {
+  if (host_ == nullptr) return;
+  const uint64_t counted = heat_->TakeExamined(rows - rows_);
+  rows_ = rows;
+  if (counted == 0) return;
+  const Table* const table = FindTable();
+  if (table == nullptr) return;
+  const auto number = static_cast<double>(counted);
+  const bool writes = metric == HeatMetric::kWrites;
+  heat_->Add(*table, place, {.reads = writes ? 0 : number, .writes = writes ? number : 0},
+             host_->store().now_micros());
+}
+
+void ScanHeat::NoteRange(uint64_t counted, const KeyRange& range) const {
+  const Table* const table = FindTable();
+  if (table == nullptr) return;
+  std::optional<std::string_view> last;
+  if (!range.end.at_end) last = range.end.bytes;
+  heat_->AddSpan(*table, range.begin.bytes, last, {.reads = static_cast<double>(counted)},
+                 host_->store().now_micros());
+}
+
+}  // namespace cellar

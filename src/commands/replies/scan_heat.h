@@ -1,0 +1,55 @@
+// ScanHeat: what a command that walks over rows tells HEAT: between two looks, so many rows were
+// examined, about there.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "base/inline.h"
+#include "commands/heat/heat_map.h"
+#include "engine/rows/scan.h"
+
+namespace cellar {
+
+class Host;
+
+class ScanHeat {
+ public:
+  enum class Way : uint8_t { kForward, kReverse, kJumps };
+
+  ScanHeat() = default;  // tells nothing
+  ScanHeat(Host& host, const Table& table, Way way);
+
+  // `ended`: the scan has come to the end of its ranges. `reply_bytes` are those of the whole reply
+  // so far.
+  CELLAR_INLINE void Note(const Scan& scan, bool ended, uint64_t reply_bytes) {
+    if (host_ == nullptr) return;
+    const uint64_t rows = scan.stats().rows - rows_;
+    const uint64_t counted = heat_->TakeExamined(rows);
+    if (counted > 0) [[unlikely]]
+      Count(scan, ended, counted, reply_bytes);
+    rows_ += rows;
+    bytes_ = reply_bytes;
+    begun_ = true;
+  }
+  // Rows examined or changed since the last time, `rows` in all; at `place`, an encoded key.
+  void NoteRows(uint64_t rows, std::string_view place, HeatMetric metric);
+  // So many were examined. How many are to be counted now, by NoteRange: mostly none.
+  uint64_t Take(uint64_t rows) const { return host_ == nullptr ? 0 : heat_->TakeExamined(rows); }
+  // Read somewhere in the range. REQUIRES: Take has said `counted`.
+  void NoteRange(uint64_t counted, const KeyRange& range) const;
+
+ private:
+  void Count(const Scan& scan, bool ended, uint64_t counted, uint64_t reply_bytes);
+  const Table* FindTable() const;
+
+  Host* host_{nullptr};  // null: tells nothing
+  HeatMap* heat_{nullptr};
+  uint64_t table_id_{0};
+  Way way_{Way::kForward};
+  bool begun_{false};
+  uint64_t rows_{0};
+  uint64_t bytes_{0};
+};
+
+}  // namespace cellar

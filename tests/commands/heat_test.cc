@@ -1,0 +1,344 @@
+// HeatMap and HotKeys: shares of known loads, memory, time.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "commands/heat/heat_map.h"
+#include "commands/heat/hot_keys.h"
+#include "engine/schema/column_set.h"
+#include "engine/table/table.h"
+
+namespace heat_test {
+
+using namespace cellar;  // NOLINT(google-build-using-namespace)
+
+constexpr int64_t kMinute{60'000'000};
+constexpr int64_t kNow{1'795'403'460'000'000};
+
+std::unique_ptr<Table> MakeTable(uint64_t id) {
+  TableSchema schema;
+  schema.groups.push_back({});
+  FamilySchema family;
+  family.id = 1;
+  family.name = "f";
+  schema.families.push_back(std::move(family));
+  return std::make_unique<Table>(id, "0", "t" + std::to_string(id), std::move(schema));
+}
+
+std::string RowName(uint64_t number) {
+  char text[16];
+  (void)snprintf(text, sizeof(text), "row%08u", static_cast<unsigned>(number));
+  return text;
+}
+
+std::string Key(const Table& table, const std::string& row) {
+  std::string key;
+  REQUIRE(EncodeRowKey(table.schema(), row, &key).ok());
+  return key;
+}
+
+void PutRow(Table* table, const std::string& row, const std::string& value = "value") {
+  table->BeginRow(Key(*table, row));
+  table->PutCell(table->schema().families[0], "q", 1, value);
+  table->EndRow();
+}
+
+// What sampling leaves of accesses, as AccessSampler does it.
+class Sampled {
+ public:
+  explicit Sampled(HeatMap* heat) : heat_(heat), left_(heat->NextDistance()) {}
+  void Read(const Table& table, const std::string& row, int64_t now) {
+    if (--left_ > 0) return;
+    left_ = heat_->NextDistance();
+    heat_->Add(table, Key(table, row), {.reads = static_cast<double>(heat_->sample())}, now);
+  }
+
+ private:
+  HeatMap* heat_;
+  uint64_t left_;
+};
+
+std::vector<double> SumOf(const HeatReport& report, HeatMetric metric) {
+  std::vector<double> sums(report.keys.size());
+  for (const HeatCounts& step : report.steps) {
+    for (size_t i = 0; i < sums.size(); ++i) sums[i] += step.at(metric, i);
+  }
+  return sums;
+}
+
+HeatReport Report(HeatMap* heat, const Table& table, const HeatQuery& query, int64_t now) {
+  Result<HeatReport> report = heat->Report(table, query, now);
+  INFO(report.status().ToString());
+  REQUIRE(report.ok());
+  return *std::move(report);
+}
+
+size_t RangeOf(const HeatReport& report, const std::string& row) {
+  size_t at = 0;
+  while (at + 1 < report.keys.size() && report.keys[at + 1] <= row) ++at;
+  return at;
+}
+
+TEST_CASE("each range's share of a zipf load is within ten percent", "[heat]") {
+  HeatMap heat;
+  heat.Configure(16 << 20, 64, 29);
+  auto table = MakeTable(1);
+  constexpr uint64_t kRows{20'000};
+  for (uint64_t i = 0; i < kRows; ++i) PutRow(table.get(), RowName(i));
+  std::vector<double> sums(kRows + 1);
+  for (uint64_t i = 0; i < kRows; ++i) {
+    sums[i + 1] = sums[i] + 1 / std::pow(static_cast<double>(i + 1), 0.7);
+  }
+  Random random(7);
+  std::vector<uint64_t> hits(kRows);
+  Sampled sampled(&heat);
+  constexpr uint64_t kOperations{8'000'000};
+  std::vector<std::string> names;
+  for (uint64_t i = 0; i < kRows; ++i) names.push_back(RowName(i));
+  for (uint64_t i = 0; i < kOperations; ++i) {
+    const auto at = std::upper_bound(sums.begin(), sums.end(), random.Fraction() * sums.back());
+    const auto rank = static_cast<uint64_t>(at - sums.begin()) - 1;
+    const uint64_t row = rank * 7919 % kRows;  // the hot ones lie anywhere
+    ++hits[row];
+    sampled.Read(*table, names[row], kNow);
+  }
+  const HeatReport report = Report(&heat, *table, {.ranges = 64}, kNow);
+  CHECK(report.keys.size() == 64);
+  CHECK(report.keys[0] == "-");
+  const std::vector<double> told = SumOf(report, HeatMetric::kReads);
+  std::vector<double> expected(told.size());
+  for (uint64_t i = 0; i < kRows; ++i) {
+    expected[RangeOf(report, names[i])] += static_cast<double>(hits[i]);
+  }
+  for (size_t i = 0; i < told.size(); ++i) {
+    INFO(i << " " << report.keys[i] << ": " << told[i] << " of " << expected[i]);
+    if (expected[i] >= 1e5) CHECK(std::abs(told[i] / expected[i] - 1) < 0.1);
+  }
+}
+
+TEST_CASE("rows that are appended are where they went, though the ranges move", "[heat]") {
+  HeatMap heat;
+  heat.Configure(16 << 20, 64, 3);
+  auto table = MakeTable(1);
+  uint64_t left = heat.NextDistance();
+  constexpr uint64_t kRows{1'000'000};
+  int64_t now = kNow;
+  for (uint64_t i = 0; i < kRows; ++i) {
+    const std::string row = RowName(i);
+    PutRow(table.get(), row);
+    now += 20;
+    if (--left > 0) continue;
+    left = heat.NextDistance();
+    heat.Add(*table, Key(*table, row), {.writes = 64}, now);
+  }
+  const HeatReport report = Report(&heat, *table, {.ranges = 8}, now);
+  REQUIRE(report.keys.size() == 8);
+  const std::vector<double> told = SumOf(report, HeatMetric::kWrites);
+  for (const double share : told) {
+    INFO(share);
+    CHECK(std::abs(share / (kRows / 8.0) - 1) < 0.1);
+  }
+}
+
+TEST_CASE("what scans examine is counted as often as it was", "[heat]") {
+  HeatMap heat;
+  heat.Configure(16 << 20, 64, 5);
+  uint64_t told = 0;
+  Random random(1);
+  uint64_t rows = 0;
+  for (int i = 0; i < 200'000; ++i) {
+    const uint64_t examined = random.Below(40);
+    rows += examined;
+    told += heat.TakeExamined(examined);
+  }
+  CHECK(std::abs(static_cast<double>(told) / static_cast<double>(rows) - 1) < 0.05);
+}
+
+TEST_CASE("a span of rows is shared by the ranges that it covers", "[heat]") {
+  HeatMap heat;
+  heat.Configure(16 << 20, 64, 5);
+  auto table = MakeTable(1);
+  for (uint64_t i = 0; i < 40'000; ++i) PutRow(table.get(), RowName(i));
+  heat.AddSpan(*table, "", std::nullopt, {.reads = 40'000, .bytes = 80'000}, kNow);
+  const HeatReport report = Report(&heat, *table, {.ranges = 16}, kNow);
+  for (const double reads : SumOf(report, HeatMetric::kReads)) CHECK(std::abs(reads - 2500) < 30);
+  for (const double bytes : SumOf(report, HeatMetric::kBytes)) CHECK(std::abs(bytes - 5000) < 60);
+  heat.AddSpan(*table, Key(*table, RowName(10'000)), Key(*table, RowName(20'000)), {.writes = 1000},
+               kNow);
+  const std::vector<double> writes =
+      SumOf(Report(&heat, *table, {.ranges = 4}, kNow), HeatMetric::kWrites);
+  CHECK(writes[0] < 20);
+  CHECK(writes[1] > 960);
+  CHECK(std::accumulate(writes.begin(), writes.end(), 0.0) == Approx(1000));
+}
+
+TEST_CASE("minutes become quarters of an hour after a day, and go after fourteen", "[heat]") {
+  HeatMap heat;
+  heat.Configure(16 << 20, 64, 5);
+  auto table = MakeTable(1);
+  for (uint64_t i = 0; i < 1000; ++i) PutRow(table.get(), RowName(i));
+  constexpr int64_t kMinutes{20 * 24 * 60};
+  int64_t now = kNow;
+  for (int64_t i = 0; i < kMinutes; ++i, now += kMinute) {
+    heat.Add(*table, Key(*table, RowName(static_cast<uint64_t>(i) % 1000)), {.reads = 64}, now);
+  }
+  now -= kMinute;
+  const HeatReport finest = Report(&heat, *table, {.ranges = 1}, now);
+  CHECK(finest.steps.size() >= 24 * 60);
+  CHECK(finest.steps.size() <= 24 * 60 + 30);
+  for (const HeatCounts& step : finest.steps) CHECK(step.at(HeatMetric::kReads, 0) == 64);
+
+  HeatQuery all{.from_micros = 0, .step_minutes = 1, .ranges = 1};
+  CHECK(heat.Report(*table, all, now).status().text() ==
+        "STEP must be a multiple of 15m where only that is kept");
+  all.step_minutes = 60;
+  const HeatReport hours = Report(&heat, *table, all, now);
+  CHECK(hours.steps.size() >= 14 * 24);
+  CHECK(hours.steps.size() <= 14 * 24 + 2);
+  for (size_t i = 1; i + 1 < hours.steps.size(); ++i) {
+    CHECK(hours.steps[i].at(HeatMetric::kReads, 0) == 60 * 64);
+  }
+  CHECK(heat.memory_bytes() < 16 << 20);
+
+  HeatQuery part{.from_micros = now - 10 * kMinute, .to_micros = now - 5 * kMinute, .ranges = 1};
+  CHECK(Report(&heat, *table, part, now).steps.size() == 6);
+  part.to_micros = now - 20 * kMinute;
+  CHECK_FALSE(heat.Report(*table, part, now).ok());
+  part = {.from_micros = now + kMinute};
+  CHECK_FALSE(heat.Report(*table, part, now).ok());
+}
+
+TEST_CASE("a thousand busy tables stay within heat-memory", "[heat]") {
+  constexpr size_t kMemory{4 << 20};
+  HeatMap heat;
+  heat.Configure(kMemory, 64, 5);
+  std::vector<std::unique_ptr<Table>> tables;
+  for (uint64_t id = 1; id <= 1000; ++id) {
+    tables.push_back(MakeTable(id));
+    for (uint64_t i = 0; i < 300; ++i) PutRow(tables.back().get(), RowName(i));
+  }
+  Random random(9);
+  int64_t now = kNow;
+  for (int minute = 0; minute < 100; ++minute, now += kMinute) {
+    for (const auto& table : tables) {
+      for (int i = 0; i < 5; ++i) {
+        heat.Add(*table, Key(*table, RowName(random.Below(300))),
+                 {.reads = 64, .writes = 128, .bytes = 100'000}, now);
+      }
+      REQUIRE(heat.memory_bytes() <= kMemory);
+    }
+  }
+  CHECK(heat.tables() == 1000);
+  const HeatReport report = Report(&heat, *tables[0], {}, now - kMinute);
+  const std::vector<double> reads = SumOf(report, HeatMetric::kReads);
+  CHECK(std::accumulate(reads.begin(), reads.end(), 0.0) >= 5 * 64);
+  CHECK(heat.TotalOf(*tables[0]).reads == 100 * 5 * 64);
+
+  heat.Configure(64 << 10, 64, 5);
+  CHECK(heat.memory_bytes() <= 64 << 10);
+  heat.Configure(0, 64, 5);
+  CHECK(heat.memory_bytes() == 0);
+  heat.Add(*tables[0], "x", {.reads = 1}, now);
+  CHECK(heat.memory_bytes() == 0);
+  CHECK(Report(&heat, *tables[0], {}, now).keys == std::vector<std::string>{"-"});
+}
+
+TEST_CASE("one busy table becomes coarser before it forgets", "[heat]") {
+  constexpr size_t kMemory{1 << 20};
+  HeatMap heat;
+  heat.Configure(kMemory, 64, 5);
+  auto table = MakeTable(1);
+  for (uint64_t i = 0; i < 5000; ++i) PutRow(table.get(), RowName(i));
+  int64_t now = kNow;
+  Random random(9);
+  for (int minute = 0; minute < 23 * 60; ++minute, now += kMinute) {
+    for (int i = 0; i < 500; ++i) {
+      heat.Add(*table, Key(*table, RowName(random.Below(5000))),
+               {.reads = 6400, .writes = 64, .bytes = 1e6}, now);
+    }
+    REQUIRE(heat.memory_bytes() <= kMemory);
+  }
+  now -= kMinute;
+  const HeatReport report =
+      Report(&heat, *table, {.from_micros = 0, .step_minutes = 15, .ranges = 4}, now);
+  CHECK(report.steps.size() >= 22 * 4);  // nothing was forgotten
+  const std::vector<double> reads = SumOf(report, HeatMetric::kReads);
+  CHECK(std::accumulate(reads.begin(), reads.end(), 0.0) ==
+        Approx(23.0 * 60 * 500 * 6400).epsilon(0.01));
+}
+
+TEST_CASE("a clock that is set back loses nothing", "[heat]") {
+  HeatMap heat;
+  heat.Configure(1 << 20, 64, 5);
+  auto table = MakeTable(1);
+  PutRow(table.get(), "a");
+  heat.Add(*table, Key(*table, "a"), {.reads = 64}, kNow);
+  heat.Add(*table, Key(*table, "a"), {.reads = 64}, kNow - 10 * kMinute);
+  heat.Add(*table, Key(*table, "a"), {.reads = 64}, kNow);
+  const HeatReport report = Report(&heat, *table, {}, kNow);
+  CHECK(report.steps.size() == 11);
+  const std::vector<double> reads = SumOf(report, HeatMetric::kReads);
+  CHECK(std::accumulate(reads.begin(), reads.end(), 0.0) == 192);
+}
+
+TEST_CASE("large rows and long keys", "[heat]") {
+  HeatMap heat;
+  heat.Configure(16 << 20, 64, 5);
+  auto table = MakeTable(1);
+  for (uint64_t i = 0; i < 100; ++i) PutRow(table.get(), RowName(i));
+  table->BeginRow(Key(*table, "whale"));
+  const std::string value(1'000'000, 'x');
+  for (uint64_t i = 0; i < 150; ++i) {
+    table->PutCell(table->schema().families[0], RowName(i), 1, value);
+  }
+  table->EndRow();
+  const HeatReport report = Report(&heat, *table, {}, kNow);
+  REQUIRE(report.large.size() == 1);
+  CHECK(report.large[0].row == "whale");
+  CHECK(report.large[0].bytes > 120'000'000);
+  CHECK(report.large[0].bytes < 160'000'000);
+
+  auto other = MakeTable(2);
+  for (uint64_t i = 0; i < 1000; ++i) PutRow(other.get(), RowName(i) + std::string(5000, 'k'));
+  heat.Add(*other, Key(*other, RowName(5)), {.reads = 64}, kNow);
+  const HeatReport long_keys = Report(&heat, *other, {.ranges = 256}, kNow);
+  CHECK(long_keys.keys.size() > 200);
+  for (const std::string& key : long_keys.keys) CHECK(key.size() <= 256);
+}
+
+TEST_CASE("the heaviest keys are found with few counters, and none is told too much", "[heat]") {
+  HeavyHitters hitters(256, 1 << 20);
+  Random random(11);
+  std::map<std::string, uint64_t> sums;
+  for (int i = 0; i < 300'000; ++i) {
+    const bool hot = random.Below(10) < 5;
+    const std::string key = "k" + std::to_string(hot ? random.Below(10) : random.Below(100'000));
+    const uint64_t amount = 1 + random.Below(100);
+    sums[key] += amount;
+    hitters.Add(key, amount);
+  }
+  const auto hits = hitters.Largest(10);
+  REQUIRE(hits.size() == 10);
+  for (const auto& hit : hits) {
+    INFO(hit.key << " " << hit.amount);
+    CHECK(hit.key.size() == 2);
+    CHECK(hit.amount <= sums[std::string(hit.key)]);
+    CHECK(static_cast<double>(hit.amount) > 0.8 * static_cast<double>(sums[std::string(hit.key)]));
+  }
+  CHECK(hitters.memory_bytes() < 256 * 200);
+
+  HeavyHitters bounded(256, 10'000);
+  for (int i = 0; i < 1000; ++i) bounded.Add(std::string(1000, 'a') + std::to_string(i), 1);
+  bounded.Add(std::string(50'000, 'z'), 7);
+  CHECK(bounded.Largest(5)[0].amount == 7);
+  CHECK(bounded.memory_bytes() < 2 * 60'000);
+}
+
+}  // namespace heat_test
