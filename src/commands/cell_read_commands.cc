@@ -57,6 +57,7 @@ uint64_t FirstBudget(const CommandContext& ctx) {
 struct GetOptions {
   int64_t at_micros{kTimestampMax};
   bool timestamp{false};  // WITHTS
+  bool state{false};      // STATE
 };
 
 Result<GetOptions> ParseGetOptions(ArgumentCursor at) {
@@ -71,21 +72,26 @@ Result<GetOptions> ParseGetOptions(ArgumentCursor at) {
     } else if (at.TakeWord("WITHTS")) {
       if (options.timestamp) return RepeatedOption("WITHTS");
       options.timestamp = true;
+    } else if (at.TakeWord("STATE")) {
+      if (options.state) return RepeatedOption("STATE");
+      options.state = true;
     } else {
-      return UnexpectedWord(at.Peek(), "AT or WITHTS");
+      return UnexpectedWord(at.Peek(), "AT, WITHTS or STATE");
     }
   }
   return options;
 }
 
 // The reply of CGET and what INFO counts. `cell` may be null.
-CELLAR_INLINE void EndGet(CommandContext& ctx, const CellRead* cell, bool timestamp) {
+CELLAR_INLINE void EndGet(CommandContext& ctx, const CellRead* cell, const GetOptions& options) {
   ctx.host.services().stats.CountLookup(cell != nullptr);
   if (cell == nullptr) return ctx.reply.Null();
-  if (timestamp) [[unlikely]] {
+  if (options.timestamp) [[unlikely]] {
     ctx.reply.Array(2);
     ctx.reply.Integer(cell->timestamp_micros());
   }
+  if (options.state) [[unlikely]]
+    return ReplyState(ctx.reply, cell->value.type, cell->value.stored);
   ReplyValue(ctx.reply, cell->value.type, cell->value.stored);
 }
 
@@ -102,7 +108,7 @@ CELLAR_INLINE bool GetKnown(CommandContext& ctx) {
   const CellRead* cell = nullptr;
   const Status status = store.Get(*table, ctx.args[2], *column, &cell);
   if (status.ok()) [[likely]]
-    EndGet(ctx, cell, false);
+    EndGet(ctx, cell, GetOptions{});
   else
     ctx.Fail(status);
   return true;
@@ -127,7 +133,7 @@ void CmdCGet(CommandContext& ctx) {
   const CellRead* cell = nullptr;
   REPLY_IF_ERROR(ctx, ctx.store().Get(*table, ctx.args[2], column, &cell));
   table->NoteColumn(ctx.args[3], family, qualifier);
-  EndGet(ctx, cell, options.timestamp);
+  EndGet(ctx, cell, options);
 }
 
 CELLAR_INLINE void ReplyCellOrNull(CommandContext& ctx, const CellRead* cell) {
@@ -436,7 +442,7 @@ constexpr Command kRows[] = {
      .group = "cell",
      .summary = "Returns the newest value of a column, or the newest at or before a time.",
      .complexity = "O(log n) where n is the number of cells in the locality group",
-     .syntax = "table row column [AT micros] [WITHTS]",
+     .syntax = "table row column [AT micros] [WITHTS] [STATE]",
      .handler = CmdCGet},
     {.name = "cmget",
      .arity = -4,

@@ -1,4 +1,4 @@
-// CPUT, CDEL, CDELRANGE, CINCRBY, CINCRBYFLOAT, CAPPEND, CMUTATE, CUPDATE: the commands that
+// CPUT, CADD, CDEL, CDELRANGE, CINCRBY, CINCRBYFLOAT, CAPPEND, CMUTATE, CUPDATE: the commands that
 // change cells. Each is a RowWrite (engine/request/row_write.h) that the store carries out at once
 // or not at all; CUPDATE is one for each of its rows.
 //
@@ -121,6 +121,15 @@ void CmdCPut(CommandContext& ctx) {
   ctx.reply.Ok();
 }
 
+void CmdCAdd(CommandContext& ctx) {
+  RowWrite& write = RowWriteOf(ctx);
+  REPLY_IF_ERROR(ctx, ParseAdd(ArgumentCursor(ctx.args, kFirstOption), &write));
+  const RowWriteResult* const result = WriteOrReply(ctx, write);
+  if (result == nullptr) return;
+  if (!result->conditions_held) return ctx.reply.Null();
+  ctx.reply.Ok();
+}
+
 void CmdCDel(CommandContext& ctx) {
   RowWrite& write = RowWriteOf(ctx);
   REPLY_IF_ERROR(ctx, ParseDelete(ArgumentCursor(ctx.args, kFirstOption), &write));
@@ -203,6 +212,8 @@ void CmdCAppend(CommandContext& ctx) {
 void ReplyOpResult(ReplyWriter& reply, const CellOpResult& result) {
   switch (result.kind) {
     case CellOp::Kind::kPut:
+    case CellOp::Kind::kAdd:
+    case CellOp::Kind::kMerge:
       return reply.Ok();
     case CellOp::Kind::kDelete:
     case CellOp::Kind::kDeleteRow:
@@ -258,6 +269,17 @@ constexpr Command kRows[] = {
      .syntax = "table row [NX|XX] [IF predicate]... (column value [AS type] [TS micros] "
                "[TTL duration|EXPIREAT micros])...",
      .handler = CmdCPut},
+    {.name = "cadd",
+     .arity = -5,
+     .flags = kWrite | kDenyOom | kFast,
+     .categories = kCategoryCell,
+     .keys = {.first = 1, .access = KeyAccess::kWrite, .row = 2},
+     .group = "cell",
+     .summary = "Folds inputs into cells of aggregate families, all or none. Null if a condition "
+                "does not hold.",
+     .complexity = "O(log n) for each input",
+     .syntax = "table row [IF predicate]... (column input [TS micros])...",
+     .handler = CmdCAdd},
     {.name = "cdel",
      .arity = -3,
      .flags = kWrite | kFast,
@@ -321,6 +343,7 @@ constexpr Command kRows[] = {
      .complexity = "O(log n) for each change",
      .syntax = "table row [IF predicate]... "
                "(PUT column value [AS type] [TS micros] [TTL duration | EXPIREAT micros] | "
+               "ADD column input [TS micros] | MERGE column state [TS micros] | "
                "DEL (column|family|COLPREFIX family prefix|COLRANGE family min max) "
                "[TIME min max] | DELROW | INCR column delta | APPEND column bytes)... "
                "[ELSE op...]",
@@ -339,6 +362,7 @@ constexpr Command kRows[] = {
                "INDEX index [EQ count value...] [BETWEEN min max] [FROM count value...] | ALL) "
                "[NOINDEX] [WHERE predicate]... [LIMIT count] "
                "(PUT column value [AS type] [TS micros] [TTL duration | EXPIREAT micros] | "
+               "ADD column input [TS micros] | MERGE column state [TS micros] | "
                "DEL (column|family|COLPREFIX family prefix|COLRANGE family min max) "
                "[TIME min max] | DELROW | INCR column delta | APPEND column bytes)...",
      .handler = CmdCUpdate},

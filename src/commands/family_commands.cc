@@ -85,6 +85,8 @@ struct FamilyInfo {
   std::string ttl;
   std::string gc;
   std::string group;
+  std::string_view aggregate;
+  std::string bucket;
   uint64_t memory_bytes{0};
   uint64_t reclaimed{0};
 
@@ -96,6 +98,8 @@ struct FamilyInfo {
         ttl("NONE"),
         gc(family.policy.is_expression() ? family.policy.text() : "NONE"),
         group(table.schema().groups[family.group].name),
+        aggregate(FoldKindName(family.fold)),
+        bucket(family.bucket_ms != 0 ? FormatDurationMs(family.bucket_ms) : "NONE"),
         memory_bytes(MemoryShare(table, family)),
         reclaimed(table.family_counters(family).reclaimed) {
     if (family.policy.versions() != 0) versions = std::to_string(family.policy.versions());
@@ -103,7 +107,7 @@ struct FamilyInfo {
   }
 
   void Reply(ReplyWriter& reply, uint64_t cells) const {
-    reply.Map(10);
+    reply.Map(12);
     const auto text = [&reply](std::string_view field, std::string_view value) {
       reply.Bulk(field);
       reply.Bulk(value);
@@ -119,6 +123,8 @@ struct FamilyInfo {
     text("ttl", ttl);
     text("gc", gc);
     text("group", group);
+    text("aggregate", aggregate);
+    text("bucket", bucket);
     number("cells", cells);
     number("memory", memory_bytes);
     number("reclaimed", reclaimed);
@@ -181,7 +187,7 @@ constexpr Command kFamilyRows[] = {
      .summary = "Adds a family to a table.",
      .complexity = "O(n) where n is the number of families",
      .syntax = "table family [TYPE type] [ORDER order] [VERSIONS count|ALL] [TTL duration|NONE] "
-               "[GC policy] [GROUP group]",
+               "[GC policy] [GROUP group] [AGGREGATE sum|min|max|hll] [BUCKET duration]",
      .handler = CmdFamilyAdd},
     {.name = "alter",
      .arity = -4,

@@ -251,7 +251,8 @@ constexpr Command kTableRows[] = {
      .summary = "Creates a table: the order of its row keys, and its families.",
      .complexity = "O(n) where n is the number of families",
      .syntax = "table [KEY order] [FAMILY family [TYPE type] [ORDER order] [VERSIONS count|ALL] "
-               "[TTL duration|NONE] [GC policy] [GROUP group]]...",
+               "[TTL duration|NONE] [GC policy] [GROUP group] [AGGREGATE sum|min|max|hll] [BUCKET "
+               "duration]]...",
      .handler = CmdTableCreate},
     {.name = "drop",
      .arity = 3,

@@ -16,6 +16,10 @@ namespace {
 
 Result<IndexColumn> CheckIndexColumn(const TableSchema& schema, const NewIndexColumn& column) {
   ASSIGN_OR_RETURN(const FamilySchema* const family, RequireFamily(schema, column.family));
+  if (family->is_hll()) {
+    return Status::Error(ErrorCode::kErr, "family " + Quote(column.family) +
+                                              " is an aggregate (hll), which no index can hold");
+  }
   IndexColumn checked;
   checked.family_id = family->id;
   checked.whole_family = !column.qualifier.has_value();

@@ -23,6 +23,19 @@ bool IsBuiltIn(std::string_view keyspace) {
          number < kKeyspacesBuiltIn && FormatInt64(number) == keyspace;
 }
 
+// What is said, or what an aggregate has where nothing is.
+Result<std::optional<ValueType>> TypeOfNewFamily(const NewFamily& family) {
+  const FoldKind fold = family.options.fold.value_or(FoldKind::kNone);
+  std::optional<ValueType> type;
+  if (family.options.type) type = *family.options.type;
+  if (!type && fold != FoldKind::kNone && fold != FoldKind::kHll) type = ValueType::kI64;
+  if (FoldTakesType(fold, type)) return type;
+  CELLAR_ASSERT(type.has_value());
+  return Status::Error(ErrorCode::kErr, "family " + Quote(family.name) + ": AGGREGATE " +
+                                            std::string(FoldKindName(fold)) + " excludes TYPE " +
+                                            std::string(ValueTypeName(*type)));
+}
+
 }  // namespace
 
 // --- keyspaces
@@ -139,6 +152,7 @@ Status Store::AddFamilyTo(TableSchema* schema, const NewFamily& family,
     return Status::Error(ErrorCode::kTooLarge,
                          "a table has at most " + FormatUint64(kFamiliesMax) + " families");
   }
+  ASSIGN_OR_RETURN(const std::optional<ValueType> type, TypeOfNewFamily(family));
   const std::string group_name = family.options.group.value_or(std::string(kDefaultGroup));
   RETURN_IF_ERROR(RequireName("group", group_name));
   auto group = std::find_if(schema->groups.begin(), schema->groups.end(),
@@ -163,7 +177,9 @@ Status Store::AddFamilyTo(TableSchema* schema, const NewFamily& family,
   added.name = family.name;
   added.id = schema->family_id_next++;
   added.group = static_cast<uint32_t>(group - schema->groups.begin());
-  if (family.options.type) added.type = *family.options.type;
+  added.type = type;
+  added.fold = family.options.fold.value_or(FoldKind::kNone);
+  added.bucket_ms = family.options.bucket_ms.value_or(0);
   if (family.options.order) added.order = *family.options.order;
   added.policy = AlterRetention(RetentionPolicy(), family.options);
   const auto at = std::lower_bound(

@@ -230,12 +230,20 @@ class FamilyAlter final : public SlicedChange {
   bool done_{false};
 };
 
+// The option that no family, or not this one, can have changed.
+static std::string_view FixedOption(const FamilySchema& family, const FamilyOptions& options) {
+  if (options.order) return "ORDER";
+  if (options.group) return "GROUP";
+  if (options.fold) return "AGGREGATE";
+  if (options.bucket_ms) return "BUCKET";
+  return options.type && family.fold != FoldKind::kNone ? "TYPE" : "";
+}
+
 Result<std::unique_ptr<SlicedChange>> Store::AlterFamily(Table& table, const NewFamily& family) {
   Result<const FamilySchema*> found = RequireFamily(table.schema(), family.name);
   if (!found.ok()) return InTable(std::move(found).status(), table);
-  if (family.options.order || family.options.group) {
-    return Status::Error(ErrorCode::kErr, std::string(family.options.order ? "ORDER" : "GROUP") +
-                                              " of family " + Quote(family.name) +
+  if (const std::string_view fixed = FixedOption(**found, family.options); !fixed.empty()) {
+    return Status::Error(ErrorCode::kErr, std::string(fixed) + " of family " + Quote(family.name) +
                                               " is fixed once created");
   }
   RETURN_IF_ERROR(CheckTypeChange(table.schema(), **found, family.options));

@@ -1,5 +1,5 @@
 // HyperLogLog states: canonical whatever the way, what hostile ones come to. That estimates are
-// those of PFCOUNT is shown beside a Redis, in tests/e2e/test_aggregates.py.
+// those of PFCOUNT is shown beside a Redis, in tests/e2e/test_folds.py.
 #include "engine/keys/hyperloglog.h"
 
 #include <catch2/catch.hpp>

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/keys/hyperloglog.h"
 #include "engine/table/table_census.h"
 #include "store/log_format.h"
 #include "store/manifest.h"
@@ -57,6 +58,12 @@ class RichStore {
     NewIndex by_value{"by_n", {{"n", "age", ValueType::kI64, true}}, {{"f", "a", {}, false}}};
     NewIndex unique{"one", {{"f", "mail", {}, false}}, {}, true};
     NewIndex by_name{"names", {{"f", {}, {}, false}}, {}};
+    FamilyOptions sum;
+    sum.fold = FoldKind::kSum;
+    sum.bucket_ms = 1000;
+    FamilyOptions hll;
+    hll.fold = FoldKind::kHll;
+    Do(store->CreateTable("0", "folds", Order(), {{"s", sum}, {"h", hll}}));
     NewIndex by_row{"rows", {}, {{"f", {}, {}, false}}};
     for (const NewIndex& index : {by_value, unique, by_name, by_row})
       Do(store->CreateIndex(Find("plain"), index));
@@ -81,6 +88,11 @@ class RichStore {
     expires.ttl_micros = 5'000'000;
     Write(plain, "row1", {expires, Increment("n", "age", "3")});
     Write(Find("numbers"), "*", {Put("f", "q", n)}, true);
+    const std::string state = HllStateOf(HllInputOf("state" + n));
+    Write(Find("folds"), "r",
+          {Fold(CellOp::Kind::kAdd, "s", "a", n), Fold(CellOp::Kind::kAdd, "h", "a", "user" + n)});
+    Write(Find("folds"), "r", {Fold(CellOp::Kind::kMerge, "h", "a", state)});
+    store->Flush();
     store->BeginTransaction(Store::Atomicity::kAll);
     Write(plain, "row2", {Put("f", "both", n)});
     Write(keyed, key, {Put("f", "both", n)});
@@ -137,6 +149,12 @@ class RichStore {
 
   static CellOp Put(std::string_view family, std::string_view qualifier, std::string_view value) {
     return CellOp(CellPut{family, qualifier, value});
+  }
+  static CellOp Fold(CellOp::Kind kind, std::string_view family, std::string_view qualifier,
+                     std::string_view input) {
+    CellOp op = Put(family, qualifier, input);
+    op.kind = kind;
+    return op;
   }
   static CellOp Increment(std::string_view family, std::string_view qualifier,
                           std::string_view by) {

@@ -5,7 +5,7 @@
   "[COLUMNS count (column|family)...]... [COLPREFIX family prefix]... "               \
   "[COLRANGE family min max]... [TIME min max] [VERSIONS count|ALL] [PERROW count] "  \
   "[SKIP count] [GROUPS count] [COLREVERSE] [FILTER expression] [WITHTS] [WITHTYPE] " \
-  "[WITHTTL] [WITHLABELS]"
+  "[WITHTTL] [WITHLABELS] [STATE]"
 #define CELLAR_ROW_OPTIONS                                                                         \
   "[PREFIX prefix]... [RANGE min max]... [ROWS count row...]... "                                  \
   "[INDEX index [EQ count value...] [BETWEEN min max] [FROM count value...]] [NOINDEX] [REVERSE] " \

@@ -58,7 +58,10 @@ void RowReply::AddVersion(ReplyWriter& reply, const Scan& scan) {
   const ScanCell& cell = scan.cell();
   reply.Array(2 + (format_.types ? 1 : 0) + (format_.expiries ? 1 : 0) + (format_.labels ? 1 : 0));
   reply.Integer(cell.timestamp_micros);
-  ReplyValue(reply, cell.type, cell.stored);
+  if (format_.states)
+    ReplyState(reply, cell.type, cell.stored);
+  else
+    ReplyValue(reply, cell.type, cell.stored);
   if (format_.types) reply.Bulk(ValueTypeName(cell.type));
   if (format_.expiries) {
     if (scan.expiry_micros() == kNoExpiry) {

@@ -34,6 +34,12 @@ CELLAR_INLINE void ReplyValue(ReplyWriter& reply, ValueType type, std::string_vi
   ReplyTypedValue(reply, type, stored);
 }
 
+// The same under STATE: of an hll what it is made of, for PFMERGE, MERGE or a put elsewhere.
+inline void ReplyState(ReplyWriter& reply, ValueType type, std::string_view stored) {
+  if (type == ValueType::kHll) return reply.Bulk(stored);
+  ReplyValue(reply, type, stored);
+}
+
 // "family:qualifier" as a bulk string, into room that the caller has reserved; returns its end.
 inline char* EncodeColumn(char* to, std::string_view family, std::string_view qualifier) {
   to = ReplyWriter::EncodeBulkHeader(to, family.size() + 1 + qualifier.size());
@@ -78,6 +84,10 @@ class RowReply {
       return AddToArrays(reply, scan);
     reply.NextPiece();
     ++columns_;
+    if (format_.states && scan.cell().type == ValueType::kHll) [[unlikely]] {
+      ReplyColumn(reply.writer(), scan.cell().family, scan.cell().qualifier_text);
+      return reply.writer().Bulk(scan.cell().stored);
+    }
     ReplyCell(reply.writer(), scan.cell());
   }
   // Closes the map. REQUIRES: open().

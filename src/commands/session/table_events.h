@@ -8,7 +8,7 @@
 //           index.create, index.drop; of the generic commands del (also for each table that FLUSHDB
 //           and FLUSHALL drop), rename_from, rename_to (these two also of TABLE RENAME)
 //   n       new (beside table.create; not in A, as in Redis)
-//   t       cput, cdel, cdelrange, cincrby, cincrbyfloat, cappend, cmutate, cupdate (also by the
+//   t       cput, cadd, cdel, cdelrange, cincrby, cincrbyfloat, cappend, cmutate, cupdate (also by the
 //           letters of Redis' data types)
 //
 // One event for a command that has changed something (KEYSPACE DROP: a table.drop for each table);

@@ -32,6 +32,7 @@ enum class Option : uint8_t {
   kWithtype,
   kWithttl,
   kWithlabels,
+  kState,
   // row options
   kPrefix,
   kRange,
@@ -83,6 +84,7 @@ constexpr OptionRow kOptions[] = {
     {"WITHTYPE", Option::kWithtype, 0, Uses::kOnce, ""},
     {"WITHTTL", Option::kWithttl, 0, Uses::kOnce, ""},
     {"WITHLABELS", Option::kWithlabels, 0, Uses::kOnce, ""},
+    {"STATE", Option::kState, 0, Uses::kOnce, ""},
     {"PREFIX", Option::kPrefix, 1, Uses::kMany, "prefix"},
     {"RANGE", Option::kRange, 2, Uses::kMany, "min max"},
     {"ROWS", Option::kRows, 2, Uses::kMany, "count row ..."},
@@ -208,6 +210,9 @@ Status TakeCellOption(Option option, std::string_view name, ArgumentCursor* at,
     case Option::kWithttl:
       request->format.expiries = true;
       cells.expiries = true;
+      return Status::Ok();
+    case Option::kState:
+      request->format.states = true;
       return Status::Ok();
     default:
       CELLAR_ASSERT(option == Option::kWithlabels);

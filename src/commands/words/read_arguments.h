@@ -24,6 +24,7 @@ struct CellFormat {
   bool types{false};       // WITHTYPE
   bool expiries{false};    // WITHTTL
   bool labels{false};      // WITHLABELS
+  bool states{false};      // STATE: an hll as its state; it makes no array
 
   bool arrays() const { return versions || timestamps || types || expiries || labels; }
 };

@@ -81,15 +81,32 @@ Status TakeGroup(std::string_view word, FamilyOptions* options) {
   return Status::Ok();
 }
 
+Status TakeAggregate(std::string_view word, FamilyOptions* options) {
+  if (options->fold.has_value()) return RepeatedOption("AGGREGATE");
+  ASSIGN_OR_RETURN(options->fold, ParseFoldKind(word));
+  return Status::Ok();
+}
+
+Status TakeBucket(std::string_view word, FamilyOptions* options) {
+  if (options->bucket_ms.has_value()) return RepeatedOption("BUCKET");
+  ASSIGN_OR_RETURN(options->bucket_ms, ParseDurationMs(word));
+  return Status::Ok();
+}
+
 struct FamilyOptionRow {
   std::string_view word;
   std::string_view takes;  // for the error when it is missing
   Status (*take)(std::string_view word, FamilyOptions* options);
 };
 constexpr FamilyOptionRow kFamilyOptions[] = {
-    {"TYPE", "type|NONE", TakeType},         {"ORDER", "order", TakeOrder},
-    {"VERSIONS", "count|ALL", TakeVersions}, {"TTL", "duration|NONE", TakeTtl},
-    {"GC", "policy|NONE", TakePolicy},       {"GROUP", "group", TakeGroup},
+    {"TYPE", "type|NONE", TakeType},
+    {"ORDER", "order", TakeOrder},
+    {"VERSIONS", "count|ALL", TakeVersions},
+    {"TTL", "duration|NONE", TakeTtl},
+    {"GC", "policy|NONE", TakePolicy},
+    {"GROUP", "group", TakeGroup},
+    {"AGGREGATE", "sum|min|max|hll", TakeAggregate},
+    {"BUCKET", "duration", TakeBucket},
 };
 
 const FamilyOptionRow* FindFamilyOption(std::string_view word) {
@@ -148,7 +165,8 @@ Result<TableRequest> ParseTableCreate(ArgumentCursor at) {
     } else if (request.families.empty()) {
       return UnexpectedWord(at.Peek(), "KEY or FAMILY");
     } else {
-      return UnexpectedWord(at.Peek(), "TYPE, ORDER, VERSIONS, TTL, GC, GROUP, KEY or FAMILY");
+      return UnexpectedWord(
+          at.Peek(), "TYPE, ORDER, VERSIONS, TTL, GC, GROUP, AGGREGATE, BUCKET, KEY or FAMILY");
     }
   }
   return request;
@@ -158,7 +176,8 @@ Result<FamilyRequest> ParseFamily(FamilyVerb verb, ArgumentCursor at) {
   FamilyRequest family;
   ASSIGN_OR_RETURN(family.name, at.TakeAny("FAMILY", "family [option ...]"));
   RETURN_IF_ERROR(TakeFamilyOptions(&at, &family.options));
-  if (!at.done()) return UnexpectedWord(at.Peek(), "TYPE, ORDER, VERSIONS, TTL, GC or GROUP");
+  if (!at.done())
+    return UnexpectedWord(at.Peek(), "TYPE, ORDER, VERSIONS, TTL, GC, GROUP, AGGREGATE or BUCKET");
   if (verb == FamilyVerb::kAdd) {
     RETURN_IF_ERROR(CheckName("family", family.name));
     return family;

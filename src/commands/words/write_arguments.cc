@@ -118,6 +118,24 @@ Status TakeColumnOp(ArgumentCursor* at, CellOp::Kind kind, std::vector<CellOp>* 
   return CheckDelta(op);
 }
 
+// `column input [TS micros]`
+Status TakeFold(ArgumentCursor* at, CellOp::Kind kind, std::string_view name,
+                std::vector<CellOp>* ops) {
+  std::string_view family;
+  std::string_view qualifier;
+  if (at->left() < 2) {
+    return IncompleteOption(name, kind == CellOp::Kind::kAdd ? "column input" : "column state");
+  }
+  if (!TakeColumn(at, &family, &qualifier)) return UnexpectedWord(at->Peek(), kColumnForm);
+  CellOp& op = AddPut(family, qualifier, at->Take(), ops);
+  op.kind = kind;
+  if (!at->TakeWord("TS")) return Status::Ok();
+  if (at->done()) return IncompleteOption("TS", "micros");
+  ASSIGN_OR_RETURN(op.timestamp_micros, ParseTimestamp(at->Take()));
+  if (!at->done() && EqualsIgnoreCase(at->Peek(), "TS")) return RepeatedOption("TS");
+  return Status::Ok();
+}
+
 // `DEL selector [TIME min max]`
 Status TakeDelete(ArgumentCursor* at, std::vector<CellOp>* ops) {
   CellOp& op = ops->emplace_back();
@@ -136,6 +154,8 @@ Status TakeOp(ArgumentCursor* at, std::vector<CellOp>* ops) {
   if (at->TakeWord("DEL")) return TakeDelete(at, ops);
   if (at->TakeWord("INCR")) return TakeColumnOp(at, CellOp::Kind::kIncrementAny, ops);
   if (at->TakeWord("APPEND")) return TakeColumnOp(at, CellOp::Kind::kAppend, ops);
+  if (at->TakeWord("ADD")) return TakeFold(at, CellOp::Kind::kAdd, "ADD", ops);
+  if (at->TakeWord("MERGE")) return TakeFold(at, CellOp::Kind::kMerge, "MERGE", ops);
   if (at->TakeWord("DELROW")) {
     ops->emplace_back().kind = CellOp::Kind::kDeleteRow;
     return Status::Ok();
@@ -143,7 +163,7 @@ Status TakeOp(ArgumentCursor* at, std::vector<CellOp>* ops) {
   if (EqualsIgnoreCase(at->Peek(), "IF")) {
     return SyntaxErrorBecause("IF must come before the first op");
   }
-  return UnexpectedWord(at->Peek(), "PUT, DEL, DELROW, INCR, APPEND or ELSE");
+  return UnexpectedWord(at->Peek(), "PUT, ADD, MERGE, DEL, DELROW, INCR, APPEND or ELSE");
 }
 
 Status TakeCondition(ArgumentCursor* at, RowWrite* write) {
@@ -208,6 +228,24 @@ Status ParseDelete(ArgumentCursor at, RowWrite* write) {
   return Status::Ok();
 }
 
+Status ParseAdd(ArgumentCursor at, RowWrite* write) {
+  CELLAR_ASSERT(write->ops.empty());
+  while (at.TakeWord("IF")) RETURN_IF_ERROR(TakeCondition(&at, write));
+  do {
+    if (at.left() == 1) {
+      std::string_view family;
+      std::string_view qualifier;
+      if (TakeColumn(&at, &family, &qualifier)) {
+        return SyntaxErrorBecause("no input for " +
+                                  Quote(std::string(family) + ":" + std::string(qualifier)));
+      }
+      return UnexpectedWord(at.Peek(), "a column (family:qualifier) or TS");
+    }
+    RETURN_IF_ERROR(TakeFold(&at, CellOp::Kind::kAdd, "CADD", &write->ops));
+  } while (!at.done());
+  return Status::Ok();
+}
+
 Status ParseMutate(ArgumentCursor at, RowWrite* write) {
   CELLAR_ASSERT(write->ops.empty());
   while (at.TakeWord("IF")) RETURN_IF_ERROR(TakeCondition(&at, write));
@@ -222,13 +260,13 @@ Status ParseMutate(ArgumentCursor at, RowWrite* write) {
     }
   }
   if (write->ops.empty() && write->else_ops.empty()) {
-    return SyntaxErrorBecause("nothing to do: no PUT, DEL, DELROW, INCR or APPEND");
+    return SyntaxErrorBecause("nothing to do: no PUT, ADD, MERGE, DEL, DELROW, INCR or APPEND");
   }
   return Status::Ok();
 }
 
 bool IsOpWord(std::string_view word) {
-  for (const std::string_view op : {"PUT", "DEL", "DELROW", "INCR", "APPEND"}) {
+  for (const std::string_view op : {"PUT", "ADD", "MERGE", "DEL", "DELROW", "INCR", "APPEND"}) {
     if (EqualsIgnoreCase(word, op)) return true;
   }
   return false;
@@ -236,9 +274,11 @@ bool IsOpWord(std::string_view word) {
 
 Status ParseUpdateOps(ArgumentCursor at, RowWrite* write) {
   CELLAR_ASSERT(write->ops.empty());
-  if (at.done()) return SyntaxErrorBecause("nothing to do: no PUT, DEL, DELROW, INCR or APPEND");
+  if (at.done())
+    return SyntaxErrorBecause("nothing to do: no PUT, ADD, MERGE, DEL, DELROW, INCR or APPEND");
   while (!at.done()) {
-    if (!IsOpWord(at.Peek())) return UnexpectedWord(at.Peek(), "PUT, DEL, DELROW, INCR or APPEND");
+    if (!IsOpWord(at.Peek()))
+      return UnexpectedWord(at.Peek(), "PUT, ADD, MERGE, DEL, DELROW, INCR or APPEND");
     RETURN_IF_ERROR(TakeOp(&at, &write->ops));
   }
   return Status::Ok();

@@ -5,6 +5,7 @@
 //           [TTL duration | EXPIREAT micros] ...
 //   CDEL    [IF predicate]... [column|family ...] [COLPREFIX family prefix]...
 //           [COLRANGE family min max]... [TIME min max]
+//   CADD    [IF predicate]... column input [TS micros] ...
 //   CMUTATE [IF predicate]... op ... [ELSE op ...]
 //
 // Where a word could be two things: in CPUT a column always has a ':', so a word without one is an
@@ -31,6 +32,7 @@ namespace cellar {
 // it has grown to the size of the usual command.
 CELLAR_INLINE Status ParsePut(ArgumentCursor at, RowWrite* write);
 Status ParseDelete(ArgumentCursor at, RowWrite* write);
+Status ParseAdd(ArgumentCursor at, RowWrite* write);
 Status ParseMutate(ArgumentCursor at, RowWrite* write);
 // The ops of CUPDATE, up to the end.
 Status ParseUpdateOps(ArgumentCursor at, RowWrite* write);

@@ -1,9 +1,9 @@
 // RowWrite: what a client asks of one row, before anything is resolved.
 //
-// CPUT, CDEL, CINCRBY, CINCRBYFLOAT, CAPPEND and CMUTATE are all one RowWrite: conditions, ops to
-// do if they hold, ops to do if not. Everything is text as the client sent it; the views borrow
-// from the caller's arguments and must outlive the call. The engine checks all of it in
-// the order of cellar-model(7), "ERROR REPLIES", then decides the conditions, then makes a mutation
+// CPUT, CADD, CDEL, CINCRBY, CINCRBYFLOAT, CAPPEND and CMUTATE are all one RowWrite: conditions,
+// ops to do if they hold, ops to do if not. Everything is text as the client sent it; the views
+// borrow from the caller's arguments and must outlive the call. The engine checks all of it in the
+// order of cellar-model(7), "ERROR REPLIES", then decides the conditions, then makes a mutation
 // of it.
 #pragma once
 
@@ -76,7 +76,7 @@ struct PutOptions {
 };
 
 // CellPut: the column, of all but kDelete and kDeleteRow; `text` is the value, the delta, or what
-// is appended. PutOptions: of kPut.
+// is appended. PutOptions: of kPut; of kAdd and kMerge the timestamp.
 struct CellOp : CellPut, PutOptions {
   enum class Kind : uint8_t {
     kPut,
@@ -86,7 +86,13 @@ struct CellOp : CellPut, PutOptions {
     kIncrementFloat,  // CINCRBYFLOAT: float cells
     kIncrementAny,    // CMUTATE's INCR: whichever fits the cell
     kAppend,
+    kAdd,    // folds an input into the cell of an aggregate family (keys/fold.h)
+    kMerge,  // likewise a value or state
   };
+  // Does it write without asking what the column holds? Several of these alone are one write.
+  static constexpr bool IsBlind(Kind kind) {
+    return kind == Kind::kPut || kind == Kind::kAdd || kind == Kind::kMerge;
+  }
   CellOp() = default;
   // A put.
   explicit CellOp(const CellPut& put) : CellPut(put) {}
@@ -134,7 +140,10 @@ struct RowWrite {
 
 struct CellOpResult {
   CellOp::Kind kind{CellOp::Kind::kPut};
-  uint64_t count{0};  // kDelete, kDeleteRow: live cells deleted; kAppend: the new length in bytes
+  // kDelete, kDeleteRow: live cells deleted; kAppend: the new length in bytes; folds: 1, or 0 where
+  // the cell is what it was.
+  uint64_t count{0};
+  bool folded{false};                 // into the cell of an aggregate family
   ValueType type{ValueType::kBytes};  // increments: the new value
   std::string stored;                 // likewise, in stored form (value.h)
 
@@ -142,6 +151,7 @@ struct CellOpResult {
   void Clear() {
     kind = CellOp::Kind::kPut;
     count = 0;
+    folded = false;
     type = ValueType::kBytes;
     stored.clear();
   }
@@ -157,11 +167,12 @@ struct RowWriteResult {
     results.resize(count);
     for (CellOpResult& result : results) result.Clear();
   }
-  // Whether the write did anything but delete nothing: what is worth telling others.
+  // Whether the write did anything but delete nothing or fold in what changes nothing: what is
+  // worth telling others.
   bool changed_something() const {
     return std::any_of(results.begin(), results.end(), [](const CellOpResult& op) {
       const bool deletes = op.kind == CellOp::Kind::kDelete || op.kind == CellOp::Kind::kDeleteRow;
-      return !deletes || op.count > 0;
+      return !(deletes || op.folded) || op.count > 0;
     });
   }
 };

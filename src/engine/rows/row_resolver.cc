@@ -10,6 +10,7 @@
 #include "base/inline.h"
 #include "base/number.h"
 #include "base/quote.h"
+#include "engine/keys/hyperloglog.h"
 
 namespace cellar {
 namespace {
@@ -110,6 +111,8 @@ Status RowResolver::CheckOps(const TableSchema& schema, const std::vector<CellOp
     RETURN_IF_ERROR(CheckColumn(schema, op, &checked));
     if (op.kind == CellOp::Kind::kPut) {
       RETURN_IF_ERROR(CheckPut(op, context, &checked));
+    } else if (CellOp::IsBlind(op.kind) || checked.family->fold != FoldKind::kNone) {
+      RETURN_IF_ERROR(CheckFold(op, context, &checked));
     } else if (op.kind == CellOp::Kind::kAppend) {
       if (op.text.size() > context.value_bytes_max) {
         return ValueTooLarge(op.text.size(), op, context.value_bytes_max);
@@ -128,6 +131,10 @@ Status RowResolver::CheckAccess(const CellOp& op) const {
     case CellOp::Kind::kPut:
       // NX and XX tell of cells that are there.
       allowed = access_->MayWrite(op.family) && (!asks_existence_ || access_->MayRead(op.family));
+      break;
+    case CellOp::Kind::kAdd:
+    case CellOp::Kind::kMerge:
+      allowed = access_->MayWrite(op.family);
       break;
     case CellOp::Kind::kDelete:
       allowed = access_->MayWrite(op.selector.family);
@@ -156,6 +163,12 @@ CELLAR_INLINE Status RowResolver::CheckValue(const Column& column, std::string_v
                                              const WriteContext& context, ValueBuffer* buffer,
                                              CellValue* cell) {
   const std::optional<ValueType>& declared = family.type;
+  if (family.is_hll()) [[unlikely]] {
+    cell->expiry_micros = ExpiryOf(options, context.now_micros);
+    if (text.size() > context.value_bytes_max)
+      return ValueTooLarge(text.size(), column, context.value_bytes_max);
+    return CheckState(column, text, options, family, cell);
+  }
   if (options.type && declared && *options.type != *declared) [[unlikely]]
     return NotTheDeclaredType(*options.type, family);
   cell->type = options.type ? *options.type : declared.value_or(ValueType::kBytes);
@@ -170,6 +183,23 @@ CELLAR_INLINE Status RowResolver::CheckValue(const Column& column, std::string_v
   const Status status = ParseValue(cell->type, text, buffer, &stored);
   cell->stored = stored;
   return status.ok() ? Status::Ok() : RefusedByColumn(column, status);
+}
+
+template <typename Column>
+[[gnu::noinline]] Status RowResolver::CheckState(const Column& column, std::string_view text,
+                                                 const PutOptions& options,
+                                                 const FamilySchema& family, CellValue* cell) {
+  if (options.type) {
+    return Status::Error(ErrorCode::kWrongType, "family '" + family.name + "' holds hll, not " +
+                                                    std::string(ValueTypeName(*options.type)));
+  }
+  if (!HllCanonical(text, &state_)) {
+    return RefusedByColumn(
+        column, Status::Error(ErrorCode::kBadValue, "the value is no state of a HyperLogLog"));
+  }
+  cell->type = ValueType::kHll;
+  cell->stored = state_;
+  return Status::Ok();
 }
 
 Status RowResolver::CheckPut(const CellOp& op, const WriteContext& context, CheckedOp* checked) {
@@ -227,6 +257,10 @@ CELLAR_INLINE char* RowResolver::BeginVersion(int64_t timestamp, size_t cell_val
   return to;
 }
 
+void RowResolver::PutVersion(int64_t timestamp, const CellValue& cell) {
+  EncodeCellValue(BeginVersion(timestamp, CellValueBytes(cell)), cell);
+}
+
 template <typename Column>
 [[gnu::noinline]] void RowResolver::WatchArrival(const Column& column, int64_t timestamp,
                                                  int64_t expiry_micros) {
@@ -238,6 +272,9 @@ template <typename Column>
   arrivals_.Note(table_->name(), ColumnText(column), timestamp, dead, now);
 }
 
+template void RowResolver::WatchArrival(const CellOp& column, int64_t timestamp,
+                                        int64_t expiry_micros);
+
 template <typename Column>
 CELLAR_INLINE Status RowResolver::ResolveValue(const Column& column, std::string_view text,
                                                const PutOptions& options) {
@@ -245,14 +282,16 @@ CELLAR_INLINE Status RowResolver::ResolveValue(const Column& column, std::string
   CellValue cell;
   RETURN_IF_ERROR(CheckValue(column, text, options, *put_.family, *context_, &buffer, &cell));
   ReclaimColumn();
-  if (options.timestamp_micros) {
-    WatchArrival(column, *options.timestamp_micros, cell.expiry_micros);
+  int64_t timestamp = context_->stamp_micros;
+  if (!put_.family->is_plain()) [[unlikely]] {
+    timestamp = TimestampIn(*put_.family, options.timestamp_micros);
+  } else if (options.timestamp_micros) {
+    timestamp = *options.timestamp_micros;
   } else {
     stamp_used_ = true;
   }
-  EncodeCellValue(
-      BeginVersion(options.timestamp_micros.value_or(context_->stamp_micros), CellValueBytes(cell)),
-      cell);
+  if (options.timestamp_micros) WatchArrival(column, timestamp, cell.expiry_micros);
+  EncodeCellValue(BeginVersion(timestamp, CellValueBytes(cell)), cell);
   return Status::Ok();
 }
 
@@ -414,10 +453,12 @@ void RowResolver::ApplySince(size_t mark) {
 Status RowResolver::ResolveOps(Table* table, size_t first, size_t count, RowWriteResult* result,
                                Outcome* outcome) {
   const auto end = checked_.begin() + static_cast<ptrdiff_t>(first + count);
-  const bool one_by_one = count > 1 && std::any_of(checked_.begin() + static_cast<ptrdiff_t>(first),
-                                                   end, [](const CheckedOp& op) {
-                                                     return op.op->kind != CellOp::Kind::kPut;
-                                                   });
+  const auto begin = checked_.begin() + static_cast<ptrdiff_t>(first);
+  const bool one_by_one = count > 1 && std::any_of(begin, end, [](const CheckedOp& op) {
+                            return !CellOp::IsBlind(op.op->kind);
+                          });
+  has_pending_ = count > 1 && !one_by_one;
+  pending_.clear();
   if (one_by_one) {
     outcome->checkpoint = std::make_unique<Table::Checkpoint>(table->TakeCheckpoint());
     outcome->applied = true;
@@ -452,6 +493,9 @@ Status RowResolver::ResolveOp(const CheckedOp& op, CellOpResult* result) {
       return ResolveIncrement(op, result);
     case CellOp::Kind::kAppend:
       return ResolveAppend(op, result);
+    case CellOp::Kind::kAdd:
+    case CellOp::Kind::kMerge:
+      return ResolveFold(op, result);
   }
   return Status::Ok();
 }
@@ -495,7 +539,8 @@ std::optional<RowResolver::OldVersion> RowResolver::WalkColumn(Newest newest) {
       }
       reclaims = true;
       if (rank > family.policy.rank_kept_max()) break;  // nothing behind it is live
-    } else if (wanted) {
+    } else if (wanted &&
+               (wanted_micros_ == kNoVersion || wanted_micros_ == read.timestamp_micros)) {
       wanted = false;
       value_.assign(read.value.stored);
       read.value.stored = value_;
@@ -514,14 +559,13 @@ std::optional<RowResolver::OldVersion> RowResolver::WalkColumn(Newest newest) {
 void RowResolver::ResolvePut(const CheckedOp& op) {
   SetColumn(op);
   ReclaimColumn();
-  if (op.op->timestamp_micros) {
-    WatchArrival(*op.op, *op.op->timestamp_micros, ExpiryOf(*op.op, context_->now_micros));
-  } else {
-    stamp_used_ = true;
-  }
-  CopyBytes(
-      BeginVersion(op.op->timestamp_micros.value_or(context_->stamp_micros), op.cell_value.size()),
-      op.cell_value.data(), op.cell_value.size());
+  const int64_t timestamp = TimestampIn(*op.family, op.op->timestamp_micros);
+  if (op.op->timestamp_micros)
+    WatchArrival(*op.op, timestamp, ExpiryOf(*op.op, context_->now_micros));
+  CopyBytes(BeginVersion(timestamp, op.cell_value.size()), op.cell_value.data(),
+            op.cell_value.size());
+  if (has_pending_ && op.family->fold != FoldKind::kNone)
+    pending_.insert_or_assign(std::string(put_.cell_key()), op.cell_value);
 }
 
 void RowResolver::ResolveDelete(const CheckedOp& op, CellOpResult* result) {
@@ -628,6 +672,7 @@ Status RowResolver::PutNext(const CheckedOp& op, const std::optional<OldVersion>
     }
     timestamp = std::max(timestamp, old->timestamp_micros + 1);
   }
+  timestamp = BucketBegin(timestamp, op.family->bucket_ms);
   if (made != nullptr) made->timestamp_micros = timestamp;
   const CellValue cell{
       .type = type, .expiry_micros = old ? old->value.expiry_micros : kNoExpiry, .stored = stored};
@@ -647,6 +692,7 @@ RowResolver::MadeVersion* RowResolver::FindMadeVersion(const CheckedOp& op) {
 }
 
 Status RowResolver::ResolveIncrement(const CheckedOp& op, CellOpResult* result) {
+  if (op.family->fold != FoldKind::kNone) return ResolveFold(op, result);
   SetColumn(op);
   const std::optional<OldVersion> old = WalkColumn(Newest::kRead);
   const std::optional<ValueType>& declared = op.family->type;

@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -93,8 +94,11 @@ class RowResolver {
     const FamilySchema* family{nullptr};
     std::string qualifier;  // encoded
     ValueType type{ValueType::kBytes};
-    std::string cell_value;  // kPut: without the expiry it is complete
-    ColumnSet columns;       // kDelete
+    // kPut: the cell. What is folded in otherwise than as a delta: value or state, as it is stored;
+    // a view of an hll's input.
+    std::string cell_value;
+    std::string_view input;
+    ColumnSet columns;  // kDelete
     int128_t delta{0};
     double delta_float{0};
     TextNumber delta_kind{TextNumber::kNone};
@@ -108,13 +112,19 @@ class RowResolver {
   Status CheckAccess(const CellOp& op) const;
   Status CheckColumn(const TableSchema& schema, const CellOp& op, CheckedOp* checked);
   Status CheckPut(const CellOp& op, const WriteContext& context, CheckedOp* checked);
-  // Type and value of a put, as a cell. The value borrows from the text or from *buffer. `column`
-  // (a CellPut or KnownColumn, here and below) is what an error names.
+  // Type and value of a put, as a cell. The value borrows from the text, from *buffer or state_.
+  // `column` (a CellPut or KnownColumn, here and below) is what an error names.
   template <typename Column>
-  static Status CheckValue(const Column& column, std::string_view text, const PutOptions& options,
-                           const FamilySchema& family, const WriteContext& context,
-                           ValueBuffer* buffer, CellValue* cell);
+  Status CheckValue(const Column& column, std::string_view text, const PutOptions& options,
+                    const FamilySchema& family, const WriteContext& context, ValueBuffer* buffer,
+                    CellValue* cell);
+  template <typename Column>
+  Status CheckState(const Column& column, std::string_view text, const PutOptions& options,
+                    const FamilySchema& family, CellValue* cell);
   Status CheckDelta(const CellOp& op, CheckedOp* checked);
+  // Of an op on a column of an aggregate family, and of a fold elsewhere (fold_resolver.cc).
+  Status CheckFold(const CellOp& op, const WriteContext& context, CheckedOp* checked);
+  Status CheckSumDelta(const CellOp& op, CheckedOp* checked);
   // Begins the step of a command, or of one of its ops.
   size_t BeginPart() {
     part_begin_ = mutation_->BeginPart();
@@ -167,6 +177,24 @@ class RowResolver {
   void ResolveDeleteRow(const CheckedOp& op, CellOpResult* result);
   Status ResolveIncrement(const CheckedOp& op, CellOpResult* result);
   Status ResolveAppend(const CheckedOp& op, CellOpResult* result);
+
+  // --- folds (fold_resolver.cc)
+  Status ResolveFold(const CheckedOp& op, CellOpResult* result);
+  Status FoldNumber(const CheckedOp& op, const std::optional<CellValue>& cell, StoredValue* sum);
+  void FoldHll(const CheckedOp& op, int64_t timestamp, const std::optional<CellValue>& cell,
+               bool is_pending, CellOpResult* result);
+  // The live cell of the column at hand, which has been walked: as the command's puts so far leave
+  // it, or as it is stored.
+  struct FoundCell {
+    std::optional<CellValue> cell;  // dies with the next change of the mutation or of pending_
+    bool is_pending{false};
+  };
+  FoundCell FindCell(int64_t timestamp);
+  // Notes a put of the column at hand that a fold of this command may meet.
+  void NotePending(const CellValue& cell);
+  // The timestamp that a write without TS (with it) gets in the family. The server's counts as used
+  // if it is part of it.
+  int64_t TimestampIn(const FamilySchema& family, const std::optional<int64_t>& said);
   // A version that an increment or append finds.
   struct OldVersion {
     int64_t timestamp_micros{0};
@@ -209,9 +237,13 @@ class RowResolver {
   // Adds the put of a version to the column at hand, which has been walked, or found to need no
   // walk. The caller writes the cell's value.
   char* BeginVersion(int64_t timestamp, size_t cell_value_bytes);
+  // The same with the cell.
+  void PutVersion(int64_t timestamp, const CellValue& cell);
   // The same as ReclaimColumn, and the newest live version, in one walk; its value is copied to
   // value_.
   enum class Newest : uint8_t { kIgnore, kRead };
+  // kNoVersion or a timestamp, of which the walk reads the version instead, if it is live.
+  int64_t wanted_micros_{kNoVersion};
   std::optional<OldVersion> WalkColumn(Newest newest);
   // The one behind the `rank`-th, `version`.
   std::optional<BTree::Match> NextVersion(const BTree::Match& version, uint64_t rank) const;
@@ -246,6 +278,11 @@ class RowResolver {
   std::string version_key_;                               // likewise, of WalkColumn
   BTreePlace place_;                                      // of the column that was walked last
   std::string value_;                                     // scratch
+  std::string state_;                                     // likewise: a canonical state of an hll
+  // Cells that a command of folds and puts alone has put, by their keys, as long as nothing of it
+  // is applied.
+  bool has_pending_{false};
+  std::map<std::string, std::string, std::less<>> pending_;
   // The column at hand, and the put of a version that was made of it last.
   ResolvedPut put_;
   // What the step at hand has added to the mutation: where it begins, and where its first op ends

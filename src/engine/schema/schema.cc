@@ -13,6 +13,18 @@ namespace cellar {
 namespace {
 
 constexpr uint8_t kNoType{0xff};
+// Above the type's number stand AGGREGATE, and whether there is a BUCKET: 0 in a plain family. A
+// server that does not know them finds no such type, and refuses the schema.
+constexpr int kFoldShift{8};
+constexpr int kFoldBits{3};
+constexpr uint64_t kHasBucket{uint64_t{1} << (kFoldShift + kFoldBits)};
+static_assert(kFoldKindCount <= 1 << kFoldBits);
+
+uint64_t FamilyTypeNumber(const FamilySchema& family) {
+  const uint64_t type = family.type ? static_cast<uint64_t>(*family.type) : kNoType;
+  return type | static_cast<uint64_t>(family.fold) << kFoldShift |
+         (family.bucket_ms != 0 ? kHasBucket : 0);
+}
 
 bool IsNameCharacter(char c) {
   return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
@@ -20,6 +32,28 @@ bool IsNameCharacter(char c) {
 
 Status Malformed() {
   return Status::Error(ErrorCode::kCorruption, "a table's schema is malformed");
+}
+
+// Type, AGGREGATE and BUCKET of a family, whose other fields have been taken from *from.
+Status DecodeFamilyTypes(uint64_t number, std::string_view* from, FamilySchema* family) {
+  const uint64_t type = number & 0xff;
+  const uint64_t fold = (number >> kFoldShift) & ((1 << kFoldBits) - 1);
+  if (number >= kHasBucket << 1 || fold >= kFoldKindCount) {
+    return Status::Error(ErrorCode::kCorruption,
+                         "a table's schema has an option that this version does not know");
+  }
+  if (type != kNoType && type >= kNamedTypeCount) return Malformed();
+  if (type != kNoType) family->type = static_cast<ValueType>(type);
+  family->fold = static_cast<FoldKind>(fold);
+  if (!FoldTakesType(family->fold, family->type)) return Malformed();
+  if ((number & kHasBucket) == 0) return Status::Ok();
+  uint64_t bucket_ms = 0;
+  if (!GetVarint64(from, &bucket_ms) || bucket_ms == 0 ||
+      bucket_ms > static_cast<uint64_t>(kDurationMsMax)) {
+    return Malformed();
+  }
+  family->bucket_ms = static_cast<int64_t>(bucket_ms);
+  return Status::Ok();
 }
 
 // One family at the front of *from.
@@ -39,12 +73,11 @@ Status DecodeFamily(std::string_view* from, FamilySchema* family) {
     return Malformed();
   }
   if (!IsName(name) || id == 0 || id > UINT32_MAX || group >= kFamiliesMax) return Malformed();
-  if (type != kNoType && type >= kNamedTypeCount) return Malformed();
   if (ttl_ms > static_cast<uint64_t>(kDurationMsMax)) return Malformed();
   family->name = name;
   family->id = static_cast<uint32_t>(id);
   family->group = static_cast<uint32_t>(group);
-  if (type != kNoType) family->type = static_cast<ValueType>(type);
+  RETURN_IF_ERROR(DecodeFamilyTypes(type, from, family));
   ASSIGN_OR_RETURN(family->order, Order::Parse(order));
   if (policy.empty()) {
     family->policy = RetentionPolicy::FromVersionsAndTtl(versions, static_cast<int64_t>(ttl_ms));
@@ -63,7 +96,7 @@ bool IsName(std::string_view text) {
 }
 
 bool FamilyOptions::empty() const {
-  return !type && !order && !gc && !versions_max && !ttl_ms && !group;
+  return !type && !order && !gc && !versions_max && !ttl_ms && !group && !fold && !bucket_ms;
 }
 
 const FamilySchema* TableSchema::SearchFamily(std::string_view name) const {
@@ -104,6 +137,9 @@ RetentionPolicy AlterRetention(const RetentionPolicy& policy, const FamilyOption
 std::string FamilyOptionsText(const TableSchema& schema, const FamilySchema& family) {
   std::string text;
   if (family.type) text += " TYPE " + std::string(ValueTypeName(*family.type));
+  if (family.fold != FoldKind::kNone)
+    text += " AGGREGATE " + std::string(FoldKindName(family.fold));
+  if (family.bucket_ms != 0) text += " BUCKET " + FormatDurationShort(family.bucket_ms);
   if (!family.order.is_plain_bytes()) text += " ORDER " + QuoteWord(family.order.spec());
   if (family.policy.is_expression()) {
     text += " GC " + QuoteWord(family.policy.text());
@@ -119,7 +155,8 @@ std::string FamilyOptionsText(const TableSchema& schema, const FamilySchema& fam
 }
 
 // schema  | b key order | v next family id | v groups { b name, v tree id }
-//         | v families { b name, v id, v group, v type, b order, b GC text, v versions, v ttl ms }
+//         | v families { b name, v id, v group, v type | aggregate << 8 | has bucket << 11,
+//                        b order, b GC text, v versions, v ttl ms [, v bucket ms] }
 //         | v next index id | v indexes { index_schema.h }
 void EncodeTableSchema(const TableSchema& schema, std::string* to) {
   PutLengthPrefixed(to, schema.key.spec());
@@ -134,12 +171,13 @@ void EncodeTableSchema(const TableSchema& schema, std::string* to) {
     PutLengthPrefixed(to, family.name);
     PutVarint64(to, family.id);
     PutVarint64(to, family.group);
-    PutVarint64(to, family.type ? static_cast<uint8_t>(*family.type) : kNoType);
+    PutVarint64(to, FamilyTypeNumber(family));
     PutLengthPrefixed(to, family.order.spec());
     const bool expression = family.policy.is_expression();
     PutLengthPrefixed(to, expression ? family.policy.text() : std::string_view());
     PutVarint64(to, expression ? 0 : family.policy.versions());
     PutVarint64(to, expression ? 0 : static_cast<uint64_t>(family.policy.ttl_ms()));
+    if (family.bucket_ms != 0) PutVarint64(to, static_cast<uint64_t>(family.bucket_ms));
   }
   PutVarint64(to, schema.index_id_next);
   PutVarint64(to, schema.indexes.size());
@@ -150,7 +188,7 @@ void EncodeTableSchema(const TableSchema& schema, std::string* to) {
 static bool IsIndexColumn(const TableSchema& schema, const IndexColumn& column,
                           bool may_be_family) {
   const FamilySchema* family = schema.FindFamilyById(column.family_id);
-  if (family == nullptr) return false;
+  if (family == nullptr || family->is_hll()) return false;
   if (column.whole_family) return may_be_family && column.qualifier.empty();
   std::string text;
   return family->order.Decode(column.qualifier, &text);
@@ -214,6 +252,11 @@ bool DifferInIndexStatesAlone(const TableSchema& before, const TableSchema& afte
   return !std::equal(before.indexes.begin(), before.indexes.end(), after.indexes.begin(),
                      after.indexes.end(), same_states) &&
          encoded_without_states(before) == encoded_without_states(after);
+}
+
+bool IsPlainSchema(const TableSchema& schema) {
+  return std::all_of(schema.families.begin(), schema.families.end(),
+                     [](const FamilySchema& family) { return family.is_plain(); });
 }
 
 Status DecodeTableSchemaV1(std::string_view* from, TableSchema* schema) {

@@ -53,6 +53,11 @@ std::string DescribeOp(const DecodedOp& op) {
     case MutationOp::kReplace:
       return "PUT " + id + ":" + QuoteWord(op.first) + " " + DescribeValue(op.second) + " TS " +
              number + " FOR " + FormatUint64(op.replaced);
+    case MutationOp::kAddInput:
+      return "ADD " + id + ":" + QuoteWord(op.first) + " " + QuoteWord(op.second) + " TS " + number;
+    case MutationOp::kMergeState:
+      return "MERGE " + id + ":" + QuoteWord(op.first) + " " + QuoteWord(op.second) + " TS " +
+             number;
     case MutationOp::kDeleteCell:
       return "DEL " + id + ":" + QuoteWord(op.first) + " TS " + number;
     case MutationOp::kDeleteRange:

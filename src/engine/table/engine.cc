@@ -13,6 +13,8 @@ namespace cellar {
 namespace {
 
 constexpr uint64_t kCatalogFormat{2};
+// The same with AGGREGATE or BUCKET in a schema, so that a server that does not know them says so.
+constexpr uint64_t kCatalogFormatWithFolds{3};
 // Of dropped trees, freed between two looks at the rest: values may be large, and the kernel takes
 // 0.1 ms to unmap a megabyte.
 constexpr uint64_t kGarbageEntriesPerPiece{128};
@@ -131,6 +133,8 @@ Status Engine::CarryOut(std::string_view ops, MutationCheck* check) {
       case MutationOp::kRow:
       case MutationOp::kPut:
       case MutationOp::kReplace:
+      case MutationOp::kAddInput:
+      case MutationOp::kMergeState:
       case MutationOp::kDeleteCell:
       case MutationOp::kDeleteRange:
       case MutationOp::kDeleteRow:
@@ -183,6 +187,11 @@ Status Engine::ApplyCellOp(const DecodedOp& op, Table* table) {
     case MutationOp::kReplace:
       if (op.replaced >= op.number) return Malformed("a version that is not the older one");
       table->ReplaceCell(*family, op.first, number, static_cast<int64_t>(op.replaced), op.second);
+      break;
+    case MutationOp::kAddInput:
+    case MutationOp::kMergeState:
+      if (!family->is_hll()) return Malformed("an input of a family that takes none");
+      table->FoldHll(op.op, *family, op.first, number, op.second);
       break;
     case MutationOp::kDeleteCell:
       table->DeleteCell(*family, op.first, number);
@@ -513,12 +522,15 @@ void Engine::Inherit(Inheritance inheritance, Continuity continuity) {
 
 // --- StateMachine
 
-// catalog  | format 2 (1: schemas without indexes) | v stamp | v next table id | v next tree id | v
-// keyspaces { b name }
+// catalog  | format 2 (1: schemas without indexes, 3: with AGGREGATE or BUCKET) | v stamp
+//          | v next table id | v next tree id | v keyspaces { b name }
 //          | v tables { b keyspace, b name, v id, schema, counters }
 std::string Engine::EncodeCatalog() const {
   std::string catalog;
-  PutVarint64(&catalog, kCatalogFormat);
+  const bool plain = std::all_of(tables_.begin(), tables_.end(), [](const auto& table) {
+    return IsPlainSchema(table.second->schema());
+  });
+  PutVarint64(&catalog, plain ? kCatalogFormat : kCatalogFormatWithFolds);
   PutVarint64(&catalog, static_cast<uint64_t>(stamp_));
   PutVarint64(&catalog, table_id_next_);
   PutVarint64(&catalog, tree_id_next_);
@@ -578,9 +590,9 @@ Status Engine::BeginLoad(std::string_view catalog) {
   uint64_t stamp = 0;
   uint64_t keyspaces = 0;
   if (!GetVarint64(&catalog, &format)) return malformed;
-  if (format != 1 && format != kCatalogFormat) {
+  if (format == 0 || format > kCatalogFormatWithFolds) {
     return Status::Error(ErrorCode::kCorruption, "the catalog has format " + FormatUint64(format) +
-                                                     ", this version reads 1 and 2");
+                                                     ", this version reads 1 to 3");
   }
   if (!GetVarint64(&catalog, &stamp) || !GetVarint64(&catalog, &table_id_next_) ||
       !GetVarint64(&catalog, &tree_id_next_) || !GetVarint64(&catalog, &keyspaces)) {

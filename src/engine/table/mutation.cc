@@ -47,6 +47,17 @@ void MutationBuilder::Replace(uint32_t family_id, std::string_view qualifier, in
   AddPut(family_id, qualifier, timestamp, replaced, cell_value);
 }
 
+void MutationBuilder::Fold(MutationOp op, uint32_t family_id, std::string_view qualifier,
+                           int64_t timestamp, std::string_view input) {
+  CELLAR_ASSERT(row_begin_ != 0);
+  CELLAR_ASSERT(timestamp >= 0);
+  Op(op);
+  Number(family_id);
+  Bytes(qualifier);
+  EncodeFixed64(bytes_.Grow(sizeof(uint64_t)), static_cast<uint64_t>(timestamp));
+  Bytes(input);
+}
+
 void MutationBuilder::DeleteCell(uint32_t family_id, std::string_view qualifier,
                                  int64_t timestamp) {
   CELLAR_ASSERT(row_begin_ != 0);
@@ -173,6 +184,8 @@ bool MutationReader::Next(DecodedOp* op) {
       good = bytes(&op->first);
       break;
     case MutationOp::kPut:
+    case MutationOp::kAddInput:
+    case MutationOp::kMergeState:
       good = number(&op->id) && bytes(&op->first) && GetFixed64(&rest_, &op->number) &&
              bytes(&op->second);
       break;

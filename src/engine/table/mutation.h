@@ -15,6 +15,9 @@
 //                                                      (cell.h)
 //   kReplace          v family id, b qualifier, timestamp u64, timestamp of the version whose place it
 //                     takes u64, b cell value          as kPut, and the other one is reclaimed
+//   kAddInput         v family id, b qualifier, timestamp u64, b input     one input more for the
+//                                                      HyperLogLog of a cell, as it was sent
+//   kMergeState       v family id, b qualifier, timestamp u64, b state     likewise those of a state
 //   kDeleteCell       v family id, b qualifier, v timestamp
 //   kDeleteRange      v family id, b begin, b end      qualifiers (encoded) in [begin, end);
 //                                                      an empty end is no bound
@@ -62,6 +65,8 @@ enum class MutationOp : uint8_t {
   kRecordNumber = 9,
   kReplace = 10,
   kStep = 11,
+  kAddInput = 12,
+  kMergeState = 13,
   kCreateKeyspace = 20,
   kDropKeyspace = 21,
   kCreateTable = 22,
@@ -145,6 +150,9 @@ class MutationBuilder {
   // replaces a version, that is older. One step, since every write takes it.
   [[nodiscard]] CELLAR_INLINE char* BeginPut(uint64_t table_id, const ResolvedPut& put,
                                              size_t cell_value_bytes);
+  // kAddInput or kMergeState.
+  void Fold(MutationOp op, uint32_t family_id, std::string_view qualifier, int64_t timestamp,
+            std::string_view input);
   void DeleteCell(uint32_t family_id, std::string_view qualifier, int64_t timestamp);
   void DeleteRange(uint32_t family_id, std::string_view begin, std::string_view end);
   void DeleteRow();
@@ -248,7 +256,7 @@ struct DecodedOp {
   uint64_t number{0};       // timestamp, now, next record number, first tree id
   uint64_t replaced{0};     // of kReplace: the other version's timestamp
   std::string_view first;   // qualifier, begin, row key, name, keyspace, schema
-  std::string_view second;  // cell value, end, name
+  std::string_view second;  // cell value, input, state, end, name
   std::string_view third;   // schema of kCreateTable
 };
 

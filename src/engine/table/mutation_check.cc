@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/quote.h"
+#include "engine/keys/hyperloglog.h"
 #include "engine/table/engine.h"
 
 namespace cellar {
@@ -24,7 +25,9 @@ Status WrongIn(std::string what, const Table& table) {
 }
 
 bool SameOrder(const FamilySchema& a, const FamilySchema& b) {
-  return a.order == b.order && a.group == b.group;
+  const bool same_type = a.fold == FoldKind::kNone || a.type == b.type;
+  return a.order == b.order && a.group == b.group && a.fold == b.fold &&
+         a.bucket_ms == b.bucket_ms && same_type;
 }
 
 bool SameColumn(const IndexColumn& a, const IndexColumn& b) {
@@ -88,6 +91,14 @@ bool IsCellValue(std::string_view bytes) {
   return StoredValueIsValid(cell.type, cell.stored);
 }
 
+bool IsValueOf(const FamilySchema& family, std::string_view cell_value) {
+  CellValue cell;
+  if (!IsCellValue(cell_value) || !DecodeCellValue(cell_value, &cell)) return false;
+  if (family.is_hll()) return cell.type == ValueType::kHll;
+  return cell.type != ValueType::kHll &&
+         (family.fold == FoldKind::kNone || cell.type == *family.type);
+}
+
 // A key is what its own text is encoded to. Where the encoding is the text and a terminator, its
 // shape alone says so.
 bool MutationCheck::IsKey(const Order& order, std::string_view encoded, size_t text_bytes_max) {
@@ -111,6 +122,8 @@ Status MutationCheck::Check(const DecodedOp& op, const Table* table) {
       return table == nullptr ? Status::Ok() : CheckRow(op, *table);
     case MutationOp::kPut:
     case MutationOp::kReplace:
+    case MutationOp::kAddInput:
+    case MutationOp::kMergeState:
     case MutationOp::kDeleteCell:
     case MutationOp::kDeleteRange:
     case MutationOp::kReclaimColumn:
@@ -159,7 +172,12 @@ Status MutationCheck::CheckCell(const DecodedOp& op, const Table& table) {
     return WrongIn("a malformed qualifier of family '" + family->name + "'", table);
   }
   const bool puts = op.op == MutationOp::kPut || op.op == MutationOp::kReplace;
-  if (puts && !IsCellValue(op.second)) {
+  const bool merges = op.op == MutationOp::kMergeState;
+  if ((merges || op.op == MutationOp::kAddInput) &&
+      (!family->is_hll() || (merges && !HllIsCanonical(op.second)))) {
+    return WrongIn("an input that family '" + family->name + "' does not take", table);
+  }
+  if (puts && !IsValueOf(*family, op.second)) {
     return WrongIn("a malformed value of family '" + family->name + "'", table);
   }
   return Status::Ok();

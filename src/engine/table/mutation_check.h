@@ -49,5 +49,7 @@ bool IsBoundOf(const Order& order, std::string_view bound);
 
 // Is `bytes` the value of a cell, as DecodeCellValue reads it, and its only form?
 bool IsCellValue(std::string_view bytes);
+// And one that the family's cells can have.
+bool IsValueOf(const FamilySchema& family, std::string_view cell_value);
 
 }  // namespace cellar

@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/coding.h"
+#include "engine/keys/hyperloglog.h"
 #include "engine/keys/timestamp.h"
 
 namespace cellar {
@@ -222,6 +223,31 @@ void Table::ReplaceCell(const FamilySchema& family, std::string_view qualifier, 
   const size_t column_bytes = key_.size();
   PutTimestamp(&key_, timestamp);
   NotePut(family, ReplaceVersion(family, key_.view(), column_bytes, replaced, cell_value, nullptr));
+}
+
+void Table::FoldHll(MutationOp op, const FamilySchema& family, std::string_view qualifier,
+                    int64_t timestamp, std::string_view input) {
+  CELLAR_ASSERT(family.is_hll());
+  WillChange(ChangedColumns::One(family.id, qualifier));
+  SetKey(family, qualifier);
+  PutTimestamp(&key_, timestamp);
+  CellValue cell{.type = ValueType::kHll, .expiry_micros = kNoExpiry, .stored = {}};
+  const std::optional<std::string_view> old = groups_[family.group].tree->Get(key_.view());
+  const bool merges = op == MutationOp::kMergeState;
+  if (old && DecodeCellValue(*old, &cell) && cell.type == ValueType::kHll) {
+    const bool changed = merges ? HllMerge(cell.stored, input, &folded_)
+                                : HllAdd(cell.stored, HllInputOf(input), &folded_);
+    if (!changed) return;
+  } else if (merges) {
+    folded_.assign(input);
+  } else {
+    folded_ = HllStateOf(HllInputOf(input));
+  }
+  cell.type = ValueType::kHll;
+  cell.stored = folded_;
+  cell_value_.clear();
+  PutCellValue(&cell_value_, cell);
+  NotePut(family, PutVersion(family, key_.view(), cell_value_, nullptr));
 }
 
 void Table::ApplyPut(const ResolvedPut& put) {

@@ -120,7 +120,11 @@ class Table {
   // it is there. REQUIRES: replaced < timestamp.
   void ReplaceCell(const FamilySchema& family, std::string_view qualifier, int64_t timestamp,
                    int64_t replaced, std::string_view cell_value);
-  // BeginRow, one of these two, and EndRow, for a cell whose key is put together already.
+  // The HyperLogLog of a cell gets an input more (kAddInput) or those of a state (kMergeState); a
+  // cell that is not there begins with them. REQUIRES: family.is_hll().
+  void FoldHll(MutationOp op, const FamilySchema& family, std::string_view qualifier,
+               int64_t timestamp, std::string_view input);
+  // BeginRow, PutCell or ReplaceCell, and EndRow, for a cell whose key is put together already.
   void ApplyPut(const ResolvedPut& put);
   void DeleteCell(const FamilySchema& family, std::string_view qualifier, int64_t timestamp);
   void DeleteRange(const FamilySchema& family, std::string_view begin, std::string_view end);
@@ -244,6 +248,8 @@ class Table {
   RowChange row_;
   KeyBuffer key_;                      // begins with the open row's key
   KeyBuffer replaced_key_;             // scratch of ReplaceCell
+  std::string folded_;                 // scratch of FoldHll: a state
+  std::string cell_value_;             // likewise, a cell's value
   std::vector<int64_t> dropped_;       // scratch of ReclaimColumn
   std::unique_ptr<IndexSet> indexes_;  // null: none; reads the trees of groups_
 };
