@@ -32,7 +32,7 @@ DOCS = '.\\" DOCS'
 END_OF_DOCS = '.\\" END OF DOCS'
 ABSENT_TITLE = "ABSENT COMMANDS"
 MOST_USED = ["TABLE CREATE", "TABLE SHOW", "FAMILY ADD", "FAMILY ALTER", "CPUT", "CGET", "CMGET", "CROW", "CROWS", "CSCAN", "CCOUNT", "CAGG",
-             "CDEL", "CDELRANGE", "CINCRBY", "CAPPEND", "CMUTATE", "CUPDATE", "CNEAR", "INDEX CREATE", "CEXPLAIN", "MULTI", "EXEC"]
+             "CDEL", "CDELRANGE", "CADD", "CINCRBY", "CAPPEND", "CMUTATE", "CUPDATE", "CNEAR", "INDEX CREATE", "CEXPLAIN", "MULTI", "EXEC"]
 ARGUMENTS_SHOWN_MAX = 50
 # Groups that come first, in this order; the others follow by name.
 GROUPS = ["cell", "schema", "index", "table", "transactions", "keyspace", "generic", "connection", "pubsub", "server"]

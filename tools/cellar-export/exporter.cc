@@ -177,6 +177,7 @@ Status Part::Open() {
   source.table = options_.table;
   source.words = words_;
   source.one_moment = !resumes();
+  source.states = options_.format == Format::kRows;
   page_cursor_ = state_.cursor;
   source_ = std::make_unique<Source>(std::move(source), state_.cursor, connection_.get());
   totals_->rows += state_.rows;

@@ -51,6 +51,7 @@ Status Source::Ask() {
   const std::string cells = std::to_string(cells_);
   std::vector<std::string_view> words{"CSCAN", options_.table, cursor_,  "COUNT",    rows,
                                       "CELLS", cells,          "WITHTS", "WITHTYPE", "WITHTTL"};
+  if (options_.states) words.push_back("STATE");
   if (options_.one_moment) words.push_back("SNAPSHOT");
   words.insert(words.end(), options_.words.begin(), options_.words.end());
   std::string bytes;

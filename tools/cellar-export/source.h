@@ -31,6 +31,7 @@ struct SourceOptions {
   std::vector<std::string> words;  // of rows and cells
   // All pages show one moment. Else each shows its own, but cursors outlive connection and server.
   bool one_moment{true};
+  bool states{false};  // of an hll its state, not the estimate
 };
 
 class Source {

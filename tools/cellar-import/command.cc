@@ -28,12 +28,14 @@ std::vector<std::vector<std::string_view>> RowWords(const CommandOptions& option
     const size_t end{std::min(row.cells.size(), begin + options.cells_per_command)};
     std::vector<std::string_view>& words = commands.emplace_back();
     words.reserve(3 + (end - begin) * 10);
-    words.insert(words.end(), {"CPUT", options.table, row.key});
+    words.insert(words.end(), {options.aggregates ? "CADD" : "CPUT", options.table, row.key});
     for (size_t index{begin}; index < end; ++index) {
       const Cell& cell = row.cells[index];
       words.push_back(scratch->emplace_back(cell.family + ":" + cell.qualifier));
       words.push_back(cell.value);
-      if (!cell.type.empty()) words.insert(words.end(), {"AS", cell.type});
+      // What an aggregate family holds, it says itself; its states are of no type that AS names.
+      if (!cell.type.empty() && !options.aggregates && cell.type != "hll")
+        words.insert(words.end(), {"AS", cell.type});
       if (cell.timestamp_micros) {
         words.push_back("TS");
         words.push_back(scratch->emplace_back(std::to_string(*cell.timestamp_micros)));

@@ -102,6 +102,9 @@ void AddMappingOptions(CLI::App* app, Options* options, RawOptions* raw) {
       ->group(group);
   app->add_option("--ttl", options->pipeline.command.ttl, "time to live of the cells, such as 7d")
       ->group(group);
+  app->add_flag("--aggregate", options->pipeline.command.aggregates,
+                "fold the values into cells of aggregate families (CADD)")
+      ->group(group);
   app->add_flag("--json-types", mapper.json_types,
                 "write JSON numbers, booleans and strings as i64, u64, f64, bool, string")
       ->group(group);
@@ -192,9 +195,14 @@ std::string Complete(const CLI::App& app, const RawOptions& raw, Options* option
   const bool has_places = options->format == Format::kRows;
   if (raw.keys.empty() && !has_places) return "--key is required";
   for (const char* option : {"--key", "--column", "--default-family", "--default-type", "--ignore",
-                             "--ts", "--ttl", "--null", "--json-types"}) {
+                             "--ts", "--ttl", "--null", "--json-types", "--aggregate"}) {
     if (has_places && app.count(option) > 0) {
       return std::string(option) + " does not go with --format rows";
+    }
+  }
+  for (const char* option : {"--ttl", "--default-type", "--json-types"}) {
+    if (options->pipeline.command.aggregates && app.count(option) > 0) {
+      return std::string(option) + " does not go with --aggregate";
     }
   }
   for (const std::string& text : raw.columns) {
