@@ -46,7 +46,7 @@ TEST_CASE("A word that fits nowhere in a write is named, with what could stand t
   CHECK(ErrorOf(ParsePut, {"IF", "f:a", "IS", "1", "f:a", "1"}) ==
         "ERR syntax error: 'IS' is not EXISTS, MISSING, EQ, NE, LT, LE, GT, GE or MATCH");
   CHECK(ErrorOf(ParseMutate, {"SET", "f:a", "1"}) ==
-        "ERR syntax error: 'SET' is not PUT, DEL, DELROW, INCR, APPEND or ELSE");
+        "ERR syntax error: 'SET' is not PUT, ADD, MERGE, DEL, DELROW, INCR, APPEND or ELSE");
   CHECK(ErrorOf(ParseMutate, {"PUT", "f:a"}) ==
         "ERR syntax error: too few words after PUT (column value)");
   CHECK(ErrorOf(ParseMutate, {"DELROW", "ELSE", "DELROW"}) ==
@@ -140,7 +140,8 @@ TEST_CASE("An option that a table or family does not have is named", "[syntax_er
   };
   CHECK(create({"f"}) == "ERR syntax error: 'f' is not KEY or FAMILY");
   CHECK(create({"FAMILY", "f", "COLOUR", "red"}) ==
-        "ERR syntax error: 'COLOUR' is not TYPE, ORDER, VERSIONS, TTL, GC, GROUP, KEY or FAMILY");
+        "ERR syntax error: 'COLOUR' is not TYPE, ORDER, VERSIONS, TTL, GC, GROUP, AGGREGATE, "
+        "BUCKET, KEY or FAMILY");
   CHECK(create({"FAMILY", "f", "TTL"}) ==
         "ERR syntax error: too few words after TTL (duration|NONE)");
   CHECK(create({"FAMILY", "f", "VERSIONS", "1", "GC", "NONE"}) ==

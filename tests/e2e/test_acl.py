@@ -59,6 +59,7 @@ CASES = {
     "hotkeys|get": ("HOTKEYS GET", "%R~*", ["~web:*", "%W~*"]),
     "cexplain": ("CEXPLAIN CROW web r1", "%R~web:*", ["~web:anchor", "%W~web:*"]),
     "cput": ("CPUT web r1 anchor:a 7", "%W~web:anchor", ["%R~web:*", "%W~web:contents"]),
+    "cadd": ("CADD tally r1 n:a 1", "%W~tally:n", ["%R~tally:*", "%W~tally:anchor"]),
     "cdel": ("CDEL web r1 anchor", "%W~web:anchor", ["%R~web:*", "%W~web:contents"]),
     "cdelrange": ("CDELRANGE web ALL", "%W~web:*", ["%R~web:*", "~web:anchor ~web:contents ~web:secret"]),
     "cincrby": ("CINCRBY web r1 anchor:n 1", "~web:anchor", ["%R~web:*", "%W~web:*"]),
@@ -156,7 +157,8 @@ class AclTest(CellarTest):
         """The same tables, whatever has been done to them."""
         self.admin("FLUSHALL")
         for line in ("TABLE CREATE web FAMILY anchor FAMILY contents FAMILY secret", "TABLE CREATE other FAMILY anchor",
-                     "TABLE CREATE hidden FAMILY secret", "CPUT web r1 anchor:a 1 contents:c 2 secret:s 3",
+                     "TABLE CREATE hidden FAMILY secret", "TABLE CREATE tally FAMILY n AGGREGATE sum",
+                     "CPUT web r1 anchor:a 1 contents:c 2 secret:s 3",
                      "CPUT web r2 secret:s 4", "CPUT web r3 anchor:a 5", "CPUT hidden r secret:s 1",
                      "INDEX CREATE web by_a ON 1 anchor:a", "INDEX CREATE web by_s ON 1 secret:s"):
             self.assertEqual(self.admin(line), "OK", line)

@@ -4,7 +4,7 @@ import functools
 import math
 from fractions import Fraction
 
-from . import values
+from . import hll, values
 from .orders import TEXTS, UUIDS
 from .reads import ScanOptions
 from .refusals import Refused
@@ -56,10 +56,16 @@ def class_of(type_name):
 
 def value_key(type_name, value):
     """What makes two values one, and sorts them."""
+    type_name, value = values.seen(type_name, value)
     group = class_of(type_name)
     if group != 1:
         return group, value, 0
     return 1, exact(int(value) if type_name == 'bool' else value), kind_of(type_name)
+
+
+def as_seen(cell):
+    kind, value = values.seen(cell.type, cell.value)
+    return cell if kind == cell.type else cell._replace(type=kind, value=value)
 
 
 def extreme_key(cell):
@@ -250,6 +256,7 @@ class Term:
     def _value(self, table, row, cell, now, protocol):
         del cell
         cell = table.newest(row, self.place, now)
+        cell = cell and as_seen(cell)
         if cell is None or (self.step is not None and class_of(cell.type) != 1):
             return (0,), None
         if self.step is None:
@@ -308,6 +315,7 @@ class Reduce:
     def numbers_of(self, table, cells):
         found = []
         for _, cell in cells:
+            cell = as_seen(cell)
             if class_of(cell.type) == 1:
                 found.append(int(cell.value) if cell.type == 'bool' else cell.value)
             elif cell.type in values.TEXTS and table.families[cell.family].type is None:
@@ -360,7 +368,7 @@ class Reduce:
     def _extreme(self, cells, choose):
         if not cells:
             return (0,), lambda protocol: None
-        cell = choose((cell for _, cell in cells), key=extreme_key)
+        cell = choose((as_seen(cell) for _, cell in cells), key=extreme_key)
         return (2,) + value_key(cell.type, cell.value), \
             lambda protocol: values.reply(cell.type, cell.value, protocol)
 
@@ -374,7 +382,13 @@ class Reduce:
 
     def _distinct(self, table, cells):
         del table
-        count = len({value_key(cell.type, cell.value) for _, cell in cells})
+        union = ()
+        for _, cell in cells:
+            if cell.type == 'hll':
+                union = hll.merge(union, cell.value)
+        count = len({value_key(cell.type, cell.value) for _, cell in cells if cell.type != 'hll'})
+        if union:
+            return self._integer(count + hll.estimate(union))
         if count <= DISTINCT_EXACT:
             return self._integer(count)
         near = Predicate('about %d' % count,

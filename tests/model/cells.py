@@ -74,6 +74,7 @@ class CellOptions:
         self.filter_text = None
         self.filter = None
         self.shows = set()
+        self.reply = values.reply     # of a value
         self.seen = set()
 
     def once(self, name):
@@ -95,7 +96,7 @@ class CellOptions:
             words.next()
             self.selection.add_range(words)
         elif name in (b'TIME', b'VERSIONS', b'PERROW', b'SKIP', b'GROUPS', b'COLREVERSE', b'FILTER',
-                      b'WITHTS', b'WITHTYPE', b'WITHTTL', b'WITHLABELS'):
+                      b'WITHTS', b'WITHTYPE', b'WITHTTL', b'WITHLABELS', b'STATE'):
             words.next()
             self.once(name)
             self._single(name, words)
@@ -118,6 +119,8 @@ class CellOptions:
             self.reverse = True
         elif name == b'FILTER':
             self.filter_text = words.next()
+        elif name == b'STATE':
+            self.reply = values.reply_state
         else:
             self.shows.add(name)
 
@@ -185,11 +188,11 @@ class CellOptions:
 
     def _entry(self, column, protocol):
         if not self.shows_versions():
-            return values.reply(column[0].type, column[0].value, protocol)
+            return self.reply(column[0].type, column[0].value, protocol)
         return [self._version(cell, protocol) for cell in column]
 
     def _version(self, cell, protocol):
-        version = [cell.timestamp, values.reply(cell.type, cell.value, protocol)]
+        version = [cell.timestamp, self.reply(cell.type, cell.value, protocol)]
         if b'WITHTYPE' in self.shows:
             version.append(cell.type.encode())
         if b'WITHTTL' in self.shows:

@@ -15,6 +15,7 @@ COMMANDS = {
     b'CSCAN': (reads.cscan, 2, None), b'CCOUNT': (reads.ccount, 1, None),
     b'CAGG': (aggregates.cagg, 4, None),
     b'CNEAR': (reads.cnear, 2, None), b'CEXISTS': (reads.cexists, 2, None),
+    b'CADD': (writes.cadd, 4, None),
     b'CDEL': (writes.cdel, 2, None), b'CDELRANGE': (writes.cdelrange, 2, None),
     b'CINCRBY': (writes.cincrby, 4, 4), b'CINCRBYFLOAT': (writes.cincrbyfloat, 4, 4),
     b'CAPPEND': (writes.cappend, 4, 4), b'CMUTATE': (writes.cmutate, 3, None),

@@ -324,6 +324,8 @@ def _against(subject, literal, context, cell):
 
 
 def _value_and_literal(literal, cell):
+    kind, value = values.seen(cell.type, cell.value)
+    cell = cell._replace(type=kind, value=value)
     if literal.kind == 'number':
         if cell.type in values.INTEGER_RANGES:
             return cell.value, literal.value

@@ -4,7 +4,7 @@
 It looks at the model to know what exists, and never at the server.
 """
 
-from . import pools
+from . import hll, pools
 from .faults import spoil
 from .filter_text import random_filter
 from .values import FLOATS, INTEGER_RANGES, TYPES, print_value
@@ -249,7 +249,7 @@ class Generator:
         for name, low in ((b'PERROW', 1), (b'SKIP', 0), (b'GROUPS', 1)):
             if self.chance(0.1):
                 options.append([name, b'%d' % self.rng.randint(low, 3)])
-        for name in (b'COLREVERSE', b'WITHTS', b'WITHTYPE', b'WITHTTL', b'WITHLABELS'):
+        for name in (b'COLREVERSE', b'WITHTS', b'WITHTYPE', b'WITHTTL', b'WITHLABELS', b'STATE'):
             if self.chance(0.12):
                 options.append([name])
         if with_filter and self.chance(0.2):
@@ -381,9 +381,62 @@ class Generator:
         column = self.pick(found)
         return column.text, table.families[column.place[0]]
 
+    def hll_state(self):
+        """What MERGE and a put into an hll family take; now and then it is none."""
+        state = ()
+        for _ in range(self.weighted([(0, 1), (1, 4), (3, 3), (40, 0.3)])):
+            state = hll.add(state, b'%d' % self.rng.randrange(60))
+        text = hll.encode(state)
+        choice = self.rng.random()
+        if choice < 0.04:
+            text = text[:self.rng.randrange(len(text))]
+        elif choice < 0.08:
+            at = self.rng.randrange(len(text))
+            text = text[:at] + bytes([self.rng.randrange(256)]) + text[at + 1:]
+        elif choice < 0.1:
+            text += b'\x80'
+        return text
+
+    def fold_words(self, table, merges=False):
+        """`column input [TS micros]` of ADD or MERGE."""
+        folds = [family for family in table.families.values() if family.fold]
+        family = self.pick(folds) if folds and self.chance(0.95) else self.family(table)
+        places = [(row, place) for row in table.rows.values() for place in row.columns
+                  if place[0] == family.name]
+        if places and self.chance(0.5):
+            row, place = self.pick(places)
+            word = family.name + b':' + row.columns[place].qualifier
+        else:
+            word = self.column(table, family=family)[0]
+        if family.fold == 'hll':
+            text = self.hll_state() if merges else b'%d' % self.rng.randrange(60)
+        elif family.fold == 'sum' and not merges:
+            text = self.pick([b'1', b'1', b'2', b'-1', b'-3', b'100', b'0', b'0.5', b'1e3', b'1e308', b'inf', b'-0',
+                              b'9223372036854775807', b'18446744073709551615', b'-9223372036854775808', b'x'])
+        else:
+            text = self.value(family.type or 'bytes')
+        if self.chance(0.4):
+            return [word, text, b'TS', b'%d' % self.timestamp()]
+        return [word, text]
+
+    def cadd(self, name, table):
+        if not any(family.fold for family in table.families.values()) and self.chance(0.9):
+            return None
+        words = [b'CADD', name, self.row_key(table)] + self.conditions(table, 0.1)
+        for _ in range(self.weighted([(1, 5), (2, 3), (4, 1)])):
+            words += self.fold_words(table)
+        return words
+
     def put_words(self, table, row=None):
         indexed = self.on_column(table) if self.chance(0.2) else None
         word, family = indexed or self.column(table, row)
+        if family.fold == 'hll' and self.chance(0.97):
+            words = [word, self.hll_state()]
+            if self.chance(0.3):
+                words += [b'TS', b'%d' % self.timestamp()]
+            if self.chance(0.15):
+                words += [b'EXPIREAT', b'%d' % self.expiry()]
+            return words
         kind = family.type or 'bytes'
         words = [word]
         modifiers = []
@@ -444,7 +497,11 @@ class Generator:
         return [b'CAPPEND', name, key, column, self.pick([b'', b'x', b'ab', b'5', b'\x00', b'\xff'])]
 
     def operation(self, table):
-        choice = self.weighted([('PUT', 5), ('DEL', 3), ('DELROW', 0.5), ('INCR', 3), ('APPEND', 1)])
+        folds = any(family.fold for family in table.families.values())
+        choice = self.weighted([('PUT', 5), ('DEL', 3), ('DELROW', 0.5), ('INCR', 3), ('APPEND', 1),
+                                ('ADD', 5 if folds else 0.1), ('MERGE', 2.5 if folds else 0.1)])
+        if choice in ('ADD', 'MERGE'):
+            return [choice.encode()] + self.fold_words(table, choice == 'MERGE')
         if choice == 'PUT':
             return [b'PUT'] + self.put_words(table)
         if choice == 'DELROW':
@@ -543,6 +600,8 @@ class Generator:
             options.append([b'AT', b'%d' % self.timestamp()])
         if self.chance(0.2):
             options.append([b'WITHTS'])
+        if self.chance(0.1):
+            options.append([b'STATE'])
         self.rng.shuffle(options)
         return words + [word for option in options for word in option]
 
@@ -664,7 +723,18 @@ class Generator:
 
     def family_options(self, altering=False):
         options = []
-        if self.chance(0.5):
+        fold = None
+        if self.chance(0.03 if altering else 0.35):
+            fold = self.pick([b'sum', b'sum', b'min', b'max', b'hll', b'SUM'])
+            options.append([b'AGGREGATE', fold])
+        if self.chance(0.02 if altering else 0.25):
+            options.append([b'BUCKET', self.pick([b'1ms', b'1', b'10s', b'60', b'7d', b'9223372036854775ms'])])
+        if fold is not None and self.chance(0.85):
+            numbers = [kind.encode() for kind in list(INTEGER_RANGES) + list(FLOATS)]
+            if fold != b'hll' and self.chance(0.7):
+                options.append([b'TYPE', self.pick(numbers + ([b'uuid', b'bytes', b'string']
+                                                              if fold in (b'min', b'max') else []))])
+        elif self.chance(0.5):
             kinds = [kind.encode() for kind in TYPES] + [b'i64', b'i64', b'byte']
             options.append([b'TYPE', self.pick(kinds + ([b'NONE'] * 4 if altering else []))])
         if not altering and self.chance(0.6):
@@ -779,7 +849,7 @@ class Generator:
     # Steps.
 
     # A weight of 2.5 for schema changes, as Profile.change says.
-    COMMANDS = [('cput', 24), ('cmutate', 9), ('cincrby', 4), ('cincrbyfloat', 3), ('cappend', 3),
+    COMMANDS = [('cput', 24), ('cadd', 6), ('cmutate', 9), ('cincrby', 4), ('cincrbyfloat', 3), ('cappend', 3),
                 ('cupdate', 2), ('cdel', 6), ('cdelrange', 0.4), ('cget', 9), ('cmget', 3), ('crow', 8), ('crows', 3),
                 ('cscan', 11), ('ccount', 5), ('cagg', 6), ('cnear', 4), ('cexists', 2), ('schema_change', 2.5)]
 

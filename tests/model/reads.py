@@ -264,12 +264,12 @@ def cget(model, session, words):
     seen = set()
     while words.more():
         option = words.next().upper()
-        if option in seen or option not in (b'AT', b'WITHTS'):
+        if option in seen or option not in (b'AT', b'WITHTS', b'STATE'):
             raise Refused('ERR')
         seen.add(option)
         if option == b'AT':
             at = read_timestamp(words.next())
-        else:
+        elif option == b'WITHTS':
             with_ts = True
     table = model.table(session, name)
     ranks, _ = table.row_key(key)
@@ -277,7 +277,8 @@ def cget(model, session, words):
     row = table.rows.get(ranks)
     for cell in table.live(row, place, model.now) if row else []:
         if at is None or cell.timestamp <= at:
-            value = values.reply(cell.type, cell.value, session.protocol)
+            show = values.reply_state if b'STATE' in seen else values.reply
+            value = show(cell.type, cell.value, session.protocol)
             return [cell.timestamp, value] if with_ts else value
     return None
 

@@ -20,7 +20,7 @@ def _same_set(names):
 
 
 class FamilyOptions:
-    NAMES = (b'TYPE', b'ORDER', b'VERSIONS', b'TTL', b'GC', b'GROUP')
+    NAMES = (b'TYPE', b'ORDER', b'VERSIONS', b'TTL', b'GC', b'GROUP', b'AGGREGATE', b'BUCKET')
 
     def __init__(self, words):
         self.given = {}
@@ -49,8 +49,29 @@ class FamilyOptions:
             return None if word.upper() == b'NONE' else retention.read_duration(word)
         if name == b'GC':
             return None if word.upper() == b'NONE' else retention.read_policy(word)
+        if name == b'AGGREGATE':
+            if word.lower() not in (b'sum', b'min', b'max', b'hll'):
+                raise Refused('ERR')
+            return word.lower().decode()
+        if name == b'BUCKET':
+            return retention.read_duration(word)
         check_name(word)
         return word
+
+    def create(self, name):
+        """A new family."""
+        made = Family(name)
+        made.fold = self.given.get(b'AGGREGATE')
+        made.bucket = self.given.get(b'BUCKET', 0)
+        self.apply(made)
+        if made.fold in ('sum', 'min', 'max'):
+            made.type = made.type or 'i64'
+        takes = {None: True, 'hll': made.type is None, 'min': made.type != 'bool',
+                 'max': made.type != 'bool',
+                 'sum': made.type in values.FLOATS or made.type in values.INTEGER_RANGES}
+        if not takes[made.fold]:
+            raise Refused('ERR')
+        return made
 
     def apply(self, family):
         given = self.given
@@ -140,8 +161,7 @@ def _table_create(model, session, words):
     for family_name, options in families:
         if family_name in made.families:
             raise Refused('BUSYKEY')
-        made.families[family_name] = Family(family_name)
-        options.apply(made.families[family_name])
+        made.families[family_name] = options.create(family_name)
     tables[target] = made
     model.touch(made)
     return OK
@@ -166,8 +186,7 @@ def family(model, session, words):
             raise Refused('BUSYKEY')
         if len(found.families) >= FAMILIES_MAX:
             raise Refused('TOOLARGE')
-        found.families[family_name] = Family(family_name)
-        options.apply(found.families[family_name])
+        found.families[family_name] = options.create(family_name)
         model.touch(found)
         return OK
     held = found.family(family_name)
@@ -175,9 +194,12 @@ def family(model, session, words):
         cells = sum(len(found.live(row, place, model.now)) for row in found.rows.values()
                     for place in row.columns if place[0] == family_name)
         return MapWith({b'name': family_name, b'type': (held.type or 'none').encode(),
-                        b'order': held.order.text(), b'group': held.group, b'cells': cells})
+                        b'order': held.order.text(), b'group': held.group, b'cells': cells,
+                        b'aggregate': (held.fold or 'none').encode(),
+                        b'bucket': b'%dms' % (held.bucket // 1000) if held.bucket else b'NONE'})
     if action == b'ALTER':
-        if b'ORDER' in options.given or b'GROUP' in options.given:
+        fixed = {b'ORDER', b'GROUP', b'AGGREGATE', b'BUCKET'} | ({b'TYPE'} if held.fold else set())
+        if fixed & set(options.given):
             raise Refused('ERR')
         if options.given.get(b'TYPE', held.type) != held.type and any(
                 _takes_type_of(index, family_name) for index in found.indexes.values()):
@@ -292,7 +314,7 @@ def _index_create(model, session, words):
     columns = [_on_column(found, word, kind) for word, kind in on]
     for word in include or []:
         family_name, colon, qualifier = word.partition(b':')
-        found.family(family_name)
+        _indexed_family(found, family_name)
         if colon:
             found.column(family_name, qualifier)
     if index_name in found.indexes:
@@ -304,11 +326,18 @@ def _index_create(model, session, words):
     return OK
 
 
+def _indexed_family(found, name):
+    held = found.family(name)
+    if held.fold == 'hll':
+        raise Refused('ERR')
+    return held
+
+
 def _on_column(found, word, kind):
     descending = word.startswith(b'-')
     text = word[1:] if descending else word
     family_name, colon, _ = text.partition(b':')
-    held = found.family(family_name)
+    held = _indexed_family(found, family_name)
     if not colon:
         return indexes.OnColumn((family_name,), None, descending, word)
     place, _ = found.column(*split_column(text))

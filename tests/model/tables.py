@@ -29,11 +29,16 @@ class Family:
         self.ttl = None
         self.gc = None
         self.group = b'default'
+        self.fold = None        # sum, min, max, hll
+        self.bucket = 0         # microseconds
 
     def policy(self):
         if self.gc is not None:
             return self.gc
         return retention.simple_policy(self.versions, self.ttl)
+
+    def bucket_of(self, timestamp):
+        return timestamp - timestamp % self.bucket if self.bucket else timestamp
 
     def copy(self):
         other = Family(self.name)

@@ -10,6 +10,7 @@ import struct
 import uuid
 from fractions import Fraction
 
+from . import hll
 from .refusals import Refused
 from .resp import BigNumber, Boolean, Double
 
@@ -129,8 +130,14 @@ def print_float(type_name, number):
     return sign + numerals[:exponent + 1] + '.' + numerals[exponent + 1:]
 
 
+def seen(type_name, value):
+    """(type, value) as everything but STATE sees them: of an hll its estimate."""
+    return ('u64', hll.estimate(value)) if type_name == 'hll' else (type_name, value)
+
+
 def print_value(type_name, value):
     """The canonical text, which MATCH and `value ~` see."""
+    type_name, value = seen(type_name, value)
     if type_name in TEXTS:
         return value
     if type_name == 'bool':
@@ -144,6 +151,7 @@ def print_value(type_name, value):
 
 def reply(type_name, value, protocol):
     """The value as it stands on the wire."""
+    type_name, value = seen(type_name, value)
     if type_name in TEXTS:
         return value
     if type_name == 'bool':
@@ -158,8 +166,28 @@ def reply(type_name, value, protocol):
     return value
 
 
+def fold_key(type_name):
+    """What min and max compare by: -0 is below 0."""
+    if type_name in FLOATS:
+        return lambda value: (value, math.copysign(1, value))
+    return lambda value: value
+
+
+def same(type_name, one, other):
+    """Whether two values of a type are kept alike."""
+    if type_name in FLOATS:
+        return struct.pack('<d', one) == struct.pack('<d', other)
+    return one == other
+
+
+def reply_state(type_name, value, protocol):
+    """The same under STATE."""
+    return hll.encode(value) if type_name == 'hll' else reply(type_name, value, protocol)
+
+
 def compare(type_name, value, text):
     """-1, 0, 1 against a predicate's literal, read as the cell's own type; None if it cannot be."""
+    type_name, value = seen(type_name, value)
     if type_name in TEXTS:
         other = text
     elif type_name in INTEGER_RANGES:

@@ -2,7 +2,7 @@
 
 import math
 
-from . import values
+from . import hll, values
 from .cells import Selection
 from .orders import Bounds, read_bound
 from .predicates import all_hold, take_predicates
@@ -37,15 +37,41 @@ class Change:
         self.reclaimed = set()
 
     def put(self, place, qualifier, kind, value, timestamp, expiry):
-        if timestamp is None:
-            timestamp = self.stamp
-            self.stamp_used = True
+        timestamp = self._timestamp(place, timestamp)
         self._store(place, qualifier, Cell(timestamp, kind, value, expiry))
 
-    def _store(self, place, qualifier, cell):
+    def _timestamp(self, place, said):
+        """What a write with TS `said` (None: without) gets."""
+        family = self.table.families[place[0]]
+        if said is None:
+            if family.fold and not family.bucket:
+                return 0
+            said = self.stamp
+            self.stamp_used = True
+        return family.bucket_of(said)
+
+    def fold(self, place, qualifier, fold, said):
+        """What `fold(old value or None)` makes of the cell; the value."""
+        timestamp = self._timestamp(place, said)
+        self._reclaim_once(place)
+        family = self.table.families[place[0]]
+        column = self.row.columns.get(place)
+        held = [cell for cell in column.cells if cell.timestamp == timestamp] if column else []
+        old = held[0] if held and not (held[0].expiry is not None and
+                                       held[0].expiry <= self.now) else None
+        value = fold(old.value if old else None)
+        if old is None or not values.same(family.type, old.value, value):
+            self._store(place, qualifier,
+                        Cell(timestamp, family.type or 'hll', value, old.expiry if old else None))
+        return value
+
+    def _reclaim_once(self, place):
         if not self.puts_alone or place not in self.reclaimed:
             self.table.reclaim(self.row, place, self.now)
             self.reclaimed.add(place)
+
+    def _store(self, place, qualifier, cell):
+        self._reclaim_once(place)
         self.table.put(self.row, place, qualifier, cell)
         self.wrote = True
 
@@ -73,6 +99,7 @@ class Change:
                 if cell.timestamp == TIMESTAMP_MAX:
                     raise Refused('ERR')
                 timestamp = max(self.stamp, cell.timestamp + 1)
+        timestamp = self.table.families[place[0]].bucket_of(timestamp)
         self.made[place] = timestamp
         expiry = cell.expiry if cell is not None else None
         self._store(place, qualifier, Cell(timestamp, kind, value, expiry))
@@ -122,6 +149,10 @@ class Change:
             raise bad_delta()
         if not -2**63 <= number <= 2**64 - 1:
             raise Refused('ERR')
+        return Change.add_integer(kind, start, number)
+
+    @staticmethod
+    def add_integer(kind, start, number):
         low, high = values.INTEGER_RANGES[kind]
         if not low <= start + number <= high:
             raise Refused('ERR')
@@ -132,6 +163,10 @@ class Change:
         number = values.read_float('f64', delta)
         if number is None:
             raise bad_delta()
+        return Change.add_float(kind, start, number)
+
+    @staticmethod
+    def add_float(kind, start, number):
         result = float(start) + number
         if kind == 'f32':
             result = values.round_f32(result)
@@ -191,6 +226,13 @@ class Put:
         self.place, self.qualifier = table.column(*self.column)
         if self.kind is not None and family.type is not None and self.kind != family.type:
             raise Refused('WRONGTYPE')
+        if family.fold == 'hll':
+            if self.kind is not None:
+                raise Refused('WRONGTYPE')
+            self.kind, self.value = 'hll', hll.decode(self.text)
+            if self.value is None:
+                raise Refused('BADVALUE')
+            return
         self.kind = self.kind or family.type or 'bytes'
         self.value = values.read(self.kind, self.text)
 
@@ -198,6 +240,61 @@ class Put:
         expiry = self.expiry if self.ttl is None else min(change.now + self.ttl, TIMESTAMP_MAX - 1)
         change.put(self.place, self.qualifier, self.kind, self.value, self.timestamp, expiry)
         return OK
+
+
+class Fold:
+    """`column input [TS micros]`: ADD, or MERGE"""
+
+    def __init__(self, words, merges=False):
+        self.column = split_column(words.next())
+        self.text = words.next()
+        self.merges = merges
+        self.timestamp = read_timestamp(words.next()) if words.take(b'TS') else None
+
+    def resolve(self, table):
+        family = table.family(self.column[0])
+        self.place, self.qualifier = table.column(*self.column)
+        if family.fold is None:
+            raise Refused('WRONGTYPE')
+        if family.fold == 'hll':
+            self.input = hll.decode(self.text) if self.merges else hll.add((), self.text)
+        elif self.merges or family.fold != 'sum':
+            self.input = values.read(family.type, self.text)
+        else:
+            self.input = read_delta(family.type, self.text)
+        if self.input is None:
+            raise Refused('BADVALUE')
+        self.family = family
+
+    def apply(self, change, _protocol=2):
+        change.fold(self.place, self.qualifier,
+                    lambda old: fold_value(self.family, old, self.input), self.timestamp)
+        return OK
+
+
+class Merge(Fold):
+    def __init__(self, words):
+        super().__init__(words, True)
+
+
+def read_delta(kind, text):
+    if kind in values.FLOATS:
+        return values.read_float('f64', text)
+    number = values.read_integer(text)
+    return number if number is not None and -2**63 <= number < 2**64 else None
+
+
+def fold_value(family, old, new):
+    if family.fold == 'hll':
+        return new if old is None else hll.merge(old, new)
+    if family.fold == 'sum':
+        add = Change.add_float if family.type in values.FLOATS else Change.add_integer
+        return add(family.type, 0 if old is None else old, new)
+    if old is None:
+        return new
+    both = [old, new]
+    key = values.fold_key(family.type)
+    return min(both, key=key) if family.fold == 'min' else max(both, key=key)
 
 
 class Delete:
@@ -250,8 +347,21 @@ class Increment:
 
     def resolve(self, table):
         self.place, self.qualifier = table.column(*self.column)
+        self.family = table.families[self.place[0]]
+        if not self.family.fold:
+            return
+        floats = self.family.type in values.FLOATS
+        if self.family.fold != 'sum' or self.wanted == ('integer' if floats else 'float'):
+            raise Refused('WRONGTYPE')
+        self.number = read_delta(self.family.type, self.delta)
+        if self.number is None:
+            raise Refused('ERR')
 
     def apply(self, change, protocol):
+        if self.family.fold:
+            value = change.fold(self.place, self.qualifier,
+                                lambda old: fold_value(self.family, old, self.number), None)
+            return values.reply(self.family.type, value, protocol)
         kind, value = change.increment(self.place, self.qualifier, self.delta, self.wanted)
         return values.reply(kind, value, protocol)
 
@@ -263,6 +373,8 @@ class Append:
 
     def resolve(self, table):
         self.place, self.qualifier = table.column(*self.column)
+        if table.families[self.place[0]].fold:
+            raise Refused('WRONGTYPE')
 
     def apply(self, change, _protocol=2):
         return change.append(self.place, self.qualifier, self.text)
@@ -315,6 +427,28 @@ def cput(model, session, words):
         put.apply(change)
     change.commit()
     return key if numbered else OK
+
+
+def cadd(model, session, words):
+    name, key = words.next(), words.next()
+    predicates = take_predicates(words, b'IF')
+    folds = [Fold(words)]
+    while words.more():
+        folds.append(Fold(words))
+    table = model.table(session, name)
+    ranks, key = table.row_key(key)
+    _check(table, predicates)
+    for fold in folds:
+        fold.resolve(table)
+    _compile(table, predicates)
+    if not all_hold(predicates, table, table.rows.get(ranks), model.now):
+        return None
+    change = Change(model, table, ranks, key)
+    change.puts_alone = True
+    for fold in folds:
+        fold.apply(change)
+    change.commit()
+    return OK
 
 
 def _single(model, session, words, make):
@@ -402,7 +536,8 @@ def cdelrange(model, session, words):
 
 
 _OPERATIONS = {b'PUT': Put, b'DEL': Delete, b'DELROW': DeleteRow, b'INCR': Increment,
-               b'APPEND': Append}
+               b'APPEND': Append, b'ADD': Fold, b'MERGE': Merge}
+_BLIND = (Put, Fold)
 
 
 def cmutate(model, session, words):
@@ -429,7 +564,7 @@ def cmutate(model, session, words):
     holds = all_hold(predicates, table, table.rows.get(ranks), model.now)
     change = Change(model, table, ranks, key)
     branch = branches[0 if holds else 1]
-    change.puts_alone = all(isinstance(step, Put) for step in branch)
+    change.puts_alone = all(isinstance(step, _BLIND) for step in branch)
     results = [step.apply(change, session.protocol) for step in branch]
     change.commit()
     return [int(holds)] + results
@@ -450,7 +585,13 @@ def cupdate(model, session, words):
     table = model.table(session, name)
     where, options.where = options.where, []
     options.where = where
-    options.resolve_all(table)
+    try:
+        options.resolve_all(table)
+    except Refused as refusal:
+        if refusal.code == 'BADFILTER':     # is told after all other names and values
+            for step in steps:
+                step.resolve(table)
+        raise
     for step in steps:
         step.resolve(table)
     options.where = []
@@ -467,7 +608,7 @@ def cupdate(model, session, words):
         if not table.row_is_live(row, model.now) or not all_hold(where, table, row, model.now):
             continue
         change = Change(model, table, ranks, key)
-        change.puts_alone = all(isinstance(step, Put) for step in steps)
+        change.puts_alone = all(isinstance(step, _BLIND) for step in steps)
         try:
             for step in steps:
                 step.apply(change, session.protocol)
