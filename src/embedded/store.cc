@@ -297,7 +297,7 @@ class OpenStore final : public Store {
 
   Status CreateTable(std::string_view table, const TableOptions& options) override {
     BeginTurn();
-    ASSIGN_OR_RETURN(const Order key, Order::Parse(options.key));
+    ASSIGN_OR_RETURN(const Order key, Order::ParseKey(options.key));
     std::vector<NewFamily> families;
     for (const Family& family : options.families) {
       ASSIGN_OR_RETURN(families.emplace_back(), ToNewFamily(family));

@@ -26,6 +26,26 @@ class GroupsTest(WireTest):
                   [[["d1", 7200], M(("n", 3), ("avg", D("20.5")))],
                    [["d1", 3600], M(("n", 1), ("avg", D("20")))]])
 
+    def test_components_have_names(self):
+        self.write("TABLE CREATE pop KEY country=utf8#-year=u16 FAMILY n TYPE i64", OK)
+        for year in range(1995, 2005):
+            self.write("CPUT pop de#%d n:all %d" % (year, year - 1990), OK)
+        self.read("CAGG pop BY PART country BY PART year STEP 10 REDUCE SUM n AS n",
+                  [[["de", 2000], M(("n", 60))], [["de", 1990], M(("n", 35))]])
+        self.read("CAGG pop BY PART 1 REDUCE COUNT n AS n", [[["de"], M(("n", 10))]])
+        self.refused("CAGG pop BY PART town REDUCE COUNT n", "ERR no component 'town' in KEY 'country=utf8#-year=u16'")
+        self.read("TABLE SHOW pop", ["TABLE CREATE pop KEY country=utf8#-year=u16 FAMILY n TYPE i64"])
+        self.read("CSCAN pop 0 PREFIX de#2004 KEYSONLY", ["0", ["de#2004"]])
+        for order in ("a=utf8#a=u8", "=utf8", "a.b=utf8", "a.b=utf8#c=u8", "a=b=utf8", "x=recno", "a=utf8#b=nix", "é=utf8",
+                      "-=u8", "a" * 65 + "=u8"):
+            self.refused("TABLE CREATE other KEY %s" % order, "ERR invalid order")
+        self.refused("FAMILY ADD pop x ORDER a=utf8", "ERR invalid order")
+        self.write("TABLE CREATE wide KEY %s" % "#".join("n%02d%s=u8" % (i, "x" * 61) for i in range(32)), OK)
+        self.server.restart()
+        self.connect_wires()
+        self.read("CAGG pop BY PART year STEP 1000 REDUCE ROWS * AS n", [[[2000], M(("n", 5))], [[1000], M(("n", 5))]])
+        self.read("TABLE SHOW pop", ["TABLE CREATE pop KEY country=utf8#-year=u16 FAMILY n TYPE i64"])
+
     def test_top_k(self):
         self.read("CAGG cities BY VALUE geo:country REDUCE SUM stat:pop AS pop SORT pop DESC LIMIT 0 3",
                   [[["de"], M(("pop", 13))], [["fr"], M(("pop", 7))], [["it"], M(("pop", 1))]])

@@ -184,9 +184,13 @@ class Term:
 
     def _resolve_part(self, table):
         parts = table.order.parts
-        if not self.part.isdigit() or int(self.part) > len(parts):
+        name = self.part.decode('latin-1')
+        if self.part.isdigit() and int(self.part) <= len(parts):
+            self.at = int(self.part) - 1
+        elif not self.part.isdigit() and name in table.order.names:
+            self.at = table.order.names.index(name)
+        else:
             raise Refused('ERR')
-        self.at = int(self.part) - 1
         self.type, self.descending = parts[self.at]
         if self.step is None:
             return

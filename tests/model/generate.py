@@ -628,7 +628,9 @@ class Generator:
             words.append(b'%d' % self.rng.randint(1, parts))
         elif kind == b'PART':
             at = self.rng.randint(1, parts)
-            words.append(b'%d' % (parts + 1 if self.chance(0.03) else at))
+            name = table.order.names[at - 1].encode()
+            words.append(name if name and self.chance(0.6) else
+                         b'%d' % (parts + 1 if self.chance(0.03) else at))
             number = table.order.parts[at - 1][0] in FLOATS + tuple(INTEGER_RANGES) + ('recno',)
             if self.chance(0.5 if number else 0.05):
                 words += [b'STEP', self.pick([b'1', b'2', b'7', b'100', b'3600', b'9223372036854775807',
@@ -755,7 +757,7 @@ class Generator:
     def table_create(self, name):
         words = [b'TABLE', b'CREATE', name]
         if self.chance(0.8):
-            words += [b'KEY', self.pick(pools.KEY_ORDERS)]
+            words += [b'KEY', self.pick(pools.KEY_ORDERS + pools.NAMED_ORDERS)]
         families = list(FAMILIES)
         self.rng.shuffle(families)
         for family in families[:self.rng.randint(1, 4)]:

@@ -13,6 +13,7 @@ from . import values
 from .refusals import Refused
 
 DELIMITERS = b'#/|:,;~.'
+_NAME = re.compile(r'[A-Za-z0-9_][A-Za-z0-9_-]{0,63}\Z')
 TEXTS = ('bytes', 'ascii', 'utf8')
 UUIDS = ('uuid', 'luuid', 'timeuuid')
 COMPONENTS = TEXTS + UUIDS + ('bool',) + values.FLOATS + tuple(values.INTEGER_RANGES)
@@ -101,10 +102,11 @@ def _backwards(rank):
 
 
 class Order:
-    """`parts` is a list of (component, descending)."""
+    """`parts` is a list of (component, descending), `names` one of names, empty where there is none."""
 
-    def __init__(self, parts, delimiter):
+    def __init__(self, parts, delimiter, names=None):
         self.parts = parts
+        self.names = names or [''] * len(parts)
         self.delimiter = delimiter
 
     @staticmethod
@@ -116,15 +118,21 @@ class Order:
             raise Refused('ERR') from None
         if recno and text == 'recno':
             return Order([('recno', False)], b'')
-        words = re.split('([^-a-z0-9])', text)
+        words = re.split('([^-A-Za-z0-9_=])', text)
         delimiters = set(words[1::2])
         if len(delimiters) > 1 or any(d.encode() not in DELIMITERS for d in delimiters):
             raise Refused('ERR')
         delimiter = delimiters.pop() if delimiters else ''
-        parts = []
+        parts, names = [], []
         for word in words[0::2]:
             descending = word.startswith('-')
             kind = word[1:] if descending else word
+            name, equals, rest = kind.partition('=')
+            names.append(name if equals else '')
+            if equals:
+                if not recno or not _NAME.match(name) or names.count(name) > 1:
+                    raise Refused('ERR')
+                kind = rest
             if kind == 'byte':
                 kind = 'u8'
             if kind not in COMPONENTS:
@@ -132,10 +140,11 @@ class Order:
             if kind in values.FLOATS and delimiter == '.':
                 raise Refused('ERR')
             parts.append((kind, descending))
-        return Order(parts, delimiter.encode())
+        return Order(parts, delimiter.encode(), names)
 
     def text(self):
-        names = [('-' if descending else '') + kind for kind, descending in self.parts]
+        names = [('-' if descending else '') + (name + '=' if name else '') + kind
+                 for name, (kind, descending) in zip(self.names, self.parts)]
         return self.delimiter.decode().join(names).encode()
 
     def is_recno(self):

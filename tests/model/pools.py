@@ -108,6 +108,8 @@ KEY_ORDERS = [b'bytes', b'bytes', b'utf8', b'ascii', b'i64', b'-u64', b'utf8#utf
               b'f64', b'-utf8', b'-bytes|utf8', b'i16:bool:f32', b'u8', b'byte;ascii', b'utf8~-i32',
               b'-f32', b'utf8,-utf8,bytes', b'timeuuid:bytes', b'-timeuuid', b'-i64|bool|-uuid',
               b'i8.u16.bytes', b'-luuid#u32', b'bool']
+NAMED_ORDERS = [b'country=utf8#-year=u16', b'a=bytes', b'utf8#-at=u64', b'A_b-1=i64|-2=bool|bytes',
+                b'a=utf8#a=u8', b'=utf8', b'a=b=utf8', b'-x=recno']
 QUALIFIER_ORDERS = [order for order in KEY_ORDERS if order != b'recno'] + [b'bytes'] * 20
 GLOBS = [b'*', b'a*', b'*b*', b'?', b'[a-c]*', b'hello*', b'', b'\\*', b'*1*', b'[^a]*', b'true',
          b'-*', b'*\x00*']

@@ -156,7 +156,7 @@ Result<TableRequest> ParseTableCreate(ArgumentCursor at) {
       if (key_said) return RepeatedOption("KEY");
       key_said = true;
       ASSIGN_OR_RETURN(const std::string_view spec, at.TakeAny("KEY", "order"));
-      ASSIGN_OR_RETURN(request.key, Order::Parse(spec));
+      ASSIGN_OR_RETURN(request.key, Order::ParseKey(spec));
     } else if (at.TakeWord("FAMILY")) {
       FamilyRequest& family = request.families.emplace_back();
       ASSIGN_OR_RETURN(family.name, at.TakeAny("FAMILY", "family [option ...]"));

@@ -27,9 +27,11 @@ Status PlanPart(const Order& key, const GroupTerm& term, PlannedTerm* planned) {
   const size_t components = key.components().size();
   size_t index = components;
   if (!term.name.empty()) {
-    return Refuse("no component " + Quote(term.name) + " in " + OrderText(key));
+    index = key.FindName(term.name);
+    if (index == components)
+      return Refuse("no component " + Quote(term.name) + " in " + OrderText(key));
   }
-  if (term.count >= 1 && term.count <= components) index = term.count - 1;
+  if (term.name.empty() && term.count >= 1 && term.count <= components) index = term.count - 1;
   if (index == components) return OutOfRange("PART", term.count, key);
   const OrderComponent component = key.components()[index];
   planned->count = index;

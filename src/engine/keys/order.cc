@@ -17,10 +17,20 @@ namespace cellar {
 namespace {
 
 constexpr std::string_view kDelimiters{"#/|:,;~."};
-constexpr size_t kSpecBytesMax{1024};
+constexpr size_t kSpecBytesMax{4096};
+constexpr size_t kComponentNameBytesMax{64};  // as of names of families
 
 Status BadSpec(std::string_view spec, std::string why) {
   return Status::Error(ErrorCode::kErr, "invalid order " + Quote(spec) + ": " + std::move(why));
+}
+
+// As names of families, but for the dot, which divides components.
+bool IsComponentName(std::string_view name) {
+  const auto is_first = [](char c) {
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  return !name.empty() && name.size() <= kComponentNameBytesMax && is_first(name.front()) &&
+         std::all_of(name.begin(), name.end(), [&](char c) { return is_first(c) || c == '-'; });
 }
 
 Status BadComponent(OrderComponent component, size_t number, std::string_view text,
@@ -56,14 +66,22 @@ KeyRange PrefixRange(std::string_view prefix) {
 Order::Order() : components_(1), spec_("bytes") {}
 
 Order Order::FromComponents(std::vector<OrderComponent> components, char delimiter) {
+  return Make(std::move(components), {}, delimiter);
+}
+
+Order Order::Make(std::vector<OrderComponent> components, std::vector<std::string> names,
+                  char delimiter) {
+  CELLAR_ASSERT(names.empty() || names.size() == components.size());
   CELLAR_ASSERT(!components.empty());
   CELLAR_ASSERT(components.size() <= kOrderComponentsMax);
   CELLAR_ASSERT((components.size() == 1) == (delimiter == '\0'));
   Order order;
   order.spec_.clear();
-  for (const OrderComponent& component : components) {
-    if (!order.spec_.empty()) order.spec_.push_back(delimiter);
+  for (size_t i = 0; i < components.size(); ++i) {
+    const OrderComponent component = components[i];
+    if (i > 0) order.spec_.push_back(delimiter);
     if (component.descending) order.spec_.push_back('-');
+    if (!names.empty() && !names[i].empty()) order.spec_.append(names[i]).push_back('=');
     order.spec_.append(ComponentTypeName(component.type));
   }
   const OrderComponent first = components.front();
@@ -71,14 +89,46 @@ Order Order::FromComponents(std::vector<OrderComponent> components, char delimit
   order.is_plain_bytes_ = components.size() == 1 && first == OrderComponent{};
   order.is_recno_ = components.size() == 1 && first.type == ComponentType::kRecno;
   order.components_ = std::move(components);
+  order.names_ = std::move(names);
   return order;
 }
 
-Result<Order> Order::Parse(std::string_view spec) {
+size_t Order::FindName(std::string_view name) const {
+  const auto found = std::find(names_.begin(), names_.end(), name);
+  if (name.empty() || found == names_.end()) return components_.size();
+  return static_cast<size_t>(found - names_.begin());
+}
+
+Result<Order> Order::Parse(std::string_view spec) { return ParseSpec(spec, Names::kNo); }
+
+Result<Order> Order::ParseKey(std::string_view spec) { return ParseSpec(spec, Names::kYes); }
+
+// Takes `name=` from the front of *component, if there is one.
+static Status TakeName(std::string_view spec, std::vector<std::string>* names,
+                       std::string_view* component) {
+  const size_t equals = component->find('=');
+  names->emplace_back();
+  if (equals == std::string_view::npos) return Status::Ok();
+  const std::string_view name = component->substr(0, equals);
+  component->remove_prefix(equals + 1);
+  if (!IsComponentName(name)) {
+    return BadSpec(spec, Quote(name) +
+                             " is no name of a component: 1 to 64 characters of A-Z a-z "
+                             "0-9 _ -, the first one not -");
+  }
+  if (std::find(names->begin(), names->end(), name) != names->end()) {
+    return BadSpec(spec, "two components have the name " + Quote(name));
+  }
+  names->back() = name;
+  return Status::Ok();
+}
+
+Result<Order> Order::ParseSpec(std::string_view spec, Names wanted) {
   if (spec.size() > kSpecBytesMax) return BadSpec(spec, "too long");
   const size_t first_delimiter = spec.find_first_of(kDelimiters);
   const char delimiter = first_delimiter == std::string_view::npos ? '\0' : spec[first_delimiter];
   std::vector<OrderComponent> components;
+  std::vector<std::string> names;
   std::string_view rest = spec;
   for (bool more = true; more;) {
     const size_t end = delimiter == '\0' ? std::string_view::npos : rest.find(delimiter);
@@ -93,6 +143,11 @@ Result<Order> Order::Parse(std::string_view spec) {
     if (name.find_first_of(kDelimiters) != std::string_view::npos) {
       return BadSpec(spec, "more than one kind of delimiter");
     }
+    if (wanted == Names::kYes) {
+      RETURN_IF_ERROR(TakeName(spec, &names, &name));
+    } else if (name.find('=') != std::string_view::npos) {
+      return BadSpec(spec, "only components of row keys (KEY) have names");
+    }
     if (!ParseComponentType(name, &component.type)) {
       return BadSpec(spec,
                      "no such component " + Quote(name) + ", there are " + ComponentTypeNames());
@@ -106,7 +161,10 @@ Result<Order> Order::Parse(std::string_view spec) {
     components.push_back(component);
     if (components.size() > kOrderComponentsMax) return BadSpec(spec, "too many components");
   }
-  return FromComponents(std::move(components), delimiter);
+  const bool named = std::any_of(names.begin(), names.end(),
+                                 [](const std::string& name) { return !name.empty(); });
+  if (!named) names.clear();
+  return Make(std::move(components), std::move(names), delimiter);
 }
 
 Status Order::EncodeComponents(std::string_view text, Extent extent, std::string* out) const {

@@ -2,7 +2,7 @@
 // read, kept as bytes whose memcmp order is the logical order, and written out again.
 //
 //   order = component { delimiter component }        "utf8#utf8#-u64"
-//   component = ["-"] type                           "-" sorts descending
+//   component = ["-"] [name "="] type                "-" sorts descending; names are for row keys
 //   delimiter = one of  # / | : , ; ~ .              the same throughout
 //
 // | component           | bytes                                                              |
@@ -101,8 +101,10 @@ class Order {
  public:
   Order();  // "bytes"
 
-  // Plain ERR with a clear text if `spec` cannot be read.
+  // Plain ERR with a clear text if `spec` cannot be read, or has names.
   static Result<Order> Parse(std::string_view spec);
+  // The order of row keys, whose components may have names: -year=u16.
+  static Result<Order> ParseKey(std::string_view spec);
   // A single ascending or descending component, or several; for indexes.
   // REQUIRES: 1..kOrderComponentsMax components.
   static Order FromComponents(std::vector<OrderComponent> components, char delimiter);
@@ -110,6 +112,12 @@ class Order {
   // Canonical text: lower-case, `byte` as `u8`.
   const std::string& spec() const { return spec_; }
   const std::vector<OrderComponent>& components() const { return components_; }
+  // The name of a component, empty if it has none. REQUIRES: index < components().size().
+  std::string_view name(size_t index) const {
+    return names_.empty() ? std::string_view() : std::string_view(names_[index]);
+  }
+  // The component of that name, components().size() if there is none.
+  size_t FindName(std::string_view name) const;
   char delimiter() const { return delimiter_; }  // '\0' with a single component
   bool is_plain_bytes() const { return is_plain_bytes_; }
   // Record numbers: CPUT * gives out the next one. The component stands alone and ascends; whether
@@ -238,7 +246,13 @@ class Order {
   std::string Hint(std::string_view text, size_t at, Extent extent) const;
   Status EncodeAny(std::string_view text, char* to, size_t* bytes) const;
 
+  static Order Make(std::vector<OrderComponent> components, std::vector<std::string> names,
+                    char delimiter);
+  enum class Names : uint8_t { kNo, kYes };
+  static Result<Order> ParseSpec(std::string_view spec, Names names);
+
   std::vector<OrderComponent> components_;
+  std::vector<std::string> names_;  // of the components; none at all if none has one
   std::string spec_;
   char delimiter_{'\0'};
   bool is_plain_bytes_{true};

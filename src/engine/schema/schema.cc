@@ -269,7 +269,7 @@ Status DecodeTableSchemaV1(std::string_view* from, TableSchema* schema) {
       family_id_next > UINT32_MAX) {
     return Malformed();
   }
-  ASSIGN_OR_RETURN(schema->key, Order::Parse(key));
+  ASSIGN_OR_RETURN(schema->key, Order::ParseKey(key));
   schema->family_id_next = static_cast<uint32_t>(family_id_next);
   for (uint64_t i = 0; i < groups; ++i) {
     std::string_view name;
