@@ -174,6 +174,7 @@ int Serve(const std::vector<std::string>& words) {
   Clock& clock = Clock::System();
   PidFile pid_file(config.pidfile);
   NodeArena::Configure({.huge_pages = config.huge_pages, .keeper = true});
+  NodeArena::Global().PrepareChunks(1);  // no client waits for the first one either
   Server server(clock, config, std::move(sources));
   if (const Status status = server.LoadUsers(); !status.ok()) {
     Log(LogSeverity::kWarning, "Aborting because of ACL errors: " + status.text());

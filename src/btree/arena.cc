@@ -79,9 +79,10 @@ void NodeArena::Configure(const Options& options) {
 
 namespace {
 constexpr uint32_t kHeaderGranules{129};  // of a chunk: index and tags
-// With so many chunks mapped one is kept ready, or two: a small store takes no memory ahead.
-constexpr size_t kKeeperChunksMin{4};
-constexpr size_t kSecondReadyChunksMin{64};
+// One is always kept ready for a growth to begin with. Beyond these there are two, or as many as
+// the keeper has: it may wait for a processor while clients write 200 MB a second.
+constexpr size_t kSecondReadyChunksMin{16};
+constexpr size_t kAllReadyChunksMin{64};
 constexpr size_t kFreedAsideBytesMin{1 << 20};  // of malloc: the keeper frees what is as large
 }  // namespace
 
@@ -119,9 +120,15 @@ void NodeArena::AddChunk(Chunk* chunk) {
   ++chunks_free_;
   stats_.mapped_bytes += kChunkBytes;
   AddRun(chunk, kHeaderGranules, kGranules - kHeaderGranules);
-  // One or two ahead are enough for a growth of 200 MB a second on the slowest of hosts.
-  if (options_.keeper && chunks_mapped_ >= kKeeperChunksMin)
-    keeper_.KeepReady(chunks_mapped_ < kSecondReadyChunksMin ? 1 : 2);
+}
+
+// A chunk that was all free begins to be used: the next one will be wanted.
+void NodeArena::BeginChunk() {
+  --chunks_free_;
+  if (!options_.keeper) return;
+  keeper_.KeepReady(chunks_mapped_ < kSecondReadyChunksMin ? 1
+                    : chunks_mapped_ < kAllReadyChunksMin  ? 2
+                                                           : ChunkKeeper::kReadyMax);
 }
 
 void NodeArena::PrepareChunks(size_t chunks) {
@@ -323,7 +330,7 @@ void* NodeArena::AllocateRun(uint32_t granules) {
       found =
           PopRun(bin + static_cast<uint32_t>(std::countr_zero(filled)), &chunk, &begin, &length);
   }
-  if (length == kGranules - kHeaderGranules) --chunks_free_;
+  if (length == kGranules - kHeaderGranules) BeginChunk();
   if (length > granules) AddRun(chunk, begin + granules, length - granules);
   chunk->used += granules;
   return chunk->granule(begin);

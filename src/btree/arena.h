@@ -48,7 +48,7 @@ class NodeArena {
  public:
   struct Options {
     bool huge_pages{true};  // ask for them (madvise); a kernel that refuses changes nothing else
-    bool keeper{false};     // a thread prepares and unmaps chunks, once there are a few
+    bool keeper{false};     // a thread prepares and unmaps chunks
   };
   struct Stats {
     uint64_t mapped_bytes{0};  // chunks
@@ -134,6 +134,7 @@ class NodeArena {
 
   Chunk* NewChunk();
   void AddChunk(Chunk* chunk);
+  void BeginChunk();
   bool HasSpareChunks() const { return chunks_free_ > 1 + chunks_mapped_ / 32; }
   void ReleaseChunk(Chunk* chunk);
   void AddRun(Chunk* chunk, uint32_t begin, uint32_t length);

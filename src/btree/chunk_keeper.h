@@ -33,7 +33,7 @@ namespace cellar {
 class ChunkKeeper {
  public:
   static constexpr size_t kChunkBytes{2 * 1024 * 1024};
-  static constexpr size_t kReadyMax{2};
+  static constexpr size_t kReadyMax{4};
 
   explicit ChunkKeeper(bool huge_pages) : huge_pages_(huge_pages) {}
   ~ChunkKeeper();  // unmaps what it has

@@ -172,18 +172,28 @@ TEST_CASE("a keeper has chunks ready while an arena grows, and unmaps what it gi
   const auto grow_to = [&](uint64_t bytes) {
     while (arena.stats().mapped_bytes < bytes) held.push_back(arena.Allocate(4096));
   };
-  grow_to(3 * kChunkBytes);
-  CHECK(arena.stats().kept_bytes == 0);  // a small one takes nothing ahead
-  grow_to(4 * kChunkBytes);
-  wait_until([](const auto& stats) { return stats.kept_bytes == kChunkBytes; });
-  grow_to(64 * kChunkBytes);
+  // Nothing is taken ahead before something is used, and then the next one, from the first on.
+  arena.PrepareChunks(1);
+  CHECK(arena.stats().kept_bytes == 0);
+  for (uint64_t chunks = 1; chunks <= 8; ++chunks) {
+    CAPTURE(chunks);
+    held.push_back(arena.Allocate(4096));
+    wait_until([](const auto& stats) { return stats.kept_bytes == kChunkBytes; });
+    REQUIRE(arena.stats().mapped_bytes == chunks * kChunkBytes);
+    grow_to((chunks + 1) * kChunkBytes);
+  }
+  grow_to(20 * kChunkBytes);
   wait_until([](const auto& stats) { return stats.kept_bytes == 2 * kChunkBytes; });
+  grow_to(80 * kChunkBytes);
+  wait_until(
+      [](const auto& stats) { return stats.kept_bytes == ChunkKeeper::kReadyMax * kChunkBytes; });
   CHECK(arena.stats().kept_bytes <= ChunkKeeper::kReadyMax * kChunkBytes);
   // Ready chunks are taken, whatever they were before.
   for (int i = 0; i < 3; ++i) {
     for (void* memory : held) arena.Free(memory, 4096);
     held.clear();
-    wait_until([](const auto& stats) { return stats.kept_bytes <= 2 * kChunkBytes; });
+    wait_until(
+        [](const auto& stats) { return stats.kept_bytes <= ChunkKeeper::kReadyMax * kChunkBytes; });
     CHECK(arena.stats().mapped_bytes <= 6 * kChunkBytes);
     grow_to(40 * kChunkBytes);
     for (void* memory : held) std::memset(memory, 1, 4096);
