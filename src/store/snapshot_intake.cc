@@ -52,7 +52,8 @@ Result<bool> SnapshotIntake::Step(Clock& clock, int64_t deadline_micros) {
 
 // Header, footer and trailer.
 Result<bool> SnapshotIntake::TakeFrame() {
-  if (entry_.bytes < kSnapshotHeaderBytes + end_bytes_ || end_bytes_ < kSnapshotTrailerBytes)
+  if (end_bytes_ < kSnapshotTrailerBytes || end_bytes_ > entry_.bytes ||
+      entry_.bytes - end_bytes_ < kSnapshotHeaderBytes)
     return Corruption("its parts are larger than it");
   if (rest().size() < kSnapshotHeaderBytes + end_bytes_) return false;
   const std::string_view end = rest().substr(kSnapshotHeaderBytes, end_bytes_);
