@@ -168,9 +168,10 @@ void MemorySection(Host& host, InfoWriter& out) {
   out.Ratio("mem_fragmentation_ratio", used > 0 ? rss / used : 1);
   out.Field("mem_fragmentation_bytes",
             static_cast<int64_t>(memory.resident_bytes) - static_cast<int64_t>(memory.used_bytes));
-  // What waits for the disk or for followers is not freed by deletes: maxmemory leaves it out.
-  out.Field("mem_not_counted_for_evict",
-            memory.log_buffer_bytes + memory.tail_bytes + memory.links_bytes);
+  // What waits for the disk or for followers, or is ready for growth, is not freed by deletes:
+  // maxmemory leaves it out.
+  out.Field("mem_not_counted_for_evict", memory.log_buffer_bytes + memory.tail_bytes +
+                                             memory.links_bytes + memory.prepared_bytes);
   out.Field("mem_replication_backlog", memory.tail_bytes);
   out.Field("mem_total_replication_buffers", memory.tail_bytes + memory.links_bytes);
   out.Field("mem_clients_slaves", memory.links_bytes);
