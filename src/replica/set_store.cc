@@ -376,7 +376,7 @@ void SetStore::EndReadFiles(uint64_t slot, Job* job) {
   if (found == behind_.end()) return;
   Behind& behind = found->second;
   behind.reader = std::move(job->reader);
-  // A file that has gone, or records that its writer still holds: the next one who asks looks again.
+  // A file that has gone, or records that its writer still holds: the next one who asks looks anew.
   if (!job->status.ok() || job->count == 0) {
     behind_.erase(found);
     return;

@@ -80,7 +80,7 @@ class SetStore final : private ReplicaSetHost {
   Status Transfer(uint64_t to);
   Status ChangeMembers(SetMembers members);
   // At the end of a turn: what is durable is told, what is committed is applied, until the deadline
-  // (monotonic). True if there is more to apply. An error: the state cannot be made, and there is no
+  // (monotonic). True if there is more to apply. An error: the state cannot be made, there is no
   // store any more.
   Result<bool> Advance(int64_t deadline_micros);
   // About ten times a second: commit marks, snapshots.

@@ -99,7 +99,7 @@ struct JournalOptions {
   bool set_member{false};
   // Of a member: who belongs to the set as of last_lsn(), for snapshots. May be empty.
   std::function<std::string()> members;
-  // Of a member: whether the state is that of last_lsn(), so that a snapshot may be taken of it. The
+  // Of a member: if the state is that of last_lsn(), so that a snapshot may be taken of it. The
   // store sets it.
   std::function<bool()> state_is_newest;
 

@@ -345,7 +345,7 @@ class Store {
   Status ApplyRecord(const LogRecord& record);
   // --- a member of a replica set (JournalOptions::set_member)
   // Adds a record of the leader's to the log; ApplyCommitted applies it. One whose seq is not above
-  // the last one's voids all from there on. Consensus counts on it from then on: if there is no room
+  // the last one's voids all from there on. Consensus counts on it from then: if there is no room
   // by now it is kept in memory until there is. REQUIRES: following(); nothing that is committed is
   // voided.
   void AppendEntry(const LogRecord& record);

@@ -236,6 +236,7 @@ class AclTest(CellarTest):
             everything = enough in ("%R~*", "%W~*")
             text, reason = (CHANNEL, "channel") if channel else (KEY, "key")
             tried = list(too_little) + [""]
+            self.tables()
             if not channel and not everything:
                 tried += ["~other:*", "~nothing:anchor", "~7/web:* ~7/new:*", "~webs:*"]
             for rules in tried:
@@ -243,7 +244,6 @@ class AclTest(CellarTest):
                 with self.subTest(command=line, rules=rules):
                     self.refused(client, line, text, reason)
                 client.close()
-            self.tables()
             for rules in [enough] + ([] if channel else ["~*"]) + (
                     [] if channel or everything else [enough.replace("~", "~0/")]):
                 client = self.user("+%s %s" % (name, rules))

@@ -299,7 +299,10 @@ void HeatMap::Tick(const Store& store, int64_t now_micros) {
     }
     tick_id_ = at->first;
     TableHeat& heat = at->second;
-    if (heat.live_minute != minute_) EndMinute(&heat, minute_);
+    if (heat.live_minute != minute_) {
+      EndMinute(&heat, minute_);
+      (void)MakeRoom();
+    }
     if (memory_bytes() < memory_bytes_max_ / 2) heat.ranges_max = kRangesMax;
     if (store.TableById(at->first) == nullptr) Forget(at->first);
   }
