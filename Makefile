@@ -102,8 +102,8 @@ FUZZERS := $(patsubst tests/fuzz/%.cc,%,$(wildcard tests/fuzz/*_fuzz.cc))
 FUZZ_OBJECTS := $(FUZZERS:%=$(BUILD)/tests/fuzz/%.o)
 
 .PHONY: all run test unit-test deps build-deps debug asan tsan fuzz soak simulate format format-check tidy \
-  check crash bench bench-replica bench-groups bench-index bench-loop bench-tls bench-btree bench-durability \
-  bench-instructions \
+  check crash bench bench-replica bench-answers bench-groups bench-index bench-loop bench-tls bench-btree \
+  bench-durability bench-instructions \
   manual install deb clean help demo library FORCE
 
 #: all            build build/cellar and the tools beside it (the default)
@@ -272,6 +272,10 @@ bench: build/cellar build/cellar-benchmark
 CELLS ?= 10000000
 bench-durability: build/cellar build/cellar-benchmark
 	@$(PYTHON) tools/bench/durability.py --cells $(CELLS) $(BENCH_OPTIONS)
+
+## bench-answers  sums, groups, distinct and updates beside what a client does without: some minutes
+bench-answers: build/cellar
+	@$(PYTHON) tools/bench/answers.py $(BENCH_OPTIONS)
 
 ## bench-groups   what a locality group saves: small cells scanned beside large ones
 bench-groups: build/cellar
