@@ -102,21 +102,9 @@ void AggregateRun::Begin(ReplyWriter& reply) {
 }
 
 void AggregateRun::ReplyStats(ReplyWriter& reply) const {
-  const ScanStats stats = job_->stats();
-  reply.Map(6 + (stats.index.empty() ? 0U : 1U));
-  const auto field = [&reply](std::string_view name, uint64_t value) {
-    reply.Bulk(name);
-    reply.Unsigned(value);
-  };
-  field("rows", stats.rows);
-  field("cells", stats.cells);
-  field("bytes", stats.bytes);
-  field("groups", stats.groups);
-  field("micros", static_cast<uint64_t>(stats_clock_->MonotonicMicros() - begin_micros_));
-  field("skipped", job_->skipped());
-  if (stats.index.empty()) return;
-  reply.Bulk("index");
-  reply.Bulk(stats.index);
+  BeginStats(reply, job_->stats(), stats_clock_->MonotonicMicros() - begin_micros_, 1);
+  reply.Bulk("skipped");
+  reply.Unsigned(job_->skipped());
 }
 
 bool AggregateRun::Pull(uint64_t cells, ReplyWriter& reply) {

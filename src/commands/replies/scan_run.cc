@@ -157,28 +157,28 @@ void ScanRun::Detach(Table& table) {
   reply_.Own();
 }
 
-void ScanRun::ReplyStats() {
-  const ScanStats& stats = scan_->stats();
-  ReplyWriter& writer = reply_.writer();
-  writer.Map(5 + (stats.index.empty() ? 0U : 1U) + (options_.notes.empty() ? 0U : 1U));
-  const auto field = [&writer](std::string_view name, uint64_t value) {
-    writer.Bulk(name);
-    writer.Unsigned(value);
+void BeginStats(ReplyWriter& reply, const ScanStats& stats, int64_t micros, size_t fields_more) {
+  reply.Map(5 + (stats.index.empty() ? 0U : 1U) + fields_more);
+  const auto field = [&reply](std::string_view name, uint64_t value) {
+    reply.Bulk(name);
+    reply.Unsigned(value);
   };
   field("rows", stats.rows);
   field("cells", stats.cells);
   field("bytes", stats.bytes);
   field("groups", stats.groups);
-  const int64_t micros = options_.stats_clock->MonotonicMicros() - begin_micros_;
   field("micros", static_cast<uint64_t>(micros));
-  if (!stats.index.empty()) {
-    writer.Bulk("index");
-    writer.Bulk(stats.index);
-  }
-  if (!options_.notes.empty()) {
-    writer.Bulk("notes");
-    ReplyNames(writer, options_.notes);
-  }
+  if (stats.index.empty()) return;
+  reply.Bulk("index");
+  reply.Bulk(stats.index);
+}
+
+void ScanRun::ReplyStats() {
+  const int64_t micros = options_.stats_clock->MonotonicMicros() - begin_micros_;
+  BeginStats(reply_.writer(), scan_->stats(), micros, options_.notes.empty() ? 0 : 1);
+  if (options_.notes.empty()) return;
+  reply_.writer().Bulk("notes");
+  ReplyNames(reply_.writer(), options_.notes);
 }
 
 void ScanRun::Finish(Table* table) {

@@ -64,6 +64,10 @@ class PinHold {
   uint64_t id_{0};
 };
 
+// Begins the map of STATS: what has been examined, and an index if one answered. The caller writes
+// `fields_more` fields behind.
+void BeginStats(ReplyWriter& reply, const ScanStats& stats, int64_t micros, size_t fields_more);
+
 enum class ScanShown : uint8_t {
   kRow,   // CROW: a map
   kList,  // CROWS: a map for each row that the scan names, empty for one that is not there
