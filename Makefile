@@ -102,8 +102,8 @@ FUZZERS := $(patsubst tests/fuzz/%.cc,%,$(wildcard tests/fuzz/*_fuzz.cc))
 FUZZ_OBJECTS := $(FUZZERS:%=$(BUILD)/tests/fuzz/%.o)
 
 .PHONY: all run test unit-test deps build-deps debug asan tsan fuzz soak simulate format format-check tidy \
-  check crash bench bench-replica bench-answers bench-groups bench-index bench-loop bench-tls bench-btree \
-  bench-durability bench-instructions \
+  check crash bench bench-replica bench-answers bench-feeds bench-groups bench-index bench-loop bench-tls \
+  bench-btree bench-durability bench-instructions \
   manual install deb clean help demo library FORCE
 
 #: all            build build/cellar and the tools beside it (the default)
@@ -292,6 +292,10 @@ bench-loop: build/cellar
 ## bench-replica  followers: lag, a copy of CELLS cells, FAILOVER, redis-sentinel: ten minutes
 bench-replica: build/cellar build/cellar-benchmark
 	@$(PYTHON) tools/bench/replica.py --cells $(CELLS) $(BENCH_OPTIONS)
+
+## bench-feeds    what feeds cost, XREAD beside redis-server, from a write to its reader
+bench-feeds: build/cellar
+	@$(PYTHON) tools/bench/feeds.py $(BENCH_OPTIONS)
 
 ## bench-tls      CPU of commands over TLS beside redis-server, whose Debian build has TLS too
 bench-tls: build/cellar

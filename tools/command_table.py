@@ -35,7 +35,7 @@ MOST_USED = ["TABLE CREATE", "TABLE SHOW", "FAMILY ADD", "FAMILY ALTER", "CPUT",
              "CDEL", "CDELRANGE", "CADD", "CINCRBY", "CAPPEND", "CMUTATE", "CUPDATE", "CNEAR", "INDEX CREATE", "CEXPLAIN", "MULTI", "EXEC"]
 ARGUMENTS_SHOWN_MAX = 50
 # Groups that come first, in this order; the others follow by name.
-GROUPS = ["cell", "schema", "index", "table", "transactions", "keyspace", "generic", "connection", "pubsub", "server"]
+GROUPS = ["cell", "schema", "stream", "index", "table", "transactions", "keyspace", "generic", "connection", "pubsub", "server"]
 # Groups of commands that answer as a Redis does which has no scripts, modules or cluster, and those by which a Redis
 # would follow another one.
 ABSENT = ["scripting", "module", "cluster", "redis-replication"]

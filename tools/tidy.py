@@ -35,7 +35,7 @@ import time
 LEVELS = {"base": 0, "btree": 1, "resp": 1, "engine": 2, "store": 3, "embedded": 4, "replica": 4, "commands": 5, "server": 6, "main": 7}
 # The floors of a layer, lowest first; "" is the layer's own folder. A layer that is not here has none.
 FLOORS = {
-    "engine": ("keys", "request", "filter", "schema", "table", "rows", "aggregate"),
+    "engine": ("keys", "request", "filter", "schema", "feeds", "table", "rows", "aggregate"),
     "commands": ("words", "config", "catalog", "users", "heat", "session", "dispatch", "replies", ""),
 }
 FILE_LINES_MAX = 1000

@@ -45,6 +45,8 @@ enum class ErrorCode : uint8_t {
   kStaleCursor,
   kTryAgain,
   kTooLarge,
+  kNoFeed,
+  kTrimmed,
   kIo,
   kNoSpace,
   kCorruption,
@@ -60,6 +62,11 @@ class [[nodiscard]] Status {
   static Status Error(ErrorCode code, std::string text);
   // Code kErr with Redis' own text for a command that cannot be parsed.
   static Status SyntaxError() { return Error(ErrorCode::kErr, "syntax error"); }
+
+  // Code kWrongType with Redis' own text: a name stands for something else than was expected.
+  static Status WrongKind() {
+    return Error(ErrorCode::kWrongType, "Operation against a key holding the wrong kind of value");
+  }
 
   Status(const Status& other);
   Status& operator=(const Status& other);

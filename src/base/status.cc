@@ -53,6 +53,10 @@ std::string_view ErrorCodeWord(ErrorCode code) {
       return "TRYAGAIN";
     case ErrorCode::kTooLarge:
       return "TOOLARGE";
+    case ErrorCode::kNoFeed:
+      return "NOFEED";
+    case ErrorCode::kTrimmed:
+      return "TRIMMED";
     case ErrorCode::kIo:
       return "IOERR";
     case ErrorCode::kNoSpace:

@@ -21,6 +21,7 @@ std::span<const Command> ConnectionCommands();
 std::span<const Command> DebugCommands();
 std::span<const Command> ExplainCommands();
 std::span<const Command> FamilyCommands();
+std::span<const Command> FeedCommands();
 std::span<const Command> GenericCommands();
 std::span<const Command> HeatCommands();
 std::span<const Command> IndexCommands();
@@ -31,6 +32,7 @@ std::span<const Command> PersistenceCommands();
 std::span<const Command> PubSubCommands();
 std::span<const Command> ReplicationCommands();
 std::span<const Command> ServerCommands();
+std::span<const Command> StreamCommands();
 std::span<const Command> TableCommands();
 std::span<const Command> TransactionCommands();
 

@@ -13,6 +13,7 @@
 #include "base/random.h"
 #include "commands/command_groups.h"
 #include "commands/config/config.h"
+#include "commands/replies/feed_access.h"
 #include "commands/replies/help.h"
 #include "commands/replies/schema_commands.h"
 #include "commands/replies/visible_table.h"
@@ -37,15 +38,35 @@ Table* FindKey(CommandContext& ctx, std::string_view word) {
   return table.ok() ? *table : nullptr;
 }
 
-std::vector<Table*> TablesOf(CommandContext& ctx) {
+// What has a name in a keyspace: a table or a feed.
+struct NamedKey {
+  uint64_t id;
+  std::string_view name;
+  bool is_feed;
+};
+
+// Ascending by name.
+std::vector<NamedKey> KeysOf(CommandContext& ctx) {
   ctx.DependsOn(ctx.store().schema_lsn());
-  return VisibleTables(ctx);
+  std::vector<NamedKey> keys;
+  for (const Table* table : VisibleTables(ctx)) keys.push_back({table->id(), table->name(), false});
+  const size_t tables = keys.size();
+  for (const Feed* feed : VisibleFeeds(ctx)) keys.push_back({feed->id, feed->name, true});
+  std::inplace_merge(keys.begin(), keys.begin() + static_cast<std::ptrdiff_t>(tables), keys.end(),
+                     [](const NamedKey& a, const NamedKey& b) { return a.name < b.name; });
+  return keys;
+}
+
+// Whether there is a table or a feed of that name.
+bool KeyIsThere(CommandContext& ctx, std::string_view word) {
+  return FindKey(ctx, word) != nullptr || FindVisibleFeed(ctx, word) != nullptr;
 }
 
 struct ScanTablesOptions {
   std::string_view pattern{"*"};
   uint64_t count{kScanTablesDefault};
-  bool nothing{false};  // TYPE of something that is no table
+  bool tables{true};
+  bool feeds{true};
 };
 
 Result<ScanTablesOptions> ParseScanTables(ArgumentCursor at) {
@@ -59,7 +80,9 @@ Result<ScanTablesOptions> ParseScanTables(ArgumentCursor at) {
       if (count < 1) return Status::SyntaxError();
       options.count = static_cast<uint64_t>(count);
     } else if (at.TakeWord("TYPE")) {
-      options.nothing = !EqualsIgnoreCase(at.Take(), "table");
+      const std::string_view type = at.Take();
+      options.tables = EqualsIgnoreCase(type, "table");
+      options.feeds = EqualsIgnoreCase(type, "stream");
     } else {
       return Status::SyntaxError();
     }
@@ -77,26 +100,26 @@ void CmdScan(CommandContext& ctx) {
   }
   ASSIGN_OR_REPLY(ctx, const ScanTablesOptions options,
                   ParseScanTables(ArgumentCursor(ctx.args, 2)));
-  std::vector<Table*> tables = TablesOf(ctx);
-  std::erase_if(tables,
-                [after](const Table* t) { return t->id() <= static_cast<uint64_t>(after); });
-  std::sort(tables.begin(), tables.end(),
-            [](const Table* a, const Table* b) { return a->id() < b->id(); });
-  const bool more = tables.size() > options.count;
-  if (more) tables.resize(options.count);
+  std::vector<NamedKey> keys = KeysOf(ctx);
+  std::erase_if(keys,
+                [after](const NamedKey& key) { return key.id <= static_cast<uint64_t>(after); });
+  std::sort(keys.begin(), keys.end(),
+            [](const NamedKey& a, const NamedKey& b) { return a.id < b.id; });
+  const bool more = keys.size() > options.count;
+  if (more) keys.resize(options.count);
   ctx.reply.Array(2);
-  ctx.reply.Bulk(more ? std::to_string(tables.back()->id()) : "0");
-  std::erase_if(tables, [&options](const Table* t) {
-    return options.nothing || !GlobMatch(options.pattern, t->name());
+  ctx.reply.Bulk(more ? std::to_string(keys.back().id) : "0");
+  std::erase_if(keys, [&options](const NamedKey& key) {
+    return !(key.is_feed ? options.feeds : options.tables) || !GlobMatch(options.pattern, key.name);
   });
-  ctx.reply.Array(tables.size());
-  for (const Table* table : tables) ctx.reply.Bulk(table->name());
+  ctx.reply.Array(keys.size());
+  for (const NamedKey& key : keys) ctx.reply.Bulk(key.name);
 }
 
 void CmdKeys(CommandContext& ctx) {
   std::vector<std::string_view> names;
-  for (const Table* table : TablesOf(ctx)) {
-    if (GlobMatch(ctx.args[1], table->name())) names.push_back(table->name());
+  for (const NamedKey& key : KeysOf(ctx)) {
+    if (GlobMatch(ctx.args[1], key.name)) names.push_back(key.name);
   }
   ReplyNames(ctx.reply, names);
 }
@@ -105,7 +128,7 @@ void CmdKeys(CommandContext& ctx) {
 void CmdExists(CommandContext& ctx) {
   int64_t found = 0;
   for (const std::string_view name : ctx.args.subspan(1)) {
-    if (FindKey(ctx, name) != nullptr) ++found;
+    if (KeyIsThere(ctx, name)) ++found;
   }
   ctx.DependsOn(ctx.store().schema_lsn());
   ctx.reply.Integer(found);
@@ -114,16 +137,18 @@ void CmdExists(CommandContext& ctx) {
 void CmdType(CommandContext& ctx) {
   const Table* table = FindKey(ctx, ctx.args[1]);
   ctx.DependsOn(ctx.store().schema_lsn());
+  if (table == nullptr && FindVisibleFeed(ctx, ctx.args[1]) != nullptr)
+    return ctx.reply.SimpleString("stream");
   ctx.reply.SimpleString(table == nullptr ? "none" : "table");
 }
 
-void CmdDbSize(CommandContext& ctx) { ctx.reply.Unsigned(TablesOf(ctx).size()); }
+void CmdDbSize(CommandContext& ctx) { ctx.reply.Unsigned(KeysOf(ctx).size()); }
 
 void CmdRandomKey(CommandContext& ctx) {
-  const std::vector<Table*> tables = TablesOf(ctx);
-  if (tables.empty()) return ctx.reply.Null();
+  const std::vector<NamedKey> keys = KeysOf(ctx);
+  if (keys.empty()) return ctx.reply.Null();
   Random random(static_cast<uint64_t>(ctx.host.clock().MonotonicMicros()));
-  ctx.reply.Bulk(tables[random.Below(tables.size())]->name());
+  ctx.reply.Bulk(keys[random.Below(keys.size())].name);
 }
 
 // Both names, resolved; the table or "ERR no such key", as Redis says it.
@@ -134,6 +159,7 @@ Result<Table*> FindRenamed(CommandContext& ctx, TableName* to) {
   Table* table = FindKey(ctx, ctx.args[1]);
   if (table == nullptr) {
     RETURN_IF_ERROR(CheckKeyspace(ctx, SplitTableName(ctx.session.keyspace, ctx.args[1]).keyspace));
+    if (FindVisibleFeed(ctx, ctx.args[1]) != nullptr) return Status::WrongKind();
     return Status::Error(ErrorCode::kErr, "no such key");
   }
   RETURN_IF_ERROR(CheckKeyspace(ctx, to->keyspace));
@@ -155,7 +181,7 @@ void CmdRename(CommandContext& ctx) {
 void CmdRenameNx(CommandContext& ctx) {
   TableName to;
   ASSIGN_OR_REPLY(ctx, Table* const table, FindRenamed(ctx, &to));
-  if (FindKey(ctx, ctx.args[2]) != nullptr) return ctx.reply.Integer(0);
+  if (KeyIsThere(ctx, ctx.args[2])) return ctx.reply.Integer(0);
   const std::string old_keyspace = table->keyspace();
   const std::string old_name = table->name();
   REPLY_IF_ERROR(ctx,
@@ -165,14 +191,19 @@ void CmdRenameNx(CommandContext& ctx) {
   NotifyRenamed(ctx.host, {old_keyspace, old_name}, to);
 }
 
-// Drops all of `tables` or none, as one record of the log (inside EXEC as a part of its record).
-Status DropTables(Store& store, const std::vector<Table*>& tables) {
+// Drops all of `tables` and `feeds` or none, as one record of the log (inside EXEC as a part of its
+// record).
+Status DropKeys(Store& store, const std::vector<Table*>& tables,
+                const std::vector<const Feed*>& feeds) {
   const bool inside = store.in_transaction();
   if (!inside) store.BeginTransaction(Store::Atomicity::kAll);
   Status status;
   for (Table* table : tables) {
     status = store.DropTable(*table);
     if (!status.ok()) break;
+  }
+  for (const Feed* feed : feeds) {
+    if (status.ok()) status = store.DropFeed(*feed);
   }
   if (inside) return status;
   if (status.ok()) {
@@ -193,20 +224,27 @@ TableNames NamesOf(const std::vector<Table*>& tables) {
 
 void CmdDel(CommandContext& ctx) {
   std::vector<Table*> tables;
+  std::vector<const Feed*> feeds;
   for (const std::string_view name : ctx.args.subspan(1)) {
     Table* table = FindKey(ctx, name);
-    if (table == nullptr || std::find(tables.begin(), tables.end(), table) != tables.end())
-      continue;
-    tables.push_back(table);
+    if (table != nullptr && std::find(tables.begin(), tables.end(), table) == tables.end())
+      tables.push_back(table);
+    const Feed* feed =
+        table == nullptr ? ctx.store().FindFeed(ctx.session.keyspace, name) : nullptr;
+    if (feed == nullptr || std::find(feeds.begin(), feeds.end(), feed) != feeds.end()) continue;
+    REPLY_IF_ERROR(ctx, CheckMayMakeFeed(ctx.rights, *feed));
+    feeds.push_back(feed);
   }
-  const TableNames names = NamesOf(tables);
-  const Status status = DropTables(ctx.store(), tables);
+  TableNames names = NamesOf(tables);
+  for (const Feed* feed : feeds) names.emplace_back(feed->keyspace, feed->name);
+  const Status status = DropKeys(ctx.store(), tables, feeds);
   ctx.DependsOn(ctx.store().schema_lsn());
   REPLY_IF_ERROR(ctx, status);
-  ctx.reply.Unsigned(tables.size());
+  ctx.reply.Unsigned(names.size());
   for (const auto& [keyspace, name] : names) {
     NotifyTable(ctx.host, kNotifyGeneric, "del", keyspace, name);
   }
+  if (!feeds.empty()) ctx.host.WakeTasks();
 }
 
 // FLUSHDB and FLUSHALL take SYNC or ASYNC: memory of dropped tables is always freed in slices.
@@ -223,7 +261,7 @@ void Flush(CommandContext& ctx, const std::vector<std::string>& keyspaces) {
     tables.insert(tables.end(), more.begin(), more.end());
   }
   const TableNames names = NamesOf(tables);
-  const Status status = DropTables(ctx.store(), tables);
+  const Status status = DropKeys(ctx.store(), tables, {});
   ReplyChange(ctx, status);
   if (status.ok()) NotifyFlushed(ctx.host, "del", names);
 }
@@ -238,7 +276,8 @@ Table* FindKeyOfReply(CommandContext& ctx, std::string_view word) {
 }
 
 void CmdTtl(CommandContext& ctx) {
-  ctx.reply.Integer(FindKeyOfReply(ctx, ctx.args[1]) == nullptr ? -2 : -1);
+  const bool is_table = FindKeyOfReply(ctx, ctx.args[1]) != nullptr;
+  ctx.reply.Integer(is_table || FindVisibleFeed(ctx, ctx.args[1]) != nullptr ? -1 : -2);
 }
 
 void CmdObjectEncoding(CommandContext& ctx) {

@@ -18,6 +18,7 @@
 #include "commands/session/table_events.h"
 #include "commands/words/cell_arguments.h"
 #include "commands/words/schema_arguments.h"
+#include "engine/schema/rebuild.h"
 #include "engine/schema/schema.h"
 #include "store/store.h"
 
@@ -210,26 +211,12 @@ void CmdTableInfo(CommandContext& ctx) {
   ctx.Continue(std::make_unique<TableInfoTask>(std::move(run), std::move(info), table->last_lsn()));
 }
 
-// The commands that make a table like this one, each as one would type it into redis-cli.
-std::vector<std::string> RebuildCommands(const CommandContext& ctx, const Table& table) {
-  const TableSchema& schema = table.schema();
-  std::string create = "TABLE CREATE " + table.name();
-  if (!schema.key.is_plain_bytes()) create += " KEY " + QuoteWord(schema.key.spec());
-  for (const FamilySchema& family : schema.families) {
-    if (!ShowsFamily(ctx, family)) continue;
-    create += " FAMILY " + family.name + FamilyOptionsText(schema, family);
-  }
-  std::vector<std::string> commands{std::move(create)};
-  for (const IndexSchema& index : schema.indexes) {
-    if (!MayReadIndex(ctx, schema, index)) continue;
-    commands.push_back("INDEX CREATE " + table.name() + " " + IndexDefinitionText(schema, index));
-  }
-  return commands;
-}
-
 void CmdTableShow(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
-  ReplyNames(ctx.reply, RebuildCommands(ctx, *table));
+  ReplyNames(ctx.reply,
+             RebuildCommands(table->name(), table->schema(), [&ctx](const FamilySchema& family) {
+               return ShowsFamily(ctx, family);
+             }));
 }
 
 void CmdTableSample(CommandContext& ctx) {

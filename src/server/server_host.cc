@@ -317,6 +317,10 @@ Status Server::ApplyStoreConfig(ConfigTopic topic) {
     case ConfigTopic::kCursorTimeout:
       store_->set_snapshot_cursor_timeout(config.snapshot_cursor_timeout * 1'000'000);
       break;
+    case ConfigTopic::kFeeds:
+      store_->set_log_keep_bytes(static_cast<uint64_t>(config.log_keep_bytes));
+      store_->set_feed_sync(config.feed_sync * 1000);
+      break;
     case ConfigTopic::kFutureMax:
       store_->set_future_max_micros(config.ts_future_max * 1'000'000);
       break;
@@ -332,6 +336,8 @@ Status Server::SwitchLog() {
   Journal& journal = store_->journal();
   log_switch_waits_ = false;
   if (journal.Stats().log_enabled == config.appendonly) return Status::Ok();
+  if (!config.appendonly && !store_->engine().feeds().empty())
+    return Status::Error(ErrorCode::kErr, "feeds are read from the log: there are some");
   if (journal.snapshot_running()) {
     log_switch_waits_ = true;
     Log(LogSeverity::kNotice, "appendonly takes effect when the background save has ended");

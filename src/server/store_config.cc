@@ -40,6 +40,8 @@ StoreOptions StoreOptionsOf(const Config& config) {
   options.value_bytes_max = static_cast<uint64_t>(config.max_value_bytes);
   options.future_max_micros = config.ts_future_max * 1'000'000;
   options.snapshot_cursor_timeout_micros = config.snapshot_cursor_timeout * 1'000'000;
+  options.log_keep_bytes = static_cast<uint64_t>(config.log_keep_bytes);
+  options.feed_sync_micros = config.feed_sync * 1000;
   options.following = !config.replicaof.empty();
   return options;
 }

@@ -156,6 +156,8 @@ class JournalImpl final : public Journal {
   Manifest CopyManifest() const override { return writer_.CopyManifest(); }
   void SetBacklog(uint64_t bytes) override { writer_.SetBacklog(bytes); }
   void SetRetainBehind(uint64_t seq) override { writer_.SetRetainBehind(seq); }
+  void RetainFrom(uint64_t segment) override { writer_.RetainFrom(segment); }
+  void SkipMicros(int64_t micros) override { last_commit_micros_ += micros; }
   void RequestSync() override { writer_.RequestSync(); }
   void SetTurnTime(int64_t wall_micros) override { turn_micros_ = wall_micros; }
   void Flush() override;
@@ -163,6 +165,7 @@ class JournalImpl final : public Journal {
   Lsn last_lsn() const override { return last_; }
   int64_t last_commit_micros() const override { return last_commit_micros_; }
   Lsn durable_lsn() const override { return LsnOf(writer_.durable_ordinal()); }
+  Lsn settled_lsn() const override;
   void AppendMark(const CommitMark& mark) override;
   void SetCommitted(Lsn lsn) override;
   uint64_t appended() const override { return last_.seq + epochs_.back().ahead; }
@@ -248,6 +251,7 @@ class JournalImpl final : public Journal {
   LogShape shape_;
   std::vector<PendingRecord> pending_;
   Lsn committed_;  // of a set's member
+  const uint64_t committed_seq_at_start_;
   bool closed_{false};
   Status close_status_;
 
@@ -306,6 +310,7 @@ JournalImpl::JournalImpl(JournalOptions options, FileSystem& files, Clock& clock
       epochs_(EpochsOf(store)),
       shape_(ShapeOf(store)),
       pending_(std::move(store.pending)),
+      committed_seq_at_start_(shape_.committed.seq),
       flushed_(store.end.last),
       last_(store.end.last),
       chain_(store.end.chain),
@@ -452,6 +457,22 @@ void JournalImpl::SetEpoch(uint32_t epoch) {
   if (epoch == epochs_.back().epoch) return;
   epochs_.push_back({last_.seq + 1, epoch, epochs_.back().ahead});
   may_be_joined_ = false;
+}
+
+Lsn JournalImpl::settled_lsn() const {
+  const uint64_t durable = writer_.durable_ordinal();
+  uint64_t seq = 0;
+  uint64_t end = last_.seq;  // of the records in force of the epoch at hand
+  for (auto begin = epochs_.rbegin(); begin != epochs_.rend(); ++begin) {
+    if (!begin->in_force) continue;
+    if (begin->first_seq + begin->ahead <= durable) {
+      seq = std::min(durable - begin->ahead, end);
+      break;
+    }
+    end = begin->first_seq - 1;
+  }
+  if (options_.set_member) seq = std::min(seq, std::max(committed_.seq, committed_seq_at_start_));
+  return seq == 0 ? Lsn{} : Lsn{EpochOf(seq), seq};
 }
 
 uint32_t JournalImpl::EpochOf(uint64_t seq) const {
@@ -708,7 +729,7 @@ JournalStats JournalImpl::Stats() const {
   stats.log_segments = log.log_segments;
   stats.appended_bytes = stream_end_;
   stats.base_bytes = base_bytes_;
-  stats.current_bytes = snapshot_bytes_ + log.log_bytes - log.covered_bytes;
+  stats.current_bytes = BytesToLoad();
   stats.buffer_bytes = log.unwritten_bytes + turn_.bytes.size();
   stats.unsynced_bytes = log.unsynced_bytes + turn_.bytes.size();
   stats.spare_bytes = log.spare_bytes;

@@ -281,6 +281,11 @@ class Journal {
   virtual void SetBacklog(uint64_t bytes) = 0;
   // Log behind record `seq` stays too: for followers that are getting a copy. UINT64_MAX: none is.
   virtual void SetRetainBehind(uint64_t seq) = 0;
+  // Of the log that a snapshot covers, segments from this number on stay too (feed_log.h): none
+  // until it is said, and with UINT64_MAX. Those that nobody wants any more go soon.
+  virtual void RetainFrom(uint64_t segment) = 0;
+  // The next step takes so many microseconds besides one: its commit time is the last of them.
+  virtual void SkipMicros(int64_t micros) = 0;
   // What is there now is synced soon, whatever the policy; durable_lsn() tells.
   virtual void RequestSync() = 0;
   // Hands the records of this turn, or the rest of them, to the sync thread; unless the policy is
@@ -295,6 +300,9 @@ class Journal {
   // When the newest step was committed.
   virtual int64_t last_commit_micros() const = 0;
   virtual Lsn durable_lsn() const = 0;  // any thread
+  // The newest record that will stay, whatever happens, with all before it: on disk, in force, and
+  // in a set's member committed.
+  virtual Lsn settled_lsn() const = 0;
   virtual Lsn released_lsn() const = 0;
   // False while accepted records wait for a fresh segment.
   virtual bool healthy() const = 0;

@@ -20,6 +20,7 @@ Status LogReplay::ApplyEntry(const RecordHead& head, std::string_view payload) {
     members_ = payload;
     named_.push_back({head.lsn, members_});
   }
+  state_.SetCommitTime(head.commit_micros);
   return head.kind == RecordKind::kCommand ? state_.Apply(payload) : Status::Ok();
 }
 

@@ -225,6 +225,19 @@ Manifest LogWriter::CopyManifest() const {
   return manifest_published_;
 }
 
+void LogWriter::RetainFrom(uint64_t segment) {
+  {
+    const std::lock_guard lock(mutex_);
+    const uint64_t before = retain_from_.exchange(segment, std::memory_order_relaxed);
+    if (segment <= before || !manifest_published_.snapshot) return;
+    const auto& segments = manifest_published_.segments;
+    // Only where there may be something to drop.
+    if (segments.empty() || segments.front().number >= segment) return;
+    drop_requested_ = true;
+  }
+  work_cv_.notify_one();
+}
+
 void LogWriter::RequestSync() {
   {
     const std::lock_guard lock(mutex_);
@@ -303,7 +316,7 @@ int64_t LogWriter::NextWakeMicros() const {
   }
   if (requested_stream_end_ > granted_ && room_error_.empty()) wake = 0;
   if (room_is_low_) wake = std::min(wake, room_retry_micros_);
-  if (policy_ != policy_now_ || sync_requested_) wake = 0;
+  if (policy_ != policy_now_ || sync_requested_ || drop_requested_) wake = 0;
   if (spares_.has_discarded()) wake = 0;
   return std::min({wake, SparesDueMicros(), SyncDueMicros()});
 }
@@ -315,6 +328,8 @@ void LogWriter::TakeWork(std::vector<Call*>* calls) {
   policy_now_ = policy_;
   sync_wanted_ = sync_wanted_ || sync_requested_;
   sync_requested_ = false;
+  drop_wanted_ = drop_wanted_ || drop_requested_;
+  drop_requested_ = false;
   stream_requested_ = requested_stream_end_;
   if (tail_.has_error()) tail_error_ = tail_.TakeError();
   TakeQueue();
@@ -422,6 +437,7 @@ void LogWriter::Work() {
   if (healthy() && SyncDueMicros() <= clock_.MonotonicMicros()) BeginSync();
   if (healthy()) PublishGrant();
   if (healthy()) segment_->DropDurable();
+  if (healthy() && std::exchange(drop_wanted_, false)) DropUnwanted();
 }
 
 void LogWriter::BeginSync() {

@@ -150,6 +150,8 @@ class LogWriter {
   // How many snapshots, and the log behind the oldest of them, from the next one on. REQUIRES: > 0.
   void SetSnapshotsKept(uint32_t count) { snapshots_kept_.store(count, std::memory_order_relaxed); }
   void SetRetainBehind(uint64_t seq) { retain_behind_.store(seq, std::memory_order_relaxed); }
+  // The same by number (journal.h).
+  void RetainFrom(uint64_t segment);
   // What is there now is synced soon, whatever the policy.
   void RequestSync();
 
@@ -239,8 +241,11 @@ class LogWriter {
   static void Raise(std::atomic<uint64_t>* number, uint64_t to);
   Status InstallSnapshotOnThread(const SnapshotEntry& entry, uint64_t ordinal,
                                  std::vector<std::string>* superseded);
+  // Takes out of *draft the snapshots and the covered segments that nobody wants; appends their
+  // files to *paths.
   void Prune(Manifest* draft, std::vector<std::string>* paths) const;
   Status TrimOnThread(std::vector<std::string>* superseded);
+  void DropUnwanted();
   void PublishManifest();
   Status EnableOnThread(const LogPosition& start, uint64_t ordinal, uint64_t stream_begin);
   Status DisableOnThread();
@@ -263,6 +268,7 @@ class LogWriter {
   std::atomic<uint64_t> backlog_bytes_{0};
   std::atomic<uint32_t> snapshots_kept_{1};
   std::atomic<uint64_t> retain_behind_{UINT64_MAX};
+  std::atomic<uint64_t> retain_from_{UINT64_MAX};
   std::atomic<int64_t> oldest_unsynced_micros_{0};
   std::atomic<bool> sync_in_progress_{false};
 
@@ -281,6 +287,7 @@ class LogWriter {
   std::vector<Call*> calls_;
   Manifest manifest_published_;
   bool sync_requested_{false};
+  bool drop_requested_{false};  // segments that nobody wants are to go
   uint64_t requested_stream_end_{0};
   uint64_t next_number_;
   SyncPolicy policy_;
@@ -302,6 +309,7 @@ class LogWriter {
   bool enabled_{false};
   bool stopping_{false};
   bool sync_wanted_{false};
+  bool drop_wanted_{false};
   SyncPolicy policy_now_;
   uint64_t stream_requested_{0};  // by Reserve
   uint64_t stream_submitted_{0};

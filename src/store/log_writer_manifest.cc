@@ -162,7 +162,8 @@ void LogWriter::DropTailCopy() {
   tail_.CloseMirror();
 }
 
-// Drops what is kept no longer: snapshots beside the newest, and log that is in all snapshots.
+// Drops what is kept no longer: snapshots beside the newest, and log that is in all snapshots, but
+// for what followers may want and feeds still tell of.
 void LogWriter::Prune(Manifest* draft, std::vector<std::string>* paths) const {
   const size_t earlier_max = snapshots_kept_.load(std::memory_order_relaxed) - 1;
   std::vector<SnapshotEntry>& earlier = draft->earlier;
@@ -179,13 +180,15 @@ void LogWriter::Prune(Manifest* draft, std::vector<std::string>* paths) const {
   uint64_t kept_bytes = 0;
   const uint64_t kept_bytes_max = backlog_bytes_.load(std::memory_order_relaxed);
   const uint64_t behind = retain_behind_.load(std::memory_order_relaxed);
+  const uint64_t retain_from = retain_from_.load(std::memory_order_relaxed);
   std::vector<SegmentEntry> kept;
   bool keeps = true;
   for (auto segment = draft->segments.rbegin(); segment != draft->segments.rend(); ++segment) {
     const bool covered = segment->end && segment->end->last <= newest;
     if (covered) kept_bytes += segment->end->offset;
     const bool needed = !segment->end || segment->end->last > oldest ||
-                        kept_bytes <= kept_bytes_max || segment->end->last.seq > behind;
+                        kept_bytes <= kept_bytes_max || segment->end->last.seq > behind ||
+                        segment->number >= retain_from;
     // Without a gap: what is kept must follow one another.
     keeps = keeps && (!covered || needed);
     if (keeps) {
@@ -206,6 +209,13 @@ Status LogWriter::TrimOnThread(std::vector<std::string>* superseded) {
   const InstallResult result = Install(std::move(draft));
   if (result.outcome == InstallOutcome::kInstalled) superseded->swap(paths);
   return result.status;
+}
+
+void LogWriter::DropUnwanted() {
+  std::vector<std::string> paths;
+  // If it fails, the next manifest names them once more, and they go another time.
+  if (!TrimOnThread(&paths).ok()) return;
+  for (const std::string& path : paths) (void)files_.Remove(path);
 }
 
 Status LogWriter::InstallSnapshotOnThread(const SnapshotEntry& entry, uint64_t ordinal,

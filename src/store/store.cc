@@ -23,6 +23,7 @@ Store::Store(StoreOptions options, FileSystem& files, Clock& clock)
 
 Store::~Store() {
   pins_.clear();  // snapshots go before their trees
+  feed_log_.reset();
   journal_.reset();
 }
 
@@ -43,12 +44,21 @@ Status Store::OpenJournal(const LoadProgressCallback& progress, StateContent con
   }
   ASSIGN_OR_RETURN(journal_,
                    Journal::Open(options_.journal, files_, clock_, *engine_, progress, content));
+  if (!options_.journal.log_enabled && !following_ && !engine_->feeds().empty()) {
+    return Status::Error(ErrorCode::kErr,
+                         "there are feeds, which are read from the log: appendonly must be yes");
+  }
+  feed_log_ = std::make_unique<FeedLog>(++feed_logs_opened_, *engine_, *journal_, files_, clock_,
+                                        options_.journal.directory);
+  feed_log_->set_keep_bytes(options_.log_keep_bytes);
+  feed_log_->set_sync_micros(options_.feed_sync_micros);
   schema_lsn_ = journal_->last_lsn();
   if (options_.journal.set_member) {
     TakePending();
     schema_lsn_ = applied_lsn();
   }
   SetTurnTime();
+  if (!engine_->feeds().empty()) feed_log_->NoteFeed();
   for (const std::string& keyspace : Keyspaces()) {
     for (Table* table : Tables(keyspace)) {
       if (table->has_indexes()) table->indexes()->ForgetRefusals();
@@ -71,6 +81,7 @@ Inheritance Store::CloseAll(Trees trees) {
   sweep_walk_.reset();
   sweep_ghosts_.clear();
   sweep_table_id_ = 0;
+  feed_log_.reset();
   journal_.reset();
   Inheritance inheritance = engine_->GiveUp(trees);
   engine_ = std::make_unique<Engine>();
@@ -110,6 +121,7 @@ Result<Table*> Store::FindTableElsewhere(std::string_view keyspace, std::string_
   RETURN_IF_ERROR(SplitTableName(&keyspace, &name));
   Table* const table = engine_->FindTable(keyspace, name);
   if (table != nullptr) return table;
+  if (engine_->feeds().Find(keyspace, name) != nullptr) return Status::WrongKind();
   return Status::Error(ErrorCode::kNoTable,
                        "no table " + Quote(name) + " in keyspace " + Quote(keyspace));
 }
@@ -295,6 +307,8 @@ CELLAR_INLINE void Store::FinishMutation(Table* table, uint64_t changes) {
     return;
   }
   mutation_.SetStamp(engine_->stamp());
+  if (mutation_.size() >= kFeedLargeStepBytes) [[unlikely]]
+    ReserveMicros();
   const Lsn lsn = journal_->AppendJoined(mutation_.payload(), kMutationHeaderBytes, changes);
   if (table != nullptr) table->set_last_lsn(lsn);
 }
@@ -308,6 +322,7 @@ Status Store::CommitMutation(Table* table, uint64_t changes) {
     mutation_.Truncate(part_begin_);
     return reserved;
   }
+  engine_->SetCommitTime(journal_->last_commit_micros() + 1);
   const Status applied = engine_->ApplyOps(mutation_.Since(part_begin_));
   CELLAR_ASSERT(applied.ok());
   FinishMutation(table, changes);
@@ -344,6 +359,7 @@ void Store::CommitTransaction() {
   if (transaction_undo_) engine_->ForgetUndo();
   if (mutation_.empty()) return;
   mutation_.SetStamp(engine_->stamp());
+  if (mutation_.size() >= kFeedLargeStepBytes) ReserveMicros();
   // Room has been reserved for all of it: by the last of its parts.
   const Lsn lsn = journal_->Append(mutation_.payload(), transaction_changes_);
   for (const uint64_t id : transaction_tables_) {
@@ -376,7 +392,9 @@ void Store::SetTurnTime() {
   if (in_transaction_) return;
   const int64_t wall = std::max<int64_t>(0, clock_.WallMicros());
   now_micros_ = time_override_ ? *time_override_ : wall;
-  if (journal_ != nullptr) journal_->SetTurnTime(wall);
+  // Commit times come from the same clock; the end of time is kept from them.
+  constexpr int64_t kTurnTimeMax{kCommitTimeMax / 2};
+  if (journal_ != nullptr) journal_->SetTurnTime(std::clamp<int64_t>(now_micros_, 0, kTurnTimeMax));
 }
 
 void Store::OverrideTime(std::optional<int64_t> micros) {

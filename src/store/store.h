@@ -13,6 +13,7 @@
 //   store_slices.cc   changes too large for one turn, the sweeper, compaction
 //   row_update.cc     CUPDATE
 //   store_set.cc      a replica set's member: its log is ahead of what is committed
+//   store_feeds.cc    feeds
 //   store_replica.cc  records that come from a leader, a copy that takes the place of everything
 #pragma once
 
@@ -54,6 +55,7 @@
 #include "engine/table/read_view.h"
 #include "engine/table/reclaim_walk.h"
 #include "engine/table/table.h"
+#include "store/feed_log.h"
 #include "store/journal.h"
 #include "store/manifest.h"
 
@@ -64,6 +66,8 @@ struct StoreOptions {
   uint64_t value_bytes_max{64ULL << 20};               // max-value-bytes
   int64_t future_max_micros{0};                        // ts-future-max
   int64_t snapshot_cursor_timeout_micros{60'000'000};  // snapshot-cursor-timeout
+  uint64_t log_keep_bytes{kLogKeepBytesDefault};       // log-keep-bytes
+  int64_t feed_sync_micros{50'000};                    // feed-sync
   uint64_t seed{0};                                    // of SAMPLE and sample()
   bool following{false};  // it is a follower's from the start: nothing is added to the log
 };
@@ -300,6 +304,18 @@ class Store {
                                                 const std::vector<std::string_view>& values,
                                                 const FamilyAccess* access);
 
+  // --- feeds. `name` may be "keyspace/feed".
+  // Null if there is none.
+  const Feed* FindFeed(std::string_view keyspace, std::string_view name) const;
+  // Of `feed` the definition counts: not the id, nor when it begins. NOTABLE, NOFAMILY, BADKEY for
+  // what it names, BUSYKEY, TOOLARGE; ERR without a log.
+  Status CreateFeed(std::string_view keyspace, std::string_view name, Feed feed);
+  Status DropFeed(const Feed& feed);
+  FeedLog& feed_log() { return *feed_log_; }
+  Status UpdateFeedLog() { return feed_log_->Update(now_micros_, applied_lsn()); }
+  void set_log_keep_bytes(uint64_t bytes);
+  void set_feed_sync(int64_t micros);
+
   // --- transactions (EXEC): everything between Begin and Commit is one log record.
   enum class Atomicity : uint8_t { kRedis, kAll };  // kAll can be rolled back (MULTI ATOMIC)
   void BeginTransaction(Atomicity atomicity);
@@ -461,6 +477,11 @@ class Store {
   Status AddFamilyTo(TableSchema* schema, const NewFamily& family, uint64_t* tree_id_next) const;
   Status InTable(Status status, const Table& table) const;
   bool SweepTable(Table& table, uint64_t cells_max);
+  bool SweepTables(uint64_t cells_max);
+  bool SweepFeeds();
+  Status CheckFeed(const Feed& feed) const;
+  // A step of the transaction, or of a command, that is very large takes longer (feed.h).
+  void ReserveMicros();
   // Calls the listener for the rows of the ops that were applied last.
   void TellReclaimed(const Table& table, std::string_view ops);
   // Builds what is not built of the table's indexes, about `rows_max` rows, and logs the state of
@@ -492,6 +513,8 @@ class Store {
   ArrivalWatch arrivals_;
   std::unique_ptr<RowResolver> resolver_;
   std::unique_ptr<Journal> journal_;
+  std::unique_ptr<FeedLog> feed_log_;
+  uint64_t feed_logs_opened_{0};
 
   bool following_{false};
   // A set's member: what the log holds and the state does not, in order; if there is some, or the

@@ -23,6 +23,7 @@ Status Store::ApplyRecord(const LogRecord& record) {
   uint64_t changes = 0;
   if (record.kind == RecordKind::kCommand) {
     if (apply_listener_ != nullptr) apply_listener_->BeforeApply(record.payload);
+    engine_->SetCommitTime(record.commit_micros);
     // What cannot be applied stops the stream before it is in this log.
     if (Status applied = engine_->Apply(record.payload); !applied.ok()) {
       return Status::Error(ErrorCode::kCorruption,
@@ -50,6 +51,7 @@ uint64_t Store::NoteApplied(const LogRecord& record) {
         table->set_last_lsn(record.lsn);
     } else if (op.op >= MutationOp::kCreateKeyspace) {
       schema_lsn_ = record.lsn;
+      if (op.op == MutationOp::kCreateFeed) feed_log_->NoteFeed();
     }
   }
   return changes;

@@ -66,6 +66,10 @@ Status Store::DropKeyspace(std::string_view name) {
 
 Status Store::CheckNewTable(std::string_view keyspace, std::string_view name) const {
   RETURN_IF_ERROR(RequireName("table", name));
+  if (engine_->feeds().Find(keyspace, name) != nullptr) {
+    return Status::Error(ErrorCode::kBusyKey,
+                         Quote(name) + " is a feed in keyspace " + Quote(keyspace));
+  }
   if (engine_->FindTable(keyspace, name) == nullptr) return Status::Ok();
   return Status::Error(ErrorCode::kBusyKey,
                        "table " + Quote(name) + " exists already in keyspace " + Quote(keyspace));
@@ -126,6 +130,7 @@ Status Store::TruncateTable(Table& table) {
 Status Store::RenameTable(Table& table, std::string_view keyspace, std::string_view name,
                           Overwrite overwrite) {
   RETURN_IF_ERROR(SplitTableName(&keyspace, &name));
+  if (engine_->feeds().Find(keyspace, name) != nullptr) return Status::WrongKind();
   Table* target = engine_->FindTable(keyspace, name);
   if (target == &table) {
     if (overwrite == Overwrite::kYes) return Status::Ok();

@@ -64,6 +64,7 @@ Result<bool> Store::ApplyCommitted(Lsn commit, int64_t deadline_micros) {
       static_cast<RecordHead&>(applied) = record.head;
       applied.payload = record.payload;
       if (apply_listener_ != nullptr) apply_listener_->BeforeApply(applied.payload);
+      engine_->SetCommitTime(applied.commit_micros);
       if (const Status status = engine_->Apply(applied.payload); !status.ok()) {
         return Status::Error(ErrorCode::kCorruption,
                              "record " + FormatLsn(applied.lsn) + ": " + status.text());

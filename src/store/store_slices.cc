@@ -33,9 +33,11 @@ class RangeDelete final : public SlicedChange {
       const Slice slice = FindSlice(*table, range, cells_left);
       store_.BeginMutation();
       if (slice.entries > 0) {
-        const std::string_view end = slice.end.at_end ? std::string_view() : slice.end.bytes;
-        const TableWatches::Mark mark = MarkDeadRows(*table, range.begin.bytes, end);
-        store_.mutation_.DeleteRows(table_id_, range.begin.bytes, end);
+        const KeyRange deleted = RangeToDelete(range, slice);
+        const std::string_view begin = deleted.begin.bytes;
+        const std::string_view end = deleted.end.at_end ? std::string_view() : deleted.end.bytes;
+        const TableWatches::Mark mark = MarkDeadRows(*table, begin, end);
+        store_.mutation_.DeleteRows(table_id_, begin, end);
         RETURN_IF_ERROR(store_.CommitMutation(table, slice.rows));
         table->watches().ReturnTo(mark);
         if (slice.rows > 0) table->watches().Note();
@@ -54,7 +56,15 @@ class RangeDelete final : public SlicedChange {
     KeyBound end;
     uint64_t rows{0};     // live
     uint64_t entries{0};  // stored, about: 0 means that nothing is there
+    std::string first_row{};
+    std::string last_row{};
   };
+
+  // Feeds tell of ranges in keys, which not every bound of a range has.
+  KeyRange RangeToDelete(const KeyRange& range, const Slice& slice) const {
+    if (store_.engine_->feeds().empty()) return {range.begin, slice.end};
+    return {{slice.first_row, false}, Successor(slice.last_row)};
+  }
 
   // The rows from the front of `range` on that have about `cells_max` cells together, one at least.
   Slice FindSlice(const Table& table, const KeyRange& range, uint64_t cells_max) {
@@ -85,6 +95,10 @@ class RangeDelete final : public SlicedChange {
         for (; at->valid() && at->key().starts_with(row_key); at->Next()) ++slice.entries;
       }
       rows.push_back(row_key);
+    }
+    if (!rows.empty()) {
+      slice.first_row = rows.front();
+      slice.last_row = rows.back();
     }
     // Asking whether a row is live moves the cursors, so that comes last.
     if (table.counts_are_live()) {
@@ -298,6 +312,11 @@ bool Store::Compact() {
 
 bool Store::Sweep(uint64_t cells_max) {
   CELLAR_ASSERT(!in_transaction_);
+  const bool more = SweepFeeds();
+  return SweepTables(cells_max) || more;
+}
+
+bool Store::SweepTables(uint64_t cells_max) {
   UnpinStale();
   if (!engine_->CollectGarbage(cells_max)) return true;
   if (!Compact()) return true;

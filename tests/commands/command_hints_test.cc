@@ -30,7 +30,7 @@ TEST_CASE("Each word that a hint begins with is a command, and no command has a 
   AddAllCommands(&commands);
   for (const std::string word :
        {"set",     "get",      "mget",          "incr",        "append", "expire", "hexists",
-        "hlen",    "zrange",   "lpush",         "lrange",      "xlen",   "create", "drop",
+        "hlen",    "zrange",   "lpush",         "lrange",      "llen",   "create", "drop",
         "alter",   "describe", "show",          "use",         "begin",  "commit", "rollback",
         "explain", "grant",    "deleteallrows", "search_near", "help"}) {
     INFO(word);

@@ -28,15 +28,16 @@ cluster|replicas cluster|replicate cluster|reset cluster|saveconfig cluster|set-
 cluster|shards cluster|slaves cluster|slots command command|count command|docs command|getkeys
 command|getkeysandflags command|help command|info command|list config|get config|help config|resetstat
 config|rewrite config|set dbsize debug|help debug|log debug|protocol debug|reload debug|set-time debug|sleep
-discard echo exec failover peer family|help function|delete function|dump function|flush function|help function|kill
-function|list function|load function|restore function|stats hotkeys|help hotkeys|reset hotkeys|start hotkeys|stop index|help info keys keyspace|create keyspace|help
+discard echo exec failover peer family|help feed|help feed|list function|delete function|dump function|flush function|help
+function|kill function|list function|load function|restore function|stats hotkeys|help hotkeys|reset hotkeys|start
+hotkeys|stop index|help info keys keyspace|create keyspace|help
 keyspace|list lastsave latency|doctor latency|graph latency|help latency|histogram latency|history latency|latest
 latency|reset lolwut memory|doctor memory|help memory|malloc-stats memory|purge memory|stats module|help module|list
 module|load module|loadex module|unload monitor multi object|help ping psync pubsub|channels pubsub|help
 pubsub|numpat pubsub|numsub pubsub|shardchannels pubsub|shardnumsub punsubscribe randomkey readonly readwrite
 replconf replicaof role save scan script|debug script|exists script|flush script|help script|kill script|load select
 shutdown slaveof slowlog|get slowlog|help slowlog|len slowlog|reset sunsubscribe sync table|help table|list time
-unsubscribe unwatch wait waitaof
+unsubscribe unwatch wait waitaof xadd xdel xinfo|help xsetid xtrim
 """.split()
 # Answered whoever asks.
 OPEN = ["auth", "hello", "quit", "reset"]
@@ -111,6 +112,14 @@ CASES = {
     "eval_ro": ("EVAL_RO return 1 web", "%R~web:*", ["%W~web:*"]),
     "evalsha_ro": ("EVALSHA_RO 0 1 web", "%R~web:*", ["%W~web:*"]),
     "fcall_ro": ("FCALL_RO f 1 web", "%R~web:*", ["%W~web:*"]),
+    "feed|create": ("FEED CREATE fresh ON 1 web:anchor", "%W~web:*", ["~web:anchor", "%R~web:*"]),
+    "feed|drop": ("FEED DROP changes", "%W~web:*", ["~web:anchor", "%R~web:*"]),
+    "feed|info": ("FEED INFO changes", "%R~web:anchor", ["~web:contents", "%W~web:*"]),
+    "xlen": ("XLEN changes", "%R~web:anchor", ["~web:contents", "%W~web:*"]),
+    "xrange": ("XRANGE changes - +", "%R~web:anchor", ["~web:contents", "%W~web:*"]),
+    "xrevrange": ("XREVRANGE changes + -", "%R~web:anchor", ["~web:contents", "%W~web:*"]),
+    "xread": ("XREAD STREAMS changes 0", "%R~web:anchor", ["~web:contents", "%W~web:*"]),
+    "xinfo|stream": ("XINFO STREAM changes", "%R~web:anchor", ["~web:contents", "%W~web:*"]),
     "publish": ("PUBLISH news x", "&news", ["&other"]),
     "spublish": ("SPUBLISH news x", "&n*s", ["&other"]),
     "subscribe": ("SUBSCRIBE news", "&news", ["&other"]),
@@ -163,6 +172,12 @@ class AclTest(CellarTest):
                      "INDEX CREATE web by_a ON 1 anchor:a", "INDEX CREATE web by_s ON 1 secret:s"):
             self.assertEqual(self.admin(line), "OK", line)
         self.admin("KEYSPACE CREATE ks")
+
+    def feeds(self):
+        """The same feeds."""
+        self.admin("FEED DROP changes")
+        self.admin("FEED DROP fresh")
+        self.assertEqual(self.admin("FEED CREATE changes ON 1 web:anchor"), "OK")
 
     def connect(self, user=None):
         client = Client(self.server, user)
@@ -231,12 +246,14 @@ class AclTest(CellarTest):
             self.assertEqual(self.admin("ACL DRYRUN u " + line), "This user has no permissions to run the '%s' command" % name)
 
     def test_too_little_of_a_table_or_channel_is_refused_and_exactly_enough_works(self):
+        self.feeds()
         for name, (line, enough, too_little) in CASES.items():
             channel = enough.startswith("&")
             everything = enough in ("%R~*", "%W~*")
             text, reason = (CHANNEL, "channel") if channel else (KEY, "key")
             tried = list(too_little) + [""]
             self.tables()
+            self.feeds()
             if not channel and not everything:
                 tried += ["~other:*", "~nothing:anchor", "~7/web:* ~7/new:*", "~webs:*"]
             for rules in tried:
@@ -254,6 +271,7 @@ class AclTest(CellarTest):
                         self.assertNotIsInstance(reply, redis.ResponseError)
                 client.close()
                 self.tables()
+                self.feeds()
 
     # --- what cannot be learned
 

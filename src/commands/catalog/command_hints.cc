@@ -86,14 +86,10 @@ constexpr ForeignWord kCommandWords[] = {
     {"zrangebylex", kRowRange},
     {"zrangebyscore", kRowRange},
     {"zrevrange", "CROW table row COLRANGE family min max COLREVERSE"},
-    // lists and streams
+    // lists
     {"lpush", kNumbered},
     {"rpush", kNumbered},
-    {"xadd", kNumbered},
     {"lrange", kScan},
-    {"xrange", kScan},
-    {"xrevrange", "CSCAN table 0 REVERSE"},
-    {"xlen", "CCOUNT table"},
     {"llen", "CCOUNT table"},
     // SQL and CQL
     {"insert", kPut},

@@ -165,6 +165,7 @@ constexpr ArgumentType kArgumentTypes[] = {
     {"cursor", "integer", "scan"},  // that of CSCAN is opaque
     {"key", "string", "cluster|keyslot"},
     {"key", "key"},
+    {"table", "string", "feed|create"},  // which names tables that may come later too
     {"table", "key"},
     {"new-table", "key"},
     {"pattern", "pattern"},
@@ -174,6 +175,9 @@ constexpr ArgumentType kArgumentTypes[] = {
     {"config-epoch", "integer"},
     {"count", "integer"},
     {"end-slot", "integer"},
+    {"id", "string", "xread"},
+    {"id", "string", "xadd"},
+    {"id", "string", "xdel"},
     {"id", "integer"},
     {"micros", "integer"},
     {"milliseconds", "integer"},

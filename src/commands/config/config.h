@@ -74,6 +74,8 @@ struct Config {
   int64_t auto_aof_rewrite_min_size{64LL << 20};
   int64_t snapshot_keep{1};
   bool stop_writes_on_bgsave_error{true};
+  int64_t log_keep_bytes{8LL << 30};
+  int64_t feed_sync{50};
   // security
   std::string requirepass;
   std::string aclfile;
@@ -176,6 +178,7 @@ enum class ConfigTopic : uint8_t {
   kTrackingLimit,
   kHeat,
   kCursorTimeout,
+  kFeeds,
   kFutureMax,
   kReplicaOf,
   kReplication,

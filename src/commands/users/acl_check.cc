@@ -163,6 +163,29 @@ bool CommandRights::MayReadEverything() const {
   return Any([](const AclSelector& selector) { return selector.CoversEverything(kFamilyRead); });
 }
 
+bool CommandRights::MayWriteEverything() const {
+  return Any([](const AclSelector& selector) { return selector.CoversEverything(kFamilyWrite); });
+}
+
+bool CommandRights::MayReadTable(std::string_view keyspace, std::string_view table) const {
+  return Any([&](const AclSelector& selector) {
+    return selector.CoversTable(keyspace, table, kFamilyRead);
+  });
+}
+
+bool CommandRights::MayWriteTable(std::string_view keyspace, std::string_view table) const {
+  return Any([&](const AclSelector& selector) {
+    return selector.CoversTable(keyspace, table, kFamilyWrite);
+  });
+}
+
+bool CommandRights::MayReadFamily(std::string_view keyspace, std::string_view table,
+                                  std::string_view family) const {
+  return Any([&](const AclSelector& selector) {
+    return selector.AllowsFamily(keyspace, table, family, kFamilyRead);
+  });
+}
+
 bool MayReadWholeTable(const User& user, std::string_view keyspace, std::string_view table) {
   return std::any_of(user.selectors.begin(), user.selectors.end(),
                      [&](const AclSelector& selector) {

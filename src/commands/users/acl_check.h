@@ -53,8 +53,14 @@ class CommandRights final : public FamilyAccess {
   bool MayReadAll() const;
   // Whether a family of the table may be read or written, or all that it may ever have.
   bool Sees(const Table& table) const;
-  // Whether everything may be read.
+  // Whether everything may be read (written).
   bool MayReadEverything() const;
+  bool MayWriteEverything() const;
+  // Questions about any table: as a whole, and one family of it.
+  bool MayReadTable(std::string_view keyspace, std::string_view table) const;
+  bool MayWriteTable(std::string_view keyspace, std::string_view table) const;
+  bool MayReadFamily(std::string_view keyspace, std::string_view table,
+                     std::string_view family) const;
 
   // `table:family` that was asked for last and is not allowed: what ACL LOG names.
   const std::string& refused() const { return refused_; }

@@ -650,11 +650,33 @@ uint64_t RowResolver::DeleteCells(const FamilySchema& family, const KeyRange& ra
   }
   end_column();
   if (time.all() && stored > 0) {
+    const bool whole = range.begin.bytes.empty() && range.end.at_end;
+    const KeyRange told =
+        engine_.feeds().empty() || whole ? range : StoredQualifiers(family, family_bytes, end_key);
     mutation_->Row(table_->id(), row_key());
-    mutation_->DeleteRange(family.id, range.begin.bytes,
-                           range.end.at_end ? std::string_view() : range.end.bytes);
+    mutation_->DeleteRange(family.id, told.begin.bytes,
+                           told.end.at_end ? std::string_view() : told.end.bytes);
   }
   return deleted;
+}
+
+// Feeds tell of ranges in qualifiers, which not every bound of a range has: the smallest one that
+// has all that is stored from key_ to `end_key`.
+KeyRange RowResolver::StoredQualifiers(const FamilySchema& family, size_t family_bytes,
+                                       const std::string& end_key) {
+  BTreeCursor& at = view_->cursor(family.group);
+  const auto qualifier = [&] {
+    const std::string_view rest = at.key().substr(family_bytes);
+    return std::string(rest.substr(0, family.order.EncodedSize(rest)));
+  };
+  at.Seek(key_);
+  std::string first = qualifier();
+  if (end_key.empty()) {
+    at.SeekLast();
+  } else {
+    at.SeekBefore(end_key);
+  }
+  return {{std::move(first), false}, Successor(qualifier())};
 }
 
 Status RowResolver::PutNext(const CheckedOp& op, const std::optional<OldVersion>& old,

@@ -249,6 +249,8 @@ class RowResolver {
   std::optional<BTree::Match> NextVersion(const BTree::Match& version, uint64_t rank) const;
   // Deletes live cells of one family, in `range` of qualifiers, within `time`. Returns how many.
   uint64_t DeleteCells(const FamilySchema& family, const KeyRange& range, const TimeRange& time);
+  KeyRange StoredQualifiers(const FamilySchema& family, size_t family_bytes,
+                            const std::string& end_key);
 
   Engine& engine_;
   ArrivalWatch& arrivals_;

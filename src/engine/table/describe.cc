@@ -2,6 +2,7 @@
 // ordered, so keys are shown as they are encoded, in redis-cli quoting.
 #include "base/number.h"
 #include "base/quote.h"
+#include "engine/feeds/feed.h"
 #include "engine/keys/cell.h"
 #include "engine/schema/schema.h"
 #include "engine/table/engine.h"
@@ -87,6 +88,16 @@ std::string DescribeOp(const DecodedOp& op) {
       return "TABLE TRUNCATE " + id;
     case MutationOp::kSetIndexes:
       return "INDEXES " + id + " " + QuoteWord(op.first);
+    case MutationOp::kCreateFeed:
+      return "FEED CREATE " + QuoteWord(op.first) + "/" + QuoteWord(op.second) + " ID " + id;
+    case MutationOp::kDropFeed:
+      return "FEED DROP " + id;
+    case MutationOp::kTrimFeed: {
+      Feed feed;
+      return DecodeFeedTrim(op.first, &feed)
+                 ? "FEED TRIM " + id + " UP TO " + FormatInt64(feed.through_micros)
+                 : "(malformed)";
+    }
   }
   return "(unknown)";
 }

@@ -13,8 +13,10 @@ namespace cellar {
 namespace {
 
 constexpr uint64_t kCatalogFormat{2};
-// The same with AGGREGATE or BUCKET in a schema, so that a server that does not know them says so.
+// The same with AGGREGATE or BUCKET in a schema, and with feeds, so that a server without them says
+// so.
 constexpr uint64_t kCatalogFormatWithFolds{3};
+constexpr uint64_t kCatalogFormatWithFeeds{4};
 // Of dropped trees, freed between two looks at the rest: values may be large, and the kernel takes
 // 0.1 ms to unmap a megabyte.
 constexpr uint64_t kGarbageEntriesPerPiece{128};
@@ -146,7 +148,7 @@ Status Engine::CarryOut(std::string_view ops, MutationCheck* check) {
       default:
         end_row();
         table = nullptr;
-        status = ApplySchemaOp(op);
+        status = ApplySchemaOp(op, reader);
         break;
     }
   }
@@ -208,8 +210,28 @@ Status Engine::ApplyCellOp(const DecodedOp& op, Table* table) {
   return Status::Ok();
 }
 
-Status Engine::ApplySchemaOp(const DecodedOp& op) {
+Status Engine::ApplySchemaOp(const DecodedOp& op, const MutationReader& later) {
   ForgetNames();
+  const bool is_of_feeds = op.op >= MutationOp::kCreateFeed && op.op <= MutationOp::kTrimFeed;
+  if (feeds_.empty() && !is_of_feeds) [[likely]]
+    return CarryOutSchemaOp(op);
+  // Steps of one record follow one another by microseconds.
+  history_micros_ = commit_micros_;
+  MutationReader rest = later;
+  DecodedOp next;
+  while (rest.Next(&next)) history_micros_ -= next.op == MutationOp::kStep ? 1 : 0;
+  if (is_of_feeds) return ApplyFeedOp(op);
+  std::vector<uint64_t> dropped;
+  if (op.op == MutationOp::kDropKeyspace) {
+    for (const Table* table : Tables(op.first)) dropped.push_back(table->id());
+    for (const Feed* feed : feeds_.Feeds(op.first)) feeds_.Drop(feed->id);
+  }
+  RETURN_IF_ERROR(CarryOutSchemaOp(op));
+  if (!feeds_.empty()) NoteHistoryOf(op, dropped);
+  return Status::Ok();
+}
+
+Status Engine::CarryOutSchemaOp(const DecodedOp& op) {
   switch (op.op) {
     case MutationOp::kCreateKeyspace:
       keyspaces_[std::string(op.first)];
@@ -248,7 +270,8 @@ Status Engine::CreateTable(const DecodedOp& op) {
   RETURN_IF_ERROR(DecodeTableSchema(&bytes, &schema));
   const auto keyspace = keyspaces_.find(op.first);
   if (keyspace == keyspaces_.end()) return Malformed("a keyspace that does not exist");
-  if (op.id == 0 || tables_.contains(op.id) || keyspace->second.contains(op.second)) {
+  if (op.id == 0 || tables_.contains(op.id) || keyspace->second.contains(op.second) ||
+      feeds_.Find(op.first, op.second) != nullptr) {
     return Malformed("a table that exists already");
   }
   AddTable(std::make_unique<Table>(op.id, std::string(op.first), std::string(op.second),
@@ -271,7 +294,8 @@ void Engine::AddTable(std::unique_ptr<Table> table) {
 Status Engine::RenameTable(const DecodedOp& op) {
   Table* table = FindTableById(op.id);
   const auto keyspace = keyspaces_.find(op.first);
-  if (table == nullptr || keyspace == keyspaces_.end() || keyspace->second.contains(op.second)) {
+  if (table == nullptr || keyspace == keyspaces_.end() || keyspace->second.contains(op.second) ||
+      feeds_.Find(op.first, op.second) != nullptr) {
     return Malformed("a table that cannot be renamed so");
   }
   SaveForUndo(table);
@@ -408,6 +432,7 @@ void Engine::BeginUndo() {
   undo_->table_id_next = table_id_next_;
   undo_->tree_id_next = tree_id_next_;
   undo_->stamp = stamp_;
+  feeds_.BeginUndo();
 }
 
 void Engine::SaveForUndoOf(Table* table) {
@@ -445,6 +470,7 @@ void Engine::RollBack() {
   table_id_next_ = undo->table_id_next;
   tree_id_next_ = undo->tree_id_next;
   stamp_ = undo->stamp;
+  feeds_.RollBack();
 }
 
 void Engine::ForgetUndo() {
@@ -452,6 +478,7 @@ void Engine::ForgetUndo() {
   undo_->touched.clear();
   for (auto& [id, table] : undo_->dropped) Retire(std::move(table));
   undo_.reset();
+  feeds_.ForgetUndo();
 }
 
 // --- watches, and taking the place of another engine
@@ -522,15 +549,17 @@ void Engine::Inherit(Inheritance inheritance, Continuity continuity) {
 
 // --- StateMachine
 
-// catalog  | format 2 (1: schemas without indexes, 3: with AGGREGATE or BUCKET) | v stamp
-//          | v next table id | v next tree id | v keyspaces { b name }
+// catalog  | format (1: schemas without indexes, 2, 3: with AGGREGATE or BUCKET, 4: with feeds and
+//          | perhaps those) | v stamp | v next table id | v next tree id | v keyspaces { b name }
 //          | v tables { b keyspace, b name, v id, schema, counters }
+//          | feeds (feeds/feed_set.h)
 std::string Engine::EncodeCatalog() const {
   std::string catalog;
   const bool plain = std::all_of(tables_.begin(), tables_.end(), [](const auto& table) {
     return IsPlainSchema(table.second->schema());
   });
-  PutVarint64(&catalog, plain ? kCatalogFormat : kCatalogFormatWithFolds);
+  const uint64_t format = plain ? kCatalogFormat : kCatalogFormatWithFolds;
+  PutVarint64(&catalog, feeds_.empty() ? format : kCatalogFormatWithFeeds);
   PutVarint64(&catalog, static_cast<uint64_t>(stamp_));
   PutVarint64(&catalog, table_id_next_);
   PutVarint64(&catalog, tree_id_next_);
@@ -544,6 +573,7 @@ std::string Engine::EncodeCatalog() const {
     EncodeTableSchema(table->schema(), &catalog);
     table->EncodeCounters(&catalog);
   }
+  if (!feeds_.empty()) feeds_.Encode(&catalog);
   return catalog;
 }
 
@@ -590,9 +620,9 @@ Status Engine::BeginLoad(std::string_view catalog) {
   uint64_t stamp = 0;
   uint64_t keyspaces = 0;
   if (!GetVarint64(&catalog, &format)) return malformed;
-  if (format == 0 || format > kCatalogFormatWithFolds) {
+  if (format == 0 || format > kCatalogFormatWithFeeds) {
     return Status::Error(ErrorCode::kCorruption, "the catalog has format " + FormatUint64(format) +
-                                                     ", this version reads 1 to 3");
+                                                     ", this version reads 1 to 4");
   }
   if (!GetVarint64(&catalog, &stamp) || !GetVarint64(&catalog, &table_id_next_) ||
       !GetVarint64(&catalog, &tree_id_next_) || !GetVarint64(&catalog, &keyspaces)) {
@@ -623,6 +653,7 @@ Status Engine::BeginLoad(std::string_view catalog) {
     RETURN_IF_ERROR(table->DecodeCounters(&catalog));
     AddTable(std::move(table));
   }
+  if (format == kCatalogFormatWithFeeds && !feeds_.Decode(&catalog)) return malformed;
   return catalog.empty() ? Status::Ok() : malformed;
 }
 

@@ -22,6 +22,7 @@
 #include "base/equal_bytes.h"
 #include "base/inline.h"
 #include "cellar/status.h"
+#include "engine/feeds/feed_set.h"
 #include "engine/table/mutation.h"
 #include "engine/table/mutation_check.h"
 #include "engine/table/state_machine.h"
@@ -79,6 +80,9 @@ class Engine final : public StateMachine {
   // Ids for what is about to be created; Apply moves the counters.
   uint64_t table_id_next() const { return table_id_next_; }
   uint64_t tree_id_next() const { return tree_id_next_; }
+  const FeedSet& feeds() const { return feeds_; }
+  // Versions of tables that no feed can ask for any more go. REQUIRES: undo has not begun.
+  void ForgetHistoryBefore(int64_t micros) { feeds_.history().ForgetBefore(micros); }
   // The newest timestamp given out by the server (the stamp of the newest mutation).
   int64_t stamp() const { return stamp_; }
 
@@ -135,6 +139,8 @@ class Engine final : public StateMachine {
   bool compacting() const { return compaction_.running; }
 
   // --- StateMachine
+  // For ops of this server's own any time behind the last commit will do (feeds/feed_set.h).
+  void SetCommitTime(int64_t micros) override { commit_micros_ = micros; }
   StateSnapshot TakeSnapshot() override;
   Status BeginLoad(std::string_view catalog) override;
   BTree* TreeForLoad(uint64_t tree_id) override;
@@ -161,7 +167,16 @@ class Engine final : public StateMachine {
                       std::vector<std::string>* lost);
   BTree* IndexTreeForLoad(uint64_t tree_id);
   Status CarryOut(std::string_view ops, MutationCheck* check);
-  Status ApplySchemaOp(const DecodedOp& op);
+  // `later` is what follows in the mutation.
+  Status ApplySchemaOp(const DecodedOp& op, const MutationReader& later);
+  Status CarryOutSchemaOp(const DecodedOp& op);
+  // --- engine_feeds.cc
+  Status ApplyFeedOp(const DecodedOp& op);
+  Status CreateFeed(const DecodedOp& op);
+  // Feeds are told of tables as they are from here on. `before` are those that may be gone.
+  void NoteHistory(uint64_t table_id);
+  void NoteHistoryOf(const DecodedOp& op, const std::vector<uint64_t>& dropped);
+  void SeedHistory(int64_t micros);
   Status ApplyCellOp(const DecodedOp& op, Table* table);
   Status CreateTable(const DecodedOp& op);
   Status SetSchema(const DecodedOp& op);
@@ -193,6 +208,9 @@ class Engine final : public StateMachine {
   std::unique_ptr<Undo> undo_;
   Compaction compaction_;
   MutationCheck check_{*this};
+  FeedSet feeds_;
+  int64_t commit_micros_{0};            // of the record that is being applied
+  int64_t history_micros_{0};           // of the step in it
   std::vector<Index*> loaded_indexes_;  // whose entries a snapshot holds, while it is loaded
 
   // FindTable without what it remembers.

@@ -154,6 +154,26 @@ void MutationBuilder::SetIndexes(uint64_t table_id, std::string_view definitions
   Bytes(definitions);
 }
 
+void MutationBuilder::CreateFeed(std::string_view keyspace, std::string_view name, uint64_t feed_id,
+                                 std::string_view definition) {
+  Op(MutationOp::kCreateFeed);
+  Bytes(keyspace);
+  Bytes(name);
+  Number(feed_id);
+  Bytes(definition);
+}
+
+void MutationBuilder::DropFeed(uint64_t feed_id) {
+  Op(MutationOp::kDropFeed);
+  Number(feed_id);
+}
+
+void MutationBuilder::TrimFeed(uint64_t feed_id, std::string_view trim) {
+  Op(MutationOp::kTrimFeed);
+  Number(feed_id);
+  Bytes(trim);
+}
+
 bool MutationReader::ReadStamp(int64_t* stamp) {
   uint64_t value = 0;
   if (!GetFixed64(&rest_, &value) || value > static_cast<uint64_t>(INT64_MAX)) return Damaged();
@@ -176,6 +196,7 @@ bool MutationReader::Next(DecodedOp* op) {
   switch (op->op) {
     case MutationOp::kTable:
     case MutationOp::kDropTable:
+    case MutationOp::kDropFeed:
       good = number(&op->id);
       break;
     case MutationOp::kRow:
@@ -212,10 +233,12 @@ bool MutationReader::Next(DecodedOp* op) {
       good = number(&op->number);
       break;
     case MutationOp::kCreateTable:
+    case MutationOp::kCreateFeed:
       good = bytes(&op->first) && bytes(&op->second) && number(&op->id) && bytes(&op->third);
       break;
     case MutationOp::kSetSchema:
     case MutationOp::kSetIndexes:
+    case MutationOp::kTrimFeed:
       good = number(&op->id) && bytes(&op->first);
       break;
     case MutationOp::kTruncateTable:

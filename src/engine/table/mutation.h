@@ -33,6 +33,9 @@
 //   kSetSchema        v table id, b schema             families added, altered, dropped
 //   kTruncateTable    v table id, v first tree id      the groups get fresh trees from this id on
 //   kSetIndexes       v table id, b index definitions
+//   kCreateFeed       b keyspace, b name, v feed id, b definition and schemas (feeds/feed.h)
+//   kDropFeed         v feed id
+//   kTrimFeed         v feed id, b trim               what the feed has dropped for good
 //
 // `stamp` is the newest timestamp that the server has given out: with it the next one is larger,
 // also after a restart with a clock set back.
@@ -75,6 +78,9 @@ enum class MutationOp : uint8_t {
   kSetSchema = 25,
   kTruncateTable = 26,
   kSetIndexes = 27,
+  kCreateFeed = 40,
+  kDropFeed = 41,
+  kTrimFeed = 42,
 };
 
 inline constexpr size_t kMutationHeaderBytes{8};                        // the stamp
@@ -169,6 +175,10 @@ class MutationBuilder {
   void SetSchema(uint64_t table_id, std::string_view schema);
   void TruncateTable(uint64_t table_id, uint64_t tree_id_first);
   void SetIndexes(uint64_t table_id, std::string_view definitions);
+  void CreateFeed(std::string_view keyspace, std::string_view name, uint64_t feed_id,
+                  std::string_view definition);
+  void DropFeed(uint64_t feed_id);
+  void TrimFeed(uint64_t feed_id, std::string_view trim);
 
  private:
   void Op(MutationOp op) { *bytes_.Grow(1) = static_cast<char>(op); }

@@ -47,6 +47,8 @@ class StateMachine {
 
   virtual ~StateMachine() = default;
 
+  // When the last step of the record that Apply gets next was committed (log_format.h).
+  virtual void SetCommitTime(int64_t /*micros*/) {}
   // Applies the payload of one log record during recovery. An error means that the record's
   // checksum is right and its content cannot be: the start is refused with the Status' text.
   virtual Status Apply(std::string_view mutation) = 0;

@@ -1,0 +1,26 @@
+// Reading feeds: XREAD, XRANGE, XREVRANGE, XLEN, XINFO STREAM and FEED INFO as tasks, since what
+// they look for may be far apart in the log.
+//
+// A reader that waits keeps a place in the log and nothing else. It looks again whenever the server
+// steps waiting tasks: after each sync, and every 10 ms. Whether the feed is there, and may be read
+// by the user, is asked each time.
+#pragma once
+
+#include <string_view>
+
+#include "commands/session/command_context.h"
+#include "commands/words/feed_arguments.h"
+
+namespace cellar {
+
+void RunFeedRead(CommandContext& ctx, const FeedReadRequest& request);
+
+enum class FeedOrder : uint8_t { kOldestFirst, kNewestFirst };
+// Replies the entries of the range, `count` at most.
+void RunFeedRange(CommandContext& ctx, std::string_view feed, const FeedRange& range,
+                  FeedOrder order, uint64_t count);
+
+enum class FeedFigures : uint8_t { kLength, kStreamInfo, kFeedInfo };
+void RunFeedFigures(CommandContext& ctx, std::string_view feed, FeedFigures figures);
+
+}  // namespace cellar

@@ -1,0 +1,132 @@
+// The commands of Redis' streams, which read feeds: XREAD, XRANGE, XREVRANGE, XLEN, XINFO. Those
+// that would write a stream are refused, since the server alone writes feeds. cellar-feeds(7) says
+// what an entry is.
+#include <algorithm>
+#include <string>
+
+#include "commands/command_groups.h"
+#include "commands/replies/feed_access.h"
+#include "commands/replies/feed_task.h"
+#include "commands/replies/help.h"
+#include "commands/session/command_context.h"
+#include "commands/words/feed_arguments.h"
+#include "store/store.h"
+
+namespace cellar {
+namespace {
+
+void CmdXRead(CommandContext& ctx) {
+  ASSIGN_OR_REPLY(ctx, const FeedReadRequest request, ParseFeedRead(ArgumentCursor(ctx.args, 1)));
+  RunFeedRead(ctx, request);
+}
+
+void ReadRange(CommandContext& ctx, FeedOrder order) {
+  const bool forward = order == FeedOrder::kOldestFirst;
+  ASSIGN_OR_REPLY(ctx, const FeedRange range,
+                  ParseFeedRange(ctx.args[forward ? 2 : 3], ctx.args[forward ? 3 : 2]));
+  uint64_t count = kFeedEntriesDefault;
+  ArgumentCursor at(ctx.args, 4);
+  while (!at.done()) {
+    if (!at.TakeWord("COUNT")) return ctx.SyntaxError();
+    ASSIGN_OR_REPLY(ctx, const int64_t wanted, at.TakeInteger());
+    count = wanted <= 0 ? 0 : std::min(static_cast<uint64_t>(wanted), kFeedEntriesMax);
+  }
+  if (count == 0) {
+    REPLY_IF_ERROR(ctx, FindFeed(ctx, ctx.args[1]).status());
+    return ctx.reply.NullArray();
+  }
+  RunFeedRange(ctx, ctx.args[1], range, order, count);
+}
+
+void CmdXRange(CommandContext& ctx) { ReadRange(ctx, FeedOrder::kOldestFirst); }
+void CmdXRevRange(CommandContext& ctx) { ReadRange(ctx, FeedOrder::kNewestFirst); }
+
+void CmdXLen(CommandContext& ctx) { RunFeedFigures(ctx, ctx.args[1], FeedFigures::kLength); }
+
+void CmdXInfoStream(CommandContext& ctx) {
+  RunFeedFigures(ctx, ctx.args[2], FeedFigures::kStreamInfo);
+}
+
+void CmdRefused(CommandContext& ctx) {
+  ctx.reply.Error("ERR a feed is written by the server alone");
+}
+
+constexpr Command Refused(std::string_view name, int16_t arity, std::string_view syntax) {
+  return {.name = name,
+          .arity = arity,
+          .flags = kWrite,
+          .categories = kCategoryStream,
+          .group = "stream",
+          .summary = "Refused: a feed is written by the server alone.",
+          .complexity = "O(1)",
+          .syntax = syntax,
+          .handler = CmdRefused};
+}
+
+constexpr Command kInfoRows[] = {
+    {.name = "stream",
+     .arity = 3,
+     .flags = kReadonly,
+     .categories = kCategoryStream,
+     .group = "stream",
+     .summary = "Returns the length of a feed, its first and its last entry.",
+     .complexity = "O(n) in the bytes of log that nobody has counted yet",
+     .syntax = "feed",
+     .handler = CmdXInfoStream},
+    HelpSubcommand("stream"),
+};
+
+constexpr Command kRows[] = {
+    {.name = "xread",
+     .arity = -4,
+     .flags = kReadonly | kBlocking,
+     .categories = kCategoryStream,
+     .group = "stream",
+     .summary = "Returns entries of feeds behind an id, or waits for some.",
+     .complexity = "O(n) in the bytes of log that it reads",
+     .syntax = "[COUNT count] [BLOCK milliseconds] STREAMS feed... id...",
+     .handler = CmdXRead},
+    {.name = "xrange",
+     .arity = -4,
+     .flags = kReadonly,
+     .categories = kCategoryStream,
+     .group = "stream",
+     .summary = "Returns the entries of a feed in a range of ids.",
+     .complexity = "O(n) in the bytes of log that it reads",
+     .syntax = "feed start end [COUNT count]",
+     .handler = CmdXRange},
+    {.name = "xrevrange",
+     .arity = -4,
+     .flags = kReadonly,
+     .categories = kCategoryStream,
+     .group = "stream",
+     .summary = "Returns the entries of a feed in a range of ids, the newest first.",
+     .complexity = "O(n) in the bytes of log that it reads",
+     .syntax = "feed end start [COUNT count]",
+     .handler = CmdXRevRange},
+    {.name = "xlen",
+     .arity = 2,
+     .flags = kReadonly,
+     .categories = kCategoryStream,
+     .group = "stream",
+     .summary = "Returns the number of entries that a feed has.",
+     .complexity = "O(n) in the bytes of log that nobody has counted yet",
+     .syntax = "feed",
+     .handler = CmdXLen},
+    {.name = "xinfo",
+     .arity = -2,
+     .group = "stream",
+     .summary = "Describes a feed.",
+     .complexity = "Depends on the subcommand.",
+     .subcommands = kInfoRows},
+    Refused("xadd", -5, "feed id (field value)..."),
+    Refused("xdel", -3, "feed id..."),
+    Refused("xtrim", -4, "feed (MAXLEN|MINID) threshold"),
+    Refused("xsetid", -3, "feed last-id"),
+};
+
+}  // namespace
+
+std::span<const Command> StreamCommands() { return kRows; }
+
+}  // namespace cellar

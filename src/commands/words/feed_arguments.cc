@@ -1,0 +1,205 @@
+// See feed_arguments.h.
+#include "commands/words/feed_arguments.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/duration.h"
+#include "commands/words/cell_arguments.h"
+#include "commands/words/schema_arguments.h"
+#include "commands/words/syntax_error.h"
+
+namespace cellar {
+namespace {
+
+constexpr int64_t kBlockMsMax{std::numeric_limits<int64_t>::max() / 4000};
+
+Status BadId() {
+  return Status::Error(ErrorCode::kErr, "Invalid stream ID specified as stream command argument");
+}
+
+// Digits only: no sign, no blank.
+bool ParseDigits(std::string_view word, uint64_t* number) {
+  if (word.empty() || word.size() > 20) return false;
+  uint64_t value = 0;
+  for (const char c : word) {
+    if (c < '0' || c > '9') return false;
+    const auto digit = static_cast<uint64_t>(c - '0');
+    if (value > (UINT64_MAX - digit) / 10) return false;
+    value = value * 10 + digit;
+  }
+  *number = value;
+  return true;
+}
+
+bool IsOldest(std::string_view word) { return word == "-" || word == "0" || word == "0-0"; }
+
+Status ParseStream(std::string_view name, std::string_view id, FeedReadRequest::Stream* stream) {
+  stream->name = name;
+  if (id == "$") {
+    stream->from_end = true;
+  } else if (id == "+") {
+    stream->last_one = true;
+  } else {
+    stream->from_oldest = id == "0" || id == "0-0";
+    ASSIGN_OR_RETURN(stream->after, ParseFeedId(id, 0));
+  }
+  return Status::Ok();
+}
+
+Status TakeCount(ArgumentCursor* at, FeedReadRequest* request) {
+  ASSIGN_OR_RETURN(const int64_t count, at->TakeInteger());
+  request->count =
+      count <= 0 ? kFeedEntriesDefault : std::min(static_cast<uint64_t>(count), kFeedEntriesMax);
+  return Status::Ok();
+}
+
+Status TakeBlock(ArgumentCursor* at, FeedReadRequest* request) {
+  if (at->done()) return Status::SyntaxError();
+  const Result<int64_t> block = IntegerArgument(at->Take());
+  if (!block.ok() || *block > kBlockMsMax)
+    return Status::Error(ErrorCode::kErr, "timeout is not an integer or out of range");
+  if (*block < 0) return Status::Error(ErrorCode::kErr, "timeout is negative");
+  request->block_ms = *block;
+  return Status::Ok();
+}
+
+Status TakeOn(ArgumentCursor* at, Feed* feed) {
+  constexpr std::string_view kWords{"count table|table:family..."};
+  ASSIGN_OR_RETURN(const std::string_view word, at->TakeAny("ON", kWords));
+  ASSIGN_OR_RETURN(const uint64_t count, ParseWordCount("ON", kWords, word, 0));
+  if (count > kFeedTermsMax)
+    return Status::Error(ErrorCode::kTooLarge,
+                         "a feed is ON at most " + std::to_string(kFeedTermsMax) + " names");
+  if (count > at->left()) return TooFewWords("ON", count, at->left());
+  for (uint64_t i = 0; i < count; ++i) {
+    std::string_view table = at->Take();
+    std::string_view family;
+    if (IsColumn(table)) {
+      const std::string_view term = table;
+      (void)SplitColumn(term, &table, &family);
+      RETURN_IF_ERROR(CheckName("family", family));
+    }
+    RETURN_IF_ERROR(CheckName("table", table));
+    Feed::On on{std::string(table), std::string(family)};
+    if (std::find(feed->on.begin(), feed->on.end(), on) == feed->on.end())
+      feed->on.push_back(std::move(on));
+  }
+  return Status::Ok();
+}
+
+Status TakeSlice(ArgumentCursor* at, Feed* feed) {
+  if (feed->slices != 0) return RepeatedOption("SLICE");
+  if (at->left() < 2) return IncompleteOption("SLICE", "index count");
+  ASSIGN_OR_RETURN(feed->slice, ParseCount("the SLICE", at->Take(), 0));
+  ASSIGN_OR_RETURN(feed->slices, ParseCount("the number of slices", at->Take(), 1));
+  if (feed->slices > kFeedSlicesMax) {
+    return Status::Error(ErrorCode::kTooLarge,
+                         "a feed is one of at most " + std::to_string(kFeedSlicesMax) + " slices");
+  }
+  if (feed->slice < feed->slices) return Status::Ok();
+  return Status::Error(ErrorCode::kErr, "SLICE counts from 0 to " +
+                                            std::to_string(feed->slices - 1) + " of " +
+                                            std::to_string(feed->slices) + " slices");
+}
+
+}  // namespace
+
+Result<FeedId> ParseFeedId(std::string_view word, uint64_t n_default) {
+  const size_t dash = word.find('-');
+  FeedId id{0, n_default};
+  if (!ParseDigits(word.substr(0, dash), &id.ms)) return BadId();
+  if (dash != std::string_view::npos && !ParseDigits(word.substr(dash + 1), &id.n)) return BadId();
+  return id;
+}
+
+Result<FeedRange> ParseFeedRange(std::string_view from, std::string_view to) {
+  FeedRange range;
+  const bool from_behind = from.starts_with('(');
+  const bool to_before = to.starts_with('(');
+  if (from_behind) from.remove_prefix(1);
+  if (to_before) to.remove_prefix(1);
+  if (from == "-" || from == "+") {
+    if (from_behind) return BadId();
+    range.empty = from == "+";
+    range.from_oldest = from == "-";
+  } else {
+    ASSIGN_OR_RETURN(const FeedId id, ParseFeedId(from, 0));
+    range.from_oldest = !from_behind && IsOldest(from);
+    if (from_behind && id == FeedId::Max())
+      return Status::Error(ErrorCode::kErr, "invalid start ID for the interval");
+    range.after = from_behind || id == FeedId{} ? id : id.Previous();
+  }
+  if (to == "-" || to == "+") {
+    if (to_before) return BadId();
+    range.empty = range.empty || to == "-";
+  } else {
+    ASSIGN_OR_RETURN(const FeedId id, ParseFeedId(to, UINT64_MAX));
+    if (to_before && id == FeedId{})
+      return Status::Error(ErrorCode::kErr, "invalid end ID for the interval");
+    range.to = to_before ? id.Previous() : id;
+  }
+  range.empty = range.empty || range.to <= range.after;
+  return range;
+}
+
+Result<FeedReadRequest> ParseFeedRead(ArgumentCursor at) {
+  FeedReadRequest request;
+  bool has_streams = false;
+  while (!has_streams && !at.done()) {
+    if (at.TakeWord("COUNT")) {
+      RETURN_IF_ERROR(TakeCount(&at, &request));
+    } else if (at.TakeWord("BLOCK")) {
+      RETURN_IF_ERROR(TakeBlock(&at, &request));
+    } else if (at.TakeWord("STREAMS")) {
+      has_streams = true;
+    } else {
+      return Status::SyntaxError();
+    }
+  }
+  if (!has_streams) return Status::SyntaxError();
+  const Arguments words = at.Rest();
+  if (words.empty() || words.size() % 2 != 0) {
+    return Status::Error(ErrorCode::kErr,
+                         "Unbalanced 'xread' list of streams: for each stream key an ID, '+', or "
+                         "'$' must be specified.");
+  }
+  const size_t count = words.size() / 2;
+  request.streams.resize(count);
+  for (size_t i = 0; i < count; ++i)
+    RETURN_IF_ERROR(ParseStream(words[i], words[count + i], &request.streams[i]));
+  return request;
+}
+
+Result<Feed> ParseFeedCreate(ArgumentCursor at) {
+  Feed feed;
+  bool has_on = false;
+  int64_t keep_ms = 0;
+  while (!at.done()) {
+    if (at.TakeWord("ON")) {
+      if (has_on) return RepeatedOption("ON");
+      has_on = true;
+      RETURN_IF_ERROR(TakeOn(&at, &feed));
+    } else if (at.TakeWord("PREFIX")) {
+      ASSIGN_OR_RETURN(const std::string_view prefix, at.TakeAny("PREFIX", "prefix"));
+      if (feed.prefixes.size() == kFeedTermsMax) {
+        return Status::Error(ErrorCode::kTooLarge,
+                             "a feed has at most " + std::to_string(kFeedTermsMax) + " prefixes");
+      }
+      feed.prefixes.emplace_back(prefix);
+    } else if (at.TakeWord("SLICE")) {
+      RETURN_IF_ERROR(TakeSlice(&at, &feed));
+    } else if (at.TakeWord("KEEP")) {
+      if (keep_ms != 0) return RepeatedOption("KEEP");
+      ASSIGN_OR_RETURN(const std::string_view word, at.TakeAny("KEEP", "duration"));
+      ASSIGN_OR_RETURN(keep_ms, ParseDurationMs(word));
+    } else {
+      return UnexpectedWord(at.Peek(), "ON, PREFIX, SLICE or KEEP");
+    }
+  }
+  if (!has_on) return SyntaxErrorBecause("a feed needs ON");
+  feed.keep_micros = (keep_ms == 0 ? kFeedKeepMsDefault : keep_ms) * kMicrosPerMs;
+  return feed;
+}
+
+}  // namespace cellar

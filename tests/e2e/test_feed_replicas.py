@@ -1,0 +1,101 @@
+"""Feeds on replicas: the same entries with the same ids, over restarts, copies and a change of leader."""
+
+import unittest
+
+import redis
+
+from feed_model import FeedModel, as_sent, key_of, read_to_end, table_cells
+from replicas import Node, ReplicaTest
+
+
+class FeedReplicaTest(ReplicaTest):
+    def entries(self, node, feed="changes"):
+        return read_to_end(as_sent(node.server.client()), feed)
+
+    def assert_told_alike(self, leader, *others):
+        """Each has what the leader tells, from where it has been following on."""
+        self.assert_copied(leader, *others)
+        told = self.entries(leader)
+        for other in others:
+            found = self.entries(other)
+            self.assertEqual(told[len(told) - len(found):], found)
+            model = FeedModel()
+            for id, fields in told:
+                model.apply(id, fields)
+            self.assertEqual(table_cells(other.server.client(), "t"), model.cells("t"))
+        return told
+
+    def pair(self, **options):
+        leader, follower = Node(self, **options), Node(self, **options)
+        leader.run("TABLE CREATE t FAMILY f FAMILY g")
+        return leader, follower
+
+    def test_a_replica_tells_the_same_and_so_does_who_takes_over(self):
+        leader, follower = self.pair(appendfsync="everysec")
+        follower.follow(leader)
+        self.assert_copied(leader, follower)
+        leader.run("FEED CREATE changes ON 0")
+        leader.load(200)
+        leader.run("CDEL t r1")
+        leader.run("TABLE CREATE later FAMILY f")
+        told = self.assert_told_alike(leader, follower)
+        self.assertEqual(len(told), len(self.entries(follower)))
+        self.assertIn("READONLY", follower.refusal("FEED CREATE mine ON 0").upper())
+        self.assertIn("READONLY", follower.refusal("FEED DROP changes").upper())
+        follower.kill()
+        leader.load(50, first=200)
+        follower.restart()
+        follower.follow(leader)
+        told = self.assert_told_alike(leader, follower)
+        self.assertEqual(len(told), len(self.entries(follower)))
+        # The former follower goes on behind what has been told.
+        follower.run("REPLICAOF NO ONE")
+        leader.kill()
+        follower.load(20, first=300)
+        after = self.entries(follower)
+        self.assertEqual(told, after[:len(told)])
+        self.assertEqual(len(told) + 60, len(after))
+        self.assertGreater(key_of(after[len(told)][0]), key_of(told[-1][0]))
+
+    def test_a_copy_has_the_feed_and_says_what_it_lacks(self):
+        leader, follower = self.pair(appendfsync="always")
+        leader.run("FEED CREATE changes ON 1 t")
+        leader.load(100)
+        leader.run("SAVE")
+        told = self.entries(leader)
+        follower.follow(leader)
+        self.assert_copied(leader, follower)
+        self.assertEqual(["changes"], follower.run("FEED LIST"))
+        leader.load(30, first=500)
+        told = self.assert_told_alike(leader, follower)
+        found = self.entries(follower)
+        if len(found) < len(told):
+            with self.assertRaisesRegex(redis.ResponseError, "TRIMMED"):
+                follower.run("XREAD STREAMS changes", told[0][0])
+        self.assertGreaterEqual(len(found), 90)
+        rest = as_sent(follower.server.client()).execute_command("XREAD", "STREAMS", "changes", found[-31][0])
+        self.assertEqual(found[-30:], rest[0][1])
+
+    def test_a_reader_that_waits_on_a_replica_is_woken(self):
+        leader, follower = self.pair(appendfsync="always")
+        follower.follow(leader)
+        self.assert_copied(leader, follower)
+        leader.run("FEED CREATE changes ON 1 t")
+        leader.run("CPUT t r f:a 1")
+        last = self.assert_told_alike(leader, follower)[-1][0]
+        client = as_sent(follower.server.client())
+        pool = client.connection_pool.get_connection("XREAD")
+        pool.send_command("XREAD", "BLOCK", 20_000, "STREAMS", "changes", last)
+        leader.run("CPUT t r f:a 2")
+        reply = pool.read_response()
+        self.assertIn(b"2", reply[0][1][0][1])
+        # FEED DROP on the leader ends the wait on the replica.
+        pool.send_command("XREAD", "BLOCK", 20_000, "STREAMS", "changes", reply[0][1][0][0])
+        leader.run("FEED DROP changes")
+        with self.assertRaisesRegex(redis.ResponseError, "NOFEED"):
+            pool.read_response()
+        client.connection_pool.release(pool)
+
+
+if __name__ == "__main__":
+    unittest.main()
