@@ -22,7 +22,7 @@ LIB_LAYERS := base btree engine store embedded
 
 # What a build needs, and what tests and checks need besides; `make deps` installs what is missing.
 BUILD_PACKAGES := g++ pkg-config libuv1-dev libmimalloc-dev libxxhash-dev libre2-dev libfmt-dev \
-  libssl-dev libabsl-dev libhiredis-dev libzstd-dev nlohmann-json3-dev libcli11-dev python3 redis-tools
+  libssl-dev libabsl-dev libhiredis-dev libzstd-dev libpng-dev libncurses-dev nlohmann-json3-dev libcli11-dev python3 redis-tools
 TEST_PACKAGES := catch2 python3-redis clang clang-format clang-tidy libclang-rt-14-dev git \
   openssl dpkg-dev mandoc
 # Other people's clients and tools, which the tests skip (and say so) when they are not there.
@@ -103,7 +103,7 @@ FUZZ_OBJECTS := $(FUZZERS:%=$(BUILD)/tests/fuzz/%.o)
 
 .PHONY: all run test unit-test deps build-deps debug asan tsan fuzz soak simulate format format-check tidy \
   check crash bench bench-replica bench-answers bench-feeds bench-groups bench-index bench-loop bench-tls \
-  bench-btree bench-durability bench-instructions \
+  bench-btree bench-durability bench-instructions pictures \
   manual install deb clean help demo library FORCE
 
 #: all            build build/cellar and the tools beside it (the default)
@@ -165,6 +165,8 @@ $(BUILD)/$(1): $(patsubst %.cc,$(BUILD)/%.o,$(wildcard tools/$(1)/*.cc tools/cli
 endef
 LIBS_bench-btree := -labsl_throw_delegate
 LIBS_cellar-export := -lzstd
+LIBS_cellar-heatmap := -lpng
+LIBS_cellar-top := -lncurses -ltinfo
 $(foreach t,$(TOOLS),$(eval $(call TOOL_RULE,$(t))))
 
 define TEST_RULE
@@ -188,7 +190,7 @@ $(BUILD)/simulate: $(BUILD)/tests/replica/simulate_main.o $(SIMULATION_OBJECT) $
 
 $(BUILD)/unit-tests: $(TEST_OBJECTS) $(SIMULATION_OBJECT) $(TOOL_OBJECTS) $(APP_OBJECTS) $(BUILD)/libcellar.a
 	@echo "link $@"
-	$(Q)$(CXX) $(LDFLAGS) -o $@ $^ -lhiredis -lzstd $(UV_LIBS) $(LIBS) $(MALLOC_LIBS)
+	$(Q)$(CXX) $(LDFLAGS) -o $@ $^ -lhiredis -lzstd -lpng -lncurses -ltinfo $(UV_LIBS) $(LIBS) $(MALLOC_LIBS)
 
 #: run            install what is missing, build, serve 127.0.0.1:6479 with the data in ./data
 run: build-deps
@@ -236,7 +238,7 @@ fuzz:
 ifeq ($(VARIANT),fuzz)
 build/fuzz/%_fuzz: build/fuzz/tests/fuzz/%_fuzz.o $(TOOL_OBJECTS) $(APP_OBJECTS) $(BUILD)/libcellar.a
 	@echo "link $@"
-	$(Q)$(CXX) -fsanitize=fuzzer,address -o $@ $^ -lhiredis -lzstd $(UV_LIBS) $(LIBS)
+	$(Q)$(CXX) -fsanitize=fuzzer,address -o $@ $^ -lhiredis -lzstd -lpng -lncurses -ltinfo $(UV_LIBS) $(LIBS)
 endif
 
 ## soak           the long tests: hidden unit tests "[soak]" and tests/soak/, for SOAK_SECONDS (600)
@@ -304,6 +306,10 @@ bench-tls: build/cellar
 ## bench-instructions user instructions per command, by callgrind: the same on any machine
 bench-instructions: build/cellar build/cellar-benchmark
 	@$(PYTHON) tools/bench/instructions.py $(BENCH_OPTIONS)
+
+## pictures       heat maps of known loads and a screen of cellar-top, into build/pictures
+pictures: build/cellar build/cellar-heatmap build/cellar-top
+	@$(PYTHON) tools/pictures.py build/pictures
 
 ## bench-btree    the B-tree beside std::map and absl::btree_map: BTREE_CELLS=10000000 takes ten minutes
 BTREE_CELLS ?= 10000000

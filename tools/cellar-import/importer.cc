@@ -1,8 +1,10 @@
 // See importer.h.
 #include "cellar-import/importer.h"
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
+#include <deque>
 #include <memory>
 #include <set>
 #include <string>
@@ -10,6 +12,7 @@
 #include <vector>
 
 #include "base/assert.h"
+#include "cellar-import/redis_source.h"
 #include "cellar/clock.h"
 #include "client/command_words.h"
 
@@ -33,6 +36,10 @@ class Import final : public Pipeline::Listener {
 
  private:
   Status OpenAll();
+  Status OpenInput();
+  Status OpenRedis();
+  Status ImportKeys();
+  Status TakeKey(RedisRecord* record, const RowRef& ref, Row* row);
   Status Resume();
   Status ReadHeader();
   Status Connect();
@@ -46,6 +53,8 @@ class Import final : public Pipeline::Listener {
 
   const Options& options_;
   const volatile bool* stop_;
+  std::unique_ptr<RedisSource> redis_;                    // in place of the next two
+  std::deque<std::pair<uint64_t, std::string>> cursors_;  // that hold once so much is done
   std::unique_ptr<Input> input_;
   std::unique_ptr<RecordReader> reader_;
   std::unique_ptr<RowMapper> mapper_;
@@ -54,7 +63,9 @@ class Import final : public Pipeline::Listener {
   std::unique_ptr<ErrorReport> report_;
   std::unique_ptr<Progress> progress_;
   ImportState state_;
+  uint64_t redis_keys_{0};
   uint64_t rows_begin_{0};
+  uint64_t state_end_{0};  // of earlier runs
   uint64_t early_timestamps_{0};
   int64_t begin_micros_{0};
   int64_t state_saved_micros_{0};
@@ -86,7 +97,7 @@ std::unique_ptr<RecordReader> NewReader(const Options& options, Input* input) {
 
 Status Import::Run() {
   RETURN_IF_ERROR(OpenAll());
-  Status outcome = ImportRecords();
+  Status outcome = redis_ != nullptr ? ImportKeys() : ImportRecords();
   // What is under way is waited for, also when the input failed or a signal came.
   if (pipeline_ != nullptr && (outcome.ok() || outcome.code() != ErrorCode::kIo)) {
     const Status flushed = pipeline_->Flush();
@@ -95,22 +106,56 @@ Status Import::Run() {
   return outcome;
 }
 
-Status Import::OpenAll() {
+Status Import::OpenInput() {
   ASSIGN_OR_RETURN(Input input, Input::Open(options_.path));
   input_ = std::make_unique<Input>(std::move(input));
   reader_ = NewReader(options_, input_.get());
   if (options_.format != Format::kRows) {
     mapper_ = std::make_unique<RowMapper>(options_.mapper);
   }
-  RETURN_IF_ERROR(Resume());
+  return Resume();
+}
+
+// Goes on where the state file says; all cells have the timestamp of the first run, so that those
+// written once more are the same.
+Status Import::OpenRedis() {
+  const client::ConnectionOptions& server = options_.redis->server;
+  const std::string place{server.socket + '\n' + server.host + '\n' + std::to_string(server.port) +
+                          '\n' + server.keyspace + '\n' + options_.redis->match};
+  const std::string fingerprint{Fingerprint(place)};
+  const std::string& table = options_.pipeline.command.table;
+  if (!options_.state_path.empty()) {
+    ASSIGN_OR_RETURN(state_, LoadState(options_.state_path));
+    if (!state_.table.empty() && (state_.fingerprint != fingerprint || state_.table != table)) {
+      return Status::Error(ErrorCode::kErr, options_.state_path +
+                                                ": is the state of another import (source or table "
+                                                "differ); remove it to start over");
+    }
+  }
+  state_.table = table;
+  state_.fingerprint = fingerprint;
+  if (state_.timestamp_micros == 0) state_.timestamp_micros = Clock::System().WallMicros();
+  if (state_.cursor.empty()) state_.cursor = "0";
+  nothing_left_ = state_.cursor == RedisSource::kEndCursor;
+  redis_ = std::make_unique<RedisSource>(*options_.redis);
+  if (nothing_left_) return Status::Ok();
+  ASSIGN_OR_RETURN(redis_keys_, redis_->Open(state_.cursor));
+  // Before the first row is written: a run that is killed has its timestamp.
+  return options_.state_path.empty() || options_.dry_run ? Status::Ok()
+                                                         : SaveState(options_.state_path, state_);
+}
+
+Status Import::OpenAll() {
+  RETURN_IF_ERROR(options_.redis ? OpenRedis() : OpenInput());
   ASSIGN_OR_RETURN(ErrorReport report, ErrorReport::Open(options_.errors_path, state_.offset > 0));
   report_ = std::make_unique<ErrorReport>(std::move(report));
   if (!options_.dry_run) RETURN_IF_ERROR(Connect());
   rows_begin_ = state_.rows;
+  state_end_ = state_.offset;
   begin_micros_ = Now();
   state_saved_micros_ = begin_micros_;
-  progress_ = std::make_unique<Progress>(options_.progress, stderr, input_->bytes_total(), state_,
-                                         begin_micros_);
+  const uint64_t total = redis_ != nullptr ? redis_keys_ : input_->bytes_total();
+  progress_ = std::make_unique<Progress>(options_.progress, stderr, total, state_, begin_micros_);
   is_open_ = true;
   return Status::Ok();
 }
@@ -253,6 +298,67 @@ Status Import::ImportRecords() {
   return Status::Ok();
 }
 
+Status Import::ImportKeys() {
+  RedisRecord record;
+  Row row;
+  uint64_t record_count{0};
+  while (!nothing_left_ && record_count < options_.records_max) {
+    ASSIGN_OR_RETURN(const bool found, redis_->Next(&record));
+    if (!found) break;
+    ++record_count;
+    const uint64_t number{state_end_ + record_count};
+    if (!record.cursor.empty()) cursors_.emplace_back(number, record.cursor);
+    RETURN_IF_ERROR(TakeKey(&record, RowRef{number, number + 1, number, 0}, &row));
+    if (record_count % kRecordsPerLook == 0) RETURN_IF_ERROR(Look());
+    if (state_.errors > options_.errors_max) {
+      return Status::Error(ErrorCode::kErr, "more than " + std::to_string(options_.errors_max) +
+                                                " keys are refused (--errors-max)");
+    }
+  }
+  return Status::Ok();
+}
+
+Status Import::TakeKey(RedisRecord* record, const RowRef& ref, Row* row) {
+  const MapperOptions& mapper = options_.mapper;
+  row->key = record->key;
+  if (!options_.redis->key_delimiter.empty()) {
+    size_t at{0};
+    while ((at = row->key.find(options_.redis->key_delimiter, at)) != std::string::npos) {
+      row->key.replace(at++, options_.redis->key_delimiter.size(), "#");
+    }
+  }
+  row->timestamp_micros = state_.timestamp_micros;
+  row->cells = std::move(record->cells);
+  std::erase_if(row->cells, [&mapper](Cell& cell) {
+    const auto mapped = mapper.columns.find(cell.qualifier);
+    if (mapped != mapper.columns.end()) {
+      cell.family = mapped->second.family;
+      cell.qualifier = mapped->second.qualifier;
+      cell.type = mapped->second.type;
+      return cell.family.empty();
+    }
+    cell.family = mapper.default_family;
+    cell.type = mapper.default_type;
+    return std::find(mapper.ignored_fields.begin(), mapper.ignored_fields.end(), cell.qualifier) !=
+           mapper.ignored_fields.end();
+  });
+  if (row->cells.empty() && record->error.empty()) record->error = "no field is left";
+  RowRef counted{ref};
+  counted.cells = row->cells.size();
+  if (!record->error.empty()) {
+    const std::string error{"key '" + record->key + "' " + record->error};
+    if (pipeline_ != nullptr) return pipeline_->AddRefused(counted, error);
+    OnRow(counted, error);
+    return Status::Ok();
+  }
+  if (pipeline_ != nullptr) return pipeline_->Add(*row, counted);
+  if (state_.rows < options_.rows_shown) {
+    fputs(DescribeRow(options_.pipeline.command, *row).c_str(), stdout);
+  }
+  OnRow(counted, {});
+  return Status::Ok();
+}
+
 Status Import::TakeRecord(const Record& record, Row* row) {
   RowRef ref{record.line, reader_->line(), record.end_offset, 0};
   Status mapped =
@@ -336,6 +442,9 @@ void Import::OnRow(const RowRef& ref, std::string_view error) {
     report_->Add(ref.line, error);
   }
   state_.line = ref.next_line;
+  for (; !cursors_.empty() && cursors_.front().first <= state_.offset; cursors_.pop_front()) {
+    state_.cursor = cursors_.front().second;
+  }
 }
 
 // What is due from time to time: progress, state, and a look at the signal.

@@ -5,12 +5,14 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdlib>
+#include <fstream>
 #include <map>
 #include <utility>
 
 #include "cellar/version.h"
 #include "client/program.h"
 #include "command_line.h"
+#include "resp/decimal.h"
 
 namespace cellar::importer {
 namespace {
@@ -31,6 +33,9 @@ struct RawOptions {
   std::string timestamp_unit{"us"};
   std::string arrays{"text"};
   std::string progress{"auto"};
+  RedisOptions redis;
+  std::string redis_place;
+  std::string redis_password_path;
 };
 
 void AddInputOptions(CLI::App* app, Options* options, RawOptions* raw) {
@@ -54,6 +59,56 @@ void AddInputOptions(CLI::App* app, Options* options, RawOptions* raw) {
   app->add_option("--skip", options->records_skipped, "records to skip at the beginning")
       ->group(group);
   app->add_option("--limit", options->records_max, "records to read at most")->group(group);
+}
+
+void AddRedisOptions(CLI::App* app, RawOptions* raw) {
+  const std::string group{"From a Redis"};
+  app->add_option("--from-redis", raw->redis_place,
+                  "HOST:PORT, or a unix socket's path: its hashes and strings take the place of a "
+                  "file")
+      ->group(group);
+  app->add_option("--match", raw->redis.match, "pattern of the keys, as SCAN's MATCH")
+      ->group(group);
+  app->add_option("--redis-db", raw->redis.server.keyspace, "number of its database (0)")
+      ->group(group);
+  app->add_option("--redis-user", raw->redis.server.user, "user there")->group(group);
+  app->add_option("--redis-auth-file", raw->redis_password_path,
+                  "file whose first line is the password there")
+      ->group(group);
+}
+
+// A text that says what is wrong, or an empty one.
+std::string CompleteRedis(const CLI::App& app, const RawOptions& raw, Options* options) {
+  RedisOptions redis = raw.redis;
+  const size_t colon{raw.redis_place.rfind(':')};
+  if (raw.redis_place.starts_with('/')) {
+    redis.server.socket = raw.redis_place;
+  } else {
+    const std::string port{colon == std::string::npos ? "" : raw.redis_place.substr(colon + 1)};
+    int64_t number{0};
+    if (colon == 0 || !ParseStrictInt64(port, &number) || number < 1 || number > 65'535) {
+      return "--from-redis: '" + raw.redis_place + "' is not HOST:PORT";
+    }
+    redis.server.host = raw.redis_place.substr(0, colon);
+    redis.server.port = static_cast<int>(number);
+  }
+  if (!raw.redis_password_path.empty()) {
+    std::ifstream file(raw.redis_password_path);
+    if (!std::getline(file, redis.server.password)) {
+      return "--redis-auth-file: " + raw.redis_password_path + " cannot be read";
+    }
+  }
+  if (app.count("--key-delimiter") > 0) redis.key_delimiter = options->mapper.key_delimiter;
+  for (const char* option :
+       {"file", "--format", "--delimiter", "--no-header", "--fields", "--skip", "--key",
+        "--keep-key-fields", "--null", "--keep-empty", "--ts", "--json-types", "--arrays"}) {
+    if (app.count(option) > 0) return std::string(option) + " does not go with --from-redis";
+  }
+  if (options->mapper.default_family.empty()) {
+    return "--default-family is required with --from-redis: the family of the fields";
+  }
+  options->redis = std::move(redis);
+  return {};
 }
 
 void AddMappingOptions(CLI::App* app, Options* options, RawOptions* raw) {
@@ -191,9 +246,17 @@ std::string Complete(const CLI::App& app, const RawOptions& raw, Options* option
   }
   MapperOptions& mapper = options->mapper;
   mapper.key_fields = raw.keys;
+  const bool is_redis = !raw.redis_place.empty();
+  for (const char* option : {"--match", "--redis-db", "--redis-user", "--redis-auth-file"}) {
+    if (!is_redis && app.count(option) > 0) return std::string(option) + " goes with --from-redis";
+  }
+  if (is_redis) {
+    std::string mistake = CompleteRedis(app, raw, options);
+    if (!mistake.empty()) return mistake;
+  }
   // Such a file says itself what goes where.
   const bool has_places = options->format == Format::kRows;
-  if (raw.keys.empty() && !has_places) return "--key is required";
+  if (raw.keys.empty() && !has_places && !is_redis) return "--key is required";
   for (const char* option : {"--key", "--column", "--default-family", "--default-type", "--ignore",
                              "--ts", "--ttl", "--null", "--json-types", "--aggregate"}) {
     if (has_places && app.count(option) > 0) {
@@ -245,6 +308,7 @@ std::optional<Options> ParseOptions(int argc, char** argv, int* status) {
   app.set_help_flag("--help", "print this help");
   app.set_version_flag("--version", "Cellar " + std::string(kVersion), "print the version");
   AddInputOptions(&app, &options, &raw);
+  AddRedisOptions(&app, &raw);
   AddMappingOptions(&app, &options, &raw);
   client::AddServerOptions(&app, &options.connection);
   AddWritingOptions(&app, &options);

@@ -9,6 +9,7 @@
 #include "cellar-import/command.h"
 #include "cellar-import/pipeline.h"
 #include "cellar-import/record_reader.h"
+#include "cellar-import/redis_source.h"
 #include "cellar-import/report.h"
 #include "cellar-import/row_mapper.h"
 #include "client/connection.h"
@@ -17,6 +18,7 @@ namespace cellar::importer {
 
 struct Options {
   std::string path{"-"};
+  std::optional<RedisOptions> redis;  // in place of a file
   Format format{Format::kCsv};
   char delimiter{','};
   bool has_header{true};

@@ -73,14 +73,22 @@ Result<ImportState> LoadState(const std::string& path) {
   state.rows = object["rows"].get<uint64_t>();
   state.cells = object["cells"].get<uint64_t>();
   state.errors = object["errors"].get<uint64_t>();
+  if (object.contains("cursor") && object["cursor"].is_string()) {
+    state.cursor = object["cursor"].get<std::string>();
+  }
+  if (object.contains("timestamp") && object["timestamp"].is_number_integer()) {
+    state.timestamp_micros = object["timestamp"].get<int64_t>();
+  }
   return state;
 }
 
 Status SaveState(const std::string& path, const ImportState& state) {
-  const json object{{"table", state.table},   {"fingerprint", state.fingerprint},
-                    {"offset", state.offset}, {"line", state.line},
-                    {"rows", state.rows},     {"cells", state.cells},
-                    {"errors", state.errors}};
+  json object{{"table", state.table},   {"fingerprint", state.fingerprint},
+              {"offset", state.offset}, {"line", state.line},
+              {"rows", state.rows},     {"cells", state.cells},
+              {"errors", state.errors}};
+  if (!state.cursor.empty()) object["cursor"] = state.cursor;
+  if (state.timestamp_micros != 0) object["timestamp"] = state.timestamp_micros;
   const std::string text{object.dump() + "\n"};
   const std::string beside{path + ".tmp"};
   const int descriptor{open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)};

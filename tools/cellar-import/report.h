@@ -22,6 +22,9 @@ struct ImportState {
   uint64_t rows{0};
   uint64_t cells{0};
   uint64_t errors{0};
+  // Of a Redis: where SCAN goes on, and the timestamp of all cells.
+  std::string cursor;
+  int64_t timestamp_micros{0};
 };
 
 // Reads the state; a file that does not exist gives an empty one.

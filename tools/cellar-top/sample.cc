@@ -1,0 +1,186 @@
+// See sample.h.
+#include "cellar-top/sample.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <string_view>
+#include <utility>
+
+namespace cellar::top {
+namespace {
+
+constexpr size_t kTablesWarm{3};  // whose ranges are looked at
+constexpr size_t kRangesShown{8};
+constexpr int64_t kRangeMinutes{5};
+constexpr std::string_view kTablePrefix{"table_"};
+
+std::string_view View(const redisReply& reply) {
+  const bool text = reply.type == REDIS_REPLY_STRING || reply.type == REDIS_REPLY_STATUS;
+  return text ? std::string_view(reply.str, reply.len) : std::string_view();
+}
+
+const redisReply* Field(const redisReply& map, std::string_view name) {
+  for (size_t i = 0; i + 1 < map.elements; i += 2) {
+    if (View(*map.element[i]) == name) return map.element[i + 1];
+  }
+  return nullptr;
+}
+
+bool IsList(const redisReply& reply) { return reply.type == REDIS_REPLY_ARRAY; }
+
+void ReadSlow(const redisReply& reply, Sample* sample) {
+  for (size_t i = 0; IsList(reply) && i < reply.elements; ++i) {
+    const redisReply& entry = *reply.element[i];
+    if (entry.elements < 5) continue;
+    SlowCommand& slow = sample->slow.emplace_back();
+    slow.unix_s = entry.element[1]->integer;
+    slow.micros = entry.element[2]->integer;
+    for (size_t k = 0; k < entry.element[3]->elements; ++k) {
+      if (k > 0) slow.text += ' ';
+      slow.text += View(*entry.element[3]->element[k]).substr(0, 80);
+    }
+    slow.client = View(*entry.element[4]);
+  }
+}
+
+void ReadRanges(const std::string& table, const redisReply& heat, Sample* sample) {
+  const redisReply* const keys = Field(heat, "keys");
+  const redisReply* const reads = Field(heat, "reads");
+  const redisReply* const writes = Field(heat, "writes");
+  if (keys == nullptr || reads == nullptr || writes == nullptr) return;
+  const auto sum = [&](const redisReply& steps, size_t range) {
+    uint64_t total = 0;
+    for (size_t i = 0; i < steps.elements; ++i) {
+      if (range < steps.element[i]->elements) {
+        total += static_cast<uint64_t>(steps.element[i]->element[range]->integer);
+      }
+    }
+    return total;
+  };
+  for (size_t i = 0; i < keys->elements; ++i) {
+    WarmRange range{table, std::string(View(*keys->element[i])), "", sum(*reads, i),
+                    sum(*writes, i)};
+    if (i + 1 < keys->elements) range.end = View(*keys->element[i + 1]);
+    if (range.reads + range.writes > 0) sample->ranges.push_back(std::move(range));
+  }
+}
+
+// The tables with the most accesses, by INFO's word.
+std::vector<std::string> WarmTables(const Sample& sample) {
+  std::vector<std::pair<uint64_t, std::string>> tables;
+  for (const auto& [name, value] : sample.info) {
+    if (!name.starts_with(kTablePrefix)) continue;
+    const auto parts = Parts(value);
+    const auto number = [&parts](const char* part) {
+      const auto found = parts.find(part);
+      return found == parts.end() ? 0ULL : std::strtoull(found->second.c_str(), nullptr, 10);
+    };
+    const uint64_t heat = number("reads") + number("writes");
+    if (heat > 0) tables.emplace_back(heat, name.substr(kTablePrefix.size()));
+  }
+  std::sort(tables.rbegin(), tables.rend());
+  if (tables.size() > kTablesWarm) tables.resize(kTablesWarm);
+  std::vector<std::string> names;
+  for (auto& [heat, name] : tables) names.push_back(std::move(name));
+  return names;
+}
+
+Status ReadHeat(client::Connection* connection, Sample* sample) {
+  const std::string from = std::to_string((sample->unix_s - kRangeMinutes * 60) * 1'000'000);
+  for (const std::string& table : WarmTables(*sample)) {
+    ASSIGN_OR_RETURN(const client::Reply heat,
+                     connection->Call({"HEAT", table, "FROM", from, "RANGES", "32"}));
+    if (IsList(*heat)) ReadRanges(table, *heat, sample);
+  }
+  std::stable_sort(sample->ranges.begin(), sample->ranges.end(),
+                   [](const WarmRange& a, const WarmRange& b) {
+                     return a.reads + a.writes > b.reads + b.writes;
+                   });
+  if (sample->ranges.size() > kRangesShown) sample->ranges.resize(kRangesShown);
+  return Status::Ok();
+}
+
+// Servers without feeds answer with an error.
+Status ReadFeeds(client::Connection* connection, Sample* sample) {
+  ASSIGN_OR_RETURN(const client::Reply names, connection->Call({"FEED", "LIST"}));
+  for (size_t i = 0; IsList(*names) && i < names->elements; ++i) {
+    const std::string name(View(*names->element[i]));
+    ASSIGN_OR_RETURN(const client::Reply info, connection->Call({"FEED", "INFO", name}));
+    if (!IsList(*info)) continue;
+    Feed& feed = sample->feeds.emplace_back();
+    feed.name = name;
+    if (const redisReply* bytes = Field(*info, "bytes"); bytes != nullptr) {
+      feed.bytes = static_cast<uint64_t>(bytes->integer);
+    }
+    if (const redisReply* groups = Field(*info, "groups"); groups != nullptr) {
+      feed.groups = IsList(*groups) ? groups->elements : static_cast<uint64_t>(groups->integer);
+    }
+    if (const redisReply* last = Field(*info, "last"); last != nullptr) {
+      const int64_t last_ms = std::strtoll(std::string(View(*last)).c_str(), nullptr, 10);
+      feed.lag_ms = last_ms == 0 ? 0 : std::max<int64_t>(0, sample->unix_s * 1000 - last_ms);
+    }
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+uint64_t Sample::Number(const std::string& field) const {
+  const auto found = info.find(field);
+  return found == info.end() ? 0 : std::strtoull(found->second.c_str(), nullptr, 10);
+}
+
+std::string Sample::Text(const std::string& field) const {
+  const auto found = info.find(field);
+  return found == info.end() ? "" : found->second;
+}
+
+std::map<std::string, std::string> Parts(const std::string& value) {
+  std::map<std::string, std::string> parts;
+  size_t at = 0;
+  while (at < value.size()) {
+    const size_t end = std::min(value.find(',', at), value.size());
+    const std::string part = value.substr(at, end - at);
+    const size_t equals = part.find('=');
+    if (equals != std::string::npos) parts[part.substr(0, equals)] = part.substr(equals + 1);
+    at = end + 1;
+  }
+  return parts;
+}
+
+std::map<std::string, std::string> InfoFields(std::string_view text) {
+  std::map<std::string, std::string> fields;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    const size_t colon = line.find(':');
+    if (line.empty() || line[0] == '#' || colon == std::string_view::npos) continue;
+    fields[std::string(line.substr(0, colon))] = line.substr(colon + 1);
+  }
+  return fields;
+}
+
+Result<Sample> Take(client::Connection* connection) {
+  Sample sample;
+  ASSIGN_OR_RETURN(const client::Reply info, connection->Call({"INFO", "everything"}));
+  if (const std::string_view error = client::ErrorText(*info); !error.empty()) {
+    return Status::Error(ErrorCode::kErr, std::string(error));
+  }
+  sample.info = InfoFields(View(*info));
+  const auto since = std::chrono::steady_clock::now().time_since_epoch();
+  sample.monotonic_micros = std::chrono::duration_cast<std::chrono::microseconds>(since).count();
+  ASSIGN_OR_RETURN(const client::Reply time, connection->Call({"TIME"}));
+  if (IsList(*time) && time->elements == 2) {
+    sample.unix_s = std::strtoll(std::string(View(*time->element[0])).c_str(), nullptr, 10);
+  }
+  ASSIGN_OR_RETURN(const client::Reply slow, connection->Call({"SLOWLOG", "GET", "5"}));
+  ReadSlow(*slow, &sample);
+  RETURN_IF_ERROR(ReadHeat(connection, &sample));
+  RETURN_IF_ERROR(ReadFeeds(connection, &sample));
+  return sample;
+}
+
+}  // namespace cellar::top

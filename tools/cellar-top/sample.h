@@ -1,0 +1,57 @@
+// Sample: what the server says of itself at one moment, as far as cellar-top shows it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "cellar/status.h"
+#include "client/connection.h"
+
+namespace cellar::top {
+
+struct SlowCommand {
+  int64_t unix_s{0};
+  int64_t micros{0};
+  std::string text;
+  std::string client;
+};
+
+// Of a table, in the last minutes.
+struct WarmRange {
+  std::string table;
+  std::string first;
+  std::string end;  // empty: the table's end
+  uint64_t reads{0};
+  uint64_t writes{0};
+};
+
+struct Feed {
+  std::string name;
+  uint64_t groups{0};
+  uint64_t bytes{0};
+  int64_t lag_ms{0};
+};
+
+struct Sample {
+  int64_t monotonic_micros{0};
+  int64_t unix_s{0};
+  std::map<std::string, std::string> info;  // all fields of INFO
+  std::vector<SlowCommand> slow;            // newest first
+  std::vector<WarmRange> ranges;            // warmest first
+  std::vector<Feed> feeds;
+
+  uint64_t Number(const std::string& field) const;
+  std::string Text(const std::string& field) const;
+};
+
+// "calls=1,usec=2" by its words.
+std::map<std::string, std::string> Parts(const std::string& value);
+// The fields of INFO's text.
+std::map<std::string, std::string> InfoFields(std::string_view text);
+
+// Asks the server. What the user has no right to see is left out; kIo if the connection is lost.
+Result<Sample> Take(client::Connection* connection);
+
+}  // namespace cellar::top

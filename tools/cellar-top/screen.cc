@@ -1,0 +1,317 @@
+// See screen.h.
+#include "cellar-top/screen.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+namespace cellar::top {
+namespace {
+
+constexpr std::string_view kCommandPrefix{"cmdstat_"};
+constexpr std::string_view kTablePrefix{"table_"};
+
+std::string Short(double number) {
+  if (number < 10) return fmt::format("{:.1f}", number);
+  if (number < 1000) return fmt::format("{:.0f}", number);
+  for (const char unit : {'k', 'M', 'G', 'T', 'P'}) {
+    number /= 1000;
+    if (number < 99.95) return fmt::format("{:.1f}{}", number, unit);
+    if (number < 999.5) return fmt::format("{:.0f}{}", number, unit);
+  }
+  return fmt::format("{:.0f}E", number / 1000);
+}
+
+// Figures that are whole.
+std::string Count(uint64_t number) {
+  return number < 1000 ? std::to_string(number) : Short(static_cast<double>(number));
+}
+
+std::string Bytes(uint64_t bytes) {
+  if (bytes < 1024) return fmt::format("{}B", bytes);
+  auto value = static_cast<double>(bytes);
+  for (const char unit : {'K', 'M', 'G', 'T', 'P'}) {
+    value /= 1024;
+    if (value < 99.95) return fmt::format("{:.1f}{}", value, unit);
+    if (value < 1023.5) return fmt::format("{:.0f}{}", value, unit);
+  }
+  return fmt::format("{:.0f}E", value / 1024);
+}
+
+std::string Span(uint64_t seconds) {
+  if (seconds >= 86'400) return fmt::format("{}d {:02}h", seconds / 86'400, seconds / 3600 % 24);
+  if (seconds >= 3600) return fmt::format("{}h {:02}m", seconds / 3600, seconds / 60 % 60);
+  return fmt::format("{}m {:02}s", seconds / 60, seconds % 60);
+}
+
+std::string Printable(std::string_view text, size_t width) {
+  std::string out;
+  for (const char c : text) {
+    if (c >= ' ' && c <= '~') {
+      out.push_back(c);
+    } else {
+      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    }
+    if (out.size() > width) break;
+  }
+  if (out.size() > width) {
+    out.resize(width > 2 ? width - 2 : 0);
+    out += "..";
+  }
+  return out;
+}
+
+uint64_t Part(const std::map<std::string, std::string>& parts, const char* name) {
+  const auto found = parts.find(name);
+  return found == parts.end() ? 0 : std::strtoull(found->second.c_str(), nullptr, 10);
+}
+
+class Screen {
+ public:
+  Screen(const Sample& before, const Sample& now, const View& view)
+      : before_(before), now_(now), view_(view) {
+    const int64_t micros = now.monotonic_micros - before.monotonic_micros;
+    seconds_ = std::max(0.001, static_cast<double>(micros) / 1e6);
+    // Counters of a server that has started again since begin anew.
+    same_run_ = now.Text("run_id") == before.Text("run_id");
+  }
+
+  std::vector<Line> Draw() {
+    DrawServer();
+    DrawMemory();
+    DrawFiles();
+    DrawReplication();
+    DrawFeeds();
+    DrawCommands();
+    DrawTables();
+    DrawRanges();
+    DrawSlow();
+    return std::move(lines_);
+  }
+
+ private:
+  // Whatever the server says, it does not move the cursor.
+  void Add(LineKind kind, std::string text) {
+    std::replace_if(
+        text.begin(), text.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+    if (text.size() > view_.columns) text.resize(view_.columns);
+    lines_.push_back({kind, std::move(text)});
+  }
+  void AddPlain(std::string text) { Add(LineKind::kPlain, std::move(text)); }
+  void AddHead(std::string text) {
+    Add(LineKind::kPlain, "");
+    text.resize(std::max(text.size(), view_.columns), ' ');
+    Add(LineKind::kHead, std::move(text));
+  }
+
+  double Rate(uint64_t before, uint64_t now) const {
+    return !same_run_ || now < before ? 0 : static_cast<double>(now - before) / seconds_;
+  }
+  double RateOf(const std::string& field) const {
+    return Rate(before_.Number(field), now_.Number(field));
+  }
+
+  void DrawServer() {
+    Add(LineKind::kHead, fmt::format("cellar-top  {}  Cellar {}  up {}  {}",
+                                     Printable(view_.server, 40), now_.Text("cellar_version"),
+                                     Span(now_.Number("uptime_in_seconds")), now_.Text("role")));
+    AddPlain(fmt::format("commands {}/s  in {}/s  out {}/s  clients {} of {}  blocked {}",
+                         Short(RateOf("total_commands_processed")),
+                         Bytes(static_cast<uint64_t>(RateOf("total_net_input_bytes"))),
+                         Bytes(static_cast<uint64_t>(RateOf("total_net_output_bytes"))),
+                         now_.Number("connected_clients"), now_.Number("maxclients"),
+                         now_.Number("blocked_clients")));
+    if (now_.Number("loading") != 0) Add(LineKind::kAlarm, "the server is loading its data");
+  }
+
+  void DrawMemory() {
+    const uint64_t used = now_.Number("used_memory");
+    const uint64_t max = now_.Number("maxmemory");
+    const std::string limit =
+        max == 0 ? "no limit"
+                 : fmt::format("{} % of {}", used * 100 / std::max<uint64_t>(1, max), Bytes(max));
+    const bool full = max > 0 && used > max / 10 * 9;
+    Add(full ? LineKind::kAlarm : LineKind::kPlain,
+        fmt::format("memory   {} used ({}), peak {}, resident {}, clients {}", Bytes(used), limit,
+                    Bytes(now_.Number("used_memory_peak")), Bytes(now_.Number("used_memory_rss")),
+                    Bytes(now_.Number("mem_clients_normal"))));
+  }
+
+  void DrawFiles() {
+    if (now_.Number("aof_enabled") == 0) {
+      AddPlain("log      off");
+    } else {
+      const bool ok = now_.Text("aof_last_write_status") == "ok" &&
+                      now_.Text("aof_last_bgrewrite_status") != "err";
+      Add(ok ? LineKind::kPlain : LineKind::kAlarm,
+          fmt::format("log      {}, {}, {}/s, delayed syncs {}",
+                      ok ? "ok" : "WRITES FAIL: " + Printable(now_.Text("aof_last_error"), 60),
+                      Bytes(now_.Number("aof_current_size")),
+                      Bytes(static_cast<uint64_t>(RateOf("master_repl_bytes"))),
+                      now_.Number("aof_delayed_fsync")));
+    }
+    const bool saved = now_.Text("rdb_last_bgsave_status") == "ok";
+    const uint64_t at = now_.Number("rdb_last_save_time");
+    const auto unix_s = static_cast<uint64_t>(std::max<int64_t>(0, now_.unix_s));
+    Add(saved ? LineKind::kPlain : LineKind::kAlarm,
+        fmt::format("snapshot {}{}, {} changes since {} ago", saved ? "ok" : "FAILED",
+                    now_.Number("rdb_bgsave_in_progress") != 0 ? ", one is being written" : "",
+                    Count(now_.Number("rdb_changes_since_last_save")),
+                    Span(unix_s > at ? unix_s - at : 0)));
+  }
+
+  void DrawReplication() {
+    if (now_.Text("role") == "slave") {
+      const bool up = now_.Text("master_link_status") == "up";
+      return Add(
+          up ? LineKind::kPlain : LineKind::kAlarm,
+          fmt::format("follows  {}:{}, link {}, last word {} s ago", now_.Text("master_host"),
+                      now_.Text("master_port"), now_.Text("master_link_status"),
+                      now_.Text("master_last_io_seconds_ago")));
+    }
+    const uint64_t followers = now_.Number("connected_slaves");
+    for (uint64_t i = 0; i < std::min<uint64_t>(followers, 4); ++i) {
+      AddPlain(fmt::format("follower {}", now_.Text(fmt::format("slave{}", i))));
+    }
+  }
+
+  void DrawFeeds() {
+    for (size_t i = 0; i < std::min<size_t>(now_.feeds.size(), 4); ++i) {
+      const Feed& feed = now_.feeds[i];
+      AddPlain(fmt::format("feed     {}: {} groups, {} kept, newest entry {} ms old",
+                           Printable(feed.name, 24), feed.groups, Bytes(feed.bytes), feed.lag_ms));
+    }
+  }
+
+  struct CommandRow {
+    std::string name;
+    double calls;    // a second
+    double percent;  // of one core
+    double micros;   // a call
+    double failed;
+    std::string p99;
+  };
+
+  void DrawCommands() {
+    std::vector<CommandRow> rows;
+    for (const auto& [field, value] : now_.info) {
+      if (!field.starts_with(kCommandPrefix)) continue;
+      const auto now = Parts(value);
+      const auto before = Parts(before_.Text(field));
+      CommandRow row;
+      row.name = field.substr(kCommandPrefix.size());
+      row.calls = Rate(Part(before, "calls"), Part(now, "calls"));
+      if (row.calls == 0) continue;
+      const double micros = Rate(Part(before, "usec"), Part(now, "usec"));
+      row.percent = micros / 1e4;
+      row.micros = micros / row.calls;
+      row.failed = Rate(Part(before, "failed_calls") + Part(before, "rejected_calls"),
+                        Part(now, "failed_calls") + Part(now, "rejected_calls"));
+      const auto latency = Parts(now_.Text("latency_percentiles_usec_" + row.name));
+      const auto p99 = latency.find("p99");
+      row.p99 = p99 == latency.end() ? "-" : p99->second;
+      rows.push_back(std::move(row));
+    }
+    std::stable_sort(rows.begin(), rows.end(), [this](const CommandRow& a, const CommandRow& b) {
+      switch (view_.order) {
+        case Order::kTime:
+          return a.percent > b.percent;
+        case Order::kCalls:
+          return a.calls > b.calls;
+        case Order::kName:
+          break;
+      }
+      return a.name < b.name;
+    });
+    AddHead(fmt::format("{:<24}{:>10}{:>9}{:>11}{:>11}{:>10}", "COMMAND", "CALLS/S", "CPU %",
+                        "USEC/CALL", "P99 USEC", "FAILED/S"));
+    if (rows.empty()) AddPlain("(none)");
+    if (rows.size() > view_.commands_max) rows.resize(view_.commands_max);
+    for (const CommandRow& row : rows) {
+      AddPlain(fmt::format("{:<24}{:>10}{:>9.1f}{:>11.2f}{:>11}{:>10}", Printable(row.name, 23),
+                           Short(row.calls), row.percent, row.micros, row.p99,
+                           row.failed == 0 ? "0" : Short(row.failed)));
+    }
+  }
+
+  void DrawTables() {
+    struct TableRow {
+      std::string name;
+      std::map<std::string, std::string> parts;
+      double reads;
+      double writes;
+    };
+    std::vector<TableRow> rows;
+    for (const auto& [field, value] : now_.info) {
+      if (!field.starts_with(kTablePrefix)) continue;
+      TableRow row{field.substr(kTablePrefix.size()), Parts(value), 0, 0};
+      const auto before = Parts(before_.Text(field));
+      row.reads = Rate(Part(before, "reads"), Part(row.parts, "reads"));
+      row.writes = Rate(Part(before, "writes"), Part(row.parts, "writes"));
+      rows.push_back(std::move(row));
+    }
+    if (rows.empty()) return;
+    std::stable_sort(rows.begin(), rows.end(), [](const TableRow& a, const TableRow& b) {
+      const double heat_a = a.reads + a.writes;
+      const double heat_b = b.reads + b.writes;
+      if (heat_a != heat_b) return heat_a > heat_b;
+      return Part(a.parts, "bytes") > Part(b.parts, "bytes");
+    });
+    const size_t hidden = rows.size() - std::min(rows.size(), view_.tables_max);
+    AddHead(fmt::format("{:<24}{:>9}{:>9}{:>9}{:>10}{:>10}  {}", "TABLE", "ROWS", "CELLS", "MEMORY",
+                        "READS/S", "WRITES/S", "INDEXES"));
+    rows.resize(rows.size() - hidden);
+    for (const TableRow& row : rows) {
+      const uint64_t failed = Part(row.parts, "indexes_failed");
+      const std::string indexes = fmt::format(
+          "{}{}{}", Part(row.parts, "indexes"),
+          Part(row.parts, "indexes_building") > 0 ? " building" : "", failed > 0 ? " FAILED" : "");
+      Add(failed > 0 ? LineKind::kAlarm : LineKind::kPlain,
+          fmt::format("{:<24}{:>9}{:>9}{:>9}{:>10}{:>10}  {}", Printable(row.name, 23),
+                      Count(Part(row.parts, "rows")), Count(Part(row.parts, "cells")),
+                      Bytes(Part(row.parts, "bytes")), Short(row.reads), Short(row.writes),
+                      indexes));
+    }
+    if (hidden > 0) AddPlain(fmt::format("and {} more", hidden));
+  }
+
+  void DrawRanges() {
+    if (now_.ranges.empty()) return;
+    AddHead(fmt::format("{:<30}{:>10}{:>10}  {}", "HOTTEST RANGES, 5 MIN", "READS", "WRITES",
+                        "FROM, TO"));
+    const size_t room = view_.columns > 54 ? (view_.columns - 54) / 2 : 0;
+    for (const WarmRange& range : now_.ranges) {
+      AddPlain(fmt::format("{:<30}{:>10}{:>10}  {} - {}", Printable(range.table, 29),
+                           Count(range.reads), Count(range.writes), Printable(range.first, room),
+                           range.end.empty() ? "" : Printable(range.end, room)));
+    }
+  }
+
+  void DrawSlow() {
+    if (now_.slow.empty()) return;
+    AddHead(fmt::format("{:<12}{:>10}  {}", "SLOW LOG", "MS", "COMMAND"));
+    for (const SlowCommand& slow : now_.slow) {
+      const auto ago = static_cast<uint64_t>(std::max<int64_t>(0, now_.unix_s - slow.unix_s));
+      AddPlain(fmt::format("{:<12}{:>10.1f}  {}", Span(ago) + " ago",
+                           static_cast<double>(slow.micros) / 1000,
+                           Printable(slow.text, view_.columns > 24 ? view_.columns - 24 : 0)));
+    }
+  }
+
+  const Sample& before_;
+  const Sample& now_;
+  const View& view_;
+  double seconds_{1};
+  bool same_run_{true};
+  std::vector<Line> lines_;
+};
+
+}  // namespace
+
+std::vector<Line> Lines(const Sample& before, const Sample& now, const View& view) {
+  return Screen(before, now, view).Draw();
+}
+
+}  // namespace cellar::top

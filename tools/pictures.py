@@ -1,0 +1,126 @@
+#!/usr/bin/python3
+"""`make pictures`: heat maps of loads that everybody knows, and what cellar-top prints beside them.
+
+    pictures.py DIR
+
+A server of its own, with a clock that is set minute by minute, gets a zipf load, rows that are appended, and scans.
+Written are DIR/zipf.svg, .png, .txt, the same of `sequential` and `scan`, and DIR/top.txt.
+"""
+
+import os
+import random
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+import redis
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+MINUTES = 60
+ROWS = 20_000
+BEGIN = 1_795_400_400_000_000  # microseconds
+
+
+def program(name):
+    return os.path.join(ROOT, "build", name)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def run_all(client, commands):
+    pipe = client.pipeline(transaction=False)
+    for number, words in enumerate(commands):
+        pipe.execute_command(*words)
+        if number % 2000 == 1999:
+            pipe.execute()
+    pipe.execute()
+
+
+def row(number):
+    return f"user{number:08d}"
+
+
+def zipf(client, rng, minute):
+    """A few rows are famous, and one of them only for a while."""
+    if minute == 0:
+        run_all(client, (("CPUT", "zipf", row(number), "f:q", "x" * 40) for number in range(ROWS)))
+    reads = [("CGET", "zipf", row(int(ROWS ** rng.random()) * 7919 % ROWS), "f:q") for _ in range(3000)]
+    if 20 <= minute < 35:
+        reads += [("CGET", "zipf", row(ROWS // 3), "f:q")] * 3000
+    run_all(client, reads)
+
+
+def sequential(client, rng, minute):
+    """Keys that grow with time."""
+    run_all(client, (("CPUT", "sequential", row(minute * 3000 + number), "f:q", "x" * 40) for number in range(3000)))
+
+
+def scan(client, rng, minute):
+    """Point reads all over, and now and then somebody reads everything, or a tenth."""
+    if minute == 0:
+        run_all(client, (("CPUT", "scan", row(number), "f:q", "x" * 40) for number in range(ROWS)))
+    run_all(client, [("CGET", "scan", row(rng.randrange(ROWS)), "f:q") for _ in range(1000)])
+    if minute % 15 == 5:
+        client.execute_command("CCOUNT", "scan", "WHERE", "f:q", "EQ", "none")
+    if minute % 7 == 0:
+        client.execute_command("CCOUNT", "scan", "RANGE", f"[{row(ROWS // 2)}", f"({row(ROWS * 6 // 10)}", "WHERE",
+                               "f:q", "EQ", "none")
+
+
+def main():
+    out = sys.argv[1]
+    os.makedirs(out, exist_ok=True)
+    port = free_port()
+    directory = tempfile.mkdtemp(prefix="cellar-pictures-")
+    server = subprocess.Popen([program("cellar"), "--port", str(port), "--bind", "127.0.0.1", "--dir", directory, "--save",
+                               "", "--appendonly", "no", "--enable-debug-command", "yes", "--heat-sample", "8",
+                               "--create-dir", "yes"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    client = redis.Redis(port=port)
+    try:
+        for _ in range(200):
+            try:
+                client.ping()
+                break
+            except redis.ConnectionError:
+                time.sleep(0.05)
+        rng = random.Random(29)
+        loads = (zipf, sequential, scan)
+        for load in loads:
+            client.execute_command("TABLE", "CREATE", load.__name__, "FAMILY", "f", "VERSIONS", 1)
+        for minute in range(MINUTES):
+            client.execute_command("DEBUG", "SET-TIME", BEGIN + minute * 60_000_000)
+            for load in loads:
+                load(client, rng, minute)
+        for load in loads:
+            name = load.__name__
+            words = [program("cellar-heatmap"), "-p", str(port), name, "--from", str(BEGIN), "--metric",
+                     "writes" if load is sequential else "reads"]
+            path = os.path.join(out, name)
+            subprocess.run([*words, "--svg", path + ".svg", "--png", path + ".png"], check=True)
+            subprocess.run([*words, "--png", path + "-dark.png", "--theme", "dark"], check=True)
+            with open(path + ".txt", "wb") as file:
+                subprocess.run([*words, "--width", "80", "--height", "24"], check=True, stdout=file)
+        client.execute_command("DEBUG", "SET-TIME", "NOW")
+        top = subprocess.Popen([program("cellar-top"), "-p", str(port), "--once", "--width", "100"],
+                               stdout=subprocess.PIPE)
+        while top.poll() is None:
+            zipf(client, rng, 1)
+        with open(os.path.join(out, "top.txt"), "wb") as file:
+            file.write(top.stdout.read())
+    finally:
+        client.close()
+        server.terminate()
+        server.wait()
+        shutil.rmtree(directory, ignore_errors=True)
+    print("\n".join(sorted(os.path.join(out, name) for name in os.listdir(out))))
+
+
+if __name__ == "__main__":
+    main()
