@@ -86,6 +86,38 @@ size_t RangeOf(const HeatReport& report, const std::string& row) {
   return at;
 }
 
+TEST_CASE("a key's range is that of the last key that is not behind it", "[heat]") {
+  Random random(21);
+  for (int round = 0; round < 300; ++round) {
+    const std::string prefix(random.Below(3) * 5, 'p');
+    std::vector<std::string> keys(1);
+    const auto text = [&random, &prefix] {
+      std::string key = prefix;
+      const size_t bytes = random.Below(14);
+      for (size_t i = 0; i < bytes; ++i) key.push_back(static_cast<char>(random.Below(3) * 127));
+      return key;
+    };
+    for (uint64_t i = random.Below(40); i > 0; --i) keys.push_back(text());
+    std::sort(keys.begin(), keys.end());
+    keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+    size_t counter = 0;
+    {
+      const HeatCut cut(keys, &counter);
+      CHECK(counter > 0);
+      for (int i = 0; i < 100; ++i) {
+        std::string key = text();
+        if (random.OneIn(4)) key = keys[random.Below(keys.size())];
+        if (random.OneIn(8))
+          key = std::string(random.Below(8), static_cast<char>(random.Below(256)));
+        const auto behind = std::upper_bound(keys.begin(), keys.end(), key);
+        const auto expected = static_cast<size_t>(behind - keys.begin()) - 1;
+        REQUIRE(cut.RangeOf(key) == expected);
+      }
+    }
+    CHECK(counter == 0);
+  }
+}
+
 TEST_CASE("each range's share of a zipf load is within ten percent", "[heat]") {
   HeatMap heat;
   heat.Configure(16 << 20, 64, 29);

@@ -119,7 +119,7 @@ TEST_CASE("pictures of nothing, of one cell, and of very many", "[heatmap]") {
     const std::string text = TerminalText(grid, columns, 24, Colours::kNone, Theme::kDark);
     std::istringstream lines(text);
     size_t count = 0;
-    for (std::string line; std::getline(lines, line); ++count) CHECK(line.size() <= columns + 12);
+    for (std::string line; std::getline(lines, line); ++count) CHECK(line.size() <= columns);
     CHECK(count <= 24);
   }
   CHECK(Svg(grid, Theme::kLight).size() < 100'000);  // one colour is one rectangle

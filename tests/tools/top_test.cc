@@ -46,8 +46,8 @@ TEST_CASE("rates are those between two looks", "[top]") {
   INFO(text);
   CHECK(Has(text, "commands 2.0k/s"));
   CHECK(Has(text, "cget                          1.0k      0.3       3.00          -        10"));
-  CHECK(Has(text,
-            "0/t                             5        6       7B     32.0k       0.0  2 FAILED"));
+  CHECK(
+      Has(text, "0/t                           5        6       7B     32.0k       0.0  2 FAILED"));
   bool alarm = false;
   for (const Line& line : lines) {
     CHECK(line.text.size() <= 80);

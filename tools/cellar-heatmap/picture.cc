@@ -219,8 +219,8 @@ class TerminalPicture {
             columns);
     const size_t lines = colours_ == Colours::kNone ? 1 : 2;  // rows of points a line
     for (size_t range = 0; range < grid_.ranges(); range += lines) DrawLine(range);
-    DrawTime();
-    DrawLegend();
+    DrawTime(columns);
+    DrawLegend(columns);
     for (const HotRange& range : Hottest(grid_, 5)) {
       AddLine(fmt::format("{:>5.1f} % {:>6}  {} to {}", range.share * 100, NumberText(range.amount),
                           KeyText(range.first, 24),
@@ -266,7 +266,7 @@ class TerminalPicture {
     return kMarks[static_cast<size_t>(scale_.LevelOf(value) * (kMarks.size() - 1) + 0.5)];
   }
 
-  void DrawTime() {
+  void DrawTime(size_t columns) {
     constexpr size_t kApart{12};
     const bool days = grid_.step_s * static_cast<int64_t>(grid_.steps()) > 86'400;
     std::string line(kTerminalKey + 1, ' ');
@@ -274,26 +274,30 @@ class TerminalPicture {
       line.resize(kTerminalKey + 1 + step, ' ');
       line += TimeText(grid_.from_s + static_cast<int64_t>(step) * grid_.step_s, days);
     }
-    text_ += line + "\n";
+    AddLine(std::move(line), columns);
   }
 
-  void DrawLegend() {
-    text_ += std::string(kTerminalKey + 1, ' ');
-    if (grid_.max() == 0) {
-      text_ += "nothing was counted\n";
-      return;
-    }
-    text_ += NumberText(grid_.min()) + " ";
-    for (int i = 0; i < 16; ++i) {
-      const double level = i / 15.0;
+  void DrawLegend(size_t columns) {
+    constexpr size_t kColumnsMin{60};
+    constexpr int kMarks{16};
+    const std::string begin = std::string(kTerminalKey + 1, ' ');
+    if (grid_.max() == 0) return AddLine(begin + "nothing was counted", columns);
+    const std::string most =
+        fmt::format(" {}, {} min a column", NumberText(grid_.max()), grid_.step_s / 60);
+    std::string marks;
+    for (int i = 0; i < kMarks; ++i) {
+      const double level = static_cast<double>(i) / (kMarks - 1);
       if (colours_ == Colours::kNone) {
-        text_.push_back(MarkOf(std::max<uint64_t>(1, scale_.ValueAt(level))));
+        marks.push_back(MarkOf(std::max<uint64_t>(1, scale_.ValueAt(level))));
       } else {
-        text_ += ColourCode(ColourAt(level), colours_, true) + " ";
+        marks += ColourCode(ColourAt(level), colours_, true) + " ";
       }
     }
-    text_ += colours_ == Colours::kNone ? "" : "\x1b[0m";
-    text_ += fmt::format(" {}, {} min a column\n", NumberText(grid_.max()), grid_.step_s / 60);
+    if (colours_ == Colours::kNone) {
+      return AddLine(begin + NumberText(grid_.min()) + " " + marks + most, columns);
+    }
+    if (columns < kColumnsMin) return;
+    text_ += begin + NumberText(grid_.min()) + " " + marks + "\x1b[0m" + most + "\n";
   }
 
   Grid grid_;

@@ -152,7 +152,7 @@ class Screen {
                       Bytes(static_cast<uint64_t>(RateOf("master_repl_bytes"))),
                       now_.Number("aof_delayed_fsync")));
     }
-    const bool saved = now_.Text("rdb_last_bgsave_status") == "ok";
+    const bool saved = now_.Text("rdb_last_bgsave_status") != "err";
     const uint64_t at = now_.Number("rdb_last_save_time");
     const auto unix_s = static_cast<uint64_t>(std::max<int64_t>(0, now_.unix_s));
     Add(saved ? LineKind::kPlain : LineKind::kAlarm,
@@ -260,7 +260,7 @@ class Screen {
       return Part(a.parts, "bytes") > Part(b.parts, "bytes");
     });
     const size_t hidden = rows.size() - std::min(rows.size(), view_.tables_max);
-    AddHead(fmt::format("{:<24}{:>9}{:>9}{:>9}{:>10}{:>10}  {}", "TABLE", "ROWS", "CELLS", "MEMORY",
+    AddHead(fmt::format("{:<22}{:>9}{:>9}{:>9}{:>10}{:>10}  {}", "TABLE", "ROWS", "CELLS", "MEMORY",
                         "READS/S", "WRITES/S", "INDEXES"));
     rows.resize(rows.size() - hidden);
     for (const TableRow& row : rows) {
@@ -269,7 +269,7 @@ class Screen {
           "{}{}{}", Part(row.parts, "indexes"),
           Part(row.parts, "indexes_building") > 0 ? " building" : "", failed > 0 ? " FAILED" : "");
       Add(failed > 0 ? LineKind::kAlarm : LineKind::kPlain,
-          fmt::format("{:<24}{:>9}{:>9}{:>9}{:>10}{:>10}  {}", Printable(row.name, 23),
+          fmt::format("{:<22}{:>9}{:>9}{:>9}{:>10}{:>10}  {}", Printable(row.name, 21),
                       Count(Part(row.parts, "rows")), Count(Part(row.parts, "cells")),
                       Bytes(Part(row.parts, "bytes")), Short(row.reads), Short(row.writes),
                       indexes));

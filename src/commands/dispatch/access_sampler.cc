@@ -18,15 +18,12 @@
 namespace cellar {
 namespace {
 
-// As RESP sends them.
+// As RESP sends them, where no argument is long.
 size_t RequestBytes(Arguments args) {
-  const auto digits = [](size_t number) {
-    size_t count = 1;
-    for (; number > 9; number /= 10) ++count;
-    return count;
-  };
-  size_t bytes = digits(args.size()) + 3;
-  for (const std::string_view word : args) bytes += digits(word.size()) + word.size() + 5;
+  constexpr size_t kHeaderBytes{4};
+  constexpr size_t kArgumentBytes{7};  // "$12\r\n", and "\r\n" behind it
+  size_t bytes = kHeaderBytes;
+  for (const std::string_view word : args) bytes += word.size() + kArgumentBytes;
   return bytes;
 }
 

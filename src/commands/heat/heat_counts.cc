@@ -28,6 +28,15 @@ HeatCut::HeatCut(std::vector<std::string> keys, size_t* counter)
     key.shrink_to_fit();
     bytes_ += KeyBytes(key);
   }
+  if (keys_.size() > 1) {
+    const std::string& low = keys_[1];  // ascending: what these two share, all do
+    const std::string& high = keys_.back();
+    const auto differ = std::mismatch(low.begin(), low.end(), high.begin(), high.end());
+    prefix_ = std::string_view(low).substr(0, static_cast<size_t>(differ.first - low.begin()));
+  }
+  heads_.reserve(keys_.size());
+  for (const std::string& key : keys_) heads_.push_back(key.empty() ? 0 : HeadOf(key));
+  bytes_ += heads_.capacity() * sizeof(uint64_t);
   *counter_ += bytes_;
 }
 
@@ -36,9 +45,23 @@ HeatCut::~HeatCut() {
   *counter_ -= bytes_;
 }
 
+// REQUIRES: the key begins with the prefix.
+uint64_t HeatCut::HeadOf(std::string_view key) const {
+  char head[sizeof(uint64_t)]{};
+  const std::string_view rest = key.substr(prefix_.size());
+  std::copy_n(rest.data(), std::min(rest.size(), sizeof(head)), head);
+  return DecodeBigEndian64(head);
+}
+
 size_t HeatCut::RangeOf(std::string_view key) const {
-  const auto behind = std::upper_bound(keys_.begin() + 1, keys_.end(), key);
-  return static_cast<size_t>(behind - keys_.begin()) - 1;
+  if (keys_.size() == 1) return 0;
+  const int order = key.substr(0, prefix_.size()).compare(prefix_);
+  if (order != 0) return order < 0 ? 0 : keys_.size() - 1;
+  const uint64_t head = HeadOf(key);
+  const auto behind = std::upper_bound(heads_.begin() + 1, heads_.end(), head);
+  auto range = static_cast<size_t>(behind - heads_.begin()) - 1;
+  while (range > 0 && heads_[range] == head && keys_[range] > key) --range;
+  return range;
 }
 
 double HeatCut::PlaceOf(std::string_view key) const {

@@ -50,7 +50,13 @@ class HeatCut {
   std::vector<std::string> Fewer(size_t ranges) const;
 
  private:
+  uint64_t HeadOf(std::string_view key) const;
+
   std::vector<std::string> keys_;
+  // What all keys but the first begin with, and of each the eight bytes behind that, as a number:
+  // mostly these are all that has to be compared.
+  std::string_view prefix_;
+  std::vector<uint64_t> heads_;
   size_t bytes_{0};
   size_t* counter_;
 };
