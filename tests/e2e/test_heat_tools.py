@@ -34,10 +34,9 @@ def png_size(data):
 class HeatToolsTest(CellarTest):
     OPTIONS = {"heat-sample": "1", "save": "", "slowlog-log-slower-than": "0"}
 
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        client = cls.server.client()
+    def setUp(self):
+        super().setUp()
+        client = self.redis
         client.execute_command("TABLE", "CREATE", "planes", "FAMILY", "f")
         pipe = client.pipeline(transaction=False)
         for number in range(2000):
@@ -45,10 +44,6 @@ class HeatToolsTest(CellarTest):
             pipe.execute_command("CGET", "planes", "key%06d" % (number % 50), "f:q")
         pipe.execute()
         client.execute_command("ACL", "SETUSER", "few", "on", ">pw", "+@all", "%R~other:*")
-        client.close()
-
-    def setUp(self):
-        super().setUp()
         self.directory = tempfile.TemporaryDirectory()
         self.addCleanup(self.directory.cleanup)
 

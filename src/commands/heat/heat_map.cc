@@ -195,8 +195,12 @@ void HeatMap::Cut(const Table& table, TableHeat* heat, int64_t now_micros) {
   heat->cut_table_bytes = TableBytes(table);
   if (table.groups() == 1) heat->large.clear();  // found anew
   std::vector<std::string> keys = CutKeys(table, heat);
-  if (keys == heat->cut->keys()) return Recount(heat);
-  UseCut(std::make_shared<const HeatCut>(std::move(keys), &cut_bytes_), heat);
+  if (keys == heat->cut->keys()) {
+    Recount(heat);
+  } else {
+    UseCut(std::make_shared<const HeatCut>(std::move(keys), &cut_bytes_), heat);
+  }
+  (void)MakeRoom();
 }
 
 // --- time
