@@ -179,6 +179,40 @@ TEST_CASE("rows that are appended are where they went, though the ranges move", 
   }
 }
 
+TEST_CASE("what was appended later has no part in what was appended before", "[heat]") {
+  HeatMap heat;
+  heat.Configure(16 << 20, 64, 3);
+  auto table = MakeTable(1);
+  constexpr uint64_t kRowsAMinute{2000};
+  constexpr uint64_t kMinutes{30};
+  int64_t now = kNow;
+  for (uint64_t minute = 0; minute < kMinutes; ++minute, now += kMinute) {
+    for (uint64_t i = 0; i < kRowsAMinute; ++i) {
+      const std::string row = RowName(minute * kRowsAMinute + i);
+      PutRow(table.get(), row);
+      if (i % 20 == 0) heat.Add(*table, Key(*table, row), {.writes = 20}, now);
+    }
+  }
+  now -= kMinute;
+  const HeatReport report = Report(&heat, *table, {.ranges = kMinutes}, now);
+  REQUIRE(report.steps.size() == kMinutes);
+  REQUIRE(report.keys.size() == kMinutes);
+  double diagonal = 0;
+  for (size_t minute = 1; minute < kMinutes; ++minute) {
+    for (size_t range = 0; range < kMinutes; ++range) {
+      const double writes = report.steps[minute].at(HeatMetric::kWrites, range);
+      const size_t apart = range > minute ? range - minute : minute - range;
+      if (apart <= 1) {
+        diagonal += writes;
+      } else {
+        INFO(minute << " " << range);
+        CHECK(writes < 200);
+      }
+    }
+  }
+  CHECK(diagonal > 0.9 * kRowsAMinute * (kMinutes - 1));
+}
+
 TEST_CASE("what scans examine is counted as often as it was", "[heat]") {
   HeatMap heat;
   heat.Configure(16 << 20, 64, 5);

@@ -29,6 +29,32 @@ Status RangeError(std::string text) { return Status::Error(ErrorCode::kErr, std:
 
 }  // namespace
 
+void HeatMap::TailKeys::Note(std::string_view key) {
+  key = key.substr(0, kKeyBytesMax);
+  if (!is_known || key < low) low = key;
+  if (!is_known || key > high) high = key;
+  is_known = true;
+}
+
+void HeatMap::TailKeys::Clip(const HeatCut& in, std::vector<double>* places) const {
+  if (!is_known) return;
+  const size_t last = places->size() - 2;
+  double& begin = (*places)[last];
+  begin = std::max(begin, in.PlaceOf(low));
+  if (!is_open) (*places)[last + 1] = std::max(begin, in.PlaceOf(high));
+}
+
+size_t HeatMap::Frame::memory_bytes() const {
+  return packed.capacity() + tail.low.capacity() + tail.high.capacity() + 3;
+}
+
+std::vector<double> HeatMap::PlacesOf(const HeatCut& from, const TailKeys& tail,
+                                      const HeatCut& to) {
+  std::vector<double> places = PlacesIn(from, to);
+  tail.Clip(to, &places);
+  return places;
+}
+
 HeatMap::HeatMap() = default;
 HeatMap::~HeatMap() = default;
 
@@ -99,7 +125,9 @@ void HeatMap::Add(const Table& table, std::string_view row_key, const HeatAmount
                   int64_t now_micros) {
   TableHeat* const heat = Find(table, now_micros);
   if (heat == nullptr) return;
-  heat->live.Add(heat->cut->RangeOf(row_key), amounts);
+  const size_t range = heat->cut->RangeOf(row_key);
+  heat->live.Add(range, amounts);
+  if (range + 1 == heat->cut->size()) heat->tail.Note(row_key);
   heat->live_counts = true;
   heat->total.reads += amounts.reads;
   heat->total.writes += amounts.writes;
@@ -116,6 +144,10 @@ void HeatMap::AddSpan(const Table& table, std::string_view first,
     Cut(table, heat, now_micros);
   }
   const HeatCut& cut = *heat->cut;
+  const std::string_view tail = cut.keys().back();
+  heat->tail.Note(std::max(first, tail));
+  heat->tail.Note(std::max(last.value_or(tail), tail));
+  heat->tail.is_open = heat->tail.is_open || !last;
   heat->live.AddSpan(cut.PlaceOf(first),
                      last ? cut.PlaceOf(*last) : static_cast<double>(cut.size()), amounts);
   heat->live_counts = true;
@@ -184,7 +216,9 @@ std::vector<std::string> HeatMap::CutKeys(const Table& table, TableHeat* heat) c
 
 void HeatMap::UseCut(HeatCutPointer cut, TableHeat* heat) {
   HeatCounts live(cut->size());
-  if (heat->live_counts) live.AddMapped(heat->live, PlacesIn(*heat->cut, *cut));
+  if (heat->live_counts) live.AddMapped(heat->live, PlacesOf(*heat->cut, heat->tail, *cut));
+  heat->tail.low = cut->keys().back();
+  heat->tail.high = std::max(heat->tail.high, heat->tail.low);
   heat->live = std::move(live);
   heat->cut = std::move(cut);
   Recount(heat);
@@ -206,16 +240,17 @@ void HeatMap::Cut(const Table& table, TableHeat* heat, int64_t now_micros) {
 // --- time
 
 void HeatMap::PushFrame(TableHeat* heat, Frame frame) {
-  heat->frame_bytes += frame.packed.capacity() + 1;
+  heat->frame_bytes += frame.memory_bytes();
   heat->frames.push_back(std::move(frame));
 }
 
 void HeatMap::EndMinute(TableHeat* heat, int64_t minute) {
   if (heat->live_counts) {
-    PushFrame(heat, {heat->live_minute, 1, heat->cut, heat->live.Packed()});
+    PushFrame(heat, {heat->live_minute, 1, heat->cut, heat->live.Packed(), std::move(heat->tail)});
     heat->live = HeatCounts(heat->cut->size());
     heat->live_counts = false;
   }
+  heat->tail = {};
   heat->live_minute = minute;
   Age(heat, minute);
   Recount(heat);
@@ -233,7 +268,7 @@ void HeatMap::Age(TableHeat* heat, int64_t minute) {
 }
 
 void HeatMap::DropOldest(TableHeat* heat, size_t frames) {
-  for (size_t i = 0; i < frames; ++i) heat->frame_bytes -= heat->frames[i].packed.capacity() + 1;
+  for (size_t i = 0; i < frames; ++i) heat->frame_bytes -= heat->frames[i].memory_bytes();
   heat->frames.erase(heat->frames.begin(),
                      heat->frames.begin() + static_cast<std::ptrdiff_t>(frames));
   if (heat->frames.size() < heat->frames.capacity() / 2) heat->frames.shrink_to_fit();
@@ -260,8 +295,15 @@ void HeatMap::JoinMinutes(TableHeat* heat, int64_t before_minute) {
     }
     const HeatCutPointer cut = frames[end - 1].cut;
     HeatCounts counts(cut->size());
-    for (; i < end; ++i) counts.AddPacked(frames[i].packed, PlacesIn(*frames[i].cut, *cut));
-    PushFrame(heat, {quarter, kCoarseMinutes, cut, counts.Packed()});
+    TailKeys tail;
+    tail.Note(cut->keys().back());
+    for (; i < end; ++i) {
+      const TailKeys& of = frames[i].tail;
+      counts.AddPacked(frames[i].packed, PlacesOf(*frames[i].cut, of, *cut));
+      tail.is_open = tail.is_open || of.is_open;
+      tail.high = std::max(tail.high, of.high);
+    }
+    PushFrame(heat, {quarter, kCoarseMinutes, cut, counts.Packed(), std::move(tail)});
   }
 }
 
@@ -278,13 +320,16 @@ bool HeatMap::JoinRanges(TableHeat* heat, size_t ranges_max) {
         to = std::make_shared<const HeatCut>(from->Fewer(ranges_max), &cut_bytes_);
         places = PlacesIn(*from, *to);
       }
+      std::vector<double> clipped = places;
+      frame.tail.Clip(*to, &clipped);
       HeatCounts counts(to->size());
-      counts.AddPacked(frame.packed, places);
+      counts.AddPacked(frame.packed, clipped);
       frame.packed = counts.Packed();
       frame.cut = to;
+      frame.tail.low = to->keys().back();
       joined = true;
     }
-    heat->frame_bytes += frame.packed.capacity() + 1;
+    heat->frame_bytes += frame.memory_bytes();
   }
   return joined;
 }
@@ -420,10 +465,12 @@ Result<HeatReport> HeatMap::Report(const Table& table, const HeatQuery& query, i
       mapped = frame.cut.get();
       places = PlacesIn(*mapped, shown);
     }
-    step->AddPacked(frame.packed, places);
+    std::vector<double> clipped = places;
+    frame.tail.Clip(shown, &clipped);
+    step->AddPacked(frame.packed, clipped);
   }
   if (HeatCounts* const step = step_of(of.live_minute); step != nullptr && of.live_counts) {
-    step->AddMapped(of.live, PlacesIn(*of.cut, shown));
+    step->AddMapped(of.live, PlacesOf(*of.cut, of.tail, shown));
   }
   for (const std::string& key : shown.keys()) {
     std::string scratch;

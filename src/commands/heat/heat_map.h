@@ -117,18 +117,32 @@ class HeatMap {
   static constexpr size_t kLargeRowsMax{16};
   static constexpr size_t kTablesPerTick{16};
 
+  // The last range of a cut has no end, but what was counted in it has: rows that are appended
+  // would otherwise seem to lie among all that came later. Encoded keys.
+  struct TailKeys {
+    std::string low;      // nothing that was counted lies before it
+    std::string high;     // nor behind it
+    bool is_open{false};  // how far it goes is not known
+    bool is_known{false};
+    void Note(std::string_view key);
+    // `places` are those of a cut's ranges in `in`.
+    void Clip(const HeatCut& in, std::vector<double>* places) const;
+  };
   struct Frame {
     int64_t minute;  // since the epoch
     int64_t minutes;
     HeatCutPointer cut;
     std::string packed;
+    TailKeys tail;
+    size_t memory_bytes() const;  // beside the struct
   };
   struct TableHeat {
     explicit TableHeat(HeatCutPointer first) : cut(std::move(first)), live(cut->size()) {}
     HeatCutPointer cut;
     HeatCounts live;
     int64_t live_minute{0};
-    bool live_counts{false};    // anything
+    bool live_counts{false};  // anything
+    TailKeys tail;
     std::vector<Frame> frames;  // by time, but where the clock was set back
     size_t frame_bytes{0};      // of what they have packed
     size_t counted_bytes{0};    // of table_bytes_
@@ -139,6 +153,8 @@ class HeatMap {
     std::vector<LargeRow> large;
   };
 
+  // Where the ranges of `from`, with this tail, lie in `to`.
+  static std::vector<double> PlacesOf(const HeatCut& from, const TailKeys& tail, const HeatCut& to);
   uint64_t TakeExaminedNow();
   // The table's, made if it is not there; null if there is no room. Its minute is this one.
   TableHeat* Find(const Table& table, int64_t now_micros);
