@@ -130,7 +130,17 @@ void HeatCounts::AddMapped(const HeatCounts& other, const std::vector<double>& p
 
 void HeatCounts::AddPacked(std::string_view packed, const std::vector<double>& places) {
   const size_t ranges = places.size() - 1;
+  // Most ranges lie whole in one: so often that it is looked up here.
+  constexpr size_t kSplit{SIZE_MAX};
+  static thread_local std::vector<size_t> whole;  // keeps its memory
+  whole.resize(ranges);
+  for (size_t i = 0; i < ranges; ++i) {
+    const auto first = static_cast<size_t>(places[i]);
+    const bool is_whole = places[i + 1] <= static_cast<double>(first + 1);
+    whole[i] = is_whole ? std::min(first, ranges_ - 1) : kSplit;
+  }
   for (size_t metric = 0; metric < kHeatMetrics; ++metric) {
+    double* const values = values_.data() + metric * ranges_;
     for (size_t i = 0; i < ranges; ++i) {
       uint64_t zeros = 0;
       bool read = GetVarint64(&packed, &zeros);
@@ -140,7 +150,11 @@ void HeatCounts::AddPacked(std::string_view packed, const std::vector<double>& p
       uint64_t value = 0;
       read = GetVarint64(&packed, &value);
       CELLAR_ASSERT(read);
-      Spread(metric, places[i], places[i + 1], static_cast<double>(value));
+      if (whole[i] != kSplit) [[likely]] {
+        values[whole[i]] += static_cast<double>(value);
+      } else {
+        Spread(metric, places[i], places[i + 1], static_cast<double>(value));
+      }
     }
   }
   CELLAR_ASSERT(packed.empty());
