@@ -166,7 +166,7 @@ class AclTest(CellarTest):
         """The same tables, whatever has been done to them."""
         self.admin("FLUSHALL")
         for line in ("TABLE CREATE web FAMILY anchor FAMILY contents FAMILY secret", "TABLE CREATE other FAMILY anchor",
-                     "TABLE CREATE hidden FAMILY secret", "TABLE CREATE tally FAMILY n AGGREGATE sum",
+                     "TABLE CREATE hidden FAMILY secret", "TABLE CREATE tally FAMILY n AGGREGATE sum FAMILY anchor",
                      "CPUT web r1 anchor:a 1 contents:c 2 secret:s 3",
                      "CPUT web r2 secret:s 4", "CPUT web r3 anchor:a 5", "CPUT hidden r secret:s 1",
                      "INDEX CREATE web by_a ON 1 anchor:a", "INDEX CREATE web by_s ON 1 secret:s"):

@@ -40,7 +40,7 @@ Grid MakeGrid() {
 
 // Compares with the file, or writes it if CELLAR_GOLDEN is set.
 void CheckGolden(const std::string& name, const std::string& bytes) {
-  const std::string path = "tests/fixtures/heatmap/" + name;
+  const std::string path = "tests/tools/heatmap/" + name;
   if (std::getenv("CELLAR_GOLDEN") != nullptr) {
     std::ofstream(path, std::ios::binary) << bytes;
   }
