@@ -239,7 +239,7 @@ void CmdDel(CommandContext& ctx) {
   for (const Feed* feed : feeds) names.emplace_back(feed->keyspace, feed->name);
   const Status status = DropKeys(ctx.store(), tables, feeds);
   ctx.DependsOn(ctx.store().schema_lsn());
-  REPLY_IF_ERROR(ctx, status);
+  if (!status.ok()) return ctx.Fail(status);
   ctx.reply.Unsigned(names.size());
   for (const auto& [keyspace, name] : names) {
     NotifyTable(ctx.host, kNotifyGeneric, "del", keyspace, name);

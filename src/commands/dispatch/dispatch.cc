@@ -160,14 +160,14 @@ std::string Dispatcher::ReplicaRefusal(const Session& session, const CommandEntr
     const bool enough = good >= static_cast<size_t>(config.min_replicas_to_write);
     return !writes || enough ? "" : "NOREPLICAS Not enough good replicas to write.";
   }
-  const NodeAddress& leader = replication.leader();
-  const std::string refusal =
-      "READONLY You can't write against a read only replica. The master is " + leader.host + ":" +
-      std::to_string(leader.port);
-  if (writes) return refusal;
+  const auto refusal = [&leader = replication.leader()] {
+    return "READONLY You can't write against a read only replica. The master is " + leader.host +
+           ":" + std::to_string(leader.port);
+  };
+  if (writes) return refusal();
   if (!Does(session, command, kReadonly)) return {};
   if (replication.awaits_first_copy()) return "LOADING Cellar is loading the dataset in memory";
-  if (static_cast<ReplicaReads>(config.replica_reads) == ReplicaReads::kNo) return refusal;
+  if (static_cast<ReplicaReads>(config.replica_reads) == ReplicaReads::kNo) return refusal();
   if (config.replica_max_lag == 0) return {};
   const int64_t lag = replication.upstream()->lag_micros;
   if (lag >= 0 && lag <= config.replica_max_lag * 1000) return {};

@@ -13,7 +13,7 @@ namespace {
 
 // What a string takes besides long keys.
 size_t KeyBytes(const std::string& key) {
-  return sizeof(key) + (key.capacity() > 15 ? key.capacity() + 1 : 0);
+  return sizeof(std::string) + (key.capacity() > 15 ? key.capacity() + 1 : 0);
 }
 
 }  // namespace

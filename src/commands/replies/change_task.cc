@@ -112,7 +112,7 @@ void RunChange(CommandContext& ctx, const Table& table, std::unique_ptr<SlicedCh
     const Status status = change->Step(kFirstSliceCells);
     end.heat.NoteRows(change->rows(), change->place(), HeatMetric::kWrites);
     if (!status.ok()) end.NotifyIfChanged(*change);
-    REPLY_IF_ERROR(ctx, status);
+    if (!status.ok()) return ctx.Fail(status);
   }
   if (!change->done()) {
     end.TellReaders(*change);
