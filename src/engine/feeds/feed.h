@@ -48,6 +48,7 @@ struct FeedId {
   FeedId Previous() const { return n == 0 ? FeedId{ms - 1, UINT64_MAX} : FeedId{ms, n - 1}; }
   std::string text() const;
 
+  // NOLINTNEXTLINE(modernize-use-nullptr): what clang-tidy 14 sees in each defaulted <=>
   friend constexpr auto operator<=>(const FeedId&, const FeedId&) = default;
 };
 
