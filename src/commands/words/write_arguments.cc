@@ -89,9 +89,9 @@ Status ParseDelta(CellOp::Kind kind, std::string_view text) {
     case CellOp::Kind::kIncrement:
       return ParseIntegerDelta(text, &integer);
     case CellOp::Kind::kIncrementFloat:
-      return ParseFloatDelta(text, &number);
     case CellOp::Kind::kIncrementAny:
-      // An integer beyond 64 bits is one for float cells: what the cell is, is not known here.
+      // Of any cell too: an integer beyond 64 bits is one for float cells, and what the cell is, is
+      // not known here.
       return ParseFloatDelta(text, &number);
     default:
       return Status::Ok();

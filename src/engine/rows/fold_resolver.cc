@@ -209,7 +209,7 @@ Status RowResolver::FoldNumber(const CheckedOp& op, const std::optional<CellValu
   const Status added = IsFloatType(type)
                            ? AddFloat(type, start, op.delta_float, TextCells::kRefuse, folded)
                            : AddInteger(type, start, op.delta, TextCells::kRefuse, folded);
-  if (added.ok()) return added;
+  if (added.ok()) return Status::Ok();
   return Status::Error(added.code(), added.text() + ": column " + Quote(ColumnText(*op.op)) +
                                          " of type " + std::string(ValueTypeName(type)));
 }
