@@ -312,6 +312,7 @@ void ReplicaSet::Carry(const RaftUpdate& update, const SetMessage* message) {
   if (core_ == nullptr) return;
   SetTimer();
   if (update.begins_install != 0) {
+    CELLAR_ASSERT(message != nullptr);  // only what a peer offers is installed
     incoming_ = message->offer;
     host_.FetchSnapshot(message->raft.peer, incoming_);
     return;

@@ -111,7 +111,7 @@ class RunWriter {
     CELLAR_ASSERT(run_.value <= kSparseRankMax);
     while (left > 0) {
       const uint32_t taken = std::min(left, kValueRunMax);
-      to_->push_back(static_cast<char>(0x80 | (run_.value - 1) << 2 | (taken - 1)));
+      to_->push_back(static_cast<char>(0x80U | (run_.value - 1U) << 2 | (taken - 1U)));
       left -= taken;
     }
   }
