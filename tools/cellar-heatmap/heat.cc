@@ -119,7 +119,7 @@ std::string TimeText(int64_t unix_s, bool with_day) {
   (void)gmtime_r(&time, &parts);
   constexpr std::array<const char*, 12> kMonths{"Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                                 "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
-  const std::string clock = fmt::format("{:02}:{:02}", parts.tm_hour, parts.tm_min);
+  std::string clock = fmt::format("{:02}:{:02}", parts.tm_hour, parts.tm_min);
   if (!with_day) return clock;
   return fmt::format("{} {} {}", parts.tm_mday, kMonths[static_cast<size_t>(parts.tm_mon)], clock);
 }

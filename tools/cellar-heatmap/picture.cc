@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "cellar-heatmap/canvas.h"
 
@@ -263,7 +264,8 @@ class TerminalPicture {
   char MarkOf(uint64_t value) const {
     constexpr std::string_view kMarks{".:-=+*#%@"};
     if (value == 0) return ' ';
-    return kMarks[static_cast<size_t>(scale_.LevelOf(value) * (kMarks.size() - 1) + 0.5)];
+    return kMarks[static_cast<size_t>(
+        std::lround(scale_.LevelOf(value) * static_cast<double>(kMarks.size() - 1)))];
   }
 
   void DrawTime(size_t columns) {
