@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cinttypes>
+#include <cmath>
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -190,8 +191,9 @@ std::string Progress::Line(const ImportState& state, int64_t now_micros) const {
     const double micros_left{static_cast<double>(elapsed_micros) *
                              static_cast<double>(bytes_total_ - state.offset) /
                              static_cast<double>(bytes_done)};
-    text +=
-        "  " + FormatSeconds(static_cast<uint64_t>(micros_left / kMicrosPerSecond + 0.5)) + " left";
+    text += "  " +
+            FormatSeconds(static_cast<uint64_t>(std::llround(micros_left / kMicrosPerSecond))) +
+            " left";
   }
   if (state.errors > 0) text += "  " + GroupDigits(state.errors) + " refused";
   return text;

@@ -82,6 +82,7 @@ std::vector<std::string> WarmTables(const Sample& sample) {
   std::sort(tables.rbegin(), tables.rend());
   if (tables.size() > kTablesWarm) tables.resize(kTablesWarm);
   std::vector<std::string> names;
+  names.reserve(tables.size());
   for (auto& [heat, name] : tables) names.push_back(std::move(name));
   return names;
 }
