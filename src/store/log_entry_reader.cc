@@ -4,36 +4,23 @@
 #include <algorithm>
 
 #include "base/assert.h"
-#include "base/coding.h"
 
 namespace cellar {
-namespace {
-
-constexpr size_t kReadBytes = 1 << 20;
-
-}  // namespace
 
 Status LogEntryReader::Open(const SegmentEntry& entry) {
-  const std::string path =
-      JoinPath(directory_, FormatFileName(StoreFileKind::kSegment, entry.number));
-  ASSIGN_OR_RETURN(file_, files_.OpenForReading(path));
-  number_ = entry.number;
+  RETURN_IF_ERROR(window_.Open(entry.number));
   end_ = entry.end ? entry.end->offset : 0;
-  buffer_.clear();
-  buffer_offset_ = 0;
-  char head[kSegmentHeaderBytes];
-  ASSIGN_OR_RETURN(const size_t bytes, file_->ReadAt(0, sizeof(head), head));
-  ASSIGN_OR_RETURN(const SegmentHeader header, DecodeSegmentHeader({head, bytes}));
+  ASSIGN_OR_RETURN(const SegmentHeader header, window_.ReadHeader());
   position_ = LogPosition::BehindHeader(header);
   return Status::Ok();
 }
 
 Result<bool> LogEntryReader::OpenNext(const Manifest& manifest) {
   const auto next = std::find_if(manifest.segments.begin(), manifest.segments.end(),
-                                 [this](const SegmentEntry& e) { return e.number > number_; });
+                                 [this](const SegmentEntry& e) { return e.number > window_.number(); });
   // Behind an open one nothing follows; and one that has been closed since is read to its end.
   const auto open = std::find_if(manifest.segments.begin(), manifest.segments.end(),
-                                 [this](const SegmentEntry& e) { return e.number == number_; });
+                                 [this](const SegmentEntry& e) { return e.number == window_.number(); });
   if (next == manifest.segments.end()) return false;
   if (open != manifest.segments.end() && end_ == 0 && open->end) {
     end_ = open->end->offset;
@@ -43,40 +30,11 @@ Result<bool> LogEntryReader::OpenNext(const Manifest& manifest) {
   return true;
 }
 
-Status LogEntryReader::Fill(size_t bytes) {
-  const uint64_t at = position_.offset;
-  if (at >= buffer_offset_ && at + bytes <= buffer_offset_ + buffer_.size()) return Status::Ok();
-  buffer_.resize(std::max(bytes, kReadBytes));
-  ASSIGN_OR_RETURN(const size_t got, file_->ReadAt(at, buffer_.size(), buffer_.data()));
-  buffer_.resize(got);
-  buffer_offset_ = at;
-  return Status::Ok();
-}
-
 Result<bool> LogEntryReader::Next(LogRecord* record) {
-  if (file_ == nullptr || (end_ != 0 && position_.offset >= end_)) return false;
-  const size_t head_bytes = position_.version == 1 ? kRecordHeaderBytesV1 : kRecordHeaderBytes;
-  RETURN_IF_ERROR(Fill(head_bytes));
-  std::string_view rest = std::string_view(buffer_).substr(position_.offset - buffer_offset_);
-  if (rest.size() < head_bytes) return false;
-  const size_t length = DecodeFixed32(rest.data());
-  if (length == 0 || length > kRecordPayloadBytesMax + kRecordHeaderBytes) return false;
-  if (length + kRecordHashEnd > rest.size()) {
-    RETURN_IF_ERROR(Fill(length + kRecordHashEnd));
-    rest = std::string_view(buffer_).substr(position_.offset - buffer_offset_);
-  }
-  // Read as if it stood alone: the rest of the segment may be in the middle of being written.
-  LogPosition alone = position_;
-  alone.offset = 0;
-  std::string fault;
-  if (ReadRecord(rest.substr(0, length + kRecordHashEnd), &alone, record, &fault) !=
-      LogStep::kRecord) {
-    buffer_.clear();  // what is being written is read again
-    return false;
-  }
-  alone.offset += position_.offset;
-  position_ = alone;
-  return true;
+  if (window_.number() == 0 || (end_ != 0 && position_.offset >= end_)) return false;
+  return window_.Read(position_.offset, [this, record](std::string_view bytes) {
+    return ReadRecordAt(bytes, &position_, record);
+  });
 }
 
 Result<size_t> LogEntryReader::ReadOn(const Manifest& manifest, uint64_t first,
@@ -108,7 +66,7 @@ Result<size_t> LogEntryReader::Read(const Manifest& manifest, uint64_t first,
                                     const std::vector<uint32_t>& epochs, size_t bytes_max,
                                     std::string* out) {
   CELLAR_ASSERT(first > 0 && !epochs.empty());
-  if (file_ != nullptr && behind_.seq + 1 == first) {
+  if (window_.number() != 0 && behind_.seq + 1 == first) {
     ASSIGN_OR_RETURN(const size_t found, ReadOn(manifest, first, epochs, bytes_max, out));
     if (found > 0) return found;
   }

@@ -15,13 +15,14 @@
 #include "base/file.h"
 #include "store/log_format.h"
 #include "store/manifest.h"
+#include "store/segment_window.h"
 
 namespace cellar {
 
 class LogEntryReader {
  public:
   LogEntryReader(FileSystem& files, std::string directory)
-      : files_(files), directory_(std::move(directory)) {}
+      : window_(files, std::move(directory), kReadBytes) {}
 
   // Appends records from seq `first` on to *out, in wire form (log_stream.h): about `bytes_max`
   // bytes, at least one if it is there. `epochs` are those of the records `first`, `first + 1` ...
@@ -31,24 +32,20 @@ class LogEntryReader {
                       size_t bytes_max, std::string* out);
 
  private:
+  static constexpr size_t kReadBytes{1 << 20};
+
   Status Open(const SegmentEntry& entry);
   // Moves to the segment behind the open one; false if there is none.
   Result<bool> OpenNext(const Manifest& manifest);
   // The record at position_, if it is there; moves behind it.
   Result<bool> Next(LogRecord* record);
-  Status Fill(size_t bytes);
   Result<size_t> ReadOn(const Manifest& manifest, uint64_t first,
                         const std::vector<uint32_t>& epochs, size_t bytes_max, std::string* out);
 
-  FileSystem& files_;
-  const std::string directory_;
-  Lsn behind_;          // the last one given out: the next one stands behind position_
-  uint64_t number_{0};  // of the open segment
-  uint64_t end_{0};     // where it ends, by the manifest; 0: it is open
-  std::unique_ptr<ReadableFile> file_;
-  LogPosition position_;
-  std::string buffer_;
-  uint64_t buffer_offset_{0};
+  SegmentWindow window_;
+  uint64_t end_{0};       // where its segment ends, by the manifest; 0: it is open
+  LogPosition position_;  // in its segment
+  Lsn behind_;            // the last one given out: the next one stands behind position_
 };
 
 }  // namespace cellar

@@ -199,6 +199,16 @@ LogStep ReadRecord(std::string_view segment, LogPosition* position, LogRecord* r
   return LogStep::kRecord;
 }
 
+bool ReadRecordAt(std::string_view bytes, LogPosition* position, LogRecord* record) {
+  LogPosition behind = *position;
+  behind.offset = 0;
+  std::string fault;
+  if (ReadRecord(bytes, &behind, record, &fault) != LogStep::kRecord) return false;
+  behind.offset += position->offset;
+  *position = behind;
+  return true;
+}
+
 bool ReadRecordAlone(std::string_view segment, uint64_t offset, const LogPosition& last,
                      LogRecord* record) {
   uint32_t previous = 0;

@@ -169,6 +169,10 @@ enum class LogStep : uint8_t {
 LogStep ReadRecord(std::string_view segment, LogPosition* position, LogRecord* record,
                    std::string* fault);
 
+// The same with nothing but the bytes of one record, which are those at position->offset. For logs
+// that may be in the middle of being written behind it. False: that is no good record there.
+bool ReadRecordAt(std::string_view bytes, LogPosition* position, LogRecord* record);
+
 // Whether a record that verifies alone stands at `offset`, numbered as one soon after `last` could
 // be. For reading on behind damage. REQUIRES: offset <= segment.size().
 bool ReadRecordAlone(std::string_view segment, uint64_t offset, const LogPosition& last,

@@ -5,22 +5,12 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "base/coding.h"
 
 namespace cellar {
-namespace {
-
-constexpr size_t kReadBytes{LogIndex::kPieceBytes + (16 << 10)};
-// A window that a large record has made larger is not kept.
-constexpr size_t kWindowKeptBytes{1 << 20};
-
-}  // namespace
 
 Result<std::optional<LogIndex::Segment>> LogIndex::OpenSegment(const SegmentEntry& entry) {
-  RETURN_IF_ERROR(OpenFile(entry.number));
-  char head[kSegmentHeaderBytes];
-  ASSIGN_OR_RETURN(const size_t bytes, file_->ReadAt(0, sizeof(head), head));
-  ASSIGN_OR_RETURN(const SegmentHeader header, DecodeSegmentHeader({head, bytes}));
+  RETURN_IF_ERROR(window_.Open(entry.number));
+  ASSIGN_OR_RETURN(const SegmentHeader header, window_.ReadHeader());
   if (header.version != kLogVersion) return std::optional<Segment>();
   Segment segment{.number = entry.number,
                   .after = entry.after,
@@ -98,7 +88,6 @@ Result<bool> LogIndex::LookForVoids() {
   while (scan_.last.epoch != shown_.epoch) {
     if (scan_.offset >= end) return false;
     const Segment* segment = FindSegment(scan_.segment);
-    RETURN_IF_ERROR(OpenFile(segment->number));
     LogRecord record;
     uint64_t end_offset = 0;
     ASSIGN_OR_RETURN(const bool there, Next(*segment, scan_.offset, &record, &end_offset));
@@ -217,54 +206,17 @@ Result<bool> LogIndex::LookBefore(const LogPlace& place) {
   return ended == Ended::kShown;  // nothing is shown of the segment of `place` then
 }
 
-Status LogIndex::OpenFile(uint64_t number) {
-  if (file_number_ == number) return Status::Ok();
-  file_number_ = 0;
-  const std::string path = JoinPath(directory_, FormatFileName(StoreFileKind::kSegment, number));
-  ASSIGN_OR_RETURN(file_, files_.OpenForReading(path));
-  file_number_ = number;
-  window_.clear();
-  window_offset_ = 0;
-  return Status::Ok();
-}
-
-Status LogIndex::Fill(uint64_t offset, size_t bytes, bool afresh) {
-  const bool there = offset >= window_offset_ && offset + bytes <= window_offset_ + window_.size();
-  if (there && !afresh) return Status::Ok();
-  if (window_.capacity() > kWindowKeptBytes && bytes <= kReadBytes) window_ = std::string();
-  window_.resize(std::max(bytes, kReadBytes));
-  const Result<size_t> got = file_->ReadAt(offset, window_.size(), window_.data());
-  window_.resize(got.ok() ? *got : 0);
-  window_offset_ = offset;
-  return got.status();
-}
-
-bool LogIndex::Decode(const Segment& segment, uint64_t offset, LogRecord* record) {
-  const std::string_view rest = std::string_view(window_).substr(offset - window_offset_);
-  if (rest.size() < kRecordHeaderBytes) return false;
-  const size_t length = DecodeFixed32(rest.data());
-  if (length == 0 || length + kRecordHashEnd > rest.size()) return false;
-  if (segment.end && offset + length + kRecordHashEnd > segment.end->offset) return false;
-  return ReadRecordAlone(rest.substr(0, length + kRecordHashEnd), 0, LogPosition{}, record);
-}
-
 Result<bool> LogIndex::Next(const Segment& segment, uint64_t offset, LogRecord* record,
                             uint64_t* end_offset) {
-  if (segment.end && offset >= segment.end->offset) return false;
-  for (const bool afresh : {false, true}) {  // the file may have grown since it was looked at
-    RETURN_IF_ERROR(Fill(offset, kRecordHeaderBytes, afresh));
-    const std::string_view rest = std::string_view(window_).substr(offset - window_offset_);
-    if (rest.size() >= kRecordHeaderBytes) {
-      const size_t bytes = kRecordHashEnd + DecodeFixed32(rest.data());
-      if (bytes > rest.size() && bytes <= kRecordPayloadBytesMax + kRecordHeaderBytes)
-        RETURN_IF_ERROR(Fill(offset, bytes, false));
-    }
-    if (Decode(segment, offset, record)) {
-      *end_offset = offset + record->end_offset;
-      return true;
-    }
-  }
-  return false;
+  RETURN_IF_ERROR(window_.Open(segment.number));
+  const uint64_t end = segment.end ? segment.end->offset : UINT64_MAX;
+  if (offset >= end) return false;
+  return window_.Read(offset, [&](std::string_view bytes) {
+    if (bytes.size() > end - offset || !ReadRecordAlone(bytes, 0, LogPosition{}, record))
+      return false;
+    *end_offset = offset + record->end_offset;
+    return true;
+  });
 }
 
 bool LogIndex::EndsPiece(Segment* segment, const LogPlace& place) {
@@ -286,7 +238,6 @@ Result<LogIndex::Ended> LogIndex::ReadPiece(LogPlace* place, const Visit& visit)
     if (place->last.seq >= shown_.seq && IsInForce(place->last)) return Ended::kShown;
     Segment* segment = FindSegment(place->segment);
     if (segment == nullptr) return Status::Error(ErrorCode::kIo, "the log is not there any more");
-    RETURN_IF_ERROR(OpenFile(segment->number));
     LogRecord record;
     uint64_t end_offset = 0;
     ASSIGN_OR_RETURN(const bool there, Next(*segment, place->offset, &record, &end_offset));
@@ -331,7 +282,7 @@ Result<LogIndex::Ended> LogIndex::EndSegment(Segment* segment, LogPlace* place) 
 }
 
 size_t LogIndex::memory_bytes() const {
-  size_t bytes = window_.capacity() + segments_.capacity() * sizeof(Segment);
+  size_t bytes = window_.memory_bytes() + segments_.capacity() * sizeof(Segment);
   for (const Segment& segment : segments_) bytes += segment.pieces.capacity() * sizeof(LogPlace);
   return bytes;
 }

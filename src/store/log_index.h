@@ -33,6 +33,7 @@
 #include "cellar/status.h"
 #include "store/log_format.h"
 #include "store/manifest.h"
+#include "store/segment_window.h"
 
 namespace cellar {
 
@@ -49,7 +50,7 @@ class LogIndex {
   static constexpr uint64_t kPieceBytes{64 << 10};
 
   LogIndex(FileSystem& files, std::string directory)
-      : files_(files), directory_(std::move(directory)) {}
+      : window_(files, std::move(directory), kReadBytes) {}
 
   // `manifest` is as new as `shown`, or newer. O(segments). `whole`: every record up to there is in
   // the files; else some may be in a snapshot alone, since the log cannot be written.
@@ -97,6 +98,8 @@ class LogIndex {
   size_t memory_bytes() const;
 
  private:
+  static constexpr size_t kReadBytes{kPieceBytes + (16 << 10)};
+
   struct Segment {
     uint64_t number{0};
     Lsn after;
@@ -126,22 +129,15 @@ class LogIndex {
   void MarkBeginnings();
   enum class Fate : uint8_t { kShown, kVoid, kNotYet };
   Fate FateOf(const LogRecord& record, const LogPlace& place) const;
-  Status OpenFile(uint64_t number);
   // The record at `offset`; false: none can be read there now.
   Result<bool> Next(const Segment& segment, uint64_t offset, LogRecord* record,
                     uint64_t* end_offset);
-  // Has the window hold the bytes from `offset` on, `bytes` or all that there are; anew if
-  // `afresh`.
-  Status Fill(uint64_t offset, size_t bytes, bool afresh);
-  bool Decode(const Segment& segment, uint64_t offset, LogRecord* record);
   // Nothing can be read at `offset`: is that where the segment ends?
   Status CheckWhole(const Segment& segment, uint64_t offset) const;
   Result<Ended> EndSegment(Segment* segment, LogPlace* place);
   // Whether a piece ends at `place`; notes where the next one begins if nobody knew.
   static bool EndsPiece(Segment* segment, const LogPlace& place);
 
-  FileSystem& files_;
-  const std::string directory_;
   Lsn shown_;
   bool whole_{true};
   std::vector<Segment> segments_;
@@ -149,10 +145,7 @@ class LogIndex {
   LogPlace scan_;              // up to here; `last` is the last record, whatever became of it
   bool marks_are_old_{false};  // MarkBeginnings has something to do
 
-  uint64_t file_number_{0};
-  std::unique_ptr<ReadableFile> file_;
-  std::string window_;  // of the file
-  uint64_t window_offset_{0};
+  SegmentWindow window_;
 };
 
 }  // namespace cellar

@@ -8,11 +8,6 @@
 #include "base/coding.h"
 
 namespace cellar {
-namespace {
-
-constexpr size_t kReadBytes = 1 << 20;
-
-}  // namespace
 
 std::optional<size_t> NextWireRecord(std::string_view bytes, LogRecord* record) {
   if (bytes.empty()) return 0;
@@ -76,57 +71,22 @@ Status LogStream::IdentifyLast(FileSystem& files, const std::string& directory,
 }
 
 Status LogStream::OpenSegment(const SegmentEntry& entry) {
-  const std::string path =
-      JoinPath(directory_, FormatFileName(StoreFileKind::kSegment, entry.number));
-  ASSIGN_OR_RETURN(file_, files_.OpenForReading(path));
-  number_ = entry.number;
-  buffer_.clear();
-  buffer_offset_ = 0;
-  char head[kSegmentHeaderBytes];
-  ASSIGN_OR_RETURN(const size_t bytes, file_->ReadAt(0, sizeof(head), head));
-  ASSIGN_OR_RETURN(const SegmentHeader header, DecodeSegmentHeader({head, bytes}));
+  RETURN_IF_ERROR(window_.Open(entry.number));
+  ASSIGN_OR_RETURN(const SegmentHeader header, window_.ReadHeader());
   position_ = LogPosition::BehindHeader(header);
   return Status::Ok();
 }
 
-Status LogStream::Fill(size_t bytes) {
-  const uint64_t at = position_.offset;
-  const bool there = at >= buffer_offset_ && at + bytes <= buffer_offset_ + buffer_.size();
-  if (there) return Status::Ok();
-  buffer_.resize(std::max(bytes, kReadBytes));
-  ASSIGN_OR_RETURN(const size_t got, file_->ReadAt(at, buffer_.size(), buffer_.data()));
-  buffer_.resize(got);
-  buffer_offset_ = at;
-  return Status::Ok();
-}
-
 Result<bool> LogStream::Next(Lsn last, LogRecord* record) {
-  if (position_.last >= last) return false;
-  for (;;) {
-    RETURN_IF_ERROR(Fill(kRecordHeaderBytes));
-    std::string_view rest = std::string_view(buffer_).substr(position_.offset - buffer_offset_);
-    if (rest.size() < kRecordHeaderBytes) return false;
-    const size_t length = DecodeFixed32(rest.data());
-    if (length == 0) return false;
-    if (length + kRecordHashEnd > rest.size()) {
-      RETURN_IF_ERROR(Fill(length + kRecordHashEnd));
-      rest = std::string_view(buffer_).substr(position_.offset - buffer_offset_);
-    }
-    // Read as if it stood alone: the rest of the segment may be in the middle of being written.
-    LogPosition alone = position_;
-    alone.offset = 0;
-    std::string fault;
-    if (ReadRecord(rest.substr(0, length + kRecordHashEnd), &alone, record, &fault) !=
-        LogStep::kRecord) {
-      return false;
-    }
-    const bool moves = record->is_entry() || record->kind == RecordKind::kClaim ||
-                       record->kind == RecordKind::kCommit;
-    CELLAR_ASSERT(moves);
-    alone.offset += position_.offset;
-    position_ = alone;
-    if (record->is_entry()) return true;
-  }
+  const auto decode = [this, record](std::string_view bytes) {
+    return ReadRecordAt(bytes, &position_, record);
+  };
+  do {
+    if (position_.last >= last) return false;
+    ASSIGN_OR_RETURN(const bool there, window_.Read(position_.offset, decode));
+    if (!there) return false;
+  } while (!record->is_entry());
+  return true;
 }
 
 Status LogStream::Read(const Manifest& manifest, Lsn last, size_t bytes_max, std::string* out) {
@@ -144,7 +104,7 @@ Status LogStream::Read(const Manifest& manifest, Lsn last, size_t bytes_max, std
     // Behind the end of this segment: what goes on from there?
     const auto next = std::find_if(
         manifest.segments.begin(), manifest.segments.end(), [this](const SegmentEntry& entry) {
-          return entry.number != number_ && entry.after == position_.last && entry.number > number_;
+          return entry.after == position_.last && entry.number > window_.number();
         });
     if (next == manifest.segments.end()) return Status::Ok();
     RETURN_IF_ERROR(OpenSegment(*next));

@@ -19,6 +19,7 @@
 #include "base/file.h"
 #include "store/log_format.h"
 #include "store/manifest.h"
+#include "store/segment_window.h"
 
 namespace cellar {
 
@@ -65,21 +66,16 @@ class LogStream {
 
  private:
   LogStream(FileSystem& files, std::string directory)
-      : files_(files), directory_(std::move(directory)) {}
+      : window_(files, std::move(directory), kReadBytes) {}
+
+  static constexpr size_t kReadBytes{1 << 20};
 
   Status OpenSegment(const SegmentEntry& entry);
   // The record at position_, if it is there; moves position_ behind it.
   Result<bool> Next(Lsn last, LogRecord* record);
-  // Has buffer_ hold `bytes` at position_, or all that there is.
-  Status Fill(size_t bytes);
 
-  FileSystem& files_;
-  const std::string directory_;
-  uint64_t number_{0};  // of the open segment
-  std::unique_ptr<ReadableFile> file_;
-  LogPosition position_;
-  std::string buffer_;
-  uint64_t buffer_offset_{0};
+  SegmentWindow window_;
+  LogPosition position_;  // in its segment
 };
 
 }  // namespace cellar
