@@ -1,5 +1,5 @@
-// How the programs in tools/ answer a command line that makes no sense: one line that names the
-// word at fault, and where to read on. CLI11 looks for what is missing before it looks at what it
+// How the programs in tools/ read their command line, and answer one that makes no sense: one line
+// that names the word at fault, and where to read on. CLI11 looks for what is missing before it looks at what it
 // does not know, so that a mistyped option was told as a missing table.
 #pragma once
 
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/near_word.h"
+#include "cellar/version.h"
 
 namespace cellar {
 
@@ -39,12 +40,39 @@ inline std::string CommandLineFault(const CLI::App& app, const CLI::ParseError& 
   return text;
 }
 
-// Answers the words that `app` has refused: --help and --version on the standard output, with true;
-// a mistake on the standard error, with false.
-inline bool EndsWell(const CLI::App& app, const CLI::ParseError& error, const char* program) {
-  if (error.get_exit_code() == 0) return app.exit(error) == 0;
-  (void)std::fprintf(stderr, "%s: %s\nRun %s --help for more information.\n", program,
-                     CommandLineFault(app, error).c_str(), program);
+// The exit status of a program whose command line makes no sense.
+inline constexpr int kStatusUsage{2};
+
+// Declares --help and --version. -h is left to the host, as it is for redis-cli.
+inline void AddCommonFlags(CLI::App* app) {
+  app->set_help_flag("--help", "print this help");
+  app->set_version_flag("--version", "Cellar " + std::string(kVersion), "print the version");
+}
+
+// Reads the words into what `app`, which bears the program's name, has declared. False: the program
+// ends with *status. It has answered: --help and --version on the standard output, with 0; a
+// mistake on the standard error, with kStatusUsage.
+inline bool ReadCommandLine(CLI::App* app, int argc, char** argv, int* status) {
+  try {
+    app->parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    *status = error.get_exit_code() == 0 ? app->exit(error) : kStatusUsage;
+    if (*status != 0) {
+      const std::string program = app->get_name();
+      (void)std::fprintf(stderr, "%s: %s\nRun %s --help for more information.\n", program.c_str(),
+                         CommandLineFault(*app, error).c_str(), program.c_str());
+    }
+    return false;
+  }
+  return true;
+}
+
+// Whether the words that could be read make sense together: `mistake` is empty. Tells it otherwise;
+// the program ends with *status.
+inline bool MakesSense(const CLI::App& app, const std::string& mistake, int* status) {
+  if (mistake.empty()) return true;
+  (void)std::fprintf(stderr, "%s: %s\n", app.get_name().c_str(), mistake.c_str());
+  *status = kStatusUsage;
   return false;
 }
 

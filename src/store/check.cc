@@ -36,6 +36,8 @@ class Check {
   Status FindManifest();
   Status TakeRebuilt(std::optional<uint64_t> without);
   Status CheckSnapshot();
+  Result<std::unique_ptr<SnapshotReader>> OpenSnapshot(const SnapshotEntry& entry,
+                                                       const std::string& name);
   Status LoadWhole(const SnapshotEntry& entry, const std::string& name);
   Result<bool> GoBack();
   Result<bool> LogLeads(const Manifest& manifest, Lsn lsn) const;
@@ -127,13 +129,19 @@ Status Check::TakeRebuilt(std::optional<uint64_t> without) {
   return Status::Ok();
 }
 
-Status Check::LoadWhole(const SnapshotEntry& entry, const std::string& name) {
+Result<std::unique_ptr<SnapshotReader>> Check::OpenSnapshot(const SnapshotEntry& entry,
+                                                            const std::string& name) {
   const std::string path = JoinPath(directory_, name);
   ASSIGN_OR_RETURN(const bool exists, files_.Exists(path));
   if (!exists)
     return Status::Error(ErrorCode::kCorruption, "the manifest names it, but it is missing");
   ASSIGN_OR_RETURN(auto reader, SnapshotReader::Open(files_, path));
   RETURN_IF_ERROR(reader->CheckAgainst(entry));
+  return reader;
+}
+
+Status Check::LoadWhole(const SnapshotEntry& entry, const std::string& name) {
+  ASSIGN_OR_RETURN(const auto reader, OpenSnapshot(entry, name));
   RETURN_IF_ERROR(LoadSnapshot(reader.get(), state_, [](uint64_t) { return Status::Ok(); }));
   replay_.BeginBehind(entry.lsn, reader->footer().members);
   uint64_t entries = 0;
@@ -249,12 +257,7 @@ Status Check::CheckEarlier() {
 }
 
 Status Check::VerifyWhole(const SnapshotEntry& entry, const std::string& name) {
-  const std::string path = JoinPath(directory_, name);
-  ASSIGN_OR_RETURN(const bool exists, files_.Exists(path));
-  if (!exists)
-    return Status::Error(ErrorCode::kCorruption, "the manifest names it, but it is missing");
-  ASSIGN_OR_RETURN(auto reader, SnapshotReader::Open(files_, path));
-  RETURN_IF_ERROR(reader->CheckAgainst(entry));
+  ASSIGN_OR_RETURN(const auto reader, OpenSnapshot(entry, name));
   RETURN_IF_ERROR(reader->VerifyBlocks());
   Say(name, fmt::format("ok, an earlier one, up to record {}, {} bytes", FormatLsn(entry.lsn),
                         reader->file_bytes()));

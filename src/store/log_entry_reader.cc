@@ -16,11 +16,13 @@ Status LogEntryReader::Open(const SegmentEntry& entry) {
 }
 
 Result<bool> LogEntryReader::OpenNext(const Manifest& manifest) {
-  const auto next = std::find_if(manifest.segments.begin(), manifest.segments.end(),
-                                 [this](const SegmentEntry& e) { return e.number > window_.number(); });
+  const auto next =
+      std::find_if(manifest.segments.begin(), manifest.segments.end(),
+                   [this](const SegmentEntry& e) { return e.number > window_.number(); });
   // Behind an open one nothing follows; and one that has been closed since is read to its end.
-  const auto open = std::find_if(manifest.segments.begin(), manifest.segments.end(),
-                                 [this](const SegmentEntry& e) { return e.number == window_.number(); });
+  const auto open =
+      std::find_if(manifest.segments.begin(), manifest.segments.end(),
+                   [this](const SegmentEntry& e) { return e.number == window_.number(); });
   if (next == manifest.segments.end()) return false;
   if (open != manifest.segments.end() && end_ == 0 && open->end) {
     end_ = open->end->offset;

@@ -150,6 +150,7 @@ class ErrorsTest(Conversation):
                 ('TABLE CREATE t FAMILY a COLOUR red', 'COLOUR', 'FAMILY'), ('TABLE LIST LIKE a', 'LIKE', 'MATCH'),
                 ('FAMILY ALTER planes a', 'VERSIONS'), ('INDEX CREATE planes i OVER 1 a:q', 'OVER', 'ON'),
                 ('INDEX CREATE planes i ON 2 a:q', 'ON 2'), ('INDEX CREATE planes i ON 1 a:q COVERING', 'COVERING'),
+                ('CAGG planes BY FAMILY SUM a:q', 'SUM', 'REDUCE SUM'), ('CAGG planes BY FAMILY LOT a:q', 'LOT'),
                 ('MULTI ATOMICALLY', 'ATOMICALLY')):
             if ON_MODEL:
                 names = ()

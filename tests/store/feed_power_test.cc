@@ -11,10 +11,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "store/log_stream.h"
-#include "store/store.h"
-#include "tests/manual_clock.h"
-#include "tests/store/faulty_file_system.h"
+#include "tests/store/set_member.h"
 
 namespace cellar::feed_power_test {
 
@@ -163,75 +160,24 @@ TEST_CASE("What a feed has shown is there after a power loss, under every policy
   CHECK(most > 100);
 }
 
-// A member of a set, whose records are kept for others.
-class Node final : public RecordSink {
+class Node final : public SetMember {
  public:
-  Node() {
-    StoreOptions options;
-    options.journal.directory = "db";
-    options.journal.sync_policy = SyncPolicy::kAlways;
-    options.journal.set_member = true;
-    options.following = true;
-    Result<std::unique_ptr<Store>> opened = Store::Open(options, disk, clock, {});
-    if (!opened.ok()) FAIL(opened.status().ToString());
-    store = *std::move(opened);
-    store->journal().SetSink(this);
-  }
-  ~Node() override { store.reset(); }
-  void OnRecords(std::string_view records, Lsn) override {
-    LogRecord record;
-    while (const auto bytes = NextWireRecord(records, &record)) {
-      if (*bytes == 0) break;
-      if (record.is_entry()) {
-        wires.resize(record.lsn.seq - 1);
-        wires.emplace_back(records.substr(0, *bytes));
-      }
-      records.remove_prefix(*bytes);
-    }
-  }
-  void Send(Node& to, uint64_t seq) {
-    Settle();
-    for (; seq <= wires.size(); ++seq) {
-      LogRecord record;
-      REQUIRE(NextWireRecord(wires[seq - 1], &record));
-      to.store->AppendEntry(record);
-    }
-    to.Settle();
-  }
-  // All is on disk.
-  void Settle() {
-    store->Flush();
-    for (int i = 0; i < 200'000; ++i) {
-      store->journal().Poll();
-      if (store->journal().durable_appended() == store->journal().appended()) return;
-      std::this_thread::sleep_for(std::chrono::microseconds(50));
-    }
-    FAIL("it does not get to disk");
-  }
   void Put(const std::string& row) {
-    clock.now_micros += 10;
-    store->SetTurnTime();
+    Tick();
     REQUIRE(PutText(*store, row, row).ok());
     store->Flush();
   }
   void Commit() {
-    const Lsn last = store->journal().last_lsn();
-    if (store->following()) REQUIRE(*store->ApplyCommitted(last, INT64_MAX));
-    store->journal().SetCommitted(last);
+    if (store->following()) REQUIRE(*store->ApplyCommitted(last(), INT64_MAX));
+    store->journal().SetCommitted(last());
   }
-
-  FaultyFileSystem disk;
-  ManualClock clock;
-  std::unique_ptr<Store> store;
-  std::vector<std::string> wires;
 };
 
 TEST_CASE("In a set a feed shows what is committed, the same on all, and nothing that is voided",
           "[feed][store][set]") {
   Node one;
   Node two;
-  one.store->SetFollowing(false);
-  REQUIRE(one.store->BeginEpoch(1).ok());
+  one.Lead(1);
   MakeTable(*one.store, "t");
   REQUIRE(one.store->CreateFeed("0", "changes", EverythingForADay()).ok());
   one.Put("a");
@@ -248,16 +194,15 @@ TEST_CASE("In a set a feed shows what is committed, the same on all, and nothing
   one.Put("lost too");
   one.Settle();
   CHECK(ReadFeed(*one.store) == first);
-  const uint64_t seq = two.store->journal().last_lsn().seq + 1;
+  const uint64_t seq = two.last().seq + 1;
   two.clock.now_micros += 5;
-  two.store->SetFollowing(false);
-  REQUIRE(two.store->BeginEpoch(2).ok());
+  two.Lead(2);
   two.Put("b");
   two.Put("c");
-  one.store->SetFollowing(true);
+  one.Follow();
   two.Send(one, seq);
   CHECK(ReadFeed(*one.store) == first);
-  const Lsn committed = two.store->journal().last_lsn();
+  const Lsn committed = two.last();
   two.Commit();
   REQUIRE(one.store->ReloadCommitted(committed).ok());
   one.store->journal().SetSink(&one);

@@ -67,8 +67,7 @@ TEST_CASE("A stream of the log goes on where it found the end", "[store]") {
       log.Grow();
       while (opened->stream->position() < log.last()) {
         std::string wire;
-        REQUIRE(
-            opened->stream->Read(log.manifest(), log.last(), log.SomeBytes(), &wire).ok());
+        REQUIRE(opened->stream->Read(log.manifest(), log.last(), log.SomeBytes(), &wire).ok());
         REQUIRE(!wire.empty());
         CheckRecords(wire, &next);
       }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <catch2/catch.hpp>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -242,6 +243,22 @@ inline std::string SegmentOf(std::string_view segment, const std::vector<std::st
     chain = SealRecord(&bytes[at]);
   }
   return bytes;
+}
+
+// What an engine holds, tree by tree.
+using Tree = std::map<std::string, std::string>;
+
+inline std::map<uint64_t, Tree> TreesOf(const Engine& engine) {
+  std::map<uint64_t, Tree> trees;
+  for (const Table* table = engine.FindTableFrom(0); table != nullptr;
+       table = engine.FindTableFrom(table->id() + 1)) {
+    for (size_t i = 0; i < table->groups(); ++i) {
+      Tree& tree = trees[table->schema().groups[i].tree_id];
+      BTreeCursor at(table->tree(i));
+      for (at.SeekFirst(); at.valid(); at.Next()) tree.emplace(at.key(), at.value());
+    }
+  }
+  return trees;
 }
 
 }  // namespace cellar

@@ -16,21 +16,6 @@
 
 namespace cellar::salvage_test {
 
-using Tree = std::map<std::string, std::string>;
-
-std::map<uint64_t, Tree> TreesOf(const Engine& engine) {
-  std::map<uint64_t, Tree> trees;
-  for (const Table* table = engine.FindTableFrom(0); table != nullptr;
-       table = engine.FindTableFrom(table->id() + 1)) {
-    for (size_t i = 0; i < table->groups(); ++i) {
-      Tree& tree = trees[table->schema().groups[i].tree_id];
-      BTreeCursor at(table->tree(i));
-      for (at.SeekFirst(); at.valid(); at.Next()) tree.emplace(at.key(), at.value());
-    }
-  }
-  return trees;
-}
-
 // Tables of several groups and key orders, indexes, super columns, values up to a megabyte, and a
 // snapshot in the middle. Returns its path.
 struct WideStore {

@@ -1,48 +1,21 @@
 // The store of a replica set's member: what comes is applied once it is committed; what was applied
 // and is voided goes, with all that came behind it.
 #include <catch2/catch.hpp>
-#include <memory>
 #include <string>
-#include <vector>
 
-#include "store/log_stream.h"
-#include "store/store.h"
-#include "tests/manual_clock.h"
-#include "tests/store/faulty_file_system.h"
+#include "tests/store/set_member.h"
 
 namespace cellar::store_set_test {
 
-// A node: a store on a disk of its own, whose records are kept for others.
-class Node final : public RecordSink {
+class Node final : public SetMember {
  public:
-  Node() { Open(); }
-  ~Node() override { store.reset(); }
-
-  void Open() {
-    store.reset();
-    StoreOptions options;
-    options.journal.directory = "db";
-    options.journal.sync_policy = SyncPolicy::kAlways;
-    options.journal.set_member = true;
-    options.following = true;
-    Result<std::unique_ptr<Store>> opened = Store::Open(options, disk, clock, {});
-    if (!opened.ok()) FAIL(opened.status().ToString());
-    store = *std::move(opened);
-    store->journal().SetSink(this);
-  }
-  void Lead(uint32_t epoch) {
-    store->SetFollowing(false);
-    REQUIRE(store->BeginEpoch(epoch).ok());
-  }
-  void Follow() { store->SetFollowing(true); }
   void Make() {
     Result<Order> key = Order::Parse("bytes");
     REQUIRE(key.ok());
     REQUIRE(store->CreateTable("0", "t", *key, {{.name = "f", .options = {}}}).ok());
   }
   void Put(const std::string& row, const std::string& value) {
-    clock.now_micros += 10;
-    store->SetTurnTime();
+    Tick();
     RowWrite write;
     write.row = row;
     CellOp put;
@@ -53,39 +26,11 @@ class Node final : public RecordSink {
     const auto done = store->Write(**store->FindTable("0", "t"), write);
     if (!done.ok()) FAIL(done.status().ToString());
   }
-  // The records of this node, in order, as they were written; "" for those voided by now.
-  void OnRecords(std::string_view records, Lsn) override {
-    LogRecord record;
-    while (const auto bytes = NextWireRecord(records, &record)) {
-      if (*bytes == 0) break;
-      if (record.is_entry()) {
-        wires.resize(record.lsn.seq - 1);
-        wires.emplace_back(records.substr(0, *bytes));
-      }
-      records.remove_prefix(*bytes);
-    }
-  }
-  // Gives `to` what this node has from `seq` on.
-  void Send(Node& to, uint64_t seq) {
-    store->Flush();
-    for (; seq <= wires.size(); ++seq) {
-      LogRecord record;
-      REQUIRE(NextWireRecord(wires[seq - 1], &record));
-      to.store->AppendEntry(record);
-    }
-    to.store->Flush();
-  }
   void Commit(Lsn lsn) {
     const auto done = store->ApplyCommitted(lsn, INT64_MAX);
     REQUIRE(done.ok());
     CHECK(*done);
   }
-  Lsn last() const { return store->journal().last_lsn(); }
-
-  FaultyFileSystem disk;
-  ManualClock clock;
-  std::unique_ptr<Store> store;
-  std::vector<std::string> wires;
 };
 
 TEST_CASE("A member applies what is committed, and has the rest in its log", "[store][set]") {

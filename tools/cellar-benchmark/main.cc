@@ -53,8 +53,7 @@ struct Options {
 
 void Declare(CLI::App* app, Options* options) {
   PhaseOptions& phase = options->phase;
-  app->set_help_flag("--help", "print this help");
-  app->set_version_flag("--version", "Cellar " + std::string(kVersion), "print the version");
+  AddCommonFlags(app);
   // -h is the host, as it is for redis-benchmark and cellar-import.
   app->add_option("-h,--host", phase.host, "server")->capture_default_str();
   app->add_option("-p,--port", phase.port, "port")
@@ -216,18 +215,15 @@ int main(int argc, char** argv) {
   using namespace cellar::benchmark;  // NOLINT(google-build-using-namespace): the program's own
                                       // names
   Options options;
-  CLI::App app{"Load generator for Cellar and Redis"};
+  CLI::App app{"Load generator for Cellar and Redis", "cellar-benchmark"};
   app.footer("Workloads:\n" + WorkloadHelp() +
              "\nPlaceholders of commands: __key__ __data__ __data:N__ __rand:LO:HI__ __seq__ "
              "__now__ __now-N__\nSteps of a command are separated by ' ; ', commands sent together "
              "by ' & '.\n\nExit status: 0 every command was answered, 1 some were refused (the "
              "first error is\nprinted), 2 wrong options, or the connection failed.");
   Declare(&app, &options);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return cellar::EndsWell(app, error, "cellar-benchmark") ? kExitAllAnswered : kExitBroken;
-  }
+  int status{kExitAllAnswered};
+  if (!cellar::ReadCommandLine(&app, argc, argv, &status)) return status;
   const cellar::Result<Refusal> refusal = Run(options);
   if (refusal.ok() && refusal->empty()) return kExitAllAnswered;
   (void)std::fflush(stdout);

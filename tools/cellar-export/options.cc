@@ -1,4 +1,4 @@
-// See options.h. CLI11 throws on a mistake in the command line; it is caught here and nowhere else.
+// See options.h.
 #include "cellar-export/options.h"
 
 #include <unistd.h>
@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "base/ascii.h"
-#include "cellar/version.h"
 #include "client/program.h"
 #include "command_line.h"
 
@@ -140,27 +139,15 @@ std::string Complete(const RawOptions& raw, Options* options) {
 }  // namespace
 
 std::optional<Options> ParseOptions(int argc, char** argv, int* status) {
-  constexpr int kStatusUsage{2};
   Options options;
   RawOptions raw;
   CLI::App app{kDescription, "cellar-export"};
-  app.set_help_flag("--help", "print this help");
-  app.set_version_flag("--version", "Cellar " + std::string(kVersion), "print the version");
+  AddCommonFlags(&app);
   AddOutputOptions(&app, &options, &raw);
   client::AddServerOptions(&app, &options.connection);
   AddRunningOptions(&app, &options, &raw);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    *status = EndsWell(app, error, "cellar-export") ? 0 : kStatusUsage;
-    return std::nullopt;
-  }
-  const std::string mistake{Complete(raw, &options)};
-  if (!mistake.empty()) {
-    std::fprintf(stderr, "cellar-export: %s\n", mistake.c_str());
-    *status = kStatusUsage;
-    return std::nullopt;
-  }
+  if (!ReadCommandLine(&app, argc, argv, status)) return std::nullopt;
+  if (!MakesSense(app, Complete(raw, &options), status)) return std::nullopt;
   return options;
 }
 

@@ -1,4 +1,4 @@
-// See options.h. CLI11 throws on a mistake in the command line; it is caught here and nowhere else.
+// See options.h.
 #include "cellar-heatmap/options.h"
 
 #include <sys/ioctl.h>
@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "cellar/version.h"
 #include "client/program.h"
 #include "command_line.h"
 
@@ -89,20 +88,13 @@ void Complete(const RawOptions& raw, Options* options) {
 }  // namespace
 
 std::optional<Options> ParseOptions(int argc, char** argv, int* status) {
-  constexpr int kStatusUsage{2};
   Options options;
   RawOptions raw;
   CLI::App app{kDescription, "cellar-heatmap"};
-  app.set_help_flag("--help", "print this help");
-  app.set_version_flag("--version", "Cellar " + std::string(kVersion), "print the version");
+  AddCommonFlags(&app);
   AddOptions(&app, &options, &raw);
   client::AddServerOptions(&app, &options.connection);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    *status = EndsWell(app, error, "cellar-heatmap") ? 0 : kStatusUsage;
-    return std::nullopt;
-  }
+  if (!ReadCommandLine(&app, argc, argv, status)) return std::nullopt;
   Complete(raw, &options);
   return options;
 }

@@ -1,4 +1,4 @@
-// See options.h. CLI11 throws on a mistake in the command line; it is caught here and nowhere else.
+// See options.h.
 #include "cellar-import/options.h"
 
 #include <unistd.h>
@@ -9,7 +9,6 @@
 #include <map>
 #include <utility>
 
-#include "cellar/version.h"
 #include "client/program.h"
 #include "command_line.h"
 #include "resp/decimal.h"
@@ -301,30 +300,18 @@ std::string Complete(const CLI::App& app, const RawOptions& raw, Options* option
 }  // namespace
 
 std::optional<Options> ParseOptions(int argc, char** argv, int* status) {
-  constexpr int kStatusUsage{2};
   Options options;
   RawOptions raw;
   CLI::App app{kDescription, "cellar-import"};
-  app.set_help_flag("--help", "print this help");
-  app.set_version_flag("--version", "Cellar " + std::string(kVersion), "print the version");
+  AddCommonFlags(&app);
   AddInputOptions(&app, &options, &raw);
   AddRedisOptions(&app, &raw);
   AddMappingOptions(&app, &options, &raw);
   client::AddServerOptions(&app, &options.connection);
   AddWritingOptions(&app, &options);
   AddReportOptions(&app, &options, &raw);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    *status = EndsWell(app, error, "cellar-import") ? 0 : kStatusUsage;
-    return std::nullopt;
-  }
-  const std::string mistake{Complete(app, raw, &options)};
-  if (!mistake.empty()) {
-    fprintf(stderr, "cellar-import: %s\n", mistake.c_str());
-    *status = kStatusUsage;
-    return std::nullopt;
-  }
+  if (!ReadCommandLine(&app, argc, argv, status)) return std::nullopt;
+  if (!MakesSense(app, Complete(app, raw, &options), status)) return std::nullopt;
   return options;
 }
 

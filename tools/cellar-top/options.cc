@@ -1,9 +1,8 @@
-// See options.h. CLI11 throws on a mistake in the command line; it is caught here and nowhere else.
+// See options.h.
 #include "cellar-top/options.h"
 
 #include <CLI/CLI.hpp>
 
-#include "cellar/version.h"
 #include "client/program.h"
 #include "command_line.h"
 
@@ -21,13 +20,11 @@ constexpr char kDescription[] =
 }  // namespace
 
 std::optional<Options> ParseOptions(int argc, char** argv, int* status) {
-  constexpr int kStatusUsage{2};
   Options options;
   std::string order{"time"};
   size_t columns = 0;
   CLI::App app{kDescription, "cellar-top"};
-  app.set_help_flag("--help", "print this help");
-  app.set_version_flag("--version", "Cellar " + std::string(kVersion), "print the version");
+  AddCommonFlags(&app);
   const std::string group{"Showing"};
   app.add_option("-i,--interval", options.interval_s, "seconds between two looks (2; --once: 1)")
       ->check(CLI::Range(0.1, 3600.0))
@@ -46,12 +43,7 @@ std::optional<Options> ParseOptions(int argc, char** argv, int* status) {
       ->check(CLI::Range(size_t{20}, size_t{1000}))
       ->group(group);
   client::AddServerOptions(&app, &options.connection);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    *status = EndsWell(app, error, "cellar-top") ? 0 : kStatusUsage;
-    return std::nullopt;
-  }
+  if (!ReadCommandLine(&app, argc, argv, status)) return std::nullopt;
   if (options.once && app.count("--interval") == 0) options.interval_s = 1;
   options.view.order = order == "calls"  ? Order::kCalls
                        : order == "name" ? Order::kName

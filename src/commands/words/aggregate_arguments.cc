@@ -33,6 +33,14 @@ constexpr FunctionRow kFunctions[] = {
     {"HISTOGRAM", Reduce::Function::kHistogram},
 };
 
+// Null if there is none.
+const FunctionRow* FindFunction(std::string_view word) {
+  const auto* const row =
+      std::find_if(std::begin(kFunctions), std::end(kFunctions),
+                   [&](const FunctionRow& each) { return EqualsIgnoreCase(word, each.word); });
+  return row == std::end(kFunctions) ? nullptr : row;
+}
+
 bool IsNumber(std::string_view word) {
   return !word.empty() &&
          std::all_of(word.begin(), word.end(), [](char c) { return c >= '0' && c <= '9'; });
@@ -104,10 +112,8 @@ Status TakeTerm(ArgumentCursor* at, GroupTerm* term) {
 Status TakeReduce(ArgumentCursor* at, Reduce* reduce) {
   if (at->left() < 2) return IncompleteOption("REDUCE", kReduceForm);
   const std::string_view word = at->Take();
-  const auto* const row =
-      std::find_if(std::begin(kFunctions), std::end(kFunctions),
-                   [&](const FunctionRow& each) { return EqualsIgnoreCase(word, each.word); });
-  if (row == std::end(kFunctions)) return UnexpectedWord(word, kFunctionNames);
+  const FunctionRow* const row = FindFunction(word);
+  if (row == nullptr) return UnexpectedWord(word, kFunctionNames);
   reduce->function = row->function;
   const std::string_view target = at->Take();
   if (SplitColumn(target, &reduce->family, &reduce->qualifier)) {
@@ -169,6 +175,8 @@ Result<bool> TakeAggregateOption(std::string_view word, ArgumentCursor* at, Aggr
   }
   return true;
 }
+
+bool IsReduceFunction(std::string_view word) { return FindFunction(word) != nullptr; }
 
 Status CheckAggregate(const AggregateRequest& request) {
   if (!request.reduces.empty()) return Status::Ok();

@@ -20,6 +20,9 @@ struct AggregateSeen {
   bool limit{false};
 };
 
+// Whether it is what REDUCE takes: SUM, AVG ...
+bool IsReduceFunction(std::string_view word);
+
 // Takes what belongs to `word`, which has been taken itself. False if it is none of CAGG's own.
 Result<bool> TakeAggregateOption(std::string_view word, ArgumentCursor* at, AggregateSeen* seen,
                                  AggregateRequest* request);

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/assert.h"
 #include "base/near_word.h"
 #include "base/number.h"
@@ -360,6 +361,8 @@ constexpr ForeignOption kForeignOptions[] = {
 // ", did you mean REVERSE?", or nothing.
 [[gnu::cold]] std::string NearOption(ReadCommand command, std::string_view word) {
   std::string_view meant;
+  if (command == ReadCommand::kAggregate && IsReduceFunction(word))
+    return ": a function stands behind REDUCE, as in REDUCE " + UpperText(word);
   for (const ForeignOption& foreign : kForeignOptions) {
     if (!EqualsIgnoreCase(word, foreign.word)) continue;
     if (command == ReadCommand::kUpdate) continue;  // LIMIT is its own
