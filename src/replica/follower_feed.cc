@@ -34,6 +34,7 @@ struct FollowerFeed::Job {
   LogStream::Found refused{LogStream::Found::kYes};  // why no partial sync is to be had
   bool has_snapshot{false};
   SnapshotEntry snapshot;
+  size_t bytes_max{0};
   std::string bytes;
   Status status;
 };
@@ -146,12 +147,25 @@ void FollowerFeed::OnAck(const Frame& frame) {
   acked_micros_ = owner_.clock_.MonotonicMicros();
   skew_micros_ = owner_.SkewOf(address_, wall_micros, skew_micros_);
   while (!sent_.empty() && sent_.front().lsn <= durable_) sent_.pop_front();
-  const bool waited = IsUnanswered();
-  unanswered_bytes_ = 0;
-  if (waited) Pump();
+  TakeAnswer(applied);
   if (link_ == nullptr) return;
   owner_.host_.WakeTasks();
   owner_.StepFailover();
+}
+
+// What is waited for is a sign that the link carries both ways now: of a link that was dead for a
+// while, old acknowledgements may come at once, and then its end.
+void FollowerFeed::TakeAnswer(Lsn applied) {
+  const bool waited = IsUnanswered();
+  if (!answered_) {
+    answered_ = applied > begun_;
+    if (!answered_ && unanswered_bytes_ > 0) return;
+  } else if (waited) {
+    answered_ = false;
+    begun_ = position_;
+  }
+  unanswered_bytes_ = 0;
+  if (waited) Pump();
 }
 
 void FollowerFeed::OnReady() {
@@ -250,7 +264,7 @@ void FollowerFeed::EndSearch(Job* job) {
   stream_ = std::move(job->stream);
   if (!job->partial) return BeginFull(job);
   ++owner_.stats_.partial_syncs_served;
-  position_ = stream_->position();
+  begun_ = position_ = stream_->position();
   std::string body;
   PutFixed64(&body, owner_.identity_.cluster);
   body.push_back(owner_.is_leader() ? '\1' : '\0');
@@ -261,7 +275,7 @@ void FollowerFeed::EndSearch(Job* job) {
 
 void FollowerFeed::BeginFull(Job* job) {
   ++owner_.stats_.full_syncs_served;
-  position_ = stream_->position();
+  begun_ = position_ = stream_->position();
   uint64_t common = 0;
   if (same_cluster_) {
     Journal& journal = owner_.store_->journal();
@@ -304,8 +318,8 @@ void FollowerFeed::Pump(bool at_once) {
   postpones_ = false;
   if (link_ == nullptr || job_runs_ || state_ != State::kLog || IsUnanswered()) return;
   const Lsn commit = owner_.store_->journal().released_lsn();
-  while (link_->waiting_bytes() < kWindowBytes) {
-    const auto piece = owner_.tail_.Behind(position_, kPieceBytes);
+  while (link_->waiting_bytes() < kWindowBytes && !IsUnanswered()) {
+    const auto piece = owner_.tail_.Behind(position_, PieceBytes(kPieceBytes));
     if (!piece) return ReadLog();
     if (piece->records.empty()) break;
     // Each frame has a head: what a few turns have written goes together.
@@ -333,8 +347,9 @@ void FollowerFeed::ReadLog() {
   job->manifest = owner_.store_->journal().CopyManifest();
   job->last = owner_.store_->journal().flushed_lsn();
   job->stream = std::move(stream_);
+  job->bytes_max = PieceBytes(kChunkBytesMax);
   const auto work = [](Job* self) {
-    self->status = self->stream->Read(self->manifest, self->last, kChunkBytesMax, &self->bytes);
+    self->status = self->stream->Read(self->manifest, self->last, self->bytes_max, &self->bytes);
   };
   Run(std::move(job), work, &FollowerFeed::EndReadLog);
 }
@@ -349,6 +364,7 @@ void FollowerFeed::EndReadLog(Job* job) {
 }
 
 bool FollowerFeed::IsUnanswered() const {
+  if (!answered_ && unanswered_bytes_ > 0) return true;
   return unanswered_bytes_ > kUnansweredBytes &&
          owner_.clock_.MonotonicMicros() - unanswered_since_ > kUnansweredMicros;
 }

@@ -68,6 +68,9 @@ class FollowerFeed final : public PeerHandler {
   // long no more follow until the follower says something.
   static constexpr size_t kUnansweredBytes{64 << 10};
   static constexpr int64_t kUnansweredMicros{400'000};
+  // Nor does more than a piece of this size at the beginning, and when such a link speaks again,
+  // before it is known to carry records: the follower has more than was sent by then.
+  static constexpr size_t kFirstBytes{64 << 10};
 
   enum class State : uint8_t { kHello, kSearching, kWaiting, kCopying, kLog };
   struct Job;
@@ -89,6 +92,8 @@ class FollowerFeed final : public PeerHandler {
   void Run(std::unique_ptr<Job> job, void (*work)(Job*), void (FollowerFeed::*end)(Job*));
   void EndReadLog(Job* job);
   bool IsUnanswered() const;
+  void TakeAnswer(Lsn applied);
+  size_t PieceBytes(size_t usual) const { return answered_ ? usual : kFirstBytes; }
   void SendRecords(std::string_view records, Lsn last);
   void SendBeat(bool sync);
   void Write(FrameKind kind, std::string_view body);
@@ -120,6 +125,8 @@ class FollowerFeed final : public PeerHandler {
   int64_t peer_sent_micros_{0};
   int64_t skew_micros_{0};
   std::deque<SentMark> sent_;
+  Lsn begun_;                    // the last record sent before a first piece
+  bool answered_{false};         // it has said that it has more than that
   size_t unanswered_bytes_{0};   // of records, since the last acknowledgement
   int64_t unanswered_since_{0};  // the first of them
 };

@@ -331,5 +331,42 @@ class ReplicationTest(ReplicaTest):
         self.assertIn("Invalid master port", follower.refusal("REPLICAOF 127.0.0.1 0"))
 
 
+    def test_a_link_that_was_dead_for_a_while_is_not_filled_in_vain(self):
+        leader, follower = self.pair()
+        link = self.link(leader)
+        follower.run(f"REPLICAOF 127.0.0.1 {link.port}")
+        self.assert_copied(leader, follower)
+
+        def figures():
+            info = leader.redis.info("everything")
+            return info["master_repl_bytes"], info["total_net_repl_output_bytes"]
+
+        def write(rows):
+            pipe = leader.redis.pipeline(transaction=False)
+            for i in range(rows):
+                pipe.execute_command("CPUT", "t", f"r{i}", "f:a", os.urandom(500).hex())
+            pipe.execute()
+
+        write(2000)
+        self.assert_copied(leader, follower)
+        log, sent = figures()
+        link.cut()
+        write(200)
+        time.sleep(1)  # nothing of it is answered
+        rows = 0
+        # More than may wait in a link, and until the follower has given this one up.
+        while rows < 15_000 or follower.info("master_link_status") == "up":
+            write(500)
+            rows += 500
+            time.sleep(0.05)
+        link.heal()
+        self.assert_copied(leader, follower)
+        now = figures()
+        log, sent = now[0] - log, now[1] - sent
+        self.assertGreater(log, 15 << 20)
+        self.assertLess(sent, log * 1.03 + (1 << 20))
+        self.assertEqual(1, leader.redis.info("stats")["sync_full"])
+
+
 if __name__ == "__main__":
     unittest.main()
