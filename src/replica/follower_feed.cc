@@ -107,7 +107,7 @@ void FollowerFeed::OnFrame(const Frame& frame) {
       return owner_.EndHandOver(this, true);
     case FrameKind::kError:
       owner_.EndHandOver(this, false);
-      return Fail("it says: " + std::string(frame.body.substr(0, 200)));
+      return Fail(WhatItSays(frame));
     default:
       return Fail("it sent a frame that only a leader sends");
   }

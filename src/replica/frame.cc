@@ -40,6 +40,12 @@ Status NoFrame(const char* what) { return Status::Error(ErrorCode::kCorruption, 
 
 }  // namespace
 
+std::string WhatItSays(const Frame& frame) {
+  std::string text{"it says: "};
+  for (const char c : frame.body.substr(0, 200)) text.push_back(c >= ' ' && c <= '~' ? c : '?');
+  return text;
+}
+
 std::string EncodeFrame(const FrameHead& head, std::string_view body) {
   const size_t length = kLengthMin + body.size();
   CELLAR_ASSERT(length <= kFrameBytesLimit);

@@ -155,6 +155,9 @@ class BodyReader {
   bool ok_{true};
 };
 
+// Of a kError, for the log: one line, of what can be printed.
+std::string WhatItSays(const Frame& frame);
+
 void PutLsn(std::string* body, Lsn lsn);
 
 }  // namespace cellar

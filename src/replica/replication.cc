@@ -206,8 +206,10 @@ Status Replication::Lead() {
 // What follows is of another history than what the former leader may still write: a record says so
 // before all else, so that the two can be told apart.
 Status Replication::BeginEpoch() {
+  const uint32_t highest = std::max(term(), seen_term_);
+  if (highest == UINT32_MAX) return Refused("there is no epoch left to lead in");
   Identity identity = identity_;
-  identity.term = std::max(term(), seen_term_) + 1;
+  identity.term = highest + 1;
   RETURN_IF_ERROR(WriteIdentity(identity));
   return store_->BeginEpoch(identity.term);
 }

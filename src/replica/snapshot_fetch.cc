@@ -83,7 +83,7 @@ void SnapshotFetch::OnBytes(std::string_view bytes) {
     if (!next.ok()) return Fail(next.status().text());
     if (!*next) break;
     if (frame.kind == FrameKind::kError)
-      return Fail("it says: " + std::string(frame.body.substr(0, 200)));
+      return Fail(WhatItSays(frame));
     TakeChunk(frame);
   }
   WriteSome();

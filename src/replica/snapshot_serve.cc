@@ -56,7 +56,7 @@ void SnapshotServe::OnBytes(std::string_view bytes) {
   Frame frame;
   const Result<bool> next = reader_.Next(&frame);
   if (!next.ok()) return Fail(next.status().text());
-  if (*next) Fail("it says: " + std::string(frame.body.substr(0, 200)));
+  if (*next) Fail(WhatItSays(frame));
 }
 
 void SnapshotServe::Pump() {

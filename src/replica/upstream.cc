@@ -151,7 +151,7 @@ void Upstream::ReadHello(std::string_view bytes) {
   PutLsn(&body, last_.lsn);
   PutFixed64(&body, static_cast<uint64_t>(last_.commit_micros));
   PutFixed64(&body, last_.identity);
-  PutFixed64(&body, owner_.identity_.cluster);
+  PutFixed64(&body, wants_copy_ ? 0 : owner_.identity_.cluster);
   PutFixed32(&body, options.priority);
   body.push_back(static_cast<char>(options.announce_port & 0xff));
   body.push_back(static_cast<char>(options.announce_port >> 8));
@@ -207,7 +207,7 @@ void Upstream::OnFrame(const Frame& frame) {
     case FrameKind::kLead:
       return OnLead(frame);
     case FrameKind::kError:
-      return Fail("it says: " + std::string(frame.body.substr(0, 200)));
+      return Fail(WhatItSays(frame));
     default:
       return Fail("it sent a frame that only a follower sends");
   }
@@ -322,6 +322,7 @@ void Upstream::EndInstall(Job* job) {
 
 void Upstream::BeginStreaming() {
   state_ = State::kStreaming;
+  wants_copy_ = false;
   commit_ = acked_durable_ = acked_applied_ = sync_asked_ = sync_begun_ = Lsn{};
   leader_last_ = owner_.store_->journal().last_lsn();
   failure_.clear();
@@ -367,7 +368,7 @@ Status Upstream::ApplyFront(int64_t deadline_micros) {
     if (n % 32 == 31 && owner_.clock_.MonotonicMicros() >= deadline_micros) break;
     LogRecord record;
     const auto bytes = NextWireRecord(std::string_view(queue_).substr(queue_begin_), &record);
-    if (!bytes) return Status::Error(ErrorCode::kCorruption, "a record that it sent is damaged");
+    if (!bytes) return Status::Error(ErrorCode::kErr, "a record that it sent is damaged");
     if (record.is_entry()) {
       if (record.lsn > commit_) break;
       RETURN_IF_ERROR(store.ApplyRecord(record));
@@ -389,6 +390,8 @@ bool Upstream::ApplySlice(int64_t deadline_micros) {
   if (const Status applied = ApplyFront(deadline_micros); !applied.ok()) {
     // A disk without room: what has come waits, and so does the leader, as far as it must.
     if (applied.code() == ErrorCode::kMisconf) return false;
+    // Some of a record may have been applied: what is here is not what the log says any more.
+    wants_copy_ = applied.code() == ErrorCode::kCorruption;
     Fail(applied.text());
     return false;
   }

@@ -108,7 +108,8 @@ class Upstream final : public PeerHandler {
   State state_{State::kPausing};
   bool dialling_{false};
   bool ended_{false};
-  int64_t due_micros_{0};  // kPausing: when the next attempt comes; kDialing: when it is given up
+  bool wants_copy_{false};  // a record could not be applied: what is here is worth nothing
+  int64_t due_micros_{0};   // kPausing: when the next attempt comes; kDialing: when it is given up
   int64_t dial_micros_{kDialMicros};
   PeerGreeting greeting_;
   FrameReader reader_{FrameKind::kFrom, FrameKind::kFull, FrameKind::kRecords,

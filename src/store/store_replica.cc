@@ -12,12 +12,12 @@ Status Store::ApplyRecord(const LogRecord& record) {
   // EXEC may make a follower the leader (Sentinel's way), which applies what is left first. The
   // EXEC has written nothing then, and cannot be undone.
   CELLAR_ASSERT(!in_transaction_ || (mutation_.empty() && !transaction_undo_));
-  const bool follows =
-      record.lsn > journal_->last_lsn() && record.commit_micros > journal_->last_commit_micros();
+  const Lsn last = journal_->last_lsn();
+  const bool follows = record.lsn.seq == last.seq + 1 && record.lsn.epoch >= last.epoch &&
+                       record.commit_micros > journal_->last_commit_micros();
   if (!follows) {
-    return Status::Error(ErrorCode::kCorruption, "record " + FormatLsn(record.lsn) +
-                                                     " comes behind record " +
-                                                     FormatLsn(journal_->last_lsn()));
+    return Status::Error(ErrorCode::kErr, "record " + FormatLsn(record.lsn) +
+                                              " comes behind record " + FormatLsn(last));
   }
   RETURN_IF_ERROR(journal_->Reserve(record.payload.size()));
   uint64_t changes = 0;

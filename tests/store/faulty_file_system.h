@@ -56,6 +56,8 @@ enum class FileCall : uint8_t {
 
 class FaultyFileSystem final : public FileSystem {
  public:
+  static constexpr uint64_t kFileBytesMax{1 << 28};
+
   FaultyFileSystem() = default;
 
   // The n-th call from now (1 is the next) fails with `code`.
@@ -395,6 +397,8 @@ class FaultyWritableFile final : public WritableFile {
     Status status = Begin(FileCall::kWrite);
     if (!status.ok()) bytes = bytes.substr(0, bytes.size() / 2);  // torn
     if (bytes.empty() || was_dead) return status;
+    if (offset + bytes.size() < offset || offset + bytes.size() > FaultyFileSystem::kFileBytesMax)
+      return Status::Error(ErrorCode::kIo, "File too large");
     RETURN_IF_ERROR(disk_->Grow(file_.get(), offset + bytes.size()));
     std::memcpy(&file_->bytes[offset], bytes.data(), bytes.size());
     file_->changes.push_back({FaultyFileSystem::Change::Kind::kWrite, offset, std::string(bytes)});
