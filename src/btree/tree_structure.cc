@@ -352,12 +352,14 @@ void Tree::SplitBelow(const void* node, uint32_t level, uint64_t at_units, std::
   RebuiltKey scratch;
   uint64_t seen_bytes = 0;
   const uint64_t bytes_per_entry = leaf->capacity() / leaf->count;
-  WalkLeaf(leaf, &scratch, [&](uint32_t, std::string_view rest, const Entry& entry) {
+  WalkLeaf(leaf, &scratch, [&](uint32_t index, std::string_view rest, const Entry& entry) {
+    if (seen_bytes < at_units * 64 && index + 1 < leaf->count) {
+      seen_bytes += bytes_per_entry + (entry.is_large ? entry.large()->capacity : 0);
+      return true;
+    }
     key->assign(View(leaf->prefix(), leaf->prefix_bytes));
     key->append(rest);
-    if (seen_bytes >= at_units * 64) return false;
-    seen_bytes += bytes_per_entry + (entry.is_large ? entry.large()->capacity : 0);
-    return true;
+    return false;
   });
 }
 

@@ -82,8 +82,7 @@ void SnapshotFetch::OnBytes(std::string_view bytes) {
     const Result<bool> next = reader_.Next(&frame);
     if (!next.ok()) return Fail(next.status().text());
     if (!*next) break;
-    if (frame.kind == FrameKind::kError)
-      return Fail(WhatItSays(frame));
+    if (frame.kind == FrameKind::kError) return Fail(WhatItSays(frame));
     TakeChunk(frame);
   }
   WriteSome();

@@ -158,7 +158,6 @@ class Part final : public Source::Listener {
   // The cursor behind the page before the one that is being written, and the counts then: if its
   // last row ended with it, that is where another run can begin.
   std::string page_cursor_;
-  uint64_t page_cells_{0};
   bool page_begins_{false};
   int64_t saved_micros_{0};
 };
