@@ -10,6 +10,14 @@
 
 namespace cellar {
 
+namespace {
+
+[[gnu::cold, gnu::noinline]] Status ReadOnly() {
+  return Status::Error(ErrorCode::kReadOnly, "You can't write against a read only replica.");
+}
+
+}  // namespace
+
 Store::Store(StoreOptions options, FileSystem& files, Clock& clock)
     : options_(std::move(options)),
       files_(files),
@@ -297,6 +305,8 @@ int64_t Store::NextStamp() const { return std::max(now_micros_, engine_->stamp()
 
 CELLAR_INLINE Status Store::ReserveMutation() {
   CELLAR_ASSERT(mutation_.size() > part_begin_);
+  if (following_) [[unlikely]]
+    return ReadOnly();
   return journal_->Reserve(mutation_.size());
 }
 
@@ -315,9 +325,7 @@ CELLAR_INLINE void Store::FinishMutation(Table* table, uint64_t changes) {
 
 Status Store::CommitMutation(Table* table, uint64_t changes) {
   if (mutation_.size() == part_begin_) return Status::Ok();
-  Status reserved = following_ ? Status::Error(ErrorCode::kReadOnly,
-                                               "You can't write against a read only replica.")
-                               : ReserveMutation();
+  Status reserved = ReserveMutation();
   if (!reserved.ok()) {
     mutation_.Truncate(part_begin_);
     return reserved;

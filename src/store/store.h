@@ -381,6 +381,8 @@ class Store {
   bool state_is_void() const { return state_is_void_; }
   // A snapshot was due, but the log was ahead of the state; asked once, then forgotten.
   bool TakeSnapshotWaits() { return std::exchange(snapshot_waits_, false); }
+  // Whether the log names members of a set. Before TakeShape.
+  bool names_members() const { return !shape_.snapshot_members.empty() || !shape_.named.empty(); }
   // What consensus must know of the log as it was opened last; once.
   LogShape TakeShape() { return std::move(shape_); }
   // Drops the state and makes it anew from the files, up to `commit`; closes the log and opens it
