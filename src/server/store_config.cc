@@ -42,7 +42,8 @@ StoreOptions StoreOptionsOf(const Config& config) {
   options.snapshot_cursor_timeout_micros = config.snapshot_cursor_timeout * 1'000'000;
   options.log_keep_bytes = static_cast<uint64_t>(config.log_keep_bytes);
   options.feed_sync_micros = config.feed_sync * 1000;
-  options.following = !config.replicaof.empty();
+  options.journal.set_member = !config.cluster_nodes.empty();
+  options.following = !config.replicaof.empty() || options.journal.set_member;
   return options;
 }
 

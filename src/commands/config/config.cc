@@ -231,6 +231,31 @@ Status CheckReplicaOf(std::string* text) {
   return Status::Ok();
 }
 
+// Words host:port, each once.
+Status CheckClusterNodes(std::string* text) {
+  constexpr size_t kNodesMax{63};
+  std::vector<std::string> nodes;
+  for (const std::string_view word : Words(*text)) {
+    const size_t colon = word.rfind(':');
+    int64_t port = 0;
+    const bool whole = colon != std::string_view::npos && colon > 0 &&
+                       ParseInt64(word.substr(colon + 1), &port) == NumberError::kNone &&
+                       port > 0 && port <= UINT16_MAX;
+    if (!whole) return Invalid("cluster-nodes takes words host:port");
+    std::string_view host = word.substr(0, colon);
+    if (host.size() > 2 && host.front() == '[' && host.back() == ']')
+      host = host.substr(1, host.size() - 2);
+    std::string node = std::string(host) + ":" + std::to_string(port);
+    if (std::find(nodes.begin(), nodes.end(), node) != nodes.end())
+      return Invalid("cluster-nodes names an address twice");
+    nodes.push_back(std::move(node));
+  }
+  if (nodes.size() > kNodesMax) return Invalid("cluster-nodes names too many nodes");
+  text->clear();
+  for (const std::string& node : nodes) text->append(text->empty() ? "" : " ").append(node);
+  return Status::Ok();
+}
+
 constexpr std::string_view kLogLevels[] = {"debug", "verbose", "notice", "warning", "nothing"};
 constexpr std::string_view kDebugWords[] = {"no", "local", "yes"};
 constexpr std::string_view kFsyncWords[] = {"everysec", "always", "no"};
@@ -520,6 +545,25 @@ const ConfigOption kOptions[] = {
      .flags = kConfigMultiWord,
      .topic = ConfigTopic::kReplicaOf,
      .check = CheckReplicaOf},
+    {.name = "cluster-nodes",
+     .kind = Kind::kText,
+     .member = &Config::cluster_nodes,
+     .help = "All nodes of the replica set that this node belongs to; none if empty.",
+     .flags = kConfigMultiWord | kConfigImmutable,
+     .check = CheckClusterNodes},
+    {.name = "replica-election-timeout",
+     .kind = Kind::kInteger,
+     .member = &Config::replica_election_timeout,
+     .help = "Milliseconds of a leader's silence after which a replica set elects another one.",
+     .flags = kConfigImmutable,
+     .low = 100,
+     .high = 60'000},
+    {.name = "replica-lease",
+     .kind = Kind::kBool,
+     .member = &Config::replica_lease,
+     .help =
+         "Whether the leader of a replica set answers reads without asking the others each time.",
+     .flags = kConfigImmutable},
     {.name = "masteruser",
      .kind = Kind::kText,
      .member = &Config::masteruser,

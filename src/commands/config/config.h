@@ -103,6 +103,9 @@ struct Config {
   std::string masteruser;
   std::string masterauth;
   bool tls_replication{false};
+  std::string cluster_nodes;  // "host:port host:port ...", or empty
+  int64_t replica_election_timeout{300};
+  bool replica_lease{true};
   int64_t replica_reads{0};
   int64_t replica_max_lag{0};
   int64_t replica_priority{100};

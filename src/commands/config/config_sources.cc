@@ -41,7 +41,23 @@ Status ReadOverride(const std::string& path, Config* config) {
 }  // namespace
 
 Status ConfigSources::Read(Config* config) {
-  Config base;
+  Config read = *config;
+  Config defaults;
+  RETURN_IF_ERROR(ReadOver(defaults, &read));
+  // A member of a replica set syncs each write, unless it is told not to.
+  if (!read.cluster_nodes.empty()) {
+    defaults.appendfsync = static_cast<int64_t>(AppendFsync::kAlways);
+    const bool first = config->cluster_nodes.empty();
+    read = *config;
+    if (first) read.appendfsync = defaults.appendfsync;
+    RETURN_IF_ERROR(ReadOver(defaults, &read));
+  }
+  *config = std::move(read);
+  return Status::Ok();
+}
+
+Status ConfigSources::ReadOver(const Config& defaults, Config* config) {
+  Config base = defaults;
   Config overridden = *config;
   if (!file_.empty()) {
     RETURN_IF_ERROR(ReadConfigFile(&base, file_));

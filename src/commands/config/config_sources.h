@@ -42,6 +42,8 @@ class ConfigSources {
   Status Rewrite(const Config& config, const std::vector<std::string>& user_lines) const;
 
  private:
+  // Read; `defaults` are those of options that no source names.
+  Status ReadOver(const Config& defaults, Config* config);
   std::string OverrideText(const Config& config, const std::vector<std::string>& user_lines) const;
 
   std::string file_;
