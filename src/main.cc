@@ -186,6 +186,7 @@ int Serve(const std::vector<std::string>& words) {
   }
   StoreOptions store_options = StoreOptionsOf(config);
   store_options.journal.wake = [&server] { server.WakeFromThread(); };
+  store_options.journal.members = [&server] { return server.members_payload(); };
   store_options.seed = static_cast<uint64_t>(clock.WallMicros());
   static constexpr std::string_view kLeftWhileLoading =
       "Stopped while loading; nothing has changed on disk";

@@ -43,7 +43,7 @@ void CmdReplicaOf(CommandContext& ctx) {
   if (!IsHost(ctx.args[1])) return ctx.reply.Error("ERR Invalid master host");
   const Replication& replication = ctx.host.replication();
   const NodeAddress leader{std::string(ctx.args[1]), port};
-  if (!replication.is_leader() && replication.leader() == leader)
+  if (replication.set() == nullptr && !replication.is_leader() && replication.leader() == leader)
     return ctx.reply.SimpleString("OK Already connected to specified master");
   REPLY_IF_ERROR(ctx, ctx.host.FollowLeader(leader.host, port));
   ctx.reply.Ok();
@@ -58,7 +58,8 @@ void CmdRole(CommandContext& ctx) {
     ctx.reply.Bulk(upstream->address.host);
     ctx.reply.Integer(upstream->address.port);
     ctx.reply.Bulk(LinkStateWord(upstream->state));
-    return ctx.reply.Integer(upstream->state == LinkState::kConnected ? offset : -1);
+    const bool tells = upstream->state == LinkState::kConnected || replication.set() != nullptr;
+    return ctx.reply.Integer(tells ? offset : -1);
   }
   ctx.reply.Array(3);
   ctx.reply.Bulk("master");

@@ -31,6 +31,7 @@ void CmdTime(CommandContext& ctx) {
 void CmdShutdown(CommandContext& ctx) {
   ShutdownMode mode = ShutdownMode::kDefault;
   bool abort = false;
+  bool now = false;
   bool other = false;
   ArgumentCursor at(ctx.args, 1);
   while (!at.done()) {
@@ -38,7 +39,9 @@ void CmdShutdown(CommandContext& ctx) {
       mode = ShutdownMode::kSave;
     } else if (mode == ShutdownMode::kDefault && at.TakeWord("nosave")) {
       mode = ShutdownMode::kNoSave;
-    } else if (at.TakeWord("now") || at.TakeWord("force")) {
+    } else if (at.TakeWord("now")) {
+      now = other = true;
+    } else if (at.TakeWord("force")) {
       other = true;
     } else if (at.TakeWord("abort")) {
       abort = true;
@@ -48,11 +51,13 @@ void CmdShutdown(CommandContext& ctx) {
   }
   if (abort) {
     if (other || mode != ShutdownMode::kDefault) return ctx.SyntaxError();
+    if (ctx.host.CancelShutdown()) return ctx.reply.Ok();
     return ctx.reply.Error("ERR No shutdown in progress.");
   }
   Log(LogSeverity::kNotice, "SHUTDOWN by user " + Quote(ctx.session.user_name) + " from " +
                                 ctx.session.address + ": leaving");
-  const Status status = ctx.host.Shutdown(mode);
+  const bool later = !now && ctx.host.ShutdownLater(mode);
+  const Status status = later ? Status::Ok() : ctx.host.Shutdown(mode);
   if (!status.ok()) {
     return ctx.reply.Error("ERR Errors trying to SHUTDOWN. Check logs.");
   }

@@ -22,6 +22,7 @@ size_t BodyBytesMax(FrameKind kind) {
     case FrameKind::kAppend:
       return kFrameBytesLimit - kLengthMin;
     case FrameKind::kInstall:
+    case FrameKind::kHello:
       return 64 << 10;
     case FrameKind::kFollow:
     case FrameKind::kError:

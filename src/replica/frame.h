@@ -33,6 +33,8 @@
 //   kError     9  both       text for the log; the link is closed behind it
 //   kReady    10  follower   the copy is in place: records may follow
 //   kVote ... kTimeoutNow 16 - 21: what members of a replica set say (replica/set_message.h)
+//   kHello    22  member     what it has: 0 nothing, 1 data, 2 a set u8; that set's id u64; clock
+//                            i64; its address, and all that it lists (both length-prefixed)
 //
 // Two links lead from a follower to its leader: the control link (`PEER ... follow`), which carries
 // all but kChunk, and while a copy comes the bulk link (`PEER ... bulk`, the ticket in place of the
@@ -83,8 +85,9 @@ enum class FrameKind : uint8_t {
   kAppendResult = 19,
   kInstall = 20,
   kTimeoutNow = 21,
+  kHello = 22,
 };
-inline constexpr FrameKind kFrameKindLast{FrameKind::kTimeoutNow};
+inline constexpr FrameKind kFrameKindLast{FrameKind::kHello};
 
 struct FrameHead {
   FrameKind kind{FrameKind::kError};

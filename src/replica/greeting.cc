@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <initializer_list>
 #include <utility>
 
@@ -56,6 +57,9 @@ Result<bool> PeerGreeting::Take(std::string_view bytes, std::string* rest) {
     const bool greets = line.starts_with("+PEER ");
     if (!greets && --awaited_ > 0) continue;  // AUTH's
     if (!greets) return Refused("it is no Cellar that can be followed: " + line);
+    // +PEER version cluster node
+    const std::string_view id = std::string_view(line).substr(line.rfind(' ') + 1);
+    if (std::from_chars(id.data(), id.data() + id.size(), node_, 16).ec != std::errc{}) node_ = 0;
     *rest = std::exchange(replies_, {});
     return true;
   }

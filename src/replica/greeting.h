@@ -20,10 +20,13 @@ class PeerGreeting {
                     std::string_view purpose, uint64_t features);
   // Takes in what comes. True once PEER has been accepted: *rest is what came behind. ERR: why not.
   Result<bool> Take(std::string_view bytes, std::string* rest);
+  // Who has accepted; 0: it was not told.
+  uint64_t node() const { return node_; }
 
  private:
   std::string replies_;
   int awaited_{0};
+  uint64_t node_{0};
 };
 
 }  // namespace cellar

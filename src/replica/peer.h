@@ -22,6 +22,9 @@ class PeerLink {
   virtual size_t waiting_bytes() const = 0;
   // Whether bytes are read from the socket: who cannot take in more lets the peer wait.
   virtual void SetReading(bool reading) = 0;
+  // What the other end does not acknowledge for so long ends the link, as far as the system can
+  // tell.
+  virtual void SetPatience(int64_t micros) { (void)micros; }
   // Ends the connection at the end of the turn; OnClosed is not called.
   virtual void Close() = 0;
   // "10.0.0.7", as the other end is seen from here.
@@ -59,6 +62,10 @@ class ReplicationHost {
   virtual void OnRoleChanged() = 0;
   // Clients lose their connections: their node is another one from now on.
   virtual void DisconnectClients() = 0;
+  // The same at once: what they would still have been answered does not leave.
+  virtual void DropClients() = 0;
+  // What cannot be mended by waiting: the process leaves, with that in its log.
+  virtual void EndProcess(const std::string& why) = 0;
   // CLIENT PAUSE WRITE for all, and its end.
   virtual void HoldWrites(bool held) = 0;
   // Puts what a full sync has brought in place of the store's content; see Store::ReplaceContent.

@@ -200,6 +200,8 @@ class ReplicaSet {
   // When `node` answered last (monotonic), as the leader knows it; 0: never.
   int64_t heard_micros(uint64_t node) const { return lease_.EchoOf(node); }
   bool has_room(uint64_t node) const;
+  // When a leader was heard last (monotonic), as a follower knows it; 0: never.
+  int64_t heard_leader_micros() const { return heard_micros_; }
 
  private:
   // One step of the core, and what follows from it. Returns the core's code.

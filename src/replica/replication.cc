@@ -10,6 +10,7 @@
 #include "base/assert.h"
 #include "base/log.h"
 #include "replica/follower_feed.h"
+#include "replica/set_node.h"
 #include "replica/snapshot_fetch.h"
 #include "replica/snapshot_serve.h"
 #include "replica/upstream.h"
@@ -25,6 +26,8 @@ bool ParseHex(std::string_view text, uint64_t* value) {
 // How long a replica may take to say that it has taken over. A message that it gets later than
 // kHandOverFreshMicros (upstream.cc) is ignored, so that afterwards it surely will not.
 constexpr int64_t kHandOverMicros{5'000'000};
+// Of a turn, for records of a set that have been committed.
+constexpr int64_t kApplySliceMicros{1000};
 
 Status Refused(std::string text) { return Status::Error(ErrorCode::kErr, std::move(text)); }
 
@@ -64,12 +67,36 @@ void Replication::SetOptions(ReplicationOptions options) {
   tail_.SetBytesMax(options_.tail_bytes);
   if (identity_file_ != nullptr && store_ != nullptr)
     store_->journal().SetBacklog(options_.backlog_bytes);
+  if (set_ != nullptr) set_->SetOptions();
+}
+
+bool Replication::is_leader() const {
+  if (in_set()) return set_ != nullptr && set_->open();
+  return upstream_ == nullptr;
+}
+
+size_t Replication::tail_bytes() const {
+  return tail_.memory_bytes() + (set_ == nullptr ? 0 : set_->tail_bytes());
+}
+
+FailoverState Replication::failover_state() const {
+  return set_ == nullptr ? failover_state_ : set_->failover_state();
 }
 
 Status Replication::Attach(Store* store, const std::string& directory) {
   store_ = store;
   directory_ = directory;
   ASSIGN_OR_RETURN(const bool known, files_.Exists(JoinPath(directory, kReplicaFileName)));
+  if (!options_.nodes.empty()) {
+    // What it has promised is not known any more.
+    if (!known && store->names_members())
+      return Refused(directory + " belongs to a member of a replica set, but its " +
+                     std::string(kReplicaFileName) +
+                     " is gone: empty it to join the set as a new node");
+    RETURN_IF_ERROR(EnsureIdentity());
+    set_ = std::make_unique<SetNode>(*this, *store);
+    return set_->Begin();
+  }
   if (!known) return Status::Ok();
   RETURN_IF_ERROR(EnsureIdentity());
   store_->journal().SetBacklog(options_.backlog_bytes);
@@ -77,6 +104,8 @@ Status Replication::Attach(Store* store, const std::string& directory) {
 }
 
 void Replication::Detach() {
+  if (set_ != nullptr) set_->End();
+  set_.reset();
   feeds_.clear();
   dropped_.clear();
   if (upstream_ != nullptr) upstream_->End();
@@ -108,12 +137,14 @@ uint32_t Replication::term() const {
 }
 
 std::string_view Replication::state_word() const {
+  if (in_set()) return set_ == nullptr ? "joining" : set_->state_word();
   if (failover_state_ != FailoverState::kNone) return "handing-over";
   if (upstream_ == nullptr) return active() ? "leader" : "standalone";
   return "follower";
 }
 
 Lsn Replication::commit() const {
+  if (set_ != nullptr) return set_->member().commit();
   if (upstream_ != nullptr) return upstream_->Figures().commit;
   if (store_ == nullptr) return {};
   return std::min(store_->journal().released_lsn(), store_->journal().last_lsn());
@@ -121,6 +152,7 @@ Lsn Replication::commit() const {
 
 int64_t Replication::skew_micros() const {
   int64_t largest = upstream_ == nullptr ? 0 : upstream_->Figures().skew_micros;
+  if (set_ != nullptr) largest = set_->skew_micros();
   for (const auto& feed : feeds_) {
     const int64_t skew = feed->Figures().skew_micros;
     if (std::abs(skew) > std::abs(largest)) largest = skew;
@@ -169,6 +201,7 @@ void Replication::StartTail() {
 
 Status Replication::Follow(const NodeAddress& leader) {
   CELLAR_ASSERT(store_ != nullptr);
+  if (set_ != nullptr) return Refused("REPLICAOF is not allowed in a replica set, use FAILOVER");
   take_back_micros_ = 0;
   if (!store_->journal().Stats().log_enabled)
     return Refused("a follower needs a log: appendonly is no");
@@ -188,6 +221,7 @@ Status Replication::Follow(const NodeAddress& leader) {
 
 Status Replication::Lead() {
   CELLAR_ASSERT(store_ != nullptr);
+  if (set_ != nullptr) return Refused("REPLICAOF is not allowed in a replica set, use FAILOVER");
   if (upstream_ == nullptr) return Status::Ok();
   while (upstream_->ApplySlice(INT64_MAX)) {
   }
@@ -228,6 +262,10 @@ const NodeAddress& Replication::leader() const {
 
 Status Replication::BeginFailover(const std::optional<NodeAddress>& to, int64_t timeout_micros,
                                   bool force) {
+  if (set_ != nullptr) {
+    if (force) return Refused("FAILOVER with FORCE is not allowed in a replica set");
+    return set_->BeginFailover(to, timeout_micros);
+  }
   if (failover_state_ != FailoverState::kNone) return Refused("FAILOVER already in progress.");
   if (!is_leader()) return Refused("FAILOVER is not valid when server is a replica.");
   const bool any =
@@ -251,6 +289,7 @@ Status Replication::BeginFailover(const std::optional<NodeAddress>& to, int64_t 
 }
 
 Status Replication::AbortFailover() {
+  if (set_ != nullptr) return set_->AbortFailover();
   if (failover_state_ == FailoverState::kNone) return Refused("No failover in progress.");
   if (failover_state_ == FailoverState::kInProgress)
     return Refused("The replica is taking over: that cannot be undone.");
@@ -344,6 +383,11 @@ Result<PeerHandler*> Replication::Accept(PeerLink* link, std::string_view versio
   if (!ParseHex(cluster, &cluster_id) || !ParseHex(node, &node_id) || node_id == 0)
     return Refused("PEER takes the ids of cluster and node in hexadecimal digits");
   if (purpose == "bulk") return AcceptBulk(link, node_id, features);
+  if (purpose == "member") {
+    if (set_ == nullptr) return Refused("this server is no member of a replica set");
+    return set_->AcceptMember(link, cluster_id, node_id);
+  }
+  if (set_ != nullptr) return Refused("a member of a replica set is not followed");
   if (purpose != "follow") return Refused("PEER: there is no such purpose; `follow` is one");
   return AcceptFollower(link, node_id);
 }
@@ -371,6 +415,11 @@ Result<PeerHandler*> Replication::AcceptBulk(PeerLink* link, uint64_t node,
                                              std::string_view ticket) {
   uint64_t number = 0;
   const bool parsed = ParseHex(ticket, &number);
+  SnapshotServe* const of_set = set_ != nullptr && parsed ? set_->ServeOf(number) : nullptr;
+  if (of_set != nullptr && !of_set->attached()) {
+    of_set->Attach(link);
+    return static_cast<PeerHandler*>(of_set);
+  }
   for (const auto& feed : feeds_) {
     SnapshotServe* const serve = feed->serve();
     if (!parsed || feed->node() != node || serve == nullptr || serve->ticket() != number) continue;
@@ -382,13 +431,16 @@ Result<PeerHandler*> Replication::AcceptBulk(PeerLink* link, uint64_t node,
 }
 
 SnapshotServe* Replication::ServeOf(uint64_t feed, uint64_t ticket) {
+  if (feed == 0) return set_ == nullptr ? nullptr : set_->ServeOf(ticket);
   FollowerFeed* const found = FeedById(feed);
   SnapshotServe* const serve = found == nullptr ? nullptr : found->serve();
   return serve != nullptr && serve->ticket() == ticket ? serve : nullptr;
 }
 
 SnapshotFetch* Replication::FetchById(uint64_t id) {
-  SnapshotFetch* const fetch = upstream_ == nullptr ? nullptr : upstream_->fetch();
+  SnapshotFetch* const fetch = set_ != nullptr        ? set_->fetch()
+                               : upstream_ == nullptr ? nullptr
+                                                      : upstream_->fetch();
   return fetch != nullptr && fetch->id() == id ? fetch : nullptr;
 }
 
@@ -424,6 +476,7 @@ bool Replication::postpones() const {
 
 void Replication::OnFlushed() {
   if (store_ == nullptr) return;
+  if (set_ != nullptr) return set_->OnTurn(clock_.MonotonicMicros() + kApplySliceMicros);
   for (size_t i = 0; i < feeds_.size(); ++i) feeds_[i]->Pump();
   if (upstream_ != nullptr) upstream_->SendAck();
   if (failover_state_ != FailoverState::kNone) StepFailover();
@@ -437,6 +490,7 @@ bool Replication::ApplySlice(int64_t deadline_micros) {
 
 void Replication::OnTick() {
   if (store_ == nullptr) return;
+  if (set_ != nullptr) return set_->OnTick();
   for (size_t i = 0; i < feeds_.size(); ++i) feeds_[i]->OnTick();
   if (upstream_ != nullptr) upstream_->OnTick();
   StepFailover();
@@ -446,17 +500,25 @@ void Replication::OnTick() {
 // --- figures
 
 std::vector<FollowerFigures> Replication::followers() const {
+  if (set_ != nullptr) return set_->Followers();
   std::vector<FollowerFigures> all;
   for (const auto& feed : feeds_) all.push_back(feed->Figures());
   return all;
 }
 
 std::optional<UpstreamFigures> Replication::upstream() const {
+  if (in_set()) {
+    UpstreamFigures none;
+    none.state = LinkState::kConnecting;
+    if (set_ == nullptr) return none;
+    return set_->open() ? std::nullopt : std::optional(set_->Upstream());
+  }
   if (upstream_ == nullptr) return std::nullopt;
   return upstream_->Figures();
 }
 
 size_t Replication::waiting_bytes() const {
+  if (set_ != nullptr) return set_->waiting_bytes();
   return upstream_ == nullptr ? 0 : upstream_->memory_bytes();
 }
 
@@ -466,6 +528,7 @@ void Replication::AskForSync() {
 }
 
 size_t Replication::FollowersWith(Lsn lsn) const {
+  if (set_ != nullptr) return set_->open() ? set_->MembersWith(lsn) : 0;
   return static_cast<size_t>(std::count_if(feeds_.begin(), feeds_.end(), [lsn](const auto& feed) {
     return feed->online() && feed->durable() >= lsn;
   }));

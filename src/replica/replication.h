@@ -49,6 +49,7 @@
 namespace cellar {
 
 class FollowerFeed;
+class SetNode;
 class SnapshotFetch;
 class SnapshotServe;
 class Upstream;
@@ -60,6 +61,11 @@ struct NodeAddress {
 };
 
 struct ReplicationOptions {
+  // Of a replica set: all of its nodes, and which of them this one is; none: no set.
+  std::vector<NodeAddress> nodes;
+  NodeAddress self;
+  int64_t election_micros{300'000};
+  bool lease{true};
   std::string announce_host;  // empty: as the leader sees the connection
   uint16_t announce_port{0};
   uint32_t priority{100};
@@ -86,6 +92,17 @@ struct FollowerFigures {
   int64_t ack_age_micros{0};
   int64_t lag_micros{0};  // age of the oldest record not on its disk
   int64_t skew_micros{0};
+};
+
+// What a member knows of a member of its replica set.
+struct MemberFigures {
+  uint64_t node{0};
+  NodeAddress address;
+  std::string_view kind{};   // "voter", "standby"
+  std::string_view state{};  // "leader", "online", "behind", "down"
+  Lsn lsn{};                 // on its disk, as far as it is known here
+  int64_t lag_micros{0};
+  bool room{true};
 };
 
 // What a follower knows of its leader.
@@ -131,7 +148,13 @@ class Replication {
   void Detach();
 
   // --- roles
-  bool is_leader() const { return upstream_ == nullptr; }
+  // Also before the store is open: what such a node says of itself must hold from then on.
+  bool in_set() const { return !options_.nodes.empty(); }
+  // Of a set: an open one.
+  bool is_leader() const;
+  // The member of a set that this node is; null: it is none.
+  SetNode* set() const { return set_.get(); }
+  // In a replica set neither of these two is allowed: ERR.
   // REPLICAOF host port: from now on a follower of that node. What the store holds stays until a
   // copy of the leader's has come. ERR if there is no log.
   Status Follow(const NodeAddress& leader);
@@ -149,7 +172,7 @@ class Replication {
   // never) it is given up, or, with `force`, carried out all the same.
   Status BeginFailover(const std::optional<NodeAddress>& to, int64_t timeout_micros, bool force);
   Status AbortFailover();
-  FailoverState failover_state() const { return failover_state_; }
+  FailoverState failover_state() const;
 
   // --- peers
   // PEER of another node, authenticated: what now sits on its link, or why it is refused. The link
@@ -163,7 +186,7 @@ class Replication {
 
   // --- the loop
   // Whether there is anything to do at the end of a turn.
-  bool active() const { return tail_runs_ || upstream_ != nullptr; }
+  bool active() const { return tail_runs_ || upstream_ != nullptr || set_ != nullptr; }
   // OnFlushed shall be called again within some two milliseconds, also if nothing happens.
   bool postpones() const;
   // The turn's records have been handed over: what followers lack goes out, acks too.
@@ -187,7 +210,7 @@ class Replication {
   const ReplicationStats& stats() const { return stats_; }
   std::vector<FollowerFigures> followers() const;
   std::optional<UpstreamFigures> upstream() const;
-  size_t tail_bytes() const { return tail_.memory_bytes(); }
+  size_t tail_bytes() const;
   // Received and not applied yet.
   size_t waiting_bytes() const;
   void ResetStats() { stats_ = {.diverged_records = stats_.diverged_records}; }
@@ -199,6 +222,7 @@ class Replication {
 
  private:
   friend class FollowerFeed;
+  friend class SetNode;
   friend class SnapshotFetch;
   friend class SnapshotServe;
   friend class Upstream;
@@ -247,6 +271,7 @@ class Replication {
   uint64_t feed_id_next_{1};
   uint32_t seen_term_{0};  // the highest that another node has named
   std::unique_ptr<Upstream> upstream_;
+  std::unique_ptr<SetNode> set_;
   std::vector<std::unique_ptr<Upstream>> dropped_upstreams_;
   ReplicationStats stats_;
   FailoverState failover_state_{FailoverState::kNone};

@@ -87,7 +87,7 @@ bool IsSetFrame(FrameKind kind) {
 FrameReader MakeSetFrameReader() {
   return FrameReader({FrameKind::kVote, FrameKind::kVoteResult, FrameKind::kAppend,
                       FrameKind::kAppendResult, FrameKind::kInstall, FrameKind::kTimeoutNow,
-                      FrameKind::kError});
+                      FrameKind::kHello, FrameKind::kError});
 }
 
 std::string EncodeSetMessage(const SetMessage& message) {

@@ -147,6 +147,7 @@ Status SetStore::ChangeMembers(SetMembers members) {
 Result<bool> SetStore::Advance(int64_t deadline_micros) {
   if (!started_) return false;
   Submit();
+  ConfirmIfDue();
   NoteDurable();
   if (store_.state_is_void()) RETURN_IF_ERROR(Reload());
   const Lsn before = store_.applied_lsn();
@@ -239,17 +240,28 @@ Lsn SetStore::floor() const {
 }
 
 void SetStore::Confirm(Lsn floor) {
-  if (!set_.may_append() || floor.seq <= store_.last_lsn().seq) return;
+  wanted_ = std::max(wanted_, floor);
+  ConfirmIfDue();
+}
+
+// Not while it hands over: then, if it goes on leading.
+void SetStore::ConfirmIfDue() {
+  const bool is_due = set_.may_append() && !has_lease_mode() && wanted_.epoch == set_.term() &&
+                      wanted_.seq > store_.last_lsn().seq;
+  if (!is_due) return;
   Submit();
   set_.Confirm();
 }
 
 // --- what the core wants done
 
+bool SetStore::has_room() const { return store_.journal().Reserve(kRoomBytes).ok(); }
+
 bool SetStore::HasRoom(size_t bytes) {
+  if (bytes == 0) return has_room();
   const bool takes =
       clock_.MonotonicMicros() >= hold_until_micros_ && store_.pending_bytes() < kPendingBytesMax;
-  return (bytes == 0 || takes) && store_.journal().Reserve(bytes).ok();
+  return takes && store_.journal().Reserve(bytes).ok();
 }
 
 void SetStore::AppendEntry(const LogRecord& record) {

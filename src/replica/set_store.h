@@ -103,12 +103,18 @@ class SetStore final : private ReplicaSetHost {
   size_t tail_bytes() const { return tail_.memory_bytes(); }
   void SetTailBytes(size_t bytes) { tail_.SetBytesMax(bytes); }
   void SetBacklog(uint64_t bytes);
+  // Whether the log takes records of some size; not only the smallest one.
+  bool has_room() const;
   bool started() const { return started_; }
+  bool state_is_void() const { return store_.state_is_void(); }
+  // As a leader it has applied what is not known to be committed, and may never be.
+  bool state_is_ahead() const { return store_.applied_lsn().seq > set_.commit().seq; }
 
  private:
   // Of log behind a snapshot that the core is told of; for each it keeps some 60 bytes.
   static constexpr uint64_t kTrailingMax{100'000};
   static constexpr size_t kReadBytes{4 << 20};
+  static constexpr size_t kRoomBytes{256 << 10};
   static constexpr int64_t kMarkMicros{1'000'000};
   // For so long new records are turned away while a snapshot waits for the state to catch up.
   static constexpr int64_t kHoldMicros{500'000};
@@ -146,6 +152,7 @@ class SetStore final : private ReplicaSetHost {
   void Mark();
   Status Reload();
   void UpdateFollowing();
+  void ConfirmIfDue();
   std::optional<Piece> RecordsOfFiles(Lsn after, Lsn last);
   void ReadFiles(uint64_t slot, Lsn after, Lsn last);
   void EndReadFiles(uint64_t slot, Job* job);
@@ -170,6 +177,7 @@ class SetStore final : private ReplicaSetHost {
   Lsn marked_;
   int64_t mark_micros_{0};
   int64_t hold_until_micros_{0};
+  Lsn wanted_;  // of Confirm
   uint64_t reloads_{0};
   uint64_t backlog_bytes_{0};
   std::map<uint64_t, Behind> behind_;

@@ -33,6 +33,8 @@ class SnapshotServe final : public PeerHandler {
 
   uint64_t ticket() const { return ticket_; }
   bool attached() const { return attached_; }
+  // Its link is gone again.
+  bool ended() const { return attached_ && link_ == nullptr; }
   // The follower has dialled. REQUIRES: !attached().
   void Attach(PeerLink* link);
   void Pump();

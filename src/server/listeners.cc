@@ -66,6 +66,9 @@ Status Failed(const std::string& what, int error) {
 
 Status Server::Listen() {
   const Config& config = services_own_.config;
+  // Before anybody can ask for the role.
+  RETURN_IF_ERROR(CheckSetOptions());
+  SetReplicationOptions();
   if (config.tls_port > 0) RETURN_IF_ERROR(LoadTls());
   ASSIGN_OR_RETURN(const int inherited, ListenInherited());
   listeners_inherited_ = inherited > 0;

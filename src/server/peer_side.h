@@ -40,6 +40,7 @@ class PeerSide final : public PeerLink {
   void Write(std::string_view bytes) override;
   size_t waiting_bytes() const override;
   void SetReading(bool reading) override;
+  void SetPatience(int64_t micros) override;
   void Close() override;
   std::string peer_host() const override;
 

@@ -16,6 +16,7 @@
 #include "commands/command_groups.h"
 #include "commands/session/pubsub.h"
 #include "commands/session/transaction.h"
+#include "replica/set_node.h"
 #include "server/peer_side.h"
 #include "server/server_listener.h"
 
@@ -75,6 +76,7 @@ Server::Server(Clock& clock, Config config, ConfigSources sources)
   (void)uv_timer_init(&loop_, &tenth_);
   (void)uv_timer_init(&loop_, &poll_timer_);
   (void)uv_timer_init(&loop_, &watchdog_);
+  (void)uv_timer_init(&loop_, &set_timer_);
   (void)uv_signal_init(&loop_, &sigterm_);
   (void)uv_signal_init(&loop_, &sigint_);
   (void)uv_signal_init(&loop_, &sighup_);
@@ -86,7 +88,9 @@ Server::Server(Clock& clock, Config config, ConfigSources sources)
       &tenth_, [](uv_timer_t* h) noexcept { ServerOf(h->loop)->OnTenth(); }, period_ms, period_ms);
   const auto on_signal = [](uv_signal_t* h, int number) noexcept {
     Log(LogSeverity::kNotice, number == SIGTERM ? "SIGTERM: leaving" : "SIGINT: leaving");
-    (void)ServerOf(h->loop)->Shutdown(ShutdownMode::kDefault);
+    Server* const server = ServerOf(h->loop);
+    if (!server->ShutdownLater(ShutdownMode::kDefault))
+      (void)server->Shutdown(ShutdownMode::kDefault);
   };
   (void)uv_signal_start(&sigterm_, on_signal, SIGTERM);
   (void)uv_signal_start(&sigint_, on_signal, SIGINT);
@@ -137,9 +141,8 @@ Status Server::Attach(Store* store) {
   });
   store_->set_apply_listener(&applied_changes_);
   UpdateMemory();
-  SetReplicationOptions();
   RETURN_IF_ERROR(replication_.Attach(store, services_own_.config.dir));
-  return ApplyReplicaOf();
+  return replication_.set() != nullptr ? Status::Ok() : ApplyReplicaOf();
 }
 
 int Server::Run() {
@@ -173,6 +176,9 @@ Status Server::Shutdown(ShutdownMode mode) {
 void Server::Stop() {
   if (stopping_) return;
   stopping_ = true;
+  FlushAll();
+  // Without the others nobody knows any more what may be told.
+  if (replication_.set() != nullptr) DropClients();
   replication_.Detach();
   FlushAll();
   while (!connections_.empty()) connections_.back()->Close();
@@ -189,6 +195,7 @@ void Server::Stop() {
   close(tenth_);
   close(poll_timer_);
   close(watchdog_);
+  close(set_timer_);
   close(async_);
   close(sigterm_);
   close(sigint_);
@@ -232,6 +239,8 @@ void Server::BeginTurn() {
   turn_begun_ = true;
   turn_begin_cycles_ = CycleClock::Now();
   dispatcher_own_.BeginTurn(clock_.WallMicros(), released_lsn());
+  if (const SetNode* const set = replication_.set(); set != nullptr) [[unlikely]]
+    dispatcher_own_.SetFloor(set->floor());
   if (store_ == nullptr) return;
   store_->SetTurnTime();
   if (services_own_.config.maxmemory > 0) UpdateMemory();
@@ -274,6 +283,11 @@ void Server::HandOut() {
   if (replication_.active()) replication_.OnFlushed();
   if (!gated_.empty()) ReleaseGated();
   if (!flush_list_.empty()) FlushAll();
+  if (SetNode* const set = replication_.set(); set != nullptr) [[unlikely]] {
+    if (dispatcher_own_.TakeFloorUse()) set->OnRepliesWait(dispatcher_own_.floor());
+    if (!flush_list_.empty()) FlushAll();
+    UpdateSetTimer();
+  }
 }
 
 void Server::UpdateIdle() {
@@ -306,7 +320,8 @@ void Server::RunTasks() {
   for (size_t left = tasks_.size(); left > 0 && !tasks_.empty() && !budget.Spent(); --left) {
     next_task_ %= tasks_.size();
     Connection* connection = tasks_[next_task_];
-    if (connection->session.task_waiting && !woken) {
+    // Of a client that is gone nothing is carried out any more.
+    if ((connection->session.task_waiting && !woken) || connection->session.closed) {
       ++next_task_;
       continue;
     }
@@ -324,6 +339,8 @@ void Server::FlushAll() {
   flush_now_.swap(flush_list_);
   // The journal looks at the clock to tell; once for all will do.
   if (!flush_now_.empty()) released_now_ = released_lsn();
+  // Less than a moment ago, where a lease has run out: what waits is looked at when it is back.
+  released_seen_ = std::min(released_seen_, released_now_);
   // Closing a connection empties its place in the list.
   for (size_t i = 0; i < flush_now_.size(); ++i) {
     Connection* connection = flush_now_[i];

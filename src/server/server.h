@@ -26,6 +26,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -76,6 +77,8 @@ class Server final : public Host, private ReplicationHost {
   // The store is there: commands are answered. Borrowed; it outlives Run(). An error: what the
   // folder says of other nodes cannot be read.
   Status Attach(Store* store);
+  // For JournalOptions::members.
+  std::string members_payload() const;
   // After Run: the store is about to go.
   void Detach() {
     replication_.Detach();
@@ -116,6 +119,8 @@ class Server final : public Host, private ReplicationHost {
   void UnpauseClients() override;
   void WakeTasks() override { tasks_woken_ = true; }
   Status Shutdown(ShutdownMode mode) override;
+  bool ShutdownLater(ShutdownMode mode) override;
+  bool CancelShutdown() override;
   Status ApplyConfig(ConfigTopic topic) override;
   Status ReloadStore() override;
   Replication& replication() override { return replication_; }
@@ -208,7 +213,7 @@ class Server final : public Host, private ReplicationHost {
   void Stop();
   void CloseListeners();
 
-  // server_peers.cc
+  // server_peers.cc, server_set.cc
   struct DialRequest;
   void Dial(const std::string& host, uint16_t port, PeerHandler* handler) override;
   void CancelDial(PeerHandler* handler) override;
@@ -218,6 +223,8 @@ class Server final : public Host, private ReplicationHost {
   void WakeSoon() override { (void)uv_async_send(&async_); }
   void OnRoleChanged() override;
   void DisconnectClients() override;
+  void DropClients() override;
+  void EndProcess(const std::string& why) override;
   void HoldWrites(bool held) override;
   Status ReplaceStore(const std::function<Status(Status* status)>& replace) override;
   // There is no store any more: as a start that fails.
@@ -226,6 +233,13 @@ class Server final : public Host, private ReplicationHost {
   // Follows as `replicaof` says, or leads.
   Status ApplyReplicaOf();
   void UpdateRestraint();
+  // What cluster-nodes needs, and which of them this node is.
+  Status CheckSetOptions();
+  // A replica set's next look at the time.
+  void UpdateSetTimer();
+  void OnSetTimer();
+  // It has handed over, or cannot: it leaves.
+  void ShutDownIfDue();
   // What came from other nodes is applied; a slice of a millisecond.
   void ApplyFromLeader();
 
@@ -280,14 +294,18 @@ class Server final : public Host, private ReplicationHost {
   uv_timer_t tenth_{};
   uv_timer_t poll_timer_{};  // active while tasks wait or memory is being swept
   uv_timer_t watchdog_{};
+  uv_timer_t set_timer_{};  // active in a replica set
   uv_async_t async_{};
   uv_signal_t sigterm_{};
   uv_signal_t sigint_{};
   uv_signal_t sighup_{};
   bool listeners_inherited_{false};  // systemd says where
   bool idle_running_{false};
-  uint64_t poll_millis_{0};  // 0: the timer does not run
+  uint64_t poll_millis_{0};              // 0: the timer does not run
+  NodeAddress self_;                     // of cluster-nodes
+  int64_t set_timer_micros_{INT64_MAX};  // when it is due (monotonic)
   bool stopping_{false};
+  std::optional<ShutdownMode> leaving_;  // once this node leads no more
   bool turn_begun_{false};
   bool tasks_woken_{false};
   bool sweep_pending_{false};

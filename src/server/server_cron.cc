@@ -33,6 +33,10 @@ void Server::OnTenth() {
   if (store_ == nullptr) return;
   store_->journal().Poll();
   if (replication_.active()) replication_.OnTick();
+  if (leaving_) {
+    ShutDownIfDue();
+    if (stopping_) return;
+  }
   persistence_log_.Look(store_->journal().Stats(), now);
   arrival_log_.Look(store_->arrivals(), now);
   SwitchLogIfDue();

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "btree/arena.h"
 #include "commands/session/acl_sessions.h"
+#include "replica/set_node.h"
 #include "server/server.h"
 #include "server/store_config.h"
 #include "store/manifest.h"
@@ -38,6 +39,8 @@ uint64_t ResidentBytes() {
 }  // namespace
 
 Lsn Server::released_lsn() const {
+  if (const SetNode* const set = replication_.set(); set != nullptr) [[unlikely]]
+    return set->released();
   return store_ == nullptr ? Lsn{} : store_->journal().released_lsn();
 }
 Lsn Server::durable_lsn() const {
@@ -179,6 +182,8 @@ void Server::EndWithoutStore(const Status& status) {
 }
 
 Status Server::ReloadStore() {
+  if (replication_.set() != nullptr)
+    return Status::Error(ErrorCode::kErr, "DEBUG RELOAD is not allowed in a replica set");
   JournalOptions journal = StoreOptionsOf(services_own_.config).journal;  // as they are by now
   journal.wake = [this] { WakeFromThread(); };
   const Result<Continuity> continuity = store().Reload(std::move(journal));
@@ -338,6 +343,8 @@ Status Server::SwitchLog() {
   if (journal.Stats().log_enabled == config.appendonly) return Status::Ok();
   if (!config.appendonly && !store_->engine().feeds().empty())
     return Status::Error(ErrorCode::kErr, "feeds are read from the log: there are some");
+  if (replication_.set() != nullptr)
+    return Status::Error(ErrorCode::kErr, "a member of a replica set needs its log");
   if (journal.snapshot_running()) {
     log_switch_waits_ = true;
     Log(LogSeverity::kNotice, "appendonly takes effect when the background save has ended");

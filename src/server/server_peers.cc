@@ -1,15 +1,20 @@
 // Connections to other nodes, and what replication asks of the process (replica/peer.h).
 #include <fmt/format.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
 #include "base/assert.h"
 #include "base/log.h"
+#include "replica/set_node.h"
 #include "server/connection.h"
 #include "server/peer_side.h"
 #include "server/server.h"
+#include "server/store_config.h"
 
 namespace cellar {
 
@@ -27,6 +32,12 @@ size_t PeerSide::waiting_bytes() const {
 void PeerSide::SetReading(bool reading) {
   reading_ = reading;
   connection_.UpdateReading();
+}
+
+void PeerSide::SetPatience(int64_t micros) {
+  const auto millis = static_cast<unsigned>(micros / 1000);
+  (void)::setsockopt(connection_.session.fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &millis,
+                     sizeof(millis));
 }
 
 void PeerSide::Close() {
@@ -180,6 +191,17 @@ void Server::DisconnectClients() {
   }
 }
 
+void Server::DropClients() {
+  for (Connection* connection : connections_) {
+    if (connection->session.peer == PeerRole::kNone) KillSession(connection->session);
+  }
+}
+
+void Server::EndProcess(const std::string& why) {
+  Log(LogSeverity::kWarning, why);
+  std::_Exit(1);
+}
+
 void Server::HoldWrites(bool held) {
   if (held) {
     PauseClients(INT64_MAX, true);
@@ -228,6 +250,10 @@ void Server::SetReplicationOptions() {
   options.tail_bytes = static_cast<size_t>(config.repl_tail_size);
   options.backlog_bytes = static_cast<uint64_t>(config.repl_backlog_size);
   options.sync_bytes_per_second = static_cast<uint64_t>(config.repl_sync_rate);
+  options.nodes = NodesOf(config.cluster_nodes);
+  options.self = self_;
+  options.election_micros = config.replica_election_timeout * 1000;
+  options.lease = config.replica_lease;
   options.seed = static_cast<uint64_t>(clock_.WallMicros()) ^ static_cast<uint64_t>(uv_os_getpid())
                                                                   << 40;
   replication_.SetOptions(std::move(options));
@@ -252,6 +278,7 @@ Status Server::FollowLeader(const std::string& leader, uint16_t port) {
 
 // The option says what is so, for CONFIG GET and REWRITE, whoever has changed it.
 void Server::OnRoleChanged() {
+  if (replication_.set() != nullptr) return UpdateRestraint();
   std::string& replicaof = services_own_.config.replicaof;
   replicaof.clear();
   if (!replication_.is_leader()) {
@@ -262,11 +289,15 @@ void Server::OnRoleChanged() {
 }
 
 void Server::UpdateRestraint() {
+  if (const SetNode* const set = replication_.set(); set != nullptr) {
+    restrains_writes_ = !set->may_append() || !set->has_room();
+    return;
+  }
   restrains_writes_ = !replication_.is_leader() || services_own_.config.min_replicas_to_write > 0;
 }
 
 void Server::ApplyFromLeader() {
-  if (store_ == nullptr || replication_.is_leader()) return;
+  if (store_ == nullptr || replication_.set() != nullptr || replication_.is_leader()) return;
   BeginTurn();
   if (replication_.ApplySlice(clock_.MonotonicMicros() + kTaskSliceMicros)) WakeSoon();
 }

@@ -4,12 +4,15 @@
 #include <vector>
 
 #include "commands/config/config.h"
+#include "replica/replication.h"
 #include "store/store.h"
 
 namespace cellar {
 
 SyncPolicy SyncPolicyOf(const Config& config);
 std::vector<SavePoint> SavePointsOf(const Config& config);
+// Of cluster-nodes.
+std::vector<NodeAddress> NodesOf(const std::string& text);
 // Without `wake` and seed.
 StoreOptions StoreOptionsOf(const Config& config);
 void ApplyLogLevel(const Config& config);

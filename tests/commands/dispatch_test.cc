@@ -75,6 +75,8 @@ class FakeHost final : public Host, private ReplicationHost {
   void RunInBackground(std::function<void()>, std::function<void()>) override {}
   void WakeSoon() override {}
   void OnRoleChanged() override {}
+  void DropClients() override {}
+  void EndProcess(const std::string&) override {}
   void DisconnectClients() override {}
   void HoldWrites(bool) override {}
   Status ReplaceStore(const std::function<Status(Status*)>&) override { return {}; }

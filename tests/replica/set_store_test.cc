@@ -436,8 +436,9 @@ TEST_CASE("A full disk of a follower holds nothing up", "[replica][set_store]") 
   Load(set, 5);
   REQUIRE(set.WaitFor([&] { return set.AllEqual(); }));
   full.disk.SetCapacity(full.disk.used_bytes());
+  // More than what it has laid aside for its log.
   for (int i = 0; i < 100; ++i) {
-    Load(set, 10);
+    Load(set, 100);
     set.Round();
   }
   REQUIRE(set.WaitFor([&] { return set.acknowledged == set.writes; }));

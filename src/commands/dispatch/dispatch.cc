@@ -23,6 +23,7 @@
 #include "commands/words/repr.h"
 #include "commands/words/schema_arguments.h"
 #include "replica/replication.h"
+#include "replica/set_node.h"
 #include "store/store.h"
 
 namespace cellar {
@@ -155,6 +156,7 @@ std::string Dispatcher::ReplicaRefusal(const Session& session, const CommandEntr
   const Replication& replication = host_.replication();
   const Config& config = host_.services().config;
   const bool writes = Does(session, command, kWrite);
+  if (replication.set() != nullptr) return SetRefusal(*replication.set(), session, command);
   if (replication.is_leader()) {
     const size_t good = replication.FollowersWithin(config.min_replicas_max_lag * 1'000'000);
     const bool enough = good >= static_cast<size_t>(config.min_replicas_to_write);
@@ -170,6 +172,38 @@ std::string Dispatcher::ReplicaRefusal(const Session& session, const CommandEntr
   if (static_cast<ReplicaReads>(config.replica_reads) == ReplicaReads::kNo) return refusal();
   if (config.replica_max_lag == 0) return {};
   const int64_t lag = replication.upstream()->lag_micros;
+  if (lag >= 0 && lag <= config.replica_max_lag * 1000) return {};
+  return "MASTERDOWN Link with MASTER is down and replica-max-lag is exceeded";
+}
+
+// What a member of a replica set does not answer that does not lead it.
+std::string Dispatcher::SetRefusal(const SetNode& set, const Session& session,
+                                   const CommandEntry& command) const {
+  const Config& config = host_.services().config;
+  const bool writes = Does(session, command, kWrite);
+  if (set.open()) {
+    // While it hands over, writes are held as under CLIENT PAUSE.
+    const bool refuses = writes && !set.may_append() && !host_.paused(true);
+    if (refuses) return "CLUSTERDOWN no leader: handing over";
+    if (writes && !set.has_room())
+      return "MISCONF the disks of a majority of the replica set take no more";
+    return {};
+  }
+  if (!writes && !Does(session, command, kReadonly)) return {};
+  const bool reads = !writes && !set.is_empty() &&
+                     static_cast<ReplicaReads>(config.replica_reads) == ReplicaReads::kStale;
+  if (!reads) {
+    const auto leader = set.KnownLeader();
+    if (!leader) return "CLUSTERDOWN no leader: " + set.NoLeaderText();
+    return "READONLY You can't write against a read only replica. The leader is " + leader->host +
+           ":" + std::to_string(leader->port);
+  }
+  if (set.member().state_is_void()) return "LOADING Cellar is loading the dataset in memory";
+  // A former leader: without another one nobody can say what of its last writes is to stay.
+  if (set.member().state_is_ahead() && !set.KnownLeader())
+    return "CLUSTERDOWN no leader: " + set.NoLeaderText();
+  if (config.replica_max_lag == 0) return {};
+  const int64_t lag = set.lag_micros();
   if (lag >= 0 && lag <= config.replica_max_lag * 1000) return {};
   return "MASTERDOWN Link with MASTER is down and replica-max-lag is exceeded";
 }
@@ -345,6 +379,8 @@ CELLAR_INLINE uint64_t Dispatcher::Run(Session& session, CommandEntry& command, 
   } else {
     HandleRestricted(context);
   }
+  if (floor_ != Lsn{}) [[unlikely]]
+    context.depends_on = AtLeastFloor(command, context.depends_on);
   if (session.exec_running) [[unlikely]]
     EndInsideExec(context);
   const uint64_t end_cycles = CycleClock::Now();
@@ -403,6 +439,12 @@ size_t Dispatcher::ExecuteInOrder(Session& session, std::span<const ParsedComman
   return executed;
 }
 
+Lsn Dispatcher::AtLeastFloor(const CommandEntry& command, Lsn depends_on) {
+  if (floor_ == Lsn{} || !command.Has(kReadonly | kWrite)) return depends_on;
+  floor_used_ = true;
+  return std::max(depends_on, floor_);
+}
+
 // The reply is part of EXEC's: a task is run to its end, and EXEC's gate is for all of them.
 void Dispatcher::EndInsideExec(CommandContext& context) {
   Session& session = context.session;
@@ -452,7 +494,8 @@ bool Dispatcher::StepTask(Session& session, const TaskBudget& budget) {
     if (step.depends_on > session.task_depends_on) session.task_depends_on = step.depends_on;
     return false;
   }
-  session.AddGate(position, std::max(step.depends_on, session.task_depends_on));
+  const Lsn depends_on = std::max(step.depends_on, session.task_depends_on);
+  session.AddGate(position, AtLeastFloor(*session.task_command, depends_on));
   if (position == 0) {
     session.output.Swap(session.task_output);
   } else {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include "base/cycle_clock.h"
 #include "cellar/lsn.h"
@@ -22,6 +23,7 @@
 
 namespace cellar {
 
+class SetNode;
 struct CommandContext;
 
 class Dispatcher {
@@ -53,6 +55,15 @@ class Dispatcher {
     released_ = released;
   }
   int64_t now_micros() const { return now_micros_; }
+  // What a reply of this turn depends on at least that tells of data; Lsn{}: nothing. Then nothing
+  // is released but by gates.
+  void SetFloor(Lsn floor) {
+    floor_ = floor;
+    if (floor != Lsn{}) released_ = Lsn{};
+  }
+  Lsn floor() const { return floor_; }
+  // Whether a reply depends on it, since this was asked last.
+  bool TakeFloorUse() { return std::exchange(floor_used_, false); }
   // Where that may have become less in the middle of a turn: the log has been turned on.
   void SetReleased(Lsn released) { released_ = released; }
 
@@ -77,8 +88,12 @@ class Dispatcher {
   void Handle(const CommandEntry& command, CommandContext& context);
   // Runs the handler with what the restricted user may do.
   void HandleRestricted(CommandContext& context);
+  // In a replica set: what the reply depends on is not less than the floor.
+  Lsn AtLeastFloor(const CommandEntry& command, Lsn depends_on);
   // Behind a handler that EXEC runs.
   void EndInsideExec(CommandContext& context);
+  std::string SetRefusal(const SetNode& set, const Session& session,
+                         const CommandEntry& command) const;
   std::string ReplicaRefusal(const Session& session, const CommandEntry& command) const;
   // It has gone ahead.
   static void SkipFirstByte(Session& session);
@@ -124,6 +139,8 @@ class Dispatcher {
   uint64_t slow_cycles_{UINT64_MAX};  // neither RecordSlow nor RecordStall has to look below
   int64_t now_micros_{0};
   Lsn released_{};
+  Lsn floor_{};
+  bool floor_used_{false};
 };
 
 }  // namespace cellar

@@ -20,6 +20,7 @@
 #include "commands/session/transaction.h"
 #include "commands/words/arguments.h"
 #include "replica/replication.h"
+#include "replica/set_node.h"
 #include "store/store.h"
 
 namespace cellar {
@@ -368,6 +369,27 @@ void FollowerFields(Host& host, const UpstreamFigures& upstream, InfoWriter& out
   out.Field("replica_announced", 1);
 }
 
+// Of a replica set.
+void SetFields(Host& host, const SetNode& set, InfoWriter& out) {
+  const Config& config = host.services().config;
+  const std::vector<MemberFigures> members = set.Members();
+  out.Field("replica_members", members.size());
+  for (size_t i = 0; i < members.size(); ++i) {
+    const MemberFigures& member = members[i];
+    out.Field("member" + std::to_string(i),
+              fmt::format("id={:016x},ip={},port={},kind={},state={},lsn={},lag_ms={},room={}",
+                          member.node, member.address.host, member.address.port, member.kind,
+                          member.state, LsnText(member.lsn), member.lag_micros / 1000,
+                          member.room ? 1 : 0));
+  }
+  const int64_t lease = set.set().lease_micros();
+  const int64_t left = std::max<int64_t>(lease - host.clock().MonotonicMicros(), 0);
+  out.Field("replica_lease", !set.open() ? -1 : left / 1000);
+  out.Field("replica_rollbacks", set.rollbacks());
+  const bool always = static_cast<AppendFsync>(config.appendfsync) == AppendFsync::kAlways;
+  out.Field("replica_durability", always ? "always" : "everysec");
+}
+
 void ReplicationSection(Host& host, InfoWriter& out) {
   const Replication& replication = host.replication();
   const Config& config = host.services().config;
@@ -396,6 +418,7 @@ void ReplicationSection(Host& host, InfoWriter& out) {
   out.Field("replica_commit", LsnText(replication.commit()));
   out.Field("replica_applied", LsnText(host.last_lsn()));
   out.Field("replica_skew_micros", replication.skew_micros());
+  if (replication.set() != nullptr) SetFields(host, *replication.set(), out);
   const ReplicationStats& stats = replication.stats();
   out.Field("replica_full_syncs", stats.full_syncs);
   out.Field("replica_partial_syncs", stats.partial_syncs);

@@ -102,6 +102,14 @@ class Host {
   // --- the end
   // Stops accepting, flushes, leaves with status 0 after this turn. An error: it does not.
   virtual Status Shutdown(ShutdownMode mode) = 0;
+  // The leader of a replica set hands over first, and shuts down then: true. Asked again meanwhile
+  // it does not wait any longer.
+  virtual bool ShutdownLater(ShutdownMode mode) {
+    (void)mode;
+    return false;
+  }
+  // Takes that back. False: there is nothing to be taken back.
+  virtual bool CancelShutdown() { return false; }
   // Options of this topic have changed: the server takes them over.
   virtual Status ApplyConfig(ConfigTopic topic) = 0;
 

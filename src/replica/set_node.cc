@@ -1,0 +1,583 @@
+// Links, founding and joining, snapshots. See set_node.h; set_node_figures.cc has what others are
+// told.
+#include "replica/set_node.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/coding.h"
+#include "base/log.h"
+#include "replica/set_links.h"
+#include "store/snapshot_reader.h"
+
+namespace cellar {
+namespace {
+
+Status Refused(std::string text) { return Status::Error(ErrorCode::kErr, std::move(text)); }
+
+ReplicaSetOptions OptionsOf(const ReplicationOptions& options, uint64_t node) {
+  ReplicaSetOptions set;
+  set.node = node;
+  set.election_micros = options.election_micros;
+  set.heartbeat_micros = options.election_micros / 10;
+  set.lease = options.lease;
+  set.seed = options.seed;
+  return set;
+}
+
+std::string TextOf(const NodeAddress& address) {
+  return fmt::format("{}:{}", address.host, address.port);
+}
+
+}  // namespace
+
+struct SetNode::InstallJob {
+  std::unique_ptr<WritableFile> file;
+  Status status;
+};
+
+SetNode::SetNode(Replication& owner, Store& store)
+    : owner_(owner),
+      store_(store),
+      member_(*this, store, owner.files_, owner.clock_,
+              OptionsOf(owner.options_, owner.identity_.node), owner.options_.tail_bytes),
+      leaderless_since_(now()) {
+  for (const NodeAddress& address : owner.options_.nodes) {
+    if (address == owner.options_.self) continue;
+    auto peer = std::make_unique<Peer>();
+    peer->text = TextOf(address);
+    peer->address = address;
+    peer->out = std::make_unique<OutLink>(*this, *peer);
+    peers_.push_back(std::move(peer));
+  }
+  member_.SetBacklog(owner.options_.backlog_bytes);
+}
+
+SetNode::~SetNode() {
+  DropFetch();
+  serves_.clear();
+}
+
+int64_t SetNode::now() const { return owner_.clock_.MonotonicMicros(); }
+
+void SetNode::SetOptions() {
+  member_.SetTailBytes(owner_.options_.tail_bytes);
+  member_.SetBacklog(owner_.options_.backlog_bytes);
+}
+
+Status SetNode::Begin() {
+  if (member_.is_member()) RETURN_IF_ERROR(StartMember());
+  owner_.host_.OnRoleChanged();
+  OnTick();
+  return Status::Ok();
+}
+
+Status SetNode::StartMember() {
+  RETURN_IF_ERROR(member_.Start(owner_.identity_.term, owner_.identity_.vote));
+  owner_.host_.OnRoleChanged();
+  return Status::Ok();
+}
+
+void SetNode::End() {
+  member_.Close();
+  for (const auto& peer : peers_) peer->out->Close();
+  for (const auto& link : in_links_) link->Drop();
+}
+
+void SetNode::Refuse(const std::string& why) { owner_.host_.EndProcess(why); }
+
+Result<PeerHandler*> SetNode::AcceptMember(PeerLink* link, uint64_t cluster, uint64_t node) {
+  if (node == owner_.identity_.node)
+    return Refused("PEER: this node's own id; was its cellar.replica copied?");
+  for (auto& each : in_links_) {
+    if (each->node() != node) continue;
+    each->Drop();
+    dropped_.push_back(std::move(each));
+  }
+  std::erase(in_links_, nullptr);
+  in_links_.push_back(std::make_unique<InLink>(*this, link, cluster, node));
+  return static_cast<PeerHandler*>(in_links_.back().get());
+}
+
+SetNode::Peer* SetNode::PeerOf(uint64_t node) {
+  for (const auto& peer : peers_) {
+    if (peer->out->stands() && peer->out->node() == node) return peer.get();
+  }
+  return nullptr;
+}
+
+const SetNode::Peer* SetNode::PeerOf(uint64_t node) const {
+  return const_cast<SetNode*>(this)->PeerOf(node);
+}
+
+std::optional<NodeAddress> SetNode::AddressOf(uint64_t node) const {
+  const SetMember* const known = set().members().Find(node);
+  if (known != nullptr) return NodeAddress{known->host, known->port};
+  const Peer* const peer = PeerOf(node);
+  return peer == nullptr ? std::nullopt : std::optional(peer->address);
+}
+
+void SetNode::Send(uint64_t node, std::string frame) {
+  Peer* const peer = PeerOf(node);
+  if (peer == nullptr || peer->out->waiting_bytes() > kWindowBytes) return;
+  peer->out->Write(frame);
+}
+
+// --- who is there
+
+SetNode::Has SetNode::has() const {
+  if (member_.is_member()) return Has::kSet;
+  return store_.last_lsn() == Lsn{} ? Has::kNothing : Has::kData;
+}
+
+std::string SetNode::ListText() const {
+  std::vector<std::string> texts;
+  for (const NodeAddress& address : owner_.options_.nodes) texts.push_back(TextOf(address));
+  std::sort(texts.begin(), texts.end());
+  return fmt::format("{}", fmt::join(texts, " "));
+}
+
+// has u8; cluster u64; wall clock i64; own address, list: length-prefixed.
+void SetNode::SayHello(OutLink* link) {
+  std::string body(1, static_cast<char>(has()));
+  PutFixed64(&body, has() == Has::kSet ? owner_.identity_.cluster : 0);
+  PutFixed64(&body, static_cast<uint64_t>(owner_.clock_.WallMicros()));
+  PutLengthPrefixed(&body, TextOf(owner_.options_.self));
+  PutLengthPrefixed(&body, ListText());
+  link->Write(EncodeFrame(owner_.MakeHead(FrameKind::kHello), body));
+}
+
+void SetNode::OnHello(InLink* link, const Frame& frame) {
+  BodyReader body(frame.body);
+  const uint8_t has_what = body.Byte();
+  const uint64_t cluster = body.U64();
+  const int64_t wall_micros = body.Micros();
+  const std::string_view address = body.Prefixed();
+  const std::string_view list = body.Prefixed();
+  if (!body.ok() || has_what > static_cast<uint8_t>(Has::kSet))
+    return link->Fail("its greeting cannot be read");
+  for (const auto& peer : peers_) {
+    if (peer->text != address) continue;
+    peer->answered = true;
+    peer->node = link->node();
+    peer->cluster = cluster;
+    peer->has = static_cast<Has>(has_what);
+    peer->list = list;
+    peer->skew_micros = owner_.SkewOf(peer->address, wall_micros, peer->skew_micros);
+    const bool other =
+        peer->has == Has::kSet && has() == Has::kSet && cluster != owner_.identity_.cluster;
+    if (other && !peer->told_of)
+      Log(LogSeverity::kWarning, peer->text + " belongs to another replica set");
+    peer->told_of = other;
+    return;
+  }
+}
+
+void SetNode::OnMemberFrame(InLink* link, const Frame& frame) {
+  const auto peer = std::find_if(peers_.begin(), peers_.end(), [link](const auto& each) {
+    return each->answered && each->node == link->node();
+  });
+  // Nobody is listened to who has not said which set it is of.
+  if (peer == peers_.end() || (*peer)->has != Has::kSet) return;
+  if (!member_.started()) {
+    if (has() != Has::kNothing) return;
+    Identity identity = owner_.identity_;
+    identity.cluster = (*peer)->cluster;
+    if (!owner_.WriteIdentity(identity).ok()) return;
+    Log(LogSeverity::kNotice, fmt::format("Joining replica set {:016x}", identity.cluster));
+    if (const Status started = StartMember(); !started.ok()) return Refuse(started.text());
+  }
+  if ((*peer)->cluster != owner_.identity_.cluster) return;
+  if (const Status taken = member_.OnFrame(frame); !taken.ok()) link->Fail(taken.text());
+}
+
+// --- founding
+
+void SetNode::FoundIfDue() {
+  if (member_.started()) return;
+  size_t with_data = has() == Has::kData ? 1 : 0;
+  std::string founder = with_data > 0 ? TextOf(owner_.options_.self) : std::string();
+  std::string first = TextOf(owner_.options_.self);
+  bool all = true;
+  for (const auto& peer : peers_) {
+    if (!peer->answered || !peer->out->stands() || peer->node != peer->out->node()) {
+      all = false;
+      continue;
+    }
+    if (peer->has == Has::kSet) {
+      if (has() == Has::kData)
+        Refuse(owner_.directory_ + " holds data of no set; empty it to join " + peer->text);
+      return;  // to be added
+    }
+    if (peer->list != ListText()) {
+      return Refuse(fmt::format("cluster-nodes differs: {} has {}, this node {}", peer->text,
+                                peer->list, ListText()));
+    }
+    if (peer->has == Has::kData) {
+      if (++with_data > 1)
+        return Refuse(fmt::format("two nodes hold data, {} and {}: empty one of them", peer->text,
+                                  founder.empty() ? first : founder));
+      founder = peer->text;
+    }
+    first = std::min(first, peer->text);
+  }
+  if (!all) return;
+  if (founder.empty()) founder = first;
+  if (founder != TextOf(owner_.options_.self)) return;
+  if (const Status founded = Found(); !founded.ok())
+    Log(LogSeverity::kWarning, "the set cannot be founded: " + founded.text());
+}
+
+Status SetNode::Found() {
+  SetMembers members;
+  members.list.push_back({.id = owner_.identity_.node,
+                          .kind = MemberKind::kVoter,
+                          .host = owner_.options_.self.host,
+                          .port = owner_.options_.self.port});
+  for (const auto& peer : peers_)
+    members.list.push_back({.id = peer->node,
+                            .kind = MemberKind::kVoter,
+                            .host = peer->address.host,
+                            .port = peer->address.port});
+  RETURN_IF_ERROR(member_.Found(std::move(members)));
+  Log(LogSeverity::kNotice, fmt::format("Replica set {:016x} founded with {} nodes",
+                                        owner_.identity_.cluster, peers_.size() + 1));
+  RETURN_IF_ERROR(StartMember());
+  for (const auto& peer : peers_) {
+    if (peer->out->stands()) SayHello(peer->out.get());
+  }
+  return Status::Ok();
+}
+
+// A node that has nothing stands where a member was: it takes its place, one step at a time.
+void SetNode::TendMembers() {
+  const ReplicaSet& set = member_.set();
+  if (!set.may_append() || !set.members_committed()) return;
+  SetMembers members = set.members();
+  for (const SetMember& standby : set.members().list) {
+    if (standby.votes() || PeerOf(standby.id) == nullptr ||
+        set.MatchOf(standby.id).seq + kNearRecords < set.commit().seq)
+      continue;
+    const auto former = std::find_if(members.list.begin(), members.list.end(), [&](const auto& m) {
+      return m.id != standby.id && m.host == standby.host && m.port == standby.port;
+    });
+    if (former != members.list.end()) {
+      members.list.erase(former);
+    } else {
+      for (SetMember& member : members.list)
+        if (member.id == standby.id) member.kind = MemberKind::kVoter;
+    }
+    (void)member_.ChangeMembers(std::move(members));
+    return;
+  }
+  for (const auto& peer : peers_) {
+    if (!peer->answered || !peer->out->stands() || peer->has != Has::kNothing ||
+        peer->node != peer->out->node() || set.members().Find(peer->node) != nullptr)
+      continue;
+    Log(LogSeverity::kNotice, peer->text + " has nothing; it joins the set");
+    members.list.push_back({.id = peer->node,
+                            .kind = MemberKind::kStandby,
+                            .host = peer->address.host,
+                            .port = peer->address.port});
+    (void)member_.ChangeMembers(std::move(members));
+    return;
+  }
+}
+
+// --- the loop
+
+int64_t SetNode::timer_micros() const {
+  return member_.started() ? set().timer_micros() : INT64_MAX;
+}
+
+void SetNode::OnTimer() {
+  if (member_.started() && now() >= set().timer_micros()) member_.OnTimer();
+}
+
+void SetNode::OnTurn(int64_t deadline_micros) {
+  dropped_.clear();
+  if (!member_.started()) return;
+  bool more = StepFetch(deadline_micros);
+  const Result<bool> advanced = member_.Advance(deadline_micros);
+  if (!advanced.ok()) return Refuse(advanced.status().text());
+  more = more || *advanced;
+  NoteRoom();
+  StepFailover();
+  if (more) owner_.host_.WakeSoon();
+}
+
+void SetNode::OnTick() {
+  for (const auto& peer : peers_) peer->out->DialIfDue();
+  std::erase_if(in_links_, [](const auto& link) { return !link->stands(); });
+  if (now() - hello_micros_ >= kHelloMicros) {
+    hello_micros_ = now();
+    for (const auto& peer : peers_) {
+      if (peer->out->stands()) SayHello(peer->out.get());
+    }
+  }
+  FoundIfDue();
+  member_.OnTick();
+  NoteLeader();
+  HandOverIfFull();
+  TendMembers();
+  for (const auto& serve : serves_) serve->OnTick();
+  std::erase_if(serves_, [](const auto& serve) { return serve->ended(); });
+}
+
+void SetNode::NoteLeader() {
+  const bool known = open() || KnownLeader().has_value();
+  if (known) {
+    leaderless_since_ = 0;
+  } else if (leaderless_since_ == 0) {
+    leaderless_since_ = now();
+  }
+}
+
+// --- what the member wants
+
+Status SetNode::SaveVote(uint32_t term, uint64_t vote) {
+  Identity identity = owner_.identity_;
+  identity.term = term;
+  identity.vote = vote;
+  Status written = owner_.WriteIdentity(identity);
+  if (!written.ok()) Log(LogSeverity::kWarning, "cannot save the vote: " + written.text());
+  return written;
+}
+
+void SetNode::OnRoleChanged() {
+  const bool is_open = open();
+  const uint64_t leader = set().leader();
+  if (was_open_ && !is_open) {
+    Log(LogSeverity::kNotice,
+        fmt::format("No longer the leader, in term {}: clients are disconnected", set().term()));
+    // What they would still have been answered is as nobody has asked.
+    owner_.host_.DropClients();
+    if (failover_ != FailoverState::kNone) EndFailover();
+  }
+  if (is_open && !was_open_)
+    Log(LogSeverity::kNotice, fmt::format("Leading from now on, in term {}", set().term()));
+  const auto address = KnownLeader();
+  if (leader != leader_ && address)
+    Log(LogSeverity::kNotice, fmt::format("{} leads, in term {}", TextOf(*address), set().term()));
+  was_open_ = is_open;
+  leader_ = leader;
+  NoteLeader();
+  owner_.host_.OnRoleChanged();
+  owner_.host_.WakeTasks();
+}
+
+void SetNode::OnBroken(std::string_view why) {
+  Log(LogSeverity::kWarning, "This node takes no part in its replica set any more: " +
+                                 std::string(why) + ". Restart it; if that does not help, empty " +
+                                 owner_.directory_ + " and let it join anew");
+}
+
+void SetNode::RunInBackground(std::function<void()> work, std::function<void()> done) {
+  owner_.host_.RunInBackground(std::move(work), std::move(done));
+}
+
+Status SetNode::ReloadStore(const std::function<Status()>& reload) {
+  Log(LogSeverity::kNotice, "The state is made anew from the files");
+  Status refused;
+  RETURN_IF_ERROR(owner_.host_.ReplaceStore([&](Status* status) {
+    Status done = reload();
+    if (done.ok() || done.code() != ErrorCode::kMisconf) return done;
+    *status = refused = std::move(done);
+    return Status::Ok();
+  }));
+  return refused;
+}
+
+// --- snapshots
+
+std::optional<SnapshotOffer> SetNode::OfferSnapshot(const SnapshotEntry& entry) {
+  const std::string path =
+      JoinPath(owner_.directory_, FormatFileName(StoreFileKind::kSnapshot, entry.number));
+  auto reader = SnapshotReader::Open(owner_.files_, path);
+  auto file = owner_.files_.OpenForReading(path);
+  if (!reader.ok() || !file.ok()) return std::nullopt;
+  SnapshotOffer offer;
+  offer.lsn = entry.lsn;
+  offer.bytes = entry.bytes;
+  offer.hash = entry.hash;
+  offer.number = owner_.random_.Next();
+  offer.end_bytes = (*reader)->file_bytes() - (*reader)->footer_offset();
+  if (serves_.size() >= kServesMax) serves_.erase(serves_.begin());
+  serves_.push_back(std::make_unique<SnapshotServe>(
+      owner_, 0, offer.number,
+      SnapshotServe::Source{
+          .file = *std::move(file), .bytes = entry.bytes, .end_bytes = offer.end_bytes}));
+  ++owner_.stats_.full_syncs_served;
+  return offer;
+}
+
+SnapshotServe* SetNode::ServeOf(uint64_t ticket) {
+  for (const auto& serve : serves_) {
+    if (serve->ticket() == ticket) return serve.get();
+  }
+  return nullptr;
+}
+
+// Inside a step: what becomes of it is told in a later turn.
+void SetNode::FetchSnapshot(uint64_t node, const SnapshotOffer& offer) {
+  const auto address = AddressOf(node);
+  const SnapshotEntry entry{
+      .number = 0, .lsn = offer.lsn, .bytes = offer.bytes, .hash = offer.hash};
+  ++owner_.stats_.full_syncs;
+  Log(LogSeverity::kNotice, fmt::format("A copy comes: a snapshot of {} bytes, up to record {}",
+                                        offer.bytes, FormatLsn(offer.lsn)));
+  fetch_ = std::make_unique<SnapshotFetch>(owner_, owner_.feed_id_next_++, entry, offer.end_bytes);
+  fetch_failed_ =
+      !address ||
+      !fetch_->Begin(*address, JoinPath(owner_.directory_, kSyncName), offer.number).ok();
+  owner_.host_.WakeSoon();
+}
+
+void SetNode::DropFetch() {
+  if (fetch_ == nullptr) return;
+  store_.Discard(fetch_->TakeEngine());
+  fetch_.reset();
+  fetch_failed_ = false;
+}
+
+bool SetNode::StepFetch(int64_t deadline_micros) {
+  if (fetch_ == nullptr || installs_) return false;
+  const auto more =
+      fetch_failed_ ? Result<bool>(Refused("it cannot begin")) : fetch_->Step(deadline_micros);
+  const bool late = now() - fetch_->heard_micros() > owner_.options_.timeout_micros;
+  if (!more.ok() || late) {
+    Log(LogSeverity::kWarning,
+        "No copy: " + (late ? std::string("nothing comes any more") : more.status().text()));
+    DropFetch();
+    member_.InstallFailed();
+    return false;
+  }
+  if (!fetch_->done()) return *more;
+  installs_ = true;
+  auto job = std::make_unique<InstallJob>();
+  job->file = fetch_->TakeFile();
+  InstallJob* const raw = job.release();  // adopted by the second function, which always runs
+  owner_.host_.RunInBackground(
+      [raw] {
+        raw->status = raw->file->Sync();
+        if (raw->status.ok()) raw->status = raw->file->Close();
+      },
+      [raw, owner = &owner_] {
+        const std::unique_ptr<InstallJob> self(raw);
+        if (owner->set_ != nullptr) owner->set_->EndInstall(raw);
+      });
+  return false;
+}
+
+void SetNode::EndInstall(InstallJob* job) {
+  installs_ = false;
+  if (!job->status.ok()) {
+    Log(LogSeverity::kWarning, "No copy: " + job->status.text());
+    DropFetch();
+    return member_.InstallFailed();
+  }
+  const SnapshotEntry entry = fetch_->entry();
+  std::unique_ptr<Engine> loaded = fetch_->TakeEngine();
+  fetch_.reset();
+  const std::string path = JoinPath(owner_.directory_, kSyncName);
+  member_.Install([&] {
+    return owner_.host_.ReplaceStore([&](Status* status) {
+      return store_.ReplaceContent(path, entry, std::move(loaded), status);
+    });
+  });
+  Log(LogSeverity::kNotice, "The copy is in place");
+}
+
+// --- handing over
+
+Status SetNode::BeginFailover(const std::optional<NodeAddress>& to, int64_t timeout_micros) {
+  constexpr int64_t kTimeoutMicros{5'000'000};
+  if (failover_ != FailoverState::kNone) return Refused("FAILOVER already in progress.");
+  if (!open()) return Refused("FAILOVER is not valid when server is a replica.");
+  if (Successor() == 0) return Refused("FAILOVER requires connected replicas.");
+  failover_to_ = 0;
+  for (const SetMember& member : set().members().list) {
+    const bool is_it = to && member.host == to->host && member.port == to->port;
+    if (is_it && member.votes() && PeerOf(member.id) != nullptr) failover_to_ = member.id;
+  }
+  if (to && failover_to_ == 0) return Refused("FAILOVER target HOST and PORT is not a replica.");
+  failover_ = FailoverState::kWaitForSync;
+  failover_deadline_ = now() + (timeout_micros == 0 ? kTimeoutMicros : timeout_micros);
+  Log(LogSeverity::kNotice, "FAILOVER begins: writes are held");
+  owner_.host_.HoldWrites(true);
+  owner_.host_.WakeSoon();
+  return Status::Ok();
+}
+
+uint64_t SetNode::Successor() const {
+  uint64_t best = 0;
+  for (const SetMember& member : set().members().list) {
+    const bool fits = member.id != owner_.identity_.node && member.votes() &&
+                      PeerOf(member.id) != nullptr && set().has_room(member.id) &&
+                      now() - set().heard_micros(member.id) < owner_.options_.election_micros;
+    if (fits && (best == 0 || set().MatchOf(member.id) > set().MatchOf(best))) best = member.id;
+  }
+  return best;
+}
+
+// Where most cannot take in a record it would not be committed, nor told apart from one that is: so
+// writes end while there is some room left.
+void SetNode::NoteRoom() {
+  size_t voters = 0;
+  size_t with_room = 0;
+  for (const SetMember& member : set().members().list) {
+    if (!open() || !member.votes()) continue;
+    ++voters;
+    const bool is_own = member.id == owner_.identity_.node;
+    if (is_own ? member_.has_room() : set().has_room(member.id)) ++with_room;
+  }
+  const bool has_room = !open() || 2 * with_room > voters;
+  if (has_room == has_room_) return;
+  has_room_ = has_room;
+  Log(LogSeverity::kWarning, has_room ? "A majority's disks take records again"
+                                      : "The disks of a majority are full: writes are refused");
+  owner_.host_.OnRoleChanged();
+}
+
+// A leader whose disk takes nothing more lets one lead that has room.
+void SetNode::HandOverIfFull() {
+  constexpr int64_t kHoldMicros{1'000'000};
+  constexpr int64_t kAgainMicros{5'000'000};
+  if (!open() || failover_ != FailoverState::kNone || now() < full_retry_micros_) return;
+  if (member_.has_room() || Successor() == 0) return;
+  full_retry_micros_ = now() + kAgainMicros;
+  Log(LogSeverity::kWarning, "This node's disk takes no more records: another one is to lead");
+  (void)BeginFailover(std::nullopt, kHoldMicros);
+}
+
+Status SetNode::AbortFailover() {
+  if (failover_ == FailoverState::kNone) return Refused("No failover in progress.");
+  if (set().transferring()) return Refused("The replica is taking over: that cannot be undone.");
+  EndFailover();
+  return Status::Ok();
+}
+
+void SetNode::EndFailover() {
+  failover_ = FailoverState::kNone;
+  owner_.host_.HoldWrites(false);
+}
+
+void SetNode::StepFailover() {
+  if (failover_ == FailoverState::kNone || set().transferring()) return;
+  if (now() >= failover_deadline_) {
+    Log(LogSeverity::kWarning,
+        "FAILOVER: nobody has taken over in time; this node goes on leading");
+    return EndFailover();
+  }
+  failover_ = FailoverState::kWaitForSync;
+  if (set().commit() != store_.last_lsn()) return;
+  const uint64_t to = failover_to_ != 0 ? failover_to_ : Successor();
+  if (to == 0 || !member_.Transfer(to).ok()) return;
+  failover_ = set().open() ? FailoverState::kInProgress : FailoverState::kNone;
+  owner_.host_.OnRoleChanged();
+}
+
+}  // namespace cellar

@@ -1,0 +1,179 @@
+// SetNode: this server as a member of a replica set: its links to the others, how a set begins and
+// is joined, and what clients are told (REPLICA SETS in cellar-replication(7)).
+//
+//   listed addresses -- OutLink: dialled, PEER ... member --> kHello, then frames of ReplicaSet
+//                    <- InLink: the other's OutLink ---------- the same of the other
+//
+// Of each pair of nodes either one dials the other and speaks on the link that it has dialled, so
+// that a link has one direction, keeps its order, and a new one ends the old. Who is at the other
+// end of an OutLink its PEER reply says; a frame for a member goes to where that member is found.
+//
+// Founding. Each node tells the others in kHello what it has: nothing, data, or a set. Once all
+// that `cluster-nodes` lists have answered and none has a set, the one that has data, else the
+// first one by address, names all of them as voters; the others take that record from it. A node
+// that has nothing and finds a set waits to be added by its leader: as a standby, and once it has
+// caught up as a voter, in the place of the member that was found at its address before.
+//
+// No sockets and no threads of its own (peer.h).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "replica/greeting.h"
+#include "replica/replication.h"
+#include "replica/set_store.h"
+#include "replica/snapshot_fetch.h"
+#include "replica/snapshot_serve.h"
+
+namespace cellar {
+
+class SetNode final : private SetStoreHost {
+ public:
+  SetNode(Replication& owner, Store& store);
+  ~SetNode() override;
+
+  // Takes part, or waits for a set. An error: this node cannot.
+  Status Begin();
+  // The end of the process, or of the store: what is committed is marked.
+  void End();
+
+  // PEER of another member.
+  Result<PeerHandler*> AcceptMember(PeerLink* link, uint64_t cluster, uint64_t node);
+
+  // --- the loop
+  // At the end of a turn, when its records have been flushed.
+  void OnTurn(int64_t deadline_micros);
+  void OnTick();
+  int64_t timer_micros() const;  // monotonic; INT64_MAX: there is none
+  void OnTimer();
+  // Replies wait that were made with this floor.
+  void OnRepliesWait(Lsn floor) { member_.Confirm(floor); }
+
+  // --- orders
+  Status BeginFailover(const std::optional<NodeAddress>& to, int64_t timeout_micros);
+  Status AbortFailover();
+  FailoverState failover_state() const { return failover_; }
+
+  // --- what is so
+  const ReplicaSet& set() const { return member_.set(); }
+  const SetStore& member() const { return member_; }
+  bool open() const { return member_.set().open(); }
+  bool may_append() const { return member_.set().may_append(); }
+  // Disks of a majority take records.
+  bool has_room() const { return has_room_; }
+  Lsn released() const { return member_.released(); }
+  Lsn floor() const { return member_.floor(); }
+  std::string members_payload() const { return member_.members_payload(); }
+  std::string_view state_word() const;
+  // Why there is no leader that could be asked, as behind "CLUSTERDOWN no leader: ".
+  std::string NoLeaderText() const;
+  // The leader that is known, unless it is this node; nothing else.
+  std::optional<NodeAddress> KnownLeader() const;
+  // It has no state that could be shown.
+  bool is_empty() const { return !member_.started(); }
+  // Since when nothing was heard from a leader; -1: nothing ever was.
+  int64_t lag_micros() const;
+  UpstreamFigures Upstream() const;
+  std::vector<FollowerFigures> Followers() const;
+  std::vector<MemberFigures> Members() const;
+  // Other members whose disks have `lsn`.
+  size_t MembersWith(Lsn lsn) const;
+  size_t tail_bytes() const { return member_.tail_bytes(); }
+  size_t waiting_bytes() const;
+  int64_t skew_micros() const;
+  uint64_t rollbacks() const { return member_.reloads(); }
+
+  SnapshotFetch* fetch() { return fetch_.get(); }
+  SnapshotServe* ServeOf(uint64_t ticket);
+  void SetOptions();
+
+ private:
+  friend class Replication;
+  // Beyond so many bytes that a link has not taken, frames are lost.
+  static constexpr size_t kWindowBytes{24 << 20};
+  static constexpr int64_t kHelloMicros{500'000};
+  // A standby that lacks no more records than this is made a voter.
+  static constexpr uint64_t kNearRecords{1000};
+  static constexpr size_t kServesMax{8};
+
+  enum class Has : uint8_t { kNothing = 0, kData = 1, kSet = 2 };
+  class OutLink;
+  class InLink;
+  struct InstallJob;
+  struct Peer {
+    std::string text;  // as it is listed
+    NodeAddress address;
+    std::unique_ptr<OutLink> out;
+    bool answered{false};  // since it was connected
+    uint64_t node{0};      // as its hello says
+    uint64_t cluster{0};
+    Has has{Has::kNothing};
+    std::string list;
+    int64_t skew_micros{0};
+    bool told_of{false};  // it is of another set: once
+  };
+
+  // --- SetStoreHost
+  Status SaveVote(uint32_t term, uint64_t vote) override;
+  void Send(uint64_t node, std::string frame) override;
+  std::optional<SnapshotOffer> OfferSnapshot(const SnapshotEntry& entry) override;
+  void FetchSnapshot(uint64_t node, const SnapshotOffer& offer) override;
+  void OnRoleChanged() override;
+  void OnBroken(std::string_view why) override;
+  void RunInBackground(std::function<void()> work, std::function<void()> done) override;
+  Status ReloadStore(const std::function<Status()>& reload) override;
+
+  Has has() const;
+  std::string ListText() const;  // sorted, so that two lists can be compared
+  void SayHello(OutLink* link);
+  void OnHello(InLink* link, const Frame& frame);
+  void OnMemberFrame(InLink* link, const Frame& frame);
+  void FoundIfDue();
+  Status Found();
+  Status StartMember();
+  // What cannot be mended by waiting: the process ends.
+  void Refuse(const std::string& why);
+  void TendMembers();
+  // Who is to lead next: connected, with room, and with the most of the log. 0: nobody.
+  uint64_t Successor() const;
+  void HandOverIfFull();
+  void NoteRoom();
+  void StepFailover();
+  void EndFailover();
+  bool StepFetch(int64_t deadline_micros);
+  void EndInstall(InstallJob* job);
+  void DropFetch();
+  void NoteLeader();
+  Peer* PeerOf(uint64_t node);
+  const Peer* PeerOf(uint64_t node) const;
+  std::optional<NodeAddress> AddressOf(uint64_t node) const;
+  int64_t now() const;
+
+  Replication& owner_;
+  Store& store_;
+  SetStore member_;
+  std::vector<std::unique_ptr<Peer>> peers_;  // but for this node
+  std::vector<std::unique_ptr<InLink>> in_links_;
+  std::vector<std::unique_ptr<InLink>> dropped_;
+  bool was_open_{false};
+  uint64_t leader_{0};
+  int64_t leaderless_since_{0};  // monotonic; 0: there is a leader
+  int64_t hello_micros_{0};
+  FailoverState failover_{FailoverState::kNone};
+  uint64_t failover_to_{0};
+  int64_t failover_deadline_{0};
+  bool has_room_{true};
+  int64_t full_retry_micros_{0};
+  std::vector<std::unique_ptr<SnapshotServe>> serves_;
+  std::unique_ptr<SnapshotFetch> fetch_;
+  bool fetch_failed_{false};  // it could not begin
+  bool installs_{false};      // a worker makes the copy durable
+};
+
+}  // namespace cellar

@@ -1,0 +1,136 @@
+// A replica set: what it needs of the configuration, and its timer.
+#include <fmt/format.h>
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/assert.h"
+#include "replica/raft_core.h"
+#include "replica/set_node.h"
+#include "server/server.h"
+#include "server/store_config.h"
+
+namespace cellar {
+
+std::vector<NodeAddress> NodesOf(const std::string& text) {
+  std::vector<NodeAddress> nodes;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find(' ', at), text.size());
+    const std::string word = text.substr(at, end - at);
+    const size_t colon = word.rfind(':');
+    CELLAR_ASSERT(colon != std::string::npos);  // the option has been checked
+    nodes.push_back(
+        {word.substr(0, colon), static_cast<uint16_t>(std::stoi(word.substr(colon + 1)))});
+    at = end + 1;
+  }
+  return nodes;
+}
+
+namespace {
+
+// Whether one of the addresses that the name stands for is of this machine.
+bool IsHere(const std::string& host) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(host.c_str(), nullptr, &hints, &found) != 0) return false;
+  bool here = false;
+  for (const addrinfo* each = found; each != nullptr && !here; each = each->ai_next) {
+    // Only to an address of its own can a socket be bound.
+    const int socket = ::socket(each->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    here = socket >= 0 && ::bind(socket, each->ai_addr, each->ai_addrlen) == 0;
+    if (socket >= 0) ::close(socket);
+  }
+  ::freeaddrinfo(found);
+  return here;
+}
+
+}  // namespace
+
+Status Server::CheckSetOptions() {
+  const Config& config = services_own_.config;
+  if (config.cluster_nodes.empty()) return Status::Ok();
+  const auto refuse = [](std::string text) {
+    return Status::Error(ErrorCode::kErr, std::move(text));
+  };
+  if (raft_core_available() == 0)
+    return refuse("cluster-nodes: this build has no libraft 0.22 or newer, and so no replica sets");
+  if (!config.replicaof.empty()) return refuse("cluster-nodes and replicaof exclude each other");
+  if (!config.appendonly) return refuse("cluster-nodes needs a log: appendonly is no");
+  size_t count = 0;
+  for (const NodeAddress& node : NodesOf(config.cluster_nodes)) {
+    const bool announced = !config.replica_announce_ip.empty() && config.replica_announce_port > 0;
+    const bool is_it =
+        announced
+            ? node.host == config.replica_announce_ip && node.port == config.replica_announce_port
+            : (node.port == config.port || node.port == config.tls_port) && IsHere(node.host);
+    if (!is_it) continue;
+    self_ = node;
+    ++count;
+  }
+  if (count == 1) return Status::Ok();
+  return refuse(fmt::format("cluster-nodes names {} of this node",
+                            count == 0 ? "no address" : "two addresses"));
+}
+
+std::string Server::members_payload() const {
+  const SetNode* const set = replication_.set();
+  return set == nullptr ? std::string() : set->members_payload();
+}
+
+// Never by the loop's own idea of the time, which may be of the turn's beginning.
+void Server::UpdateSetTimer() {
+  const int64_t due = replication_.set()->timer_micros();
+  if (due == set_timer_micros_ || stopping_) return;
+  set_timer_micros_ = due;
+  if (due == INT64_MAX) {
+    (void)uv_timer_stop(&set_timer_);
+    return;
+  }
+  uv_update_time(&loop_);
+  const int64_t micros = std::max<int64_t>(due - clock_.MonotonicMicros(), 0);
+  (void)uv_timer_start(
+      &set_timer_,
+      [](uv_timer_t* h) noexcept { static_cast<Server*>(h->loop->data)->OnSetTimer(); },
+      static_cast<uint64_t>((micros + 999) / 1000), 0);
+}
+
+void Server::OnSetTimer() {
+  set_timer_micros_ = INT64_MAX;  // it has ended; the end of the turn starts it anew
+  if (replication_.set() == nullptr) return;
+  BeginTurn();
+  replication_.set()->OnTimer();
+}
+
+bool Server::ShutdownLater(ShutdownMode mode) {
+  constexpr int64_t kHandOverMicros{10'000'000};
+  const SetNode* const set = replication_.set();
+  if (stopping_ || leaving_ || set == nullptr || !set->open()) return false;
+  const bool hands_over = set->failover_state() != FailoverState::kNone ||
+                          replication_.BeginFailover(std::nullopt, kHandOverMicros, false).ok();
+  if (!hands_over) return false;
+  leaving_ = mode;
+  notify_.Send("STOPPING=1\nSTATUS=Handing over to another node");
+  return true;
+}
+
+bool Server::CancelShutdown() {
+  if (!leaving_ || !replication_.AbortFailover().ok()) return false;
+  leaving_.reset();
+  notify_.Send("STATUS=Ready to accept connections");
+  return true;
+}
+
+void Server::ShutDownIfDue() {
+  if (!leaving_ || replication_.failover_state() != FailoverState::kNone) return;
+  const ShutdownMode mode = *std::exchange(leaving_, std::nullopt);
+  (void)Shutdown(mode);
+}
+
+}  // namespace cellar
