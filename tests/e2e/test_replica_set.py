@@ -1,0 +1,535 @@
+"""Replica sets: three processes that elect, agree and answer; what clients lose when one is killed, stopped or emptied:
+nothing that was acknowledged."""
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+
+import redis
+
+from cellar_server import CellarServer, free_port
+from feed_model import as_sent, read_to_end
+from replicas import ReplicaTest
+
+SECONDS_MAX = 30
+
+
+def has_sets():
+    """Whether this build has libraft."""
+    with tempfile.TemporaryDirectory() as directory:
+        port = free_port()
+        server = CellarServer(directory, port=port, cluster_nodes=f"127.0.0.1:{port}")
+        server.spawn()
+        try:
+            server.process.wait(0.5)
+        except subprocess.TimeoutExpired:
+            server.stop()
+            return True, ""
+        return "libraft" not in server.log(), server.log()
+
+
+class Member:
+    def __init__(self, test, port, nodes, **options):
+        # Beside other tests a process may not run for a while.
+        options.setdefault("replica_election_timeout", 1000)
+        self.directory = tempfile.mkdtemp(prefix="cellar-member-")
+        test.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
+        self.port = port
+        self.server = CellarServer(self.directory, port=port, cluster_nodes=nodes, save="",
+                                   enable_debug_command="yes", **options)
+        test.addCleanup(self.stop)
+        self.redis = self.server.client(decode_responses=True, socket_timeout=5)
+
+    def stop(self):
+        if self.server.process:
+            self.server.stop()
+
+    def run(self, *words):
+        if len(words) == 1:
+            words = words[0].split()
+        return self.redis.execute_command(*words)
+
+    def refusal(self, *words):
+        try:
+            return f"no error: {self.run(*words)}"
+        except redis.RedisError as error:
+            return f"{type(error).__name__} {error}"
+
+    def info(self, section="replication"):
+        try:
+            return self.redis.info(section)
+        except redis.RedisError:
+            return {}
+
+    def leads(self):
+        return self.info().get("role") == "master"
+
+    def wipe(self):
+        shutil.rmtree(self.directory)
+        os.mkdir(self.directory)
+
+
+class Writer(threading.Thread):
+    """A client that writes one row after the other, each with its own number, to whoever takes it."""
+
+    def __init__(self, members, more=""):
+        super().__init__(daemon=True)
+        self.more = more
+        self.ports = [member.port for member in members]
+        self.acknowledged = []
+        self.times = []
+        self.ends = False
+        self.start()
+
+    def run(self):
+        number, at, link = 0, 0, None
+        while not self.ends:
+            try:
+                if link is None:
+                    link = redis.Redis(port=self.ports[at % len(self.ports)], socket_timeout=1, socket_connect_timeout=0.2)
+                link.execute_command("CPUT", "t", f"w{number}", "f:n", str(number), "f:more", self.more)
+                self.acknowledged.append(number)
+                self.times.append(time.monotonic())
+            except redis.RedisError:
+                at += 1
+                if link is not None:
+                    link.close()
+                link = None
+                time.sleep(0.01)
+            number += 1
+
+    def end(self):
+        self.ends = True
+        self.join()
+
+    def gap_after(self, moment):
+        """Seconds from then to the first write that is acknowledged by another one."""
+        later = [each for each in self.times if each > moment]
+        return later[0] - moment if later else None
+
+
+class Tail(threading.Thread):
+    """Reads a node's feed as it grows."""
+
+    def __init__(self, member):
+        super().__init__(daemon=True)
+        self.member = member
+        self.entries = []
+        self.ends = False
+        self.start()
+
+    def run(self):
+        while not self.ends:
+            try:
+                client = as_sent(redis.Redis(port=self.member.port, socket_timeout=3))
+                while not self.ends:
+                    last = self.entries[-1][0] if self.entries else "0"
+                    found = client.execute_command("XREAD", "COUNT", "100", "BLOCK", "100", "STREAMS", "changes", last)
+                    self.entries += found[0][1] if found else []
+            except redis.RedisError:
+                time.sleep(0.05)
+
+    def end(self):
+        self.ends = True
+        self.join()
+
+
+class ReplicaSetTest(ReplicaTest):
+    @classmethod
+    def setUpClass(cls):
+        works, why = has_sets()
+        if not works:
+            raise unittest.SkipTest("built without libraft: " + why)
+
+    def setUp(self):
+        self.unmounts = []
+        self.addCleanup(lambda: [subprocess.run(["umount", "-l", each], check=False) for each in self.unmounts])
+
+    def make(self, count=3, **options):
+        ports = []
+        while len(ports) < count:
+            port = free_port()
+            if port not in ports:
+                ports.append(port)
+        self.nodes = [f"127.0.0.1:{port}" for port in ports]
+        members = [Member(self, port, self.nodes, **options) for port in ports]
+        return members
+
+    def found(self, count=3, **options):
+        members = self.make(count, **options)
+        for member in members:
+            member.server.start()
+        self.wait_leader(members)
+        return members
+
+    def wait_leader(self, members, but=None):
+        found = []
+
+        def holds():
+            found[:] = [member for member in members if member is not but and member.leads()]
+            return found
+        self.wait_until(holds, lambda: "nobody leads:\n" + "\n".join(m.server.log()[-1500:] for m in members))
+        return found[0]
+
+    def assert_equal(self, members):
+        def digests():
+            try:
+                return [member.run("DEBUG DIGEST") for member in members]
+            except redis.RedisError as error:
+                return [str(error), ""]
+
+        def states():
+            return [(m.info().get("replica_commit"), m.info().get("replica_applied")) for m in members]
+        self.wait_until(lambda: len(set(states())) == 1 and states()[0][0] == states()[0][1] and
+                        len(set(digests())) == 1, lambda: f"{states()} {digests()}\n" +
+                        "\n".join(m.server.log()[-1500:] for m in members))
+
+    def assert_kept(self, members, writer):
+        leader = self.wait_leader(members)
+        rows = {leader.run("CGET", "t", f"w{n}", "f:n") for n in writer.acknowledged[-20000:]}
+        self.assertEqual({str(n) for n in writer.acknowledged[-20000:]}, rows)
+
+    def test_three_nodes_found_a_set_and_agree(self):
+        members = self.make()
+        members[0].server.start()
+        self.wait_until(lambda: "CLUSTERDOWN" in members[0].refusal("CGET t r f:a") or
+                        "no leader" in members[0].refusal("CGET t r f:a"), lambda: members[0].refusal("CGET t r f:a"))
+        self.assertIn("to found the set", members[0].refusal("CPUT t r f:a 1"))
+        self.assertEqual("joining", members[0].info()["replica_state"])
+        for member in members[1:]:
+            member.server.start()
+        begin = time.monotonic()
+        leader = self.wait_leader(members)
+        self.assertLess(time.monotonic() - begin, SECONDS_MAX)
+        others = [member for member in members if member is not leader]
+        leader.run("TABLE CREATE t FAMILY f")
+        leader.run("CPUT t r f:a 1")
+        self.assertEqual("1", leader.run("CGET t r f:a"))
+        self.assert_equal(members)
+        for other in others:
+            self.assertEqual("1", other.run("CGET t r f:a"))
+            self.assertEqual("ReadOnlyError You can't write against a read only replica. "
+                             f"The leader is 127.0.0.1:{leader.port}", other.refusal("CPUT t r f:a 2"))
+            role = other.run("ROLE")
+            self.assertEqual(["slave", "127.0.0.1", leader.port, "connected"], role[:4])
+            other.run("CONFIG SET replica-reads no")
+            self.assertIn("read only replica", other.refusal("CGET t r f:a"))
+            other.run("CONFIG SET replica-reads stale")
+        self.assertEqual("master", leader.run("ROLE")[0])
+        self.assertEqual(2, len(leader.run("ROLE")[2]))
+        self.assertGreaterEqual(leader.run("WAIT 1 1000"), 1)
+        info = leader.info()
+        self.assertEqual(("leader", 3, 2), (info["replica_state"], info["replica_members"], info["connected_slaves"]))
+        self.assertGreater(info["replica_lease"], 0)
+        self.assertEqual(1, len({member.info()["master_replid"] for member in members}))
+        self.assertEqual("always", leader.run("CONFIG GET appendfsync")[1])
+        self.assertIn("REPLICAOF is not allowed in a replica set", others[0].refusal("REPLICAOF NO ONE"))
+        self.assertIn("needs its log", leader.refusal("CONFIG SET appendonly no"))
+        self.assertIn("not allowed in a replica set", leader.refusal("DEBUG RELOAD"))
+
+    def test_killed_leaders_lose_nothing(self):
+        members = self.found()
+        self.wait_leader(members).run("TABLE CREATE t FAMILY f")
+        writer = Writer(members)
+        for _ in range(3):
+            time.sleep(0.5)
+            leader = self.wait_leader(members)
+            moment = time.monotonic()
+            leader.server.kill()
+            self.wait_until(lambda m=moment: writer.gap_after(m + 0.01) is not None, "writes go on")
+            self.wait_leader(members, leader)
+            leader.server.start()
+            self.wait_until(lambda: leader.info().get("replica_state") == "follower", "it comes back")
+        writer.end()
+        self.assertGreater(len(writer.acknowledged), 100)
+        self.assert_equal(members)
+        self.assert_kept(members, writer)
+
+    def test_a_stopped_leader_answers_nothing_of_the_past(self):
+        members = self.found()
+        leader = self.wait_leader(members)
+        leader.run("TABLE CREATE t FAMILY f")
+        leader.run("CPUT t r f:a old")
+        link = leader.server.connect()
+        link.settimeout(5)
+        link.sendall(b"PING\r\n")
+        self.assertEqual(b"+PONG\r\n", link.recv(100))
+        leader.server.process.send_signal(signal.SIGSTOP)
+        try:
+            link.sendall(b"CGET t r f:a\r\n")
+            new = self.wait_leader([member for member in members if member is not leader])
+            new.run("CPUT t r f:a new")
+        finally:
+            leader.server.process.send_signal(signal.SIGCONT)
+        try:
+            answer = link.recv(1000)
+        except OSError:
+            answer = b""
+        self.assertNotIn(b"old", answer)
+        link.close()
+        self.assert_equal(members)
+        self.assertEqual("new", leader.run("CGET t r f:a"))
+
+    def test_all_are_killed_and_come_back(self):
+        members = self.found()
+        self.wait_leader(members).run("TABLE CREATE t FAMILY f")
+        writer = Writer(members)
+        time.sleep(1)
+        for member in members:
+            member.server.kill()
+        for member in members:
+            member.server.start()
+        self.wait_leader(members)
+        time.sleep(0.5)
+        writer.end()
+        self.assert_equal(members)
+        self.assert_kept(members, writer)
+
+    def test_a_minority_takes_no_write(self):
+        members = self.found()
+        leader = self.wait_leader(members)
+        leader.run("TABLE CREATE t FAMILY f")
+        leader.run("CPUT t r f:a 1")
+        self.assert_equal(members)
+        for member in members:
+            if member is not leader:
+                member.server.kill()
+        self.wait_until(lambda: "no leader" in leader.refusal("CPUT t r f:a 2"), lambda: leader.refusal("CPUT t r f:a 2"))
+        self.assertEqual("slave", leader.info()["role"])
+        self.assertEqual("PONG", "PONG" if leader.redis.ping() else "")
+        # Whether the 2 was taken in is to be decided by the others, so it is neither shown nor denied.
+        self.assertRegex(leader.refusal("CGET t r f:a"), "no leader|no error: 1$")
+        for member in members:
+            if member is not leader:
+                member.server.start()
+        leader = self.wait_leader(members)
+        self.assertIn(leader.run("CGET t r f:a"), ("1", "2"))
+        self.assert_equal(members)
+
+    def test_leadership_is_handed_over(self):
+        members = self.found()
+        leader = self.wait_leader(members)
+        leader.run("TABLE CREATE t FAMILY f")
+        writer = Writer(members)
+        time.sleep(0.3)
+        other = next(member for member in members if member is not leader)
+        self.assertIn("is not a replica", leader.refusal(f"FAILOVER TO 127.0.0.1 1"))
+        self.assertIn("not valid when server is a replica", other.refusal("FAILOVER"))
+        self.assertEqual("OK", leader.run(f"FAILOVER TO 127.0.0.1 {other.port}"))
+        self.wait_until(other.leads, lambda: str(other.info()))
+        time.sleep(0.3)
+        writer.end()
+        self.assert_equal(members)
+        self.assert_kept(members, writer)
+        self.assertEqual("no-failover", leader.info()["master_failover_state"])
+
+    def test_a_feed_tells_what_is_committed_whoever_leads(self):
+        members = self.found()
+        leader = self.wait_leader(members)
+        leader.run("TABLE CREATE t FAMILY f")
+        leader.run("FEED CREATE changes ON 0")
+        writer = Writer(members)
+        tails = [Tail(member) for member in members]
+        for end in (lambda member: member.server.kill(), lambda member: member.server.process.send_signal(signal.SIGSTOP)):
+            time.sleep(0.7)
+            leader = self.wait_leader(members)
+            end(leader)
+            moment = time.monotonic()
+            new = self.wait_leader([member for member in members if member is not leader])
+            self.wait_until(lambda: writer.gap_after(moment) is not None, "writes go on")
+            self.assertTrue(new.leads())
+            if leader.server.process.poll() is None:
+                leader.server.process.send_signal(signal.SIGCONT)
+            else:
+                leader.server.start()
+        time.sleep(0.5)
+        writer.end()
+        self.assert_equal(members)
+        told = read_to_end(as_sent(self.wait_leader(members).server.client()), "changes")
+        for member, tail in zip(members, tails):
+            self.assertEqual(told, read_to_end(as_sent(member.server.client()), "changes"))
+            self.wait_until(lambda each=tail: each.entries and each.entries[-1] == told[-1], "the tail is read")
+            tail.end()
+            # Nothing was told that did not stay, and nothing was left out.
+            self.assertEqual(told, tail.entries)
+        rows = {dict(zip(fields[::2], fields[1::2])).get(b"row") for _, fields in told}
+        self.assertEqual(set(), {f"w{number}".encode() for number in writer.acknowledged} - rows)
+        follower = next(member for member in members if not member.leads())
+        self.assertIn("READONLY", "READONLY" if "read only" in follower.refusal("FEED CREATE mine ON 0") else "")
+
+    def test_a_leader_that_leaves_hands_over_first(self):
+        members = self.found()
+        leader = self.wait_leader(members)
+        leader.run("TABLE CREATE t FAMILY f")
+        writer = Writer(members)
+        for leave in (lambda: leader.server.process.send_signal(signal.SIGTERM), lambda: leader.refusal("SHUTDOWN")):
+            time.sleep(0.3)
+            leader = self.wait_leader(members)
+            leave()
+            self.assertEqual(0, leader.server.process.wait(30))
+            self.assertIn("No longer the leader", leader.server.log())
+            # Nobody had to notice that it was gone.
+            new = self.wait_leader(members, leader)
+            self.assertEqual("no error: PONG", "no error: PONG" if new.redis.ping() else "")
+            leader.server.start()
+            self.wait_until(lambda each=leader: each.info().get("replica_state") == "follower", "it comes back")
+        writer.end()
+        self.assert_equal(members)
+        self.assert_kept(members, writer)
+        self.assertIn("No shutdown in progress", members[0].refusal("SHUTDOWN ABORT"))
+        # There is nobody to hand over to: it leaves all the same. NOW does not even ask.
+        leader = self.wait_leader(members)
+        for member in members:
+            if member is not leader:
+                self.assertEqual(0, member.server.stop())
+        self.assertEqual(0, leader.server.stop())
+
+    def test_a_full_disk_costs_the_lead_and_two_all_writes(self):
+        members = self.make()
+        for member in members:
+            self.mount(member.directory)
+            member.server.log_path = tempfile.mktemp(prefix="cellar-log-")  # or it would be full, too
+            self.addCleanup(os.remove, member.server.log_path)
+            member.server.start()
+        leader = self.wait_leader(members)
+        leader.run("TABLE CREATE t FAMILY f")
+        leader.run("TABLE CREATE quiet FAMILY f")
+        leader.run("CPUT quiet first f:n 1")
+        writer = Writer(members, "x" * 200)
+        self.fill(leader)
+        self.wait_until(lambda: "takes no more" in leader.server.log(), lambda: leader.server.log())
+        self.wait_until(lambda: not leader.leads(), "it hands over")
+        other = self.wait_leader(members, leader)
+        other.run("CPUT quiet second f:n 2")
+        moment = time.monotonic()
+        self.wait_until(lambda: writer.gap_after(moment) is not None, "writes go on")
+        self.fill(other)
+        third = next(member for member in members if member not in (leader, other))
+        self.wait_until(lambda: "MISCONF" in third.refusal("CPUT t never f:n 3"), lambda: third.refusal("CPUT t never f:n 3"))
+        self.assertEqual("2", third.run("CGET quiet second f:n"))
+        for member in (leader, other):
+            os.remove(os.path.join(member.directory, "filler"))
+
+        def writes():
+            return any(member.refusal("CPUT t third f:n 4") == "no error: OK" for member in members)
+        self.wait_until(writes, "writes go on once there is room")
+        writer.end()
+        self.assert_equal(members)
+        self.assert_kept(members, writer)
+        self.assertIsNone(self.wait_leader(members).run("CGET t never f:n"))
+
+    def mount(self, directory):
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", directory], capture_output=True, check=False)
+        if mounted.returncode != 0:
+            self.skipTest("mounting a tmpfs is not allowed here")
+        self.unmounts.append(directory)
+
+    def fill(self, member):
+        with open(os.path.join(member.directory, "filler"), "wb") as file:
+            try:
+                while True:
+                    file.write(bytes(4096))
+                    file.flush()
+            except OSError:
+                pass
+            try:
+                file.close()
+            except OSError:
+                pass
+
+    def test_an_emptied_node_joins_again(self):
+        members = self.found()
+        leader = self.wait_leader(members)
+        leader.run("TABLE CREATE t FAMILY f")
+        for i in range(500):
+            leader.run("CPUT", "t", f"r{i}", "f:a", "x" * 100)
+        leader.run("BGSAVE")
+        lost = next(member for member in members if member is not leader)
+        lost.server.kill()
+        lost.wipe()
+        lost.server.start()
+
+        def voters():
+            info = self.wait_leader(members).info()
+            kinds = [info[name]["kind"] for name in info if name.startswith("member")]
+            return len(kinds) == 3 and set(kinds) == {"voter"} and lost.info().get("replica_state") in ("follower", "leader")
+        self.wait_until(voters, lambda: str(leader.info()) + lost.server.log())
+        self.assert_equal(members)
+        # It counts: another one may go.
+        leader = self.wait_leader(members)
+        gone = next(member for member in members if member not in (leader, lost))
+        gone.server.kill()
+        leader.run("CPUT t after f:a 1")
+
+    def test_a_single_server_becomes_the_first_of_a_set(self):
+        members = self.make()
+        single = CellarServer(members[2].directory, port=members[2].port, save="")
+        single.start()
+        with single.client() as client:
+            client.execute_command("TABLE", "CREATE", "t", "FAMILY", "f")
+            for i in range(100):
+                client.execute_command("CPUT", "t", f"r{i}", "f:a", str(i))
+        single.stop()
+        for member in members:
+            member.server.start()
+        leader = self.wait_leader(members)
+        self.assertEqual("7", leader.run("CGET t r7 f:a"))
+        self.assert_equal(members)
+        # And no node of a set is a single server by mistake.
+        members[0].server.stop()
+        wrong = CellarServer(members[0].directory, port=members[0].port)
+        wrong.spawn()
+        self.assertEqual(1, wrong.process.wait(10))
+        self.assertIn("cluster-nodes", wrong.log())
+
+    def test_what_is_wrong_is_said_at_the_start(self):
+        port = free_port()
+        for options, text in (({"cluster_nodes": "127.0.0.1:1"}, "names no address of this node"),
+                              ({"cluster_nodes": f"127.0.0.1:{port} localhost:{port}"}, "names two addresses"),
+                              ({"cluster_nodes": "nonsense"}, "host:port"),
+                              ({"cluster_nodes": f"127.0.0.1:{port}", "appendonly": "no"}, "needs a log"),
+                              ({"cluster_nodes": f"127.0.0.1:{port}", "replicaof": "127.0.0.1 1"}, "exclude")):
+            with tempfile.TemporaryDirectory() as directory:
+                if isinstance(options.get("cluster_nodes"), str):
+                    options["cluster_nodes"] = options["cluster_nodes"].split()
+                server = CellarServer(directory, port=port, **options)
+                server.spawn()
+                self.assertEqual(1, server.process.wait(10), options)
+                self.assertIn(text, server.log())
+
+    def test_nodes_that_list_different_sets_do_not_start_one(self):
+        members = self.make()
+        members[2].server.options["cluster-nodes"] = self.nodes[1:]
+        members[1].server.options["cluster-nodes"] = self.nodes[1:] + [f"127.0.0.1:{free_port()}"]
+        members[1].server.spawn()
+        members[2].server.spawn()
+        self.wait_until(lambda: members[1].server.process.poll() is not None or
+                        members[2].server.process.poll() is not None, "one of them leaves")
+        self.assertIn("cluster-nodes differs", members[1].server.log() + members[2].server.log())
+
+    def test_a_set_of_one(self):
+        members = self.found(1)
+        members[0].run("TABLE CREATE t FAMILY f")
+        members[0].run("CPUT t r f:a 1")
+        members[0].server.kill()
+        members[0].server.start()
+        self.wait_leader(members)
+        self.assertEqual("1", members[0].run("CGET t r f:a"))
+
+    def test_without_a_lease_reads_are_right_and_answered(self):
+        members = self.found(replica_lease="no")
+        leader = self.wait_leader(members)
+        self.assertEqual(0, leader.info()["replica_lease"])
+        leader.run("TABLE CREATE t FAMILY f")
+        for i in range(20):
+            leader.run("CPUT", "t", "r", "f:a", str(i))
+            self.assertEqual(str(i), leader.run("CGET t r f:a"))
+
+
+if __name__ == "__main__":
+    unittest.main()
