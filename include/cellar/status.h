@@ -47,6 +47,8 @@ enum class ErrorCode : uint8_t {
   kTooLarge,
   kNoFeed,
   kTrimmed,
+  kNoGroup,
+  kBusyGroup,
   kIo,
   kNoSpace,
   kCorruption,

@@ -57,6 +57,10 @@ std::string_view ErrorCodeWord(ErrorCode code) {
       return "NOFEED";
     case ErrorCode::kTrimmed:
       return "TRIMMED";
+    case ErrorCode::kNoGroup:
+      return "NOGROUP";
+    case ErrorCode::kBusyGroup:
+      return "BUSYGROUP";
     case ErrorCode::kIo:
       return "IOERR";
     case ErrorCode::kNoSpace:

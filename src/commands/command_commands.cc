@@ -50,13 +50,20 @@ void WriteKeySpecs(ReplyWriter& reply, const KeySpec& keys) {
   const std::vector<std::string_view> flags = KeyAccessFlags(keys.access);
   reply.Array(flags.size());
   for (const std::string_view flag : flags) reply.SimpleString(flag);
+  const bool named = !keys.keyword.empty();
   reply.Bulk("begin_search");
   reply.Map(2);
   reply.Bulk("type");
-  reply.Bulk("index");
+  reply.Bulk(named ? "keyword" : "index");
   reply.Bulk("spec");
-  reply.Map(1);
-  number("index", counted ? keys.count : keys.first);
+  reply.Map(named ? 2 : 1);
+  if (named) {
+    reply.Bulk("keyword");
+    reply.Bulk(keys.keyword);
+    number("startfrom", keys.first);
+  } else {
+    number("index", counted ? keys.count : keys.first);
+  }
   reply.Bulk("find_keys");
   reply.Map(2);
   reply.Bulk("type");
@@ -70,7 +77,15 @@ void WriteKeySpecs(ReplyWriter& reply, const KeySpec& keys) {
   }
   number("lastkey", keys.last < 0 ? keys.last : keys.last == 0 ? 0 : keys.last - keys.first);
   number("keystep", keys.step);
-  number("limit", 0);
+  number("limit", named ? 2 : 0);
+}
+
+// The first key, the last one, and the step between them; nothing where they move.
+void WriteKeyRange(ReplyWriter& reply, const KeySpec& keys) {
+  const bool moves = keys.first == 0 || !keys.keyword.empty();
+  reply.Integer(moves ? 0 : keys.first);
+  reply.Integer(moves ? 0 : keys.last == 0 ? keys.first : keys.last);
+  reply.Integer(moves ? 0 : keys.step);
 }
 
 void WriteInfo(ReplyWriter& reply, const CommandEntry& entry) {
@@ -79,12 +94,10 @@ void WriteInfo(ReplyWriter& reply, const CommandEntry& entry) {
   reply.Bulk(entry.full_name);
   reply.Integer(row.arity);
   WriteFlags(reply, entry);
-  reply.Integer(row.keys.first);
-  reply.Integer(row.keys.last == 0 ? row.keys.first : row.keys.last);
-  reply.Integer(row.keys.first == 0 ? 0 : row.keys.step);
+  WriteKeyRange(reply, row.shown_keys());
   WriteCategories(reply, entry);
   reply.Array(0);  // tips
-  WriteKeySpecs(reply, row.keys);
+  WriteKeySpecs(reply, row.shown_keys());
   reply.Array(entry.subcommands.size());
   for (const CommandEntry* sub : entry.subcommands) WriteInfo(reply, *sub);
 }
@@ -235,7 +248,7 @@ Result<const CommandEntry*> CommandOfWords(const CommandTable& table, Arguments 
     entry = sub != nullptr || entry->row->handler == nullptr ? sub : entry;
   }
   if (entry == nullptr) return Status::Error(ErrorCode::kErr, "Invalid command specified");
-  if (entry->row->keys.none()) {
+  if (entry->row->shown_keys().none()) {
     return Status::Error(ErrorCode::kErr, "The command has no key arguments");
   }
   const auto count = static_cast<int64_t>(words.size());
@@ -254,7 +267,7 @@ void CmdCommandGetKeys(CommandContext& ctx) {
   const Arguments words = ctx.args.subspan(2);
   ASSIGN_OR_REPLY(ctx, const CommandEntry* entry,
                   CommandOfWords(ctx.host.services().commands, words));
-  const std::vector<size_t> positions = KeyPositions(entry->row->keys, words);
+  const std::vector<size_t> positions = KeyPositions(entry->row->shown_keys(), words);
   if (positions.empty() && !entry->Has(kNoMandatoryKeys)) return RefuseKeys(ctx);
   ctx.reply.Array(positions.size());
   for (const size_t position : positions) ctx.reply.Bulk(words[position]);
@@ -264,9 +277,9 @@ void CmdCommandGetKeysAndFlags(CommandContext& ctx) {
   const Arguments words = ctx.args.subspan(2);
   ASSIGN_OR_REPLY(ctx, const CommandEntry* entry,
                   CommandOfWords(ctx.host.services().commands, words));
-  const std::vector<size_t> positions = KeyPositions(entry->row->keys, words);
+  const std::vector<size_t> positions = KeyPositions(entry->row->shown_keys(), words);
   if (positions.empty() && !entry->Has(kNoMandatoryKeys)) return RefuseKeys(ctx);
-  const std::vector<std::string_view> flags = KeyAccessFlags(entry->row->keys.access);
+  const std::vector<std::string_view> flags = KeyAccessFlags(entry->row->shown_keys().access);
   ctx.reply.Array(positions.size());
   for (const size_t position : positions) {
     ctx.reply.Array(2);

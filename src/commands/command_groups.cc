@@ -5,13 +5,13 @@ namespace cellar {
 
 void AddAllCommands(CommandTable* table) {
   for (const auto group :
-       {AbsentCommands,     AclCommands,         AggregateCommands, CellReadCommands,
-        CellWriteCommands,  ClientCommands,      CommandCommands,   ConfigCommands,
-        ConnectionCommands, DebugCommands,       ExplainCommands,   FamilyCommands,
-        FeedCommands,       GenericCommands,     HeatCommands,      IndexCommands,
-        KeyspaceCommands,   MemoryCommands,      ObserveCommands,   PersistenceCommands,
-        PubSubCommands,     ReplicationCommands, ServerCommands,    StreamCommands,
-        TableCommands,      TransactionCommands}) {
+       {AbsentCommands,      AclCommands,      AggregateCommands,   CellReadCommands,
+        CellWriteCommands,   ClientCommands,   CommandCommands,     ConfigCommands,
+        ConnectionCommands,  DebugCommands,    ExplainCommands,     FamilyCommands,
+        FeedCommands,        GenericCommands,  GroupCommands,       HeatCommands,
+        IndexCommands,       KeyspaceCommands, MemoryCommands,      ObserveCommands,
+        PersistenceCommands, PubSubCommands,   ReplicationCommands, ServerCommands,
+        StreamCommands,      TableCommands,    TransactionCommands}) {
     table->Add(group());
   }
 }

@@ -23,6 +23,7 @@ std::span<const Command> ExplainCommands();
 std::span<const Command> FamilyCommands();
 std::span<const Command> FeedCommands();
 std::span<const Command> GenericCommands();
+std::span<const Command> GroupCommands();
 std::span<const Command> HeatCommands();
 std::span<const Command> IndexCommands();
 std::span<const Command> KeyspaceCommands();

@@ -1,4 +1,5 @@
-// The commands of Redis' streams, which read feeds: XREAD, XRANGE, XREVRANGE, XLEN, XINFO. Those
+// The commands of Redis' streams, which read feeds: XREAD, XRANGE, XREVRANGE, XLEN, XINFO
+// (consumer groups: group_commands.cc). Those
 // that would write a stream are refused, since the server alone writes feeds. cellar-feeds(7) says
 // what an entry is.
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include "commands/command_groups.h"
 #include "commands/replies/feed_access.h"
 #include "commands/replies/feed_task.h"
+#include "commands/replies/group_task.h"
 #include "commands/replies/help.h"
 #include "commands/session/command_context.h"
 #include "commands/words/feed_arguments.h"
@@ -56,6 +58,7 @@ constexpr Command Refused(std::string_view name, int16_t arity, std::string_view
           .arity = arity,
           .flags = kWrite,
           .categories = kCategoryStream,
+          .feeds = {.first = 1, .access = KeyAccess::kReadWrite},
           .group = "stream",
           .summary = "Refused: a feed is written by the server alone.",
           .complexity = "O(1)",
@@ -63,24 +66,49 @@ constexpr Command Refused(std::string_view name, int16_t arity, std::string_view
           .handler = CmdRefused};
 }
 
+constexpr KeySpec kFeedRead{.first = 1, .access = KeyAccess::kRead};
+constexpr KeySpec kFeedAsked{.first = 2, .access = KeyAccess::kRead};
+
 constexpr Command kInfoRows[] = {
     {.name = "stream",
      .arity = 3,
      .flags = kReadonly,
      .categories = kCategoryStream,
+     .feeds = kFeedAsked,
      .group = "stream",
      .summary = "Returns the length of a feed, its first and its last entry.",
      .complexity = "O(n) in the bytes of log that nobody has counted yet",
      .syntax = "feed",
      .handler = CmdXInfoStream},
+    {.name = "groups",
+     .arity = 3,
+     .flags = kReadonly,
+     .categories = kCategoryStream,
+     .feeds = kFeedAsked,
+     .group = "stream",
+     .summary = "Returns the groups of a feed: how far each has read, and how much is behind that.",
+     .complexity = "O(n) in the bytes of log that the slowest group has not read",
+     .syntax = "feed",
+     .handler = CmdXInfoGroups},
+    {.name = "consumers",
+     .arity = 4,
+     .flags = kReadonly,
+     .categories = kCategoryStream,
+     .feeds = kFeedAsked,
+     .group = "stream",
+     .summary = "Returns the consumers of a group.",
+     .complexity = "O(n) where n is the number of consumers",
+     .syntax = "feed group",
+     .handler = CmdXInfoConsumers},
     HelpSubcommand("stream"),
 };
 
 constexpr Command kRows[] = {
     {.name = "xread",
      .arity = -4,
-     .flags = kReadonly | kBlocking,
+     .flags = kReadonly | kBlocking | kMovableKeys,
      .categories = kCategoryStream,
+     .feeds = {.first = 1, .last = -1, .access = KeyAccess::kRead, .keyword = "STREAMS"},
      .group = "stream",
      .summary = "Returns entries of feeds behind an id, or waits for some.",
      .complexity = "O(n) in the bytes of log that it reads",
@@ -90,6 +118,7 @@ constexpr Command kRows[] = {
      .arity = -4,
      .flags = kReadonly,
      .categories = kCategoryStream,
+     .feeds = kFeedRead,
      .group = "stream",
      .summary = "Returns the entries of a feed in a range of ids.",
      .complexity = "O(n) in the bytes of log that it reads",
@@ -99,6 +128,7 @@ constexpr Command kRows[] = {
      .arity = -4,
      .flags = kReadonly,
      .categories = kCategoryStream,
+     .feeds = kFeedRead,
      .group = "stream",
      .summary = "Returns the entries of a feed in a range of ids, the newest first.",
      .complexity = "O(n) in the bytes of log that it reads",
@@ -108,6 +138,7 @@ constexpr Command kRows[] = {
      .arity = 2,
      .flags = kReadonly,
      .categories = kCategoryStream,
+     .feeds = kFeedRead,
      .group = "stream",
      .summary = "Returns the number of entries that a feed has.",
      .complexity = "O(n) in the bytes of log that nobody has counted yet",

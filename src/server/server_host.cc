@@ -163,6 +163,7 @@ DataFigures Server::data_figures() {
   }
   const SweeperStats sweeper = store_->sweeper_stats();
   total.bytes += sweeper.garbage_bytes;
+  total.bytes += store_->engine().feeds().bytes();
   total.reclaimed_cells = sweeper.cells_reclaimed;
   const ArrivalWatch& arrivals = store_->arrivals();
   total.cells_in_future = arrivals.count(OddArrival::kInFuture);

@@ -111,7 +111,9 @@ Result<FeedDecoder::Outline> FeedDecoder::Look(const LogRecord& record) {
       outline.matters = outline.matters || outline.has_schemas || TableOf(op.id).covered;
     } else if (op.op != MutationOp::kRow) {
       ++changes;
-      if (op.op >= MutationOp::kCreateKeyspace) outline.has_schemas = outline.matters = true;
+      const bool is_schema =
+          op.op >= MutationOp::kCreateKeyspace && op.op != MutationOp::kFeedGroup;
+      if (is_schema) outline.has_schemas = outline.matters = true;
     }
   }
   if (!reader.status().ok()) return reader.status();

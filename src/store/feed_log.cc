@@ -52,6 +52,28 @@ class CollectingSink final : public FeedSink {
   std::vector<FeedEntry>& entries_;
 };
 
+// Hands on those that are among `ids`, and counts in *next how many of these are behind.
+class PickingSink final : public FeedSink {
+ public:
+  PickingSink(const std::vector<FeedId>& ids, size_t* next, FeedSink* sink)
+      : ids_(ids), next_(*next), sink_(*sink) {}
+  bool OnEntry(const FeedEntry& entry) override {
+    while (next_ < ids_.size() && ids_[next_] < entry.id) ++next_;
+    if (next_ == ids_.size()) return false;
+    if (ids_[next_] != entry.id) return true;
+    ++next_;
+    full_ = !sink_.OnEntry(entry);
+    return !full_;
+  }
+  bool full() const { return full_; }
+
+ private:
+  const std::vector<FeedId>& ids_;
+  size_t& next_;
+  FeedSink& sink_;
+  bool full_{false};
+};
+
 }  // namespace
 
 Status FeedLog::Update(int64_t now_micros, Lsn applied) {
@@ -233,7 +255,8 @@ Result<FeedId> FeedLog::End() {
   }
 }
 
-Result<bool> FeedLog::Read(const Feed& feed, FeedScan* scan, FeedSink* sink) {
+Result<bool> FeedLog::ReadPart(const Feed& feed, FeedDecoder::Fields fields, FeedScan* scan,
+                               FeedSink* sink) {
   if (index_.first_segment() == 0) return true;
   const State& state = StateOf(feed);
   scan->after = std::max(scan->after, FeedId::LastOf(state.through_micros));
@@ -245,13 +268,42 @@ Result<bool> FeedLog::Read(const Feed& feed, FeedScan* scan, FeedSink* sink) {
   }
   const int64_t behind = std::min(scan->after.micros() - 1, INT64_MAX - 2);
   RETURN_IF_ERROR(Place(&scan->place, std::max(behind, index_.begin_micros())));
-  FeedDecoder decoder(engine_.feeds(), feed, FeedDecoder::Fields::kYes);
+  FeedDecoder decoder(engine_.feeds(), feed, fields);
   const auto visit = [&](const LogRecord& record, int64_t before) -> Result<bool> {
     if (record.commit_micros < scan->after.micros()) return true;
     return decoder.Decode(record, before, scan->after, scan->to, sink);
   };
   ASSIGN_OR_RETURN(const LogIndex::Ended ended, index_.ReadPiece(&scan->place, visit));
   return ended != LogIndex::Ended::kPiece;
+}
+
+Result<bool> FeedLog::Find(const Feed& feed, const std::vector<FeedId>& ids,
+                           FeedDecoder::Fields fields, size_t* next, FeedScan* scan,
+                           FeedSink* sink) {
+  if (index_.first_segment() == 0) return true;
+  const State& state = StateOf(feed);
+  while (*next < ids.size() && ids[*next].micros() <= state.through_micros) ++*next;
+  if (*next == ids.size()) return true;
+  scan->after = ids[*next].Previous();
+  // Between two of them may be much that is none.
+  LogPlace there{};
+  const int64_t behind = std::min(ids[*next].micros() - 1, INT64_MAX - 2);
+  RETURN_IF_ERROR(Place(&there, std::max(behind, index_.begin_micros())));
+  if (scan->place.segment == 0 || !index_.IsThere(scan->place) || scan->place.last < there.last)
+    scan->place = there;
+  FeedDecoder decoder(engine_.feeds(), feed, fields);
+  PickingSink picking(ids, next, sink);
+  const auto visit = [&](const LogRecord& record, int64_t before) -> Result<bool> {
+    if (record.commit_micros < scan->after.micros()) return true;
+    return decoder.Decode(record, before, scan->after, ids.back(), &picking);
+  };
+  ASSIGN_OR_RETURN(const LogIndex::Ended ended, index_.ReadPiece(&scan->place, visit));
+  if (ended != LogIndex::Ended::kPiece) {
+    if (!picking.full()) *next = ids.size();
+    return true;
+  }
+  while (*next < ids.size() && ids[*next].micros() <= scan->place.micros) ++*next;
+  return *next == ids.size();
 }
 
 Result<bool> FeedLog::ReadBack(const Feed& feed, FeedScan* scan, size_t most,

@@ -85,11 +85,22 @@ class FeedLog {
   Result<FeedId> End();
 
   // Goes on with *scan by one piece. True: `sink` has got all, or wants no more.
-  Result<bool> Read(const Feed& feed, FeedScan* scan, FeedSink* sink);
+  Result<bool> Read(const Feed& feed, FeedScan* scan, FeedSink* sink) {
+    return ReadPart(feed, FeedDecoder::Fields::kYes, scan, sink);
+  }
+  // The same for who wants the ids alone.
+  Result<bool> CountThrough(const Feed& feed, FeedScan* scan, FeedSink* sink) {
+    return ReadPart(feed, FeedDecoder::Fields::kNo, scan, sink);
+  }
   // The same from the end to the beginning: the entries of one piece, in ascending order, are
   // appended to *entries, `most` of the newest at most. The first call has scan->place nowhere.
   Result<bool> ReadBack(const Feed& feed, FeedScan* scan, size_t most,
                         std::vector<FeedEntry>* entries);
+  // Goes on by one piece to look for the entries `ids`, which ascend, from the `*next`th on, and
+  // moves that behind those that have been looked for; `sink` gets those that are there. True: all
+  // have been, or `sink` wants no more.
+  Result<bool> Find(const Feed& feed, const std::vector<FeedId>& ids, FeedDecoder::Fields fields,
+                    size_t* next, FeedScan* scan, FeedSink* sink);
 
   // The end of what is shown has been reached by a reader: what is newer shall get to disk soon.
   void AskForSync();
@@ -129,6 +140,8 @@ class FeedLog {
   };
 
   Status UpdateIndex(Lsn applied);
+  Result<bool> ReadPart(const Feed& feed, FeedDecoder::Fields fields, FeedScan* scan,
+                        FeedSink* sink);
   State& StateOf(const Feed& feed);
   void Restart(State* state, int64_t through_micros, const FeedId& dropped) const;
   int64_t HorizonOf(const Feed& feed) const;

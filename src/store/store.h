@@ -311,6 +311,8 @@ class Store {
   // what it names, BUSYKEY, TOOLARGE; ERR without a log.
   Status CreateFeed(std::string_view keyspace, std::string_view name, Feed feed);
   Status DropFeed(const Feed& feed);
+  // Logs and carries out changes of a group of consumers; inside a transaction as a part of it.
+  Status ChangeFeedGroup(uint64_t feed_id, std::string_view group, const FeedGroupChanges& changes);
   FeedLog& feed_log() { return *feed_log_; }
   Status UpdateFeedLog() { return feed_log_->Update(now_micros_, applied_lsn()); }
   void set_log_keep_bytes(uint64_t bytes);

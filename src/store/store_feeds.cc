@@ -85,6 +85,14 @@ Status Store::DropFeed(const Feed& feed) {
   return CommitSchema(nullptr);
 }
 
+Status Store::ChangeFeedGroup(uint64_t feed_id, std::string_view group,
+                              const FeedGroupChanges& changes) {
+  CELLAR_ASSERT(!changes.empty());
+  BeginMutation();
+  mutation_.ChangeFeedGroup(feed_id, group, changes.bytes());
+  return CommitMutation(nullptr, 1);
+}
+
 void Store::set_log_keep_bytes(uint64_t bytes) {
   options_.log_keep_bytes = bytes;
   feed_log_->set_keep_bytes(bytes);

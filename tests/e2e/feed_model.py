@@ -136,7 +136,7 @@ def table_cells(client, name):
 
 def as_sent(client):
     """The client, that gives replies of streams as they come: redis-py makes dicts of entries."""
-    for name in ("XREAD", "XRANGE", "XREVRANGE"):
+    for name in ("XREAD", "XRANGE", "XREVRANGE", "XREADGROUP", "XCLAIM", "XAUTOCLAIM"):
         client.response_callbacks.pop(name, None)
     return client
 

@@ -37,7 +37,7 @@ module|load module|loadex module|unload monitor multi object|help ping psync pub
 pubsub|numpat pubsub|numsub pubsub|shardchannels pubsub|shardnumsub punsubscribe randomkey readonly readwrite
 replconf replicaof role save scan script|debug script|exists script|flush script|help script|kill script|load select
 shutdown slaveof slowlog|get slowlog|help slowlog|len slowlog|reset sunsubscribe sync table|help table|list time
-unsubscribe unwatch wait waitaof xadd xdel xinfo|help xsetid xtrim
+unsubscribe unwatch wait waitaof xadd xdel xgroup|help xinfo|help xsetid xtrim
 """.split()
 # Answered whoever asks.
 OPEN = ["auth", "hello", "quit", "reset"]
@@ -120,6 +120,18 @@ CASES = {
     "xrevrange": ("XREVRANGE changes + -", "%R~web:anchor", ["~web:contents", "%W~web:*"]),
     "xread": ("XREAD STREAMS changes 0", "%R~web:anchor", ["~web:contents", "%W~web:*"]),
     "xinfo|stream": ("XINFO STREAM changes", "%R~web:anchor", ["~web:contents", "%W~web:*"]),
+    "xinfo|groups": ("XINFO GROUPS changes", "%R~web:anchor", ["~web:contents", "%W~web:*"]),
+    "xinfo|consumers": ("XINFO CONSUMERS changes g", "%R~web:anchor", ["~web:contents", "%W~web:*"]),
+    "xgroup|create": ("XGROUP CREATE changes fresh 0", "%R~web:anchor", ["~web:contents", "%W~web:*"]),
+    "xgroup|setid": ("XGROUP SETID changes g 0", "%R~web:anchor", ["~web:contents", "%W~web:*"]),
+    "xgroup|destroy": ("XGROUP DESTROY changes g", "%R~web:anchor", ["~web:contents", "%W~web:*"]),
+    "xgroup|createconsumer": ("XGROUP CREATECONSUMER changes g c", "%R~web:anchor", ["~web:contents", "%W~web:*"]),
+    "xgroup|delconsumer": ("XGROUP DELCONSUMER changes g c", "%R~web:anchor", ["~web:contents", "%W~web:*"]),
+    "xreadgroup": ("XREADGROUP GROUP g c STREAMS changes >", "%R~web:anchor", ["~web:contents", "%W~web:*"]),
+    "xack": ("XACK changes g 1-1", "%R~web:anchor", ["~web:contents", "%W~web:*"]),
+    "xpending": ("XPENDING changes g", "%R~web:anchor", ["~web:contents", "%W~web:*"]),
+    "xclaim": ("XCLAIM changes g c 0 1-1", "%R~web:anchor", ["~web:contents", "%W~web:*"]),
+    "xautoclaim": ("XAUTOCLAIM changes g c 0 0", "%R~web:anchor", ["~web:contents", "%W~web:*"]),
     "publish": ("PUBLISH news x", "&news", ["&other"]),
     "spublish": ("SPUBLISH news x", "&n*s", ["&other"]),
     "subscribe": ("SUBSCRIBE news", "&news", ["&other"]),
@@ -178,6 +190,7 @@ class AclTest(CellarTest):
         self.admin("FEED DROP changes")
         self.admin("FEED DROP fresh")
         self.assertEqual(self.admin("FEED CREATE changes ON 1 web:anchor"), "OK")
+        self.assertEqual(self.admin("XGROUP CREATE changes g 0"), "OK")
 
     def connect(self, user=None):
         client = Client(self.server, user)

@@ -55,6 +55,16 @@ class FeedClientTest(CellarTest):
         self.assertEqual(entries[:-3:-1], [list(entry) for entry in found["xrevrange"]])
         self.assertEqual(len(entries), found["xlen"])
         self.assertEqual([len(entries), entries[-1][0], entries[-1][0]], found["xinfo"])
+        # By a group: two are acknowledged, two go to bob, and eve takes the oldest three of those that are left.
+        ids = [id for id, _ in entries]
+        self.assertEqual(entries, [list(entry) for entry in found["xreadgroup"]])
+        self.assertEqual(2, found["xack"])
+        self.assertEqual([len(ids) - 2, ids[2:]], found["xpending"])
+        self.assertEqual(ids[2:4], found["xclaim"])
+        self.assertEqual(ids[2:5], found["xautoclaim"])
+        self.assertEqual(ids[2:5], found["xhistory"])
+        self.assertEqual(["ann", "bob", "eve"], found["consumers"])
+        self.assertEqual([0], found["lag"])
 
     def where(self):
         return ["127.0.0.1", str(self.server.port), "links"]

@@ -5,6 +5,7 @@ import unittest
 import redis
 
 from feed_model import FeedModel, as_sent, key_of, read_to_end, table_cells
+from group_model import state_of
 from replicas import Node, ReplicaTest
 
 
@@ -95,6 +96,50 @@ class FeedReplicaTest(ReplicaTest):
         with self.assertRaisesRegex(redis.ResponseError, "NOFEED"):
             pool.read_response()
         client.connection_pool.release(pool)
+
+    def test_groups_are_the_same_and_go_on_with_who_takes_over(self):
+        leader, follower = self.pair(appendfsync="always")
+        follower.follow(leader)
+        self.assert_copied(leader, follower)
+        leader.run("FEED CREATE changes ON 1 t")
+        leader.load(20)
+        client = as_sent(leader.server.client())
+        run = client.execute_command
+        run("XGROUP CREATE", "changes", "g", "0")
+        run("XREADGROUP", "GROUP", "g", "ann", "COUNT", 9, "STREAMS", "changes", ">")
+        # In the copy that a follower begins with, and in what comes behind it.
+        leader.run("SAVE")
+        late = Node(self, appendfsync="always")
+        late.follow(leader)
+        self.assert_copied(leader, late)
+        told = []
+        for _ in range(3):
+            [[_, entries]] = run("XREADGROUP", "GROUP", "g", "bob", "COUNT", 5, "STREAMS", "changes", ">")
+            told += [id for id, _ in entries]
+            run("XACK", "changes", "g", *told[-2:])
+        run("XCLAIM", "changes", "g", "eve", 0, told[0], "JUSTID")
+        run("XGROUP CREATE", "changes", "gone", "$")
+        run("XGROUP DESTROY", "changes", "gone")
+        self.assert_copied(leader, follower, late)
+        state = state_of(client, "changes")
+        self.assertEqual(state, state_of(follower.server.client(), "changes"))
+        self.assertEqual(state, state_of(late.server.client(), "changes"))
+        for line in ("XGROUP CREATE changes mine 0", "XGROUP SETID changes g 0", "XGROUP DESTROY changes g",
+                     "XGROUP CREATECONSUMER changes g x", "XGROUP DELCONSUMER changes g bob",
+                     "XREADGROUP GROUP g ann STREAMS changes >", "XREADGROUP GROUP g ann STREAMS changes 0",
+                     "XACK changes g 1-1", "XCLAIM changes g ann 0 1-1", "XAUTOCLAIM changes g ann 0 0"):
+            self.assertIn("READONLY", follower.refusal(line).upper(), line)
+        self.assertEqual(state, state_of(follower.server.client(), "changes"))
+        follower.run("REPLICAOF NO ONE")
+        leader.kill()
+        self.assertEqual(state, state_of(follower.server.client(), "changes"))
+        follower.load(5, first=700)
+        client = as_sent(follower.server.client())
+        [[_, entries]] = client.execute_command("XREADGROUP", "GROUP", "g", "bob", "STREAMS", "changes", ">")
+        every = [id for id, _ in self.entries(follower)]
+        self.assertEqual(every[every.index(told[-1]) + 1:], [id for id, _ in entries])
+        client.execute_command("XACK", "changes", "g", *every)
+        self.assertEqual(0, client.xpending("changes", "g")["pending"])
 
 
 if __name__ == "__main__":

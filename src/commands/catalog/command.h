@@ -113,6 +113,9 @@ struct KeySpec {
   KeyAccess access{KeyAccess::kNone};
   // Where the row key stands, 0 if the command names none (`CWATCH table row`).
   int16_t row{0};
+  // The word behind which they stand, and as many other words behind them (`XREAD ... STREAMS feed
+  // ... id ...`); it may come from position `first` on.
+  std::string_view keyword{};
   // Where the number of keys stands, which follow it (`EVAL script numkeys key ...`); 0: nowhere.
   // `first` and `last` are 0 then.
   int16_t count{0};
@@ -135,9 +138,14 @@ struct Command {
   uint32_t flags{0};
   uint32_t categories{0};
   KeySpec keys{};
+  // The same for feeds, which are keys for whoever asks COMMAND, and none for access control: there
+  // the families count that they tell of. Of `keys` and `feeds` one is none.
+  KeySpec feeds{};
   ChannelSpec channels{};
   std::string_view group{};  // of COMMAND DOCS: "cell", "schema", "connection", "server" ...
   std::string_view since{"1.0.0"};
+  // What COMMAND tells as keys.
+  const KeySpec& shown_keys() const { return keys.none() ? feeds : keys; }
   std::string_view summary{};
   std::string_view complexity{};
   std::string_view syntax{};  // the arguments after the name(s)

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "base/ascii.h"
 #include "resp/decimal.h"
 
 namespace cellar {
@@ -22,6 +23,13 @@ std::vector<size_t> KeyPositions(const KeySpec& keys, Arguments words) {
     return positions;
   }
   if (keys.first == 0) return positions;
+  if (!keys.keyword.empty()) {
+    auto at = static_cast<size_t>(keys.first);
+    while (at < words.size() && !EqualsIgnoreCase(words[at], keys.keyword)) ++at;
+    const size_t behind = at < words.size() ? words.size() - at - 1 : 0;
+    for (size_t i = 0; i < behind / 2; ++i) positions.push_back(at + 1 + i);
+    return positions;
+  }
   int64_t last = keys.last == 0 ? keys.first : keys.last;
   if (last < 0) last += count;
   for (int64_t at = keys.first; at <= last && at < count; at += keys.step) {

@@ -8,145 +8,13 @@
 #include <utility>
 #include <vector>
 
-#include "base/assert.h"
 #include "base/duration.h"
-#include "base/quote.h"
 #include "commands/replies/feed_access.h"
-#include "commands/session/acl_sessions.h"
-#include "commands/users/acl_check.h"
-#include "commands/words/schema_arguments.h"
-#include "engine/schema/column_set.h"
+#include "commands/replies/feed_reader.h"
 #include "store/store.h"
 
 namespace cellar {
 namespace {
-
-// Of the entries of one reply, about.
-constexpr size_t kReplyBytesMax{1 << 20};
-
-void AppendEntry(ReplyWriter& reply, const FeedEntry& entry) {
-  reply.Array(2);
-  reply.Bulk(entry.id.text());
-  reply.Array(uint64_t{2} * entry.pairs);
-  reply.Raw(entry.fields);
-}
-
-// Writes entries in the form of a reply, until there are enough.
-class ReplySink final : public FeedSink {
- public:
-  ReplySink(OutputBuffer* to, uint64_t count_left, size_t bytes_before)
-      : to_(to), count_left_(count_left), bytes_before_(bytes_before) {}
-
-  bool OnEntry(const FeedEntry& entry) override {
-    ReplyWriter reply(to_, RespVersion::k2);  // entries are the same in both
-    AppendEntry(reply, entry);
-    ++count_;
-    last_ = entry.id;
-    full_ = --count_left_ == 0 || bytes_before_ + to_->size() >= kReplyBytesMax;
-    return !full_;
-  }
-  uint64_t count() const { return count_; }
-  bool full() const { return full_; }
-  const FeedId& last() const { return last_; }
-
- private:
-  OutputBuffer* const to_;
-  uint64_t count_left_;
-  const size_t bytes_before_;
-  uint64_t count_{0};
-  bool full_{false};
-  FeedId last_;
-};
-
-// A feed that a task reads: found again at each step.
-struct FeedName {
-  std::string word;  // as the client wrote it
-  std::string keyspace;
-  std::string name;
-  uint64_t id{0};  // once it has been found
-};
-
-class FeedTask : public Task {
- public:
-  explicit FeedTask(CommandContext& ctx)
-      : host_(ctx.host), session_id_(ctx.session.id), command_(ctx.command) {
-    // What access control may ask of a command's words.
-    for (const std::string_view word : ctx.args.first(std::min<size_t>(ctx.args.size(), 2)))
-      words_.emplace_back(word);
-  }
-
-  TaskProgress Step(TaskContext& context) final {
-    context.depends_on = host_.store().schema_lsn();
-    if (log_number_ != feed_log().number()) {  // all has been loaded again
-      log_number_ = feed_log().number();
-      ForgetPlaces();
-    }
-    if (const Status updated = host_.store().UpdateFeedLog(); !updated.ok()) {
-      context.reply.Error(updated);
-      return TaskProgress::kDone;
-    }
-    if (!feed_log().has_log()) {  // of a follower: a leader has no feeds then
-      context.reply.Error("ERR a feed is read from the log, and there is none (appendonly no)");
-      return TaskProgress::kDone;
-    }
-    const Result<TaskProgress> progress = Go(context);
-    if (progress.ok()) return *progress;
-    context.reply.Error(progress.status());
-    return TaskProgress::kDone;
-  }
-
- protected:
-  // An error is the whole reply.
-  virtual Result<TaskProgress> Go(TaskContext& context) = 0;
-  virtual void ForgetPlaces() = 0;
-
-  FeedLog& feed_log() const { return host_.store().feed_log(); }
-  Host& host() const { return host_; }
-
-  FeedName NameOf(CommandContext& ctx, std::string_view word) const {
-    const TableName name = SplitTableName(ctx.session.keyspace, word);
-    return {std::string(word), std::string(name.keyspace), std::string(name.table)};
-  }
-
-  Result<const Feed*> Find(FeedName* name) const {
-    const Feed* feed = host_.store().engine().feeds().Find(name->keyspace, name->name);
-    if (feed == nullptr || (name->id != 0 && name->id != feed->id)) {
-      return Status::Error(ErrorCode::kNoFeed, "no feed " + Quote(name->name) + " in keyspace " +
-                                                   Quote(name->keyspace));
-    }
-    name->id = feed->id;
-    Session* session = host_.FindSession(session_id_);
-    if (session == nullptr || !session->restricted) return feed;
-    const std::vector<std::string_view> words(words_.begin(), words_.end());
-    const AclVerdict verdict = CheckCommand(*session->user, command_, words, session->keyspace);
-    const CommandRights rights(*session->user, verdict.selectors);
-    if (verdict.denied == Denied::kNothing && MayReadFeed(&rights, *feed)) return feed;
-    LogDenied(host_, *session, Denied::kKey, name->name, session->user_name);
-    return NoPermission();
-  }
-
-  // Whether it is known what the feed has dropped; nothing of it is told.
-  Result<bool> Settle(const Feed& feed, const TaskBudget& budget) const {
-    for (;;) {
-      ASSIGN_OR_RETURN(const bool settled, feed_log().Settle(feed));
-      if (settled || budget.Spent()) return settled;
-    }
-  }
-
-  Status CheckKept(const Feed& feed, const FeedName& name, const FeedId& after) const {
-    const FeedId dropped = feed_log().DroppedOf(feed);
-    if (after >= dropped) return Status::Ok();
-    return Status::Error(ErrorCode::kTrimmed, "feed " + Quote(name.word) +
-                                                  " has dropped entries up to " + dropped.text());
-  }
-
- private:
-  Host& host_;
-  const uint64_t session_id_;
-  const CommandEntry& command_;
-  std::vector<std::string> words_;
-  uint64_t log_number_{0};
-};
 
 // --- XREAD
 
@@ -182,7 +50,7 @@ class FeedReadTask final : public FeedTask {
       return TaskProgress::kDone;
     }
     for (; current_ < streams_.size(); ++current_) {
-      if (bytes_ >= kReplyBytesMax) break;
+      if (bytes_ >= kFeedReplyBytesMax) break;
       ASSIGN_OR_RETURN(const bool read, ReadStream(&streams_[current_], context.budget));
       if (!read) return TaskProgress::kMore;
     }
@@ -245,7 +113,7 @@ class FeedReadTask final : public FeedTask {
       if (budget.Spent()) return false;
     }
     const size_t bytes_before = stream->entries.size();
-    ReplySink sink(&stream->entries, count_ - stream->count, bytes_ - bytes_before);
+    FeedReplySink sink(&stream->entries, count_ - stream->count, bytes_ - bytes_before);
     stream->scan.after = stream->after;
     bool done = false;
     while (!done) {
@@ -268,7 +136,7 @@ class FeedReadTask final : public FeedTask {
       ASSIGN_OR_RETURN(const bool done, feed_log().ReadBack(feed, &stream->scan, 1, &entries));
       if (!entries.empty()) {
         ReplyWriter reply(&stream->entries, RespVersion::k2);
-        AppendEntry(reply, entries.back());
+        AppendFeedEntry(reply, entries.back());
         stream->count = 1;
         bytes_ += stream->entries.size();
         return true;
@@ -345,7 +213,7 @@ class FeedRangeTask final : public FeedTask {
 
  private:
   Result<bool> Read(const Feed& feed) {
-    ReplySink sink(&entries_, count_ - told_, 0);
+    FeedReplySink sink(&entries_, count_ - told_, 0);
     ASSIGN_OR_RETURN(const bool done, feed_log().Read(feed, &scan_, &sink));
     told_ += sink.count();
     if (sink.count() > 0) scan_.after = sink.last();
@@ -355,7 +223,7 @@ class FeedRangeTask final : public FeedTask {
   Result<bool> ReadBack(const Feed& feed) {
     std::vector<FeedEntry> entries;
     ASSIGN_OR_RETURN(const bool done, feed_log().ReadBack(feed, &scan_, count_ - told_, &entries));
-    ReplySink sink(&entries_, count_ - told_, 0);
+    FeedReplySink sink(&entries_, count_ - told_, 0);
     for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
       if (!sink.OnEntry(*entry)) break;
     }
@@ -388,15 +256,17 @@ class FeedFiguresTask final : public FeedTask {
     if (!ready) return TaskProgress::kMore;
     feed_log().AskForSync();
     const FeedCounts counts = feed_log().CountsOf(*feed);
+    const FeedGroups::OfFeed* of_feed = host().store().engine().feeds().groups().Of(feed->id);
+    const size_t groups = of_feed == nullptr ? 0 : of_feed->size();
     switch (figures_) {
       case FeedFigures::kLength:
         context.reply.Unsigned(counts.length);
         break;
       case FeedFigures::kStreamInfo:
-        ReplyStreamInfo(context.reply, counts);
+        ReplyStreamInfo(context.reply, counts, groups);
         break;
       case FeedFigures::kFeedInfo:
-        ReplyFeedInfo(context.reply, *feed, counts);
+        ReplyFeedInfo(context.reply, *feed, counts, groups);
         break;
     }
     return TaskProgress::kDone;
@@ -450,11 +320,11 @@ class FeedFiguresTask final : public FeedTask {
 
   static void ReplyEntry(ReplyWriter& reply, const std::optional<FeedEntry>& entry) {
     if (!entry) return reply.Null();
-    AppendEntry(reply, *entry);
+    AppendFeedEntry(reply, *entry);
   }
 
   // Redis' map. What it tells of its own trees is 1: there is one log.
-  void ReplyStreamInfo(ReplyWriter& reply, const FeedCounts& counts) const {
+  void ReplyStreamInfo(ReplyWriter& reply, const FeedCounts& counts, size_t groups) const {
     reply.Map(10);
     reply.Bulk("length");
     reply.Unsigned(counts.length);
@@ -471,14 +341,15 @@ class FeedFiguresTask final : public FeedTask {
     reply.Bulk("recorded-first-entry-id");
     reply.Bulk(first_ ? first_->id.text() : FeedId{}.text());
     reply.Bulk("groups");
-    reply.Integer(0);
+    reply.Unsigned(groups);
     reply.Bulk("first-entry");
     ReplyEntry(reply, first_);
     reply.Bulk("last-entry");
     ReplyEntry(reply, last_);
   }
 
-  void ReplyFeedInfo(ReplyWriter& reply, const Feed& feed, const FeedCounts& counts) const {
+  void ReplyFeedInfo(ReplyWriter& reply, const Feed& feed, const FeedCounts& counts,
+                     size_t groups) const {
     reply.Map(12);
     reply.Bulk("name");
     reply.Bulk(feed.name);
@@ -510,7 +381,7 @@ class FeedFiguresTask final : public FeedTask {
     reply.Bulk("dropped");
     reply.Bulk(counts.dropped.text());
     reply.Bulk("groups");
-    reply.Integer(0);
+    reply.Unsigned(groups);
     reply.Bulk("bytes");
     reply.Unsigned(counts.log_bytes);
   }

@@ -9,7 +9,8 @@
 //           and FLUSHALL drop), rename_from, rename_to (these two also of TABLE RENAME)
 //   n       new (beside table.create; not in A, as in Redis)
 //   t       cput, cadd, cdel, cdelrange, cincrby, cincrbyfloat, cappend, cmutate, cupdate (also by the
-//           letters of Redis' data types)
+//           letters of Redis' data types); of a feed xgroup-create, xgroup-setid, xgroup-destroy,
+//           xgroup-createconsumer, xgroup-delconsumer
 //
 // One event for a command that has changed something (KEYSPACE DROP: a table.drop for each table);
 // none for one that found nothing to do. What happens inside EXEC is published when all of it

@@ -40,6 +40,10 @@ Status ParseStream(std::string_view name, std::string_view id, FeedReadRequest::
     stream->from_end = true;
   } else if (id == "+") {
     stream->last_one = true;
+  } else if (id == ">") {
+    return Status::Error(ErrorCode::kErr,
+                         "The > ID can be specified only when calling XREADGROUP using the GROUP "
+                         "<group> <consumer> option.");
   } else {
     stream->from_oldest = id == "0" || id == "0-0";
     ASSIGN_OR_RETURN(stream->after, ParseFeedId(id, 0));
@@ -47,21 +51,10 @@ Status ParseStream(std::string_view name, std::string_view id, FeedReadRequest::
   return Status::Ok();
 }
 
-Status TakeCount(ArgumentCursor* at, FeedReadRequest* request) {
-  ASSIGN_OR_RETURN(const int64_t count, at->TakeInteger());
-  request->count =
-      count <= 0 ? kFeedEntriesDefault : std::min(static_cast<uint64_t>(count), kFeedEntriesMax);
-  return Status::Ok();
-}
-
-Status TakeBlock(ArgumentCursor* at, FeedReadRequest* request) {
-  if (at->done()) return Status::SyntaxError();
-  const Result<int64_t> block = IntegerArgument(at->Take());
-  if (!block.ok() || *block > kBlockMsMax)
-    return Status::Error(ErrorCode::kErr, "timeout is not an integer or out of range");
-  if (*block < 0) return Status::Error(ErrorCode::kErr, "timeout is negative");
-  request->block_ms = *block;
-  return Status::Ok();
+Status OnlyOfGroups(std::string_view option) {
+  return Status::Error(ErrorCode::kErr, "The " + std::string(option) +
+                                            " option is only supported by XREADGROUP. You called "
+                                            "XREAD instead.");
 }
 
 Status TakeOn(ArgumentCursor* at, Feed* feed) {
@@ -113,6 +106,19 @@ Result<FeedId> ParseFeedId(std::string_view word, uint64_t n_default) {
   return id;
 }
 
+Result<uint64_t> ParseFeedCount(std::string_view word) {
+  ASSIGN_OR_RETURN(const int64_t count, IntegerArgument(word));
+  return count <= 0 ? kFeedEntriesDefault : std::min(static_cast<uint64_t>(count), kFeedEntriesMax);
+}
+
+Result<int64_t> ParseBlock(std::string_view word) {
+  const Result<int64_t> block = IntegerArgument(word);
+  if (!block.ok() || *block > kBlockMsMax)
+    return Status::Error(ErrorCode::kErr, "timeout is not an integer or out of range");
+  if (*block < 0) return Status::Error(ErrorCode::kErr, "timeout is negative");
+  return *block;
+}
+
 Result<FeedRange> ParseFeedRange(std::string_view from, std::string_view to) {
   FeedRange range;
   const bool from_behind = from.starts_with('(');
@@ -148,11 +154,17 @@ Result<FeedReadRequest> ParseFeedRead(ArgumentCursor at) {
   bool has_streams = false;
   while (!has_streams && !at.done()) {
     if (at.TakeWord("COUNT")) {
-      RETURN_IF_ERROR(TakeCount(&at, &request));
+      if (at.done()) return Status::SyntaxError();
+      ASSIGN_OR_RETURN(request.count, ParseFeedCount(at.Take()));
     } else if (at.TakeWord("BLOCK")) {
-      RETURN_IF_ERROR(TakeBlock(&at, &request));
+      if (at.done()) return Status::SyntaxError();
+      ASSIGN_OR_RETURN(request.block_ms, ParseBlock(at.Take()));
     } else if (at.TakeWord("STREAMS")) {
       has_streams = true;
+    } else if (at.left() > 2 && at.TakeWord("GROUP")) {
+      return OnlyOfGroups("GROUP");
+    } else if (at.TakeWord("NOACK")) {
+      return OnlyOfGroups("NOACK");
     } else {
       return Status::SyntaxError();
     }

@@ -47,6 +47,11 @@ struct FeedReadRequest {
 };
 Result<FeedReadRequest> ParseFeedRead(ArgumentCursor at);
 
+// Of COUNT: how many entries a reply may have; 0 and less stand for the default.
+Result<uint64_t> ParseFeedCount(std::string_view word);
+// Of BLOCK, milliseconds.
+Result<int64_t> ParseBlock(std::string_view word);
+
 // What follows the name in FEED CREATE, up to the end.
 Result<Feed> ParseFeedCreate(ArgumentCursor at);
 

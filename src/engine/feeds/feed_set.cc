@@ -167,6 +167,7 @@ void FeedSet::Drop(uint64_t id) {
   CELLAR_ASSERT(found != by_id_.end());
   by_name_.erase(std::pair(found->second.keyspace, found->second.name));
   by_id_.erase(found);
+  groups_.DropFeed(id);
   // Inside a transaction the last one may come back; what is kept then goes with the next one.
   if (by_id_.empty() && before_ == nullptr) history_.Clear();
 }
@@ -179,6 +180,7 @@ bool FeedSet::Trim(uint64_t id, std::string_view bytes) {
 void FeedSet::BeginUndo() {
   CELLAR_ASSERT(before_ == nullptr);
   before_ = std::make_unique<std::map<uint64_t, Feed>>(by_id_);
+  groups_.BeginUndo();
   history_.BeginUndo();
 }
 
@@ -188,12 +190,14 @@ void FeedSet::RollBack() {
   before_.reset();
   by_name_.clear();
   for (const auto& [id, feed] : by_id_) by_name_.emplace(std::pair(feed.keyspace, feed.name), id);
+  groups_.RollBack();
   history_.RollBack();
 }
 
 void FeedSet::ForgetUndo() {
   CELLAR_ASSERT(before_ != nullptr);
   before_.reset();
+  groups_.ForgetUndo();
   history_.ForgetUndo();
   if (by_id_.empty()) history_.Clear();
 }

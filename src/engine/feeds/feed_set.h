@@ -2,6 +2,7 @@
 // can still tell of.
 //
 //   feeds     by keyspace and name, and by id
+//   groups    of those feeds (feed_group.h)
 //   history   table id -> versions: from which commit time on, keyspace, name, schema
 //
 // A record of the log names tables and families by numbers and holds keys as they are encoded. Who
@@ -22,6 +23,7 @@
 #include <vector>
 
 #include "engine/feeds/feed.h"
+#include "engine/feeds/feed_group.h"
 
 namespace cellar {
 
@@ -86,6 +88,11 @@ class FeedSet {
   // False if the bytes are none of a trim, or there is no such feed.
   [[nodiscard]] bool Trim(uint64_t id, std::string_view bytes);
 
+  const FeedGroups& groups() const { return groups_; }
+  FeedGroups& groups() { return groups_; }
+  // About what groups and versions of tables take.
+  size_t bytes() const { return groups_.bytes() + history_.bytes(); }
+
   const TableHistory& history() const { return history_; }
   TableHistory& history() { return history_; }
 
@@ -93,6 +100,7 @@ class FeedSet {
   void RollBack();
   void ForgetUndo();
 
+  // Without the groups, which have their own.
   void Encode(std::string* to) const;
   [[nodiscard]] bool Decode(std::string_view* from);
 
@@ -101,6 +109,7 @@ class FeedSet {
 
   std::map<Name, uint64_t, std::less<>> by_name_;
   std::map<uint64_t, Feed> by_id_;
+  FeedGroups groups_;
   TableHistory history_;
   std::unique_ptr<std::map<uint64_t, Feed>> before_;  // while undo has begun
 };

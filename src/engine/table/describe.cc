@@ -92,6 +92,8 @@ std::string DescribeOp(const DecodedOp& op) {
       return "FEED CREATE " + QuoteWord(op.first) + "/" + QuoteWord(op.second) + " ID " + id;
     case MutationOp::kDropFeed:
       return "FEED DROP " + id;
+    case MutationOp::kFeedGroup:
+      return "FEED GROUP " + id + " " + QuoteWord(op.first) + " " + QuoteWord(op.second);
     case MutationOp::kTrimFeed: {
       Feed feed;
       return DecodeFeedTrim(op.first, &feed)

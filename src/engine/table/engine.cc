@@ -17,6 +17,7 @@ constexpr uint64_t kCatalogFormat{2};
 // so.
 constexpr uint64_t kCatalogFormatWithFolds{3};
 constexpr uint64_t kCatalogFormatWithFeeds{4};
+constexpr uint64_t kCatalogFormatWithGroups{5};  // of consumers, behind the feeds
 // Of dropped trees, freed between two looks at the rest: values may be large, and the kernel takes
 // 0.1 ms to unmap a megabyte.
 constexpr uint64_t kGarbageEntriesPerPiece{128};
@@ -144,6 +145,11 @@ Status Engine::CarryOut(std::string_view ops, MutationCheck* check) {
       case MutationOp::kReclaimColumn:
       case MutationOp::kRecordNumber:
         status = ApplyCellOp(op, table);
+        break;
+      case MutationOp::kFeedGroup:
+        end_row();
+        table = nullptr;
+        status = ApplyFeedOp(op);
         break;
       default:
         end_row();
@@ -550,16 +556,18 @@ void Engine::Inherit(Inheritance inheritance, Continuity continuity) {
 // --- StateMachine
 
 // catalog  | format (1: schemas without indexes, 2, 3: with AGGREGATE or BUCKET, 4: with feeds and
-//          | perhaps those) | v stamp | v next table id | v next tree id | v keyspaces { b name }
+//          | perhaps those, 5: and with groups) | v stamp | v next table id | v next tree id | v keyspaces { b name }
 //          | v tables { b keyspace, b name, v id, schema, counters }
-//          | feeds (feeds/feed_set.h)
+//          | feeds (feeds/feed_set.h) | groups (feeds/feed_group.h)
 std::string Engine::EncodeCatalog() const {
   std::string catalog;
   const bool plain = std::all_of(tables_.begin(), tables_.end(), [](const auto& table) {
     return IsPlainSchema(table.second->schema());
   });
   const uint64_t format = plain ? kCatalogFormat : kCatalogFormatWithFolds;
-  PutVarint64(&catalog, feeds_.empty() ? format : kCatalogFormatWithFeeds);
+  const bool has_groups = !feeds_.groups().empty();
+  const uint64_t with_feeds = has_groups ? kCatalogFormatWithGroups : kCatalogFormatWithFeeds;
+  PutVarint64(&catalog, feeds_.empty() ? format : with_feeds);
   PutVarint64(&catalog, static_cast<uint64_t>(stamp_));
   PutVarint64(&catalog, table_id_next_);
   PutVarint64(&catalog, tree_id_next_);
@@ -574,6 +582,7 @@ std::string Engine::EncodeCatalog() const {
     table->EncodeCounters(&catalog);
   }
   if (!feeds_.empty()) feeds_.Encode(&catalog);
+  if (has_groups) feeds_.groups().Encode(&catalog);
   return catalog;
 }
 
@@ -620,9 +629,9 @@ Status Engine::BeginLoad(std::string_view catalog) {
   uint64_t stamp = 0;
   uint64_t keyspaces = 0;
   if (!GetVarint64(&catalog, &format)) return malformed;
-  if (format == 0 || format > kCatalogFormatWithFeeds) {
+  if (format == 0 || format > kCatalogFormatWithGroups) {
     return Status::Error(ErrorCode::kCorruption, "the catalog has format " + FormatUint64(format) +
-                                                     ", this version reads 1 to 4");
+                                                     ", this version reads 1 to 5");
   }
   if (!GetVarint64(&catalog, &stamp) || !GetVarint64(&catalog, &table_id_next_) ||
       !GetVarint64(&catalog, &tree_id_next_) || !GetVarint64(&catalog, &keyspaces)) {
@@ -653,7 +662,10 @@ Status Engine::BeginLoad(std::string_view catalog) {
     RETURN_IF_ERROR(table->DecodeCounters(&catalog));
     AddTable(std::move(table));
   }
-  if (format == kCatalogFormatWithFeeds && !feeds_.Decode(&catalog)) return malformed;
+  if (format >= kCatalogFormatWithFeeds && !feeds_.Decode(&catalog)) return malformed;
+  const auto is_feed = [this](uint64_t id) { return feeds_.FindById(id) != nullptr; };
+  if (format >= kCatalogFormatWithGroups && !feeds_.groups().Decode(&catalog, is_feed))
+    return malformed;
   return catalog.empty() ? Status::Ok() : malformed;
 }
 

@@ -174,6 +174,14 @@ void MutationBuilder::TrimFeed(uint64_t feed_id, std::string_view trim) {
   Bytes(trim);
 }
 
+void MutationBuilder::ChangeFeedGroup(uint64_t feed_id, std::string_view group,
+                                      std::string_view changes) {
+  Op(MutationOp::kFeedGroup);
+  Number(feed_id);
+  Bytes(group);
+  Bytes(changes);
+}
+
 bool MutationReader::ReadStamp(int64_t* stamp) {
   uint64_t value = 0;
   if (!GetFixed64(&rest_, &value) || value > static_cast<uint64_t>(INT64_MAX)) return Damaged();
@@ -220,6 +228,7 @@ bool MutationReader::Next(DecodedOp* op) {
       break;
     case MutationOp::kDeleteRange:
     case MutationOp::kRenameTable:
+    case MutationOp::kFeedGroup:
       good = number(&op->id) && bytes(&op->first) && bytes(&op->second);
       break;
     case MutationOp::kStep:

@@ -36,6 +36,7 @@
 //   kCreateFeed       b keyspace, b name, v feed id, b definition and schemas (feeds/feed.h)
 //   kDropFeed         v feed id
 //   kTrimFeed         v feed id, b trim               what the feed has dropped for good
+//   kFeedGroup        v feed id, b group, b changes   a group of the feed (feeds/feed_group.h)
 //
 // `stamp` is the newest timestamp that the server has given out: with it the next one is larger,
 // also after a restart with a clock set back.
@@ -81,6 +82,7 @@ enum class MutationOp : uint8_t {
   kCreateFeed = 40,
   kDropFeed = 41,
   kTrimFeed = 42,
+  kFeedGroup = 43,
 };
 
 inline constexpr size_t kMutationHeaderBytes{8};                        // the stamp
@@ -179,6 +181,7 @@ class MutationBuilder {
                   std::string_view definition);
   void DropFeed(uint64_t feed_id);
   void TrimFeed(uint64_t feed_id, std::string_view trim);
+  void ChangeFeedGroup(uint64_t feed_id, std::string_view group, std::string_view changes);
 
  private:
   void Op(MutationOp op) { *bytes_.Grow(1) = static_cast<char>(op); }

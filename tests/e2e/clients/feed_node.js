@@ -1,5 +1,5 @@
 // A feed as ioredis, iovalkey and node-redis read it: one line of JSON for each of XREAD, XRANGE, XREVRANGE, XLEN,
-// XINFO STREAM.   node feed_node.js ioredis|iovalkey|redis HOST PORT FEED [PROTOCOL]
+// XINFO STREAM, and for a group.   node feed_node.js ioredis|iovalkey|redis HOST PORT FEED [PROTOCOL]
 'use strict';
 
 const [library, host, port, feed, protocol] = process.argv.slice(2);
@@ -24,6 +24,24 @@ async function withIoredis() {
   show('xlen', await client.xlen(feed));
   const info = pairs(await client.xinfo('STREAM', feed));
   show('xinfo', [info.length, info['last-generated-id'], info['last-entry'][0]]);
+  await client.xgroup('CREATE', feed, 'js', '0');
+  const got = [];
+  for (;;) {
+    const reply = await client.xreadgroup('GROUP', 'js', 'ann', 'COUNT', 3, 'BLOCK', 100, 'STREAMS', feed, '>');
+    if (!reply) break;
+    got.push(...reply[0][1].map(entry));
+  }
+  show('xreadgroup', got);
+  const ids = got.map(([id]) => id);
+  const names = (list) => list.map(([id]) => id);
+  show('xack', await client.xack(feed, 'js', ...ids.slice(0, 2)));
+  show('xpending', [(await client.xpending(feed, 'js'))[0], names(await client.xpending(feed, 'js', '-', '+', 100))]);
+  show('xclaim', names(await client.xclaim(feed, 'js', 'bob', 0, ...ids.slice(2, 4))));
+  show('xautoclaim', names((await client.xautoclaim(feed, 'js', 'eve', 0, '0-0', 'COUNT', 3))[1]));
+  show('xhistory', names((await client.xreadgroup('GROUP', 'js', 'eve', 'STREAMS', feed, '0'))[0][1]));
+  show('consumers', (await client.xinfo('CONSUMERS', feed, 'js')).map((one) => pairs(one).name).sort());
+  show('lag', (await client.xinfo('GROUPS', feed)).map((one) => pairs(one).lag));
+  await client.xgroup('DESTROY', feed, 'js');
   client.disconnect();
 }
 
@@ -49,6 +67,26 @@ async function withNodeRedis() {
   show('xlen', await client.xLen(feed));
   const info = await client.xInfoStream(feed);
   show('xinfo', [info.length, info['last-generated-id'], entry(info['last-entry'])[0]]);
+  await client.xGroupCreate(feed, 'js', '0');
+  const read = async (id, options) => {
+    const reply = await client.xReadGroup('js', options.consumer, {key: feed, id}, options);
+    if (!reply) return null;
+    return (Array.isArray(reply) ? reply[0].messages : Object.values(reply)[0]).map(entry);
+  };
+  const got = [];
+  for (let more; (more = await read('>', {consumer: 'ann', COUNT: 3, BLOCK: 100}));) got.push(...more);
+  show('xreadgroup', got);
+  const ids = got.map(([id]) => id);
+  const names = (list) => list.map((one) => entry(one)[0]);
+  show('xack', await client.xAck(feed, 'js', ids.slice(0, 2)));
+  show('xpending', [(await client.xPending(feed, 'js')).pending,
+                    (await client.xPendingRange(feed, 'js', '-', '+', 100)).map((one) => one.id)]);
+  show('xclaim', names(await client.xClaim(feed, 'js', 'bob', 0, ids.slice(2, 4))));
+  show('xautoclaim', names((await client.xAutoClaim(feed, 'js', 'eve', 0, '0-0', {COUNT: 3})).messages));
+  show('xhistory', (await read('0', {consumer: 'eve'})).map(([id]) => id));
+  show('consumers', (await client.xInfoConsumers(feed, 'js')).map((one) => one.name).sort());
+  show('lag', (await client.xInfoGroups(feed)).map((one) => one.lag));
+  await client.xGroupDestroy(feed, 'js');
   client.destroy();
 }
 

@@ -1,4 +1,4 @@
-"""A feed as redis-py reads it: one line of JSON for each of XREAD, XRANGE, XREVRANGE, XLEN, XINFO STREAM."""
+"""A feed as redis-py reads it: one line of JSON for each of XREAD, XRANGE, XREVRANGE, XLEN, XINFO STREAM, and for a group."""
 
 import json
 import sys
@@ -26,6 +26,24 @@ def main():
     show("xlen", client.xlen(feed))
     info = client.xinfo_stream(feed)
     show("xinfo", [info["length"], info["last-generated-id"], info["last-entry"][0]])
+    client.xgroup_create(feed, "py", "0")
+    entries = []
+    while True:
+        reply = client.xreadgroup("py", "ann", {feed: ">"}, count=3, block=100)
+        if not reply:
+            break
+        entries += reply[0][1]
+    show("xreadgroup", entries)
+    ids = [id for id, _ in entries]
+    show("xack", client.xack(feed, "py", *ids[:2]))
+    show("xpending", [client.xpending(feed, "py")["pending"],
+                      [one["message_id"] for one in client.xpending_range(feed, "py", "-", "+", 100)]])
+    show("xclaim", [id for id, _ in client.xclaim(feed, "py", "bob", 0, ids[2:4])])
+    show("xautoclaim", [id for id, _ in client.xautoclaim(feed, "py", "eve", 0, "0-0", count=3)[1]])
+    show("xhistory", [id for id, _ in client.xreadgroup("py", "eve", {feed: "0"})[0][1]])
+    show("consumers", sorted(one["name"] for one in client.xinfo_consumers(feed, "py")))
+    show("lag", [one["lag"] for one in client.xinfo_groups(feed)])
+    client.xgroup_destroy(feed, "py")
 
 
 main()

@@ -1,0 +1,96 @@
+// See feed_reader.h.
+#include "commands/replies/feed_reader.h"
+
+#include <algorithm>
+
+#include "base/quote.h"
+#include "commands/replies/feed_access.h"
+#include "commands/session/acl_sessions.h"
+#include "commands/users/acl_check.h"
+#include "commands/words/schema_arguments.h"
+#include "engine/schema/column_set.h"
+#include "store/store.h"
+
+namespace cellar {
+
+void AppendFeedEntry(ReplyWriter& reply, const FeedEntry& entry) {
+  reply.Array(2);
+  reply.Bulk(entry.id.text());
+  reply.Array(uint64_t{2} * entry.pairs);
+  reply.Raw(entry.fields);
+}
+
+bool FeedReplySink::OnEntry(const FeedEntry& entry) {
+  ReplyWriter reply(to_, RespVersion::k2);  // entries are the same in both
+  AppendFeedEntry(reply, entry);
+  ids_.push_back(entry.id);
+  full_ = --count_left_ == 0 || bytes_before_ + to_->size() >= kFeedReplyBytesMax;
+  return !full_;
+}
+
+FeedTask::FeedTask(CommandContext& ctx)
+    : host_(ctx.host), session_id_(ctx.session.id), command_(ctx.command) {
+  // What access control may ask of a command's words.
+  for (const std::string_view word : ctx.args.first(std::min<size_t>(ctx.args.size(), 2)))
+    words_.emplace_back(word);
+}
+
+FeedLog& FeedTask::feed_log() const { return host_.store().feed_log(); }
+
+TaskProgress FeedTask::Step(TaskContext& context) {
+  context.depends_on = host_.store().schema_lsn();
+  if (log_number_ != feed_log().number()) {  // all has been loaded again
+    log_number_ = feed_log().number();
+    ForgetPlaces();
+  }
+  if (const Status updated = host_.store().UpdateFeedLog(); !updated.ok()) {
+    context.reply.Error(updated);
+    return TaskProgress::kDone;
+  }
+  if (!feed_log().has_log()) {  // of a follower: a leader has no feeds then
+    context.reply.Error("ERR a feed is read from the log, and there is none (appendonly no)");
+    return TaskProgress::kDone;
+  }
+  const Result<TaskProgress> progress = Go(context);
+  if (progress.ok()) return *progress;
+  context.reply.Error(progress.status());
+  return TaskProgress::kDone;
+}
+
+FeedName FeedTask::NameOf(const CommandContext& ctx, std::string_view word) {
+  const TableName name = SplitTableName(ctx.session.keyspace, word);
+  return {std::string(word), std::string(name.keyspace), std::string(name.table)};
+}
+
+Result<const Feed*> FeedTask::Find(FeedName* name) const {
+  const Feed* feed = host_.store().engine().feeds().Find(name->keyspace, name->name);
+  if (feed == nullptr || (name->id != 0 && name->id != feed->id)) {
+    return Status::Error(ErrorCode::kNoFeed,
+                         "no feed " + Quote(name->name) + " in keyspace " + Quote(name->keyspace));
+  }
+  name->id = feed->id;
+  Session* session = host_.FindSession(session_id_);
+  if (session == nullptr || !session->restricted) return feed;
+  const std::vector<std::string_view> words(words_.begin(), words_.end());
+  const AclVerdict verdict = CheckCommand(*session->user, command_, words, session->keyspace);
+  const CommandRights rights(*session->user, verdict.selectors);
+  if (verdict.denied == Denied::kNothing && MayReadFeed(&rights, *feed)) return feed;
+  LogDenied(host_, *session, Denied::kKey, name->name, session->user_name);
+  return NoPermission();
+}
+
+Result<bool> FeedTask::Settle(const Feed& feed, const TaskBudget& budget) const {
+  for (;;) {
+    ASSIGN_OR_RETURN(const bool settled, feed_log().Settle(feed));
+    if (settled || budget.Spent()) return settled;
+  }
+}
+
+Status FeedTask::CheckKept(const Feed& feed, const FeedName& name, const FeedId& after) const {
+  const FeedId dropped = feed_log().DroppedOf(feed);
+  if (after >= dropped) return Status::Ok();
+  return Status::Error(ErrorCode::kTrimmed,
+                       "feed " + Quote(name.word) + " has dropped entries up to " + dropped.text());
+}
+
+}  // namespace cellar

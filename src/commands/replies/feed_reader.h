@@ -1,0 +1,78 @@
+// What tasks that read feeds have in common: the feed is found again at each step, and whether the
+// user may still read it; entries are written as they stand in a reply.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "commands/session/command_context.h"
+#include "store/feed_log.h"
+
+namespace cellar {
+
+// Of the entries of one reply, about.
+inline constexpr size_t kFeedReplyBytesMax{1 << 20};
+
+void AppendFeedEntry(ReplyWriter& reply, const FeedEntry& entry);
+
+// Writes entries in the form of a reply, until there are enough.
+class FeedReplySink final : public FeedSink {
+ public:
+  FeedReplySink(OutputBuffer* to, uint64_t count_left, size_t bytes_before)
+      : to_(to), count_left_(count_left), bytes_before_(bytes_before) {}
+
+  bool OnEntry(const FeedEntry& entry) override;
+  uint64_t count() const { return ids_.size(); }
+  bool full() const { return full_; }
+  // REQUIRES: count() > 0.
+  const FeedId& last() const { return ids_.back(); }
+  const std::vector<FeedId>& ids() const { return ids_; }
+
+ private:
+  OutputBuffer* const to_;
+  uint64_t count_left_;
+  const size_t bytes_before_;
+  bool full_{false};
+  std::vector<FeedId> ids_;
+};
+
+// A feed that a task reads: found again at each step.
+struct FeedName {
+  std::string word;  // as the client wrote it
+  std::string keyspace;
+  std::string name;
+  uint64_t id{0};  // once it has been found
+};
+
+class FeedTask : public Task {
+ public:
+  explicit FeedTask(CommandContext& ctx);
+
+  TaskProgress Step(TaskContext& context) final;
+
+ protected:
+  // An error is the whole reply.
+  virtual Result<TaskProgress> Go(TaskContext& context) = 0;
+  virtual void ForgetPlaces() = 0;
+
+  FeedLog& feed_log() const;
+  Host& host() const { return host_; }
+
+  static FeedName NameOf(const CommandContext& ctx, std::string_view word);
+  Result<const Feed*> Find(FeedName* name) const;
+  // Whether it is known what the feed has dropped; nothing of it is told.
+  Result<bool> Settle(const Feed& feed, const TaskBudget& budget) const;
+  // TRIMMED: entries behind `after` have been dropped.
+  Status CheckKept(const Feed& feed, const FeedName& name, const FeedId& after) const;
+
+ private:
+  Host& host_;
+  const uint64_t session_id_;
+  const CommandEntry& command_;
+  std::vector<std::string> words_;
+  uint64_t log_number_{0};
+};
+
+}  // namespace cellar
