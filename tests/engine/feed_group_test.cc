@@ -1,3 +1,4 @@
+// Groups of consumers as they are kept: changes as bytes, catalogs, what is taken back.
 #include "engine/feeds/feed_group.h"
 
 #include <catch2/catch.hpp>
