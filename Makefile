@@ -22,12 +22,12 @@ LIB_LAYERS := base btree engine store embedded
 
 # What a build needs, and what tests and checks need besides; `make deps` installs what is missing.
 BUILD_PACKAGES := g++ pkg-config libuv1-dev libmimalloc-dev libxxhash-dev libre2-dev libfmt-dev \
-  libssl-dev libabsl-dev libhiredis-dev libzstd-dev libpng-dev libncurses-dev nlohmann-json3-dev libcli11-dev python3 redis-tools
+  libssl-dev libabsl-dev libhiredis-dev libzstd-dev libpng-dev libncurses-dev libmicrohttpd-dev nlohmann-json3-dev libcli11-dev python3 redis-tools
 TEST_PACKAGES := catch2 python3-redis clang clang-format clang-tidy libclang-rt-14-dev git \
   openssl dpkg-dev mandoc
 # Other people's clients and tools, which the tests skip (and say so) when they are not there.
 CLIENT_PACKAGES := ruby-redis php-cli php-redis libredis-perl prometheus-redis-exporter man-db \
-  logrotate systemd redis-sentinel faketime iproute2
+  logrotate systemd redis-sentinel faketime iproute2 chromium chromium-driver python3-selenium
 
 # ccache makes a second build of the same source free; it is used when it is there.
 CCACHE := $(shell command -v ccache 2>/dev/null)
@@ -167,7 +167,12 @@ LIBS_bench-btree := -labsl_throw_delegate
 LIBS_cellar-export := -lzstd
 LIBS_cellar-heatmap := -lpng
 LIBS_cellar-top := -lncurses -ltinfo
+LIBS_cellar-web := -lmicrohttpd
 $(foreach t,$(TOOLS),$(eval $(call TOOL_RULE,$(t))))
+
+# What cellar-web serves stands in its binary.
+WEB_PAGE := $(wildcard tools/cellar-web/page/*)
+$(BUILD)/tools/cellar-web/page.o: $(WEB_PAGE)
 
 define TEST_RULE
 $(BUILD)/tests/$(1)_tests.cc: $(wildcard tests/$(1)/*_test.cc) FORCE
@@ -190,7 +195,7 @@ $(BUILD)/simulate: $(BUILD)/tests/replica/simulate_main.o $(SIMULATION_OBJECT) $
 
 $(BUILD)/unit-tests: $(TEST_OBJECTS) $(SIMULATION_OBJECT) $(TOOL_OBJECTS) $(APP_OBJECTS) $(BUILD)/libcellar.a
 	@echo "link $@"
-	$(Q)$(CXX) $(LDFLAGS) -o $@ $^ -lhiredis -lzstd -lpng -lncurses -ltinfo $(UV_LIBS) $(LIBS) $(MALLOC_LIBS)
+	$(Q)$(CXX) $(LDFLAGS) -o $@ $^ -lhiredis -lzstd -lpng -lncurses -ltinfo -lmicrohttpd $(UV_LIBS) $(LIBS) $(MALLOC_LIBS)
 
 #: run            install what is missing, build, serve 127.0.0.1:6479 with the data in ./data
 run: build-deps
@@ -238,7 +243,7 @@ fuzz:
 ifeq ($(VARIANT),fuzz)
 build/fuzz/%_fuzz: build/fuzz/tests/fuzz/%_fuzz.o $(TOOL_OBJECTS) $(APP_OBJECTS) $(BUILD)/libcellar.a
 	@echo "link $@"
-	$(Q)$(CXX) -fsanitize=fuzzer,address -o $@ $^ -lhiredis -lzstd -lpng -lncurses -ltinfo $(UV_LIBS) $(LIBS)
+	$(Q)$(CXX) -fsanitize=fuzzer,address -o $@ $^ -lhiredis -lzstd -lpng -lncurses -ltinfo -lmicrohttpd $(UV_LIBS) $(LIBS)
 endif
 
 ## soak           the long tests: hidden unit tests "[soak]" and tests/soak/, for SOAK_SECONDS (600)

@@ -35,6 +35,6 @@ place 644 conf/cellar.socket "$prefix/lib/systemd/system/cellar.socket"
 for page in "$pages"/*.[1-8]; do
   place 644 "$page" "$prefix/share/man/man${page##*.}/$(basename "$page")"
 done
-for name in cellar cellar-export cellar-import cellar-benchmark cellar-heatmap cellar-top; do
+for name in cellar cellar-export cellar-import cellar-benchmark cellar-heatmap cellar-top cellar-web; do
   place 644 conf/cellar.bash-completion "$prefix/share/bash-completion/completions/$name"
 done

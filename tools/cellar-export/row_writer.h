@@ -63,9 +63,4 @@ std::unique_ptr<RowWriter> NewFieldsWriter(Format format, std::string key_name,
                                            std::vector<Field> fields, OtherColumns others,
                                            Complaints* complaints);
 
-// Appends a JSON string. REQUIRES: valid UTF-8.
-void AppendJsonString(std::string_view text, std::string* out);
-// Appends a JSON string, or {"b64": ...} of what is not UTF-8.
-void AppendJsonText(std::string_view text, std::string* out);
-
 }  // namespace cellar::exporter

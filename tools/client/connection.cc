@@ -33,6 +33,8 @@ Result<Connection> Connection::Open(const ConnectionOptions& options) {
     return Status::Error(ErrorCode::kIo, where + ": " + connection.context_->errstr);
   }
   if (options.socket.empty()) redisEnableKeepAlive(connection.context_.get());
+  if (options.reply_seconds > 0)
+    (void)redisSetTimeout(connection.context_.get(), timeval{options.reply_seconds, 0});
   if (!options.password.empty()) {
     ASSIGN_OR_RETURN(const Reply reply,
                      options.user.empty()
