@@ -151,6 +151,9 @@ class HostilePair {
     }
     void Close() {
       dials.clear();
+      // Who has asked a worker hears of its end, also if nobody waits for it any more.
+      while (replication != nullptr && !later.empty())
+        for (const auto& done : std::exchange(later, {})) done();
       if (replication != nullptr && rich.store != nullptr) replication->Detach();
       later.clear();
       replication.reset();
