@@ -191,6 +191,8 @@ class HostilePair {
     void WakeTasks() override {}
     void OnRoleChanged() override {}
     void DisconnectClients() override {}
+    void DropClients() override {}
+    void EndProcess(const std::string& why) override { throw std::runtime_error(why); }
     void HoldWrites(bool) override {}
     Status ReplaceStore(const std::function<Status(Status* status)>& replace) override {
       Status status;
