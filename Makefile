@@ -312,8 +312,8 @@ bench-tls: build/cellar
 bench-instructions: build/cellar build/cellar-benchmark
 	@$(PYTHON) tools/bench/instructions.py $(BENCH_OPTIONS)
 
-## pictures       heat maps of known loads and a screen of cellar-top, into build/pictures
-pictures: build/cellar build/cellar-heatmap build/cellar-top
+## pictures       heat maps of known loads, a screen of cellar-top, cellar-web's page, into build/pictures
+pictures: build/cellar build/cellar-heatmap build/cellar-top build/cellar-web
 	@$(PYTHON) tools/pictures.py build/pictures
 
 ## bench-btree    the B-tree beside std::map and absl::btree_map: BTREE_CELLS=10000000 takes ten minutes

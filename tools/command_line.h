@@ -1,6 +1,6 @@
 // How the programs in tools/ read their command line, and answer one that makes no sense: one line
-// that names the word at fault, and where to read on. CLI11 looks for what is missing before it looks at what it
-// does not know, so that a mistyped option was told as a missing table.
+// that names the word at fault, and where to read on. CLI11 looks for what is missing before it
+// looks at what it does not know, so that a mistyped option was told as a missing table.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -1,12 +1,14 @@
 #!/usr/bin/python3
-"""`make pictures`: heat maps of loads that everybody knows, and what cellar-top prints beside them.
+"""`make pictures`: heat maps of loads that everybody knows, what cellar-top prints beside them, and cellar-web's page.
 
     pictures.py DIR
 
 A server of its own, with a clock that is set minute by minute, gets a zipf load, rows that are appended, and scans.
-Written are DIR/zipf.svg, .png, .txt, the same of `sequential` and `scan`, and DIR/top.txt.
+Written are DIR/zipf.svg, .png, .txt, the same of `sequential` and `scan`, DIR/top.txt and, where a browser can be
+driven, DIR/web-overview.png, web-rows.png and web-heat.png.
 """
 
+import base64
 import os
 import random
 import shutil
@@ -74,6 +76,35 @@ def scan(client, rng, minute):
                                "f:q", "EQ", "none")
 
 
+def page(port, out):
+    """What cellar-web shows, as a headless Chromium draws it."""
+    try:
+        from selenium import webdriver
+        from selenium.webdriver.chrome.service import Service
+    except ImportError:
+        return print("no pictures of the page: python3-selenium is not there")
+    if not (shutil.which("chromium") and shutil.which("chromedriver")):
+        return print("no pictures of the page: chromium and chromium-driver are not there")
+    web = subprocess.Popen([program("cellar-web"), "-p", str(port), "--listen", "0"], stdout=subprocess.PIPE, text=True)
+    address = web.stdout.readline().strip()
+    options = webdriver.ChromeOptions()
+    for word in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--window-size=1100,800"):
+        options.add_argument(word)
+    browser = webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options)
+    try:
+        def name_of(table):
+            return base64.urlsafe_b64encode(f"0/{table}".encode()).decode().rstrip("=")
+        for name, path in (("overview", ""), ("rows", "table/" + name_of("zipf")), ("heat", "heat/" + name_of("zipf"))):
+            browser.get(f"{address}#/{path}")
+            time.sleep(7 if name == "overview" else 2)
+            browser.save_screenshot(os.path.join(out, f"web-{name}.png"))
+    finally:
+        browser.quit()
+        web.terminate()
+        web.wait()
+    return None
+
+
 def main():
     out = sys.argv[1]
     os.makedirs(out, exist_ok=True)
@@ -107,6 +138,7 @@ def main():
             subprocess.run([*words, "--png", path + "-dark.png", "--theme", "dark"], check=True)
             with open(path + ".txt", "wb") as file:
                 subprocess.run([*words, "--width", "80", "--height", "24"], check=True, stdout=file)
+        page(port, out)
         client.execute_command("DEBUG", "SET-TIME", "NOW")
         top = subprocess.Popen([program("cellar-top"), "-p", str(port), "--once", "--width", "100"],
                                stdout=subprocess.PIPE)

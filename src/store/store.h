@@ -359,8 +359,8 @@ class Store {
   void SetFollowing(bool following) { following_ = following; }
   bool following() const { return following_; }
   // Applies a record of the leader's log and adds it to the own one. MISCONF: no room now, nothing
-  // was changed. ERR: it is not the next one, nothing was changed. kCorruption: it cannot be applied,
-  // and some of it may have been; it is not in the log. REQUIRES: following().
+  // was changed. ERR: it is not the next one, nothing was changed. kCorruption: it cannot be
+  // applied, and some of it may have been; it is not in the log. REQUIRES: following().
   Status ApplyRecord(const LogRecord& record);
   // --- a member of a replica set (JournalOptions::set_member)
   // Adds a record of the leader's to the log; ApplyCommitted applies it. One whose seq is not above

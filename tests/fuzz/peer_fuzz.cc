@@ -1,4 +1,5 @@
-// A leader and a follower between which any frames go, forged ones too: tests/replica/hostile_pair.h.
+// A leader and a follower between which any frames go, forged ones too: see
+// tests/replica/hostile_pair.h.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

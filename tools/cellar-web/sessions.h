@@ -1,9 +1,9 @@
 // Sessions: who has logged in, each with a connection to the server of their own, as the user that
 // they are there: so everybody sees what the server's ACL lets them see.
 //
-// A session is found by a name that nobody can guess (128 bits from the kernel). It ends when it has
-// not been used for half an hour, or when another one needs its place. User and password stay in
-// memory while it lasts, since the server may be started anew.
+// A session is found by a name that nobody can guess (128 bits from the kernel). It ends when it
+// has not been used for half an hour, or when another one needs its place. User and password stay
+// in memory while it lasts, since the server may be started anew.
 //
 // Any thread may call.
 #pragma once
