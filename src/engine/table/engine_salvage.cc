@@ -136,6 +136,7 @@ void Engine::Reset() {
   table_id_next_ = 1;
   tree_id_next_ = 1;
   stamp_ = 0;
+  feeds_ = FeedSet();
   AddBuiltInKeyspaces();
 }
 
