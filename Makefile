@@ -102,7 +102,7 @@ FUZZERS := $(patsubst tests/fuzz/%.cc,%,$(wildcard tests/fuzz/*_fuzz.cc))
 FUZZ_OBJECTS := $(FUZZERS:%=$(BUILD)/tests/fuzz/%.o)
 
 .PHONY: all run test unit-test deps build-deps debug asan tsan fuzz soak simulate format format-check tidy \
-  check crash bench bench-replica bench-answers bench-feeds bench-groups bench-index bench-loop bench-tls \
+  check crash crash-feeds bench bench-replica bench-answers bench-feeds bench-groups bench-index bench-loop bench-tls \
   bench-btree bench-durability bench-instructions pictures \
   manual install deb clean help demo library FORCE
 
@@ -267,6 +267,11 @@ simulate: $(BUILD)/simulate
 RUNS ?= 1000
 crash: build/cellar
 	CELLAR_CRASH_RUNS=$(RUNS) $(PYTHON) tests/e2e/test_crash.py
+
+## crash-feeds    the same for what feeds tell, and for groups of consumers
+crash-feeds: build/cellar
+	CELLAR_FEED_CRASHES=$(RUNS) $(PYTHON) tests/e2e/test_feeds.py AfterCrashes
+	CELLAR_GROUP_CRASHES=$(RUNS) $(PYTHON) tests/e2e/test_feed_groups.py Crash
 
 ## bench          Cellar beside redis-server on this machine: about six minutes, REPEATS=3 SECONDS_EACH=1
 REPEATS ?= 3

@@ -67,7 +67,7 @@ constexpr Command kFeedRows[] = {
      .summary = "Creates a feed: the changes of tables from now on, as a stream.",
      .complexity = "O(n) where n is the number of tables that it covers",
      .syntax = "feed ON count table|table:family... [PREFIX prefix]... [SLICE index count] "
-               "[KEEP duration]",
+               "[OLD] [EXPIRED] [KEEP duration]",
      .handler = CmdFeedCreate},
     {.name = "drop",
      .arity = 3,

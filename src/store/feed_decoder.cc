@@ -109,6 +109,8 @@ Result<FeedDecoder::Outline> FeedDecoder::Look(const LogRecord& record) {
       ++outline.steps;
     } else if (op.op == MutationOp::kTable) {
       outline.matters = outline.matters || outline.has_schemas || TableOf(op.id).covered;
+    } else if (op.op == MutationOp::kOldCells) {
+      changes += op.number;
     } else if (op.op != MutationOp::kRow) {
       ++changes;
       const bool is_schema =
@@ -133,6 +135,7 @@ Result<bool> FeedDecoder::Decode(const LogRecord& record, int64_t before_micros,
   to_ = to;
   ended_ = false;
   has_entry_ = false;
+  if (feed_.tells_old_cells()) RETURN_IF_ERROR(FindOldCells(record.payload));
   MutationReader reader(record.payload);
   int64_t stamp = 0;
   (void)reader.ReadStamp(&stamp);
@@ -188,6 +191,8 @@ void FeedDecoder::GiveOut(bool more) {
 // --- ops
 
 Status FeedDecoder::OnOp(const DecodedOp& op, const MutationReader& later) {
+  if (op.op == MutationOp::kOldCells) return Status::Ok();
+  if (op.op != MutationOp::kTable && op.op != MutationOp::kRow) NextChange();
   if (op.op >= MutationOp::kCreateKeyspace) return OnSchemaOp(op, later);
   if (op.op == MutationOp::kTable) {
     table_ = &TableOf(op.id);
@@ -210,6 +215,8 @@ Status FeedDecoder::OnOp(const DecodedOp& op, const MutationReader& later) {
     case MutationOp::kDeleteCell:
     case MutationOp::kDeleteRange:
       return OnCellOp(op);
+    case MutationOp::kReclaimColumn:
+      return feed_.expired ? OnCellOp(op) : Status::Ok();
     default:  // what retention reclaims, and what is no cell
       return Status::Ok();
   }
@@ -264,6 +271,10 @@ Status FeedDecoder::AddBounds(const Order& order, std::string_view begin, std::s
 
 Status FeedDecoder::OnRowOp(const DecodedOp& op) {
   if (op.op == MutationOp::kDeleteRow) {
+    if (knows_old()) {
+      RETURN_IF_ERROR(TellRemoved(row_key_));
+      if (feed_.old) return Status::Ok();
+    }
     if (RowMatters() && Begin("delrange", table_->name)) Add("row", row_text_);
     return Status::Ok();
   }
@@ -275,6 +286,10 @@ Status FeedDecoder::OnRowOp(const DecodedOp& op) {
   if (!table_->rows_known ||
       (!prefixes.empty() && std::none_of(prefixes.begin(), prefixes.end(), touches))) {
     return Status::Ok();
+  }
+  if (knows_old()) {
+    RETURN_IF_ERROR(TellRemoved({}));
+    if (feed_.old) return Status::Ok();
   }
   if (!Begin("delrows", table_->name)) return Status::Ok();
   return AddBounds(table_->schema.key, op.first, op.second);
@@ -288,26 +303,34 @@ void FeedDecoder::AddColumn(const FamilySchema& family, std::string_view qualifi
   Add("column", text_);
 }
 
-void FeedDecoder::AddPlace(const FamilySchema& family, const DecodedOp& op) {
+void FeedDecoder::AddPlace(const FamilySchema& family, std::string_view qualifier,
+                           uint64_t timestamp) {
   Add("row", row_text_);
-  AddColumn(family, op.first);
-  Add("ts", FormatUint64(op.number));
+  AddColumn(family, qualifier);
+  Add("ts", FormatUint64(timestamp));
+}
+
+void FeedDecoder::AddValue(const CellValue& cell, std::string_view type_name,
+                           std::string_view value_name) {
+  if (!wants_fields_) return;
+  if (!type_name.empty()) Add(type_name, ValueTypeName(cell.type));
+  if (IsTextType(cell.type) || cell.type == ValueType::kHll) {
+    Add(value_name, cell.stored);  // of hll the state
+  } else if (cell.type == ValueType::kBool) {
+    Add(value_name, BoolText(cell.stored));
+  } else {
+    Add(value_name, ValueText(cell.type, cell.stored));
+  }
 }
 
 void FeedDecoder::AddPut(const FamilySchema& family, const DecodedOp& op) {
   if (!wants_fields_) return;
-  AddPlace(family, op);
+  AddPlace(family, op.first, op.number);
   CellValue cell;
   (void)DecodeCellValue(op.second, &cell);  // it has been applied
-  Add("type", ValueTypeName(cell.type));
-  if (IsTextType(cell.type) || cell.type == ValueType::kHll) {
-    Add("value", cell.stored);  // of hll the state
-  } else if (cell.type == ValueType::kBool) {
-    Add("value", BoolText(cell.stored));
-  } else {
-    Add("value", ValueText(cell.type, cell.stored));
-  }
+  AddValue(cell, "type", "value");
   if (cell.expiry_micros != kNoExpiry) Add("expires", FormatInt64(cell.expiry_micros));
+  if (feed_.old) AddOld(family, op);
 }
 
 Status FeedDecoder::OnCellOp(const DecodedOp& op) {
@@ -316,10 +339,20 @@ Status FeedDecoder::OnCellOp(const DecodedOp& op) {
   if (!family->second.covered || !RowMatters()) return Status::Ok();
   const FamilySchema& schema = *family->second.schema;
   switch (op.op) {
+    case MutationOp::kReclaimColumn:
+      return TellReclaimed(schema, op);
     case MutationOp::kDeleteCell:
-      if (Begin("del", table_->name)) AddPlace(schema, op);
+      if (knows_old()) {
+        RETURN_IF_ERROR(TellRemoved(ColumnKey(schema, op.first)));
+        if (feed_.old) return Status::Ok();
+      }
+      if (Begin("del", table_->name)) AddPlace(schema, op.first, op.number);
       return Status::Ok();
     case MutationOp::kDeleteRange:
+      if (knows_old()) {
+        RETURN_IF_ERROR(TellRemoved(ColumnKey(schema, {})));
+        if (feed_.old) return Status::Ok();
+      }
       if (!Begin("delrange", table_->name)) return Status::Ok();
       Add("row", row_text_);
       Add("family", schema.name);
@@ -328,13 +361,15 @@ Status FeedDecoder::OnCellOp(const DecodedOp& op) {
     case MutationOp::kMergeState: {
       const bool merges = op.op == MutationOp::kMergeState;
       if (!Begin(merges ? "merge" : "add", table_->name)) return Status::Ok();
-      AddPlace(schema, op);
+      AddPlace(schema, op.first, op.number);
       Add("value", op.second);
       return Status::Ok();
     }
     default:
       if (Begin("put", table_->name)) AddPut(schema, op);
-      return Status::Ok();
+      NotePutOfPart(schema, op);
+      // The version that it has displaced was live until then.
+      return op.op == MutationOp::kReplace ? TellReclaimed(schema, op) : Status::Ok();
   }
 }
 

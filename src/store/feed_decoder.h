@@ -8,11 +8,15 @@
 // record come from the history (engine/feeds/feed_set.h), and the ops of the record itself go on
 // from there.
 //
+// What OLD and EXPIRED tell stands in the record too, behind the ops that have met it (kOldCells,
+// engine/table/old_cells.h).
+//
 // An entry says `more 1` if another one of the same step follows, so each is given out when the
 // next one, or the end of its step, is known.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -20,8 +24,10 @@
 
 #include "cellar/status.h"
 #include "engine/feeds/feed_set.h"
+#include "engine/keys/cell.h"
 #include "engine/schema/schema.h"
 #include "engine/table/mutation.h"
+#include "engine/table/old_cells.h"
 #include "store/log_format.h"
 
 namespace cellar {
@@ -101,9 +107,46 @@ class FeedDecoder {
   bool RowMatters();
   Status AddBounds(const Order& order, std::string_view begin, std::string_view end);
   // row, column, ts
-  void AddPlace(const FamilySchema& family, const DecodedOp& op);
+  void AddPlace(const FamilySchema& family, std::string_view qualifier, uint64_t timestamp);
+  // type, value; or with another name in front of each
+  void AddValue(const CellValue& cell, std::string_view type_name, std::string_view value_name);
   void AddPut(const FamilySchema& family, const DecodedOp& op);
   void AddColumn(const FamilySchema& family, std::string_view qualifier);
+
+  // --- what was there before (feed_decoder_old.cc)
+  // Of the ops of a record, which count from its beginning.
+  struct OldList {
+    uint64_t cells{0};
+    std::string_view bytes;
+  };
+  struct Part {
+    uint64_t end{0};
+    bool together{false};  // its puts were taken down before any was done
+    bool told{false};      // false: nothing was taken down
+  };
+  // Of a cell in a list; views of the record.
+  struct OldCell {
+    OldCellKind kind{OldCellKind::kNewest};
+    std::string_view key;
+    std::string_view value;
+  };
+  Status FindOldCells(std::string_view payload);
+  void NextChange();
+  // Of the change at hand.
+  OldList OldOfChange() const;
+  std::string ColumnKey(const FamilySchema& family, std::string_view qualifier) const;
+  // The next cell of the list.
+  static bool NextOld(OldList* list, OldCell* cell);
+  bool knows_old() const { return part_ != nullptr; }
+  Status TellReclaimed(const FamilySchema& family, const DecodedOp& op);
+  void AddOld(const FamilySchema& family, const DecodedOp& op);
+  void NotePutOfPart(const FamilySchema& family, const DecodedOp& op);
+  // A deletion as what it has removed; or with a feed that has no OLD what of it was dropped
+  // before. `prefix`: what the cells' keys do not say.
+  Status TellRemoved(std::string_view prefix);
+  Status TellCell(const OldCell& cell, std::string_view prefix);
+  void TellGone(const FamilySchema& family, std::string_view qualifier, uint64_t timestamp,
+                const OldCell& cell);
 
   // Begins an entry. False: it is not wanted.
   bool Begin(std::string_view op, std::string_view table);
@@ -133,6 +176,14 @@ class FeedDecoder {
   std::string_view row_key_;
   enum class Row : uint8_t { kUnknown, kMatters, kOther };
   Row row_{Row::kUnknown};
+
+  std::map<uint64_t, OldList> old_;  // by change
+  std::vector<Part> parts_;
+  uint64_t change_{0};         // the next one
+  size_t part_at_{0};          // in parts_
+  const Part* part_{nullptr};  // of the change at hand; null: it was not told
+  std::string old_row_;        // of a deletion of rows
+  std::map<std::string, std::map<uint64_t, std::string>> part_puts_;  // column -> ts -> cell value
 
   bool has_entry_{false};
   FeedEntry entry_;

@@ -189,11 +189,23 @@ Status Store::WriteRow(Table& table, const RowWrite& write, RowResolver::Known k
   BeginMutation();
   const WriteContext context = NextWriteContext();
   RowResolver::Outcome outcome;
+  const bool tells_old = engine_->tells_old() && engine_->TellsOldOf(table);
+  has_old_cells_ = false;
+  if (tells_old) [[unlikely]] {
+    old_cells_.Begin(now_micros_, OldCells::Taken::kOneByOne);
+    engine_->TakeOldCells(&old_cells_);
+  }
   Status resolved = resolver_->Resolve(table, write, context, known, &mutation_, result, &outcome);
+  engine_->TakeOldCells(nullptr);
   if (!resolved.ok()) [[unlikely]]
     return InTable(std::move(resolved), table);
   if (mutation_.size() == part_begin_) return Status::Ok();  // nothing to change
-  Status reserved = ReserveMutation();
+  if (tells_old && outcome.applied) {
+    has_old_cells_ = true;
+  } else if (tells_old) {
+    TakeOldCells(table);
+  }
+  Status reserved = ReserveMutation(old_cells_bytes());
   if (!reserved.ok()) {
     if (outcome.applied) table.RollBackTo(*outcome.checkpoint);
     mutation_.Truncate(part_begin_);
@@ -205,6 +217,7 @@ Status Store::WriteRow(Table& table, const RowWrite& write, RowResolver::Known k
   } else if (!outcome.applied) {
     ApplyResolved(&table);
   }
+  AppendOldCells();
   if (outcome.used_stamp) engine_->SetStamp(context.stamp_micros);
   FinishMutation(&table, result->results.size());
   // What deletes dead cells only is nothing that a watcher could see: the sweeper may come first.
@@ -241,12 +254,31 @@ CELLAR_INLINE Status Store::PutResolved(Table& table, size_t puts, Resolve resol
                              .value_bytes_max = options_.value_bytes_max};
   if (Status resolved = resolve(context); !resolved.ok()) [[unlikely]]
     return InTable(std::move(resolved), table);
-  if (Status reserved = ReserveMutation(); !reserved.ok()) [[unlikely]] {
+  if (engine_->tells_old()) [[unlikely]] {
+    const bool stamped = resolver_->stamp_used();
+    return PutTellingOld(table, puts, stamped ? std::optional(context.stamp_micros) : std::nullopt);
+  }
+  if (Status reserved = ReserveMutation(0); !reserved.ok()) [[unlikely]] {
     mutation_.Truncate(part_begin_);
     return reserved;
   }
   ApplyResolved(&table);
   if (resolver_->stamp_used()) engine_->SetStamp(context.stamp_micros);
+  FinishMutation(&table, puts);
+  return Status::Ok();
+}
+
+// What PutResolved does where a feed may tell what the puts replace.
+Status Store::PutTellingOld(Table& table, size_t puts, const std::optional<int64_t>& stamp) {
+  has_old_cells_ = false;
+  TakeOldCells(table);
+  if (Status reserved = ReserveMutation(old_cells_bytes()); !reserved.ok()) {
+    mutation_.Truncate(part_begin_);
+    return reserved;
+  }
+  ApplyResolved(&table);
+  AppendOldCells();
+  if (stamp) engine_->SetStamp(*stamp);
   FinishMutation(&table, puts);
   return Status::Ok();
 }
@@ -303,11 +335,11 @@ Status Store::ApplyOrRefuse(Table& table, const FamilyAccess* access,
 
 int64_t Store::NextStamp() const { return std::max(now_micros_, engine_->stamp() + 1); }
 
-CELLAR_INLINE Status Store::ReserveMutation() {
+CELLAR_INLINE Status Store::ReserveMutation(size_t more) {
   CELLAR_ASSERT(mutation_.size() > part_begin_);
   if (following_) [[unlikely]]
     return ReadOnly();
-  return journal_->Reserve(mutation_.size());
+  return journal_->Reserve(mutation_.size() + more);
 }
 
 CELLAR_INLINE void Store::FinishMutation(Table* table, uint64_t changes) {
@@ -325,7 +357,9 @@ CELLAR_INLINE void Store::FinishMutation(Table* table, uint64_t changes) {
 
 Status Store::CommitMutation(Table* table, uint64_t changes) {
   if (mutation_.size() == part_begin_) return Status::Ok();
-  Status reserved = ReserveMutation();
+  has_old_cells_ = false;
+  if (table != nullptr && !following_) TakeOldCells(*table);
+  Status reserved = ReserveMutation(old_cells_bytes());
   if (!reserved.ok()) {
     mutation_.Truncate(part_begin_);
     return reserved;
@@ -333,6 +367,7 @@ Status Store::CommitMutation(Table* table, uint64_t changes) {
   engine_->SetCommitTime(journal_->last_commit_micros() + 1);
   const Status applied = engine_->ApplyOps(mutation_.Since(part_begin_));
   CELLAR_ASSERT(applied.ok());
+  AppendOldCells();
   FinishMutation(table, changes);
   return Status::Ok();
 }

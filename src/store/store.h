@@ -52,6 +52,7 @@
 #include "engine/schema/schema.h"
 #include "engine/table/engine.h"
 #include "engine/table/mutation.h"
+#include "engine/table/old_cells.h"
 #include "engine/table/read_view.h"
 #include "engine/table/reclaim_walk.h"
 #include "engine/table/table.h"
@@ -465,7 +466,18 @@ class Store {
   bool PreparePlainPut(Table& table, size_t row_bytes, size_t value_bytes);
   template <typename Resolve>
   Status PutResolved(Table& table, size_t puts, Resolve resolve);
-  Status ReserveMutation();
+  // `more` bytes will be added to it.
+  Status ReserveMutation(size_t more);
+  // Before what was added since BeginMutation is carried out: notes what stands there if a feed of
+  // the table tells it. Behind it, AppendOldCells.
+  void TakeOldCells(const Table& table);
+  Status PutTellingOld(Table& table, size_t puts, const std::optional<int64_t>& stamp);
+  void AppendOldCells() {
+    if (has_old_cells_) [[unlikely]]
+      old_cells_.AppendTo(&mutation_);
+  }
+  // Room for that.
+  size_t old_cells_bytes() const { return has_old_cells_ ? old_cells_.bytes() : 0; }
   Status ApplyOrRefuse(Table& table, const FamilyAccess* access, RowResolver::Outcome* outcome);
   void FinishMutation(Table* table, uint64_t changes);
   Status CommitSchema(Table* table);
@@ -537,6 +549,8 @@ class Store {
 
   MutationBuilder mutation_;
   size_t part_begin_{0};
+  OldCells old_cells_;  // of the part, if there are any
+  bool has_old_cells_{false};
   bool in_transaction_{false};
   bool transaction_undo_{false};
   uint64_t transaction_changes_{0};

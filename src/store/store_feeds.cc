@@ -114,6 +114,14 @@ bool Store::SweepFeeds() {
   return CommitMutation(nullptr, 0).ok() && more;
 }
 
+void Store::TakeOldCells(const Table& table) {
+  if (!engine_->TellsOldOf(table)) return;
+  old_cells_.Begin(now_micros_, OldCells::Taken::kTogether);
+  const Status taken = old_cells_.TakeAll(mutation_.Since(part_begin_), table);
+  CELLAR_ASSERT(taken.ok());
+  has_old_cells_ = true;
+}
+
 void Store::ReserveMicros() {
   MutationReader reader(mutation_.Since(kMutationHeaderBytes));
   DecodedOp op;
@@ -121,7 +129,7 @@ void Store::ReserveMicros() {
   while (reader.Next(&op)) {
     const bool is_change =
         op.op != MutationOp::kStep && op.op != MutationOp::kTable && op.op != MutationOp::kRow;
-    if (is_change) ++changes;
+    changes += op.op == MutationOp::kOldCells ? op.number : is_change ? 1 : 0;
   }
   const int64_t micros = FeedMicrosOfStep(changes);
   if (micros > 1) journal_->SkipMicros(micros - 1);

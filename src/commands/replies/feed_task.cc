@@ -369,9 +369,9 @@ class FeedFiguresTask final : public FeedTask {
       reply.Unsigned(feed.slices);
     }
     reply.Bulk("old");
-    reply.Boolean(false);
+    reply.Boolean(feed.old);
     reply.Bulk("expired");
-    reply.Boolean(false);
+    reply.Boolean(feed.expired);
     reply.Bulk("keep");
     reply.Bulk(FormatDurationShort(feed.keep_micros / kMicrosPerMs));
     reply.Bulk("first");

@@ -201,12 +201,18 @@ Result<Feed> ParseFeedCreate(ArgumentCursor at) {
       feed.prefixes.emplace_back(prefix);
     } else if (at.TakeWord("SLICE")) {
       RETURN_IF_ERROR(TakeSlice(&at, &feed));
+    } else if (at.TakeWord("OLD")) {
+      if (feed.old) return RepeatedOption("OLD");
+      feed.old = true;
+    } else if (at.TakeWord("EXPIRED")) {
+      if (feed.expired) return RepeatedOption("EXPIRED");
+      feed.expired = true;
     } else if (at.TakeWord("KEEP")) {
       if (keep_ms != 0) return RepeatedOption("KEEP");
       ASSIGN_OR_RETURN(const std::string_view word, at.TakeAny("KEEP", "duration"));
       ASSIGN_OR_RETURN(keep_ms, ParseDurationMs(word));
     } else {
-      return UnexpectedWord(at.Peek(), "ON, PREFIX, SLICE or KEEP");
+      return UnexpectedWord(at.Peek(), "ON, PREFIX, SLICE, OLD, EXPIRED or KEEP");
     }
   }
   if (!has_on) return SyntaxErrorBecause("a feed needs ON");

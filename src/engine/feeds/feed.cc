@@ -26,8 +26,15 @@ bool Feed::CoversFamily(std::string_view table, std::string_view family) const {
          });
 }
 
-// definition  | v terms { b table, b family } | v prefixes { b } | v slice | v slices
+// definition  | v terms { b table, b family } | v prefixes { b } | v slice | v slices + flags
 //             | keep i64 | after i64 |
+namespace {
+// Beside the number of slices, which is smaller.
+constexpr uint64_t kOldFlag{1 << 20};
+constexpr uint64_t kExpiredFlag{1 << 21};
+static_assert(kFeedSlicesMax < kOldFlag);
+}  // namespace
+
 std::string EncodeFeedDefinition(const Feed& feed) {
   std::string bytes;
   PutVarint64(&bytes, feed.on.size());
@@ -38,7 +45,7 @@ std::string EncodeFeedDefinition(const Feed& feed) {
   PutVarint64(&bytes, feed.prefixes.size());
   for (const std::string& prefix : feed.prefixes) PutLengthPrefixed(&bytes, prefix);
   PutVarint64(&bytes, feed.slice);
-  PutVarint64(&bytes, feed.slices);
+  PutVarint64(&bytes, feed.slices | (feed.old ? kOldFlag : 0) | (feed.expired ? kExpiredFlag : 0));
   PutFixed64(&bytes, static_cast<uint64_t>(feed.keep_micros));
   PutFixed64(&bytes, static_cast<uint64_t>(feed.after_micros));
   return bytes;
@@ -66,6 +73,9 @@ bool DecodeFeedDefinition(std::string_view* from, Feed* feed) {
       !GetFixed64(from, &keep) || !GetFixed64(from, &after)) {
     return false;
   }
+  feed->old = (feed->slices & kOldFlag) != 0;
+  feed->expired = (feed->slices & kExpiredFlag) != 0;
+  feed->slices &= kOldFlag - 1;
   feed->keep_micros = static_cast<int64_t>(keep);
   feed->after_micros = static_cast<int64_t>(after);
   feed->through_micros = feed->after_micros;

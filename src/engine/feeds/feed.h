@@ -73,7 +73,9 @@ struct Feed {
   std::vector<On> on;  // empty: every table of the keyspace
   std::vector<std::string> prefixes;
   uint64_t slice{0};
-  uint64_t slices{0};  // 0: all rows
+  uint64_t slices{0};   // 0: all rows
+  bool old{false};      // what was there before a put, and each cell that is deleted
+  bool expired{false};  // what retention reclaims
   int64_t keep_micros{0};
   // Steps up to this commit time were before it was created.
   int64_t after_micros{0};
@@ -83,6 +85,7 @@ struct Feed {
   int64_t through_micros{0};
   FeedId dropped{};
 
+  bool tells_old_cells() const { return old || expired; }
   bool covers_keyspace() const { return on.empty(); }
   bool CoversTable(std::string_view table) const;
   bool CoversFamily(std::string_view table, std::string_view family) const;

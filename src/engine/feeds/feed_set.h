@@ -74,6 +74,8 @@ class FeedSet {
 
   bool empty() const { return by_id_.empty(); }
   size_t size() const { return by_id_.size(); }
+  // Does one tell of cells that were there (OLD, EXPIRED)?
+  bool tells_old() const { return telling_old_ > 0; }
   const Feed* Find(std::string_view keyspace, std::string_view name) const;
   const Feed* FindById(uint64_t id) const;
   // Ascending by name.
@@ -109,6 +111,7 @@ class FeedSet {
 
   std::map<Name, uint64_t, std::less<>> by_name_;
   std::map<uint64_t, Feed> by_id_;
+  size_t telling_old_{0};  // how many of them
   FeedGroups groups_;
   TableHistory history_;
   std::unique_ptr<std::map<uint64_t, Feed>> before_;  // while undo has begun

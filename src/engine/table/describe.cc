@@ -69,6 +69,8 @@ std::string DescribeOp(const DecodedOp& op) {
       return "DELROWS " + Range(op);
     case MutationOp::kReclaimColumn:
       return "RECLAIM " + id + ":" + QuoteWord(op.first) + " NOW " + number;
+    case MutationOp::kOldCells:
+      return "OLD CELLS " + number;
     case MutationOp::kRecordNumber:
       return "RECNO NEXT " + number;
     case MutationOp::kCreateKeyspace:

@@ -8,6 +8,7 @@
 #include "base/coding.h"
 #include "base/number.h"
 #include "btree/arena.h"
+#include "engine/table/old_cells.h"
 
 namespace cellar {
 namespace {
@@ -92,6 +93,7 @@ std::vector<Table*> Engine::Tables(std::string_view keyspace) const {
 void Engine::ForgetNames() {
   cached_table_ = nullptr;
   cached_name_.clear();
+  tells_old_.clear();
 }
 
 // --- apply
@@ -108,6 +110,7 @@ Status Engine::Apply(std::string_view payload) {
 Status Engine::CarryOut(std::string_view ops, MutationCheck* check) {
   MutationReader reader(ops);
   DecodedOp op;
+  std::string_view row_key;  // for old_cells_
   Table* table = nullptr;
   // The change of a row is complete when another row, table or the end comes.
   const auto end_row = [&table] {
@@ -119,7 +122,13 @@ Status Engine::CarryOut(std::string_view ops, MutationCheck* check) {
       status = check->Check(op, table);
       if (!status.ok()) break;
     }
+    if (old_cells_ != nullptr) [[unlikely]] {
+      if (op.op == MutationOp::kRow) row_key = op.first;
+      old_cells_->Take(op, table, row_key);
+    }
     switch (op.op) {
+      case MutationOp::kOldCells:
+        break;
       case MutationOp::kTable:
         end_row();
         table = FindTableById(op.id);

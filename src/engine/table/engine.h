@@ -58,6 +58,8 @@ struct Inheritance {
   std::vector<std::unique_ptr<BTree>> trees_in_use;
 };
 
+class OldCells;
+
 class Engine final : public StateMachine {
  public:
   Engine();
@@ -102,6 +104,15 @@ class Engine final : public StateMachine {
   // tree are quoted.
   std::string KeyText(uint64_t tree_id, std::string_view key) const;
   void SetStamp(int64_t stamp) { stamp_ = stamp; }
+
+  // --- what feeds tell of cells that were there (old_cells.h)
+  // Does any feed tell of it?
+  bool tells_old() const { return feeds_.tells_old(); }
+  // Does one that covers this table, or a part of it? O(feeds) after a change of any schema.
+  bool TellsOldOf(const Table& table) const;
+  // Ops of this server's own are taken down before they are carried out, from here on; null: they
+  // are not.
+  void TakeOldCells(OldCells* to) { old_cells_ = to; }
 
   // --- undo: from BeginUndo on, every change can be taken back at once. O(1) for each table
   // touched.
@@ -209,8 +220,10 @@ class Engine final : public StateMachine {
   Compaction compaction_;
   MutationCheck check_{*this};
   FeedSet feeds_;
-  int64_t commit_micros_{0};            // of the record that is being applied
-  int64_t history_micros_{0};           // of the step in it
+  OldCells* old_cells_{nullptr};
+  mutable std::map<uint64_t, bool> tells_old_;  // by table, as far as it has been asked
+  int64_t commit_micros_{0};                    // of the record that is being applied
+  int64_t history_micros_{0};                   // of the step in it
   std::vector<Index*> loaded_indexes_;  // whose entries a snapshot holds, while it is loaded
 
   // FindTable without what it remembers.

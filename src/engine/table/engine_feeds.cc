@@ -13,7 +13,19 @@ Status Malformed(std::string_view what) {
 
 }  // namespace
 
+bool Engine::TellsOldOf(const Table& table) const {
+  if (!feeds_.tells_old()) return false;
+  const auto [at, fresh] = tells_old_.try_emplace(table.id());
+  if (!fresh) return at->second;
+  const std::vector<const Feed*> feeds = feeds_.Feeds(table.keyspace());
+  at->second = std::any_of(feeds.begin(), feeds.end(), [&table](const Feed* feed) {
+    return feed->tells_old_cells() && feed->CoversTable(table.name());
+  });
+  return at->second;
+}
+
 Status Engine::ApplyFeedOp(const DecodedOp& op) {
+  tells_old_.clear();
   switch (op.op) {
     case MutationOp::kCreateFeed:
       return CreateFeed(op);

@@ -104,6 +104,13 @@ void MutationBuilder::RecordNumber(uint64_t table_id, uint64_t next) {
   Number(next);
 }
 
+void MutationBuilder::OldCells(uint64_t ops, uint64_t cells, std::string_view lists) {
+  Op(MutationOp::kOldCells);
+  Number(ops);
+  Number(cells);
+  Bytes(lists);
+}
+
 void MutationBuilder::CreateKeyspace(std::string_view name) {
   Op(MutationOp::kCreateKeyspace);
   Bytes(name);
@@ -249,6 +256,9 @@ bool MutationReader::Next(DecodedOp* op) {
     case MutationOp::kSetIndexes:
     case MutationOp::kTrimFeed:
       good = number(&op->id) && bytes(&op->first);
+      break;
+    case MutationOp::kOldCells:
+      good = number(&op->id) && number(&op->number) && bytes(&op->first);
       break;
     case MutationOp::kTruncateTable:
       good = number(&op->id) && number(&op->number);

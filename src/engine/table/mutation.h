@@ -24,6 +24,8 @@
 //   kDeleteRow        (nothing)                        every cell of the row
 //   kDeleteRows       b begin, b end                   rows (encoded keys) in [begin, end)
 //   kReclaimColumn    v family id, b qualifier, v now  versions that the policy has dropped by `now`
+//   kOldCells         v ops, v cells, b lists          what the ops before it met, for feeds: changes
+//                                                      nothing (old_cells.h)
 //   kRecordNumber     v next                           the record number that `*` gives next
 //   kCreateKeyspace   b name
 //   kDropKeyspace     b name                           with its tables
@@ -71,6 +73,7 @@ enum class MutationOp : uint8_t {
   kStep = 11,
   kAddInput = 12,
   kMergeState = 13,
+  kOldCells = 14,
   kCreateKeyspace = 20,
   kDropKeyspace = 21,
   kCreateTable = 22,
@@ -168,6 +171,7 @@ class MutationBuilder {
 
   void DeleteRows(uint64_t table_id, std::string_view begin, std::string_view end);
   void RecordNumber(uint64_t table_id, uint64_t next);
+  void OldCells(uint64_t ops, uint64_t cells, std::string_view lists);
   void CreateKeyspace(std::string_view name);
   void DropKeyspace(std::string_view name);
   void CreateTable(std::string_view keyspace, std::string_view name, uint64_t table_id,
