@@ -10,7 +10,7 @@ namespace cellar {
 namespace {
 
 // The first key behind all that begin with `prefix`; empty: none is.
-std::string EndOf(std::string prefix) {
+std::string EndOf(std::string_view prefix) {
   const KeyBound end = Successor(prefix);
   return end.at_end ? std::string() : end.bytes;
 }
