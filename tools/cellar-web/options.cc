@@ -21,15 +21,15 @@ std::optional<Options> ParseOptions(int argc, char** argv, int* status) {
   Options options;
   CLI::App app{kDescription, "cellar-web"};
   AddCommonFlags(&app);
-  const std::string page{"Page"};
-  app.add_option("--bind", options.bind, "address to listen on (127.0.0.1)")->group(page);
+  const std::string listening{"Listening"};
+  app.add_option("--bind", options.bind, "address to listen on (127.0.0.1)")->group(listening);
   app.add_option("--listen", options.port, "port to listen on (8479)")
       ->check(CLI::Range(0, 65535))
-      ->group(page);
+      ->group(listening);
   app.add_option("--name", options.names,
                  "name by which browsers may ask for the page, as a proxy before it has; may be "
                  "given again")
-      ->group(page);
+      ->group(listening);
   // Not those of AddServerOptions: nobody's password is kept here.
   const std::string server{"Server"};
   app.add_option("-h,--host", options.connection.host, "(127.0.0.1)")->group(server);
