@@ -52,6 +52,9 @@ fi
 if [ -n "$wanted" ]; then
   install_packages $wanted || {
     $as_root apt-get update -q </dev/null || true
-    install_packages $wanted || echo "deps: went on without: $wanted" >&2
+    # One that cannot be had must not cost the others.
+    install_packages $wanted || for package in $wanted; do
+      install_packages "$package" || echo "deps: went on without $package" >&2
+    done
   }
 fi
