@@ -104,7 +104,7 @@ FUZZ_OBJECTS := $(FUZZERS:%=$(BUILD)/tests/fuzz/%.o)
 .PHONY: all run test unit-test deps build-deps debug asan tsan fuzz soak simulate format format-check tidy \
   check crash crash-feeds bench bench-replica bench-answers bench-feeds bench-groups bench-index bench-loop bench-tls \
   bench-btree bench-durability bench-instructions pictures \
-  manual install deb clean help demo library FORCE
+  manual install deb clean help demo demo-set library FORCE
 
 #: all            build build/cellar and the tools beside it (the default)
 all: build/cellar $(TOOLS:%=build/%)
@@ -346,6 +346,11 @@ check: format-check
 demo: deps
 	$(MAKE) -j$(JOBS) all
 	@$(PYTHON) tools/demo/demo.py
+
+#: demo-set       three nodes on this machine: kill -9 of their leader loses nothing
+demo-set: deps
+	@$(MAKE) -j$(JOBS) build/cellar
+	@$(PYTHON) tools/demo/set.py
 
 #: manual         the man pages as HTML, in build/manual/index.html
 manual: all
