@@ -10,8 +10,8 @@ void AddAllCommands(CommandTable* table) {
         ConnectionCommands,  DebugCommands,    ExplainCommands,     FamilyCommands,
         FeedCommands,        GenericCommands,  GroupCommands,       HeatCommands,
         IndexCommands,       KeyspaceCommands, MemoryCommands,      ObserveCommands,
-        PersistenceCommands, PubSubCommands,   ReplicationCommands, ServerCommands,
-        StreamCommands,      TableCommands,    TransactionCommands}) {
+        PersistenceCommands, PubSubCommands,   ReplicationCommands, SentinelCommands,
+        ServerCommands,      StreamCommands,   TableCommands,       TransactionCommands}) {
     table->Add(group());
   }
 }

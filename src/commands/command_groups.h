@@ -32,6 +32,7 @@ std::span<const Command> ObserveCommands();
 std::span<const Command> PersistenceCommands();
 std::span<const Command> PubSubCommands();
 std::span<const Command> ReplicationCommands();
+std::span<const Command> SentinelCommands();
 std::span<const Command> ServerCommands();
 std::span<const Command> StreamCommands();
 std::span<const Command> TableCommands();

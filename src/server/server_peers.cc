@@ -278,7 +278,10 @@ Status Server::FollowLeader(const std::string& leader, uint16_t port) {
 
 // The option says what is so, for CONFIG GET and REWRITE, whoever has changed it.
 void Server::OnRoleChanged() {
-  if (replication_.set() != nullptr) return UpdateRestraint();
+  if (replication_.set() != nullptr) {
+    TellOfLeader();
+    return UpdateRestraint();
+  }
   std::string& replicaof = services_own_.config.replicaof;
   replicaof.clear();
   if (!replication_.is_leader()) {

@@ -101,6 +101,21 @@ void Server::UpdateSetTimer() {
       static_cast<uint64_t>((micros + 999) / 1000), 0);
 }
 
+void Server::TellOfLeader() {
+  const SetNode* const set = replication_.set();
+  if (set == nullptr) return;
+  std::optional<NodeAddress> leader;
+  for (const MemberFigures& member : set->Members())
+    if (member.state == "leader") leader = member.address;
+  if (!leader || leader == told_leader_) return;
+  const std::optional<NodeAddress> before = std::exchange(told_leader_, leader);
+  if (!before) return;
+  const std::string& name = services_own_.config.sentinel_name;
+  const std::string message = fmt::format("{} {} {} {} {}", name.empty() ? "mymaster" : name,
+                                          before->host, before->port, leader->host, leader->port);
+  services_own_.pubsub.Publish(*this, ChannelKind::kChannel, "+switch-master", message, Lsn{});
+}
+
 void Server::OnSetTimer() {
   set_timer_micros_ = INT64_MAX;  // it has ended; the end of the turn starts it anew
   if (replication_.set() == nullptr) return;

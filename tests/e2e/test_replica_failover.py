@@ -17,7 +17,7 @@ import redis
 from cellar_server import free_port
 from certificates import Authority
 from replicas import SECONDS_MAX, Node, ReplicaTest
-from test_clients import NPM, install_npm_clients
+from sentinel_writers import NodeWriters
 
 
 class FailoverTest(ReplicaTest):
@@ -211,44 +211,15 @@ class SentinelTest(ReplicaTest):
         self.assert_copied(new, leader)
 
     def test_node_clients_write_again_by_themselves(self):
-        install_npm_clients(self)
         ports, leader, follower, other = self.watched()
-        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "clients", "sentinel_node.js")
-        writers = {library: subprocess.Popen(
-            ["node", script, library, ",".join(map(str, ports)), "m", "t"], stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            env={**os.environ, "NODE_PATH": os.path.join(NPM, "node_modules")}) for library in ("ioredis", "redis")}
-        said = {library: [] for library in writers}
-        readers = [threading.Thread(target=lambda name=name, writer=writer: said[name].extend(iter(writer.stdout.readline, "")))
-                   for name, writer in writers.items()]
-        for reader in readers:
-            reader.start()
-
-        def stop():
-            for writer in writers.values():
-                writer.kill()
-                writer.wait()
-            for reader in readers:
-                reader.join()
-            for writer in writers.values():
-                writer.stdin.close()
-                writer.stdout.close()
-
-        self.addCleanup(stop)
-
-        def rows(name):
-            return [int(line.split()[1]) for line in list(said[name]) if line.startswith("acknowledged")]
-
-        for name in writers:
-            self.wait_until(lambda name=name: len(rows(name)) >= 20, lambda: str(said))
+        writers = NodeWriters(self, ports, "m", "t")
+        writers.wait()
         leader.kill()
         self.wait_until(lambda: "master" in (follower.info("role"), other.info("role")), "a new leader")
         new = follower if follower.info("role") == "master" else other
-        for name in writers:
-            before = len(rows(name))
-            self.wait_until(lambda name=name, before=before: len(rows(name)) >= before + 20,
-                            lambda name=name: "".join(said[name][-20:]))
-            last = rows(name)[-1]
+        writers.wait()
+        for name in writers.LIBRARIES:
+            last = writers.rows(name)[-1]
             self.assertEqual(str(last), new.run(f"CGET t {name}-{last} f:a"))
 
 

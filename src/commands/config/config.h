@@ -103,6 +103,7 @@ struct Config {
   std::string masteruser;
   std::string masterauth;
   bool tls_replication{false};
+  std::string sentinel_name;  // of the replica set for SENTINEL; empty: any
   std::string cluster_nodes;  // "host:port host:port ...", or empty
   int64_t replica_election_timeout{300};
   bool replica_lease{true};

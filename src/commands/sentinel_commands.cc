@@ -1,0 +1,296 @@
+// SENTINEL: what clients that know Redis' Sentinel ask to find the leader, answered by each node of
+// a replica set, on its data port. So they need no Sentinel: the nodes are given to them as such.
+//
+// Fields and errors are those of Redis 7.0's Sentinel, as far as clients read them. A node answers
+// with what it knows: until it hears that a leader is gone it names that one.
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/ascii.h"
+#include "commands/command_groups.h"
+#include "commands/session/command_context.h"
+#include "commands/session/host.h"
+#include "commands/session/services.h"
+#include "replica/replication.h"
+#include "replica/set_node.h"
+
+namespace cellar {
+namespace {
+
+constexpr std::string_view kNoSuchMaster{"ERR No such master with that name"};
+
+// What this node knows of its set.
+struct Known {
+  std::string name;
+  std::vector<MemberFigures> members;
+  const MemberFigures* leader{nullptr};  // null: none is known
+  size_t usable{0};                      // nodes that are linked with this one, and it
+  size_t quorum{0};
+};
+
+const SetNode* SetOf(CommandContext& ctx) {
+  const SetNode* const set = ctx.host.replication().set();
+  if (set == nullptr)
+    ctx.reply.Error("ERR this node is in no replica set: cluster-nodes makes it a part of one");
+  return set;
+}
+
+Known WhatIsKnown(CommandContext& ctx, const SetNode& set) {
+  Known known;
+  known.name = ctx.host.services().config.sentinel_name;
+  if (known.name.empty()) known.name = "mymaster";
+  known.members = set.Members();
+  size_t voters = 0;
+  for (const MemberFigures& member : known.members) {
+    voters += member.kind == "voter" ? 1 : 0;
+    known.usable += member.state == "down" ? 0 : 1;
+    if (member.state == "leader") known.leader = &member;
+  }
+  known.quorum = voters / 2 + 1;
+  return known;
+}
+
+// Whether the set is called so; without sentinel-name it has any name.
+bool IsCalled(CommandContext& ctx, std::string_view name) {
+  const std::string& own = ctx.host.services().config.sentinel_name;
+  return own.empty() || own == name;
+}
+
+std::string RunIdOf(const MemberFigures& member) {
+  std::string id(24, '0');
+  for (int shift = 56; shift >= 0; shift -= 8)
+    AppendHex(static_cast<char>(member.node >> shift & 0xff), &id);
+  return id;
+}
+
+using Fields = std::vector<std::pair<std::string_view, std::string>>;
+
+void ReplyFields(CommandContext& ctx, const Fields& fields) {
+  ctx.reply.Map(fields.size());
+  for (const auto& [name, value] : fields) {
+    ctx.reply.Bulk(name);
+    ctx.reply.Bulk(value);
+  }
+}
+
+Fields NodeFields(const MemberFigures& member, std::string name, std::string flags) {
+  const bool down = member.state == "down";
+  if (down) flags += ",s_down,disconnected";
+  return {{"name", std::move(name)},
+          {"ip", member.address.host},
+          {"port", std::to_string(member.address.port)},
+          {"runid", RunIdOf(member)},
+          {"flags", std::move(flags)},
+          {"link-pending-commands", "0"},
+          {"link-refcount", "1"},
+          {"last-ping-sent", "0"},
+          {"last-ok-ping-reply", "0"},
+          {"last-ping-reply", "0"},
+          {"down-after-milliseconds", "0"}};
+}
+
+std::string TextOf(const NodeAddress& address) {
+  return address.host + ":" + std::to_string(address.port);
+}
+
+void ReplyMaster(CommandContext& ctx, const Known& known, const std::string& name) {
+  Fields fields = NodeFields(*known.leader, name, "master");
+  const size_t others = known.members.size() - 1;
+  fields.emplace_back("role-reported", "master");
+  fields.emplace_back("config-epoch", std::to_string(ctx.host.replication().term()));
+  fields.emplace_back("num-slaves", std::to_string(others));
+  fields.emplace_back("num-other-sentinels", std::to_string(others));
+  fields.emplace_back("quorum", std::to_string(known.quorum));
+  fields.emplace_back("failover-timeout", "0");
+  fields.emplace_back("parallel-syncs", "1");
+  ReplyFields(ctx, fields);
+}
+
+void CmdAddress(CommandContext& ctx) {
+  const SetNode* const set = SetOf(ctx);
+  if (set == nullptr) return;
+  const Known known = WhatIsKnown(ctx, *set);
+  if (!IsCalled(ctx, ctx.args[2]) || known.leader == nullptr) return ctx.reply.NullArray();
+  ctx.reply.Array(2);
+  ctx.reply.Bulk(known.leader->address.host);
+  ctx.reply.Bulk(std::to_string(known.leader->address.port));
+}
+
+void CmdMaster(CommandContext& ctx) {
+  const SetNode* const set = SetOf(ctx);
+  if (set == nullptr) return;
+  const Known known = WhatIsKnown(ctx, *set);
+  if (!IsCalled(ctx, ctx.args[2])) return ctx.reply.Error(kNoSuchMaster);
+  if (known.leader == nullptr) return ctx.reply.Error("ERR no leader: " + set->NoLeaderText());
+  ReplyMaster(ctx, known, std::string(ctx.args[2]));
+}
+
+void CmdMasters(CommandContext& ctx) {
+  const SetNode* const set = SetOf(ctx);
+  if (set == nullptr) return;
+  const Known known = WhatIsKnown(ctx, *set);
+  ctx.reply.Array(known.leader == nullptr ? 0 : 1);
+  if (known.leader != nullptr) ReplyMaster(ctx, known, known.name);
+}
+
+void CmdReplicas(CommandContext& ctx) {
+  const SetNode* const set = SetOf(ctx);
+  if (set == nullptr) return;
+  const Known known = WhatIsKnown(ctx, *set);
+  if (!IsCalled(ctx, ctx.args[2])) return ctx.reply.Error(kNoSuchMaster);
+  ctx.reply.Array(known.members.size() - (known.leader == nullptr ? 0 : 1));
+  for (const MemberFigures& member : known.members) {
+    if (&member == known.leader) continue;
+    Fields fields = NodeFields(member, TextOf(member.address), "slave");
+    const bool linked = known.leader != nullptr && member.state != "down";
+    fields.emplace_back("role-reported", "slave");
+    fields.emplace_back("master-link-status", linked ? "ok" : "err");
+    fields.emplace_back("master-host", known.leader == nullptr ? "?" : known.leader->address.host);
+    fields.emplace_back("master-port",
+                        std::to_string(known.leader == nullptr ? 0 : known.leader->address.port));
+    fields.emplace_back("slave-priority", "100");
+    fields.emplace_back("slave-repl-offset", std::to_string(member.lsn.seq));
+    fields.emplace_back("replica-announced", "1");
+    ReplyFields(ctx, fields);
+  }
+}
+
+void CmdSentinels(CommandContext& ctx) {
+  const SetNode* const set = SetOf(ctx);
+  if (set == nullptr) return;
+  const Known known = WhatIsKnown(ctx, *set);
+  if (!IsCalled(ctx, ctx.args[2])) return ctx.reply.Error(kNoSuchMaster);
+  const uint64_t own = ctx.host.replication().node();
+  std::vector<const MemberFigures*> others;
+  for (const MemberFigures& member : known.members)
+    if (member.node != own) others.push_back(&member);
+  ctx.reply.Array(others.size());
+  for (const MemberFigures* member : others)
+    ReplyFields(ctx, NodeFields(*member, RunIdOf(*member), "sentinel"));
+}
+
+void CmdCkQuorum(CommandContext& ctx) {
+  const SetNode* const set = SetOf(ctx);
+  if (set == nullptr) return;
+  const Known known = WhatIsKnown(ctx, *set);
+  if (!IsCalled(ctx, ctx.args[2])) return ctx.reply.Error(kNoSuchMaster);
+  const std::string usable = std::to_string(known.usable) + " usable Sentinels. ";
+  if (known.usable < known.quorum || known.members.empty()) {
+    return ctx.reply.Error("NOQUORUM " + usable +
+                           "Not enough available Sentinels to reach the majority and authorize a "
+                           "failover");
+  }
+  ctx.reply.SimpleString("OK " + usable + "Quorum and failover authorization can be reached");
+}
+
+void CmdMyId(CommandContext& ctx) {
+  if (SetOf(ctx) == nullptr) return;
+  MemberFigures own;
+  own.node = ctx.host.replication().node();
+  ctx.reply.Bulk(RunIdOf(own));
+}
+
+void CmdFailover(CommandContext& ctx) {
+  const SetNode* const set = SetOf(ctx);
+  if (set == nullptr) return;
+  if (!IsCalled(ctx, ctx.args[2])) return ctx.reply.Error(kNoSuchMaster);
+  if (const auto leader = set->KnownLeader())
+    return ctx.reply.Error("ERR only the leader hands over: ask " + TextOf(*leader));
+  const Status begun = ctx.host.replication().BeginFailover(std::nullopt, 0, false);
+  if (!begun.ok()) return ctx.reply.Error("NOGOODSLAVE " + begun.text());
+  ctx.reply.Ok();
+}
+
+constexpr uint32_t kFlags{kNoScript | kLoading | kStale};
+
+constexpr Command kSentinelRows[] = {
+    {.name = "get-master-addr-by-name",
+     .arity = 3,
+     .flags = kFlags,
+     .group = "server",
+     .summary = "Returns host and port of the replica set's leader.",
+     .complexity = "O(n) where n is the number of nodes",
+     .syntax = "name",
+     .handler = CmdAddress},
+    {.name = "master",
+     .arity = 3,
+     .flags = kFlags,
+     .group = "server",
+     .summary = "Returns what is known of the leader.",
+     .complexity = "O(n) where n is the number of nodes",
+     .syntax = "name",
+     .handler = CmdMaster},
+    {.name = "masters",
+     .arity = 2,
+     .flags = kFlags,
+     .group = "server",
+     .summary = "Returns a list of what is known of the leader, empty without one.",
+     .complexity = "O(n) where n is the number of nodes",
+     .handler = CmdMasters},
+    {.name = "replicas",
+     .arity = 3,
+     .flags = kFlags,
+     .group = "server",
+     .summary = "Returns what is known of the other nodes.",
+     .complexity = "O(n) where n is the number of nodes",
+     .syntax = "name",
+     .handler = CmdReplicas},
+    {.name = "slaves",
+     .arity = 3,
+     .flags = kFlags,
+     .group = "server",
+     .summary = "The old name of SENTINEL REPLICAS.",
+     .complexity = "O(n) where n is the number of nodes",
+     .syntax = "name",
+     .handler = CmdReplicas},
+    {.name = "sentinels",
+     .arity = 3,
+     .flags = kFlags,
+     .group = "server",
+     .summary = "Returns the other nodes, as Sentinels.",
+     .complexity = "O(n) where n is the number of nodes",
+     .syntax = "name",
+     .handler = CmdSentinels},
+    {.name = "ckquorum",
+     .arity = 3,
+     .flags = kFlags,
+     .group = "server",
+     .summary = "Tells whether a majority of the nodes is there.",
+     .complexity = "O(n) where n is the number of nodes",
+     .syntax = "name",
+     .handler = CmdCkQuorum},
+    {.name = "myid",
+     .arity = 2,
+     .flags = kFlags,
+     .group = "server",
+     .summary = "Returns the id of this node.",
+     .complexity = "O(1)",
+     .handler = CmdMyId},
+    {.name = "failover",
+     .arity = 3,
+     .flags = kFlags,
+     .group = "server",
+     .summary = "Has the leader, which must be asked, hand over to another node.",
+     .complexity = "O(n) where n is the number of nodes",
+     .syntax = "name",
+     .handler = CmdFailover},
+    HelpSubcommand("server"),
+};
+
+constexpr Command kRows[] = {
+    {.name = "sentinel",
+     .arity = -2,
+     .group = "server",
+     .summary = "Tells clients that know Redis' Sentinel who leads the replica set.",
+     .complexity = "Depends on the subcommand.",
+     .subcommands = kSentinelRows},
+};
+
+}  // namespace
+
+std::span<const Command> SentinelCommands() { return kRows; }
+
+}  // namespace cellar

@@ -1,0 +1,131 @@
+"""A replica set's nodes as Sentinels: what they answer, and real clients that find the leader by them."""
+
+import time
+import unittest
+
+import redis
+from redis.sentinel import MasterNotFoundError, Sentinel
+
+from cellar_server import CellarTest
+from sentinel_writers import NodeWriters
+from test_replica_set import ReplicaSetTest as SetFrame
+
+
+def pairs(reply):
+    return dict(zip(reply[::2], reply[1::2]))
+
+
+class SentinelAnswersTest(SetFrame):
+    def test_every_node_names_the_leader(self):
+        members = self.found()
+        leader = self.wait_leader(members)
+        self.wait_until(lambda: all(m.run("SENTINEL MASTERS") for m in members), "a leader that all know")
+        for member in members:
+            # Raw replies: redis-py would make something of them.
+            raw = redis.Redis(port=member.port, decode_responses=True)
+            raw.response_callbacks.clear()
+            self.assertEqual(["127.0.0.1", str(leader.port)], raw.execute_command("SENTINEL", "GET-MASTER-ADDR-BY-NAME", "any"))
+            master = pairs(raw.execute_command("SENTINEL", "MASTER", "any"))
+            self.assertEqual(("any", "127.0.0.1", str(leader.port), "master", "2", "2", "2"), tuple(
+                master[name] for name in ("name", "ip", "port", "flags", "num-slaves", "num-other-sentinels", "quorum")))
+            self.assertEqual(["mymaster"], [pairs(each)["name"] for each in raw.execute_command("SENTINEL", "MASTERS")])
+            for words in ("REPLICAS", "SLAVES"):
+                others = [pairs(each) for each in raw.execute_command("SENTINEL", words, "any")]
+                self.assertEqual({str(m.port) for m in members if m is not leader}, {each["port"] for each in others})
+                self.assertEqual({"ok"}, {each["master-link-status"] for each in others})
+            others = [pairs(each) for each in raw.execute_command("SENTINEL", "SENTINELS", "any")]
+            self.assertEqual({str(m.port) for m in members if m is not member}, {each["port"] for each in others})
+            self.assertEqual("OK 3 usable Sentinels. Quorum and failover authorization can be reached",
+                             raw.execute_command("SENTINEL", "CKQUORUM", "any"))
+            own = raw.execute_command("SENTINEL", "MYID")
+            self.assertEqual(40, len(own))
+            self.assertIn(f"id={own[24:]},ip=127.0.0.1,port={member.port},", raw.execute_command("INFO", "replication"))
+
+    def test_a_name_that_is_given_is_the_only_one(self):
+        members = self.found(sentinel_name="orders")
+        self.wait_until(lambda: members[0].run("SENTINEL MASTERS"), "a leader")
+        self.assertIsNone(members[0].run("SENTINEL GET-MASTER-ADDR-BY-NAME mymaster"))
+        self.assertIsNotNone(members[0].run("SENTINEL GET-MASTER-ADDR-BY-NAME orders"))
+        for words in ("MASTER", "REPLICAS", "SENTINELS", "CKQUORUM", "FAILOVER"):
+            self.assertIn("No such master with that name", members[0].refusal(f"SENTINEL {words} mymaster"))
+
+    def test_without_a_majority_nobody_is_named(self):
+        members = self.found()
+        leader = self.wait_leader(members)
+        left = next(m for m in members if m is not leader)
+        for member in members:
+            if member is not left:
+                member.server.kill()
+        self.wait_until(lambda: left.run("SENTINEL GET-MASTER-ADDR-BY-NAME m") is None, "no leader")
+        self.wait_until(lambda: "NOQUORUM 1 usable" in left.refusal("SENTINEL CKQUORUM m"), "no quorum")
+        self.assertEqual({}, dict(left.redis.sentinel_masters()))
+        self.assertIn("no leader", left.refusal("SENTINEL MASTER m"))
+        sentinel = Sentinel([("127.0.0.1", left.port)], socket_timeout=2)
+        self.assertRaises(MasterNotFoundError, sentinel.discover_master, "mymaster")
+
+    def test_failover_and_the_news_of_it(self):
+        members = self.found()
+        leader = self.wait_leader(members)
+        other = next(m for m in members if m is not leader)
+        self.wait_until(lambda: other.run("SENTINEL MASTERS"), "a leader that it knows")
+        news = other.redis.pubsub()
+        news.subscribe("+switch-master")
+        self.assertEqual("subscribe", news.get_message(timeout=10)["type"])
+        self.assertIn(f"ask 127.0.0.1:{leader.port}", other.refusal("SENTINEL FAILOVER m"))
+        leader.run("SENTINEL FAILOVER m")
+        new = self.wait_leader(members, but=leader)
+        told = news.get_message(timeout=20)
+        self.assertEqual(f"mymaster 127.0.0.1 {leader.port} 127.0.0.1 {new.port}", told["data"])
+
+    def test_redis_py_finds_the_next_leader(self):
+        members = self.found()
+        leader = self.wait_leader(members)
+        leader.run("TABLE CREATE t FAMILY f")
+        sentinel = Sentinel([("127.0.0.1", m.port) for m in members], socket_timeout=1)
+        client = sentinel.master_for("mymaster", socket_timeout=1)
+        reader = sentinel.slave_for("mymaster", socket_timeout=1)
+        self.assertEqual(b"OK", client.execute_command("CPUT", "t", "a", "f:q", "1"))
+        self.wait_until(lambda: reader.execute_command("CGET", "t", "a", "f:q") == b"1", "a follower that has it")
+        leader.server.kill()
+
+        def writes():
+            try:
+                return client.execute_command("CPUT", "t", "b", "f:q", "2") == b"OK"
+            except redis.RedisError:
+                time.sleep(0.05)
+                return False
+        self.wait_until(writes, "a write after the kill")
+        self.assertEqual(b"1", client.execute_command("CGET", "t", "a", "f:q"))
+
+    def test_node_clients_find_the_next_leader(self):
+        members = self.found()
+        leader = self.wait_leader(members)
+        leader.run("TABLE CREATE t FAMILY f")
+        writers = NodeWriters(self, [m.port for m in members], "mymaster", "t")
+        writers.wait()
+        leader.server.kill()
+        new = self.wait_leader(members, but=leader)
+        writers.wait()
+        for name in writers.LIBRARIES:
+            for row in writers.rows(name):
+                self.assertEqual(str(row), new.run(f"CGET t {name}-{row} f:a"))
+
+
+class AloneTest(CellarTest):
+    def test_a_single_server_says_that_it_is_no_part_of_one(self):
+        for words in ("MASTERS", "GET-MASTER-ADDR-BY-NAME m", "MYID", "CKQUORUM m", "FAILOVER m"):
+            with self.assertRaisesRegex(redis.ResponseError, "in no replica set: cluster-nodes"):
+                self.redis.execute_command(*f"SENTINEL {words}".split())
+
+
+def load_tests(loader, tests, _pattern):
+    """Not those of the frame again."""
+    suite = unittest.TestSuite()
+    for case in (SentinelAnswersTest, AloneTest):
+        names = [name for name in loader.getTestCaseNames(case) if name in vars(case)]
+        suite.addTests(case(name) for name in names)
+    return suite
+
+
+if __name__ == "__main__":
+    unittest.main()
