@@ -11,6 +11,7 @@
 
 #include "base/ascii.h"
 #include "commands/command_groups.h"
+#include "commands/replies/help.h"
 #include "commands/session/command_context.h"
 #include "commands/session/host.h"
 #include "commands/session/services.h"
