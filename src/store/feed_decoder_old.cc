@@ -158,9 +158,12 @@ Status FeedDecoder::TellReclaimed(const FamilySchema& family, const DecodedOp& o
   // and without a value what is gone.
   std::map<uint64_t, std::string>* const puts =
       part_->together ? &part_puts_[ColumnKey(family, op.first)] : nullptr;
+  std::string_view newest;
   while (NextOld(&list, &cell)) {
     int64_t timestamp = 0;
+    if (cell.kind == OldCellKind::kNewest) newest = cell.value;
     if (cell.kind != OldCellKind::kReclaimed) continue;
+    if (cell.value.empty()) cell.value = newest;  // it is the same cell
     if (!LoadTimestamp(cell.key, &timestamp)) return Unreadable();
     const auto at = static_cast<uint64_t>(timestamp);
     if (puts != nullptr && puts->contains(at)) continue;

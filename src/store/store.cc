@@ -203,7 +203,7 @@ Status Store::WriteRow(Table& table, const RowWrite& write, RowResolver::Known k
   if (tells_old && outcome.applied) {
     has_old_cells_ = true;
   } else if (tells_old) {
-    TakeOldCells(table);
+    TakeOldCells(table, Resolved::kYes);
   }
   Status reserved = ReserveMutation(old_cells_bytes());
   if (!reserved.ok()) {
@@ -271,7 +271,7 @@ CELLAR_INLINE Status Store::PutResolved(Table& table, size_t puts, Resolve resol
 // What PutResolved does where a feed may tell what the puts replace.
 Status Store::PutTellingOld(Table& table, size_t puts, const std::optional<int64_t>& stamp) {
   has_old_cells_ = false;
-  TakeOldCells(table);
+  TakeOldCells(table, Resolved::kYes);
   if (Status reserved = ReserveMutation(old_cells_bytes()); !reserved.ok()) {
     mutation_.Truncate(part_begin_);
     return reserved;
@@ -358,7 +358,7 @@ CELLAR_INLINE void Store::FinishMutation(Table* table, uint64_t changes) {
 Status Store::CommitMutation(Table* table, uint64_t changes) {
   if (mutation_.size() == part_begin_) return Status::Ok();
   has_old_cells_ = false;
-  if (table != nullptr && !following_) TakeOldCells(*table);
+  if (table != nullptr && !following_) TakeOldCells(*table, Resolved::kNo);
   Status reserved = ReserveMutation(old_cells_bytes());
   if (!reserved.ok()) {
     mutation_.Truncate(part_begin_);

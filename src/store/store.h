@@ -470,7 +470,9 @@ class Store {
   Status ReserveMutation(size_t more);
   // Before what was added since BeginMutation is carried out: notes what stands there if a feed of
   // the table tells it. Behind it, AppendOldCells.
-  void TakeOldCells(const Table& table);
+  // `is_resolved`: it is what the resolver has made last, and none of it has been applied.
+  enum class Resolved : uint8_t { kNo, kYes };
+  void TakeOldCells(const Table& table, Resolved is_resolved);
   Status PutTellingOld(Table& table, size_t puts, const std::optional<int64_t>& stamp);
   void AppendOldCells() {
     if (has_old_cells_) [[unlikely]]

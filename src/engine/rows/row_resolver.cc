@@ -521,6 +521,7 @@ std::optional<RowResolver::OldVersion> RowResolver::WalkColumn(Newest newest) {
   uint64_t rank = 0;
   ColumnVersions versions;
   versions.walked = true;
+  newest_.reset();
   for (std::optional<BTree::Match> version =
            table_->tree(family.group).FindFirst(column, &version_key_, &place_);
        version; version = NextVersion(*version, rank)) {
@@ -546,7 +547,11 @@ std::optional<RowResolver::OldVersion> RowResolver::WalkColumn(Newest newest) {
       read.value.stored = value_;
       found = read;
     }
-    if (rank == 1) versions.newest_micros = read.timestamp_micros;
+    if (rank == 1) {
+      versions.newest_micros = read.timestamp_micros;
+      if (engine_.tells_old()) [[unlikely]]
+        newest_ = version;
+    }
     versions.oldest_micros = read.timestamp_micros;
     if (!wanted && (reclaims || all_live)) break;
   }
@@ -554,6 +559,16 @@ std::optional<RowResolver::OldVersion> RowResolver::WalkColumn(Newest newest) {
   versions.keeps_no_older = rank >= family.policy.rank_kept_max();
   column_versions_ = versions;
   return found;
+}
+
+std::optional<BTree::Match> RowResolver::NewestOfLonePut() {
+  if (column_versions_.walked) return newest_;
+  std::optional<BTree::Match> newest =
+      table_->tree(put_.family->group).FindFirst(column(), &version_key_, &place_);
+  int64_t timestamp = kNoVersion;
+  const bool is_known = !newest || LoadTimestamp(newest->key_rest, &timestamp);
+  put_.place = is_known && timestamp < put_.timestamp ? &place_ : nullptr;
+  return newest;
 }
 
 void RowResolver::ResolvePut(const CheckedOp& op) {

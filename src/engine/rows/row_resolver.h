@@ -87,6 +87,10 @@ class RowResolver {
     return mutation_->size() == lone_put_end_ ? &put_ : nullptr;
   }
 
+  // The newest version of the lone put's column, live or not, if there is one: for feeds that tell
+  // it (Engine::tells_old). REQUIRES: lone_put() is not null; nothing has been applied since.
+  std::optional<BTree::Match> NewestOfLonePut();
+
  private:
   // An op whose names, types and texts are in order.
   struct CheckedOp {
@@ -278,6 +282,7 @@ class RowResolver {
   std::set<std::string, std::less<>> reclaimed_columns_;  // row key, family id, qualifier
   std::string key_;                                       // scratch
   std::string version_key_;                               // likewise, of WalkColumn
+  std::optional<BTree::Match> newest_;                    // that WalkColumn met, if a feed asks
   BTreePlace place_;                                      // of the column that was walked last
   std::string value_;                                     // scratch
   std::string state_;                                     // likewise: a canonical state of an hll

@@ -25,29 +25,84 @@ std::string ColumnKey(std::string_view row_key, uint32_t family_id, std::string_
 }  // namespace
 
 void OldCells::Add(OldCellKind kind, std::string_view key, std::string_view value) {
-  list_.push_back(static_cast<char>(kind));
-  PutLengthPrefixed(&list_, key);
-  PutLengthPrefixed(&list_, value);
+  const size_t size = list_.size();
+  list_.resize(size + 1 + 2 * kVarint64BytesMax + key.size() + value.size());
+  char* end = list_.data() + size;
+  *end++ = static_cast<char>(kind);
+  end = EncodeLengthPrefixed(end, key);
+  end = EncodeLengthPrefixed(end, value);
+  list_.resize(static_cast<size_t>(end - list_.data()));
   ++list_cells_;
+}
+
+// The newest version is mostly live, and with one version kept it is the one that is replaced.
+bool OldCells::AddNewest(const FamilySchema& family, std::string_view version,
+                         std::string_view value, const std::optional<int64_t>& replaced) {
+  int64_t timestamp = 0;
+  CellValue cell;
+  if (!LoadTimestamp(version, &timestamp) || !DecodeCellValue(value, &cell) ||
+      family.policy.Drops(1, timestamp, cell.expiry_micros, now_micros_)) {
+    return false;
+  }
+  Add(OldCellKind::kNewest, version, value);
+  if (!replaced) return true;
+  if (*replaced != timestamp) return false;
+  Add(OldCellKind::kReclaimed, version, {});
+  return true;
+}
+
+void OldCells::AddNewestLive(const Table& table, const FamilySchema& family,
+                             std::string_view row_key, std::string_view qualifier) {
+  if (list_cells_ > 0) return;
+  const ReadView view(table, now_micros_);
+  const std::optional<CellRead> live = view.ReadCell(row_key, family, qualifier, kTimestampMax);
+  if (!live) return;
+  std::string value;
+  PutCellValue(&value, live->value);
+  Add(OldCellKind::kNewest, live->version, value);
+}
+
+void OldCells::AddReplaced(const Table& table, const FamilySchema& family, std::string_view column,
+                           int64_t replaced) {
+  std::string key(column);
+  PutTimestamp(&key, replaced);
+  const std::optional<std::string_view> value = table.tree(family.group).Get(key);
+  if (value) Add(OldCellKind::kReclaimed, std::string_view(key).substr(column.size()), *value);
 }
 
 void OldCells::TakeNewest(const DecodedOp& op, const Table& table, std::string_view row_key) {
   const FamilySchema* family = table.schema().FindFamilyById(static_cast<uint32_t>(op.id));
-  const ReadView view(table, now_micros_);
-  const std::optional<CellRead> cell = view.ReadCell(row_key, *family, op.first, kTimestampMax);
-  if (!cell) return;
-  std::string value;
-  PutCellValue(&value, cell->value);
-  Add(OldCellKind::kNewest, cell->version, value);
+  key_ = ColumnKey(row_key, family->id, op.first);
+  BTreeFinger finger;
+  BTree::Match newest;
+  std::string scratch;
+  if (!table.tree(family->group).GetFirst(key_, &scratch, &finger, &newest)) return;
+  std::optional<int64_t> replaced;
+  if (op.op == MutationOp::kReplace) replaced = static_cast<int64_t>(op.replaced);
+  if (AddNewest(*family, newest.key_rest, newest.value, replaced)) return;
+  AddNewestLive(table, *family, row_key, op.first);
+  if (replaced) AddReplaced(table, *family, key_, *replaced);
 }
 
-void OldCells::TakeReplaced(const DecodedOp& op, const Table& table, std::string_view row_key) {
-  const FamilySchema* family = table.schema().FindFamilyById(static_cast<uint32_t>(op.id));
-  key_ = ColumnKey(row_key, family->id, op.first);
-  const size_t column_bytes = key_.size();
-  PutTimestamp(&key_, static_cast<int64_t>(op.replaced));
-  const std::optional<std::string_view> value = table.tree(family->group).Get(key_);
-  if (value) Add(OldCellKind::kReclaimed, std::string_view(key_).substr(column_bytes), *value);
+void OldCells::TakeLonePut(const ResolvedPut& put, const Table& table, std::string_view version,
+                           std::string_view value) {
+  ops_ = 1;
+  list_.clear();
+  list_cells_ = 0;
+  if (version.empty()) return;
+  if (!AddNewest(*put.family, version, value, put.replaced)) {
+    AddNewestLive(table, *put.family, put.row_key(), put.qualifier());
+    if (put.replaced) AddReplaced(table, *put.family, put.column(), *put.replaced);
+  }
+  EndList(0);
+}
+
+void OldCells::EndList(uint64_t op) {
+  if (list_cells_ == 0) return;
+  cells_ += list_cells_;
+  PutVarint64(&lists_, op);
+  PutVarint64(&lists_, list_cells_);
+  lists_ += list_;
 }
 
 // What stands in [begin, end) of a group's tree, which cuts through no column.
@@ -131,9 +186,6 @@ void OldCells::Take(const DecodedOp& op, const Table* table, std::string_view ro
   list_cells_ = 0;
   switch (op.op) {
     case MutationOp::kReplace:
-      TakeReplaced(op, *table, row_key);
-      TakeNewest(op, *table, row_key);
-      break;
     case MutationOp::kPut:
       TakeNewest(op, *table, row_key);
       break;
@@ -156,11 +208,7 @@ void OldCells::Take(const DecodedOp& op, const Table* table, std::string_view ro
     default:
       break;
   }
-  if (list_cells_ == 0) return;
-  cells_ += list_cells_;
-  PutVarint64(&lists_, index);
-  PutVarint64(&lists_, list_cells_);
-  lists_ += list_;
+  EndList(index);
 }
 
 Status OldCells::TakeAll(std::string_view ops, const Table& table) {

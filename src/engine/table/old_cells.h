@@ -4,6 +4,7 @@
 //   lists    { v op, v cells { kind u8, b key, b value } } ...      ops that met none are left out
 //   op       counts the changes of the part (what is neither kStep, kTable, kRow nor kOldCells)
 //   kind     kNewest: the column's newest live version before a put
+//            (kReclaimed without a value behind it: the put displaces just that one)
 //            kRemoved: live, and removed by the op      kReclaimed: retention had dropped it
 //   key      the end of the cell's key, behind what the op says: behind the column's for an op on a
 //            column, the family's for kDeleteRange, the row's for kDeleteRow, all of it for
@@ -16,6 +17,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -42,6 +44,10 @@ class OldCells {
   // The next op of the part, before it is carried out. `table` and `row_key` are those that the ops
   // before have named; null for an op without a table.
   void Take(const DecodedOp& op, const Table* table, std::string_view row_key);
+  // A part that is one put, whose column's newest version is known: `version` is the end of its key,
+  // empty if there is none.
+  void TakeLonePut(const ResolvedPut& put, const Table& table, std::string_view version,
+                   std::string_view value);
   // All ops of a part.
   Status TakeAll(std::string_view ops, const Table& table);
 
@@ -53,12 +59,19 @@ class OldCells {
 
  private:
   void TakeNewest(const DecodedOp& op, const Table& table, std::string_view row_key);
-  void TakeReplaced(const DecodedOp& op, const Table& table, std::string_view row_key);
+  // What a put meets: true if the newest version is live, and `replaced` too has been dealt with.
+  bool AddNewest(const FamilySchema& family, std::string_view version, std::string_view value,
+                 const std::optional<int64_t>& replaced);
+  void AddReplaced(const Table& table, const FamilySchema& family, std::string_view column,
+                   int64_t replaced);
+  void AddNewestLive(const Table& table, const FamilySchema& family, std::string_view row_key,
+                     std::string_view qualifier);
   void TakeRange(const Table& table, size_t group, std::string_view begin, std::string_view end,
                  size_t prefix_bytes);
   void TakeColumn(const DecodedOp& op, const Table& table, std::string_view row_key);
   void TakeFamily(const FamilySchema& family, const Table& table, std::string_view row_key,
                   const DecodedOp* range);
+  void EndList(uint64_t op);
   void Add(OldCellKind kind, std::string_view key, std::string_view value);
 
   int64_t now_micros_{0};
