@@ -44,8 +44,8 @@ class OldCells {
   // The next op of the part, before it is carried out. `table` and `row_key` are those that the ops
   // before have named; null for an op without a table.
   void Take(const DecodedOp& op, const Table* table, std::string_view row_key);
-  // A part that is one put, whose column's newest version is known: `version` is the end of its key,
-  // empty if there is none.
+  // A part that is one put, whose column's newest version is known: `version` is the end of its
+  // key, empty if there is none.
   void TakeLonePut(const ResolvedPut& put, const Table& table, std::string_view version,
                    std::string_view value);
   // All ops of a part.
