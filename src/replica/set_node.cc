@@ -166,7 +166,12 @@ void SetNode::OnHello(InLink* link, const Frame& frame) {
     peer->cluster = cluster;
     peer->has = static_cast<Has>(has_what);
     peer->list = list;
-    peer->skew_micros = owner_.SkewOf(peer->address, wall_micros, peer->skew_micros);
+    // A greeting may have waited: of two the one counts that says less.
+    const int64_t now_micros = owner_.clock_.WallMicros();
+    const int64_t said = wall_micros - now_micros;
+    const int64_t former = std::exchange(peer->said_skew_micros, said);
+    const int64_t least = std::abs(said) < std::abs(former) ? said : former;
+    peer->skew_micros = owner_.SkewOf(peer->address, now_micros + least, peer->skew_micros);
     const bool other =
         peer->has == Has::kSet && has() == Has::kSet && cluster != owner_.identity_.cluster;
     if (other && !peer->told_of)

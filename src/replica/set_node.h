@@ -115,6 +115,7 @@ class SetNode final : private SetStoreHost {
     uint64_t cluster{0};
     Has has{Has::kNothing};
     std::string list;
+    int64_t said_skew_micros{0};  // by its last greeting
     int64_t skew_micros{0};
     bool told_of{false};  // it is of another set: once
   };

@@ -466,6 +466,42 @@ class ReplicaSetTest(ReplicaTest):
         gone.server.kill()
         leader.run("CPUT t after f:a 1")
 
+    def test_who_is_too_far_behind_gets_a_copy(self):
+        members = self.found(repl_backlog_size="16kb", repl_tail_size="16kb")
+        leader = self.wait_leader(members)
+        leader.run("TABLE CREATE t FAMILY f")
+        away = next(member for member in members if member is not leader)
+        for how in ("killed", "emptied", "stopped"):
+            if how == "stopped":
+                away.server.process.send_signal(signal.SIGSTOP)
+            else:
+                away.server.kill()
+            if how == "emptied":
+                away.wipe()
+            writer = Writer([member for member in members if member is not away], "y" * 3000)
+            leader = self.wait_leader([member for member in members if member is not away])
+            for _ in range(3):
+                time.sleep(0.4)
+                leader.run("BGSAVE")
+                self.wait_until(lambda: leader.redis.info("persistence")["rdb_bgsave_in_progress"] == 0, "it saves")
+            if how == "stopped":
+                away.server.process.send_signal(signal.SIGCONT)
+            else:
+                away.server.start()
+            self.wait_until(lambda: away.info().get("replica_state") == "follower" and
+                            away.info()["master_link_status"] == "up", lambda: away.server.log()[-2000:])
+            writer.end()
+            self.wait_until(lambda: self.voters(members) == 3, lambda: str(leader.info()))
+            self.assert_equal(members)
+            self.assert_kept(members, writer)
+            # One that was stopped may have had the rest in its sockets.
+            self.assertTrue(how == "stopped" or "The copy is in place" in away.server.log(), away.server.log())
+        self.assertGreaterEqual(leader.redis.info("stats")["sync_full"], 1)
+
+    def voters(self, members):
+        info = self.wait_leader(members).info()
+        return sum(info[name]["kind"] == "voter" for name in info if name.startswith("member"))
+
     def test_a_single_server_becomes_the_first_of_a_set(self):
         members = self.make()
         single = CellarServer(members[2].directory, port=members[2].port, save="")

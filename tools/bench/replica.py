@@ -10,6 +10,8 @@
     away       the follower's link is silent for 5 s at 20,000 writes/s
     failover   FAILOVER under writes: how long nobody takes one, and what is lost
     sentinel   kill -9 of the leader under three stock Sentinels (down-after 1 s)
+    set        a replica set of three: writes of 256 bytes beside the same binary alone under
+               appendfsync always, taken in turns; reads beside writes; kill -9 of the leader
 
 Bars are printed beside the figures. In all else the nodes and what loads them share the machine's cores.
 """
@@ -337,7 +339,66 @@ def sentinel_kills(options, nodes, ports):
     return gaps, returns
 
 
-PARTS = {"lag": lag, "sync": sync, "away": away, "failover": failover, "sentinel": sentinel}
+def replica_set():
+    nodes = [servers.Server("cellar", log="always", pin=False) for _ in range(3)]
+    for each in nodes:
+        each.options += ["--cluster-nodes", *(f"127.0.0.1:{other.port}" for other in nodes)]
+    for each in nodes:
+        each.start()
+    until(lambda: any(map(leads, nodes)))
+    return nodes
+
+
+def leads(each):
+    return each.client().info("replication")["role"] == "master"
+
+
+def sets(options):
+    nodes = replica_set()
+    leader = next(filter(leads, nodes))
+    alone = servers.Server("cellar", log="always", pin=False).start()
+    for each in (leader, alone):
+        each.client().execute_command(*"TABLE CREATE t FAMILY f VERSIONS 1".split())
+    write = "CPUT t row#__key__ f:a __data:256__"
+    rounds = 3
+    for depth, bar in ((1, 0.40), (32, 0.30), (256, 0.60)):
+        rates = {alone: [], leader: []}
+        for _ in range(rounds):
+            for each, results in rates.items():
+                results.append(bench.load_generator(each, ["-d", "4", "-c", str(depth), "-P", "1", "--keys", "100000",
+                                                           "--command", write], pin=False)["commands_per_second"])
+        single, agreed = (statistics.median(results) for results in rates.values())
+        line(f"writes/s, {depth} clients: alone / set", f"{single:,.0f} / {agreed:,.0f}", f"{agreed / single:.2f} (>= {bar:.2f})")
+    reads = []
+    for each in (alone, leader):
+        with Load(each, 6, "-c", "16", "-P", "1", "--keys", "100000", "--command", write):
+            time.sleep(1)
+            reads.append(bench.load_generator(each, ["-d", "4", "-c", "16", "-P", "1", "--keys", "100000", "--command",
+                                                     "CGET t row#__key__ f:a"], pin=False)["commands_per_second"])
+    line("reads/s beside writes: alone / set", f"{reads[0]:,.0f} / {reads[1]:,.0f}", f"{reads[1] / reads[0]:.2f} (>= 0.60)")
+    end(alone)
+    gaps, lost = [], 0
+    for _ in range(options.kills):
+        writer = Writer([each.port for each in nodes])
+        while len(writer.confirmed) < 100:
+            writer.step()
+        leader = next(each for each in nodes if each.port == writer.port)
+        leader.process.kill()
+        leader.process.wait()
+        begin, count = time.monotonic(), len(writer.confirmed)
+        while len(writer.confirmed) == count:
+            writer.step()
+        gaps.append(time.monotonic() - begin)
+        leader.start()
+        until(lambda: sum(is_up(each) for each in nodes if not leads(each)) == 2)
+        lost += writer.lost(next(filter(leads, nodes)).client())
+    line(f"kill -9 x{options.kills}: writable again, median and longest",
+         f"{statistics.median(gaps):.2f} / {max(gaps):.2f} s", "<= 0.7 / 1.0 s")
+    line("  writes lost", str(lost), "0")
+    end(*nodes)
+
+
+PARTS = {"lag": lag, "sync": sync, "away": away, "failover": failover, "sentinel": sentinel, "set": sets}
 
 
 def main():
