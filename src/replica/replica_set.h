@@ -32,6 +32,7 @@
 // but for applied(), Records and getters.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -202,6 +203,10 @@ class ReplicaSet {
   bool has_room(uint64_t node) const;
   // When a leader was heard last (monotonic), as a follower knows it; 0: never.
   int64_t heard_leader_micros() const { return heard_micros_; }
+  // The latest time by which a leader has judged what is due. One that leads tells the others, who
+  // go on from there, whatever their own clocks show.
+  int64_t retention_micros() const { return retention_micros_; }
+  void NoteRetention(int64_t micros) { retention_micros_ = std::max(retention_micros_, micros); }
 
  private:
   // One step of the core, and what follows from it. Returns the core's code.

@@ -86,6 +86,7 @@ Status SetStore::Start(uint32_t term, uint64_t vote) {
   Adopt(shape.committed);
   ahead_ = store_.journal().appended() - log->appended();
   marked_ = shape.committed;
+  set_.NoteRetention(shape.retention_micros);
   started_ = true;
   set_.Start(term, vote, *std::move(log), shape.committed);
   return Status::Ok();
@@ -147,6 +148,8 @@ Status SetStore::ChangeMembers(SetMembers members) {
 Result<bool> SetStore::Advance(int64_t deadline_micros) {
   if (!started_) return false;
   Submit();
+  if (set_.open()) set_.NoteRetention(store_.now_micros());
+  store_.SetTimeFloor(set_.retention_micros());
   ConfirmIfDue();
   NoteDurable();
   if (store_.state_is_void()) RETURN_IF_ERROR(Reload());
@@ -208,7 +211,7 @@ void SetStore::Mark() {
   if (set_.commit() == marked_ || !journal.healthy() || store_.state_is_void()) return;
   if (!journal.Reserve(kMarkBytesMax).ok()) return;
   marked_ = set_.commit();
-  journal.AppendMark({.lsn = marked_, .retention_micros = 0});
+  journal.AppendMark({.lsn = marked_, .retention_micros = set_.retention_micros()});
 }
 
 // Of the log behind it, what is certain to be in the files stays known.

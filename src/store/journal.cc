@@ -113,7 +113,8 @@ LogShape ShapeOf(const RecoveredStore& store) {
                  .begins = {},
                  .named = store.named,
                  .last = store.end.last,
-                 .committed = std::max(store.report.snapshot_lsn, store.mark.lsn)};
+                 .committed = std::max(store.report.snapshot_lsn, store.mark.lsn),
+                 .retention_micros = store.mark.retention_micros};
   if (shape.last == shape.snapshot) return shape;
   const uint64_t first = shape.snapshot.seq + 1;
   // What is applied begins in the epoch of the snapshot, or where that ended.

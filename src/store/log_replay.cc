@@ -52,6 +52,7 @@ Status LogReplay::TakeMark(const LogRecord& record) {
   CommitMark mark;
   if (!DecodeCommitMark(record.payload, &mark))
     return Status::Error(ErrorCode::kCorruption, "the commit mark cannot be read");
+  mark.retention_micros = std::max(mark.retention_micros, mark_.retention_micros);
   mark_ = mark;
   size_t committed = 0;
   while (committed < pending_.size() && pending_[committed].head.lsn <= mark.lsn) ++committed;

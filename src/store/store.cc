@@ -434,7 +434,7 @@ void Store::SetTurnTime() {
   index_micros_spent_ = 0;
   if (in_transaction_) return;
   const int64_t wall = std::max<int64_t>(0, clock_.WallMicros());
-  now_micros_ = time_override_ ? *time_override_ : wall;
+  now_micros_ = time_override_ ? *time_override_ : std::max(wall, time_floor_micros_);
   // Commit times come from the same clock; the end of time is kept from them.
   constexpr int64_t kTurnTimeMax{kCommitTimeMax / 2};
   if (journal_ != nullptr) journal_->SetTurnTime(std::clamp<int64_t>(now_micros_, 0, kTurnTimeMax));

@@ -349,6 +349,8 @@ class Store {
   // --- time
   void SetTurnTime();
   int64_t now_micros() const { return now_micros_; }
+  // From the next turn on it is never earlier: what was due for another leader stays so.
+  void SetTimeFloor(int64_t micros) { time_floor_micros_ = micros; }
   // DEBUG SET-TIME; nullopt is the clock again.
   void OverrideTime(std::optional<int64_t> micros);
 
@@ -545,6 +547,7 @@ class Store {
   bool snapshot_waits_{false};
   LogShape shape_;
   int64_t now_micros_{0};
+  int64_t time_floor_micros_{0};
   int64_t index_micros_spent_{0};  // in this turn, building
   std::optional<int64_t> time_override_;
   Lsn schema_lsn_;

@@ -84,7 +84,7 @@ Status Store::ReloadCommitted(Lsn commit) {
     return Status::Error(ErrorCode::kMisconf, "the log cannot be written now: nothing is reloaded");
   if (commit != Lsn{}) {
     RETURN_IF_ERROR(journal_->Reserve(kMarkBytesMax));
-    journal_->AppendMark({.lsn = commit, .retention_micros = 0});
+    journal_->AppendMark({.lsn = commit, .retention_micros = time_floor_micros_});
   }
   RETURN_IF_ERROR(journal_->Close());
   Inheritance inheritance = CloseAll(Trees::kAll);

@@ -1,6 +1,8 @@
 """Replica sets: three processes that elect, agree and answer; what clients lose when one is killed, stopped or emptied:
 nothing that was acknowledged."""
 
+import contextlib
+import glob
 import os
 import shutil
 import signal
@@ -14,7 +16,7 @@ import redis
 
 from cellar_server import CellarServer, free_port
 from feed_model import as_sent, read_to_end
-from replicas import ReplicaTest
+from replicas import ReplicaTest, Writers, chance
 
 SECONDS_MAX = 30
 
@@ -318,7 +320,7 @@ class ReplicaSetTest(ReplicaTest):
         writer = Writer(members)
         time.sleep(0.3)
         other = next(member for member in members if member is not leader)
-        self.assertIn("is not a replica", leader.refusal(f"FAILOVER TO 127.0.0.1 1"))
+        self.assertIn("is not a replica", leader.refusal("FAILOVER TO 127.0.0.1 1"))
         self.assertIn("not valid when server is a replica", other.refusal("FAILOVER"))
         self.assertEqual("OK", leader.run(f"FAILOVER TO 127.0.0.1 {other.port}"))
         self.wait_until(other.leads, lambda: str(other.info()))
@@ -466,6 +468,51 @@ class ReplicaSetTest(ReplicaTest):
         gone.server.kill()
         leader.run("CPUT t after f:a 1")
 
+    def test_all_kinds_of_writes_and_large_ones(self):
+        seed, mix = chance()
+        members = self.found()
+        leader = self.wait_leader(members)
+        leader.run("TABLE CREATE t FAMILY f FAMILY g VERSIONS 2 TTL 1h")
+        leader.run("TABLE CREATE u FAMILY f TTL 1s")
+        leader.run("INDEX CREATE t i ON 1 f:a")
+        with contextlib.ExitStack() as stack:
+            for number in range(2):
+                for member in members:
+                    stack.enter_context(Writers(member.port, seed + number, pause=0.001))
+            for i in range(6):
+                time.sleep(0.7)
+                leader = self.wait_leader(members)
+                kind = mix.choice(("kill", "stop", "hand over", "large", "index", "save"))
+                if kind == "kill":
+                    leader.server.kill()
+                    leader.server.start()
+                elif kind == "stop":
+                    leader.server.process.send_signal(signal.SIGSTOP)
+                    time.sleep(2)
+                    leader.server.process.send_signal(signal.SIGCONT)
+                elif kind == "hand over":
+                    leader.refusal("FAILOVER")
+                elif kind == "large":
+                    leader.refusal("CPUT", "t", f"large{i}", "f:large", "z" * (20 << 20))
+                elif kind == "index":
+                    leader.refusal(f"INDEX CREATE t i{i} ON 1 g:b")
+                else:
+                    leader.refusal("BGSAVE")
+        self.assert_equal(members)
+        # While so much is on its way no sign of life passes it: the lead may change.
+        for words in (("CPUT", "t", "large", "f:large", "z" * (40 << 20)), ("CPUT", "t", "behind", "f:a", "needle")):
+            self.wait_until(lambda each=words: self.wait_leader(members).refusal(*each) == "no error: OK", "it is written")
+        self.assert_equal(members)
+        for member in members:
+            self.assertEqual("behind", member.run("CSCAN t 0 INDEX i EQ 1 needle")[1][0][0])
+            self.assertEqual(40 << 20, len(member.run("CGET t large f:large")))
+        for member in members:
+            member.server.kill()
+        for member in members:
+            member.server.start()
+        self.wait_leader(members)
+        self.assert_equal(members)
+
     def test_who_is_too_far_behind_gets_a_copy(self):
         members = self.found(repl_backlog_size="16kb", repl_tail_size="16kb")
         leader = self.wait_leader(members)
@@ -501,6 +548,55 @@ class ReplicaSetTest(ReplicaTest):
     def voters(self, members):
         info = self.wait_leader(members).info()
         return sum(info[name]["kind"] == "voter" for name in info if name.startswith("member"))
+
+    def test_clocks_that_are_hours_apart(self):
+        library = next((path for path in glob.glob("/usr/lib/*/faketime/libfaketime.so.1")), None)
+        if library is None:
+            self.skipTest("libfaketime is not installed")
+        members = self.make()
+        ahead, behind, right = members
+        for member, offset in ((ahead, "+1h"), (behind, "-1h"), (right, "+0")):
+            member.server.environment.update({"LD_PRELOAD": library, "FAKETIME": offset,
+                                              "FAKETIME_DONT_FAKE_MONOTONIC": "1"})
+            member.server.start()
+
+        def lead(member):
+            def leads():
+                leader = self.wait_leader(members)
+                if leader is member:
+                    return True
+                leader.refusal(f"FAILOVER TO 127.0.0.1 {member.port}")
+                return False
+            self.wait_until(leads, "it leads")
+        stamps = []
+
+        def stamp(member):
+            member.run("CPUT t s f:a x")
+            stamps.append(member.run("CGET t s f:a WITHTS")[0])
+        lead(right)
+        right.run("TABLE CREATE t FAMILY f")
+        stamp(right)
+        right.run("CMUTATE t r PUT f:soon 1 TTL 30m")
+        right.run("CMUTATE t r PUT f:late 1 TTL 3h")
+        self.assertEqual("1", right.run("CGET t r f:soon"))
+        lead(ahead)
+        stamp(ahead)
+        self.assertEqual((None, "1"), (ahead.run("CGET t r f:soon"), ahead.run("CGET t r f:late")))
+        for member in (behind, right):
+            lead(member)
+            self.assertEqual((None, "1"), (member.run("CGET t r f:soon"), member.run("CGET t r f:late")))
+            stamp(member)
+        self.assert_equal(members)
+        time.sleep(1.5)  # the time is marked in the log once a second
+        for member in members:
+            member.server.kill()
+        for member in (behind, right):
+            member.server.start()
+        leader = self.wait_leader([behind, right])
+        self.assertEqual((None, "1"), (leader.run("CGET t r f:soon"), leader.run("CGET t r f:late")))
+        stamp(leader)
+        self.assertEqual(sorted(set(map(int, stamps))), list(map(int, stamps)))
+        self.assertGreater(abs(leader.info()["replica_skew_micros"]), 1_000_000_000)
 
     def test_a_single_server_becomes_the_first_of_a_set(self):
         members = self.make()
