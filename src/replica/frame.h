@@ -35,6 +35,8 @@
 //   kVote ... kTimeoutNow 16 - 21: what members of a replica set say (replica/set_message.h)
 //   kHello    22  member     what it has: 0 nothing, 1 data, 2 a set u8; that set's id u64; clock
 //                            i64; its address, and all that it lists (both length-prefixed)
+//   kReadIndex  23 member    ticket u64: up to where must be applied what is read now?
+//   kReadAnswer 24 leader    ticket u64; commit: epoch u32, seq u64
 //
 // Two links lead from a follower to its leader: the control link (`PEER ... follow`), which carries
 // all but kChunk, and while a copy comes the bulk link (`PEER ... bulk`, the ticket in place of the
@@ -86,8 +88,10 @@ enum class FrameKind : uint8_t {
   kInstall = 20,
   kTimeoutNow = 21,
   kHello = 22,
+  kReadIndex = 23,
+  kReadAnswer = 24,
 };
-inline constexpr FrameKind kFrameKindLast{FrameKind::kHello};
+inline constexpr FrameKind kFrameKindLast{FrameKind::kReadAnswer};
 
 struct FrameHead {
   FrameKind kind{FrameKind::kError};

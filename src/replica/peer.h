@@ -58,6 +58,8 @@ class ReplicationHost {
   virtual void WakeSoon() = 0;
   // Followers have acknowledged, or the role has changed: waiting commands look again.
   virtual void WakeTasks() = 0;
+  // Reads that wait for SetNode::read_ready look again.
+  virtual void WakeReads() = 0;
   // The node leads now, or follows (another one): whoever was asked.
   virtual void OnRoleChanged() = 0;
   // Clients lose their connections: their node is another one from now on.

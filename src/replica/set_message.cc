@@ -87,7 +87,8 @@ bool IsSetFrame(FrameKind kind) {
 FrameReader MakeSetFrameReader() {
   return FrameReader({FrameKind::kVote, FrameKind::kVoteResult, FrameKind::kAppend,
                       FrameKind::kAppendResult, FrameKind::kInstall, FrameKind::kTimeoutNow,
-                      FrameKind::kHello, FrameKind::kError});
+                      FrameKind::kHello, FrameKind::kReadIndex, FrameKind::kReadAnswer,
+                      FrameKind::kError});
 }
 
 std::string EncodeSetMessage(const SetMessage& message) {

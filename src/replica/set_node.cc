@@ -44,7 +44,10 @@ SetNode::SetNode(Replication& owner, Store& store)
       store_(store),
       member_(*this, store, owner.files_, owner.clock_,
               OptionsOf(owner.options_, owner.identity_.node), owner.options_.tail_bytes),
-      leaderless_since_(now()) {
+      leaderless_since_(now()),
+      // That no answer to another process, before this one, is taken for one of its own.
+      read_first_((owner.random_.Next() >> 2) + 1),
+      read_next_(read_first_) {
   for (const NodeAddress& address : owner.options_.nodes) {
     if (address == owner.options_.self) continue;
     auto peer = std::make_unique<Peer>();
@@ -196,6 +199,8 @@ void SetNode::OnMemberFrame(InLink* link, const Frame& frame) {
     if (const Status started = StartMember(); !started.ok()) return Refuse(started.text());
   }
   if ((*peer)->cluster != owner_.identity_.cluster) return;
+  if (frame.kind == FrameKind::kReadIndex) return OnReadIndex(link->node(), frame);
+  if (frame.kind == FrameKind::kReadAnswer) return OnReadAnswer(frame);
   if (const Status taken = member_.OnFrame(frame); !taken.ok()) link->Fail(taken.text());
 }
 
@@ -310,6 +315,7 @@ void SetNode::OnTurn(int64_t deadline_micros) {
   if (!advanced.ok()) return Refuse(advanced.status().text());
   more = more || *advanced;
   NoteRoom();
+  StepReads();
   StepFailover();
   if (more) owner_.host_.WakeSoon();
 }
@@ -326,6 +332,7 @@ void SetNode::OnTick() {
   FoundIfDue();
   member_.OnTick();
   NoteLeader();
+  AskAgain();
   HandOverIfFull();
   TendMembers();
   for (const auto& serve : serves_) serve->OnTick();

@@ -18,6 +18,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -69,6 +70,11 @@ class SetNode final : private SetStoreHost {
   bool has_room() const { return has_room_; }
   Lsn released() const { return member_.released(); }
   Lsn floor() const { return member_.floor(); }
+  // A read shall not be older than this moment: its ticket. It may be carried out here once
+  // read_ready() is not below that; the host's WakeReads says when it is worth a look.
+  uint64_t AskRead();
+  uint64_t read_ready() const { return read_ready_; }
+  int64_t read_patience_micros() const { return 2 * owner_.options_.election_micros; }
   std::string members_payload() const { return member_.members_payload(); }
   std::string_view state_word() const;
   // Why there is no leader that could be asked, as behind "CLUSTERDOWN no leader: ".
@@ -135,6 +141,10 @@ class SetNode final : private SetStoreHost {
   void SayHello(OutLink* link);
   void OnHello(InLink* link, const Frame& frame);
   void OnMemberFrame(InLink* link, const Frame& frame);
+  void OnReadIndex(uint64_t node, const Frame& frame);
+  void OnReadAnswer(const Frame& frame);
+  void StepReads();
+  void AskAgain();
   void FoundIfDue();
   Status Found();
   Status StartMember();
@@ -175,6 +185,27 @@ class SetNode final : private SetStoreHost {
   std::unique_ptr<SnapshotFetch> fetch_;
   bool fetch_failed_{false};  // it could not begin
   bool installs_{false};      // a worker makes the copy durable
+
+  // set_node_reads.cc. As a leader: who has asked, and when.
+  struct AskedRead {
+    uint64_t node;
+    uint64_t ticket;
+    int64_t micros;
+    Lsn commit;
+  };
+  static constexpr size_t kAskedMax{1000};
+  std::deque<AskedRead> asked_reads_;
+  // As a follower. Tickets of this process: from read_first_ on, up to below read_next_.
+  struct ReadAnswer {
+    uint64_t ticket;
+    Lsn commit;
+  };
+  uint64_t read_first_{0};
+  uint64_t read_next_{0};
+  uint64_t read_ready_{0};
+  bool read_wanted_{false};
+  int64_t read_sent_micros_{0};
+  std::deque<ReadAnswer> read_answers_;  // not applied so far yet
 };
 
 }  // namespace cellar

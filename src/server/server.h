@@ -221,6 +221,7 @@ class Server final : public Host, private ReplicationHost {
   Status ConnectTo(DialRequest* request, const sockaddr* address);
   void RunInBackground(std::function<void()> work, std::function<void()> done) override;
   void WakeSoon() override { (void)uv_async_send(&async_); }
+  void WakeReads() override;
   void OnRoleChanged() override;
   void DisconnectClients() override;
   void DropClients() override;

@@ -123,6 +123,15 @@ void Server::OnSetTimer() {
   replication_.set()->OnTimer();
 }
 
+void Server::WakeReads() {
+  for (Connection* connection : connections_) {
+    Session& session = connection->session;
+    if (session.read_ticket == 0 || !session.postponed) continue;
+    session.postponed = false;
+    ScheduleFlush(session);
+  }
+}
+
 bool Server::ShutdownLater(ShutdownMode mode) {
   constexpr int64_t kHandOverMicros{10'000'000};
   const SetNode* const set = replication_.set();

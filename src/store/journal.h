@@ -202,8 +202,8 @@ struct LogShape {
   std::vector<Lsn> begins;          // the first record, and each whose epoch is another one
   std::vector<NamedMembers> named;  // the kMembers records
   Lsn last;
-  Lsn committed;                    // as far as the log itself tells
-  int64_t retention_micros{0};      // the latest time of retention that it names
+  Lsn committed;                // as far as the log itself tells
+  int64_t retention_micros{0};  // the latest time of retention that it names
 };
 
 class Journal {

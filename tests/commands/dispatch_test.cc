@@ -76,6 +76,7 @@ class FakeHost final : public Host, private ReplicationHost {
   void WakeSoon() override {}
   void OnRoleChanged() override {}
   void DropClients() override {}
+  void WakeReads() override {}
   void EndProcess(const std::string&) override {}
   void DisconnectClients() override {}
   void HoldWrites(bool) override {}

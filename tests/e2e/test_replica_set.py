@@ -221,7 +221,14 @@ class ReplicaSetTest(ReplicaTest):
             self.assertEqual(["slave", "127.0.0.1", leader.port, "connected"], role[:4])
             other.run("CONFIG SET replica-reads no")
             self.assertIn("read only replica", other.refusal("CGET t r f:a"))
+            other.run("CONFIG SET replica-reads linearizable")
+            for i in range(20):
+                leader.run("CPUT", "t", "r", "f:a", str(i))
+                self.assertEqual(str(i), other.run("CGET t r f:a"))
+            self.assertEqual([None, "19"], [other.run("CGET t none f:a"), other.redis.pipeline(transaction=True)
+                                            .execute_command("CGET", "t", "r", "f:a").execute()[0]])
             other.run("CONFIG SET replica-reads stale")
+            leader.run("CPUT t r f:a 1")
         self.assertEqual("master", leader.run("ROLE")[0])
         self.assertEqual(2, len(leader.run("ROLE")[2]))
         self.assertGreaterEqual(leader.run("WAIT 1 1000"), 1)
@@ -306,6 +313,8 @@ class ReplicaSetTest(ReplicaTest):
         self.assertEqual("PONG", "PONG" if leader.redis.ping() else "")
         # Whether the 2 was taken in is to be decided by the others, so it is neither shown nor denied.
         self.assertRegex(leader.refusal("CGET t r f:a"), "no leader|no error: 1$")
+        leader.run("CONFIG SET replica-reads linearizable")
+        self.assertIn("no leader", leader.refusal("CGET t r f:a"))
         for member in members:
             if member is not leader:
                 member.server.start()

@@ -44,6 +44,7 @@ class Node:
         self.directory = tempfile.mkdtemp(prefix="cellar-set-")
         self.process = None
         self.stopped = False
+        self.options = []
 
     def start(self):
         nodes = [f"{self.machines.ip(i)}:{PORT}" for i in range(self.machines.count)]
@@ -51,7 +52,8 @@ class Node:
             self.process = subprocess.Popen(
                 self.machines.words(self.number) + [
                     binary(), "--port", str(PORT), "--bind", self.host, "--protected-mode", "no", "--dir", self.directory,
-                    "--create-dir", "yes", "--save", "", "--enable-debug-command", "yes", "--cluster-nodes", *nodes],
+                    "--create-dir", "yes", "--save", "", "--enable-debug-command", "yes", *self.options,
+                    "--cluster-nodes", *nodes],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self.stopped = False
 
@@ -100,8 +102,9 @@ class Client(threading.Thread):
     """Asks whoever leads, and notes what it is answered. Reads count only on a connection on which the node has said
     that it leads."""
 
-    def __init__(self, nodes, seed, number, clock):
+    def __init__(self, nodes, seed, number, clock, anywhere=False):
         super().__init__(daemon=True)
+        self.anywhere = anywhere  # it reads only, from any node: of a set where reads are linearizable
         self.nodes = nodes
         self.mix = random.Random(seed * 1000 + number)
         self.number = number
@@ -121,7 +124,7 @@ class Client(threading.Thread):
         link = None
         try:
             link = self.nodes[self.at % len(self.nodes)].connect(0.7)
-            if link.execute_command("ROLE")[0] == "master":
+            if self.anywhere or link.execute_command("ROLE")[0] == "master":
                 self.link = link
                 return True
         except (redis.RedisError, OSError):
@@ -143,7 +146,11 @@ class Client(threading.Thread):
             self.count += 1
             chosen = self.mix.random()
             try:
-                if chosen < 0.3:
+                if self.anywhere:
+                    self.change_row()
+                    if chosen < 0.01:
+                        self.leave()
+                elif chosen < 0.3:
                     self.write_own()
                 elif chosen < 0.75:
                     self.change_row()
@@ -163,7 +170,7 @@ class Client(threading.Thread):
 
     def change_row(self):
         row = f"x{self.clock[0]}-{self.mix.randrange(4)}"
-        kind = self.mix.choice(("put", "get", "get", "add"))
+        kind = "get" if self.anywhere else self.mix.choice(("put", "get", "get", "add"))
         argument = None
         words = ["CGET", "c", row, "f:n"]
         if kind == "put":
@@ -432,6 +439,32 @@ class ReplicaSetFaultsTest(unittest.TestCase):
         self.machines.heal()
         self.wait_equal()
         self.assertEqual("new", self.wait_leader().ask("CGET", "t", "r", "f:a"))
+
+    def test_followers_read_what_is_newest(self):
+        self.read_anywhere()
+        self.begin()
+        for _ in range(ROUNDS):
+            for cut in (False, True):
+                self.rest(1)
+                leader = self.wait_leader()
+                if cut:
+                    self.machines.cut_off(leader.number)
+                else:
+                    leader.kill()
+                self.rest(2)
+                self.machines.heal()
+                if not cut:
+                    leader.start()
+                    self.wait_until(lambda node=leader: node.info().get("replica_state") == "follower", "it comes back")
+        self.finish()
+        answered = [sum(map(len, client.rows.values())) for client in self.clients if client.anywhere]
+        self.assertGreater(min(answered), 50)
+
+    def read_anywhere(self):
+        for node in self.nodes:
+            self.assertEqual("OK", node.ask("CONFIG", "SET", "replica-reads", "linearizable"))
+            node.options = ["--replica-reads", "linearizable"]
+        self.clients = self.clients[:3] + [Client(self.nodes, self.seed, 10 + i, self.period, True) for i in range(6)]
 
     def test_all_kinds_of_faults(self):
         """Several at once, by chance."""

@@ -22,7 +22,7 @@ namespace cellar {
 enum class LogLevel : int64_t { kDebug, kVerbose, kNotice, kWarning, kNothing };
 enum class DebugAccess : int64_t { kNo, kLocal, kYes };
 enum class AppendFsync : int64_t { kEverysec, kAlways, kNo };
-enum class ReplicaReads : int64_t { kStale, kNo };
+enum class ReplicaReads : int64_t { kStale, kNo, kLinearizable };
 enum class TlsAuthClients : int64_t { kNo, kYes, kOptional };
 
 // One class of client-output-buffer-limit. 0 is no limit.

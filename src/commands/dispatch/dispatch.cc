@@ -169,7 +169,7 @@ std::string Dispatcher::ReplicaRefusal(const Session& session, const CommandEntr
   if (writes) return refusal();
   if (!Does(session, command, kReadonly)) return {};
   if (replication.awaits_first_copy()) return "LOADING Cellar is loading the dataset in memory";
-  if (static_cast<ReplicaReads>(config.replica_reads) == ReplicaReads::kNo) return refusal();
+  if (static_cast<ReplicaReads>(config.replica_reads) != ReplicaReads::kStale) return refusal();
   if (config.replica_max_lag == 0) return {};
   const int64_t lag = replication.upstream()->lag_micros;
   if (lag >= 0 && lag <= config.replica_max_lag * 1000) return {};
@@ -190,8 +190,8 @@ std::string Dispatcher::SetRefusal(const SetNode& set, const Session& session,
     return {};
   }
   if (!writes && !Does(session, command, kReadonly)) return {};
-  const bool reads = !writes && !set.is_empty() &&
-                     static_cast<ReplicaReads>(config.replica_reads) == ReplicaReads::kStale;
+  const auto how = static_cast<ReplicaReads>(config.replica_reads);
+  const bool reads = !writes && !set.is_empty() && how != ReplicaReads::kNo;
   if (!reads) {
     const auto leader = set.KnownLeader();
     if (!leader) return "CLUSTERDOWN no leader: " + set.NoLeaderText();
@@ -199,6 +199,7 @@ std::string Dispatcher::SetRefusal(const SetNode& set, const Session& session,
            ":" + std::to_string(leader->port);
   }
   if (set.member().state_is_void()) return "LOADING Cellar is loading the dataset in memory";
+  if (how == ReplicaReads::kLinearizable) return {};  // it asks the leader
   // A former leader: without another one nobody can say what of its last writes is to stay.
   if (set.member().state_is_ahead() && !set.KnownLeader())
     return "CLUSTERDOWN no leader: " + set.NoLeaderText();
@@ -206,6 +207,30 @@ std::string Dispatcher::SetRefusal(const SetNode& set, const Session& session,
   const int64_t lag = set.lag_micros();
   if (lag >= 0 && lag <= config.replica_max_lag * 1000) return {};
   return "MASTERDOWN Link with MASTER is down and replica-max-lag is exceeded";
+}
+
+// Where a follower answers as the leader would: the command waits until the leader has been asked
+// and what it says is applied here.
+bool Dispatcher::MayRead(Session& session, CommandEntry& command) {
+  SetNode* const set = host_.replication().set();
+  const bool asks = set != nullptr && !set->open() &&
+                    static_cast<ReplicaReads>(host_.services().config.replica_reads) ==
+                        ReplicaReads::kLinearizable &&
+                    (!session.in_multi() || IsExec(command)) && Does(session, command, kReadonly);
+  const int64_t now = host_.clock().MonotonicMicros();
+  if (asks && session.read_ticket == 0) {
+    session.read_ticket = set->AskRead();
+    session.read_since_micros = now;
+  } else if (!asks || set->read_ready() >= session.read_ticket) {
+    session.read_ticket = 0;
+    return true;
+  } else if (now - session.read_since_micros > set->read_patience_micros()) {
+    session.read_ticket = 0;
+    Reject(session, &command, "CLUSTERDOWN no leader: " + set->NoLeaderText());
+    return false;
+  }
+  session.postponed = true;
+  return false;
 }
 
 std::string Dispatcher::AclRefusal(Session& session, const CommandEntry& command, Arguments args,
@@ -295,6 +320,7 @@ CommandEntry* Dispatcher::Admit(Session& session, CommandEntry* command, Argumen
     session.postponed = true;
     return nullptr;
   }
+  if (host_.restrains_writes() && !MayRead(session, *command)) return nullptr;
   if (!session.in_multi() || command->Has(kImmediate)) return command;
   session.last_command = command;
   const auto limit = static_cast<size_t>(host_.services().config.client_query_buffer_limit);

@@ -92,6 +92,7 @@ class Dispatcher {
   Lsn AtLeastFloor(const CommandEntry& command, Lsn depends_on);
   // Behind a handler that EXEC runs.
   void EndInsideExec(CommandContext& context);
+  bool MayRead(Session& session, CommandEntry& command);
   std::string SetRefusal(const SetNode& set, const Session& session,
                          const CommandEntry& command) const;
   std::string ReplicaRefusal(const Session& session, const CommandEntry& command) const;

@@ -59,7 +59,7 @@ struct Session {
   bool exec_running{false};   // the commands of an EXEC are being executed
   bool flush_pending{false};  // is in the server's list of outputs to flush
   bool in_command{false};     // a reply is being written: pushes go to `pushes`
-  bool postponed{false};      // CLIENT PAUSE: the next command waits
+  bool postponed{false};      // CLIENT PAUSE, or read_ticket: the next command waits
   bool restricted{false};     // its user may not do everything: access control asks
   bool task_revoked{false};   // the right to see what the task reads is gone
   bool gate_grows{false};     // the last of `gates` is of this turn
@@ -74,7 +74,10 @@ struct Session {
   uint64_t commands{0};
   uint64_t bytes_in{0};
   uint64_t bytes_out{0};
-  int64_t last_activity_micros{0};       // wall clock
+  int64_t last_activity_micros{0};  // wall clock
+  // On a follower that asks its leader before it reads; 0: nothing waits for that.
+  uint64_t read_ticket{0};
+  int64_t read_since_micros{0};          // monotonic
   OutputBuffer output;                   // replies of this turn and what could not be sent yet
   std::vector<ReplyGate> gates;          // ascending in both
   size_t output_in_flight{0};            // bytes handed to the socket and not taken yet
