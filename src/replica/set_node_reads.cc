@@ -1,7 +1,7 @@
-// Reads on a follower that are as new as the leader's (Ongaro's thesis, 6.4): once a turn the leader
-// is asked up to where the log is committed. It answers when it knows that it still led after it
-// had been asked: by its lease, or when a majority has answered it since. What has been applied up
-// to there holds all that was acknowledged before the question. See set_node.h.
+// Reads on a follower that are as new as the leader's (Ongaro's thesis, 6.4): once a turn the
+// leader is asked up to where the log is committed. It answers when it knows that it still led
+// after it had been asked: by its lease, or when a majority has answered it since. What has been
+// applied up to there holds all that was acknowledged before the question. See set_node.h.
 #include "base/coding.h"
 #include "replica/set_links.h"
 

@@ -229,6 +229,7 @@ class ReplicaSetTest(ReplicaTest):
                                             .execute_command("CGET", "t", "r", "f:a").execute()[0]])
             other.run("CONFIG SET replica-reads stale")
             leader.run("CPUT t r f:a 1")
+            self.assert_equal(members)
         self.assertEqual("master", leader.run("ROLE")[0])
         self.assertEqual(2, len(leader.run("ROLE")[2]))
         self.assertGreaterEqual(leader.run("WAIT 1 1000"), 1)
