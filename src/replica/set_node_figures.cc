@@ -101,7 +101,7 @@ std::vector<MemberFigures> SetNode::Members() const {
     figures.room = own || set().has_room(member.id);
     const bool late = open() && !own && figures.lsn < set().log().last();
     figures.lag_micros = late && heard != 0 ? now() - heard : 0;
-    figures.state = leads ? "leader" : !linked ? "down" : late ? "behind" : "online";
+    figures.state = !linked ? "down" : leads ? "leader" : late ? "behind" : "online";
     all.push_back(figures);
   }
   return all;

@@ -27,6 +27,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -238,8 +239,9 @@ class Server final : public Host, private ReplicationHost {
   Status CheckSetOptions();
   // A replica set's next look at the time.
   void UpdateSetTimer();
-  // Publishes +switch-master where another node leads the set than before, as Sentinel does.
-  void TellOfLeader();
+  // Publishes what Sentinel would: +sdown and -sdown of members, +switch-master and +slave where
+  // another one leads the set than before.
+  void TellOfMembers();
   void OnSetTimer();
   // It has handed over, or cannot: it leaves.
   void ShutDownIfDue();
@@ -304,10 +306,12 @@ class Server final : public Host, private ReplicationHost {
   uv_signal_t sighup_{};
   bool listeners_inherited_{false};  // systemd says where
   bool idle_running_{false};
-  uint64_t poll_millis_{0};                   // 0: the timer does not run
-  NodeAddress self_;                          // of cluster-nodes
-  int64_t set_timer_micros_{INT64_MAX};       // when it is due (monotonic)
-  std::optional<NodeAddress> told_leader_{};  // the last one that clients were told of
+  uint64_t poll_millis_{0};              // 0: the timer does not run
+  NodeAddress self_;                     // of cluster-nodes
+  int64_t set_timer_micros_{INT64_MAX};  // when it is due (monotonic)
+  // What clients were told of members (by id) and the leader the last time.
+  std::optional<NodeAddress> told_leader_{};
+  std::set<uint64_t> told_down_;
   bool stopping_{false};
   std::optional<ShutdownMode> leaving_;  // once this node leads no more
   bool turn_begun_{false};

@@ -33,7 +33,7 @@ void Server::OnTenth() {
   if (store_ == nullptr) return;
   store_->journal().Poll();
   if (replication_.active()) replication_.OnTick();
-  TellOfLeader();
+  TellOfMembers();
   if (leaving_) {
     ShutDownIfDue();
     if (stopping_) return;

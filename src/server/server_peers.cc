@@ -279,7 +279,7 @@ Status Server::FollowLeader(const std::string& leader, uint16_t port) {
 // The option says what is so, for CONFIG GET and REWRITE, whoever has changed it.
 void Server::OnRoleChanged() {
   if (replication_.set() != nullptr) {
-    TellOfLeader();
+    TellOfMembers();
     return UpdateRestraint();
   }
   std::string& replicaof = services_own_.config.replicaof;

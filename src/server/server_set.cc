@@ -101,19 +101,41 @@ void Server::UpdateSetTimer() {
       static_cast<uint64_t>((micros + 999) / 1000), 0);
 }
 
-void Server::TellOfLeader() {
+void Server::TellOfMembers() {
   const SetNode* const set = replication_.set();
   if (set == nullptr) return;
-  std::optional<NodeAddress> leader;
-  for (const MemberFigures& member : set->Members())
-    if (member.state == "leader") leader = member.address;
-  if (!leader || leader == told_leader_) return;
-  const std::optional<NodeAddress> before = std::exchange(told_leader_, leader);
+  const std::string& given = services_own_.config.sentinel_name;
+  const std::string name = given.empty() ? "mymaster" : given;
+  const auto publish = [this](std::string_view channel, const std::string& message) {
+    services_own_.pubsub.Publish(*this, ChannelKind::kChannel, channel, message, Lsn{});
+  };
+  const auto text_of = [&](const MemberFigures& member) {
+    const NodeAddress& at = member.address;
+    if (!told_leader_ || *told_leader_ == at)
+      return fmt::format("master {} {} {}", name, at.host, at.port);
+    return fmt::format("slave {}:{} {} {} @ {} {} {}", at.host, at.port, at.host, at.port, name,
+                       told_leader_->host, told_leader_->port);
+  };
+  const std::vector<MemberFigures> members = set->Members();
+  const MemberFigures* leader = nullptr;
+  for (const MemberFigures& member : members) {
+    if (member.state == "leader") leader = &member;
+    const bool down = member.state == "down";
+    if (down == told_down_.contains(member.node)) continue;
+    if (down) {
+      told_down_.insert(member.node);
+    } else {
+      told_down_.erase(member.node);
+    }
+    publish(down ? "+sdown" : "-sdown", text_of(member));
+  }
+  if (leader == nullptr || leader->address == told_leader_) return;
+  const std::optional<NodeAddress> before = std::exchange(told_leader_, leader->address);
   if (!before) return;
-  const std::string& name = services_own_.config.sentinel_name;
-  const std::string message = fmt::format("{} {} {} {} {}", name.empty() ? "mymaster" : name,
-                                          before->host, before->port, leader->host, leader->port);
-  services_own_.pubsub.Publish(*this, ChannelKind::kChannel, "+switch-master", message, Lsn{});
+  publish("+switch-master", fmt::format("{} {} {} {} {}", name, before->host, before->port,
+                                        leader->address.host, leader->address.port));
+  for (const MemberFigures& member : members)
+    if (&member != leader) publish("+slave", text_of(member));
 }
 
 void Server::OnSetTimer() {

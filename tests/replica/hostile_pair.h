@@ -189,6 +189,7 @@ class HostilePair {
     }
     void WakeSoon() override {}
     void WakeTasks() override {}
+    void WakeReads() override {}
     void OnRoleChanged() override {}
     void DisconnectClients() override {}
     void DropClients() override {}
