@@ -35,7 +35,7 @@ struct Known {
 const SetNode* SetOf(CommandContext& ctx) {
   const SetNode* const set = ctx.host.replication().set();
   if (set == nullptr)
-    ctx.reply.Error("ERR this node is in no replica set: cluster-nodes makes it a part of one");
+    ctx.reply.Error("ERR this node is in no replica set: see cluster-nodes");
   return set;
 }
 
