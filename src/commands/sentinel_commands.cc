@@ -34,8 +34,7 @@ struct Known {
 
 const SetNode* SetOf(CommandContext& ctx) {
   const SetNode* const set = ctx.host.replication().set();
-  if (set == nullptr)
-    ctx.reply.Error("ERR this node is in no replica set: see cluster-nodes");
+  if (set == nullptr) ctx.reply.Error("ERR this node is in no replica set: see cluster-nodes");
   return set;
 }
 
