@@ -91,6 +91,17 @@ void Upstream::Fail(std::string_view why) {
   due_micros_ = now + kRetryMicros;
 }
 
+void Upstream::FailToApply(std::string_view why) {
+  const Lsn stuck = owner_.store_->journal().last_lsn();
+  stuck_micros_ = stuck == stuck_ && stuck_micros_ > 0
+                      ? std::min(2 * stuck_micros_, kStuckMicrosMax)
+                      : kStuckMicros;
+  stuck_ = stuck;
+  wants_copy_ = true;
+  Fail(why);
+  due_micros_ += stuck_micros_;
+}
+
 // --- the handshake
 
 void Upstream::TellThatItLeads() {
@@ -391,8 +402,11 @@ bool Upstream::ApplySlice(int64_t deadline_micros) {
     // A disk without room: what has come waits, and so does the leader, as far as it must.
     if (applied.code() == ErrorCode::kMisconf) return false;
     // Some of a record may have been applied: what is here is not what the log says any more.
-    wants_copy_ = applied.code() == ErrorCode::kCorruption;
-    Fail(applied.text());
+    if (applied.code() == ErrorCode::kCorruption) {
+      FailToApply(applied.text());
+    } else {
+      Fail(applied.text());
+    }
     return false;
   }
   if (!reading_ && link_ != nullptr && queue_.size() - queue_begin_ < kQueueBytesMax / 2)

@@ -58,6 +58,10 @@ class Upstream final : public PeerHandler {
  private:
   static constexpr size_t kQueueBytesMax{32 << 20};
   static constexpr int64_t kRetryMicros{250'000};
+  // A record that cannot be applied cannot be so behind the next copy either, as a rule: then the
+  // leader is not asked for one copy after the other.
+  static constexpr int64_t kStuckMicros{1'000'000};
+  static constexpr int64_t kStuckMicrosMax{60'000'000};
   // An attempt to dial is given up after so long, the next ones later and later: a lost packet is
   // sent again by the kernel after one second, then two, then four.
   static constexpr int64_t kDialMicros{1'500'000};
@@ -97,6 +101,8 @@ class Upstream final : public PeerHandler {
   Status ApplyFront(int64_t deadline_micros);
   // Why the link is no good: logged, and tried again a little later.
   void Fail(std::string_view why);
+  // The record behind the last one applied cannot be: all is to be copied anew, later and later.
+  void FailToApply(std::string_view why);
   void Run(std::unique_ptr<Job> job, void (*work)(Job*), void (Upstream::*end)(Job*));
   void EndNaming(Job* job);
   void SaveDiverged(uint64_t common_seq);
@@ -109,7 +115,9 @@ class Upstream final : public PeerHandler {
   bool dialling_{false};
   bool ended_{false};
   bool wants_copy_{false};  // a record could not be applied: what is here is worth nothing
-  int64_t due_micros_{0};   // kPausing: when the next attempt comes; kDialing: when it is given up
+  Lsn stuck_;               // the one before it; how long to wait if it is the same one again
+  int64_t stuck_micros_{0};
+  int64_t due_micros_{0};  // kPausing: when the next attempt comes; kDialing: when it is given up
   int64_t dial_micros_{kDialMicros};
   PeerGreeting greeting_;
   FrameReader reader_{FrameKind::kFrom, FrameKind::kFull, FrameKind::kRecords,
