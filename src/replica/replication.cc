@@ -72,7 +72,7 @@ void Replication::SetOptions(ReplicationOptions options) {
 
 bool Replication::is_leader() const {
   if (in_set()) return set_ != nullptr && set_->open();
-  return upstream_ == nullptr;
+  return upstream_ == nullptr && !will_follow();
 }
 
 size_t Replication::tail_bytes() const {
@@ -139,7 +139,7 @@ uint32_t Replication::term() const {
 std::string_view Replication::state_word() const {
   if (in_set()) return set_ == nullptr ? "joining" : set_->state_word();
   if (failover_state_ != FailoverState::kNone) return "handing-over";
-  if (upstream_ == nullptr) return active() ? "leader" : "standalone";
+  if (is_leader()) return active() ? "leader" : "standalone";
   return "follower";
 }
 
@@ -254,6 +254,7 @@ bool Replication::awaits_first_copy() const {
 }
 
 const NodeAddress& Replication::leader() const {
+  if (will_follow()) return *options_.follows;
   CELLAR_ASSERT(upstream_ != nullptr);
   return upstream_->leader();
 }
@@ -512,6 +513,12 @@ std::optional<UpstreamFigures> Replication::upstream() const {
     none.state = LinkState::kConnecting;
     if (set_ == nullptr) return none;
     return set_->open() ? std::nullopt : std::optional(set_->Upstream());
+  }
+  if (will_follow()) {
+    UpstreamFigures none;
+    none.address = *options_.follows;
+    none.down_since_micros = clock_.MonotonicMicros();
+    return none;
   }
   if (upstream_ == nullptr) return std::nullopt;
   return upstream_->Figures();

@@ -76,6 +76,8 @@ struct ReplicationOptions {
   uint64_t backlog_bytes{1 << 30};    // repl-backlog-size
   uint64_t sync_bytes_per_second{0};  // repl-sync-rate; 0: as fast as the link takes it
   uint64_t seed{0};                   // of ids
+  // replicaof; until the store is there, no more is known of it than this.
+  std::optional<NodeAddress> follows{};
 };
 
 enum class LinkState : uint8_t { kConnect, kConnecting, kSync, kConnected };
@@ -150,7 +152,7 @@ class Replication {
   // --- roles
   // Also before the store is open: what such a node says of itself must hold from then on.
   bool in_set() const { return !options_.nodes.empty(); }
-  // Of a set: an open one.
+  // Of a set: an open one. A node that will follow once its store is there leads nobody.
   bool is_leader() const;
   // The member of a set that this node is; null: it is none.
   SetNode* set() const { return set_.get(); }
@@ -164,7 +166,8 @@ class Replication {
   Status Lead();
   // A follower that has nothing yet is getting its first copy.
   bool awaits_first_copy() const;
-  // The leader that this node follows. REQUIRES: !is_leader().
+  // The leader that this node follows, or will follow once its store is there. REQUIRES:
+  // !is_leader().
   const NodeAddress& leader() const;
 
   // FAILOVER: waits until `to` (or, if unset, the follower that has most) has everything, then
@@ -227,6 +230,8 @@ class Replication {
   friend class SnapshotServe;
   friend class Upstream;
 
+  // It is to follow, but its store is not there yet.
+  bool will_follow() const { return store_ == nullptr && options_.follows.has_value(); }
   // The file is made if there is none.
   Status EnsureIdentity();
   Status WriteIdentity(const Identity& identity);

@@ -257,7 +257,9 @@ Status Server::ApplyConfig(ConfigTopic topic) {
       for (Connection* connection : connections_) SetKeepalive(connection);
       return Status::Ok();
     case ConfigTopic::kReplicaOf:
-      return store_ == nullptr ? Status::Ok() : ApplyReplicaOf();
+      if (store_ != nullptr) return ApplyReplicaOf();
+      SetReplicationOptions();
+      return Status::Ok();
     case ConfigTopic::kReplication:
       SetReplicationOptions();
       return Status::Ok();

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "base/assert.h"
@@ -17,6 +19,18 @@
 #include "server/store_config.h"
 
 namespace cellar {
+namespace {
+
+// The option `replicaof`: "host port", checked when it was set, or empty.
+std::optional<NodeAddress> LeaderOf(const std::string& replicaof) {
+  if (replicaof.empty()) return std::nullopt;
+  const size_t space = replicaof.find(' ');
+  CELLAR_ASSERT(space != std::string::npos);
+  const int port = std::stoi(replicaof.substr(space + 1));
+  return NodeAddress{replicaof.substr(0, space), static_cast<uint16_t>(port)};
+}
+
+}  // namespace
 
 // --- the link
 
@@ -251,6 +265,7 @@ void Server::SetReplicationOptions() {
   options.backlog_bytes = static_cast<uint64_t>(config.repl_backlog_size);
   options.sync_bytes_per_second = static_cast<uint64_t>(config.repl_sync_rate);
   options.nodes = NodesOf(config.cluster_nodes);
+  options.follows = LeaderOf(config.replicaof);
   options.self = self_;
   options.election_micros = config.replica_election_timeout * 1000;
   options.lease = config.replica_lease;
@@ -261,12 +276,8 @@ void Server::SetReplicationOptions() {
 }
 
 Status Server::ApplyReplicaOf() {
-  const std::string& replicaof = services_own_.config.replicaof;
-  if (replicaof.empty()) return replication_.Lead();
-  const size_t space = replicaof.find(' ');
-  CELLAR_ASSERT(space != std::string::npos);
-  const int port = std::stoi(replicaof.substr(space + 1));
-  return replication_.Follow({replicaof.substr(0, space), static_cast<uint16_t>(port)});
+  const std::optional<NodeAddress> leader = LeaderOf(services_own_.config.replicaof);
+  return leader ? replication_.Follow(*leader) : replication_.Lead();
 }
 
 Status Server::FollowLeader(const std::string& leader, uint16_t port) {

@@ -6,6 +6,8 @@ import sys
 import time
 import unittest
 
+import redis
+
 from cellar_server import ROOT
 from replicas import Node, ReplicaTest
 
@@ -13,6 +15,7 @@ sys.path.insert(0, os.path.join(ROOT, "tests"))
 
 from model import resp  # noqa: E402
 
+ROW_BYTES = 1 << 20
 HOUR = 3_600_000_000
 
 
@@ -59,6 +62,32 @@ class ReportsTest(ReplicaTest):
         leader.kill()
         self.wait_until(lambda: follower.info("master_link_status") == "down", "the link")
         self.assertGreaterEqual(follower.info("master_link_down_since_seconds"), 0)
+
+    def test_a_follower_is_one_while_it_loads(self):
+        leader, follower = self.pair()
+        follower.follow(leader)
+        for i in range(150):
+            leader.run("CPUT t", f"r{i}", "f:a", os.urandom(ROW_BYTES // 2).hex())
+        self.assert_copied(leader, follower)
+        follower.kill()
+        follower.server.options["replicaof"] = ("127.0.0.1", leader.server.port)
+        follower.server.spawn()
+        told = []
+        self.wait_until(lambda: self.tells_role(follower, told) == 0, "the store")
+        self.assertGreater(len(told), 1, "nothing was asked while it loaded")
+        for role, info in told:
+            self.assertEqual(["slave", "127.0.0.1", leader.server.port], role[:3])
+            self.assertEqual(("slave", "127.0.0.1", leader.server.port, "follower"), tuple(
+                info[f] for f in ("role", "master_host", "master_port", "replica_state")))
+
+    def tells_role(self, node, told):
+        """What ROLE and INFO say, and whether it loads."""
+        try:
+            role, info = node.run("ROLE"), node.redis.info("everything")
+        except redis.ConnectionError:
+            return None
+        told.append((role, info))
+        return info["loading"]
 
     def test_bytes_on_the_link_are_those_of_the_log(self):
         leader, follower = self.pair()
