@@ -114,6 +114,9 @@ bool Store::SweepFeeds() {
   return CommitMutation(nullptr, 0).ok() && more;
 }
 
+// More than OldCells takes down is refused by Reserve.
+static_assert(OldCells::kBytesMax >= kRecordPayloadBytesMax);
+
 void Store::TakeOldCells(const Table& table, Resolved is_resolved) {
   if (!engine_->TellsOldOf(table)) return;
   old_cells_.Begin(now_micros_, OldCells::Taken::kTogether);

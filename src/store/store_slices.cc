@@ -70,6 +70,9 @@ class RangeDelete final : public SlicedChange {
   Slice FindSlice(const Table& table, const KeyRange& range, uint64_t cells_max) {
     ReadView view(table, store_.now_micros_);
     const Order& key = table.schema().key;
+    // A feed with OLD tells what each of them held, and one record of the log holds all that.
+    constexpr size_t kToldBytesOfEntry{256};
+    const bool tells_old = store_.engine_->TellsOldOf(table);
     Slice slice{range.end, 0, 0};
     std::vector<BTreeCursor*> cursors;
     for (size_t i = 0; i < table.groups(); ++i) {
@@ -92,7 +95,10 @@ class RangeDelete final : public SlicedChange {
       }
       row_key.assign(first->key().substr(0, key.EncodedSize(first->key())));
       for (BTreeCursor* at : cursors) {
-        for (; at->valid() && at->key().starts_with(row_key); at->Next()) ++slice.entries;
+        for (; at->valid() && at->key().starts_with(row_key); at->Next()) {
+          ++slice.entries;
+          if (tells_old) slice.entries += at->value().size() / kToldBytesOfEntry;
+        }
       }
       rows.push_back(row_key);
     }

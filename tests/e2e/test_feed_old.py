@@ -9,7 +9,7 @@ import unittest
 import redis
 
 from cellar_server import CellarServer, CellarTest
-from feed_model import FeedModel, as_sent, key_of, pairs, read_all, table_cells
+from feed_model import FeedModel, as_sent, drop_feeds, key_of, pairs, read_all, table_cells
 from wire import WireTest
 
 SEED = int(os.environ.get("CELLAR_SEED", time.time_ns() % 10**9))
@@ -23,8 +23,7 @@ class OldTest(WireTest):
     def setUp(self):
         super().setUp()
         as_sent(self.redis)
-        for feed in self.redis.execute_command("FEED LIST"):
-            self.redis.execute_command("FEED DROP", feed)
+        drop_feeds(self.redis)
         self.do("FLUSHALL")
 
     def do(self, line):
@@ -46,6 +45,15 @@ class WhatOldTells(OldTest):
         super().setUp()
         self.do("TABLE CREATE t FAMILY a FAMILY b TYPE i64 VERSIONS 2")
         self.do("FEED CREATE f ON 1 t OLD")
+
+    def test_large_values_are_told_in_several_steps(self):
+        """A record of the log holds what a slice of CDELRANGE removes, so slices are short in bytes too."""
+        for i in range(12):
+            self.do(f"CPUT t r{i:02} a:x " + "v" * 300_000)
+        self.assertEqual(12, self.do("CDELRANGE t ALL"))
+        told = [entry for entry in self.ops() if entry["op"] != "put"]
+        self.assertEqual({300_000}, {len(entry["value"]) for entry in told if entry["op"] == "del"})
+        self.assertGreater(sum("more" not in entry for entry in told), 3)
 
     def test_puts(self):
         self.do("CPUT t r a:x one TS 5")

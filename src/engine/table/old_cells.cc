@@ -22,11 +22,37 @@ std::string ColumnKey(std::string_view row_key, uint32_t family_id, std::string_
   return key;
 }
 
+// Emptied, with the room of an ordinary mutation.
+void Clear(std::string* bytes) {
+  constexpr size_t kKeptBytes{1 << 20};
+  bytes->clear();
+  if (bytes->capacity() > kKeptBytes) bytes->shrink_to_fit();
+}
+
 }  // namespace
 
+void OldCells::Begin(int64_t now_micros, Taken taken) {
+  now_micros_ = now_micros;
+  taken_ = taken;
+  ops_ = 0;
+  cells_ = 0;
+  overflows_ = false;
+  Clear(&lists_);
+  Clear(&list_);
+}
+
 void OldCells::Add(OldCellKind kind, std::string_view key, std::string_view value) {
+  if (overflows_) [[unlikely]]
+    return;
   const size_t size = list_.size();
-  list_.resize(size + 1 + 2 * kVarint64BytesMax + key.size() + value.size());
+  const size_t bytes = size + 1 + 2 * kVarint64BytesMax + key.size() + value.size();
+  if (lists_.size() + bytes > kBytesMax) [[unlikely]] {
+    overflows_ = true;
+    Clear(&lists_);
+    Clear(&list_);
+    return;
+  }
+  list_.resize(bytes);
   char* end = list_.data() + size;
   *end++ = static_cast<char>(kind);
   end = EncodeLengthPrefixed(end, key);
@@ -98,7 +124,7 @@ void OldCells::TakeLonePut(const ResolvedPut& put, const Table& table, std::stri
 }
 
 void OldCells::EndList(uint64_t op) {
-  if (list_cells_ == 0) return;
+  if (list_cells_ == 0 || overflows_) return;
   cells_ += list_cells_;
   PutVarint64(&lists_, op);
   PutVarint64(&lists_, list_cells_);
@@ -114,6 +140,8 @@ void OldCells::TakeRange(const Table& table, size_t group, std::string_view begi
   const FamilySchema* family = nullptr;
   uint64_t rank = 0;
   for (at.Seek(begin); at.valid() && (end.empty() || at.key() < end); at.Next()) {
+    if (overflows_) [[unlikely]]
+      return;
     const std::string_view key = at.key();
     if (column.empty() || !key.starts_with(column)) {
       const size_t row_bytes = schema.key.EncodedSize(key);

@@ -33,14 +33,9 @@ enum class OldCellKind : uint8_t { kNewest = 0, kRemoved = 1, kReclaimed = 2 };
 class OldCells {
  public:
   enum class Taken : uint8_t { kTogether = 0, kOneByOne = 1 };
+  static constexpr size_t kBytesMax{size_t{1} << 30};
 
-  void Begin(int64_t now_micros, Taken taken) {
-    now_micros_ = now_micros;
-    taken_ = taken;
-    ops_ = 0;
-    cells_ = 0;
-    lists_.clear();
-  }
+  void Begin(int64_t now_micros, Taken taken);
   // The next op of the part, before it is carried out. `table` and `row_key` are those that the ops
   // before have named; null for an op without a table.
   void Take(const DecodedOp& op, const Table* table, std::string_view row_key);
@@ -51,8 +46,9 @@ class OldCells {
   // All ops of a part.
   Status TakeAll(std::string_view ops, const Table& table);
 
-  // Room that AppendTo needs.
-  size_t bytes() const { return lists_.size() + 64; }
+  // Room that AppendTo needs; beyond kBytesMax if that is more than a record may hold. Then
+  // nothing was kept, and the mutation is to be refused.
+  size_t bytes() const { return overflows_ ? kBytesMax + 1 : lists_.size() + 64; }
   void AppendTo(MutationBuilder* mutation) const {
     mutation->OldCells(ops_ << 1 | static_cast<uint64_t>(taken_), cells_, lists_);
   }
@@ -78,6 +74,7 @@ class OldCells {
   Taken taken_{Taken::kTogether};
   uint64_t ops_{0};
   uint64_t cells_{0};
+  bool overflows_{false};
   std::string lists_;
   uint64_t list_cells_{0};
   std::string list_;
