@@ -133,6 +133,21 @@ class TestApi(WebTest):
         self.assertIn("keys", web.ask("heat?table=planes&ranges=8"))
         self.assertTrue(web.ask("slowlog"))
 
+    def test_long_values_are_cut(self):
+        web = self.web
+        web.log_in("default", "sesame")
+        for row, value, begin in ((b"cut", "é" * (1 << 20), "é" * (8 << 10)), (b"whole", "x" * (128 << 10), None)):
+            self.redis.execute_command("CPUT", "planes", row, "f:q", value)
+            told = self.texts(web.ask("row?table=planes&row=" + row.decode()))
+            if begin is None:
+                self.assertIn(value, told)
+            else:
+                self.assertIn({"bytes": 2 << 20, "begin": begin}, told)
+
+    def texts(self, answer):
+        """All that stands in nested arrays."""
+        return [text for one in answer for text in self.texts(one)] if isinstance(answer, list) else [answer]
+
     def test_wrong_questions_are_told_what_is_wrong(self):
         web = self.web
         web.log_in("default", "sesame")

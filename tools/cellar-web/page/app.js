@@ -57,6 +57,7 @@ function shown(text) {
   if (text === null) return '(nil)';
   if (typeof text === 'object') {
     if ('int' in text) return text.int;
+    if ('bytes' in text) return shown(text.begin) + ' … (' + count(text.bytes) + ' bytes)';
     return [...bytesOf(text)].map((b) => b >= 32 && b < 127 ? String.fromCharCode(b)
       : '\\x' + b.toString(16).padStart(2, '0')).join('');
   }
