@@ -2,6 +2,7 @@
 #include "commands/replies/feed_reader.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/quote.h"
 #include "commands/replies/feed_access.h"
@@ -26,6 +27,36 @@ bool FeedReplySink::OnEntry(const FeedEntry& entry) {
   ids_.push_back(entry.id);
   full_ = --count_left_ == 0 || bytes_before_ + to_->size() >= kFeedReplyBytesMax;
   return !full_;
+}
+
+FeedWait::FeedWait(const CommandContext& ctx, const std::optional<int64_t>& block_ms)
+    : blocks_(block_ms.has_value() && !ctx.session.exec_running) {
+  const int64_t ms = block_ms.value_or(0);
+  deadline_micros_ =
+      ms == 0 ? std::numeric_limits<int64_t>::max() : ctx.now_micros + ms * kMicrosPerMs;
+}
+
+bool FeedWait::Unblock(UnblockReason reason) {
+  if (!waiting_) return false;
+  unblocked_ = reason;
+  return true;
+}
+
+bool FeedWait::RepliesError(TaskContext& context) const {
+  if (unblocked_ != UnblockReason::kError) return false;
+  context.reply.Error(kUnblockedError);
+  return true;
+}
+
+bool FeedWait::RepliesNothing(TaskContext& context) {
+  const bool waits = blocks_ && !unblocked_ && context.now_micros < deadline_micros_ &&
+                     !context.budget.unlimited();
+  if (waits) {
+    waiting_ = true;
+  } else {
+    context.reply.NullArray();
+  }
+  return !waits;
 }
 
 FeedTask::FeedTask(CommandContext& ctx)

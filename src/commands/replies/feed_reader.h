@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "commands/session/command_context.h"
+#include "commands/session/task.h"
 #include "store/feed_log.h"
 
 namespace cellar {
@@ -36,6 +38,29 @@ class FeedReplySink final : public FeedSink {
   const size_t bytes_before_;
   bool full_{false};
   std::vector<FeedId> ids_;
+};
+
+// BLOCK of XREAD and XREADGROUP: until when to wait for entries, and whether CLIENT UNBLOCK ended
+// that.
+class FeedWait {
+ public:
+  // Without `block_ms`, or in EXEC: not at all. 0: for ever.
+  FeedWait(const CommandContext& ctx, const std::optional<int64_t>& block_ms);
+
+  // There were no entries so far, and it waits for some.
+  bool waiting() const { return waiting_; }
+  // False if it does not wait.
+  bool Unblock(UnblockReason reason);
+  // Replies the error that CLIENT UNBLOCK has asked for, if it has.
+  bool RepliesError(TaskContext& context) const;
+  // There are no entries: replies that, or waits from now on.
+  bool RepliesNothing(TaskContext& context);
+
+ private:
+  bool blocks_{false};
+  int64_t deadline_micros_{0};
+  std::optional<UnblockReason> unblocked_{};
+  bool waiting_{false};
 };
 
 // A feed that a task reads: found again at each step.

@@ -2,7 +2,6 @@
 #include "commands/replies/feed_task.h"
 
 #include <algorithm>
-#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -21,7 +20,7 @@ namespace {
 class FeedReadTask final : public FeedTask {
  public:
   FeedReadTask(CommandContext& ctx, const FeedReadRequest& request)
-      : FeedTask(ctx), count_(request.count) {
+      : FeedTask(ctx), count_(request.count), wait_(ctx, request.block_ms) {
     for (const FeedReadRequest::Stream& stream : request.streams) {
       Stream& added = streams_.emplace_back();
       added.name = NameOf(ctx, stream.name);
@@ -30,25 +29,14 @@ class FeedReadTask final : public FeedTask {
       added.from_end = stream.from_end;
       added.last_one = stream.last_one;
     }
-    blocks_ = request.block_ms.has_value() && !ctx.session.exec_running;
-    const int64_t ms = request.block_ms.value_or(0);
-    deadline_micros_ =
-        ms == 0 ? std::numeric_limits<int64_t>::max() : ctx.now_micros + ms * kMicrosPerMs;
   }
 
   size_t reply_bytes() const override { return bytes_; }
-  bool Unblock(UnblockReason reason) override {
-    if (!waiting_) return false;
-    unblocked_ = reason;
-    return true;
-  }
+  bool Unblock(UnblockReason reason) override { return wait_.Unblock(reason); }
 
  protected:
   Result<TaskProgress> Go(TaskContext& context) override {
-    if (unblocked_ == UnblockReason::kError) {
-      context.reply.Error(kUnblockedError);
-      return TaskProgress::kDone;
-    }
+    if (wait_.RepliesError(context)) return TaskProgress::kDone;
     for (; current_ < streams_.size(); ++current_) {
       if (bytes_ >= kFeedReplyBytesMax) break;
       ASSIGN_OR_RETURN(const bool read, ReadStream(&streams_[current_], context.budget));
@@ -61,13 +49,7 @@ class FeedReadTask final : public FeedTask {
       return TaskProgress::kDone;
     }
     feed_log().AskForSync();
-    const bool waits = blocks_ && !unblocked_ && context.now_micros < deadline_micros_ &&
-                       !context.budget.unlimited();
-    if (!waits) {
-      context.reply.NullArray();
-      return TaskProgress::kDone;
-    }
-    waiting_ = true;
+    if (wait_.RepliesNothing(context)) return TaskProgress::kDone;
     current_ = 0;
     for (Stream& stream : streams_) stream.phase = Phase::kSettle;
     return TaskProgress::kWaiting;
@@ -103,7 +85,7 @@ class FeedReadTask final : public FeedTask {
       if (!settled) return false;
       if (!stream->from_oldest && !stream->last_one)
         RETURN_IF_ERROR(CheckKept(*feed, stream->name, stream->after));
-      stream->phase = waiting_ ? Phase::kLook : Phase::kRead;
+      stream->phase = wait_.waiting() ? Phase::kLook : Phase::kRead;
     }
     if (stream->last_one) return ReadLast(*feed, stream, budget);
     while (stream->phase == Phase::kLook) {
@@ -168,10 +150,7 @@ class FeedReadTask final : public FeedTask {
 
   std::vector<Stream> streams_;
   const uint64_t count_;
-  bool blocks_{false};
-  int64_t deadline_micros_{0};
-  std::optional<UnblockReason> unblocked_{};
-  bool waiting_{false};
+  FeedWait wait_;
   size_t current_{0};
   size_t bytes_{0};
 };

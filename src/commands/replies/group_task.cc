@@ -2,7 +2,6 @@
 #include "commands/replies/group_task.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <memory>
 #include <set>
@@ -122,39 +121,29 @@ class GroupReadTask final : public GroupTask {
       : GroupTask(ctx, request.group),
         consumer_(request.consumer),
         count_(request.count),
-        no_ack_(request.no_ack) {
+        no_ack_(request.no_ack),
+        wait_(ctx, request.block_ms) {
     for (const From& one : from) {
       Stream& added = streams_.emplace_back();
       added.name = NameOf(ctx, one.name);
       added.news = one.news;
       added.after = one.after;
     }
-    blocks_ = request.block_ms.has_value() && !ctx.session.exec_running;
-    const int64_t ms = request.block_ms.value_or(0);
-    deadline_micros_ =
-        ms == 0 ? std::numeric_limits<int64_t>::max() : ctx.now_micros + ms * kMicrosPerMs;
   }
 
   size_t reply_bytes() const override { return bytes_; }
-  bool Unblock(UnblockReason reason) override {
-    if (!waiting_) return false;
-    unblocked_ = reason;
-    return true;
-  }
+  bool Unblock(UnblockReason reason) override { return wait_.Unblock(reason); }
 
  protected:
   Result<TaskProgress> Go(TaskContext& context) override {
-    if (unblocked_ == UnblockReason::kError) {
-      context.reply.Error(kUnblockedError);
-      return TaskProgress::kDone;
-    }
+    if (wait_.RepliesError(context)) return TaskProgress::kDone;
     if (host().store().following()) {
       context.reply.Error(
           "UNBLOCKED force unblock from blocking operation, instance state changed (master -> "
           "replica?)");
       return TaskProgress::kDone;
     }
-    const bool paused = waiting_ && host().paused(true);
+    const bool paused = wait_.waiting() && host().paused(true);
     for (; !paused && current_ < streams_.size(); ++current_) {
       if (bytes_ >= kFeedReplyBytesMax) break;
       ASSIGN_OR_RETURN(const bool read, ReadStream(&streams_[current_], context.budget));
@@ -166,13 +155,7 @@ class GroupReadTask final : public GroupTask {
       return Done(context);
     }
     feed_log().AskForSync();
-    const bool waits = blocks_ && !unblocked_ && context.now_micros < deadline_micros_ &&
-                       !context.budget.unlimited();
-    if (!waits) {
-      context.reply.NullArray();
-      return TaskProgress::kDone;
-    }
-    waiting_ = true;
+    if (wait_.RepliesNothing(context)) return TaskProgress::kDone;
     if (paused) return TaskProgress::kWaiting;
     current_ = 0;
     for (Stream& stream : streams_) stream.phase = Phase::kSettle;
@@ -205,7 +188,7 @@ class GroupReadTask final : public GroupTask {
   Result<const FeedGroup*> GroupOf(const Feed& feed, const Stream& stream) const {
     const FeedGroup* group = FindGroup(feed);
     if (group != nullptr) return group;
-    if (!waiting_)
+    if (!wait_.waiting())
       return NoGroupOfKey(stream.name.word, this->group(), " in XREADGROUP with GROUP option");
     return Status::Error(ErrorCode::kNoGroup,
                          "the consumer group this client was blocked on no longer exists");
@@ -218,7 +201,7 @@ class GroupReadTask final : public GroupTask {
     if (stream->phase == Phase::kSettle) {
       ASSIGN_OR_RETURN(const bool settled, Settle(*feed, budget));
       if (!settled) return false;
-      stream->phase = waiting_ ? Phase::kLook : Phase::kRead;
+      stream->phase = wait_.waiting() ? Phase::kLook : Phase::kRead;
     }
     if (!stream->news) return ReadHistory(*feed, *group, stream, budget);
     RETURN_IF_ERROR(CheckKept(*feed, stream->name, group->last));
@@ -345,11 +328,8 @@ class GroupReadTask final : public GroupTask {
   const std::string consumer_;
   const uint64_t count_;
   const bool no_ack_;
+  FeedWait wait_;
   std::vector<Stream> streams_;
-  bool blocks_{false};
-  int64_t deadline_micros_{0};
-  std::optional<UnblockReason> unblocked_{};
-  bool waiting_{false};
   size_t current_{0};
   size_t bytes_{0};
 };
@@ -384,44 +364,79 @@ void ReplyClaimed(ReplyWriter& reply, const Claims& claims, const FoundEntries& 
   }
 }
 
-class ClaimTask final : public GroupTask {
+class ClaimingTask : public GroupTask {
  public:
-  ClaimTask(CommandContext& ctx, ClaimRequest request)
+  size_t reply_bytes() const final { return entries_.bytes(); }
+
+ protected:
+  // Of the feed args[1], the group args[2], the consumer args[3].
+  ClaimingTask(CommandContext& ctx, FeedDecoder::Fields fields)
       : GroupTask(ctx, ctx.args[2]),
         name_(NameOf(ctx, ctx.args[1])),
         consumer_(ctx.args[3]),
-        request_(std::move(request)) {}
+        fields_(fields) {}
 
-  size_t reply_bytes() const override { return entries_.bytes(); }
+  // Whose entries are to be looked for, ascending.
+  virtual std::vector<FeedId> Wanted(const Feed& feed, const FeedGroup& group) = 0;
+  // They have been looked for, as far as there is room for them in a reply.
+  virtual Claims Claim(const Feed& feed, const FeedGroup& group) = 0;
+  // What else changes.
+  virtual void Extend(const FeedGroup&, FeedGroupChanges*) const {}
+  virtual void Reply(ReplyWriter& reply, const Claims& claims) const = 0;
 
- protected:
-  Result<TaskProgress> Go(TaskContext& context) override {
+  const FoundEntries& entries() const { return entries_; }
+
+  Result<TaskProgress> Go(TaskContext& context) final {
     ASSIGN_OR_RETURN(const Feed* const feed, Find(&name_));
     const FeedGroup* const group = FindGroup(*feed);
     if (group == nullptr) return NoGroupOfKey(name_.word, this->group(), "");
     if (!settled_) {
       ASSIGN_OR_RETURN(settled_, Settle(*feed, context.budget));
       if (!settled_) return TaskProgress::kMore;
-      entries_.Begin(Wanted(*group));
+      entries_.Begin(Wanted(*feed, *group));
     }
-    const auto fields = request_.just_ids ? FeedDecoder::Fields::kNo : FeedDecoder::Fields::kYes;
-    ASSIGN_OR_RETURN(const bool all, entries_.Look(feed_log(), *feed, fields, context.budget));
+    ASSIGN_OR_RETURN(const bool all, entries_.Look(feed_log(), *feed, fields_, context.budget));
     if (!all) return TaskProgress::kMore;
     const Claims claims = Claim(*feed, *group);
     FeedGroupChanges changes;
-    if (request_.last && *request_.last > group->last) changes.SetLast(*request_.last);
+    Extend(*group, &changes);
     if (!claims.claimed.empty()) RETURN_IF_ERROR(AddConsumer(*group, consumer_, &changes));
     changes.Append(claims.Changes(consumer_));
     RETURN_IF_ERROR(Change(*feed, changes));
-    ReplyClaimed(context.reply, claims, entries_, request_.just_ids);
+    Reply(context.reply, claims);
     return Done(context);
   }
 
-  void ForgetPlaces() override { entries_.ForgetPlaces(); }
+  void ForgetPlaces() final { entries_.ForgetPlaces(); }
 
  private:
-  // Whose entries are to be looked for. JUSTID needs none but those that nobody has.
-  std::vector<FeedId> Wanted(const FeedGroup& group) const {
+  FeedName name_;
+  const std::string consumer_;
+  const FeedDecoder::Fields fields_;
+  bool settled_{false};
+  FoundEntries entries_;
+};
+
+FeedDecoder::Fields FieldsOf(bool just_ids) {
+  return just_ids ? FeedDecoder::Fields::kNo : FeedDecoder::Fields::kYes;
+}
+
+class ClaimTask final : public ClaimingTask {
+ public:
+  ClaimTask(CommandContext& ctx, ClaimRequest request)
+      : ClaimingTask(ctx, FieldsOf(request.just_ids)), request_(std::move(request)) {}
+
+ protected:
+  void Extend(const FeedGroup& group, FeedGroupChanges* changes) const override {
+    if (request_.last && *request_.last > group.last) changes->SetLast(*request_.last);
+  }
+
+  void Reply(ReplyWriter& reply, const Claims& claims) const override {
+    ReplyClaimed(reply, claims, entries(), request_.just_ids);
+  }
+
+  // JUSTID needs none but those that nobody has.
+  std::vector<FeedId> Wanted(const Feed&, const FeedGroup& group) override {
     std::set<FeedId> wanted;
     for (const FeedId& id : request_.ids) {
       const bool known = group.pending.contains(id);
@@ -430,19 +445,19 @@ class ClaimTask final : public GroupTask {
     return {wanted.begin(), wanted.end()};
   }
 
-  Claims Claim(const Feed& feed, const FeedGroup& group) const {
+  Claims Claim(const Feed& feed, const FeedGroup& group) override {
     const int64_t now = now_ms();
     const FeedId dropped = feed_log().DroppedOf(feed);
     std::set<FeedId> gone;
     Claims claims;
     size_t fresh = 0;
     for (const FeedId& id : request_.ids) {
-      if (!entries_.LookedFor(id)) continue;
+      if (!entries().LookedFor(id)) continue;
       const auto pending = group.pending.find(id);
       const auto again = claims.claimed.find(id);
       const bool is_known = pending != group.pending.end();
       const bool is_there =
-          is_known && request_.just_ids ? id > dropped : entries_.Find(id) != nullptr;
+          is_known && request_.just_ids ? id > dropped : entries().Find(id) != nullptr;
       if (!is_there) {
         if (is_known) gone.insert(id);
         continue;
@@ -473,62 +488,27 @@ class ClaimTask final : public GroupTask {
     return claims;
   }
 
-  FeedName name_;
-  const std::string consumer_;
+ private:
   const ClaimRequest request_;
-  bool settled_{false};
-  FoundEntries entries_;
 };
 
-class AutoClaimTask final : public GroupTask {
+class AutoClaimTask final : public ClaimingTask {
  public:
   AutoClaimTask(CommandContext& ctx, const AutoClaimRequest& request)
-      : GroupTask(ctx, ctx.args[2]),
-        name_(NameOf(ctx, ctx.args[1])),
-        consumer_(ctx.args[3]),
-        request_(request) {}
-
-  size_t reply_bytes() const override { return entries_.bytes(); }
+      : ClaimingTask(ctx, FieldsOf(request.just_ids)), request_(request) {}
 
  protected:
-  Result<TaskProgress> Go(TaskContext& context) override {
-    ASSIGN_OR_RETURN(const Feed* const feed, Find(&name_));
-    const FeedGroup* const group = FindGroup(*feed);
-    if (group == nullptr) return NoGroupOfKey(name_.word, this->group(), "");
-    if (!settled_) {
-      ASSIGN_OR_RETURN(settled_, Settle(*feed, context.budget));
-      if (!settled_) return TaskProgress::kMore;
-      Choose(*group);
-    }
-    if (!request_.just_ids) {
-      ASSIGN_OR_RETURN(const bool all,
-                       entries_.Look(feed_log(), *feed, FeedDecoder::Fields::kYes, context.budget));
-      if (!all) return TaskProgress::kMore;
-    }
-    const Claims claims = Claim(*feed, *group);
-    FeedGroupChanges changes;
-    if (!claims.claimed.empty()) RETURN_IF_ERROR(AddConsumer(*group, consumer_, &changes));
-    changes.Append(claims.Changes(consumer_));
-    RETURN_IF_ERROR(Change(*feed, changes));
-    context.reply.Array(3);
-    context.reply.Bulk(next_.text());
-    ReplyClaimed(context.reply, claims, entries_, request_.just_ids);
-    context.reply.Array(claims.gone.size());
-    for (const FeedId& id : claims.gone) context.reply.Bulk(id.text());
-    return Done(context);
-  }
-
-  void ForgetPlaces() override { entries_.ForgetPlaces(); }
-
- private:
-  bool IsIdle(const FeedPending& pending) const {
-    return request_.idle_ms_min <= 0 || now_ms() - pending.delivered_ms >= request_.idle_ms_min;
+  void Reply(ReplyWriter& reply, const Claims& claims) const override {
+    reply.Array(3);
+    reply.Bulk(next_.text());
+    ReplyClaimed(reply, claims, entries(), request_.just_ids);
+    reply.Array(claims.gone.size());
+    for (const FeedId& id : claims.gone) reply.Bulk(id.text());
   }
 
   // As Redis does: ten entries are looked at for each that is wanted.
-  void Choose(const FeedGroup& group) {
-    const FeedId dropped =
-        feed_log().DroppedOf(*host().store().engine().feeds().FindById(name_.id));
+  std::vector<FeedId> Wanted(const Feed& feed, const FeedGroup& group) override {
+    const FeedId dropped = feed_log().DroppedOf(feed);
     uint64_t attempts = request_.count * 10;
     uint64_t left = request_.count;
     auto at = request_.range.empty ? group.pending.end()
@@ -539,23 +519,23 @@ class AutoClaimTask final : public GroupTask {
       if (id > dropped && !IsIdle(pending)) continue;
       --left;
       chosen_.push_back(id);
-      if (id > dropped) there.push_back(id);
+      if (id > dropped && !request_.just_ids) there.push_back(id);
     }
     next_ = at == group.pending.end() ? FeedId{} : at->first;
-    entries_.Begin(std::move(there));
+    return there;
   }
 
-  Claims Claim(const Feed& feed, const FeedGroup& group) {
+  Claims Claim(const Feed& feed, const FeedGroup& group) override {
     const FeedId dropped = feed_log().DroppedOf(feed);
     Claims claims;
     for (const FeedId& id : chosen_) {
-      if (!request_.just_ids && id > dropped && !entries_.LookedFor(id)) {
+      if (!request_.just_ids && id > dropped && !entries().LookedFor(id)) {
         next_ = id;  // the reply is full
         break;
       }
       const auto pending = group.pending.find(id);
       if (pending == group.pending.end()) continue;
-      if (id <= dropped || (!request_.just_ids && entries_.Find(id) == nullptr)) {
+      if (id <= dropped || (!request_.just_ids && entries().Find(id) == nullptr)) {
         claims.gone.push_back(id);
         continue;
       }
@@ -567,13 +547,14 @@ class AutoClaimTask final : public GroupTask {
     return claims;
   }
 
-  FeedName name_;
-  const std::string consumer_;
+ private:
+  bool IsIdle(const FeedPending& pending) const {
+    return request_.idle_ms_min <= 0 || now_ms() - pending.delivered_ms >= request_.idle_ms_min;
+  }
+
   const AutoClaimRequest request_;
-  bool settled_{false};
   std::vector<FeedId> chosen_;
   FeedId next_;
-  FoundEntries entries_;
 };
 
 // --- XGROUP CREATE, SETID
