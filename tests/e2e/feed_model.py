@@ -22,6 +22,12 @@ def key_of(id):
     return int(ms), int(n)
 
 
+def drop_feeds(client):
+    """All of the client's keyspace: they outlive FLUSHALL."""
+    for feed in client.execute_command("FEED LIST"):
+        client.execute_command("FEED DROP", feed)
+
+
 class Table:
     def __init__(self):
         self.rows = {}      # row -> column -> {ts: (type, value, expires)}

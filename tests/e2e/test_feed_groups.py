@@ -2,18 +2,16 @@
 
 import os
 import random
-import shutil
-import subprocess
-import tempfile
 import threading
 import time
 import unittest
 
 import redis
 
-from cellar_server import CellarServer, CellarTest, free_port
-from feed_model import as_sent, key_of, read_all
+from cellar_server import CellarServer, CellarTest
+from feed_model import as_sent, drop_feeds, key_of, read_all
 from group_model import GroupModel, state_of
+from redis_server import start_redis
 from wire import WireTest, resp
 
 SEED = int(os.environ.get("CELLAR_SEED", time.time_ns() % 10**9))
@@ -25,42 +23,13 @@ def text_of(id):
     return "%d-%d" % id
 
 
-def start_redis(test):
-    """The port of a redis-server, which Debian's redis-tools has as redis-check-rdb too."""
-    program = shutil.which("redis-server") or shutil.which("redis-check-rdb")
-    if program is None:
-        test.skipTest("there is no redis-server to compare with")
-    directory = tempfile.TemporaryDirectory()
-    test.addCleanup(directory.cleanup)
-    name = os.path.join(directory.name, "redis-server")
-    os.symlink(os.path.realpath(program), name)
-    port = free_port()
-    process = subprocess.Popen([name, "--port", str(port), "--save", "", "--dir", directory.name],
-                               stdout=subprocess.DEVNULL)
-    test.addCleanup(process.wait)
-    test.addCleanup(process.kill)
-    client = redis.Redis(port=port)
-    while True:
-        try:
-            version = client.info("server")["redis_version"]
-            break
-        except redis.ConnectionError:
-            test.assertIsNone(process.poll())
-            time.sleep(0.02)
-    client.close()
-    if not version.startswith("7.0."):
-        test.skipTest(f"this is Redis {version}, and groups are those of 7.0")
-    return port
-
-
 class GroupTest(WireTest):
     OPTIONS = {"appendfsync": "always", "enable-debug-command": "yes", "save": ""}
 
     def setUp(self):
         super().setUp()
         as_sent(self.redis)
-        for feed in self.redis.execute_command("FEED LIST"):
-            self.redis.execute_command("FEED DROP", feed)
+        drop_feeds(self.redis)
         self.redis.execute_command("FLUSHALL")
         self.redis.execute_command("TABLE CREATE", "t", "FAMILY", "f")
         self.redis.execute_command("FEED CREATE", "s", "ON", 1, "t")
@@ -100,6 +69,10 @@ class BesideRedis(GroupTest):
     def setUp(self):
         super().setUp()
         port = start_redis(self)
+        with redis.Redis(port=port) as client:
+            version = client.info("server")["redis_version"]
+        if not version.startswith("7.0."):
+            self.skipTest(f"this is Redis {version}, and groups are those of 7.0")
         self.theirs = {}
         for protocol in (2, 3):
             self.theirs[protocol] = resp.Client(port, protocol)

@@ -9,7 +9,7 @@ import unittest
 import redis
 
 from cellar_server import CellarServer, CellarTest
-from feed_model import FeedModel, as_sent, key_of, pairs, read_all, read_to_end, table_cells
+from feed_model import FeedModel, as_sent, drop_feeds, key_of, pairs, read_all, read_to_end, table_cells
 from wire import M, S, WireTest, resp
 
 CRASHES = int(os.environ.get("CELLAR_FEED_CRASHES", "4"))  # for each policy
@@ -22,10 +22,8 @@ class FeedTest(CellarTest):
         super().setUp()
         as_sent(self.redis)
         for keyspace in range(2):
-            client = self.server.client(db=keyspace)
-            for feed in client.execute_command("FEED LIST"):
-                client.execute_command("FEED DROP", feed)
-            client.close()
+            with self.server.client(db=keyspace) as client:
+                drop_feeds(client)
 
     def do(self, line):
         return self.redis.execute_command(*line.split(" "))

@@ -2,14 +2,13 @@
 
 import os
 import random
-import shutil
 import subprocess
 import tempfile
-import time
 import unittest
 
 import redis
 from cellar_server import CellarServer, tool
+from redis_server import start_redis
 from wire import D, M, N, OK, WireTest
 
 from model import hll  # wire has made it known
@@ -177,29 +176,9 @@ class SumTest(FoldTest):
 class HllTest(FoldTest):
     """States."""
 
-    def start_redis(self):
-        program = shutil.which("redis-server") or shutil.which("valkey-server")
-        if program is None:
-            self.skipTest("there is no redis-server to compare with")
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        path = os.path.join(directory.name, "s")
-        process = subprocess.Popen([program, "--port", "0", "--unixsocket", path, "--save", "", "--dir", directory.name],
-                                   stdout=subprocess.DEVNULL)
-        self.addCleanup(process.wait)
-        self.addCleanup(process.kill)
-        client = redis.Redis(unix_socket_path=path)
-        self.addCleanup(client.close)
-        while True:
-            try:
-                client.ping()
-                return client
-            except redis.ConnectionError:
-                self.assertIsNone(process.poll())
-                time.sleep(0.02)
-
     def test_estimates_and_states_are_those_of_a_redis(self):
-        there = self.start_redis()
+        there = redis.Redis(port=start_redis(self))
+        self.addCleanup(there.close)
         self.write("TABLE CREATE t FAMILY h AGGREGATE hll", OK)
         done = 0
         for count in COUNTS:

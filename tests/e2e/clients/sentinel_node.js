@@ -1,4 +1,4 @@
-// Of test_replica_clients.py: sentinel_node.js CLIENT SENTINEL_PORT,... NAME TABLE. Writes rows 0, 1, 2 ... through the
+// Of sentinel_writers.py: sentinel_node.js CLIENT SENTINEL_PORT,... NAME TABLE. Writes rows 0, 1, 2 ... through the
 // Sentinels with ioredis or node-redis in their default settings, and prints `acknowledged N` for each. It ends when
 // its standard input does.
 'use strict';

@@ -1,0 +1,35 @@
+"""redis-server itself, to compare with."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+
+import redis
+
+from cellar_server import free_port
+
+
+def start_redis(test):
+    """Its port; Debian's redis-tools has it as redis-check-rdb too. The test is skipped where there is none."""
+    program = shutil.which("redis-server") or shutil.which("redis-check-rdb")
+    if program is None:
+        test.skipTest("there is no redis-server to compare with")
+    directory = tempfile.TemporaryDirectory()
+    test.addCleanup(directory.cleanup)
+    name = os.path.join(directory.name, "redis-server")
+    os.symlink(os.path.realpath(program), name)
+    port = free_port()
+    process = subprocess.Popen([name, "--port", str(port), "--save", "", "--dir", directory.name],
+                               stdout=subprocess.DEVNULL)
+    test.addCleanup(process.wait)
+    test.addCleanup(process.kill)
+    with redis.Redis(port=port) as client:
+        while True:
+            try:
+                client.ping()
+                return port
+            except redis.ConnectionError:
+                test.assertIsNone(process.poll())
+                time.sleep(0.02)
