@@ -279,6 +279,21 @@ def failover(options):
     end(leader, follower)
 
 
+def kill_leader(nodes, writer, writes_before=1):
+    """kill -9 of the one that takes the writes, and starts it again: seconds until another one takes them."""
+    while len(writer.confirmed) < writes_before:
+        writer.step()
+    leader = next(each for each in nodes if each.port == writer.port)
+    leader.process.kill()
+    leader.process.wait()
+    begin, count = time.monotonic(), len(writer.confirmed)
+    while len(writer.confirmed) == count:
+        writer.step()
+    gap = time.monotonic() - begin
+    leader.start()
+    return gap
+
+
 def sentinel(options):
     if shutil.which("redis-sentinel") is None:
         return line("kill -9 under redis-sentinel", "not installed", "")
@@ -325,16 +340,7 @@ def sentinel_kills(options, nodes, ports):
         time.sleep(6)  # a Sentinel waits twice failover-timeout before it tries again
         until(knows)
         writer = Writer([each.port for each in nodes])
-        while not writer.confirmed:
-            writer.step()
-        leader = next(each for each in nodes if each.port == writer.port)
-        leader.process.kill()
-        leader.process.wait()
-        begin, count = time.monotonic(), len(writer.confirmed)
-        while len(writer.confirmed) == count:
-            writer.step()
-        gaps.append(time.monotonic() - begin)
-        leader.start()
+        gaps.append(kill_leader(nodes, writer))
         begin = time.monotonic()
         until(lambda: sum(each.client().info("replication")["role"] == "slave" and is_up(each) for each in nodes) == 2)
         returns.append(time.monotonic() - begin)
@@ -383,16 +389,7 @@ def sets(options):
     gaps, lost = [], 0
     for _ in range(options.kills):
         writer = Writer([each.port for each in nodes])
-        while len(writer.confirmed) < 100:
-            writer.step()
-        leader = next(each for each in nodes if each.port == writer.port)
-        leader.process.kill()
-        leader.process.wait()
-        begin, count = time.monotonic(), len(writer.confirmed)
-        while len(writer.confirmed) == count:
-            writer.step()
-        gaps.append(time.monotonic() - begin)
-        leader.start()
+        gaps.append(kill_leader(nodes, writer, writes_before=100))
         until(lambda: sum(is_up(each) for each in nodes if not leads(each)) == 2)
         lost += writer.lost(next(filter(leads, nodes)).client())
     line(f"kill -9 x{options.kills}: writable again, median and longest",
