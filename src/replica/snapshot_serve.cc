@@ -14,7 +14,6 @@ namespace cellar {
 
 struct SnapshotServe::Job {
   std::unique_ptr<ReadableFile> file;
-  uint64_t place{0};
   uint64_t offset{0};
   size_t size{0};
   std::string bytes;
@@ -60,12 +59,15 @@ void SnapshotServe::OnBytes(std::string_view bytes) {
 }
 
 void SnapshotServe::Pump() {
-  if (link_ == nullptr || job_runs_ || place_ == source_.bytes) return;
+  if (link_ == nullptr || job_runs_) return;
+  // What waits here was not taken by the socket in the turn that wrote it: OnDrained will come.
   if (link_->waiting_bytes() >= kWindowBytes) return;
+  if (!piece_.empty()) SendPiece();
+  if (place_ == source_.bytes) return;
   const int64_t now = owner_.clock_.MonotonicMicros();
   moved_micros_ = now;
   const uint64_t rate = owner_.options_.sync_bytes_per_second;
-  if (rate == 0) return ReadPiece(kPieceBytesMax);
+  if (rate == 0) return ReadPiece(PieceBytes(now));
   // A twentieth of a second at a time; what was not sent in time is not made up for.
   const auto elapsed = static_cast<uint64_t>(now - begin_micros_);
   const auto allowed =
@@ -78,12 +80,16 @@ void SnapshotServe::Pump() {
   ReadPiece(std::clamp<size_t>(rate / 20, kPieceBytesMin, kPieceBytesMax));
 }
 
+size_t SnapshotServe::PieceBytes(int64_t now_micros) {
+  const auto elapsed = static_cast<uint64_t>(now_micros - std::exchange(piece_micros_, now_micros));
+  return std::clamp<uint64_t>(elapsed * kBytesPerMicro, kPieceBytesUsual, kPieceBytesMax);
+}
+
 // Within a part of the file: the header, its end, the blocks between them.
 void SnapshotServe::ReadPiece(size_t bytes) {
   const SnapshotPart part = SnapshotPartAt(place_, source_.bytes, source_.end_bytes);
   auto job = std::make_unique<Job>();
   job->file = std::move(source_.file);
-  job->place = place_;
   job->offset = part.offset;
   job->size = static_cast<size_t>(std::min<uint64_t>(bytes, part.bytes));
   job_runs_ = true;
@@ -107,16 +113,20 @@ void SnapshotServe::ReadPiece(size_t bytes) {
 void SnapshotServe::EndPiece(Job* job) {
   job_runs_ = false;
   if (!job->status.ok()) return Fail(job->status.text());
-  if (link_ == nullptr) return;
-  std::string body;
-  body.reserve(job->bytes.size() + 8);
-  PutFixed64(&body, job->place);
-  body += job->bytes;
-  owner_.Send(link_, FrameKind::kChunk, body);
   source_.file = std::move(job->file);
-  place_ += job->bytes.size();
-  sent_ += job->bytes.size();
+  piece_ = std::move(job->bytes);
   Pump();
+}
+
+void SnapshotServe::SendPiece() {
+  std::string body;
+  body.reserve(piece_.size() + 8);
+  PutFixed64(&body, place_);
+  body += piece_;
+  owner_.Send(link_, FrameKind::kChunk, body);
+  place_ += piece_.size();
+  sent_ += piece_.size();
+  piece_.clear();
 }
 
 void SnapshotServe::OnTick() {

@@ -2,7 +2,9 @@
 // by piece, in the order of store/snapshot_intake.h.
 //
 // The file is held open, so it may be replaced meanwhile. A worker reads one piece at a time, no
-// more than kWindowBytes wait in the link, and no more is sent than repl-sync-rate allows.
+// more than kWindowBytes wait in the link, and no more is sent than repl-sync-rate allows. A piece
+// holds the loop while the socket takes it, so it is small where turns are short; where they are
+// long, few pieces fit into a second, and each is larger.
 #pragma once
 
 #include <cstddef>
@@ -46,13 +48,18 @@ class SnapshotServe final : public PeerHandler {
   void OnClosed(std::string_view why) override;
 
  private:
-  static constexpr size_t kWindowBytes{4 << 20};
-  static constexpr size_t kPieceBytesMin{4 << 10};
-  static constexpr size_t kPieceBytesMax{256 << 10};  // one holds the loop for 0.2 ms
+  static constexpr size_t kWindowBytes{512 << 10};
+  static constexpr size_t kPieceBytesMin{4 << 10};       // under repl-sync-rate
+  static constexpr size_t kPieceBytesUsual{64 << 10};    // one holds the loop for 0.05 ms
+  static constexpr size_t kPieceBytesMax{512 << 10};
+  static constexpr uint64_t kBytesPerMicro{128};  // aimed at, if the turns are that long
   struct Job;
 
+  // Of the next one, by the time since the one before.
+  size_t PieceBytes(int64_t now_micros);
   void ReadPiece(size_t bytes);
   void EndPiece(Job* job);
+  void SendPiece();
   void Fail(std::string_view why);
 
   Replication& owner_;
@@ -63,8 +70,10 @@ class SnapshotServe final : public PeerHandler {
   bool attached_{false};
   bool job_runs_{false};
   uint64_t place_{0};        // in the order of sending
+  std::string piece_;        // read, and not sent yet
   int64_t begin_micros_{0};  // of what `sent_` counts
   uint64_t sent_{0};
+  int64_t piece_micros_{0};  // when the last one was asked for
   int64_t moved_micros_;  // when the link took something, the last time
   FrameReader reader_{FrameKind::kError};
 };
