@@ -14,12 +14,13 @@
 #endif
 
 #include "base/coding.h"
+#include "base/inline.h"
 
 namespace cellar {
 
 // Two moves that may overlap do for any size between one and two of their width. Reads and writes
 // nothing outside of the `size` bytes; both may be null if there are none.
-inline void CopyBytes(void* to_bytes, const void* from_bytes, size_t size) {
+CELLAR_INLINE void CopyBytes(void* to_bytes, const void* from_bytes, size_t size) {
   auto* const to = static_cast<char*>(to_bytes);
   const auto* const from = static_cast<const char*>(from_bytes);
   if (size > 32) [[unlikely]] {
@@ -48,7 +49,7 @@ inline void CopyBytes(void* to_bytes, const void* from_bytes, size_t size) {
 
 // Copies, and says whether none of the bytes is zero. What CopyBytes and FindZeroByte do, in one
 // pass and without telling where. The ranges may not overlap.
-inline bool CopyWithoutZero(char* to, const char* from, size_t size) {
+CELLAR_INLINE bool CopyWithoutZero(char* to, const char* from, size_t size) {
   // Where a byte of `word` is zero, a bit of this is set; else none.
   const auto zeros = [](uint64_t word) {
     return (word - 0x0101010101010101ULL) & ~word & 0x8080808080808080ULL;

@@ -87,7 +87,7 @@ inline size_t CellValueBytes(const CellValue& cell) {
   return 1 + (cell.expiry_micros == kNoExpiry ? 0 : sizeof(uint64_t)) + cell.stored.size();
 }
 // Writes CellValueBytes(cell) bytes: what PutCellValue appends.
-inline void EncodeCellValue(char* to, const CellValue& cell) {
+CELLAR_INLINE void EncodeCellValue(char* to, const CellValue& cell) {
   auto head = static_cast<uint8_t>(cell.type);
   if (cell.expiry_micros != kNoExpiry) {
     head |= kCellHasExpiry;

@@ -25,6 +25,7 @@
 
 #include "base/assert.h"
 #include "base/coding.h"
+#include "base/inline.h"
 #include "base/key_buffer.h"
 
 namespace cellar {
@@ -40,7 +41,7 @@ inline size_t TimestampTailBytes(int64_t timestamp) {
 
 // Writes the encoding to `to`, where kTimestampBytesMax bytes may be written whatever the length;
 // returns the length. REQUIRES: timestamp >= 0.
-inline size_t EncodeTimestamp(int64_t timestamp, char* to) {
+CELLAR_INLINE size_t EncodeTimestamp(int64_t timestamp, char* to) {
   CELLAR_ASSERT(timestamp >= 0);
   const auto value = static_cast<uint64_t>(timestamp);
   if ((value >> 44) - 1 < 255) [[likely]] {  // 45 to 52 bits, as those of today have: k is 6
