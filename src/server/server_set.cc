@@ -155,11 +155,11 @@ void Server::WakeReads() {
 }
 
 bool Server::ShutdownLater(ShutdownMode mode) {
-  constexpr int64_t kHandOverMicros{10'000'000};
+  const int64_t timeout_micros = services_own_.config.shutdown_timeout * 1'000'000;
   const SetNode* const set = replication_.set();
-  if (stopping_ || leaving_ || set == nullptr || !set->open()) return false;
+  if (stopping_ || leaving_ || set == nullptr || !set->open() || timeout_micros == 0) return false;
   const bool hands_over = set->failover_state() != FailoverState::kNone ||
-                          replication_.BeginFailover(std::nullopt, kHandOverMicros, false).ok();
+                          replication_.BeginFailover(std::nullopt, timeout_micros, false).ok();
   if (!hands_over) return false;
   leaving_ = mode;
   notify_.Send("STOPPING=1\nSTATUS=Handing over to another node");

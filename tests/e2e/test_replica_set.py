@@ -394,7 +394,16 @@ class ReplicaSetTest(ReplicaTest):
         self.assert_equal(members)
         self.assert_kept(members, writer)
         self.assertIn("No shutdown in progress", members[0].refusal("SHUTDOWN ABORT"))
-        # There is nobody to hand over to: it leaves all the same. NOW does not even ask.
+        # It is told not to take the time.
+        leader = self.wait_leader(members)
+        self.assertIn("argument must be", leader.refusal("CONFIG SET shutdown-timeout -1"))
+        leader.run("CONFIG SET shutdown-timeout 0")
+        before = leader.server.log().count("No longer the leader")
+        leader.server.process.send_signal(signal.SIGTERM)
+        self.assertEqual(0, leader.server.process.wait(30))
+        self.assertEqual(before, leader.server.log().count("No longer the leader"))
+        leader.server.start()
+        # There is nobody to hand over to: it leaves all the same.
         leader = self.wait_leader(members)
         for member in members:
             if member is not leader:

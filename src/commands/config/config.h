@@ -115,6 +115,7 @@ struct Config {
   int64_t min_replicas_to_write{0};
   int64_t min_replicas_max_lag{10};
   int64_t repl_timeout{60};
+  int64_t shutdown_timeout{10};
   int64_t repl_backlog_size{1LL << 30};
   int64_t repl_tail_size{64LL << 20};
   int64_t repl_sync_rate{0};
