@@ -102,7 +102,7 @@ FUZZERS := $(patsubst tests/fuzz/%.cc,%,$(wildcard tests/fuzz/*_fuzz.cc))
 FUZZ_OBJECTS := $(FUZZERS:%=$(BUILD)/tests/fuzz/%.o)
 
 .PHONY: all run test unit-test deps build-deps debug asan tsan fuzz soak simulate format format-check tidy \
-  check crash crash-feeds bench bench-replica bench-answers bench-feeds bench-groups bench-index bench-loop bench-tls \
+  check crash crash-feeds faults-set bench bench-replica bench-answers bench-feeds bench-groups bench-index bench-loop bench-tls \
   bench-btree bench-durability bench-instructions pictures \
   manual install deb clean help demo demo-set library FORCE
 
@@ -272,6 +272,13 @@ crash: build/cellar
 crash-feeds: build/cellar
 	CELLAR_FEED_CRASHES=$(RUNS) $(PYTHON) tests/e2e/test_feeds.py AfterCrashes
 	CELLAR_GROUP_CRASHES=$(RUNS) $(PYTHON) tests/e2e/test_feed_groups.py Crash
+
+## faults-set     a replica set: each fault ROUNDS (20) times, then FAULT_MINUTES (30) of all kinds
+faults-set: ROUNDS ?= 20
+FAULT_MINUTES ?= 30
+faults-set: build/cellar
+	CELLAR_SET_ROUNDS=$(ROUNDS) CELLAR_SET_CUT=8 CELLAR_SET_MINUTES=$(FAULT_MINUTES) \
+	  $(PYTHON) tests/e2e/test_replica_set_faults.py
 
 ## bench          Cellar beside redis-server on this machine: about six minutes, REPEATS=3 SECONDS_EACH=1
 REPEATS ?= 3

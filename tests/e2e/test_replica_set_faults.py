@@ -2,9 +2,11 @@
 read. What they saw is judged: nothing acknowledged is lost, rows are linearizable, transactions that append are strictly
 serializable, all nodes end equal.
 
-CELLAR_SET_ROUNDS (2) says how often each fault comes, CELLAR_REPLICA_SEED repeats choices.
+CELLAR_SET_ROUNDS (2) says how often each fault comes, CELLAR_SET_CUT (4) for how many seconds a node is cut off,
+CELLAR_SET_MINUTES how long faults of all kinds come at least, CELLAR_REPLICA_SEED repeats choices.
 """
 
+import glob
 import os
 import random
 import shutil
@@ -29,6 +31,8 @@ from histories import appends, rows  # noqa: E402
 from histories.rows import FOREVER, Command  # noqa: E402
 
 ROUNDS = int(os.environ.get("CELLAR_SET_ROUNDS", "2"))
+CUT_SECONDS = float(os.environ.get("CELLAR_SET_CUT", "4"))
+MINUTES = float(os.environ.get("CELLAR_SET_MINUTES", "0"))
 PORT = 6479
 SECONDS_MAX = 60
 NOT_DONE = ("READONLY", "CLUSTERDOWN", "MASTERDOWN", "LOADING", "MISCONF", "TRYAGAIN", "OOM", "EXECABORT")
@@ -45,6 +49,7 @@ class Node:
         self.process = None
         self.stopped = False
         self.options = []
+        self.environment = dict(os.environ)
 
     def start(self):
         nodes = [f"{self.machines.ip(i)}:{PORT}" for i in range(self.machines.count)]
@@ -54,7 +59,7 @@ class Node:
                     binary(), "--port", str(PORT), "--bind", self.host, "--protected-mode", "no", "--dir", self.directory,
                     "--create-dir", "yes", "--save", "", "--enable-debug-command", "yes", *self.options,
                     "--cluster-nodes", *nodes],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environment)
         self.stopped = False
 
     def log(self):
@@ -394,7 +399,7 @@ class ReplicaSetFaultsTest(unittest.TestCase):
             leader = self.wait_leader()
             self.moments.append(time.monotonic())
             cut(leader.number)
-            self.rest(4)
+            self.rest(CUT_SECONDS)
             self.wait_writes(time.monotonic())
             self.machines.heal()
             healed = time.monotonic()
@@ -419,6 +424,30 @@ class ReplicaSetFaultsTest(unittest.TestCase):
             other = (i + 1) % self.COUNT
             self.machines.cut_off(i, [other])
         self.part(cut)
+
+    def test_clocks_run_at_different_speeds(self):
+        """1 % fast, and slow, also the clock that leases and timers go by; hours apart besides."""
+        library = next(iter(glob.glob("/usr/lib/*/faketime/libfaketime.so.1")), None)
+        if library is None:
+            self.skipTest("libfaketime is not installed")
+        for node, clock in zip(self.nodes, ("+1h x1.01", "-1h x0.99", "+0")):
+            node.environment.update({"LD_PRELOAD": library, "FAKETIME": clock})
+            node.kill()
+            node.start()
+        self.wait_leader()
+        self.begin()
+        for _ in range(ROUNDS):
+            for cut in (True, False):
+                self.rest(1)
+                leader = self.wait_leader()
+                if cut:
+                    self.machines.cut_off(leader.number)
+                else:
+                    leader.stop()
+                self.rest(2)
+                self.machines.heal()
+                leader.go_on()
+        self.finish()
 
     def test_an_isolated_leader_answers_nothing(self):
         leader = self.wait_leader()
@@ -468,8 +497,11 @@ class ReplicaSetFaultsTest(unittest.TestCase):
 
     def test_all_kinds_of_faults(self):
         """Several at once, by chance."""
+        self.clients += [Client(self.nodes, self.seed, i, self.period) for i in range(6, 10)]
         self.begin()
-        for _ in range(8 * ROUNDS):
+        end, count = time.monotonic() + 60 * MINUTES, 0
+        while count < 8 * ROUNDS or time.monotonic() < end:
+            count += 1
             node = self.mix.choice(self.nodes)
             kind = self.mix.choice(("kill", "kill", "stop", "alone", "silent", "deaf", "bridge", "hand over", "save", "heal"))
             if kind == "kill":
