@@ -31,6 +31,7 @@ std::span<const Command> MemoryCommands();
 std::span<const Command> ObserveCommands();
 std::span<const Command> PersistenceCommands();
 std::span<const Command> PubSubCommands();
+std::span<const Command> ReplicaCommands();
 std::span<const Command> ReplicationCommands();
 std::span<const Command> SentinelCommands();
 std::span<const Command> ServerCommands();

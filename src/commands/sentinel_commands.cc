@@ -4,6 +4,7 @@
 // Fields and errors are those of Redis 7.0's Sentinel, as far as clients read them. A node answers
 // with what it knows: until it hears that a leader is gone it names that one.
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "base/ascii.h"
 #include "commands/command_groups.h"
 #include "commands/replies/help.h"
+#include "commands/replies/order_task.h"
 #include "commands/session/command_context.h"
 #include "commands/session/host.h"
 #include "commands/session/services.h"
@@ -46,7 +48,7 @@ Known WhatIsKnown(CommandContext& ctx, const SetNode& set) {
   size_t voters = 0;
   for (const MemberFigures& member : known.members) {
     voters += member.kind == "voter" ? 1 : 0;
-    known.usable += member.state == "down" ? 0 : 1;
+    known.usable += member.kind == "voter" && member.state != "down" ? 1 : 0;
     if (member.state == "leader") known.leader = &member;
   }
   known.quorum = voters / 2 + 1;
@@ -193,15 +195,21 @@ void CmdMyId(CommandContext& ctx) {
   ctx.reply.Bulk(RunIdOf(own));
 }
 
+// As Sentinel says it.
+std::string WhyNoFailover(const Status& status) {
+  if (status.text() == "FAILOVER requires connected replicas.")
+    return "NOGOODSLAVE No suitable replica to promote";
+  if (status.text() == "FAILOVER already in progress.")
+    return "INPROG Failover already in progress";
+  return status.ToString();
+}
+
 void CmdFailover(CommandContext& ctx) {
-  const SetNode* const set = SetOf(ctx);
-  if (set == nullptr) return;
+  if (SetOf(ctx) == nullptr) return;
   if (!IsCalled(ctx, ctx.args[2])) return ctx.reply.Error(kNoSuchMaster);
-  if (const auto leader = set->KnownLeader())
-    return ctx.reply.Error("ERR only the leader hands over: ask " + TextOf(*leader));
-  const Status begun = ctx.host.replication().BeginFailover(std::nullopt, 0, false);
-  if (!begun.ok()) return ctx.reply.Error("NOGOODSLAVE " + begun.text());
-  ctx.reply.Ok();
+  ASSIGN_OR_REPLY(ctx, const uint64_t ticket,
+                  ctx.host.replication().set()->BeginOrder({.kind = OrderKind::kFailover}));
+  ctx.Continue(std::make_unique<OrderTask>(ctx.host, ticket, WhyNoFailover));
 }
 
 constexpr uint32_t kFlags{kNoScript | kLoading | kStale};
@@ -271,9 +279,9 @@ constexpr Command kSentinelRows[] = {
      .handler = CmdMyId},
     {.name = "failover",
      .arity = 3,
-     .flags = kFlags,
+     .flags = kFlags | kNoMulti | kBlocking,
      .group = "server",
-     .summary = "Has the leader, which must be asked, hand over to another node.",
+     .summary = "Has the leader hand over to another node.",
      .complexity = "O(n) where n is the number of nodes",
      .syntax = "name",
      .handler = CmdFailover},

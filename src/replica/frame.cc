@@ -26,6 +26,7 @@ size_t BodyBytesMax(FrameKind kind) {
       return 64 << 10;
     case FrameKind::kFollow:
     case FrameKind::kError:
+    case FrameKind::kOrderAnswer:
       return 4096;
     default:
       return 128;

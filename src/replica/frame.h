@@ -34,9 +34,14 @@
 //   kReady    10  follower   the copy is in place: records may follow
 //   kVote ... kTimeoutNow 16 - 21: what members of a replica set say (replica/set_message.h)
 //   kHello    22  member     what it has: 0 nothing, 1 data, 2 a set u8; that set's id u64; clock
-//                            i64; its address, and all that it lists (both length-prefixed)
+//                            i64; its address, and all that it lists (both length-prefixed). Then,
+//                            from versions that know level 2 on: the level that it knows u32;
+//                            flags u8: 1 it is no member by what is committed there, 2 nor is who
+//                            gets this; replica-kind u8 (MemberKind); version (length-prefixed)
 //   kReadIndex  23 member    ticket u64: up to where must be applied what is read now?
 //   kReadAnswer 24 leader    ticket u64; commit: epoch u32, seq u64
+//   kOrder     25  member    ticket u64; what the leader is asked to do u8 (set_order.h); node u64
+//   kOrderAnswer 26 leader   ticket u64; 0 refused, 1 done, 2 not now u8; text (length-prefixed)
 //
 // Two links lead from a follower to its leader: the control link (`PEER ... follow`), which carries
 // all but kChunk, and while a copy comes the bulk link (`PEER ... bulk`, the ticket in place of the
@@ -90,8 +95,10 @@ enum class FrameKind : uint8_t {
   kHello = 22,
   kReadIndex = 23,
   kReadAnswer = 24,
+  kOrder = 25,
+  kOrderAnswer = 26,
 };
-inline constexpr FrameKind kFrameKindLast{FrameKind::kReadAnswer};
+inline constexpr FrameKind kFrameKindLast{FrameKind::kOrderAnswer};
 
 struct FrameHead {
   FrameKind kind{FrameKind::kError};

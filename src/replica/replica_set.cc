@@ -236,9 +236,30 @@ Status ReplicaSet::Transfer(uint64_t to) {
   return Status::Ok();
 }
 
+// Those that will decide must be able to, or nothing is committed any more.
+Status ReplicaSet::CheckQuorum(const SetMembers& members, int64_t since_micros) const {
+  if (lead_term_ == 0) return Status::Error(ErrorCode::kErr, "this node does not lead");
+  size_t voters = 0;
+  size_t near = 0;
+  for (const SetMember& member : members.list) {
+    if (!member.votes()) continue;
+    ++voters;
+    const bool is_near = member.id == options_.node ||
+                         (lease_.EchoOf(member.id) >= since_micros &&
+                          raft_core_match(core_, member.id) + kNearEntries >= log_.last().seq);
+    if (is_near) ++near;
+  }
+  if (near * 2 > voters) return Status::Ok();
+  if (voters == 0) return Status::Error(ErrorCode::kErr, "a set without voters has no quorum");
+  return Status::Error(ErrorCode::kErr,
+                       "a set of " + std::to_string(voters) + (voters == 1 ? " voter" : " voters") +
+                           ", " + (near == 0 ? std::string("none") : std::to_string(near)) +
+                           " of which is up and has caught up, has no quorum");
+}
+
 Status ReplicaSet::ChangeMembers(SetMembers members) {
   if (!may_append()) return Status::Error(ErrorCode::kErr, "the leader is not open");
-  if (!members_committed())
+  if (!members_committed() && !faults_.changes_together)
     return Status::Error(ErrorCode::kTryAgain, "a member change is under way");
   const SetMember* const own = members.Find(options_.node);
   if (own == nullptr || !own->votes())
@@ -250,19 +271,9 @@ Status ReplicaSet::ChangeMembers(SetMembers members) {
     if (old == nullptr || old->kind != member.kind) ++changes;
   }
   for (const SetMember& member : before.list) changes += members.Find(member.id) == nullptr ? 1 : 0;
-  if (changes > 1) return Status::Error(ErrorCode::kErr, "one change at a time");
-  // Those that will decide must be able to, or nothing is committed any more.
-  size_t voters = 0;
-  size_t near = 0;
-  for (const SetMember& member : members.list) {
-    if (!member.votes()) continue;
-    ++voters;
-    const bool is_near = member.id == options_.node ||
-                         (now() - lease_.EchoOf(member.id) < options_.election_micros &&
-                          raft_core_match(core_, member.id) + kNearEntries >= log_.last().seq);
-    if (is_near) ++near;
-  }
-  if (near * 2 <= voters) return Status::Error(ErrorCode::kErr, "what would be left has no quorum");
+  if (changes > 1 && !faults_.changes_together)
+    return Status::Error(ErrorCode::kErr, "one change at a time");
+  if (!faults_.no_quorum_check) RETURN_IF_ERROR(CheckQuorum(members, heard_since_micros()));
   members.index = log_.last().seq + 1;
   const std::string payload = EncodeMembers(members);
   host_.AppendOwn(RecordKind::kMembers, lead_term_, payload);
@@ -476,7 +487,13 @@ SetRole ReplicaSet::role() const {
   return role == kRaftCandidate ? SetRole::kCandidate : SetRole::kFollower;
 }
 
-uint64_t ReplicaSet::leader() const { return known_leader_; }
+// Who does not vote has no election in which the core would give a silent leader up.
+uint64_t ReplicaSet::leader() const {
+  const SetMember* const own = log_.members().Find(options_.node);
+  const bool votes = own != nullptr && own->votes();
+  const bool is_silent = now() - heard_micros_ > 2 * options_.election_micros;
+  return !votes && lead_term_ == 0 && is_silent ? 0 : known_leader_;
+}
 
 bool ReplicaSet::members_committed() const {
   return core_ != nullptr && raft_core_members_uncommitted(core_) == 0;

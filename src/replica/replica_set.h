@@ -82,6 +82,8 @@ struct ReplicaSetFaults {
   bool no_order{false};
   bool no_new_term{false};
   bool refuses_while_installing{false};
+  bool no_quorum_check{false};   // a change may leave no majority
+  bool changes_together{false};  // several at once, and before the last one is committed
 };
 
 // What a member does its work with; the server's, or a simulation's.
@@ -165,8 +167,15 @@ class ReplicaSet {
   // Writes a barrier: once it is committed, a majority has said that this node led after that.
   // REQUIRES: may_append().
   void Confirm();
-  // The next members: one is added, removed or changed in its kind. Their index is filled in.
+  // The next members: one is added, removed or changed in its kind, or they are found elsewhere.
+  // Their index is filled in. kTryAgain while another change is not committed; kErr if it would
+  // take the leader's own vote, or leave no majority that is there.
   Status ChangeMembers(SetMembers members);
+  // Whether those of them that vote and have the log, and have answered what was sent at
+  // `since_micros` or later, are a majority.
+  Status CheckQuorum(const SetMembers& members, int64_t since_micros) const;
+  // What has been sent before is too old to say that a member is there.
+  int64_t heard_since_micros() const { return now() - options_.election_micros + 1; }
 
   // --- figures
   SetRole role() const;

@@ -42,6 +42,7 @@
 #include "replica/frame.h"
 #include "replica/identity_file.h"
 #include "replica/peer.h"
+#include "replica/set_members.h"
 #include "replica/tail_cache.h"
 #include "store/log_stream.h"
 #include "store/store.h"
@@ -64,6 +65,7 @@ struct ReplicationOptions {
   // Of a replica set: all of its nodes, and which of them this one is; none: no set.
   std::vector<NodeAddress> nodes;
   NodeAddress self;
+  MemberKind kind{MemberKind::kVoter};  // as which it joins one: that, or kStandby
   int64_t election_micros{300'000};
   bool lease{true};
   std::string announce_host;  // empty: as the leader sees the connection
@@ -101,10 +103,11 @@ struct MemberFigures {
   uint64_t node{0};
   NodeAddress address;
   std::string_view kind{};   // "voter", "standby"
-  std::string_view state{};  // "leader", "online", "behind", "down"
+  std::string_view state{};  // "leader", "online", "behind", "snapshot", "down"
   Lsn lsn{};                 // on its disk, as far as it is known here
   int64_t lag_micros{0};
   bool room{true};
+  std::string version{};  // empty: not known
 };
 
 // What a follower knows of its leader.

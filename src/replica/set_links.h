@@ -39,7 +39,10 @@ class SetNode::OutLink final : public PeerHandler {
     node_.owner_.host_.Dial(peer_.address.host, peer_.address.port, this);
   }
   bool stands() const { return greeted_ && link_ != nullptr; }
+  // Who was there the last time.
   uint64_t node() const { return greeting_.node(); }
+  // Why there is no link.
+  const std::string& why() const { return why_; }
   size_t waiting_bytes() const { return link_ == nullptr ? 0 : link_->waiting_bytes(); }
   void Write(std::string_view frame) {
     node_.owner_.stats_.link_bytes_out += frame.size();
@@ -68,12 +71,14 @@ class SetNode::OutLink final : public PeerHandler {
   void OnDrained() override {}
   void OnClosed(std::string_view why) override {
     link_ = nullptr;
+    why_ = why;
     if (std::exchange(greeted_, false)) Tell(why);
     dialling_ = false;
   }
 
  private:
   void Tell(std::string_view why) {
+    why_ = why;
     if (failure_ == why) return;
     failure_ = why;
     Log(LogSeverity::kNotice, fmt::format("Member {}: {}", peer_.text, why));
@@ -86,7 +91,8 @@ class SetNode::OutLink final : public PeerHandler {
   bool dialling_{false};
   bool greeted_{false};
   int64_t dial_micros_{0};
-  std::string failure_;
+  std::string failure_;  // as it was told last
+  std::string why_;
 };
 
 // The other's.

@@ -48,7 +48,7 @@ bool DecodeMembers(std::string_view payload, SetMembers* members) {
     const uint8_t kind = body.Byte();
     member.port = body.U16();
     member.host = body.Prefixed();
-    if (!body.ok() || member.id == 0 || kind > static_cast<uint8_t>(MemberKind::kWitness) ||
+    if (!body.ok() || member.id == 0 || kind > static_cast<uint8_t>(MemberKind::kStandby) ||
         read.Find(member.id) != nullptr)
       return false;
     member.kind = static_cast<MemberKind>(kind);

@@ -14,10 +14,21 @@
 
 namespace cellar {
 
+// What a record may name that not every version knows has a level. A set stays at the one that its
+// newest such record says until something of a higher one is asked for, which needs members that
+// all know it; so nodes can be upgraded one by one, and back again.
+//
+//   1  kJoining, kVoter
+//   2  kStandby
+inline constexpr uint32_t kFeatureLevel{2};
+inline constexpr uint32_t kStandbyLevel{2};
+
 enum class MemberKind : uint8_t {
-  kStandby = 0,  // has a copy, does not vote
+  kJoining =
+      0,  // has a copy, or gets one, and does not vote; becomes a voter once it has caught up
   kVoter = 1,
-  kWitness = 2,  // votes and keeps the log, holds no state
+  kWitness = 2,  // votes and keeps the log, holds no state; not made yet
+  kStandby = 3,  // has a copy, does not vote
 };
 
 struct SetMember {
@@ -26,7 +37,7 @@ struct SetMember {
   std::string host;
   uint16_t port{0};
 
-  bool votes() const { return kind != MemberKind::kStandby; }
+  bool votes() const { return kind == MemberKind::kVoter || kind == MemberKind::kWitness; }
   friend bool operator==(const SetMember&, const SetMember&) = default;
 };
 

@@ -88,7 +88,7 @@ FrameReader MakeSetFrameReader() {
   return FrameReader({FrameKind::kVote, FrameKind::kVoteResult, FrameKind::kAppend,
                       FrameKind::kAppendResult, FrameKind::kInstall, FrameKind::kTimeoutNow,
                       FrameKind::kHello, FrameKind::kReadIndex, FrameKind::kReadAnswer,
-                      FrameKind::kError});
+                      FrameKind::kOrder, FrameKind::kOrderAnswer, FrameKind::kError});
 }
 
 std::string EncodeSetMessage(const SetMessage& message) {

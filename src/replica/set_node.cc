@@ -5,16 +5,37 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <utility>
 
 #include "base/assert.h"
 #include "base/coding.h"
 #include "base/log.h"
+#include "cellar/version.h"
 #include "replica/set_links.h"
 #include "store/snapshot_reader.h"
 
 namespace cellar {
 namespace {
+
+// Of a kHello.
+constexpr uint8_t kHelloWantsIn{1};
+constexpr uint8_t kHelloShutsOut{2};
+
+// "host:port"; nothing: it is none.
+std::optional<NodeAddress> ParseAddress(std::string_view text) {
+  constexpr size_t kHostBytesMax{255};
+  const size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos || colon == 0 || colon > kHostBytesMax) return std::nullopt;
+  NodeAddress address{std::string(text.substr(0, colon)), 0};
+  const std::string_view port = text.substr(colon + 1);
+  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), address.port);
+  if (error != std::errc{} || end != port.data() + port.size() || address.port == 0)
+    return std::nullopt;
+  const bool plain = std::all_of(address.host.begin(), address.host.end(),
+                                 [](char c) { return c > ' ' && c != '"'; });
+  return plain ? std::optional(std::move(address)) : std::nullopt;
+}
 
 Status Refused(std::string text) { return Status::Error(ErrorCode::kErr, std::move(text)); }
 
@@ -26,10 +47,6 @@ ReplicaSetOptions OptionsOf(const ReplicationOptions& options, uint64_t node) {
   set.lease = options.lease;
   set.seed = options.seed;
   return set;
-}
-
-std::string TextOf(const NodeAddress& address) {
-  return fmt::format("{}:{}", address.host, address.port);
 }
 
 }  // namespace
@@ -53,6 +70,7 @@ SetNode::SetNode(Replication& owner, Store& store)
     auto peer = std::make_unique<Peer>();
     peer->text = TextOf(address);
     peer->address = address;
+    peer->listed = true;
     peer->out = std::make_unique<OutLink>(*this, *peer);
     peers_.push_back(std::move(peer));
   }
@@ -62,6 +80,10 @@ SetNode::SetNode(Replication& owner, Store& store)
 SetNode::~SetNode() {
   DropFetch();
   serves_.clear();
+}
+
+std::string SetNode::TextOf(const NodeAddress& address) {
+  return fmt::format("{}:{}", address.host, address.port);
 }
 
 int64_t SetNode::now() const { return owner_.clock_.MonotonicMicros(); }
@@ -80,6 +102,11 @@ Status SetNode::Begin() {
 
 Status SetNode::StartMember() {
   RETURN_IF_ERROR(member_.Start(owner_.identity_.term, owner_.identity_.vote));
+  if (feature_level() > kFeatureLevel) {
+    return Refused(fmt::format(
+        "the replica set has come to feature level {}, and this version knows no more than {}",
+        feature_level(), kFeatureLevel));
+  }
   owner_.host_.OnRoleChanged();
   return Status::Ok();
 }
@@ -139,49 +166,85 @@ SetNode::Has SetNode::has() const {
 std::string SetNode::ListText() const {
   std::vector<std::string> texts;
   for (const NodeAddress& address : owner_.options_.nodes) texts.push_back(TextOf(address));
+  // Who is to join learns of all members by that.
+  for (const SetMember& member : set().members().list)
+    texts.push_back(TextOf({member.host, member.port}));
   std::sort(texts.begin(), texts.end());
+  texts.erase(std::unique(texts.begin(), texts.end()), texts.end());
   return fmt::format("{}", fmt::join(texts, " "));
 }
 
-// has u8; cluster u64; wall clock i64; own address, list: length-prefixed.
 void SetNode::SayHello(OutLink* link) {
   std::string body(1, static_cast<char>(has()));
   PutFixed64(&body, has() == Has::kSet ? owner_.identity_.cluster : 0);
   PutFixed64(&body, static_cast<uint64_t>(owner_.clock_.WallMicros()));
   PutLengthPrefixed(&body, TextOf(owner_.options_.self));
   PutLengthPrefixed(&body, ListText());
+  PutFixed32(&body, kFeatureLevel);
+  const SetMembers& committed = set().log().MembersAt(set().commit().seq);
+  const bool shuts_out = !committed.list.empty() && committed.Find(link->node()) == nullptr;
+  body.push_back(
+      static_cast<char>((WantsIn() ? kHelloWantsIn : 0) | (shuts_out ? kHelloShutsOut : 0)));
+  body.push_back(static_cast<char>(owner_.options_.kind));
+  PutLengthPrefixed(&body, kVersion);
   link->Write(EncodeFrame(owner_.MakeHead(FrameKind::kHello), body));
 }
 
 void SetNode::OnHello(InLink* link, const Frame& frame) {
   BodyReader body(frame.body);
   const uint8_t has_what = body.Byte();
+  (void)body.U64();
+  (void)body.Micros();
+  const std::optional<NodeAddress> address = ParseAddress(body.Prefixed());
+  (void)body.Prefixed();
+  if (!body.ok() || !address || has_what > static_cast<uint8_t>(Has::kSet))
+    return link->Fail("its greeting cannot be read");
+  Peer* const peer = LearnPeer(*address);
+  if (peer == nullptr) return;
+  NoteHello(peer, frame, link->node());
+  // Where a set is, its other members are found.
+  if (peer->has != Has::kSet || member_.started()) return;
+  const std::string list = peer->list;
+  for (size_t at = 0; at < list.size();) {
+    const size_t end = std::min(list.find(' ', at), list.size());
+    if (const auto each = ParseAddress(std::string_view(list).substr(at, end - at)))
+      (void)LearnPeer(*each);
+    at = end + 1;
+  }
+}
+
+void SetNode::NoteHello(Peer* peer, const Frame& frame, uint64_t node) {
+  BodyReader body(frame.body);
+  const uint8_t has_what = body.Byte();
   const uint64_t cluster = body.U64();
   const int64_t wall_micros = body.Micros();
-  const std::string_view address = body.Prefixed();
-  const std::string_view list = body.Prefixed();
-  if (!body.ok() || has_what > static_cast<uint8_t>(Has::kSet))
-    return link->Fail("its greeting cannot be read");
-  for (const auto& peer : peers_) {
-    if (peer->text != address) continue;
-    peer->answered = true;
-    peer->node = link->node();
-    peer->cluster = cluster;
-    peer->has = static_cast<Has>(has_what);
-    peer->list = list;
-    // A greeting may have waited: of two the one counts that says less.
-    const int64_t now_micros = owner_.clock_.WallMicros();
-    const int64_t said = wall_micros - now_micros;
-    const int64_t former = std::exchange(peer->said_skew_micros, said);
-    const int64_t least = std::abs(said) < std::abs(former) ? said : former;
-    peer->skew_micros = owner_.SkewOf(peer->address, now_micros + least, peer->skew_micros);
-    const bool other =
-        peer->has == Has::kSet && has() == Has::kSet && cluster != owner_.identity_.cluster;
-    if (other && !peer->told_of)
-      Log(LogSeverity::kWarning, peer->text + " belongs to another replica set");
-    peer->told_of = other;
-    return;
-  }
+  (void)body.Prefixed();
+  peer->answered = true;
+  peer->heard_micros = now();
+  peer->node = node;
+  peer->cluster = cluster;
+  peer->has = static_cast<Has>(std::min(has_what, static_cast<uint8_t>(Has::kSet)));
+  peer->list = body.Prefixed();
+  // What older versions do not say is zero.
+  peer->level = std::max<uint32_t>(body.U32(), 1);
+  const uint8_t flags = body.Byte();
+  peer->wants_in = (flags & kHelloWantsIn) != 0;
+  peer->shuts_out = (flags & kHelloShutsOut) != 0;
+  const bool stands_by = body.Byte() == static_cast<uint8_t>(MemberKind::kStandby);
+  peer->wanted = stands_by ? MemberKind::kStandby : MemberKind::kVoter;
+  constexpr size_t kVersionBytesMax{32};
+  peer->version = body.Prefixed().substr(0, kVersionBytesMax);
+  // A greeting may have waited: of two the one counts that says less.
+  const int64_t now_micros = owner_.clock_.WallMicros();
+  const int64_t said = wall_micros - now_micros;
+  const int64_t former = std::exchange(peer->said_skew_micros, said);
+  const int64_t least = std::abs(said) < std::abs(former) ? said : former;
+  peer->skew_micros = owner_.SkewOf(peer->address, now_micros + least, peer->skew_micros);
+  const bool other =
+      peer->has == Has::kSet && has() == Has::kSet && cluster != owner_.identity_.cluster;
+  if (other && !peer->told_of)
+    Log(LogSeverity::kWarning, peer->text + " belongs to another replica set");
+  peer->told_of = other;
 }
 
 void SetNode::OnMemberFrame(InLink* link, const Frame& frame) {
@@ -201,6 +264,8 @@ void SetNode::OnMemberFrame(InLink* link, const Frame& frame) {
   if ((*peer)->cluster != owner_.identity_.cluster) return;
   if (frame.kind == FrameKind::kReadIndex) return OnReadIndex(link->node(), frame);
   if (frame.kind == FrameKind::kReadAnswer) return OnReadAnswer(frame);
+  if (frame.kind == FrameKind::kOrder) return OnOrder(link->node(), frame);
+  if (frame.kind == FrameKind::kOrderAnswer) return OnOrderAnswer(frame);
   if (const Status taken = member_.OnFrame(frame); !taken.ok()) link->Fail(taken.text());
 }
 
@@ -213,6 +278,7 @@ void SetNode::FoundIfDue() {
   std::string first = TextOf(owner_.options_.self);
   bool all = true;
   for (const auto& peer : peers_) {
+    if (!peer->listed) continue;
     if (!peer->answered || !peer->out->stands() || peer->node != peer->out->node()) {
       all = false;
       continue;
@@ -247,54 +313,26 @@ Status SetNode::Found() {
                           .kind = MemberKind::kVoter,
                           .host = owner_.options_.self.host,
                           .port = owner_.options_.self.port});
-  for (const auto& peer : peers_)
+  for (const auto& peer : peers_) {
+    if (!peer->listed) continue;
     members.list.push_back({.id = peer->node,
                             .kind = MemberKind::kVoter,
                             .host = peer->address.host,
                             .port = peer->address.port});
+  }
+  const size_t count = members.list.size();
   RETURN_IF_ERROR(member_.Found(std::move(members)));
-  Log(LogSeverity::kNotice, fmt::format("Replica set {:016x} founded with {} nodes",
-                                        owner_.identity_.cluster, peers_.size() + 1));
+  Log(LogSeverity::kNotice,
+      fmt::format("Replica set {:016x} founded with {} nodes", owner_.identity_.cluster, count));
+  if (count == 1) {
+    Log(LogSeverity::kWarning,
+        "cluster-nodes lists this node alone: nothing survives its loss before others have joined");
+  }
   RETURN_IF_ERROR(StartMember());
   for (const auto& peer : peers_) {
     if (peer->out->stands()) SayHello(peer->out.get());
   }
   return Status::Ok();
-}
-
-// A node that has nothing stands where a member was: it takes its place, one step at a time.
-void SetNode::TendMembers() {
-  const ReplicaSet& set = member_.set();
-  if (!set.may_append() || !set.members_committed()) return;
-  SetMembers members = set.members();
-  for (const SetMember& standby : set.members().list) {
-    if (standby.votes() || PeerOf(standby.id) == nullptr ||
-        set.MatchOf(standby.id).seq + kNearRecords < set.commit().seq)
-      continue;
-    const auto former = std::find_if(members.list.begin(), members.list.end(), [&](const auto& m) {
-      return m.id != standby.id && m.host == standby.host && m.port == standby.port;
-    });
-    if (former != members.list.end()) {
-      members.list.erase(former);
-    } else {
-      for (SetMember& member : members.list)
-        if (member.id == standby.id) member.kind = MemberKind::kVoter;
-    }
-    (void)member_.ChangeMembers(std::move(members));
-    return;
-  }
-  for (const auto& peer : peers_) {
-    if (!peer->answered || !peer->out->stands() || peer->has != Has::kNothing ||
-        peer->node != peer->out->node() || set.members().Find(peer->node) != nullptr)
-      continue;
-    Log(LogSeverity::kNotice, peer->text + " has nothing; it joins the set");
-    members.list.push_back({.id = peer->node,
-                            .kind = MemberKind::kStandby,
-                            .host = peer->address.host,
-                            .port = peer->address.port});
-    (void)member_.ChangeMembers(std::move(members));
-    return;
-  }
 }
 
 // --- the loop
@@ -317,11 +355,14 @@ void SetNode::OnTurn(int64_t deadline_micros) {
   NoteRoom();
   StepReads();
   StepFailover();
+  StepOrder();
   if (more) owner_.host_.WakeSoon();
 }
 
 void SetNode::OnTick() {
-  for (const auto& peer : peers_) peer->out->DialIfDue();
+  SyncPeers();
+  for (const auto& peer : peers_)
+    if (!IsRedundant(*peer)) peer->out->DialIfDue();
   std::erase_if(in_links_, [](const auto& link) { return !link->stands(); });
   if (now() - hello_micros_ >= kHelloMicros) {
     hello_micros_ = now();
@@ -335,6 +376,8 @@ void SetNode::OnTick() {
   AskAgain();
   HandOverIfFull();
   TendMembers();
+  StepOrder();
+  StepAsked();
   for (const auto& serve : serves_) serve->OnTick();
   std::erase_if(serves_, [](const auto& serve) { return serve->ended(); });
 }
@@ -368,6 +411,9 @@ void SetNode::OnRoleChanged() {
     // What they would still have been answered is as nobody has asked.
     owner_.host_.DropClients();
     if (failover_ != FailoverState::kNone) EndFailover();
+    removed_.clear();
+    if (order_.ticket != 0)
+      EndOrder(Status::Error(ErrorCode::kTryAgain, "the leader has changed: ask the new one"));
   }
   if (is_open && !was_open_)
     Log(LogSeverity::kNotice, fmt::format("Leading from now on, in term {}", set().term()));

@@ -11,8 +11,13 @@
 // Founding. Each node tells the others in kHello what it has: nothing, data, or a set. Once all
 // that `cluster-nodes` lists have answered and none has a set, the one that has data, else the
 // first one by address, names all of them as voters; the others take that record from it. A node
-// that has nothing and finds a set waits to be added by its leader: as a standby, and once it has
-// caught up as a voter, in the place of the member that was found at its address before.
+// that has nothing and finds a set waits to be added by its leader: as one that does not vote, and
+// once it has caught up as a voter, in the place of the member that was found at its address
+// before. By then it may have been sent records of a leader that was lost with them: it says, by
+// what it knows to be committed, that it is no member yet.
+//
+// Members need not be listed: a node dials all that the log names, and who greets it. One whose
+// address has changed says so in its greetings, and the leader notes it in the log.
 //
 // No sockets and no threads of its own (peer.h).
 #pragma once
@@ -28,6 +33,7 @@
 
 #include "replica/greeting.h"
 #include "replica/replication.h"
+#include "replica/set_order.h"
 #include "replica/set_store.h"
 #include "replica/snapshot_fetch.h"
 #include "replica/snapshot_serve.h"
@@ -60,6 +66,11 @@ class SetNode final : private SetStoreHost {
   Status BeginFailover(const std::optional<NodeAddress>& to, int64_t timeout_micros);
   Status AbortFailover();
   FailoverState failover_state() const { return failover_; }
+  // REPLICA ...: begins it, on an open leader; kFailover on any node, which passes it on. Its
+  // ticket, or why not; kTryAgain while another one is under way.
+  Result<uint64_t> BeginOrder(const SetOrder& order);
+  // What has become of it; nothing: it goes on.
+  std::optional<Status> OrderResult(uint64_t ticket);
 
   // --- what is so
   const ReplicaSet& set() const { return member_.set(); }
@@ -94,6 +105,8 @@ class SetNode final : private SetStoreHost {
   size_t waiting_bytes() const;
   int64_t skew_micros() const;
   uint64_t rollbacks() const { return member_.reloads(); }
+  // What this version knows, and what the set has come to use.
+  uint32_t feature_level() const { return set().members().feature_level; }
 
   SnapshotFetch* fetch() { return fetch_.get(); }
   SnapshotServe* ServeOf(uint64_t ticket);
@@ -108,22 +121,56 @@ class SetNode final : private SetStoreHost {
   static constexpr uint64_t kNearRecords{1000};
   static constexpr size_t kServesMax{8};
 
+  // A peer that is neither listed nor a member is given up when so long nothing was heard of it.
+  static constexpr int64_t kLearnedMicros{10'000'000};
+  static constexpr size_t kPeersMax{2 * kSetMembersMax};
+  // An order that has not been carried out by then, and a promotion, which waits for a copy.
+  static constexpr int64_t kOrderMicros{10'000'000};
+  static constexpr int64_t kPromotionMicros{60'000'000};
+  static constexpr size_t kOrderResultsMax{256};
+
   enum class Has : uint8_t { kNothing = 0, kData = 1, kSet = 2 };
   class OutLink;
   class InLink;
   struct InstallJob;
   struct Peer {
-    std::string text;  // as it is listed
+    std::string text;  // as it is listed, or as it has said
     NodeAddress address;
+    bool listed{false};
+    int64_t heard_micros{0};
     std::unique_ptr<OutLink> out;
     bool answered{false};  // since it was connected
     uint64_t node{0};      // as its hello says
     uint64_t cluster{0};
     Has has{Has::kNothing};
     std::string list;
+    uint32_t level{1};      // of features
+    bool wants_in{false};   // it is no member by what is committed there
+    bool shuts_out{false};  // this node is none by what is committed there
+    MemberKind wanted{MemberKind::kVoter};
+    std::string version;
     int64_t said_skew_micros{0};  // by its last greeting
     int64_t skew_micros{0};
     bool told_of{false};  // it is of another set: once
+    bool told_level{false};
+  };
+  // What the leader is carrying out.
+  struct RunningOrder {
+    uint64_t ticket{0};  // 0: nothing
+    SetOrder order;
+    int64_t begin_micros{0};
+    int64_t deadline_micros{0};
+    uint64_t from{0};  // the member that has asked for it; 0: a client of this node
+    uint64_t from_ticket{0};
+  };
+  // What the leader is asked to do: SENTINEL FAILOVER, or, of who has handed over for that, to take
+  // it out or its vote.
+  struct AskedOrder {
+    uint64_t ticket{0};
+    SetOrder order;
+    int64_t deadline_micros{0};
+    int64_t sent_micros{0};
+    bool leaves{false};
   };
 
   // --- SetStoreHost
@@ -140,6 +187,7 @@ class SetNode final : private SetStoreHost {
   std::string ListText() const;  // sorted, so that two lists can be compared
   void SayHello(OutLink* link);
   void OnHello(InLink* link, const Frame& frame);
+  void NoteHello(Peer* peer, const Frame& frame, uint64_t node);
   void OnMemberFrame(InLink* link, const Frame& frame);
   void OnReadIndex(uint64_t node, const Frame& frame);
   void OnReadAnswer(const Frame& frame);
@@ -150,7 +198,35 @@ class SetNode final : private SetStoreHost {
   Status StartMember();
   // What cannot be mended by waiting: the process ends.
   void Refuse(const std::string& why);
+  // set_node_members.cc
+  Peer* LearnPeer(const NodeAddress& address);
+  void SyncPeers();
+  bool IsRedundant(const Peer& peer) const;
+  bool WantsIn() const;
   void TendMembers();
+  bool TendAddress(SetMembers* members);
+  bool TendStandby(SetMembers* members);
+  bool TendJoining(SetMembers* members);
+  bool IsNear(uint64_t node) const;
+  // Whether all members know that level: if not, who is in the way.
+  Status CheckLevel(uint32_t level) const;
+  const Peer* AnsweringPeer(const NodeAddress& address) const;
+  // set_node_orders.cc
+  const SetMember* Find(const SetOrder& order) const;
+  Status CheckOrder(const SetOrder& order);
+  Status CheckAdd(const SetOrder& order);
+  Status Leave(const SetOrder& order);
+  void StepOrder();
+  Status NextMembers(const SetOrder& order, SetMembers* members) const;
+  Status NextAdded(const SetOrder& order, SetMembers* members) const;
+  bool IsDone(const SetOrder& order) const;
+  void EndOrder(Status status);
+  std::string WhySilent(const NodeAddress& address) const;
+  void NoteResult(uint64_t ticket, Status status);
+  void StepAsked();
+  void OnOrder(uint64_t node, const Frame& frame);
+  void OnOrderAnswer(const Frame& frame);
+  void AnswerOrder(uint64_t node, uint64_t ticket, const Status& status);
   // Who is to lead next: connected, with room, and with the most of the log. 0: nobody.
   uint64_t Successor() const;
   void HandOverIfFull();
@@ -161,9 +237,11 @@ class SetNode final : private SetStoreHost {
   void EndInstall(InstallJob* job);
   void DropFetch();
   void NoteLeader();
+  static std::string TextOf(const NodeAddress& address);
   Peer* PeerOf(uint64_t node);
   const Peer* PeerOf(uint64_t node) const;
   std::optional<NodeAddress> AddressOf(uint64_t node) const;
+  std::string VersionOf(uint64_t node) const;
   int64_t now() const;
 
   Replication& owner_;
@@ -185,6 +263,11 @@ class SetNode final : private SetStoreHost {
   std::unique_ptr<SnapshotFetch> fetch_;
   bool fetch_failed_{false};  // it could not begin
   bool installs_{false};      // a worker makes the copy durable
+  RunningOrder order_;
+  std::vector<AskedOrder> asked_orders_;
+  std::deque<std::pair<uint64_t, Status>> order_results_;
+  uint64_t order_next_{1};
+  std::vector<uint64_t> removed_;  // by this leader: they do not come back by themselves
 
   // set_node_reads.cc. As a leader: who has asked, and when.
   struct AskedRead {

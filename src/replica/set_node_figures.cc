@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "cellar/version.h"
 #include "replica/set_links.h"
 
 namespace cellar {
@@ -37,6 +38,11 @@ std::string SetNode::NoLeaderText() const {
     return "waiting for the set to be founded";
   }
   if (set().leads()) return set().transferring() ? "handing over" : "opening";
+  for (const auto& peer : peers_) {
+    const bool same = peer->has == Has::kSet && peer->cluster == owner_.identity_.cluster;
+    if (peer->out->stands() && same && peer->shuts_out)
+      return "this node is no member of the set any more";
+  }
   const int64_t since = leaderless_since_ == 0 ? 0 : now() - leaderless_since_;
   if (since < kTellMicros) return "electing";
   return fmt::format("no quorum since {} s", since / 1'000'000);
@@ -88,11 +94,19 @@ std::vector<FollowerFigures> SetNode::Followers() const {
   return all;
 }
 
+std::string SetNode::VersionOf(uint64_t node) const {
+  if (node == owner_.identity_.node) return std::string(kVersion);
+  for (const auto& peer : peers_)
+    if (peer->answered && peer->node == node) return peer->version;
+  return {};
+}
+
 std::vector<MemberFigures> SetNode::Members() const {
   std::vector<MemberFigures> all;
   for (const SetMember& member : set().members().list) {
     MemberFigures figures{.node = member.id, .address = {member.host, member.port}};
     figures.kind = member.votes() ? "voter" : "standby";
+    figures.version = VersionOf(member.id);
     const bool own = member.id == owner_.identity_.node;
     const int64_t heard = set().heard_micros(member.id);
     const bool leads = own ? open() : set().leader() == member.id;
@@ -101,7 +115,14 @@ std::vector<MemberFigures> SetNode::Members() const {
     figures.room = own || set().has_room(member.id);
     const bool late = open() && !own && figures.lsn < set().log().last();
     figures.lag_micros = late && heard != 0 ? now() - heard : 0;
-    figures.state = !linked ? "down" : leads ? "leader" : late ? "behind" : "online";
+    // What it lacks is not in the log any more.
+    const bool copies =
+        own ? fetch_ != nullptr || installs_ : late && figures.lsn.seq + 1 < set().log().first();
+    figures.state = !linked  ? "down"
+                    : leads  ? "leader"
+                    : copies ? "snapshot"
+                    : late   ? "behind"
+                             : "online";
     all.push_back(figures);
   }
   return all;

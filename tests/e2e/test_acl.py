@@ -35,7 +35,7 @@ keyspace|list lastsave latency|doctor latency|graph latency|help latency|histogr
 latency|reset lolwut memory|doctor memory|help memory|malloc-stats memory|purge memory|stats module|help module|list
 module|load module|loadex module|unload monitor multi object|help ping psync pubsub|channels pubsub|help
 pubsub|numpat pubsub|numsub pubsub|shardchannels pubsub|shardnumsub punsubscribe randomkey readonly readwrite
-replconf replicaof role save scan script|debug script|exists script|flush script|help script|kill script|load select
+replconf replica|add replica|demote replica|help replica|list replica|promote replica|remove replicaof role save scan script|debug script|exists script|flush script|help script|kill script|load select
 sentinel|ckquorum sentinel|failover sentinel|get-master-addr-by-name sentinel|help sentinel|master sentinel|masters
 sentinel|myid sentinel|replicas sentinel|sentinels sentinel|slaves
 shutdown slaveof slowlog|get slowlog|help slowlog|len slowlog|reset sunsubscribe sync table|help table|list time

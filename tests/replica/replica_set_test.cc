@@ -38,6 +38,13 @@ TEST_CASE("Members survive the way into a record and back", "[replica][set]") {
   CHECK(read == members);
   CHECK(read.Find(2)->votes());
   CHECK_FALSE(read.Find(3)->votes());
+  for (const MemberKind kind : {MemberKind::kJoining, MemberKind::kStandby}) {
+    SetMembers one = members;
+    one.list[0].kind = kind;
+    REQUIRE(DecodeMembers(EncodeMembers(one), &read));
+    CHECK(read == one);
+    CHECK_FALSE(read.list[0].votes());
+  }
   CHECK(read.Find(4) == nullptr);
   for (size_t n = 0; n < payload.size(); ++n)
     CHECK_FALSE(DecodeMembers(payload.substr(0, n), &read));
@@ -306,6 +313,9 @@ const Story kStories[] = {
     {"wiped node", WipedNode, [](SimFaults* f) { f->wiped_node_votes = true; }},
     {"sole voter", SoleVoter, [](SimFaults* f) { f->set.no_new_term = true; }},
     {"change behind a record", ChangeBehindRecord, [](SimFaults* f) { f->set.no_divide = true; }},
+    {"changes together", ChangesTogether, [](SimFaults* f) { f->set.changes_together = true; }},
+    {"change without quorum", ChangeWithoutQuorum,
+     [](SimFaults* f) { f->set.no_quorum_check = true; }},
 };
 
 TEST_CASE("Schedules by hand hold, and each finds its fault", "[replica][set][simulation]") {

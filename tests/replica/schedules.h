@@ -134,7 +134,7 @@ inline void ChangeBeforeBarrier(const SimFaults& faults, uint64_t seed) {
   SimNode& one = *WaitForLeader(sim);
   SimNode &four = sim.node(3), &five = sim.node(4);
   for (SimNode* const node : {&four, &five}) {
-    SetKind(one, node->id, MemberKind::kStandby);
+    SetKind(one, node->id, MemberKind::kJoining);
     Settle(sim, 500'000);
   }
   SetKind(one, four.id, MemberKind::kVoter);
@@ -239,7 +239,7 @@ inline void VoteOfStranger(const SimFaults& faults, uint64_t seed) {
   sim.Begin(seed);
   SimNode& one = *WaitForLeader(sim);
   SimNode& four = sim.node(3);
-  SetKind(one, four.id, MemberKind::kStandby);
+  SetKind(one, four.id, MemberKind::kJoining);
   Settle(sim, 500'000);
   sim.passes = [&](const SimNode& from, const SimNode& to, const Frame& frame) {
     return &from != &one || &to != &four || frame.kind != FrameKind::kAppend ||
@@ -284,7 +284,7 @@ inline void SoleVoter(const SimFaults& faults, uint64_t seed) {
   Simulation sim(ByHand(faults, 4, true));
   sim.Begin(seed);
   SimNode& one = *WaitForLeader(sim);
-  SetKind(one, sim.node(3).id, MemberKind::kStandby);
+  SetKind(one, sim.node(3).id, MemberKind::kJoining);
   Settle(sim, 500'000);
   for (SimNode* const node : Others(sim, one)) {
     if (node == &sim.node(3)) continue;
@@ -348,6 +348,46 @@ inline void ChangeBehindRecord(const SimFaults& faults, uint64_t seed) {
     return &from != &two || frame.kind != FrameKind::kVote;
   };
   Settle(sim, 3'000'000);
+  End(sim);
+}
+
+// One takes both others out at once, while it reaches neither: what it then commits alone they do
+// not know, and they elect another one.
+inline void ChangesTogether(const SimFaults& faults, uint64_t seed) {
+  Simulation sim(ByHand(faults, 3, true));
+  sim.Begin(seed);
+  SimNode& one = *WaitForLeader(sim);
+  Settle(sim);
+  sim.CutOff(one.slot, true);
+  SetMembers alone = one.set->members();
+  std::erase_if(alone.list, [&](const SetMember& member) { return member.id != one.id; });
+  (void)one.set->ChangeMembers(std::move(alone));
+  one.Touch();
+  one.Write(3);
+  Settle(sim, 50'000);
+  const std::vector<SimNode*> others = Others(sim, one);
+  sim.WaitFor(5'000'000, [&] { return others[0]->leads() || others[1]->leads(); });
+  Settle(sim, 500'000);
+  for (SimNode* const node : others) node->Write(3);
+  Settle(sim, 500'000);
+  End(sim);
+}
+
+// Three's disk is lost for good, and One is told to take Two out, which is there.
+inline void ChangeWithoutQuorum(const SimFaults& faults, uint64_t seed) {
+  Simulation sim(ByHand(faults, 3, true));
+  sim.Begin(seed);
+  SimNode& one = *WaitForLeader(sim);
+  SimNode &two = *Others(sim, one)[0], &three = *Others(sim, one)[1];
+  one.Write(3);
+  Settle(sim);
+  three.Wipe();
+  Settle(sim, 1'000'000);
+  SetMembers left = one.set->members();
+  std::erase_if(left.list, [&](const SetMember& member) { return member.id == two.id; });
+  if (one.set->may_append()) (void)one.set->ChangeMembers(std::move(left));
+  one.Touch();
+  Settle(sim, 500'000);
   End(sim);
 }
 

@@ -25,6 +25,8 @@ bool SetFault(const std::string& name, cellar::SimFaults* faults) {
       {"no-new-term", &faults->set.no_new_term},
       {"refuses-while-installing", &faults->set.refuses_while_installing},
       {"no-order", &faults->set.no_order},
+      {"no-quorum-check", &faults->set.no_quorum_check},
+      {"changes-together", &faults->set.changes_together},
       {"no-cut", &faults->set.no_cut},
       {"no-rollback", &faults->no_rollback},
       {"replies-before-commit", &faults->replies_before_commit},

@@ -521,6 +521,21 @@ void SimNode::Transfer() {
   Touch();
 }
 
+bool SimNode::ChangeKind(SetMembers* members, size_t voters) {
+  SetMember& member = members->list[sim.random().Below(members->list.size())];
+  if (member.id == id || sim.lost_ids.contains(member.id)) return false;
+  if (member.kind == MemberKind::kStandby) {
+    const bool is_near = set->MatchOf(member.id).seq + 30 >= set->commit().seq;
+    member.kind = is_near ? MemberKind::kVoter : MemberKind::kJoining;
+  } else if (member.votes() && voters > 3) {
+    member.kind = MemberKind::kStandby;
+    members->feature_level = kStandbyLevel;
+  } else {
+    ++member.port;
+  }
+  return true;
+}
+
 void SimNode::ChangeMembers() {
   if (!up() || !set->may_append() || !set->members_committed()) return;
   SetMembers members = set->members();
@@ -530,14 +545,17 @@ void SimNode::ChangeMembers() {
   std::vector<uint64_t> absent;
   for (const auto& node : sim.nodes())
     if (members.Find(node->id) == nullptr) absent.push_back(node->id);
-  const auto standby = std::find_if(members.list.begin(), members.list.end(),
-                                    [](const SetMember& member) { return !member.votes(); });
+  const auto standby =
+      std::find_if(members.list.begin(), members.list.end(),
+                   [](const SetMember& member) { return member.kind == MemberKind::kJoining; });
   const auto drop = [&](uint64_t gone) {
     std::erase_if(members.list, [&](const SetMember& member) { return member.id == gone; });
   };
   const auto lost = std::find_if(members.list.begin(), members.list.end(),
                                  [&](const SetMember& m) { return sim.lost_ids.contains(m.id); });
-  if (standby != members.list.end()) {
+  if (sim.Chance(0.25) && ChangeKind(&members, voters)) {
+    // Done.
+  } else if (standby != members.list.end()) {
     const bool is_near = set->MatchOf(standby->id).seq + 30 >= set->commit().seq;
     if (is_near && !sim.lost_ids.contains(standby->id))
       standby->kind = MemberKind::kVoter;
@@ -545,11 +563,11 @@ void SimNode::ChangeMembers() {
       drop(standby->id);
     else
       return;
-  } else if (lost != members.list.end() && (voters > 3 || absent.empty())) {
+  } else if (lost != members.list.end() && (!lost->votes() || voters > 3 || absent.empty())) {
     drop(lost->id);
   } else if (!absent.empty() && (lost != members.list.end() || sim.Chance(0.6))) {
     members.list.push_back({.id = absent[sim.random().Below(absent.size())],
-                            .kind = MemberKind::kStandby,
+                            .kind = MemberKind::kJoining,
                             .host = "h",
                             .port = 1});
   } else if (voters > 3) {
@@ -825,7 +843,10 @@ std::string Simulation::Describe() const {
             (set.installing() ? ", installing" : "") + (set.stopped() ? ", stopped" : "") +
             ", members";
     for (const SetMember& member : set.members().list)
-      text += " " + std::to_string(member.id) + (member.votes() ? "v" : "s");
+      text += " " + std::to_string(member.id) +
+              (member.votes()                        ? "v"
+               : member.kind == MemberKind::kStandby ? "s"
+                                                     : "j");
     text += set.members_committed() ? "\n" : " (not committed)\n";
   }
   return text;

@@ -8,7 +8,8 @@
 // What happens to it: frames are lost, delayed, cut off one way or both; processes are killed, with
 // or without what was not synced; clocks start anywhere and run up to 2 % apart; nodes are paused;
 // disks take their time or refuse to save a vote; leadership is handed over; snapshots are taken,
-// fetched, given up; members come and go; disks are lost for good.
+// fetched, given up; members come and go, get and lose their votes, move; disks are lost for
+// good.
 //
 // What must hold, after each step: one leader a term; what one node takes for committed every other
 // one does, for ever; the state at a commit is the same everywhere; what was acknowledged is
@@ -209,6 +210,8 @@ class SimNode final : public ReplicaSetHost {
   void MaybeInstallSnapshot();
   void Transfer();
   void ChangeMembers();
+  // Another vote or address for one of them. False: none fits.
+  bool ChangeKind(SetMembers* members, size_t voters);
 
   bool up() const { return set != nullptr; }
   bool leads() const { return up() && set->leads(); }

@@ -231,6 +231,16 @@ Status CheckReplicaOf(std::string* text) {
   return Status::Ok();
 }
 
+// It stands among other words in what is published, so it is one; letters as Sentinel has them.
+Status CheckSentinelName(std::string* text) {
+  const bool plain = std::all_of(text->begin(), text->end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '-' || c == '_';
+  });
+  if (plain) return Status::Ok();
+  return Invalid("sentinel-name takes letters, digits and any of .-_");
+}
+
 // Words host:port, each once.
 Status CheckClusterNodes(std::string* text) {
   constexpr size_t kNodesMax{63};
@@ -260,6 +270,7 @@ constexpr std::string_view kLogLevels[] = {"debug", "verbose", "notice", "warnin
 constexpr std::string_view kDebugWords[] = {"no", "local", "yes"};
 constexpr std::string_view kFsyncWords[] = {"everysec", "always", "no"};
 constexpr std::string_view kAuthClientsWords[] = {"no", "yes", "optional"};
+constexpr std::string_view kReplicaKindWords[] = {"voter", "standby"};
 constexpr std::string_view kReplicaReadsWords[] = {"stale", "no", "linearizable"};
 constexpr std::string_view kChannelWords[] = {"allchannels", "resetchannels"};
 constexpr std::string_view kTrackingNames[] = {"row", "table", "both"};
@@ -551,6 +562,12 @@ const ConfigOption kOptions[] = {
      .help = "All nodes of the replica set that this node belongs to; none if empty.",
      .flags = kConfigMultiWord | kConfigImmutable,
      .check = CheckClusterNodes},
+    {.name = "replica-kind",
+     .kind = Kind::kEnum,
+     .member = &Config::replica_kind,
+     .help = "As what this node joins a replica set that there is: with a vote, or as a standby.",
+     .flags = kConfigImmutable,
+     .words = kReplicaKindWords},
     {.name = "replica-election-timeout",
      .kind = Kind::kInteger,
      .member = &Config::replica_election_timeout,
@@ -601,7 +618,8 @@ const ConfigOption kOptions[] = {
      .kind = Kind::kText,
      .member = &Config::sentinel_name,
      .help = "Name by which SENTINEL knows the replica set; empty: any.",
-     .topic = ConfigTopic::kNone},
+     .topic = ConfigTopic::kNone,
+     .check = CheckSentinelName},
     {.name = "replica-announce-ip",
      .kind = Kind::kText,
      .member = &Config::replica_announce_ip,

@@ -22,6 +22,7 @@ namespace cellar {
 enum class LogLevel : int64_t { kDebug, kVerbose, kNotice, kWarning, kNothing };
 enum class DebugAccess : int64_t { kNo, kLocal, kYes };
 enum class AppendFsync : int64_t { kEverysec, kAlways, kNo };
+enum class ReplicaKind : int64_t { kVoter, kStandby };
 enum class ReplicaReads : int64_t { kStale, kNo, kLinearizable };
 enum class TlsAuthClients : int64_t { kNo, kYes, kOptional };
 
@@ -107,6 +108,7 @@ struct Config {
   std::string cluster_nodes;  // "host:port host:port ...", or empty
   int64_t replica_election_timeout{300};
   bool replica_lease{true};
+  int64_t replica_kind{static_cast<int64_t>(ReplicaKind::kVoter)};
   int64_t replica_reads{0};
   int64_t replica_max_lag{0};
   int64_t replica_priority{100};

@@ -386,6 +386,7 @@ void SetFields(Host& host, const SetNode& set, InfoWriter& out) {
   const int64_t left = std::max<int64_t>(lease - host.clock().MonotonicMicros(), 0);
   out.Field("replica_lease", !set.open() ? -1 : left / 1000);
   out.Field("replica_rollbacks", set.rollbacks());
+  out.Field("replica_feature_level", fmt::format("{}/{}", kFeatureLevel, set.feature_level()));
   const bool always = static_cast<AppendFsync>(config.appendfsync) == AppendFsync::kAlways;
   out.Field("replica_durability", always ? "always" : "everysec");
 }

@@ -1,0 +1,55 @@
+// OrderTask: waits for what has become of an order to a replica set (replica/set_order.h).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "commands/session/host.h"
+#include "commands/session/task.h"
+#include "replica/replication.h"
+#include "replica/set_node.h"
+
+namespace cellar {
+
+class OrderTask final : public Task {
+ public:
+  // `wording`: what a client is told of a failure; if there is none, its code and text.
+  OrderTask(Host& host, uint64_t ticket, std::string (*wording)(const Status&) = nullptr)
+      : host_(host), ticket_(ticket), wording_(wording) {}
+
+  TaskProgress Step(TaskContext& context) override {
+    SetNode* const set = host_.replication().set();
+    if (unblocked_ == UnblockReason::kError) {
+      context.reply.Error(kUnblockedError);
+      return TaskProgress::kDone;
+    }
+    const std::optional<Status> result = set == nullptr
+                                             ? Status::Error(ErrorCode::kErr, "this node leaves")
+                                             : set->OrderResult(ticket_);
+    const bool goes_on = unblocked_ || context.budget.unlimited();
+    if (!result && !goes_on) return TaskProgress::kWaiting;
+    if (!result) {
+      context.reply.Error("TRYAGAIN it goes on: its outcome is not known yet");
+    } else if (result->ok()) {
+      context.reply.Ok();
+    } else {
+      context.reply.Error(wording_ == nullptr ? result->ToString() : wording_(*result));
+    }
+    return TaskProgress::kDone;
+  }
+  bool Unblock(UnblockReason reason) override {
+    unblocked_ = reason;
+    return true;
+  }
+
+ private:
+  Host& host_;
+  const uint64_t ticket_;
+  std::string (*const wording_)(const Status&);
+  std::optional<UnblockReason> unblocked_{};
+};
+
+}  // namespace cellar

@@ -1,0 +1,196 @@
+// Who belongs to the set, and where each one is found. See set_node.h.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/log.h"
+#include "replica/set_links.h"
+
+namespace cellar {
+
+// --- peers
+
+// Null: it is this node, or there are too many.
+SetNode::Peer* SetNode::LearnPeer(const NodeAddress& address) {
+  if (address == owner_.options_.self) return nullptr;
+  for (const auto& peer : peers_) {
+    if (peer->address == address) return peer.get();
+  }
+  if (peers_.size() >= kPeersMax) return nullptr;
+  auto peer = std::make_unique<Peer>();
+  peer->text = TextOf(address);
+  peer->address = address;
+  peer->heard_micros = now();
+  peer->out = std::make_unique<OutLink>(*this, *peer);
+  peers_.push_back(std::move(peer));
+  return peers_.back().get();
+}
+
+// What is listed, all members, who is to be one, and who greets.
+void SetNode::SyncPeers() {
+  std::vector<const Peer*> needed;
+  for (const SetMember& member : set().members().list) {
+    if (member.id != owner_.identity_.node) needed.push_back(LearnPeer({member.host, member.port}));
+  }
+  if (order_.ticket != 0 && !order_.order.address.host.empty())
+    needed.push_back(LearnPeer(order_.order.address));
+  std::erase_if(peers_, [&](const auto& peer) {
+    return !peer->listed && now() - peer->heard_micros > kLearnedMicros &&
+           std::find(needed.begin(), needed.end(), peer.get()) == needed.end();
+  });
+}
+
+// A node may be known by two addresses, an old and a new one, or a name and a number. It takes one
+// link of each other node: a second one would end the first.
+bool SetNode::IsRedundant(const Peer& peer) const {
+  const uint64_t node = peer.answered ? peer.node : peer.out->node();
+  if (node == 0 || peer.out->stands()) return false;
+  return std::any_of(peers_.begin(), peers_.end(), [&](const auto& other) {
+    return other.get() != &peer && other->out->stands() && other->out->node() == node;
+  });
+}
+
+// One that has said who it is, and is reached there.
+const SetNode::Peer* SetNode::AnsweringPeer(const NodeAddress& address) const {
+  for (const auto& peer : peers_) {
+    if (peer->address == address && peer->answered && peer->out->stands() &&
+        peer->node == peer->out->node())
+      return peer.get();
+  }
+  return nullptr;
+}
+
+// --- members
+
+// It has been sent records of a leader that was lost before they were committed, or nothing at all.
+// A node that was taken out has a committed record by which it was a member.
+bool SetNode::WantsIn() const {
+  if (!member_.started()) return has() == Has::kNothing;
+  return set().log().MembersAt(set().commit().seq).Find(owner_.identity_.node) == nullptr;
+}
+
+bool SetNode::IsNear(uint64_t node) const {
+  return PeerOf(node) != nullptr && set().MatchOf(node).seq + kNearRecords >= set().commit().seq;
+}
+
+Status SetNode::CheckLevel(uint32_t level) const {
+  if (feature_level() >= level) return Status::Ok();
+  for (const SetMember& member : set().members().list) {
+    if (member.id == owner_.identity_.node) continue;
+    const Peer* const peer = AnsweringPeer({member.host, member.port});
+    const std::string text = TextOf({member.host, member.port});
+    if (peer == nullptr || peer->node != member.id)
+      return Status::Error(ErrorCode::kErr, fmt::format("that needs feature level {} of all "
+                                                        "members, and {} cannot be asked for its",
+                                                        level, text));
+    if (peer->level < level)
+      return Status::Error(ErrorCode::kErr,
+                           fmt::format("that needs feature level {} of all members, and {} has {}",
+                                       level, text, peer->level));
+  }
+  return Status::Ok();
+}
+
+// What the leader does of itself, one change at a time.
+void SetNode::TendMembers() {
+  for (const auto tend : {&SetNode::TendAddress, &SetNode::TendStandby, &SetNode::TendJoining}) {
+    if (!set().may_append() || !set().members_committed()) return;
+    SetMembers members = set().members();
+    if ((this->*tend)(&members)) (void)member_.ChangeMembers(std::move(members));
+  }
+}
+
+// A member is found at another address than the log names.
+bool SetNode::TendAddress(SetMembers* members) {
+  const auto move = [&](SetMember* member, const NodeAddress& to) {
+    const bool taken = std::any_of(
+        members->list.begin(), members->list.end(),
+        [&](const SetMember& other) { return other.host == to.host && other.port == to.port; });
+    if (taken) return false;
+    Log(LogSeverity::kNotice, fmt::format("Member {} is at {} from now on",
+                                          TextOf({member->host, member->port}), TextOf(to)));
+    member->host = to.host;
+    member->port = to.port;
+    return true;
+  };
+  for (SetMember& member : members->list) {
+    if (member.id == owner_.identity_.node) {
+      if (move(&member, owner_.options_.self)) return true;
+      continue;
+    }
+    const Peer* const known = AnsweringPeer({member.host, member.port});
+    if (known != nullptr && known->node == member.id) continue;
+    for (const auto& peer : peers_) {
+      const Peer* const there = AnsweringPeer(peer->address);
+      if (there != nullptr && there->node == member.id && move(&member, there->address))
+        return true;
+    }
+  }
+  return false;
+}
+
+// A node that has caught up takes the place of the one that was at its address before, and then,
+// unless it is to stand by, votes.
+bool SetNode::TendStandby(SetMembers* members) {
+  for (SetMember& standby : members->list) {
+    if (standby.votes() || !IsNear(standby.id)) continue;
+    const auto former =
+        std::find_if(members->list.begin(), members->list.end(), [&](const SetMember& member) {
+          return member.id != standby.id && member.host == standby.host &&
+                 member.port == standby.port;
+        });
+    if (former != members->list.end()) {
+      members->list.erase(former);
+      return true;
+    }
+    if (standby.kind != MemberKind::kJoining) continue;
+    Log(LogSeverity::kNotice, TextOf({standby.host, standby.port}) + " has caught up: it votes");
+    standby.kind = MemberKind::kVoter;
+    return true;
+  }
+  return false;
+}
+
+// A node that has nothing, or that was about to be added when the leader was lost.
+bool SetNode::TendJoining(SetMembers* members) {
+  if (members->list.size() >= kSetMembersMax) return false;
+  for (const auto& peer : peers_) {
+    const bool in_reach =
+        AnsweringPeer(peer->address) == peer.get() && members->Find(peer->node) == nullptr;
+    const bool wants = peer->has == Has::kNothing || (peer->has == Has::kSet && peer->wants_in &&
+                                                      peer->cluster == owner_.identity_.cluster);
+    const bool is_ordered = order_.ticket != 0 && order_.order.address == peer->address;
+    const bool was_removed =
+        std::find(removed_.begin(), removed_.end(), peer->node) != removed_.end();
+    if (!in_reach || !wants || is_ordered || was_removed) continue;
+    const auto former =
+        std::find_if(members->list.begin(), members->list.end(), [&](const SetMember& member) {
+          return member.host == peer->address.host && member.port == peer->address.port;
+        });
+    const bool stands_by = former == members->list.end() ? peer->wanted == MemberKind::kStandby
+                                                         : former->kind == MemberKind::kStandby;
+    const uint32_t level = std::max(members->feature_level, stands_by ? kStandbyLevel : 1);
+    Status known = CheckLevel(level);
+    if (known.ok() && peer->level < level)
+      known = Status::Error(
+          ErrorCode::kErr,
+          fmt::format("its version knows feature level {}, the set is at {}", peer->level, level));
+    if (!known.ok()) {
+      if (!std::exchange(peer->told_level, true))
+        Log(LogSeverity::kWarning, peer->text + " cannot join the set: " + known.text());
+      continue;
+    }
+    Log(LogSeverity::kNotice, peer->text + " has nothing; it joins the set");
+    members->feature_level = level;
+    members->list.push_back({.id = peer->node,
+                             .kind = stands_by ? MemberKind::kStandby : MemberKind::kJoining,
+                             .host = peer->address.host,
+                             .port = peer->address.port});
+    return true;
+  }
+  return false;
+}
+
+}  // namespace cellar
