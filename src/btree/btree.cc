@@ -10,12 +10,14 @@ namespace cellar {
 
 using btree_internal::SnapshotState;
 using btree_internal::Tree;
+using btree_internal::TreeContent;
+using btree_internal::Version;
 
 BTreePlace::BTreePlace() : place_(std::make_unique<btree_internal::Place>()) {}
 BTreePlace::~BTreePlace() = default;
 
 BTree::BTree() : tree_(std::make_unique<Tree>()) {}
-BTree::~BTree() = default;
+BTree::~BTree() = default;  // the version goes first: it is declared last
 
 BTreeWriteResult BTree::Put(std::string_view key, std::string_view value) {
   return tree_->Put(key, value);
@@ -59,7 +61,9 @@ BTreeSnapshot BTree::TakeSnapshot() {
 }
 BTreeSnapshot BTree::TakeSnapshotForImages() {
   auto state = std::make_unique<SnapshotState>();
-  state->images_only = true;
+  // Of a tree with versions another reader looks at the leaves again, and a version's are marked
+  // for readers of its origin.
+  state->images_only = version_ == nullptr && tree_->versions() == 0;
   tree_->TakeSnapshot(state.get());
   return BTreeSnapshot(std::move(state));
 }
@@ -70,7 +74,51 @@ void BTree::RollBackTo(const BTreeSnapshot& snapshot) {
 
 uint64_t BTree::entries() const { return tree_->content().entries; }
 uint64_t BTree::payload_bytes() const { return tree_->content().payload_bytes; }
-uint64_t BTree::memory_bytes() const { return tree_->memory_bytes(); }
+uint64_t BTree::memory_bytes() const {
+  if (version_ == nullptr) return tree_->memory_bytes();
+  const TreeContent& content = tree_->content();
+  uint64_t units = 0;
+  if (content.root != nullptr) {
+    units = content.height == 0
+                ? static_cast<const btree_internal::Leaf*>(content.root)->units()
+                : static_cast<const btree_internal::Inner*>(content.root)->total_units();
+  }
+  return units * 64 + sizeof(Tree);
+}
+
+std::unique_ptr<BTree> BTree::Freeze() {
+  CELLAR_ASSERT(version_ == nullptr);
+  auto frozen = std::make_unique<BTree>();
+  frozen->version_ = std::make_unique<Version>();
+  frozen->version_->origin = tree_.get();
+  frozen->version_->registered = true;
+  tree_->TakeSnapshot(&frozen->version_->state);
+  tree_->AddVersion();
+  frozen->tree_->Borrow(tree_->content());
+  frozen->tree_->epochs().NoteValueBytes(tree_->epochs().largest_value_bytes());
+  return frozen;
+}
+
+std::unique_ptr<BTree> BTree::VersionToLoad(BTree* origin, uint64_t number, const BTree* newer) {
+  auto frozen = std::make_unique<BTree>();
+  frozen->version_ = std::make_unique<Version>();
+  Version& version = *frozen->version_;
+  version.origin = origin->tree_.get();
+  version.state.tree = version.origin;
+  version.state.epoch = number;
+  if (newer != nullptr) version.newer = newer->tree_->content();
+  version.has_newer = newer != nullptr;
+  version.origin->AddVersion();
+  return frozen;
+}
+
+void BTree::FinishVersion() { version_->Seal(); }
+void BTree::ReserveVersions(size_t count) { tree_->epochs().ReserveVersions(count); }
+size_t BTree::versions() const { return tree_->versions(); }
+uint64_t BTree::held_bytes() const { return version_->state.retired.bytes(); }
+uint64_t BTree::version_epoch() const { return version_->state.epoch; }
+const void* BTree::origin() const { return version_ == nullptr ? tree_.get() : version_->origin; }
+
 size_t BTree::value_bytes_bound() const { return tree_->value_bytes_bound(); }
 std::vector<std::string> BTree::SplitKeys(size_t parts) const { return tree_->SplitKeys(parts); }
 uint64_t BTree::snapshots_alive() const { return tree_->epochs().snapshots(); }

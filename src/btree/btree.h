@@ -71,7 +71,7 @@
 // nodes that it reaches do not change while it lives.
 //
 // Files, from the bottom: bytes.h, arena, entry, dictionary, leaf, inner (bytes inside a node);
-// dictionary_choice, leaf_builder (decode -> build); epochs (memory and snapshots); tree,
+// dictionary_choice, leaf_builder (decode -> build); epochs (memory and snapshots); version; tree,
 // tree_split, tree_structure, tree_compaction (search, change, giving memory back); cursor, image,
 // image_reader, bulk_loader; btree.cc, the door.
 #pragma once
@@ -101,6 +101,7 @@ struct Leaf;
 struct Place;
 struct SnapshotState;
 struct TreeContent;
+struct Version;
 }  // namespace btree_internal
 
 // What a write found at its place.
@@ -209,6 +210,27 @@ class BTree {
   // so that writes meanwhile copy less. No cursor may be made of it, and no rollback to it. Taken
   // while there is another one, it keeps its leaves like any snapshot.
   BTreeSnapshot TakeSnapshotForImages();
+  // --- versions: what the tree was, as a tree that may only be read, for as long as it is wanted
+  // (version.h). It dies before this tree does; writes here copy what it shares. Of a version
+  // itself none can be made.
+  std::unique_ptr<BTree> Freeze();  // O(1)
+  bool frozen() const { return version_ != nullptr; }
+  // Versions of this tree that are there.
+  size_t versions() const;
+  // Of a version: memory of what it, and perhaps older ones, still see, and nobody newer does.
+  uint64_t held_bytes() const;
+  // Of a version: when it was made, among those of its tree.
+  uint64_t version_epoch() const;
+  // The tree that a version is of.
+  const void* origin() const;
+  // --- loading of versions. The tree first: it is told how many there will be, before it is
+  // filled, and then each from the newest (of the number `count`) to the oldest (1).
+  void ReserveVersions(size_t count);
+  // An empty version, to be filled by a BTreeBulkLoader. Runs are of `newer`; null: there are none.
+  static std::unique_ptr<BTree> VersionToLoad(BTree* origin, uint64_t number, const BTree* newer);
+  // All older ones are loaded, or never will be.
+  void FinishVersion();
+
   // Makes the content what it was when `snapshot` was taken. Snapshots taken later stay valid.
   // O(1), the abandoned nodes are freed a few per operation.
   void RollBackTo(const BTreeSnapshot& snapshot);
@@ -245,6 +267,7 @@ class BTree {
   friend class BTreeImageReader;
   friend class BTreeBulkLoader;
   std::unique_ptr<btree_internal::Tree> tree_;
+  std::unique_ptr<btree_internal::Version> version_;  // null: it is no version
 };
 
 // The content of a tree at one moment. Movable. Must be dropped on the owner thread, before its
@@ -355,6 +378,9 @@ class BTreeCursor {
 class BTreeImageReader {
  public:
   explicit BTreeImageReader(const BTreeSnapshot& snapshot);  // must not outlive `snapshot`
+  // Of a version, whose epoch that is: what stands in `newer` too is told as runs of its leaves.
+  // Neither is for images only.
+  BTreeImageReader(const BTreeSnapshot& snapshot, const BTreeSnapshot& newer, uint64_t epoch);
   ~BTreeImageReader();
   // Appends the next image to *image; false at the end. An image holds its large values too.
   bool Next(std::string* image);

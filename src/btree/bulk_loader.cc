@@ -1,10 +1,12 @@
 // BTreeBulkLoader: leaves laid side by side, and the inner nodes above them built once at the end.
 //
 // An image is checked and becomes a leaf by one copy. Entries given one by one are collected until
-// they fill leaves; these are packed as full as they go.
+// they fill leaves; these are packed as full as they go. Of a version (version.h) the leaves that a
+// newer one has stay where they are.
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -18,8 +20,13 @@ namespace btree_internal {
 
 class BulkLoad {
  public:
-  explicit BulkLoad(Tree* tree) : tree_(tree), epochs_(tree->epochs()) {
+  BulkLoad(Tree* tree, Version* version)
+      : tree_(tree),
+        version_(version),
+        epochs_(version == nullptr ? tree->epochs() : version->origin->epochs()) {
     CELLAR_ASSERT(tree->content().root == nullptr);
+    if (version != nullptr && version->has_newer)
+      newer_.emplace(version->newer.root, version->newer.height);
     leaves_.Reset({});
     entries_.Reset({});
     values_.reserve(kCollectedValueBytes);
@@ -30,6 +37,8 @@ class BulkLoad {
 
   Status AddImage(std::string_view image) {
     CELLAR_ASSERT(!finished_);
+    LeafRun run;
+    if (newer_ && DecodeLeafRun(image, &run)) return AddRun(run);
     PackCollected(0);
     CheckedImage checked;
     RETURN_IF_ERROR(CheckLeafImage(image, &checked));
@@ -38,6 +47,10 @@ class BulkLoad {
     leaf->large_units = 0;
     std::memcpy(leaf->bytes() + kLeafPortableFrom, checked.leaf.data(), checked.leaf.size());
     if (leaf->large_count > 0) TakeValues(leaf, checked.values);
+    if (version_ != nullptr) {
+      SetBirth(leaf);
+      version_->own_leaves.push_back(leaf);
+    }
     AddLeaf(leaf, checked.first_key);
     content_.entries += checked.entries;
     content_.payload_bytes += checked.payload_bytes;
@@ -54,6 +67,7 @@ class BulkLoad {
 
   Status Add(std::string_view key, std::string_view value) {
     CELLAR_ASSERT(!finished_);
+    CELLAR_ASSERT(version_ == nullptr);
     CELLAR_ASSERT(key.size() <= kTreeKeyBytesMax);
     if (any_ && key <= last_key_) return OutOfOrder();
     while (entries_.size() == kCollectedEntries || entries_bytes_ >= kCollectedBytes ||
@@ -79,20 +93,74 @@ class BulkLoad {
     CELLAR_ASSERT(!finished_);
     PackCollected(0);
     finished_ = true;
-    if (leaves_.size() == 0) return;
+    if (leaves_.size() == 0) return Adopt();
     content_.root = leaves_.item(0).pointer;
     while (leaves_.size() > 1) {
       BuildLevel();
       ++content_.height;
       content_.root = leaves_.item(0).pointer;
     }
-    tree_->Adopt(content_);
+    Adopt();
   }
 
  private:
   static constexpr size_t kCollectedEntries{512};
   static constexpr size_t kCollectedBytes{64 * 1024};
   static constexpr size_t kCollectedValueBytes{64 * 1024};
+
+  // Of a version the origin knows from here on, and its nodes belong to that.
+  void Adopt() {
+    if (version_ == nullptr) {
+      if (content_.root != nullptr) tree_->Adopt(content_);
+      return;
+    }
+    if (payload_bytes_told_ > 0) content_.payload_bytes = payload_bytes_told_;
+    version_->state.content = content_;
+    version_->origin->epochs().AddVersion(&version_->state);
+    version_->registered = true;
+    version_->has_newer = false;
+    tree_->Borrow(content_);
+    tree_->epochs().NoteValueBytes(epochs_.largest_value_bytes());
+  }
+
+  // Born by then, and what it holds.
+  void SetBirth(Leaf* leaf) const {
+    const uint64_t birth = version_->state.epoch;
+    leaf->birth = std::min(leaf->birth, birth);
+    if (leaf->large_count == 0) return;
+    const uint8_t* p = leaf->entries();
+    Entry entry;
+    for (uint32_t i = 0; i < leaf->count; ++i, p = entry.end) {
+      ParseEntry(p, &entry);
+      if (entry.is_large) entry.large()->birth = std::min(entry.large()->birth, birth);
+    }
+  }
+
+  Status AddRun(const LeafRun& run) {
+    Status none = Status::Error(ErrorCode::kCorruption, "leaf run: there are no such leaves");
+    if (run.first < newer_number_) return none;
+    while (newer_number_ < run.first) {
+      if (newer_->Next() == nullptr) return none;
+      ++newer_number_;
+    }
+    for (uint32_t i = 0; i < run.count; ++i, ++newer_number_) {
+      Leaf* const leaf = newer_->Next();
+      if (leaf == nullptr) return none;
+      std::string first_key(View(leaf->prefix(), leaf->prefix_bytes));
+      first_key += GroupFirst(leaf, 0);
+      if (any_ && first_key <= last_key_) return OutOfOrder();
+      SetBirth(leaf);
+      AddLeaf(leaf, first_key);
+      content_.entries += leaf->count;
+      const uint32_t group = leaf->groups - 1u;
+      (void)key_.TakeInGroup(leaf, group, leaf->counts()[group] - 1u);
+      last_key_.assign(View(leaf->prefix(), leaf->prefix_bytes));
+      last_key_.append(key_.view());
+      any_ = true;
+    }
+    payload_bytes_told_ = run.payload_bytes;
+    return Status::Ok();
+  }
 
   static Status OutOfOrder() {
     return Status::Error(ErrorCode::kCorruption, "bulk load: keys out of order");
@@ -180,6 +248,10 @@ class BulkLoad {
       const InnerPlan plan = PlanInner(leaves_, begin, end);
       Inner* const node = epochs_.NewInner(plan.used);
       WriteInner(leaves_, begin, end, plan, node);
+      if (version_ != nullptr) {
+        node->birth = version_->state.epoch;
+        version_->own_inners.push_back(node);
+      }
       above.Append(node, static_cast<uint32_t>(node->total_units()), leaves_.full_separator(begin));
       begin = end;
     }
@@ -190,11 +262,12 @@ class BulkLoad {
   void Discard() {
     for (size_t i = 0; i < entries_.size(); ++i)
       if (entries_.item(i).value.large != nullptr) epochs_.Retire(entries_.item(i).value.large);
-    for (size_t i = 0; i < leaves_.size(); ++i)
+    for (size_t i = 0; version_ == nullptr && i < leaves_.size(); ++i)
       epochs_.Abandon({leaves_.item(i).pointer, 0, 0, 0}, 0);
   }
 
   Tree* tree_;
+  Version* version_;  // null: it is no version
   Epochs& epochs_;
   bool finished_{false};
   bool any_{false};
@@ -205,12 +278,17 @@ class BulkLoad {
   std::string values_;  // the inline ones of entries_
   size_t entries_bytes_{0};
   std::string collected_before_;  // the key before the first of entries_
+  // Of a version:
+  std::optional<LeafWalk> newer_;
+  uint64_t newer_number_{0};  // leaves of it that have been passed
+  uint64_t payload_bytes_told_{0};
+  RebuiltKey key_;
 };
 
 }  // namespace btree_internal
 
 BTreeBulkLoader::BTreeBulkLoader(BTree* tree)
-    : load_(std::make_unique<btree_internal::BulkLoad>(tree->tree_.get())) {}
+    : load_(std::make_unique<btree_internal::BulkLoad>(tree->tree_.get(), tree->version_.get())) {}
 BTreeBulkLoader::~BTreeBulkLoader() = default;
 Status BTreeBulkLoader::AddImage(std::string_view image) { return load_->AddImage(image); }
 // What is wrong with an image is found before anything of it is added.

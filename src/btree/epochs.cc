@@ -29,6 +29,7 @@ void RetiredQueue::Push(const Retired& item) {
   }
   last_->items[last_->end++] = item;
   ++size_;
+  bytes_ += item.bytes;
 }
 
 Retired RetiredQueue::Pop() {
@@ -36,6 +37,7 @@ Retired RetiredQueue::Pop() {
   is_whole_ = false;
   const Retired item = first_->items[first_->begin++];
   --size_;
+  bytes_ -= item.bytes;
   if (first_->begin == first_->end) {
     if (first_->next == nullptr) last_ = nullptr;
     first_ = std::move(first_->next);
@@ -51,6 +53,7 @@ void RetiredQueue::Join(RetiredQueue* other) {
     last_->next = std::move(other->first_);
   last_ = std::exchange(other->last_, nullptr);
   size_ += std::exchange(other->size_, 0);
+  bytes_ += std::exchange(other->bytes_, 0);
   is_whole_ = false;
   blocks_.clear();
   other->blocks_.clear();
@@ -293,6 +296,32 @@ void Epochs::TakeSnapshot(SnapshotState* snapshot) {
   snapshot->ancestor_since = snapshot->epoch;
   newest_live_ = snapshot->epoch;
   live_.push_back(snapshot);
+}
+
+void Epochs::ReserveVersions(uint64_t count) {
+  CELLAR_ASSERT(live_.empty());
+  CELLAR_ASSERT(memory_bytes_ == 0);
+  epoch_ += count;
+}
+
+void Epochs::AddVersion(SnapshotState* snapshot) {
+  CELLAR_ASSERT(snapshot->epoch > 0);
+  CELLAR_ASSERT(snapshot->epoch < epoch_);
+  CELLAR_ASSERT(live_.empty() || snapshot->epoch < live_.front()->epoch);
+  snapshot->ancestor_since = snapshot->epoch;
+  live_.insert(live_.begin(), snapshot);
+  newest_live_ = live_.back()->epoch;
+}
+
+void Epochs::RetireVersion(uint64_t epoch, const std::vector<Leaf*>& leaves,
+                           const std::vector<Inner*>& inners) {
+  auto retire = [&](Retired item) {
+    item.retired = epoch + 1;
+    Settle(item);
+  };
+  for (Leaf* leaf : leaves) VisitNodes(leaf, 0, retire);
+  for (Inner* node : inners)
+    retire(Retired{node, node->birth, 0, node->capacity, NodeKind::kInner});
 }
 
 void Epochs::DropSnapshot(SnapshotState* snapshot) {

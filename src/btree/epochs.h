@@ -33,6 +33,7 @@
 // Leaf::passed and HandedBack.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -71,6 +72,7 @@ class RetiredQueue {
 
   bool empty() const { return size_ == 0; }
   uint64_t size() const { return size_; }
+  uint64_t bytes() const { return bytes_; }  // of the nodes
   void Push(const Retired& item);
   Retired Pop();  // REQUIRES: !empty()
   // The next but i to be popped, null if it stands in another block. O(1).
@@ -93,6 +95,7 @@ class RetiredQueue {
   std::unique_ptr<Block> first_;
   Block* last_{nullptr};
   uint64_t size_{0};
+  uint64_t bytes_{0};
   bool is_whole_{true};         // nothing was ever popped or joined; then, for at():
   std::vector<Block*> blocks_;  // all of them
 };
@@ -189,6 +192,14 @@ class Epochs {
   // A second snapshot for images only, while there is one, becomes an ordinary one.
   void TakeSnapshot(SnapshotState* snapshot);
   void DropSnapshot(SnapshotState* snapshot);
+  // --- versions that are loaded (version.h)
+  // The next `count` epochs are theirs. REQUIRES: nothing was made or taken yet.
+  void ReserveVersions(uint64_t count);
+  // A snapshot of that epoch, which was reserved, from the newest one down.
+  void AddVersion(SnapshotState* snapshot);
+  // What a version of that epoch has, and no newer one.
+  void RetireVersion(uint64_t epoch, const std::vector<Leaf*>& leaves,
+                     const std::vector<Inner*>& inners);
   // The present content is abandoned as far as `snapshot` does not share it.
   void RollBack(const TreeContent& present, SnapshotState* snapshot);
 
@@ -196,6 +207,9 @@ class Epochs {
   uint64_t memory_bytes() const { return memory_bytes_; }
   // Size of the largest value that NewValue has been given.
   size_t largest_value_bytes() const { return largest_value_bytes_; }
+  void NoteValueBytes(size_t bytes) {
+    largest_value_bytes_ = std::max(largest_value_bytes_, bytes);
+  }
   size_t snapshots() const { return live_.size(); }
 
  private:

@@ -65,7 +65,8 @@ Tree::Scratch& Tree::scratch() {
 
 Tree::~Tree() {
   CELLAR_ASSERT(epochs_.snapshots() == 0);
-  epochs_.Abandon(content_, 0);
+  CELLAR_ASSERT(versions_ == 0);
+  if (!borrows_) epochs_.Abandon(content_, 0);
 }
 
 uint64_t Tree::memory_bytes() const {
@@ -758,6 +759,11 @@ void Tree::Adopt(const TreeContent& content) {
   CELLAR_ASSERT(content_.root == nullptr);
   ++changes_;
   content_ = content;
+}
+
+void Tree::Borrow(const TreeContent& content) {
+  Adopt(content);
+  borrows_ = true;
 }
 
 }  // namespace cellar::btree_internal

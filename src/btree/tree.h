@@ -24,6 +24,7 @@
 #include "btree/inner.h"
 #include "btree/leaf.h"
 #include "btree/leaf_builder.h"
+#include "btree/version.h"
 
 namespace cellar::btree_internal {
 
@@ -72,6 +73,13 @@ class Tree {
   void RollBackTo(SnapshotState* snapshot);
   // Takes over nodes that were made by epochs(). REQUIRES: the tree is empty.
   void Adopt(const TreeContent& content);
+  // The same with nodes of another tree, which keeps them. Nothing may be written any more.
+  void Borrow(const TreeContent& content);
+
+  // How many versions of this tree there are (version.h).
+  size_t versions() const { return versions_; }
+  void AddVersion() { ++versions_; }
+  void RemoveVersion() { --versions_; }
 
   const TreeContent& content() const { return content_; }
   uint64_t changes() const { return changes_; }
@@ -80,6 +88,7 @@ class Tree {
     return std::max(kInlineValueBytesMax, epochs_.largest_value_bytes());
   }
   Epochs& epochs() { return epochs_; }
+  const Epochs& epochs() const { return epochs_; }
 
  private:
   struct NewChild {
@@ -187,6 +196,8 @@ class Tree {
                          std::string_view high, TreeContent* found) const;
 
   TreeContent content_;
+  bool borrows_{false};
+  size_t versions_{0};
   uint64_t changes_{0};
   // Of the leaves that want other words (MayLookForWords).
   uint32_t wishes_{0};
