@@ -46,6 +46,7 @@ enum class ErrorCode : uint8_t {
   kTryAgain,
   kTooLarge,
   kNoFeed,
+  kNoSnapshot,
   kTrimmed,
   kNoGroup,
   kBusyGroup,

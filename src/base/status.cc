@@ -55,6 +55,8 @@ std::string_view ErrorCodeWord(ErrorCode code) {
       return "TOOLARGE";
     case ErrorCode::kNoFeed:
       return "NOFEED";
+    case ErrorCode::kNoSnapshot:
+      return "NOSNAPSHOT";
     case ErrorCode::kTrimmed:
       return "TRIMMED";
     case ErrorCode::kNoGroup:

@@ -9,6 +9,7 @@
 #include "base/number.h"
 #include "engine/keys/cell.h"
 #include "engine/schema/rebuild.h"
+#include "engine/table/table_copy.h"
 #include "resp/reply_writer.h"
 
 namespace cellar {
@@ -391,6 +392,8 @@ Status FeedDecoder::OnSchemaOp(const DecodedOp& op, const MutationReader& later)
         Add("commands", Commands(table));
       return Status::Ok();
     }
+    case MutationOp::kCopyTable:
+      return OnCopy(op);
     case MutationOp::kSetSchema:
       return OnSetSchema(op);
     case MutationOp::kRenameTable:
@@ -452,9 +455,26 @@ void FeedDecoder::OnRename(const DecodedOp& op) {
   if (Begin("rename", from)) Add("to", name_of(table.keyspace, table.name));
 }
 
+Status FeedDecoder::OnCopy(const DecodedOp& op) {
+  CopyDefinition definition;
+  TableSchema schema;
+  if (!DecodeCopyDefinition(op.third, &definition)) return Unreadable("a copy that means nothing");
+  std::string_view bytes = definition.schema;
+  RETURN_IF_ERROR(DecodeTableSchema(&bytes, &schema));
+  TableNow& table = tables_[op.id];
+  Set(&table, std::string(op.first), std::string(op.second), std::move(schema));
+  if (!table.covered || !telling_ || !Begin("copy", table.name)) return Status::Ok();
+  const bool is_near = definition.source_keyspace == feed_.keyspace;
+  Add("from", is_near ? definition.source : definition.source_keyspace + "/" + definition.source);
+  Add("at", FeedId::Of(definition.as_at_micros, 0).text());
+  return Status::Ok();
+}
+
 bool FeedDecoder::IsReplacedByRename(const DecodedOp& drop, MutationReader later) {
   DecodedOp next;
-  if (!later.Next(&next) || next.op != MutationOp::kRenameTable) return false;
+  const bool is_replaced = later.Next(&next) && (next.op == MutationOp::kRenameTable ||
+                                                 next.op == MutationOp::kCopyTable);
+  if (!is_replaced) return false;
   const TableNow& dropped = TableOf(drop.id);
   return next.first == dropped.keyspace && next.second == dropped.name;
 }

@@ -103,6 +103,8 @@ class FeedDecoder {
   void OnCreateFeed(const DecodedOp& op);
   Status OnSetSchema(const DecodedOp& op);
   void OnRename(const DecodedOp& op);
+  Status OnCopy(const DecodedOp& op);
+  // Or by a copy.
   bool IsReplacedByRename(const DecodedOp& drop, MutationReader later);
   bool RowMatters();
   Status AddBounds(const Order& order, std::string_view begin, std::string_view end);

@@ -194,6 +194,7 @@ class RowsUpdate final : public SlicedChange {
 Result<std::unique_ptr<SlicedChange>> Store::UpdateRows(Table& table,
                                                         std::unique_ptr<RowUpdate> update,
                                                         const FamilyAccess* access) {
+  RETURN_IF_ERROR(CheckLive(table));
   auto change = std::make_unique<RowsUpdate>(*this, table, std::move(update));
   RETURN_IF_ERROR(change->Open(table, access));
   return std::unique_ptr<SlicedChange>(std::move(change));

@@ -83,7 +83,9 @@ Status SnapshotFileWriter::WriteTree(const StateMachine::TreeSnapshot& tree, Sna
             .entries = snapshot.entries(),
             .payload_bytes = snapshot.payload_bytes(),
             .begin_offset = offset_};
-  BTreeImageReader reader(snapshot);
+  BTreeImageReader reader = tree.newer.valid()
+                                ? BTreeImageReader(snapshot, tree.newer, tree.version_epoch)
+                                : BTreeImageReader(snapshot);
   while (const uint32_t images = FillBlock(&reader)) {
     SealBlock(&block_, images, tree.tree_id, offset_);
     RETURN_IF_ERROR(Write(block_));

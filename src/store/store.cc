@@ -129,6 +129,7 @@ Result<Table*> Store::FindTableElsewhere(std::string_view keyspace, std::string_
   RETURN_IF_ERROR(SplitTableName(&keyspace, &name));
   Table* const table = engine_->FindTable(keyspace, name);
   if (table != nullptr) return table;
+  if (name.find(kSnapshotSign) != std::string_view::npos) return NoTableInSnapshot(keyspace, name);
   if (engine_->feeds().Find(keyspace, name) != nullptr) return Status::WrongKind();
   return Status::Error(ErrorCode::kNoTable,
                        "no table " + Quote(name) + " in keyspace " + Quote(keyspace));
@@ -152,8 +153,8 @@ Status Store::InTable(Status status, const Table& table) const {
   if (status.ok()) return status;
   const bool is_index = status.code() == ErrorCode::kNoIndex;
   if (status.code() != ErrorCode::kNoFamily && !is_index) return status;
-  return Status::Error(
-      status.code(), status.text() + (is_index ? " on" : " in") + " table " + Quote(table.name()));
+  return Status::Error(status.code(), status.text() + (is_index ? " on" : " in") + " table " +
+                                          Quote(table.shown_name()));
 }
 
 // --- writes
@@ -173,6 +174,7 @@ TableWatches::Mark Store::MarkBeforeDeletes(const Table& table, std::string_view
 }
 
 Status Store::Write(Table& table, const RowWrite& write, RowWriteResult* result) {
+  RETURN_IF_ERROR(CheckLive(table));
   PrepareIndexesForWrite(table);
   return WriteRow(table, write, RowResolver::Known::kNo, result);
 }
@@ -240,6 +242,7 @@ CELLAR_INLINE bool Store::PreparePlainPut(Table& table, size_t row_bytes, size_t
   if (table.schema().key.is_recno()) [[unlikely]]
     return false;
   if (table.has_indexes()) {
+    if (table.frozen()) return false;
     if (table.indexes()->MayRefuse(row_bytes, value_bytes)) return false;
     PrepareIndexesForWrite(table);
   }
@@ -248,6 +251,8 @@ CELLAR_INLINE bool Store::PreparePlainPut(Table& table, size_t row_bytes, size_t
 
 template <typename Resolve>
 CELLAR_INLINE Status Store::PutResolved(Table& table, size_t puts, Resolve resolve) {
+  if (table.frozen()) [[unlikely]]
+    return FrozenTable(table);
   BeginMutation();
   const WriteContext context{.now_micros = now_micros_,
                              .stamp_micros = NextStamp(),
@@ -435,6 +440,7 @@ void Store::SetTurnTime() {
   if (in_transaction_) return;
   const int64_t wall = std::max<int64_t>(0, clock_.WallMicros());
   now_micros_ = time_override_ ? *time_override_ : std::max(wall, time_floor_micros_);
+  engine_->HideDueSnapshots(now_micros_);
   // Commit times come from the same clock; the end of time is kept from them.
   constexpr int64_t kTurnTimeMax{kCommitTimeMax / 2};
   if (journal_ != nullptr) journal_->SetTurnTime(std::clamp<int64_t>(now_micros_, 0, kTurnTimeMax));

@@ -14,6 +14,7 @@
 //   row_update.cc     CUPDATE
 //   store_set.cc      a replica set's member: its log is ahead of what is committed
 //   store_feeds.cc    feeds
+//   store_snapshots.cc  named snapshots, copies of tables
 //   store_replica.cc  records that come from a leader, a copy that takes the place of everything
 #pragma once
 
@@ -69,6 +70,8 @@ struct StoreOptions {
   int64_t snapshot_cursor_timeout_micros{60'000'000};  // snapshot-cursor-timeout
   uint64_t log_keep_bytes{kLogKeepBytesDefault};       // log-keep-bytes
   int64_t feed_sync_micros{50'000};                    // feed-sync
+  uint64_t snapshots_max{kSnapshotsMaxDefault};        // snapshots-max
+  int64_t drop_keep_micros{0};                         // drop-keep
   uint64_t seed{0};                                    // of SAMPLE and sample()
   bool following{false};  // it is a follower's from the start: nothing is added to the log
 };
@@ -171,7 +174,10 @@ class Store {
     options_.snapshot_cursor_timeout_micros = micros;
   }
 
-  // --- names. `name` may be "keyspace/table", which overrides `keyspace`. NOKEYSPACE, NOTABLE.
+  enum class Overwrite : uint8_t { kNo, kYes };
+
+  // --- names. `name` may be "keyspace/table", which overrides `keyspace`, and end in @snapshot: a
+  // frozen table, which is READONLY to all that would change it. NOKEYSPACE, NOSNAPSHOT, NOTABLE.
   Result<Table*> FindTable(std::string_view keyspace, std::string_view name) {
     Table* const table = engine_->FindTable(keyspace, name);
     if (table != nullptr) [[likely]]
@@ -263,6 +269,9 @@ class Store {
   // Unpins what has not been used for too long. From a timer.
   void UnpinStale();
 
+  // The same of one table: what it is called does not matter, and expiries do. Of a frozen one:
+  // what was live then.
+  std::string DigestTable(const Table& table);
   // Hash of all schema and live cells (DEBUG DIGEST), 32 hexadecimal digits: of those that live
   // now, or when the newest timestamp was given out, which is the same on every copy whatever its
   // clock says. O(n).
@@ -287,7 +296,6 @@ class Store {
   Status DropTable(Table& table);
   Status TruncateTable(Table& table);
   // BUSYKEY if the target exists, unless `overwrite`, which drops it in the same record.
-  enum class Overwrite : uint8_t { kNo, kYes };
   Status RenameTable(Table& table, std::string_view keyspace, std::string_view name,
                      Overwrite overwrite);
   Status AddFamily(Table& table, const NewFamily& family);
@@ -318,6 +326,30 @@ class Store {
   Status UpdateFeedLog() { return feed_log_->Update(now_micros_, applied_lsn()); }
   void set_log_keep_bytes(uint64_t bytes);
   void set_feed_sync(int64_t micros);
+
+  // --- named snapshots (engine/table/snapshot_set.h). `name` has no keyspace in front.
+  // NOSNAPSHOT.
+  Result<const NamedSnapshot*> FindSnapshot(std::string_view keyspace, std::string_view name) const;
+  // Of these tables, which are of that keyspace. `ttl_micros` 0: it stays. BUSYKEY if there is one
+  // of that name, unless it is replaced; TOOLARGE beyond snapshots-max.
+  Status CreateSnapshot(std::string_view keyspace, std::string_view name,
+                        const std::vector<const Table*>& tables, int64_t ttl_micros,
+                        Overwrite replace);
+  Status DropSnapshot(const NamedSnapshot& snapshot);
+  void set_snapshots_max(uint64_t count) { options_.snapshots_max = count; }
+  void set_drop_keep(int64_t micros) { options_.drop_keep_micros = micros; }
+  // Asked before drop-keep keeps what would give its memory back.
+  void set_memory_is_short(std::function<bool()> is_short) {
+    memory_is_short_ = std::move(is_short);
+  }
+  // The commit time of the command at hand.
+  int64_t CommitMicros() const;
+
+  // COPY: `source` as it is now, also a frozen table, under another name. The destination is there
+  // when the change is done; rows() is then 1, or 0 if a table has come by its name meanwhile,
+  // which is not replaced.
+  Result<std::unique_ptr<SlicedChange>> CopyTable(Table& source, std::string_view keyspace,
+                                                  std::string_view name, Overwrite replace);
 
   // --- transactions (EXEC): everything between Begin and Commit is one log record.
   enum class Atomicity : uint8_t { kRedis, kAll };  // kAll can be rolled back (MULTI ATOMIC)
@@ -417,6 +449,7 @@ class Store {
   Result<Continuity> Reload(JournalOptions journal);
 
  private:
+  friend class CopyChange;
   friend class RangeDelete;
   friend class RowsUpdate;
   friend class FamilyAlter;
@@ -501,6 +534,27 @@ class Store {
   bool SweepTables(uint64_t cells_max);
   bool SweepFeeds();
   Status CheckFeed(const Feed& feed) const;
+  // --- store_snapshots.cc
+  // READONLY if the table is frozen.
+  static Status CheckLive(const Table& table) {
+    return table.frozen() ? FrozenTable(table) : Status::Ok();
+  }
+  [[gnu::cold]] static Status FrozenTable(const Table& table);
+  Status NoTableInSnapshot(std::string_view keyspace, std::string_view word) const;
+  // Numbers that are free behind what the mutation has so far.
+  struct SnapshotIds {
+    uint64_t table{0};
+    uint64_t tree{0};
+  };
+  SnapshotIds NextIds() const;
+  // Adds kCreateSnapshot to the mutation; returns its number.
+  uint64_t AddSnapshot(std::string_view keyspace, std::string_view name,
+                       const std::vector<const Table*>& tables, int64_t ttl_micros,
+                       SnapshotIds* ids);
+  // Before a table goes or is emptied: drop-keep's snapshot of it, as a part of the mutation.
+  Status KeepDropped(const Table& table, SnapshotIds* ids);
+  bool SweepSnapshots();
+  void NoteSnapshot(uint64_t id);  // its tables are told as of schema_lsn_
   // A step of the transaction, or of a command, that is very large takes longer (feed.h).
   void ReserveMicros();
   // Calls the listener for the rows of the ops that were applied last.
@@ -554,7 +608,9 @@ class Store {
 
   MutationBuilder mutation_;
   size_t part_begin_{0};
-  OldCells old_cells_;  // of the part, if there are any
+  OldCells old_cells_;         // of the part, if there are any
+  std::set<uint64_t> copies_;  // snapshots of copies at work
+  std::function<bool()> memory_is_short_;
   bool has_old_cells_{false};
   bool in_transaction_{false};
   bool transaction_undo_{false};

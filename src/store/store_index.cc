@@ -35,6 +35,7 @@ Result<IndexColumn> CheckIndexColumn(const TableSchema& schema, const NewIndexCo
 }  // namespace
 
 Status Store::CreateIndex(Table& table, const NewIndex& index) {
+  RETURN_IF_ERROR(CheckLive(table));
   TableSchema schema = table.schema();
   IndexSchema added;
   added.name = index.name;
@@ -73,6 +74,7 @@ Status Store::CreateIndex(Table& table, const NewIndex& index) {
 }
 
 Status Store::DropIndex(Table& table, std::string_view name) {
+  RETURN_IF_ERROR(CheckLive(table));
   TableSchema schema = table.schema();
   const auto found = std::find_if(schema.indexes.begin(), schema.indexes.end(),
                                   [name](const IndexSchema& index) { return index.name == name; });
@@ -157,6 +159,10 @@ void Store::BeginIndexes(Table& table) {
 
 void Store::PrepareIndexes(Table& table) {
   if (!table.has_indexes()) return;
+  if (table.frozen()) {
+    if (!table.indexes()->built()) (void)table.indexes()->Build(kIndexRowsAtOnce);
+    return;
+  }
   table.SetIndexTime(now_micros_);
   const std::vector<IndexSchema>& all = table.schema().indexes;
   const bool complete = std::all_of(all.begin(), all.end(), [&table](const IndexSchema& index) {
@@ -188,20 +194,28 @@ bool Store::SweepIndexes(uint64_t rows_max, int64_t micros_max) {
       if (done) done = BuildIndexes(*table, rows_max, micros_max);
     }
   }
+  // What a snapshot found not built here is built in it.
+  for (Table* table : engine_->snapshots().Tables()) {
+    const bool wants = done && table->has_indexes() && !table->indexes()->built();
+    if (wants) done = table->indexes()->Build(std::min(rows_max, kIndexRowsAtOnce)) && done;
+    if (wants && rows_max == kUnlimited) done = table->indexes()->Build(kUnlimited);
+  }
   return done;
 }
 
 Status Store::VerifyIndexes() {
+  std::vector<Table*> tables = engine_->snapshots().Tables();
   for (const std::string& keyspace : Keyspaces()) {
-    for (Table* table : Tables(keyspace)) {
-      if (!table->has_indexes()) continue;
-      for (const IndexSchema& schema : table->schema().indexes) {
-        Index* index = table->indexes()->Find(schema.id);
-        if (index == nullptr || !index->built() || index->AgreesWithTable()) continue;
-        return Status::Error(
-            ErrorCode::kErr,
-            "index " + Quote(schema.name) + " disagrees with its table " + Quote(table->name()));
-      }
+    for (Table* table : Tables(keyspace)) tables.push_back(table);
+  }
+  for (Table* table : tables) {
+    if (!table->has_indexes()) continue;
+    for (const IndexSchema& schema : table->schema().indexes) {
+      Index* index = table->indexes()->Find(schema.id);
+      if (index == nullptr || !index->built() || index->AgreesWithTable()) continue;
+      return Status::Error(ErrorCode::kErr, "index " + Quote(schema.name) +
+                                                " disagrees with its table " +
+                                                Quote(table->shown_name()));
     }
   }
   return Status::Ok();
@@ -210,7 +224,7 @@ Status Store::VerifyIndexes() {
 Result<std::unique_ptr<NearSearch>> Store::NearIndex(const Table& table, std::string_view name,
                                                      const std::vector<std::string_view>& values,
                                                      const FamilyAccess* access) {
-  PrepareIndexes(*engine_->FindTableById(table.id()));
+  PrepareIndexes(engine_->Mutable(table));
   auto view = std::make_unique<ReadView>(table, now_micros_);
   if (access != nullptr) view->Restrict(*access);
   Result<std::unique_ptr<NearSearch>> search =
@@ -220,7 +234,7 @@ Result<std::unique_ptr<NearSearch>> Store::NearIndex(const Table& table, std::st
 }
 
 Result<IndexInfo> Store::DescribeIndex(const Table& table, std::string_view name) {
-  PrepareIndexes(*engine_->FindTableById(table.id()));
+  PrepareIndexes(engine_->Mutable(table));
   const IndexSchema* schema = table.schema().FindIndex(name);
   if (schema == nullptr) {
     return Status::Error(ErrorCode::kNoIndex,

@@ -45,7 +45,7 @@ Result<bool> Store::RowExists(const Table& table, std::string_view row,
 
 Result<std::unique_ptr<Scan>> Store::ScanRows(const Table& table, const RowOptions& rows,
                                               const CellOptions& cells, const ScanPosition* from) {
-  if (rows.index) PrepareIndexes(*engine_->FindTableById(table.id()));
+  if (rows.index) PrepareIndexes(engine_->Mutable(table));
   std::unique_ptr<TableScan> spare = std::move(spare_scan_);
   std::unique_ptr<ReadView> view = spare != nullptr ? spare->TakeView() : nullptr;
   if (view == nullptr) view = std::make_unique<ReadView>();
@@ -149,7 +149,7 @@ std::vector<std::string> Store::SampleRows(const Table& table, uint64_t parts,
 
 uint64_t Store::PinSnapshot(const Table& table, const FamilyAccess* access) {
   const uint64_t id = pin_id_next_++;
-  PrepareIndexes(*engine_->FindTableById(table.id()));
+  PrepareIndexes(engine_->Mutable(table));
   auto view = std::make_unique<ReadView>(table, now_micros_);
   if (access != nullptr) view->Restrict(*access);
   view->Detach();
@@ -205,56 +205,97 @@ void Store::UnpinStale() {
 
 // --- digest
 
+namespace {
+
+class DigestHash {
+ public:
+  DigestHash() : state_(XXH3_createState()) { XXH3_128bits_reset(state_); }
+  ~DigestHash() { XXH3_freeState(state_); }
+  DigestHash(const DigestHash&) = delete;
+  DigestHash& operator=(const DigestHash&) = delete;
+
+  // What is added next goes here.
+  std::string& bytes() { return bytes_; }
+  void Flush() {
+    XXH3_128bits_update(state_, bytes_.data(), bytes_.size());
+    bytes_.clear();
+  }
+  std::string Text() {
+    Flush();
+    const XXH128_hash_t hash = XXH3_128bits_digest(state_);
+    constexpr char kDigits[] = "0123456789abcdef";
+    std::string text;
+    for (const uint64_t half : {hash.high64, hash.low64}) {
+      for (int shift = 60; shift >= 0; shift -= 4) text.push_back(kDigits[(half >> shift) & 15]);
+    }
+    return text;
+  }
+
+ private:
+  XXH3_state_t* state_;
+  std::string bytes_;
+};
+
+void AddSchema(const Table& table, bool all_indexes, std::string* bytes) {
+  PutLengthPrefixed(bytes, table.schema().key.spec());
+  PutVarint64(bytes, table.counters().record_number_next);
+  for (const FamilySchema& family : table.schema().families) {
+    PutLengthPrefixed(bytes, family.name);
+    PutLengthPrefixed(bytes, FamilyOptionsText(table.schema(), family));
+  }
+  for (const IndexSchema& index : table.schema().indexes) {
+    if (!all_indexes && (index.state != IndexState::kReady || !index.judged)) continue;
+    PutLengthPrefixed(bytes, IndexDefinitionText(table.schema(), index));
+  }
+}
+
+void AddCells(Scan& scan, bool with_expiry, DigestHash* hash) {
+  for (ScanStep step = scan.Next(); step != ScanStep::kEnd; step = scan.Next()) {
+    std::string& bytes = hash->bytes();
+    if (step == ScanStep::kRow) PutLengthPrefixed(&bytes, scan.row_text());
+    if (step != ScanStep::kCell) continue;
+    const ScanCell& cell = scan.cell();
+    PutLengthPrefixed(&bytes, cell.family);
+    PutLengthPrefixed(&bytes, cell.qualifier_text);
+    PutVarint64(&bytes, static_cast<uint64_t>(cell.timestamp_micros));
+    bytes.push_back(static_cast<char>(cell.type));
+    PutLengthPrefixed(&bytes, cell.stored);
+    if (with_expiry) PutVarint64(&bytes, static_cast<uint64_t>(scan.expiry_micros()));
+    if (bytes.size() > 64 * 1024) hash->Flush();
+  }
+}
+
+}  // namespace
+
 std::string Store::Digest(DigestTime time) {
   const int64_t now = now_micros_;
   if (time == DigestTime::kNewestStamp) now_micros_ = engine_->stamp();
-  XXH3_state_t* state = XXH3_createState();
-  XXH3_128bits_reset(state);
-  std::string bytes;
-  const auto add = [&] {
-    XXH3_128bits_update(state, bytes.data(), bytes.size());
-    bytes.clear();
-  };
+  DigestHash hash;
   CellOptions all;
   all.versions_max = kUnlimited;
   for (const std::string& keyspace : Keyspaces()) {
-    PutLengthPrefixed(&bytes, keyspace);
+    PutLengthPrefixed(&hash.bytes(), keyspace);
     for (const Table* table : Tables(keyspace)) {
-      PutLengthPrefixed(&bytes, table->name());
-      PutLengthPrefixed(&bytes, table->schema().key.spec());
-      PutVarint64(&bytes, table->counters().record_number_next);
-      for (const FamilySchema& family : table->schema().families) {
-        PutLengthPrefixed(&bytes, family.name);
-        PutLengthPrefixed(&bytes, FamilyOptionsText(table->schema(), family));
-      }
-      for (const IndexSchema& index : table->schema().indexes) {
-        PutLengthPrefixed(&bytes, IndexDefinitionText(table->schema(), index));
-      }
+      PutLengthPrefixed(&hash.bytes(), table->name());
+      AddSchema(*table, true, &hash.bytes());
       Result<std::unique_ptr<Scan>> scan = ScanRows(*table, {}, all, nullptr);
       CELLAR_ASSERT(scan.ok());
-      for (ScanStep step = (*scan)->Next(); step != ScanStep::kEnd; step = (*scan)->Next()) {
-        if (step == ScanStep::kRow) PutLengthPrefixed(&bytes, (*scan)->row_text());
-        if (step != ScanStep::kCell) continue;
-        const ScanCell& cell = (*scan)->cell();
-        PutLengthPrefixed(&bytes, cell.family);
-        PutLengthPrefixed(&bytes, cell.qualifier_text);
-        PutVarint64(&bytes, static_cast<uint64_t>(cell.timestamp_micros));
-        bytes.push_back(static_cast<char>(cell.type));
-        PutLengthPrefixed(&bytes, cell.stored);
-        if (bytes.size() > 64 * 1024) add();
-      }
+      AddCells(**scan, false, &hash);
     }
   }
-  add();
   now_micros_ = now;
-  const XXH128_hash_t hash = XXH3_128bits_digest(state);
-  XXH3_freeState(state);
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  for (const uint64_t half : {hash.high64, hash.low64}) {
-    for (int shift = 60; shift >= 0; shift -= 4) text.push_back(kDigits[(half >> shift) & 15]);
-  }
-  return text;
+  return hash.Text();
+}
+
+std::string Store::DigestTable(const Table& table) {
+  DigestHash hash;
+  CellOptions all;
+  all.versions_max = kUnlimited;
+  AddSchema(table, false, &hash.bytes());
+  Result<std::unique_ptr<Scan>> scan = ScanRows(table, {}, all, nullptr);
+  CELLAR_ASSERT(scan.ok());
+  AddCells(**scan, true, &hash);
+  return hash.Text();
 }
 
 }  // namespace cellar

@@ -51,6 +51,7 @@ uint64_t Store::NoteApplied(const LogRecord& record) {
         table->set_last_lsn(record.lsn);
     } else if (op.op >= MutationOp::kCreateKeyspace) {
       schema_lsn_ = record.lsn;
+      if (op.op == MutationOp::kCreateSnapshot) NoteSnapshot(op.id);
       if (op.op == MutationOp::kCreateFeed) feed_log_->NoteFeed();
     }
   }

@@ -108,15 +108,21 @@ Status Store::CreateTable(std::string_view keyspace, std::string_view name, cons
 }
 
 Status Store::DropTable(Table& table) {
+  RETURN_IF_ERROR(CheckLive(table));
   BeginMutation();
+  SnapshotIds ids = NextIds();
+  RETURN_IF_ERROR(KeepDropped(table, &ids));
   mutation_.DropTable(table.id());
   return CommitSchema(nullptr);
 }
 
 Status Store::TruncateTable(Table& table) {
+  RETURN_IF_ERROR(CheckLive(table));
   const uint64_t id = table.id();
   BeginMutation();
-  mutation_.TruncateTable(id, engine_->tree_id_next());
+  SnapshotIds ids = NextIds();
+  RETURN_IF_ERROR(KeepDropped(table, &ids));
+  mutation_.TruncateTable(id, ids.tree);
   RETURN_IF_ERROR(CommitSchema(nullptr));
   BeginIndexes(*engine_->FindTableById(id));
   if (in_transaction_) {
@@ -129,6 +135,7 @@ Status Store::TruncateTable(Table& table) {
 
 Status Store::RenameTable(Table& table, std::string_view keyspace, std::string_view name,
                           Overwrite overwrite) {
+  RETURN_IF_ERROR(CheckLive(table));
   RETURN_IF_ERROR(SplitTableName(&keyspace, &name));
   if (engine_->feeds().Find(keyspace, name) != nullptr) return Status::WrongKind();
   Table* target = engine_->FindTable(keyspace, name);
@@ -140,7 +147,11 @@ Status Store::RenameTable(Table& table, std::string_view keyspace, std::string_v
     RETURN_IF_ERROR(CheckNewTable(keyspace, name));
   }
   BeginMutation();
-  if (target != nullptr) mutation_.DropTable(target->id());
+  SnapshotIds ids = NextIds();
+  if (target != nullptr) {
+    RETURN_IF_ERROR(KeepDropped(*target, &ids));
+    mutation_.DropTable(target->id());
+  }
   mutation_.RenameTable(table.id(), keyspace, name);
   return CommitSchema(&table);
 }
@@ -195,6 +206,7 @@ Status Store::AddFamilyTo(TableSchema* schema, const NewFamily& family,
 }
 
 Status Store::AddFamily(Table& table, const NewFamily& family) {
+  RETURN_IF_ERROR(CheckLive(table));
   TableSchema schema = table.schema();
   uint64_t tree_id_next = engine_->tree_id_next();
   RETURN_IF_ERROR(AddFamilyTo(&schema, family, &tree_id_next));
@@ -206,6 +218,7 @@ Status Store::AddFamily(Table& table, const NewFamily& family) {
 }
 
 Status Store::DropFamily(Table& table, std::string_view name) {
+  RETURN_IF_ERROR(CheckLive(table));
   TableSchema schema = table.schema();
   Result<const FamilySchema*> family = RequireFamily(schema, name);
   if (!family.ok()) return InTable(std::move(family).status(), table);
@@ -218,6 +231,8 @@ Status Store::DropFamily(Table& table, std::string_view name) {
   std::string bytes;
   EncodeTableSchema(schema, &bytes);
   BeginMutation();
+  SnapshotIds ids = NextIds();
+  RETURN_IF_ERROR(KeepDropped(table, &ids));
   mutation_.SetSchema(table.id(), bytes);
   RETURN_IF_ERROR(CommitSchema(&table));
   BeginIndexes(table);

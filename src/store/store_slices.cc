@@ -134,6 +134,7 @@ class RangeDelete final : public SlicedChange {
 };
 
 Result<std::unique_ptr<SlicedChange>> Store::DeleteRows(Table& table, const RowOptions& rows) {
+  RETURN_IF_ERROR(CheckLive(table));
   std::vector<KeyRange> ranges;
   RETURN_IF_ERROR(CompileRows(table.schema(), rows.rows, &ranges));
   return std::unique_ptr<SlicedChange>(
@@ -260,6 +261,7 @@ static std::string_view FixedOption(const FamilySchema& family, const FamilyOpti
 }
 
 Result<std::unique_ptr<SlicedChange>> Store::AlterFamily(Table& table, const NewFamily& family) {
+  RETURN_IF_ERROR(CheckLive(table));
   Result<const FamilySchema*> found = RequireFamily(table.schema(), family.name);
   if (!found.ok()) return InTable(std::move(found).status(), table);
   if (const std::string_view fixed = FixedOption(**found, family.options); !fixed.empty()) {
@@ -318,6 +320,7 @@ bool Store::Compact() {
 
 bool Store::Sweep(uint64_t cells_max) {
   CELLAR_ASSERT(!in_transaction_);
+  (void)SweepSnapshots();
   const bool more = SweepFeeds();
   return SweepTables(cells_max) || more;
 }

@@ -38,6 +38,33 @@ std::string Range(const DecodedOp& op) {
          ")";
 }
 
+// Of feeds and snapshots.
+std::string DescribeLaterOp(const DecodedOp& op) {
+  const std::string id = FormatUint64(op.id);
+  switch (op.op) {
+    case MutationOp::kCreateFeed:
+      return "FEED CREATE " + QuoteWord(op.first) + "/" + QuoteWord(op.second) + " ID " + id;
+    case MutationOp::kDropFeed:
+      return "FEED DROP " + id;
+    case MutationOp::kCreateSnapshot:
+      return "SNAPSHOT CREATE " + QuoteWord(op.first) + "/" + QuoteWord(op.second) + " ID " + id;
+    case MutationOp::kDropSnapshot:
+      return "SNAPSHOT DROP " + id;
+    case MutationOp::kCopyTable:
+      return "COPY " + QuoteWord(op.first) + "/" + QuoteWord(op.second) + " ID " + id;
+    case MutationOp::kFeedGroup:
+      return "FEED GROUP " + id + " " + QuoteWord(op.first) + " " + QuoteWord(op.second);
+    case MutationOp::kTrimFeed: {
+      Feed feed;
+      return DecodeFeedTrim(op.first, &feed)
+                 ? "FEED TRIM " + id + " UP TO " + FormatInt64(feed.through_micros)
+                 : "(malformed)";
+    }
+    default:
+      return "(unknown)";
+  }
+}
+
 std::string DescribeOp(const DecodedOp& op) {
   const std::string id = FormatUint64(op.id);
   const std::string number = FormatUint64(op.number);
@@ -90,20 +117,9 @@ std::string DescribeOp(const DecodedOp& op) {
       return "TABLE TRUNCATE " + id;
     case MutationOp::kSetIndexes:
       return "INDEXES " + id + " " + QuoteWord(op.first);
-    case MutationOp::kCreateFeed:
-      return "FEED CREATE " + QuoteWord(op.first) + "/" + QuoteWord(op.second) + " ID " + id;
-    case MutationOp::kDropFeed:
-      return "FEED DROP " + id;
-    case MutationOp::kFeedGroup:
-      return "FEED GROUP " + id + " " + QuoteWord(op.first) + " " + QuoteWord(op.second);
-    case MutationOp::kTrimFeed: {
-      Feed feed;
-      return DecodeFeedTrim(op.first, &feed)
-                 ? "FEED TRIM " + id + " UP TO " + FormatInt64(feed.through_micros)
-                 : "(malformed)";
-    }
+    default:
+      return DescribeLaterOp(op);
   }
-  return "(unknown)";
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "base/coding.h"
 #include "base/number.h"
 #include "btree/arena.h"
+#include "engine/table/loading_versions.h"
 #include "engine/table/old_cells.h"
 
 namespace cellar {
@@ -19,6 +20,7 @@ constexpr uint64_t kCatalogFormat{2};
 constexpr uint64_t kCatalogFormatWithFolds{3};
 constexpr uint64_t kCatalogFormatWithFeeds{4};
 constexpr uint64_t kCatalogFormatWithGroups{5};  // of consumers, behind the feeds
+constexpr uint64_t kCatalogFormatWithSnapshots{6};
 // Of dropped trees, freed between two looks at the rest: values may be large, and the kernel takes
 // 0.1 ms to unmap a megabyte.
 constexpr uint64_t kGarbageEntriesPerPiece{128};
@@ -40,12 +42,22 @@ struct Engine::Undo {
   int64_t stamp;
   std::map<uint64_t, Table::Checkpoint> touched;
   std::map<uint64_t, std::unique_ptr<Table>> dropped;
+  std::vector<std::unique_ptr<NamedSnapshot>> dropped_snapshots;
 };
+
+uint64_t Engine::undo_table_id_next() const { return undo_->table_id_next; }
+
+void Engine::KeepForUndo(std::unique_ptr<NamedSnapshot> snapshot) {
+  undo_->dropped_snapshots.push_back(std::move(snapshot));
+}
 
 Engine::Engine() { AddBuiltInKeyspaces(); }
 
 Engine::~Engine() {
   if (compaction_.running) NodeArena::Global().EndCompaction();
+  prepared_copy_.reset();
+  snapshots_.Clear();
+  DestroyTrees(&garbage_);
 }
 
 void Engine::AddBuiltInKeyspaces() {
@@ -61,14 +73,20 @@ std::vector<std::string> Engine::Keyspaces() const {
 }
 
 Table* Engine::FindTableAnew(std::string_view keyspace, std::string_view name) const {
-  const auto tables = keyspaces_.find(keyspace);
-  if (tables == keyspaces_.end()) return nullptr;
-  const auto table = tables->second.find(name);
-  if (table == tables->second.end()) return nullptr;
+  std::string_view table_name;
+  std::string_view snapshot;
+  Table* found = nullptr;
+  if (SplitSnapshot(name, &table_name, &snapshot)) {
+    found = snapshots_.FindTable(keyspace, table_name, snapshot);
+  } else if (const auto tables = keyspaces_.find(keyspace); tables != keyspaces_.end()) {
+    const auto table = tables->second.find(name);
+    if (table != tables->second.end()) found = table->second;
+  }
+  if (found == nullptr) return nullptr;
   cached_keyspace_ = keyspace;
   cached_name_ = name;
-  cached_table_ = table->second;
-  return cached_table_;
+  cached_table_ = found;
+  return found;
 }
 
 Table* Engine::FindTableById(uint64_t id) const {
@@ -253,6 +271,8 @@ Status Engine::CarryOutSchemaOp(const DecodedOp& op) {
       return Status::Ok();
     case MutationOp::kDropKeyspace: {
       for (Table* table : Tables(op.first)) DropTable(table);
+      for (const NamedSnapshot* snapshot : snapshots_.All())
+        if (snapshot->keyspace == op.first) DropSnapshot(snapshot->id);
       const auto keyspace = keyspaces_.find(op.first);
       if (keyspace == keyspaces_.end()) return Malformed("a keyspace that does not exist");
       keyspaces_.erase(keyspace);
@@ -264,6 +284,10 @@ Status Engine::CarryOutSchemaOp(const DecodedOp& op) {
       return RenameTable(op);
     case MutationOp::kSetSchema:
       return SetSchema(op);
+    case MutationOp::kCreateSnapshot:
+    case MutationOp::kDropSnapshot:
+    case MutationOp::kCopyTable:
+      return ApplySnapshotOp(op);
     default:
       break;
   }
@@ -373,18 +397,34 @@ void Engine::CollectRetired(Table* table) {
     garbage_.push_back(std::move(tree));
 }
 
+// What snapshots have left behind. True if nothing is left.
+bool Engine::ReleaseRetired(uint64_t* entries_max) {
+  const auto release = [entries_max](BTree* tree) {
+    while (tree->ReleaseSome(kGarbageEntriesPerPiece)) {
+      if (*entries_max <= kGarbageEntriesPerPiece) return false;
+      *entries_max -= kGarbageEntriesPerPiece;
+    }
+    return true;
+  };
+  for (const auto& [id, table] : tables_) {
+    for (BTree* tree : table->Trees()) {
+      if (!release(tree)) return false;
+    }
+  }
+  for (const std::unique_ptr<BTree>& tree : garbage_) {
+    // Of a tree that is gone versions keep what they see, and no more.
+    if (tree->versions() == 0) continue;
+    if (tree->entries() > 0) tree->Clear();
+    if (!release(tree.get())) return false;
+  }
+  return true;
+}
+
 bool Engine::CollectGarbage(uint64_t entries_max) {
   for (const auto& [id, table] : tables_) {
     if (table->indexes() != nullptr) CollectRetired(table.get());
   }
-  for (const auto& [id, table] : tables_) {
-    for (size_t i = 0; i < table->groups(); ++i) {
-      while (table->mutable_tree(i)->ReleaseSome(kGarbageEntriesPerPiece)) {
-        if (entries_max <= kGarbageEntriesPerPiece) return false;
-        entries_max -= kGarbageEntriesPerPiece;
-      }
-    }
-  }
+  if (!ReleaseRetired(&entries_max)) return false;
   uint64_t bytes_left = kGarbageBytesPerSlice;
   while (!garbage_.empty() && entries_max > 0 && bytes_left > 0) {
     // A tree that a snapshot still reads has to wait; the others come first.
@@ -392,6 +432,10 @@ bool Engine::CollectGarbage(uint64_t entries_max) {
                                    [](const auto& tree) { return tree->snapshots_alive() == 0; });
     if (free == garbage_.end()) return true;
     BTree& tree = **free;
+    if (tree.frozen()) {
+      garbage_.erase(free);
+      continue;
+    }
     const uint64_t bytes_before = tree.memory_bytes();
     const uint64_t entry_bytes = bytes_before / std::max<uint64_t>(tree.entries(), 1) + 1;
     const uint64_t some = std::min(
@@ -430,7 +474,7 @@ bool Engine::Compact(size_t nodes_max) {
 
 uint64_t Engine::garbage_bytes() const {
   uint64_t bytes = 0;
-  for (const auto& tree : garbage_) bytes += tree->memory_bytes();
+  for (const auto& tree : garbage_) bytes += tree->frozen() ? sizeof(BTree) : tree->memory_bytes();
   return bytes;
 }
 
@@ -462,6 +506,10 @@ void Engine::RollBack() {
   CELLAR_ASSERT(undo_ != nullptr);
   ForgetNames();
   std::unique_ptr<Undo> undo = std::move(undo_);
+  for (const NamedSnapshot* snapshot : snapshots_.All())
+    if (snapshot->id >= undo->table_id_next) DropSnapshot(snapshot->id);
+  for (std::unique_ptr<NamedSnapshot>& snapshot : undo->dropped_snapshots)
+    snapshots_.Add(std::move(snapshot));
   std::map<uint64_t, std::unique_ptr<Table>> now = std::move(tables_);
   tables_.clear();
   keyspaces_.clear();
@@ -492,6 +540,7 @@ void Engine::ForgetUndo() {
   CELLAR_ASSERT(undo_ != nullptr);
   undo_->touched.clear();
   for (auto& [id, table] : undo_->dropped) Retire(std::move(table));
+  for (auto& snapshot : undo_->dropped_snapshots) RetireSnapshot(*snapshot);
   undo_.reset();
   feeds_.ForgetUndo();
 }
@@ -527,6 +576,9 @@ Inheritance Engine::GiveUp(Trees trees) {
                           .watched_names = std::move(watched_names_),
                           .lineage = lineage_,
                           .trees_in_use = {}};
+  prepared_copy_.reset();
+  for (NamedSnapshot* snapshot : snapshots_.All()) RetireSnapshot(*snapshot);
+  snapshots_.Clear();
   for (const auto& [id, table] : tables_) {
     inheritance.watches.emplace(id, std::move(table->watches()));
     Retire(std::move(tables_[id]));
@@ -537,7 +589,8 @@ Inheritance Engine::GiveUp(Trees trees) {
   }
   tables_.clear();
   keyspaces_.clear();
-  garbage_.clear();
+  std::erase(garbage_, nullptr);
+  DestroyTrees(&garbage_);
   return inheritance;
 }
 
@@ -565,10 +618,11 @@ void Engine::Inherit(Inheritance inheritance, Continuity continuity) {
 // --- StateMachine
 
 // catalog  | format (1: schemas without indexes, 2, 3: with AGGREGATE or BUCKET, 4: with feeds and
-//          | perhaps those, 5: and with groups) | v stamp | v next table id | v next tree id | v keyspaces { b name }
+//          | perhaps those, 5: and with groups, 6: all of these, and snapshots) | v stamp | v next table id | v next tree id | v keyspaces { b name }
 //          | v tables { b keyspace, b name, v id, schema, counters }
 //          | feeds (feeds/feed_set.h) | groups (feeds/feed_group.h)
-std::string Engine::EncodeCatalog() const {
+//          | snapshots (engine_snapshots.cc)
+std::string Engine::EncodeCatalog(const std::vector<VersionInFile>& versions) const {
   std::string catalog;
   const bool plain = std::all_of(tables_.begin(), tables_.end(), [](const auto& table) {
     return IsPlainSchema(table.second->schema());
@@ -576,7 +630,10 @@ std::string Engine::EncodeCatalog() const {
   const uint64_t format = plain ? kCatalogFormat : kCatalogFormatWithFolds;
   const bool has_groups = !feeds_.groups().empty();
   const uint64_t with_feeds = has_groups ? kCatalogFormatWithGroups : kCatalogFormatWithFeeds;
-  PutVarint64(&catalog, feeds_.empty() ? format : with_feeds);
+  const bool has_snapshots = !snapshots_.empty();
+  PutVarint64(&catalog, has_snapshots    ? kCatalogFormatWithSnapshots
+                        : feeds_.empty() ? format
+                                         : with_feeds);
   PutVarint64(&catalog, static_cast<uint64_t>(stamp_));
   PutVarint64(&catalog, table_id_next_);
   PutVarint64(&catalog, tree_id_next_);
@@ -590,8 +647,9 @@ std::string Engine::EncodeCatalog() const {
     EncodeTableSchema(table->schema(), &catalog);
     table->EncodeCounters(&catalog);
   }
-  if (!feeds_.empty()) feeds_.Encode(&catalog);
-  if (has_groups) feeds_.groups().Encode(&catalog);
+  if (!feeds_.empty() || has_snapshots) feeds_.Encode(&catalog);
+  if (has_groups || has_snapshots) feeds_.groups().Encode(&catalog);
+  if (has_snapshots) EncodeSnapshots(versions, &catalog);
   return catalog;
 }
 
@@ -612,22 +670,38 @@ std::optional<uint64_t> IndexTreeId(uint64_t table_id, uint64_t index_id) {
 
 }  // namespace
 
+std::vector<std::pair<uint64_t, uint64_t>> Engine::IndexIdsInFile(const Table& table) {
+  std::vector<std::pair<uint64_t, uint64_t>> ids;
+  for (const IndexSchema& schema : table.schema().indexes) {
+    const std::optional<uint64_t> tree_id = IndexTreeId(table.id(), schema.id);
+    if (tree_id && schema.state == IndexState::kReady && schema.judged)
+      ids.emplace_back(*tree_id, schema.id);
+  }
+  return ids;
+}
+
+std::vector<std::pair<uint64_t, Index*>> Engine::IndexesInFile(const Table& table) {
+  std::vector<std::pair<uint64_t, Index*>> indexes;
+  for (const auto& [tree_id, index_id] : IndexIdsInFile(table)) {
+    Index* index = table.has_indexes() ? table.indexes()->Find(index_id) : nullptr;
+    if (index != nullptr && index->built()) indexes.emplace_back(tree_id, index);
+  }
+  return indexes;
+}
+
 StateMachine::StateSnapshot Engine::TakeSnapshot() {
   StateSnapshot snapshot;
-  snapshot.catalog = EncodeCatalog();
+  const std::vector<VersionInFile> versions = VersionsInFile();
+  snapshot.catalog = EncodeCatalog(versions);
   for (const auto& [id, table] : tables_) {
     std::vector<BTreeSnapshot> trees = table->TakeSnapshotsForImages();
     for (size_t i = 0; i < trees.size(); ++i) {
-      snapshot.trees.push_back({table->schema().groups[i].tree_id, std::move(trees[i])});
+      snapshot.trees.push_back({table->schema().groups[i].tree_id, std::move(trees[i]), {}, 0});
     }
-    for (const IndexSchema& schema : table->schema().indexes) {
-      Index* index = table->has_indexes() ? table->indexes()->Find(schema.id) : nullptr;
-      const std::optional<uint64_t> tree_id = IndexTreeId(id, schema.id);
-      if (index == nullptr || !index->built() || !tree_id) continue;
-      if (schema.state != IndexState::kReady || !schema.judged) continue;
-      snapshot.trees.push_back({*tree_id, index->mutable_entries()->TakeSnapshotForImages()});
-    }
+    for (const auto& [tree_id, index] : IndexesInFile(*table))
+      snapshot.trees.push_back({tree_id, index->mutable_entries()->TakeSnapshotForImages(), {}, 0});
   }
+  AppendVersions(versions, &snapshot);
   return snapshot;
 }
 
@@ -638,9 +712,9 @@ Status Engine::BeginLoad(std::string_view catalog) {
   uint64_t stamp = 0;
   uint64_t keyspaces = 0;
   if (!GetVarint64(&catalog, &format)) return malformed;
-  if (format == 0 || format > kCatalogFormatWithGroups) {
+  if (format == 0 || format > kCatalogFormatWithSnapshots) {
     return Status::Error(ErrorCode::kCorruption, "the catalog has format " + FormatUint64(format) +
-                                                     ", this version reads 1 to 5");
+                                                     ", this version reads 1 to 6");
   }
   if (!GetVarint64(&catalog, &stamp) || !GetVarint64(&catalog, &table_id_next_) ||
       !GetVarint64(&catalog, &tree_id_next_) || !GetVarint64(&catalog, &keyspaces)) {
@@ -675,14 +749,17 @@ Status Engine::BeginLoad(std::string_view catalog) {
   const auto is_feed = [this](uint64_t id) { return feeds_.FindById(id) != nullptr; };
   if (format >= kCatalogFormatWithGroups && !feeds_.groups().Decode(&catalog, is_feed))
     return malformed;
+  if (format >= kCatalogFormatWithSnapshots && !DecodeSnapshots(&catalog)) return malformed;
   return catalog.empty() ? Status::Ok() : malformed;
 }
 
 BTree* Engine::TreeForLoad(uint64_t tree_id) {
-  if ((tree_id & kDerivedTree) != 0) return IndexTreeForLoad(tree_id);
+  if (IsVersionToLoad(tree_id)) return VersionForLoad(tree_id);
+  if ((tree_id & kDerivedTree) != 0) return NoteLoaded(tree_id, IndexTreeForLoad(tree_id));
   for (const auto& [id, table] : tables_) {
     for (size_t i = 0; i < table->groups(); ++i) {
-      if (table->schema().groups[i].tree_id == tree_id) return table->mutable_tree(i);
+      if (table->schema().groups[i].tree_id == tree_id)
+        return NoteLoaded(tree_id, table->mutable_tree(i));
     }
   }
   return nullptr;
@@ -690,9 +767,11 @@ BTree* Engine::TreeForLoad(uint64_t tree_id) {
 
 // An index that this version would write otherwise is loaded to be thrown away.
 BTree* Engine::IndexTreeForLoad(uint64_t tree_id) {
-  for (const auto& [id, table] : tables_) {
+  std::vector<Table*> tables = snapshots_.Tables();
+  for (const auto& [id, table] : tables_) tables.push_back(table.get());
+  for (Table* table : tables) {
     for (const IndexSchema& schema : table->schema().indexes) {
-      if (!table->has_indexes() || IndexTreeId(id, schema.id) != tree_id) continue;
+      if (!table->has_indexes() || IndexTreeId(table->id(), schema.id) != tree_id) continue;
       Index* index = table->indexes()->Find(schema.id);
       if (index == nullptr || schema.state != IndexState::kReady) continue;
       loaded_indexes_.push_back(index);
@@ -705,16 +784,20 @@ BTree* Engine::IndexTreeForLoad(uint64_t tree_id) {
 
 // The counters of the catalog and those of the trees were taken at one moment, so they must agree.
 Status Engine::FinishLoad() {
+  FinishVersions();
   for (Index* index : loaded_indexes_) index->FinishLoad();
   loaded_indexes_.clear();
-  for (const auto& [id, table] : tables_) {
+  std::vector<const Table*> tables;
+  for (const auto& [id, table] : tables_) tables.push_back(table.get());
+  for (const Table* table : snapshots_.Tables()) tables.push_back(table);
+  for (const Table* table : tables) {
     uint64_t entries = 0;
     for (size_t i = 0; i < table->groups(); ++i) entries += table->tree(i).entries();
     const uint64_t cells = table->cells();
     if (entries == cells || (table->counters().has_ghosts && entries > cells)) continue;
-    return Status::Error(ErrorCode::kCorruption, "table '" + table->name() + "' should have " +
-                                                     FormatUint64(cells) + " cells and has " +
-                                                     FormatUint64(entries));
+    return Status::Error(ErrorCode::kCorruption, "table '" + table->shown_name() +
+                                                     "' should have " + FormatUint64(cells) +
+                                                     " cells and has " + FormatUint64(entries));
   }
   return Status::Ok();
 }

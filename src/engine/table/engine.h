@@ -25,8 +25,10 @@
 #include "engine/feeds/feed_set.h"
 #include "engine/table/mutation.h"
 #include "engine/table/mutation_check.h"
+#include "engine/table/snapshot_set.h"
 #include "engine/table/state_machine.h"
 #include "engine/table/table.h"
+#include "engine/table/table_copy.h"
 
 namespace cellar {
 
@@ -68,7 +70,8 @@ class Engine final : public StateMachine {
   // --- lookup
   bool KeyspaceExists(std::string_view name) const { return keyspaces_.contains(name); }
   std::vector<std::string> Keyspaces() const;  // ascending
-  // Null if there is none. O(log n), and O(1) for the one that was asked for last.
+  // Null if there is none. O(log n), and O(1) for the one that was asked for last. `name` may be
+  // table@snapshot: a frozen table, which is found in no other way but FindFrozenById.
   CELLAR_INLINE Table* FindTable(std::string_view keyspace, std::string_view name) const {
     if (EqualBytes(cached_name_, name) && EqualBytes(cached_keyspace_, keyspace)) [[likely]]
       return cached_table_;
@@ -83,6 +86,23 @@ class Engine final : public StateMachine {
   uint64_t table_id_next() const { return table_id_next_; }
   uint64_t tree_id_next() const { return tree_id_next_; }
   const FeedSet& feeds() const { return feeds_; }
+
+  // --- named snapshots (snapshot_set.h)
+  const SnapshotSet& snapshots() const { return snapshots_; }
+  Table* FindFrozenById(uint64_t id) const { return snapshots_.FindTableById(id); }
+  // The table itself, whichever it is of.
+  Table& Mutable(const Table& table) const {
+    return *(table.frozen() ? FindFrozenById(table.id()) : FindTableById(table.id()));
+  }
+  // From here on nobody finds what is due by then.
+  void HideDueSnapshots(int64_t now_micros) {
+    if (now_micros >= snapshots_.next_due_micros() && snapshots_.HideDue(now_micros)) ForgetNames();
+  }
+  // Memory that snapshots keep and no table uses; that they need besides trees.
+  uint64_t snapshots_held_bytes() const;
+  uint64_t snapshots_own_bytes() const;
+  // The next kCopyTable of this source takes it.
+  void PrepareCopy(std::unique_ptr<TableCopy> copy) { prepared_copy_ = std::move(copy); }
   // Versions of tables that no feed can ask for any more go. REQUIRES: undo has not begun.
   void ForgetHistoryBefore(int64_t micros) { feeds_.history().ForgetBefore(micros); }
   // The newest timestamp given out by the server (the stamp of the newest mutation).
@@ -164,6 +184,12 @@ class Engine final : public StateMachine {
  private:
   using Keyspace = std::map<std::string, Table*, std::less<>>;
   struct Undo;
+  // A tree of a frozen table.
+  struct VersionInFile {
+    uint64_t file_id{0};
+    BTree* tree{nullptr};
+    uint64_t newer_id{0};  // of what it is told beside; 0: of nothing
+  };
   // Where a round of compaction goes on.
   struct Compaction {
     bool running{false};
@@ -173,7 +199,7 @@ class Engine final : public StateMachine {
   };
 
   void AddBuiltInKeyspaces();
-  std::string EncodeCatalog() const;
+  std::string EncodeCatalog(const std::vector<VersionInFile>& versions) const;
   Status SalvageTable(Table* table, const std::vector<LoadGap>& gaps,
                       std::vector<std::string>* lost);
   BTree* IndexTreeForLoad(uint64_t tree_id);
@@ -208,6 +234,32 @@ class Engine final : public StateMachine {
 
   void NoteName(const Table& table);  // that it has come by its name
 
+  // --- engine_snapshots.cc
+  static constexpr uint64_t kSnapshotIdMax{uint64_t{1} << 48};
+  struct LoadingVersions;
+  Status ApplySnapshotOp(const DecodedOp& op);
+  Status CreateSnapshot(const DecodedOp& op);
+  Status CopyTable(const DecodedOp& op);
+  void DropSnapshot(uint64_t id);
+  void RetireSnapshot(NamedSnapshot& snapshot);
+  uint64_t undo_table_id_next() const;
+  void KeepForUndo(std::unique_ptr<NamedSnapshot> snapshot);
+  // Indexes whose entries stand in a file, by their number there; those that may.
+  static std::vector<std::pair<uint64_t, Index*>> IndexesInFile(const Table& table);
+  static std::vector<std::pair<uint64_t, uint64_t>> IndexIdsInFile(const Table& table);
+  std::vector<VersionInFile> VersionsInFile() const;
+  void EncodeSnapshots(const std::vector<VersionInFile>& versions, std::string* to) const;
+  [[nodiscard]] bool DecodeSnapshots(std::string_view* from);
+  [[nodiscard]] bool DecodeSnapshot(std::string_view* from);
+  [[nodiscard]] bool PlanChains(const std::map<uint64_t, uint64_t>& older,
+                                std::vector<uint64_t> without_newer);
+  void AppendVersions(const std::vector<VersionInFile>& versions, StateSnapshot* snapshot) const;
+  BTree* NoteLoaded(uint64_t file_id, BTree* tree);
+  bool IsVersionToLoad(uint64_t file_id) const;
+  BTree* VersionForLoad(uint64_t file_id);
+  void FinishVersions();
+  bool ReleaseRetired(uint64_t* entries_max);
+
   std::map<std::string, Keyspace, std::less<>> keyspaces_;
   std::map<uint64_t, std::unique_ptr<Table>> tables_;
   uint64_t table_id_next_{1};
@@ -220,6 +272,9 @@ class Engine final : public StateMachine {
   Compaction compaction_;
   MutationCheck check_{*this};
   FeedSet feeds_;
+  SnapshotSet snapshots_;
+  std::unique_ptr<TableCopy> prepared_copy_;
+  std::unique_ptr<LoadingVersions> loading_;
   OldCells* old_cells_{nullptr};
   mutable std::map<uint64_t, bool> tells_old_;  // by table, as far as it has been asked
   int64_t commit_micros_{0};                    // of the record that is being applied
@@ -234,5 +289,8 @@ class Engine final : public StateMachine {
   mutable std::string cached_name_;
   mutable Table* cached_table_{nullptr};
 };
+
+// Versions go before the trees that they are of.
+void DestroyTrees(std::vector<std::unique_ptr<BTree>>* trees);
 
 }  // namespace cellar

@@ -88,6 +88,7 @@ void Engine::NoteHistory(uint64_t table_id) {
 void Engine::NoteHistoryOf(const DecodedOp& op, const std::vector<uint64_t>& dropped) {
   switch (op.op) {
     case MutationOp::kCreateTable:
+    case MutationOp::kCopyTable:
     case MutationOp::kRenameTable:
     case MutationOp::kSetSchema:
     case MutationOp::kDropTable:

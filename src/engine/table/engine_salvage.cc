@@ -13,6 +13,7 @@
 #include "engine/keys/cell.h"
 #include "engine/keys/timestamp.h"
 #include "engine/table/engine.h"
+#include "engine/table/loading_versions.h"
 #include "engine/table/table_census.h"
 
 namespace cellar {
@@ -121,6 +122,12 @@ Status Engine::SalvageTable(Table* table, const std::vector<LoadGap>& gaps,
 
 Status Engine::FinishSalvage(const std::vector<LoadGap>& gaps, std::vector<std::string>* lost) {
   CELLAR_ASSERT(loaded_indexes_.empty());
+  loading_.reset();
+  for (const NamedSnapshot* snapshot : snapshots_.All()) {
+    if (!snapshot->name.empty())
+      lost->push_back("snapshot " + snapshot->keyspace + "/" + snapshot->name + ": all of it");
+    DropSnapshot(snapshot->id);
+  }
   for (const auto& [id, table] : tables_) RETURN_IF_ERROR(SalvageTable(table.get(), gaps, lost));
   return Status::Ok();
 }
@@ -130,9 +137,12 @@ void Engine::Reset() {
   CELLAR_ASSERT(!compaction_.running);
   ForgetNames();
   loaded_indexes_.clear();
+  loading_.reset();
+  prepared_copy_.reset();
+  snapshots_.Clear();
   keyspaces_.clear();
   tables_.clear();
-  garbage_.clear();
+  DestroyTrees(&garbage_);
   table_id_next_ = 1;
   tree_id_next_ = 1;
   stamp_ = 0;

@@ -712,6 +712,23 @@ void Index::FinishLoad() {
   for (at.SeekFirst(); at.valid(); at.Next()) timed_entries_ += HasSpans(at.value()) ? 1 : 0;
 }
 
+void Index::SetTree(std::unique_ptr<BTree> entries) {
+  CELLAR_ASSERT(entries_->entries() == 0);
+  CELLAR_ASSERT(!built_);
+  entries_at_.reset();
+  entries_ = std::move(entries);
+  entries_at_ = std::make_unique<BTreeCursor>(*entries_);
+}
+
+void Index::FreezeFrom(const Index& live) { SetCopy(live, live.entries_->Freeze()); }
+
+void Index::SetCopy(const Index& from, std::unique_ptr<BTree> entries) {
+  CELLAR_ASSERT(from.built_);
+  SetTree(std::move(entries));
+  timed_entries_ = from.timed_entries_;
+  built_ = true;
+}
+
 bool Index::AgreesWithTable() {
   CELLAR_ASSERT(built_);
   std::string row_key;

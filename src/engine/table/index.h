@@ -227,6 +227,12 @@ class Index {
 
   // mutable_entries() holds what a snapshot of the same moment as the table's held: it is built.
   void FinishLoad();
+  // Of a frozen table: other entries are its own from here on. REQUIRES: nothing was built.
+  void SetTree(std::unique_ptr<BTree> entries);
+  // And they are those that `live` has now. REQUIRES: that is built.
+  void FreezeFrom(const Index& live);
+  // The same where they are a copy of them.
+  void SetCopy(const Index& from, std::unique_ptr<BTree> entries);
 
   // --- undo
   struct Checkpoint {

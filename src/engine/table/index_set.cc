@@ -69,6 +69,13 @@ void IndexSet::Sync(const TableSchema& before) {
   MakePending();
 }
 
+void IndexSet::FreezeFrom(const IndexSet& live) {
+  for (const std::unique_ptr<Index>& index : indexes_) {
+    const Index* from = live.Find(index->id());
+    if (from != nullptr && from->built()) index->FreezeFrom(*from);
+  }
+}
+
 void IndexSet::Restart(std::unique_ptr<Index>* index) {
   auto fresh = std::make_unique<Index>(table_, SchemaOf(**index));
   fresh->SetTime(now_micros_);

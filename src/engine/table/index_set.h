@@ -28,6 +28,8 @@ class IndexSet {
   // Makes the set what the table's schema says: adds, drops. An index one of whose families has
   // another policy than in `before`, or has gone, starts anew.
   void Sync(const TableSchema& before);
+  // Those that are built in `live`, of a table that this one's was frozen from, need no building.
+  void FreezeFrom(const IndexSet& live);
   bool empty() const { return indexes_.empty(); }
   Index* Find(uint64_t id) const;
 

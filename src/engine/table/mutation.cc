@@ -189,6 +189,29 @@ void MutationBuilder::ChangeFeedGroup(uint64_t feed_id, std::string_view group,
   Bytes(changes);
 }
 
+void MutationBuilder::CreateSnapshot(std::string_view keyspace, std::string_view name,
+                                     uint64_t snapshot_id, std::string_view definition) {
+  Op(MutationOp::kCreateSnapshot);
+  Bytes(keyspace);
+  Bytes(name);
+  Number(snapshot_id);
+  Bytes(definition);
+}
+
+void MutationBuilder::DropSnapshot(uint64_t snapshot_id) {
+  Op(MutationOp::kDropSnapshot);
+  Number(snapshot_id);
+}
+
+void MutationBuilder::CopyTable(std::string_view keyspace, std::string_view name, uint64_t table_id,
+                                std::string_view copy) {
+  Op(MutationOp::kCopyTable);
+  Bytes(keyspace);
+  Bytes(name);
+  Number(table_id);
+  Bytes(copy);
+}
+
 bool MutationReader::ReadStamp(int64_t* stamp) {
   uint64_t value = 0;
   if (!GetFixed64(&rest_, &value) || value > static_cast<uint64_t>(INT64_MAX)) return Damaged();
@@ -212,6 +235,7 @@ bool MutationReader::Next(DecodedOp* op) {
     case MutationOp::kTable:
     case MutationOp::kDropTable:
     case MutationOp::kDropFeed:
+    case MutationOp::kDropSnapshot:
       good = number(&op->id);
       break;
     case MutationOp::kRow:
@@ -250,6 +274,8 @@ bool MutationReader::Next(DecodedOp* op) {
       break;
     case MutationOp::kCreateTable:
     case MutationOp::kCreateFeed:
+    case MutationOp::kCreateSnapshot:
+    case MutationOp::kCopyTable:
       good = bytes(&op->first) && bytes(&op->second) && number(&op->id) && bytes(&op->third);
       break;
     case MutationOp::kSetSchema:

@@ -39,6 +39,9 @@
 //   kDropFeed         v feed id
 //   kTrimFeed         v feed id, b trim               what the feed has dropped for good
 //   kFeedGroup        v feed id, b group, b changes   a group of the feed (feeds/feed_group.h)
+//   kCreateSnapshot   b keyspace, b name, v snapshot id, b definition (snapshot_set.h)
+//   kDropSnapshot     v snapshot id
+//   kCopyTable        b keyspace, b name, v table id, b copy (table_copy.h)
 //
 // `stamp` is the newest timestamp that the server has given out: with it the next one is larger,
 // also after a restart with a clock set back.
@@ -86,6 +89,9 @@ enum class MutationOp : uint8_t {
   kDropFeed = 41,
   kTrimFeed = 42,
   kFeedGroup = 43,
+  kCreateSnapshot = 50,
+  kDropSnapshot = 51,
+  kCopyTable = 52,
 };
 
 inline constexpr size_t kMutationHeaderBytes{8};                        // the stamp
@@ -186,6 +192,11 @@ class MutationBuilder {
   void DropFeed(uint64_t feed_id);
   void TrimFeed(uint64_t feed_id, std::string_view trim);
   void ChangeFeedGroup(uint64_t feed_id, std::string_view group, std::string_view changes);
+  void CreateSnapshot(std::string_view keyspace, std::string_view name, uint64_t snapshot_id,
+                      std::string_view definition);
+  void DropSnapshot(uint64_t snapshot_id);
+  void CopyTable(std::string_view keyspace, std::string_view name, uint64_t table_id,
+                 std::string_view copy);
 
  private:
   void Op(MutationOp op) { *bytes_.Grow(1) = static_cast<char>(op); }

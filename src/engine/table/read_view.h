@@ -44,15 +44,16 @@ class ReadView {
   ReadView() = default;  // of nothing; Bind it
   // `table` must outlive the view, or the view be detached before it changes.
   ReadView(const Table& table, int64_t now_micros)
-      : table_(&table), schema_(&table.schema()), now_micros_(now_micros) {}
+      : table_(&table), schema_(&table.schema()), now_micros_(table.ReadTime(now_micros)) {}
   ReadView(const ReadView&) = delete;
   ReadView& operator=(const ReadView&) = delete;
 
-  // Makes an attached view one of `table` at `now_micros`, keeping its memory.
+  // Makes an attached view one of `table` at `now_micros`, keeping its memory. In a frozen table it
+  // is the moment at which that was frozen, here as above.
   void Bind(const Table& table, int64_t now_micros) {
     table_ = &table;
     schema_ = &table.schema();
-    now_micros_ = now_micros;
+    now_micros_ = table.ReadTime(now_micros);
     finger_ = {};
     if (restricted_ != nullptr) [[unlikely]] {
       restricted_.reset();

@@ -37,6 +37,9 @@ class StateMachine {
   struct TreeSnapshot {
     uint64_t tree_id{0};
     BTreeSnapshot snapshot;
+    // Of a version (btree/version.h): what its runs are of, a tree before it, and when it was made.
+    BTreeSnapshot newer{};
+    uint64_t version_epoch{0};
   };
   // The whole state at one moment: what is not in trees (schema, counters) as one string, and every
   // tree. To be destroyed on the owner thread.
@@ -53,7 +56,7 @@ class StateMachine {
   // checksum is right and its content cannot be: the start is refused with the Status' text.
   virtual Status Apply(std::string_view mutation) = 0;
 
-  // O(trees), no copying of content. For one BTreeImageReader each, and no cursor.
+  // O(trees), no copying of content. For one BTreeImageReader each (of `newer`: none), no cursor.
   virtual StateSnapshot TakeSnapshot() = 0;
 
   // Loading a snapshot, on an empty state machine: BeginLoad with the catalog, then TreeForLoad for

@@ -46,6 +46,50 @@ Table::Group Table::MakeGroup() const {
   return group;
 }
 
+void Table::SetFrozen(std::string snapshot, int64_t at_micros) {
+  CELLAR_ASSERT(at_micros >= 0);
+  snapshot_ = std::move(snapshot);
+  frozen_micros_ = at_micros;
+}
+
+void Table::SetTree(size_t group, std::unique_ptr<BTree> tree) {
+  if (indexes_ != nullptr) indexes_->DropCursors();
+  groups_[group].cursor.reset();
+  groups_[group].tree = std::move(tree);
+  groups_[group].cursor = std::make_unique<BTreeCursor>(*groups_[group].tree);
+}
+
+std::unique_ptr<Table> Table::Freeze(uint64_t id, std::string snapshot, int64_t at_micros,
+                                     uint64_t tree_id_first) const {
+  CELLAR_ASSERT(!frozen());
+  CELLAR_ASSERT(!row_.open);
+  TableSchema schema = schema_;
+  for (GroupSchema& group : schema.groups) group.tree_id = tree_id_first++;
+  std::erase_if(schema.indexes, [](const IndexSchema& index) {
+    return index.state != IndexState::kReady || !index.judged;
+  });
+  auto table = std::make_unique<Table>(id, keyspace_, name_, std::move(schema));
+  table->SetFrozen(std::move(snapshot), at_micros);
+  table->counters_ = counters_;
+  table->last_lsn_ = last_lsn_;
+  for (size_t i = 0; i < groups_.size(); ++i) table->SetTree(i, groups_[i].tree->Freeze());
+  if (table->indexes_ != nullptr) table->indexes_->SetTime(at_micros);
+  if (table->indexes_ != nullptr && indexes_ != nullptr) table->indexes_->FreezeFrom(*indexes_);
+  return table;
+}
+
+uint64_t Table::held_bytes() const {
+  uint64_t bytes = 0;
+  for (const BTree* tree : Trees()) bytes += tree->frozen() ? tree->held_bytes() : 0;
+  return bytes;
+}
+
+uint64_t Table::own_bytes() const {
+  uint64_t bytes = sizeof(Table) + known_columns_.memory_bytes();
+  for (const BTree* tree : Trees()) bytes += tree->frozen() ? sizeof(BTree) : tree->memory_bytes();
+  return bytes;
+}
+
 void Table::Rename(std::string_view keyspace, std::string_view name) {
   keyspace_ = keyspace;
   name_ = name;

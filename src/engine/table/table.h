@@ -10,6 +10,9 @@
 //
 // A table is owned by the Engine and used by the loop's thread alone. Scans that outlive a turn
 // read snapshots of the trees (TakeSnapshots), never the table.
+//
+// A frozen table is what one was at some moment (snapshot_set.h): its trees are versions of that
+// one's, time stands still in it, and none of the primitives may be called.
 #pragma once
 
 #include <cstdint>
@@ -56,6 +59,25 @@ class Table {
   const std::string& keyspace() const { return keyspace_; }
   const std::string& name() const { return name_; }
   void Rename(std::string_view keyspace, std::string_view name);  // changes all rows
+
+  // What the table is now, under a number of its own, for a snapshot of that name: groups have
+  // trees of the numbers from `tree_id_first` on, indexes are those that are ready. O(trees).
+  std::unique_ptr<Table> Freeze(uint64_t id, std::string snapshot, int64_t at_micros,
+                                uint64_t tree_id_first) const;
+  bool frozen() const { return frozen_micros_ >= 0; }
+  const std::string& snapshot() const { return snapshot_; }  // its name, if frozen
+  std::string shown_name() const { return frozen() ? name_ + '@' + snapshot_ : name_; }
+  // The moment that decides what is live.
+  int64_t ReadTime(int64_t now_micros) const {
+    return frozen_micros_ >= 0 ? frozen_micros_ : now_micros;
+  }
+  // Of a frozen one: memory that nobody newer uses (BTree::held_bytes).
+  uint64_t held_bytes() const;
+  // And what it needs besides the trees that it shares.
+  uint64_t own_bytes() const;
+  // For loading: a frozen table, the trees of which come by SetTree.
+  void SetFrozen(std::string snapshot, int64_t at_micros);
+  void SetTree(size_t group, std::unique_ptr<BTree> tree);
 
   const TableSchema& schema() const { return schema_; }
   const TableCounters& counters() const { return counters_; }
@@ -236,8 +258,10 @@ class Table {
   void UncountEntry(std::string_view key, size_t row_bytes, std::string_view value);
 
   uint64_t id_;
+  int64_t frozen_micros_{-1};  // when it was frozen; -1: it is not
   std::string keyspace_;
   std::string name_;
+  std::string snapshot_;
   TableSchema schema_;
   KnownColumns known_columns_;
   TableCounters counters_;
