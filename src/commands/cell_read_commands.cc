@@ -333,6 +333,9 @@ void CmdCRows(CommandContext& ctx) {
   Run(ctx, *table, std::move(scan), std::move(options));
 }
 
+// In a cursor of table@snapshot where others have the number of a pinned view.
+constexpr uint64_t kFrozenPin{uint64_t{1} << 63};
+
 // Opens the scan of a CSCAN: from the start, from a cursor, over a pinned view.
 Result<std::unique_ptr<Scan>> OpenScan(CommandContext& ctx, Table& table,
                                        const ReadRequest& request, ScanRunOptions* options) {
@@ -340,11 +343,15 @@ Result<std::unique_ptr<Scan>> OpenScan(CommandContext& ctx, Table& table,
   const std::string_view index =
       request.rows.index.has_value() ? request.rows.index->name : std::string_view{};
   options->cursor_binding = ScanBinding(table.schema().key.spec(), index, request.rows.reverse);
+  // Its cursors are of this snapshot, and of no other that gets its name.
+  if (table.frozen()) options->pin = kFrozenPin | table.id();
   if (IsStartCursor(ctx.args[2])) {
-    options->pin_wanted = request.snapshot;
+    options->pin_wanted = request.snapshot && !table.frozen();
     return store.ScanRows(table, request.rows, request.cells, nullptr);
   }
   ASSIGN_OR_RETURN(const ScanCursor cursor, DecodeCursor(ctx.args[2], options->cursor_binding));
+  if (table.frozen() && cursor.pin == options->pin)
+    return store.ScanRows(table, request.rows, request.cells, &cursor.position);
   options->pin = cursor.pin;
   if (cursor.pin.has_value()) {
     return store.ScanPinned(*cursor.pin, table, request.rows, request.cells, &cursor.position);
@@ -367,10 +374,21 @@ size_t PageBytesMax(CommandContext& ctx) {
   return bytes - std::min(bytes, ctx.reply.buffer().size() - ctx.session.exec_position);
 }
 
+// Does the table's name end in the name of a snapshot that is not there?
+bool SnapshotIsGone(CommandContext& ctx) {
+  if (ctx.args[1].find(kSnapshotSign) == std::string_view::npos) return false;
+  const Result<Table*> table = ctx.store().FindTable(ctx.session.keyspace, ctx.args[1]);
+  return !table.ok() && table.status().code() == ErrorCode::kNoSnapshot;
+}
+
 void CmdCScan(CommandContext& ctx) {
   ReadRequest& request = ReadRequestOf(ctx);
   REPLY_IF_ERROR(ctx, CheckCursorForm(ctx.args[2]));
   REPLY_IF_ERROR(ctx, ParseReadOptions(ReadCommand::kScan, ArgumentCursor(ctx.args, 3), &request));
+  if (!IsStartCursor(ctx.args[2]) && SnapshotIsGone(ctx)) {
+    return ctx.Fail(Status::Error(ErrorCode::kStaleCursor,
+                                  "the snapshot of this cursor is gone: it was dropped"));
+  }
   Table* const table = FindTable(ctx);
   if (table == nullptr) return;
   ScanRunOptions options;

@@ -35,6 +35,7 @@ std::span<const Command> ReplicaCommands();
 std::span<const Command> ReplicationCommands();
 std::span<const Command> SentinelCommands();
 std::span<const Command> ServerCommands();
+std::span<const Command> SnapshotCommands();
 std::span<const Command> StreamCommands();
 std::span<const Command> TableCommands();
 std::span<const Command> TransactionCommands();

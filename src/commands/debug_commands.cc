@@ -88,13 +88,18 @@ void CmdDebugSetTime(CommandContext& ctx) {
 
 void CmdDebugDigest(CommandContext& ctx) {
   ctx.DependsOn(ctx.host.last_lsn());
+  if (ctx.args.size() > 3) return ctx.reply.Error(Status::SyntaxError());
   // An index is a function of its table, so that the digest of the one vouches for both.
   REPLY_IF_ERROR(ctx, ctx.store().VerifyIndexes());
+  if (ctx.args.size() == 3 && !EqualsIgnoreCase(ctx.args[2], "withlsn")) {
+    ASSIGN_OR_REPLY(ctx, const Table* const table,
+                    ctx.store().FindTable(ctx.session.keyspace, ctx.args[2]));
+    return ctx.reply.SimpleString(ctx.store().DigestTable(*table));
+  }
   // Clocks of nodes differ, and so would what each of them hides.
   const std::string digest = ctx.store().Digest(
       ctx.host.replication().active() ? Store::DigestTime::kNewestStamp : Store::DigestTime::kNow);
   if (ctx.args.size() == 2) return ctx.reply.SimpleString(digest);
-  if (!EqualsIgnoreCase(ctx.args[2], "withlsn")) return ctx.reply.Error(Status::SyntaxError());
   ctx.reply.Array(2);
   ctx.reply.Bulk(digest);
   ctx.reply.Bulk(LsnText(ctx.host.last_lsn()));
@@ -120,8 +125,9 @@ constexpr Command Sub(std::string_view name, int16_t arity, std::string_view sum
 }
 
 constexpr Command kSubcommands[] = {
-    Sub("digest", -2, "Returns a hash of the schema and all live cells.", "[WITHLSN]",
-        CmdDebugDigest, {.access = KeyAccess::kRead, .scope = KeyScope::kEverything}),
+    Sub("digest", -2, "Returns a hash of the schema and all live cells, or those of one table.",
+        "[WITHLSN|name]", CmdDebugDigest,
+        {.access = KeyAccess::kRead, .scope = KeyScope::kEverything}),
     Sub("log", 3, "Writes a line to the server's log.", "message", CmdDebugLog),
     Sub("protocol", 3, "Returns a reply of the given type.", "type", CmdDebugProtocol),
     Sub("reload", 2, "Reloads all data from snapshot and log, in place.", "", CmdDebugReload),

@@ -169,7 +169,8 @@ Result<Table*> FindRenamed(CommandContext& ctx, TableName* to) {
 void CmdRename(CommandContext& ctx) {
   TableName to;
   ASSIGN_OR_REPLY(ctx, Table* const table, FindRenamed(ctx, &to));
-  if (table->keyspace() == to.keyspace && table->name() == to.table) return ctx.reply.Ok();
+  if (!table->frozen() && table->keyspace() == to.keyspace && table->name() == to.table)
+    return ctx.reply.Ok();
   const std::string old_keyspace = table->keyspace();
   const std::string old_name = table->name();
   REPLY_IF_ERROR(ctx,

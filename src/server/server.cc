@@ -135,6 +135,10 @@ Status Server::Attach(Store* store) {
   store_ = store;
   loading_ = false;
   released_seen_ = store_->journal().released_lsn();
+  store_->set_memory_is_short([this] {
+    const int64_t memory_max = services_own_.config.maxmemory;
+    return memory_max > 0 && memory_used_bytes() > static_cast<uint64_t>(memory_max);
+  });
   store_->set_reclaim_listener([this](const Table& table, std::string_view row_key) {
     Tracking& tracking = services_own_.tracking;
     if (tracking.active()) tracking.RowReclaimed(*this, table, row_key);

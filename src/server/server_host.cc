@@ -66,6 +66,7 @@ MemoryFigures Server::memory() {
     figures.log_buffer_bytes = journal.unsynced_bytes + journal.spare_bytes;
     figures.used_bytes += figures.data_bytes + figures.log_buffer_bytes;
     figures.compacting = store_->engine().compacting();
+    figures.held_bytes = store_->engine().snapshots_held_bytes();
   }
   figures.prepared_bytes = NodeArena::Global().stats().kept_bytes;
   figures.used_bytes += figures.prepared_bytes;
@@ -164,6 +165,7 @@ DataFigures Server::data_figures() {
   const SweeperStats sweeper = store_->sweeper_stats();
   total.bytes += sweeper.garbage_bytes;
   total.bytes += store_->engine().feeds().bytes();
+  total.bytes += store_->engine().snapshots_own_bytes();
   total.reclaimed_cells = sweeper.cells_reclaimed;
   const ArrivalWatch& arrivals = store_->arrivals();
   total.cells_in_future = arrivals.count(OddArrival::kInFuture);
@@ -328,6 +330,10 @@ Status Server::ApplyStoreConfig(ConfigTopic topic) {
     case ConfigTopic::kFeeds:
       store_->set_log_keep_bytes(static_cast<uint64_t>(config.log_keep_bytes));
       store_->set_feed_sync(config.feed_sync * 1000);
+      break;
+    case ConfigTopic::kNamedSnapshots:
+      store_->set_snapshots_max(static_cast<uint64_t>(config.snapshots_max));
+      store_->set_drop_keep(config.drop_keep_ms * 1000);
       break;
     case ConfigTopic::kFutureMax:
       store_->set_future_max_micros(config.ts_future_max * 1'000'000);

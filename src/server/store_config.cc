@@ -42,6 +42,8 @@ StoreOptions StoreOptionsOf(const Config& config) {
   options.snapshot_cursor_timeout_micros = config.snapshot_cursor_timeout * 1'000'000;
   options.log_keep_bytes = static_cast<uint64_t>(config.log_keep_bytes);
   options.feed_sync_micros = config.feed_sync * 1000;
+  options.snapshots_max = static_cast<uint64_t>(config.snapshots_max);
+  options.drop_keep_micros = config.drop_keep_ms * 1000;
   options.journal.set_member = !config.cluster_nodes.empty();
   options.following = !config.replicaof.empty() || options.journal.set_member;
   return options;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/assert.h"
+#include "base/duration.h"
 #include "base/number.h"
 #include "commands/words/arguments.h"
 #include "resp/decimal.h"
@@ -109,6 +110,15 @@ void DeriveOutputLimits(Config* config) {
     text.append(" ").append(std::to_string(limit.soft_seconds));
   }
   config->client_output_buffer_limit = text;
+}
+
+// --- drop-keep ---
+
+Status CheckDropKeep(std::string* text) {
+  return *text == "0" ? Status::Ok() : ParseDurationMs(*text).status();
+}
+void DeriveDropKeep(Config* config) {
+  config->drop_keep_ms = config->drop_keep == "0" ? 0 : *ParseDurationMs(config->drop_keep);
 }
 
 // --- notify-keyspace-events ---
@@ -440,6 +450,20 @@ const ConfigOption kOptions[] = {
      .topic = ConfigTopic::kFeeds,
      .low = 1,
      .high = 60'000},
+    {.name = "snapshots-max",
+     .kind = Kind::kInteger,
+     .member = &Config::snapshots_max,
+     .help = "How many named snapshots there may be.",
+     .topic = ConfigTopic::kNamedSnapshots,
+     .low = 0,
+     .high = 100'000},
+    {.name = "drop-keep",
+     .kind = Kind::kText,
+     .member = &Config::drop_keep,
+     .help = "How long a snapshot of what is dropped or truncated is kept; 0: none is made.",
+     .topic = ConfigTopic::kNamedSnapshots,
+     .check = CheckDropKeep,
+     .derive = DeriveDropKeep},
     // security
     {.name = "requirepass",
      .kind = Kind::kText,

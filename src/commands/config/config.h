@@ -77,6 +77,9 @@ struct Config {
   bool stop_writes_on_bgsave_error{true};
   int64_t log_keep_bytes{8LL << 30};
   int64_t feed_sync{50};
+  int64_t snapshots_max{256};
+  std::string drop_keep{"0"};
+  int64_t drop_keep_ms{0};  // of drop_keep
   // security
   std::string requirepass;
   std::string aclfile;
@@ -186,6 +189,7 @@ enum class ConfigTopic : uint8_t {
   kHeat,
   kCursorTimeout,
   kFeeds,
+  kNamedSnapshots,
   kFutureMax,
   kReplicaOf,
   kReplication,

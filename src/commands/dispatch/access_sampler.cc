@@ -90,7 +90,7 @@ void AccessSampler::CountHeat(const Session& session, const Access& access) {
   if (!writes && !access.command.Has(kReadonly)) return;
   const Table* const table =
       host_.store().FindTableIfAny(session.keyspace, access.args[static_cast<size_t>(keys.first)]);
-  if (table == nullptr) return;
+  if (table == nullptr || table->frozen()) return;
   const std::string_view text = access.args[row];
   static thread_local std::string key;  // keeps its memory
   key.clear();

@@ -66,7 +66,8 @@ bool MaySee(const Session& listener, std::string_view keyspace, const CommandEnt
             Arguments args) {
   for (const size_t at : KeyPositions(command.row->keys, args)) {
     const TableName name = SplitTableName(keyspace, args[at]);
-    if (!MayReadWholeTable(*listener.user, name.keyspace, name.table)) return false;
+    const std::string_view table = name.table.substr(0, name.table.find(kSnapshotSign));
+    if (!MayReadWholeTable(*listener.user, name.keyspace, table)) return false;
   }
   return true;
 }

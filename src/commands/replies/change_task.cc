@@ -43,8 +43,9 @@ struct ChangeEnd {
   }
 
   void Notify() const {
-    constexpr std::string_view kEvents[]{"cdelrange", "cupdate", "family.alter"};
-    NotifyTable(*host, reply == ChangeReply::kOk ? kNotifyGeneric : kNotifyTable,
+    constexpr std::string_view kEvents[]{"cdelrange", "cupdate", "family.alter", "copy_to"};
+    const bool is_of_table = reply == ChangeReply::kOk || reply == ChangeReply::kCopied;
+    NotifyTable(*host, is_of_table ? kNotifyGeneric : kNotifyTable,
                 kEvents[static_cast<size_t>(reply)], keyspace, table);
   }
 
@@ -56,12 +57,15 @@ struct ChangeEnd {
     if (tracking.active()) tracking.TableChanged(*host, keyspace, table);
   }
 
-  // An update may need memory for as long as it runs.
+  // An update or a copy may need memory for as long as it runs.
   Status CheckMemory(const SlicedChange& change) const {
-    if (reply != ChangeReply::kRowsUpdated) return Status::Ok();
+    if (reply != ChangeReply::kRowsUpdated && reply != ChangeReply::kCopied) return Status::Ok();
     const int64_t memory_max = host->services().config.maxmemory;
     if (memory_max <= 0 || host->memory_used_bytes() <= static_cast<uint64_t>(memory_max)) {
       return Status::Ok();
+    }
+    if (reply == ChangeReply::kCopied) {
+      return Status::Error(ErrorCode::kOom, "command not allowed when used memory > 'maxmemory'.");
     }
     return Status::Error(ErrorCode::kOom, "used memory > 'maxmemory' after " +
                                               FormatUint64(change.rows()) + " rows");
@@ -103,11 +107,7 @@ class ChangeTask final : public Task {
 
 }  // namespace
 
-void RunChange(CommandContext& ctx, const Table& table, std::unique_ptr<SlicedChange> change,
-               ChangeReply reply) {
-  CELLAR_ASSERT(change != nullptr);
-  ChangeEnd end{reply, &ctx.host, table.keyspace(), table.name(), 0, {}};
-  if (reply != ChangeReply::kOk) end.heat = ScanHeat(ctx.host, table, ScanHeat::Way::kJumps);
+static void Run(CommandContext& ctx, std::unique_ptr<SlicedChange> change, ChangeEnd end) {
   if (!change->done()) {
     const Status status = change->Step(kFirstSliceCells);
     end.heat.NoteRows(change->rows(), change->place(), HeatMetric::kWrites);
@@ -121,6 +121,21 @@ void RunChange(CommandContext& ctx, const Table& table, std::unique_ptr<SlicedCh
   }
   ctx.DependsOn(ctx.store().last_lsn());
   end.Finish(ctx.reply, *change);
+}
+
+void RunChange(CommandContext& ctx, const Table& table, std::unique_ptr<SlicedChange> change,
+               ChangeReply reply) {
+  CELLAR_ASSERT(change != nullptr);
+  ChangeEnd end{reply, &ctx.host, table.keyspace(), table.name(), 0, {}};
+  if (reply != ChangeReply::kOk) end.heat = ScanHeat(ctx.host, table, ScanHeat::Way::kJumps);
+  Run(ctx, std::move(change), std::move(end));
+}
+
+void RunCopy(CommandContext& ctx, std::string_view keyspace, std::string_view table,
+             std::unique_ptr<SlicedChange> change) {
+  CELLAR_ASSERT(change != nullptr);
+  Run(ctx, std::move(change),
+      ChangeEnd{ChangeReply::kCopied, &ctx.host, std::string(keyspace), std::string(table), 0, {}});
 }
 
 }  // namespace cellar

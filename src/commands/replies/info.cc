@@ -177,6 +177,7 @@ void MemorySection(Host& host, InfoWriter& out) {
   out.Field("mem_total_replication_buffers", memory.tail_bytes + memory.links_bytes);
   out.Field("mem_clients_slaves", memory.links_bytes);
   out.Field("mem_clients_normal", memory.clients_bytes);
+  out.Field("mem_snapshots_held", memory.held_bytes);
   out.Field("mem_heat", host.services().heat.memory_bytes());
   out.Field("mem_cluster_links", 0);
   out.Field("mem_aof_buffer", memory.log_buffer_bytes);

@@ -104,6 +104,13 @@ void AppliedChanges::CollectSchema(const DecodedOp& op) {
     Add(Kind::kNew, made.name, "new");
     return Add(Kind::kEvent, made.name, "table.create");
   }
+  if (op.op == MutationOp::kCreateSnapshot) {
+    if (!op.second.empty())
+      Add(Kind::kEvent, {std::string(op.first), std::string(op.second)}, "snapshot");
+    return;
+  }
+  if (op.op == MutationOp::kCopyTable)
+    return Add(Kind::kEvent, {std::string(op.first), std::string(op.second)}, "copy_to");
   Known* const table = Know(op.id);
   if (table == nullptr) return;
   switch (op.op) {

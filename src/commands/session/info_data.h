@@ -19,6 +19,7 @@ struct MemoryFigures {
   uint64_t used_bytes{0};
   uint64_t startup_bytes{0};  // of the process before there was any data
   uint64_t data_bytes{0};     // trees of all tables
+  uint64_t held_bytes{0};     // of it, what named snapshots keep and no table uses
   uint64_t clients_bytes{0};
   uint64_t links_bytes{0};  // connections to other nodes, and what has come and is not applied
   uint64_t tail_bytes{0};   // of the log, for followers

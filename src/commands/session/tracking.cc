@@ -103,6 +103,8 @@ void Tracking::Remember(Host& host, Session& session, const CommandEntry& comman
   for (const size_t position : KeyPositions(spec, args)) {
     const std::string_view word = args[position];
     const TableName table = SplitTableName(session.keyspace, word);
+    // What is in a snapshot never changes.
+    if (table.table.find(kSnapshotSign) != std::string_view::npos) continue;
     std::string name = NameOf(table.keyspace, table.table);
     const bool is_plain = table.table.size() == word.size();
     const Reader reader{session.id, is_plain ? kPlain : kWithKeyspace};

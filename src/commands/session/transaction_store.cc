@@ -54,6 +54,7 @@ Result<Watch> WatchTableRow(Host& host, std::string_view keyspace, std::string_v
   ASSIGN_OR_RETURN(Table * found, host.store().FindTable(keyspace, name));
   Watch watch{.keyspace = std::string(split.keyspace), .table = std::string(split.table)};
   ASSIGN_OR_RETURN(watch.row, host.store().RowKey(*found, row));  // BADKEY, TOOLARGE
+  if (found->frozen()) return watch;
   watch.of_row = true;
   watch.table_id = found->id();
   watch.lineage = host.store().engine().lineage();
@@ -63,6 +64,7 @@ Result<Watch> WatchTableRow(Host& host, std::string_view keyspace, std::string_v
 
 bool WatchIsBroken(Host& host, const Watch& watch) {
   const Engine& engine = host.store().engine();
+  if (watch.table.find(kSnapshotSign) != std::string::npos) return false;  // it never changes
   if (watch.lineage != engine.lineage()) return true;
   const Table* const table = engine.FindTable(watch.keyspace, watch.table);
   if ((table == nullptr ? 0 : table->id()) != watch.table_id) return true;

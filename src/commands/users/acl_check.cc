@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "commands/catalog/command_keys.h"
 #include "commands/words/schema_arguments.h"
+#include "engine/table/snapshot_set.h"
 #include "engine/table/table.h"
 
 namespace cellar {
@@ -43,6 +44,14 @@ bool AllowsTable(const AclSelector& selector, const KeySpec& keys, const TableNa
   return false;
 }
 
+// Of table@snapshot what is allowed is what is allowed of the table.
+TableName TableOf(std::string_view keyspace, std::string_view word) {
+  TableName name = SplitTableName(keyspace, word);
+  std::string_view snapshot;
+  (void)SplitSnapshot(name.table, &name.table, &snapshot);
+  return name;
+}
+
 // kNothing, or what `selector` refuses and at which argument.
 AclVerdict CheckSelector(const AclSelector& selector, const CommandEntry& command, Arguments args,
                          std::string_view keyspace) {
@@ -52,7 +61,7 @@ AclVerdict CheckSelector(const AclSelector& selector, const CommandEntry& comman
     return {.denied = Denied::kKey};
   }
   for (const size_t at : KeyPositions(keys, args)) {
-    if (!AllowsTable(selector, keys, SplitTableName(keyspace, args[at]))) {
+    if (!AllowsTable(selector, keys, TableOf(keyspace, args[at]))) {
       return {.denied = Denied::kKey, .argument = at};
     }
   }
@@ -110,7 +119,7 @@ std::string DeniedText(Denied denied, const CommandEntry& command, bool in_exec)
 }
 
 void CommandRights::SetTable(std::string_view keyspace, std::string_view word) {
-  const TableName name = SplitTableName(keyspace, word);
+  const TableName name = TableOf(keyspace, word);
   keyspace_ = name.keyspace;
   table_ = name.table;
 }
