@@ -38,7 +38,7 @@ pubsub|numpat pubsub|numsub pubsub|shardchannels pubsub|shardnumsub punsubscribe
 replconf replica|add replica|demote replica|help replica|list replica|promote replica|remove replicaof role save scan script|debug script|exists script|flush script|help script|kill script|load select
 sentinel|ckquorum sentinel|failover sentinel|get-master-addr-by-name sentinel|help sentinel|master sentinel|masters
 sentinel|myid sentinel|replicas sentinel|sentinels sentinel|slaves
-shutdown slaveof slowlog|get slowlog|help slowlog|len slowlog|reset sunsubscribe sync table|help table|list time
+shutdown slaveof slowlog|get slowlog|help slowlog|len slowlog|reset snapshot|help snapshot|list sunsubscribe sync table|help table|list time
 unsubscribe unwatch wait waitaof xadd xdel xgroup|help xinfo|help xsetid xtrim
 """.split()
 # Answered whoever asks.
@@ -114,6 +114,10 @@ CASES = {
     "eval_ro": ("EVAL_RO return 1 web", "%R~web:*", ["%W~web:*"]),
     "evalsha_ro": ("EVALSHA_RO 0 1 web", "%R~web:*", ["%W~web:*"]),
     "fcall_ro": ("FCALL_RO f 1 web", "%R~web:*", ["%W~web:*"]),
+    "snapshot|create": ("SNAPSHOT CREATE s TABLE 1 web REPLACE", "%W~web:*", ["~web:anchor", "%R~web:*"]),
+    "snapshot|drop": ("SNAPSHOT DROP kept", "%W~web:*", ["~web:anchor", "%R~web:*"]),
+    "snapshot|info": ("SNAPSHOT INFO kept", "%R~web:anchor", []),
+    "copy": ("COPY web copied", "%R~web:* %W~copied:*", ["%R~web:*", "~web:anchor %W~copied:*", "%W~web:* %W~copied:*"]),
     "feed|create": ("FEED CREATE fresh ON 1 web:anchor", "%W~web:*", ["~web:anchor", "%R~web:*"]),
     "feed|drop": ("FEED DROP changes", "%W~web:*", ["~web:anchor", "%R~web:*"]),
     "feed|info": ("FEED INFO changes", "%R~web:anchor", ["~web:contents", "%W~web:*"]),
@@ -192,6 +196,7 @@ class AclTest(CellarTest):
         self.admin("FEED DROP changes")
         self.admin("FEED DROP fresh")
         self.assertEqual(self.admin("FEED CREATE changes ON 1 web:anchor"), "OK")
+        self.assertEqual(self.admin("SNAPSHOT CREATE kept TABLE 1 web REPLACE"), "OK")
         self.assertEqual(self.admin("XGROUP CREATE changes g 0"), "OK")
 
     def connect(self, user=None):
