@@ -149,11 +149,16 @@ std::vector<Engine::VersionInFile> Engine::VersionsInFile() const {
     for (const auto& [index_id, index] : IndexesInFile(*table))
       versions.push_back({.file_id = index_id, .tree = index->mutable_entries()});
   }
-  // What an index of a frozen table has built itself is no version, and comes first.
-  std::stable_sort(versions.begin(), versions.end(), [](const auto& a, const auto& b) {
-    const auto place = [](const VersionInFile& version) {
+  // What an index of a frozen table has built itself is no version, and comes first. Chains come by
+  // their smallest number, so that the same state makes the same file.
+  std::map<const void*, uint64_t> chains;
+  for (const VersionInFile& version : versions) {
+    if (version.tree->frozen()) chains.emplace(version.tree->origin(), version.file_id);
+  }
+  std::stable_sort(versions.begin(), versions.end(), [&chains](const auto& a, const auto& b) {
+    const auto place = [&chains](const VersionInFile& version) {
       const bool is_version = version.tree->frozen();
-      return std::pair(is_version ? version.tree->origin() : nullptr,
+      return std::pair(is_version ? chains.at(version.tree->origin()) : 0,
                        is_version ? ~version.tree->version_epoch() : 0);
     };
     return place(a) < place(b);
