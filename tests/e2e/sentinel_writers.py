@@ -1,25 +1,31 @@
-"""ioredis and node-redis that write by what Sentinels tell them, for tests in which leaders go."""
+"""Clients of several languages that write by what Sentinels tell them, for tests in which leaders go."""
 
 import os
+import shutil
 import subprocess
+import tempfile
 import threading
 
 from test_clients import NPM, install_npm_clients
 
-SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "clients", "sentinel_node.js")
+SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "clients")
 
 
-class NodeWriters:
-    """Both, each with rows of its own (`<library>-<n>`, f:a) in `table`, until the test ends."""
+class Writers:
+    """Each of LIBRARIES with rows of its own (`<library>-<n>`, f:a) in `table`, until the test ends."""
 
-    LIBRARIES = ("ioredis", "redis")
+    LIBRARIES = ()
+
+    def command(self, test):
+        """What is run, before its arguments; skips the test where that cannot be had."""
+        raise NotImplementedError
 
     def __init__(self, test, ports, name, table):
-        install_npm_clients(test)
+        command = self.command(test)
         self.test = test
         self.said = {library: [] for library in self.LIBRARIES}
         self.processes = {library: subprocess.Popen(
-            ["node", SCRIPT, library, ",".join(map(str, ports)), name, table], stdin=subprocess.PIPE,
+            [*command, library, ",".join(map(str, ports)), name, table], stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             env={**os.environ, "NODE_PATH": os.path.join(NPM, "node_modules")}) for library in self.LIBRARIES}
         self.readers = [threading.Thread(target=self.read, args=(library,)) for library in self.LIBRARIES]
@@ -50,3 +56,33 @@ class NodeWriters:
         for process in self.processes.values():
             process.stdin.close()
             process.stdout.close()
+
+
+class NodeWriters(Writers):
+    LIBRARIES = ("ioredis", "redis")
+
+    def command(self, test):
+        install_npm_clients(test)
+        return ["node", os.path.join(SCRIPTS, "sentinel_node.js")]
+
+
+class RubyWriters(Writers):
+    LIBRARIES = ("ruby",)
+
+    def command(self, test):
+        if subprocess.run(["ruby", "-e", "require 'redis'"], capture_output=True, check=False).returncode != 0:
+            test.skipTest("ruby-redis is not installed")
+        return ["ruby", os.path.join(SCRIPTS, "sentinel_ruby.rb")]
+
+
+class HiredisWriters(Writers):
+    LIBRARIES = ("hiredis",)
+
+    def command(self, test):
+        directory = tempfile.mkdtemp(prefix="cellar-hiredis-")
+        test.addCleanup(shutil.rmtree, directory)
+        program = os.path.join(directory, "sentinel_hiredis")
+        built = subprocess.run(["g++", "-std=c++20", "-O1", os.path.join(SCRIPTS, "sentinel_hiredis.cc"), "-lhiredis",
+                                "-o", program], capture_output=True, text=True, check=False)
+        test.assertEqual(0, built.returncode, built.stderr)
+        return [program]

@@ -7,7 +7,7 @@ import redis
 from redis.sentinel import MasterNotFoundError, Sentinel
 
 from cellar_server import CellarTest
-from sentinel_writers import NodeWriters
+from sentinel_writers import HiredisWriters, NodeWriters, RubyWriters
 from test_replica_set import ReplicaSetTest as SetFrame
 
 
@@ -99,9 +99,18 @@ class SentinelAnswersTest(SetFrame):
         self.wait_until(lambda: answers(client, b"1", "CGET", "t", "a", "f:q"), "what was written before")
 
     def test_node_clients_find_the_next_leader(self):
+        self.check_writers(NodeWriters)
+
+    def test_ruby_finds_the_next_leader(self):
+        self.check_writers(RubyWriters)
+
+    def test_hiredis_finds_the_next_leader(self):
+        self.check_writers(HiredisWriters)
+
+    def check_writers(self, kind):
         members, leader = self.known()
         leader.run("TABLE CREATE t FAMILY f")
-        writers = NodeWriters(self, [m.port for m in members], "mymaster", "t")
+        writers = kind(self, [m.port for m in members], "mymaster", "t")
         writers.wait()
         leader.server.kill()
         new = self.wait_leader(members, but=leader)
