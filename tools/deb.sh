@@ -87,6 +87,7 @@ cat >"$root/DEBIAN/prerm" <<'SCRIPT'
 set -e
 if [ "$1" = remove ] && [ -d /run/systemd/system ]; then
   systemctl disable --now cellar.service >/dev/null 2>&1 || true
+  systemctl stop 'cellar@*.service' >/dev/null 2>&1 || true
 fi
 SCRIPT
 cat >"$root/DEBIAN/postrm" <<'SCRIPT'

@@ -29,6 +29,8 @@ place 644 conf/cellar.tmpfiles "$prefix/lib/tmpfiles.d/cellar.conf"
 
 sed "s|/usr/bin/cellar|$prefix/bin/cellar|; s|/etc/cellar|$sysconfdir/cellar|" conf/cellar.service >"$work"
 place 644 "$work" "$prefix/lib/systemd/system/cellar.service"
+sed "s|/usr/bin/cellar|$prefix/bin/cellar|; s|/etc/cellar|$sysconfdir/cellar|" conf/cellar@.service >"$work"
+place 644 "$work" "$prefix/lib/systemd/system/cellar@.service"
 place 644 conf/cellar.socket "$prefix/lib/systemd/system/cellar.socket"
 
 /usr/bin/python3 tools/man.py "$pages"

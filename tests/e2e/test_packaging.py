@@ -156,16 +156,28 @@ class PackagingTest(unittest.TestCase):
             self.skipTest(f"systemd-analyze cannot judge here: {said.strip()[-200:]}")
         self.assertLessEqual(float(exposure.group(1)), EXPOSURE_MAX)
 
+    def test_the_template_differs_in_its_folders_alone(self):
+        units = []
+        for name in ("cellar.service", "cellar@.service"):
+            with open(self.path("usr/lib/systemd/system/" + name), encoding="utf-8") as file:
+                units.append([line for line in file.read().splitlines() if line and not line.startswith("#")])
+        differing = [line for line in units[1] if line not in units[0]]
+        self.assertEqual(len(units[0]), len(units[1]))
+        self.assertEqual(["Description", "ExecStart", "StateDirectory", "RuntimeDirectory", "WorkingDirectory"],
+                         [line.partition("=")[0] for line in differing])
+        self.assertTrue(all("%i" in line for line in differing), differing)
+
     def test_the_unit_is_well_formed(self):
         need(self, "systemd-analyze")
         with tempfile.TemporaryDirectory() as directory:
-            with open(self.path("usr/lib/systemd/system/cellar.service"), encoding="utf-8") as file:
-                unit = file.read()
-            copy = os.path.join(directory, "cellar.service")
-            with open(copy, "w", encoding="utf-8") as file:
-                file.write(unit.replace("/usr/bin/cellar", self.path("usr/bin/cellar")))
-            said = run("systemd-analyze", "verify", "--man=no", copy).stdout
-            self.assertEqual("", "\n".join(line for line in said.splitlines() if "cellar" in line))
+            for name, instance in (("cellar.service", "cellar.service"), ("cellar@.service", "cellar@one.service")):
+                with open(self.path("usr/lib/systemd/system/" + name), encoding="utf-8") as file:
+                    unit = file.read()
+                copy = os.path.join(directory, instance)
+                with open(copy, "w", encoding="utf-8") as file:
+                    file.write(unit.replace("/usr/bin/cellar", self.path("usr/bin/cellar")))
+                said = run("systemd-analyze", "verify", "--man=no", copy).stdout
+                self.assertEqual("", "\n".join(line for line in said.splitlines() if "cellar" in line))
 
     def test_man_pages_are_clean_and_name_the_options(self):
         need(self, "man")
@@ -244,6 +256,7 @@ class PackagingTest(unittest.TestCase):
         package = os.path.join(ROOT, re.findall(r"deb: (\S+\.deb)", done.stdout)[-1])
         listing = run("dpkg-deb", "--contents", package).stdout
         for name in ("usr/bin/cellar", "usr/bin/cellar-import", "usr/lib/systemd/system/cellar.service",
+                     "usr/lib/systemd/system/cellar@.service",
                      "usr/lib/sysusers.d/cellar.conf", "usr/lib/tmpfiles.d/cellar.conf", "etc/cellar/cellar.conf",
                      "etc/logrotate.d/cellar", "usr/share/man/man1/cellar.1.gz", "usr/share/man/man5/cellar.conf.5.gz",
                      "usr/share/bash-completion/completions/cellar", "usr/share/doc/cellar/copyright"):
