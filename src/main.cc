@@ -22,6 +22,7 @@
 #include "cellar/version.h"
 #include "commands/config/config.h"
 #include "commands/config/config_sources.h"
+#include "replica/set_recovery.h"
 #include "server/server.h"
 #include "server/store_config.h"
 #include "store/check.h"
@@ -34,6 +35,7 @@ constexpr std::string_view kUsage =
     "usage: cellar [FILE.conf] [--option value ...]   serve\n"
     "       cellar --check DIR [--repair]             check a store's files for damage\n"
     "       cellar --dump DIR|FILE                    print log records as commands\n"
+    "       cellar --replica-recover DIR [--yes]      go on without the rest of a replica set\n"
     "       cellar --version | --help\n"
     "\n"
     "Every option of cellar.conf(5) can be given here and overrides the file:\n"
@@ -73,9 +75,27 @@ int Check(const std::vector<std::string>& words) {
     return Misused("--check takes a directory and --repair, not '" + words[wrong] + "'");
   }
   Engine engine;
+  CheckedMember member;
   const Status status =
       CheckStore(FileSystem::Posix(), words[1], repair ? CheckMode::kRepair : CheckMode::kLook,
-                 engine, std::cout);
+                 engine, std::cout, &member);
+  const Status told = TellOfMember(FileSystem::Posix(), words[1], member, std::cout);
+  if (!status.ok()) return Fail(status);
+  return told.ok() ? 0 : Fail(told);
+}
+
+int ReplicaRecover(const std::vector<std::string>& words) {
+  if (words.size() < 2 || words[1].starts_with("--"))
+    return Misused("--replica-recover needs a directory");
+  const bool sure = words.size() == 3 && words[2] == "--yes";
+  if (words.size() > 2 && !sure) {
+    const size_t wrong = words[2] == "--yes" ? 3 : 2;
+    return Misused("--replica-recover takes a directory and --yes, not '" + words[wrong] + "'");
+  }
+  FileSystem& files = FileSystem::Posix();
+  Clock& clock = Clock::System();
+  const Status status = sure ? RecoverSet(files, clock, words[1], std::cout)
+                             : LookForRecovery(files, words[1], std::cout);
   return status.ok() ? 0 : Fail(status);
 }
 
@@ -235,11 +255,13 @@ int Main(const std::vector<std::string>& words) {
   }
   if (first == "--check") return Check(words);
   if (first == "--dump") return Dump(words);
+  if (first == "--replica-recover") return ReplicaRecover(words);
   for (const std::string& word : words) {
     if (word == "--repair") {
       return Misused("--repair needs --check: cellar --check DIR --repair");
     }
-    if (word == "--check" || word == "--dump" || word == "--version" || word == "--help") {
+    if (word == "--check" || word == "--dump" || word == "--version" || word == "--help" ||
+        word == "--replica-recover") {
       return Misused(word + " must come first, followed only by its own arguments");
     }
   }

@@ -76,6 +76,25 @@ Result<std::unique_ptr<IdentityFile>> IdentityFile::Open(FileSystem& files,
   return Status::Error(ErrorCode::kCorruption, path + ": neither of its two slots is sound");
 }
 
+Result<std::optional<Identity>> IdentityFile::Read(FileSystem& files,
+                                                   const std::string& directory) {
+  const std::string path = JoinPath(directory, kReplicaFileName);
+  ASSIGN_OR_RETURN(const bool exists, files.Exists(path));
+  if (!exists) return std::optional<Identity>();
+  ASSIGN_OR_RETURN(const std::string bytes, ReadWholeFile(files, path));
+  std::optional<Identity> newest;
+  uint64_t newest_generation = 0;
+  for (size_t at = 0; at < bytes.size(); at += kSlotBytes) {
+    Identity identity;
+    const auto generation = DecodeSlot(std::string_view(bytes).substr(at), &identity);
+    if (!generation || (newest && *generation < newest_generation)) continue;
+    newest = identity;
+    newest_generation = *generation;
+  }
+  if (newest || bytes.empty()) return newest;
+  return Status::Error(ErrorCode::kCorruption, path + ": neither of its two slots is sound");
+}
+
 Status IdentityFile::Write(const Identity& identity) {
   const uint64_t generation = generation_ + 1;
   RETURN_IF_ERROR(file_->WriteAt(generation % 2 * kSlotBytes, EncodeSlot(identity, generation)));

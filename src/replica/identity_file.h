@@ -19,6 +19,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/file.h"
@@ -41,6 +42,9 @@ class IdentityFile {
   // kCorruption naming the file if no slot of it is sound.
   static Result<std::unique_ptr<IdentityFile>> Open(FileSystem& files, const std::string& directory,
                                                     const Identity& fresh);
+
+  // What the folder's file says, without opening it for more; nothing if there is none.
+  static Result<std::optional<Identity>> Read(FileSystem& files, const std::string& directory);
 
   const Identity& identity() const { return identity_; }
   // Durable when it returns OK. After an error what is on disk is the old or the new one.

@@ -31,6 +31,7 @@ class Check {
       : files_(files), directory_(directory), mode_(mode), state_(state), out_(out) {}
 
   Status Run();
+  const CheckedMember& member() const { return member_; }
 
  private:
   Status FindManifest();
@@ -56,6 +57,7 @@ class Check {
   const std::string& directory_;
   const CheckMode mode_;
   StateMachine& state_;
+  CheckedMember member_;
   LogReplay replay_{state_, ApplyUpTo::kEnd};
   std::ostream& out_;
   Manifest before_;                  // on the disk
@@ -345,13 +347,19 @@ Status Check::CheckLog() {
   if (log.last() < snapshot_lost_)
     out_ << "LOST: all changes after record " << FormatLsn(log.last()) << " up to record "
          << FormatLsn(snapshot_lost_) << ", which only the damaged snapshot had\n";
+  member_ = {.members = replay_.members(),
+             .committed = std::max(snapshot, replay_.mark().lsn),
+             .last = std::max(snapshot, log.last())};
+  for (const PendingRecord& record : replay_.pending())
+    if (record.head.kind == RecordKind::kMembers) member_.members = record.payload;
   return damaged_segment_ ? Status::Ok() : replay_.ApplyPending();
 }
 
 Status Check::NameOtherFiles() {
   ASSIGN_OR_RETURN(const std::vector<std::string> names, files_.List(directory_));
   for (const std::string& name : names) {
-    if (name == kManifestName || name == kLockName) continue;
+    // What a member of a replica set has promised: told of by who knows more of it.
+    if (name == kManifestName || name == kLockName || name == kReplicaFileName) continue;
     const auto parsed = ParseFileName(name);
     const bool is_named = parsed && (manifest_.Names(*parsed) || before_.Names(*parsed));
     const bool is_ours = salvaged_ && parsed && parsed->number == salvaged_->number;
@@ -433,7 +441,7 @@ Status Check::Run() {
 }  // namespace
 
 Status CheckStore(FileSystem& files, const std::string& directory, CheckMode mode,
-                  StateMachine& state, std::ostream& out) {
+                  StateMachine& state, std::ostream& out, CheckedMember* member) {
   // A folder that no server has ever locked gets no lock file from a mere look.
   const std::string lock_path = JoinPath(directory, kLockName);
   ASSIGN_OR_RETURN(const bool has_lock, files.Exists(lock_path));
@@ -441,7 +449,10 @@ Status CheckStore(FileSystem& files, const std::string& directory, CheckMode mod
   if (has_lock) {
     ASSIGN_OR_RETURN(lock, files.Lock(lock_path));
   }
-  return Check(files, directory, mode, state, out).Run();
+  Check check(files, directory, mode, state, out);
+  Status status = check.Run();
+  if (member != nullptr) *member = check.member();
+  return status;
 }
 
 }  // namespace cellar

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "base/file.h"
+#include "cellar/lsn.h"
 #include "cellar/status.h"
 #include "engine/table/state_machine.h"
 
@@ -28,13 +29,24 @@ enum class CheckMode : uint8_t {
   kRepair,
 };
 
+// What the log of a replica set's member says.
+struct CheckedMember {
+  std::string members;  // payload of a kMembers record; empty: it names none
+  Lsn committed;
+  Lsn last;
+};
+
 // Reads every byte of the store in `directory`, verifies every checksum, applies it all to the
 // empty `state`, and prints what it finds, one line per file and per fault. OK if the store is
 // sound (a torn tail, which a start would cut, is named and is sound), or was made so; kCorruption
 // if anything is damaged, even where a server would start; kIo. The folder must not be in use by a
-// running server (kIo).
+// running server (kIo). `member` may be null.
 Status CheckStore(FileSystem& files, const std::string& directory, CheckMode mode,
-                  StateMachine& state, std::ostream& out);
+                  StateMachine& state, std::ostream& out, CheckedMember* member);
+inline Status CheckStore(FileSystem& files, const std::string& directory, CheckMode mode,
+                         StateMachine& state, std::ostream& out) {
+  return CheckStore(files, directory, mode, state, out, nullptr);
+}
 
 // Readable text of a record's payload; one or more lines, no newline at the end.
 using DescribeMutation = std::function<std::string(std::string_view payload)>;

@@ -57,6 +57,7 @@ class LogReplay {
   const std::vector<Lsn>& epoch_begins() const { return epoch_begins_; }
   // The kMembers records applied, behind the snapshot.
   const std::vector<NamedMembers>& named() const { return named_; }
+  const std::vector<PendingRecord>& pending() const { return pending_; }
   std::vector<PendingRecord> TakePending() { return std::move(pending_); }
 
  private:
