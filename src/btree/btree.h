@@ -94,6 +94,7 @@ inline constexpr size_t kTreeKeyBytesMax{256 * 1024};
 namespace btree_internal {
 class BulkLoad;
 class ImageRead;
+class LeafWalk;
 class Tree;
 struct Entry;
 struct Inner;
@@ -266,6 +267,7 @@ class BTree {
   friend class BTreeCursor;
   friend class BTreeImageReader;
   friend class BTreeBulkLoader;
+  friend class BTreeCopier;
   std::unique_ptr<btree_internal::Tree> tree_;
   std::unique_ptr<btree_internal::Version> version_;  // null: it is no version
 };
@@ -287,6 +289,7 @@ class BTreeSnapshot {
   friend class BTree;
   friend class BTreeCursor;
   friend class BTreeImageReader;
+  friend class BTreeCopier;
   explicit BTreeSnapshot(std::unique_ptr<btree_internal::SnapshotState> state);
   void Drop();
   std::unique_ptr<btree_internal::SnapshotState> state_;
@@ -408,6 +411,22 @@ class BTreeBulkLoader {
   Status Finish();
 
  private:
+  std::unique_ptr<btree_internal::BulkLoad> load_;
+};
+
+// Copies what a snapshot holds into an empty tree, leaf by leaf.
+class BTreeCopier {
+ public:
+  // REQUIRES: to->entries() == 0. `from` is not for images only, and outlives the copier.
+  BTreeCopier(const BTreeSnapshot& from, BTree* to);
+  ~BTreeCopier();
+  // Copies about so many bytes of leaves and their values. True when all is copied.
+  bool Step(uint64_t bytes_max);
+  // Ends it where it is: the tree has what was copied.
+  void Finish();
+
+ private:
+  std::unique_ptr<btree_internal::LeafWalk> leaves_;
   std::unique_ptr<btree_internal::BulkLoad> load_;
 };
 

@@ -43,6 +43,7 @@ class BulkLoad {
     CheckedImage checked;
     RETURN_IF_ERROR(CheckLeafImage(image, &checked));
     if (any_ && checked.first_key <= last_key_) return OutOfOrder();
+    is_newer_whole_ = false;
     Leaf* const leaf = epochs_.NewLeaf(checked.leaf_bytes);
     leaf->large_units = 0;
     std::memcpy(leaf->bytes() + kLeafPortableFrom, checked.leaf.data(), checked.leaf.size());
@@ -64,6 +65,31 @@ class BulkLoad {
     CELLAR_ASSERT(any_);
     return last_key_;
   }
+
+  // A copy of a leaf of another tree. Returns its bytes, with those of its values.
+  uint64_t CopyLeaf(const Leaf* leaf) {
+    CELLAR_ASSERT(!finished_);
+    Leaf* const copy = epochs_.NewLeaf(leaf->used);
+    constexpr size_t kFrom{offsetof(Leaf, large_units)};
+    std::memcpy(copy->bytes() + kFrom, leaf->bytes() + kFrom, leaf->header_bytes() - kFrom);
+    std::memcpy(copy->entries(), leaf->entries(), leaf->entries_bytes());
+    copy->large_units = 0;
+    uint8_t* p = copy->entries();
+    Entry entry;
+    for (uint32_t i = 0; leaf->large_count > 0 && i < leaf->count;
+         ++i, p = const_cast<uint8_t*>(entry.end)) {
+      ParseEntry(p, &entry);
+      if (!entry.is_large) continue;
+      LargeValue* const value = epochs_.NewValue(entry.value_view());
+      WriteEntryValue(const_cast<uint8_t*>(entry.value), {nullptr, value->bytes, value});
+      copy->large_units += value->capacity / 64;
+    }
+    const bool fits = TakeLeaf(copy);
+    CELLAR_ASSERT(fits);
+    return uint64_t{copy->units()} * 64;
+  }
+  // What all copied leaves hold.
+  void SetPayload(uint64_t bytes) { content_.payload_bytes = bytes; }
 
   Status Add(std::string_view key, std::string_view value) {
     CELLAR_ASSERT(!finished_);
@@ -93,7 +119,7 @@ class BulkLoad {
     CELLAR_ASSERT(!finished_);
     PackCollected(0);
     finished_ = true;
-    if (leaves_.size() == 0) return Adopt();
+    if (leaves_.size() == 0 || TakeNewerWhole()) return Adopt();
     content_.root = leaves_.item(0).pointer;
     while (leaves_.size() > 1) {
       BuildLevel();
@@ -123,6 +149,22 @@ class BulkLoad {
     tree_->epochs().NoteValueBytes(epochs_.largest_value_bytes());
   }
 
+  // A version that is equal to the newer one shares its inner nodes too.
+  bool TakeNewerWhole() {
+    if (!is_newer_whole_ || newer_->Next() != nullptr) return false;
+    content_ = version_->newer;
+    SetBirthOfInners(content_.root, content_.height);
+    return true;
+  }
+
+  void SetBirthOfInners(void* node, uint32_t level) const {
+    if (level == 0) return;
+    auto* inner = static_cast<Inner*>(node);
+    inner->birth = std::min(inner->birth, version_->state.epoch);
+    for (uint32_t i = 0; i < inner->children; ++i)
+      SetBirthOfInners(inner->pointers()[i], level - 1);
+  }
+
   // Born by then, and what it holds.
   void SetBirth(Leaf* leaf) const {
     const uint64_t birth = version_->state.epoch;
@@ -139,6 +181,7 @@ class BulkLoad {
   Status AddRun(const LeafRun& run) {
     Status none = Status::Error(ErrorCode::kCorruption, "leaf run: there are no such leaves");
     if (run.first < newer_number_) return none;
+    is_newer_whole_ = run.first == newer_number_ && (is_newer_whole_ || !any_);
     while (newer_number_ < run.first) {
       if (newer_->Next() == nullptr) return none;
       ++newer_number_;
@@ -146,20 +189,26 @@ class BulkLoad {
     for (uint32_t i = 0; i < run.count; ++i, ++newer_number_) {
       Leaf* const leaf = newer_->Next();
       if (leaf == nullptr) return none;
-      std::string first_key(View(leaf->prefix(), leaf->prefix_bytes));
-      first_key += GroupFirst(leaf, 0);
-      if (any_ && first_key <= last_key_) return OutOfOrder();
+      if (!TakeLeaf(leaf)) return OutOfOrder();
       SetBirth(leaf);
-      AddLeaf(leaf, first_key);
-      content_.entries += leaf->count;
-      const uint32_t group = leaf->groups - 1u;
-      (void)key_.TakeInGroup(leaf, group, leaf->counts()[group] - 1u);
-      last_key_.assign(View(leaf->prefix(), leaf->prefix_bytes));
-      last_key_.append(key_.view());
-      any_ = true;
     }
     payload_bytes_told_ = run.payload_bytes;
     return Status::Ok();
+  }
+
+  // A leaf as it is. False if it does not belong behind what is there.
+  bool TakeLeaf(Leaf* leaf) {
+    first_key_.assign(View(leaf->prefix(), leaf->prefix_bytes));
+    first_key_.append(GroupFirst(leaf, 0));
+    if (any_ && first_key_ <= last_key_) return false;
+    AddLeaf(leaf, first_key_);
+    content_.entries += leaf->count;
+    const uint32_t group = leaf->groups - 1u;
+    (void)key_.TakeInGroup(leaf, group, leaf->counts()[group] - 1u);
+    last_key_.assign(View(leaf->prefix(), leaf->prefix_bytes));
+    last_key_.append(key_.view());
+    any_ = true;
+    return true;
   }
 
   static Status OutOfOrder() {
@@ -282,7 +331,9 @@ class BulkLoad {
   std::optional<LeafWalk> newer_;
   uint64_t newer_number_{0};  // leaves of it that have been passed
   uint64_t payload_bytes_told_{0};
+  bool is_newer_whole_{false};  // so far, and nothing else came
   RebuiltKey key_;
+  std::string first_key_;
 };
 
 }  // namespace btree_internal
@@ -300,6 +351,33 @@ Status BTreeBulkLoader::Add(std::string_view key, std::string_view value) {
 Status BTreeBulkLoader::Finish() {
   load_->Finish();
   return Status::Ok();
+}
+
+BTreeCopier::BTreeCopier(const BTreeSnapshot& from, BTree* to) {
+  const btree_internal::SnapshotState& state = *from.state_;
+  CELLAR_ASSERT(!state.images_only);
+  leaves_ = std::make_unique<btree_internal::LeafWalk>(state.content.root, state.content.height);
+  load_ = std::make_unique<btree_internal::BulkLoad>(to->tree_.get(), nullptr);
+  load_->SetPayload(state.content.payload_bytes);
+}
+BTreeCopier::~BTreeCopier() = default;
+
+bool BTreeCopier::Step(uint64_t bytes_max) {
+  for (uint64_t bytes = 0; bytes < bytes_max;) {
+    const btree_internal::Leaf* leaf = leaves_->Next();
+    if (leaf == nullptr) {
+      Finish();
+      return true;
+    }
+    bytes += load_->CopyLeaf(leaf);
+  }
+  return false;
+}
+
+void BTreeCopier::Finish() {
+  if (load_ == nullptr) return;
+  load_->Finish();
+  load_.reset();
 }
 
 }  // namespace cellar

@@ -176,7 +176,7 @@ class CopyChange final : public SlicedChange {
   size_t memory_bytes() const override { return copy_ == nullptr ? 0 : copy_->memory_bytes(); }
 
   Status Step(uint64_t cells_max) override {
-    constexpr uint64_t kSliceBytes{32 << 10};
+    constexpr uint64_t kSliceBytes{128 << 10};
     if (!copy_->Step(cells_max == kUnlimited ? UINT64_MAX : kSliceBytes)) return Status::Ok();
     done_ = true;
     return Finish();

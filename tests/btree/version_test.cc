@@ -205,6 +205,47 @@ TEST_CASE("a file has each leaf once, whoever shares it", "[btree][version]") {
   CHECK(loaded.tree->memory_bytes() < state.tree->memory_bytes() * 12 / 10);
 }
 
+TEST_CASE("a version that is equal to a newer one needs no memory behind a load",
+          "[btree][version]") {
+  Random random(12);
+  State state;
+  Write(&state, &random, 30000);
+  for (int i = 0; i < 20; ++i) state.versions.push_back({state.tree->Freeze(), state.content});
+  Write(&state, &random, 100);
+  for (int i = 0; i < 20; ++i) state.versions.push_back({state.tree->Freeze(), state.content});
+  State loaded = Load(state, Save(&state));
+  Check(loaded);
+  const uint64_t before = loaded.tree->memory_bytes();
+  for (int i = 0; i < 19; ++i) DropVersion(&loaded, random.Below(20 - static_cast<uint64_t>(i)));
+  while (loaded.tree->ReleaseSome(1000)) {
+  }
+  CHECK(loaded.tree->memory_bytes() == before);
+  while (!loaded.versions.empty()) DropVersion(&loaded, random.Below(loaded.versions.size()));
+  Check(loaded);
+}
+
+TEST_CASE("a copy is equal, and the original stays what it is", "[btree][version]") {
+  const uint64_t step_bytes = GENERATE(uint64_t{1}, uint64_t{10'000}, UINT64_MAX);
+  Random random(5);
+  State state;
+  Write(&state, &random, static_cast<int>(random.Below(20000)));
+  const BTreeSnapshot snapshot = state.tree->TakeSnapshot();
+  State copy;
+  copy.content = state.content;
+  BTreeCopier copier(snapshot, copy.tree.get());
+  while (!copier.Step(step_bytes)) Write(&state, &random, 3);
+  Check(copy);
+  CHECK(copy.tree->payload_bytes() == snapshot.payload_bytes());
+  Write(&copy, &random, 2000);
+  Check(copy);
+  Check(state);
+  BTree nothing;
+  const BTreeSnapshot empty = nothing.TakeSnapshot();
+  BTree none;
+  CHECK(BTreeCopier(empty, &none).Step(1));
+  CHECK(none.entries() == 0);
+}
+
 TEST_CASE("runs that cannot be are refused, and nothing is left of them", "[btree][version]") {
   Random random(3);
   State state;

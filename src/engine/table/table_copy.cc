@@ -46,41 +46,17 @@ TableCopy::TableCopy(Table& source) : source_id_(source.id()) {
   }
 }
 
-TableCopy::~TableCopy() {
-  reader_.reset();
-  loader_.reset();
-}
+TableCopy::~TableCopy() = default;
 
 bool TableCopy::Step(uint64_t bytes_max) {
-  uint64_t bytes = 0;
-  while (part_ < parts_.size()) {
+  for (; part_ < parts_.size(); ++part_) {
     Part& part = parts_[part_];
-    if (loader_ == nullptr) {
-      reader_ = std::make_unique<BTreeImageReader>(part.from);
-      loader_ = std::make_unique<BTreeBulkLoader>(part.to.get());
-    }
-    while (bytes < bytes_max) {
-      image_.clear();
-      if (!reader_->Next(&image_)) {
-        EndPart();
-        break;
-      }
-      const Status added = loader_->AddImage(image_);
-      CELLAR_ASSERT(added.ok());
-      bytes += image_.size();
-    }
-    if (bytes >= bytes_max) return part_ == parts_.size();
+    if (copier_ == nullptr) copier_ = std::make_unique<BTreeCopier>(part.from, part.to.get());
+    if (!copier_->Step(bytes_max)) return false;
+    copier_.reset();
+    CELLAR_ASSERT(part.to->entries() == part.from.entries());
   }
   return true;
-}
-
-void TableCopy::EndPart() {
-  const Status finished = loader_->Finish();
-  CELLAR_ASSERT(finished.ok());
-  CELLAR_ASSERT(parts_[part_].to->entries() == parts_[part_].from.entries());
-  loader_.reset();
-  reader_.reset();
-  ++part_;
 }
 
 uint64_t TableCopy::memory_bytes() const {
@@ -110,9 +86,8 @@ void TableCopy::FinishTo(const Table& source, Table* table) {
 
 std::vector<std::unique_ptr<BTree>> TableCopy::GiveUp() {
   // A tree that is laid half can be freed in slices only when it is one.
-  if (loader_ != nullptr) (void)loader_->Finish();
-  loader_.reset();
-  reader_.reset();
+  if (copier_ != nullptr) copier_->Finish();
+  copier_.reset();
   std::vector<std::unique_ptr<BTree>> trees;
   for (Part& part : parts_) {
     if (part.to != nullptr) trees.push_back(std::move(part.to));

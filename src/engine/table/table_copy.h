@@ -1,6 +1,6 @@
-// TableCopy: a frozen table made again in memory of its own, leaf image by leaf image: COPY at
-// work. Step copies a little, so that other work goes on between; what it reads stays, whatever
-// becomes of the snapshot meanwhile.
+// TableCopy: a frozen table made again in memory of its own, leaf by leaf: COPY at work. Step copies
+// a little, so that other work goes on between; what it reads stays, whatever becomes of the
+// snapshot meanwhile.
 //
 // What kCopyTable says of a copy besides its names and number: v table id of the source, which is
 // of a snapshot; v first tree id; and for feeds what the source is called, when it was so, and the
@@ -54,14 +54,11 @@ class TableCopy {
     BTreeSnapshot from;
     std::unique_ptr<BTree> to;
   };
-  void EndPart();
 
   const uint64_t source_id_;
   std::vector<Part> parts_;
   size_t part_{0};
-  std::unique_ptr<BTreeImageReader> reader_;
-  std::unique_ptr<BTreeBulkLoader> loader_;
-  std::string image_;
+  std::unique_ptr<BTreeCopier> copier_;
 };
 
 }  // namespace cellar
