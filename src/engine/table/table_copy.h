@@ -1,6 +1,6 @@
-// TableCopy: a frozen table made again in memory of its own, leaf by leaf: COPY at work. Step copies
-// a little, so that other work goes on between; what it reads stays, whatever becomes of the
-// snapshot meanwhile.
+// TableCopy: a frozen table made again in memory of its own, leaf by leaf: COPY at work. Step
+// copies a little, so that other work goes on between; what it reads stays, whatever becomes of
+// the snapshot meanwhile.
 //
 // What kCopyTable says of a copy besides its names and number: v table id of the source, which is
 // of a snapshot; v first tree id; and for feeds what the source is called, when it was so, and the
