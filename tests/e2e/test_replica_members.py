@@ -2,6 +2,7 @@
 by themselves; under load, with the leader killed in the middle: nothing that was acknowledged is lost.
 
 CELLAR_MEMBER_ROUNDS: how many changes are made with a leader killed in the middle.
+CELLAR_OLD_BINARY: a server of an earlier version that has sets, for a rolling upgrade and back.
 """
 
 import os
@@ -10,7 +11,7 @@ import unittest
 
 import redis
 
-from cellar_server import CellarServer, CellarTest, free_port
+from cellar_server import CellarServer, CellarTest, binary, free_port
 from replicas import chance
 from test_replica_set import Member, ReplicaSetTest as SetFrame, Writer
 
@@ -282,9 +283,32 @@ class MembersTest(SetFrame):
         self.wait_kinds(members, {member: "voter" for member in members})
         self.assert_equal(members)
 
+    def told(self, members):
+        return "\n".join(f"{m.port}: {m.info()}\n{self.rows(m)}\n{m.server.log()[-1500:]}" for m in members)
+
+    def is_itself(self, members, member):
+        """It is listed, and not the one that was emptied there."""
+        leader = next((each for each in members if each.leads()), None)
+        return leader is not None and self.rows(leader).get(member.port, {}).get("id") == member.info().get("replica_id")
+
+    def outcomes(self, member):
+        """How often it has said what came of its leaving."""
+        return sum(member.server.log().count(text) for text in ("is no member of its replica set", "stays what it is"))
+
+    def wait_left(self, killed):
+        """A leader that is to leave asks the next one for it, which may come late."""
+        if self.leaves is None or self.leaves[0] is killed:
+            return
+        member, before = self.leaves
+        deadline = time.monotonic() + PATIENCE
+        while self.outcomes(member) == before and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self.assertGreater(self.outcomes(member), before, member.server.log()[-2000:])
+
     def change(self, mix, members, spare):
         """One change, begun: what has to be so in the end, as a list of voters and one of standbys."""
         kinds = self.kinds(members)
+        self.leaves = None
         if not kinds:
             return None
         voters = [member for member in members if kinds.get(member.port) == "voter"]
@@ -301,7 +325,9 @@ class MembersTest(SetFrame):
         elif what in ("demote", "remove") and len(voters) > 3:
             leader.refusal(f"REPLICA {what} {self.at(mix.choice([member for member in voters if member is not leader]))}")
         elif what == "leave" and len(voters) > 3:
-            leader.refusal(f"REPLICA REMOVE {self.at(leader)}")
+            self.leaves = (leader, self.outcomes(leader))
+            if leader.refusal(f"REPLICA REMOVE {self.at(leader)}") != "no error: OK":
+                self.leaves = None
         else:
             return None
         return what
@@ -325,16 +351,20 @@ class MembersTest(SetFrame):
             moment = time.monotonic()
             if leader is not None:
                 leader.server.kill()
-            self.wait_until(lambda m=moment: writer.gap_after(m) is not None, lambda: f"seed {seed}: writes go on after {what}")
+            self.wait_until(lambda m=moment: writer.gap_after(m) is not None,
+                            lambda: f"seed {seed}: writes go on after {what}\n" + self.told(every))
             if leader is not None:
                 leader.server.start()
+            self.wait_left(leader)
             done += 1
             # All come back as voters, one way or the other.
             for member in every:
                 def back(member=member):
                     kind = self.kinds(every).get(member.port)
-                    if kind == "voter":
+                    if kind == "voter" and self.is_itself(every, member):
                         return True
+                    if kind == "voter":
+                        return False
                     if kind is not None:
                         self.wait_leader(every).refusal(f"REPLICA PROMOTE {self.at(member)}")
                     elif self.kinds(every):
@@ -347,6 +377,47 @@ class MembersTest(SetFrame):
         self.assertGreater(len(writer.acknowledged), 50)
         self.assert_equal(every)
         self.assert_kept(every, writer)
+
+
+    def use(self, member, path):
+        arguments = type(member.server).arguments
+        member.server.arguments = lambda: [path] + arguments(member.server)[1:]
+
+    def roll(self, members, path):
+        """The followers, then the last one."""
+        for member in sorted(members, key=lambda each: each.leads()):
+            if member.leads():
+                member.refusal("FAILOVER")
+                self.wait_until(lambda m=member: not m.leads(), "it hands over")
+            member.server.stop()
+            self.use(member, path)
+            member.server.start()
+            self.wait_until(lambda m=member: m.leads() or m.info().get("master_link_status") == "up", lambda: self.told(members))
+
+    def test_versions_change_node_by_node_and_back(self):
+        old = os.environ.get("CELLAR_OLD_BINARY")
+        if old is None:
+            self.skipTest("CELLAR_OLD_BINARY names no server of an earlier version")
+        members = self.make()
+        for member in members:
+            self.use(member, old)
+            member.server.start()
+        self.wait_leader(members).run("TABLE CREATE t FAMILY f")
+        writer = Writer(members)
+        for path in (binary(), old, binary()):
+            self.roll(members, path)
+        writer.end()
+        self.assertGreater(len(writer.acknowledged), 50)
+        self.assert_equal(members)
+        self.assert_kept(members, writer)
+        # What an older one could not read is not written while it is there.
+        followers = [member for member in members if not member.leads()]
+        followers[0].server.stop()
+        self.use(followers[0], old)
+        followers[0].server.start()
+        text = f"needs feature level 2 of all members, and {self.at(followers[0])} has 1"
+        demote = f"REPLICA DEMOTE {self.at(followers[1])}"
+        self.wait_until(lambda: text in self.wait_leader(members).refusal(demote), lambda: self.wait_leader(members).refusal(demote))
 
 
 class AloneTest(CellarTest):
