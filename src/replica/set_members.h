@@ -19,9 +19,10 @@ namespace cellar {
 // all know it; so nodes can be upgraded one by one, and back again.
 //
 //   1  kJoining, kVoter
-//   2  kStandby
+//   2  kStandby; named snapshots, and copies of tables
 inline constexpr uint32_t kFeatureLevel{2};
 inline constexpr uint32_t kStandbyLevel{2};
+inline constexpr uint32_t kSnapshotLevel{2};
 
 enum class MemberKind : uint8_t {
   kJoining =

@@ -75,9 +75,11 @@ SetNode::SetNode(Replication& owner, Store& store)
     peers_.push_back(std::move(peer));
   }
   member_.SetBacklog(owner.options_.backlog_bytes);
+  store_.set_snapshot_gate([this] { return WantLevel(kSnapshotLevel); });
 }
 
 SetNode::~SetNode() {
+  store_.set_snapshot_gate(nullptr);
   DropFetch();
   serves_.clear();
 }
@@ -313,8 +315,10 @@ Status SetNode::Found() {
                           .kind = MemberKind::kVoter,
                           .host = owner_.options_.self.host,
                           .port = owner_.options_.self.port});
+  members.feature_level = kFeatureLevel;
   for (const auto& peer : peers_) {
     if (!peer->listed) continue;
+    members.feature_level = std::min(members.feature_level, peer->level);
     members.list.push_back({.id = peer->node,
                             .kind = MemberKind::kVoter,
                             .host = peer->address.host,

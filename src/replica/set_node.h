@@ -210,6 +210,9 @@ class SetNode final : private SetStoreHost {
   bool IsNear(uint64_t node) const;
   // Whether all members know that level: if not, who is in the way.
   Status CheckLevel(uint32_t level) const;
+  // Whether records of that level may be written; TRYAGAIN while the set comes to use it.
+  Status WantLevel(uint32_t level);
+  bool TendLevel(SetMembers* members);
   const Peer* AnsweringPeer(const NodeAddress& address) const;
   // set_node_orders.cc
   const SetMember* Find(const SetOrder& order) const;
@@ -267,6 +270,7 @@ class SetNode final : private SetStoreHost {
   std::vector<AskedOrder> asked_orders_;
   std::deque<std::pair<uint64_t, Status>> order_results_;
   uint64_t order_next_{1};
+  uint32_t wanted_level_{0};
   std::vector<uint64_t> removed_;  // by this leader: they do not come back by themselves
 
   // set_node_reads.cc. As a leader: who has asked, and when.

@@ -93,9 +93,26 @@ Status SetNode::CheckLevel(uint32_t level) const {
   return Status::Ok();
 }
 
+Status SetNode::WantLevel(uint32_t level) {
+  if (feature_level() >= level) return Status::Ok();
+  RETURN_IF_ERROR(CheckLevel(level));
+  wanted_level_ = level;
+  owner_.host_.WakeSoon();
+  return Status::Error(
+      ErrorCode::kTryAgain,
+      fmt::format("the replica set comes to feature level {}, which that needs", level));
+}
+
+bool SetNode::TendLevel(SetMembers* members) {
+  if (wanted_level_ <= members->feature_level || !CheckLevel(wanted_level_).ok()) return false;
+  members->feature_level = wanted_level_;
+  return true;
+}
+
 // What the leader does of itself, one change at a time.
 void SetNode::TendMembers() {
-  for (const auto tend : {&SetNode::TendAddress, &SetNode::TendStandby, &SetNode::TendJoining}) {
+  for (const auto tend :
+       {&SetNode::TendLevel, &SetNode::TendAddress, &SetNode::TendStandby, &SetNode::TendJoining}) {
     if (!set().may_append() || !set().members_committed()) return;
     SetMembers members = set().members();
     if ((this->*tend)(&members)) (void)member_.ChangeMembers(std::move(members));

@@ -338,6 +338,9 @@ class Store {
   Status DropSnapshot(const NamedSnapshot& snapshot);
   void set_snapshots_max(uint64_t count) { options_.snapshots_max = count; }
   void set_drop_keep(int64_t micros) { options_.drop_keep_micros = micros; }
+  // Asked before a snapshot or a copy is logged, which not every version knows; its error is the
+  // reply. Null: nobody need be asked.
+  void set_snapshot_gate(std::function<Status()> gate) { snapshot_gate_ = std::move(gate); }
   // Asked before drop-keep keeps what would give its memory back.
   void set_memory_is_short(std::function<bool()> is_short) {
     memory_is_short_ = std::move(is_short);
@@ -547,6 +550,7 @@ class Store {
     uint64_t tree{0};
   };
   SnapshotIds NextIds() const;
+  Status CheckSnapshotGate() const { return snapshot_gate_ ? snapshot_gate_() : Status::Ok(); }
   // Adds kCreateSnapshot to the mutation; returns its number.
   uint64_t AddSnapshot(std::string_view keyspace, std::string_view name,
                        const std::vector<const Table*>& tables, int64_t ttl_micros,
@@ -611,6 +615,7 @@ class Store {
   OldCells old_cells_;         // of the part, if there are any
   std::set<uint64_t> copies_;  // snapshots of copies at work
   std::function<bool()> memory_is_short_;
+  std::function<Status()> snapshot_gate_;
   bool has_old_cells_{false};
   bool in_transaction_{false};
   bool transaction_undo_{false};

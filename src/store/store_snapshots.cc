@@ -74,6 +74,7 @@ uint64_t Store::AddSnapshot(std::string_view keyspace, std::string_view name,
 Status Store::CreateSnapshot(std::string_view keyspace, std::string_view name,
                              const std::vector<const Table*>& tables, int64_t ttl_micros,
                              Overwrite replace) {
+  RETURN_IF_ERROR(CheckSnapshotGate());
   (void)SweepSnapshots();
   const SnapshotSet& snapshots = engine_->snapshots();
   const NamedSnapshot* old = snapshots.FindAny(keyspace, name);
@@ -123,6 +124,7 @@ bool Store::SweepSnapshots() {
 
 Status Store::KeepDropped(const Table& table, SnapshotIds* ids) {
   if (options_.drop_keep_micros == 0) return Status::Ok();
+  RETURN_IF_ERROR(CheckSnapshotGate());
   const SnapshotSet& snapshots = engine_->snapshots();
   const bool is_full = snapshots.named() >= options_.snapshots_max;
   if (is_full || (memory_is_short_ && memory_is_short_())) {
@@ -247,6 +249,7 @@ class CopyChange final : public SlicedChange {
 
 Result<std::unique_ptr<SlicedChange>> Store::CopyTable(Table& source, std::string_view keyspace,
                                                        std::string_view name, Overwrite replace) {
+  RETURN_IF_ERROR(CheckSnapshotGate());
   Table* frozen = &source;
   uint64_t snapshot_id = 0;
   if (!source.frozen()) {
