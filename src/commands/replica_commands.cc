@@ -1,5 +1,7 @@
 // REPLICA: the members of a replica set: who they are, and how they come, go and vote. Each node
 // lists them; the leader alone changes them, one at a time (replica/set_order.h).
+#include <fmt/format.h>
+
 #include <charconv>
 #include <memory>
 #include <optional>
@@ -11,27 +13,14 @@
 #include "commands/replies/order_task.h"
 #include "commands/session/command_context.h"
 #include "commands/session/host.h"
+#include "commands/words/address_arguments.h"
 #include "replica/replication.h"
 #include "replica/set_node.h"
-#include "resp/decimal.h"
 
 namespace cellar {
 namespace {
 
 constexpr std::string_view kNoSet{"ERR this node is in no replica set: see cluster-nodes"};
-
-std::optional<uint16_t> ParsePort(std::string_view word) {
-  int64_t port = 0;
-  if (!ParseStrictInt64(word, &port) || port < 1 || port > UINT16_MAX) return std::nullopt;
-  return static_cast<uint16_t>(port);
-}
-
-bool IsHost(std::string_view host) {
-  constexpr size_t kHostBytesMax{255};
-  return !host.empty() && host.size() <= kHostBytesMax &&
-         std::all_of(host.begin(), host.end(),
-                     [](char c) { return c > ' ' && c != '"' && c != '\''; });
-}
 
 // IPv6 as it is announced, without brackets.
 std::string HostOf(std::string_view word) {
@@ -73,7 +62,7 @@ void CmdList(CommandContext& ctx) {
       AppendHex(static_cast<char>(member.node >> shift & 0xff), &id);
     const std::pair<std::string_view, std::string_view> words[] = {
         {"id", id}, {"ip", member.address.host}, {"kind", member.kind}, {"state", member.state}};
-    const std::string lsn = FormatLsn(member.lsn);
+    const std::string lsn = fmt::format("{}:{}", member.lsn.epoch, member.lsn.seq);
     ctx.reply.Map(std::size(words) + 4);
     for (const auto& [name, value] : words) {
       ctx.reply.Bulk(name);
@@ -99,7 +88,7 @@ void Carry(CommandContext& ctx, SetNode* set, const SetOrder& order) {
 void CmdAdd(CommandContext& ctx) {
   SetOrder order;
   const auto port = ParsePort(ctx.args[3]);
-  if (!port || !IsHost(ctx.args[2]))
+  if (!port || !IsHostWord(ctx.args[2]))
     return ctx.reply.Error("ERR REPLICA ADD takes the host and the port of a node");
   if (ctx.args.size() > 4) {
     if (ctx.args.size() > 5 || !EqualsIgnoreCase(ctx.args[4], "STANDBY"))
@@ -123,7 +112,7 @@ std::optional<SetOrder> ParseMember(OrderKind kind, std::string_view word) {
     return whole && order.node != 0 ? std::optional(order) : std::nullopt;
   }
   const auto port = ParsePort(word.substr(colon + 1));
-  if (!port || !IsHost(word.substr(0, colon))) return std::nullopt;
+  if (!port || !IsHostWord(word.substr(0, colon))) return std::nullopt;
   order.address = {HostOf(word.substr(0, colon)), *port};
   return order;
 }

@@ -10,6 +10,7 @@
 #include "commands/session/command_context.h"
 #include "commands/session/host.h"
 #include "commands/session/services.h"
+#include "commands/words/address_arguments.h"
 #include "replica/replication.h"
 #include "resp/decimal.h"
 #include "store/store.h"
@@ -20,18 +21,9 @@ namespace {
 constexpr int64_t kMillisMax{std::numeric_limits<int64_t>::max() / 4000};
 
 Result<uint16_t> PortArgument(std::string_view word, std::string_view error) {
-  int64_t port = 0;
-  if (!ParseStrictInt64(word, &port) || port < 1 || port > UINT16_MAX)
-    return Status::Error(ErrorCode::kErr, std::string(error));
-  return static_cast<uint16_t>(port);
-}
-
-// A host goes into the configuration as a word, and to the resolver.
-bool IsHost(std::string_view host) {
-  constexpr size_t kHostBytesMax{255};
-  return !host.empty() && host.size() <= kHostBytesMax &&
-         std::all_of(host.begin(), host.end(),
-                     [](char c) { return c > ' ' && c != '"' && c != '\''; });
+  const std::optional<uint16_t> port = ParsePort(word);
+  if (!port) return Status::Error(ErrorCode::kErr, std::string(error));
+  return *port;
 }
 
 void CmdReplicaOf(CommandContext& ctx) {
@@ -40,7 +32,7 @@ void CmdReplicaOf(CommandContext& ctx) {
     return ctx.reply.Ok();
   }
   ASSIGN_OR_REPLY(ctx, const uint16_t port, PortArgument(ctx.args[2], "Invalid master port"));
-  if (!IsHost(ctx.args[1])) return ctx.reply.Error("ERR Invalid master host");
+  if (!IsHostWord(ctx.args[1])) return ctx.reply.Error("ERR Invalid master host");
   const Replication& replication = ctx.host.replication();
   const NodeAddress leader{std::string(ctx.args[1]), port};
   if (replication.set() == nullptr && !replication.is_leader() && replication.leader() == leader)
