@@ -49,8 +49,8 @@ class SnapshotServe final : public PeerHandler {
 
  private:
   static constexpr size_t kWindowBytes{512 << 10};
-  static constexpr size_t kPieceBytesMin{4 << 10};       // under repl-sync-rate
-  static constexpr size_t kPieceBytesUsual{64 << 10};    // one holds the loop for 0.05 ms
+  static constexpr size_t kPieceBytesMin{4 << 10};     // under repl-sync-rate
+  static constexpr size_t kPieceBytesUsual{64 << 10};  // one holds the loop for 0.05 ms
   static constexpr size_t kPieceBytesMax{512 << 10};
   static constexpr uint64_t kBytesPerMicro{128};  // aimed at, if the turns are that long
   struct Job;
@@ -74,7 +74,7 @@ class SnapshotServe final : public PeerHandler {
   int64_t begin_micros_{0};  // of what `sent_` counts
   uint64_t sent_{0};
   int64_t piece_micros_{0};  // when the last one was asked for
-  int64_t moved_micros_;  // when the link took something, the last time
+  int64_t moved_micros_;     // when the link took something, the last time
   FrameReader reader_{FrameKind::kError};
 };
 
