@@ -792,8 +792,8 @@ void Simulation::Begin(uint64_t seed) {
   last_arrival_.assign(n, std::vector<int64_t>(n, 0));
   for (uint32_t i = 0; i < n; ++i) {
     const double rate = 0.99 + 0.02 * random_.Fraction();
-    auto node = std::make_unique<SimNode>(*this, i, rate, Below(10'000'000'000));
-    node->clock = SimClock(&now_, rate, Below(10'000'000'000));
+    auto node = std::make_unique<SimNode>(*this, i, rate, Below(2'000'000'000'000'000));
+    node->clock = SimClock(&now_, rate, Below(2'000'000'000'000'000));
     nodes_.push_back(std::move(node));
   }
   for (const auto& node : nodes_) node->Start();
