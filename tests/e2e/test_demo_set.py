@@ -6,7 +6,7 @@ import subprocess
 import sys
 import unittest
 
-from test_replica_set import has_sets
+from replica_sets import has_sets
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 

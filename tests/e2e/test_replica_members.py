@@ -13,13 +13,13 @@ import redis
 
 from cellar_server import CellarServer, CellarTest, binary, free_port
 from replicas import chance
-from test_replica_set import Member, ReplicaSetTest as SetFrame, Writer
+from replica_sets import Member, ReplicaSetCase, Writer
 
 ROUNDS = int(os.environ.get("CELLAR_MEMBER_ROUNDS", "4"))
 PATIENCE = 60
 
 
-class MembersTest(SetFrame):
+class MembersTest(ReplicaSetCase):
     def one_more(self, nodes=None, **options):
         """A node beside those of self.nodes, not started; it lists `nodes`, or all, and itself."""
         port = free_port()
@@ -258,28 +258,27 @@ class MembersTest(SetFrame):
         first.server.kill()
         self.assertEqual("99", self.wait_leader(members, first).run("CGET t r99 f:a"))
 
+    def start_elsewhere(self, member, members):
+        """Starts it at another port, of which the others are not told; they list it there."""
+        member.port = member.server.port = free_port()
+        member.server.options["cluster-nodes"] = [self.at(each) for each in members]
+        member.server.start()
+        member.redis = member.server.client(decode_responses=True, socket_timeout=5)
+        self.wait_kinds(members, {each: "voter" for each in members})
+
     def test_a_member_moves_to_another_address(self):
         members = self.found()
         self.wait_leader(members).run("TABLE CREATE t FAMILY f")
         for _ in range(2):
             moved = next(member for member in members if not member.leads())
             moved.server.stop()
-            moved.port = moved.server.port = free_port()
-            # The others are not told.
-            moved.server.options["cluster-nodes"] = [self.at(member) for member in members]
-            moved.server.start()
-            moved.redis = moved.server.client(decode_responses=True, socket_timeout=5)
-            self.wait_kinds(members, {member: "voter" for member in members})
+            self.start_elsewhere(moved, members)
             self.wait_leader(members).run("CPUT t r f:a 1")
             self.assert_equal(members)
         # Also the leader, which follows then.
         leader = self.wait_leader(members)
         leader.server.kill()
-        leader.port = leader.server.port = free_port()
-        leader.server.options["cluster-nodes"] = [self.at(member) for member in members]
-        leader.server.start()
-        leader.redis = leader.server.client(decode_responses=True, socket_timeout=5)
-        self.wait_kinds(members, {member: "voter" for member in members})
+        self.start_elsewhere(leader, members)
         self.assert_equal(members)
 
     def told(self, members):
@@ -434,15 +433,6 @@ class AloneTest(CellarTest):
         for words in ("LIST", "ADD h 1", "REMOVE h:1", "PROMOTE h:1", "DEMOTE h:1"):
             with self.assertRaisesRegex(redis.ResponseError, "in no replica set: see cluster-nodes"):
                 self.redis.execute_command(*f"REPLICA {words}".split())
-
-
-def load_tests(loader, tests, _pattern):
-    """Not those of the frame again."""
-    suite = unittest.TestSuite()
-    for case in (MembersTest, AloneTest):
-        names = [name for name in loader.getTestCaseNames(case) if name in vars(case)]
-        suite.addTests(case(name) for name in names)
-    return suite
 
 
 if __name__ == "__main__":

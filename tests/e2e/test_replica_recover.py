@@ -9,7 +9,7 @@ import time
 import unittest
 
 from cellar_server import CellarServer, binary
-from test_replica_set import ReplicaSetTest as SetFrame, Writer
+from replica_sets import ReplicaSetCase, Writer
 
 FIRST = "ONLY FOR A REPLICA SET WHOSE MAJORITY IS LOST FOR GOOD"
 
@@ -26,7 +26,7 @@ def contents(directory):
     return found
 
 
-class RecoverTest(SetFrame):
+class RecoverTest(ReplicaSetCase):
     def lost(self):
         """A set of three that has written, of which two are gone, and the third is stopped; and what was written."""
         members = self.found()
@@ -155,12 +155,6 @@ class RecoverTest(SetFrame):
         gone.server.stop()
         said = cellar("--check", gone.directory)
         self.assertIn(", standby)", said.stdout)
-
-
-def load_tests(loader, tests, _pattern):
-    """Not those of the frame again."""
-    names = [name for name in loader.getTestCaseNames(RecoverTest) if name in vars(RecoverTest)]
-    return unittest.TestSuite(RecoverTest(name) for name in names)
 
 
 if __name__ == "__main__":

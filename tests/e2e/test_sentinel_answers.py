@@ -8,14 +8,14 @@ from redis.sentinel import MasterNotFoundError, Sentinel
 
 from cellar_server import CellarTest
 from sentinel_writers import HiredisWriters, NodeWriters, RubyWriters
-from test_replica_set import ReplicaSetTest as SetFrame
+from replica_sets import ReplicaSetCase
 
 
 def pairs(reply):
     return dict(zip(reply[::2], reply[1::2]))
 
 
-class SentinelAnswersTest(SetFrame):
+class SentinelAnswersTest(ReplicaSetCase):
     def known(self, **options):
         """Members that all know their leader, and that one."""
         members = self.found(**options)
@@ -125,15 +125,6 @@ class AloneTest(CellarTest):
         for words in ("MASTERS", "GET-MASTER-ADDR-BY-NAME m", "MYID", "CKQUORUM m", "FAILOVER m"):
             with self.assertRaisesRegex(redis.ResponseError, "in no replica set: see cluster-nodes"):
                 self.redis.execute_command(*f"SENTINEL {words}".split())
-
-
-def load_tests(loader, tests, _pattern):
-    """Not those of the frame again."""
-    suite = unittest.TestSuite()
-    for case in (SentinelAnswersTest, AloneTest):
-        names = [name for name in loader.getTestCaseNames(case) if name in vars(case)]
-        suite.addTests(case(name) for name in names)
-    return suite
 
 
 if __name__ == "__main__":
