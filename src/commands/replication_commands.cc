@@ -91,7 +91,7 @@ void ReplyWaited(Host& host, ReplyWriter& reply, const Wanted& wanted) {
 }
 
 // Until all of that is so, or the time is over.
-class WaitTask final : public Task {
+class WaitTask final : public BlockedTask {
  public:
   WaitTask(Host& host, const Wanted& wanted, int64_t deadline_micros)
       : host_(host), wanted_(wanted), deadline_micros_(deadline_micros) {}
@@ -99,8 +99,8 @@ class WaitTask final : public Task {
   TaskProgress Step(TaskContext& context) override {
     const bool leads = host_.replication().is_leader();
     const bool waits = leads && !IsMet(host_, wanted_) && context.now_micros < deadline_micros_;
-    if (waits && !unblocked_ && !context.budget.unlimited()) return TaskProgress::kWaiting;
-    if (unblocked_ == UnblockReason::kError) {
+    if (waits && !unblocked() && !context.budget.unlimited()) return TaskProgress::kWaiting;
+    if (unblocked() == UnblockReason::kError) {
       context.reply.Error(kUnblockedError);
     } else if (!leads) {
       context.reply.Error(
@@ -111,16 +111,11 @@ class WaitTask final : public Task {
     }
     return TaskProgress::kDone;
   }
-  bool Unblock(UnblockReason reason) override {
-    unblocked_ = reason;
-    return true;
-  }
 
  private:
   Host& host_;
   const Wanted wanted_;
   const int64_t deadline_micros_;
-  std::optional<UnblockReason> unblocked_{};
 };
 
 void Wait(CommandContext& ctx, const Wanted& wanted, std::string_view timeout_word) {

@@ -14,7 +14,7 @@
 
 namespace cellar {
 
-class OrderTask final : public Task {
+class OrderTask final : public BlockedTask {
  public:
   // `wording`: what a client is told of a failure; if there is none, its code and text.
   OrderTask(Host& host, uint64_t ticket, std::string (*wording)(const Status&) = nullptr)
@@ -22,14 +22,14 @@ class OrderTask final : public Task {
 
   TaskProgress Step(TaskContext& context) override {
     SetNode* const set = host_.replication().set();
-    if (unblocked_ == UnblockReason::kError) {
+    if (unblocked() == UnblockReason::kError) {
       context.reply.Error(kUnblockedError);
       return TaskProgress::kDone;
     }
     const std::optional<Status> result = set == nullptr
                                              ? Status::Error(ErrorCode::kErr, "this node leaves")
                                              : set->OrderResult(ticket_);
-    const bool goes_on = unblocked_ || context.budget.unlimited();
+    const bool goes_on = unblocked() || context.budget.unlimited();
     if (!result && !goes_on) return TaskProgress::kWaiting;
     if (!result) {
       context.reply.Error("TRYAGAIN it goes on: its outcome is not known yet");
@@ -40,16 +40,11 @@ class OrderTask final : public Task {
     }
     return TaskProgress::kDone;
   }
-  bool Unblock(UnblockReason reason) override {
-    unblocked_ = reason;
-    return true;
-  }
 
  private:
   Host& host_;
   const uint64_t ticket_;
   std::string (*const wording_)(const Status&);
-  std::optional<UnblockReason> unblocked_{};
 };
 
 }  // namespace cellar

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "cellar/clock.h"
@@ -76,6 +77,22 @@ class Task {
   // CLIENT UNBLOCK: a task that waits for others ends at its next step, as if its time were over or
   // with kUnblockedError. False if it does not wait.
   virtual bool Unblock(UnblockReason) { return false; }
+};
+
+// A task that waits for others, and notes that CLIENT UNBLOCK has ended its wait.
+class BlockedTask : public Task {
+ public:
+  bool Unblock(UnblockReason reason) final {
+    unblocked_ = reason;
+    return true;
+  }
+
+ protected:
+  // Why it is to end at its next step; nothing: it may wait on.
+  const std::optional<UnblockReason>& unblocked() const { return unblocked_; }
+
+ private:
+  std::optional<UnblockReason> unblocked_{};
 };
 
 }  // namespace cellar
