@@ -262,6 +262,8 @@ simulate: $(BUILD)/simulate
 	$(BUILD)/simulate --seed $(FIRST_SEED) --schedules $(SCHEDULES)
 	$(BUILD)/simulate --seed $(FIRST_SEED) --schedules $(SCHEDULES) --nodes 5
 	$(BUILD)/simulate --seed $(FIRST_SEED) --schedules $(SCHEDULES) --members
+	$(BUILD)/simulate --seed $(FIRST_SEED) --schedules $(SCHEDULES) --witnesses 1
+	$(BUILD)/simulate --seed $(FIRST_SEED) --schedules $(SCHEDULES) --members --witnesses 1
 
 ## crash          kill -9 under load, RUNS (1000) times for each policy; `make test` does 25
 RUNS ?= 1000

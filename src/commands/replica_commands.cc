@@ -91,9 +91,12 @@ void CmdAdd(CommandContext& ctx) {
   if (!port || !IsHostWord(ctx.args[2]))
     return ctx.reply.Error("ERR REPLICA ADD takes the host and the port of a node");
   if (ctx.args.size() > 4) {
-    if (ctx.args.size() > 5 || !EqualsIgnoreCase(ctx.args[4], "STANDBY"))
-      return ctx.reply.Error("ERR behind host and port REPLICA ADD takes STANDBY or nothing");
-    order.kind = OrderKind::kAddStandby;
+    const bool stands_by = EqualsIgnoreCase(ctx.args[4], "STANDBY");
+    if (ctx.args.size() > 5 || (!stands_by && !EqualsIgnoreCase(ctx.args[4], "WITNESS"))) {
+      return ctx.reply.Error(
+          "ERR behind host and port REPLICA ADD takes STANDBY, WITNESS or nothing");
+    }
+    order.kind = stands_by ? OrderKind::kAddStandby : OrderKind::kAddWitness;
   }
   order.address = {HostOf(ctx.args[2]), *port};
   SetNode* const set = LedSet(ctx);
@@ -148,7 +151,7 @@ constexpr Command kReplicaRows[] = {
      .group = "server",
      .summary = "Adds a node to the replica set: it gets a copy, and votes once it has caught up.",
      .complexity = "O(n) where n is the number of members",
-     .syntax = "host port [STANDBY]",
+     .syntax = "host port [STANDBY | WITNESS]",
      .handler = CmdAdd},
     {.name = "remove",
      .arity = 3,

@@ -34,6 +34,9 @@ struct Known {
   size_t quorum{0};
 };
 
+// A witness is asked who leads, and for nothing else.
+bool HoldsData(const MemberFigures& member) { return member.kind != "witness"; }
+
 const SetNode* SetOf(CommandContext& ctx) {
   const SetNode* const set = ctx.host.replication().set();
   if (set == nullptr) ctx.reply.Error("ERR this node is in no replica set: see cluster-nodes");
@@ -47,8 +50,9 @@ Known WhatIsKnown(CommandContext& ctx, const SetNode& set) {
   known.members = set.Members();
   size_t voters = 0;
   for (const MemberFigures& member : known.members) {
-    voters += member.kind == "voter" ? 1 : 0;
-    known.usable += member.kind == "voter" && member.state != "down" ? 1 : 0;
+    const bool votes = member.kind != "standby";
+    voters += votes ? 1 : 0;
+    known.usable += votes && member.state != "down" ? 1 : 0;
     if (member.state == "leader") known.leader = &member;
   }
   known.quorum = voters / 2 + 1;
@@ -101,9 +105,10 @@ std::string TextOf(const NodeAddress& address) {
 void ReplyMaster(CommandContext& ctx, const Known& known, const std::string& name) {
   Fields fields = NodeFields(*known.leader, name, "master");
   const size_t others = known.members.size() - 1;
+  const auto copies = std::count_if(known.members.begin(), known.members.end(), HoldsData);
   fields.emplace_back("role-reported", "master");
   fields.emplace_back("config-epoch", std::to_string(ctx.host.replication().term()));
-  fields.emplace_back("num-slaves", std::to_string(others));
+  fields.emplace_back("num-slaves", std::to_string(copies - 1));
   fields.emplace_back("num-other-sentinels", std::to_string(others));
   fields.emplace_back("quorum", std::to_string(known.quorum));
   fields.emplace_back("failover-timeout", "0");
@@ -143,9 +148,13 @@ void CmdReplicas(CommandContext& ctx) {
   if (set == nullptr) return;
   const Known known = WhatIsKnown(ctx, *set);
   if (!IsCalled(ctx, ctx.args[2])) return ctx.reply.Error(kNoSuchMaster);
-  ctx.reply.Array(known.members.size() - (known.leader == nullptr ? 0 : 1));
+  const auto is_replica = [&](const MemberFigures& member) {
+    return &member != known.leader && HoldsData(member);
+  };
+  ctx.reply.Array(
+      static_cast<size_t>(std::count_if(known.members.begin(), known.members.end(), is_replica)));
   for (const MemberFigures& member : known.members) {
-    if (&member == known.leader) continue;
+    if (!is_replica(member)) continue;
     Fields fields = NodeFields(member, TextOf(member.address), "slave");
     const bool linked = known.leader != nullptr && member.state != "down";
     fields.emplace_back("role-reported", "slave");

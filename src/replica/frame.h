@@ -161,6 +161,7 @@ class BodyReader {
   std::string_view Prefixed();
   std::string_view Rest() { return std::exchange(rest_, {}); }
   bool ok() const { return ok_; }
+  bool at_end() const { return rest_.empty(); }
 
  private:
   bool Has(size_t bytes);

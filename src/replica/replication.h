@@ -65,7 +65,7 @@ struct ReplicationOptions {
   // Of a replica set: all of its nodes, and which of them this one is; none: no set.
   std::vector<NodeAddress> nodes;
   NodeAddress self;
-  MemberKind kind{MemberKind::kVoter};  // as which it joins one: that, or kStandby
+  MemberKind kind{MemberKind::kVoter};  // as which it joins one: that, kStandby or kWitness
   int64_t election_micros{300'000};
   bool lease{true};
   std::string announce_host;  // empty: as the leader sees the connection
@@ -102,7 +102,7 @@ struct FollowerFigures {
 struct MemberFigures {
   uint64_t node{0};
   NodeAddress address;
-  std::string_view kind{};   // "voter", "standby"
+  std::string_view kind{};   // "voter", "standby", "witness"
   std::string_view state{};  // "leader", "online", "behind", "snapshot", "down"
   Lsn lsn{};                 // on its disk, as far as it is known here
   int64_t lag_micros{0};

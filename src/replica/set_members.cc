@@ -1,6 +1,8 @@
 // See set_members.h.
 #include "replica/set_members.h"
 
+#include <fmt/format.h>
+
 #include "base/assert.h"
 #include "base/coding.h"
 #include "replica/frame.h"
@@ -17,6 +19,21 @@ const SetMember* SetMembers::Find(uint64_t id) const {
     if (member.id == id) return &member;
   }
   return nullptr;
+}
+
+SetMembers::Voters SetMembers::CountVoters() const {
+  Voters voters;
+  for (const SetMember& member : list) {
+    if (member.kind == MemberKind::kVoter) ++voters.with_data;
+    if (member.kind == MemberKind::kWitness) ++voters.witnesses;
+  }
+  return voters;
+}
+
+std::string UnfitVoters(const SetMembers::Voters& voters) {
+  return fmt::format(
+      "a set needs fewer witnesses than voters with data, and that would be {} and {}",
+      voters.witnesses, voters.with_data);
 }
 
 std::string EncodeMembers(const SetMembers& members) {

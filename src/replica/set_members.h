@@ -20,15 +20,17 @@ namespace cellar {
 //
 //   1  kJoining, kVoter
 //   2  kStandby; named snapshots, and copies of tables
-inline constexpr uint32_t kFeatureLevel{2};
+//   3  kWitness
+inline constexpr uint32_t kFeatureLevel{3};
 inline constexpr uint32_t kStandbyLevel{2};
 inline constexpr uint32_t kSnapshotLevel{2};
+inline constexpr uint32_t kWitnessLevel{3};
 
 enum class MemberKind : uint8_t {
   kJoining =
       0,  // has a copy, or gets one, and does not vote; becomes a voter once it has caught up
   kVoter = 1,
-  kWitness = 2,  // votes and keeps the log, holds no state; not made yet
+  kWitness = 2,  // votes and keeps the log, holds no state
   kStandby = 3,  // has a copy, does not vote
 };
 
@@ -50,8 +52,19 @@ struct SetMembers {
   std::vector<SetMember> list;
 
   const SetMember* Find(uint64_t id) const;
+  // Voters with data and witnesses. Of the latter there are to be fewer: what a majority has, one
+  // of the former has then.
+  struct Voters {
+    size_t with_data{0};
+    size_t witnesses{0};
+    bool fit() const { return witnesses < with_data || witnesses == 0; }
+  };
+  Voters CountVoters() const;
   friend bool operator==(const SetMembers&, const SetMembers&) = default;
 };
+
+// What is told of voters that do not fit.
+std::string UnfitVoters(const SetMembers::Voters& voters);
 
 std::string EncodeMembers(const SetMembers& members);
 // False: that is no payload of a kMembers record.

@@ -132,6 +132,7 @@ std::string EncodeSetMessage(const SetMessage& message) {
       PutFixed64(&body, message.offer.number);
       PutFixed64(&body, message.offer.end_bytes);
       PutLengthPrefixed(&body, EncodeMembers(message.offer.members));
+      PutFixed64(&body, static_cast<uint64_t>(message.offer.commit_micros));
       break;
     default:
       CELLAR_ASSERT(raft.kind == kRaftTimeoutNow);
@@ -180,6 +181,7 @@ Status DecodeSetMessage(const Frame& frame, SetMessage* message) {
       if (!DecodeMembers(body.Prefixed(), &offer.members) || offer.members.list.empty() ||
           offer.lsn.epoch == 0 || offer.members.index > offer.lsn.seq)
         return Malformed("an offer of a snapshot cannot be read");
+      if (!body.at_end()) offer.commit_micros = body.Micros();
       raft.snapshot_index = offer.lsn.seq;
       raft.snapshot_term = offer.lsn.epoch;
       raft.members_index = offer.members.index;

@@ -10,7 +10,8 @@
 //                 that many records in wire form (store/log_stream.h)
 //   kAppendResult rejected u64, last index u64, features u16, capacity u16
 //   kInstall      snapshot: epoch u32, seq u64, bytes u64, hash u64, number u64, end u64: bytes
-//                 of footer and trailer; members' payload (length-prefixed, set_members.h)
+//                 of footer and trailer; members' payload (length-prefixed, set_members.h); from
+//                 feature level 3 on the record's commit time, i64
 //   kTimeoutNow   last term u64, last index u64
 //
 // The term of a message is its frame's, but for votes: a pre-vote names a term that nobody has.
@@ -34,7 +35,8 @@ struct SnapshotOffer {
   uint64_t bytes{0};
   uint64_t hash{0};
   uint64_t number{0};
-  uint64_t end_bytes{0};  // of footer and trailer
+  uint64_t end_bytes{0};     // of footer and trailer
+  int64_t commit_micros{0};  // of `lsn`; 0: an older version does not say
   SetMembers members;
 };
 

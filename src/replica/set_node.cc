@@ -96,6 +96,7 @@ void SetNode::SetOptions() {
 }
 
 Status SetNode::Begin() {
+  RETURN_IF_ERROR(CheckKind());
   if (member_.is_member()) RETURN_IF_ERROR(StartMember());
   owner_.host_.OnRoleChanged();
   OnTick();
@@ -109,8 +110,39 @@ Status SetNode::StartMember() {
         "the replica set has come to feature level {}, and this version knows no more than {}",
         feature_level(), kFeatureLevel));
   }
+  const SetMember* const own = set().members().Find(owner_.identity_.node);
+  const bool as_witness = own != nullptr && own->kind == MemberKind::kWitness;
+  const bool with_data =
+      own != nullptr && (own->kind == MemberKind::kVoter || own->kind == MemberKind::kStandby);
+  if (is_witness() ? with_data : as_witness) {
+    return Refused(
+        fmt::format("the set has this node as a {}, and {} holds {}: empty it, and let "
+                    "the node join anew",
+                    as_witness ? "witness" : "member with data", owner_.directory_,
+                    is_witness() ? "a log alone" : "data"));
+  }
   owner_.host_.OnRoleChanged();
   return Status::Ok();
+}
+
+// What replica-kind says counts for a node that has nothing yet.
+Status SetNode::CheckKind() const {
+  const bool wanted = owner_.options_.kind == MemberKind::kWitness;
+  if (wanted == is_witness()) return Status::Ok();
+  if (wanted && !member_.is_member())
+    return Refused("replica-kind is witness, and " + owner_.directory_ +
+                   " holds data of no set: empty it");
+  Log(LogSeverity::kWarning,
+      fmt::format("replica-kind counts for a node that joins: this one stays a {}. To change that, "
+                  "REMOVE it, and let it join with an empty {}",
+                  is_witness() ? "witness" : "member with data", owner_.directory_));
+  return Status::Ok();
+}
+
+// As what it is to be added.
+MemberKind SetNode::kind() const {
+  if (is_witness()) return MemberKind::kWitness;
+  return owner_.options_.kind == MemberKind::kWitness ? MemberKind::kVoter : owner_.options_.kind;
 }
 
 void SetNode::End() {
@@ -187,7 +219,7 @@ void SetNode::SayHello(OutLink* link) {
   const bool shuts_out = !committed.list.empty() && committed.Find(link->node()) == nullptr;
   body.push_back(
       static_cast<char>((WantsIn() ? kHelloWantsIn : 0) | (shuts_out ? kHelloShutsOut : 0)));
-  body.push_back(static_cast<char>(owner_.options_.kind));
+  body.push_back(static_cast<char>(kind()));
   PutLengthPrefixed(&body, kVersion);
   link->Write(EncodeFrame(owner_.MakeHead(FrameKind::kHello), body));
 }
@@ -232,8 +264,9 @@ void SetNode::NoteHello(Peer* peer, const Frame& frame, uint64_t node) {
   const uint8_t flags = body.Byte();
   peer->wants_in = (flags & kHelloWantsIn) != 0;
   peer->shuts_out = (flags & kHelloShutsOut) != 0;
-  const bool stands_by = body.Byte() == static_cast<uint8_t>(MemberKind::kStandby);
-  peer->wanted = stands_by ? MemberKind::kStandby : MemberKind::kVoter;
+  const auto wanted = static_cast<MemberKind>(body.Byte());
+  const bool is_special = wanted == MemberKind::kStandby || wanted == MemberKind::kWitness;
+  peer->wanted = is_special ? wanted : MemberKind::kVoter;
   constexpr size_t kVersionBytesMax{32};
   peer->version = body.Prefixed().substr(0, kVersionBytesMax);
   // A greeting may have waited: of two the one counts that says less.
@@ -277,7 +310,8 @@ void SetNode::FoundIfDue() {
   if (member_.started()) return;
   size_t with_data = has() == Has::kData ? 1 : 0;
   std::string founder = with_data > 0 ? TextOf(owner_.options_.self) : std::string();
-  std::string first = TextOf(owner_.options_.self);
+  // Of those that can hold data.
+  std::string first = is_witness() ? std::string() : TextOf(owner_.options_.self);
   bool all = true;
   for (const auto& peer : peers_) {
     if (!peer->listed) continue;
@@ -300,9 +334,11 @@ void SetNode::FoundIfDue() {
                                   founder.empty() ? first : founder));
       founder = peer->text;
     }
-    first = std::min(first, peer->text);
+    const bool can_found = peer->wanted != MemberKind::kWitness;
+    if (can_found && (first.empty() || peer->text < first)) first = peer->text;
   }
   if (!all) return;
+  if (first.empty()) return Refuse("cluster-nodes lists witnesses alone: nobody would hold data");
   if (founder.empty()) founder = first;
   if (founder != TextOf(owner_.options_.self)) return;
   if (const Status founded = Found(); !founded.ok())
@@ -311,6 +347,7 @@ void SetNode::FoundIfDue() {
 
 Status SetNode::Found() {
   SetMembers members;
+  CELLAR_ASSERT(!is_witness());
   members.list.push_back({.id = owner_.identity_.node,
                           .kind = MemberKind::kVoter,
                           .host = owner_.options_.self.host,
@@ -319,10 +356,17 @@ Status SetNode::Found() {
   for (const auto& peer : peers_) {
     if (!peer->listed) continue;
     members.feature_level = std::min(members.feature_level, peer->level);
-    members.list.push_back({.id = peer->node,
-                            .kind = MemberKind::kVoter,
-                            .host = peer->address.host,
-                            .port = peer->address.port});
+    members.list.push_back(
+        {.id = peer->node,
+         .kind = peer->wanted == MemberKind::kWitness ? MemberKind::kWitness : MemberKind::kVoter,
+         .host = peer->address.host,
+         .port = peer->address.port});
+  }
+  const SetMembers::Voters voters = members.CountVoters();
+  const bool is_known = voters.witnesses == 0 || members.feature_level >= kWitnessLevel;
+  if (!voters.fit() || !is_known) {
+    Refuse(is_known ? UnfitVoters(voters) : "one of the nodes has a version without witnesses");
+    return Refused("the process ends");
   }
   const size_t count = members.list.size();
   RETURN_IF_ERROR(member_.Found(std::move(members)));
@@ -357,6 +401,7 @@ void SetNode::OnTurn(int64_t deadline_micros) {
   if (!advanced.ok()) return Refuse(advanced.status().text());
   more = more || *advanced;
   NoteRoom();
+  StepAside();
   StepReads();
   StepFailover();
   StepOrder();
@@ -467,6 +512,7 @@ std::optional<SnapshotOffer> SetNode::OfferSnapshot(const SnapshotEntry& entry) 
   offer.hash = entry.hash;
   offer.number = owner_.random_.Next();
   offer.end_bytes = (*reader)->file_bytes() - (*reader)->footer_offset();
+  offer.commit_micros = (*reader)->header().commit_micros;
   if (serves_.size() >= kServesMax) serves_.erase(serves_.begin());
   serves_.push_back(std::make_unique<SnapshotServe>(
       owner_, 0, offer.number,
@@ -485,6 +531,10 @@ SnapshotServe* SetNode::ServeOf(uint64_t ticket) {
 
 // Inside a step: what becomes of it is told in a later turn.
 void SetNode::FetchSnapshot(uint64_t node, const SnapshotOffer& offer) {
+  if (is_witness()) {
+    restart_ = offer;
+    return owner_.host_.WakeSoon();
+  }
   const auto address = AddressOf(node);
   const SnapshotEntry entry{
       .number = 0, .lsn = offer.lsn, .bytes = offer.bytes, .hash = offer.hash};
@@ -505,7 +555,20 @@ void SetNode::DropFetch() {
   fetch_failed_ = false;
 }
 
+// Of what a snapshot holds a witness needs to know where it ends.
+void SetNode::EndRestart() {
+  const SnapshotOffer offer = *std::exchange(restart_, std::nullopt);
+  member_.Install([&] {
+    return owner_.host_.ReplaceStore([&](Status* status) {
+      return store_.RestartLog(offer.lsn, offer.commit_micros, EncodeMembers(offer.members),
+                               status);
+    });
+  });
+  Log(LogSeverity::kNotice, "The log goes on behind record " + FormatLsn(offer.lsn));
+}
+
 bool SetNode::StepFetch(int64_t deadline_micros) {
+  if (restart_) EndRestart();
   if (fetch_ == nullptr || installs_) return false;
   const auto more =
       fetch_failed_ ? Result<bool>(Refused("it cannot begin")) : fetch_->Step(deadline_micros);
@@ -563,6 +626,8 @@ Status SetNode::BeginFailover(const std::optional<NodeAddress>& to, int64_t time
   failover_to_ = 0;
   for (const SetMember& member : set().members().list) {
     const bool is_it = to && member.host == to->host && member.port == to->port;
+    if (is_it && member.kind == MemberKind::kWitness)
+      return Refused("FAILOVER target is a witness, which holds no data.");
     if (is_it && member.votes() && PeerOf(member.id) != nullptr) failover_to_ = member.id;
   }
   if (to && failover_to_ == 0) return Refused("FAILOVER target HOST and PORT is not a replica.");
@@ -577,12 +642,20 @@ Status SetNode::BeginFailover(const std::optional<NodeAddress>& to, int64_t time
 uint64_t SetNode::Successor() const {
   uint64_t best = 0;
   for (const SetMember& member : set().members().list) {
-    const bool fits = member.id != owner_.identity_.node && member.votes() &&
+    const bool fits = member.id != owner_.identity_.node && member.kind == MemberKind::kVoter &&
                       PeerOf(member.id) != nullptr && set().has_room(member.id) &&
                       now() - set().heard_micros(member.id) < owner_.options_.election_micros;
     if (fits && (best == 0 || set().MatchOf(member.id) > set().MatchOf(best))) best = member.id;
   }
   return best;
+}
+
+// A witness that leads has the newest records, or nobody else would. Who has the data gets them,
+// and the lead.
+void SetNode::StepAside() {
+  if (!is_witness() || !set().may_append() || now() < aside_micros_) return;
+  aside_micros_ = now() + kAsideMicros;
+  if (const uint64_t to = Successor(); to != 0) (void)member_.Transfer(to);
 }
 
 // Where most cannot take in a record it would not be committed, nor told apart from one that is: so

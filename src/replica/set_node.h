@@ -16,6 +16,12 @@
 // before. By then it may have been sent records of a leader that was lost with them: it says, by
 // what it knows to be committed, that it is no member yet.
 //
+// A witness votes and keeps the log, and holds no data (Manifest::holds_log_only), so that two
+// machines with data and a small one survive the loss of any. What a majority has acknowledged may
+// be on one of the two and the witness alone: if that one is lost the witness is elected, brings
+// the other one up to date, and hands over to it. It answers no client, and gives no snapshot: who
+// is further back than its log needs a node with data.
+//
 // Members need not be listed: a node dials all that the log names, and who greets it. One whose
 // address has changed says so in its greetings, and the leader notes it in the log.
 //
@@ -75,8 +81,9 @@ class SetNode final : private SetStoreHost {
   // --- what is so
   const ReplicaSet& set() const { return member_.set(); }
   const SetStore& member() const { return member_; }
-  bool open() const { return member_.set().open(); }
-  bool may_append() const { return member_.set().may_append(); }
+  bool open() const { return member_.set().open() && !is_witness(); }
+  bool may_append() const { return member_.set().may_append() && !is_witness(); }
+  bool is_witness() const { return member_.is_witness(); }
   // Disks of a majority take records.
   bool has_room() const { return has_room_; }
   Lsn released() const { return member_.released(); }
@@ -117,6 +124,8 @@ class SetNode final : private SetStoreHost {
   // Beyond so many bytes that a link has not taken, frames are lost.
   static constexpr size_t kWindowBytes{24 << 20};
   static constexpr int64_t kHelloMicros{500'000};
+  // A witness that leads, and has handed over to nobody, tries again.
+  static constexpr int64_t kAsideMicros{20'000};
   // A standby that lacks no more records than this is made a voter.
   static constexpr uint64_t kNearRecords{1000};
   static constexpr size_t kServesMax{8};
@@ -196,6 +205,11 @@ class SetNode final : private SetStoreHost {
   void FoundIfDue();
   Status Found();
   Status StartMember();
+  // The members that the log names against what this node is.
+  Status CheckKind() const;
+  MemberKind kind() const;
+  void StepAside();
+  void EndRestart();
   // What cannot be mended by waiting: the process ends.
   void Refuse(const std::string& why);
   // set_node_members.cc
@@ -212,6 +226,12 @@ class SetNode final : private SetStoreHost {
   Status CheckLevel(uint32_t level) const;
   // Whether records of that level may be written; TRYAGAIN while the set comes to use it.
   Status WantLevel(uint32_t level);
+  static uint32_t LevelOf(MemberKind kind) {
+    return kind == MemberKind::kWitness   ? kWitnessLevel
+           : kind == MemberKind::kStandby ? kStandbyLevel
+                                          : 1;
+  }
+  static Status CheckVoters(const SetMembers& members, MemberKind kind, const NodeAddress& at);
   bool TendLevel(SetMembers* members);
   const Peer* AnsweringPeer(const NodeAddress& address) const;
   // set_node_orders.cc
@@ -264,8 +284,10 @@ class SetNode final : private SetStoreHost {
   int64_t full_retry_micros_{0};
   std::vector<std::unique_ptr<SnapshotServe>> serves_;
   std::unique_ptr<SnapshotFetch> fetch_;
-  bool fetch_failed_{false};  // it could not begin
-  bool installs_{false};      // a worker makes the copy durable
+  bool fetch_failed_{false};              // it could not begin
+  bool installs_{false};                  // a worker makes the copy durable
+  std::optional<SnapshotOffer> restart_;  // a witness's log is to go on behind it
+  int64_t aside_micros_{0};
   RunningOrder order_;
   std::vector<AskedOrder> asked_orders_;
   std::deque<std::pair<uint64_t, Status>> order_results_;

@@ -12,7 +12,7 @@ std::string_view SetNode::state_word() const {
   if (!member_.started()) return "joining";
   if (failover_ != FailoverState::kNone) return "handing-over";
   if (open()) return "leader";
-  if (set().leads()) return "opening";
+  if (set().leads()) return is_witness() ? "handing-over" : "opening";
   return set().leader() == 0 ? "electing" : "follower";
 }
 
@@ -37,7 +37,7 @@ std::string SetNode::NoLeaderText() const {
     }
     return "waiting for the set to be founded";
   }
-  if (set().leads()) return set().transferring() ? "handing over" : "opening";
+  if (set().leads()) return set().transferring() || is_witness() ? "handing over" : "opening";
   for (const auto& peer : peers_) {
     const bool same = peer->has == Has::kSet && peer->cluster == owner_.identity_.cluster;
     if (peer->out->stands() && same && peer->shuts_out)
@@ -77,7 +77,7 @@ std::vector<FollowerFigures> SetNode::Followers() const {
   if (!open()) return all;
   for (const SetMember& member : set().members().list) {
     const Peer* const peer = PeerOf(member.id);
-    if (peer == nullptr) continue;
+    if (peer == nullptr || member.kind == MemberKind::kWitness) continue;
     const int64_t heard = set().heard_micros(member.id);
     const Lsn match = set().MatchOf(member.id);
     const int64_t age = heard == 0 ? 0 : now() - heard;
@@ -105,7 +105,9 @@ std::vector<MemberFigures> SetNode::Members() const {
   std::vector<MemberFigures> all;
   for (const SetMember& member : set().members().list) {
     MemberFigures figures{.node = member.id, .address = {member.host, member.port}};
-    figures.kind = member.votes() ? "voter" : "standby";
+    figures.kind = member.kind == MemberKind::kWitness ? "witness"
+                   : member.votes()                    ? "voter"
+                                                       : "standby";
     figures.version = VersionOf(member.id);
     const bool own = member.id == owner_.identity_.node;
     const int64_t heard = set().heard_micros(member.id);

@@ -113,7 +113,7 @@ bool SetNode::TendLevel(SetMembers* members) {
 void SetNode::TendMembers() {
   for (const auto tend :
        {&SetNode::TendLevel, &SetNode::TendAddress, &SetNode::TendStandby, &SetNode::TendJoining}) {
-    if (!set().may_append() || !set().members_committed()) return;
+    if (!may_append() || !set().members_committed()) return;
     SetMembers members = set().members();
     if ((this->*tend)(&members)) (void)member_.ChangeMembers(std::move(members));
   }
@@ -164,10 +164,25 @@ bool SetNode::TendStandby(SetMembers* members) {
     }
     if (standby.kind != MemberKind::kJoining) continue;
     Log(LogSeverity::kNotice, TextOf({standby.host, standby.port}) + " has caught up: it votes");
-    standby.kind = MemberKind::kVoter;
+    const Peer* const peer = PeerOf(standby.id);
+    const bool is_witness = peer != nullptr && peer->wanted == MemberKind::kWitness;
+    standby.kind = is_witness ? MemberKind::kWitness : MemberKind::kVoter;
     return true;
   }
   return false;
+}
+
+// Whether there will be fewer witnesses than voters with data, once a node of that kind has caught
+// up: it takes the place of the member at its address.
+Status SetNode::CheckVoters(const SetMembers& members, MemberKind kind, const NodeAddress& at) {
+  if (kind == MemberKind::kStandby) return Status::Ok();
+  SetMembers next = members;
+  std::erase_if(next.list, [&at](const SetMember& member) {
+    return member.host == at.host && member.port == at.port;
+  });
+  next.list.push_back({.kind = kind, .host = at.host, .port = at.port});
+  const SetMembers::Voters voters = next.CountVoters();
+  return voters.fit() ? Status::Ok() : Status::Error(ErrorCode::kErr, UnfitVoters(voters));
 }
 
 // A node that has nothing, or that was about to be added when the leader was lost.
@@ -188,12 +203,16 @@ bool SetNode::TendJoining(SetMembers* members) {
         });
     const bool stands_by = former == members->list.end() ? peer->wanted == MemberKind::kStandby
                                                          : former->kind == MemberKind::kStandby;
-    const uint32_t level = std::max(members->feature_level, stands_by ? kStandbyLevel : 1);
+    const MemberKind kind = peer->wanted == MemberKind::kWitness ? MemberKind::kWitness
+                            : stands_by                          ? MemberKind::kStandby
+                                                                 : MemberKind::kVoter;
+    const uint32_t level = std::max(members->feature_level, LevelOf(kind));
     Status known = CheckLevel(level);
     if (known.ok() && peer->level < level)
       known = Status::Error(
           ErrorCode::kErr,
           fmt::format("its version knows feature level {}, the set is at {}", peer->level, level));
+    if (known.ok()) known = CheckVoters(*members, kind, peer->address);
     if (!known.ok()) {
       if (!std::exchange(peer->told_level, true))
         Log(LogSeverity::kWarning, peer->text + " cannot join the set: " + known.text());
@@ -202,7 +221,7 @@ bool SetNode::TendJoining(SetMembers* members) {
     Log(LogSeverity::kNotice, peer->text + " has nothing; it joins the set");
     members->feature_level = level;
     members->list.push_back({.id = peer->node,
-                             .kind = stands_by ? MemberKind::kStandby : MemberKind::kJoining,
+                             .kind = kind == MemberKind::kStandby ? kind : MemberKind::kJoining,
                              .host = peer->address.host,
                              .port = peer->address.port});
     return true;

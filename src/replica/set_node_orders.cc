@@ -33,6 +33,12 @@ Status NotNow(std::string text) { return Status::Error(ErrorCode::kTryAgain, std
 
 Status UnderWay() { return NotNow("a member change is under way"); }
 
+// As what it is to be a member in the end.
+MemberKind KindOf(OrderKind kind) {
+  if (kind == OrderKind::kAddWitness) return MemberKind::kWitness;
+  return kind == OrderKind::kAddStandby ? MemberKind::kStandby : MemberKind::kVoter;
+}
+
 }  // namespace
 
 const SetMember* SetNode::Find(const SetOrder& order) const {
@@ -68,12 +74,12 @@ Result<uint64_t> SetNode::BeginOrder(const SetOrder& order) {
     NoteResult(ticket, BeginFailover(std::nullopt, 0));
     return ticket;
   }
-  if (!set().may_append()) return NotNow("the leader hands over");
+  if (!may_append()) return NotNow("the leader hands over");
   if (order_.ticket != 0 || !set().members_committed()) return UnderWay();
   RETURN_IF_ERROR(CheckOrder(order));
   const uint64_t ticket = order_next_++;
   const SetMember* const member = Find(order);
-  const bool adds = order.kind == OrderKind::kAdd || order.kind == OrderKind::kAddStandby;
+  const bool adds = IsAdd(order.kind);
   CELLAR_ASSERT(adds || member != nullptr);
   if (!adds && member->id == owner_.identity_.node) {
     RETURN_IF_ERROR(Leave(order));
@@ -92,7 +98,7 @@ Result<uint64_t> SetNode::BeginOrder(const SetOrder& order) {
 
 // What can be seen before anything is done.
 Status SetNode::CheckOrder(const SetOrder& order) {
-  if (order.kind == OrderKind::kAdd || order.kind == OrderKind::kAddStandby) return CheckAdd(order);
+  if (IsAdd(order.kind)) return CheckAdd(order);
   const SetMember* const member = Find(order);
   if (member == nullptr) {
     return Refused("there is no member " +
@@ -100,6 +106,8 @@ Status SetNode::CheckOrder(const SetOrder& order) {
   }
   const std::string text = TextOf({member->host, member->port});
   if (order.kind == OrderKind::kPromote) {
+    if (member->kind == MemberKind::kWitness)
+      return Refused(text + " is a witness: it votes, and holds no data");
     if (member->votes()) return Refused(text + " is a voter already");
     if (PeerOf(member->id) == nullptr) return Refused(text + " is not connected");
     return Status::Ok();
@@ -107,12 +115,16 @@ Status SetNode::CheckOrder(const SetOrder& order) {
   SetMembers left = set().members();
   if (order.kind == OrderKind::kDemote) {
     if (member->kind == MemberKind::kStandby) return Refused(text + " is a standby already");
+    if (member->kind == MemberKind::kWitness)
+      return Refused(text + " is a witness: a standby holds data");
     RETURN_IF_ERROR(CheckLevel(kStandbyLevel));
     for (SetMember& each : left.list)
       if (each.id == member->id) each.kind = MemberKind::kStandby;
   } else {
     std::erase_if(left.list, [&](const SetMember& each) { return each.id == member->id; });
   }
+  if (const SetMembers::Voters voters = left.CountVoters(); !voters.fit())
+    return Refused(UnfitVoters(voters));
   return set().CheckQuorum(left, set().heard_since_micros());
 }
 
@@ -126,7 +138,8 @@ Status SetNode::CheckAdd(const SetOrder& order) {
     return Refused(text + " is a member already");
   if (set().members().list.size() >= kSetMembersMax)
     return Refused(fmt::format("a set has {} members at most", kSetMembersMax));
-  if (order.kind == OrderKind::kAddStandby) RETURN_IF_ERROR(CheckLevel(kStandbyLevel));
+  RETURN_IF_ERROR(CheckLevel(LevelOf(KindOf(order.kind))));
+  RETURN_IF_ERROR(CheckVoters(set().members(), KindOf(order.kind), order.address));
   if (LearnPeer(order.address) == nullptr) return Refused("too many nodes are being asked");
   return Status::Ok();
 }
@@ -156,7 +169,8 @@ bool SetNode::IsDone(const SetOrder& order) const {
   const SetMember* const member = Find(order);
   switch (order.kind) {
     case OrderKind::kAdd:
-    case OrderKind::kAddStandby: {
+    case OrderKind::kAddStandby:
+    case OrderKind::kAddWitness: {
       const Peer* const peer = AnsweringPeer(order.address);
       return member != nullptr && peer != nullptr && peer->node == member->id;
     }
@@ -174,8 +188,7 @@ bool SetNode::IsDone(const SetOrder& order) const {
 
 // TRYAGAIN: something else must come first.
 Status SetNode::NextMembers(const SetOrder& order, SetMembers* members) const {
-  if (order.kind == OrderKind::kAdd || order.kind == OrderKind::kAddStandby)
-    return NextAdded(order, members);
+  if (IsAdd(order.kind)) return NextAdded(order, members);
   const auto member = std::find_if(members->list.begin(), members->list.end(),
                                    [&](const SetMember& each) { return each.id == order.node; });
   if (member == members->list.end()) return Refused("the member has gone meanwhile");
@@ -208,23 +221,28 @@ Status SetNode::NextAdded(const SetOrder& order, SetMembers* members) const {
     return Refused(peer->text + " holds data of no set: empty it to add it");
   if (peer->has == Has::kSet && !same)
     return Refused(peer->text + " belongs to another replica set");
-  const bool stands_by = order.kind == OrderKind::kAddStandby;
-  const uint32_t level = std::max(members->feature_level, stands_by ? kStandbyLevel : 1);
+  const MemberKind kind = KindOf(order.kind);
+  const bool keeps_data = peer->wanted != MemberKind::kWitness;
+  if (keeps_data == (kind == MemberKind::kWitness)) {
+    return Refused(peer->text + (keeps_data ? " keeps data: a witness has replica-kind witness"
+                                            : " is a witness: add it as WITNESS"));
+  }
+  const uint32_t level = std::max(members->feature_level, LevelOf(kind));
   if (peer->level < level)
     return Refused(fmt::format("{} has feature level {}, and the set is at {}", peer->text,
                                peer->level, level));
   members->feature_level = level;
   members->list.push_back({.id = peer->node,
-                           .kind = stands_by ? MemberKind::kStandby : MemberKind::kJoining,
+                           .kind = kind == MemberKind::kStandby ? kind : MemberKind::kJoining,
                            .host = peer->address.host,
                            .port = peer->address.port});
   return Status::Ok();
 }
 
 void SetNode::StepOrder() {
-  if (order_.ticket == 0 || !set().may_append()) return;
+  if (order_.ticket == 0 || !may_append()) return;
   const SetOrder order = order_.order;
-  const bool adds = order.kind == OrderKind::kAdd || order.kind == OrderKind::kAddStandby;
+  const bool adds = IsAdd(order.kind);
   if (IsDone(order)) return EndOrder(Status::Ok());
   Status step = NotNow("its record is not committed: it may be yet");
   if (set().members_committed()) {

@@ -16,7 +16,13 @@ enum class OrderKind : uint8_t {
   kPromote = 4,
   kDemote = 5,
   kFailover = 6,
+  kAddWitness = 7,
 };
+
+inline bool IsAdd(OrderKind kind) {
+  return kind == OrderKind::kAdd || kind == OrderKind::kAddStandby ||
+         kind == OrderKind::kAddWitness;
+}
 
 struct SetOrder {
   OrderKind kind{OrderKind::kAdd};

@@ -134,6 +134,8 @@ Status RecoverSet(FileSystem& files, Clock& clock, const std::string& directory,
     return Refused(fmt::format("{} is no member of its set any more: it may lack much. It names {}",
                                directory, ListOf(log->members())));
   }
+  if (store->holds_log_only())
+    return Refused(directory + " belongs to a witness, which holds no data: take another node");
   if (log->members().feature_level > kFeatureLevel)
     return Refused("the set has come to a feature level that this version does not know");
   Warn(*known, log->members(), out);

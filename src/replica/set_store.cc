@@ -29,6 +29,7 @@ SetStore::SetStore(SetStoreHost& host, Store& store, FileSystem& files, Clock& c
       self_(std::make_shared<SetStore*>(this)),
       tail_(tail_bytes),
       set_(*this, clock, options) {
+  SetTailBytes(tail_bytes);
   tail_.SetVoids(true);
   store_.SetFollowing(true);
   shape_ = store_.TakeShape();
@@ -198,6 +199,7 @@ void SetStore::OnTick() {
   if (!started_) return;
   Submit();
   NoteSnapshot();
+  ShortenWitness();
   const int64_t now = clock_.MonotonicMicros();
   if (store_.journal().snapshot_running()) hold_until_micros_ = 0;
   if (store_.TakeSnapshotWaits() && now > hold_until_micros_ + kHoldMicros)
@@ -223,8 +225,15 @@ void SetStore::NoteSnapshot() {
   if (lsn.seq > set_.commit().seq) return;
   const uint64_t end = lsn.seq + 1;
   uint64_t first = manifest.segments.empty() ? end : manifest.segments.front().after.seq + 1;
-  first = std::max(first, end - std::min(end, kTrailingMax));
+  first = std::max(first, end - std::min(end, is_witness() ? kWitnessTrailingMax : kTrailingMax));
   set_.OnSnapshotTaken(lsn, std::clamp(first, set_.log().first(), end));
+}
+
+// Its snapshots hold nothing but a place in the log. One that fails is tried again.
+void SetStore::ShortenWitness() {
+  if (!is_witness() || set_.installing() || store_.journal().snapshot_running()) return;
+  if (set_.commit().seq < set_.log().snapshot().seq + kWitnessStep) return;
+  (void)store_.journal().StartSnapshot();
 }
 
 // --- what replies may leave
@@ -286,7 +295,7 @@ void SetStore::OnRoleChanged() {
   host_.OnRoleChanged();
 }
 
-void SetStore::UpdateFollowing() { store_.SetFollowing(!set_.may_append()); }
+void SetStore::UpdateFollowing() { store_.SetFollowing(is_witness() || !set_.may_append()); }
 
 void SetStore::OnBroken(std::string_view why) {
   store_.SetFollowing(true);
@@ -294,6 +303,7 @@ void SetStore::OnBroken(std::string_view why) {
 }
 
 std::optional<SnapshotOffer> SetStore::OfferSnapshot(Lsn lsn) {
+  if (is_witness()) return std::nullopt;
   const Manifest manifest = store_.journal().CopyManifest();
   if (!manifest.snapshot || manifest.snapshot->lsn != lsn) return std::nullopt;
   return host_.OfferSnapshot(*manifest.snapshot);

@@ -18,6 +18,7 @@
 // No sockets and no threads; what remains to be done by who has them is SetStoreHost.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -101,18 +102,29 @@ class SetStore final : private ReplicaSetHost {
   Lsn commit() const { return set_.commit(); }
   uint64_t reloads() const { return reloads_; }
   size_t tail_bytes() const { return tail_.memory_bytes(); }
-  void SetTailBytes(size_t bytes) { tail_.SetBytesMax(bytes); }
+  void SetTailBytes(size_t bytes) {
+    tail_.SetBytesMax(is_witness() ? std::min(bytes, kWitnessTailBytes) : bytes);
+  }
   void SetBacklog(uint64_t bytes);
   // Whether the log takes records of some size; not only the smallest one.
   bool has_room() const;
   bool started() const { return started_; }
+  // It keeps the log and no state: what it is asked it cannot answer, and whom it leads it hands
+  // over to.
+  bool is_witness() const { return store_.holds_log_only(); }
   bool state_is_void() const { return store_.state_is_void(); }
   // As a leader it has applied what is not known to be committed, and may never be.
   bool state_is_ahead() const { return store_.applied_lsn().seq > set_.commit().seq; }
 
  private:
-  // Of log behind a snapshot that the core is told of; for each it keeps some 60 bytes.
+  // Of log behind a snapshot that the core is told of; for each it keeps some 60 bytes. A witness
+  // has no snapshot that would help who is further back.
   static constexpr uint64_t kTrailingMax{100'000};
+  static constexpr uint64_t kWitnessTrailingMax{300'000};
+  // A witness forgets what is behind the trailing records in steps of so many.
+  static constexpr uint64_t kWitnessStep{100'000};
+  // Of its tail, which is read only while it leads.
+  static constexpr size_t kWitnessTailBytes{4 << 20};
   static constexpr size_t kReadBytes{4 << 20};
   static constexpr size_t kRoomBytes{256 << 10};
   static constexpr int64_t kMarkMicros{1'000'000};
@@ -149,6 +161,7 @@ class SetStore final : private ReplicaSetHost {
   void Adopt(Lsn committed);
   void NoteDurable();
   void NoteSnapshot();
+  void ShortenWitness();
   void Mark();
   Status Reload();
   void UpdateFollowing();

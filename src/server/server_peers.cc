@@ -267,8 +267,10 @@ void Server::SetReplicationOptions() {
   options.nodes = NodesOf(config.cluster_nodes);
   options.follows = LeaderOf(config.replicaof);
   options.self = self_;
-  const bool stands_by = static_cast<ReplicaKind>(config.replica_kind) == ReplicaKind::kStandby;
-  options.kind = stands_by ? MemberKind::kStandby : MemberKind::kVoter;
+  const auto kind = static_cast<ReplicaKind>(config.replica_kind);
+  options.kind = kind == ReplicaKind::kWitness   ? MemberKind::kWitness
+                 : kind == ReplicaKind::kStandby ? MemberKind::kStandby
+                                                 : MemberKind::kVoter;
   options.election_micros = config.replica_election_timeout * 1000;
   options.lease = config.replica_lease;
   options.seed = static_cast<uint64_t>(clock_.WallMicros()) ^ static_cast<uint64_t>(uv_os_getpid())

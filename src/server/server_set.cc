@@ -113,8 +113,9 @@ void Server::TellOfMembers() {
     const NodeAddress& at = member.address;
     if (!told_leader_ || *told_leader_ == at)
       return fmt::format("master {} {} {}", name, at.host, at.port);
-    return fmt::format("slave {}:{} {} {} @ {} {} {}", at.host, at.port, at.host, at.port, name,
-                       told_leader_->host, told_leader_->port);
+    return fmt::format("{} {}:{} {} {} @ {} {} {}", member.kind == "witness" ? "sentinel" : "slave",
+                       at.host, at.port, at.host, at.port, name, told_leader_->host,
+                       told_leader_->port);
   };
   const std::vector<MemberFigures> members = set->Members();
   const MemberFigures* leader = nullptr;
@@ -135,7 +136,7 @@ void Server::TellOfMembers() {
   publish("+switch-master", fmt::format("{} {} {} {} {}", name, before->host, before->port,
                                         leader->address.host, leader->address.port));
   for (const MemberFigures& member : members)
-    if (&member != leader) publish("+slave", text_of(member));
+    if (&member != leader && member.kind != "witness") publish("+slave", text_of(member));
 }
 
 void Server::OnSetTimer() {

@@ -45,6 +45,8 @@ StoreOptions StoreOptionsOf(const Config& config) {
   options.snapshots_max = static_cast<uint64_t>(config.snapshots_max);
   options.drop_keep_micros = config.drop_keep_ms * 1000;
   options.journal.set_member = !config.cluster_nodes.empty();
+  options.journal.log_only = options.journal.set_member &&
+                             static_cast<ReplicaKind>(config.replica_kind) == ReplicaKind::kWitness;
   options.following = !config.replicaof.empty() || options.journal.set_member;
   return options;
 }

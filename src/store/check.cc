@@ -90,9 +90,10 @@ Status Check::FindManifest() {
     before_ = manifest_ = **manifest;
     Say(kManifestName,
         fmt::format(
-            "ok, {} snapshot{}, {}", manifest_.snapshot ? "a" : "no",
+            "ok, {} snapshot{}, {}{}", manifest_.snapshot ? "a" : "no",
             manifest_.earlier.empty() ? "" : fmt::format(", {} earlier", manifest_.earlier.size()),
-            CountOf(manifest_.segments.size(), "log segment", "log segments")));
+            CountOf(manifest_.segments.size(), "log segment", "log segments"),
+            manifest_.holds_log_only ? "; of a witness, which holds no data" : ""));
     return Status::Ok();
   }
   ASSIGN_OR_RETURN(const std::vector<std::string> names, files_.List(directory_));
@@ -118,6 +119,7 @@ Status Check::TakeRebuilt(std::optional<uint64_t> without) {
                          "be read nor the beginning of a log. Restore the directory from a backup");
   manifest_ = rebuilt->manifest;
   manifest_.next = std::max(manifest_.next, before_.next);
+  manifest_.holds_log_only = before_.holds_log_only;
   out_ << "the files make a store of "
        << (manifest_.snapshot ? FormatFileName(StoreFileKind::kSnapshot, manifest_.snapshot->number)
                               : std::string("no snapshot"));
@@ -306,6 +308,7 @@ Status Check::CheckLog() {
   const auto apply = [&](const LogRecord& record) {
     if (record.lsn <= snapshot) return Status::Ok();
     // In a replica set a record may be voided until it is committed.
+    if (manifest_.holds_log_only) replay_.SetContent(StoreContent::kLogOnly);
     if (!replay_.members().empty()) replay_.SetUpTo(ApplyUpTo::kCommitMark);
     return replay_.Take(record);
   };

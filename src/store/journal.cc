@@ -155,6 +155,7 @@ class JournalImpl final : public Journal {
   uint32_t EpochOf(uint64_t seq) const override;
   std::optional<uint64_t> LastSeqOf(uint32_t epoch) const override;
   Manifest CopyManifest() const override { return writer_.CopyManifest(); }
+  bool holds_log_only() const override { return holds_log_only_; }
   void SetBacklog(uint64_t bytes) override { writer_.SetBacklog(bytes); }
   void SetRetainBehind(uint64_t seq) override { writer_.SetRetainBehind(seq); }
   void RetainFrom(uint64_t segment) override { writer_.RetainFrom(segment); }
@@ -249,6 +250,7 @@ class JournalImpl final : public Journal {
   const std::unique_ptr<FileLock> lock_;
   const RecoveryReport report_;
   std::vector<EpochBegin> epochs_;  // that the log tells of, as they were written, never empty
+  bool holds_log_only_{false};
   LogShape shape_;
   std::vector<PendingRecord> pending_;
   Lsn committed_;  // of a set's member
@@ -325,6 +327,7 @@ JournalImpl::JournalImpl(JournalOptions options, FileSystem& files, Clock& clock
     snapshot_lsn_ = store.manifest.snapshot->lsn;
   }
   base_bytes_ = snapshot_bytes_;
+  holds_log_only_ = store.manifest.holds_log_only;
   trim_.is_due = store.manifest.earlier.size() >= options_.snapshots_kept;
   for (const std::string& path : store.leftovers) (void)files_.Remove(path);
 }
@@ -812,8 +815,17 @@ Result<std::unique_ptr<Journal>> Journal::Open(JournalOptions options, FileSyste
   ASSIGN_OR_RETURN(auto lock, files.Lock(JoinPath(directory, kLockName)));
   ASSIGN_OR_RETURN(
       RecoveredStore store,
-      RecoverStore(files, clock, directory, state, content,
-                   options.set_member ? ApplyUpTo::kCommitMark : ApplyUpTo::kEnd, progress));
+      RecoverStore(files, clock, directory, state,
+                   {.content = content,
+                    .up_to = options.set_member ? ApplyUpTo::kCommitMark : ApplyUpTo::kEnd,
+                    .begins_as = options.log_only ? StoreContent::kLogOnly : StoreContent::kState},
+                   progress));
+  if (!options.set_member && store.manifest.holds_log_only) {
+    return Status::Error(ErrorCode::kIo,
+                         fmt::format("{} belongs to a witness: it holds the log of a replica set, "
+                                     "and no data. Say which set with cluster-nodes, or empty it",
+                                     directory));
+  }
   // What a member's log holds may yet be voided by others, and nothing else may be added to it.
   ASSIGN_OR_RETURN(const bool has_identity, files.Exists(JoinPath(directory, kReplicaFileName)));
   if (!options.set_member && !store.members.empty() && has_identity) {

@@ -97,6 +97,8 @@ struct JournalOptions {
   // A member of a replica set: records may void others, and what is not known to be committed is
   // not applied at the start (TakePending).
   bool set_member{false};
+  // Of a member whose store has no record yet: it keeps the log and applies nothing of it.
+  bool log_only{false};
   // Of a member: who belongs to the set as of last_lsn(), for snapshots. May be empty.
   std::function<std::string()> members;
   // Of a member: if the state is that of last_lsn(), so that a snapshot may be taken of it. The
@@ -277,6 +279,8 @@ class Journal {
   virtual std::optional<uint64_t> LastSeqOf(uint32_t epoch) const = 0;
   // What the manifest names.
   virtual Manifest CopyManifest() const = 0;
+  // As the start has found it, or chosen it by JournalOptions::log_only.
+  virtual bool holds_log_only() const = 0;
   // Log that a snapshot covers stays, as much of its end as these bytes: for followers that come
   // back. From the next snapshot on.
   virtual void SetBacklog(uint64_t bytes) = 0;

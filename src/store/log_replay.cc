@@ -21,7 +21,8 @@ Status LogReplay::ApplyEntry(const RecordHead& head, std::string_view payload) {
     named_.push_back({head.lsn, members_});
   }
   state_.SetCommitTime(head.commit_micros);
-  return head.kind == RecordKind::kCommand ? state_.Apply(payload) : Status::Ok();
+  const bool changes = head.kind == RecordKind::kCommand && content_ == StoreContent::kState;
+  return changes ? state_.Apply(payload) : Status::Ok();
 }
 
 Status LogReplay::ApplyFirst(size_t count) {

@@ -33,6 +33,12 @@ enum class ApplyUpTo : uint8_t {
   kCommitMark,  // those that are committed; the rest is `pending`
 };
 
+// What becomes of a record that is applied.
+enum class StoreContent : uint8_t {
+  kState,    // it changes the state
+  kLogOnly,  // it is known to be there: the state stays empty (Manifest::holds_log_only)
+};
+
 class LogReplay {
  public:
   LogReplay(StateMachine& state, ApplyUpTo up_to) : state_(state), up_to_(up_to) {}
@@ -47,6 +53,7 @@ class LogReplay {
   Status Take(const LogRecord& record);
   // From the next record on.
   void SetUpTo(ApplyUpTo up_to) { up_to_ = up_to; }
+  void SetContent(StoreContent content) { content_ = content; }
   // Applies what is pending, as if it were committed.
   Status ApplyPending();
 
@@ -67,6 +74,7 @@ class LogReplay {
 
   StateMachine& state_;
   ApplyUpTo up_to_;
+  StoreContent content_{StoreContent::kState};
   Lsn applied_;
   std::string members_;
   CommitMark mark_;

@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::string_view kFirstLine = "cellar-manifest 1\n";
 constexpr std::string_view kFirstLineEarlier = "cellar-manifest 2\n";  // of the same size
+constexpr std::string_view kFirstLineLogOnly = "cellar-manifest 3\n";  // likewise
 constexpr std::string_view kHashWord = "xxh3 ";
 constexpr size_t kHashLineBytes = 5 + 16 + 1;
 
@@ -70,6 +71,9 @@ bool ParseLine(std::string_view line, Manifest* manifest) {
   const std::string_view word = parser.Word();
   if (word == "next") {
     manifest->next = parser.Number(10);
+  } else if (word == "holds") {
+    parser.Expect("log");
+    manifest->holds_log_only = true;
   } else if (word == "snapshot" || word == "earlier-snapshot") {
     SnapshotEntry entry;
     entry.number = parser.FileNumber(StoreFileKind::kSnapshot);
@@ -152,10 +156,20 @@ bool IsRedisFileName(std::string_view name) {
 
 std::string FormatLsn(Lsn lsn) { return fmt::format("{}-{}", lsn.epoch, lsn.seq); }
 
+namespace {
+
+std::string_view FirstLineOf(const Manifest& manifest) {
+  if (manifest.holds_log_only) return kFirstLineLogOnly;
+  return manifest.earlier.empty() ? kFirstLine : kFirstLineEarlier;
+}
+
+}  // namespace
+
 std::string FormatManifest(const Manifest& manifest) {
   CELLAR_ASSERT(manifest.snapshot || manifest.earlier.empty());
-  std::string text(manifest.earlier.empty() ? kFirstLine : kFirstLineEarlier);
+  std::string text(FirstLineOf(manifest));
   text += fmt::format("next {}\n", manifest.next);
+  if (manifest.holds_log_only) text += "holds log\n";
   const auto add = [&text](std::string_view word, const SnapshotEntry& entry) {
     text += fmt::format("{} {} lsn {} bytes {} hash {:016x}\n", word,
                         FormatFileName(StoreFileKind::kSnapshot, entry.number),
@@ -184,7 +198,8 @@ Result<Manifest> ParseManifest(std::string_view text) {
   // The last line is compared as text, so that a flipped case of a digit is noticed too.
   if (text.substr(body.size()) != fmt::format("{}{:016x}\n", kHashWord, Hash64(body)))
     return bad("the checksum of the manifest is wrong");
-  if (!body.starts_with(kFirstLine) && !body.starts_with(kFirstLineEarlier))
+  const std::string_view first = body.substr(0, kFirstLine.size());
+  if (first != kFirstLine && first != kFirstLineEarlier && first != kFirstLineLogOnly)
     return bad("unknown version of the manifest");
   Manifest manifest;
   std::string_view rest = body.substr(kFirstLine.size());
@@ -194,9 +209,8 @@ Result<Manifest> ParseManifest(std::string_view text) {
       return bad(fmt::format("line {} of the manifest cannot be read", line));
     rest.remove_prefix(end + 1);
   }
-  if (manifest.earlier.empty() != body.starts_with(kFirstLine) ||
-      (!manifest.snapshot && !manifest.earlier.empty()))
-    return bad("the manifest names earlier snapshots, or none, against its version");
+  if (first != FirstLineOf(manifest) || (!manifest.snapshot && !manifest.earlier.empty()))
+    return bad("the manifest names what its version does not, or lacks what it does");
   return manifest;
 }
 

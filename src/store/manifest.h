@@ -1,8 +1,10 @@
 // Manifest: which files make up the store. A small text file, `cellar.manifest`, replaced as a
-// whole. Format version 1, or 2 if it names earlier snapshots; both final:
+// whole. Format version 1, 2 if it names earlier snapshots, 3 if the store holds a log alone; all
+// final:
 //
 //   cellar-manifest 1
 //   next 8
+//   holds log
 //   earlier-snapshot cellar-000003.snapshot lsn 1-900 bytes 60000 hash 0123456789abcdef
 //   snapshot cellar-000005.snapshot lsn 1-1000 bytes 65536 hash 0123456789abcdef
 //   log cellar-000006.log after 1-1000 end 4096 last 1-1070
@@ -10,6 +12,9 @@
 //   xxh3 0123456789abcdef
 //
 //   next      the number of the next file: each new file takes one, none is used twice
+//   holds     of version 3: the records of the log are kept and never applied, and the snapshots are
+//             of an empty state (a witness, replica/set_node.h). Nothing that opens such a store may
+//             take it for one that has lost its data, or has none
 //   snapshot  none before the first one. `hash` is the hash in the file's trailer
 //   earlier-snapshot  those that are kept beside it, the oldest first (snapshot-keep)
 //   log       segments in order, back to what the oldest snapshot lacks if that is there. `after`: the LSN before the first record. A closed one has `end`,
@@ -83,6 +88,7 @@ struct Manifest {
   std::optional<SnapshotEntry> snapshot;
   std::vector<SnapshotEntry> earlier;  // the oldest first; only with a `snapshot`
   std::vector<SegmentEntry> segments;
+  bool holds_log_only{false};
 
   bool Names(const StoreFileName& file) const;
 

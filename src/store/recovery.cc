@@ -19,14 +19,13 @@ constexpr uint64_t kProgressEveryBytes = 256 << 10;
 class Recovery {
  public:
   Recovery(FileSystem& files, Clock& clock, const std::string& directory, StateMachine& state,
-           StateContent content, ApplyUpTo up_to, const LoadProgressCallback& progress)
+           const RecoveryTask& task, const LoadProgressCallback& progress)
       : files_(files),
         clock_(clock),
         directory_(directory),
         state_(state),
-        content_(content),
-        up_to_(up_to),
-        replay_(std::in_place, state, up_to),
+        task_(task),
+        replay_(std::in_place, state, task.up_to),
         progress_callback_(progress) {}
 
   Result<RecoveredStore> Run();
@@ -40,6 +39,7 @@ class Recovery {
   Status LoadOne(const SnapshotEntry& entry);
   void BeginAnew();
   Status CheckReaches();
+  Status ChooseContent();
   std::string Advice() const;
   Status ReplayLog();
   Status ReplaySegment(size_t index, uint64_t bytes_before);
@@ -52,8 +52,7 @@ class Recovery {
   Clock& clock_;
   const std::string& directory_;
   StateMachine& state_;
-  const StateContent content_;
-  const ApplyUpTo up_to_;
+  const RecoveryTask task_;
   std::optional<LogReplay> replay_;
   const LoadProgressCallback& progress_callback_;
   LoadProgress progress_;
@@ -81,6 +80,7 @@ Status Recovery::FindManifest(const std::vector<std::string>& names) {
     return Status::Ok();
   }
   RETURN_IF_ERROR(CheckNoOrphans(directory_, names));
+  store_.manifest.holds_log_only = task_.begins_as == StoreContent::kLogOnly;
   // From now on a file without a manifest is damage.
   return InstallManifest(files_, directory_, store_.manifest).status;
 }
@@ -150,7 +150,7 @@ Status Recovery::LoadSnapshots() {
   if (status.ok()) return status;
   const std::string where = status.text().starts_with(path) ? "" : path + ": ";
   damage_ = where + status.text();
-  if (content_ == StateContent::kEmpty && LoadEarlier().ok()) return Status::Ok();
+  if (task_.content == StateContent::kEmpty && LoadEarlier().ok()) return Status::Ok();
   RETURN_IF_ERROR(stopped_);
   return Status::Error(status.code(), damage_ + Advice());
 }
@@ -185,7 +185,7 @@ Status Recovery::LoadEarlier() {
 // Before another snapshot is loaded in place of one that is damaged.
 void Recovery::BeginAnew() {
   state_.Reset();
-  replay_.emplace(state_, up_to_);
+  replay_.emplace(state_, task_.up_to);
   store_.snapshot_members.clear();
   store_.end = {};
   store_.report.snapshot_cells = 0;
@@ -207,7 +207,7 @@ Status Recovery::LoadOne(const SnapshotEntry& entry) {
     for (const SnapshotTree& tree : reader->footer().trees) {
       if ((tree.tree_id & kDerivedTree) == 0) store_.report.snapshot_cells += tree.entries;
     }
-    if (content_ == StateContent::kSnapshot) return Status::Ok();
+    if (task_.content == StateContent::kSnapshot) return Status::Ok();
     return LoadSnapshot(reader.get(), state_,
                         [this](uint64_t offset) { return Progress(offset, false); });
   };
@@ -268,6 +268,7 @@ Status Recovery::ReplaySegment(size_t index, uint64_t bytes_before) {
 
 Status Recovery::ReplayLog() {
   const int64_t begin = clock_.MonotonicMicros();
+  if (store_.manifest.holds_log_only) replay_->SetContent(StoreContent::kLogOnly);
   log_ = std::make_unique<LogReader>(files_, directory_, store_.report.snapshot_lsn);
   uint64_t bytes = store_.manifest.snapshot ? store_.manifest.snapshot->bytes : 0;
   const size_t segments = store_.manifest.segments.size();
@@ -299,6 +300,15 @@ Status Recovery::ReplayLog() {
     entries.back().end = SegmentEntry::End{store_.end.offset, last_in_segment_};
   store_.report.replay_micros = clock_.MonotonicMicros() - begin;
   return Status::Ok();
+}
+
+// Of a store that has never held anything it can still be said what it is to hold.
+Status Recovery::ChooseContent() {
+  const bool wanted = task_.begins_as == StoreContent::kLogOnly;
+  const bool is_empty = store_.end.last == Lsn{} && !store_.manifest.snapshot;
+  if (!is_empty || store_.manifest.holds_log_only == wanted) return Status::Ok();
+  store_.manifest.holds_log_only = wanted;
+  return InstallManifest(files_, directory_, store_.manifest).status;
 }
 
 // With the log alone nothing is lost only if that leads to where the damaged snapshot was.
@@ -334,15 +344,16 @@ Result<RecoveredStore> Recovery::Run() {
                     : replayed;
   }
   RETURN_IF_ERROR(CheckReaches());
+  RETURN_IF_ERROR(ChooseContent());
   return std::move(store_);
 }
 
 }  // namespace
 
 Result<RecoveredStore> RecoverStore(FileSystem& files, Clock& clock, const std::string& directory,
-                                    StateMachine& state, StateContent content, ApplyUpTo up_to,
+                                    StateMachine& state, const RecoveryTask& task,
                                     const LoadProgressCallback& progress) {
-  return Recovery(files, clock, directory, state, content, up_to, progress).Run();
+  return Recovery(files, clock, directory, state, task, progress).Run();
 }
 
 }  // namespace cellar

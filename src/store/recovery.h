@@ -1,6 +1,6 @@
 // Recovery: manifest, snapshot, log; what a start does before the first command.
 //
-// Changes nothing on disk except that an empty folder gets an empty manifest: whatever happens
+// Changes nothing on disk except the manifest of a store that holds nothing: whatever happens
 // during recovery, the next one finds the same. The torn tail is cut when the log is opened for
 // writing.
 //
@@ -40,9 +40,15 @@ struct RecoveredStore {
   RecoveryReport report;
 };
 
-// REQUIRES: `state` is as `content` says, the folder is there and locked.
+struct RecoveryTask {
+  StateContent content{StateContent::kEmpty};  // what `state` holds
+  ApplyUpTo up_to{ApplyUpTo::kEnd};
+  StoreContent begins_as{StoreContent::kState};  // a store in which no record is
+};
+
+// REQUIRES: the folder is there and locked.
 Result<RecoveredStore> RecoverStore(FileSystem& files, Clock& clock, const std::string& directory,
-                                    StateMachine& state, StateContent content, ApplyUpTo up_to,
+                                    StateMachine& state, const RecoveryTask& task,
                                     const LoadProgressCallback& progress);
 
 }  // namespace cellar

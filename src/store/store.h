@@ -439,6 +439,11 @@ class Store {
   // `loaded` holds what the snapshot holds; null without one. What was held is freed in slices.
   Status ReplaceContent(const std::string& path, const std::optional<SnapshotEntry>& entry,
                         std::unique_ptr<Engine> loaded, Status* status);
+  // Whether it keeps records and applies none (Manifest::holds_log_only): a witness's.
+  bool holds_log_only() const { return journal_->holds_log_only(); }
+  // The log of a witness goes on behind `lsn`, whose commit time and members these are: what it
+  // held goes. Errors and *status as ReplaceContent. REQUIRES: holds_log_only().
+  Status RestartLog(Lsn lsn, int64_t commit_micros, std::string members, Status* status);
   // Frees in slices what was loaded in vain.
   void Discard(std::unique_ptr<Engine> loaded) {
     engine_->TakeGarbage(loaded->GiveUp(Trees::kAll).trees_in_use);

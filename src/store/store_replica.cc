@@ -80,6 +80,7 @@ Status Store::ReplaceContent(const std::string& path, const std::optional<Snapsh
     if (status->ok()) *status = files_.SyncDirectory(directory);
   }
   if (status->ok()) *status = InstallManifest(files_, directory, fresh).status;
+  CELLAR_ASSERT(!manifest.holds_log_only);
   const bool takes = status->ok() && loaded != nullptr;
   if (takes) {
     engine_ = std::move(loaded);

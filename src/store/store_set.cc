@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "store/snapshot_writer.h"
 #include "store/store.h"
 
 namespace cellar {
@@ -59,7 +60,7 @@ Result<bool> Store::ApplyCommitted(Lsn commit, int64_t deadline_micros) {
     const PendingRecord record = std::move(pending_.front());
     pending_.pop_front();
     pending_bytes_ -= record.payload.size();
-    if (record.head.kind == RecordKind::kCommand) {
+    if (record.head.kind == RecordKind::kCommand && !holds_log_only()) {
       LogRecord applied;
       static_cast<RecordHead&>(applied) = record.head;
       applied.payload = record.payload;
@@ -88,6 +89,32 @@ Status Store::ReloadCommitted(Lsn commit) {
   }
   RETURN_IF_ERROR(journal_->Close());
   Inheritance inheritance = CloseAll(Trees::kAll);
+  RETURN_IF_ERROR(OpenJournal({}, StateContent::kEmpty));
+  engine_->Inherit(std::move(inheritance), Continuity::kOtherState);
+  return Status::Ok();
+}
+
+Status Store::RestartLog(Lsn lsn, int64_t commit_micros, std::string members, Status* status) {
+  CELLAR_ASSERT(holds_log_only());
+  const std::string& directory = options_.journal.directory;
+  Manifest fresh;
+  fresh.next = journal_->CopyManifest().next;
+  fresh.holds_log_only = true;
+  (void)journal_->Close();  // what it holds is about to go
+  Inheritance inheritance = CloseAll(Trees::kAll);
+  const SnapshotTask task{.directory = directory,
+                          .number = fresh.next++,
+                          .lsn = lsn,
+                          .created_micros = static_cast<uint64_t>(clock_.WallMicros()),
+                          .commit_micros = commit_micros,
+                          .members = std::move(members)};
+  SnapshotProgress progress;
+  const auto written = WriteSnapshot(files_, task, engine_->TakeSnapshot(), &progress);
+  *status = written.status();
+  if (status->ok()) {
+    fresh.snapshot = *written;
+    *status = InstallManifest(files_, directory, fresh).status;
+  }
   RETURN_IF_ERROR(OpenJournal({}, StateContent::kEmpty));
   engine_->Inherit(std::move(inheritance), Continuity::kOtherState);
   return Status::Ok();

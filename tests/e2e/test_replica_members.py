@@ -89,8 +89,8 @@ class MembersTest(ReplicaSetCase):
         node = members[0]
         self.assertEqual({"voter"}, {row["kind"] for row in self.rows(node).values()})
         for words, text in (("ADD here", "wrong number of arguments"), ("ADD 127.0.0.1 none", "takes the host and the port"),
-                            ("ADD 127.0.0.1 70000", "takes the host and the port"), ("ADD h 1 WITNESS", "takes STANDBY or nothing"),
-                            ("ADD h 1 STANDBY more", "takes STANDBY or nothing"),
+                            ("ADD 127.0.0.1 70000", "takes the host and the port"), ("ADD h 1 OBSERVER", "takes STANDBY, WITNESS or nothing"),
+                            ("ADD h 1 STANDBY more", "takes STANDBY, WITNESS or nothing"),
                             (f"ADD 127.0.0.1 {node.port}", "is this node"),
                             ("REMOVE 12", "16 hexadecimal digits, or its host:port"), ("PROMOTE nobody:x", "REPLICA PROMOTE takes a member's id"),
                             ("DEMOTE 0000000000000000", "16 hexadecimal digits"), ("REMOVE 00000000000000ff", "there is no member 00000000000000ff"),
@@ -156,7 +156,7 @@ class MembersTest(ReplicaSetCase):
         writer.end()
         self.assert_equal(every)
         self.assert_kept(every, writer)
-        self.wait_until(lambda: standby.info().get("replica_feature_level") == "2/2", lambda: str(standby.info()))
+        self.wait_until(lambda: standby.info().get("replica_feature_level") == "3/3", lambda: str(standby.info()))
         # It stays one over restarts of all, and it counts for nothing.
         for member in every:
             member.server.kill()
@@ -425,7 +425,7 @@ class MembersTest(ReplicaSetCase):
             self.wait_until(lambda: self.wait_leader(members).refusal(words) == f"no error: {answer}",
                             lambda: self.wait_leader(members).refusal(words))
         self.assert_equal(members)
-        self.assertEqual({"2/2"}, {member.info()["replica_feature_level"] for member in members})
+        self.assertEqual({"3/2"}, {member.info()["replica_feature_level"] for member in members})
 
 
 class AloneTest(CellarTest):

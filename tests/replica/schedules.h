@@ -391,4 +391,60 @@ inline void ChangeWithoutQuorum(const SimFaults& faults, uint64_t seed) {
   End(sim);
 }
 
+// What was acknowledged is on the leader and the witness, and the leader's disk is lost: the
+// witness brings the other node up to date and hands over to it.
+inline void OnlyTheWitness(const SimFaults& faults, uint64_t seed) {
+  SimOptions options = ByHand(faults, 3, false);
+  options.witnesses = 1;
+  Simulation sim(options);
+  sim.Begin(seed);
+  SimNode& first = *WaitForLeader(sim);
+  SimNode& witness = sim.node(2);
+  SimNode& second = &first == &sim.node(0) ? sim.node(1) : sim.node(0);
+  Settle(sim);
+  sim.CutOff(second.slot, true);
+  first.Write(50);
+  const uint64_t last = first.log->last().seq;
+  if (!sim.WaitFor(5'000'000, [&] { return sim.max_acknowledged == last; }))
+    sim.Fail("two of three acknowledge nothing");
+  if (second.log->last().seq >= last) sim.Fail("it was not cut off");
+  first.Crash(true);
+  sim.lost_ids.insert(first.id);
+  sim.CutOff(second.slot, false);
+  const auto leads = [&] { return sim.Leader() == &second; };
+  if (!sim.WaitFor(5'000'000, leads)) sim.Fail("nobody with data leads");
+  if (second.committed_index < last) sim.Fail("an acknowledged write is lost");
+  second.Write(3);
+  Settle(sim, 1'000'000);
+  if (witness.log->last() != second.log->last()) sim.Fail("the witness lags behind");
+}
+
+// The other node with data is further back than the log of the witness goes: nobody can lead until
+// the first one is there again, and the witness must not offer a state that it does not have.
+inline void WitnessWithoutState(const SimFaults& faults, uint64_t seed) {
+  SimOptions options = ByHand(faults, 3, false);
+  options.witnesses = 1;
+  options.witness_trailing = 0;
+  Simulation sim(options);
+  sim.Begin(seed);
+  SimNode& first = *WaitForLeader(sim);
+  SimNode& witness = sim.node(2);
+  SimNode& second = &first == &sim.node(0) ? sim.node(1) : sim.node(0);
+  Settle(sim);
+  sim.CutOff(second.slot, true);
+  first.Write(50);
+  const uint64_t last = first.log->last().seq;
+  if (!sim.WaitFor(5'000'000, [&] { return sim.max_acknowledged == last; }))
+    sim.Fail("two of three acknowledge nothing");
+  Settle(sim, 200'000);
+  witness.TakeSnapshot();
+  if (witness.set->log().first() <= last) sim.Fail("it has kept its log");
+  first.Crash(false);
+  sim.CutOff(second.slot, false);
+  Settle(sim, 8'000'000);
+  if (sim.Leader() != nullptr) sim.Fail("who leads has not got all");
+  End(sim);
+  if (sim.max_acknowledged < last + 3) sim.Fail("nobody takes writes");
+}
+
 }  // namespace cellar

@@ -47,7 +47,7 @@ class Node final : public SetStoreHost {
   bool Put(const std::string& row, const std::string& value);
   std::string Get(const std::string& row);
   bool up() const { return member != nullptr; }
-  bool open() const { return up() && member->set().may_append(); }
+  bool open() const { return up() && member->set().may_append() && !witness; }
 
   // --- SetStoreHost
   Status SaveVote(uint32_t term, uint64_t vote) override {
@@ -70,8 +70,10 @@ class Node final : public SetStoreHost {
   Status ReloadStore(const std::function<Status()>& reload) override { return reload(); }
 
   void FinishFetch();
+  void StepAside();
 
   const uint64_t id;
+  bool witness{false};
   FaultyFileSystem disk;
   ManualClock clock;
   std::unique_ptr<Store> store;
@@ -177,6 +179,7 @@ void Node::Start(bool founds) {
   options.journal.directory = "n";
   options.journal.sync_policy = SyncPolicy::kAlways;
   options.journal.set_member = true;
+  options.journal.log_only = witness;
   options.journal.segment_bytes_max = 16 << 10;
   options.journal.allocation_bytes_max = 64 << 10;
   options.journal.save_points = {};
@@ -188,6 +191,7 @@ void Node::Start(bool founds) {
   auto opened = Store::Open(options, disk, clock, {});
   if (!opened.ok()) FAIL(opened.status().ToString());
   store = *std::move(opened);
+  REQUIRE(store->holds_log_only() == witness);
   auto file = IdentityFile::Open(disk, "n", {.term = 0, .cluster = 7, .node = id});
   if (!file.ok()) FAIL(file.status().ToString());
   identity_file = *std::move(file);
@@ -202,7 +206,10 @@ void Node::Start(bool founds) {
     SetMembers members;
     members.index = 1;
     for (const auto& node : set_.all)
-      members.list.push_back({.id = node->id, .kind = MemberKind::kVoter, .host = "h", .port = 1});
+      members.list.push_back({.id = node->id,
+                              .kind = node->witness ? MemberKind::kWitness : MemberKind::kVoter,
+                              .host = "h",
+                              .port = 1});
     REQUIRE(member->Found(members).ok());
   }
   const Identity identity = identity_file->identity();
@@ -232,6 +239,15 @@ void Node::FetchSnapshot(uint64_t node, const SnapshotOffer& offer) {
 void Node::FinishFetch() {
   const SnapshotOffer offer = *fetching;
   fetching.reset();
+  if (witness) {
+    return member->Install([&] {
+      Status status;
+      REQUIRE(
+          store->RestartLog(offer.lsn, offer.commit_micros, EncodeMembers(offer.members), &status)
+              .ok());
+      return status;
+    });
+  }
   Node& from = set_.node(fetching_from);
   const std::string name = "n/" + FormatFileName(StoreFileKind::kSnapshot, offer.number);
   const auto bytes = ReadWholeFile(from.disk, name);
@@ -288,6 +304,19 @@ std::string Node::Get(const std::string& row) {
   return std::string(cell->value.stored);
 }
 
+// As SetNode does.
+void Node::StepAside() {
+  if (!witness || !member->set().may_append()) return;
+  uint64_t best = 0;
+  for (const auto& node : set_.all) {
+    const bool fits = !node->witness && member->set().heard_micros(node->id) != 0 &&
+                      clock.now_micros - member->set().heard_micros(node->id) < 300'000;
+    if (fits && (best == 0 || member->set().MatchOf(node->id) > member->set().MatchOf(best)))
+      best = node->id;
+  }
+  if (best != 0) (void)member->Transfer(best);
+}
+
 void Node::Turn() {
   store->SetTurnTime();
   std::vector<std::function<void()>> due;
@@ -298,6 +327,7 @@ void Node::Turn() {
   if (clock.now_micros >= member->set().timer_micros()) member->OnTimer();
   const auto more = member->Advance(INT64_MAX);
   if (!more.ok()) FAIL(more.status().ToString());
+  StepAside();
   member->OnTick();
   store->Flush();
   const Lsn released = member->released();
@@ -489,6 +519,38 @@ TEST_CASE("A set begins with what a single server has written", "[replica][set_s
   CHECK(set.node(2).store->Digest() == first.store->Digest());
 }
 
+TEST_CASE("What only a witness has comes to the one that has data", "[replica][set_store]") {
+  if (!HasCore()) return;
+  Set set(3, 5);
+  set.node(3).witness = true;
+  set.node(1).Start(true);
+  set.node(2).Start(false);
+  set.node(3).Start(false);
+  REQUIRE(set.WaitFor([&] { return set.Leader() != nullptr; }));
+  Node& leader = *set.Leader();
+  Node& second = set.node(3 - leader.id);
+  Load(set, 5);
+  REQUIRE(set.WaitFor([&] { return set.AllEqual(); }));
+  set.cut.insert(second.id);
+  Load(set, 50);
+  REQUIRE(set.WaitFor([&] { return set.acknowledged == 55; }));
+  leader.Stop();
+  set.cut.clear();
+  REQUIRE(set.WaitFor([&] { return set.Leader() == &second; }));
+  CHECK(second.Get("row55").starts_with("55"));
+  CHECK(set.node(3).store->engine().FindTableFrom(0) == nullptr);
+  // A start finds the log, and no state; who takes it for a store of its own is told.
+  set.node(3).Stop();
+  set.node(3).Start(false);
+  CHECK(set.node(3).store->engine().FindTableFrom(0) == nullptr);
+  set.node(3).Stop();
+  StoreOptions options;
+  options.journal.directory = "n";
+  const auto opened = Store::Open(options, set.node(3).disk, set.node(3).clock, {});
+  REQUIRE_FALSE(opened.ok());
+  CHECK(opened.status().text().find("belongs to a witness") != std::string::npos);
+}
+
 TEST_CASE("A single server does not open what belongs to a set", "[replica][set_store]") {
   if (!HasCore()) return;
   Set set(1, 6);
@@ -508,6 +570,7 @@ TEST_CASE("A single server does not open what belongs to a set", "[replica][set_
 void RunChaos(uint64_t seed) {
   Set set(seed % 4 == 0 ? 5 : 3, seed);
   INFO("seed " << seed);
+  set.all.back()->witness = seed % 3 == 0;
   set.loss = 0.02;
   for (const auto& node : set.all) {
     node->tail_bytes = set.random.OneIn(2) ? 0 : 64 << 20;
@@ -567,7 +630,10 @@ void RunChaos(uint64_t seed) {
     if (!each->up()) each->Start(false);
   if (!set.WaitFor([&] { return set.AllEqual(); })) FAIL(set.Describe());
   const std::string digest = set.Leader()->store->Digest();
-  for (const auto& node : set.all) CHECK(node->store->Digest() == digest);
+  for (const auto& node : set.all) {
+    if (!node->witness) CHECK(node->store->Digest() == digest);
+    if (node->witness) CHECK(node->store->engine().FindTableFrom(0) == nullptr);
+  }
   for (const uint64_t number : set.acknowledged_all) {
     CHECK(set.Leader()->Get("row" + std::to_string(number)).starts_with(std::to_string(number)));
   }

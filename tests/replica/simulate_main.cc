@@ -33,6 +33,8 @@ bool SetFault(const std::string& name, cellar::SimFaults* faults) {
       {"vote-not-synced", &faults->vote_not_synced},
       {"wiped-node-votes", &faults->wiped_node_votes},
       {"early-snapshot", &faults->early_snapshot},
+      {"witness-offers", &faults->witness_offers},
+      {"witness-stays", &faults->witness_stays},
   };
   for (const auto& [word, flag] : known) {
     if (name != word) continue;
@@ -63,6 +65,8 @@ int main(int argc, char** argv) {
       schedules = std::strtoull(value, nullptr, 10);
     } else if (word == "--nodes") {
       options.nodes = static_cast<uint32_t>(std::strtoul(value, nullptr, 10));
+    } else if (word == "--witnesses") {
+      options.witnesses = static_cast<uint32_t>(std::strtoul(value, nullptr, 10));
     } else if (word == "--seconds") {
       options.micros = std::strtoll(value, nullptr, 10) * 1'000'000;
     } else if (word != "--fault" || !SetFault(value, &options.faults)) {
@@ -83,9 +87,9 @@ int main(int argc, char** argv) {
       return 3;
     }
   }
-  std::printf("%llu schedules from seed %llu, %u nodes%s: no violation\n",
+  std::printf("%llu schedules from seed %llu, %u nodes, %u witnesses%s: no violation\n",
               static_cast<unsigned long long>(schedules), static_cast<unsigned long long>(from),
-              options.nodes, options.members ? ", members change" : "");
+              options.nodes, options.witnesses, options.members ? ", members change" : "");
   const cellar::SimStats& s = simulation.stats;
   const std::pair<const char*, uint64_t> counts[] = {
       {"acknowledged", s.acknowledged},
@@ -103,6 +107,7 @@ int main(int argc, char** argv) {
       {"cuts", s.cuts},
       {"pauses", s.pauses},
       {"transfers", s.transfers},
+      {"witnesses stepped aside", s.asides},
       {"votes unsaved", s.votes_unsaved},
       {"member changes", s.changes},
       {"disks lost", s.wipes},

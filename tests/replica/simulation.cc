@@ -155,6 +155,8 @@ SimNode::SimNode(Simulation& simulation, uint32_t slot_of, double rate, int64_t 
 
 bool SimNode::paused() const { return sim.now() < paused_until; }
 
+bool SimNode::is_witness() const { return sim.IsWitness(slot); }
+
 Status SimNode::SaveVote(uint32_t term, uint64_t vote) {
   Identity next = identity;
   next.term = term;
@@ -198,7 +200,7 @@ void SimNode::AppendOwn(RecordKind kind, uint32_t term, std::string_view payload
   const Lsn lsn{term, log->last().seq + 1};
   log->Append({.lsn = lsn, .commit_micros = commit_micros, .kind = kind}, payload);
   // Where all before it is applied, so is it.
-  if (applied_index + 1 == lsn.seq) {
+  if (applied_index + 1 == lsn.seq && !is_witness()) {
     applied_index = lsn.seq;
     hash_at[lsn.seq] = machine->hash;
   }
@@ -209,6 +211,10 @@ void SimNode::OnCommitted(Lsn lsn) {
     const SimLog::Entry* const entry = log->Find(i);
     if (entry == nullptr) sim.Fail("a committed record is not in the log");
     sim.OnCommit(*this, i, *entry);
+    if (is_witness()) {
+      applied_index = committed_index = i;
+      continue;
+    }
     if (applied_index < i) {
       if (applied_index + 1 != i) sim.Fail("records are not applied in order");
       if (entry->head.kind == RecordKind::kCommand) (void)machine->Apply(entry->payload);
@@ -253,6 +259,7 @@ std::optional<ReplicaSetHost::Piece> SimNode::Records(Lsn after, Lsn last, size_
 void SimNode::Send(uint64_t node, std::string frame) { sim.Post(*this, node, std::move(frame)); }
 
 std::optional<SnapshotOffer> SimNode::OfferSnapshot(Lsn lsn) {
+  if (is_witness() && !sim.options().faults.witness_offers) return std::nullopt;
   const SimSnapshot& snapshot = log->snapshot();
   if (snapshot.lsn != lsn) return std::nullopt;
   SnapshotOffer offer;
@@ -273,14 +280,15 @@ void SimNode::FetchSnapshot(uint64_t, const SnapshotOffer& offer) {
       set->OnInstallFailed();
       return Touch();
     }
-    const SimSnapshot& image = sim.images.at(offer.number);
+    SimSnapshot image = sim.images.at(offer.number);
+    if (is_witness()) image.hash = 1;
     log->entries().clear();
     log->Replace(image, image.lsn.seq + 1);
     log->durable_claim = image.lsn;
     machine->hash = committed_hash = image.hash;
     applied_index = committed_index = image.lsn.seq;
     hash_at.clear();
-    sim.OnState(*this, committed_index, committed_hash);
+    if (!is_witness()) sim.OnState(*this, committed_index, committed_hash);
     set->OnInstalled();
     durable = set->log().appended();
     Touch();
@@ -318,8 +326,10 @@ void SimNode::Start() {
     members.index = 1;
     const uint32_t voters = sim.options().members ? 3 : sim.options().nodes;
     for (uint32_t i = 0; i < voters; ++i)
-      members.list.push_back(
-          {.id = (i + 1) * 100 + i + 1, .kind = MemberKind::kVoter, .host = "h", .port = 1});
+      members.list.push_back({.id = (i + 1) * 100 + i + 1,
+                              .kind = sim.IsWitness(i) ? MemberKind::kWitness : MemberKind::kVoter,
+                              .host = "h",
+                              .port = 1});
     const std::string payload = EncodeMembers(members);
     log->Append({.lsn = {1, 1}, .commit_micros = 1, .kind = RecordKind::kMembers}, payload);
     log->Sync();
@@ -334,7 +344,7 @@ void SimNode::Start() {
   hash_at.clear();
   mark = committed;
   mark_micros = clock.MonotonicMicros();
-  sim.OnState(*this, committed_index, committed_hash);
+  if (!is_witness()) sim.OnState(*this, committed_index, committed_hash);
   durable = known.appended();
   syncing = false;
   taken.reset();
@@ -411,6 +421,12 @@ void SimNode::Touch() {
   }
   if (!up()) return;
   if (!set->MembersAgree()) sim.Fail("the core has other members than the log");
+  const bool waits = sim.options().faults.witness_stays || clock.MonotonicMicros() < aside_micros;
+  if (is_witness() && set->may_append() && !waits) {
+    aside_micros = clock.MonotonicMicros() + 20'000;
+    ++sim.stats.asides;
+    TransferToData();
+  }
   MaybeInstallSnapshot();
   while (!unacknowledged.empty() && unacknowledged.front() <= set->commit().seq && set->leads()) {
     ++sim.stats.acknowledged;
@@ -456,7 +472,7 @@ void SimNode::Receive(const std::string& bytes) {
 // --- SimNode: load and orders
 
 void SimNode::Write(uint64_t count, size_t more_bytes) {
-  if (!up() || !set->may_append()) return;
+  if (!up() || !set->may_append() || is_witness()) return;
   for (uint64_t i = 0; i < count; ++i) {
     const Lsn lsn{set->term(), log->last().seq + 1};
     const std::string payload = std::to_string(id) + "-" + std::to_string(sim.random().Next()) +
@@ -477,7 +493,7 @@ void SimNode::Write(uint64_t count, size_t more_bytes) {
 }
 
 void SimNode::Read() {
-  if (!up() || !set->open()) return;
+  if (!up() || !set->open() || is_witness()) return;
   reads.push_back({applied_index, sim.max_acknowledged, clock.MonotonicMicros()});
   Touch();
 }
@@ -499,7 +515,8 @@ void SimNode::MaybeInstallSnapshot() {
   const bool early = sim.options().faults.early_snapshot;
   if (!early && taken->lsn.seq > committed_index) return;
   const uint64_t lowest = set->log().first();
-  const uint64_t trailing = sim.random().Below(30);
+  // A witness keeps its log: nobody else may have what is in it.
+  const uint64_t trailing = is_witness() ? sim.options().witness_trailing : sim.random().Below(30);
   const uint64_t index = taken->lsn.seq;
   uint64_t first = index > trailing ? index - trailing + 1 : 1;
   first = std::clamp(first, lowest, index + 1);
@@ -517,13 +534,31 @@ void SimNode::MaybeInstallSnapshot() {
 void SimNode::Transfer() {
   if (!up() || !set->may_append()) return;
   ++sim.stats.transfers;
-  (void)set->Transfer(0);
+  if (sim.options().witnesses > 0) {
+    TransferToData();
+  } else {
+    (void)set->Transfer(0);
+  }
   Touch();
+}
+
+void SimNode::TransferToData() {
+  uint64_t best = 0;
+  for (const SetMember& member : set->members().list) {
+    const bool fits = member.id != id && member.kind == MemberKind::kVoter &&
+                      clock.MonotonicMicros() - set->heard_micros(member.id) < 300'000;
+    if (fits && (best == 0 || set->MatchOf(member.id) > set->MatchOf(best))) best = member.id;
+  }
+  if (best != 0) (void)set->Transfer(best);
 }
 
 bool SimNode::ChangeKind(SetMembers* members, size_t voters) {
   SetMember& member = members->list[sim.random().Below(members->list.size())];
   if (member.id == id || sim.lost_ids.contains(member.id)) return false;
+  if (member.kind == MemberKind::kWitness) {
+    ++member.port;
+    return true;
+  }
   if (member.kind == MemberKind::kStandby) {
     const bool is_near = set->MatchOf(member.id).seq + 30 >= set->commit().seq;
     member.kind = is_near ? MemberKind::kVoter : MemberKind::kJoining;
@@ -558,7 +593,8 @@ void SimNode::ChangeMembers() {
   } else if (standby != members.list.end()) {
     const bool is_near = set->MatchOf(standby->id).seq + 30 >= set->commit().seq;
     if (is_near && !sim.lost_ids.contains(standby->id))
-      standby->kind = MemberKind::kVoter;
+      standby->kind = sim.IsWitness(Simulation::SlotOf(standby->id)) ? MemberKind::kWitness
+                                                                     : MemberKind::kVoter;
     else if (sim.lost_ids.contains(standby->id) || sim.Chance(0.05))
       drop(standby->id);
     else
@@ -577,6 +613,7 @@ void SimNode::ChangeMembers() {
   } else {
     return;
   }
+  if (!members.CountVoters().fit()) return;
   for (size_t i = members.list.size(); i > 1; --i)  // in any order
     std::swap(members.list[i - 1], members.list[sim.random().Below(i)]);
   if (set->ChangeMembers(std::move(members)).ok()) ++sim.stats.changes;
@@ -617,7 +654,7 @@ void Simulation::OnState(SimNode& node, uint64_t index, uint64_t hash) {
 void Simulation::Post(SimNode& from, uint64_t to, std::string frame) {
   ++stats.frames;
   const uint32_t source = from.slot;
-  const auto slot = static_cast<uint32_t>(to % 100 - 1);
+  const uint32_t slot = SlotOf(to);
   if (slot >= nodes_.size() || nodes_[slot]->id != to) return;  // that disk is gone
   if (!calm_ && Chance(options_.loss)) return;
   int64_t arrival = now_ + 30 + Below(!calm_ && Chance(0.01) ? 400'000 : 500);
@@ -651,7 +688,7 @@ void Simulation::Post(SimNode& from, uint64_t to, std::string frame) {
 
 SimNode* Simulation::Leader() {
   for (const auto& node : nodes_)
-    if (node->up() && node->set->open()) return node.get();
+    if (node->up() && node->set->open() && !node->is_witness()) return node.get();
   return nullptr;
 }
 
@@ -728,6 +765,13 @@ void Simulation::MaybeWipe() {
       if (lost_ids.contains(member.id)) return;
   }
   if (voters < 3) return;
+  // Nor while one with data is so far back that the log of a witness does not reach it.
+  for (const auto& witness : nodes_) {
+    if (!witness->is_witness()) continue;
+    for (const auto& node : nodes_) {
+      if (!node->is_witness() && node->committed_index + 1 < witness->set->log().first()) return;
+    }
+  }
   SimNode& node = *nodes_[random_.Below(nodes_.size())];
   node.Wipe();
   After(Below(400'000), [&node] {
@@ -844,7 +888,8 @@ std::string Simulation::Describe() const {
             ", members";
     for (const SetMember& member : set.members().list)
       text += " " + std::to_string(member.id) +
-              (member.votes()                        ? "v"
+              (member.kind == MemberKind::kWitness   ? "w"
+               : member.votes()                      ? "v"
                : member.kind == MemberKind::kStandby ? "s"
                                                      : "j");
     text += set.members_committed() ? "\n" : " (not committed)\n";
@@ -859,7 +904,8 @@ void Simulation::CheckEnd() {
   if (max_acknowledged > commit) Fail("an acknowledged write is lost");
   const SimNode* leader = nullptr;
   for (const auto& node : nodes_)
-    if (node->up() && node->set->open() && node->set->commit().seq == commit) leader = node.get();
+    if (node->up() && node->set->open() && !node->is_witness() && node->set->commit().seq == commit)
+      leader = node.get();
   if (leader == nullptr) Fail("nobody leads at the end");
   for (const SetMember& member : leader->set->members().list) {
     for (const auto& node : nodes_) {

@@ -9,7 +9,7 @@
 // or without what was not synced; clocks start anywhere and run up to 2 % apart; nodes are paused;
 // disks take their time or refuse to save a vote; leadership is handed over; snapshots are taken,
 // fetched, given up; members come and go, get and lose their votes, move; disks are lost for
-// good.
+// good. Some nodes may be witnesses, which have no state machine.
 //
 // What must hold, after each step: one leader a term; what one node takes for committed every other
 // one does, for ever; the state at a commit is the same everywhere; what was acknowledged is
@@ -51,11 +51,16 @@ struct SimFaults {
   bool vote_not_synced{false};
   bool wiped_node_votes{false};  // a node without a disk comes back as who it was
   bool early_snapshot{false};    // one of state that is not committed
+  bool witness_offers{false};    // a snapshot, which has no state
+  bool witness_stays{false};     // and leads on
 };
 
 struct SimOptions {
   uint32_t nodes{3};
   bool members{false};  // the first three are voters at first; all come and go
+  // So many of the last nodes, or with `members` the third one, hold a log alone.
+  uint32_t witnesses{0};
+  uint64_t witness_trailing{1'000'000};  // records that it keeps behind a snapshot of its own
   bool chaos{true};
   double loss{0.02};
   int64_t micros{60'000'000};
@@ -66,7 +71,7 @@ struct SimOptions {
 struct SimStats {
   uint64_t acknowledged{0}, committed{0}, elections{0}, voids{0}, reloads{0}, installs{0},
       installs_failed{0}, snapshots{0}, reads{0}, crashes{0}, power_losses{0}, cuts{0}, pauses{0},
-      transfers{0}, changes{0}, wipes{0}, votes_unsaved{0}, torn_tails{0}, frames{0};
+      transfers{0}, asides{0}, changes{0}, wipes{0}, votes_unsaved{0}, torn_tails{0}, frames{0};
 };
 
 // What a schedule ends with when something does not hold.
@@ -209,6 +214,8 @@ class SimNode final : public ReplicaSetHost {
   void TakeSnapshot();
   void MaybeInstallSnapshot();
   void Transfer();
+  // A witness that leads hands over; where there are any nobody hands over to one.
+  void TransferToData();
   void ChangeMembers();
   // Another vote or address for one of them. False: none fits.
   bool ChangeKind(SetMembers* members, size_t voters);
@@ -216,6 +223,7 @@ class SimNode final : public ReplicaSetHost {
   bool up() const { return set != nullptr; }
   bool leads() const { return up() && set->leads(); }
   bool paused() const;
+  bool is_witness() const;
 
   Simulation& sim;
   const uint32_t slot;
@@ -242,6 +250,7 @@ class SimNode final : public ReplicaSetHost {
   bool syncing{false};
   uint64_t durable{0};
   int64_t armed_micros{INT64_MAX};
+  int64_t aside_micros{0};
   uint64_t timer_generation{0};
   std::optional<SnapshotOffer> fetching;
   uint64_t fetching_from{0};
@@ -281,7 +290,12 @@ class Simulation {
   }
   SimNode& node(uint32_t slot) { return *nodes_[slot]; }
   std::vector<std::unique_ptr<SimNode>>& nodes() { return nodes_; }
-  SimNode* Leader();  // that is open; null if none is
+  SimNode* Leader();  // that is open and has data; null if none is
+  bool IsWitness(uint32_t slot) const {
+    if (options_.members) return options_.witnesses > 0 && slot == 2;
+    return slot + options_.witnesses >= options_.nodes;
+  }
+  static uint32_t SlotOf(uint64_t id) { return static_cast<uint32_t>(id % 100 - 1); }
   // For schedules by hand: only frames arrive for which this is true (empty: all).
   std::function<bool(const SimNode& from, const SimNode& to, const Frame& frame)> passes;
   // Runs until `holds`, looked at each 200 us; false after `micros`.

@@ -50,8 +50,7 @@ struct Outcome {
 // What a start makes of the disk. The state is REQUIREd to be that of some number of mutations.
 Outcome Recover(FileSystem& files, const std::vector<std::map<std::string, std::string>>& states) {
   MapMachine machine;
-  auto store = RecoverStore(files, Clock::System(), "db", machine, StateContent::kEmpty,
-                            ApplyUpTo::kEnd, {});
+  auto store = RecoverStore(files, Clock::System(), "db", machine, {}, {});
   if (!store.ok()) return {store.status(), 0, {}};
   const std::string n = machine.Get("n");
   const uint64_t k = n == "(none)" ? 0 : std::stoull(n);

@@ -326,8 +326,8 @@ TEST_CASE("After a power loss a member's log is what it was at some moment",
 
       MapMachine machine;
       ManualClock clock;
-      const auto found = RecoverStore(disk, clock, "db", machine, StateContent::kEmpty,
-                                      ApplyUpTo::kCommitMark, {});
+      const auto found =
+          RecoverStore(disk, clock, "db", machine, {.up_to = ApplyUpTo::kCommitMark}, {});
       REQUIRE(found.ok());
       // Marks lie in the same log: what they name is in force and applied.
       member.Open();

@@ -42,7 +42,7 @@ class HandMadeLog {
 
   Result<RecoveredStore> Recover(MapMachine* machine, ApplyUpTo up_to) {
     disk.SetContent("db/cellar-000001.log", bytes_);
-    return RecoverStore(disk, Clock::System(), "db", *machine, StateContent::kEmpty, up_to, {});
+    return RecoverStore(disk, Clock::System(), "db", *machine, {.up_to = up_to}, {});
   }
 
   FaultyFileSystem disk;

@@ -1,9 +1,12 @@
 // Earlier snapshots that are kept: a store whose newest one is damaged goes on from the one before,
 // and has lost nothing; which files stay, and when they go.
 #include <catch2/catch.hpp>
+#include <cstdio>
+#include <cstring>
 #include <set>
 #include <sstream>
 
+#include "base/hash.h"
 #include "base/random.h"
 #include "store/check.h"
 #include "store/manifest.h"
@@ -594,6 +597,39 @@ TEST_CASE("A manifest is of version 2 only if it names earlier snapshots", "[kee
     std::string flipped = text;
     flipped[at] ^= 1;
     REQUIRE_FALSE(ParseManifest(flipped).ok());
+  }
+}
+
+TEST_CASE("A manifest is of version 3 only if the store holds a log alone", "[keep][manifest]") {
+  Manifest manifest;
+  manifest.next = 9;
+  manifest.holds_log_only = true;
+  manifest.segments.push_back({.number = 4, .after = {1, 4}, .end = std::nullopt});
+  const std::string text = FormatManifest(manifest);
+  CHECK(
+      text.starts_with("cellar-manifest 3\nnext 9\nholds log\nlog cellar-000004.log after 1-4\n"));
+  const Result<Manifest> parsed = ParseManifest(text);
+  REQUIRE(parsed.ok());
+  CHECK(*parsed == manifest);
+  manifest.snapshot = SnapshotEntry{.number = 5, .lsn = {1, 20}, .bytes = 7, .hash = 0xab};
+  manifest.earlier = {{.number = 2, .lsn = {1, 4}, .bytes = 5, .hash = 1}};
+  const Result<Manifest> whole = ParseManifest(FormatManifest(manifest));
+  REQUIRE(whole.ok());
+  CHECK(*whole == manifest);
+  for (size_t at = 0; at < text.size(); ++at) {
+    std::string flipped = text;
+    flipped[at] ^= 1;
+    REQUIRE_FALSE(ParseManifest(flipped).ok());
+  }
+  // The version and what is named go together.
+  for (const auto& [from, to] :
+       {std::pair("cellar-manifest 3", "cellar-manifest 1"),
+        std::pair("cellar-manifest 3", "cellar-manifest 2"), std::pair("holds log\n", "")}) {
+    std::string other = text.substr(0, text.rfind("xxh3 "));
+    other.replace(other.find(from), std::strlen(from), to);
+    char hash[24];
+    std::snprintf(hash, sizeof(hash), "%016llx", static_cast<unsigned long long>(Hash64(other)));
+    CHECK_FALSE(ParseManifest(other + "xxh3 " + hash + "\n").ok());
   }
 }
 

@@ -10,6 +10,8 @@
     away       the follower's link is silent for 5 s at 20,000 writes/s
     failover   FAILOVER under writes: how long nobody takes one, and what is lost
     sentinel   kill -9 of the leader under three stock Sentinels (down-after 1 s)
+    grow       a set of two nodes with data and a witness, and --cells cells: the witness's memory, how
+               long an empty node takes to join, and the leader's latency while a follower is stopped
     set        a replica set of three: writes of 256 bytes beside the same binary alone under
                appendfsync always, taken in turns; reads beside writes; kill -9 of the leader
 
@@ -20,6 +22,7 @@ import argparse
 import contextlib
 import os
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -398,7 +401,61 @@ def sets(options):
     end(*nodes)
 
 
-PARTS = {"lag": lag, "sync": sync, "away": away, "failover": failover, "sentinel": sentinel, "set": sets}
+def kinds(leader):
+    """Kind by port."""
+    listed = leader.client().execute_command("REPLICA LIST")
+    rows = [dict(zip(each[::2], each[1::2])) if isinstance(each, list) else each for each in listed]
+    return {int(row["port"] if "port" in row else row[b"port"]): str(row.get("kind", row.get(b"kind"))) for row in rows}
+
+
+def grow(options):
+    nodes = [servers.Server("cellar", log="everysec", pin=False) for _ in range(3)]
+    witness = nodes[2]
+    addresses = [f"127.0.0.1:{each.port}" for each in nodes]
+    for each in nodes:
+        each.options += ["--cluster-nodes", *addresses]
+    witness.options += ["--replica-kind", "witness"]
+    for each in nodes:
+        each.start()
+    until(lambda: any(map(leads, nodes[:2])))
+    leader = next(filter(leads, nodes[:2]))
+    other = next(each for each in nodes[:2] if each is not leader)
+    leader.client().execute_command(*"TABLE CREATE r FAMILY f VERSIONS 1".split())
+    leader.client().execute_command(*"TABLE CREATE t FAMILY f VERSIONS 1".split())
+    bench.load(leader, options.cells // 10, [ROW])
+    until(lambda: is_up(other))
+    line(f"memory beside {options.cells:,} cells: data / witness",
+         f"{leader.resident_bytes() >> 20} / {witness.resident_bytes() >> 20} MiB", "<= 50 MiB")
+    leader.client().execute_command("SAVE")
+
+    load = ["-c", "10", "-P", "1", "--keys", "100000", "--rate", "5000", "--command", WRITE]
+    seconds = min(options.seconds, 60)
+    with Load(leader, seconds, *load) as calm:
+        pass
+    resident = leader.resident_bytes()
+    os.kill(other.pid, signal.SIGSTOP)
+    with Load(leader, seconds, *load) as without:
+        pass
+    grown = leader.resident_bytes() - resident
+    os.kill(other.pid, signal.SIGCONT)
+    until(lambda: is_up(other))
+    before, during = (each.result["latency_us"]["p99"] / 1000 for each in (calm, without))
+    line(f"write p99, and with a follower stopped {seconds} s", f"{before:.2f} / {during:.2f} ms",
+         f"{during / before:.2f}x (<= 1.5x)")
+    line("  the leader's memory meanwhile", f"{grown / (1 << 20):+.0f} MiB", "<= the tail of 64 MiB")
+
+    joins = servers.Server("cellar", log="everysec", pin=False)
+    joins.options += ["--cluster-nodes", *addresses, f"127.0.0.1:{joins.port}"]
+    with Load(leader, 20, *load):
+        begin = time.monotonic()
+        joins.start()
+        until(lambda: "voter" in kinds(leader).get(joins.port, ""))
+        took = time.monotonic() - begin
+    line(f"an empty node joins with {options.cells:,} cells, until it votes", f"{took:.1f} s", "<= 15 s at 10M")
+    end(*nodes, joins)
+
+
+PARTS = {"lag": lag, "sync": sync, "away": away, "failover": failover, "sentinel": sentinel, "grow": grow, "set": sets}
 
 
 def main():

@@ -22,7 +22,7 @@ namespace cellar {
 enum class LogLevel : int64_t { kDebug, kVerbose, kNotice, kWarning, kNothing };
 enum class DebugAccess : int64_t { kNo, kLocal, kYes };
 enum class AppendFsync : int64_t { kEverysec, kAlways, kNo };
-enum class ReplicaKind : int64_t { kVoter, kStandby };
+enum class ReplicaKind : int64_t { kVoter, kStandby, kWitness };
 enum class ReplicaReads : int64_t { kStale, kNo, kLinearizable };
 enum class TlsAuthClients : int64_t { kNo, kYes, kOptional };
 

@@ -193,9 +193,13 @@ std::string Dispatcher::SetRefusal(const SetNode& set, const Session& session,
   if (!writes && !Does(session, command, kReadonly)) return {};
   const auto how = static_cast<ReplicaReads>(config.replica_reads);
   const bool reads = !writes && !set.is_empty() && how != ReplicaReads::kNo;
-  if (!reads) {
+  if (!reads || set.is_witness()) {
     const auto leader = set.KnownLeader();
     if (!leader) return "CLUSTERDOWN no leader: " + set.NoLeaderText();
+    if (set.is_witness()) {
+      return "CLUSTERDOWN this node is a witness, the leader is " + leader->host + ":" +
+             std::to_string(leader->port);
+    }
     return "READONLY You can't write against a read only replica. The leader is " + leader->host +
            ":" + std::to_string(leader->port);
   }
@@ -214,7 +218,7 @@ std::string Dispatcher::SetRefusal(const SetNode& set, const Session& session,
 // and what it says is applied here.
 bool Dispatcher::MayRead(Session& session, CommandEntry& command) {
   SetNode* const set = host_.replication().set();
-  const bool asks = set != nullptr && !set->open() &&
+  const bool asks = set != nullptr && !set->open() && !set->is_witness() &&
                     static_cast<ReplicaReads>(host_.services().config.replica_reads) ==
                         ReplicaReads::kLinearizable &&
                     (!session.in_multi() || IsExec(command)) && Does(session, command, kReadonly);
