@@ -26,6 +26,7 @@
 #include "server/server.h"
 #include "server/store_config.h"
 #include "store/check.h"
+#include "store/point_recovery.h"
 #include "store/store.h"
 
 namespace cellar {
@@ -35,6 +36,8 @@ constexpr std::string_view kUsage =
     "usage: cellar [FILE.conf] [--option value ...]   serve\n"
     "       cellar --check DIR [--repair]             check a store's files for damage\n"
     "       cellar --dump DIR|FILE                    print log records as commands\n"
+    "       cellar --recover DIR... --until TIME|ID|SNAPSHOT --dir NEW\n"
+    "                                                 make a store of a moment of its past\n"
     "       cellar --replica-recover DIR [--yes]      go on without the rest of a replica set\n"
     "       cellar --version | --help\n"
     "\n"
@@ -108,6 +111,33 @@ int Dump(const std::vector<std::string>& words) {
   Engine engine;
   const auto describe = [&engine](std::string_view payload) { return engine.Describe(payload); };
   const Status status = DumpStore(FileSystem::Posix(), words[1], describe, std::cout);
+  return status.ok() ? 0 : Fail(status);
+}
+
+// DIR... --until POINT --dir NEW, in any order.
+int Recover(const std::vector<std::string>& words) {
+  RecoverRequest request;
+  std::string until;
+  for (size_t i = 1; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    if (!word.starts_with("--")) {
+      request.from.push_back(word);
+      continue;
+    }
+    std::string* const value = word == "--until" ? &until : word == "--dir" ? &request.to : nullptr;
+    if (value == nullptr) return Misused("--recover does not take '" + word + "'");
+    if (!value->empty()) return Misused("'" + word + "' is there twice");
+    if (i + 1 == words.size() || words[i + 1].empty()) return Misused(word + " needs a value");
+    *value = words[++i];
+  }
+  if (request.from.empty()) return Misused("--recover needs directories to recover from");
+  if (until.empty()) return Misused("--recover needs --until TIME|ID|SNAPSHOT");
+  if (request.to.empty()) return Misused("--recover needs --dir NEW, where the store is made");
+  Result<RecoverPoint> point = ParseRecoverPoint(until);
+  if (!point.ok()) return Misused(point.status().text());
+  request.until = *std::move(point);
+  const Status status = RecoverToPoint(FileSystem::Posix(), Clock::System(), request, std::cout);
+  (void)std::cout.flush();
   return status.ok() ? 0 : Fail(status);
 }
 
@@ -256,12 +286,13 @@ int Main(const std::vector<std::string>& words) {
   if (first == "--check") return Check(words);
   if (first == "--dump") return Dump(words);
   if (first == "--replica-recover") return ReplicaRecover(words);
+  if (first == "--recover") return Recover(words);
   for (const std::string& word : words) {
     if (word == "--repair") {
       return Misused("--repair needs --check: cellar --check DIR --repair");
     }
     if (word == "--check" || word == "--dump" || word == "--version" || word == "--help" ||
-        word == "--replica-recover") {
+        word == "--replica-recover" || word == "--recover") {
       return Misused(word + " must come first, followed only by its own arguments");
     }
   }

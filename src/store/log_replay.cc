@@ -9,7 +9,17 @@
 
 namespace cellar {
 
-Status LogReplay::ApplyEntry(const RecordHead& head, std::string_view payload) {
+Status LogReplay::ApplyEntry(RecordHead head, std::string_view payload) {
+  if (ended_) return Status::Ok();
+  bool is_skipped = false;
+  if (gate_ != nullptr) {
+    const RecordGate::Admission admitted = gate_->Admit(head, payload);
+    ended_ = admitted.is_last;
+    is_skipped = admitted.payload_bytes == 0;
+    if (ended_ && is_skipped) return Status::Ok();
+    if (head.kind == RecordKind::kCommand) payload = payload.substr(0, admitted.payload_bytes);
+    head.commit_micros = admitted.commit_micros;
+  }
   if (applied_.epoch == 0) {
     first_epoch_ = head.lsn.epoch;
   } else if (head.lsn.epoch != applied_.epoch) {
@@ -20,6 +30,7 @@ Status LogReplay::ApplyEntry(const RecordHead& head, std::string_view payload) {
     members_ = payload;
     named_.push_back({head.lsn, members_});
   }
+  if (is_skipped) return Status::Ok();
   state_.SetCommitTime(head.commit_micros);
   const bool changes = head.kind == RecordKind::kCommand && content_ == StoreContent::kState;
   return changes ? state_.Apply(payload) : Status::Ok();

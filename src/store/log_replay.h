@@ -39,9 +39,29 @@ enum class StoreContent : uint8_t {
   kLogOnly,  // it is known to be there: the state stays empty (Manifest::holds_log_only)
 };
 
+// Who decides what of each record is applied, for who does not want all of the log.
+class RecordGate {
+ public:
+  virtual ~RecordGate() = default;
+  struct Admission {
+    size_t payload_bytes{0};   // that are applied, from the front; whole steps
+    int64_t commit_micros{0};  // of the last step in them
+    bool is_last{false};       // nothing behind them is
+  };
+  // Called for each record that has a number, in order, once nothing can void it.
+  virtual Admission Admit(const RecordHead& head, std::string_view payload) = 0;
+};
+
 class LogReplay {
  public:
   LogReplay(StateMachine& state, ApplyUpTo up_to) : state_(state), up_to_(up_to) {}
+
+  // Before the first record. Borrowed.
+  void SetGate(RecordGate* gate) { gate_ = gate; }
+  // The gate has let the last record through: none is taken any more.
+  bool ended() const { return ended_; }
+  // The last record of which something was applied, or that the gate has let pass.
+  Lsn applied() const { return applied_; }
 
   // The state holds a snapshot up to `lsn`, when these were the members of the replica set.
   void BeginBehind(Lsn lsn, std::string members) {
@@ -69,12 +89,14 @@ class LogReplay {
 
  private:
   Status TakeMark(const LogRecord& record);
-  Status ApplyEntry(const RecordHead& head, std::string_view payload);
+  Status ApplyEntry(RecordHead head, std::string_view payload);
   Status ApplyFirst(size_t count);
 
   StateMachine& state_;
   ApplyUpTo up_to_;
   StoreContent content_{StoreContent::kState};
+  RecordGate* gate_{nullptr};
+  bool ended_{false};
   Lsn applied_;
   std::string members_;
   CommitMark mark_;
