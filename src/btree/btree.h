@@ -318,6 +318,10 @@ class BTreeCursor {
   // is written.
   std::string_view key() const { return {reinterpret_cast<const char*>(key_), key_bytes_}; }
   std::string_view value() const { return {reinterpret_cast<const char*>(value_), value_bytes_}; }
+  // Which part of the tree's memory stands before this entry, about: 0 at the first one. Exact but
+  // for the large values inside its leaf. O(height * children of a node), some 100 ns.
+  // REQUIRES: valid(), and a tree that has not changed since the last movement.
+  double share_before() const;
   // How many leading bytes of key() are the same as those of the entry where the cursor stood
   // before its last Next(), exactly: the next byte differs, or one of the keys ends. 0 after any
   // other movement. Lets a scan skip what it has decoded, and tells it where a prefix ends.

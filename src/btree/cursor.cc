@@ -177,6 +177,24 @@ bool BTreeCursor::MoveLeaf(bool forward) {
   return false;
 }
 
+double BTreeCursor::share_before() const {
+  CELLAR_ASSERT(valid_);
+  CELLAR_ASSERT(tree_ == nullptr || tree_->changes() == seen_changes_);
+  const uint32_t height = content().height;
+  const auto in_leaf = static_cast<double>(entry_ - leaf_->entries()) /
+                       static_cast<double>(leaf_end_ - leaf_->entries());
+  if (height == 0) return in_leaf;
+  uint64_t units_before = 0;
+  for (uint32_t level = 0; level < height; ++level) {
+    const uint32_t* const units = path_[level].node->units();
+    for (uint32_t i = 0; i < path_[level].index; ++i) units_before += units[i];
+  }
+  const Step& last = path_[height - 1];
+  const double before = static_cast<double>(units_before) +
+                        in_leaf * static_cast<double>(last.node->units()[last.index]);
+  return before / static_cast<double>(path_[0].node->total_units());
+}
+
 // ---- movements inside a leaf ----
 
 // Onto the entry at `at`, of whose key the buffer holds the first `shared` bytes already. Makes

@@ -294,6 +294,35 @@ TEST_CASE("split keys cut a tree into parts of about equal bytes", "[btree]") {
   CHECK(BTree().SplitKeys(4).empty());
 }
 
+TEST_CASE("a cursor tells which part of a tree stands before it", "[btree]") {
+  const uint64_t entries = GENERATE(1, 10, 1'000, 200'000);
+  BTree tree;
+  Random random(entries);
+  const auto key = [](uint64_t n) {
+    std::string text = std::to_string(n);
+    return std::string(12 - text.size(), '0') + text;
+  };
+  std::vector<uint64_t> numbers(entries);
+  for (uint64_t i = 0; i < entries; ++i) numbers[i] = i;
+  for (uint64_t i = entries; i > 1; --i) std::swap(numbers[i - 1], numbers[random.Below(i)]);
+  for (const uint64_t n : numbers) tree.Put(key(n), "value");
+  BTreeSnapshot snapshot = tree.TakeSnapshot();
+  for (const bool live : {true, false}) {
+    BTreeCursor at = live ? BTreeCursor(tree) : BTreeCursor(snapshot);
+    at.SeekFirst();
+    REQUIRE(at.share_before() == 0);
+    double last = 0;
+    for (uint64_t n = 0; n < entries; n += 1 + entries / 1000) {
+      at.Seek(key(n));
+      const double share = at.share_before();
+      REQUIRE(share >= last);
+      const double wanted = static_cast<double>(n) / static_cast<double>(entries);
+      REQUIRE(std::abs(share - wanted) < 0.2);  // leaves are not equally full
+      last = share;
+    }
+  }
+}
+
 TEST_CASE("Clear and a dropped snapshot give memory back by and by", "[btree]") {
   BTree tree;
   for (int i = 0; i < 50'000; ++i) tree.Put("key" + std::to_string(i), "value");
