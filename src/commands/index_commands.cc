@@ -166,6 +166,7 @@ struct IndexInfoReply {
   std::string failure;  // if the state is failed
   double progress{0};
   uint64_t bytes{0};
+  uint64_t rows_left_out{0};
 
   IndexInfoReply(const Table& of, const IndexInfo& info)
       : name(info.schema->name),
@@ -174,7 +175,8 @@ struct IndexInfoReply {
         state(info.state),
         failure(info.schema->failure.ok() ? "" : info.schema->failure.ToString()),
         progress(info.progress),
-        bytes(info.bytes) {
+        bytes(info.bytes),
+        rows_left_out(info.rows_left_out) {
     for (const IndexColumn& column : info.schema->on) {
       on.push_back(IndexColumnText(of.schema(), column));
     }
@@ -184,7 +186,7 @@ struct IndexInfoReply {
   }
 
   void Reply(ReplyWriter& reply, uint64_t entries) const {
-    reply.Map(state == "failed" ? 10 : 9);
+    reply.Map(state == "failed" ? 11 : 10);
     reply.Bulk("name");
     reply.Bulk(name);
     reply.Bulk("table");
@@ -203,6 +205,8 @@ struct IndexInfoReply {
     reply.Unsigned(entries);
     reply.Bulk("bytes");
     reply.Unsigned(bytes);
+    reply.Bulk("left_out");
+    reply.Unsigned(rows_left_out);
     if (state != "failed") return;
     reply.Bulk("error");
     reply.Bulk(failure);
@@ -292,8 +296,8 @@ constexpr Command kIndexRows[] = {
      .categories = kCategorySchema,
      .keys = kTableRead,
      .group = "schema",
-     .summary = "Returns the columns, state, progress, entries and memory of an index, and the "
-                "error if it failed.",
+     .summary = "Returns the columns, state, progress, entries and memory of an index, the "
+                "rows that it leaves out, and the error if it failed.",
      .complexity = "O(n) where n is the number of indexes of the table",
      .syntax = "table index",
      .handler = CmdIndexInfo},

@@ -111,6 +111,7 @@ struct IndexInfo {
   double progress{0};           // 0..1
   uint64_t entries{0};          // held
   bool entries_are_live{true};  // false: some are not there now; a scan counts those that are
+  uint64_t rows_left_out{0};    // for a cell's type or size (engine/table/index.h)
   uint64_t bytes{0};
 };
 

@@ -251,7 +251,8 @@ Result<IndexInfo> Store::DescribeIndex(const Table& table, std::string_view name
   CELLAR_ASSERT(index != nullptr);
   info.state = schema->state == IndexState::kReady && index->built() ? "ready" : "building";
   info.progress = info.state == "ready" ? 1 : std::min(0.99, index->progress());
-  info.entries = index->entries().entries();
+  info.entries = index->entry_count();
+  info.rows_left_out = index->rows_left_out();
   info.entries_are_live = info.state != "ready" || index->entries_are_live();
   info.bytes = index->memory_bytes();
   return info;

@@ -82,6 +82,14 @@ def entry_values(table, index, row, now):
     return [tuple(found)]
 
 
+def left_out(table, index, now):
+    """How many rows have live cells in all ON columns, and no entry since one is of another type."""
+    if index.is_of_qualifiers() or not index.on:
+        return 0
+    rows = [[table.newest(row, column.place, now) for column in index.on] for row in table.rows.values()]
+    return sum(all(cells) and any(cell.type != column.kind for cell, column in zip(cells, index.on)) for cells in rows)
+
+
 def _moments(table, index, row, now):
     """`now`, and when something expires in the ON columns: between them no entry changes."""
     found = {now}

@@ -277,6 +277,8 @@ def index(model, session, words):
         known = {b'name': index_name, b'table': found.name, b'unique': int(held.unique),
                  b'state': b'failed' if held.failed else b'ready',
                  b'entries': 0 if held.failed else len(indexes.entries(found, held, model.now))}
+        left_out = 0 if held.failed else indexes.left_out(found, held, model.now)
+        known[b'left_out'] = Predicate('at least %d' % left_out, lambda got: got >= left_out)
         if held.failed:
             known[b'error'] = Predicate('one of %r, naming a row' % (held.failed,), lambda got: (
                 got.split(b' ')[0].decode() in held.failed and b" row '" in got))

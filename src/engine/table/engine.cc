@@ -657,8 +657,9 @@ namespace {
 
 // Ids of the entries of indexes: kDerivedTree | format of the entries, 8 bits | table, 35 bits |
 // index, 20 bits. What has larger numbers is built again at the start.
-// 1: rows with ON values of more than 64 KiB were left out without a word.
-constexpr uint64_t kIndexFormat{2};  // of what index_entry.h describes
+// 1: rows with ON values of more than 64 KiB were left out without a word. 2: nobody counted those
+// that are left out.
+constexpr uint64_t kIndexFormat{3};  // of what index_entry.h describes
 constexpr int kIndexBits{20};
 constexpr int kTableBits{35};
 
@@ -669,6 +670,14 @@ std::optional<uint64_t> IndexTreeId(uint64_t table_id, uint64_t index_id) {
 }
 
 }  // namespace
+
+std::vector<uint64_t> EarlierIndexTreeIds(uint64_t tree_id) {
+  std::vector<uint64_t> ids;
+  for (uint64_t format = 1; format < kIndexFormat; ++format) {
+    ids.push_back(tree_id - ((kIndexFormat - format) << (kTableBits + kIndexBits)));
+  }
+  return ids;
+}
 
 std::vector<std::pair<uint64_t, uint64_t>> Engine::IndexIdsInFile(const Table& table) {
   std::vector<std::pair<uint64_t, uint64_t>> ids;

@@ -254,6 +254,10 @@ bool Engine::DecodeSnapshots(std::string_view* from) {
     }
     for (const auto& [file_id, index_id] : IndexIdsInFile(*table)) {
       known.emplace(file_id, LoadingVersions::Plan{.table = table, .index_id = index_id});
+      for (const uint64_t earlier : EarlierIndexTreeIds(file_id)) {
+        known.emplace(
+            earlier, LoadingVersions::Plan{.table = table, .index_id = LoadingVersions::kOutdated});
+      }
     }
   }
   uint64_t trees = 0;

@@ -117,6 +117,7 @@ void Index::Evaluate(std::string_view row_key, const ChangedColumns& columns,
   ++evaluations_;
   evaluation->count = 0;
   evaluation->too_large_bytes = 0;
+  evaluation->left_out = false;
   evaluation->absent = false;
   if (by_column()) {
     (void)EvaluateQualifiers(row_key, columns, Part::kBuilt, kUnlimited, evaluation);
@@ -272,10 +273,11 @@ void Index::EvaluateColumns(std::string_view row_key, Evaluation* evaluation) {
   TimeSpan span;
   for (size_t i = 0; i < schema_.on.size(); ++i) {
     const Turn& turn = on_turns_[i].turns[0];
-    if (turn.type != schema_.on[i].type) return;
+    evaluation->left_out = evaluation->left_out || turn.type != schema_.on[i].type;
     span.due_micros = std::min(span.due_micros, turn.span.due_micros);
     at_once_[i] = &turn;
   }
+  if (evaluation->left_out) return;
   if (!EncodeValues(row_key, at_once_, span, evaluation)) return;
   key_.append(row_key);
   EvaluateIncluded(row_key, evaluation);
@@ -305,6 +307,7 @@ bool Index::EncodeValues(std::string_view row_key, std::span<const Turn* const> 
   CELLAR_ASSERT(table_.schema().key.Decode(row_key, &row_text_));
   bytes += row_text_.size();
   if (bytes <= kIndexEntryBytesMax) return true;
+  evaluation->left_out = true;
   if (span.due_micros > now_micros_) {
     evaluation->too_large_bytes = bytes;
     evaluation->too_large_column = largest_column;
@@ -337,6 +340,7 @@ void Index::EvaluateTurns(std::string_view row_key, Evaluation* evaluation) {
     if (from == kNeverMicros) break;
     const TimeSpan span{from, due};
     from = due;
+    evaluation->left_out = evaluation->left_out || !types_fit;
     if (!types_fit || !EncodeValues(row_key, at_once_, span, evaluation)) continue;
     std::vector<TimeSpan>& spans = spans_of[key_];
     if (!spans.empty() && spans.back().due_micros == span.from_micros) {
@@ -549,7 +553,22 @@ void Index::ForgetConflicts() {
   left_out_.clear();
 }
 
+void Index::SetRowsLeftOut(uint64_t rows) {
+  if (rows == rows_left_out_) [[likely]]
+    return;
+  CELLAR_ASSERT(!by_column());
+  CELLAR_ASSERT(!schema_.of_rows());
+  rows_left_out_ = rows;
+  if (rows > 0) {
+    (void)entries_->Put({}, LeftOutMark(rows));
+  } else {
+    (void)entries_->Delete({});
+  }
+}
+
 void Index::Replace(const Evaluation& before, const Evaluation& now) {
+  CELLAR_ASSERT(!before.left_out || rows_left_out_ > 0);
+  SetRowsLeftOut(rows_left_out_ - (before.left_out ? 1 : 0) + (now.left_out ? 1 : 0));
   size_t old_at = 0;
   size_t new_at = 0;
   while (old_at < before.count || new_at < now.count) {
@@ -616,6 +635,7 @@ uint64_t Index::EvaluateNext(std::string_view row_key, uint64_t columns_max,
     ++evaluations_;
     evaluation->count = 0;
     evaluation->too_large_bytes = 0;
+    evaluation->left_out = false;
     ChangedColumns columns = whole_row();
     std::string prefix(row_key);
     PutFamilyId(&prefix, columns.family_id);
@@ -652,6 +672,7 @@ void Index::Add(std::string_view row_key, const Evaluation& evaluation) {
   if (evaluation.too_large_bytes > 0 && too_large_row_.ok()) {
     too_large_row_ = TooLargeRow(row_key, evaluation);
   }
+  SetRowsLeftOut(rows_left_out_ + (evaluation.left_out ? 1 : 0));
   for (size_t i = 0; i < evaluation.count; ++i) {
     const Entry& entry = evaluation.entries[i];
     timed_entries_ += entry.timed ? 1 : 0;
@@ -709,7 +730,12 @@ void Index::FinishLoad() {
   CELLAR_ASSERT(!built_);
   built_ = true;
   BTreeCursor at(*entries_);
-  for (at.SeekFirst(); at.valid(); at.Next()) timed_entries_ += HasSpans(at.value()) ? 1 : 0;
+  at.SeekFirst();
+  if (at.valid() && at.key().empty()) {
+    rows_left_out_ = RowsOfMark(at.value());
+    at.Next();
+  }
+  for (; at.valid(); at.Next()) timed_entries_ += HasSpans(at.value()) ? 1 : 0;
 }
 
 void Index::SetTree(std::unique_ptr<BTree> entries) {
@@ -726,6 +752,7 @@ void Index::SetCopy(const Index& from, std::unique_ptr<BTree> entries) {
   CELLAR_ASSERT(from.built_);
   SetTree(std::move(entries));
   timed_entries_ = from.timed_entries_;
+  rows_left_out_ = from.rows_left_out_;
   built_ = true;
 }
 
@@ -735,16 +762,19 @@ bool Index::AgreesWithTable() {
   Evaluation now;
   uint64_t entries = 0;
   uint64_t timed_entries = 0;
+  uint64_t rows_left_out = 0;
   for (KeyBound from; !from.at_end && FindRow(from.bytes, &row_key); from = Successor(row_key)) {
     Evaluate(row_key, whole_row(), &now);
     entries += now.count;
+    rows_left_out += now.left_out ? 1 : 0;
     for (size_t i = 0; i < now.count; ++i) {
       const std::optional<std::string_view> held = entries_->Get(now.entries[i].key);
       if (!held || *held != now.entries[i].value) return false;
       timed_entries += now.entries[i].timed ? 1 : 0;
     }
   }
-  return entries == entries_->entries() && timed_entries == timed_entries_;
+  return entries == entry_count() && timed_entries == timed_entries_ &&
+         rows_left_out == rows_left_out_;
 }
 
 double Index::progress() const {
@@ -760,6 +790,7 @@ Index::Checkpoint Index::TakeCheckpoint() {
   checkpoint.id = id_;
   checkpoint.entries = entries_->TakeSnapshot();
   checkpoint.timed_entries = timed_entries_;
+  checkpoint.rows_left_out = rows_left_out_;
   checkpoint.position = position_;
   checkpoint.unchecked = unchecked_;
   checkpoint.check_from = check_from_;
@@ -774,6 +805,7 @@ void Index::RollBackTo(const Checkpoint& checkpoint) {
   CELLAR_ASSERT(Took(checkpoint));
   entries_->RollBackTo(checkpoint.entries);
   timed_entries_ = checkpoint.timed_entries;
+  rows_left_out_ = checkpoint.rows_left_out;
   position_ = checkpoint.position;
   unchecked_ = checkpoint.unchecked;
   check_from_ = checkpoint.check_from;

@@ -50,6 +50,14 @@
 // Rollbacks lead back to what was accepted; what retention drops, when it is reclaimed, changes no
 // entry.
 //
+// A cell of another type than its ON column's has no place in the order of the index either: such a
+// row is left out, and so is one that was too large at some time which is over. How many there are
+// is counted, exactly: those whose ON columns are all stored, and have, or had at a moment whose
+// cells are not reclaimed yet, values for which there is no entry. While there are none a row that
+// is not in the index is none that a condition on its columns could find (rows/index_choice.h). The
+// number stands among the entries (index_entry.h), so it goes wherever they go: into files, copies,
+// versions, and back.
+//
 // While it is built, what stands before a position is in it; the rest comes when Build() reaches
 // it. The position is one between rows; an index of qualifiers also stops inside a row, between
 // columns, since one row may have a million of them. Indexes that are whole are in snapshot files
@@ -118,6 +126,9 @@ class Index {
   bool unique() const { return schema_.unique; }
   const IndexOrder& order() const { return order_; }
   const BTree& entries() const { return *entries_; }
+  // How many there are. A cursor may find one more, under the empty key.
+  uint64_t entry_count() const { return entries_->entries() - (rows_left_out_ > 0 ? 1 : 0); }
+  uint64_t rows_left_out() const { return rows_left_out_; }
   BTree* mutable_entries() { return entries_.get(); }
   uint64_t memory_bytes() const { return entries_->memory_bytes(); }
   // Is every entry there at every moment, so that their number is that of entries()?
@@ -159,6 +170,8 @@ class Index {
     // column has the largest value of it (by number in ON; not by_column()).
     size_t too_large_bytes{0};
     size_t too_large_column{0};
+    // It has at some moment values for which there is no entry; not by_column().
+    bool left_out{false};
     // If it was of one column, and by_column(): the column is not stored, nor is any behind it up
     // to this qualifier; an empty one is no bound.
     bool absent{false};
@@ -239,6 +252,7 @@ class Index {
     uint64_t id{0};
     BTreeSnapshot entries;
     uint64_t timed_entries{0};
+    uint64_t rows_left_out{0};
     KeyBound position;
     std::vector<std::string> unchecked;
     std::string check_from;
@@ -283,6 +297,7 @@ class Index {
   bool EvaluateQualifiers(std::string_view row_key, const ChangedColumns& columns, Part part,
                           uint64_t columns_max, Evaluation* evaluation);
   void EvaluateRow(std::string_view row_key, Evaluation* evaluation);
+  void SetRowsLeftOut(uint64_t rows);
   void AddEntry(std::string_view key, std::span<const TimeSpan> spans, Evaluation* evaluation);
   // What the ON columns hold in these turns: appends their encoding to *key. Returns false, and
   // says so in *evaluation if that is not in the past, if it is too large.
@@ -326,6 +341,7 @@ class Index {
   std::vector<size_t> included_on_;  // parallel: the ON column that it is; kNotOn
   std::unique_ptr<BTree> entries_;
   uint64_t timed_entries_{0};
+  uint64_t rows_left_out_{0};
   std::vector<std::unique_ptr<BTreeCursor>> cursors_;  // by locality group, made when needed
   std::unique_ptr<BTreeCursor> entries_at_;
   int64_t now_micros_{0};

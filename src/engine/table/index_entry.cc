@@ -181,6 +181,22 @@ bool HasSpans(std::string_view value) {
   return !value.empty() && (static_cast<uint8_t>(value[0]) & kHasSpans) != 0;
 }
 
+std::string LeftOutMark(uint64_t rows) {
+  CELLAR_ASSERT(rows > 0);
+  std::string mark{static_cast<char>(kHasSpans), '\0'};
+  PutVarint64(&mark, rows);
+  return mark;
+}
+
+uint64_t RowsOfMark(std::string_view mark) {
+  CELLAR_ASSERT(mark.size() > 2);
+  mark.remove_prefix(2);
+  uint64_t rows = 0;
+  const bool good = GetVarint64(&mark, &rows);
+  CELLAR_ASSERT(good);
+  return rows;
+}
+
 void PutIncludedCell(const IncludedCell& cell, const TimeSpan& span, std::string* to) {
   PutVarint64(to, cell.family_id);
   PutLengthPrefixed(to, cell.qualifier);

@@ -7,6 +7,9 @@
 //   cell    | v family id | b qualifier | v timestamp | type u8, 80 if span | span | b value |
 //
 // An empty value is one without flags: true at every moment, and without cells.
+//
+// Before all of them, under the empty key, may stand the number of rows that the index leaves out,
+// if there are any: flags 2, no spans, v rows. It is an entry that is never there.
 #pragma once
 
 #include <cstdint>
@@ -71,6 +74,9 @@ class EntryReader {
 void PutEntryHead(std::span<const TimeSpan> spans, bool holds_cells, std::string* to);
 // Is the entry not there at every moment?
 bool HasSpans(std::string_view value);
+// What stands under the empty key.
+std::string LeftOutMark(uint64_t rows);
+uint64_t RowsOfMark(std::string_view mark);
 void PutIncludedCell(const IncludedCell& cell, const TimeSpan& span, std::string* to);
 
 // The columns that an entry holds, in the same order; empty if entries hold none.

@@ -25,6 +25,7 @@ void ReadView::Detach() {
   pinned->schema.access = nullptr;
   for (const FamilySchema& family : schema_->families) pinned->all_live.push_back(all_live(family));
   pinned->has_ghosts = has_ghosts();
+  pinned->rows = rows();
   // Taking a snapshot changes the tree's epoch and nothing that a reader could see.
   pinned->trees = const_cast<Table*>(table_)->TakeSnapshots();
   for (const BTreeSnapshot& tree : pinned->trees) {
@@ -33,7 +34,8 @@ void ReadView::Detach() {
   for (const IndexSchema& schema : pinned->schema.indexes) {
     if (!IndexIsBuilt(schema.id)) continue;
     Index* index = table_->indexes()->Find(schema.id);
-    pinned->indexes.emplace_back(schema.id, index->mutable_entries()->TakeSnapshot());
+    pinned->indexes.push_back(
+        {schema.id, index->rows_left_out(), index->mutable_entries()->TakeSnapshot()});
   }
   schema_ = &pinned->schema;
   table_ = nullptr;
@@ -77,28 +79,40 @@ BTreeCursor ReadView::MakeCursor(size_t group) const {
 bool ReadView::IndexIsBuilt(uint64_t id) const {
   if (pinned_) {
     return std::any_of(pinned_->indexes.begin(), pinned_->indexes.end(),
-                       [id](const auto& index) { return index.first == id; });
+                       [id](const auto& index) { return index.id == id; });
   }
   const Index* index = table_->has_indexes() ? table_->indexes()->Find(id) : nullptr;
   return index != nullptr && index->built();
 }
 
-const BTreeSnapshot& ReadView::PinnedIndex(uint64_t id) const {
+const ReadView::Pinned::PinnedIndex& ReadView::IndexPinned(uint64_t id) const {
   const auto found = std::find_if(pinned_->indexes.begin(), pinned_->indexes.end(),
-                                  [id](const auto& index) { return index.first == id; });
+                                  [id](const auto& index) { return index.id == id; });
   CELLAR_ASSERT(found != pinned_->indexes.end());
-  return found->second;
+  return *found;
 }
 
 uint64_t ReadView::IndexBytes(uint64_t id) const {
   CELLAR_ASSERT(IndexIsBuilt(id));
-  return pinned_ ? PinnedIndex(id).payload_bytes()
+  return pinned_ ? IndexPinned(id).entries.payload_bytes()
                  : table_->indexes()->Find(id)->entries().payload_bytes();
+}
+
+uint64_t ReadView::IndexEntries(uint64_t id) const {
+  CELLAR_ASSERT(IndexIsBuilt(id));
+  if (!pinned_) return table_->indexes()->Find(id)->entry_count();
+  const Pinned::PinnedIndex& index = IndexPinned(id);
+  return index.entries.entries() - (index.rows_left_out > 0 ? 1 : 0);
+}
+
+uint64_t ReadView::IndexRowsLeftOut(uint64_t id) const {
+  CELLAR_ASSERT(IndexIsBuilt(id));
+  return pinned_ ? IndexPinned(id).rows_left_out : table_->indexes()->Find(id)->rows_left_out();
 }
 
 std::unique_ptr<BTreeCursor> ReadView::MakeIndexCursor(uint64_t id) const {
   CELLAR_ASSERT(IndexIsBuilt(id));
-  return pinned_ ? std::make_unique<BTreeCursor>(PinnedIndex(id))
+  return pinned_ ? std::make_unique<BTreeCursor>(IndexPinned(id).entries)
                  : std::make_unique<BTreeCursor>(table_->indexes()->Find(id)->entries());
 }
 

@@ -79,6 +79,8 @@ class ReadView {
   bool has_ghosts() const;
   uint64_t entries(size_t group) const;
   uint64_t payload_bytes(size_t group) const;
+  // Rows of the table that are stored, those with nothing live in them included.
+  uint64_t rows() const { return pinned_ ? pinned_->rows : table_->counters().rows; }
 
   // A cursor for short reads; every point read below moves it.
   BTreeCursor& cursor(size_t group) const;
@@ -92,6 +94,9 @@ class ReadView {
   bool IndexIsBuilt(uint64_t id) const;
   // Payload of its entries. REQUIRES: it is built.
   uint64_t IndexBytes(uint64_t id) const;
+  // Entries that it holds; rows that it leaves out (index.h). REQUIRES: it is built.
+  uint64_t IndexEntries(uint64_t id) const;
+  uint64_t IndexRowsLeftOut(uint64_t id) const;
   // A cursor over the entries of an index. Dies like those of MakeCursor. REQUIRES: it is built.
   std::unique_ptr<BTreeCursor> MakeIndexCursor(uint64_t id) const;
 
@@ -118,14 +123,20 @@ class ReadView {
     bool has_ghosts{false};
     std::vector<BTreeSnapshot> trees;
     std::vector<std::unique_ptr<BTreeCursor>> cursors;
-    std::vector<std::pair<uint64_t, BTreeSnapshot>> indexes;  // by id; those that are built
+    uint64_t rows{0};
+    struct PinnedIndex {
+      uint64_t id{0};
+      uint64_t rows_left_out{0};
+      BTreeSnapshot entries;
+    };
+    std::vector<PinnedIndex> indexes;  // those that are built
     ~Pinned() { cursors.clear(); }
   };
 
   // ReadColumn by looking at one version after the other.
   bool ReadByCursor(std::string_view column, const FamilySchema& family, int64_t at_micros,
                     CellRead* read) const;
-  const BTreeSnapshot& PinnedIndex(uint64_t id) const;
+  const Pinned::PinnedIndex& IndexPinned(uint64_t id) const;
 
   const Table* table_{nullptr};
   const TableSchema* schema_{nullptr};
