@@ -437,6 +437,7 @@ void CmdCCount(CommandContext& ctx) {
     return ctx.reply.Unsigned(*known);
   }
   request.rows.cells_wanted = request.by != CountBy::kRows;
+  request.rows.reordered_max = kUnlimited;
   request.cells.timestamps = false;
   request.cells.access = ctx.rights;
   ASSIGN_OR_REPLY(ctx, std::unique_ptr<Scan> scan,

@@ -3,8 +3,9 @@
 //   CEXPLAIN CSCAN table 0 INDEX name EQ 1 x ANALYZE
 //
 // The read is parsed and opened as its own command would do it, and then described instead of being
-// answered (engine/rows/explain.h). ANALYZE stands last, so that the table keeps its place; where
-// the read itself could mean that word (CROW table ANALYZE) it does.
+// answered (engine/rows/explain.h); a CUPDATE as the read of its rows, and nothing is changed.
+// ANALYZE stands last, so that the table keeps its place; where the read itself could mean that
+// word (CROW table ANALYZE) it does.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -21,7 +22,9 @@
 #include "commands/words/cell_arguments.h"
 #include "commands/words/read_arguments.h"
 #include "commands/words/scan_cursor.h"
+#include "commands/words/write_arguments.h"
 #include "engine/aggregate/aggregate_plan.h"
+#include "engine/request/row_update.h"
 #include "engine/rows/explain.h"
 #include "engine/rows/read_notes.h"
 #include "engine/schema/column_set.h"
@@ -120,12 +123,26 @@ Status ReadCScan(Arguments words, Explained* read) {
 Status ReadCCount(Arguments words, Explained* read) {
   RETURN_IF_ERROR(ParseReadOptions(ReadCommand::kCount, ArgumentCursor(words, 2), &read->request));
   read->request.rows.cells_wanted = read->request.by != CountBy::kRows;
+  read->request.rows.reordered_max = kUnlimited;
   read->request.cells.timestamps = false;
   return Status::Ok();
 }
 
 Status ReadCAgg(Arguments words, Explained* read) {
   return ParseAggregate(ArgumentCursor(words, 2), &read->request, &read->aggregate.emplace());
+}
+
+// The ops are read, and done to nothing.
+Status ReadCUpdate(Arguments words, Explained* read) {
+  ArgumentCursor at(words, 2);
+  RowWrite write;
+  RETURN_IF_ERROR(ParseUpdateOptions(&at, &read->request));
+  RETURN_IF_ERROR(ParseUpdateOps(at, &write));
+  read->request.rows.cells_wanted = false;
+  read->request.rows.reordered_max = kUpdateRowsSortedMax;
+  read->request.cells.timestamps = false;
+  read->rows_max = read->request.changes_max;
+  return Status::Ok();
 }
 
 struct Reader {
@@ -136,7 +153,7 @@ struct Reader {
 constexpr Reader kReaders[] = {
     {"cagg", 5, ReadCAgg},   {"ccount", 2, ReadCCount}, {"cexists", 3, ReadCExists},
     {"cget", 4, ReadCGet},   {"cmget", 4, ReadCMGet},   {"crow", 3, ReadCRow},
-    {"crows", 4, ReadCRows}, {"cscan", 3, ReadCScan},
+    {"crows", 4, ReadCRows}, {"cscan", 3, ReadCScan},   {"cupdate", 4, ReadCUpdate},
 };
 
 // `words` begin with the name of the command.
@@ -147,7 +164,7 @@ Status ReadCommandWords(Arguments words, Explained* read) {
   if (reader == std::end(kReaders)) {
     return Status::Error(
         ErrorCode::kErr,
-        "CEXPLAIN takes CAGG, CCOUNT, CEXISTS, CGET, CMGET, CROW, CROWS or CSCAN, not " +
+        "CEXPLAIN takes CAGG, CCOUNT, CEXISTS, CGET, CMGET, CROW, CROWS, CSCAN or CUPDATE, not " +
             Quote(words[0]));
   }
   *read = Explained();
@@ -200,7 +217,7 @@ class ExplainRun {
   }
 
   void Reply(ReplyWriter& reply, bool analyzed) const {
-    reply.Map(analyzed ? 13 : 12);
+    reply.Map(analyzed ? 14 : 13);
     Field(reply, "command", name_);
     Field(reply, "tree", explanation_.index.empty() ? "table" : "index");
     reply.Bulk("index");
@@ -222,6 +239,7 @@ class ExplainRun {
     List(reply, "columns", explanation_.columns);
     List(reply, "pushed", explanation_.pushed);
     List(reply, "checked", explanation_.checked);
+    List(reply, "considered", explanation_.considered);
     List(reply, "notes", notes_);
     reply.Bulk("estimated");
     reply.Map(2);
@@ -345,7 +363,8 @@ constexpr Command kRows[] = {
      .summary = "Shows how a read is answered: which tree is walked between which bounds, what is "
                 "checked, likely mistakes, and with ANALYZE what was examined.",
      .complexity = "O(log n), or with ANALYZE the cost of the read",
-     .syntax = "(CAGG|CCOUNT|CEXISTS|CGET|CMGET|CROW|CROWS|CSCAN) table [argument...] [ANALYZE]",
+     .syntax = "(CAGG|CCOUNT|CEXISTS|CGET|CMGET|CROW|CROWS|CSCAN|CUPDATE) table [argument...] "
+               "[ANALYZE]",
      .handler = CmdCExplain},
 };
 

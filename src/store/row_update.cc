@@ -1,7 +1,9 @@
 // CUPDATE: the same ops done to many rows, one after the other.
 //
 //   which rows   those that the selection finds in a snapshot of the beginning, in its order: rows
-//                that come later are none of them, whatever the ops do, and each comes once
+//                that come later are none of them, whatever the ops do, and each comes once. The
+//                order is that of their keys, or of the index that is named; what an index taken
+//                for WHERE gives in another one is sorted
 //   each row     is judged and changed when its turn comes, as the table is then: its conditions,
 //                that it is still there, and with INDEX that it still stands at its place
 //   a slice      checks the request once, since schema and rights cannot change inside of it; then
@@ -12,6 +14,7 @@
 #include <string>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "base/assert.h"
 #include "base/number.h"
@@ -62,12 +65,14 @@ class RowsUpdate final : public SlicedChange {
     write.access = access;
     update_->rows.where_elsewhere = true;
     update_->rows.cells_wanted = false;
+    update_->rows.reordered_max = kUpdateRowsSortedMax;
     CellOptions cells;
     cells.access = access;
     cells.timestamps = false;
     ASSIGN_OR_RETURN(scan_, store_.ScanRows(table, update_->rows, cells, nullptr));
     Status checked = store_.resolver_->CheckRequest(table, write, store_.NextWriteContext());
     if (!checked.ok()) return store_.InTable(std::move(checked), table);
+    if (scan_->shape().reordered) RETURN_IF_ERROR(SortRows(table, cells));
     if (update_->rows.index) {
       const IndexSchema* const index = table.schema().FindIndex(update_->rows.index->name);
       CELLAR_ASSERT(index != nullptr);  // the scan has found it
@@ -95,6 +100,23 @@ class RowsUpdate final : public SlicedChange {
   }
 
  private:
+  // Makes of the rows that the scan finds, in whatever order, a scan of them in the order of keys.
+  Status SortRows(Table& table, const CellOptions& cells) {
+    constexpr size_t kBytesOfText{32};
+    while (scan_->Next() == ScanStep::kRow) {
+      sorted_rows_.emplace_back(scan_->row_text());
+      taken_bytes_ += kBytesOfText + sorted_rows_.back().size();
+      scan_->SkipRow();
+    }
+    if (sorted_rows_.empty()) return Status::Ok();
+    RowOptions& rows = update_->rows;
+    rows.rows.clear();
+    for (const std::string& row : sorted_rows_)
+      rows.rows.push_back({RowSelector::Kind::kRow, row, {}});
+    ASSIGN_OR_RETURN(scan_, store_.ScanRows(table, rows, cells, nullptr));
+    return Status::Ok();
+  }
+
   void KeepRights(const Table& table, const FamilyAccess& access) {
     rights_ = std::make_unique<FamilyAccessCopy>(access);
     for (const FamilySchema& family : table.schema().families) rights_->Add(access, family.name);
@@ -183,6 +205,7 @@ class RowsUpdate final : public SlicedChange {
   std::unique_ptr<Scan> scan_;  // null: done
   uint64_t index_id_{0};        // that was named; 0: none
   bool repeats_rows_{false};
+  std::vector<std::string> sorted_rows_;   // that an index has given in another order
   std::unordered_set<std::string> taken_;  // rows, if an index may name them twice
   size_t taken_bytes_{0};
   size_t bytes_of_row_{0};

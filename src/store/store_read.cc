@@ -9,6 +9,7 @@
 #include "base/coding.h"
 #include "base/inline.h"
 #include "base/quote.h"
+#include "engine/rows/index_choice.h"
 #include "engine/rows/table_scan.h"
 #include "engine/schema/column_set.h"
 #include "engine/table/row_split.h"
@@ -96,6 +97,7 @@ Result<ScanExplained> Store::ExplainRows(const Table& table, const RowOptions& r
   ReadView view(table, now_micros_);
   if (cells.access != nullptr) view.Restrict(*cells.access);
   Explanation explanation = Explain(table, view.schema(), *scan, rows, cells);
+  (void)ChooseIndex(view, rows, cells, &explanation.considered);
   return ScanExplained{std::move(scan), std::move(explanation)};
 }
 

@@ -30,11 +30,12 @@ class ExplainTest(Conversation):
     def test_the_fields(self):
         reply = self.explain('CSCAN t 0')
         self.assertEqual(list(reply), [b'command', b'tree', b'index', b'cells', b'direction', b'bounds',
-                                       b'groups', b'columns', b'pushed', b'checked', b'notes', b'estimated'])
+                                       b'groups', b'columns', b'pushed', b'checked', b'considered', b'notes',
+                                       b'estimated'])
         self.assertEqual(reply, {
             b'command': b'cscan', b'tree': b'table', b'index': None, b'cells': b'rows',
             b'direction': b'forward', b'bounds': [[b'-', b'+']], b'groups': [b'default', b'pages'],
-            b'columns': [b'big', b'f'], b'pushed': [], b'checked': [], b'notes': [],
+            b'columns': [b'big', b'f'], b'pushed': [], b'checked': [], b'considered': [], b'notes': [],
             b'estimated': {b'rows': 30, b'cells': 90}})
 
     def test_bounds_of_the_table(self):
@@ -123,12 +124,13 @@ class ExplainTest(Conversation):
                    groups=[b'default'], checked=[b'WHERE'])
         # What the table is walked for may be another group than what conditions look into.
         self.check('CSCAN t 0 COLUMNS 1 f:n WHERE big:page EXISTS', groups=[b'default', b'pages'])
-        line = 'CCOUNT t WHERE f:n EQ 3'
+        self.check('CCOUNT t WHERE f:n EQ 3', index=b'by-n', cells=b'nothing', groups=[], pushed=[b'WHERE'], checked=[])
+        line = 'CCOUNT t WHERE f:n NE 3'
         self.check(line, index=None, groups=[b'default', b'pages'], checked=[b'WHERE'])
         self.ask('INDEX CREATE t group ON 0 INCLUDE 1 f:n')
         self.check(line, index=b'group', cells=b'nothing', groups=[], checked=[b'WHERE of entries'])
-        self.assertEqual(self.ask(line), 3)
-        self.check('CCOUNT t WHERE f:n EQ 3 WHERE ROW EXISTS', index=None)
+        self.assertEqual(self.ask(line), 27)
+        self.check('CCOUNT t WHERE f:n NE 3 WHERE ROW EXISTS', index=None)
 
     def test_a_chosen_one(self):
         self.check('CSCAN t 0 COLUMNS 1 f:n', tree=b'table', index=None)
@@ -194,7 +196,7 @@ class ExplainTest(Conversation):
         self.refused('CEXPLAIN CSCAN t 0 INDEX no', 'NOINDEX', 'no')
         self.refused('CEXPLAIN CSCAN t 0 COLUMNS 1 no', 'NOFAMILY', 'no')
         self.refused('CEXPLAIN CROW t ulm', 'BADKEY')
-        self.refused('CEXPLAIN CPUT t ulm#1 f:n 1', 'ERR', "CSCAN, not 'CPUT'")
+        self.refused('CEXPLAIN CPUT t ulm#1 f:n 1', 'ERR', "CSCAN or CUPDATE, not 'CPUT'")
         self.refused('CEXPLAIN CGET t ulm#x f:n', 'BADKEY')
         self.refused(['CEXPLAIN', 'CROW', 't', 'ulm#1', 'FILTER', 'nonsense'], 'BADFILTER')
         self.refused('CEXPLAIN CSCAN t', 'ERR')

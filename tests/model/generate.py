@@ -311,6 +311,8 @@ class Generator:
             words.append(b'REVERSE')
         while self.chance(0.15):
             words += [b'WHERE'] + self.predicate(table)
+        if b'INDEX' not in words and self.chance(0.3):
+            words += self.where_of_index(table)
         drawn = b'1'
         if self.chance(0.02):
             drawn = self.pick([b'1', b'0.5', b'1.0'])
@@ -328,6 +330,21 @@ class Generator:
             for name in (b'KEYSONLY', b'STATS', b'SNAPSHOT'):
                 if self.chance(0.07):
                     words.append(name)
+        return words
+
+    def where_of_index(self, table):
+        """Conditions on the columns of an index, often by EQ on all of them."""
+        names = [name for name, index in table.indexes.items() if index.on and not index.is_of_qualifiers()]
+        if not names:
+            return []
+        index = table.indexes[self.pick(sorted(names))]
+        words = []
+        for at, column in enumerate(index.on):
+            if self.chance(0.9):
+                operator = b'EQ' if self.chance(0.8) else self.pick([b'LT', b'LE', b'GT', b'GE', b'EXISTS'])
+                words += [b'WHERE', column.text, operator]
+                if operator != b'EXISTS':
+                    words.append(self._indexed_value(table, index, at))
         return words
 
     @staticmethod
@@ -570,6 +587,8 @@ class Generator:
             words.append(b'ALL')
         while self.chance(0.4):
             words += [b'WHERE'] + self.predicate(table)
+        if b'INDEX' not in words and self.chance(0.3):
+            words += self.where_of_index(table)
         if self.chance(0.2):
             words += [b'LIMIT', b'%d' % self.rng.randint(1, 3)]
         for _ in range(self.weighted([(1, 5), (2, 2), (3, 1)])):

@@ -2,7 +2,8 @@
 //
 // A round has a schema of its own: retention of two families, up to five indexes. Then come writes,
 // deletes, range deletes, moves of the clock, sweeps and restarts; every index must at any moment
-// list what a sort of the model lists, and what entries hold must be what the model holds.
+// list what a sort of the model lists, and what entries hold must be what the model holds; and a
+// scan that takes one by itself must give what it gives without.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <functional>
@@ -14,6 +15,7 @@
 
 #include "base/number.h"
 #include "base/random.h"
+#include "engine/rows/index_choice.h"
 #include "store/store.h"
 #include "tests/store/index_fixture.h"
 
@@ -344,6 +346,71 @@ class IndexModel : public Fixture {
       }
       if (!index.include.empty()) CheckCells(table, index);
     }
+    for (int i = 0; i < 20; ++i) CheckChoice(table);
+  }
+
+  // What a scan with conditions gives with an index that it takes by itself, and without.
+  void CheckChoice(Table& table) {
+    static const char* const kColumns[]{"f:a", "f:b", "g:c"};
+    static const char* const kLiterals[]{"3", "-4", "-4.5", "a", "", "bbb", "aa", "1e30", "x"};
+    RowOptions options;
+    for (uint64_t n = 1 + random.Below(3); n > 0; --n) {
+      const std::string_view column = kColumns[random.Below(3)];
+      Predicate& predicate = options.where.emplace_back();
+      predicate.kind = random.OneIn(8) ? Predicate::Kind::kColumnExists : Predicate::Kind::kCompare;
+      predicate.family = column.substr(0, 1);
+      predicate.qualifier = column.substr(2);
+      predicate.op = random.OneIn(3) ? static_cast<CompareOp>(random.Below(6)) : CompareOp::kEq;
+      predicate.literal = kLiterals[random.Below(9)];
+    }
+    const std::string min = "[" + RowKey(random.Below(kRows));
+    const std::string max = "(" + RowKey(random.Below(kRows));
+    if (random.OneIn(4)) options.rows.push_back({RowSelector::Kind::kRange, min, max});
+    options.reverse = random.OneIn(3);
+    options.reordered_max = random.OneIn(2) ? kUnlimited : 0;
+    options.cells_wanted = !random.OneIn(4);
+    CellOptions cells;
+    if (random.OneIn(2)) cells.columns = {{ColumnSelector::Kind::kColumn, "f", "b", {}}};
+    RowOptions plain = options;
+    plain.no_index = true;
+    ReadView view(table, clock.now_micros);
+    const IndexChoice choice = ChooseIndex(view, options, cells, nullptr);
+    choices_taken += choice.index != nullptr ? 1 : 0;
+    const uint64_t budget = random.OneIn(2) ? 3 : kUnlimited;
+    auto found = RowsOf(table, options, cells, budget);
+    auto wanted = RowsOf(table, plain, cells, budget);
+    if (choice.index != nullptr && !choice.in_row_order) {
+      std::sort(found.begin(), found.end());
+      std::sort(wanted.begin(), wanted.end());
+    }
+    if (found == wanted) return;
+    CAPTURE(choice.index == nullptr ? "none" : choice.index->name, found, wanted);
+    FAIL("a scan by an index that it took is not the scan without");
+  }
+
+  std::vector<std::string> RowsOf(Table& table, const RowOptions& options, const CellOptions& cells,
+                                  uint64_t budget) {
+    Result<std::unique_ptr<Scan>> scan = store->ScanRows(table, options, cells, nullptr);
+    if (!scan.ok()) FAIL(scan.status().ToString());
+    (*scan)->SetBudget(budget);
+    std::vector<std::string> found;
+    for (;;) {
+      const ScanStep step = (*scan)->Next();
+      if (step == ScanStep::kEnd) break;
+      if (step == ScanStep::kRow) found.emplace_back((*scan)->row_text());
+      if (step == ScanStep::kRow && !options.cells_wanted) (*scan)->SkipRow();
+      if (step == ScanStep::kCell) {
+        const ScanCell& cell = (*scan)->cell();
+        found.back() += " " + std::string(cell.qualifier_text) + "@" +
+                        FormatInt64(cell.timestamp_micros) + "=" +
+                        ValueText(cell.type, cell.stored);
+      }
+      if (step != ScanStep::kPause) continue;
+      (*scan)->Detach();
+      (*scan)->SetBudget(budget);
+    }
+    store->EndScan(*std::move(scan));
+    return found;
   }
 
   // f:b and g:c are in every index that includes something.
@@ -376,6 +443,7 @@ class IndexModel : public Fixture {
   Retention retention[2];
   std::map<std::string, ModelRow> rows;
   std::vector<ModelIndex> indexes;
+  uint64_t choices_taken{0};
 };
 
 TEST_CASE_METHOD(IndexModel, "500,000 operations leave every index a sort of a naive model",
@@ -393,6 +461,7 @@ TEST_CASE_METHOD(IndexModel, "500,000 operations leave every index a sort of a n
     }
     REQUIRE(store->DropTable(Find("t")).ok());
   }
+  REQUIRE(choices_taken > 5'000);
 }
 
 }  // namespace store_index_model_test

@@ -495,6 +495,7 @@ Status ParseReadOptions(ReadCommand command, ArgumentCursor at, ReadRequest* req
 Status ParseAggregate(ArgumentCursor at, ReadRequest* request, AggregateRequest* aggregate) {
   aggregate->Clear();
   RETURN_IF_ERROR(ParseOptions(ReadCommand::kAggregate, at, request, aggregate));
+  request->rows.reordered_max = kUnlimited;  // sums know no order
   return CheckAggregate(*aggregate);
 }
 

@@ -63,6 +63,13 @@ KeyRange PrefixRange(std::string_view prefix) {
   return {{std::string(prefix), false}, Successor(prefix)};
 }
 
+KeyRange RangeBehind(std::string_view front, const KeyRange& range) {
+  if (range.begin.at_end) return {{}, KeyBound{}};
+  KeyRange behind{{std::string(front) + range.begin.bytes, false}, Successor(front)};
+  if (!range.end.at_end) behind.end = KeyBound{std::string(front) + range.end.bytes, false};
+  return behind;
+}
+
 Order::Order() : components_(1), spec_("bytes") {}
 
 Order Order::FromComponents(std::vector<OrderComponent> components, char delimiter) {

@@ -94,6 +94,9 @@ void AssignSuccessor(std::string_view prefix, KeyBound* bound);
 // Everything that begins with `prefix`.
 KeyRange PrefixRange(std::string_view prefix);
 
+// `range` of what stands behind `front` in longer keys.
+KeyRange RangeBehind(std::string_view front, const KeyRange& range);
+
 enum class BoundEdge : uint8_t { kInclusive, kExclusive };
 enum class BoundSide : uint8_t { kMin, kMax };
 

@@ -67,6 +67,8 @@ struct RowOptions {
   std::optional<double> sample;  // probability of each row
   bool no_index{false};          // NOINDEX: none that is not named
   bool cells_wanted{true};       // false: nobody looks at them, only whether a row has one
+  // Nobody looks in which order they come, and none goes on later, if there are at most so many.
+  uint64_t reordered_max{0};
 };
 
 }  // namespace cellar

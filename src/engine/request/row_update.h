@@ -36,6 +36,10 @@ class FamilyAccessCopy final : public FamilyAccess {
   bool writes_all_;
 };
 
+// The rows of an index that comes in another order are put into that of their keys first, if there
+// are no more than these, about: a few milliseconds of work.
+inline constexpr uint64_t kUpdateRowsSortedMax{16 * 1024};
+
 struct RowUpdate {
   std::vector<std::string> words;  // never changed again
   RowOptions rows;                 // `where` is asked of a row when its turn comes

@@ -11,7 +11,6 @@
 #include "engine/schema/column_set.h"
 
 namespace cellar {
-namespace {}  // namespace
 
 Condition::Condition() = default;
 Condition::Condition(Condition&&) noexcept = default;

@@ -203,7 +203,8 @@ void TellPushed(const TableSchema& schema, const ScanShape& shape, const RowOpti
     checked.emplace_back("FILTER");
   }
   if (!cells.time.all()) checked.emplace_back("TIME");
-  for (size_t i = 0; i < rows.where.size(); ++i) {
+  if (shape.by_where) pushed.emplace_back("WHERE");
+  for (size_t i = 0; i < shape.conditions_checked; ++i) {
     checked.emplace_back(i < shape.conditions_of_entries ? "WHERE of entries" : "WHERE");
   }
   if (rows.sample) checked.emplace_back("SAMPLE");

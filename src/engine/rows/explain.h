@@ -27,6 +27,8 @@ struct Explanation {
   std::vector<std::string> columns;  // "family", "family:qualifier", "family [a (b"
   std::vector<std::string> pushed;   // what became bounds of rows, columns, versions or time
   std::vector<std::string> checked;  // what is asked of every row, cell or entry instead
+  // Each index that may be seen, and why it was taken or not; and which one would help.
+  std::vector<std::string> considered;
   uint64_t rows_estimated{0};
   uint64_t cells_estimated{0};
 };

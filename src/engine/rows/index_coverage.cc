@@ -89,6 +89,17 @@ bool TellsOfRow(const ReadView& view, const IndexSchema& index, const ColumnSet&
                      [&](const IndexColumn& on) { return IsAmong(view.schema(), on, columns); });
 }
 
+bool CoversCells(const ReadView& view, const IndexSchema& index, const ColumnSet& columns,
+                 const RowOptions& rows, const CellOptions& cells) {
+  if (cells.filter || !cells.time.all() || cells.expiries) return false;
+  if (!rows.cells_wanted && cells.columns_skip == 0 && TellsOfRow(view, index, columns)) {
+    return true;
+  }
+  if (cells.versions_max.value_or(1) != 1) return false;
+  if (index.include.empty() && cells.timestamps) return false;
+  return HoldsAll(view.schema(), EntryColumns(view.schema(), index), columns);
+}
+
 const IndexSchema* ChooseGroup(const ReadView& view, const RowOptions& rows,
                                const CellOptions& cells) {
   const TableSchema& schema = view.schema();
@@ -113,16 +124,13 @@ const IndexSchema* ChooseGroup(const ReadView& view, const RowOptions& rows,
     if (!counted[group]) bytes_least += view.payload_bytes(group);
     counted[group] = true;
   }
-  const bool keys_might_do = !rows.cells_wanted && cells.columns_skip == 0;
   const IndexSchema* best = nullptr;
   for (const IndexSchema& index : schema.indexes) {
     // The choice is no way to learn of a family that one may not read.
     if (!index.of_rows() || NamesHiddenFamily(schema, index)) continue;
     if (index.state != IndexState::kReady || !view.IndexIsBuilt(index.id)) continue;
     const std::vector<IndexColumn> held = EntryColumns(schema, index);
-    const bool keys_do = keys_might_do && TellsOfRow(view, index, *columns);
-    const bool cells_do = cells.versions_max.value_or(1) == 1 && HoldsAll(schema, held, *columns);
-    if (!keys_do && !cells_do) continue;
+    if (!CoversCells(view, index, *columns, rows, cells)) continue;
     const bool answers = std::all_of(where.begin(), where.end(), [&](const Condition& condition) {
       return AnswersCondition(schema, index, held, condition);
     });

@@ -7,6 +7,7 @@
 // just that version, so it may be asked of the entry.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "engine/request/read_options.h"
@@ -36,5 +37,9 @@ bool TellsOfRow(const ReadView& view, const IndexSchema& index, const ColumnSet&
 // of the table that would be read; the smallest one. Null if there is none.
 const IndexSchema* ChooseGroup(const ReadView& view, const RowOptions& rows,
                                const CellOptions& cells);
+
+// Would entries of the index give the cells that are asked for, so that the table is not read?
+bool CoversCells(const ReadView& view, const IndexSchema& index, const ColumnSet& columns,
+                 const RowOptions& rows, const CellOptions& cells);
 
 }  // namespace cellar

@@ -62,40 +62,40 @@ Status CheckIndexReady(const ReadView& view, const IndexSchema& index) {
 Result<std::unique_ptr<Scan>> OpenScan(ReadView* view, const RowOptions& rows,
                                        const CellOptions& cells, const ScanPosition* from,
                                        uint64_t seed) {
-  const IndexSchema* group = ChooseGroup(*view, rows, cells);
-  if (group == nullptr && !rows.index) {
+  const IndexChoice choice = ChooseIndex(*view, rows, cells, nullptr);
+  if (choice.index == nullptr && !rows.index) {
     auto table_scan = std::make_unique<TableScan>();
     RETURN_IF_ERROR(table_scan->Open(view, rows, cells, from, seed));
     return std::unique_ptr<Scan>(std::move(table_scan));
   }
   ASSIGN_OR_RETURN(std::unique_ptr<IndexScan> scan,
-                   IndexScan::Create(view, group, rows, cells, from, seed));
+                   IndexScan::Create(view, choice, rows, cells, from, seed));
   return std::unique_ptr<Scan>(std::move(scan));
 }
 
 Result<std::unique_ptr<Scan>> OpenScan(std::unique_ptr<ReadView> view, const RowOptions& rows,
                                        const CellOptions& cells, const ScanPosition* from,
                                        uint64_t seed, std::unique_ptr<TableScan> spare) {
-  const IndexSchema* group = ChooseGroup(*view, rows, cells);
-  if (group == nullptr && !rows.index) {
+  const IndexChoice choice = ChooseIndex(*view, rows, cells, nullptr);
+  if (choice.index == nullptr && !rows.index) {
     if (spare == nullptr) spare = std::make_unique<TableScan>();
     RETURN_IF_ERROR(spare->Open(std::move(view), rows, cells, from, seed));
     return std::unique_ptr<Scan>(std::move(spare));
   }
   ASSIGN_OR_RETURN(std::unique_ptr<IndexScan> scan,
-                   IndexScan::Create(view.get(), group, rows, cells, from, seed));
+                   IndexScan::Create(view.get(), choice, rows, cells, from, seed));
   scan->Own(std::move(view));
   return std::unique_ptr<Scan>(std::move(scan));
 }
 
 // --- compiling
 
-Result<std::unique_ptr<IndexScan>> IndexScan::Create(ReadView* view, const IndexSchema* group,
+Result<std::unique_ptr<IndexScan>> IndexScan::Create(ReadView* view, const IndexChoice& choice,
                                                      const RowOptions& rows,
                                                      const CellOptions& cells,
                                                      const ScanPosition* from, uint64_t seed) {
   std::unique_ptr<IndexScan> scan(new IndexScan(view, seed));
-  RETURN_IF_ERROR(scan->Compile(group, rows, cells, from));
+  RETURN_IF_ERROR(scan->Compile(choice, rows, cells, from));
   return scan;
 }
 
@@ -114,10 +114,10 @@ Result<const IndexSchema*> IndexScan::FindNamed(const RowOptions& rows,
                                                     "dropped, or made anew");
 }
 
-Status IndexScan::Compile(const IndexSchema* group, const RowOptions& rows,
+Status IndexScan::Compile(const IndexChoice& choice, const RowOptions& rows,
                           const CellOptions& cells, const ScanPosition* from) {
   const TableSchema& schema = view_->schema();
-  const IndexSchema* index = group;
+  const IndexSchema* index = choice.index;
   if (index == nullptr) {
     CELLAR_ASSERT(rows.index.has_value());
     ASSIGN_OR_RETURN(index, FindNamed(rows, from));
@@ -125,6 +125,8 @@ Status IndexScan::Compile(const IndexSchema* group, const RowOptions& rows,
   }
   index_id_ = index->id;
   order_ = IndexOrder(schema, *index);
+  values_ = choice.values;
+  by_where_ = !named_ && !choice.of_rows;
   reverse_ = rows.reverse;
   sample_ = rows.sample;
   if (rows.index) {
@@ -137,21 +139,17 @@ Status IndexScan::Compile(const IndexSchema* group, const RowOptions& rows,
   }
   each_.Begin(rows.each);
   const std::vector<IndexColumn> held = EntryColumns(schema, *index);
-  for (const Predicate& predicate : rows.where) {
-    ASSIGN_OR_RETURN(Condition condition, Condition::Compile(schema, predicate));
-    if (rows.where_elsewhere) continue;
+  for (size_t i = 0; i < rows.where.size(); ++i) {
+    ASSIGN_OR_RETURN(Condition condition, Condition::Compile(schema, rows.where[i]));
+    if (rows.where_elsewhere || (by_where_ && choice.answered[i])) continue;
     const bool answers = AnswersCondition(schema, *index, held, condition);
     (answers ? entry_where_ : where_).push_back(std::move(condition));
   }
   RETURN_IF_ERROR(plan_.Compile(schema, cells));
   for (Condition& condition : where_) RETURN_IF_ERROR(condition.CompileFilter(schema));
   RETURN_IF_ERROR(CheckIndexReady(*view_, *index));
-  if (from != nullptr) {
-    if (from->seed != 0) seed_ = from->seed;
-    ClipRanges(*from, reverse_, &ranges_);
-    if (from->inside_row) resume_ = *from;
-    if (each_.active()) each_.Resume(*from, GroupFrontOf(from->row_key));
-  }
+  if (from != nullptr) StartFrom(*from);
+  if (by_where_) MoveBehindValues(choice);
   std::erase_if(ranges_, [](const KeyRange& range) { return range.empty(); });
   reader_.Bind(*view_, plan_, &budget_, &stats_, seed_);
   at_ = view_->MakeIndexCursor(index_id_);
@@ -166,6 +164,28 @@ Status IndexScan::Compile(const IndexSchema* group, const RowOptions& rows,
   CountGroups();
   stats_.index = index->name;
   return Status::Ok();
+}
+
+void IndexScan::StartFrom(const ScanPosition& from) {
+  if (from.seed != 0) seed_ = from.seed;
+  ClipRanges(from, reverse_, &ranges_);
+  if (from.inside_row) resume_ = from;
+  if (each_.active()) each_.Resume(from, GroupFrontOfPosition(from.row_key));
+}
+
+void IndexScan::MoveBehindValues(const IndexChoice& choice) {
+  if (!choice.in_row_order) {
+    reordered_ = true;
+    KeyRangeSet rows;
+    for (const KeyRange& range : ranges_) rows.Add(range);
+    if (!rows.all()) rows_within_ = std::move(rows);
+    ranges_.assign(1, choice.entries);
+    return;
+  }
+  for (KeyRange& range : ranges_) {
+    range = RangeBehind(values_, range);
+    range = {std::max(range.begin, choice.entries.begin), std::min(range.end, choice.entries.end)};
+  }
 }
 
 IndexScan::Source IndexScan::FindSource(const IndexSchema& index,
@@ -309,9 +329,7 @@ Status IndexScan::NarrowToRows(const RowOptions& rows) {
   const KeyRange whole = std::move(ranges_.front());
   ranges_.clear();
   for (const KeyRange& range : wanted) {
-    if (range.begin.at_end) continue;
-    KeyRange part{{values + range.begin.bytes, false}, Successor(values)};
-    if (!range.end.at_end) part.end = KeyBound{values + range.end.bytes, false};
+    const KeyRange part = RangeBehind(values, range);
     ranges_.push_back({std::max(part.begin, whole.begin), std::min(part.end, whole.end)});
   }
   std::erase_if(ranges_, [](const KeyRange& range) { return range.empty(); });
@@ -355,6 +373,10 @@ std::string_view IndexScan::GroupFrontOf(std::string_view entry_key) const {
       0, values_bytes + view_->schema().key.ComponentsSize(row_key, each_.components()));
 }
 
+std::string IndexScan::GroupFrontOfPosition(const std::string& key) const {
+  return std::string(GroupFrontOf(named_ ? key : values_ + key));
+}
+
 void IndexScan::CountInGroup() {
   if (each_.active() && !resumed_) each_.Count(GroupFrontOf(entry_key_));
 }
@@ -389,6 +411,8 @@ bool IndexScan::FindEntry() {
   BTreeCursor& at = *at_;
   Step();
   started_ = true;
+  // The number of rows left out is none of them.
+  if (at.valid() && at.key().empty()) Step();
   if (!(reverse_ ? EnterRangeReverse() : EnterRange())) {
     ended_ = true;
     return false;
@@ -421,6 +445,7 @@ bool IndexScan::EntryHolds(const Condition& condition) {
 
 bool IndexScan::Wanted() {
   return RowIsDrawn(row_key_, seed_, sample_) && (!plan_.rows || plan_.rows->Contains(row_key_)) &&
+         (!rows_within_ || rows_within_->Contains(row_key_)) &&
          std::all_of(entry_where_.begin(), entry_where_.end(),
                      [this](const Condition& condition) { return EntryHolds(condition); }) &&
          AllHold(where_, *view_, row_key_);
@@ -509,7 +534,10 @@ ScanShape IndexScan::shape() const {
           .ranges = &ranges_,
           .plan = &plan_,
           .groups = groups_,
-          .conditions_of_entries = entry_where_.size()};
+          .conditions_of_entries = entry_where_.size(),
+          .conditions_checked = entry_where_.size() + where_.size(),
+          .by_where = by_where_,
+          .reordered = reordered_};
 }
 
 void IndexScan::Detach() {

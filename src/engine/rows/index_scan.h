@@ -15,8 +15,9 @@
 // would be too large, -0.0, which keys do not know): its row is read. A position is the key of an
 // entry.
 //
-// An index of rows (ON 0) is in the order of the table. A scan that does not name it may be given
-// to it by ChooseGroup(), and gives the same cells, positions and cursors as a TableScan.
+// A scan that names no index may be given to one by ChooseIndex() (index_choice.h), and gives the
+// same cells as a TableScan. An index of rows (ON 0) is in the order of the table, and so is one
+// all of whose ON values are known: positions and cursors are those of a TableScan too then.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +27,10 @@
 #include <vector>
 
 #include "cellar/status.h"
+#include "engine/keys/key_range_set.h"
 #include "engine/rows/condition.h"
 #include "engine/rows/each_group.h"
+#include "engine/rows/index_choice.h"
 #include "engine/rows/row_reader.h"
 #include "engine/rows/scan.h"
 #include "engine/table/index.h"
@@ -58,9 +61,9 @@ class IndexScan final : public Scan {
  public:
   enum class Source : uint8_t { kTable, kEntry, kKey, kNothing };
 
-  // As TableScan::Open. `group` is what ChooseGroup has chosen; null: the index that `rows`
+  // As TableScan::Open. `choice` is what has been chosen; without an index: the one that `rows`
   // names. REQUIRES: one of them.
-  static Result<std::unique_ptr<IndexScan>> Create(ReadView* view, const IndexSchema* group,
+  static Result<std::unique_ptr<IndexScan>> Create(ReadView* view, const IndexChoice& choice,
                                                    const RowOptions& rows, const CellOptions& cells,
                                                    const ScanPosition* from, uint64_t seed);
   void Own(std::unique_ptr<ReadView> view) { owned_view_ = std::move(view); }
@@ -83,15 +86,20 @@ class IndexScan final : public Scan {
  private:
   IndexScan(ReadView* view, uint64_t seed) : view_(view), seed_(seed) {}
 
-  Status Compile(const IndexSchema* group, const RowOptions& rows, const CellOptions& cells,
+  Status Compile(const IndexChoice& choice, const RowOptions& rows, const CellOptions& cells,
                  const ScanPosition* from);
+  // Goes on where an earlier scan stood: in the ranges as they are then, and in EACH.
+  void StartFrom(const ScanPosition& from);
+  // Makes ranges of entries of those of rows.
+  void MoveBehindValues(const IndexChoice& choice);
   // The index that is named. STALECURSOR if `from` is of another one, which had its name.
   Result<const IndexSchema*> FindNamed(const RowOptions& rows, const ScanPosition* from) const;
   // What a position holds: the key of an entry, or of a row where no index was named.
   const std::string& PositionKey() const { return named_ ? entry_key_ : row_key_; }
   ScanPosition PositionAtEntry() const;
-  // EACH: what the group of an entry has in common.
+  // EACH: what the group of an entry has in common; of the row of a position.
   std::string_view GroupFrontOf(std::string_view entry_key) const;
+  std::string GroupFrontOfPosition(const std::string& key) const;
   // The row of the entry at hand is given out.
   void CountInGroup();
   // The cursor moves on to the next entry that may be wanted.
@@ -125,7 +133,12 @@ class IndexScan final : public Scan {
   ReadView* view_;
   uint64_t seed_;
   uint64_t index_id_{0};
-  bool named_{false};  // else it was chosen, and positions are those of the table
+  bool named_{false};      // else it was chosen, and positions are those of the table
+  std::string values_;     // chosen: each entry begins with them
+  bool by_where_{false};   // chosen, since WHERE binds its columns
+  bool reordered_{false};  // chosen: entries come in another order than rows
+  std::optional<KeyRangeSet>
+      rows_within_;  // chosen, and other rows may come: those that are wanted
   IndexOrder order_;
   std::vector<KeyRange> ranges_;
   size_t range_at_{0};

@@ -79,7 +79,11 @@ struct ScanShape {
   const CellPlan* plan{nullptr};
   std::vector<bool> groups;         // locality groups that are opened, by number
   size_t conditions_of_entries{0};  // so many of WHERE are asked of entries, the others of rows
-  bool takes_all_rows{false};       // of the ranges: none is asked, drawn or counted
+  // Of WHERE, those that are asked at all: the others hold for all that is walked.
+  size_t conditions_checked{0};
+  bool by_where{false};        // the index was taken for what WHERE binds
+  bool reordered{false};       // and rows come in another order than that of their keys
+  bool takes_all_rows{false};  // of the ranges: none is asked, drawn or counted
 };
 
 enum class ScanStep : uint8_t { kRow, kCell, kPause, kEnd };

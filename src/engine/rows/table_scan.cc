@@ -281,6 +281,7 @@ ScanShape TableScan::shape() const {
           .ranges = &ranges_,
           .plan = &plan_,
           .groups = Groups(),
+          .conditions_checked = where_.size(),
           .takes_all_rows = where_.empty() && !sample_ && !each_.active()};
 }
 
