@@ -8,7 +8,8 @@ repeats, in turns, so that a busy machine disturbs it little. Printed: inserts w
 indexes and with a UNIQUE one; scans of the same two cells of every row from the table, from an index
 that covers them, from the column group that is chosen by itself, and by fetching each row; writes
 into rows of ten and of 100,000 columns with an index of their family; a background build; a query
-that finds 100 rows by an index and by WHERE. The bars of the project stand beside.
+that finds 100 rows by an index and by WHERE; what it costs to take an index by oneself. The bars of
+the project stand beside.
 """
 
 import argparse
@@ -164,10 +165,51 @@ def reads(options):
         query = ["CSCAN", "t", "0", "COUNT", "1000"]
         by_index = cpu_of(server, lambda: [client.execute_command(*query, "INDEX", "fetch", "EQ", "1",
                                                                   value) for _ in range(100)]) / 100
-        by_where = cpu_of(server, lambda: scan(client, ["WHERE", "f:a", "EQ", value]))
+        by_where = cpu_of(server, lambda: scan(client, ["WHERE", "f:a", "EQ", value, "NOINDEX"]))
         rows.append(("selective query by the index", by_index * 1e6, "us", None))
-        rows.append(("the same by WHERE", by_where * 1e6, f"us, {by_where / by_index:,.0f} times",
+        rows.append(("the same by WHERE NOINDEX", by_where * 1e6, f"us, {by_where / by_index:,.0f} times",
                      by_where >= 1000 * by_index))
+        by_itself = cpu_of(server, lambda: [client.execute_command(*query, "WHERE", "f:a", "EQ", value)
+                                            for _ in range(100)]) / 100
+        rows.append(("the same by WHERE, which takes the index", by_itself * 1e6,
+                     f"us, {by_itself / by_index:.2f} of naming it", None))
+    return rows
+
+
+def choice_costs(options):
+    """What a scan pays for an index that it takes by itself, and for the choice alone."""
+    rows, asked = [], 20_000
+    with servers.Server("cellar") as server:
+        client = server.client()
+        client.execute_command(*"TABLE CREATE t FAMILY f TYPE bytes".split())
+        client.execute_command(*"INDEX CREATE t one ON 1 f:a UNIQUE".split())
+        bench.log_line(f"loading {options.rows} rows with a UNIQUE index")
+        bench.load(server, options.rows, ["CPUT t row__key__ f:a mail__key__ f:b __data:8__"])
+
+        def each(command):
+            """Median CPU microseconds of a command."""
+            costs = []
+            for _ in range(options.repeats):
+                costs.append(cpu_of(server, lambda: bench.load(server, asked, [command])) / asked * 1e6)
+            return statistics.median(costs)
+
+        sample = client.execute_command("CSCAN", "t", "0", "COUNT", "1")[1][0][1]
+        value = sample[1].decode()
+        taken = client.execute_command("CSCAN", "t", "0", "WHERE", "f:a", "EQ", value, "STATS")
+        if len(taken[1]) != 1 or b"index" not in taken[2]:
+            raise RuntimeError("the index was not taken")
+        found = each(f"CSCAN t 0 WHERE f:a EQ {value}")
+        rows.append((f"EQ on a UNIQUE index of {options.rows:,} rows", found, "us", found <= 20))
+        # Of one row, so that the scan itself costs little; a tenth of it is none.
+        row = client.execute_command("CSCAN", "t", "0", "COUNT", "1", "KEYSONLY")[1][0].decode()
+        words = f"CCOUNT t RANGE [{row} [{row} WHERE f:a EQ "
+        own = client.execute_command("CGET", "t", row, "f:a").decode()
+        plain = each(words + own + " NOINDEX")
+        planned = each(words + own)
+        rows.append(("planning, the index not taken", planned - plain, "us", planned - plain <= 2))
+        walk = each(f"CSCAN t 0 RANGE [{row} + COUNT 10")
+        walk_without = each(f"CSCAN t 0 RANGE [{row} + COUNT 10 NOINDEX")
+        rows.append(("CSCAN of ten rows without WHERE", walk, f"us, {walk / walk_without:.3f} of NOINDEX", None))
     return rows
 
 
@@ -190,6 +232,7 @@ def main():
         table.append((f"write, index of the family, {width:,} columns", micros,
                       f"us, {micros / wide[narrow]:.2f} of the narrow row's", met))
     table += reads(options)
+    table += choice_costs(options)
     words = {None: "", True: "met", False: "MISSED"}
     print(figures.plain(("", "figure", "unit", "bar"),
                         [(what, f"{figure:,.2f}", unit, words[met]) for what, figure, unit, met in table]))
