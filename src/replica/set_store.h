@@ -120,9 +120,9 @@ class SetStore final : private ReplicaSetHost {
   // Of log behind a snapshot that the core is told of; for each it keeps some 60 bytes. A witness
   // has no snapshot that would help who is further back.
   static constexpr uint64_t kTrailingMax{100'000};
-  static constexpr uint64_t kWitnessTrailingMax{300'000};
+  static constexpr uint64_t kWitnessTrailingMax{150'000};
   // A witness forgets what is behind the trailing records in steps of so many.
-  static constexpr uint64_t kWitnessStep{100'000};
+  static constexpr uint64_t kWitnessStep{50'000};
   // Of its tail, which is read only while it leads.
   static constexpr size_t kWitnessTailBytes{4 << 20};
   static constexpr size_t kReadBytes{4 << 20};
