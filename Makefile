@@ -253,6 +253,7 @@ soak:
 	$(MAKE) -j$(JOBS) all $(BUILD)/unit-tests
 	$(BUILD)/unit-tests "[soak]"
 	CELLAR_CRASH_ROUNDS=50 $(PYTHON) tests/e2e/test_import_crash.py
+	CELLAR_BACKUPS=100 $(PYTHON) tests/e2e/test_backup.py BackupTest.test_backups_under_load
 	@set -e; for f in $(wildcard tests/soak/*.py); do echo "soak: $$f"; $(PYTHON) $$f; done
 
 ## simulate       replica sets in a simulation, SCHEDULES (1000) of each kind; `make test` does some

@@ -5,14 +5,14 @@ namespace cellar {
 
 void AddAllCommands(CommandTable* table) {
   for (const auto group :
-       {AbsentCommands,      AclCommands,        AggregateCommands, CellReadCommands,
-        CellWriteCommands,   ClientCommands,     CommandCommands,   ConfigCommands,
-        ConnectionCommands,  DebugCommands,      ExplainCommands,   FamilyCommands,
-        FeedCommands,        GenericCommands,    GroupCommands,     HeatCommands,
-        IndexCommands,       KeyspaceCommands,   MemoryCommands,    ObserveCommands,
-        PersistenceCommands, PubSubCommands,     ReplicaCommands,   ReplicationCommands,
-        SentinelCommands,    ServerCommands,     SnapshotCommands,  StreamCommands,
-        TableCommands,       TransactionCommands}) {
+       {AbsentCommands,      AclCommands,         AggregateCommands,  BackupCommands,
+        CellReadCommands,    CellWriteCommands,   ClientCommands,     CommandCommands,
+        ConfigCommands,      ConnectionCommands,  DebugCommands,      ExplainCommands,
+        FamilyCommands,      FeedCommands,        GenericCommands,    GroupCommands,
+        HeatCommands,        IndexCommands,       KeyspaceCommands,   MemoryCommands,
+        ObserveCommands,     PersistenceCommands, PubSubCommands,     ReplicaCommands,
+        ReplicationCommands, SentinelCommands,    ServerCommands,     SnapshotCommands,
+        StreamCommands,      TableCommands,       TransactionCommands}) {
     table->Add(group());
   }
 }

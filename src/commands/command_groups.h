@@ -12,6 +12,7 @@ namespace cellar {
 std::span<const Command> AbsentCommands();
 std::span<const Command> AclCommands();
 std::span<const Command> AggregateCommands();
+std::span<const Command> BackupCommands();
 std::span<const Command> CellReadCommands();
 std::span<const Command> CellWriteCommands();
 std::span<const Command> ClientCommands();

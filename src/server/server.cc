@@ -372,6 +372,7 @@ void Server::ReleaseGated() {
 void Server::OnWake() {
   if (store_ == nullptr || stopping_) return;
   store_->journal().Poll();
+  store_->PollFiles();
   tasks_woken_ = true;
 }
 

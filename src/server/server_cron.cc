@@ -32,6 +32,7 @@ void Server::OnTenth() {
   }
   if (store_ == nullptr) return;
   store_->journal().Poll();
+  store_->PollFiles();
   if (replication_.active()) replication_.OnTick();
   TellOfMembers();
   if (leaving_) {
@@ -39,6 +40,10 @@ void Server::OnTenth() {
     if (stopping_) return;
   }
   persistence_log_.Look(store_->journal().Stats(), now);
+  if (Archive* const archive = store_->archive(); archive != nullptr) {
+    if (const std::string news = archive->TakeNews(); !news.empty())
+      Log(LogSeverity::kWarning, news);
+  }
   arrival_log_.Look(store_->arrivals(), now);
   SwitchLogIfDue();
   store_->UnpinStale();

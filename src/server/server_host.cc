@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -131,6 +132,17 @@ PersistenceFigures Server::persistence() {
   figures.log_room_bytes = stats.log_room_bytes;
   figures.log_error = stats.log_error;
   figures.log_failures = stats.log_failures;
+  figures.backup_state = BackupStateName(store_->backup().state());
+  figures.backup_error = store_->backup().error();
+  if (const Archive* const archive = store_->archive(); archive != nullptr) {
+    const ArchiveStats kept = archive->Stats();
+    figures.archives = true;
+    figures.archive_error = kept.error;
+    figures.archive_lag_bytes = stats.log_bytes - std::min(stats.log_bytes, kept.log_bytes);
+    figures.archive_bytes = kept.bytes;
+    figures.archive_files = kept.files;
+    figures.archive_gaps = kept.gaps;
+  }
   figures.last_lsn = LsnText(stats.last_lsn);
   figures.durable_lsn = LsnText(stats.durable_lsn);
   return figures;
@@ -334,6 +346,15 @@ Status Server::ApplyStoreConfig(ConfigTopic topic) {
     case ConfigTopic::kNamedSnapshots:
       store_->set_snapshots_max(static_cast<uint64_t>(config.snapshots_max));
       store_->set_drop_keep(config.drop_keep_ms * 1000);
+      break;
+    case ConfigTopic::kBackup:
+      store_->backup().set_sealed_ttl(config.backup_sealed_ttl * 1'000'000);
+      break;
+    case ConfigTopic::kArchive:
+      if (Archive* const archive = store_->archive(); archive != nullptr) {
+        const ArchiveOptions limits = ArchiveOptionsOf(config);
+        archive->SetLimits(limits.keep_micros, limits.bytes_max, limits.timeout_micros);
+      }
       break;
     case ConfigTopic::kFutureMax:
       store_->set_future_max_micros(config.ts_future_max * 1'000'000);

@@ -1,6 +1,10 @@
 // See store_config.h.
 #include "server/store_config.h"
 
+#include <filesystem>
+#include <system_error>
+
+#include "base/file.h"
 #include "base/log.h"
 
 namespace cellar {
@@ -26,6 +30,25 @@ std::vector<SavePoint> SavePointsOf(const Config& config) {
   return points;
 }
 
+namespace {
+
+// Whatever the working directory is. The folder need not be there.
+std::string AbsolutePathOf(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path absolute = std::filesystem::weakly_canonical(path, error);
+  return error ? path : absolute.string();
+}
+
+}  // namespace
+
+ArchiveOptions ArchiveOptionsOf(const Config& config) {
+  return {
+      .directory = config.archive_dir.empty() ? std::string() : AbsolutePathOf(config.archive_dir),
+      .keep_micros = config.archive_keep_ms * 1000,
+      .bytes_max = static_cast<uint64_t>(config.archive_max_bytes),
+      .timeout_micros = config.archive_timeout_ms * 1000};
+}
+
 StoreOptions StoreOptionsOf(const Config& config) {
   StoreOptions options;
   options.journal.directory = config.dir;
@@ -44,6 +67,11 @@ StoreOptions StoreOptionsOf(const Config& config) {
   options.feed_sync_micros = config.feed_sync * 1000;
   options.snapshots_max = static_cast<uint64_t>(config.snapshots_max);
   options.drop_keep_micros = config.drop_keep_ms * 1000;
+  const bool is_absolute = config.backupdirname.starts_with('/');
+  options.backup.directory = AbsolutePathOf(
+      is_absolute ? config.backupdirname : JoinPath(config.dir, config.backupdirname));
+  options.backup.sealed_ttl_micros = config.backup_sealed_ttl * 1'000'000;
+  options.archive = ArchiveOptionsOf(config);
   options.journal.set_member = !config.cluster_nodes.empty();
   options.journal.log_only = options.journal.set_member &&
                              static_cast<ReplicaKind>(config.replica_kind) == ReplicaKind::kWitness;

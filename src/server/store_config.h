@@ -14,6 +14,7 @@ std::vector<SavePoint> SavePointsOf(const Config& config);
 // Of cluster-nodes.
 std::vector<NodeAddress> NodesOf(const std::string& text);
 // Without `wake` and seed.
+ArchiveOptions ArchiveOptionsOf(const Config& config);
 StoreOptions StoreOptionsOf(const Config& config);
 void ApplyLogLevel(const Config& config);
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cellar/clock.h"
+#include "store/archive_check.h"
 #include "store/log_reader.h"
 #include "store/log_replay.h"
 #include "store/manifest.h"
@@ -363,6 +364,7 @@ Status Check::NameOtherFiles() {
   for (const std::string& name : names) {
     // What a member of a replica set has promised: told of by who knows more of it.
     if (name == kManifestName || name == kLockName || name == kReplicaFileName) continue;
+    if (name == kBackupNoteName || name == kBackupFolderName || name == kStoreIdName) continue;
     const auto parsed = ParseFileName(name);
     const bool is_named = parsed && (manifest_.Names(*parsed) || before_.Names(*parsed));
     const bool is_ours = salvaged_ && parsed && parsed->number == salvaged_->number;
@@ -445,6 +447,12 @@ Status Check::Run() {
 
 Status CheckStore(FileSystem& files, const std::string& directory, CheckMode mode,
                   StateMachine& state, std::ostream& out, CheckedMember* member) {
+  ASSIGN_OR_RETURN(const bool is_archive, IsArchive(files, directory));
+  if (is_archive && mode == CheckMode::kRepair)
+    return Status::Error(ErrorCode::kErr, directory +
+                                              " is an archive, which is not repaired: what "
+                                              "is damaged can be removed from it");
+  if (is_archive) return CheckArchive(files, directory, out);
   // A folder that no server has ever locked gets no lock file from a mere look.
   const std::string lock_path = JoinPath(directory, kLockName);
   ASSIGN_OR_RETURN(const bool has_lock, files.Exists(lock_path));

@@ -159,6 +159,11 @@ class JournalImpl final : public Journal {
   void SetBacklog(uint64_t bytes) override { writer_.SetBacklog(bytes); }
   void SetRetainBehind(uint64_t seq) override { writer_.SetRetainBehind(seq); }
   void RetainFrom(uint64_t segment) override { writer_.RetainFrom(segment); }
+  void PinFrom(LogPin pin, uint64_t segment) override { writer_.PinFrom(pin, segment); }
+  uint64_t BeginCut() override;
+  Status CloseCut(uint64_t ordinal) override { return writer_.CloseCut(ordinal); }
+  uint64_t TakeFileNumber() override { return writer_.TakeNumber(); }
+  Status CheckStateIsNewest() const override;
   void SkipMicros(int64_t micros) override { last_commit_micros_ += micros; }
   void RequestSync() override { writer_.RequestSync(); }
   void SetTurnTime(int64_t wall_micros) override { turn_micros_ = wall_micros; }
@@ -568,13 +573,24 @@ uint64_t JournalImpl::released_appended() const {
   return lags ? writer_.durable_ordinal() : writer_.written_ordinal();
 }
 
+uint64_t JournalImpl::BeginCut() {
+  CELLAR_ASSERT(!closed_);
+  Flush();
+  begin_segment_ = true;
+  return appended();
+}
+
+Status JournalImpl::CheckStateIsNewest() const {
+  if (!options_.set_member || !options_.state_is_newest || options_.state_is_newest())
+    return Status::Ok();
+  return Status::Error(ErrorCode::kTryAgain, "the newest changes are not applied yet");
+}
+
 Status JournalImpl::StartSnapshot() {
   CELLAR_ASSERT(!closed_);
   if (job_) return Status::Error(ErrorCode::kErr, "Background save already in progress");
-  if (options_.set_member && options_.state_is_newest && !options_.state_is_newest())
-    return Status::Error(ErrorCode::kTryAgain, "the newest changes are not applied yet");
-  Flush();
-  begin_segment_ = true;
+  RETURN_IF_ERROR(CheckStateIsNewest());
+  (void)BeginCut();
   job_ = std::make_unique<SnapshotJob>();
   SnapshotJob* job = job_.get();
   job->task = {.directory = options_.directory,

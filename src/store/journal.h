@@ -208,6 +208,10 @@ struct LogShape {
   int64_t retention_micros{0};  // the latest time of retention that it names
 };
 
+// Who wants log to stay that a snapshot covers, besides feeds and followers.
+enum class LogPin : uint8_t { kBackup, kArchive };
+inline constexpr size_t kLogPins{2};
+
 class Journal {
  public:
   // Recovers what `options.directory` holds into `state`, which holds what `content` says, and
@@ -277,7 +281,7 @@ class Journal {
   virtual uint32_t EpochOf(uint64_t seq) const = 0;
   // The last seq of an epoch not above `epoch`; nothing if this log's records do not tell.
   virtual std::optional<uint64_t> LastSeqOf(uint32_t epoch) const = 0;
-  // What the manifest names.
+  // What the manifest names; any thread.
   virtual Manifest CopyManifest() const = 0;
   // As the start has found it, or chosen it by JournalOptions::log_only.
   virtual bool holds_log_only() const = 0;
@@ -289,6 +293,19 @@ class Journal {
   // Of the log that a snapshot covers, segments from this number on stay too (feed_log.h): none
   // until it is said, and with UINT64_MAX. Those that nobody wants any more go soon.
   virtual void RetainFrom(uint64_t segment) = 0;
+  // The same for others; any thread.
+  virtual void PinFrom(LogPin pin, uint64_t segment) = 0;
+  // What comes from here on goes to another segment than what was added before, unless one is about
+  // to be begun anyway; returns appended().
+  // CloseCut, for another thread than the loop's: the record of that ordinal, and what was written
+  // behind it by then, is on disk, in segments that the manifest says are closed. UINT64_MAX:
+  // whatever there is.
+  virtual uint64_t BeginCut() = 0;
+  virtual Status CloseCut(uint64_t ordinal) = 0;
+  // A number for a file of the store.
+  virtual uint64_t TakeFileNumber() = 0;
+  // TRYAGAIN where the state of a set's member is not that of last_lsn().
+  virtual Status CheckStateIsNewest() const = 0;
   // The next step takes so many microseconds besides one: its commit time is the last of them.
   virtual void SkipMicros(int64_t micros) = 0;
   // What is there now is synced soon, whatever the policy; durable_lsn() tells.

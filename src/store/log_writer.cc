@@ -225,17 +225,41 @@ Manifest LogWriter::CopyManifest() const {
   return manifest_published_;
 }
 
+bool LogWriter::MayDropBefore(uint64_t segment) const {
+  if (!manifest_published_.snapshot) return false;
+  const auto& segments = manifest_published_.segments;
+  return !segments.empty() && segments.front().number < segment;
+}
+
 void LogWriter::RetainFrom(uint64_t segment) {
   {
     const std::lock_guard lock(mutex_);
     const uint64_t before = retain_from_.exchange(segment, std::memory_order_relaxed);
-    if (segment <= before || !manifest_published_.snapshot) return;
-    const auto& segments = manifest_published_.segments;
-    // Only where there may be something to drop.
-    if (segments.empty() || segments.front().number >= segment) return;
+    if (segment <= before || !MayDropBefore(segment)) return;
     drop_requested_ = true;
   }
   work_cv_.notify_one();
+}
+
+void LogWriter::PinFrom(LogPin pin, uint64_t segment) {
+  {
+    const std::lock_guard lock(mutex_);
+    const uint64_t before =
+        pins_[static_cast<size_t>(pin)].exchange(segment, std::memory_order_relaxed);
+    if (segment <= before || !MayDropBefore(segment)) return;
+    drop_requested_ = true;
+  }
+  work_cv_.notify_one();
+}
+
+uint64_t LogWriter::PinnedFrom() const {
+  uint64_t first = UINT64_MAX;
+  for (const auto& pin : pins_) first = std::min(first, pin.load(std::memory_order_relaxed));
+  return first;
+}
+
+Status LogWriter::CloseCut(uint64_t ordinal) {
+  return RunOnThread([ordinal, this] { return CloseCutOnThread(ordinal); });
 }
 
 void LogWriter::RequestSync() {

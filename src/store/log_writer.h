@@ -49,6 +49,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -141,6 +142,10 @@ class LogWriter {
   // Drops what SetSnapshotsKept has made superfluous, in the same way. Any thread but the loop's.
   Status TrimSnapshots(std::vector<std::string>* superseded);
 
+  // The record of that ordinal is on disk, in a segment that the manifest says is closed, with what
+  // was written to that by then; it is not the loop's thread that waits. MISCONF, NoSpace.
+  Status CloseCut(uint64_t ordinal);
+
   // --- any thread ---
 
   // As it was installed last.
@@ -152,6 +157,7 @@ class LogWriter {
   void SetRetainBehind(uint64_t seq) { retain_behind_.store(seq, std::memory_order_relaxed); }
   // The same by number (journal.h).
   void RetainFrom(uint64_t segment);
+  void PinFrom(LogPin pin, uint64_t segment);
   // What is there now is synced soon, whatever the policy.
   void RequestSync();
 
@@ -244,6 +250,11 @@ class LogWriter {
   // Takes out of *draft the snapshots and the covered segments that nobody wants; appends their
   // files to *paths.
   void Prune(Manifest* draft, std::vector<std::string>* paths) const;
+  Status CloseCutOnThread(uint64_t ordinal);
+  // The first segment that is pinned.
+  uint64_t PinnedFrom() const;
+  // There may be segments before this one that nobody wants any more. REQUIRES: mutex_ held.
+  bool MayDropBefore(uint64_t segment) const;
   Status TrimOnThread(std::vector<std::string>* superseded);
   void DropUnwanted();
   void PublishManifest();
@@ -269,6 +280,7 @@ class LogWriter {
   std::atomic<uint32_t> snapshots_kept_{1};
   std::atomic<uint64_t> retain_behind_{UINT64_MAX};
   std::atomic<uint64_t> retain_from_{UINT64_MAX};
+  std::array<std::atomic<uint64_t>, kLogPins> pins_{UINT64_MAX, UINT64_MAX};
   std::atomic<int64_t> oldest_unsynced_micros_{0};
   std::atomic<bool> sync_in_progress_{false};
 

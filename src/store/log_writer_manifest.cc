@@ -180,7 +180,7 @@ void LogWriter::Prune(Manifest* draft, std::vector<std::string>* paths) const {
   uint64_t kept_bytes = 0;
   const uint64_t kept_bytes_max = backlog_bytes_.load(std::memory_order_relaxed);
   const uint64_t behind = retain_behind_.load(std::memory_order_relaxed);
-  const uint64_t retain_from = retain_from_.load(std::memory_order_relaxed);
+  const uint64_t retain_from = std::min(retain_from_.load(std::memory_order_relaxed), PinnedFrom());
   std::vector<SegmentEntry> kept;
   bool keeps = true;
   for (auto segment = draft->segments.rbegin(); segment != draft->segments.rend(); ++segment) {
@@ -257,6 +257,21 @@ Status LogWriter::InstallSnapshotOnThread(const SnapshotEntry& entry, uint64_t o
   if (enabled_) PublishDurable(base_ordinal_);
   Wake();
   return Status::Ok();
+}
+
+Status LogWriter::CloseCutOnThread(uint64_t ordinal) {
+  if (!enabled_ || held()) return Status::Error(ErrorCode::kErr, "there is no log");
+  if (healthy()) WriteBatches();
+  if (healthy() && SyncSegment()) PublishGrant();
+  // A rotation that was under way may have taken what came behind into the same segment.
+  const uint64_t number = healthy() ? segment_->number() : 0;
+  const bool holds_records = healthy() && segment_->holds_durable_records();
+  if (holds_records) Rotate();
+  if (!healthy()) return Status::Error(ErrorCode::kMisconf, failure_);
+  CELLAR_ASSERT(ordinal == UINT64_MAX || base_ordinal_ >= ordinal);
+  Wake();
+  if (!holds_records || segment_->number() != number) return Status::Ok();
+  return Status::Error(ErrorCode::kNoSpace, "no room for another segment of the log");
 }
 
 Status LogWriter::EnableOnThread(const LogPosition& start, uint64_t ordinal,

@@ -51,6 +51,11 @@ inline constexpr std::string_view kLockName = "cellar.lock";
 // of the leader's snapshot that is still coming.
 inline constexpr std::string_view kReplicaFileName = "cellar.replica";
 inline constexpr std::string_view kSyncName = "cellar-sync.tmp";
+// Whose archive is its own (archive.h); of a sealed backup, when that was; and where backups stand
+// unless it is said otherwise (backup.h).
+inline constexpr std::string_view kStoreIdName = "cellar.store";
+inline constexpr std::string_view kBackupNoteName = "cellar.backup";
+inline constexpr std::string_view kBackupFolderName = "backupdir";
 // An empty file that says: no store is lost here, a new one may begin. Whoever prepares a folder
 // for a first start puts it there (the package does); it goes when there is a manifest.
 inline constexpr std::string_view kNewStoreName = "cellar.new";

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/assert.h"
+#include "store/archive_check.h"
 #include "store/diverged.h"
 #include "store/log_reader.h"
 #include "store/snapshot_reader.h"
@@ -79,6 +80,13 @@ Status Recovery::FindManifest(const std::vector<std::string>& names) {
     store_.manifest = *std::move(manifest);
     return Status::Ok();
   }
+  ASSIGN_OR_RETURN(const bool is_archive, IsArchive(files_, directory_));
+  if (is_archive) {
+    return Status::Error(ErrorCode::kCorruption,
+                         fmt::format("{} is an archive: `cellar --recover {} --until TIME --dir "
+                                     "NEW` makes a store of it",
+                                     directory_, directory_));
+  }
   RETURN_IF_ERROR(CheckNoOrphans(directory_, names));
   store_.manifest.holds_log_only = task_.begins_as == StoreContent::kLogOnly;
   // From now on a file without a manifest is damage.
@@ -90,6 +98,7 @@ void Recovery::SortOutFiles(const std::vector<std::string>& names) {
   store_.next_number = manifest.next;
   for (const std::string& name : names) {
     if (name == kManifestName || name == kLockName || name == kReplicaFileName) continue;
+    if (name == kBackupNoteName || name == kBackupFolderName || name == kStoreIdName) continue;
     if (IsDivergedName(name)) continue;
     const auto parsed = ParseFileName(name);
     bool is_named = false;

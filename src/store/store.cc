@@ -31,6 +31,8 @@ Store::Store(StoreOptions options, FileSystem& files, Clock& clock)
 
 Store::~Store() {
   pins_.clear();  // snapshots go before their trees
+  backup_.reset();
+  archive_.reset();
   feed_log_.reset();
   journal_.reset();
 }
@@ -60,6 +62,7 @@ Status Store::OpenJournal(const LoadProgressCallback& progress, StateContent con
                                         options_.journal.directory);
   feed_log_->set_keep_bytes(options_.log_keep_bytes);
   feed_log_->set_sync_micros(options_.feed_sync_micros);
+  RETURN_IF_ERROR(OpenFiles());
   schema_lsn_ = journal_->last_lsn();
   if (options_.journal.set_member) {
     TakePending();
@@ -79,6 +82,23 @@ Status Store::OpenJournal(const LoadProgressCallback& progress, StateContent con
   return Status::Ok();
 }
 
+// What makes copies of the journal's files.
+Status Store::OpenFiles() {
+  const std::string& directory = options_.journal.directory;
+  backup_ = std::make_unique<Backup>(options_.backup, directory, !options_.journal.set_member,
+                                     files_, clock_, *journal_, *engine_, options_.journal.wake);
+  if (backup_was_active_) backup_->Interrupt("the store was closed and opened again meanwhile");
+  backup_was_active_ = false;
+  if (options_.archive.directory.empty()) return Status::Ok();
+  ASSIGN_OR_RETURN(archive_, Archive::Open(options_.archive, directory, files_, clock_, *journal_));
+  return Status::Ok();
+}
+
+void Store::PollFiles() {
+  backup_->Poll();
+  if (archive_ != nullptr) archive_->Poll();
+}
+
 Inheritance Store::CloseAll(Trees trees) {
   CELLAR_ASSERT(!in_transaction_);
   // A snapshot cursor dies with the server, so it dies here. One that is being read, in a task,
@@ -90,6 +110,9 @@ Inheritance Store::CloseAll(Trees trees) {
   sweep_ghosts_.clear();
   sweep_table_id_ = 0;
   feed_log_.reset();
+  backup_was_active_ = backup_->active();
+  backup_.reset();
+  archive_.reset();
   journal_.reset();
   Inheritance inheritance = engine_->GiveUp(trees);
   engine_ = std::make_unique<Engine>();

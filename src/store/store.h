@@ -57,6 +57,8 @@
 #include "engine/table/read_view.h"
 #include "engine/table/reclaim_walk.h"
 #include "engine/table/table.h"
+#include "store/archive.h"
+#include "store/backup.h"
 #include "store/feed_log.h"
 #include "store/journal.h"
 #include "store/manifest.h"
@@ -72,7 +74,9 @@ struct StoreOptions {
   int64_t feed_sync_micros{50'000};                    // feed-sync
   uint64_t snapshots_max{kSnapshotsMaxDefault};        // snapshots-max
   int64_t drop_keep_micros{0};                         // drop-keep
-  uint64_t seed{0};                                    // of SAMPLE and sample()
+  BackupOptions backup;
+  ArchiveOptions archive;
+  uint64_t seed{0};       // of SAMPLE and sample()
   bool following{false};  // it is a follower's from the start: nothing is added to the log
 };
 
@@ -450,6 +454,11 @@ class Store {
     engine_->TakeGarbage(loaded->GiveUp(Trees::kAll).trees_in_use);
   }
 
+  // --- backups and the archive: what other threads have done, from a timer and after `wake`
+  Backup& backup() { return *backup_; }
+  Archive* archive() { return archive_.get(); }  // null: there is none
+  void PollFiles();
+
   // DEBUG RELOAD: closes everything and recovers it from its files under running clients. Every
   // Table pointer dies; what clients hold on to goes on as Inheritance (engine.h) says. Tells
   // whether the state is the one that was there: not if changes were in no file (appendonly no).
@@ -472,6 +481,7 @@ class Store {
 
   Store(StoreOptions options, FileSystem& files, Clock& clock);
   Status OpenJournal(const LoadProgressCallback& progress, StateContent content);
+  Status OpenFiles();
   // Ends log and state, which outlives them in part; OpenJournal makes both anew.
   Inheritance CloseAll(Trees trees);
   uint64_t NoteApplied(const LogRecord& record);
@@ -599,6 +609,9 @@ class Store {
   std::unique_ptr<RowResolver> resolver_;
   std::unique_ptr<Journal> journal_;
   std::unique_ptr<FeedLog> feed_log_;
+  std::unique_ptr<Backup> backup_;
+  bool backup_was_active_{false};
+  std::unique_ptr<Archive> archive_;
   uint64_t feed_logs_opened_{0};
 
   bool following_{false};

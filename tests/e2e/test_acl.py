@@ -18,7 +18,8 @@ CHANNEL = "this user has no permissions to access one of the channels used as ar
 # Commands that name no table and no channel: the right to run them is all there is to it.
 PLAIN = """
 acl|cat acl|deluser acl|dryrun acl|genpass acl|getuser acl|help acl|list acl|load acl|log acl|save acl|setuser
-acl|users acl|whoami asking bgrewriteaof bgsave client|caching client|getname client|getredir client|help client|id
+acl|users acl|whoami asking backup|abort backup|cleanup backup|help backup|list backup|seal backup|start
+backup|status bgrewriteaof bgsave client|caching client|getname client|getredir client|help client|id
 client|info client|kill client|list client|no-evict client|no-touch client|pause client|reply client|setinfo
 client|setname client|tracking client|trackinginfo client|unblock client|unpause cluster|addslots
 cluster|addslotsrange cluster|bumpepoch cluster|count-failure-reports cluster|countkeysinslot cluster|delslots

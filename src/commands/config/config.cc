@@ -121,6 +121,19 @@ void DeriveDropKeep(Config* config) {
   config->drop_keep_ms = config->drop_keep == "0" ? 0 : *ParseDurationMs(config->drop_keep);
 }
 
+// --- backupdirname, archive-... ---
+
+Status CheckBackupName(std::string* text) {
+  if (!text->empty() && *text != "." && *text != "..") return Status::Ok();
+  return Status::Error(ErrorCode::kErr, "it must be the name of a folder");
+}
+Status CheckArchiveKeep(std::string* text) { return ParseDurationMs(*text).status(); }
+void DeriveArchiveTimes(Config* config) {
+  config->archive_keep_ms = *ParseDurationMs(config->archive_keep);
+  config->archive_timeout_ms =
+      config->archive_timeout == "0" ? 0 : *ParseDurationMs(config->archive_timeout);
+}
+
 // --- notify-keyspace-events ---
 
 constexpr std::string_view kTableLetters = "$lshzxetd";
@@ -464,6 +477,42 @@ const ConfigOption kOptions[] = {
      .topic = ConfigTopic::kNamedSnapshots,
      .check = CheckDropKeep,
      .derive = DeriveDropKeep},
+    {.name = "backupdirname",
+     .kind = Kind::kText,
+     .member = &Config::backupdirname,
+     .help = "Folder that BACKUP writes to, in `dir` unless it begins with a slash.",
+     .flags = kConfigImmutable,
+     .check = CheckBackupName},
+    {.name = "backup-sealed-ttl",
+     .kind = Kind::kInteger,
+     .member = &Config::backup_sealed_ttl,
+     .help = "Seconds until a sealed backup is removed; 0: it stays.",
+     .topic = ConfigTopic::kBackup,
+     .high = kInt32Max},
+    {.name = "archive-dir",
+     .kind = Kind::kText,
+     .member = &Config::archive_dir,
+     .help = "Folder that closed log segments and snapshots are archived to; empty: none.",
+     .flags = kConfigImmutable},
+    {.name = "archive-keep",
+     .kind = Kind::kText,
+     .member = &Config::archive_keep,
+     .help = "How far back the archive reaches.",
+     .topic = ConfigTopic::kArchive,
+     .check = CheckArchiveKeep,
+     .derive = DeriveArchiveTimes},
+    {.name = "archive-max-bytes",
+     .kind = Kind::kMemory,
+     .member = &Config::archive_max_bytes,
+     .help = "Beyond it the archive's oldest go, but for the newest snapshot; 0: no limit.",
+     .topic = ConfigTopic::kArchive},
+    {.name = "archive-timeout",
+     .kind = Kind::kText,
+     .member = &Config::archive_timeout,
+     .help = "A log segment with records is closed at this age, for the archive; 0: it is not.",
+     .topic = ConfigTopic::kArchive,
+     .check = CheckDropKeep,
+     .derive = DeriveArchiveTimes},
     // security
     {.name = "requirepass",
      .kind = Kind::kText,

@@ -80,6 +80,14 @@ struct Config {
   int64_t snapshots_max{256};
   std::string drop_keep{"0"};
   int64_t drop_keep_ms{0};  // of drop_keep
+  std::string backupdirname{"backupdir"};
+  int64_t backup_sealed_ttl{0};
+  std::string archive_dir;
+  std::string archive_keep{"7d"};
+  int64_t archive_keep_ms{7LL * 86'400'000};  // of archive_keep
+  int64_t archive_max_bytes{0};
+  std::string archive_timeout{"60s"};
+  int64_t archive_timeout_ms{60'000};  // of archive_timeout
   // security
   std::string requirepass;
   std::string aclfile;
@@ -190,6 +198,8 @@ enum class ConfigTopic : uint8_t {
   kCursorTimeout,
   kFeeds,
   kNamedSnapshots,
+  kBackup,
+  kArchive,
   kFutureMax,
   kReplicaOf,
   kReplication,

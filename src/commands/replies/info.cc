@@ -187,6 +187,20 @@ void MemorySection(Host& host, InfoWriter& out) {
   out.Zeros({"lazyfree_pending_objects", "lazyfreed_objects"});
 }
 
+// Backup and archive.
+void CopiesFields(const PersistenceFigures& p, InfoWriter& out) {
+  out.Field("backup_state", p.backup_state);
+  if (!p.backup_error.empty()) out.Field("backup_error", p.backup_error);
+  out.Field("archive_enabled", p.archives ? 1 : 0);
+  if (p.archives) {
+    out.Field("archive_error", p.archive_error);
+    out.Field("archive_lag_bytes", p.archive_lag_bytes);
+    out.Field("archive_bytes", p.archive_bytes);
+    out.Field("archive_files", p.archive_files);
+    out.Field("archive_gaps", p.archive_gaps);
+  }
+}
+
 void PersistenceSection(Host& host, InfoWriter& out) {
   out.Section("Persistence");
   const PersistenceFigures p = host.persistence();
@@ -242,6 +256,7 @@ void PersistenceSection(Host& host, InfoWriter& out) {
     out.Field("aof_durable_lsn", p.durable_lsn);
   }
   if (!p.log_error.empty()) out.Field("aof_last_error", p.log_error);
+  CopiesFields(p, out);
   if (!loading && !copies) return;
   const uint64_t total = copies ? upstream->sync_bytes_total : p.loading_total_bytes;
   const uint64_t done = copies ? upstream->sync_bytes : p.loading_done_bytes;

@@ -83,6 +83,14 @@ struct PersistenceFigures {
   uint64_t log_failures{0};
   std::string last_lsn{"0:0"};  // epoch:seq
   std::string durable_lsn{"0:0"};
+  std::string backup_state{"idle"};
+  std::string backup_error;
+  bool archives{false};
+  std::string archive_error;  // of the last attempt
+  uint64_t archive_lag_bytes{0};
+  uint64_t archive_bytes{0};
+  uint64_t archive_files{0};
+  uint64_t archive_gaps{0};
   int64_t loading_start_unix_s{0};
   uint64_t loading_total_bytes{0};
   uint64_t loading_done_bytes{0};

@@ -1,0 +1,70 @@
+"""The commands of cellar-admin(7), "BACKUP", run as they stand there, but for the folders and the port."""
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+import unittest
+
+from cellar_server import ROOT, CellarServer, binary
+
+PAGE = os.path.join(ROOT, "conf", "man", "cellar-admin.7")
+
+
+def recipes():
+    """By heading, the lines of the blocks behind `$` and `>`."""
+    with open(PAGE, encoding="utf-8") as file:
+        section = file.read().split(".Sh BACKUP\n")[1].split("\n.Sh ")[0]
+    found, heading = {}, "BACKUP"
+    for line in section.splitlines():
+        if line.startswith(".Ss "):
+            heading = line[4:]
+        elif match := re.match(r"[$>] (.*)", line):
+            found.setdefault(heading, []).append(match.group(1).replace("\\e", "\\"))
+    return found
+
+
+class RecipesTest(unittest.TestCase):
+    def test_they_do_what_they_say(self):
+        folder = tempfile.mkdtemp(prefix="cellar-recipes-")
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        words = recipes()
+        self.assertEqual({"BACKUP", "Archive", "Back to a moment"}, set(words))
+        os.mkdir(folder + "/backup")
+        options = {"save": "", "archive-dir": folder + "/backup/archive", "archive-timeout": "1s"}
+        with CellarServer(options=options) as server:
+            client = server.client()
+            client.execute_command("TABLE", "CREATE", "t", "FAMILY", "f")
+            client.execute_command("CPUT", "t", "r", "f:a", "kept")
+
+            def archived():
+                deadline = time.monotonic() + 60
+                while client.info("persistence")["archive_lag_bytes"] > 0:
+                    self.assertLess(time.monotonic(), deadline)
+                    time.sleep(0.1)
+
+            def run(heading):
+                script = "set -e -o pipefail\n" + "\n".join(words[heading])
+                script = script.replace("/backup/", folder + "/backup/").replace("/tmp/then", folder + "/then")
+                script = script.replace("6479", str(server.port)).replace("cellar --", f"{binary()} --")
+                done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=300, check=False)
+                self.assertEqual(0, done.returncode, script + done.stdout + done.stderr)
+                return done.stdout
+
+            run("BACKUP")
+            archived()
+            self.assertIn("archive_error:", run("Archive"))
+            time.sleep(1.1)  # the recipe's moment has whole seconds
+            self.assertIn("recovered to", run("Back to a moment"))
+            client.close()
+        for made in ("/backup/monday", "/then"):
+            with CellarServer(directory=folder + made, options={"save": ""}) as server:
+                client = server.client()
+                self.assertEqual(b"kept", client.execute_command("CGET", "t", "r", "f:a"))
+                client.close()
+
+
+if __name__ == "__main__":
+    unittest.main()
