@@ -143,6 +143,7 @@ void Backup::Interrupt(std::string why) {
 // --- what clients ask for
 
 Status Backup::Start() {
+  if (journal_.holds_log_only()) return Refused("a witness holds no data: ask another node");
   if (state_now_ == BackupState::kSealed)
     return Refused("a sealed backup is there: BACKUP CLEANUP removes it");
   if (state_now_ != BackupState::kIdle && state_now_ != BackupState::kFailed)

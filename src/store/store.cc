@@ -90,6 +90,9 @@ Status Store::OpenFiles() {
   if (backup_was_active_) backup_->Interrupt("the store was closed and opened again meanwhile");
   backup_was_active_ = false;
   if (options_.archive.directory.empty()) return Status::Ok();
+  if (holds_log_only())
+    return Status::Error(ErrorCode::kErr, "archive-dir: a witness holds no data, of which there "
+                                          "could be an archive: take another node");
   ASSIGN_OR_RETURN(archive_, Archive::Open(options_.archive, directory, files_, clock_, *journal_));
   return Status::Ok();
 }

@@ -73,6 +73,7 @@ class WitnessTest(ReplicaSetCase):
         told = f"CLUSTERDOWN this node is a witness, the leader is 127.0.0.1:{leader.port}"
         for words in ("CGET t r1 f:a", "CPUT t r1 f:a v", "TABLE LIST", "CSCAN t ALL", "DBSIZE"):
             self.assertIn(told, witness.refusal(words), words)
+        self.assertIn("a witness holds no data: ask another node", witness.refusal("BACKUP START"))
         witness.run("CONFIG SET replica-reads linearizable")
         self.assertIn(told, witness.refusal("CGET t r1 f:a"))
         info = witness.info()
@@ -213,6 +214,15 @@ class WitnessTest(ReplicaSetCase):
         self.assertIn("is a witness: add it as WITNESS", self.order(leader, f"REPLICA ADD 127.0.0.1 {witness.port}"))
         self.assertEqual("no error: OK", self.order(leader, f"REPLICA ADD 127.0.0.1 {witness.port} WITNESS"))
         self.wait_kinds(leader, {data[0]: "voter", data[1]: "voter", witness: "witness"})
+
+        witness.server.options["archive-dir"] = witness.directory + ".archive"
+        witness.server.kill()
+        witness.server.spawn()
+        self.wait_until(lambda: witness.server.process.poll() is not None, lambda: witness.server.log())
+        self.assertIn("archive-dir: a witness holds no data", witness.server.log())
+        del witness.server.options["archive-dir"]
+        witness.server.start()
+        witness.redis = witness.server.client(decode_responses=True, socket_timeout=5)
 
         # As something else its directory is refused, or it stays what it is.
         self.wait_until(lambda: witness.info().get("replica_applied") == leader.info().get("replica_commit"), "it has the log")
