@@ -372,7 +372,7 @@ void Server::ReleaseGated() {
 void Server::OnWake() {
   if (store_ == nullptr || stopping_) return;
   store_->journal().Poll();
-  store_->PollFiles();
+  if (store_->backup().working()) store_->backup().Poll();
   tasks_woken_ = true;
 }
 

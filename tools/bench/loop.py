@@ -160,6 +160,15 @@ def save(server, options):
         time.sleep(0.1)
 
 
+def backup(server, options):
+    client = server.client()
+    client.execute_command("BACKUP", "START")
+    while "incrementing" not in str(client.execute_command("BACKUP", "STATUS")):
+        time.sleep(0.1)
+    client.execute_command("BACKUP", "SEAL")
+    client.execute_command("BACKUP", "CLEANUP")
+
+
 def settled(server):
     """Waits until a second has passed in which nothing was given back."""
     before = None
@@ -185,6 +194,7 @@ ONCE = [
     ("a table that is loaded", grow),
     ("import", import_rows),
     ("BGSAVE", save),
+    ("BACKUP", backup),
     ("INDEX CREATE", create_index),
     ("INDEX DROP", once("INDEX", "DROP", "t", "i")),
     ("CDELRANGE ALL", once("CDELRANGE", "t", "ALL")),

@@ -1,0 +1,81 @@
+"""BACKUP and archives of a replica set's members: what comes of them is a store of its own, with what was committed."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+import unittest
+
+from cellar_server import CellarServer, binary
+from test_replica_set import ReplicaSetTest as SetFrame, Writer
+
+DEBUG = {"save": "", "enable-debug-command": "local"}
+
+
+def cellar(*words):
+    return subprocess.run([binary(), *words], capture_output=True, text=True, timeout=300, check=False)
+
+
+class ReplicaBackupTest(SetFrame):
+    def digest(self, directory):
+        checked = cellar("--check", directory)
+        self.assertEqual(0, checked.returncode, checked.stdout + checked.stderr)
+        with CellarServer(directory=directory, options=DEBUG) as server:
+            client = server.client()
+            client.execute_command("CPUT", "t", "new", "f:a", "1")  # it is nobody's follower
+            client.execute_command("CDEL", "t", "new")
+            digest = client.execute_command("DEBUG", "DIGEST", "t")
+            client.close()
+        return digest
+
+    def test_of_the_leader_and_of_a_follower(self):
+        folder = tempfile.mkdtemp(prefix="cellar-set-backup-")
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        members = self.found()
+        leader = self.wait_leader(members)
+        leader.run("TABLE CREATE t FAMILY f")
+        writer = Writer(members)
+        time.sleep(0.5)
+        self.wait_until(lambda: len(writer.acknowledged) > 50, "it writes")
+        follower = next(member for member in members if not member.leads())
+        made = []
+        for member in (leader, follower):
+            self.assertIn(member.run("BACKUP START"), ("OK", b"OK"))
+            self.wait_until(lambda m=member: "incrementing" in str(m.run("BACKUP STATUS")), "a base")
+            before = len(writer.acknowledged)
+            self.assertIn(member.run("BACKUP SEAL"), ("OK", b"OK"))
+            status = member.run("BACKUP STATUS")
+            self.assertIn("sealed", str(status))
+            copy = tempfile.mkdtemp(dir=folder)
+            for path in member.run("BACKUP LIST"):
+                shutil.copy(path, copy if isinstance(path, str) else copy.encode())
+            made.append((copy, before if member is leader else 0))
+        writer.end()
+        for copy, before in made:
+            self.digest(copy)
+            with CellarServer(directory=copy, options=DEBUG) as server:
+                client = server.client()
+                self.assertGreaterEqual(client.execute_command("CCOUNT", "t"), before)
+                client.close()
+        # To the end, from the directory of a member that is stopped.
+        self.assert_equal(members)
+        follower.server.stop()
+        done = cellar("--recover", follower.directory, "--until", "2100-01-01T00:00:00Z", "--dir",
+                      os.path.join(folder, "then"))
+        self.assertEqual(0, done.returncode, done.stdout + done.stderr)
+        self.assertIn("a store of its own", done.stdout)
+        with CellarServer(directory=os.path.join(folder, "then"), options=DEBUG) as server:
+            client = server.client()
+            self.assertGreaterEqual(client.execute_command("CCOUNT", "t"), len(writer.acknowledged))
+            client.close()
+
+
+def load_tests(loader, tests, _pattern):
+    """Not those of the frame again."""
+    names = [name for name in loader.getTestCaseNames(ReplicaBackupTest) if name in vars(ReplicaBackupTest)]
+    return unittest.TestSuite(ReplicaBackupTest(name) for name in names)
+
+
+if __name__ == "__main__":
+    unittest.main()
