@@ -121,7 +121,7 @@ class BTreeSnapshot;
 class BTreeCursor;
 
 // Where BTree::FindFirst has looked, for a write of the same thread that follows the read: of a key
-// that begins with the prefix and is below that of the match, if there was one. While the tree has
+// that begins with the prefix and is below that of the match, or is the match's. While the tree has
 // not been changed the write goes there without a search of its own; a place that is out of date,
 // or that FindFirst could not note (at the end of a leaf), costs it nothing but the search. Keeps
 // its memory from one search to the next; may be used no more when its tree is gone.

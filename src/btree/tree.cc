@@ -222,8 +222,9 @@ std::optional<BTree::Match> Tree::FindFirst(std::string_view prefix, std::string
   if (path != &noted->path) noted->path.Assign(*path, content_.height);
   // A key that begins with the prefix goes there too if an entry of this leaf stands behind, or
   // nothing does. (The leaf's end says nothing: the separator behind may begin with the prefix.)
+  // Where an entry has the prefix as its key, the place is that of just this key.
   const bool at_end = place.at == leaf->entries_bytes();
-  if (place.has_prefix && !place.found && (!at_end || IsRightEdge(noted->path))) {
+  if (place.has_prefix && (!at_end || IsRightEdge(noted->path))) {
     noted->leaf = leaf;
     noted->changes = changes_;
     noted->prefix_bytes = prefix.size();
@@ -235,7 +236,7 @@ std::optional<BTree::Match> Tree::FindFirst(std::string_view prefix, std::string
   }
   Entry entry;
   if (!MatchAt(leaf, place, prefix, scratch, &entry, &match)) return std::nullopt;
-  if (place.has_prefix && entry.end != leaf->entries_end()) {
+  if (place.has_prefix && !place.found && entry.end != leaf->entries_end()) {
     const std::string_view rest = prefix.substr(leaf->prefix_bytes);
     Entry next;
     ParseEntry(entry.end, &next);
@@ -397,8 +398,9 @@ bool Tree::TakePlace(Place* place, std::string_view key) const {
   const Leaf* const leaf = place->leaf;
   LeafPlace& at = place->in_leaf;
   CELLAR_ASSERT(key.size() >= place->prefix_bytes);
+  if (at.found && key.size() > place->prefix_bytes) return false;
   const size_t rest_bytes = place->prefix_bytes - leaf->prefix_bytes;
-  if (at.shared_after == rest_bytes && at.at < leaf->entries_bytes() &&
+  if (!at.found && at.shared_after == rest_bytes && at.at < leaf->entries_bytes() &&
       at.index < leaf->counts()[at.group]) {
     Entry entry;
     ParseEntry(leaf->entries() + at.at, &entry);

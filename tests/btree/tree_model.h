@@ -323,15 +323,16 @@ class TreeModel {
       const auto behind = std::next(match);
       const bool is_only = behind == map_.end() || !behind->first.starts_with(prefix);
       CELLAR_ASSERT(is_only || !found->is_only);
-      if (rest.empty()) return;
       if (below_(8) > 0) old_key = match->first;
-      const size_t same = below_(rest.size());
+      const size_t same = rest.empty() ? 0 : below_(rest.size());
       key += rest.substr(0, same);
-      const auto byte = static_cast<uint8_t>(rest[same]);
+      const uint8_t byte = rest.empty() ? 0 : static_cast<uint8_t>(rest[same]);
       if (byte > 0) {
         key.push_back(static_cast<char>(below_(byte)));
         if (below_(4) > 0) key.append(rest.substr(same + 1));
       }
+      // The match itself is written over, or another key, of which nobody has noted the place.
+      if (rest.empty() && below_(4) == 0) key.push_back(static_cast<char>(below_(256)));
     } else {
       for (uint64_t n = below_(6); n > 0; --n) key.push_back(static_cast<char>(below_(256)));
     }

@@ -44,7 +44,8 @@ PAIRS = [
 
 # Setup of Cellar, and what is loaded for each key: (number of keys relative to `keys`, commands).
 CELLAR_SETUP = ["TABLE CREATE t FAMILY meta", "TABLE CREATE one FAMILY meta VERSIONS 1",
-                "TABLE CREATE r FAMILY f VERSIONS 1", "TABLE CREATE n FAMILY meta VERSIONS 1"]
+                "TABLE CREATE r FAMILY f VERSIONS 1", "TABLE CREATE n FAMILY meta VERSIONS 1",
+                "TABLE CREATE a FAMILY meta AGGREGATE sum"]
 LOADS = {
     "cellar": [(1.0, ["CPUT t plane#__key__ meta:miles __data__"]),
                (1.0, ["CPUT one plane#__key__ meta:miles __data__"]),
@@ -65,6 +66,7 @@ INSTRUCTION_PAIRS = [
      "HMGET row#__key__ c0 c2 c4 c6 c8", True),
     ("CROW 10 / HGETALL 10", "CROW r row#__key__", "HGETALL row#__key__", True),
     ("CINCRBY / HINCRBY", "CINCRBY n plane#__key__ meta:n 1", "HINCRBY n#plane#__key__ n 1", False),
+    ("CADD / HINCRBY", "CADD a plane#__key__ meta:n 1", "HINCRBY n#plane#__key__ n 1", False),
     ("CSCAN 10 rows / ZRANGEBYLEX 10", "CSCAN r 0 RANGE [row#__key__ + COUNT 10",
      "ZRANGEBYLEX index [row#__key__ + LIMIT 0 10", True),
 ]

@@ -125,10 +125,12 @@ int64_t RowResolver::TimestampIn(const FamilySchema& family, const std::optional
 RowResolver::FoundCell RowResolver::FindCell(int64_t timestamp) {
   FoundCell found;
   const FamilySchema& family = *put_.family;
-  key_.assign(column());
-  key_.append(kTimestampBytesMax, '\0');
-  key_.resize(column().size() + EncodeTimestamp(timestamp, key_.data() + column().size()));
+  // As BeginVersion puts it there.
+  const std::string_view key(
+      cell_key_.get(),
+      put_.column_bytes + EncodeTimestamp(timestamp, cell_key_.get() + put_.column_bytes));
   if (has_pending_) {
+    key_.assign(key);
     if (const auto pending = pending_.find(key_); pending != pending_.end()) {
       found.is_pending = true;
       CellValue cell;
@@ -141,9 +143,13 @@ RowResolver::FoundCell RowResolver::FindCell(int64_t timestamp) {
     }
   }
   if (!table_->family_is_all_live(family)) return found;  // the walk has looked for it
-  const std::optional<std::string_view> stored = table_->tree(family.group).Get(key_);
+  // No key begins with another one.
+  const std::optional<BTree::Match> stored =
+      table_->tree(family.group).FindFirst(key, &version_key_, &place_);
   CellValue cell;
-  if (stored && DecodeCellValue(*stored, &cell)) found.cell = cell;
+  if (stored && stored->key_rest.empty() && DecodeCellValue(stored->value, &cell)) {
+    found.cell = cell;
+  }
   return found;
 }
 
@@ -160,7 +166,8 @@ Status RowResolver::ResolveFold(const CheckedOp& op, CellOpResult* result) {
   const int64_t timestamp = TimestampIn(*op.family, op.op->timestamp_micros);
   column_versions_.walked = false;
   std::optional<OldVersion> walked;
-  if (!table_->family_is_all_live(*op.family)) {
+  const bool all_live = table_->family_is_all_live(*op.family);
+  if (!all_live) {
     wanted_micros_ = timestamp;
     walked = WalkColumn(Newest::kRead);
     wanted_micros_ = kNoVersion;
@@ -185,6 +192,7 @@ Status RowResolver::ResolveFold(const CheckedOp& op, CellOpResult* result) {
                        .expiry_micros = found.cell ? found.cell->expiry_micros : kNoExpiry,
                        .stored = result->stored};
   PutVersion(timestamp, cell);
+  if (all_live && !found.is_pending) put_.place = &place_;  // FindCell has noted it
   NotePending(cell);
   return Status::Ok();
 }
