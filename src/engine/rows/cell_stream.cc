@@ -11,8 +11,8 @@
 namespace cellar {
 namespace {
 
-// So many steps are tried before a seek: they stay in one leaf, mostly, and cost a tenth each.
-constexpr int kStepsBeforeSeek{8};
+// So many steps are tried before a seek: they stay in one leaf, mostly, and cost a thirtieth each.
+constexpr int kStepsBeforeSeek{16};
 
 // To the first entry behind everything that begins with `prefix`.
 void SeekBehind(BTreeCursor& at, std::string_view prefix) {

@@ -190,7 +190,8 @@ class Chooser {
       if (!Fit(index, &choice)) continue;
       const uint64_t entries = EntriesOf(choice);
       if (TooMany(choice, entries)) continue;
-      const bool covers = CoversCells(view_, index, columns_, rows_, cells_);
+      if (!KnowsColumns()) return {};
+      const bool covers = CoversCells(view_, index, *columns_, rows_, cells_);
       const uint64_t cost = entries * (covers ? 1 : 1 + kEntriesPerRow);
       if (best.index != nullptr && cost >= best_cost_) {
         SayOther(index, *best.index, "costs no more");
@@ -260,10 +261,15 @@ class Chooser {
       return false;
     }
     if (bounds_.empty() && considered_ == nullptr) return false;
-    Result<ColumnSet> columns = ColumnSet::Compile(schema_, cells_.columns);
-    if (!columns.ok()) return false;
-    columns_ = *std::move(columns);
     return true;
+  }
+
+  // False if those that are asked for cannot be read: the scan of the table says what is wrong.
+  bool KnowsColumns() {
+    if (columns_) return true;
+    Result<ColumnSet> columns = ColumnSet::Compile(schema_, cells_.columns);
+    if (columns.ok()) columns_ = *std::move(columns);
+    return columns_.has_value();
   }
 
   // Could it serve, whatever its range holds? Then *choice says how.
@@ -409,7 +415,7 @@ class Chooser {
   const CellOptions& cells_;
   std::vector<std::string>* considered_;
   std::vector<Bound> bounds_;
-  ColumnSet columns_;
+  std::optional<ColumnSet> columns_;
   bool some_fit_{false};
   bool ranges_known_{false};
   std::vector<KeyRange> ranges_;

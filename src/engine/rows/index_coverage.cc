@@ -103,7 +103,9 @@ bool CoversCells(const ReadView& view, const IndexSchema& index, const ColumnSet
 const IndexSchema* ChooseGroup(const ReadView& view, const RowOptions& rows,
                                const CellOptions& cells) {
   const TableSchema& schema = view.schema();
-  if (schema.indexes.empty() || rows.no_index) return nullptr;
+  const bool has_group = std::any_of(schema.indexes.begin(), schema.indexes.end(),
+                                     [](const IndexSchema& index) { return index.of_rows(); });
+  if (!has_group || rows.no_index) return nullptr;
   if (rows.index || cells.filter || !cells.time.all() || cells.expiries) return nullptr;
   // Single rows are read where they are.
   const auto is_row = [](const RowSelector& row) { return row.kind == RowSelector::Kind::kRow; };

@@ -62,7 +62,8 @@ Status CheckIndexReady(const ReadView& view, const IndexSchema& index) {
 Result<std::unique_ptr<Scan>> OpenScan(ReadView* view, const RowOptions& rows,
                                        const CellOptions& cells, const ScanPosition* from,
                                        uint64_t seed) {
-  const IndexChoice choice = ChooseIndex(*view, rows, cells, nullptr);
+  IndexChoice choice;
+  if (!view->schema().indexes.empty()) choice = ChooseIndex(*view, rows, cells, nullptr);
   if (choice.index == nullptr && !rows.index) {
     auto table_scan = std::make_unique<TableScan>();
     RETURN_IF_ERROR(table_scan->Open(view, rows, cells, from, seed));
@@ -76,7 +77,8 @@ Result<std::unique_ptr<Scan>> OpenScan(ReadView* view, const RowOptions& rows,
 Result<std::unique_ptr<Scan>> OpenScan(std::unique_ptr<ReadView> view, const RowOptions& rows,
                                        const CellOptions& cells, const ScanPosition* from,
                                        uint64_t seed, std::unique_ptr<TableScan> spare) {
-  const IndexChoice choice = ChooseIndex(*view, rows, cells, nullptr);
+  IndexChoice choice;
+  if (!view->schema().indexes.empty()) choice = ChooseIndex(*view, rows, cells, nullptr);
   if (choice.index == nullptr && !rows.index) {
     if (spare == nullptr) spare = std::make_unique<TableScan>();
     RETURN_IF_ERROR(spare->Open(std::move(view), rows, cells, from, seed));
