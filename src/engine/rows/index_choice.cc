@@ -2,6 +2,7 @@
 #include "engine/rows/index_choice.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -172,7 +173,7 @@ uint64_t CountRows(const ReadView& view, const std::vector<KeyRange>& ranges) {
   BTreeCursor at = view.MakeCursor(largest);
   double share = 0;
   for (const KeyRange& range : ranges) share += ShareOf(at, range);
-  return static_cast<uint64_t>(share * static_cast<double>(view.rows()) + 0.5);
+  return static_cast<uint64_t>(std::llround(share * static_cast<double>(view.rows())));
 }
 
 class Chooser {
