@@ -84,9 +84,10 @@ int Check(const std::vector<std::string>& words) {
                  engine, std::cout, &member);
   const Status told = TellOfMember(FileSystem::Posix(), words[1], member, std::cout);
   if (repair && !member.members.empty()) {
-    std::cout << "warning: this is a member of a replica set. What a repair has dropped it may have "
-                 "acknowledged to\nthe others, which count on it. If it has dropped anything, empty "
-              << words[1] << " and let the node join anew\n";
+    std::cout
+        << "warning: this is a member of a replica set. What a repair has dropped it may have "
+           "acknowledged to\nthe others, which count on it. If it has dropped anything, empty "
+        << words[1] << " and let the node join anew\n";
   }
   if (!status.ok()) return Fail(status);
   return told.ok() ? 0 : Fail(told);

@@ -91,8 +91,9 @@ Status Store::OpenFiles() {
   backup_was_active_ = false;
   if (options_.archive.directory.empty()) return Status::Ok();
   if (holds_log_only())
-    return Status::Error(ErrorCode::kErr, "archive-dir: a witness holds no data, of which there "
-                                          "could be an archive: take another node");
+    return Status::Error(ErrorCode::kErr,
+                         "archive-dir: a witness holds no data, of which there "
+                         "could be an archive: take another node");
   ASSIGN_OR_RETURN(archive_, Archive::Open(options_.archive, directory, files_, clock_, *journal_));
   return Status::Ok();
 }

@@ -139,8 +139,9 @@ Status Search::Folder(const std::string& directory) {
   ASSIGN_OR_RETURN(const std::optional<Manifest> manifest, LoadManifest(files_, directory));
   // Its snapshots are of nothing: what is made from one would be empty.
   if (manifest && manifest->holds_log_only)
-    return Status::Error(ErrorCode::kCorruption,
-                         directory + " belongs to a witness, which holds no data: take another node");
+    return Status::Error(
+        ErrorCode::kCorruption,
+        directory + " belongs to a witness, which holds no data: take another node");
   const size_t before = seen_;
   RETURN_IF_ERROR(manifest ? Named(directory, *manifest) : Unnamed(directory));
   if (seen_ > before || manifest) return Status::Ok();
