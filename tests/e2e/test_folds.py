@@ -40,6 +40,24 @@ class FoldTest(WireTest):
         self.assertEqual(before, self.digest())
 
 
+class TimestampTest(FoldTest):
+    def test_an_input_that_changes_nothing_uses_up_no_timestamp(self):
+        """Also where it reclaims a dead cell, which the sweeper may have done before."""
+        start = 2_000_000_000_000_000
+        self.ask("DEBUG", "SET-TIME", start)
+        self.ask(*"TABLE CREATE t FAMILY s TYPE u32 AGGREGATE sum BUCKET 10s FAMILY h AGGREGATE hll BUCKET 10s FAMILY p".split())
+        for column, element in (("s:c", "0"), ("h:c", "a")):
+            self.ask("DEBUG", "SET-TIME", start)
+            self.ask("CADD", "t", "r", column, element, "TS", start - 100_000_000)
+            self.ask("CADD", "t", "r", column, element)
+            self.ask("CMUTATE", "t", "r", "PUT", column, self.ask("CGET", "t", "r", column, "STATE"), "TS", start - 200_000_000, "TTL", 1)
+            self.ask("DEBUG", "SET-TIME", start + 2_000_000)
+            self.ask("CADD", "t", "r", column, element)
+            self.ask("CPUT", "t", column, "p:x", "1")
+            self.assertEqual([start + 2_000_000, b"1"], self.ask("CGET", "t", column, "p:x", "WITHTS"))
+            start += 10_000_000
+
+
 class SumTest(FoldTest):
     """Sums, minima, maxima, buckets."""
 

@@ -52,6 +52,7 @@ class Change:
 
     def fold(self, place, qualifier, fold, said):
         """What `fold(old value or None)` makes of the cell; the value."""
+        stamp_was_used = self.stamp_used
         timestamp = self._timestamp(place, said)
         self._reclaim_once(place)
         family = self.table.families[place[0]]
@@ -63,6 +64,8 @@ class Change:
         if old is None or not values.same(family.type, old.value, value):
             self._store(place, qualifier,
                         Cell(timestamp, family.type or 'hll', value, old.expiry if old else None))
+        else:
+            self.stamp_used = stamp_was_used
         return value
 
     def _reclaim_once(self, place):

@@ -163,6 +163,7 @@ void RowResolver::NotePending(const CellValue& cell) {
 Status RowResolver::ResolveFold(const CheckedOp& op, CellOpResult* result) {
   SetColumn(op);
   lone_put_end_ = kNoPut;  // put_ is of another column now, and perhaps nothing is put there
+  const bool stamp_was_used = stamp_used_;
   const int64_t timestamp = TimestampIn(*op.family, op.op->timestamp_micros);
   column_versions_.walked = false;
   std::optional<OldVersion> walked;
@@ -180,13 +181,19 @@ Status RowResolver::ResolveFold(const CheckedOp& op, CellOpResult* result) {
   result->folded = true;
   if (op.family->is_hll()) {
     FoldHll(op, timestamp, found.cell, found.is_pending, result);
+    if (result->count == 0) stamp_used_ = stamp_was_used;
     return Status::Ok();
   }
   StoredValue folded;
   RETURN_IF_ERROR(FoldNumber(op, found.cell, &folded));
   result->type = folded.type;
   result->stored.assign(folded.stored);
-  if (found.cell && found.cell->stored == result->stored) return Status::Ok();
+  // No cell takes the timestamp: what was reclaimed here must not use it up, which the sweeper may
+  // have done before.
+  if (found.cell && found.cell->stored == result->stored) {
+    stamp_used_ = stamp_was_used;
+    return Status::Ok();
+  }
   result->count = 1;
   const CellValue cell{.type = folded.type,
                        .expiry_micros = found.cell ? found.cell->expiry_micros : kNoExpiry,
