@@ -249,6 +249,32 @@ Result<std::string> ReadWholeFile(FileSystem& files, const std::string& path) {
   return bytes;
 }
 
+Status WriteFreshFile(FileSystem& files, const std::string& path, std::string_view text) {
+  ASSIGN_OR_RETURN(const bool is_left, files.Exists(path));
+  if (is_left) RETURN_IF_ERROR(files.Remove(path));
+  ASSIGN_OR_RETURN(auto file, files.Create(path));
+  RETURN_IF_ERROR(file->WriteAt(0, text));
+  RETURN_IF_ERROR(file->Sync());
+  return file->Close();
+}
+
+namespace {
+
+std::string FolderOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+}  // namespace
+
+Status ReplaceFile(FileSystem& files, const std::string& path, std::string_view text) {
+  const std::string temporary = path + ".tmp";
+  RETURN_IF_ERROR(WriteFreshFile(files, temporary, text));
+  RETURN_IF_ERROR(files.Rename(temporary, path));
+  return files.SyncDirectory(FolderOf(path));
+}
+
 Status ReplaceFile(const std::string& path, std::string_view text) {
   constexpr mode_t kOwnerAlone{0700};
   FileSystem& files = FileSystem::Posix();
@@ -268,8 +294,7 @@ Status ReplaceFile(const std::string& path, std::string_view text) {
   RETURN_IF_ERROR(file.Sync());
   RETURN_IF_ERROR(file.Close());
   RETURN_IF_ERROR(files.Rename(fresh, path));
-  const size_t slash = path.rfind('/');
-  return files.SyncDirectory(slash == std::string::npos ? "." : path.substr(0, slash + 1));
+  return files.SyncDirectory(FolderOf(path));
 }
 
 std::string JoinPath(std::string_view directory, std::string_view name) {

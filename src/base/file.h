@@ -107,6 +107,12 @@ Result<std::string> ReadWholeFile(FileSystem& files, const std::string& path);
 // Likewise into *bytes, whose capacity is used again.
 Status ReadWholeFile(FileSystem& files, const std::string& path, std::string* bytes);
 
+// Writes a file that is durable but for its name; one that is there is removed first.
+Status WriteFreshFile(FileSystem& files, const std::string& path, std::string_view text);
+// Makes `text` the content of the file, durably: after a crash it holds the old or the new one.
+// `path`.tmp may stay behind then, and is removed by the next call.
+Status ReplaceFile(FileSystem& files, const std::string& path, std::string_view text);
+
 // Makes `text` the content of the file, of which others see either the old or the new one, also
 // after a crash. For files that hold passwords: owner and permissions stay what they were, as far
 // as this process may set them, and a file that was not there is for its owner alone.

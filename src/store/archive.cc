@@ -148,7 +148,7 @@ Status Archive::Pass() {
   const Status dropped = DropForRoom(manifest);
   if (status.ok()) status = dropped;
   if (status.ok() && !gaps_are_noted_) {
-    status = WriteNote(directory_, kArchiveNoteName, NoteText());
+    status = ReplaceFile(files_, JoinPath(directory_, kArchiveNoteName), NoteText());
     gaps_are_noted_ = status.ok();
   }
   if (status.ok()) status = Expire();
@@ -175,22 +175,6 @@ void Archive::Publish(const Status& status) {
 }
 
 // --- whose folder it is
-
-Status Archive::WriteNote(const std::string& directory, std::string_view name,
-                          std::string_view text) {
-  const std::string path = JoinPath(directory, name);
-  const std::string temporary = path + ".tmp";
-  ASSIGN_OR_RETURN(const bool is_left, files_.Exists(temporary));
-  if (is_left) RETURN_IF_ERROR(files_.Remove(temporary));
-  {
-    ASSIGN_OR_RETURN(auto file, files_.Create(temporary));
-    RETURN_IF_ERROR(file->WriteAt(0, text));
-    RETURN_IF_ERROR(file->Sync());
-    RETURN_IF_ERROR(file->Close());
-  }
-  RETURN_IF_ERROR(files_.Rename(temporary, path));
-  return files_.SyncDirectory(directory);
-}
 
 std::string Archive::NoteText() const {
   std::string text = fmt::format("{}store {}\n", kNoteHead, id_);
@@ -244,16 +228,17 @@ Status Archive::OpenFolder() {
   id_ = LineValue(own, "store");
   if (id_.empty()) {
     id_ = RandomId();
-    RETURN_IF_ERROR(WriteNote(store_directory_, kStoreIdName, fmt::format("store {}\n", id_)));
+    RETURN_IF_ERROR(ReplaceFile(files_, JoinPath(store_directory_, kStoreIdName),
+                                fmt::format("store {}\n", id_)));
   }
   if (lock_ == nullptr) {
     ASSIGN_OR_RETURN(lock_, files_.Lock(JoinPath(directory_, kLockFile)));
   }
   if (note.empty()) {
-    RETURN_IF_ERROR(WriteNote(directory_, kArchiveNoteName, NoteText()));
+    RETURN_IF_ERROR(ReplaceFile(files_, JoinPath(directory_, kArchiveNoteName), NoteText()));
     // Without it only a disk that is not mounted would not be noticed.
-    (void)WriteNote(store_directory_, kStoreIdName,
-                    fmt::format("store {}\narchive {}\n", id_, directory_));
+    (void)ReplaceFile(files_, JoinPath(store_directory_, kStoreIdName),
+                      fmt::format("store {}\narchive {}\n", id_, directory_));
   } else {
     const std::vector<std::string> fresh = std::move(gaps_);
     gaps_.clear();

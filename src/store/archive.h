@@ -91,7 +91,6 @@ class Archive {
   void Run();
   Status OpenFolder();
   Status CheckOwner(const std::vector<std::string>& names, std::string* note) const;
-  Status WriteNote(const std::string& directory, std::string_view name, std::string_view text);
   Status Learn(const std::string& name);
   Status CheckSame(const std::string& name) const;
   Status TakeIn(const Manifest& manifest);

@@ -75,12 +75,12 @@ std::string_view BackupStateName(BackupState state) {
 
 // What the other thread works on. The loop makes and ends it.
 struct Backup::Job {
-  enum class Kind : uint8_t { kBase, kSealLog, kSealSnapshot, kEmpty };
+  enum class Kind : uint8_t { kBase, kSealLog, kSealSnapshot, kInstall, kEmpty };
   Kind kind{Kind::kBase};
   StateMachine::StateSnapshot snapshot{};
   SnapshotTask task{};
   SnapshotProgress progress{};
-  Lsn lsn;  // kSeal...: the last record in the backup
+  Lsn lsn;  // kSeal..., kInstall: the last record in the backup
   int64_t commit_micros{0};
   uint64_t ordinal{0};  // kSealLog
   SnapshotEntry base{};
@@ -90,7 +90,7 @@ struct Backup::Job {
 
   std::atomic<bool> done{false};  // what follows is the loop's from then on
   Status status{};
-  Manifest manifest{};
+  Manifest manifest{};  // kInstall: made by the job before it
 };
 
 Backup::Backup(BackupOptions options, std::string store_directory, bool whole_log,
@@ -209,6 +209,7 @@ void Backup::Fail(std::string why) {
   error_ = std::move(why);
   sealing_ = false;
   awaits_commit_ = false;
+  seal_.reset();
   names_.clear();
   journal_.PinFrom(LogPin::kBackup, UINT64_MAX);
   if (job_ != nullptr) {
@@ -254,7 +255,7 @@ Status Backup::BeginJob(std::unique_ptr<Job> job) {
   CELLAR_ASSERT(job_ == nullptr);
   job_ = std::move(job);
   job_->start_unix_s = start_unix_s_;
-  job_->end_unix_s = clock_.WallMicros() / kMicrosPerSecond;
+  if (job_->end_unix_s == 0) job_->end_unix_s = clock_.WallMicros() / kMicrosPerSecond;
   job_->thread = std::thread([this, work = job_.get()] { RunJob(work); });
   return Status::Ok();
 }
@@ -274,19 +275,40 @@ void Backup::TakeBase(Job* job) {
   awaits_commit_ = true;  // Poll looks at once
 }
 
-void Backup::TakeSeal(Job* job) {
-  names_ = {FormatFileName(StoreFileKind::kSnapshot, job->manifest.snapshot->number)};
-  for (const SegmentEntry& entry : job->manifest.segments)
-    names_.push_back(FormatFileName(StoreFileKind::kSegment, entry.number));
-  names_.emplace_back(kManifestName);
-  id_ = FeedId::Of(job->commit_micros, 0).text();
-  end_unix_s_ = job->end_unix_s;
+void Backup::TakeSeal(std::unique_ptr<Job> job) {
   base_lsn_ = job->lsn;
+  seal_ = std::move(job);
   awaits_commit_ = true;
 }
 
+// What is to be sealed is committed: now it may be a backup.
+Status Backup::BeginInstall() {
+  auto job = std::make_unique<Job>();
+  job->kind = Job::Kind::kInstall;
+  job->lsn = seal_->lsn;
+  job->commit_micros = seal_->commit_micros;
+  job->base = seal_->base;
+  job->end_unix_s = seal_->end_unix_s;
+  job->manifest = std::move(seal_->manifest);
+  seal_.reset();
+  return BeginJob(std::move(job));
+}
+
+void Backup::TakeInstalled(const Job& job) {
+  names_ = {FormatFileName(StoreFileKind::kSnapshot, job.manifest.snapshot->number)};
+  for (const SegmentEntry& entry : job.manifest.segments)
+    names_.push_back(FormatFileName(StoreFileKind::kSegment, entry.number));
+  names_.emplace_back(kManifestName);
+  id_ = FeedId::Of(job.commit_micros, 0).text();
+  end_unix_s_ = job.end_unix_s;
+  sealing_ = false;
+  sealed_micros_ = clock_.WallMicros();
+  journal_.PinFrom(LogPin::kBackup, UINT64_MAX);
+  state_now_ = BackupState::kSealed;
+}
+
 void Backup::EndJob() {
-  const std::unique_ptr<Job> job = std::move(job_);
+  std::unique_ptr<Job> job = std::move(job_);
   job->thread.join();
   if (job->kind == Job::Kind::kEmpty) return;
   if (state_now_ == BackupState::kFailed || state_now_ == BackupState::kIdle) {
@@ -298,7 +320,8 @@ void Backup::EndJob() {
   }
   if (!job->status.ok()) return Fail(job->status.text());
   if (job->kind == Job::Kind::kBase) return TakeBase(job.get());
-  TakeSeal(job.get());
+  if (job->kind == Job::Kind::kInstall) return TakeInstalled(*job);
+  TakeSeal(std::move(job));
 }
 
 void Backup::Poll() {
@@ -317,14 +340,11 @@ void Backup::Poll() {
     if (is_void) return Fail("what it holds was never committed");
     if (!is_settled) return;
     awaits_commit_ = false;
-    if (!sealing_) {
+    if (sealing_) {
+      (void)BeginInstall();
+    } else {
       state_now_ = BackupState::kIncrementing;
-      return;
     }
-    sealing_ = false;
-    sealed_micros_ = clock_.WallMicros();
-    journal_.PinFrom(LogPin::kBackup, UINT64_MAX);
-    state_now_ = BackupState::kSealed;
     return;
   }
   const bool waits = state_now_ == BackupState::kPending || (sealing_ && job_ == nullptr);
@@ -345,14 +365,10 @@ void Backup::RunJob(Job* job) {
     if (job->kind == Job::Kind::kEmpty) return EmptyFolder();
     if (job->kind == Job::Kind::kBase) RETURN_IF_ERROR(MakeFolder(*job));
     if (job->kind == Job::Kind::kSealLog) return SealFiles(job);
+    if (job->kind == Job::Kind::kInstall) return Install(*job);
     ASSIGN_OR_RETURN(job->manifest.snapshot,
                      WriteSnapshot(files_, job->task, job->snapshot, &job->progress));
     job->manifest.next = job->task.number + 1;
-    if (job->kind == Job::Kind::kBase) return Status::Ok();
-    RETURN_IF_ERROR(WriteNote(*job, Sealed::kYes));
-    RETURN_IF_ERROR(InstallManifest(files_, directory_, job->manifest).status);
-    const std::string base = FormatFileName(StoreFileKind::kSnapshot, job->base.number);
-    if (job->base.number != 0) (void)files_.Remove(JoinPath(directory_, base));
     return Status::Ok();
   };
   job->status = run();
@@ -402,21 +418,10 @@ Status Backup::WriteNote(const Job& job, Sealed is_sealed) const {
   std::string text = fmt::format("{}start {}\n", kNoteHead, job.start_unix_s);
   if (is_sealed == Sealed::kYes)
     text += fmt::format("end {}\nid {}\n", job.end_unix_s, FeedId::Of(job.commit_micros, 0).text());
-  const std::string path = JoinPath(directory_, kBackupNoteName);
-  const std::string temporary = path + ".tmp";
-  ASSIGN_OR_RETURN(const bool is_left, files_.Exists(temporary));
-  if (is_left) RETURN_IF_ERROR(files_.Remove(temporary));
-  {
-    ASSIGN_OR_RETURN(auto file, files_.Create(temporary));
-    RETURN_IF_ERROR(file->WriteAt(0, text));
-    RETURN_IF_ERROR(file->Sync());
-    RETURN_IF_ERROR(file->Close());
-  }
-  RETURN_IF_ERROR(files_.Rename(temporary, path));
-  return files_.SyncDirectory(directory_);
+  return ReplaceFile(files_, JoinPath(directory_, kBackupNoteName), text);
 }
 
-// The log from the base to the cut, and a manifest.
+// The log from the base to the cut, and what the manifest will say.
 Status Backup::SealFiles(Job* job) const {
   RETURN_IF_ERROR(journal_.CloseCut(job->ordinal));
   const Manifest live = journal_.CopyManifest();
@@ -440,9 +445,17 @@ Status Backup::SealFiles(Job* job) const {
     job->lsn = last;
     ASSIGN_OR_RETURN(job->commit_micros, CommitTimeOf(files_, store_directory_, live, last));
   }
-  RETURN_IF_ERROR(files_.SyncDirectory(directory_));
-  RETURN_IF_ERROR(WriteNote(*job, Sealed::kYes));
-  return InstallManifest(files_, directory_, manifest).status;
+  return files_.SyncDirectory(directory_);
+}
+
+// The files become a backup, by their manifest; a base that another snapshot replaces goes.
+Status Backup::Install(const Job& job) const {
+  RETURN_IF_ERROR(WriteNote(job, Sealed::kYes));
+  RETURN_IF_ERROR(InstallManifest(files_, directory_, job.manifest).status);
+  if (job.base.number == 0 || job.base.number == job.manifest.snapshot->number) return Status::Ok();
+  const std::string base = FormatFileName(StoreFileKind::kSnapshot, job.base.number);
+  (void)files_.Remove(JoinPath(directory_, base));
+  return Status::Ok();
 }
 
 }  // namespace cellar

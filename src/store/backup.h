@@ -8,11 +8,11 @@
 //   START   a snapshot file is written into the folder, the base; from then on the log behind it
 //           stays in the data directory, whatever snapshots come
 //   SEAL    the log goes on in a new segment; those behind the base are linked, or copied, into
-//           the folder, and a manifest is written: it is a data directory then
+//           the folder, and at last a manifest is written: it is a data directory then
 //
 // Where there is no log to be linked (appendonly no), or it is not certain yet (a member of a
-// replica set, a follower), SEAL writes another snapshot in place of the base; of a member, when
-// all that it holds is committed.
+// replica set, a follower), SEAL writes another snapshot in place of the base; of a member, the
+// manifest waits until all that it holds is committed.
 //
 // What goes wrong leaves the state kFailed and nothing in the folder. A full disk ends a backup
 // that is not sealed: it would keep log that is in the way of writes. After a restart a backup that
@@ -93,7 +93,9 @@ class Backup {
   Status BeginJob(std::unique_ptr<Job> job);
   void RunJob(Job* job);
   void TakeBase(Job* job);
-  void TakeSeal(Job* job);
+  void TakeSeal(std::unique_ptr<Job> job);
+  Status BeginInstall();
+  void TakeInstalled(const Job& job);
   void Fail(std::string why);
   void EndJob();
   bool UsesLog() const;
@@ -104,6 +106,7 @@ class Backup {
   Status MakeFolder(const Job& job) const;
   Status EmptyFolder() const;
   Status SealFiles(Job* job) const;
+  Status Install(const Job& job) const;
   Status WriteNote(const Job& job, Sealed is_sealed) const;
   void FindSealed();
 
@@ -128,7 +131,8 @@ class Backup {
   SnapshotEntry base_;
   Lsn base_lsn_;
   std::unique_ptr<Job> job_;
-  bool awaits_commit_{false};  // what the snapshot holds is not committed yet
+  bool awaits_commit_{false};  // up to base_lsn_
+  std::unique_ptr<Job> seal_;  // is done, and awaits that
 };
 
 }  // namespace cellar

@@ -225,20 +225,6 @@ Result<std::optional<Manifest>> LoadManifest(FileSystem& files, const std::strin
   return std::optional<Manifest>(*std::move(manifest));
 }
 
-namespace {
-
-Status WriteTemporaryManifest(FileSystem& files, const std::string& path,
-                              const Manifest& manifest) {
-  ASSIGN_OR_RETURN(const bool exists, files.Exists(path));
-  if (exists) RETURN_IF_ERROR(files.Remove(path));
-  ASSIGN_OR_RETURN(auto file, files.Create(path));
-  RETURN_IF_ERROR(file->WriteAt(0, FormatManifest(manifest)));
-  RETURN_IF_ERROR(file->Sync());
-  return file->Close();
-}
-
-}  // namespace
-
 Status CheckNoOrphans(const std::string& directory, const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     const auto parsed = ParseFileName(name);
@@ -254,7 +240,7 @@ Status CheckNoOrphans(const std::string& directory, const std::vector<std::strin
 InstallResult InstallManifest(FileSystem& files, const std::string& directory,
                               const Manifest& manifest) {
   const std::string temporary = JoinPath(directory, kManifestTemporaryName);
-  Status status = WriteTemporaryManifest(files, temporary, manifest);
+  Status status = WriteFreshFile(files, temporary, FormatManifest(manifest));
   if (!status.ok()) return {InstallOutcome::kUnchanged, std::move(status)};
   status = files.Rename(temporary, JoinPath(directory, kManifestName));
   if (status.ok()) status = files.SyncDirectory(directory);

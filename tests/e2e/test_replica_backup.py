@@ -2,13 +2,14 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
 import unittest
 
 from cellar_server import CellarServer, binary
-from test_replica_set import ReplicaSetTest as SetFrame, Writer
+from replica_sets import ReplicaSetCase, Writer
 
 DEBUG = {"save": "", "enable-debug-command": "local"}
 
@@ -17,7 +18,7 @@ def cellar(*words):
     return subprocess.run([binary(), *words], capture_output=True, text=True, timeout=300, check=False)
 
 
-class ReplicaBackupTest(SetFrame):
+class ReplicaBackupTest(ReplicaSetCase):
     def digest(self, directory):
         checked = cellar("--check", directory)
         self.assertEqual(0, checked.returncode, checked.stdout + checked.stderr)
@@ -70,11 +71,42 @@ class ReplicaBackupTest(SetFrame):
             self.assertGreaterEqual(client.execute_command("CCOUNT", "t"), len(writer.acknowledged))
             client.close()
 
+    def test_what_is_not_committed_is_no_backup(self):
+        """A leader alone: its SEAL waits, and after kill -9 there is nothing that could be taken for a backup."""
+        members = self.found(replica_election_timeout=3000)
+        leader = self.wait_leader(members)
+        folder = os.path.join(leader.directory, "backupdir")
+        leader.run("TABLE CREATE t FAMILY f")
+        leader.run("CPUT t committed f:a 1")
+        self.assertIn(leader.run("BACKUP START"), ("OK", b"OK"))
+        self.wait_until(lambda: "incrementing" in str(leader.run("BACKUP STATUS")), "a base")
+        base = snapshots(folder)
+        others = [member for member in members if member is not leader]
+        for member in others:
+            member.server.process.send_signal(signal.SIGSTOP)
+        try:
+            alone = leader.server.client(socket_timeout=None)
+            send = alone.connection_pool.get_connection("CPUT")
+            send.send_command("CPUT", "t", "never", "f:a", "1")
+            seal = leader.server.client(socket_timeout=None).connection_pool.get_connection("BACKUP")
+            time.sleep(0.2)
+            seal.send_command("BACKUP", "SEAL")
+            self.wait_until(lambda: len(snapshots(folder)) > len(base), lambda: str(os.listdir(folder)))
+            time.sleep(0.5)
+            self.assertNotIn("sealed", str(leader.run("BACKUP STATUS")))
+            self.assertFalse([name for name in os.listdir(folder) if "manifest" in name])
+            leader.server.kill()
+        finally:
+            for member in others:
+                member.server.process.send_signal(signal.SIGCONT)
+        self.assertFalse([name for name in os.listdir(folder) if "manifest" in name])
+        leader.server.start()
+        self.wait_leader(members)
+        self.assertIn("idle", str(leader.run("BACKUP STATUS")))
 
-def load_tests(loader, tests, _pattern):
-    """Not those of the frame again."""
-    names = [name for name in loader.getTestCaseNames(ReplicaBackupTest) if name in vars(ReplicaBackupTest)]
-    return unittest.TestSuite(ReplicaBackupTest(name) for name in names)
+
+def snapshots(folder):
+    return [name for name in os.listdir(folder) if "snapshot" in name and not name.endswith(".tmp")]
 
 
 if __name__ == "__main__":
