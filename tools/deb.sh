@@ -26,6 +26,9 @@ for raft in build/deps/usr/share/doc/libraft-dev/copyright /usr/share/doc/libraf
   [ ! -e "$raft" ] || install -D -m 644 "$raft" "$root/usr/share/doc/cellar/copyright.libraft"
 done
 install -D -m 644 README.md "$root/usr/share/doc/cellar/README.md"
+for file in Dockerfile compose.yaml; do
+  install -D -m 644 "conf/containers/$file" "$root/usr/share/doc/cellar/containers/$file"
+done
 install -d -m 750 "$root/etc/cellar"
 
 # The shared libraries' packages, as dpkg knows them.

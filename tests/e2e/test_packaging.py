@@ -259,7 +259,8 @@ class PackagingTest(unittest.TestCase):
                      "usr/lib/systemd/system/cellar@.service",
                      "usr/lib/sysusers.d/cellar.conf", "usr/lib/tmpfiles.d/cellar.conf", "etc/cellar/cellar.conf",
                      "etc/logrotate.d/cellar", "usr/share/man/man1/cellar.1.gz", "usr/share/man/man5/cellar.conf.5.gz",
-                     "usr/share/bash-completion/completions/cellar", "usr/share/doc/cellar/copyright"):
+                     "usr/share/bash-completion/completions/cellar", "usr/share/doc/cellar/copyright",
+                     "usr/share/doc/cellar/containers/compose.yaml"):
             self.assertIn(f"./{name}\n", listing)
         for name in map(os.path.basename, man.sources()):
             self.assertIn(f"./usr/share/man/man{name[-1]}/{name}.gz\n", listing)
