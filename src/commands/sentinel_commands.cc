@@ -2,7 +2,7 @@
 // a replica set, on its data port. So they need no Sentinel: the nodes are given to them as such.
 //
 // Fields and errors are those of Redis 7.0's Sentinel, as far as clients read them. A node answers
-// with what it knows: until it hears that a leader is gone it names that one.
+// with what it knows; who leads, once the leader has been heard since the question (LeaderTask).
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -43,9 +43,9 @@ const SetNode* SetOf(CommandContext& ctx) {
   return set;
 }
 
-Known WhatIsKnown(CommandContext& ctx, const SetNode& set) {
+Known WhatIsKnown(Host& host, const SetNode& set) {
   Known known;
-  known.name = ctx.host.services().config.sentinel_name;
+  known.name = host.services().config.sentinel_name;
   if (known.name.empty()) known.name = "mymaster";
   known.members = set.Members();
   size_t voters = 0;
@@ -60,8 +60,8 @@ Known WhatIsKnown(CommandContext& ctx, const SetNode& set) {
 }
 
 // Whether the set is called so; without sentinel-name it has any name.
-bool IsCalled(CommandContext& ctx, std::string_view name) {
-  const std::string& own = ctx.host.services().config.sentinel_name;
+bool IsCalled(Host& host, std::string_view name) {
+  const std::string& own = host.services().config.sentinel_name;
   return own.empty() || own == name;
 }
 
@@ -74,11 +74,11 @@ std::string RunIdOf(const MemberFigures& member) {
 
 using Fields = std::vector<std::pair<std::string_view, std::string>>;
 
-void ReplyFields(CommandContext& ctx, const Fields& fields) {
-  ctx.reply.Map(fields.size());
+void ReplyFields(ReplyWriter& reply, const Fields& fields) {
+  reply.Map(fields.size());
   for (const auto& [name, value] : fields) {
-    ctx.reply.Bulk(name);
-    ctx.reply.Bulk(value);
+    reply.Bulk(name);
+    reply.Bulk(value);
   }
 }
 
@@ -102,52 +102,113 @@ std::string TextOf(const NodeAddress& address) {
   return address.host + ":" + std::to_string(address.port);
 }
 
-void ReplyMaster(CommandContext& ctx, const Known& known, const std::string& name) {
+// --- who leads
+
+void ReplyMaster(Host& host, ReplyWriter& reply, const Known& known, const std::string& name) {
   Fields fields = NodeFields(*known.leader, name, "master");
   const size_t others = known.members.size() - 1;
   const auto copies = std::count_if(known.members.begin(), known.members.end(), HoldsData);
   fields.emplace_back("role-reported", "master");
-  fields.emplace_back("config-epoch", std::to_string(ctx.host.replication().term()));
+  fields.emplace_back("config-epoch", std::to_string(host.replication().term()));
   fields.emplace_back("num-slaves", std::to_string(copies - 1));
   fields.emplace_back("num-other-sentinels", std::to_string(others));
   fields.emplace_back("quorum", std::to_string(known.quorum));
   fields.emplace_back("failover-timeout", "0");
   fields.emplace_back("parallel-syncs", "1");
-  ReplyFields(ctx, fields);
+  ReplyFields(reply, fields);
+}
+
+enum class LeaderQuestion : uint8_t { kAddress, kMaster, kMasters };
+
+void ReplyLeader(Host& host, ReplyWriter& reply, LeaderQuestion question, const std::string& name) {
+  const SetNode* const set = host.replication().set();
+  if (set == nullptr) return reply.Error("ERR this node has left its replica set");
+  const Known known = WhatIsKnown(host, *set);
+  const NodeAddress address = known.leader == nullptr ? NodeAddress{} : known.leader->address;
+  switch (question) {
+    case LeaderQuestion::kAddress:
+      if (known.leader == nullptr) return reply.NullArray();
+      reply.Array(2);
+      reply.Bulk(address.host);
+      return reply.Bulk(std::to_string(address.port));
+    case LeaderQuestion::kMaster:
+      if (known.leader == nullptr) return reply.Error("ERR no leader: " + set->NoLeaderText());
+      return ReplyMaster(host, reply, known, name);
+    case LeaderQuestion::kMasters:
+      reply.Array(known.leader == nullptr ? 0 : 1);
+      if (known.leader != nullptr) ReplyMaster(host, reply, known, known.name);
+      return;
+  }
+}
+
+// Waits until this node leads, or the leader has been heard since the question was asked: a client
+// that asks because its leader has just died would be sent there again, and some of them stay. Then
+// the answer is the next leader, once there is one, or, after a time, what is known.
+class LeaderTask final : public BlockedTask {
+ public:
+  // As long as an election takes, and less than clients wait for a Sentinel.
+  static constexpr int64_t kMicrosMax{900'000};
+
+  LeaderTask(Host& host, LeaderQuestion question, std::string name, int64_t deadline_micros)
+      : host_(host),
+        question_(question),
+        name_(std::move(name)),
+        deadline_micros_(deadline_micros),
+        heard_micros_(host.replication().set()->set().heard_leader_micros()) {}
+
+  TaskProgress Step(TaskContext& context) override {
+    const SetNode* const set = host_.replication().set();
+    const bool waits = set != nullptr && !IsCertain(*set) && context.now_micros < deadline_micros_;
+    if (waits && !unblocked() && !context.budget.unlimited()) return TaskProgress::kWaiting;
+    if (unblocked() == UnblockReason::kError) {
+      context.reply.Error(kUnblockedError);
+    } else {
+      ReplyLeader(host_, context.reply, question_, name_);
+    }
+    return TaskProgress::kDone;
+  }
+
+  bool IsCertain(const SetNode& set) const {
+    if (set.open()) return true;
+    return set.set().heard_leader_micros() != heard_micros_ && WhatIsKnown(host_, set).leader != nullptr;
+  }
+
+ private:
+  Host& host_;
+  const LeaderQuestion question_;
+  const std::string name_;
+  const int64_t deadline_micros_;
+  const int64_t heard_micros_;
+};
+
+void AskForLeader(CommandContext& ctx, LeaderQuestion question, std::string name) {
+  ctx.Continue(std::make_unique<LeaderTask>(ctx.host, question, std::move(name),
+                                            ctx.now_micros + LeaderTask::kMicrosMax));
 }
 
 void CmdAddress(CommandContext& ctx) {
-  const SetNode* const set = SetOf(ctx);
-  if (set == nullptr) return;
-  const Known known = WhatIsKnown(ctx, *set);
-  if (!IsCalled(ctx, ctx.args[2]) || known.leader == nullptr) return ctx.reply.NullArray();
-  ctx.reply.Array(2);
-  ctx.reply.Bulk(known.leader->address.host);
-  ctx.reply.Bulk(std::to_string(known.leader->address.port));
+  if (SetOf(ctx) == nullptr) return;
+  if (!IsCalled(ctx.host, ctx.args[2])) return ctx.reply.NullArray();
+  AskForLeader(ctx, LeaderQuestion::kAddress, {});
 }
 
 void CmdMaster(CommandContext& ctx) {
-  const SetNode* const set = SetOf(ctx);
-  if (set == nullptr) return;
-  const Known known = WhatIsKnown(ctx, *set);
-  if (!IsCalled(ctx, ctx.args[2])) return ctx.reply.Error(kNoSuchMaster);
-  if (known.leader == nullptr) return ctx.reply.Error("ERR no leader: " + set->NoLeaderText());
-  ReplyMaster(ctx, known, std::string(ctx.args[2]));
+  if (SetOf(ctx) == nullptr) return;
+  if (!IsCalled(ctx.host, ctx.args[2])) return ctx.reply.Error(kNoSuchMaster);
+  AskForLeader(ctx, LeaderQuestion::kMaster, std::string(ctx.args[2]));
 }
 
 void CmdMasters(CommandContext& ctx) {
-  const SetNode* const set = SetOf(ctx);
-  if (set == nullptr) return;
-  const Known known = WhatIsKnown(ctx, *set);
-  ctx.reply.Array(known.leader == nullptr ? 0 : 1);
-  if (known.leader != nullptr) ReplyMaster(ctx, known, known.name);
+  if (SetOf(ctx) != nullptr) AskForLeader(ctx, LeaderQuestion::kMasters, {});
 }
+
+// --- the others
 
 void CmdReplicas(CommandContext& ctx) {
   const SetNode* const set = SetOf(ctx);
   if (set == nullptr) return;
-  const Known known = WhatIsKnown(ctx, *set);
-  if (!IsCalled(ctx, ctx.args[2])) return ctx.reply.Error(kNoSuchMaster);
+  const Known known = WhatIsKnown(ctx.host, *set);
+  if (!IsCalled(ctx.host, ctx.args[2])) return ctx.reply.Error(kNoSuchMaster);
   const auto is_replica = [&](const MemberFigures& member) {
     return &member != known.leader && HoldsData(member);
   };
@@ -165,29 +226,29 @@ void CmdReplicas(CommandContext& ctx) {
     fields.emplace_back("slave-priority", "100");
     fields.emplace_back("slave-repl-offset", std::to_string(member.lsn.seq));
     fields.emplace_back("replica-announced", "1");
-    ReplyFields(ctx, fields);
+    ReplyFields(ctx.reply, fields);
   }
 }
 
 void CmdSentinels(CommandContext& ctx) {
   const SetNode* const set = SetOf(ctx);
   if (set == nullptr) return;
-  const Known known = WhatIsKnown(ctx, *set);
-  if (!IsCalled(ctx, ctx.args[2])) return ctx.reply.Error(kNoSuchMaster);
+  const Known known = WhatIsKnown(ctx.host, *set);
+  if (!IsCalled(ctx.host, ctx.args[2])) return ctx.reply.Error(kNoSuchMaster);
   const uint64_t own = ctx.host.replication().node();
   std::vector<const MemberFigures*> others;
   for (const MemberFigures& member : known.members)
     if (member.node != own) others.push_back(&member);
   ctx.reply.Array(others.size());
   for (const MemberFigures* member : others)
-    ReplyFields(ctx, NodeFields(*member, RunIdOf(*member), "sentinel"));
+    ReplyFields(ctx.reply, NodeFields(*member, RunIdOf(*member), "sentinel"));
 }
 
 void CmdCkQuorum(CommandContext& ctx) {
   const SetNode* const set = SetOf(ctx);
   if (set == nullptr) return;
-  const Known known = WhatIsKnown(ctx, *set);
-  if (!IsCalled(ctx, ctx.args[2])) return ctx.reply.Error(kNoSuchMaster);
+  const Known known = WhatIsKnown(ctx.host, *set);
+  if (!IsCalled(ctx.host, ctx.args[2])) return ctx.reply.Error(kNoSuchMaster);
   const std::string usable = std::to_string(known.usable) + " usable Sentinels. ";
   if (known.usable < known.quorum || known.members.empty()) {
     return ctx.reply.Error("NOQUORUM " + usable +
@@ -215,7 +276,7 @@ std::string WhyNoFailover(const Status& status) {
 
 void CmdFailover(CommandContext& ctx) {
   if (SetOf(ctx) == nullptr) return;
-  if (!IsCalled(ctx, ctx.args[2])) return ctx.reply.Error(kNoSuchMaster);
+  if (!IsCalled(ctx.host, ctx.args[2])) return ctx.reply.Error(kNoSuchMaster);
   ASSIGN_OR_REPLY(ctx, const uint64_t ticket,
                   ctx.host.replication().set()->BeginOrder({.kind = OrderKind::kFailover}));
   ctx.Continue(std::make_unique<OrderTask>(ctx.host, ticket, WhyNoFailover));

@@ -3,8 +3,10 @@
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import threading
+import time
 
 from test_clients import NPM, install_npm_clients
 
@@ -24,6 +26,7 @@ class Writers:
         command = self.command(test)
         self.test = test
         self.said = {library: [] for library in self.LIBRARIES}
+        self.times = {library: [] for library in self.LIBRARIES}  # of acknowledgements
         self.processes = {library: subprocess.Popen(
             [*command, library, ",".join(map(str, ports)), name, table], stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -34,7 +37,15 @@ class Writers:
         test.addCleanup(self.stop)
 
     def read(self, library):
-        self.said[library].extend(iter(self.processes[library].stdout.readline, ""))
+        for line in iter(self.processes[library].stdout.readline, ""):
+            self.said[library].append(line)
+            if line.startswith("acknowledged"):
+                self.times[library].append(time.monotonic())
+
+    def gap(self, library, begin):
+        """The longest time without an acknowledgement from `begin` on."""
+        times = [begin] + [at for at in list(self.times[library]) if at > begin]
+        return max(b - a for a, b in zip(times, times[1:]))
 
     def rows(self, library):
         """Numbers of the rows that it was told are written."""
@@ -59,11 +70,18 @@ class Writers:
 
 
 class NodeWriters(Writers):
-    LIBRARIES = ("ioredis", "redis")
+    LIBRARIES = ("ioredis", "redis", "redis3")
 
     def command(self, test):
         install_npm_clients(test)
         return ["node", os.path.join(SCRIPTS, "sentinel_node.js")]
+
+
+class PythonWriters(Writers):
+    LIBRARIES = ("python",)
+
+    def command(self, test):
+        return [sys.executable, os.path.join(SCRIPTS, "sentinel_python.py")]
 
 
 class RubyWriters(Writers):

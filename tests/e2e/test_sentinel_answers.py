@@ -1,5 +1,6 @@
 """A replica set's nodes as Sentinels: what they answer, and real clients that find the leader by them."""
 
+import signal
 import time
 import unittest
 
@@ -7,7 +8,7 @@ import redis
 from redis.sentinel import MasterNotFoundError, Sentinel
 
 from cellar_server import CellarTest
-from sentinel_writers import HiredisWriters, NodeWriters, RubyWriters
+from sentinel_writers import HiredisWriters, NodeWriters, PythonWriters, RubyWriters
 from replica_sets import ReplicaSetCase
 
 
@@ -65,6 +66,40 @@ class SentinelAnswersTest(ReplicaSetCase):
         sentinel = Sentinel([("127.0.0.1", left.port)], socket_timeout=2)
         self.assertRaises(MasterNotFoundError, sentinel.discover_master, "mymaster")
 
+    def test_a_leader_that_has_just_died_is_not_named(self):
+        """A client asks the moment its connection breaks, which may be before a node knows."""
+        members = self.found(replica_election_timeout=300)
+        for _ in range(5):
+            leader = self.wait_leader(members)
+            asks = [m.redis.connection_pool.get_connection("SENTINEL") for m in members if m is not leader]
+            for ask in asks:  # connected, and one of them has answered before
+                ask.send_command("SENTINEL", "GET-MASTER-ADDR-BY-NAME", "m")
+                self.assertEqual(["127.0.0.1", str(leader.port)], ask.read_response())
+            leader.server.kill()
+            for ask in asks:
+                ask.send_command("SENTINEL", "GET-MASTER-ADDR-BY-NAME", "m")
+                ask.send_command("SENTINEL", "MASTERS")
+            for ask in asks:
+                address, masters = ask.read_response(), ask.read_response()
+                self.assertNotEqual(["127.0.0.1", str(leader.port)], address)
+                self.assertNotIn(str(leader.port), str(masters))
+                ask.disconnect()
+            leader.server.start()
+            self.wait_until(lambda: sum(m.info().get("master_link_status") == "up" for m in members) == 2, "all are there")
+
+    def test_of_a_leader_that_hangs_the_answer_does_not_wait_for_ever(self):
+        members, leader = self.known()
+        other = next(m for m in members if m is not leader)
+        leader.server.process.send_signal(signal.SIGSTOP)
+        try:
+            for words in ("SENTINEL GET-MASTER-ADDR-BY-NAME m", "SENTINEL MASTERS"):
+                self.assertIsNotNone(other.refusal(words))
+            with other.redis.pipeline() as transaction:
+                transaction.execute_command("SENTINEL", "GET-MASTER-ADDR-BY-NAME", "m")
+                self.assertEqual(1, len(transaction.execute()))
+        finally:
+            leader.server.process.send_signal(signal.SIGCONT)
+
     def test_failover_and_the_news_of_it(self):
         members, leader = self.known()
         other = next(m for m in members if m is not leader)
@@ -103,6 +138,9 @@ class SentinelAnswersTest(ReplicaSetCase):
 
     def test_ruby_finds_the_next_leader(self):
         self.check_writers(RubyWriters)
+
+    def test_redis_py_writes_on_behind_the_next_leader(self):
+        self.check_writers(PythonWriters)
 
     def test_hiredis_finds_the_next_leader(self):
         self.check_writers(HiredisWriters)

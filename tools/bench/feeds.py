@@ -15,7 +15,6 @@ Delay: one client writes, another waits in XREAD BLOCK; from the write's reply t
 """
 
 import argparse
-import os
 import statistics
 import subprocess
 import threading
@@ -24,15 +23,7 @@ import time
 import redis
 import servers
 
-TICKS = os.sysconf("SC_CLK_TCK")
 VALUE = "x" * 64
-
-
-def cpu_seconds(pid):
-    """User and system time of all threads of a process."""
-    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
-        fields = file.read().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 def connect(server):
@@ -74,9 +65,9 @@ def reading(entries, rounds):
         for _ in range(rounds + 1):  # the first one finds out where pieces begin
             for server in (cellar, stream):
                 client = connect(server)
-                before = cpu_seconds(server.pid)
+                before = server.cpu_seconds()
                 count, _ = read_all(client, "feed")
-                costs[server.kind].append((cpu_seconds(server.pid) - before) / count * 1e6)
+                costs[server.kind].append((server.cpu_seconds() - before) / count * 1e6)
                 client.close()
         found = {kind: statistics.median(those[1:]) for kind, those in costs.items()}
         print(f"XREAD, an entry        cellar {found['cellar']:6.2f} us   redis {found['redis']:6.2f} us   "
@@ -98,11 +89,11 @@ def writing(rounds):
         reader.start()
         for _ in range(rounds):
             for way, server in running.items():
-                before = cpu_seconds(server.pid)
+                before = server.cpu_seconds()
                 subprocess.run(servers.pinned(servers.CLIENT_CORE, [
                     "redis-benchmark", "-p", str(server.port), "-P", "16", "-n", "200000", "-r", "100000", "-q",
                     "CPUT", "t", "row:__rand_int__", "f:field", VALUE, "TS", "7"]), check=True, capture_output=True)
-                costs[way].append((cpu_seconds(server.pid) - before) / 200_000 * 1e6)
+                costs[way].append((server.cpu_seconds() - before) / 200_000 * 1e6)
         ended.set()
         reader.join()
         found = {way: statistics.median(those) for way, those in costs.items()}

@@ -13,7 +13,6 @@ the project stand beside.
 """
 
 import argparse
-import glob
 import statistics
 import sys
 import time
@@ -35,23 +34,11 @@ WIDTHS = {"ten": 10, "wide": 100_000}  # columns of rows in an index of their fa
 WIDE_BAR = 3  # of a write into the wide row: deeper trees and colder memory, nothing that grows with the row
 
 
-def cpu_seconds(pid):
-    """CPU of all threads of a process so far."""
-    total = 0
-    for path in glob.glob(f"/proc/{pid}/task/*/schedstat"):
-        try:
-            with open(path) as file:
-                total += int(file.read().split()[0])
-        except OSError:
-            pass  # the thread has ended
-    return total / 1e9
-
-
 def cpu_of(server, work):
     """CPU seconds that the server spends while `work` is done."""
-    before = cpu_seconds(server.pid)
+    before = server.cpu_seconds()
     work()
-    return cpu_seconds(server.pid) - before
+    return server.cpu_seconds() - before
 
 
 def insert_costs(options):

@@ -37,7 +37,7 @@ def cases(options):
     plain_redis = ["HSET plane#__key__ " + ten("c{0} __data:8__")]
     named_cellar = ["CPUT m plane#__key__ " + " ".join(f"meta:{name} __data:8__" for name in NAMES)]
     named_redis = ["HSET plane#__key__ " + " ".join(f"{name} __data:8__" for name in NAMES)]
-    versions_cellar = [f"CPUT m plane#__key__ " + ten("meta:c{0} __data:8__") for _ in range(VERSIONS)]
+    versions_cellar = ["CPUT m plane#__key__ " + ten("meta:c{0} __data:8__") for _ in range(VERSIONS)]
     versions_redis = [
         "HSET plane#__key__ " + ten(f"c{{0}}@17000000001234{v:02d} __data:8__") for v in range(VERSIONS)]
     wide_rows = 100 if options.full else 20

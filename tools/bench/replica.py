@@ -12,6 +12,9 @@
     sentinel   kill -9 of the leader under three stock Sentinels (down-after 1 s)
     grow       a set of two nodes with data and a witness, and --cells cells: the witness's memory, how
                long an empty node takes to join, and the leader's latency while a follower is stopped
+    clients    kill -9 of the leader of a set of three, --kills times: how long each language's client,
+               which asks the nodes as Sentinels, does not write
+    reads      reads of one follower and of two, by the CPU time that the followers spend
     set        a replica set of three: writes of 256 bytes beside the same binary alone under
                appendfsync always, taken in turns; reads beside writes; kill -9 of the leader
 
@@ -37,7 +40,8 @@ import servers
 
 sys.path.insert(0, os.path.join(servers.ROOT, "tests", "e2e"))
 
-from replicas import Link  # noqa: E402
+from replicas import Link, ReplicaTest  # noqa: E402
+from sentinel_writers import HiredisWriters, NodeWriters, PythonWriters, RubyWriters  # noqa: E402
 
 WRITE = "CPUT t row#__key__ f:a __data:20__"
 ROW = "CPUT r row#__key__ " + " ".join(f"f:c{i} __data:8__" for i in range(10))
@@ -401,6 +405,60 @@ def sets(options):
     end(*nodes)
 
 
+def clients(options):
+    nodes = replica_set()
+    next(filter(leads, nodes)).client().execute_command(*"TABLE CREATE t FAMILY f VERSIONS 1".split())
+    frame = ReplicaTest()
+    ports = [each.port for each in nodes]
+    try:
+        writers = [kind(frame, ports, "mymaster", "t") for kind in (PythonWriters, NodeWriters, RubyWriters, HiredisWriters)]
+        gaps = {(each, library): [] for each in writers for library in each.LIBRARIES}
+        for _ in range(options.kills):
+            for each in writers:
+                each.wait()
+            leader = next(filter(leads, nodes))
+            leader.process.kill()
+            leader.process.wait()
+            begin = time.monotonic()
+            for each in writers:
+                each.wait()
+            for (each, library), found in gaps.items():
+                found.append(each.gap(library, begin))
+            leader.start()
+            until(lambda: sum(is_up(each) for each in nodes if not leads(each)) == 2)
+        leader = next(filter(leads, nodes)).client()
+        for (each, library), found in gaps.items():
+            lost = sum(leader.execute_command("CGET", "t", f"{library}-{row}", "f:a") is None for row in each.rows(library))
+            line(f"{library}: kill -9 x{options.kills}, median and longest; lost",
+                 f"{statistics.median(found):.2f} / {max(found):.2f} s; {lost}", "<= 1.5 s; 0")
+    finally:
+        frame.doCleanups()
+    end(*nodes)
+
+
+def reads(options):
+    nodes = replica_set()
+    leader = next(filter(leads, nodes))
+    followers = [each for each in nodes if each is not leader]
+    leader.client().execute_command(*"TABLE CREATE t FAMILY f VERSIONS 1".split())
+    bench.load(leader, 100_000, [WRITE])
+    until(lambda: all(is_up(each) for each in followers))
+    read = ["-c", "10", "-P", "16", "--keys", "100000", "--command", "CGET t row#__key__ f:a"]
+
+    def by_cpu(asked):
+        """Reads by each second of CPU time of theirs."""
+        before = sum(each.cpu_seconds() for each in asked)
+        with contextlib.ExitStack() as stack:
+            loads = [stack.enter_context(Load(each, 4, *read)) for each in asked]
+        count = sum(each.result["commands"] for each in loads)
+        return count / (sum(each.cpu_seconds() for each in asked) - before)
+    rounds = [(by_cpu(followers[:1]), by_cpu(followers)) for _ in range(3)]
+    one, two = (statistics.median(each[i] for each in rounds) for i in (0, 1))
+    line("reads per second of CPU: one follower / two", f"{one:,.0f} / {two:,.0f}",
+         f"{2 * two / one:.2f}x by twice the CPU (>= 1.7x)")
+    end(*nodes)
+
+
 def kinds(leader):
     """Kind by port."""
     listed = leader.client().execute_command("REPLICA LIST")
@@ -409,7 +467,7 @@ def kinds(leader):
 
 
 def grow(options):
-    nodes = [servers.Server("cellar", log="everysec", pin=False) for _ in range(3)]
+    nodes = [servers.Server("cellar", log="always", pin=False) for _ in range(3)]
     witness = nodes[2]
     addresses = [f"127.0.0.1:{each.port}" for each in nodes]
     for each in nodes:
@@ -444,7 +502,7 @@ def grow(options):
          f"{during / before:.2f}x (<= 1.5x)")
     line("  the leader's memory meanwhile", f"{grown / (1 << 20):+.0f} MiB", "<= the tail of 64 MiB")
 
-    joins = servers.Server("cellar", log="everysec", pin=False)
+    joins = servers.Server("cellar", log="always", pin=False)
     joins.options += ["--cluster-nodes", *addresses, f"127.0.0.1:{joins.port}"]
     with Load(leader, 20, *load):
         begin = time.monotonic()
@@ -455,7 +513,8 @@ def grow(options):
     end(*nodes, joins)
 
 
-PARTS = {"lag": lag, "sync": sync, "away": away, "failover": failover, "sentinel": sentinel, "grow": grow, "set": sets}
+PARTS = {"lag": lag, "sync": sync, "away": away, "failover": failover, "sentinel": sentinel, "grow": grow,
+         "clients": clients, "reads": reads, "set": sets}
 
 
 def main():

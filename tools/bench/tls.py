@@ -20,7 +20,6 @@ import tempfile
 import redis
 import servers
 
-TICKS = os.sysconf("SC_CLK_TCK")
 CONNECTIONS = 50
 COMMANDS = [
     ("PING", {"cellar": ["PING"], "redis": ["PING"]}),
@@ -43,13 +42,6 @@ def make_certificate(directory):
             "/CN=localhost")
     openssl("x509", "-req", "-in", "server.csr", "-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial",
             "-out", "server.crt", "-days", "30")
-
-
-def cpu_seconds(pid):
-    """User and system time of all threads of a process."""
-    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
-        fields = file.read().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 def load(server):
@@ -77,12 +69,12 @@ def measure(server, tls, command, pipeline, requests):
         words += ["--tls", "--cacert", os.path.join(tls, "ca.crt"), "-p", str(server.tls_port)]
     else:
         words += ["-p", str(server.port)]
-    before = cpu_seconds(server.pid)
+    before = server.cpu_seconds()
     done = subprocess.run(servers.pinned(servers.CLIENT_CORE, words + command), capture_output=True, text=True,
                           check=False)
     if done.returncode != 0 or "rror" in done.stdout + done.stderr:
         raise RuntimeError(" ".join(words) + "\n" + done.stdout + done.stderr)
-    return (cpu_seconds(server.pid) - before) * 1e6 / requests
+    return (server.cpu_seconds() - before) * 1e6 / requests
 
 
 def measure_all(both, certificates, options):

@@ -1,5 +1,5 @@
 // Of sentinel_writers.py: sentinel_node.js CLIENT SENTINEL_PORT,... NAME TABLE. Writes rows 0, 1, 2 ... through the
-// Sentinels with ioredis or node-redis in their default settings, and prints `acknowledged N` for each. It ends when
+// Sentinels with ioredis or node-redis (redis; redis3 over RESP3) in their default settings, and prints `acknowledged N` for each. It ends when
 // its standard input does.
 'use strict';
 const [library, ports, name, table] = process.argv.slice(2);
@@ -13,7 +13,7 @@ async function connect() {
     return (...words) => client.call(...words);
   }
   const { createSentinel } = require('redis');
-  const client = createSentinel({ name, sentinelRootNodes: addresses });
+  const client = createSentinel({ name, sentinelRootNodes: addresses, RESP: library === 'redis3' ? 3 : 2 });
   client.on('error', () => {});
   await client.connect();
   return (...words) => client.sendCommand(false, words);
