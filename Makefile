@@ -102,7 +102,7 @@ FUZZERS := $(patsubst tests/fuzz/%.cc,%,$(wildcard tests/fuzz/*_fuzz.cc))
 FUZZ_OBJECTS := $(FUZZERS:%=$(BUILD)/tests/fuzz/%.o)
 
 .PHONY: all run test unit-test deps build-deps debug asan tsan fuzz soak simulate format format-check tidy \
-  check crash crash-feeds faults-set bench bench-replica bench-answers bench-feeds bench-groups bench-index bench-loop bench-tls \
+  check crash crash-feeds faults-set bench bench-replica bench-set bench-answers bench-feeds bench-groups bench-index bench-loop bench-tls \
   bench-btree bench-durability bench-instructions pictures \
   manual install deb clean help demo demo-set library FORCE
 
@@ -314,6 +314,10 @@ bench-loop: build/cellar
 ## bench-replica  followers: lag, a copy of CELLS cells, FAILOVER, redis-sentinel: ten minutes
 bench-replica: build/cellar build/cellar-benchmark
 	@$(PYTHON) tools/bench/replica.py --cells $(CELLS) $(BENCH_OPTIONS)
+
+## bench-set      a replica set: writes, reads, clients behind kill -9, members that change, a full disk
+bench-set: build/cellar build/cellar-benchmark
+	@$(PYTHON) tools/bench/sets.py --cells $(CELLS) $(BENCH_OPTIONS)
 
 ## bench-feeds    what feeds cost, XREAD beside redis-server, from a write to its reader
 bench-feeds: build/cellar

@@ -10,13 +10,6 @@
     away       the follower's link is silent for 5 s at 20,000 writes/s
     failover   FAILOVER under writes: how long nobody takes one, and what is lost
     sentinel   kill -9 of the leader under three stock Sentinels (down-after 1 s)
-    grow       a set of two nodes with data and a witness, and --cells cells: the witness's memory, how
-               long an empty node takes to join, and the leader's latency while a follower is stopped
-    clients    kill -9 of the leader of a set of three, --kills times: how long each language's client,
-               which asks the nodes as Sentinels, does not write
-    reads      reads of one follower and of two, by the CPU time that the followers spend
-    set        a replica set of three: writes of 256 bytes beside the same binary alone under
-               appendfsync always, taken in turns; reads beside writes; kill -9 of the leader
 
 Bars are printed beside the figures. In all else the nodes and what loads them share the machine's cores.
 """
@@ -25,7 +18,6 @@ import argparse
 import contextlib
 import os
 import shutil
-import signal
 import statistics
 import subprocess
 import sys
@@ -40,8 +32,7 @@ import servers
 
 sys.path.insert(0, os.path.join(servers.ROOT, "tests", "e2e"))
 
-from replicas import Link, ReplicaTest  # noqa: E402
-from sentinel_writers import HiredisWriters, NodeWriters, PythonWriters, RubyWriters  # noqa: E402
+from replicas import Link  # noqa: E402
 
 WRITE = "CPUT t row#__key__ f:a __data:20__"
 ROW = "CPUT r row#__key__ " + " ".join(f"f:c{i} __data:8__" for i in range(10))
@@ -84,7 +75,7 @@ def until(condition, seconds=120):
 
 
 def is_up(follower):
-    return follower.client().info("replication")["master_link_status"] == "up"
+    return follower.client().info("replication").get("master_link_status") == "up"
 
 
 def pair(*options, pin_leader=False):
@@ -355,166 +346,7 @@ def sentinel_kills(options, nodes, ports):
     return gaps, returns
 
 
-def replica_set():
-    nodes = [servers.Server("cellar", log="always", pin=False) for _ in range(3)]
-    for each in nodes:
-        each.options += ["--cluster-nodes", *(f"127.0.0.1:{other.port}" for other in nodes)]
-    for each in nodes:
-        each.start()
-    until(lambda: any(map(leads, nodes)))
-    return nodes
-
-
-def leads(each):
-    return each.client().info("replication")["role"] == "master"
-
-
-def sets(options):
-    nodes = replica_set()
-    leader = next(filter(leads, nodes))
-    alone = servers.Server("cellar", log="always", pin=False).start()
-    for each in (leader, alone):
-        each.client().execute_command(*"TABLE CREATE t FAMILY f VERSIONS 1".split())
-    write = "CPUT t row#__key__ f:a __data:256__"
-    rounds = 3
-    for depth, bar in ((1, 0.40), (32, 0.30), (256, 0.60)):
-        rates = {alone: [], leader: []}
-        for _ in range(rounds):
-            for each, results in rates.items():
-                results.append(bench.load_generator(each, ["-d", "4", "-c", str(depth), "-P", "1", "--keys", "100000",
-                                                           "--command", write], pin=False)["commands_per_second"])
-        single, agreed = (statistics.median(results) for results in rates.values())
-        line(f"writes/s, {depth} clients: alone / set", f"{single:,.0f} / {agreed:,.0f}", f"{agreed / single:.2f} (>= {bar:.2f})")
-    reads = []
-    for each in (alone, leader):
-        with Load(each, 6, "-c", "16", "-P", "1", "--keys", "100000", "--command", write):
-            time.sleep(1)
-            reads.append(bench.load_generator(each, ["-d", "4", "-c", "16", "-P", "1", "--keys", "100000", "--command",
-                                                     "CGET t row#__key__ f:a"], pin=False)["commands_per_second"])
-    line("reads/s beside writes: alone / set", f"{reads[0]:,.0f} / {reads[1]:,.0f}", f"{reads[1] / reads[0]:.2f} (>= 0.60)")
-    end(alone)
-    gaps, lost = [], 0
-    for _ in range(options.kills):
-        writer = Writer([each.port for each in nodes])
-        gaps.append(kill_leader(nodes, writer, writes_before=100))
-        until(lambda: sum(is_up(each) for each in nodes if not leads(each)) == 2)
-        lost += writer.lost(next(filter(leads, nodes)).client())
-    line(f"kill -9 x{options.kills}: writable again, median and longest",
-         f"{statistics.median(gaps):.2f} / {max(gaps):.2f} s", "<= 0.7 / 1.0 s")
-    line("  writes lost", str(lost), "0")
-    end(*nodes)
-
-
-def clients(options):
-    nodes = replica_set()
-    next(filter(leads, nodes)).client().execute_command(*"TABLE CREATE t FAMILY f VERSIONS 1".split())
-    frame = ReplicaTest()
-    ports = [each.port for each in nodes]
-    try:
-        writers = [kind(frame, ports, "mymaster", "t") for kind in (PythonWriters, NodeWriters, RubyWriters, HiredisWriters)]
-        gaps = {(each, library): [] for each in writers for library in each.LIBRARIES}
-        for _ in range(options.kills):
-            for each in writers:
-                each.wait()
-            leader = next(filter(leads, nodes))
-            leader.process.kill()
-            leader.process.wait()
-            begin = time.monotonic()
-            for each in writers:
-                each.wait()
-            for (each, library), found in gaps.items():
-                found.append(each.gap(library, begin))
-            leader.start()
-            until(lambda: sum(is_up(each) for each in nodes if not leads(each)) == 2)
-        leader = next(filter(leads, nodes)).client()
-        for (each, library), found in gaps.items():
-            lost = sum(leader.execute_command("CGET", "t", f"{library}-{row}", "f:a") is None for row in each.rows(library))
-            line(f"{library}: kill -9 x{options.kills}, median and longest; lost",
-                 f"{statistics.median(found):.2f} / {max(found):.2f} s; {lost}", "<= 1.5 s; 0")
-    finally:
-        frame.doCleanups()
-    end(*nodes)
-
-
-def reads(options):
-    nodes = replica_set()
-    leader = next(filter(leads, nodes))
-    followers = [each for each in nodes if each is not leader]
-    leader.client().execute_command(*"TABLE CREATE t FAMILY f VERSIONS 1".split())
-    bench.load(leader, 100_000, [WRITE])
-    until(lambda: all(is_up(each) for each in followers))
-    read = ["-c", "10", "-P", "16", "--keys", "100000", "--command", "CGET t row#__key__ f:a"]
-
-    def by_cpu(asked):
-        """Reads by each second of CPU time of theirs."""
-        before = sum(each.cpu_seconds() for each in asked)
-        with contextlib.ExitStack() as stack:
-            loads = [stack.enter_context(Load(each, 4, *read)) for each in asked]
-        count = sum(each.result["commands"] for each in loads)
-        return count / (sum(each.cpu_seconds() for each in asked) - before)
-    rounds = [(by_cpu(followers[:1]), by_cpu(followers)) for _ in range(3)]
-    one, two = (statistics.median(each[i] for each in rounds) for i in (0, 1))
-    line("reads per second of CPU: one follower / two", f"{one:,.0f} / {two:,.0f}",
-         f"{2 * two / one:.2f}x by twice the CPU (>= 1.7x)")
-    end(*nodes)
-
-
-def kinds(leader):
-    """Kind by port."""
-    listed = leader.client().execute_command("REPLICA LIST")
-    rows = [dict(zip(each[::2], each[1::2])) if isinstance(each, list) else each for each in listed]
-    return {int(row["port"] if "port" in row else row[b"port"]): str(row.get("kind", row.get(b"kind"))) for row in rows}
-
-
-def grow(options):
-    nodes = [servers.Server("cellar", log="always", pin=False) for _ in range(3)]
-    witness = nodes[2]
-    addresses = [f"127.0.0.1:{each.port}" for each in nodes]
-    for each in nodes:
-        each.options += ["--cluster-nodes", *addresses]
-    witness.options += ["--replica-kind", "witness"]
-    for each in nodes:
-        each.start()
-    until(lambda: any(map(leads, nodes[:2])))
-    leader = next(filter(leads, nodes[:2]))
-    other = next(each for each in nodes[:2] if each is not leader)
-    leader.client().execute_command(*"TABLE CREATE r FAMILY f VERSIONS 1".split())
-    leader.client().execute_command(*"TABLE CREATE t FAMILY f VERSIONS 1".split())
-    bench.load(leader, options.cells // 10, [ROW])
-    until(lambda: is_up(other))
-    line(f"memory beside {options.cells:,} cells: data / witness",
-         f"{leader.resident_bytes() >> 20} / {witness.resident_bytes() >> 20} MiB", "<= 50 MiB")
-    leader.client().execute_command("SAVE")
-
-    load = ["-c", "10", "-P", "1", "--keys", "100000", "--rate", "5000", "--command", WRITE]
-    seconds = min(options.seconds, 60)
-    with Load(leader, seconds, *load) as calm:
-        pass
-    resident = leader.resident_bytes()
-    os.kill(other.pid, signal.SIGSTOP)
-    with Load(leader, seconds, *load) as without:
-        pass
-    grown = leader.resident_bytes() - resident
-    os.kill(other.pid, signal.SIGCONT)
-    until(lambda: is_up(other))
-    before, during = (each.result["latency_us"]["p99"] / 1000 for each in (calm, without))
-    line(f"write p99, and with a follower stopped {seconds} s", f"{before:.2f} / {during:.2f} ms",
-         f"{during / before:.2f}x (<= 1.5x)")
-    line("  the leader's memory meanwhile", f"{grown / (1 << 20):+.0f} MiB", "<= the tail of 64 MiB")
-
-    joins = servers.Server("cellar", log="always", pin=False)
-    joins.options += ["--cluster-nodes", *addresses, f"127.0.0.1:{joins.port}"]
-    with Load(leader, 20, *load):
-        begin = time.monotonic()
-        joins.start()
-        until(lambda: "voter" in kinds(leader).get(joins.port, ""))
-        took = time.monotonic() - begin
-    line(f"an empty node joins with {options.cells:,} cells, until it votes", f"{took:.1f} s", "<= 15 s at 10M")
-    end(*nodes, joins)
-
-
-PARTS = {"lag": lag, "sync": sync, "away": away, "failover": failover, "sentinel": sentinel, "grow": grow,
-         "clients": clients, "reads": reads, "set": sets}
+PARTS = {"lag": lag, "sync": sync, "away": away, "failover": failover, "sentinel": sentinel}
 
 
 def main():

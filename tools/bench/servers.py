@@ -77,6 +77,7 @@ class Server:
         self.wrapper = list(wrapper)  # words before the server's own, for example valgrind
         self.options = list(options)
         self.pin = pin  # False: all cores, for servers whose threads are what is measured
+        self.binary = cellar_binary() if kind == "cellar" else redis_binary()
         self.port = free_port()
         self.directory = tempfile.mkdtemp(prefix=f"cellar-bench-{kind}-")
         self.process = None
@@ -90,11 +91,10 @@ class Server:
         return self.process.pid
 
     def words(self):
-        binary = cellar_binary() if self.kind == "cellar" else redis_binary()
         # Not --create-dir: Redis has no such option, nor has an older Cellar that is measured beside.
         with open(os.path.join(self.directory, "cellar.new"), "wb"):
             pass
-        words = [binary, "--port", str(self.port), "--bind", "127.0.0.1", "--dir", self.directory,
+        words = [self.binary, "--port", str(self.port), "--bind", "127.0.0.1", "--dir", self.directory,
                  "--save", "", "--appendonly", "yes" if self.log else "no"]
         if self.log:
             words += ["--appendfsync", self.log]
