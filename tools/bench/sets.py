@@ -316,7 +316,7 @@ def grow(options):
          f"{leader.resident_bytes() >> 20} / {witness.resident_bytes() >> 20} MiB", "<= 50 MiB")
     leader.client().execute_command("SAVE")
 
-    load = ["-c", "10", "-P", "1", "--keys", "100000", "--rate", "5000", "--command", WRITE]
+    load = ["-c", "10", "-P", "1", "--keys", "100000", "--rate", "500", "--command", WRITE]
     seconds = min(options.seconds, 60)
     with Load(leader, seconds, *load) as calm:
         pass
