@@ -112,7 +112,7 @@ class Link:
         self.listener.listen(64)
         self.port = self.listener.getsockname()[1]
         self.cut_up = self.cut_down = False  # silently: connections stand, and new ones are taken
-        self.delay = 0.0  # of what goes down, seconds
+        self.delay = self.delay_up = 0.0  # seconds; of what goes down, and up
         self.up_bytes = self.down_bytes = 0
         self.ends_at = None  # so many bytes down until the cut, if any
         self.closed = False
@@ -133,7 +133,7 @@ class Link:
 
     def drop(self):
         """Ends all connections at once, with a reset."""
-        for near, far, _ in list(self.pairs):
+        for near, far, _, _ in list(self.pairs):
             for end in (near, far):
                 try:
                     end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
@@ -147,24 +147,21 @@ class Link:
                 self.step()
         finally:
             self.listener.close()
-            for near, far, _ in self.pairs:
+            for near, far, _, _ in self.pairs:
                 near.close()
                 far.close()
 
     def step(self):
         sources = [self.listener]
-        for near, far, waiting in self.pairs:
-            if not self.cut_up:
+        for near, far, down, up in self.pairs:
+            if not self.cut_up and sum(len(piece) for _, piece in up) < 1 << 20:
                 sources.append(near)
-            if not self.cut_down and sum(len(piece) for _, piece in waiting) < 1 << 20:
+            if not self.cut_down and sum(len(piece) for _, piece in down) < 1 << 20:
                 sources.append(far)
-        ready = select.select(sources, [], [], 0.002 if self.delay or any(p[2] for p in self.pairs) else 0.02)[0]
+        waits = self.delay or self.delay_up or any(down or up for _, _, down, up in self.pairs)
+        ready = select.select(sources, [], [], 0.002 if waits else 0.02)[0]
         if self.listener in ready:
-            near = self.listener.accept()[0]
-            far = socket.create_connection(("127.0.0.1", self.port_behind))
-            near.settimeout(5)
-            far.settimeout(5)
-            self.pairs.append((near, far, []))
+            self.accept()
         for pair in list(self.pairs):
             try:
                 self.serve(pair, ready)
@@ -173,27 +170,41 @@ class Link:
                 pair[0].close()
                 pair[1].close()
 
+    def accept(self):
+        near = self.listener.accept()[0]
+        try:
+            far = socket.create_connection(("127.0.0.1", self.port_behind))
+        except OSError:  # nobody listens there now
+            near.close()
+            return
+        near.settimeout(5)
+        far.settimeout(5)
+        self.pairs.append((near, far, [], []))
+
     def serve(self, pair, ready):
-        near, far, waiting = pair
+        near, far, down, up = pair
         if near in ready:
-            piece = near.recv(1 << 16)
-            if not piece:
-                raise OSError("closed")
+            up.append((time.monotonic() + self.delay_up, near.recv(1 << 16)))
+        for piece in self.due(up, self.cut_up):
             self.up_bytes += len(piece)
             far.sendall(piece)
         if far in ready:
-            piece = far.recv(1 << 18)
-            if not piece and not waiting:
-                raise OSError("closed")
-            waiting.append((time.monotonic() + self.delay, piece))
-        while waiting and not self.cut_down and waiting[0][0] <= time.monotonic():
-            piece = waiting.pop(0)[1]
-            if not piece:
-                raise OSError("closed")
+            down.append((time.monotonic() + self.delay, far.recv(1 << 18)))
+        for piece in self.due(down, self.cut_down):
             self.down_bytes += len(piece)
             near.sendall(piece)
             if self.ends_at is not None and self.down_bytes >= self.ends_at:
                 self.cut()
+                break
+
+    @staticmethod
+    def due(waiting, cut):
+        """Pieces whose time has come, taken from `waiting`; an end that has closed ends the pair."""
+        while waiting and not cut and waiting[0][0] <= time.monotonic():
+            piece = waiting.pop(0)[1]
+            if not piece:
+                raise OSError("closed")
+            yield piece
 
 
 class Writers:

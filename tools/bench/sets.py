@@ -13,6 +13,7 @@
     upgrade    each node is stopped and started again, the leader last, behind a FAILOVER: as another
                version if --old names one, there and back and there: how long a client does not write
     full       the leader's disk of 64 MiB is filled: how long nobody takes a write
+    late       what goes to a follower takes 200 ms: the leader's latency beside that of a set without
     grow       two nodes with data and a witness, and --cells cells: the witness's memory, how long an
                empty node takes to join, and the leader's latency while a follower is stopped
 
@@ -39,7 +40,7 @@ from replica import ROW, WRITE, Load, Writer, end, is_up, kill_leader, line, unt
 sys.path.insert(0, os.path.join(servers.ROOT, "tests", "e2e"))
 
 from replica_sets import Writer as NumberedWriter  # noqa: E402
-from replicas import ReplicaTest  # noqa: E402
+from replicas import Link, ReplicaTest  # noqa: E402
 from sentinel_writers import HiredisWriters, NodeWriters, PythonWriters, RubyWriters  # noqa: E402
 
 
@@ -296,6 +297,36 @@ def clients(options):
     end(*nodes)
 
 
+def late(options):
+    nodes = [servers.Server("cellar", log="always", pin=False) for _ in range(3)]
+    link = Link(nodes[2].port)
+    addresses = [f"127.0.0.1:{port}" for port in (nodes[0].port, nodes[1].port, link.port)]
+    nodes[2].options += ["--replica-announce-ip", "127.0.0.1", "--replica-announce-port", str(link.port)]
+    for each in nodes:
+        each.options += ["--cluster-nodes", *addresses]
+        each.start()
+    if leader_of(nodes) is nodes[2]:
+        nodes[2].client().execute_command("FAILOVER")
+        until(lambda: leader_of(nodes) is not nodes[2])
+    leader = leader_of(nodes)
+    leader.client().execute_command(*"TABLE CREATE t FAMILY f VERSIONS 1".split())
+    load = ["-c", "10", "-P", "1", "--keys", "100000", "--rate", "500", "--command", WRITE]
+    found_p99, resident = {0.0: [], 0.2: []}, leader.resident_bytes()
+    for _ in range(3):
+        for delay, results in found_p99.items():
+            link.delay_up = delay
+            time.sleep(1)
+            with Load(leader, max(3, options.seconds // 10), *load) as seen:
+                pass
+            results.append(seen.result["latency_us"]["p99"] / 1000)
+    near, far = (statistics.median(results) for results in found_p99.values())
+    line("write p99, and with a follower 200 ms away", f"{near:.2f} / {far:.2f} ms", f"{far / near:.2f}x (<= 1.5x)")
+    line("  the leader's memory meanwhile", f"{(leader.resident_bytes() - resident) / (1 << 20):+.0f} MiB",
+         "<= the tail of 64 MiB")
+    link.close()
+    end(*nodes)
+
+
 def grow(options):
     nodes = [servers.Server("cellar", log="always", pin=False) for _ in range(3)]
     witness = nodes[2]
@@ -344,7 +375,7 @@ def grow(options):
 
 
 PARTS = {"writes": writes, "reads": reads, "clients": clients, "members": members, "upgrade": upgrade, "full": full,
-         "grow": grow}
+         "late": late, "grow": grow}
 
 
 def main():
