@@ -273,8 +273,8 @@ constexpr Command kRows[] = {
          "Returns entries that no consumer of a group has got yet, or waits for some; or what is "
          "pending with a consumer.",
      .complexity = "O(n) in the bytes of log that it reads",
-     .syntax = "GROUP group consumer [COUNT count] [BLOCK milliseconds] [NOACK] STREAMS feed... "
-               "id...",
+     .syntax = "GROUP group consumer [COUNT count] [BLOCK milliseconds] [CLAIM milliseconds] "
+               "[NOACK] STREAMS feed... id...",
      .handler = CmdXReadGroup},
     {.name = "xack",
      .arity = -4,

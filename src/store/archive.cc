@@ -316,7 +316,7 @@ Status Archive::TakeIn(const Manifest& manifest) {
   std::vector<SnapshotEntry> snapshots = manifest.earlier;
   if (manifest.snapshot) snapshots.push_back(*manifest.snapshot);
   for (const SnapshotEntry& entry : snapshots) {
-    const Status taken = TakeFile(StoreFileKind::kSnapshot, entry.number, entry.bytes, &came);
+    Status taken = TakeFile(StoreFileKind::kSnapshot, entry.number, entry.bytes, &came);
     if (taken.ok()) continue;
     // It may have gone for a newer one meanwhile.
     const Manifest now = journal_.CopyManifest();

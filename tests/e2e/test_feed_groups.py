@@ -8,7 +8,7 @@ import unittest
 
 import redis
 
-from cellar_server import CellarServer, CellarTest
+from cellar_server import CellarServer
 from feed_model import as_sent, drop_feeds, key_of, read_all
 from group_model import GroupModel, state_of
 from redis_server import start_redis
@@ -413,6 +413,26 @@ class OwnTest(GroupTest):
         self.group(start="$")
         self.assertIn("NOFEED", self.wait(lambda id: run("FEED DROP", "s")))
 
+    def test_a_reader_with_claim_waits_until_something_is_idle(self):
+        self.group(start="$")
+        self.put(2)
+        both = self.news("gone")
+        reply = self.wait(lambda id: None, "CLAIM", 300)
+        self.assertEqual([[id.encode(), 1] for id in both], [[entry[0], entry[3]] for entry in reply[0][1]])
+        self.assertTrue(all(entry[2] >= 300 for entry in reply[0][1]))
+        # Something new comes first; what XCLAIM has made older is found, too.
+        reply = self.wait(lambda id: self.put(1, first=7), "CLAIM", 1_000_000)
+        self.assertEqual([[0, 0]], [entry[2:] for entry in reply[0][1]])
+        reply = self.wait(lambda id: self.redis.execute_command("XCLAIM", "s", "g", "w", 0, both[0], "IDLE", 2_000_000),
+                          "CLAIM", 1_000_000)
+        self.assertEqual([both[0].encode()], [entry[0] for entry in reply[0][1]])
+        for words, text in ((["CLAIM", "x"], "Invalid min-idle-time argument for XREADGROUP"),
+                            (["CLAIM", "-1"], "min-idle-time must not be negative")):
+            with self.assertRaisesRegex(redis.ResponseError, text):
+                self.redis.execute_command("XREADGROUP", "GROUP", "g", "w", *words, "STREAMS", "s", ">")
+        # With an id it says nothing.
+        self.assertEqual({2}, {len(entry) for entry in self.call("XREADGROUP GROUP g w CLAIM 5 STREAMS s 0")[0][1]})
+
     def test_a_pause_of_writes_holds_readers_of_groups(self):
         self.group(start="$")
 
@@ -628,6 +648,105 @@ class OwnTest(GroupTest):
 
 class Trimmed(unittest.TestCase):
     """What a feed has dropped, and what was pending of it."""
+
+    def test_claim_takes_what_is_idle_and_then_what_is_new(self):
+        """XREADGROUP CLAIM against what XPENDING tells before it; each entry tells when and how often it was delivered."""
+        seed = random.randrange(1 << 32)
+        mix = random.Random(seed)
+        now, rows = int(time.time() * 1000) + 10_000, 0
+        with CellarServer(appendfsync="always", save="", enable_debug_command="yes") as server, self.subTest(seed=seed):
+            wire = resp.Client(server.port, 2)
+
+            def run(*words):
+                return wire.call(*[word if isinstance(word, bytes) else str(word).encode()
+                                   for each in words for word in (each.split() if isinstance(each, str) else [each])])
+            run("TABLE CREATE", "t", "FAMILY", "f")
+            run("FEED CREATE", "s", "ON", 1, "t")
+            run("XGROUP CREATE", "s", "g", "$")
+            last = run("XREVRANGE", "s", "+", "-", "COUNT", 1)[0][0]
+            claims = 0
+            for _ in range(300):
+                now += mix.choice((0, 1, 100, 1000, 5000))
+                run("DEBUG SET-TIME", now * 1000)
+                for _ in range(mix.randrange(3)):
+                    rows += 1
+                    run("CPUT", "t", f"r{rows}", "f:q", "v" * mix.choice((1, 300, 2000)))
+                ids = [id for id, _ in run("XRANGE", "s", "-", "+")]
+                new = [id for id in ids if key_of(id) > key_of(last)]
+                pending = run("XPENDING", "s", "g", "-", "+", 100_000)
+                count, who = mix.choice((1, 2, 5, 1000)), mix.choice("abc")
+                words = ["GROUP", "g", who, "COUNT", count]
+                kind = mix.random()
+                if kind < 0.2:
+                    reply = run("XREADGROUP", *words, "STREAMS", "s", ">")
+                    self.assertEqual(new[:count], [] if reply == resp.NULL_ARRAY else [entry[0] for entry in reply[0][1]])
+                    last = new[:count][-1] if new else last
+                elif kind < 0.3 and pending:
+                    run("XACK", "s", "g", *(id for id, _, _, _ in mix.sample(pending, min(len(pending), 3))))
+                elif kind < 0.4 and pending:
+                    id = mix.choice(pending)[0]
+                    run("XCLAIM", "s", "g", who, 0, id, "IDLE", mix.choice((0, 10, 20_000)))
+                else:
+                    idle, no_ack = mix.choice((0, 1, 100, 3000)), mix.random() < 0.3
+                    due = sorted((one for one in pending if one[2] >= idle), key=lambda one: (-one[2], key_of(one[0])))[:count]
+                    expected = [[id, was, times] for id, _, was, times in due] + [[id, 0, 0] for id in new[:count - len(due)]]
+                    reply = run("XREADGROUP", *words, "CLAIM", idle, *(["NOACK"] if no_ack else []), "STREAMS", "s", ">")
+                    told = [] if reply == resp.NULL_ARRAY else reply[0][1]
+                    self.assertEqual(expected, [[entry[0], *entry[2:]] for entry in told])
+                    self.assertTrue(all(entry[1][0] == b"op" for entry in told))
+                    claims += len(due)
+                    last = expected[-1][0] if len(expected) > len(due) else last
+                    after = {id: [name, was, times] for id, name, was, times in run("XPENDING", "s", "g", "-", "+", 100_000)}
+                    for id, _, times in expected:
+                        if times == 0 and no_ack:
+                            self.assertNotIn(id, after)
+                        else:
+                            self.assertEqual([who.encode(), 0, times + 1], after[id])
+            self.assertGreater(claims, 20)
+            wire.close()
+            state = state_of(as_sent(server.client()), "s")
+            server.crash()
+            self.assertEqual(state, state_of(as_sent(server.client()), "s"))
+
+    def test_claim_leaves_what_the_reply_has_no_room_for(self):
+        with CellarServer(appendfsync="always", save="", enable_debug_command="yes") as server:
+            client = as_sent(server.client())
+            run = client.execute_command
+            run("TABLE CREATE", "t", "FAMILY", "f")
+            run("FEED CREATE", "s", "ON", 1, "t")
+            run("XGROUP CREATE", "s", "g", "$")
+            for i in range(60):
+                run("CPUT", "t", f"r{i:02}", "f:q", "v" * 30_000)
+            ids = []
+            for _ in range(3):
+                ids += [entry[0] for entry in (run("XREADGROUP", "GROUP", "g", "a", "STREAMS", "s", ">") or [[0, []]])[0][1]]
+            self.assertEqual(60, len(ids))
+            [[_, claimed]] = run("XREADGROUP", "GROUP", "g", "b", "CLAIM", 0, "STREAMS", "s", ">")
+            self.assertLess(len(claimed), 60)
+            self.assertEqual(ids[:len(claimed)], [entry[0] for entry in claimed])
+            self.assertEqual(60 - len(claimed), len(client.xpending_range("s", "g", "-", "+", 100, consumername="a")))
+            [[_, rest]] = run("XREADGROUP", "GROUP", "g", "b", "CLAIM", 0, "STREAMS", "s", ">")
+            self.assertEqual(ids[len(claimed):], [entry[0] for entry in rest][:60 - len(claimed)])
+
+    def test_claim_of_what_was_dropped(self):
+        base = int(time.time() * 1e6) + 10_000_000
+        with CellarServer(appendfsync="always", save="", enable_debug_command="yes") as server:
+            client = as_sent(server.client())
+            run = client.execute_command
+            run("DEBUG SET-TIME", base)
+            run("TABLE CREATE", "t", "FAMILY", "f")
+            run("FEED CREATE", "s", "ON", 1, "t", "KEEP", "10s")
+            run("XGROUP CREATE", "s", "g", "$")
+            for seconds in (1, 5):
+                run("DEBUG SET-TIME", base + seconds * 1_000_000)
+                run("CPUT", "t", f"r{seconds}", "f:q", 1)
+            [[_, got]] = run("XREADGROUP", "GROUP", "g", "a", "STREAMS", "s", ">")
+            self.assertEqual(2, len(got))
+            run("DEBUG SET-TIME", base + 12_000_000)
+            [[_, claimed]] = run("XREADGROUP", "GROUP", "g", "b", "CLAIM", 0, "STREAMS", "s", ">")
+            self.assertEqual([[got[1][0], 7000, 1]], [[entry[0], *entry[2:]] for entry in claimed])
+            self.assertEqual([(got[1][0], b"b", 2)], [(one["message_id"], one["consumer"], one["times_delivered"])
+                                                     for one in client.xpending_range("s", "g", "-", "+", 9)])
 
     def test_pending_and_dropped(self):
         base = int(time.time() * 1e6) + 10_000_000

@@ -14,8 +14,8 @@
 
 namespace cellar {
 
-void AppendFeedEntry(ReplyWriter& reply, const FeedEntry& entry) {
-  reply.Array(2);
+void AppendFeedEntry(ReplyWriter& reply, const FeedEntry& entry, uint64_t more) {
+  reply.Array(2 + more);
   reply.Bulk(entry.id.text());
   reply.Array(uint64_t{2} * entry.pairs);
   reply.Raw(entry.fields);
@@ -23,7 +23,11 @@ void AppendFeedEntry(ReplyWriter& reply, const FeedEntry& entry) {
 
 bool FeedReplySink::OnEntry(const FeedEntry& entry) {
   ReplyWriter reply(to_, RespVersion::k2);  // entries are the same in both
-  AppendFeedEntry(reply, entry);
+  AppendFeedEntry(reply, entry, tells_delivery_ ? 2 : 0);
+  if (tells_delivery_) {
+    reply.Integer(0);
+    reply.Integer(0);
+  }
   ids_.push_back(entry.id);
   full_ = --count_left_ == 0 || bytes_before_ + to_->size() >= kFeedReplyBytesMax;
   return !full_;

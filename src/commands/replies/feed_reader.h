@@ -17,13 +17,20 @@ namespace cellar {
 // Of the entries of one reply, about.
 inline constexpr size_t kFeedReplyBytesMax{1 << 20};
 
-void AppendFeedEntry(ReplyWriter& reply, const FeedEntry& entry);
+// `more`: so many elements of its own follow, which the caller writes.
+void AppendFeedEntry(ReplyWriter& reply, const FeedEntry& entry, uint64_t more = 0);
 
 // Writes entries in the form of a reply, until there are enough.
 class FeedReplySink final : public FeedSink {
  public:
-  FeedReplySink(OutputBuffer* to, uint64_t count_left, size_t bytes_before)
-      : to_(to), count_left_(count_left), bytes_before_(bytes_before) {}
+  // `tells_delivery`: behind each entry stands that it has never been delivered, as XREADGROUP CLAIM
+  // has it: 0 milliseconds ago, 0 times.
+  FeedReplySink(OutputBuffer* to, uint64_t count_left, size_t bytes_before,
+                bool tells_delivery = false)
+      : to_(to),
+        count_left_(count_left),
+        bytes_before_(bytes_before),
+        tells_delivery_(tells_delivery) {}
 
   bool OnEntry(const FeedEntry& entry) override;
   uint64_t count() const { return ids_.size(); }
@@ -36,6 +43,7 @@ class FeedReplySink final : public FeedSink {
   OutputBuffer* const to_;
   uint64_t count_left_;
   const size_t bytes_before_;
+  const bool tells_delivery_;
   bool full_{false};
   std::vector<FeedId> ids_;
 };

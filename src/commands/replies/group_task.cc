@@ -65,8 +65,11 @@ class GroupTask : public FeedTask {
 // Entries that are looked for by their ids, as they stand in a reply.
 class FoundEntries final : public FeedSink {
  public:
-  // `ids` ascend.
-  void Begin(std::vector<FeedId> ids) { ids_ = std::move(ids); }
+  // `ids` ascend. `more`: elements that follow each entry in the reply, which are not in Find's.
+  void Begin(std::vector<FeedId> ids, uint64_t more = 0) {
+    ids_ = std::move(ids);
+    more_ = more;
+  }
   // True: all has been looked for, or there are enough.
   Result<bool> Look(FeedLog& log, const Feed& feed, FeedDecoder::Fields fields,
                     const TaskBudget& budget) {
@@ -81,7 +84,7 @@ class FoundEntries final : public FeedSink {
   bool OnEntry(const FeedEntry& entry) override {
     OutputBuffer text;
     ReplyWriter reply(&text, RespVersion::k2);
-    AppendFeedEntry(reply, entry);
+    AppendFeedEntry(reply, entry, more_);
     bytes_ += text.size();
     found_.emplace(entry.id, text.view());
     return bytes_ < kFeedReplyBytesMax;
@@ -100,6 +103,7 @@ class FoundEntries final : public FeedSink {
 
  private:
   std::vector<FeedId> ids_;
+  uint64_t more_{0};
   size_t next_{0};
   bool done_{false};
   FeedScan scan_;
@@ -110,6 +114,9 @@ class FoundEntries final : public FeedSink {
 // --- XREADGROUP
 
 class GroupReadTask final : public GroupTask {
+  // CLAIM that waits looks at all that is pending so often at least.
+  static constexpr int64_t kLookAgainMsMax{1'000};
+
  public:
   struct From {
     std::string_view name;
@@ -122,6 +129,7 @@ class GroupReadTask final : public GroupTask {
         consumer_(request.consumer),
         count_(request.count),
         no_ack_(request.no_ack),
+        claim_idle_ms_(request.claim_idle_ms),
         wait_(ctx, request.block_ms) {
     for (const From& one : from) {
       Stream& added = streams_.emplace_back();
@@ -158,7 +166,10 @@ class GroupReadTask final : public GroupTask {
     if (wait_.RepliesNothing(context)) return TaskProgress::kDone;
     if (paused) return TaskProgress::kWaiting;
     current_ = 0;
-    for (Stream& stream : streams_) stream.phase = Phase::kSettle;
+    for (Stream& stream : streams_) {
+      stream.phase = Phase::kSettle;
+      stream.idle.done = false;
+    }
     return TaskProgress::kWaiting;
   }
 
@@ -166,11 +177,21 @@ class GroupReadTask final : public GroupTask {
     for (Stream& stream : streams_) {
       stream.scan.place = {};
       stream.history.ForgetPlaces();
+      stream.idle.entries.ForgetPlaces();
     }
   }
 
  private:
   enum class Phase : uint8_t { kSettle, kLook, kRead };
+  // CLAIM: what is pending and idle, the longest idle one first.
+  struct Idle {
+    bool done{false};                            // for this time
+    bool chosen{false};                          // all that is pending has been looked at
+    FeedId looked_at;                            // up to here
+    std::set<std::pair<int64_t, FeedId>> found;  // when it was delivered, at most `count_`
+    int64_t next_ms{0};                          // when one can be idle for so long, the next time
+    FoundEntries entries;
+  };
   struct Stream {
     FeedName name;
     bool news{false};
@@ -181,6 +202,7 @@ class GroupReadTask final : public GroupTask {
     OutputBuffer entries;
     uint64_t count{0};
     bool looked{false};  // at what is pending
+    Idle idle;
   };
 
   static bool IsTold(const Stream& stream) { return stream.count > 0 || stream.looked; }
@@ -205,6 +227,12 @@ class GroupReadTask final : public GroupTask {
     }
     if (!stream->news) return ReadHistory(*feed, *group, stream, budget);
     RETURN_IF_ERROR(CheckKept(*feed, stream->name, group->last));
+    if (claim_idle_ms_ && !stream->idle.done) {
+      ASSIGN_OR_RETURN(stream->idle.done, ClaimIdle(*feed, *group, stream, budget));
+      if (!stream->idle.done) return false;
+      if (stream->count == count_ || bytes_ >= kFeedReplyBytesMax) return true;
+      if (stream->count > 0) stream->phase = Phase::kRead;
+    }
     while (stream->phase == Phase::kLook) {
       ASSIGN_OR_RETURN(const FeedLog::Behind behind, feed_log().LookBehind(*feed, group->last));
       if (behind == FeedLog::Behind::kNothing) return true;
@@ -212,6 +240,99 @@ class GroupReadTask final : public GroupTask {
       if (budget.Spent()) return false;
     }
     return ReadNews(*feed, *group, stream, budget);
+  }
+
+  bool IsIdle(const FeedPending& pending) const {
+    return now_ms() - pending.delivered_ms >= *claim_idle_ms_;
+  }
+
+  // True: `found` is what is idle, as far as there is room for it in a reply.
+  bool ChooseIdle(const FeedGroup& group, Idle* idle, const TaskBudget& budget) {
+    constexpr size_t kBetweenClocks{256};
+    size_t seen = 0;
+    for (auto at = group.pending.upper_bound(idle->looked_at); at != group.pending.end(); ++at) {
+      const auto& [id, pending] = *at;
+      idle->looked_at = id;
+      if (IsIdle(pending)) {
+        idle->found.emplace(pending.delivered_ms, id);
+        if (idle->found.size() > count_) idle->found.erase(std::prev(idle->found.end()));
+      } else {
+        idle->next_ms = std::min(idle->next_ms, pending.delivered_ms + *claim_idle_ms_);
+      }
+      if (++seen % kBetweenClocks == 0 && budget.Spent()) return false;
+    }
+    return true;
+  }
+
+  static void LookForIdle(Idle* idle) {
+    std::vector<FeedId> ids;
+    for (const auto& [delivered_ms, id] : idle->found) ids.push_back(id);
+    std::sort(ids.begin(), ids.end());
+    idle->entries = FoundEntries();
+    idle->entries.Begin(std::move(ids), 2);
+  }
+
+  // True: what is idle is this consumer's, and in the reply.
+  Result<bool> ClaimIdle(const Feed& feed, const FeedGroup& group, Stream* stream,
+                         const TaskBudget& budget) {
+    Idle& idle = stream->idle;
+    if (!idle.chosen) {
+      if (idle.looked_at == FeedId{}) {
+        if (wait_.waiting() && now_ms() < idle.next_ms) return true;
+        // What is delivered meanwhile is not idle before; what XCLAIM makes older is seen then.
+        idle.next_ms = now_ms() + std::clamp<int64_t>(*claim_idle_ms_, 1, kLookAgainMsMax);
+      }
+      if (!ChooseIdle(group, &idle, budget)) return false;
+      idle.chosen = true;
+      LookForIdle(&idle);
+    }
+    for (;;) {
+      ASSIGN_OR_RETURN(const bool all,
+                       idle.entries.Look(feed_log(), feed, FeedDecoder::Fields::kYes, budget));
+      if (!all) return false;
+      // Where not all fit, those that fit are not the longest idle ones: as many of these instead.
+      const size_t fit = std::max<size_t>(idle.entries.looked_for(), 1);
+      if (fit >= idle.found.size()) break;
+      idle.found.erase(std::next(idle.found.begin(), static_cast<std::ptrdiff_t>(fit)),
+                       idle.found.end());
+      LookForIdle(&idle);
+    }
+    const Idle claimed = std::exchange(idle, Idle{});
+    idle.next_ms = claimed.next_ms;
+    RETURN_IF_ERROR(TakeIdle(feed, group, claimed, stream));
+    return true;
+  }
+
+  Status TakeIdle(const Feed& feed, const FeedGroup& group, const Idle& idle, Stream* stream) {
+    std::vector<FeedGroupChanges::Claimed> claimed;
+    std::vector<FeedId> gone;
+    ReplyWriter reply(&stream->entries, RespVersion::k2);
+    const size_t bytes_before = stream->entries.size();
+    for (const auto& [delivered_ms, id] : idle.found) {
+      const auto pending = group.pending.find(id);
+      // Another one may have got it, or acknowledged it, meanwhile.
+      if (pending == group.pending.end() || !IsIdle(pending->second)) continue;
+      if (!idle.entries.LookedFor(id)) continue;
+      const std::string* entry = idle.entries.Find(id);
+      if (entry == nullptr) {
+        gone.push_back(id);
+        continue;
+      }
+      reply.Raw(*entry);
+      reply.Integer(now_ms() - pending->second.delivered_ms);
+      reply.Unsigned(pending->second.times);
+      claimed.push_back({id, now_ms(), pending->second.times + 1});
+    }
+    FeedGroupChanges changes;
+    if (!claimed.empty()) {
+      RETURN_IF_ERROR(AddConsumer(group, consumer_, &changes));
+      changes.Claim(consumer_, claimed);
+    }
+    if (!gone.empty()) changes.Forget(gone);
+    RETURN_IF_ERROR(Change(feed, changes));
+    stream->count += claimed.size();
+    bytes_ += stream->entries.size() - bytes_before;
+    return Status::Ok();
   }
 
   Result<bool> ReadNews(const Feed& feed, const FeedGroup& group, Stream* stream,
@@ -227,7 +348,7 @@ class GroupReadTask final : public GroupTask {
     stream->after = group.last;
     stream->scan.after = group.last;
     const size_t bytes_before = stream->entries.size();
-    FeedReplySink sink(&stream->entries, room, bytes_ - bytes_before);
+    FeedReplySink sink(&stream->entries, room, bytes_ - bytes_before, claim_idle_ms_.has_value());
     bool done = false;
     while (!done) {
       ASSIGN_OR_RETURN(done, feed_log().Read(feed, &stream->scan, &sink));
@@ -328,6 +449,7 @@ class GroupReadTask final : public GroupTask {
   const std::string consumer_;
   const uint64_t count_;
   const bool no_ack_;
+  const std::optional<int64_t> claim_idle_ms_;
   FeedWait wait_;
   std::vector<Stream> streams_;
   size_t current_{0};

@@ -38,6 +38,11 @@ Result<GroupReadRequest> ParseGroupRead(ArgumentCursor at) {
       ASSIGN_OR_RETURN(request.block_ms, ParseBlock(at.Take()));
     } else if (at.left() > 1 && at.TakeWord("COUNT")) {
       ASSIGN_OR_RETURN(request.count, ParseFeedCount(at.Take()));
+    } else if (at.left() > 1 && at.TakeWord("CLAIM")) {
+      ASSIGN_OR_RETURN(request.claim_idle_ms,
+                       Milliseconds(at.Take(), "min-idle-time", "XREADGROUP"));
+      if (*request.claim_idle_ms < 0)
+        return Status::Error(ErrorCode::kErr, "min-idle-time must not be negative");
     } else if (at.left() > 1 && at.TakeWord("STREAMS")) {
       RETURN_IF_ERROR(TakeStreams(&at, &request));
       has_streams = true;

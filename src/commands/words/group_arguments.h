@@ -24,6 +24,7 @@ struct GroupReadRequest {
   uint64_t count{kFeedEntriesDefault};
   std::optional<int64_t> block_ms;
   bool no_ack{false};
+  std::optional<int64_t> claim_idle_ms;  // CLAIM
   std::vector<Stream> streams;
 };
 // What follows XREADGROUP.
