@@ -22,7 +22,8 @@ LIB_LAYERS := base btree engine store embedded
 
 # What a build needs, and what tests and checks need besides; `make deps` installs what is missing.
 BUILD_PACKAGES := g++ pkg-config libuv1-dev libmimalloc-dev libxxhash-dev libre2-dev libfmt-dev \
-  libssl-dev libabsl-dev libhiredis-dev libzstd-dev libpng-dev libncurses-dev libmicrohttpd-dev nlohmann-json3-dev libcli11-dev python3 redis-tools
+  libssl-dev libabsl-dev libhiredis-dev liblz4-dev libzstd-dev libpng-dev libncurses-dev \
+  libmicrohttpd-dev nlohmann-json3-dev libcli11-dev python3 redis-tools
 TEST_PACKAGES := catch2 python3-redis clang clang-format clang-tidy libclang-rt-14-dev git \
   openssl dpkg-dev mandoc
 # Other people's clients and tools, which the tests skip (and say so) when they are not there.
@@ -73,7 +74,7 @@ LDFLAGS = $(filter -fsanitize%,$(FLAGS_$(VARIANT)))
 # mimalloc hides heap errors from the sanitizers, so only the plain builds have it.
 MALLOC_LIBS = $(if $(filter release debug,$(VARIANT)),-lmimalloc,)
 CXXFLAGS += $(if $(filter release debug,$(VARIANT)),-DCELLAR_MIMALLOC,)
-LIBS = -lre2 -lfmt -lssl -lcrypto -lxxhash -lpthread
+LIBS = -lre2 -lfmt -lssl -lcrypto -lxxhash -llz4 -lzstd -lpthread
 # libraft.a names functions of libuv.
 UV_LIBS = $(RAFT_LIBS) -luv
 
@@ -132,7 +133,7 @@ $(BUILD)/pic/%.o: %.cc
 $(BUILD)/$(SONAME): $(LIBRARY_OBJECTS) src/embedded/libcellar.map
 	@echo "link $@"
 	$(Q)$(CXX) $(LDFLAGS) -shared -Wl,-soname,$(SONAME) -Wl,--no-undefined -o $@ $(LIBRARY_OBJECTS) \
-	  -Wl,--version-script,src/embedded/libcellar.map -lre2 -lfmt -lxxhash -lpthread \
+	  -Wl,--version-script,src/embedded/libcellar.map -lre2 -lfmt -lxxhash -llz4 -lzstd -lpthread \
 	  -labsl_throw_delegate
 ## library        build libcellar.so, the store without the server
 library: $(BUILD)/$(SONAME)
@@ -164,7 +165,6 @@ $(BUILD)/$(1): $(patsubst %.cc,$(BUILD)/%.o,$(wildcard tools/$(1)/*.cc tools/cli
 	$$(Q)$$(CXX) $$(LDFLAGS) -o $$@ $$^ -lhiredis $(UV_LIBS) $(LIBS) $(LIBS_$(1)) $$(MALLOC_LIBS)
 endef
 LIBS_bench-btree := -labsl_throw_delegate
-LIBS_cellar-export := -lzstd
 LIBS_cellar-heatmap := -lpng
 LIBS_cellar-top := -lncurses -ltinfo
 LIBS_cellar-web := -lmicrohttpd
@@ -195,7 +195,7 @@ $(BUILD)/simulate: $(BUILD)/tests/replica/simulate_main.o $(SIMULATION_OBJECT) $
 
 $(BUILD)/unit-tests: $(TEST_OBJECTS) $(SIMULATION_OBJECT) $(TOOL_OBJECTS) $(APP_OBJECTS) $(BUILD)/libcellar.a
 	@echo "link $@"
-	$(Q)$(CXX) $(LDFLAGS) -o $@ $^ -lhiredis -lzstd -lpng -lncurses -ltinfo -lmicrohttpd $(UV_LIBS) $(LIBS) $(MALLOC_LIBS)
+	$(Q)$(CXX) $(LDFLAGS) -o $@ $^ -lhiredis -lpng -lncurses -ltinfo -lmicrohttpd $(UV_LIBS) $(LIBS) $(MALLOC_LIBS)
 
 #: run            install what is missing, build, serve 127.0.0.1:6479 with the data in ./data
 run: build-deps
@@ -243,7 +243,7 @@ fuzz:
 ifeq ($(VARIANT),fuzz)
 build/fuzz/%_fuzz: build/fuzz/tests/fuzz/%_fuzz.o $(TOOL_OBJECTS) $(APP_OBJECTS) $(BUILD)/libcellar.a
 	@echo "link $@"
-	$(Q)$(CXX) -fsanitize=fuzzer,address -o $@ $^ -lhiredis -lzstd -lpng -lncurses -ltinfo -lmicrohttpd $(UV_LIBS) $(LIBS)
+	$(Q)$(CXX) -fsanitize=fuzzer,address -o $@ $^ -lhiredis -lpng -lncurses -ltinfo -lmicrohttpd $(UV_LIBS) $(LIBS)
 endif
 
 ## soak           the long tests: hidden unit tests "[soak]" and tests/soak/, for SOAK_SECONDS (600)

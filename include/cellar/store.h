@@ -58,6 +58,7 @@ struct Family {
   int64_t ttl_ms{0};             // how long a cell is kept; 0: for ever
   std::string gc{};              // a policy, "maxversions=3||maxage=7d"; not beside the two above
   std::string locality_group{};  // empty: "default"
+  std::string compress{};        // "lz4", "zstd"; empty: values are kept as they are
 };
 
 struct TableOptions {

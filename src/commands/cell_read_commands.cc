@@ -399,6 +399,7 @@ void CmdCScan(CommandContext& ctx) {
   options.page_bytes_max = PageBytesMax(ctx);
   options.draws_rows = DrawsRows(request);
   request.rows.cells_wanted = !request.keys_only;
+  request.cells.values = !request.keys_only;
   request.cells.timestamps = request.format.arrays();
   request.cells.access = ctx.rights;
   // What had to be looked at tells of what is hidden.
@@ -439,6 +440,7 @@ void CmdCCount(CommandContext& ctx) {
   request.rows.cells_wanted = request.by != CountBy::kRows;
   request.rows.reordered_max = kUnlimited;
   request.cells.timestamps = false;
+  request.cells.values = false;
   request.cells.access = ctx.rights;
   ASSIGN_OR_REPLY(ctx, std::unique_ptr<Scan> scan,
                   ctx.store().ScanRows(*table, request.rows, request.cells, nullptr));

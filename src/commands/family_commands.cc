@@ -87,10 +87,14 @@ struct FamilyInfo {
   std::string group;
   std::string_view aggregate;
   std::string bucket;
+  std::string_view compress;
+  uint64_t compressed{0};
+  uint64_t saved{0};
+  Store::FamilyOnDisk on_disk;
   uint64_t memory_bytes{0};
   uint64_t reclaimed{0};
 
-  FamilyInfo(const Table& table, const FamilySchema& family)
+  FamilyInfo(Store& store, const Table& table, const FamilySchema& family)
       : name(family.name),
         type(family.type.has_value() ? ValueTypeName(*family.type) : std::string_view("none")),
         order(family.order.spec()),
@@ -100,6 +104,10 @@ struct FamilyInfo {
         group(table.schema().groups[family.group].name),
         aggregate(FoldKindName(family.fold)),
         bucket(family.bucket_ms != 0 ? FormatDurationMs(family.bucket_ms) : "NONE"),
+        compress(CompressionName(family.compression)),
+        compressed(table.family_counters(family).packed_cells),
+        saved(table.family_counters(family).saved_bytes),
+        on_disk(store.OnDisk(table, family)),
         memory_bytes(MemoryShare(table, family)),
         reclaimed(table.family_counters(family).reclaimed) {
     if (family.policy.versions() != 0) versions = std::to_string(family.policy.versions());
@@ -107,7 +115,7 @@ struct FamilyInfo {
   }
 
   void Reply(ReplyWriter& reply, uint64_t cells) const {
-    reply.Map(12);
+    reply.Map(17);
     const auto text = [&reply](std::string_view field, std::string_view value) {
       reply.Bulk(field);
       reply.Bulk(value);
@@ -125,8 +133,13 @@ struct FamilyInfo {
     text("group", group);
     text("aggregate", aggregate);
     text("bucket", bucket);
+    text("compress", compress);
     number("cells", cells);
+    number("compressed", compressed);
+    number("saved", saved);
     number("memory", memory_bytes);
+    number("disk", on_disk.snapshot_bytes);
+    number("log_bytes", on_disk.log_bytes);
     number("reclaimed", reclaimed);
   }
 };
@@ -155,12 +168,13 @@ void CmdFamilyInfo(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
   REPLY_IF_ERROR(ctx, CheckMayRead(ctx, ctx.args[3]));
   ASSIGN_OR_REPLY(ctx, const FamilySchema* const family, FindFamily(*table, ctx.args[3]));
-  FamilyInfo info(*table, *family);
+  FamilyInfo info(ctx.store(), *table, *family);
   if (table->family_is_all_live(*family) || !table->MayHoldDropped()) {
     return info.Reply(ctx.reply, table->family_counters(*family).cells);
   }
   CellOptions cells;
   cells.versions_max = kUnlimited;
+  cells.values = false;
   cells.columns.push_back(
       {.kind = ColumnSelector::Kind::kFamily, .family = family->name, .first = {}, .second = {}});
   ASSIGN_OR_REPLY(ctx, std::unique_ptr<Scan> scan,
@@ -187,7 +201,8 @@ constexpr Command kFamilyRows[] = {
      .summary = "Adds a family to a table.",
      .complexity = "O(n) where n is the number of families",
      .syntax = "table family [TYPE type] [ORDER order] [VERSIONS count|ALL] [TTL duration|NONE] "
-               "[GC policy] [GROUP group] [AGGREGATE sum|min|max|hll] [BUCKET duration]",
+               "[GC policy] [GROUP group] [AGGREGATE sum|min|max|hll] [BUCKET duration] "
+               "[COMPRESS lz4|zstd|none]",
      .handler = CmdFamilyAdd},
     {.name = "alter",
      .arity = -4,
@@ -195,9 +210,11 @@ constexpr Command kFamilyRows[] = {
      .categories = kCategorySchema,
      .keys = kTableWritten,
      .group = "schema",
-     .summary = "Changes the type or the retention of a family. Other options stay.",
+     .summary = "Changes the type, the retention or the compression of a family. Other options "
+                "stay.",
      .complexity = "O(n) in the number of cells of a family with retention, in slices",
-     .syntax = "table family [TYPE type|NONE] [VERSIONS count|ALL] [TTL duration|NONE] [GC policy]",
+     .syntax = "table family [TYPE type|NONE] [VERSIONS count|ALL] [TTL duration|NONE] [GC policy] "
+               "[COMPRESS lz4|zstd|none]",
      .handler = CmdFamilyAlter},
     {.name = "drop",
      .arity = 4,
@@ -215,7 +232,7 @@ constexpr Command kFamilyRows[] = {
      .categories = kCategorySchema,
      .keys = kTableRead,
      .group = "schema",
-     .summary = "Returns the options of a family, its exact number of cells, and its memory.",
+     .summary = "Returns the options of a family, its exact number of cells, its memory and disk.",
      .complexity = "O(1), or O(n) in the number of cells if they can expire",
      .syntax = "table family",
      .handler = CmdFamilyInfo},

@@ -239,7 +239,7 @@ constexpr Command kTableRows[] = {
      .complexity = "O(n) where n is the number of families",
      .syntax = "table [KEY order] [FAMILY family [TYPE type] [ORDER order] [VERSIONS count|ALL] "
                "[TTL duration|NONE] [GC policy] [GROUP group] [AGGREGATE sum|min|max|hll] [BUCKET "
-               "duration]]...",
+               "duration] [COMPRESS lz4|zstd|none]]...",
      .handler = CmdTableCreate},
     {.name = "drop",
      .arity = 3,

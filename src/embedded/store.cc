@@ -82,6 +82,9 @@ Result<NewFamily> ToNewFamily(const Family& family) {
   if (family.versions != 0) options.versions_max = family.versions;
   if (family.ttl_ms != 0) options.ttl_ms = static_cast<uint64_t>(family.ttl_ms);
   if (!family.locality_group.empty()) options.group = family.locality_group;
+  if (!family.compress.empty()) {
+    ASSIGN_OR_RETURN(options.compression, ParseCompression(family.compress));
+  }
   return result;
 }
 

@@ -21,10 +21,12 @@ namespace cellar {
 //   1  kJoining, kVoter
 //   2  kStandby; named snapshots, and copies of tables
 //   3  kWitness
-inline constexpr uint32_t kFeatureLevel{3};
+//   4  COMPRESS of families
+inline constexpr uint32_t kFeatureLevel{4};
 inline constexpr uint32_t kStandbyLevel{2};
 inline constexpr uint32_t kSnapshotLevel{2};
 inline constexpr uint32_t kWitnessLevel{3};
+inline constexpr uint32_t kCompressionLevel{4};
 
 enum class MemberKind : uint8_t {
   kJoining =

@@ -76,10 +76,12 @@ SetNode::SetNode(Replication& owner, Store& store)
   }
   member_.SetBacklog(owner.options_.backlog_bytes);
   store_.set_snapshot_gate([this] { return WantLevel(kSnapshotLevel); });
+  store_.set_compression_gate([this] { return WantLevel(kCompressionLevel); });
 }
 
 SetNode::~SetNode() {
   store_.set_snapshot_gate(nullptr);
+  store_.set_compression_gate(nullptr);
   DropFetch();
   serves_.clear();
 }

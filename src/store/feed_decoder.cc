@@ -328,7 +328,7 @@ void FeedDecoder::AddPut(const FamilySchema& family, const DecodedOp& op) {
   if (!wants_fields_) return;
   AddPlace(family, op.first, op.number);
   CellValue cell;
-  (void)DecodeCellValue(op.second, &cell);  // it has been applied
+  (void)DecodeCellValue(op.second, &plain_, &cell);  // it has been applied
   AddValue(cell, "type", "value");
   if (cell.expiry_micros != kNoExpiry) Add("expires", FormatInt64(cell.expiry_micros));
   if (feed_.old) AddOld(family, op);

@@ -191,6 +191,7 @@ class FeedDecoder {
   FeedEntry entry_;
   std::string row_text_;
   std::string text_;
+  PlainValue plain_;
 };
 
 }  // namespace cellar

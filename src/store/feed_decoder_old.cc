@@ -124,7 +124,7 @@ void FeedDecoder::AddOld(const FamilySchema& family, const DecodedOp& op) {
   if (has_puts) {
     for (const auto& [timestamp, put] : puts->second) {
       CellValue made;
-      if (!DecodeCellValue(put, &made) || (!value.empty() && timestamp < newest)) continue;
+      if (!DecodeCellHead(put, &made) || (!value.empty() && timestamp < newest)) continue;
       if (family.policy.Drops(1, static_cast<int64_t>(timestamp), made.expiry_micros, step_micros_))
         continue;
       newest = timestamp;
@@ -132,7 +132,7 @@ void FeedDecoder::AddOld(const FamilySchema& family, const DecodedOp& op) {
     }
   }
   CellValue old;
-  if (value.empty() || !DecodeCellValue(value, &old)) return;
+  if (value.empty() || !DecodeCellValue(value, &plain_, &old)) return;
   AddValue(old, {}, "old");
   Add("oldts", FormatUint64(newest));
   Add("oldtype", ValueTypeName(old.type));
@@ -145,7 +145,7 @@ void FeedDecoder::TellGone(const FamilySchema& family, std::string_view qualifie
   if (!Begin("del", table_->name)) return;
   AddPlace(family, qualifier, timestamp);
   CellValue value;
-  if (feed_.old && DecodeCellValue(cell.value, &value)) AddValue(value, "type", "value");
+  if (feed_.old && DecodeCellValue(cell.value, &plain_, &value)) AddValue(value, "type", "value");
   if (cell.kind == OldCellKind::kReclaimed) Add("by", "expired");
 }
 

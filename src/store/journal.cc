@@ -167,6 +167,8 @@ class JournalImpl final : public Journal {
   void SkipMicros(int64_t micros) override { last_commit_micros_ += micros; }
   void RequestSync() override { writer_.RequestSync(); }
   void SetTurnTime(int64_t wall_micros) override { turn_micros_ = wall_micros; }
+  const NewestSnapshot& newest_snapshot() const override { return newest_; }
+  uint64_t newest_snapshots() const override { return saves_; }
   void Flush() override;
   void Poll() override;
   Lsn last_lsn() const override { return last_; }
@@ -295,6 +297,7 @@ class JournalImpl final : public Journal {
   };
   Trim trim_;
   uint64_t snapshot_bytes_{0};
+  NewestSnapshot newest_;
   Lsn snapshot_lsn_;
   uint64_t base_bytes_{0};
   uint64_t saves_{0};
@@ -329,6 +332,7 @@ JournalImpl::JournalImpl(JournalOptions options, FileSystem& files, Clock& clock
       writer_(options_, files, clock, store) {
   if (store.manifest.snapshot) {
     snapshot_bytes_ = store.manifest.snapshot->bytes;
+    newest_ = std::move(store.newest);
     snapshot_lsn_ = store.manifest.snapshot->lsn;
   }
   base_bytes_ = snapshot_bytes_;
@@ -649,6 +653,10 @@ Status JournalImpl::FinishSnapshot() {
   last_save_micros_ = now;
   changes_saved_ = job->changes_before;
   snapshot_bytes_ = job->entry.bytes;
+  newest_ = {.catalog = std::move(job->state.catalog),
+             .trees = std::move(job->progress.trees),
+             .file_bytes = job->entry.bytes,
+             .logged = std::move(job->state.logged)};
   snapshot_lsn_ = job->entry.lsn;
   base_bytes_ = BytesToLoad();
   ++saves_;

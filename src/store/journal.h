@@ -51,6 +51,7 @@
 #include "store/log_format.h"
 #include "store/log_replay.h"
 #include "store/manifest.h"
+#include "store/snapshot_format.h"
 
 namespace cellar {
 
@@ -190,6 +191,14 @@ class RecordSink {
   virtual ~RecordSink() = default;
   // Whole records (log_format.h) behind those of the call before; `last` numbers the last one.
   virtual void OnRecords(std::string_view records, Lsn last) = 0;
+};
+
+// The newest snapshot file: what it says of itself, and how much had been logged when it was taken.
+struct NewestSnapshot {
+  std::string catalog{};
+  std::vector<SnapshotTree> trees{};
+  uint64_t file_bytes{0};  // 0: there is none
+  std::vector<StateMachine::Logged> logged{};
 };
 
 // What a state machine holds when its log is opened: nothing, or all that the snapshot holds which
@@ -353,6 +362,9 @@ class Journal {
   virtual void SetSnapshotsKept(uint32_t count) = 0;
 
   virtual JournalStats Stats() const = 0;
+  // Lives until the next Poll() or SaveNow(); newest_snapshots() counts how often it has changed.
+  virtual const NewestSnapshot& newest_snapshot() const = 0;
+  virtual uint64_t newest_snapshots() const = 0;
 
   // Flushes, syncs and ends the threads; a running snapshot is given up. An error means that
   // accepted records may not be on disk. Nothing but the destructor may follow.

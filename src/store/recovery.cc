@@ -196,6 +196,7 @@ void Recovery::BeginAnew() {
   state_.Reset();
   replay_.emplace(state_, task_.up_to);
   store_.snapshot_members.clear();
+  store_.newest = {};
   store_.end = {};
   store_.report.snapshot_cells = 0;
   store_.report.from_earlier = true;
@@ -211,6 +212,9 @@ Status Recovery::LoadOne(const SnapshotEntry& entry) {
     ASSIGN_OR_RETURN(auto reader, SnapshotReader::Open(files_, path));
     RETURN_IF_ERROR(reader->CheckAgainst(entry));
     store_.snapshot_members = reader->footer().members;
+    store_.newest = {.catalog = reader->footer().catalog,
+                     .trees = reader->footer().trees,
+                     .file_bytes = entry.bytes};
     replay_->BeginBehind(entry.lsn, store_.snapshot_members);
     store_.end.commit_micros = reader->header().commit_micros;
     for (const SnapshotTree& tree : reader->footer().trees) {

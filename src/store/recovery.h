@@ -30,6 +30,7 @@ struct RecoveredStore {
   uint64_t log_bytes{0};               // of records
   std::string members;                 // of the replica set, as applied; empty without one
   std::string snapshot_members;        // as the snapshot has them
+  NewestSnapshot newest;               // which that is
   std::vector<NamedMembers> named;     // behind the snapshot, as applied
   uint32_t first_epoch{0};             // of the snapshot, or else of the first record
   std::vector<Lsn> epoch_begins;       // the first record of each epoch behind that

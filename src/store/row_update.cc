@@ -69,6 +69,7 @@ class RowsUpdate final : public SlicedChange {
     CellOptions cells;
     cells.access = access;
     cells.timestamps = false;
+    cells.values = false;
     ASSIGN_OR_RETURN(scan_, store_.ScanRows(table, update_->rows, cells, nullptr));
     Status checked = store_.resolver_->CheckRequest(table, write, store_.NextWriteContext());
     if (!checked.ok()) return store_.InTable(std::move(checked), table);

@@ -125,6 +125,7 @@ Result<SnapshotEntry> WriteTemporary(FileSystem& files, const std::string& path,
   RETURN_IF_ERROR(writer.Write(footer_bytes));
   RETURN_IF_ERROR(writer.Write(EncodeSnapshotTrailer(&trailer)));
   RETURN_IF_ERROR(writer.Finish());
+  progress->trees = std::move(footer.trees);
   return SnapshotEntry{
       .number = task.number, .lsn = task.lsn, .bytes = writer.offset(), .hash = trailer.hash};
 }

@@ -9,10 +9,12 @@
 #include <atomic>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/file.h"
 #include "engine/table/state_machine.h"
 #include "store/manifest.h"
+#include "store/snapshot_format.h"
 
 namespace cellar {
 
@@ -20,6 +22,7 @@ namespace cellar {
 struct SnapshotProgress {
   std::atomic<uint64_t> cells_done{0};  // an estimate inside a tree
   std::atomic<bool> cancelled{false};   // set it to give up soon
+  std::vector<SnapshotTree> trees{};    // in the file; for whoever has waited for its end
 };
 
 struct SnapshotTask {

@@ -110,6 +110,7 @@ Inheritance Store::CloseAll(Trees trees) {
   std::erase_if(pins_, [](const auto& pin) { return pin.second.holds == 0; });
   for (auto& [id, pin] : pins_) pin.table_id = 0;
   spare_scan_.reset();
+  divided_file_.reset();
   sweep_walk_.reset();
   sweep_ghosts_.clear();
   sweep_table_id_ = 0;

@@ -307,6 +307,13 @@ class Store {
   // First reclaims what the old policy has dropped, in slices, then sets the options.
   Result<std::unique_ptr<SlicedChange>> AlterFamily(Table& table, const NewFamily& family);
   Status DropFamily(Table& table, std::string_view name);
+  // Bytes of a family in the newest snapshot file, and of its changes since. Of a frozen table
+  // none. O(families of the store) once behind each snapshot.
+  struct FamilyOnDisk {
+    uint64_t snapshot_bytes{0};
+    uint64_t log_bytes{0};
+  };
+  FamilyOnDisk OnDisk(const Table& table, const FamilySchema& family);
 
   // --- indexes. The name must be one (IsName).
   // Builds a first slice at once, the rest in Sweep(); inside a transaction all of it.
@@ -346,6 +353,8 @@ class Store {
   // Asked before a snapshot or a copy is logged, which not every version knows; its error is the
   // reply. Null: nobody need be asked.
   void set_snapshot_gate(std::function<Status()> gate) { snapshot_gate_ = std::move(gate); }
+  // The same before COMPRESS.
+  void set_compression_gate(std::function<Status()> gate) { compression_gate_ = std::move(gate); }
   // Asked before drop-keep keeps what would give its memory back.
   void set_memory_is_short(std::function<bool()> is_short) {
     memory_is_short_ = std::move(is_short);
@@ -566,6 +575,10 @@ class Store {
     uint64_t tree{0};
   };
   SnapshotIds NextIds() const;
+  Status CheckCompressionGate(const FamilyOptions& options) const {
+    const bool packs = options.compression && Packs(*options.compression);
+    return packs && compression_gate_ ? compression_gate_() : Status::Ok();
+  }
   Status CheckSnapshotGate() const { return snapshot_gate_ ? snapshot_gate_() : Status::Ok(); }
   // Adds kCreateSnapshot to the mutation; returns its number.
   uint64_t AddSnapshot(std::string_view keyspace, std::string_view name,
@@ -635,6 +648,13 @@ class Store {
   std::set<uint64_t> copies_;  // snapshots of copies at work
   std::function<bool()> memory_is_short_;
   std::function<Status()> snapshot_gate_;
+  std::function<Status()> compression_gate_;
+  // Of the newest snapshot file; empty until somebody asks.
+  struct DividedFile {
+    uint64_t number{0};  // Journal::newest_snapshots()
+    std::vector<Engine::FamilyInFile> families{};
+  };
+  std::optional<DividedFile> divided_file_;
   bool has_old_cells_{false};
   bool in_transaction_{false};
   bool transaction_undo_{false};

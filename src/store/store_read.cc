@@ -241,7 +241,8 @@ class DigestHash {
 void AddSchema(const Table& table, bool all_indexes, std::string* bytes) {
   PutLengthPrefixed(bytes, table.schema().key.spec());
   PutVarint64(bytes, table.counters().record_number_next);
-  for (const FamilySchema& family : table.schema().families) {
+  for (FamilySchema family : table.schema().families) {
+    family.compression = Compression::kNever;  // how cells are kept, not what they are
     PutLengthPrefixed(bytes, family.name);
     PutLengthPrefixed(bytes, FamilyOptionsText(table.schema(), family));
   }

@@ -169,6 +169,7 @@ Status Store::AddFamilyTo(TableSchema* schema, const NewFamily& family,
                          "a table has at most " + FormatUint64(kFamiliesMax) + " families");
   }
   ASSIGN_OR_RETURN(const std::optional<ValueType> type, TypeOfNewFamily(family));
+  RETURN_IF_ERROR(CheckCompressionGate(family.options));
   const std::string group_name = family.options.group.value_or(std::string(kDefaultGroup));
   RETURN_IF_ERROR(RequireName("group", group_name));
   auto group = std::find_if(schema->groups.begin(), schema->groups.end(),
@@ -196,6 +197,7 @@ Status Store::AddFamilyTo(TableSchema* schema, const NewFamily& family,
   added.type = type;
   added.fold = family.options.fold.value_or(FoldKind::kNone);
   added.bucket_ms = family.options.bucket_ms.value_or(0);
+  added.compression = family.options.compression.value_or(Compression::kNever);
   if (family.options.order) added.order = *family.options.order;
   added.policy = AlterRetention(RetentionPolicy(), family.options);
   const auto at = std::lower_bound(

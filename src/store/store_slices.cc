@@ -215,6 +215,8 @@ class FamilyAlter final : public SlicedChange {
     TableSchema schema = table->schema();
     FamilySchema* altered = schema.FindFamily(family->name);
     if (options_.type) altered->type = *options_.type;
+    if (options_.compression)
+      altered->compression = AlterCompression(altered->compression, *options_.compression);
     for (IndexSchema& index : schema.indexes) {
       if (altered->policy != policy && index.NamesFamily(family_id_)) index.judged = false;
     }
@@ -269,6 +271,7 @@ Result<std::unique_ptr<SlicedChange>> Store::AlterFamily(Table& table, const New
                                               " is fixed once created");
   }
   RETURN_IF_ERROR(CheckTypeChange(table.schema(), **found, family.options));
+  RETURN_IF_ERROR(CheckCompressionGate(family.options));
   return std::unique_ptr<SlicedChange>(
       std::make_unique<FamilyAlter>(*this, table, **found, family.options));
 }

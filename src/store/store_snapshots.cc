@@ -267,4 +267,35 @@ Result<std::unique_ptr<SlicedChange>> Store::CopyTable(Table& source, std::strin
       std::make_unique<CopyChange>(*this, *frozen, snapshot_id, keyspace, name, replace));
 }
 
+// --- snapshot files
+
+Store::FamilyOnDisk Store::OnDisk(const Table& table, const FamilySchema& family) {
+  const NewestSnapshot& newest = journal_->newest_snapshot();
+  FamilyOnDisk found;
+  if (table.frozen()) return found;
+  if (!divided_file_ || divided_file_->number != journal_->newest_snapshots()) {
+    divided_file_ = DividedFile{.number = journal_->newest_snapshots()};
+    Engine catalog;
+    // What has been written, or loaded, can be read.
+    if (newest.file_bytes > 0 && catalog.BeginLoad(newest.catalog).ok()) {
+      std::vector<Engine::TreeInFile> trees;
+      for (const SnapshotTree& tree : newest.trees)
+        trees.push_back({tree.tree_id, tree.end_offset - tree.begin_offset});
+      divided_file_->families = catalog.DivideFile(trees, newest.file_bytes);
+    }
+  }
+  const auto is_it = [&](const auto& part) {
+    return part.table_id == table.id() && part.family_id == family.id;
+  };
+  const auto& families = divided_file_->families;
+  const auto on_disk = std::find_if(families.begin(), families.end(), is_it);
+  if (on_disk != families.end()) found.snapshot_bytes = on_disk->bytes;
+  const auto logged = std::find_if(newest.logged.begin(), newest.logged.end(), is_it);
+  const uint64_t before = logged == newest.logged.end() ? 0 : logged->bytes;
+  const uint64_t now = table.family_counters(family).logged_bytes;
+  // A table that was truncated counts anew.
+  found.log_bytes = now < before ? now : now - before;
+  return found;
+}
+
 }  // namespace cellar

@@ -141,14 +141,14 @@ TEST_CASE("An option that a table or family does not have is named", "[syntax_er
   CHECK(create({"f"}) == "ERR syntax error: 'f' is not KEY or FAMILY");
   CHECK(create({"FAMILY", "f", "COLOUR", "red"}) ==
         "ERR syntax error: 'COLOUR' is not TYPE, ORDER, VERSIONS, TTL, GC, GROUP, AGGREGATE, "
-        "BUCKET, KEY or FAMILY");
+        "BUCKET, COMPRESS, KEY or FAMILY");
   CHECK(create({"FAMILY", "f", "TTL"}) ==
         "ERR syntax error: too few words after TTL (duration|NONE)");
   CHECK(create({"FAMILY", "f", "VERSIONS", "1", "GC", "NONE"}) ==
         "ERR syntax error: GC excludes VERSIONS and TTL, which can stand inside its policy");
   const Words alter = {"f"};
   CHECK(ParseFamily(FamilyVerb::kAlter, ArgumentCursor(alter, 0)).status().ToString() ==
-        "ERR syntax error: nothing to alter: no TYPE, VERSIONS, TTL or GC");
+        "ERR syntax error: nothing to alter: no TYPE, VERSIONS, TTL, GC or COMPRESS");
 }
 
 TEST_CASE("A word of a megabyte does not come back in the error", "[syntax_error]") {

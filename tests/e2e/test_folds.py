@@ -144,7 +144,8 @@ class SumTest(FoldTest):
         self.write("FAMILY ALTER t s VERSIONS 2", OK)
         self.read("FAMILY INFO t h", M(("name", "h"), ("type", "none"), ("order", "bytes"), ("versions", "ALL"),
                                        ("ttl", "NONE"), ("gc", "NONE"), ("group", "default"), ("aggregate", "hll"),
-                                       ("bucket", "NONE"), ("cells", 0), ("memory", 0), ("reclaimed", 0)))
+                                       ("bucket", "NONE"), ("compress", "none"), ("cells", 0), ("compressed", 0),
+                                       ("saved", 0), ("memory", 0), ("disk", 0), ("log_bytes", 0), ("reclaimed", 0)))
 
     def test_a_cell_keeps_its_own_expiry(self):
         self.write("DEBUG SET-TIME 1000000", OK)

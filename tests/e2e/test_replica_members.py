@@ -156,7 +156,7 @@ class MembersTest(ReplicaSetCase):
         writer.end()
         self.assert_equal(every)
         self.assert_kept(every, writer)
-        self.wait_until(lambda: standby.info().get("replica_feature_level") == "3/3", lambda: str(standby.info()))
+        self.wait_until(lambda: standby.info().get("replica_feature_level") == "4/4", lambda: str(standby.info()))
         # It stays one over restarts of all, and it counts for nothing.
         for member in every:
             member.server.kill()
@@ -418,6 +418,10 @@ class MembersTest(ReplicaSetCase):
         for words in (demote, "SNAPSHOT CREATE s", "COPY t u"):
             self.wait_until(lambda: text in self.wait_leader(members).refusal(words),
                             lambda: self.wait_leader(members).refusal(words))
+        packs = ("TABLE CREATE c FAMILY f COMPRESS lz4", "FAMILY ALTER t f COMPRESS zstd")
+        for words in packs:
+            self.assertIn(text.replace("level 2", "level 4"), self.wait_leader(members).refusal(words))
+        self.assertEqual("no error: OK", self.wait_leader(members).refusal("FAMILY ALTER t f COMPRESS none"))
         followers[0].server.stop()
         self.use(followers[0], binary())
         followers[0].server.start()
@@ -425,7 +429,12 @@ class MembersTest(ReplicaSetCase):
             self.wait_until(lambda: self.wait_leader(members).refusal(words) == f"no error: {answer}",
                             lambda: self.wait_leader(members).refusal(words))
         self.assert_equal(members)
-        self.assertEqual({"3/2"}, {member.info()["replica_feature_level"] for member in members})
+        self.assertEqual({"4/2"}, {member.info()["replica_feature_level"] for member in members})
+        for words in packs:
+            self.wait_until(lambda: self.wait_leader(members).refusal(words) == "no error: OK",
+                            lambda: self.wait_leader(members).refusal(words))
+        self.assert_equal(members)
+        self.assertEqual({"4/4"}, {member.info()["replica_feature_level"] for member in members})
 
 
 class AloneTest(CellarTest):

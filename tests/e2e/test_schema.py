@@ -202,7 +202,8 @@ class FamilyTest(SchemaTest):
         for protocol in (2, 3):
             info = self.info("FAMILY INFO t g", protocol)
             self.assertEqual(list(info), ["name", "type", "order", "versions", "ttl", "gc", "group",
-                                          "aggregate", "bucket", "cells", "memory", "reclaimed"])
+                                          "aggregate", "bucket", "compress", "cells", "compressed", "saved",
+                                          "memory", "disk", "log_bytes", "reclaimed"])
             self.assertEqual([info[name] for name in ("name", "type", "order", "versions", "ttl",
                                                       "gc", "group")],
                              [b"g", b"i64", b"-u64", b"3", b"90000ms", b"NONE", b"cold"])

@@ -58,7 +58,7 @@ class Snapshots(CellarTest):
         ask = lambda name: {q: run(q[0], name, *q[1:]) if q[0] != "CEXPLAIN" else None for q in questions}
         before = ask("t")
         shown = run("TABLE SHOW", "t")
-        info = lambda name: [word for word in run("FAMILY INFO", name, "n")[:20]]  # up to its memory
+        info = lambda name: [word for word in run("FAMILY INFO", name, "n")[:22]]  # up to its memory
         families = info("t")
         digest = run("DEBUG DIGEST", "t")
         self.assertEqual(b"OK", run("SNAPSHOT CREATE", "monday"))

@@ -79,7 +79,7 @@ std::pair<uint64_t, std::vector<Met>> Taken(const Engine& engine, const Mutation
       REQUIRE(GetLengthPrefixed(&rest, &key));
       REQUIRE(GetLengthPrefixed(&rest, &value));
       CellValue cell;
-      REQUIRE(DecodeCellValue(value, &cell));
+      REQUIRE(DecodeCellHead(value, &cell));
       met.push_back({index, kind, std::string(cell.stored)});
     }
   }

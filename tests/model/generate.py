@@ -159,6 +159,13 @@ class Generator:
     def value(self, kind):
         if kind in ('bytes', 'string') and self.chance(self.profile.wide / 4):
             return self.pick(pools.WIDE)
+        if kind in ('bytes', 'string') and self.chance(0.04):  # what COMPRESS is about
+            words = [self.pick(pools.value_texts(kind)) for _ in range(3)] + [b'<td class="x">', b' ']
+            size = self.pick([126, 127, 128, 129, 200, 1000])
+            text = b''
+            while len(text) < size:
+                text += self.pick(words)
+            return text[:size] if kind == 'bytes' else text
         if kind == 'bytes' and self.chance(0.01):
             return bytes(self.rng.randrange(256) for _ in range(self.rng.randrange(300)))
         return self.pick(pools.value_texts(kind))
@@ -762,6 +769,8 @@ class Generator:
             options.append([b'ORDER', self.pick(pools.QUALIFIER_ORDERS)])
         if not altering and self.chance(0.3):
             options.append([b'GROUP', self.pick([b'g1', b'g2', b'default'])])
+        if self.chance(0.35):
+            options.append([b'COMPRESS', self.pick([b'lz4', b'zstd', b'lz4', b'zstd', b'NONE', b'none', b'gz'])])
         if self.chance(0.2):
             choice = pools.POLICIES + ([b'NONE'] if altering else pools.STRICT_POLICIES)
             options.append([b'GC', self.pick(choice)])

@@ -20,7 +20,7 @@ def _same_set(names):
 
 
 class FamilyOptions:
-    NAMES = (b'TYPE', b'ORDER', b'VERSIONS', b'TTL', b'GC', b'GROUP', b'AGGREGATE', b'BUCKET')
+    NAMES = (b'TYPE', b'ORDER', b'VERSIONS', b'TTL', b'GC', b'GROUP', b'AGGREGATE', b'BUCKET', b'COMPRESS')
 
     def __init__(self, words):
         self.given = {}
@@ -55,6 +55,10 @@ class FamilyOptions:
             return word.lower().decode()
         if name == b'BUCKET':
             return retention.read_duration(word)
+        if name == b'COMPRESS':
+            if word.lower() not in (b'lz4', b'zstd', b'none'):
+                raise Refused('ERR')
+            return word.lower()
         check_name(word)
         return word
 
@@ -75,6 +79,7 @@ class FamilyOptions:
 
     def apply(self, family):
         given = self.given
+        family.compress = given.get(b'COMPRESS', family.compress)
         if b'TYPE' in given:
             family.type = given[b'TYPE']
         if b'ORDER' in given:
@@ -195,6 +200,7 @@ def family(model, session, words):
                     for place in row.columns if place[0] == family_name)
         return MapWith({b'name': family_name, b'type': (held.type or 'none').encode(),
                         b'order': held.order.text(), b'group': held.group, b'cells': cells,
+                        b'compress': held.compress,
                         b'aggregate': (held.fold or 'none').encode(),
                         b'bucket': b'%dms' % (held.bucket // 1000) if held.bucket else b'NONE'})
     if action == b'ALTER':

@@ -31,6 +31,7 @@ class Family:
         self.group = b'default'
         self.fold = None        # sum, min, max, hll
         self.bucket = 0         # microseconds
+        self.compress = b'none'  # how values are kept, which nobody sees
 
     def policy(self):
         if self.gc is not None:

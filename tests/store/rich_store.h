@@ -1,6 +1,7 @@
 // RichStore: a small store on a disk in memory with some of everything that a log can tell of:
 // orders of several components, types, retention, groups, indexes of all kinds, record numbers,
-// transactions, deletes of cells, columns, rows and ranges, families and tables that come and go.
+// transactions, deletes of cells, columns, rows and ranges, families and tables that come and go,
+// packed values.
 // The clock stands still, so it is the same store each time. What fails throws: fuzzers use it too.
 #pragma once
 
@@ -65,6 +66,12 @@ class RichStore {
     FamilyOptions hll;
     hll.fold = FoldKind::kHll;
     Do(store->CreateTable("0", "folds", Order(), {{"s", sum}, {"h", hll}}));
+    FamilyOptions lz4;
+    lz4.compression = Compression::kLz4;
+    FamilyOptions zstd;
+    zstd.compression = Compression::kZstd;
+    zstd.type = ValueType::kString;
+    Do(store->CreateTable("0", "packed", Order(), {{"l", lz4}, {"z", zstd}}));
     NewIndex by_row{"rows", {}, {{"f", {}, {}, false}}};
     for (const NewIndex& index : {by_value, unique, by_name, by_row})
       Do(store->CreateIndex(Find("plain"), index));
@@ -93,6 +100,11 @@ class RichStore {
     Write(Find("folds"), "r",
           {Fold(CellOp::Kind::kAdd, "s", "a", n), Fold(CellOp::Kind::kAdd, "h", "a", "user" + n)});
     Write(Find("folds"), "r", {Fold(CellOp::Kind::kMerge, "h", "a", state)});
+    const std::string page = "<p>" + std::string(150, 'p') + n + std::string(100, 'q');
+    Write(Find("packed"), "row" + n, {Put("l", "page", page), Put("z", "page", page + page)});
+    CellOp more = Put("l", "page", "more");
+    more.kind = CellOp::Kind::kAppend;
+    Write(Find("packed"), "row0", {more});
     store->Flush();
     store->BeginTransaction(Store::Atomicity::kAll);
     Write(plain, "row2", {Put("f", "both", n)});
@@ -121,6 +133,11 @@ class RichStore {
     Do(range.status());
     while (!(*range)->done()) Do((*range)->Step(1000));
     Do(store->AddFamily(Find("plain"), {"added", {}}));
+    FamilyOptions unpacked;
+    unpacked.compression = Compression::kNever;
+    auto unpack = store->AlterFamily(Find("packed"), {"l", unpacked});
+    Do(unpack.status());
+    while (!(*unpack)->done()) Do((*unpack)->Step(1000));
     FamilyOptions log;
     log.order = *Order::Parse("u64");
     Do(store->DropFamily(Find("keyed"), "log"));
@@ -195,7 +212,8 @@ inline Status ValidateStore(Store* store) {
       for (size_t i = 0; same && i < counted.families.size(); ++i) {
         const FamilyCounters& a = counted.families[i];
         const FamilyCounters& b = said.families[i];
-        same = a.cells == b.cells && a.bytes == b.bytes && a.expiring_cells == b.expiring_cells;
+        same = a.cells == b.cells && a.bytes == b.bytes && a.expiring_cells == b.expiring_cells &&
+               a.packed_cells == b.packed_cells && a.saved_bytes == b.saved_bytes;
       }
       if (!same) {
         std::string text = "counters of " + table->name() + " differ: rows " +
@@ -204,8 +222,10 @@ inline Status ValidateStore(Store* store) {
         for (size_t i = 0; i < counted.families.size(); ++i) {
           const FamilyCounters& a = said.families[i];
           const FamilyCounters& b = counted.families[i];
-          text += fmt::format("; cells {} {}, bytes {} {}, expiring {} {}", a.cells, b.cells,
-                              a.bytes, b.bytes, a.expiring_cells, b.expiring_cells);
+          text +=
+              fmt::format("; cells {} {}, bytes {} {}, expiring {} {}, packed {} {}, saved {} {}",
+                          a.cells, b.cells, a.bytes, b.bytes, a.expiring_cells, b.expiring_cells,
+                          a.packed_cells, b.packed_cells, a.saved_bytes, b.saved_bytes);
         }
         return Status::Error(ErrorCode::kErr, text);
       }

@@ -93,6 +93,12 @@ Status TakeBucket(std::string_view word, FamilyOptions* options) {
   return Status::Ok();
 }
 
+Status TakeCompress(std::string_view word, FamilyOptions* options) {
+  if (options->compression.has_value()) return RepeatedOption("COMPRESS");
+  ASSIGN_OR_RETURN(options->compression, ParseCompression(word));
+  return Status::Ok();
+}
+
 struct FamilyOptionRow {
   std::string_view word;
   std::string_view takes;  // for the error when it is missing
@@ -107,6 +113,7 @@ constexpr FamilyOptionRow kFamilyOptions[] = {
     {"GROUP", "group", TakeGroup},
     {"AGGREGATE", "sum|min|max|hll", TakeAggregate},
     {"BUCKET", "duration", TakeBucket},
+    {"COMPRESS", "lz4|zstd|none", TakeCompress},
 };
 
 const FamilyOptionRow* FindFamilyOption(std::string_view word) {
@@ -165,8 +172,9 @@ Result<TableRequest> ParseTableCreate(ArgumentCursor at) {
     } else if (request.families.empty()) {
       return UnexpectedWord(at.Peek(), "KEY or FAMILY");
     } else {
-      return UnexpectedWord(
-          at.Peek(), "TYPE, ORDER, VERSIONS, TTL, GC, GROUP, AGGREGATE, BUCKET, KEY or FAMILY");
+      return UnexpectedWord(at.Peek(),
+                            "TYPE, ORDER, VERSIONS, TTL, GC, GROUP, AGGREGATE, BUCKET, COMPRESS, "
+                            "KEY or FAMILY");
     }
   }
   return request;
@@ -177,13 +185,14 @@ Result<FamilyRequest> ParseFamily(FamilyVerb verb, ArgumentCursor at) {
   ASSIGN_OR_RETURN(family.name, at.TakeAny("FAMILY", "family [option ...]"));
   RETURN_IF_ERROR(TakeFamilyOptions(&at, &family.options));
   if (!at.done())
-    return UnexpectedWord(at.Peek(), "TYPE, ORDER, VERSIONS, TTL, GC, GROUP, AGGREGATE or BUCKET");
+    return UnexpectedWord(at.Peek(),
+                          "TYPE, ORDER, VERSIONS, TTL, GC, GROUP, AGGREGATE, BUCKET or COMPRESS");
   if (verb == FamilyVerb::kAdd) {
     RETURN_IF_ERROR(CheckName("family", family.name));
     return family;
   }
   if (family.options.empty()) {
-    return SyntaxErrorBecause("nothing to alter: no TYPE, VERSIONS, TTL or GC");
+    return SyntaxErrorBecause("nothing to alter: no TYPE, VERSIONS, TTL, GC or COMPRESS");
   }
   return family;
 }

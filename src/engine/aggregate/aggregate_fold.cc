@@ -70,6 +70,13 @@ void AggregateFold::Reattach(const ReadView& view) {
   }
 }
 
+bool AggregateFold::WantsValues() const {
+  return std::any_of(plan_.reduces.begin(), plan_.reduces.end(), [](const PlannedReduce& reduce) {
+    return reduce.function != Reduce::Function::kRows &&
+           reduce.function != Reduce::Function::kCount;
+  });
+}
+
 void AggregateFold::FindTakers(size_t family, std::string_view qualifier,
                                std::vector<uint32_t>* takers) const {
   takers->clear();
@@ -91,7 +98,7 @@ bool AggregateFold::ReadValue(const PlannedTerm& term, BTreeCursor& at, CellValu
   for (uint64_t rank = 1; at.valid() && at.key().starts_with(scratch_); at.Next(), ++rank) {
     int64_t timestamp = 0;
     if (!LoadTimestamp(at.key().substr(scratch_.size()), &timestamp) ||
-        !DecodeCellValue(at.value(), value)) {
+        !DecodeCellValue(at.value(), &plain_, value)) {
       continue;
     }
     if (rank > family.policy.rank_kept_max()) return false;

@@ -30,6 +30,8 @@ class AggregateFold {
   // The row's key, encoded: to be said before a cell of the row is added, and again when it has
   // moved in memory.
   void SetRowKey(std::string_view row_key) { row_key_ = row_key; }
+  // Does anybody look at the values of the cells?
+  bool WantsValues() const;
   // A cell of the row: family as in the schema, qualifier encoded.
   void Add(size_t family, std::string_view qualifier, int64_t timestamp_micros, ValueType type,
            std::string_view stored);
@@ -68,6 +70,7 @@ class AggregateFold {
   uint32_t float32_mask_{0};
   std::vector<std::string> row_parts_;  // by index of term; of the row
   std::string scratch_;
+  PlainValue plain_;
   std::string text_;
   std::vector<uint32_t> takers_;
 };

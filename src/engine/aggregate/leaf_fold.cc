@@ -40,6 +40,7 @@ LeafFold::LeafFold(const ReadView& view, const CellPlan& cells, std::vector<KeyR
   if (ended_) return;
   group_ = view.schema().families[families[0].index].group;
   stats_.groups = 1;
+  plain_.SetWanted(fold_->WantsValues());
   for (const ColumnSet::Family& family : families) {
     std::string id;
     PutFamilyId(&id, view.schema().families[family.index].id);
@@ -176,7 +177,8 @@ void LeafFold::FoldCell() {
   ++stats_.cells;
   stats_.bytes += key.size() + value.size();
   CellValue cell;
-  if (!DecodeCellValue(value, &cell)) return;  // checksums guard the files, asserts the trees
+  if (!DecodeCellValue(value, &plain_, &cell))
+    return;  // checksums guard the files, asserts the trees
   int64_t timestamp = 0;
   if (reads_timestamps_ || !family_->all_live) [[unlikely]] {
     if (!LoadTimestamp(key.substr(column_bytes_), &timestamp)) return;

@@ -82,6 +82,7 @@ class LeafFold {
   uint64_t versions_{0};
   uint32_t misses_{0};  // entries in a row that nobody took
   std::vector<uint32_t> takers_;
+  PlainValue plain_;
   std::string seek_key_;
 };
 

@@ -1,11 +1,12 @@
 // A cell as one entry of a locality group's tree.
 //
 //   key    | row key (order-encoded) | family id (1 or 5 bytes) | qualifier (order-encoded) | ~ts |
-//   value  | type (4 bits) + flags (4 bits) | expiry i64, if flag kHasExpiry | stored value |
+//   value  | type (4 bits) + flags (4 bits) | expiry i64, if flag kCellHasExpiry | stored value |
 //
 // Every component is prefix-free, so all cells of a row, a family, a column or a super column are
 // one range of keys, and the newest version of a column stands first. The encodings of row keys and
-// qualifiers are Order's, that of the timestamp is timestamp.h's, stored values are value.h's.
+// qualifiers are Order's, that of the timestamp is timestamp.h's, stored values are value.h's, or,
+// with flag kCellCompressed, packed ones of compression.h.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +18,7 @@
 #include "base/copy_bytes.h"
 #include "base/inline.h"
 #include "base/key_buffer.h"
+#include "engine/keys/compression.h"
 #include "engine/keys/value.h"
 
 namespace cellar {
@@ -63,18 +65,22 @@ inline size_t DecodeFamilyId(std::string_view bytes, uint32_t* id) {
   return 5;
 }
 
-// What the value of a tree's entry says. `stored` borrows from the entry.
+inline constexpr uint8_t kCellTypeMask{0x0f};
+inline constexpr uint8_t kCellHasExpiry{0x10};
+inline constexpr uint8_t kCellCompressed{0x20};
+inline constexpr uint8_t kCellFlags{kCellHasExpiry | kCellCompressed};
+
+// What the value of a tree's entry says. `stored` borrows from the entry, or from who unpacked it.
 struct CellValue {
   ValueType type{ValueType::kBytes};
+  // For those who write a cell: kCellCompressed if `stored` is packed. Nothing when it is read.
+  uint8_t packed{0};
   int64_t expiry_micros{kNoExpiry};  // the cell is dropped when now >= this
   std::string_view stored;
 };
 
-inline constexpr uint8_t kCellTypeMask{0x0f};
-inline constexpr uint8_t kCellHasExpiry{0x10};
-
 inline void PutCellValue(std::string* to, const CellValue& cell) {
-  auto head = static_cast<uint8_t>(cell.type);
+  auto head = static_cast<uint8_t>(static_cast<uint8_t>(cell.type) | cell.packed);
   if (cell.expiry_micros != kNoExpiry) head |= kCellHasExpiry;
   to->push_back(static_cast<char>(head));
   if (cell.expiry_micros != kNoExpiry) {
@@ -88,7 +94,7 @@ inline size_t CellValueBytes(const CellValue& cell) {
 }
 // Writes CellValueBytes(cell) bytes: what PutCellValue appends.
 CELLAR_INLINE void EncodeCellValue(char* to, const CellValue& cell) {
-  auto head = static_cast<uint8_t>(cell.type);
+  auto head = static_cast<uint8_t>(static_cast<uint8_t>(cell.type) | cell.packed);
   if (cell.expiry_micros != kNoExpiry) {
     head |= kCellHasExpiry;
     EncodeFixed64(to + 1, static_cast<uint64_t>(cell.expiry_micros));
@@ -100,8 +106,30 @@ CELLAR_INLINE void EncodeCellValue(char* to, const CellValue& cell) {
   CopyBytes(to + 1, cell.stored.data(), cell.stored.size());
 }
 
-// False if `bytes` is not a cell's value (only a damaged file can say so).
-[[nodiscard]] inline bool DecodeCellValue(std::string_view bytes, CellValue* cell) {
+// A value that was packed is in *plain afterwards. False if `bytes` is not a cell's value (only a
+// damaged file can say so).
+[[nodiscard]] CELLAR_INLINE bool DecodeCellValue(std::string_view bytes, PlainValue* plain,
+                                                 CellValue* cell) {
+  if (bytes.empty()) return false;
+  const auto head = static_cast<uint8_t>(bytes[0]);
+  cell->type = static_cast<ValueType>(head & kCellTypeMask);
+  bytes.remove_prefix(1);
+  cell->expiry_micros = kNoExpiry;
+  if ((head & kCellFlags) != 0) {
+    if ((head & kCellHasExpiry) != 0) {
+      uint64_t expiry = 0;
+      if (!GetFixed64(&bytes, &expiry)) return false;
+      cell->expiry_micros = static_cast<int64_t>(expiry);
+    }
+    if ((head & kCellCompressed) != 0) return plain->Unpack(bytes, &cell->stored);
+  }
+  cell->stored = bytes;
+  return true;
+}
+
+// The same for those who ask for type and expiry alone: nothing is unpacked, and `stored` is what
+// stands there.
+[[nodiscard]] inline bool DecodeCellHead(std::string_view bytes, CellValue* cell) {
   if (bytes.empty()) return false;
   const auto head = static_cast<uint8_t>(bytes[0]);
   cell->type = static_cast<ValueType>(head & kCellTypeMask);
@@ -114,6 +142,10 @@ CELLAR_INLINE void EncodeCellValue(char* to, const CellValue& cell) {
   }
   cell->stored = bytes;
   return true;
+}
+
+inline bool CellHasFlags(std::string_view bytes, uint8_t flags) {
+  return !bytes.empty() && (static_cast<uint8_t>(bytes[0]) & flags) != 0;
 }
 
 }  // namespace cellar

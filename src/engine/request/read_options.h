@@ -26,6 +26,7 @@ struct CellOptions {
   std::optional<uint64_t> versions_max;  // unset: 1, or all when there is a filter; ALL: kUnlimited
   std::optional<std::string_view> filter;
   bool timestamps{true};  // false: nobody looks at those of the cells, so they may be wrong
+  bool values{true};      // false: nobody looks at those of the cells, so they may be empty
   bool expiries{false};   // true: somebody looks when cells expire
   bool columns_reverse{false};
   uint64_t columns_skip{0};

@@ -37,6 +37,7 @@ void CellStream::Bind(const ReadView& view, const CellChoice& choice, uint64_t* 
   budget_ = budget;
   stats_ = stats;
   family_ = nullptr;
+  plain_.SetWanted(choice.values);
   row_entered_ = false;
   groups_.clear();
   group_index_.clear();

@@ -38,6 +38,7 @@ struct CellChoice {
   TimeRange time;
   uint64_t versions_max{1};
   ColumnDirection direction{ColumnDirection::kForward};
+  bool values{true};  // false: they may be empty
 };
 
 struct RawCell {
@@ -145,6 +146,7 @@ class CellStream {
   bool all_live_{true};
   uint64_t rank_{0};
   uint64_t versions_{0};      // of the column, given out
+  PlainValue plain_;          // of the cell given out last
   int64_t resume_below_{-1};  // versions at or above this timestamp were given out before
 };
 
@@ -214,7 +216,7 @@ CELLAR_INLINE bool CellStream::Examine(RawCell* cell, bool* done) {
   --*budget_;
   int64_t timestamp = 0;
   if (!LoadTimestamp({key.data() + column_bytes_, key.size() - column_bytes_}, &timestamp) ||
-      !DecodeCellValue(value, &cell->value)) {
+      !DecodeCellValue(value, &plain_, &cell->value)) {
     return false;  // checksums guard the files, asserts the trees
   }
   if (timestamp < choice_->time.min_micros) {

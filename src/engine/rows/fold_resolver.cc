@@ -134,7 +134,7 @@ RowResolver::FoundCell RowResolver::FindCell(int64_t timestamp) {
     if (const auto pending = pending_.find(key_); pending != pending_.end()) {
       found.is_pending = true;
       CellValue cell;
-      const bool is_cell = DecodeCellValue(pending->second, &cell);
+      const bool is_cell = DecodeCellValue(pending->second, &plain_, &cell);
       CELLAR_ASSERT(is_cell);
       if (cell.expiry_micros == kNoExpiry || cell.expiry_micros > context_->now_micros) {
         found.cell = cell;
@@ -147,7 +147,7 @@ RowResolver::FoundCell RowResolver::FindCell(int64_t timestamp) {
   const std::optional<BTree::Match> stored =
       table_->tree(family.group).FindFirst(key, &version_key_, &place_);
   CellValue cell;
-  if (stored && stored->key_rest.empty() && DecodeCellValue(stored->value, &cell)) {
+  if (stored && stored->key_rest.empty() && DecodeCellValue(stored->value, &plain_, &cell)) {
     found.cell = cell;
   }
   return found;

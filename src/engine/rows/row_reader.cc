@@ -40,6 +40,7 @@ Status CellPlan::Compile(const TableSchema& schema, const CellOptions& options) 
     choice.columns.IntersectWith(within.RangesByFamily(schema.families.size()));
   }
   choice.time = options.time;
+  choice.values = options.values || options.filter;
   choice.versions_max = options.versions_max.value_or(options.filter ? kUnlimited : 1);
   choice.direction = options.columns_reverse && !options.filter ? ColumnDirection::kReverse
                                                                 : ColumnDirection::kForward;

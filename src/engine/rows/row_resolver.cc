@@ -208,6 +208,7 @@ Status RowResolver::CheckPut(const CellOp& op, const WriteContext& context, Chec
   RETURN_IF_ERROR(CheckValue(op, op.text, op, *checked->family, context, &buffer, &cell));
   checked->type = cell.type;
   checked->cell_value.clear();
+  Pack(*checked->family, &cell);
   PutCellValue(&checked->cell_value, cell);
   return Status::Ok();
 }
@@ -257,7 +258,16 @@ CELLAR_INLINE char* RowResolver::BeginVersion(int64_t timestamp, size_t cell_val
   return to;
 }
 
-void RowResolver::PutVersion(int64_t timestamp, const CellValue& cell) {
+[[gnu::noinline]] void RowResolver::PackCell(const FamilySchema& family, CellValue* cell) {
+  if (!IsTextType(cell->type)) return;
+  const std::optional<std::string_view> packed = packer_.Pack(family.compression, cell->stored);
+  if (!packed) return;
+  cell->packed = kCellCompressed;
+  cell->stored = *packed;
+}
+
+void RowResolver::PutVersion(int64_t timestamp, CellValue cell) {
+  Pack(*put_.family, &cell);
   EncodeCellValue(BeginVersion(timestamp, CellValueBytes(cell)), cell);
 }
 
@@ -291,6 +301,7 @@ CELLAR_INLINE Status RowResolver::ResolveValue(const Column& column, std::string
     stamp_used_ = true;
   }
   if (options.timestamp_micros) WatchArrival(column, timestamp, cell.expiry_micros);
+  Pack(*put_.family, &cell);
   EncodeCellValue(BeginVersion(timestamp, CellValueBytes(cell)), cell);
   return Status::Ok();
 }
@@ -528,7 +539,7 @@ std::optional<RowResolver::OldVersion> RowResolver::WalkColumn(Newest newest) {
     ++rank;
     OldVersion read;
     if (!LoadTimestamp(version->key_rest, &read.timestamp_micros) ||
-        !DecodeCellValue(version->value, &read.value)) {
+        !DecodeCellHead(version->value, &read.value)) {
       if (rank == 1) versions.newest_micros = kTimestampMax;  // nothing is known to be newer
       continue;
     }
@@ -543,9 +554,11 @@ std::optional<RowResolver::OldVersion> RowResolver::WalkColumn(Newest newest) {
     } else if (wanted &&
                (wanted_micros_ == kNoVersion || wanted_micros_ == read.timestamp_micros)) {
       wanted = false;
-      value_.assign(read.value.stored);
-      read.value.stored = value_;
-      found = read;
+      if (DecodeCellValue(version->value, &plain_, &read.value)) {
+        value_.assign(read.value.stored);
+        read.value.stored = value_;
+        found = read;
+      }
     }
     if (rank == 1) {
       versions.newest_micros = read.timestamp_micros;
@@ -648,7 +661,7 @@ uint64_t RowResolver::DeleteCells(const FamilySchema& family, const KeyRange& ra
     int64_t timestamp = 0;
     CellValue cell;
     if (DecodeTimestamp(rest.substr(qualifier_bytes), &timestamp) == 0 ||
-        !DecodeCellValue(at.value(), &cell)) {
+        !DecodeCellHead(at.value(), &cell)) {
       continue;
     }
     if (family.policy.Drops(rank, timestamp, cell.expiry_micros, context_->now_micros)) {
@@ -711,9 +724,9 @@ Status RowResolver::PutNext(const CheckedOp& op, const std::optional<OldVersion>
   }
   timestamp = BucketBegin(timestamp, op.family->bucket_ms);
   if (made != nullptr) made->timestamp_micros = timestamp;
-  const CellValue cell{
-      .type = type, .expiry_micros = old ? old->value.expiry_micros : kNoExpiry, .stored = stored};
-  EncodeCellValue(BeginVersion(timestamp, CellValueBytes(cell)), cell);
+  PutVersion(timestamp, {.type = type,
+                         .expiry_micros = old ? old->value.expiry_micros : kNoExpiry,
+                         .stored = stored});
   return Status::Ok();
 }
 

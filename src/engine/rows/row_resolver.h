@@ -241,8 +241,15 @@ class RowResolver {
   // Adds the put of a version to the column at hand, which has been walked, or found to need no
   // walk. The caller writes the cell's value.
   char* BeginVersion(int64_t timestamp, size_t cell_value_bytes);
-  // The same with the cell.
-  void PutVersion(int64_t timestamp, const CellValue& cell);
+  // The same with the cell, which is packed if the family asks for that.
+  void PutVersion(int64_t timestamp, CellValue cell);
+  // Has the family that the cell is of said COMPRESS, and does it pay? Then the cell is packed, and
+  // borrows from packer_.
+  void Pack(const FamilySchema& family, CellValue* cell) {
+    if (Packs(family.compression)) [[unlikely]]
+      PackCell(family, cell);
+  }
+  void PackCell(const FamilySchema& family, CellValue* cell);
   // The same as ReclaimColumn, and the newest live version, in one walk; its value is copied to
   // value_.
   enum class Newest : uint8_t { kIgnore, kRead };
@@ -286,6 +293,8 @@ class RowResolver {
   BTreePlace place_;                                      // of the column that was walked last
   std::string value_;                                     // scratch
   std::string state_;                                     // likewise: a canonical state of an hll
+  PlainValue plain_;                                      // of the cell read last
+  ValuePacker packer_;
   // Cells that a command of folds and puts alone has put, by their keys, as long as nothing of it
   // is applied.
   bool has_pending_{false};

@@ -13,17 +13,21 @@ namespace cellar {
 namespace {
 
 constexpr uint8_t kNoType{0xff};
-// Above the type's number stand AGGREGATE, and whether there is a BUCKET: 0 in a plain family. A
-// server that does not know them finds no such type, and refuses the schema.
+// Above the type's number stand AGGREGATE, whether there is a BUCKET, and COMPRESS: 0 in a plain
+// family. A server that does not know them finds no such type, or option, and refuses the schema.
 constexpr int kFoldShift{8};
 constexpr int kFoldBits{3};
 constexpr uint64_t kHasBucket{uint64_t{1} << (kFoldShift + kFoldBits)};
 static_assert(kFoldKindCount <= 1 << kFoldBits);
+constexpr int kCompressionShift{kFoldShift + kFoldBits + 1};
+constexpr int kCompressionBits{2};
+static_assert(kCompressionCount == 1 << kCompressionBits);
 
 uint64_t FamilyTypeNumber(const FamilySchema& family) {
   const uint64_t type = family.type ? static_cast<uint64_t>(*family.type) : kNoType;
   return type | static_cast<uint64_t>(family.fold) << kFoldShift |
-         (family.bucket_ms != 0 ? kHasBucket : 0);
+         (family.bucket_ms != 0 ? kHasBucket : 0) |
+         static_cast<uint64_t>(family.compression) << kCompressionShift;
 }
 
 bool IsNameCharacter(char c) {
@@ -38,13 +42,15 @@ Status Malformed() {
 Status DecodeFamilyTypes(uint64_t number, std::string_view* from, FamilySchema* family) {
   const uint64_t type = number & 0xff;
   const uint64_t fold = (number >> kFoldShift) & ((1 << kFoldBits) - 1);
-  if (number >= kHasBucket << 1 || fold >= kFoldKindCount) {
+  const uint64_t compression = number >> kCompressionShift;
+  if (compression >= kCompressionCount || fold >= kFoldKindCount) {
     return Status::Error(ErrorCode::kCorruption,
                          "a table's schema has an option that this version does not know");
   }
   if (type != kNoType && type >= kNamedTypeCount) return Malformed();
   if (type != kNoType) family->type = static_cast<ValueType>(type);
   family->fold = static_cast<FoldKind>(fold);
+  family->compression = static_cast<Compression>(compression);
   if (!FoldTakesType(family->fold, family->type)) return Malformed();
   if ((number & kHasBucket) == 0) return Status::Ok();
   uint64_t bucket_ms = 0;
@@ -96,7 +102,8 @@ bool IsName(std::string_view text) {
 }
 
 bool FamilyOptions::empty() const {
-  return !type && !order && !gc && !versions_max && !ttl_ms && !group && !fold && !bucket_ms;
+  return !type && !order && !gc && !versions_max && !ttl_ms && !group && !fold && !bucket_ms &&
+         !compression;
 }
 
 const FamilySchema* TableSchema::SearchFamily(std::string_view name) const {
@@ -140,6 +147,8 @@ std::string FamilyOptionsText(const TableSchema& schema, const FamilySchema& fam
   if (family.fold != FoldKind::kNone)
     text += " AGGREGATE " + std::string(FoldKindName(family.fold));
   if (family.bucket_ms != 0) text += " BUCKET " + FormatDurationShort(family.bucket_ms);
+  if (Packs(family.compression))
+    text += " COMPRESS " + std::string(CompressionName(family.compression));
   if (!family.order.is_plain_bytes()) text += " ORDER " + QuoteWord(family.order.spec());
   if (family.policy.is_expression()) {
     text += " GC " + QuoteWord(family.policy.text());
@@ -155,7 +164,8 @@ std::string FamilyOptionsText(const TableSchema& schema, const FamilySchema& fam
 }
 
 // schema  | b key order | v next family id | v groups { b name, v tree id }
-//         | v families { b name, v id, v group, v type | aggregate << 8 | has bucket << 11,
+//         | v families { b name, v id, v group,
+//                        v type | aggregate << 8 | has bucket << 11 | compression << 12,
 //                        b order, b GC text, v versions, v ttl ms [, v bucket ms] }
 //         | v next index id | v indexes { index_schema.h }
 void EncodeTableSchema(const TableSchema& schema, std::string* to) {
@@ -256,7 +266,14 @@ bool DifferInIndexStatesAlone(const TableSchema& before, const TableSchema& afte
 
 bool IsPlainSchema(const TableSchema& schema) {
   return std::all_of(schema.families.begin(), schema.families.end(),
-                     [](const FamilySchema& family) { return family.is_plain(); });
+                     [](const FamilySchema& family) { return family.is_plain(); }) &&
+         !MayHoldPacked(schema);
+}
+
+bool MayHoldPacked(const TableSchema& schema) {
+  return std::any_of(
+      schema.families.begin(), schema.families.end(),
+      [](const FamilySchema& family) { return family.compression != Compression::kNever; });
 }
 
 Status DecodeTableSchemaV1(std::string_view* from, TableSchema* schema) {

@@ -14,6 +14,7 @@
 #include "base/equal_bytes.h"
 #include "base/inline.h"
 #include "cellar/status.h"
+#include "engine/keys/compression.h"
 #include "engine/keys/fold.h"
 #include "engine/keys/order.h"
 #include "engine/keys/value.h"
@@ -39,8 +40,9 @@ struct FamilySchema {
   std::optional<ValueType> type;
   Order order;  // of the qualifiers
   RetentionPolicy policy;
-  FoldKind fold{FoldKind::kNone};  // AGGREGATE; fixed, as is then the type
-  int64_t bucket_ms{0};            // BUCKET; fixed; 0: none
+  FoldKind fold{FoldKind::kNone};                // AGGREGATE; fixed, as is then the type
+  Compression compression{Compression::kNever};  // COMPRESS, of what is written from now on
+  int64_t bucket_ms{0};                          // BUCKET; fixed; 0: none
 
   // Cells stand at the timestamps that writes say, and a put is all there is to a write.
   bool is_plain() const { return fold == FoldKind::kNone && bucket_ms == 0; }
@@ -55,8 +57,9 @@ struct FamilyOptions {
   std::optional<uint64_t> versions_max;  // 0 stands for ALL
   std::optional<uint64_t> ttl_ms;        // 0 stands for NONE
   std::optional<std::string> group;
-  std::optional<FoldKind> fold;      // AGGREGATE
-  std::optional<int64_t> bucket_ms;  // BUCKET
+  std::optional<FoldKind> fold;            // AGGREGATE
+  std::optional<int64_t> bucket_ms;        // BUCKET
+  std::optional<Compression> compression;  // kNever stands for NONE
 
   bool empty() const;
 };
@@ -109,8 +112,10 @@ void EncodeTableSchema(const TableSchema& schema, std::string* to);
 Status DecodeTableSchema(std::string_view* from, TableSchema* schema);
 // Whether all that has changed from `before` to `after` is how far indexes have come.
 bool DifferInIndexStatesAlone(const TableSchema& before, const TableSchema& after);
-// Whether a server that knows neither AGGREGATE nor BUCKET can read it.
+// Whether a server that knows neither AGGREGATE nor BUCKET can read it, nor COMPRESS.
 bool IsPlainSchema(const TableSchema& schema);
+// Whether one of its families has, or has had, COMPRESS.
+bool MayHoldPacked(const TableSchema& schema);
 // DecodeTableSchema of a format without indexes.
 Status DecodeTableSchemaV1(std::string_view* from, TableSchema* schema);
 

@@ -12,7 +12,8 @@ namespace {
 
 std::string DescribeValue(std::string_view bytes) {
   CellValue cell;
-  if (!DecodeCellValue(bytes, &cell) || !StoredValueIsValid(cell.type, cell.stored)) {
+  PlainValue plain;
+  if (!DecodeCellValue(bytes, &plain, &cell) || !StoredValueIsValid(cell.type, cell.stored)) {
     return "(malformed) " + QuoteWord(bytes);
   }
   std::string text = QuoteWord(ValueText(cell.type, cell.stored));

@@ -21,6 +21,7 @@ constexpr uint64_t kCatalogFormatWithFolds{3};
 constexpr uint64_t kCatalogFormatWithFeeds{4};
 constexpr uint64_t kCatalogFormatWithGroups{5};  // of consumers, behind the feeds
 constexpr uint64_t kCatalogFormatWithSnapshots{6};
+constexpr uint64_t kCatalogFormatWithCompression{7};  // the same, with COMPRESS in a schema
 // Of dropped trees, freed between two looks at the rest: values may be large, and the kernel takes
 // 0.1 ms to unmap a megabyte.
 constexpr uint64_t kGarbageEntriesPerPiece{128};
@@ -618,7 +619,8 @@ void Engine::Inherit(Inheritance inheritance, Continuity continuity) {
 // --- StateMachine
 
 // catalog  | format (1: schemas without indexes, 2, 3: with AGGREGATE or BUCKET, 4: with feeds and
-//          | perhaps those, 5: and with groups, 6: all of these, and snapshots) | v stamp | v next table id | v next tree id | v keyspaces { b name }
+//          | perhaps those, 5: and with groups, 6: all of these, and snapshots,
+//          | 7: with COMPRESS) | v stamp | v next table id | v next tree id | v keyspaces { b name }
 //          | v tables { b keyspace, b name, v id, schema, counters }
 //          | feeds (feeds/feed_set.h) | groups (feeds/feed_group.h)
 //          | snapshots (engine_snapshots.cc)
@@ -630,8 +632,12 @@ std::string Engine::EncodeCatalog(const std::vector<VersionInFile>& versions) co
   const uint64_t format = plain ? kCatalogFormat : kCatalogFormatWithFolds;
   const bool has_groups = !feeds_.groups().empty();
   const uint64_t with_feeds = has_groups ? kCatalogFormatWithGroups : kCatalogFormatWithFeeds;
-  const bool has_snapshots = !snapshots_.empty();
-  PutVarint64(&catalog, has_snapshots    ? kCatalogFormatWithSnapshots
+  const bool may_hold_packed = std::any_of(tables_.begin(), tables_.end(), [](const auto& table) {
+    return MayHoldPacked(table.second->schema());
+  });
+  const bool has_snapshots = !snapshots_.empty() || may_hold_packed;
+  PutVarint64(&catalog, may_hold_packed  ? kCatalogFormatWithCompression
+                        : has_snapshots  ? kCatalogFormatWithSnapshots
                         : feeds_.empty() ? format
                                          : with_feeds);
   PutVarint64(&catalog, static_cast<uint64_t>(stamp_));
@@ -711,6 +717,12 @@ StateMachine::StateSnapshot Engine::TakeSnapshot() {
       snapshot.trees.push_back({tree_id, index->mutable_entries()->TakeSnapshotForImages(), {}, 0});
   }
   AppendVersions(versions, &snapshot);
+  for (const auto& [id, table] : tables_) {
+    for (const FamilySchema& family : table->schema().families) {
+      if (const uint64_t bytes = table->family_counters(family).logged_bytes; bytes > 0)
+        snapshot.logged.push_back({id, family.id, bytes});
+    }
+  }
   return snapshot;
 }
 
@@ -721,9 +733,9 @@ Status Engine::BeginLoad(std::string_view catalog) {
   uint64_t stamp = 0;
   uint64_t keyspaces = 0;
   if (!GetVarint64(&catalog, &format)) return malformed;
-  if (format == 0 || format > kCatalogFormatWithSnapshots) {
+  if (format == 0 || format > kCatalogFormatWithCompression) {
     return Status::Error(ErrorCode::kCorruption, "the catalog has format " + FormatUint64(format) +
-                                                     ", this version reads 1 to 6");
+                                                     ", this version reads 1 to 7");
   }
   if (!GetVarint64(&catalog, &stamp) || !GetVarint64(&catalog, &table_id_next_) ||
       !GetVarint64(&catalog, &tree_id_next_) || !GetVarint64(&catalog, &keyspaces)) {

@@ -173,6 +173,21 @@ class Engine final : public StateMachine {
   // For ops of this server's own any time behind the last commit will do (feeds/feed_set.h).
   void SetCommitTime(int64_t micros) override { commit_micros_ = micros; }
   StateSnapshot TakeSnapshot() override;
+  // Of an engine whose BeginLoad has been given the catalog of a snapshot file: which family has
+  // how much of it. Trees are divided by the bytes of their families' cells, what an index has goes
+  // to the family of its first column, what a named snapshot keeps to the table whose name it has.
+  // What is none of the trees' is divided as these are. O(tables + families).
+  struct TreeInFile {
+    uint64_t tree_id{0};
+    uint64_t bytes{0};
+  };
+  struct FamilyInFile {
+    uint64_t table_id{0};
+    uint32_t family_id{0};
+    uint64_t bytes{0};
+  };
+  std::vector<FamilyInFile> DivideFile(const std::vector<TreeInFile>& trees,
+                                       uint64_t file_bytes) const;
   Status BeginLoad(std::string_view catalog) override;
   BTree* TreeForLoad(uint64_t tree_id) override;
   std::vector<uint64_t> TreesForLoad() const override;

@@ -198,6 +198,52 @@ void Engine::EncodeSnapshots(const std::vector<VersionInFile>& versions, std::st
   }
 }
 
+std::vector<Engine::FamilyInFile> Engine::DivideFile(const std::vector<TreeInFile>& trees,
+                                                     uint64_t file_bytes) const {
+  std::map<uint64_t, uint64_t> bytes_of;
+  for (const TreeInFile& tree : trees) bytes_of[tree.tree_id] += tree.bytes;
+  std::map<std::pair<uint64_t, uint32_t>, double> shares;
+  double all = 0;
+  const auto add = [&](const Table& owner, uint32_t family_id, double bytes) {
+    shares[{owner.id(), family_id}] += bytes;
+    all += bytes;
+  };
+  const auto divide = [&](const Table& table, const Table& owner, uint64_t tree_flags) {
+    const TableSchema& schema = table.schema();
+    for (size_t group = 0; group < schema.groups.size(); ++group) {
+      const auto bytes = static_cast<double>(bytes_of[tree_flags | schema.groups[group].tree_id]);
+      uint64_t cells_bytes = 0;
+      for (const FamilySchema& family : schema.families) {
+        if (family.group == group) cells_bytes += table.family_counters(family).bytes;
+      }
+      if (cells_bytes == 0) continue;
+      for (const FamilySchema& family : schema.families) {
+        if (family.group != group) continue;
+        add(owner, family.id,
+            bytes * static_cast<double>(table.family_counters(family).bytes) /
+                static_cast<double>(cells_bytes));
+      }
+    }
+    for (const auto& [tree_id, index_id] : IndexIdsInFile(table)) {
+      for (const IndexSchema& index : schema.indexes) {
+        if (index.id == index_id && !index.on.empty())
+          add(owner, index.on[0].family_id, static_cast<double>(bytes_of[tree_id]));
+      }
+    }
+  };
+  for (const auto& [id, table] : tables_) divide(*table, *table, 0);
+  for (const Table* frozen : snapshots_.Tables()) {
+    const Table* const owner = FindTable(frozen->keyspace(), frozen->name());
+    if (owner != nullptr) divide(*frozen, *owner, kVersionTree);
+  }
+  std::vector<FamilyInFile> families;
+  for (const auto& [key, share] : shares) {
+    const double bytes = all == 0 ? 0 : share * (static_cast<double>(file_bytes) / all);
+    families.push_back({key.first, key.second, static_cast<uint64_t>(bytes)});
+  }
+  return families;
+}
+
 bool Engine::DecodeSnapshot(std::string_view* from) {
   auto snapshot = std::make_unique<NamedSnapshot>();
   constexpr auto kMax = static_cast<uint64_t>(INT64_MAX);

@@ -87,6 +87,8 @@ bool Index::MayOutgrow(size_t row_text_bytes, size_t change_bytes) const {
   for (const IndexColumn& on : schema_.on) {
     const FamilySchema* family = table_.schema().FindFamilyById(on.family_id);
     CELLAR_ASSERT(family != nullptr);
+    // What is stored, and what is about to be, does not tell how long packed values are.
+    if (IsTextType(on.type) && family->compression != Compression::kNever) return true;
     bytes += table_.tree(family->group).value_bytes_bound();
   }
   return bytes > kIndexEntryBytesMax;
@@ -235,7 +237,7 @@ void Index::ReadTurns(const FamilySchema& family, BTreeCursor& at, Turns* turns)
     CellValue value;
     // Neither can come from this engine, and a checksum guards the files.
     const bool good = DecodeTimestamp(at.key().substr(column_.size()), &timestamp) > 0 &&
-                      DecodeCellValue(at.value(), &value);
+                      DecodeCellValue(at.value(), &plain_, &value);
     CELLAR_ASSERT(good);
     const int64_t due = family.policy.DueMicros(rank, timestamp, value.expiry_micros);
     if (due > from) {

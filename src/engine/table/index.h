@@ -370,6 +370,7 @@ class Index {
   std::vector<const Turn*> at_once_;  // one of each of them
   std::string row_text_;
   Turns turns_;
+  PlainValue plain_;
   std::string cells_;  // included, as an entry holds them
   bool cells_fit_{false};
   bool cells_held_{false};  // they need not be evaluated: the entry is in the index

@@ -82,10 +82,12 @@ bool IsBoundOf(const Order& order, std::string_view bound) {
 }
 
 bool IsCellValue(std::string_view bytes) {
+  thread_local PlainValue plain;
   CellValue cell;
-  if (!DecodeCellValue(bytes, &cell)) return false;
+  if (!DecodeCellValue(bytes, &plain, &cell)) return false;
   const auto head = static_cast<uint8_t>(bytes[0]);
-  if ((head & ~(kCellTypeMask | kCellHasExpiry)) != 0) return false;
+  if ((head & ~(kCellTypeMask | kCellFlags)) != 0) return false;
+  if ((head & kCellCompressed) != 0 && !IsTextType(cell.type)) return false;
   const bool says_expiry = (head & kCellHasExpiry) != 0;
   if (says_expiry && (cell.expiry_micros <= 0 || cell.expiry_micros == kNoExpiry)) return false;
   return StoredValueIsValid(cell.type, cell.stored);
@@ -93,7 +95,9 @@ bool IsCellValue(std::string_view bytes) {
 
 bool IsValueOf(const FamilySchema& family, std::string_view cell_value) {
   CellValue cell;
-  if (!IsCellValue(cell_value) || !DecodeCellValue(cell_value, &cell)) return false;
+  if (!IsCellValue(cell_value) || !DecodeCellHead(cell_value, &cell)) return false;
+  if (family.compression == Compression::kNever && CellHasFlags(cell_value, kCellCompressed))
+    return false;
   if (family.is_hll()) return cell.type == ValueType::kHll;
   return cell.type != ValueType::kHll &&
          (family.fold == FoldKind::kNone || cell.type == *family.type);

@@ -66,7 +66,7 @@ bool OldCells::AddNewest(const FamilySchema& family, std::string_view version,
                          std::string_view value, const std::optional<int64_t>& replaced) {
   int64_t timestamp = 0;
   CellValue cell;
-  if (!LoadTimestamp(version, &timestamp) || !DecodeCellValue(value, &cell) ||
+  if (!LoadTimestamp(version, &timestamp) || !DecodeCellHead(value, &cell) ||
       family.policy.Drops(1, timestamp, cell.expiry_micros, now_micros_)) {
     return false;
   }
@@ -161,7 +161,7 @@ void OldCells::TakeRange(const Table& table, size_t group, std::string_view begi
     int64_t timestamp = 0;
     CellValue cell;
     if (!LoadTimestamp(key.substr(column.size()), &timestamp) ||
-        !DecodeCellValue(at.value(), &cell)) {
+        !DecodeCellHead(at.value(), &cell)) {
       continue;
     }
     const bool dropped = family->policy.Drops(rank, timestamp, cell.expiry_micros, now_micros_);
@@ -182,7 +182,7 @@ void OldCells::TakeColumn(const DecodedOp& op, const Table& table, std::string_v
     const std::string_view version = at.key().substr(key_.size());
     int64_t timestamp = 0;
     CellValue cell;
-    if (!LoadTimestamp(version, &timestamp) || !DecodeCellValue(at.value(), &cell)) continue;
+    if (!LoadTimestamp(version, &timestamp) || !DecodeCellHead(at.value(), &cell)) continue;
     const int64_t now = reclaims ? static_cast<int64_t>(op.number) : now_micros_;
     const bool dropped = family->policy.Drops(rank, timestamp, cell.expiry_micros, now);
     if (reclaims ? dropped : timestamp == static_cast<int64_t>(op.number)) {

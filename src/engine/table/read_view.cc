@@ -144,13 +144,13 @@ bool ReadView::ReadByCursor(std::string_view column, const FamilySchema& family,
     ++rank;
     int64_t timestamp = 0;
     read->version = at.key().substr(column_bytes);
-    if (!LoadTimestamp(read->version, &timestamp) || !DecodeCellValue(at.value(), &read->value)) {
+    if (!LoadTimestamp(read->version, &timestamp) || !DecodeCellHead(at.value(), &read->value)) {
       continue;
     }
     if (rank > family.policy.rank_kept_max()) return false;
     if (timestamp > at_micros) continue;
     if (live || !family.policy.Drops(rank, timestamp, read->value.expiry_micros, now_micros_)) {
-      return true;
+      return DecodeCellValue(at.value(), &plain_, &read->value);
     }
   }
   return false;
@@ -165,7 +165,7 @@ bool ReadView::ColumnIsLive(BTreeCursor& at, std::string_view column_key,
     int64_t timestamp = 0;
     CellValue cell;
     if (DecodeTimestamp(at.key().substr(column_key.size()), &timestamp) == 0 ||
-        !DecodeCellValue(at.value(), &cell)) {
+        !DecodeCellHead(at.value(), &cell)) {
       continue;
     }
     if (!family.policy.Drops(rank, timestamp, cell.expiry_micros, now_micros_)) return true;

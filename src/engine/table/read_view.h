@@ -147,6 +147,7 @@ class ReadView {
   mutable std::string key_;          // for point reads
   mutable std::string version_key_;  // likewise
   mutable BTreeFinger finger_;       // likewise
+  mutable PlainValue plain_;         // likewise: of the cell read last
 };
 
 bool ReadView::ReadColumn(std::string_view column, const FamilySchema& family, int64_t at_micros,
@@ -157,7 +158,7 @@ bool ReadView::ReadColumn(std::string_view column, const FamilySchema& family, i
     if (!table_->tree(family.group).GetFirst(column, &version_key_, &finger_, &newest))
       return false;
     read->version = newest.key_rest;
-    if (IsUsualTimestamp(newest.key_rest) && DecodeCellValue(newest.value, &read->value) &&
+    if (IsUsualTimestamp(newest.key_rest) && DecodeCellValue(newest.value, &plain_, &read->value) &&
         now_micros_ < read->value.expiry_micros &&
         (!family.policy.Risks(1) || !family.policy.Drops(1, read->timestamp_micros(), now_micros_)))
         [[likely]]

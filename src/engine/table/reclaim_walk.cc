@@ -66,7 +66,7 @@ bool ReclaimWalk::Step(const Table& table, int64_t now_micros, uint64_t cells_ma
         int64_t timestamp = 0;
         CellValue cell;
         if (!dropped && LoadTimestamp(at.key().substr(column_bytes), &timestamp) &&
-            DecodeCellValue(at.value(), &cell) &&
+            DecodeCellHead(at.value(), &cell) &&
             family->policy.Drops(rank, timestamp, cell.expiry_micros, now_micros)) {
           dropped = true;
           column.assign(at.key().substr(0, column_bytes));

@@ -41,11 +41,18 @@ class StateMachine {
     BTreeSnapshot newer{};
     uint64_t version_epoch{0};
   };
+  // How much of the log was a part of the state's since it was loaded.
+  struct Logged {
+    uint64_t table_id{0};
+    uint32_t family_id{0};
+    uint64_t bytes{0};
+  };
   // The whole state at one moment: what is not in trees (schema, counters) as one string, and every
   // tree. To be destroyed on the owner thread.
   struct StateSnapshot {
     std::string catalog;
     std::vector<TreeSnapshot> trees;
+    std::vector<Logged> logged{};  // ascending by table and family
   };
 
   virtual ~StateMachine() = default;

@@ -15,8 +15,14 @@ namespace {
 
 constexpr uint64_t kAllEntries{std::numeric_limits<uint64_t>::max()};
 
-bool HasExpiry(std::string_view cell_value) {
-  return !cell_value.empty() && (static_cast<uint8_t>(cell_value[0]) & kCellHasExpiry) != 0;
+bool IsFlagged(std::string_view cell_value) { return CellHasFlags(cell_value, kCellFlags); }
+
+// What packing has saved of a cell; 0 if it is not packed.
+uint64_t SavedBytes(std::string_view cell_value) {
+  CellValue cell;
+  if (!CellHasFlags(cell_value, kCellCompressed) || !DecodeCellHead(cell_value, &cell)) return 0;
+  const size_t plain_bytes = PlainBytesOf(cell.stored);
+  return plain_bytes > cell.stored.size() ? plain_bytes - cell.stored.size() : 0;
 }
 
 // The end of the keys that begin with `prefix`, as BTree takes it: empty is no bound.
@@ -28,6 +34,21 @@ std::string EndOf(std::string_view prefix) {
 bool BeforeEnd(std::string_view key, std::string_view end) { return end.empty() || key < end; }
 
 }  // namespace
+
+void FamilyCounters::CountFlagged(std::string_view cell_value) {
+  if (CellHasFlags(cell_value, kCellHasExpiry)) ++expiring_cells;
+  if (!CellHasFlags(cell_value, kCellCompressed)) return;
+  ++packed_cells;
+  saved_bytes += SavedBytes(cell_value);
+}
+
+void FamilyCounters::UncountFlagged(std::string_view cell_value) {
+  if (CellHasFlags(cell_value, kCellHasExpiry)) --expiring_cells;
+  if (!CellHasFlags(cell_value, kCellCompressed)) return;
+  CELLAR_ASSERT(packed_cells > 0);
+  --packed_cells;
+  saved_bytes -= SavedBytes(cell_value);
+}
 
 Table::Table(uint64_t id, std::string keyspace, std::string name, TableSchema schema)
     : id_(id), keyspace_(std::move(keyspace)), name_(std::move(name)), schema_(std::move(schema)) {
@@ -213,8 +234,9 @@ CELLAR_INLINE BTreeWriteResult Table::PutVersion(const FamilySchema& family, std
   CELLAR_ASSERT(key.size() <= kTreeKeyBytesMax);
   BTree& tree = *groups_[family.group].tree;
   FamilyCounters& counters = mutable_counters(family);
-  UncountExpiry(family, key);
+  UncountFlags(family, key);
   const BTreeWriteResult result = tree.Put(key, cell_value, place);
+  counters.logged_bytes += key.size() + cell_value.size();
   if (result.existed) {
     counters.bytes += cell_value.size();
     CELLAR_ASSERT(counters.bytes >= result.old_value_bytes);
@@ -223,7 +245,8 @@ CELLAR_INLINE BTreeWriteResult Table::PutVersion(const FamilySchema& family, std
     ++counters.cells;
     counters.bytes += key.size() + cell_value.size();
   }
-  if (HasExpiry(cell_value)) ++counters.expiring_cells;
+  if (IsFlagged(cell_value)) [[unlikely]]
+    counters.CountFlagged(cell_value);
   return result;
 }
 
@@ -235,8 +258,8 @@ CELLAR_INLINE BTreeWriteResult Table::ReplaceVersion(const FamilySchema& family,
   replaced_key_.Assign(key.substr(0, column_bytes));
   PutTimestamp(&replaced_key_, replaced);
   CELLAR_DEBUG_ASSERT(replaced_key_.view() > key);  // the older one stands behind
-  UncountExpiry(family, replaced_key_.view());
-  UncountExpiry(family, key);
+  UncountFlags(family, replaced_key_.view());
+  UncountFlags(family, key);
   BTree& tree = *groups_[family.group].tree;
   FamilyCounters& counters = mutable_counters(family);
   // What the tree has more of afterwards is right also where the old version is gone already, or
@@ -246,7 +269,9 @@ CELLAR_INLINE BTreeWriteResult Table::ReplaceVersion(const FamilySchema& family,
   const BTreeWriteResult result = tree.Replace(replaced_key_.view(), key, cell_value, place);
   counters.cells += tree.entries() - entries;
   counters.bytes += tree.payload_bytes() - bytes;
-  if (HasExpiry(cell_value)) ++counters.expiring_cells;
+  counters.logged_bytes += key.size() + cell_value.size();
+  if (IsFlagged(cell_value)) [[unlikely]]
+    counters.CountFlagged(cell_value);
   if (result.existed) ++counters.reclaimed;
   return result;
 }
@@ -278,7 +303,7 @@ void Table::FoldHll(MutationOp op, const FamilySchema& family, std::string_view 
   CellValue cell{.type = ValueType::kHll, .expiry_micros = kNoExpiry, .stored = {}};
   const std::optional<std::string_view> old = groups_[family.group].tree->Get(key_.view());
   const bool merges = op == MutationOp::kMergeState;
-  if (old && DecodeCellValue(*old, &cell) && cell.type == ValueType::kHll) {
+  if (old && DecodeCellHead(*old, &cell) && cell.type == ValueType::kHll) {
     const bool changed = merges ? HllMerge(cell.stored, input, &folded_)
                                 : HllAdd(cell.stored, HllInputOf(input), &folded_);
     if (!changed) return;
@@ -292,6 +317,9 @@ void Table::FoldHll(MutationOp op, const FamilySchema& family, std::string_view 
   cell_value_.clear();
   PutCellValue(&cell_value_, cell);
   NotePut(family, PutVersion(family, key_.view(), cell_value_, nullptr));
+  // The log has the input, not what the cell has become.
+  mutable_counters(family).logged_bytes += input.size();
+  mutable_counters(family).logged_bytes -= cell_value_.size();
 }
 
 void Table::ApplyPut(const ResolvedPut& put) {
@@ -314,15 +342,16 @@ void Table::ApplyPut(const ResolvedPut& put) {
   watches_.NoteRow(put.row_key());
 }
 
-void Table::UncountExpiryAt(const FamilySchema& family, std::string_view key) {
+void Table::UncountFlagsAt(const FamilySchema& family, std::string_view key) {
   const std::optional<std::string_view> old = groups_[family.group].tree->Get(key);
-  if (old && HasExpiry(*old)) --mutable_counters(family).expiring_cells;
+  if (old && IsFlagged(*old)) mutable_counters(family).UncountFlagged(*old);
 }
 
 bool Table::RemoveEntry(const FamilySchema& family, std::string_view key) {
   BTree& tree = *groups_[family.group].tree;
   FamilyCounters& counters = mutable_counters(family);
-  UncountExpiry(family, key);
+  UncountFlags(family, key);
+  counters.logged_bytes += key.size();
   const BTreeWriteResult result = tree.Delete(key);
   if (!result.existed) return false;
   CELLAR_ASSERT(counters.cells > 0);
@@ -336,11 +365,12 @@ bool Table::RemoveRange(const FamilySchema& family, std::string_view begin, std:
   if (!BeforeEnd(begin, end)) return false;
   BTree& tree = *groups_[family.group].tree;
   FamilyCounters& counters = mutable_counters(family);
+  counters.logged_bytes += begin.size() + end.size();
   if (counters.cells == 0) return false;
-  if (counters.expiring_cells > 0) {
+  if (counters.has_flagged()) {
     BTreeCursor& at = *groups_[family.group].cursor;
     for (at.Seek(begin); at.valid() && BeforeEnd(at.key(), end); at.Next()) {
-      if (HasExpiry(at.value())) --counters.expiring_cells;
+      if (IsFlagged(at.value())) counters.UncountFlagged(at.value());
     }
   }
   const uint64_t bytes_before = tree.payload_bytes();
@@ -392,7 +422,7 @@ void Table::ReclaimColumn(const FamilySchema& family, std::string_view qualifier
     int64_t timestamp = 0;
     CellValue cell;
     if (!LoadTimestamp(at.key().substr(column_bytes), &timestamp) ||
-        !DecodeCellValue(at.value(), &cell)) {
+        !DecodeCellHead(at.value(), &cell)) {
       continue;  // cannot come from this engine, and a checksum guards the files
     }
     if (family.policy.Drops(rank, timestamp, cell.expiry_micros, now_micros)) {
@@ -456,7 +486,7 @@ void Table::UncountEntry(std::string_view key, size_t row_bytes, std::string_vie
   CELLAR_ASSERT(counters.cells > 0);
   --counters.cells;
   counters.bytes -= key.size() + value.size();
-  if (HasExpiry(value)) --counters.expiring_cells;
+  if (IsFlagged(value)) counters.UncountFlagged(value);
 }
 
 // --- schema
@@ -601,11 +631,15 @@ void Table::EncodeCounters(std::string* to) const {
   PutVarint64(to, counters_.rows);
   PutVarint64(to, counters_.record_number_next);
   PutVarint64(to, counters_.has_ghosts ? 1 : 0);
-  for (const FamilyCounters& family : counters_.families) {
+  for (size_t i = 0; i < counters_.families.size(); ++i) {
+    const FamilyCounters& family = counters_.families[i];
     PutVarint64(to, family.cells);
     PutVarint64(to, family.bytes);
     PutVarint64(to, family.expiring_cells);
     PutVarint64(to, family.reclaimed);
+    if (schema_.families[i].compression == Compression::kNever) continue;
+    PutVarint64(to, family.packed_cells);
+    PutVarint64(to, family.saved_bytes);
   }
 }
 
@@ -613,9 +647,13 @@ Status Table::DecodeCounters(std::string_view* from) {
   uint64_t ghosts = 0;
   bool good = GetVarint64(from, &counters_.rows) &&
               GetVarint64(from, &counters_.record_number_next) && GetVarint64(from, &ghosts);
-  for (FamilyCounters& family : counters_.families) {
+  for (size_t i = 0; i < counters_.families.size(); ++i) {
+    FamilyCounters& family = counters_.families[i];
     good = good && GetVarint64(from, &family.cells) && GetVarint64(from, &family.bytes) &&
            GetVarint64(from, &family.expiring_cells) && GetVarint64(from, &family.reclaimed);
+    if (schema_.families[i].compression == Compression::kNever) continue;
+    good = good && GetVarint64(from, &family.packed_cells) &&
+           GetVarint64(from, &family.saved_bytes) && family.packed_cells <= family.cells;
   }
   counters_.has_ghosts = ghosts != 0;
   if (!good) return Status::Error(ErrorCode::kCorruption, "the counters of a table are malformed");

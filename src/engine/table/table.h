@@ -38,7 +38,16 @@ struct FamilyCounters {
   uint64_t cells{0};           // stored
   uint64_t bytes{0};           // of their keys and values in the tree
   uint64_t expiring_cells{0};  // of them, those with an expiry of their own
+  uint64_t packed_cells{0};    // of them, those whose value is packed (compression.h)
+  uint64_t saved_bytes{0};     // by that
   uint64_t reclaimed{0};       // cells that retention has removed so far
+  uint64_t logged_bytes{0};    // keys and values of its changes since it was loaded; not stored
+
+  // Is there a cell with a flag, which the last three of the cells' counters tell of?
+  bool has_flagged() const { return (expiring_cells | packed_cells) != 0; }
+  // A cell that has flags comes, or goes.
+  void CountFlagged(std::string_view cell_value);
+  void UncountFlagged(std::string_view cell_value);
 };
 
 struct TableCounters {
@@ -246,11 +255,11 @@ class Table {
   bool SeekOther(const FamilySchema& family, std::string_view key, size_t row_bytes,
                  const BTreeWriteResult& result) const;
   // Before the entry is overwritten or removed.
-  void UncountExpiry(const FamilySchema& family, std::string_view key) {
-    if (family_counters(family).expiring_cells > 0) [[unlikely]]
-      UncountExpiryAt(family, key);
+  void UncountFlags(const FamilySchema& family, std::string_view key) {
+    if (family_counters(family).has_flagged()) [[unlikely]]
+      UncountFlagsAt(family, key);
   }
-  void UncountExpiryAt(const FamilySchema& family, std::string_view key);
+  void UncountFlagsAt(const FamilySchema& family, std::string_view key);
   // Whether there was anything to remove.
   bool RemoveEntry(const FamilySchema& family, std::string_view key);
   bool RemoveRange(const FamilySchema& family, std::string_view begin, std::string_view end);

@@ -22,6 +22,8 @@ class Census {
       family.cells = 0;
       family.bytes = 0;
       family.expiring_cells = 0;
+      family.packed_cells = 0;
+      family.saved_bytes = 0;
     }
   }
 
@@ -66,7 +68,7 @@ Status Census::CountCell(std::string_view key, std::string_view value, size_t ro
   FamilyCounters& count = counters_.families[static_cast<size_t>(family - &schema_.families[0])];
   ++count.cells;
   count.bytes += key.size() + value.size();
-  if ((static_cast<uint8_t>(value[0]) & kCellHasExpiry) != 0) ++count.expiring_cells;
+  if (CellHasFlags(value, kCellFlags)) count.CountFlagged(value);
   return Status::Ok();
 }
 

@@ -10,10 +10,10 @@
 
 namespace cellar {
 
-// rows, and of each family cells, bytes and expiring_cells; what cannot be counted (has_ghosts,
-// reclaimed, the next record number) is as the table has it, the record number above all that are
-// stored. kCorruption, naming table and key, for an entry that no mutation can have put there.
-// O(entries).
+// rows, and of each family cells, bytes, and what is counted of cells with flags; what cannot be
+// counted (has_ghosts, reclaimed, the next record number) is as the table has it, the record number
+// above all that are stored. kCorruption, naming table and key, for an entry that no mutation can
+// have put there. O(entries).
 Result<TableCounters> CountTable(const Table& table);
 
 }  // namespace cellar

@@ -70,7 +70,9 @@ uint64_t TableCopy::memory_bytes() const {
 void TableCopy::FinishTo(const Table& source, Table* table) {
   CELLAR_ASSERT(part_ == parts_.size());
   CELLAR_ASSERT(source.id() == source_id_);
-  table->SetCounters(source.counters());
+  TableCounters counters = source.counters();
+  for (FamilyCounters& family : counters.families) family.logged_bytes = 0;
+  table->SetCounters(std::move(counters));
   size_t group = 0;
   for (Part& part : parts_) {
     if (part.index_id == 0) {
