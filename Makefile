@@ -103,7 +103,7 @@ FUZZERS := $(patsubst tests/fuzz/%.cc,%,$(wildcard tests/fuzz/*_fuzz.cc))
 FUZZ_OBJECTS := $(FUZZERS:%=$(BUILD)/tests/fuzz/%.o)
 
 .PHONY: all run test unit-test deps build-deps debug asan tsan fuzz soak simulate format format-check tidy \
-  check crash crash-feeds faults-set bench bench-replica bench-set bench-answers bench-feeds bench-groups bench-index bench-loop bench-tls \
+  check crash crash-feeds faults-set bench bench-replica bench-set bench-answers bench-feeds bench-groups bench-compression bench-index bench-loop bench-tls \
   bench-btree bench-durability bench-instructions pictures \
   manual install deb clean help demo demo-set library FORCE
 
@@ -298,6 +298,10 @@ bench-durability: build/cellar build/cellar-benchmark
 ## bench-answers  sums, groups, distinct and updates beside what a client does without: some minutes
 bench-answers: build/cellar
 	@$(PYTHON) tools/bench/answers.py $(BENCH_OPTIONS)
+
+## bench-compression  what COMPRESS saves and costs, on pages of HTML
+bench-compression: build/cellar
+	@$(PYTHON) tools/bench/compression.py $(BENCH_OPTIONS)
 
 ## bench-groups   what a locality group saves: small cells scanned beside large ones
 bench-groups: build/cellar
