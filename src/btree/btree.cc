@@ -25,6 +25,7 @@ BTreeWriteResult BTree::Put(std::string_view key, std::string_view value) {
 BTreeWriteResult BTree::Put(std::string_view key, std::string_view value, BTreePlace* place) {
   return place == nullptr ? tree_->Put(key, value) : tree_->Put(key, value, place->place_.get());
 }
+BTreeWriteResult BTree::PutRun(std::span<const BTreePut> puts) { return tree_->PutRun(puts); }
 BTreeWriteResult BTree::Delete(std::string_view key) { return tree_->Delete(key); }
 BTreeWriteResult BTree::Replace(std::string_view old_key, std::string_view key,
                                 std::string_view value) {

@@ -49,6 +49,8 @@
 // the caches; inner nodes but the lowest level mostly are in them):
 //
 //   Get, Put, Delete     the lowest inner node; the leaf's header and heads; one group
+//   PutRun               like Put for the first of up to 16 neighbours; 150 to 250 instructions for
+//                        each of the others
 //   MultiGet, Prefetch   the same for 16 keys at once, so that their misses overlap
 //   Seek                 like Get; Next is 6..10 ns, and rebuilds only the bytes that differ
 //   a split              copies the groups of 4 KiB, once per ~60 inserts; where another dictionary
@@ -72,8 +74,8 @@
 //
 // Files, from the bottom: bytes.h, arena, entry, dictionary, leaf, inner (bytes inside a node);
 // dictionary_choice, leaf_builder (decode -> build); epochs (memory and snapshots); version; tree,
-// tree_split, tree_structure, tree_compaction (search, change, giving memory back); cursor, image,
-// image_reader, bulk_loader; btree.cc, the door.
+// tree_run, tree_split, tree_structure, tree_compaction (search, change, giving memory back);
+// cursor, image, image_reader, bulk_loader; btree.cc, the door.
 #pragma once
 
 #include <cstddef>
@@ -115,6 +117,12 @@ struct BTreeWriteResult {
   size_t shared_with_neighbor{0};
   // Both neighbours are in the leaf, or at the tree's right edge there is none behind.
   bool shared_is_exact{false};
+};
+
+// One entry of a run (BTree::PutRun). The views must live until that returns.
+struct BTreePut {
+  std::string_view key;
+  std::string_view value;
 };
 
 class BTreeSnapshot;
@@ -161,6 +169,11 @@ class BTree {
   BTreeWriteResult Put(std::string_view key, std::string_view value);
   // The same. REQUIRES: null, or as BTreePlace says. The place is used up.
   BTreeWriteResult Put(std::string_view key, std::string_view value, BTreePlace* place);
+  // Put of each, in this order; what the first one finds is returned. Entries that go between the
+  // same two are found by one search and written at once, up to 16 together, so that each but the
+  // first costs a fraction of a Put. O(log n) for each such stretch. REQUIRES: not empty; the keys
+  // ascend strictly; of each, as Put.
+  BTreeWriteResult PutRun(std::span<const BTreePut> puts);
   // Removes the entry if it is there. O(log n).
   BTreeWriteResult Delete(std::string_view key);
   // Delete(old_key) and then Put(key, value). Where the keys are neighbours, key the lower one, and

@@ -141,6 +141,32 @@ void TouchGroup(const Leaf* leaf, std::string_view key) {
   TouchLines(leaf->entries() + leaf->offsets()[group], leaf->group_end(group));
 }
 
+namespace {
+
+// The entry `next`, at `at`, will share `shared` bytes with the one before, more than it does.
+void PlanNext(const Dictionary& dictionary, const uint8_t* at, const Entry& next, uint32_t shared,
+              LeafEdit* edit) {
+  const uint32_t dropped = shared - next.shared;
+  edit->next = CutSuffix(dictionary, dictionary.Decode(next), dropped);
+  edit->next_suffix_bytes = next.suffix_bytes - edit->next.own_dropped + edit->next.literal_bytes;
+  edit->next_shape = next.value_shape();
+  edit->old_bytes =
+      static_cast<uint32_t>(next.suffix - at) + dictionary.code_bytes() + edit->next.own_dropped;
+  edit->new_bytes =
+      dictionary.code_bytes() + edit->next.literal_bytes +
+      static_cast<uint32_t>(LengthsBytes(shared, edit->next_suffix_bytes, edit->next_shape));
+}
+
+// What PlanNext has planned, at `to`: what the entry keeps of its own stands behind. Returns where.
+uint8_t* WriteNext(uint8_t* to, const Dictionary& dictionary, const LeafEdit& edit,
+                   uint32_t shared) {
+  uint8_t* const p = WriteEntryLengths(to, shared, edit.next_suffix_bytes, edit.next_shape);
+  return dictionary.Write(p, {edit.next.code, 0},
+                          View(dictionary.words + edit.next.literal_at, edit.next.literal_bytes));
+}
+
+}  // namespace
+
 LeafEdit PlanInsert(const Leaf* leaf, const LeafPlace& place, std::string_view key,
                     const ValueRef& value) {
   CELLAR_ASSERT(!place.found);
@@ -162,14 +188,7 @@ LeafEdit PlanInsert(const Leaf* leaf, const LeafPlace& place, std::string_view k
         edit.code = dictionary.CodeOf(next);
         has_code = edit.code.word_bytes > 0;
       }
-      edit.next = CutSuffix(dictionary, next_suffix, dropped);
-      edit.next_suffix_bytes = next.suffix_bytes - edit.next.own_dropped + edit.next.literal_bytes;
-      edit.next_shape = next.value_shape();
-      edit.old_bytes =
-          static_cast<uint32_t>(next.suffix - at) + dictionary.code_bytes() + edit.next.own_dropped;
-      edit.new_bytes = dictionary.code_bytes() + edit.next.literal_bytes +
-                       static_cast<uint32_t>(LengthsBytes(place.shared_after,
-                                                          edit.next_suffix_bytes, edit.next_shape));
+      PlanNext(dictionary, at, next, place.shared_after, &edit);
     }
   }
   const std::string_view suffix = Behind(key, leaf->prefix_bytes + place.shared_before);
@@ -191,11 +210,7 @@ void ApplyInsert(Leaf* leaf, const LeafPlace& place, const LeafEdit& edit, std::
   const std::string_view suffix = Behind(rest, place.shared_before);
   uint8_t* p = WriteEntryLengths(at, place.shared_before, edit.suffix_bytes, value.shape());
   p = WriteEntryValue(dictionary.Write(p, edit.code, suffix), value);
-  if (edit.old_bytes > 0) {  // what the next one keeps of its own stands behind
-    p = WriteEntryLengths(p, place.shared_after, edit.next_suffix_bytes, edit.next_shape);
-    p = dictionary.Write(p, {edit.next.code, 0},
-                         View(dictionary.words + edit.next.literal_at, edit.next.literal_bytes));
-  }
+  if (edit.old_bytes > 0) p = WriteNext(p, dictionary, edit, place.shared_after);
   CELLAR_ASSERT(p == at + edit.new_bytes);
 
   ShiftOffsets(leaf, place.group + 1, edit.growth());
@@ -203,6 +218,66 @@ void ApplyInsert(Leaf* leaf, const LeafPlace& place, const LeafEdit& edit, std::
   ++leaf->counts()[place.group];
   ++leaf->count;
   CountLarge(leaf, value.large, 1);
+}
+
+void PlanRun(const Leaf* leaf, const RunInLeaf& run, int64_t growth_max, RunPlan* plan) {
+  const LeafPlace& place = run.place;
+  CELLAR_ASSERT(run.puts.size() <= kGroupEntriesMax);
+  CELLAR_ASSERT(place.has_prefix);
+  CELLAR_ASSERT(run.opens_group || place.index <= leaf->counts()[place.group]);
+  const Dictionary dictionary = leaf->dictionary();
+  LeafEdit& edit = plan->edit;
+  edit = {};
+  if (!run.opens_group && place.index < leaf->counts()[place.group]) {
+    const uint8_t* const at = leaf->entries() + place.at;
+    Entry next;
+    ParseEntry(at, &next);
+    CELLAR_ASSERT(place.shared_after >= next.shared);
+    if (place.shared_after > next.shared) PlanNext(dictionary, at, next, place.shared_after, &edit);
+  }
+  size_t& i = plan->count;
+  for (i = 0; i < run.puts.size(); ++i) {
+    const auto& [key, value] = run.puts[i];
+    const uint32_t shared = i == 0 ? place.shared_before : run.shared[i] - leaf->prefix_bytes;
+    const std::string_view suffix = Behind(key, leaf->prefix_bytes + shared);
+    const bool is_first = i == 0 && place.index == 0;
+    plan->codes[i] = dictionary.bytes == 0 || is_first ? SuffixCode{} : dictionary.Find(suffix);
+    plan->suffix_bytes[i] = dictionary.StoredBytes(suffix.size(), plan->codes[i]);
+    const size_t bytes =
+        plan->suffix_bytes[i] + EntryOverheadBytes(shared, plan->suffix_bytes[i],
+                                                   {static_cast<uint32_t>(value.size()), false});
+    if (edit.growth() + static_cast<int64_t>(bytes) > growth_max) return;
+    edit.new_bytes += static_cast<uint32_t>(bytes);
+  }
+}
+
+void ApplyRun(Leaf* leaf, const RunInLeaf& run, const RunPlan& plan) {
+  const LeafPlace& place = run.place;
+  const LeafEdit& edit = plan.edit;
+  const Dictionary dictionary = leaf->dictionary();
+  CELLAR_ASSERT(plan.count > 0);
+  if (run.opens_group) InsertGroup(leaf, place.group, 0, place.at, 0);
+  CELLAR_ASSERT(leaf->counts()[place.group] + plan.count <= kGroupEntriesMax);
+  uint8_t* const at = Resize(leaf, place.at, edit.old_bytes, edit.new_bytes);
+  uint8_t* p = at;
+  for (size_t i = 0; i < plan.count; ++i) {
+    const auto& [key, value] = run.puts[i];
+    const uint32_t shared = i == 0 ? place.shared_before : run.shared[i] - leaf->prefix_bytes;
+    p = WriteEntryLengths(p, shared, plan.suffix_bytes[i],
+                          {static_cast<uint32_t>(value.size()), false});
+    p = dictionary.Write(p, plan.codes[i], Behind(key, leaf->prefix_bytes + shared));
+    CopyBytes(p, Bytes(value), value.size());
+    p += value.size();
+  }
+  if (edit.old_bytes > 0) p = WriteNext(p, dictionary, edit, place.shared_after);
+  CELLAR_ASSERT(p == at + edit.new_bytes);
+  ShiftOffsets(leaf, place.group + 1, edit.growth());
+  if (place.index == 0) {
+    const std::string_view rest = Behind(run.puts[0].key, leaf->prefix_bytes);
+    leaf->heads()[place.group] = Head(Bytes(rest), rest.size());
+  }
+  leaf->counts()[place.group] = static_cast<uint8_t>(leaf->counts()[place.group] + plan.count);
+  leaf->count = static_cast<uint16_t>(leaf->count + plan.count);
 }
 
 bool InsertShort(Leaf* leaf, const LeafPlace& place, std::string_view key, const ValueRef& value) {

@@ -36,14 +36,17 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/assert.h"
 #include "btree/arena.h"
+#include "btree/btree.h"
 #include "btree/bytes.h"
 #include "btree/dictionary.h"
 #include "btree/entry.h"
@@ -218,6 +221,27 @@ void ApplyInsert(Leaf* leaf, const LeafPlace& place, const LeafEdit& edit, std::
 // REQUIRES: what they require; place.group < leaf->groups.
 [[nodiscard]] bool InsertShort(Leaf* leaf, const LeafPlace& place, std::string_view key,
                                const ValueRef& value);
+
+// Several entries in ascending order, all of which go to one place.
+struct RunInLeaf {
+  std::span<const BTreePut> puts;
+  // With the put before, of the whole key; of the first one not used.
+  std::array<uint32_t, kGroupEntriesMax> shared;
+  LeafPlace place;
+  bool opens_group{false};  // place.group is to be made, with index 0: it pushes back what is there
+};
+// Of each, as PlanRun has found it.
+struct RunPlan {
+  LeafEdit edit;
+  size_t count{0};  // how many of them, from the first on, fit
+  std::array<SuffixCode, kGroupEntriesMax> codes;
+  std::array<uint32_t, kGroupEntriesMax> suffix_bytes;
+};
+// What inserting of so many of a run as grow the leaf by at most `growth_max` bytes takes.
+// REQUIRES: as PlanInsert; the group has room for all; no value is to be out of line.
+void PlanRun(const Leaf* leaf, const RunInLeaf& run, int64_t growth_max, RunPlan* plan);
+// REQUIRES: plan.count > 0, room for plan.edit.growth(), a free group if one is to be opened.
+void ApplyRun(Leaf* leaf, const RunInLeaf& run, const RunPlan& plan);
 
 // REQUIRES: place.found. The old value's block, if any, is the caller's.
 LeafEdit PlanReplace(const Leaf* leaf, const LeafPlace& place, const ValueRef& value);

@@ -12,10 +12,6 @@ namespace cellar::btree_internal {
 namespace {
 
 constexpr size_t kDescentGroup{Descents::kDescentsMax};
-// What an insert leaves free where it has to move a leaf. More means fewer moves, room on the
-// nearer side for longer, and more memory: with four granules instead of two a table of which all
-// rows or cells came in random order takes 3 to 5 % more, one that came in order up to 2 %.
-constexpr size_t kInsertRoomBytes{4 * NodeArena::kGranuleBytes};
 
 // How many entries are before the place.
 size_t IndexInLeaf(const Leaf* leaf, const LeafPlace& place) {
@@ -391,6 +387,19 @@ CELLAR_INLINE BTreeWriteResult Tree::PutAt(Path* path, Leaf* leaf, const LeafPla
   return result;
 }
 
+Leaf* Tree::LocateForRun(std::string_view key, Path* own_path, Path** path, LeafPlace* place,
+                         BTreeWriteResult* result) const {
+  Leaf* const leaf = Locate(key, own_path, path, place);
+  JudgeNeighbors(**path, leaf, *place, key, result);
+  return leaf;
+}
+
+BTreeWriteResult Tree::PutLocated(Path* path, Leaf* leaf, const LeafPlace& place,
+                                  std::string_view key, std::string_view value) {
+  ++changes_;
+  return PutAt(path, leaf, place, key, value);
+}
+
 // Makes the place of a prefix that of a key which begins with it and is below the entry there.
 // False if it cannot be used. It differs in nothing but in what the key shares with that entry.
 bool Tree::TakePlace(Place* place, std::string_view key) const {
@@ -563,18 +572,23 @@ void Tree::InsertWithSplit(Path* path, Leaf* leaf, std::string_view key, const V
   Insert(&path_to_half, half, FindInLeaf(half, key), key, value);
 }
 
+// Makes sure that one more group can be made. False if the leaf has no room for it.
+bool Tree::OpenGroupRoom(Path* path, Leaf** leaf) {
+  if ((*leaf)->groups < (*leaf)->group_capacity) return true;
+  const size_t used_wider = (*leaf)->used + kGroupRoomGrowth;
+  if ((*leaf)->group_capacity == kLeafGroupsMax ||
+      used_wider > LeafBytesLimit((*leaf)->prefix_bytes)) {
+    return false;
+  }
+  *leaf = PrepareInsert(path, *leaf, used_wider, kInsertRoomBytes);
+  AddGroupRoom(*leaf);
+  return true;
+}
+
 // The place's group is full: makes two of it, and finds the place again. False if there is no free
 // group or no room.
 bool Tree::MakeGroupRoom(Path* path, Leaf** leaf, LeafPlace* place, std::string_view key) {
-  if ((*leaf)->groups == (*leaf)->group_capacity) {
-    const size_t used_wider = (*leaf)->used + kGroupRoomGrowth;
-    if ((*leaf)->group_capacity == kLeafGroupsMax ||
-        used_wider > LeafBytesLimit((*leaf)->prefix_bytes)) {
-      return false;
-    }
-    *leaf = PrepareInsert(path, *leaf, used_wider, kInsertRoomBytes);
-    AddGroupRoom(*leaf);
-  }
+  if (!OpenGroupRoom(path, leaf)) return false;
   const bool in_last = place->group + 1u == (*leaf)->groups;
   if (in_last && place->index == kGroupEntriesMax) {
     // In ascending order groups stay full: ApplyInsert opens a new one.

@@ -76,6 +76,20 @@ TEST_CASE("leaves with dictionaries equal std::map under random operations", "[b
   CHECK(all_leaves.with_dictionary * 2 > all_leaves.all);
 }
 
+TEST_CASE("runs put at once leave the tree equal to std::map", "[btree]") {
+  for (uint64_t seed = 400; seed < 424; ++seed) {
+    RunModel(Seed(seed),
+             {.key_variety = uint64_t{20} << seed % 5,
+              .long_key_bytes_max = seed % 8 == 0 ? cellar::kTreeKeyBytesMax : 0,
+              .large_value_bytes_max = seed % 3 == 0 ? 0U : 1U << 12,
+              .delete_often = seed % 2 == 0,
+              .only_cells = seed % 4 == 1,
+              .only_runs = true},
+             6000, 100);
+  }
+  SUCCEED();
+}
+
 TEST_CASE("rows of the same columns do not repeat the columns' names", "[btree]") {
   constexpr const char* kColumns[]{"temperature", "pressure",       "humidity",      "altitude",
                                    "wind_speed",  "wind_direction", "battery_level", "signal_power",

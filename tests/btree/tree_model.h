@@ -49,6 +49,8 @@ class TreeModel {
     bool delete_often{false};
     // Only cells of rows, which share the names of their columns: leaves get dictionaries.
     bool only_cells{false};
+    // Nearly all is written by runs (BTree::PutRun).
+    bool only_runs{false};
   };
   // `below(n)` gives a number in [0, n).
   using Below = std::function<uint64_t(uint64_t)>;
@@ -91,7 +93,7 @@ class TreeModel {
       Clear();
     else if (kind == 991)
       Reload();
-    else if (kind < 996)
+    else if (kind < 994)
       StepImages();
     else
       PutRun();
@@ -263,6 +265,7 @@ class TreeModel {
 
   // Mostly a key that is there, by one that is a little lower: a cell's newer version.
   void WriteOne() {
+    if (options_.only_runs && below_(8) > 0) return PutRun();
     switch (below_(8)) {
       case 0:
         return Replace();
@@ -344,24 +347,74 @@ class TreeModel {
       Replace(old_key, key, &place_);
   }
 
-  // Ascending neighbours, as a row or an import writes them.
+  // Ascending neighbours, as a row or an import writes them, one by one or as a run.
   void PutRun() {
-    std::string key = Key();
-    if (key.size() > 1000) return;
-    const uint64_t n = below_(200);
-    const bool same_length = below_(2) == 0;
+    std::map<std::string, std::string> puts = Ascending();
+    if (below_(2) == 0) {
+      for (const auto& [key, value] : puts) Put(key, value);
+      return;
+    }
+    if (puts.empty()) return;
+    std::vector<cellar::BTreePut> run;
+    for (const auto& [key, value] : puts) run.push_back({key, value});
+    const BTreeWriteResult result = tree_.PutRun(run);
+    const std::string& first = puts.begin()->first;
+    const auto old = map_.find(first);
+    CELLAR_ASSERT(result.existed == (old != map_.end()));
+    CELLAR_ASSERT(result.old_value_bytes == (result.existed ? old->second.size() : 0));
+    // Of the neighbours it tells what they were before the rest of the run came.
+    const auto put_in_map = [&](const std::string& key, const std::string& value) {
+      const auto [it, inserted] = map_.try_emplace(key);
+      payload_bytes_ += value.size() + (inserted ? key.size() : 0) - it->second.size();
+      it->second = value;
+      return it;
+    };
+    const auto it = put_in_map(first, puts.begin()->second);
+    if (!result.existed) CheckShared(result, it);
+    for (const auto& [key, value] : puts) put_in_map(key, value);
+  }
+
+  // Keys with values, mostly neighbours of each other, some there already; sizes up to the limits.
+  std::map<std::string, std::string> Ascending() {
+    std::map<std::string, std::string> puts;
+    const std::string key = Key();
+    if (key.size() > 1000 && below_(20) > 0) return puts;
+    const uint64_t n = below_(4) == 0 ? below_(200) : 1 + below_(20);
+    const uint64_t kind = below_(5);
+    const size_t kept = below_(key.size() + 1);
+    constexpr size_t kRowBytes{12};  // of a cell's key: "plane#000123"
     for (uint64_t i = 0; i < n; ++i) {
       std::string next = key;
-      if (options_.only_cells) {
-        next = Key();
-      } else if (same_length) {
-        next += static_cast<char>(i >> 8);
-        next += static_cast<char>(i);
-      } else {
-        next += std::to_string(i);
+      if (options_.only_cells) {  // of one row, or of any
+        const std::string cell = Key();
+        next = kind < 3 ? key.substr(0, kRowBytes) + cell.substr(kRowBytes) : cell;
+        puts[next] = Value();
+        continue;
       }
-      Put(next, Value());
+      switch (kind) {
+        case 0:  // of one length
+          next += static_cast<char>(i >> 8);
+          next += static_cast<char>(i);
+          break;
+        case 1:
+          next += std::to_string(i);
+          break;
+        case 2:  // anywhere, or each a prefix of the next one
+          next = below_(2) == 0 ? Key() : next + std::string(i, 'x');
+          break;
+        case 3:  // the columns of a row, with one timestamp
+          next.resize(kept);
+          next += "c" + std::to_string(i % 12) + "=" + key.substr(kept);
+          break;
+        default:  // the keys that follow, or what is just above them
+          if (const auto it = map_.lower_bound(puts.empty() ? key : puts.rbegin()->first);
+              it != map_.end())
+            next = it->first;
+          if (below_(4) > 0) next += static_cast<char>(below_(3));
+      }
+      if (next.size() <= cellar::kTreeKeyBytesMax) puts[next] = Value();
     }
+    return puts;
   }
 
   void Get(const std::string& key) {
