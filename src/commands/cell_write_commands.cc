@@ -4,6 +4,7 @@
 //
 // One RowWrite is kept for all commands of the thread, so that the usual command allocates nothing.
 #include <memory>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -100,12 +101,52 @@ CELLAR_INLINE bool PutOneCell(CommandContext& ctx) {
   return true;
 }
 
-void CmdCPut(CommandContext& ctx) {
-  constexpr size_t kWordsOfOneCell{5};
-  if (ctx.args.size() == kWordsOfOneCell && ctx.rights == nullptr &&
-      ctx.args[kRowArgument] != kNextRecord) [[likely]] {
-    if (PutOneCell(ctx)) [[likely]]
-      return;
+// `CPUT table row column value column value...`, likewise: every other word has the colon of a
+// column, which no option has. False as from PutOneCell.
+bool PutSeveralCells(CommandContext& ctx) {
+  const std::string_view row = ctx.args[kRowArgument];
+  const std::span<const std::string_view> words = ctx.args.subspan(kFirstOption);
+  if (words.size() % 2 != 0 || words.size() / 2 > kCellOpsMax) return false;
+  Store& store = ctx.store();
+  Table* const table = store.FindTableIfAny(ctx.session.keyspace, ctx.args[1]);
+  if (table == nullptr) return false;
+  static thread_local std::vector<ColumnPut> puts;
+  puts.resize(words.size() / 2);
+  bool all_known = true;
+  for (size_t i = 0; i < puts.size(); ++i) {
+    const std::string_view name = words[2 * i];
+    ColumnPut& put = puts[i];
+    put.text = words[2 * i + 1];
+    put.known = table->FindColumn(name);
+    if (put.known != nullptr) [[likely]] {
+      const size_t family_bytes = put.known->family_name().size();
+      put.family = name.substr(0, family_bytes);
+      put.qualifier = name.substr(family_bytes + 1);
+    } else if (SplitColumn(name, &put.family, &put.qualifier)) {
+      all_known = false;
+    } else {
+      return false;
+    }
+  }
+  const Status done = store.Put(*table, row, puts);
+  if (!all_known && done.ok()) {
+    for (size_t i = 0; i < puts.size(); ++i) {
+      if (puts[i].known == nullptr)
+        table->NoteColumn(words[2 * i], puts[i].family, puts[i].qualifier);
+    }
+  }
+  constexpr size_t kPutsKept{1024};
+  if (puts.size() > kPutsKept) std::vector<ColumnPut>().swap(puts);
+  EndPut(ctx, *table, row, done);
+  return true;
+}
+
+// What CmdCPut does with all other words.
+[[gnu::noinline]] void PutCells(CommandContext& ctx) {
+  constexpr size_t kWordsOfTwoCells{7};
+  if (ctx.args.size() >= kWordsOfTwoCells && ctx.rights == nullptr &&
+      ctx.args[kRowArgument] != kNextRecord && PutSeveralCells(ctx)) {
+    return;
   }
   RowWrite& write = RowWriteOf(ctx);
   REPLY_IF_ERROR(ctx, ParsePut(ArgumentCursor(ctx.args, kFirstOption), &write));
@@ -119,6 +160,16 @@ void CmdCPut(CommandContext& ctx) {
   if (!result->conditions_held) return ctx.reply.Null();
   if (write.allocates) return ctx.reply.Bulk(result->row);
   ctx.reply.Ok();
+}
+
+void CmdCPut(CommandContext& ctx) {
+  constexpr size_t kWordsOfOneCell{5};
+  if (ctx.args.size() == kWordsOfOneCell && ctx.rights == nullptr &&
+      ctx.args[kRowArgument] != kNextRecord) [[likely]] {
+    if (PutOneCell(ctx)) [[likely]]
+      return;
+  }
+  PutCells(ctx);
 }
 
 void CmdCAdd(CommandContext& ctx) {
@@ -226,9 +277,24 @@ void ReplyOpResult(ReplyWriter& reply, const CellOpResult& result) {
   }
 }
 
+// CMUTATE of puts alone: what a CPUT does.
+void MutateByPuts(CommandContext& ctx, const RowWrite& write) {
+  Table* const table = FindTableOrReply(ctx, ctx.args[1]);
+  if (table == nullptr) return;
+  const Status done = ctx.store().Put(*table, write);
+  ctx.DependsOn(table->last_lsn());  // what was refused depends on what was there
+  if (!done.ok()) return ctx.Fail(done);
+  TellOfRow(ctx, *table, write.row);
+  ctx.reply.Array(1 + write.ops.size());
+  ctx.reply.Integer(1);
+  for (size_t i = 0; i < write.ops.size(); ++i) ctx.reply.Ok();
+}
+
 void CmdCMutate(CommandContext& ctx) {
   RowWrite& write = RowWriteOf(ctx);
   REPLY_IF_ERROR(ctx, ParseMutate(ArgumentCursor(ctx.args, kFirstOption), &write));
+  if (write.ops.size() > 1 && write.else_ops.empty() && write.IsPlainPut())
+    return MutateByPuts(ctx, write);
   const RowWriteResult* const result = WriteOrReply(ctx, write);
   if (result == nullptr) return;
   ctx.reply.Array(1 + result->results.size());

@@ -259,6 +259,8 @@ CELLAR_INLINE void Store::ApplyResolved(Table* table) {
   const ResolvedPut* const put = resolver_->lone_put();
   if (put != nullptr) [[likely]]
     return engine_->ApplyPut(table, *put);
+  if (const RowPuts* const puts = resolver_->row_puts(); puts != nullptr)
+    return engine_->ApplyPuts(table, *puts, mutation_.payload());
   const Status applied = engine_->ApplyOps(mutation_.Since(part_begin_));
   CELLAR_ASSERT(applied.ok());
 }
@@ -346,6 +348,20 @@ Status Store::Put(Table& table, std::string_view row, const KnownColumn& column,
   }
   return PutResolved(table, 1, [&](const WriteContext& context) {
     return resolver_->ResolveKnownPut(table, row, column, text, context, &mutation_);
+  });
+}
+
+Status Store::Put(Table& table, std::string_view row, std::span<const ColumnPut> puts) {
+  CELLAR_ASSERT(!puts.empty());
+  if (table.schema().key.is_recno() || table.has_indexes()) [[unlikely]] {
+    // As above; and each column is looked for by its names.
+    RowWrite write;
+    write.row = row;
+    for (const ColumnPut& put : puts) write.ops.emplace_back(put);
+    return Put(table, write);
+  }
+  return PutResolved(table, puts.size(), [&](const WriteContext& context) {
+    return resolver_->ResolvePuts(table, row, puts, context, &mutation_);
   });
 }
 

@@ -212,6 +212,8 @@ class Store {
   // The same of one cell. REQUIRES: `row` is a row key, not the request for a record number.
   Status Put(Table& table, std::string_view row, const CellPut& put);
   Status Put(Table& table, std::string_view row, const KnownColumn& column, std::string_view text);
+  // The same of several columns. REQUIRES: at most kCellOpsMax, not none.
+  Status Put(Table& table, std::string_view row, std::span<const ColumnPut> puts);
 
   // --- reads of single columns. *cell, null if there is no such cell, and what that borrows die
   // with the next write or read.

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -19,6 +20,9 @@
 #include "engine/request/family_access.h"
 
 namespace cellar {
+
+// What one write may do: cellar-model(7), "LIMITS".
+inline constexpr size_t kCellOpsMax{1'000'000};
 
 // Timestamps [min, max], both inclusive, in microseconds. min > max is the empty range.
 struct TimeRange {
@@ -65,6 +69,14 @@ struct CellPut {
   std::string_view family;
   std::string_view qualifier;
   std::string_view text;
+};
+
+class KnownColumn;
+
+// A put without options, whose column the table may know (known_columns.h): then `known` is that,
+// and not null.
+struct ColumnPut : CellPut {
+  const KnownColumn* known{nullptr};
 };
 
 // What may be said of it besides.

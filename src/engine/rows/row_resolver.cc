@@ -15,8 +15,6 @@
 namespace cellar {
 namespace {
 
-constexpr size_t kOpsMax{1'000'000};  // cellar-model(7), "LIMITS"
-
 // The name of the column.
 std::string ColumnText(const CellPut& put) {
   return std::string(put.family) + ":" + std::string(put.qualifier);
@@ -79,9 +77,10 @@ Status RowResolver::Check(const TableSchema& schema, const RowWrite& write,
   ops_checked_ = 0;
   access_ = write.access;
   asks_existence_ = write.existence != RowWrite::Existence::kAny;
-  if (write.ops.size() + write.else_ops.size() > kOpsMax) {
+  if (write.ops.size() + write.else_ops.size() > kCellOpsMax) {
     return Status::Error(ErrorCode::kTooLarge, "a write of " + FormatUint64(write.ops.size()) +
-                                                   " cells, the limit is " + FormatUint64(kOpsMax));
+                                                   " cells, the limit is " +
+                                                   FormatUint64(kCellOpsMax));
   }
   const TableSchema& readable = view_->schema();
   for (const Predicate& predicate : write.conditions) {
@@ -348,27 +347,78 @@ Status RowResolver::ResolveKnownPut(const Table& table, std::string_view row,
                                     const WriteContext& context, MutationBuilder* mutation) {
   several_ops_ = false;
   RETURN_IF_ERROR(BeginPuts(table, row, context, mutation));
-  static_assert(KnownColumn::kKeyBytesMax <= kColumnPartBytesMax);
-  put_.family = &column.family();
-  put_.family_bytes = put_.row_bytes + column.family_id_bytes();
-  EndColumn(column.CopyKey(cell_key_.get() + put_.row_bytes));
+  SetColumn(column);
   return EndPuts(ResolveValue(column, text, PutOptions{}));
+}
+
+bool RowResolver::FamilyIsEmpty() {
+  if (looked_at_ == put_.family) return family_is_empty_;
+  looked_at_ = put_.family;
+  const std::string_view prefix(put_.key, put_.family_bytes);
+  family_is_empty_ = !table_->tree(put_.family->group).FindFirst(prefix, &version_key_, &place_);
+  return family_is_empty_;
+}
+
+template <typename ResolveEach>
+CELLAR_INLINE Status RowResolver::ResolveSeveral(const Table& table, std::string_view row,
+                                                 const WriteContext& context,
+                                                 MutationBuilder* mutation,
+                                                 ResolveEach resolve_each) {
+  several_ops_ = true;
+  reclaimed_columns_.clear();
+  RETURN_IF_ERROR(BeginPuts(table, row, context, mutation));
+  row_puts_.Clear();
+  looks_at_families_ = true;
+  looked_at_ = nullptr;
+  const Status status = resolve_each();
+  looks_at_families_ = false;
+  RETURN_IF_ERROR(EndPuts(status));
+  if (!table.has_indexes() && row_puts_.Finish()) row_puts_end_ = mutation_->size();
+  return Status::Ok();
 }
 
 Status RowResolver::ResolvePuts(const Table& table, const RowWrite& write,
                                 const WriteContext& context, MutationBuilder* mutation) {
   CELLAR_DEBUG_ASSERT(write.IsPlainPut());
-  several_ops_ = write.ops.size() > 1;
-  if (several_ops_) {
-    if (write.ops.size() > kOpsMax) return Check(table.schema(), write, context);
-    reclaimed_columns_.clear();
-  }
-  RETURN_IF_ERROR(BeginPuts(table, write.row, context, mutation));
+  if (write.ops.size() > kCellOpsMax) return Check(table.schema(), write, context);
   arrivals_.Begin();
-  for (const CellOp& op : write.ops)
-    RETURN_IF_ERROR(EndPuts(ResolvePlainPut(table.schema(), op, op)));
+  const TableSchema& schema = table.schema();
+  if (write.ops.size() == 1) {
+    several_ops_ = false;
+    const CellOp& op = write.ops.front();
+    RETURN_IF_ERROR(BeginPuts(table, write.row, context, mutation));
+    RETURN_IF_ERROR(EndPuts(ResolvePlainPut(schema, op, op)));
+  } else {
+    const auto resolve_each = [&] {
+      for (const CellOp& op : write.ops) {
+        RETURN_IF_ERROR(ResolvePlainPut(schema, op, op));
+        NoteRowPut();
+      }
+      return Status::Ok();
+    };
+    RETURN_IF_ERROR(ResolveSeveral(table, write.row, context, mutation, resolve_each));
+  }
   arrivals_.Keep();
   return Status::Ok();
+}
+
+Status RowResolver::ResolvePuts(const Table& table, std::string_view row,
+                                std::span<const ColumnPut> puts, const WriteContext& context,
+                                MutationBuilder* mutation) {
+  CELLAR_ASSERT(puts.size() <= kCellOpsMax);
+  const PutOptions options;
+  return ResolveSeveral(table, row, context, mutation, [&] {
+    for (const ColumnPut& put : puts) {
+      if (put.known != nullptr) [[likely]] {
+        SetColumn(*put.known);
+        RETURN_IF_ERROR(ResolveValue(*put.known, put.text, options));
+      } else {
+        RETURN_IF_ERROR(ResolvePlainPut(table.schema(), put, options));
+      }
+      NoteRowPut();
+    }
+    return Status::Ok();
+  });
 }
 
 void RowResolver::BeginView(const Table& table, const RowWrite& write,
@@ -548,6 +598,7 @@ std::optional<RowResolver::OldVersion> RowResolver::WalkColumn(Newest newest) {
       if (!reclaims && (!several_ops_ || reclaimed_columns_.emplace(column).second)) {
         mutation_->Row(table_->id(), row_key());
         mutation_->ReclaimColumn(family.id, qualifier(), context_->now_micros);
+        row_puts_.Spoil();
       }
       reclaims = true;
       if (rank > family.policy.rank_kept_max()) break;  // nothing behind it is live

@@ -17,6 +17,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,7 @@
 #include "engine/table/engine.h"
 #include "engine/table/mutation.h"
 #include "engine/table/read_view.h"
+#include "engine/table/row_puts.h"
 
 namespace cellar {
 
@@ -71,6 +73,9 @@ class RowResolver {
   // CPUT, in one pass and without a result. Nothing is added on an error.
   Status ResolvePuts(const Table& table, const RowWrite& write, const WriteContext& context,
                      MutationBuilder* mutation);
+  // The same for puts without options.
+  Status ResolvePuts(const Table& table, std::string_view row, std::span<const ColumnPut> puts,
+                     const WriteContext& context, MutationBuilder* mutation);
   // The same for one put without options.
   Status ResolveOnePut(const Table& table, std::string_view row, const CellPut& put,
                        const WriteContext& context, MutationBuilder* mutation);
@@ -85,6 +90,12 @@ class RowResolver {
   // Else null. Dies with the next change of the mutation, or of what was resolved.
   const ResolvedPut* lone_put() const {
     return mutation_->size() == lone_put_end_ ? &put_ : nullptr;
+  }
+
+  // Where all that was added by ResolvePuts are several puts of an existing row key, and nothing is
+  // reclaimed or replaced: these puts, for Engine::ApplyPuts. Else null. Dies likewise.
+  const RowPuts* row_puts() const {
+    return mutation_->size() == row_puts_end_ ? &row_puts_ : nullptr;
   }
 
   // The newest version of the lone put's column, live or not, if there is one: for feeds that tell
@@ -133,6 +144,7 @@ class RowResolver {
   size_t BeginPart() {
     part_begin_ = mutation_->BeginPart();
     lone_put_end_ = kNoPut;
+    row_puts_end_ = kNoPut;
     return part_begin_;
   }
   // The row, and what all its puts need.
@@ -142,6 +154,14 @@ class RowResolver {
   // What follows when the column is at hand.
   template <typename Column>
   Status ResolveValue(const Column& column, std::string_view text, const PutOptions& options);
+  // Puts of a row, several at least: `resolve_each` does this for one after the other, and says
+  // after each NotePut.
+  template <typename ResolveEach>
+  Status ResolveSeveral(const Table& table, std::string_view row, const WriteContext& context,
+                        MutationBuilder* mutation, ResolveEach resolve_each);
+  void NoteRowPut() { row_puts_.Add(put_, mutation_->payload()); }
+  // Does the row have nothing in the family of the column at hand? One look for all columns of it.
+  bool FamilyIsEmpty();
   // On an error takes back what these puts have added. Returns the status.
   Status EndPuts(Status status);
 
@@ -164,6 +184,12 @@ class RowResolver {
     char* const end = BeginColumn(*op.family);
     CopyBytes(end, op.qualifier.data(), op.qualifier.size());
     EndColumn(end + op.qualifier.size());
+  }
+  void SetColumn(const KnownColumn& column) {
+    static_assert(KnownColumn::kKeyBytesMax <= kColumnPartBytesMax);
+    put_.family = &column.family();
+    put_.family_bytes = put_.row_bytes + column.family_id_bytes();
+    EndColumn(column.CopyKey(cell_key_.get() + put_.row_bytes));
   }
   std::string_view column() const { return put_.column(); }
   std::string_view qualifier() const { return put_.qualifier(); }
@@ -222,7 +248,9 @@ class RowResolver {
   // matter whether the sweeper has been there.
   void ReclaimColumn() {
     column_versions_.walked = false;
-    if (!table_->family_is_all_live(*put_.family)) WalkColumn(Newest::kIgnore);
+    if (table_->family_is_all_live(*put_.family)) return;
+    if (looks_at_families_ && FamilyIsEmpty()) return;
+    WalkColumn(Newest::kIgnore);
   }
   // The versions that the last walk met.
   struct ColumnVersions {
@@ -306,6 +334,13 @@ class RowResolver {
   static constexpr size_t kNoPut{0};
   size_t part_begin_{0};
   size_t lone_put_end_{kNoPut};
+  // Likewise where all of it ends if it is puts of a row, which are these.
+  size_t row_puts_end_{kNoPut};
+  RowPuts row_puts_;
+  // While ResolvePuts is at several columns: what FamilyIsEmpty has found of which family.
+  bool looks_at_families_{false};
+  const FamilySchema* looked_at_{nullptr};
+  bool family_is_empty_{false};
 };
 
 }  // namespace cellar

@@ -120,6 +120,11 @@ class Engine final : public StateMachine {
     SaveForUndo(table);
     table->ApplyPut(put);
   }
+  // Likewise with ops that are several puts of one row; `payload` is their mutation's.
+  void ApplyPuts(Table* table, const RowPuts& puts, std::string_view payload) {
+    SaveForUndo(table);
+    table->ApplyPuts(puts, payload);
+  }
   // The entry of a tree, for people: row 'r' f:q at 1700000000000000. Bytes that are no key of the
   // tree are quoted.
   std::string KeyText(uint64_t tree_id, std::string_view key) const;

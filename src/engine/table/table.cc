@@ -342,6 +342,74 @@ void Table::ApplyPut(const ResolvedPut& put) {
   watches_.NoteRow(put.row_key());
 }
 
+BTreeWriteResult Table::PutVersions(const RowPuts& puts, std::span<const RowPuts::Put> of_family,
+                                    std::string_view payload) {
+  const FamilySchema& family = *of_family.front().family;
+  BTree& tree = *groups_[family.group].tree;
+  FamilyCounters& counters = mutable_counters(family);
+  run_.clear();
+  for (const RowPuts::Put& put : of_family) {
+    const std::string_view key = puts.key(put);
+    const std::string_view cell_value = payload.substr(put.value_at, put.value_bytes);
+    CELLAR_ASSERT(key.size() <= kTreeKeyBytesMax);
+    UncountFlags(family, key);
+    run_.push_back({key, cell_value});
+  }
+  for (const auto& [key, cell_value] : run_) {
+    counters.logged_bytes += key.size() + cell_value.size();
+    if (IsFlagged(cell_value)) [[unlikely]]
+      counters.CountFlagged(cell_value);
+  }
+  const uint64_t entries = tree.entries();
+  const uint64_t bytes = tree.payload_bytes();
+  const BTreeWriteResult result = tree.PutRun(run_);
+  counters.cells += tree.entries() - entries;
+  counters.bytes += tree.payload_bytes() - bytes;
+  constexpr size_t kRunKept{1024};  // its memory is nobody's, and each table has one
+  if (run_.capacity() > kRunKept) std::vector<BTreePut>().swap(run_);
+  return result;
+}
+
+bool Table::RowHadOther(const RowPuts& puts, std::span<const RowPuts::Put> of_family,
+                        const BTreeWriteResult& result) const {
+  if (result.existed || result.shared_with_neighbor >= puts.row_bytes()) return true;
+  const size_t group = of_family.front().family->group;
+  const std::string_view row_key = puts.key(of_family.front()).substr(0, puts.row_bytes());
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    if (groups_[i].tree->entries() == 0) continue;
+    if (i == group && result.shared_is_exact) continue;
+    BTreeCursor& at = *groups_[i].cursor;
+    at.Seek(row_key);
+    if (i == group) {  // what else there is stands before, between or behind them
+      for (const RowPuts::Put& put : of_family)
+        if (at.valid() && at.key() == puts.key(put)) at.Next();
+    }
+    if (at.valid() && at.key().starts_with(row_key)) return true;
+  }
+  return false;
+}
+
+void Table::ApplyPuts(const RowPuts& puts, std::string_view payload) {
+  CELLAR_ASSERT(!has_indexes());
+  CELLAR_ASSERT(puts.row_bytes() > 0);
+  EndRow();
+  std::span<const RowPuts::Put> rest = puts.puts();
+  bool is_first = true;
+  while (!rest.empty()) {
+    const FamilySchema* const family = rest.front().family;
+    const auto end = std::find_if(rest.begin(), rest.end(), [family](const RowPuts::Put& put) {
+      return put.family != family;
+    });
+    const auto of_family = rest.first(static_cast<size_t>(end - rest.begin()));
+    const BTreeWriteResult result = PutVersions(puts, of_family, payload);
+    if (is_first && !RowHadOther(puts, of_family, result)) ++counters_.rows;
+    is_first = false;
+    rest = rest.subspan(of_family.size());
+  }
+  watches_.Note();
+  watches_.NoteRow(puts.key(puts.puts().front()).substr(0, puts.row_bytes()));
+}
+
 void Table::UncountFlagsAt(const FamilySchema& family, std::string_view key) {
   const std::optional<std::string_view> old = groups_[family.group].tree->Get(key);
   if (old && IsFlagged(*old)) mutable_counters(family).UncountFlagged(*old);

@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,7 @@
 #include "engine/schema/schema.h"
 #include "engine/table/index_set.h"
 #include "engine/table/mutation.h"
+#include "engine/table/row_puts.h"
 #include "engine/table/table_watches.h"
 
 namespace cellar {
@@ -157,6 +159,10 @@ class Table {
                int64_t timestamp, std::string_view input);
   // BeginRow, PutCell or ReplaceCell, and EndRow, for a cell whose key is put together already.
   void ApplyPut(const ResolvedPut& put);
+  // BeginRow, PutCell for each, and EndRow. REQUIRES: puts.Finish() was true; `payload` is of the
+  // mutation whose puts these are; the table has no indexes, which want to know of each column
+  // before it is changed.
+  void ApplyPuts(const RowPuts& puts, std::string_view payload);
   void DeleteCell(const FamilySchema& family, std::string_view qualifier, int64_t timestamp);
   void DeleteRange(const FamilySchema& family, std::string_view begin, std::string_view end);
   void DeleteRow();
@@ -254,6 +260,12 @@ class Table {
                    const BTreeWriteResult& result) const;
   bool SeekOther(const FamilySchema& family, std::string_view key, size_t row_bytes,
                  const BTreeWriteResult& result) const;
+  // PutVersion for some of the puts of a row, which are all of one family, as one run.
+  BTreeWriteResult PutVersions(const RowPuts& puts, std::span<const RowPuts::Put> of_family,
+                               std::string_view payload);
+  // After these were put: did the row have anything else before?
+  bool RowHadOther(const RowPuts& puts, std::span<const RowPuts::Put> of_family,
+                   const BTreeWriteResult& result) const;
   // Before the entry is overwritten or removed.
   void UncountFlags(const FamilySchema& family, std::string_view key) {
     if (family_counters(family).has_flagged()) [[unlikely]]
@@ -283,6 +295,7 @@ class Table {
   KeyBuffer replaced_key_;             // scratch of ReplaceCell
   std::string folded_;                 // scratch of FoldHll: a state
   std::string cell_value_;             // likewise, a cell's value
+  std::vector<BTreePut> run_;          // scratch of PutVersions
   std::vector<int64_t> dropped_;       // scratch of ReclaimColumn
   std::unique_ptr<IndexSet> indexes_;  // null: none; reads the trees of groups_
 };

@@ -1,0 +1,45 @@
+// See row_puts.h.
+#include "engine/table/row_puts.h"
+
+#include <algorithm>
+
+#include "base/assert.h"
+#include "base/copy_bytes.h"
+
+namespace cellar {
+
+void RowPuts::Add(const ResolvedPut& put, std::string_view payload) {
+  if (!complete_) return;
+  if (put.replaced || keys_.size() + put.key_bytes > kKeysBytesMax) {
+    complete_ = false;
+    return;
+  }
+  CELLAR_ASSERT(put.cell_value.data() >= payload.data());
+  CELLAR_ASSERT(puts_.empty() || row_bytes_ == put.row_bytes);
+  row_bytes_ = put.row_bytes;
+  const auto key_at = static_cast<uint32_t>(keys_.size());
+  CopyBytes(keys_.Grow(put.key_bytes), put.key, put.key_bytes);
+  const Put added{put.family, key_at, static_cast<uint32_t>(put.key_bytes),
+                  static_cast<uint32_t>(put.cell_value.data() - payload.data()),
+                  static_cast<uint32_t>(put.cell_value.size())};
+  if (!puts_.empty() && ascends_) {
+    // They differ behind the row's key only.
+    ascends_ = key(puts_.back()).substr(row_bytes_) < key(added).substr(row_bytes_);
+  }
+  puts_.push_back(added);
+}
+
+bool RowPuts::Finish() {
+  if (!complete_ || puts_.empty()) return false;
+  if (ascends_) return true;
+  const auto rest = [this](const Put& put) { return key(put).substr(row_bytes_); };
+  std::sort(puts_.begin(), puts_.end(),
+            [&](const Put& a, const Put& b) { return rest(a) < rest(b); });
+  ascends_ = true;
+  const auto twice = std::adjacent_find(
+      puts_.begin(), puts_.end(), [&](const Put& a, const Put& b) { return rest(a) == rest(b); });
+  complete_ = twice == puts_.end();
+  return complete_;
+}
+
+}  // namespace cellar
