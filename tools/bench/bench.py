@@ -9,8 +9,8 @@ Both servers run at once, pinned to core 0, and are measured in turn by build/ce
 slow minute of the machine hits both. Every figure is the median over the repetitions. CPU is user and
 system time of the server process, all its threads, from /proc, by commands.
 
-Parts, for --only and --skip (any part of a pair's name selects that pair): pairs, log, scan, memory,
-restart, idle. It needs about six minutes; the build must be there (`make bench` does that).
+Parts, for --only and --skip (any part of a pair's name selects that pair): pairs, log, scan, loading,
+memory, restart, idle. It needs about six minutes; the build must be there (`make bench` does that).
 """
 
 import argparse
@@ -23,6 +23,7 @@ import tempfile
 import time
 
 import figures
+import loading
 import memory
 import pairs
 import servers
@@ -196,6 +197,7 @@ def run(options):
             server.__exit__()
     if wanted(options, "log"):
         other += log_figures(options, kinds)
+    other += loading.measure(kinds, options, wanted, log_line)
     if wanted(options, "memory", "restart", "idle"):
         other += memory.measure(kinds, options, load, wanted, log_line)
     return rows, other
