@@ -170,7 +170,8 @@ class LeaderTask final : public BlockedTask {
 
   bool IsCertain(const SetNode& set) const {
     if (set.open()) return true;
-    return set.set().heard_leader_micros() != heard_micros_ && WhatIsKnown(host_, set).leader != nullptr;
+    return set.set().heard_leader_micros() != heard_micros_ &&
+           WhatIsKnown(host_, set).leader != nullptr;
   }
 
  private:

@@ -1,7 +1,6 @@
 """The load generator against a real server: every workload runs without an error reply."""
 
 import json
-import os
 import subprocess
 import tempfile
 import unittest

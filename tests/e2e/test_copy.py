@@ -1,14 +1,10 @@
 """COPY of tables, live ones and those of snapshots; and drop-keep, which keeps what is dropped."""
 
-import random
-import re
 import threading
 import time
 import unittest
 
-import redis
-
-from cellar_server import CellarServer, CellarTest
+from cellar_server import CellarTest
 from feed_model import as_sent, read_all
 from replicas import Node, ReplicaTest
 from test_snapshots import DEBUG, refusal
@@ -97,7 +93,6 @@ class Copies(CellarTest):
         answers, pings = [], 0
         thread = threading.Thread(target=lambda: answers.append(other.execute_command("COPY", "t", "u")))
         thread.start()
-        written = 0
         while thread.is_alive():
             run("PING")
             pings += 1

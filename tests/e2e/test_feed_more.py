@@ -6,7 +6,7 @@ import time
 import unittest
 
 from cellar_server import CellarServer, CellarTest
-from feed_model import FeedModel, as_sent, key_of, pairs, read_all, table_cells
+from feed_model import FeedModel, as_sent, pairs, read_all, table_cells
 
 SEED = int(os.environ.get("CELLAR_SEED", time.time_ns() % 10**9))
 

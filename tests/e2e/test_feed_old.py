@@ -8,7 +8,7 @@ import unittest
 
 import redis
 
-from cellar_server import CellarServer, CellarTest
+from cellar_server import CellarServer
 from feed_model import FeedModel, as_sent, drop_feeds, key_of, pairs, read_all, table_cells
 from wire import WireTest
 

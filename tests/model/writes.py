@@ -6,7 +6,7 @@ from . import hll, values
 from .cells import Selection
 from .orders import Bounds, read_bound
 from .predicates import all_hold, take_predicates
-from .reads import ScanOptions, find_index
+from .reads import ScanOptions
 from .refusals import Refused
 from .resp import OK
 from .retention import read_duration

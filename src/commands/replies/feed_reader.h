@@ -23,8 +23,8 @@ void AppendFeedEntry(ReplyWriter& reply, const FeedEntry& entry, uint64_t more =
 // Writes entries in the form of a reply, until there are enough.
 class FeedReplySink final : public FeedSink {
  public:
-  // `tells_delivery`: behind each entry stands that it has never been delivered, as XREADGROUP CLAIM
-  // has it: 0 milliseconds ago, 0 times.
+  // `tells_delivery`: behind each entry stands that it was never delivered, as XREADGROUP CLAIM has
+  // it: 0 milliseconds ago, 0 times.
   FeedReplySink(OutputBuffer* to, uint64_t count_left, size_t bytes_before,
                 bool tells_delivery = false)
       : to_(to),
