@@ -38,10 +38,10 @@ class Limits(CellarTest):
     def info(self, section="memory"):
         return self.redis.info(section)
 
-    def wait_until(self, holds):
+    def wait_until(self, holds, what=None):
         deadline = time.monotonic() + READ_SECONDS_MAX
         while not holds():
-            self.assertLess(time.monotonic(), deadline)
+            self.assertLess(time.monotonic(), deadline, what and what())
             time.sleep(0.02)
 
     def ask(self, connection, data):

