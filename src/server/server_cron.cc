@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "commands/session/client_info.h"
 #include "commands/session/pubsub.h"
+#include "engine/keys/compression.h"
 #include "server/server.h"
 
 namespace cellar {
@@ -185,7 +186,7 @@ void Server::UpdateMemory() {
   if (connections_.size() < kConnectionsPerCron) {
     for (Connection* connection : connections_) (void)Recount(connection);
   }
-  memory_used_bytes_ = memory_startup_bytes_ + ClientsBytes();
+  memory_used_bytes_ = memory_startup_bytes_ + ClientsBytes() + PackBuffer::held_bytes();
   if (store_ == nullptr) return;
   memory_used_bytes_ += data_figures().bytes;
   ServerStats& stats = services_own_.stats;

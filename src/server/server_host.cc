@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "btree/arena.h"
 #include "commands/session/acl_sessions.h"
+#include "engine/keys/compression.h"
 #include "replica/set_node.h"
 #include "server/server.h"
 #include "server/store_config.h"
@@ -70,7 +71,7 @@ MemoryFigures Server::memory() {
     figures.held_bytes = store_->engine().snapshots_held_bytes();
   }
   figures.prepared_bytes = NodeArena::Global().stats().kept_bytes;
-  figures.used_bytes += figures.prepared_bytes;
+  figures.used_bytes += figures.prepared_bytes + PackBuffer::held_bytes();
   figures.resident_bytes = ResidentBytes();
   figures.system_bytes =
       static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));

@@ -169,5 +169,31 @@ TEST_CASE("A schema keeps COMPRESS, and that there was one", "[compression]") {
   }
 }
 
+TEST_CASE("What packing and unpacking hold is counted, and a large buffer is given back",
+          "[compression]") {
+  const size_t before = PackBuffer::held_bytes();
+  const std::string large(8 << 20, 'x');
+  const std::string small(4096, 'y');
+  {
+    ValuePacker packer;
+    const std::string packed_large(*packer.Pack(Compression::kZstd, large));
+    const std::string packed_small(*packer.Pack(Compression::kZstd, small));
+    CHECK(PackBuffer::held_bytes() - before < kPackBufferKeptBytes);  // the large one has gone
+    PlainValue plain;
+    std::string_view text;
+    REQUIRE(plain.Unpack(packed_large, &text));
+    CHECK(text == large);
+    CHECK(PackBuffer::held_bytes() - before >= large.size());
+    plain.Trim();
+    CHECK(PackBuffer::held_bytes() - before < kPackBufferKeptBytes);
+    REQUIRE(plain.Unpack(packed_small, &text));
+    const size_t held = PackBuffer::held_bytes();
+    plain.Trim();  // a small one stays
+    CHECK(PackBuffer::held_bytes() == held);
+    CHECK(text == small);
+  }
+  CHECK(PackBuffer::held_bytes() == before);
+}
+
 }  // namespace
 }  // namespace cellar::compression_test

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <string>
+#include <utility>
 
 #include "base/ascii.h"
 #include "base/assert.h"
@@ -107,11 +108,17 @@ Result<Compression> ParseCompression(std::string_view word) {
 
 char* PackBuffer::Room(size_t bytes) {
   if (bytes > capacity_ || (capacity_ > kPackBufferKeptBytes && bytes <= kPackBufferKeptBytes)) {
-    bytes_.reset();
+    Free();
     bytes_ = std::make_unique_for_overwrite<char[]>(bytes);
     capacity_ = bytes;
+    held_bytes_.fetch_add(bytes, std::memory_order_relaxed);
   }
   return bytes_.get();
+}
+
+void PackBuffer::Free() {
+  bytes_.reset();
+  held_bytes_.fetch_sub(std::exchange(capacity_, 0), std::memory_order_relaxed);
 }
 
 size_t PlainBytesOf(std::string_view packed) {

@@ -27,6 +27,7 @@
 // to the largest value there can be.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -68,9 +69,24 @@ inline constexpr size_t kPackBufferKeptBytes{1 << 20};
 // whenever some is asked for.
 class PackBuffer {
  public:
+  PackBuffer() = default;
+  ~PackBuffer() { Free(); }
+  PackBuffer(const PackBuffer&) = delete;
+  PackBuffer& operator=(const PackBuffer&) = delete;
+
   char* Room(size_t bytes);
+  // Nobody needs the content: a large one goes.
+  void Trim() {
+    if (capacity_ > kPackBufferKeptBytes) [[unlikely]]
+      Free();
+  }
+  // Of all that there are in the process.
+  static size_t held_bytes() { return held_bytes_.load(std::memory_order_relaxed); }
 
  private:
+  void Free();
+
+  static inline std::atomic<size_t> held_bytes_{0};
   std::unique_ptr<char[]> bytes_;
   size_t capacity_{0};
 };
@@ -83,6 +99,8 @@ class PlainValue {
   [[nodiscard]] bool Unpack(std::string_view packed, std::string_view* plain);
   // Nobody looks at values: what is unpacked is empty, and costs nothing.
   void SetWanted(bool wanted) { wanted_ = wanted; }
+  // Nobody looks at the last one any more.
+  void Trim() { buffer_.Trim(); }
 
  private:
   PackBuffer buffer_;

@@ -63,6 +63,7 @@ void CellStream::Unbind() {
   groups_.clear();
   view_ = nullptr;
   choice_ = nullptr;
+  plain_.Trim();
 }
 
 CellStream::Group& CellStream::GroupOf(const FamilySchema& family) {

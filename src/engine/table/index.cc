@@ -242,6 +242,7 @@ void Index::ReadTurns(const FamilySchema& family, BTreeCursor& at, Turns* turns)
     const int64_t due = family.policy.DueMicros(rank, timestamp, value.expiry_micros);
     if (due > from) {
       turns->Add({from, due}, timestamp, value.type, value.stored);
+      plain_.Trim();
       if (due == kNeverMicros) return;
       from = due;
     }

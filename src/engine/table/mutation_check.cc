@@ -90,7 +90,9 @@ bool IsCellValue(std::string_view bytes) {
   if ((head & kCellCompressed) != 0 && !IsTextType(cell.type)) return false;
   const bool says_expiry = (head & kCellHasExpiry) != 0;
   if (says_expiry && (cell.expiry_micros <= 0 || cell.expiry_micros == kNoExpiry)) return false;
-  return StoredValueIsValid(cell.type, cell.stored);
+  const bool is_valid = StoredValueIsValid(cell.type, cell.stored);
+  plain.Trim();
+  return is_valid;
 }
 
 bool IsValueOf(const FamilySchema& family, std::string_view cell_value) {
