@@ -728,6 +728,33 @@ class Trimmed(unittest.TestCase):
             [[_, rest]] = run("XREADGROUP", "GROUP", "g", "b", "CLAIM", 0, "STREAMS", "s", ">")
             self.assertEqual(ids[len(claimed):], [entry[0] for entry in rest][:60 - len(claimed)])
 
+    def test_claim_waits_no_longer_where_the_clock_is_set_back(self):
+        base = int(time.time() * 1e6) + 10_000_000
+        with CellarServer(appendfsync="always", save="", enable_debug_command="yes") as server:
+            client = as_sent(server.client())
+            run = client.execute_command
+            run("DEBUG SET-TIME", base)
+            run("TABLE CREATE", "t", "FAMILY", "f")
+            run("FEED CREATE", "s", "ON", 1, "t")
+            run("XGROUP CREATE", "s", "g", "$")
+            run("CPUT", "t", "r", "f:q", 1)
+            [[_, [[id, _]]]] = run("XREADGROUP", "GROUP", "g", "a", "STREAMS", "s", ">")
+            got = []
+            waiting = as_sent(server.client())
+            reader = threading.Thread(target=lambda: got.append(waiting.execute_command(
+                "XREADGROUP", "GROUP", "g", "b", "BLOCK", 0, "CLAIM", 500, "STREAMS", "s", ">")))
+            reader.start()
+            while not any(c.get("cmd") == "xreadgroup" for c in run("CLIENT LIST")):
+                time.sleep(0.01)
+            time.sleep(0.1)
+            hour_ago = base - 3_600_000_000
+            run("DEBUG SET-TIME", hour_ago)
+            run("XCLAIM", "s", "g", "a", 0, id)
+            time.sleep(0.1)
+            run("DEBUG SET-TIME", hour_ago + 600_000)
+            reader.join(20)
+            self.assertEqual([[id, 600, 2]], [[entry[0], *entry[2:]] for entry in got[0][0][1]] if got else [])
+
     def test_claim_of_what_was_dropped(self):
         base = int(time.time() * 1e6) + 10_000_000
         with CellarServer(appendfsync="always", save="", enable_debug_command="yes") as server:

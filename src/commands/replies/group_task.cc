@@ -278,7 +278,9 @@ class GroupReadTask final : public GroupTask {
     Idle& idle = stream->idle;
     if (!idle.chosen) {
       if (idle.looked_at == FeedId{}) {
-        if (wait_.waiting() && now_ms() < idle.next_ms) return true;
+        const int64_t left_ms = idle.next_ms - now_ms();
+        const bool clock_went_back = left_ms > kLookAgainMsMax;
+        if (wait_.waiting() && left_ms > 0 && !clock_went_back) return true;
         // What is delivered meanwhile is not idle before; what XCLAIM makes older is seen then.
         idle.next_ms = now_ms() + std::clamp<int64_t>(*claim_idle_ms_, 1, kLookAgainMsMax);
       }
