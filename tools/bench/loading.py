@@ -8,7 +8,6 @@ PIPELINE at a time. CPU is that of the server process, all its threads, from its
 import random
 import socket
 import statistics
-import time
 
 import servers
 
@@ -69,11 +68,6 @@ def cases(options):
     return found
 
 
-def cpu_seconds(server):
-    """Of the process, by its CPU clock (clock_getcpuclockid(3))."""
-    return time.clock_gettime((~server.pid << 3) | 2)
-
-
 def send(server, commands):
     """Sends all commands, waiting for the replies of each pipeline's worth."""
     with socket.create_connection(("127.0.0.1", server.port)) as connection:
@@ -94,9 +88,9 @@ def load_cpu(kind, commands, wrapper=(), options=()):
     with servers.Server(kind, wrapper=wrapper, options=options) as server:
         if kind == "cellar":
             server.client().execute_command("TABLE", "CREATE", "load", "FAMILY", "f")
-        before = cpu_seconds(server)
+        before = server.cpu_seconds()
         send(server, commands)
-        return cpu_seconds(server) - before
+        return server.cpu_seconds() - before
 
 
 def measure(kinds, options, wanted, log_line):

@@ -16,6 +16,7 @@ Bars are printed beside the figures. In all else the nodes and what loads them s
 
 import argparse
 import contextlib
+import multiprocessing
 import os
 import shutil
 import statistics
@@ -138,29 +139,42 @@ def lag(options):
     end(leader, follower)
 
 
-class Pings(threading.Thread):
-    """Latencies of PING, with the time when each was."""
+class Pings:
+    """Latencies of PING, with the time when each was, and the server's memory. A process of its own: in a thread of
+    this one they would wait for each other's Python."""
 
     def __init__(self, server):
-        super().__init__(daemon=True)
-        self.client, self.samples, self.ended, self.resident = server.client(), [], False, 0
-        self.server = server
-        self.start()
+        context = multiprocessing.get_context("fork")
+        self.ended, self.samples, self.residents = context.Event(), [], []
+        here, there = context.Pipe(duplex=False)
+        self.results = here
+        self.process = context.Process(target=self.run, args=(server, there), daemon=True)
+        self.process.start()
 
-    def run(self):
-        # What is measured is the server, not how long this thread waits for a core that others use.
+    def run(self, server, results):
+        # What is measured is the server, not how long this waits for a core that others use.
         with contextlib.suppress(OSError):
-            os.sched_setscheduler(threading.get_native_id(), os.SCHED_RR, os.sched_param(1))
-        while not self.ended:
+            os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+        client, samples, residents = server.client(), [], []
+        while not self.ended.is_set():
             begin = time.monotonic()
-            self.client.ping()
-            self.samples.append((begin, 1000 * (time.monotonic() - begin)))
-            if len(self.samples) % 20 == 0:
-                self.resident = max(self.resident, self.server.resident_bytes())
+            client.ping()
+            samples.append((begin, 1000 * (time.monotonic() - begin)))
+            if len(samples) % 20 == 0:
+                residents.append((begin, server.resident_bytes()))
             time.sleep(0.001)
+        results.send((samples, residents))
+
+    def end(self):
+        self.ended.set()
+        self.samples, self.residents = self.results.recv()
+        self.process.join()
 
     def p99(self, begin, finish):
         return percentile([ms for at, ms in self.samples if begin <= at < finish], .99)
+
+    def resident(self, begin, finish):
+        return max(bytes_ for at, bytes_ in self.residents if begin <= at < finish)
 
 
 @kept_off_the_servers_core()
@@ -180,12 +194,11 @@ def sync(options):
         begin, count = time.monotonic(), written()
         time.sleep(5)
         middle, count_before = time.monotonic(), written()
-        pings.resident = 0
         resident = leader.resident_bytes()
         follow(follower, leader.port)
         until(lambda: is_up(follower))
         finish, count_during = time.monotonic(), written()
-    pings.ended = True
+    pings.end()
     rate_before = (count_before - count) / (middle - begin)
     rate_during = (count_during - count_before) / (finish - middle)
     line(f"copy of {options.cells:,} cells under load, until up", f"{finish - middle:.2f} s", "<= 5 s at 10M")
@@ -193,7 +206,7 @@ def sync(options):
          f"{100 * rate_during / rate_before:.0f} % (>= 70 %)")
     calm, busy = pings.p99(begin, middle), pings.p99(middle, finish)
     line("  PING p99 before, and during", f"{calm:.2f} / {busy:.2f} ms", f"{busy / calm:.2f}x (<= 2x)")
-    line("  the leader's memory before, and at most", f"{resident >> 20} / {pings.resident >> 20} MiB",
+    line("  the leader's memory before, and at most", f"{resident >> 20} / {pings.resident(middle, finish) >> 20} MiB",
          "<= + 10 % and the tail of 64 MiB")
     end(leader, follower)
 
@@ -349,17 +362,17 @@ def sentinel_kills(options, nodes, ports):
 PARTS = {"lag": lag, "sync": sync, "away": away, "failover": failover, "sentinel": sentinel}
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cells", type=int, default=10_000_000)
-    parser.add_argument("--seconds", type=int, default=60)
-    parser.add_argument("--sync-rate", type=int, default=200_000, help="writes/s beside the copy; 0: all it takes")
-    parser.add_argument("--kills", type=int, default=10)
-    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
+def run_parts(doc, parts, *arguments):
+    """The command line of a bench: options as (name, default, help), and --only."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, default, text in arguments:
+        parser.add_argument(name, type=int if isinstance(default, int) else str, default=default, help=text)
+    parser.add_argument("--only", nargs="+", choices=parts, default=list(parts))
     options = parser.parse_args()
     for part in options.only:
-        PARTS[part](options)
+        parts[part](options)
 
 
 if __name__ == "__main__":
-    main()
+    run_parts(__doc__, PARTS, ("--cells", 10_000_000, None), ("--seconds", 60, None), ("--kills", 10, None),
+              ("--sync-rate", 200_000, "writes/s beside the copy; 0: all it takes"))

@@ -20,7 +20,6 @@
 Bars are printed beside the figures. The nodes and what loads them share the machine's cores.
 """
 
-import argparse
 import contextlib
 import os
 import random
@@ -35,7 +34,7 @@ import redis
 
 import bench
 import servers
-from replica import ROW, WRITE, Load, Writer, end, is_up, kill_leader, line, until
+from replica import ROW, WRITE, Load, Writer, end, is_up, kill_leader, line, run_parts, until
 
 sys.path.insert(0, os.path.join(servers.ROOT, "tests", "e2e"))
 
@@ -378,18 +377,6 @@ PARTS = {"writes": writes, "reads": reads, "clients": clients, "members": member
          "late": late, "grow": grow}
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cells", type=int, default=10_000_000)
-    parser.add_argument("--seconds", type=int, default=60)
-    parser.add_argument("--kills", type=int, default=10)
-    parser.add_argument("--rounds", type=int, default=48)
-    parser.add_argument("--old", help="server of an earlier version, for `upgrade`")
-    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
-    options = parser.parse_args()
-    for part in options.only:
-        PARTS[part](options)
-
-
 if __name__ == "__main__":
-    main()
+    run_parts(__doc__, PARTS, ("--cells", 10_000_000, None), ("--seconds", 60, None), ("--kills", 10, None),
+              ("--rounds", 48, None), ("--old", "", "server of an earlier version, for `upgrade`"))
