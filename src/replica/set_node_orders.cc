@@ -20,7 +20,7 @@ namespace {
 
 constexpr int64_t kAskAgainMicros{500'000};
 constexpr int64_t kAskMicros{30'000'000};
-constexpr size_t kAskedMax{64};
+constexpr size_t kAskedOrdersMax{64};
 
 // Of a kOrderAnswer.
 constexpr uint8_t kRefused{0};
@@ -58,7 +58,7 @@ Result<uint64_t> SetNode::BeginOrder(const SetOrder& order) {
   if (order.kind == OrderKind::kFailover && !open()) {
     const auto leader = KnownLeader();
     const Peer* const peer = PeerOf(set().leader());
-    if (!leader || peer == nullptr || asked_orders_.size() >= kAskedMax)
+    if (!leader || peer == nullptr || asked_orders_.size() >= kAskedOrdersMax)
       return Status::Error(ErrorCode::kErr, "no leader: " + NoLeaderText());
     if (peer->level < kStandbyLevel)
       return Refused("the leader's version must be asked itself: " + TextOf(*leader));
