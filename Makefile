@@ -102,8 +102,8 @@ $(BUILD)/tests/%.o: CXXFLAGS += -I. $(if $(filter release,$(VARIANT)),-O1 -g0,)
 FUZZERS := $(patsubst tests/fuzz/%.cc,%,$(wildcard tests/fuzz/*_fuzz.cc))
 FUZZ_OBJECTS := $(FUZZERS:%=$(BUILD)/tests/fuzz/%.o)
 
-.PHONY: all run test unit-test deps build-deps debug asan tsan fuzz soak simulate format format-check tidy \
-  check crash crash-feeds faults-set bench bench-replica bench-set bench-answers bench-feeds bench-groups bench-compression bench-index bench-loop bench-tls \
+.PHONY: all run test test-threads unit-test deps build-deps debug asan tsan fuzz soak simulate format format-check tidy \
+  check crash crash-feeds faults-set bench bench-replica bench-set bench-answers bench-feeds bench-groups bench-compression bench-index bench-loop bench-threads bench-tls \
   bench-btree bench-durability bench-instructions pictures \
   manual install deb clean help demo demo-set library FORCE
 
@@ -224,6 +224,12 @@ build-deps:
 debug:
 	$(MAKE) -j$(JOBS) VARIANT=debug all
 
+## test-threads   tests/e2e with io-threads THREADS (3): other threads read and write
+THREADS ?= 3
+test-threads:
+	$(MAKE) -j$(JOBS) all library
+	@CELLAR_IO_THREADS=$(THREADS) $(PYTHON) tests/run.py --build $(BUILD) --skip-unit
+
 ## asan, tsan     build with AddressSanitizer+UBSan, or ThreadSanitizer, and run every test
 asan tsan:
 	$(MAKE) -j$(JOBS) VARIANT=$@ build/$@/cellar $(TOOLS:%=build/$@/%) build/$@/unit-tests
@@ -326,6 +332,10 @@ bench-set: build/cellar build/cellar-benchmark
 ## bench-feeds    what feeds cost, XREAD beside redis-server, from a write to its reader
 bench-feeds: build/cellar
 	@$(PYTHON) tools/bench/feeds.py $(BENCH_OPTIONS)
+
+## bench-threads  CPU of commands by thread, with io-threads 1 and 2
+bench-threads: build/cellar
+	@$(PYTHON) tools/bench/threads.py $(BENCH_OPTIONS)
 
 ## bench-tls      CPU of commands over TLS beside redis-server, whose Debian build has TLS too
 bench-tls: build/cellar

@@ -37,6 +37,7 @@ LEVELS = {"base": 0, "btree": 1, "resp": 1, "engine": 2, "store": 3, "embedded":
 FLOORS = {
     "engine": ("keys", "request", "filter", "schema", "feeds", "table", "rows", "aggregate"),
     "commands": ("words", "config", "catalog", "users", "heat", "session", "dispatch", "replies", ""),
+    "server": ("net", ""),
 }
 FILE_LINES_MAX = 1000
 FUNCTION_LINES_MAX = 70

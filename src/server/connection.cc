@@ -2,36 +2,40 @@
 #include "server/connection.h"
 
 #include <poll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstddef>
-#include <cstring>
 #include <utility>
 
 #include "base/assert.h"
 #include "commands/dispatch/dispatch.h"
 #include "commands/dispatch/row_prefetch.h"
+#include "server/net/io_socket.h"
+#include "server/net/io_thread.h"
 #include "server/peer_side.h"
 #include "server/server.h"
-#include "server/tls_side.h"
 
 namespace cellar {
 
-// A uv_write in flight; owns the bytes. Adopted by its callback.
-struct Connection::WriteRequest {
-  uv_write_t request;
-  OutputBuffer bytes;
-  size_t size{0};
-};
-
-Connection::Connection(Server* server, SocketKind kind) : server_(server), kind_(kind) {
-  std::memset(&handle_, 0, sizeof(handle_));
-  session.connection = this;
-}
+Connection::Connection(Server* server) : server_(server) { session.connection = this; }
 
 Connection::~Connection() = default;
+
+ClientSocket* Connection::OpenSocket(SocketKind kind) {
+  socket_ = std::make_unique<ClientSocket>(*this, kind, server_->buffers());
+  return socket_.get();
+}
+
+void Connection::BeginTls(const TlsContext& context) {
+  if (io_ != nullptr) return io_->BeginTls(context);
+  socket_->BeginTls(context);
+  encrypted_ = true;
+}
+
+bool Connection::handshaking() const {
+  if (closing_) return false;
+  return io_ != nullptr ? io_->handshaking() : socket_->handshaking();
+}
 
 void Connection::BecomePeer(std::unique_ptr<PeerSide> side, PeerRole role) {
   CELLAR_ASSERT(peer_ == nullptr);
@@ -52,20 +56,20 @@ void Connection::FeedPeer(std::string_view bytes) {
 void Connection::Feed(std::string_view bytes, const CommandBatch& ahead) {
   if (peer_ != nullptr) [[unlikely]]
     return FeedPeer(bytes);
-  if (session.output.capacity() == 0) server_->Provide(&session.output);
+  if (session.output.capacity() == 0) server_->buffers().Provide(&session.output);
   session.query_bytes = pending_.size() + bytes.size();
   if (pending_.empty()) {
     std::string_view rest = bytes;
     Process(&rest, ahead);
     if (!rest.empty()) {
       pending_.assign(rest);
-      RequestParser::Rebase(rest.data(), pending_.data(), &pending_args_);
+      reader_.Rebase(rest.data(), pending_.data());
     }
   } else {
     const char* old_begin = pending_.data();
     pending_.append(bytes);
     // NOLINTNEXTLINE(clang-analyzer-cplusplus.InnerPointer): not read, only distances count.
-    RequestParser::Rebase(old_begin, pending_.data(), &pending_args_);
+    reader_.Rebase(old_begin, pending_.data());
     std::string_view rest = pending_;
     Process(&rest, {});
     const size_t used = pending_.size() - rest.size();
@@ -73,7 +77,7 @@ void Connection::Feed(std::string_view bytes, const CommandBatch& ahead) {
       pending_ = std::string();
     } else if (used > 0) {
       pending_.erase(0, used);
-      RequestParser::Rebase(rest.data(), pending_.data(), &pending_args_);
+      reader_.Rebase(rest.data(), pending_.data());
     }
   }
   session.query_bytes = pending_.size();
@@ -95,61 +99,14 @@ void Connection::Feed(std::string_view bytes, const CommandBatch& ahead) {
 
 CommandBatch Connection::ReadAhead(std::string_view bytes, std::span<ParsedCommand> room) {
   // What is pending goes before; TLS must be decrypted first.
-  if (!pending_.empty() || tls_ != nullptr || !session.Proceeds()) return {};
+  if (!pending_.empty() || encrypted_ || !session.Proceeds()) return {};
   return ReadBatch(bytes, room);
 }
 
 CommandBatch Connection::ReadBatch(std::string_view input, std::span<ParsedCommand> room) {
   const RequestParser::Limits limits{.bulk_bytes_max = server_->config().proto_max_bulk_len,
                                      .unauthenticated = !session.authenticated};
-  const CommandTable& table = server_->services().commands;
-  RequestShapes& shapes = server_->request_shapes();
-  const bool resumed = parser_.in_command();
-  if (resumed) room[0].args = std::exchange(pending_args_, {});
-  std::string_view ahead = input;
-  size_t size = 0;
-  if (!resumed && limits.AllowShort()) [[likely]] {
-    for (; size < room.size(); ++size) {
-      ParsedCommand& command = room[size];
-      size_t bytes = shapes.Take(ahead, &command);  // it may look like the one before
-      if (bytes == 0) [[unlikely]] {
-        bytes = parser_.NextShort(ahead, &command.args);
-        if (bytes == 0) break;
-        command.entry = table.Find(command.args[0]);
-        shapes.Note(ahead, bytes, command);
-      }
-      ahead.remove_prefix(bytes);
-      command.rest = ahead;
-    }
-    if (size == room.size() || ahead.empty() || (size > 0 && ahead[0] != '*')) [[likely]]
-      return {room.first(size), RequestParser::Outcome::kCommand, true};
-  }
-  // An inline command may have its words in the parser's memory, where the next one overwrites
-  // them.
-  const size_t size_max = resumed || input[0] != '*' ? 1 : room.size();
-  do {
-    ParsedCommand& command = room[size];
-    std::string_view rest = ahead;
-    const RequestParser::Outcome outcome = parser_.Next(&rest, limits, &command.args);
-    if (outcome != RequestParser::Outcome::kCommand) {
-      if (resumed) {
-        pending_args_ = std::move(command.args);
-      } else if (parser_.in_command()) {
-        pending_args_ = command.args;
-      }
-      return {room.first(size), outcome, true};
-    }
-    command.entry = command.args.empty() ? nullptr : table.Find(command.args[0]);
-    ahead = rest;
-    command.rest = ahead;
-    ++size;
-  } while (size < size_max && !ahead.empty() && ahead[0] == '*');
-  return {room.first(size), RequestParser::Outcome::kCommand, true};
-}
-
-void Connection::ForgetAhead() {
-  parser_.Forget();
-  pending_args_ = {};
+  return reader_.Read(input, limits, server_->reader_context(), room);
 }
 
 void Connection::Process(std::string_view* input, CommandBatch batch) {
@@ -177,7 +134,7 @@ void Connection::Process(std::string_view* input, CommandBatch batch) {
         server_->StrangerExceeded(*this);
         session.closed = true;
       }
-      if (!session.Proceeds()) return ForgetAhead();
+      if (!session.Proceeds()) return reader_.Forget();
       commands = commands.subspan(executed);
     }
     batch.read = false;
@@ -187,15 +144,15 @@ void Connection::Process(std::string_view* input, CommandBatch batch) {
     }
     if (batch.outcome == RequestParser::Outcome::kError) {
       if (executes) {  // what was executed may have moved the limits
-        ForgetAhead();
+        reader_.Forget();
         continue;
       }
-      FailProtocol(parser_.error());
+      FailProtocol(reader_.error());
       *input = {};
       return;
     }
   }
-  if (batch.read) ForgetAhead();  // something has come between reading ahead and now
+  if (batch.read) reader_.Forget();  // something has come between reading ahead and now
 }
 
 void Connection::FailProtocol(std::string_view error) {
@@ -210,10 +167,12 @@ void Connection::UpdateReading() {
                                        : peer_->reading() && !session.closed;
   if (wanted == reading_) return;
   reading_ = wanted;
-  if (wanted) {
+  if (io_ != nullptr) {
+    io_->thread().Add(io_, wanted ? OutputBlock::Kind::kRead : OutputBlock::Kind::kStopReading);
+  } else if (wanted) {
     server_->StartReading(this);
   } else {
-    (void)uv_read_stop(stream());
+    (void)uv_read_stop(socket_->stream());
   }
 }
 
@@ -243,45 +202,28 @@ void Connection::DropGates(size_t bytes) {
   if (bytes == session.output.size()) session.gates.clear();
 }
 
-void Connection::DropSent(size_t bytes) {
-  DropGates(bytes);
-  session.output.Replace(0, bytes, {});
-}
-
-void Connection::TakeOutput(size_t bytes, OutputBuffer* to) {
-  CELLAR_ASSERT(to->empty());
-  DropGates(bytes);
-  OutputBuffer tail;  // what waits behind a gate stays
-  if (bytes < session.output.size()) tail.Append(session.output.view().substr(bytes));
-  session.output.Truncate(bytes);
-  to->Swap(session.output);
-  session.output.Swap(tail);
-}
-
 void Connection::Flush() {
   if (closing_) return;
   session.gate_grows = false;
   if (session.closed) return Close();
-  if (!writing_) {
-    if (tls_ != nullptr) [[unlikely]] {
-      SendTls();
-    } else if (!session.output.empty()) {
-      SendOutput();
-    }
+  if (io_ != nullptr) {
+    HandOver();
+  } else if (!socket_->writing()) {
+    SendOutput();
     if (closing_) return;
   }
   if (session.output.empty()) {
-    server_->Recycle(&session.output);
-    if (!writing_) session.pushed_bytes = 0;
-  } else if (!writing_ && !gated_ && !session.gates.empty()) {
+    server_->buffers().Recycle(&session.output);
+    if (!writing()) session.pushed_bytes = 0;
+  } else if (!gated_ && !session.gates.empty() && (io_ != nullptr || !socket_->writing())) {
     gated_ = true;
     server_->AddGated(this);
   }
   if (session.input_ended && InputDone()) [[unlikely]]
     session.close_after_reply = true;
-  if (session.close_after_reply && !writing_ && session.output.empty() && !session.task) {
+  if (session.close_after_reply && session.output.empty() && !session.task && !StillSending())
+      [[unlikely]]
     return Close();
-  }
   if (session.output.size() + session.output_in_flight > 0 || session.task || counted_large_) {
     if (server_->OutputExceeded(*this)) return Close();
     counted_large_ = server_->Recount(this);
@@ -294,7 +236,7 @@ void Connection::EndInput() {
   session.input_ended = true;
   reading_ = false;  // libuv has stopped
   if (InputDone()) {
-    if (session.output.empty() && !writing_) return Close();  // its place is free at once
+    if (session.output.empty() && !StillSending()) return Close();  // its place is free at once
     session.close_after_reply = true;
   }
   if (session.task) LookForClient();
@@ -319,82 +261,120 @@ void Connection::LookForClient() {
 }
 
 void Connection::SendOutput() {
+  if (encrypted_ && !socket_->Pump()) [[unlikely]]
+    return OnBroken();
+  if (session.output.empty() || socket_->writing() || socket_->handshaking()) return;
   const size_t bytes = ReleasedBytes();
   if (bytes == 0) return;
-  const int64_t sent = TrySend(session.output.view().substr(0, bytes));
-  if (sent < 0) return Close();
-  const auto taken = static_cast<size_t>(sent);
-  if (taken > 0) DropSent(taken);
-  if (taken == bytes) return;
-  OutputBuffer rest;
-  TakeOutput(bytes - taken, &rest);
-  session.output_in_flight = bytes - taken;
-  SendLater(&rest, 0);
-}
-
-int64_t Connection::TrySend(std::string_view bytes) {
-  CELLAR_ASSERT(!writing_);
-  ssize_t sent = 0;
-  do {
-    sent = ::send(session.fd, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-  } while (sent < 0 && errno == EINTR);
-  if (sent < 0) return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -1;
-  session.bytes_out += static_cast<size_t>(sent);
-  server_->CountOutput(static_cast<size_t>(sent));
-  return sent;
-}
-
-void Connection::SendLater(OutputBuffer* bytes, size_t offset) {
-  CELLAR_ASSERT(!writing_);
-  CELLAR_ASSERT(offset < bytes->size());
-  auto request = std::make_unique<WriteRequest>();
-  request->bytes.Swap(*bytes);
-  request->size = request->bytes.size() - offset;
-  session.output_in_flight_memory = request->bytes.capacity();
-  request->request.data = this;
-  uv_buf_t buffer = uv_buf_init(const_cast<char*>(request->bytes.data()) + offset,
-                                static_cast<unsigned>(request->size));
-  writing_ = true;
-  const auto done = [](uv_write_t* written, int status) noexcept {
-    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): the request is the first member.
-    const std::unique_ptr<WriteRequest> self(reinterpret_cast<WriteRequest*>(written));
-    static_cast<Connection*>(written->data)->WriteDone(self->size, status);
-  };
-  if (uv_write(&request->request, stream(), &buffer, 1, done) != 0) {
-    writing_ = false;
-    session.output_in_flight = session.output_in_flight_memory = 0;
-    return Close();
-  }
-  (void)request.release();
-}
-
-void Connection::WriteDone(size_t bytes, int status) {
-  writing_ = false;
-  session.output_in_flight = TlsWaitingBytes();
-  session.output_in_flight_memory = 0;
-  if (closing_) return;
-  if (status < 0) return Close();
+  DropGates(bytes);
   session.bytes_out += bytes;
   server_->CountOutput(bytes);
+  if (!socket_->Send(&session.output, bytes)) return OnBroken();
+  session.output_in_flight = socket_->waiting_bytes();
+  session.output_in_flight_memory = socket_->waiting_memory();
+}
+
+void Connection::OnSent() {
+  session.output_in_flight = socket_->waiting_bytes();
+  session.output_in_flight_memory = 0;
+  if (closing_) return;
   if (peer_ != nullptr) peer_->OnDrained();
   session.task_waiting = false;  // a task that writes its reply in parts may go on
   server_->ScheduleFlush(session);
 }
 
+void Connection::OnBroken() {
+  if (closing_) return;
+  if (socket_->tls() != nullptr && !socket_->tls()->error().empty())
+    server_->LogTlsError(*this, socket_->tls()->error());
+  Close();
+}
+
+void Connection::OnClosed() { const std::unique_ptr<Connection> self(this); }
+
+uint64_t Connection::Unsent() {
+  sent_bytes_ = io_->sent_bytes();
+  return handed_bytes_ - sent_bytes_;
+}
+
+void Connection::HandOver() {
+  uint64_t unsent = handed_bytes_ - sent_bytes_;
+  if (unsent >= kUncheckedBytes) unsent = Unsent();
+  const size_t bytes = unsent < Session::kOutputPauseBytes ? ReleasedBytes() : 0;
+  if (bytes > 0) {
+    DropGates(bytes);
+    session.bytes_out += bytes;
+    server_->CountOutput(bytes);
+    ++server_->services().stats.threaded_writes;
+    handed_bytes_ += bytes;
+    io_->thread().AddSend(io_, &session.output, bytes);
+  }
+  unsent += bytes;
+  session.output_in_flight = unsent < kUncheckedBytes ? 0 : unsent;
+  session.output_in_flight_memory = session.output_in_flight;
+  // Who goes on when all is sent: one that has much waiting, a task that streams, a peer.
+  const bool more = session.output_in_flight > 0 || session.task != nullptr || peer_ != nullptr;
+  if (more && unsent > 0) (void)StillSending();
+}
+
+bool Connection::StillSending() {
+  if (io_ == nullptr) return socket_->writing();
+  if (handed_bytes_ == sent_bytes_ || Unsent() == 0) return false;
+  io_->TellWhenSent();
+  // It may have been sent before that was seen.
+  if (Unsent() > 0 || !io_->TellNot()) return true;
+  Sent();
+  return false;
+}
+
+void Connection::Sent() {
+  if (closing_) return;
+  session.output_in_flight = session.output_in_flight_memory = 0;
+  (void)Unsent();
+  if (peer_ != nullptr) peer_->OnDrained();
+  session.task_waiting = false;
+  server_->ScheduleFlush(session);
+}
+
 void Connection::Close() {
   if (closing_) return;
-  ShutdownTls();
   closing_ = true;
   session.closed = true;
   server_->Forget(this);
-  uv_close(handle(), [](uv_handle_t* closed) noexcept {
-    const std::unique_ptr<Connection> self(Of(closed));
-  });
+  if (io_ != nullptr) return io_->thread().Add(io_, OutputBlock::Kind::kClose);
+  socket_->Close();
+}
+
+// Reads all that can be decrypted, so that nothing is left where only the next byte from the
+// network would wake it. What may not be parsed now waits in `pending_`, as without TLS.
+void Connection::ReceiveTls(std::string_view bytes) {
+  TlsStream& stream = *socket_->tls();
+  stream.Receive(bytes);
+  const std::span<char> buffer = server_->tls_read_buffer();
+  size_t got{1};
+  while (got > 0 && !closing_) {
+    size_t size{0};
+    do {
+      got = stream.Read(buffer.data() + size, buffer.size() - size);
+      size += got;
+    } while (got > 0 && size < buffer.size());
+    if (size > 0) Feed({buffer.data(), size}, {});
+  }
+  if (closing_) return;
+  if (!stream.error().empty()) return OnBroken();
+  if (stream.ended()) {
+    if (!session.input_ended) EndInput();
+    return UpdateReading();
+  }
+  if (!stream.output().empty()) server_->ScheduleFlush(session);
 }
 
 size_t Connection::memory_bytes() const {
-  return sizeof(*this) + session.memory_bytes() + pending_.capacity() +
-         pending_args_.capacity() * sizeof(std::string_view) + TlsMemoryBytes();
+  size_t bytes =
+      sizeof(*this) + session.memory_bytes() + pending_.capacity() + reader_.memory_bytes();
+  if (socket_ != nullptr) bytes += sizeof(ClientSocket) + socket_->memory_bytes();
+  if (io_ != nullptr && !closing_) bytes += io_->memory_bytes();
+  return bytes;
 }
 
 }  // namespace cellar

@@ -12,68 +12,69 @@
 // the output is above Session::kOutputPauseBytes, or clients are paused; then the socket is not
 // read either.
 //
-// Output goes by send(2), which is what uv_try_write would do after 150 instructions; what the
-// kernel does not take goes with one uv_write at a time.
-// Bytes behind a reply gate wait for their log record.
+// The socket, TLS included, is either the connection's own, on the server's loop
+// (net/client_socket.h), or that of an I/O thread (net/io_thread.h), which brings what was read
+// and takes what is to be sent; then `reading_` is what it was told last. Bytes behind a reply gate
+// wait for their log record in either case.
 //
-// A connection of the TLS port has a TlsSide between socket and commands (connection_tls.cc): what
-// comes is decrypted before Feed sees it, what leaves is encrypted piece by piece, no faster than
-// the socket takes it. Everything above is the same.
-//
-// Ownership: the Server creates it; Close() begins its end; libuv's close callback deletes it.
+// Ownership: the Server creates it; Close() begins its end; it is deleted when its socket is
+// closed.
 #pragma once
-
-#include <uv.h>
 
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "commands/session/session.h"
-#include "resp/request_parser.h"
 #include "server/command_batch.h"
+#include "server/command_reader.h"
+#include "server/net/client_socket.h"
 
 namespace cellar {
 
 class Connection;
+class IoSocket;
 class PeerSide;
 class Server;
 class TlsContext;
-
-enum class SocketKind : uint8_t { kTcp, kUnix };
 
 // A session that knows its connection: commands hand sessions back to the server.
 struct ConnectedSession : Session {
   Connection* connection{nullptr};
 };
 
-class Connection {
+class Connection final : public SocketOwner {
  public:
   // Of a client that has not said who it is: beyond so much input of one command, or output that it
   // does not take, it is disconnected. Enough for AUTH with two words of 16 KiB.
   static constexpr size_t kStrangerQueryBytesMax{36 * 1024};
   static constexpr size_t kStrangerOutputBytesMax{16 * 1024};
 
-  Connection(Server* server, SocketKind kind);
-  ~Connection();
+  explicit Connection(Server* server);
+  virtual ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
   ConnectedSession session;
 
-  uv_stream_t* stream() { return &handle_.stream; }
-  uv_handle_t* handle() { return &handle_.handle; }
-  SocketKind kind() const { return kind_; }
-  static Connection* Of(uv_handle_t* handle) { return static_cast<Connection*>(handle->data); }
+  // One or the other, before anything else. It is the connection's own, and not null: a socket on
+  // the server's loop, which is given its handle; or that of an I/O thread.
+  ClientSocket* OpenSocket(SocketKind kind);
+  void UseSocket(IoSocket* socket) { io_ = socket; }
+  // Null: it belongs to an I/O thread.
+  ClientSocket* socket() { return socket_.get(); }
+  IoSocket* io() { return io_; }
+  static Connection* Of(ClientSocket& socket) { return static_cast<Connection*>(&socket.owner()); }
   static Connection* Of(Session& session) {
     return static_cast<ConnectedSession&>(session).connection;
   }
 
   // The socket speaks TLS from its first byte on. REQUIRES: nothing has been read or written.
   void BeginTls(const TlsContext& context);
+  // It belongs to an I/O thread: all that was handed over to be sent is sent.
+  void Sent();
   // From now on its bytes are the handler's of `side`; commands are no longer read.
   void BecomePeer(std::unique_ptr<PeerSide> side, PeerRole role);
   PeerSide* peer() const { return peer_.get(); }
@@ -84,7 +85,7 @@ class Connection {
   CommandBatch ReadAhead(std::string_view bytes, std::span<ParsedCommand> room);
   // Takes in bytes from the socket. `ahead` is what ReadAhead made of them.
   void Receive(std::string_view bytes, const CommandBatch& ahead) {
-    if (tls_ == nullptr) [[likely]]
+    if (!encrypted_) [[likely]]
       return Feed(bytes, ahead);
     ReceiveTls(bytes);
   }
@@ -112,15 +113,20 @@ class Connection {
 
  private:
   friend class Server;
-  struct WriteRequest;
-  struct TlsSide;
+
+  // Of what an I/O thread was given: up to so much nobody looks how much of it is sent. To look
+  // costs a cache line that the other core has just written.
+  static constexpr uint64_t kUncheckedBytes{16 * 1024};
+
+  // SocketOwner
+  void OnSent() override;
+  void OnBroken() override;
+  void OnClosed() override;
 
   void Process(std::string_view* input, CommandBatch batch);
   void FeedPeer(std::string_view bytes);
   // Parses what stands whole at the front of `input`, at least one command if there is one.
   CommandBatch ReadBatch(std::string_view input, std::span<ParsedCommand> room);
-  // What was parsed beyond the commands executed will be parsed again.
-  void ForgetAhead();
   void FailProtocol(std::string_view error);
   // After EndInput: nothing is left to be executed.
   bool InputDone() const {
@@ -130,47 +136,34 @@ class Connection {
   size_t ReleasedBytes() const;
   // The gates before byte `bytes` of the output are passed, the others that much nearer.
   void DropGates(size_t bytes);
-  void DropSent(size_t bytes);
-  // Moves the first `bytes` of the output to the empty `to`.
-  void TakeOutput(size_t bytes, OutputBuffer* to);
-  // Offers bytes to the socket; how many it took, -1 if it is broken.
-  int64_t TrySend(std::string_view bytes);
-  // The rest of `bytes` from `offset` on goes by a uv_write, which takes the memory over.
-  void SendLater(OutputBuffer* bytes, size_t offset);
-  void WriteDone(size_t bytes, int status);
   void SendOutput();
-
-  // connection_tls.cc
+  // Hands over what may be sent to the I/O thread.
+  void HandOver();
+  // Of what the I/O thread was given: bytes that are not sent yet, exactly.
+  uint64_t Unsent();
+  // Whether something that was sent has not been taken by the kernel, as far as is known.
+  bool writing() const {
+    return io_ == nullptr ? socket_->writing() : session.output_in_flight > 0;
+  }
+  // The same exactly; if so, it will be told when it is no longer.
+  bool StillSending();
   void ReceiveTls(std::string_view bytes);
-  void SendTls();
-  // What waits between output and socket.
-  size_t TlsWaitingBytes() const;
-  void FailTls();
-  void ShutdownTls();
-  size_t TlsMemoryBytes() const;
-
-  union Handle {
-    uv_handle_t handle;
-    uv_stream_t stream;
-    uv_tcp_t tcp;
-    uv_pipe_t pipe;
-  };
 
   Server* server_;
-  Handle handle_;
-  SocketKind kind_;
+  std::unique_ptr<ClientSocket> socket_;  // null: io_
+  IoSocket* io_{nullptr};                 // the I/O thread's; not to be touched once closing_
+  uint64_t handed_bytes_{0};              // to it
+  uint64_t sent_bytes_{0};                // of these, as last seen
+  bool encrypted_{false};                 // what comes from socket_ is TLS
   bool reading_{false};
-  bool writing_{false};  // a uv_write is in flight
   bool closing_{false};
   bool starved_{false};  // `pending_` is the beginning of a command: more bytes are needed
   bool in_task_list_{false};
   bool counted_large_{false};       // counted_bytes is more than a connection at rest has
   bool gated_{false};               // in the server's list of outputs that wait for a log record
-  std::unique_ptr<TlsSide> tls_;    // null: plaintext
   std::unique_ptr<PeerSide> peer_;  // null: a client
-  RequestParser parser_;
-  std::string pending_;                         // begins with the first byte of a command
-  std::vector<std::string_view> pending_args_;  // of the incomplete command, into pending_
+  CommandReader reader_;
+  std::string pending_;  // begins with the first byte of a command
 };
 
 }  // namespace cellar

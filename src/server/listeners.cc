@@ -1,5 +1,6 @@
 // Listening: addresses of `bind`, the unix socket, and what happens to a client at the door.
 #include <arpa/inet.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -70,6 +71,7 @@ Status Server::Listen() {
   RETURN_IF_ERROR(CheckSetOptions());
   SetReplicationOptions();
   if (config.tls_port > 0) RETURN_IF_ERROR(LoadTls());
+  StartIoThreads();
   ASSIGN_OR_RETURN(const int inherited, ListenInherited());
   listeners_inherited_ = inherited > 0;
   if (listeners_inherited_) return Status::Ok();  // the unit says where, not `bind` and `port`
@@ -234,26 +236,27 @@ void Server::CloseListeners() {
 }
 
 void Server::Accept(uv_stream_t* listener, const Listener& owner) {
-  const SocketKind kind = owner.kind;
   BeginTurn();
-  auto connection = std::make_unique<Connection>(this, kind);
-  Connection* client = connection.get();
-  if (kind == SocketKind::kTcp) {
-    (void)uv_tcp_init(&loop_, &client->handle_.tcp);
-  } else {
-    (void)uv_pipe_init(&loop_, &client->handle_.pipe, 0);
-  }
-  (void)connection.release();  // libuv's from here on, until the close callback
+  if (!io_threads_.empty()) return AcceptForThread(listener, owner);
+  auto connection = std::make_unique<Connection>(this);
+  Connection* const client = connection.release();  // its socket's from Init on, until it is closed
+  ClientSocket* const socket = client->OpenSocket(owner.kind);
+  socket->Init(&loop_);
   Register(client);
-  if (uv_accept(listener, client->stream()) != 0) return client->Close();
+  if (uv_accept(listener, socket->stream()) != 0) return client->Close();
+  socket->NoteDescriptor();
+  client->session.fd = socket->fd();
+  Welcome(client, owner);
+}
+
+void Server::Welcome(Connection* client, const Listener& owner) {
   ++services_own_.stats.connections;
-  NameAddresses(client);
+  NameAddresses(client, owner.kind);
   if (owner.speech == SocketSpeech::kTls) client->BeginTls(*tls_context_);
   if (!Refuse(client)) client->UpdateReading();
 }
 
 void Server::Register(Connection* client) {
-  client->handle_.handle.data = client;
   Session& session = client->session;
   session.id = next_id_++;
   session.created_micros = session.last_activity_micros = dispatcher_own_.now_micros();
@@ -263,27 +266,23 @@ void Server::Register(Connection* client) {
   connections_by_id_.emplace(session.id, client);
 }
 
-void Server::NameAddresses(Connection* client) {
+void Server::NameAddresses(Connection* client, SocketKind kind) {
   Session& session = client->session;
-  (void)uv_fileno(client->handle(), &session.fd);
-  if (client->kind() == SocketKind::kUnix) {
+  if (kind == SocketKind::kUnix) {
     session.unix_socket = true;
     session.address = session.local_address = services_own_.config.unixsocket + ":0";
     return;
   }
-  (void)uv_tcp_nodelay(&client->handle_.tcp, 1);
-  SetKeepalive(client);
+  const int on = 1;
+  (void)setsockopt(session.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  SetKeepalive(session);
   sockaddr_storage address{};
-  int size = sizeof(address);
+  socklen_t size = sizeof(address);
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): the socket API.
   auto* generic = reinterpret_cast<sockaddr*>(&address);
-  if (uv_tcp_getpeername(&client->handle_.tcp, generic, &size) == 0) {
-    session.address = AddressText(address);
-  }
+  if (getpeername(session.fd, generic, &size) == 0) session.address = AddressText(address);
   size = sizeof(address);
-  if (uv_tcp_getsockname(&client->handle_.tcp, generic, &size) == 0) {
-    session.local_address = AddressText(address);
-  }
+  if (getsockname(session.fd, generic, &size) == 0) session.local_address = AddressText(address);
 }
 
 bool Server::Refuse(Connection* client) {
@@ -297,19 +296,19 @@ bool Server::Refuse(Connection* client) {
   if (reason.empty()) return false;
   ++services_own_.stats.rejected_connections;
   if (!client->handshaking()) {
-    uv_buf_t buffer =
-        uv_buf_init(const_cast<char*>(reason.data()), static_cast<unsigned>(reason.size()));
-    (void)uv_try_write(client->stream(), &buffer, 1);
+    (void)::send(client->session.fd, reason.data(), reason.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   }
   client->Close();
   return true;
 }
 
-void Server::SetKeepalive(Connection* client) {
-  const int64_t seconds = services_own_.config.tcp_keepalive;
-  if (client->kind() != SocketKind::kTcp) return;
-  (void)uv_tcp_keepalive(&client->handle_.tcp, seconds > 0 ? 1 : 0,
-                         static_cast<unsigned>(std::max<int64_t>(seconds, 1)));
+void Server::SetKeepalive(const Session& session) const {
+  if (session.unix_socket) return;
+  const auto seconds = static_cast<int>(services_own_.config.tcp_keepalive);
+  const int on = seconds > 0 ? 1 : 0;
+  (void)setsockopt(session.fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+  if (seconds > 0)
+    (void)setsockopt(session.fd, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof(seconds));
 }
 
 }  // namespace cellar

@@ -19,8 +19,8 @@
 #include "base/log.h"
 #include "commands/config/config_sources.h"
 #include "commands/session/acl_sessions.h"
+#include "server/net/tls_context.h"
 #include "server/server.h"
-#include "server/tls_context.h"
 
 namespace cellar {
 

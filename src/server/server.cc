@@ -81,8 +81,15 @@ Server::Server(Clock& clock, Config config, ConfigSources sources)
   (void)uv_signal_init(&loop_, &sigint_);
   (void)uv_signal_init(&loop_, &sighup_);
   (void)uv_async_init(&loop_, &async_, [](uv_async_t* h) noexcept { ServerOf(h->loop)->OnWake(); });
-  (void)uv_check_start(&check_, [](uv_check_t* h) noexcept { ServerOf(h->loop)->EndTurn(); });
-  (void)uv_prepare_start(&prepare_, [](uv_prepare_t* h) noexcept { ServerOf(h->loop)->EndTurn(); });
+  io_bell_.Open(&loop_);
+  (void)uv_check_start(&check_, [](uv_check_t* h) noexcept {
+    ServerOf(h->loop)->AfterPoll();
+    ServerOf(h->loop)->EndTurn();
+  });
+  (void)uv_prepare_start(&prepare_, [](uv_prepare_t* h) noexcept {
+    ServerOf(h->loop)->EndTurn();
+    ServerOf(h->loop)->BeforePoll();
+  });
   const auto period_ms = static_cast<uint64_t>(1000 / services_own_.config.hz);
   (void)uv_timer_start(
       &tenth_, [](uv_timer_t* h) noexcept { ServerOf(h->loop)->OnTenth(); }, period_ms, period_ms);
@@ -186,6 +193,7 @@ void Server::Stop() {
   replication_.Detach();
   FlushAll();
   while (!connections_.empty()) connections_.back()->Close();
+  EndIoThreads();
   CloseListeners();
   if (!services_own_.config.unixsocket.empty())
     (void)unlink(services_own_.config.unixsocket.c_str());
@@ -201,6 +209,7 @@ void Server::Stop() {
   close(watchdog_);
   close(set_timer_);
   close(async_);
+  io_bell_.Close();
   close(sigterm_);
   close(sigint_);
   close(sighup_);
@@ -210,14 +219,15 @@ void Server::StartReading(Connection* connection) {
   const auto allocate = [](uv_handle_t* handle, size_t, uv_buf_t* buffer) noexcept {
     // One read a turn: what more a connection has sent waits until the others have been read.
     Server* const server = ServerOf(handle->loop);
-    if (Connection::Of(handle)->read_in_turn == server->turn_) return;
+    if (Connection::Of(*ClientSocket::Of(handle))->read_in_turn == server->turn_) return;
     const std::span<char> room = server->input_.NextRead();
     *buffer = uv_buf_init(room.data(), static_cast<unsigned>(room.size()));
   };
   const auto read = [](uv_stream_t* stream, ssize_t bytes, const uv_buf_t*) noexcept {
-    ServerOf(stream->loop)->OnRead(static_cast<Connection*>(stream->data), bytes);
+    auto* const socket = static_cast<ClientSocket*>(stream->data);
+    ServerOf(stream->loop)->OnRead(Connection::Of(*socket), bytes);
   };
-  (void)uv_read_start(connection->stream(), allocate, read);
+  (void)uv_read_start(connection->socket()->stream(), allocate, read);
 }
 
 void Server::OnRead(Connection* client, int64_t bytes) {
@@ -253,6 +263,7 @@ void Server::BeginTurn() {
 void Server::EndTurn() {
   if (stopping_) return;
   if (!input_.empty()) input_.Process();
+  if (!io_threads_.empty()) TakeInput();
   if (restrains_writes_) ApplyFromLeader();
   if (!tasks_.empty()) {
     HandOut();  // nobody's reply waits for a slice of somebody's long command
@@ -292,10 +303,11 @@ void Server::HandOut() {
     if (!flush_list_.empty()) FlushAll();
     UpdateSetTimer();
   }
+  PostOutput();
 }
 
 void Server::UpdateIdle() {
-  const bool busy = !flush_list_.empty() ||
+  const bool busy = !flush_list_.empty() || InputWaits() ||
                     std::any_of(tasks_.begin(), tasks_.end(), [](const Connection* connection) {
                       return !connection->session.task_waiting;
                     });
@@ -374,23 +386,6 @@ void Server::OnWake() {
   store_->journal().Poll();
   if (store_->backup().working()) store_->backup().Poll();
   tasks_woken_ = true;
-}
-
-void Server::Provide(OutputBuffer* buffer) {
-  if (recycled_.empty()) return;
-  buffer->Swap(recycled_.back());
-  recycled_.pop_back();
-}
-
-void Server::Recycle(OutputBuffer* buffer) {
-  if (buffer->capacity() == 0) return;
-  if (buffer->capacity() > kRecycledBytesMax || recycled_.size() >= kRecycledBuffersMax) {
-    buffer->Free();
-    return;
-  }
-  buffer->Clear();
-  recycled_.emplace_back();
-  recycled_.back().Swap(*buffer);
 }
 
 void Server::Forget(Connection* connection) {

@@ -10,14 +10,17 @@
 //            5 commands that had to wait and no longer must are parsed
 //
 // The journal wakes the loop by a uv_async when more records are durable: outputs behind a reply
-// gate are looked at again. One thread, no locks. Callbacks are thin and noexcept; what they decide
-// lives in Connection and the commands.
+// gate are looked at again. Callbacks are thin and noexcept; what they decide lives in Connection
+// and the commands. With `io-threads` above 1 clients are read from and written to by other threads
+// (net/io_thread.h), whose blocks are the input of a turn and take its outputs; everything else,
+// and all that is decided, stays on this one, without a lock.
 //
 //   server.cc        construction, run, stop, the turn, tasks
 //   listeners.cc     addresses, accepting, refusing
 //   server_cron.cc   what happens now and then: timeouts, limits, rates, sweeping, the watchdog
 //   tls_server.cc    the certificate that TLS connections begin with, and its replacement
 //   server_host.cc   what commands ask of the process (Host)
+//   server_io.cc     I/O threads: what they bring and take
 //   server_peers.cc  connections to other nodes, and what replication asks of the process
 #pragma once
 
@@ -43,10 +46,14 @@
 #include "replica/replication.h"
 #include "server/arrival_log.h"
 #include "server/command_batch.h"
+#include "server/command_reader.h"
 #include "server/connection.h"
+#include "server/net/buffer_pool.h"
+#include "server/net/doorbell.h"
+#include "server/net/io_thread.h"
+#include "server/net/tls_context.h"
 #include "server/persistence_log.h"
 #include "server/systemd_notify.h"
-#include "server/tls_context.h"
 #include "server/turn_input.h"
 #include "store/store.h"
 
@@ -134,16 +141,16 @@ class Server final : public Host, private ReplicationHost {
   Dispatcher& dispatcher_object() { return dispatcher_own_; }
   // For the commands of one connection; what TurnInput reads ahead has its own.
   std::span<ParsedCommand> commands_ahead() { return commands_ahead_; }
-  RequestShapes& request_shapes() { return request_shapes_; }
+  const CommandReader::Context& reader_context() const { return reader_context_; }
   const Config& config() const { return services_own_.config; }
   void AddTask(Connection* connection);
   void StartReading(Connection* connection);
   // A connection made by libuv is taken into the lists: id, addresses, keepalive.
   void Register(Connection* client);
-  void NameAddresses(Connection* client);
-  // Memory for a connection's output, and back. An idle connection keeps none.
-  void Provide(OutputBuffer* buffer);
-  void Recycle(OutputBuffer* buffer);
+  // The addresses of its socket, and what the socket is to be like.
+  void NameAddresses(Connection* client, SocketKind kind);
+  // Memory of outputs.
+  BufferPool& buffers() { return buffers_; }
   void CountOutput(size_t bytes) {
     services_own_.stats.output_bytes += bytes;
     ++services_own_.stats.writes;
@@ -171,8 +178,6 @@ class Server final : public Host, private ReplicationHost {
   static constexpr uint64_t kPollMillis{10};  // of waiting tasks, sweeping
   // While an index is built: a slice in each turn of the timer makes that half of the time.
   static constexpr uint64_t kBuildMillis{2};
-  static constexpr size_t kRecycledBytesMax{64 * 1024};
-  static constexpr size_t kRecycledBuffersMax{64};
   static constexpr uint64_t kSweepCells{2000};
   static constexpr size_t kConnectionsPerCron{1000};
   static constexpr size_t kRestingBytesMax{16 * 1024};      // of a connection
@@ -195,8 +200,10 @@ class Server final : public Host, private ReplicationHost {
   Result<int> ListenInherited();
   int StartListening(Listener* listener);
   void Accept(uv_stream_t* listener, const Listener& owner);
+  // What Accept does once there is a connected socket.
+  void Welcome(Connection* client, const Listener& owner);
   bool Refuse(Connection* client);
-  void SetKeepalive(Connection* client);
+  void SetKeepalive(const Session& session) const;
 
   // server.cc
   // `bytes` were read into the turn's input, or it is libuv's error.
@@ -213,6 +220,23 @@ class Server final : public Host, private ReplicationHost {
   void OnWake();
   void Stop();
   void CloseListeners();
+
+  // server_io.cc
+  void StartIoThreads();
+  // REQUIRES: all connections are closed.
+  void EndIoThreads();
+  // Accept, for an I/O thread.
+  void AcceptForThread(uv_stream_t* listener, const Listener& owner);
+  // What the threads have read is processed.
+  void TakeInput();
+  void TakeBlock(const InputBlock& block);
+  // Something is there for TakeInput.
+  bool InputWaits() const;
+  // The turn's outputs go to the threads.
+  void PostOutput();
+  // Around the time in which the loop may sleep.
+  void BeforePoll();
+  void AfterPoll() { io_bell_.Disarm(); }
 
   // server_peers.cc, server_set.cc
   struct DialRequest;
@@ -337,6 +361,7 @@ class Server final : public Host, private ReplicationHost {
   std::unique_ptr<char[]> tls_read_buffer_;  // there when tls_context_ is
   ParsedCommands commands_ahead_;
   RequestShapes request_shapes_;
+  const CommandReader::Context reader_context_{services_own_.commands, request_shapes_};
   std::vector<Connection*> connections_;
   std::unordered_map<uint64_t, Connection*> connections_by_id_;
   size_t cron_next_{0};  // of connections_
@@ -345,7 +370,10 @@ class Server final : public Host, private ReplicationHost {
   std::vector<Connection*> gated_;
   std::vector<Connection*> tasks_;
   size_t next_task_{0};
-  std::vector<OutputBuffer> recycled_;
+  BufferPool buffers_;
+  Doorbell io_bell_;
+  std::vector<std::unique_ptr<IoThread>> io_threads_;  // beside this one; none: it does all
+  std::vector<std::unique_ptr<Connection>> closed_at_end_;
   uint64_t next_id_{1};
 };
 

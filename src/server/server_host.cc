@@ -269,7 +269,7 @@ Status Server::ApplyConfig(ConfigTopic topic) {
                                                 status.text());
     }
     case ConfigTopic::kKeepalive:
-      for (Connection* connection : connections_) SetKeepalive(connection);
+      for (const Connection* connection : connections_) SetKeepalive(connection->session);
       return Status::Ok();
     case ConfigTopic::kReplicaOf:
       if (store_ != nullptr) return ApplyReplicaOf();

@@ -117,16 +117,15 @@ void Server::Dial(const std::string& host, uint16_t port, PeerHandler* handler) 
 }
 
 Status Server::ConnectTo(DialRequest* request, const sockaddr* address) {
-  auto connection = std::make_unique<Connection>(this, SocketKind::kTcp);
-  Connection* const link = connection.get();
-  (void)uv_tcp_init(&loop_, &link->handle_.tcp);
-  (void)connection.release();  // libuv's from here on, until the close callback
+  auto connection = std::make_unique<Connection>(this);
+  Connection* const link = connection.release();  // its socket's from Init on, until it is closed
+  link->OpenSocket(SocketKind::kTcp)->Init(&loop_);
   Register(link);
   const auto connected = [](uv_connect_t* connect, int status) noexcept {
     auto* const self = static_cast<DialRequest*>(connect->data);
     self->server->EndDial(self, status == 0 ? std::string_view{} : uv_strerror(status));
   };
-  const int error = uv_tcp_connect(&request->connect, &link->handle_.tcp, address, connected);
+  const int error = uv_tcp_connect(&request->connect, link->socket()->tcp(), address, connected);
   if (error != 0) {
     link->Close();
     return Status::Error(ErrorCode::kIo, uv_strerror(error));
@@ -146,7 +145,9 @@ void Server::EndDial(DialRequest* request, std::string_view failure) {
     return;
   }
   BeginTurn();
-  NameAddresses(link);
+  link->socket()->NoteDescriptor();
+  link->session.fd = link->socket()->fd();
+  NameAddresses(link, SocketKind::kTcp);
   if (services_own_.config.tls_replication) {
     if (const Status loaded = LoadTlsClient(); !loaded.ok()) {
       link->Close();

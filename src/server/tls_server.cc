@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "base/log.h"
+#include "server/net/tls_context.h"
 #include "server/server.h"
-#include "server/tls_context.h"
 
 namespace cellar {
 namespace {

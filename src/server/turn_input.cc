@@ -7,11 +7,15 @@
 namespace cellar {
 
 void TurnInput::Add(Connection* connection, size_t bytes) {
-  CELLAR_ASSERT(!connection->input_waits);
   CELLAR_ASSERT(used_bytes_ + bytes <= kBufferBytes);
-  connection->input_waits = true;
-  entries_.push_back({connection, {buffer_.get() + used_bytes_, bytes}, {}});
+  AddBorrowed(connection, {buffer_.get() + used_bytes_, bytes});
   used_bytes_ += bytes;
+}
+
+void TurnInput::AddBorrowed(Connection* connection, std::string_view bytes) {
+  CELLAR_ASSERT(!connection->input_waits);
+  connection->input_waits = true;
+  entries_.push_back({connection, bytes, {}});
 }
 
 void TurnInput::Process() {

@@ -9,7 +9,8 @@
 // when the buffer is full, the first commands of as many connections as make a batch are parsed,
 // their rows asked for, and then each connection's commands are executed in order.
 //
-// A connection is read once a turn, whatever it sends, so it has one entry at most.
+// A connection is read once a turn, whatever it sends, so it has one entry at most. What I/O
+// threads have read (net/io_thread.h) is processed in the same way, where it lies.
 //
 // Connections are borrowed; one that closes is forgotten.
 #pragma once
@@ -37,6 +38,8 @@ class TurnInput {
   std::span<char> NextRead() { return {buffer_.get() + used_bytes_, kReadBytes}; }
   // The read gave so many bytes, from this connection. REQUIRES: it has none waiting here.
   void Add(Connection* connection, size_t bytes);
+  // Likewise bytes that lie elsewhere and stay until Process.
+  void AddBorrowed(Connection* connection, std::string_view bytes);
   // There is no room for another read: Process must be called.
   bool full() const { return used_bytes_ > kBufferBytes - kReadBytes; }
   bool empty() const { return entries_.empty(); }

@@ -10,8 +10,9 @@
 
 Options become command line arguments (`max_value_bytes=10` is `--max-value-bytes 10`; a list or tuple
 gives several words, or use the name as in a configuration file in a dict). The binary is
-build/cellar, or $CELLAR_BINARY. What the server says goes to a file, shown when a start fails.
-It does not judge anything itself: tests do.
+build/cellar, or $CELLAR_BINARY; its io-threads are $CELLAR_IO_THREADS where a test does not say how
+many. What the server says goes to a file, shown when a start fails. It does not judge anything
+itself: tests do.
 """
 
 import os
@@ -72,6 +73,8 @@ class CellarServer:
             words.append(self.config)
         options = {"port": self.port, "bind": "127.0.0.1", "dir": self.directory,
                    "create-dir": "yes"}
+        if "CELLAR_IO_THREADS" in os.environ:
+            options["io-threads"] = os.environ["CELLAR_IO_THREADS"]
         options.update(self.options)
         for name, value in options.items():
             words.append("--" + name)

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <string>
+#include <thread>
 
 #include "base/assert.h"
 #include "base/duration.h"
@@ -774,6 +775,14 @@ const ConfigOption kOptions[] = {
      .flags = kConfigImmutable,
      .low = 16,
      .high = 16},
+    {.name = "io-threads",
+     .kind = Kind::kInteger,
+     .member = &Config::io_threads,
+     .help = "Threads that serve clients: one executes all commands, the others read, write and "
+             "speak TLS.",
+     .flags = kConfigImmutable,
+     .low = 1,
+     .high = 128},
     {.name = "hz",
      .kind = Kind::kInteger,
      .member = &Config::hz,
@@ -916,6 +925,11 @@ Result<int64_t> ReadInteger(const ConfigOption& option, std::string_view text) {
 }
 
 }  // namespace
+
+int64_t DefaultIoThreads() {
+  const int64_t cores = std::thread::hardware_concurrency();  // 0: unknown
+  return cores <= 2 ? 1 : std::min<int64_t>(4, cores / 2);
+}
 
 std::span<const ConfigOption> ConfigOptions() { return kOptions; }
 

@@ -45,6 +45,9 @@ struct SaveRule {
 // What invalidations of CLIENT TRACKING name: session/tracking.h.
 enum class TrackingNames : uint8_t { kRow, kTable, kBoth };
 
+// One up to two cores; beyond, half of them and at most four.
+int64_t DefaultIoThreads();
+
 struct Config {
   // network
   std::string bind{"127.0.0.1 -::1"};
@@ -139,6 +142,7 @@ struct Config {
   std::string override_file;
   int64_t databases{16};
   int64_t hz{10};
+  int64_t io_threads{DefaultIoThreads()};
   bool huge_pages{true};
   // what is watched
   int64_t slowlog_log_slower_than{10'000};

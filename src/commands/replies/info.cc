@@ -89,7 +89,7 @@ void ServerSection(Host& host, InfoWriter& out) {
   const ssize_t size = readlink("/proc/self/exe", path, sizeof(path));
   out.Field("executable", std::string_view(path, size > 0 ? static_cast<size_t>(size) : 0));
   out.Field("config_file", services.config_sources.file());
-  out.Field("io_threads_active", 0);
+  out.Field("io_threads_active", services.config.io_threads > 1 ? 1 : 0);
 }
 
 void ClientsSection(Host& host, InfoWriter& out) {
@@ -322,8 +322,9 @@ void StatsSection(Host& host, InfoWriter& out) {
   out.Field("dump_payload_sanitizations", 0);
   out.Field("total_reads_processed", stats.reads);
   out.Field("total_writes_processed", stats.writes);
-  out.Zeros({"io_threaded_reads_processed", "io_threaded_writes_processed", "reply_buffer_shrinks",
-             "reply_buffer_expands"});
+  out.Field("io_threaded_reads_processed", stats.threaded_reads);
+  out.Field("io_threaded_writes_processed", stats.threaded_writes);
+  out.Zeros({"reply_buffer_shrinks", "reply_buffer_expands"});
   out.Field("client_query_buffer_limit_disconnections", stats.query_buffer_limit_disconnections);
   out.Field("client_output_buffer_limit_disconnections", stats.output_buffer_limit_disconnections);
   out.Field("eventloop_cycles", stats.turns);

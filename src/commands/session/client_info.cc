@@ -42,12 +42,12 @@ std::string ClientLine(const Session& session, int64_t now_micros) {
   const size_t multi_bytes = session.transaction ? session.transaction->memory_bytes() : 0;
   const size_t output_bytes = session.reply_bytes();
   const size_t total = sizeof(Session) + session.query_bytes + session.memory_bytes();
-  // The order is that of Redis 7.2; `watch`, which came with 7.4, is behind it.
+  // The order is that of Redis 7.2. `watch` (7.4) and `io-thread` (8.0) came later, and are behind.
   return fmt::format(
       "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} "
       "multi={} qbuf={} qbuf-free=0 argv-mem=0 multi-mem={} rbs=0 rbp=0 obl=0 oll={} "
       "omem={} tot-mem={} events={} cmd={} user={} redir={} resp={} lib-name={} lib-ver={} "
-      "watch={}\n",
+      "watch={} io-thread={}\n",
       session.id, session.address, session.local_address, session.fd, session.name,
       (now_micros - session.created_micros) / 1'000'000,
       (now_micros - session.last_activity_micros) / 1'000'000, Flags(session), session.keyspace,
@@ -59,7 +59,7 @@ std::string ClientLine(const Session& session, int64_t now_micros) {
       session.last_command == nullptr ? "NULL" : session.last_command->full_name, session.user_name,
       session.tracking ? static_cast<int64_t>(session.tracking->redirect) : -1,
       static_cast<int>(session.version), session.lib_name, session.lib_version,
-      session.transaction ? session.transaction->watches.size() : 0);
+      session.transaction ? session.transaction->watches.size() : 0, session.io_thread);
 }
 
 Status CheckKept(const Session& session, const Config& config) {

@@ -47,6 +47,9 @@ struct ServerStats {
   uint64_t output_bytes{0};
   uint64_t reads{0};
   uint64_t writes{0};
+  // Of these by I/O threads.
+  uint64_t threaded_reads{0};
+  uint64_t threaded_writes{0};
   uint64_t unexpected_errors{0};
   uint64_t error_replies{0};
   uint64_t query_buffer_limit_disconnections{0};

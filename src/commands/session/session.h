@@ -90,6 +90,7 @@ struct Session {
   std::unique_ptr<PubSubState> pubsub;
   std::unique_ptr<TrackingState> tracking;  // CLIENT TRACKING
   int fd{-1};
+  uint32_t io_thread{0};  // that reads and writes for it; 0: the one that executes commands
 
   std::string name;      // CLIENT SETNAME
   std::string lib_name;  // CLIENT SETINFO

@@ -1,5 +1,5 @@
 // See tls_stream.h.
-#include "server/tls_stream.h"
+#include "server/net/tls_stream.h"
 
 #include <openssl/bio.h>
 #include <openssl/err.h>
@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "server/tls_context.h"
+#include "server/net/tls_context.h"
 
 namespace cellar {
 namespace {

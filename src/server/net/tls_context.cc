@@ -1,5 +1,5 @@
 // See tls_context.h.
-#include "server/tls_context.h"
+#include "server/net/tls_context.h"
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>
