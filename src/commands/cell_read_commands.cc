@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/assert.h"
 #include "base/inline.h"
 #include "base/number.h"
 #include "commands/catalog/read_syntax.h"
@@ -20,6 +21,7 @@
 #include "commands/replies/near_task.h"
 #include "commands/replies/scan_run.h"
 #include "commands/replies/visible_table.h"
+#include "commands/replies/whole_row_reply.h"
 #include "commands/session/command_context.h"
 #include "commands/session/services.h"
 #include "commands/words/cell_arguments.h"
@@ -286,16 +288,51 @@ void Run(CommandContext& ctx, Table& table, std::unique_ptr<Scan> scan, ScanRunO
   options.rights = ctx.rights;
   options.reply_bytes_max = ReplyBytesMax(ctx);
   const bool is_row = options.shown == ScanShown::kRow;
+  const bool is_begun = options.begun.has_value();
   ScanRun run(std::move(scan), std::move(options), ctx.store(), &ctx.reply.buffer(),
               ctx.reply.version());
   const bool done = run.Pull(FirstBudget(ctx));
-  if (is_row) ctx.host.services().stats.CountLookup(run.rows() > 0);
+  if (is_row) ctx.host.services().stats.CountLookup(is_begun || run.rows() > 0);
   if (done) return run.Finish(&table);
   run.Detach(table);
   ctx.Continue(std::make_unique<ScanTask>(std::move(run), table.last_lsn()));
 }
 
+// `CROW table row` by somebody who may read everything, as most are: without a scan, or by one that
+// reads what is left of a long row. False if there is no such table, or the row's key is in doubt.
+bool ReadWholeRow(CommandContext& ctx) {
+  Table* const table = ctx.store().FindTableIfAny(ctx.session.keyspace, ctx.args[1]);
+  if (table == nullptr) [[unlikely]]
+    return false;
+  static thread_local std::string key;  // keeps its memory
+  key.clear();
+  if (!EncodeRowKey(table->schema(), ctx.args[2], &key).ok()) [[unlikely]]
+    return false;
+  ctx.DependsOn(table->last_lsn());
+  ScanRunOptions options;
+  ScanPosition rest;
+  switch (ReplyWholeRow(ctx, *table, key, ReplyBytesMax(ctx), &options.begun, &rest)) {
+    case WholeRowReply::kDone:
+      return true;
+    case WholeRowReply::kTooLong:
+      return false;
+    case WholeRowReply::kBegun:
+      break;
+  }
+  ReadRequest& request = ReadRequestOf(ctx);
+  request.Clear();
+  request.rows.rows.push_back({RowSelector::Kind::kRow, ctx.args[2], {}});
+  Result<std::unique_ptr<Scan>> scan =
+      ctx.store().ScanRows(*table, request.rows, request.cells, &rest);
+  CELLAR_ASSERT(scan.ok());  // the row's key is in order
+  options.shown = ScanShown::kRow;
+  Run(ctx, *table, *std::move(scan), std::move(options));
+  return true;
+}
+
 void CmdCRow(CommandContext& ctx) {
+  if (ctx.args.size() == 3 && ctx.rights == nullptr && ReadWholeRow(ctx)) [[likely]]
+    return;
   ReadRequest& request = ReadRequestOf(ctx);
   REPLY_IF_ERROR(ctx, ParseReadOptions(ReadCommand::kRow, ArgumentCursor(ctx.args, 3), &request));
   request.cells.access = ctx.rights;

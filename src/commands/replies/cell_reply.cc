@@ -38,6 +38,14 @@ void RowReply::Begin(ReplyPieces& reply) {
   map_ = reply.BeginMap(columns_guess_);
 }
 
+void RowReply::GoOn(const ReplyPieces::Mark& map, uint64_t columns) {
+  CELLAR_ASSERT(!open_);
+  CELLAR_ASSERT(!arrays_);
+  open_ = true;
+  map_ = map;
+  columns_ = columns;
+}
+
 void RowReply::AddToArrays(ReplyPieces& reply, const Scan& scan) {
   CELLAR_ASSERT(open_);
   const ScanCell& cell = scan.cell();

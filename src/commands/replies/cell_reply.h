@@ -56,16 +56,20 @@ inline void ReplyColumn(ReplyWriter& reply, std::string_view family, std::string
   buffer.CommitTo(EncodeColumn(to, family, qualifier));
 }
 // A column and its value behind it.
-inline void ReplyCell(ReplyWriter& reply, const ScanCell& cell) {
-  if (IsTextType(cell.type)) [[likely]] {  // both at once
+CELLAR_INLINE void ReplyCell(ReplyWriter& reply, std::string_view family,
+                             std::string_view qualifier, ValueType type, std::string_view stored) {
+  if (IsTextType(type)) [[likely]] {  // both at once
     OutputBuffer& buffer = reply.buffer();
-    char* to = buffer.Reserve(ColumnBytesMax(cell.family, cell.qualifier_text) +
-                              ReplyWriter::BulkBytesMax(cell.stored.size()));
-    to = EncodeColumn(to, cell.family, cell.qualifier_text);
-    return buffer.CommitTo(ReplyWriter::EncodeBulk(to, cell.stored));
+    char* to = buffer.Reserve(ColumnBytesMax(family, qualifier) +
+                              ReplyWriter::BulkBytesMax(stored.size()));
+    to = EncodeColumn(to, family, qualifier);
+    return buffer.CommitTo(ReplyWriter::EncodeBulk(to, stored));
   }
-  ReplyColumn(reply, cell.family, cell.qualifier_text);
-  ReplyTypedValue(reply, cell.type, cell.stored);
+  ReplyColumn(reply, family, qualifier);
+  ReplyTypedValue(reply, type, stored);
+}
+inline void ReplyCell(ReplyWriter& reply, const ScanCell& cell) {
+  ReplyCell(reply, cell.family, cell.qualifier_text, cell.type, cell.stored);
 }
 
 class RowReply {
@@ -74,6 +78,9 @@ class RowReply {
 
   // Opens the map. REQUIRES: no row is open.
   void Begin(ReplyPieces& reply);
+  // The same where somebody else has opened it and written so many columns. REQUIRES: the format
+  // has no arrays.
+  void GoOn(const ReplyPieces::Mark& map, uint64_t columns);
   bool open() const { return open_; }
   // Would Add write this cell? Without arrays only the first cell of a column is shown.
   bool Shows(const ScanCell& cell) const { return cell.column_begins || arrays_; }

@@ -17,6 +17,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/assert.h"
 #include "commands/session/task.h"
 #include "resp/output_buffer.h"
 #include "resp/reply_writer.h"
@@ -40,9 +41,13 @@ class ReplyPieces {
     size_t position;
   };
 
-  // Writes behind what `client` holds already.
+  // Writes behind what `client` holds already, of which the reply's own begins at `begin`.
+  ReplyPieces(OutputBuffer* client, RespVersion version, size_t begin)
+      : writer_(client, version), begin_(begin) {
+    CELLAR_ASSERT(begin <= client->size());
+  }
   ReplyPieces(OutputBuffer* client, RespVersion version)
-      : writer_(client, version), begin_(client->size()) {}
+      : ReplyPieces(client, version, client->size()) {}
   ReplyPieces(ReplyPieces&&) = default;
   ReplyPieces& operator=(ReplyPieces&&) = default;
 
@@ -51,6 +56,8 @@ class ReplyPieces {
 
   Mark BeginArray(uint64_t guess) { return Relative(writer_.BeginArray(guess)); }
   Mark BeginMap(uint64_t guess) { return Relative(writer_.BeginMap(guess)); }
+  // What the reply's writer has begun before this was made. REQUIRES: !owned().
+  Mark Adopt(const ReplyWriter::Mark& mark) const { return Relative(mark); }
   void EndArray(const Mark& mark, uint64_t elements) {
     WriterOf(mark).EndArray(Absolute(mark), elements);
   }

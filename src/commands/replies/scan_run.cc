@@ -25,13 +25,18 @@ ScanRun::ScanRun(std::unique_ptr<Scan> scan, ScanRunOptions&& options, Store& st
     : scan_(std::move(scan)),
       options_(std::move(options)),
       store_(&store),
-      reply_(client, version),
+      reply_(client, version, options_.begun ? options_.begun->begin : client->size()),
       row_(options_.format) {
   CELLAR_ASSERT(options_.rows_max > 0);
   CELLAR_ASSERT(options_.cells_max > 0);
   if (options_.stats_clock != nullptr) begin_micros_ = options_.stats_clock->MonotonicMicros();
-  begin_place_ = reply_.here();
   options_.page_bytes_max = std::min(options_.page_bytes_max, options_.reply_bytes_max);
+  if (options_.begun) {
+    CELLAR_ASSERT(options_.shown == ScanShown::kRow);
+    row_.GoOn(reply_.Adopt(options_.begun->map), options_.begun->columns);
+    return;
+  }
+  begin_place_ = reply_.here();
   if (options_.shown == ScanShown::kRow) {
     row_.Begin(reply_);
   } else {

@@ -74,8 +74,16 @@ enum class ScanShown : uint8_t {
   kPage,  // CSCAN: a cursor and rows with their keys
 };
 
+// A row's map as somebody else has begun it at the client's end, before the scan of the rest.
+struct BegunRow {
+  size_t begin{0};  // where it begins in the client's output
+  ReplyWriter::Mark map{};
+  uint64_t columns{0};  // written so far; at least one
+};
+
 struct ScanRunOptions {
   ScanShown shown{ScanShown::kPage};
+  std::optional<BegunRow> begun;  // CROW
   bool keys_only{false};
   CellFormat format;
   uint64_t rows_max{kUnlimited};
@@ -97,7 +105,7 @@ struct ScanRunOptions {
 
 class ScanRun {
  public:
-  // The reply begins at the end of `client`. `store` outlives the run.
+  // The reply begins at the end of `client`, or where it was begun. `store` outlives the run.
   ScanRun(std::unique_ptr<Scan> scan, ScanRunOptions&& options, Store& store, OutputBuffer* client,
           RespVersion version);
   ScanRun(ScanRun&&) = default;
@@ -105,7 +113,7 @@ class ScanRun {
   // Pulls until the call is complete (true) or `cells` have been examined or a slice of reply has
   // been written (false).
   bool Pull(uint64_t cells);
-  // Rows written to the reply so far.
+  // Rows written to the reply so far, but for one that was begun before.
   uint64_t rows() const { return rows_; }
   // Completes the reply: closes what is open, puts the cursor in front, the statistics behind.
   // `table` is null if it may have changed since the scan began. REQUIRES: Pull said true.

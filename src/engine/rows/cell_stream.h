@@ -83,6 +83,10 @@ class CellStream {
   // The view has been detached: go on at the same place in its snapshots.
   void Reattach();
 
+  // Moves a cursor to the first key that has not the first `prefix_bytes` of the one where it
+  // stands. Its shared_with_last() is as after one step, or 0.
+  static void StepOver(BTreeCursor& at, size_t prefix_bytes);
+
  private:
   struct Group {
     Group(size_t its_number, const ReadView& view)
@@ -108,7 +112,6 @@ class CellStream {
   void LeaveColumn();
   void LeaveColumnBackwards();
   bool PreviousColumn();
-  static void StepOver(BTreeCursor& at, size_t prefix_bytes);
   static void StepFarOver(BTreeCursor& at, size_t prefix_bytes);
   // Is the cursor, which has moved forward from inside the range, still in it?
   bool InRange(const BTreeCursor& at) const;
@@ -152,7 +155,6 @@ class CellStream {
 
 // --- for each cell of a scan
 
-// Moves a cursor to the first key that has not the first `prefix_bytes` of the one where it stands.
 CELLAR_INLINE void CellStream::StepOver(BTreeCursor& at, size_t prefix_bytes) {
   at.Next();
   if (at.StillBegins(prefix_bytes)) StepFarOver(at, prefix_bytes);
