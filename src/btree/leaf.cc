@@ -80,6 +80,17 @@ size_t LengthsBytes(uint32_t shared, uint32_t suffix_bytes, ValueShape value) {
   return EntryOverheadBytes(shared, suffix_bytes, value) - value_bytes;
 }
 
+// A word that the suffix begins with: the one behind `last` if that is one, since the columns of a
+// row mostly come in the order of the words.
+CELLAR_INLINE SuffixCode FindWordBehind(const Dictionary& dictionary, SuffixCode last,
+                                        std::string_view suffix) {
+  const uint8_t* const word =
+      dictionary.words + size_t{2} * last.code + WordRoom(last.word_bytes);  // of none: the first
+  if (word < dictionary.words + dictionary.bytes && HasPrefix(suffix, word + 1, *word)) [[likely]]
+    return {static_cast<uint8_t>((word - dictionary.words) / 2), *word};
+  return dictionary.Find(suffix);
+}
+
 }  // namespace
 
 const uint8_t* RebuiltKey::TakeInGroup(const Leaf* leaf, uint32_t group, uint32_t index) {
@@ -235,13 +246,15 @@ void PlanRun(const Leaf* leaf, const RunInLeaf& run, int64_t growth_max, RunPlan
     CELLAR_ASSERT(place.shared_after >= next.shared);
     if (place.shared_after > next.shared) PlanNext(dictionary, at, next, place.shared_after, &edit);
   }
+  SuffixCode code;
   size_t& i = plan->count;
   for (i = 0; i < run.puts.size(); ++i) {
     const auto& [key, value] = run.puts[i];
     const uint32_t shared = i == 0 ? place.shared_before : run.shared[i] - leaf->prefix_bytes;
     const std::string_view suffix = Behind(key, leaf->prefix_bytes + shared);
     const bool is_first = i == 0 && place.index == 0;
-    plan->codes[i] = dictionary.bytes == 0 || is_first ? SuffixCode{} : dictionary.Find(suffix);
+    if (dictionary.bytes > 0 && !is_first) code = FindWordBehind(dictionary, code, suffix);
+    plan->codes[i] = code;
     plan->suffix_bytes[i] = dictionary.StoredBytes(suffix.size(), plan->codes[i]);
     const size_t bytes =
         plan->suffix_bytes[i] + EntryOverheadBytes(shared, plan->suffix_bytes[i],

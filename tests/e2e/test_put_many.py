@@ -1,8 +1,9 @@
 """Writes of many columns of a row leave what the same cells leave that are put one by one.
 
 Whatever the columns are: in no order, named twice, there already, deleted before, in several families
-and groups, with versions that are dropped, with indexes, with timestamps and lifetimes; by CPUT and
-CMUTATE, inside MULTI, and after a restart. The seed is printed; CELLAR_PUT_MANY_SEED chooses it,
+and groups, aggregates and packed ones, with versions that are dropped, with indexes, with timestamps
+and lifetimes; by CPUT and CMUTATE, with and without conditions, inside MULTI, after a restart, and as
+many and as large as they may be. The seed is printed; CELLAR_PUT_MANY_SEED chooses it,
 CELLAR_PUT_MANY_STEPS how long a run is.
 """
 
@@ -14,7 +15,7 @@ import redis
 from cellar_server import CellarTest
 
 SEED = int(os.environ.get("CELLAR_PUT_MANY_SEED", "1"))
-STEPS = int(os.environ.get("CELLAR_PUT_MANY_STEPS", "250"))
+STEPS = int(os.environ.get("CELLAR_PUT_MANY_STEPS", "200"))
 START = 2_000_000_000_000_000
 
 SCHEMAS = [
@@ -24,6 +25,8 @@ SCHEMAS = [
     "FAMILY f GROUP one FAMILY g GROUP two FAMILY h VERSIONS 2 GROUP one",
     "KEY i64 FAMILY f ORDER i64 FAMILY g TYPE i64",
     "FAMILY f TTL 50s FAMILY g VERSIONS 2",
+    "FAMILY f COMPRESS lz4 FAMILY g AGGREGATE sum BUCKET 10s FAMILY h COMPRESS zstd VERSIONS 1",
+    "FAMILY f GC maxversions=2&&maxage=20s FAMILY g AGGREGATE max TYPE i64 FAMILY h VERSIONS 1 TTL 40s",
 ]
 
 
@@ -31,10 +34,14 @@ class PutManyTest(CellarTest):
     OPTIONS = {"enable-debug-command": "yes", "save": ""}
     now = START  # never goes back: timestamps do not
 
+    def tearDown(self):
+        type(self).now = self.now
+
     def make(self, schema, with_index):
         self.families = [word for word in "fgh" if f"FAMILY {word}" in schema]
         self.orders = {"f": "i64" in schema.split("FAMILY g")[0].split("FAMILY f")[-1]}
-        self.numbers = {"g": "g TYPE i64" in schema}
+        self.numbers = {"g": "g TYPE i64" in schema or "g AGGREGATE" in schema}
+        self.folds = {"g": "g AGGREGATE" in schema}  # whose cells stand where the family says
         self.row_is_number = schema.startswith("KEY i64")
         for table in ("many", "single"):
             self.run_command("TABLE", "CREATE", table, *schema.split())
@@ -69,7 +76,9 @@ class PutManyTest(CellarTest):
         return cells if below(4) > 0 else [(column, value, []) for column, value, _ in cells]
 
     def write(self, row, cells, below):
-        by = below(3)
+        by = below(4)
+        if by == 3:
+            return self.write_if(row, cells, below)
         put = ["PUT"] if by == 0 else []
         words = [word for column, value, more in cells for word in (*put, column, value, *more)]
         command = "CMUTATE" if by == 0 else "CPUT"
@@ -80,8 +89,21 @@ class PutManyTest(CellarTest):
         else:
             reply = self.run_command(command, "many", row, *words)
         self.assertEqual([1] + [b"OK"] * len(cells) if by == 0 else b"OK", reply)
+        self.write_singly(row, cells)
+
+    def write_if(self, row, cells, below):
+        column = self.column_of("f", below(20))
+        holds = self.run_command("CEXISTS", "single", row, column)
+        words = [word for name, value, more in cells for word in ("PUT", name, value, *more)]
+        reply = self.run_command("CMUTATE", "many", row, "IF", column, "EXISTS", *words)
+        self.assertEqual([1] + [b"OK"] * len(cells) if holds else [0], reply)
+        if holds:
+            self.write_singly(row, cells)
+
+    def write_singly(self, row, cells):
         for column, value, more in cells:
-            more = more if "TS" in more else ["TS", str(self.now), *more]
+            if "TS" not in more and not self.folds.get(column[0]):
+                more = ["TS", str(self.now), *more]
             self.assertEqual(b"OK", self.run_command("CPUT", "single", row, column, value, *more))
 
     def stored(self, table, row):
@@ -135,6 +157,62 @@ class PutManyTest(CellarTest):
                 with self.subTest(schema=schema, with_index=with_index):
                     self.redis.execute_command("FLUSHALL")
                     self.drive(SEED + number, schema, with_index)
+
+    # --- limits
+
+    def write_and_compare(self, row, cells):
+        self.now += 1_000_000
+        self.run_command("DEBUG", "SET-TIME", self.now)
+        words = [word for column, value in cells for word in (column, value)]
+        self.assertEqual(b"OK", self.run_command("CPUT", "many", row, *words))
+        pipe = self.redis.pipeline(transaction=False)
+        for column, value in cells:
+            pipe.execute_command("CPUT", "single", row, column, value, "TS", self.now)
+        self.assertEqual([b"OK"] * len(cells), pipe.execute())
+        self.assertEqual(self.stored("single", row), self.stored("many", row))
+
+    def test_more_keys_than_one_run_takes(self):
+        """Around 256 KiB of keys, beyond which puts go one by one (RowPuts)."""
+        below = random.Random(SEED).randrange
+        for schema in SCHEMAS[1:3]:
+            self.redis.execute_command("FLUSHALL")
+            self.make(schema, False)
+            for row_bytes, counts in ((1, (1500,)), (100, (2100, 2500)), (1000, (240, 255, 256, 257, 300)), (65_536, (2, 3, 4, 5))):
+                for count in counts:
+                    numbers = list(range(count))
+                    random.Random(below(1 << 30)).shuffle(numbers)
+                    cells = [(f"f:c{number}", "v" * (number % 20)) for number in numbers]
+                    self.write_and_compare("r" * row_bytes, cells)
+            self.compare(False)
+
+    def test_long_names_and_large_values(self):
+        below = random.Random(SEED + 1).randrange
+        self.make("FAMILY f VERSIONS 2", False)
+        for _ in range(20):
+            sizes = [1, 20, 62, 63, 64, 250, 4000, 16_383, 16_384]
+            names = {f"f:{below(4)}" + "q" * (sizes[below(len(sizes))] - 1) for _ in range(1 + below(8))}
+            values = [0, 1, 29, 30, 510, 511, 512, 513, 5000, 300_000]
+            cells = [(name, bytes([97 + below(26)]) * values[below(len(values))]) for name in sorted(names)]
+            random.Random(below(1 << 30)).shuffle(cells)
+            self.write_and_compare("row" + "x" * below(70), cells)
+        self.compare(False)
+
+    def test_as_many_as_a_write_may_have(self):
+        """A million cells; one more is refused, as is a write with one wrong column, and nothing is changed."""
+        self.make("FAMILY f", False)
+        words = b"".join([b"$9\r\nf:%07d\r\n$1\r\nv\r\n" % number for number in range(999_999)])
+        with self.server.connect() as connection:
+            def put(*more):
+                count = 3 + 2 * 999_999 + len(more)
+                connection.sendall(b"*%d\r\n$4\r\nCPUT\r\n$4\r\nmany\r\n$1\r\nr\r\n" % count + words +
+                                   b"".join([b"$%d\r\n%b\r\n" % (len(word), word) for word in more]))
+                return connection.recv(1000)
+            self.assertIn(b"-TOOLARGE a write of 1000001 cells", put(b"f:a", b"v", b"f:b", b"v"))
+            self.assertIn(b"-NOFAMILY", put(b"nix:a", b"v"))
+            self.assertEqual(0, self.run_command("CCOUNT", "many", "BY", "CELLS"))
+            self.assertEqual(b"+OK\r\n", put(b"f:a", b"v"))
+        self.assertEqual(1_000_000, self.run_command("CCOUNT", "many", "BY", "CELLS"))
+        self.assertEqual(1, self.run_command("CCOUNT", "many"))
 
 
 if __name__ == "__main__":

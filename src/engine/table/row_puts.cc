@@ -4,9 +4,25 @@
 #include <algorithm>
 
 #include "base/assert.h"
+#include "base/coding.h"
 #include "base/copy_bytes.h"
+#include "base/inline.h"
 
 namespace cellar {
+namespace {
+
+// a < b, of what stands behind a row's key, which is mostly told by the first bytes of a column.
+CELLAR_INLINE bool IsBelow(std::string_view a, std::string_view b) {
+  if (a.size() >= sizeof(uint64_t) && b.size() >= sizeof(uint64_t)) [[likely]] {
+    const uint64_t of_a = __builtin_bswap64(LoadLittleEndian<uint64_t>(a.data()));
+    const uint64_t of_b = __builtin_bswap64(LoadLittleEndian<uint64_t>(b.data()));
+    if (of_a != of_b) [[likely]]
+      return of_a < of_b;
+  }
+  return a < b;
+}
+
+}  // namespace
 
 void RowPuts::Add(const ResolvedPut& put, std::string_view payload) {
   if (!complete_) return;
@@ -24,7 +40,7 @@ void RowPuts::Add(const ResolvedPut& put, std::string_view payload) {
                   static_cast<uint32_t>(put.cell_value.size())};
   if (!puts_.empty() && ascends_) {
     // They differ behind the row's key only.
-    ascends_ = key(puts_.back()).substr(row_bytes_) < key(added).substr(row_bytes_);
+    ascends_ = IsBelow(key(puts_.back()).substr(row_bytes_), key(added).substr(row_bytes_));
   }
   puts_.push_back(added);
 }
@@ -34,7 +50,7 @@ bool RowPuts::Finish() {
   if (ascends_) return true;
   const auto rest = [this](const Put& put) { return key(put).substr(row_bytes_); };
   std::sort(puts_.begin(), puts_.end(),
-            [&](const Put& a, const Put& b) { return rest(a) < rest(b); });
+            [&](const Put& a, const Put& b) { return IsBelow(rest(a), rest(b)); });
   ascends_ = true;
   const auto twice = std::adjacent_find(
       puts_.begin(), puts_.end(), [&](const Put& a, const Put& b) { return rest(a) == rest(b); });
