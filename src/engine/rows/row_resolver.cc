@@ -305,6 +305,21 @@ CELLAR_INLINE Status RowResolver::ResolveValue(const Column& column, std::string
   return Status::Ok();
 }
 
+CELLAR_INLINE bool RowResolver::PutPlainBytes(std::string_view text) {
+  const FamilySchema& family = *put_.family;
+  if (!table_->family_is_all_live(family) || !family.is_plain() || Packs(family.compression) ||
+      family.type.value_or(ValueType::kBytes) != ValueType::kBytes ||
+      text.size() > context_->value_bytes_max) {
+    return false;
+  }
+  column_versions_.walked = false;
+  stamp_used_ = true;
+  char* const to = BeginVersion(context_->stamp_micros, 1 + text.size());
+  *to = static_cast<char>(ValueType::kBytes);
+  CopyBytes(to + 1, text.data(), text.size());
+  return true;
+}
+
 CELLAR_INLINE Status RowResolver::ResolvePlainPut(const TableSchema& schema, const CellPut& put,
                                                   const PutOptions& options) {
   const FamilySchema* family = schema.FindFamily(put.family);
@@ -348,6 +363,8 @@ Status RowResolver::ResolveKnownPut(const Table& table, std::string_view row,
   several_ops_ = false;
   RETURN_IF_ERROR(BeginPuts(table, row, context, mutation));
   SetColumn(column);
+  if (PutPlainBytes(text)) [[likely]]
+    return Status::Ok();
   return EndPuts(ResolveValue(column, text, PutOptions{}));
 }
 
@@ -411,7 +428,8 @@ Status RowResolver::ResolvePuts(const Table& table, std::string_view row,
     for (const ColumnPut& put : puts) {
       if (put.known != nullptr) [[likely]] {
         SetColumn(*put.known);
-        RETURN_IF_ERROR(ResolveValue(*put.known, put.text, options));
+        if (!PutPlainBytes(put.text))
+          RETURN_IF_ERROR(ResolveValue(*put.known, put.text, options));
       } else {
         RETURN_IF_ERROR(ResolvePlainPut(table.schema(), put, options));
       }

@@ -154,6 +154,9 @@ class RowResolver {
   // What follows when the column is at hand.
   template <typename Column>
   Status ResolveValue(const Column& column, std::string_view text, const PutOptions& options);
+  // The same of a put without options into a family that takes any bytes as they are and keeps all
+  // of them, as most do. False, and nothing is added, if it does not, or the text is too long.
+  bool PutPlainBytes(std::string_view text);
   // Puts of a row, several at least: `resolve_each` does this for one after the other, and says
   // after each NotePut.
   template <typename ResolveEach>

@@ -35,14 +35,16 @@ void RowPuts::Add(const ResolvedPut& put, std::string_view payload) {
   row_bytes_ = put.row_bytes;
   const auto key_at = static_cast<uint32_t>(keys_.size());
   CopyBytes(keys_.Grow(put.key_bytes), put.key, put.key_bytes);
-  const Put added{put.family, key_at, static_cast<uint32_t>(put.key_bytes),
-                  static_cast<uint32_t>(put.cell_value.data() - payload.data()),
-                  static_cast<uint32_t>(put.cell_value.size())};
-  if (!puts_.empty() && ascends_) {
+  if (!puts_.empty() && ascends_) [[likely]] {
+    const Put& last = puts_.back();
+    const char* const keys = keys_.data();
     // They differ behind the row's key only.
-    ascends_ = IsBelow(key(puts_.back()).substr(row_bytes_), key(added).substr(row_bytes_));
+    ascends_ = IsBelow({keys + last.key_at + row_bytes_, last.key_bytes - row_bytes_},
+                       {keys + key_at + row_bytes_, put.key_bytes - row_bytes_});
   }
-  puts_.push_back(added);
+  puts_.push_back({put.family, key_at, static_cast<uint32_t>(put.key_bytes),
+                   static_cast<uint32_t>(put.cell_value.data() - payload.data()),
+                   static_cast<uint32_t>(put.cell_value.size())});
 }
 
 bool RowPuts::Finish() {

@@ -347,19 +347,23 @@ BTreeWriteResult Table::PutVersions(const RowPuts& puts, std::span<const RowPuts
   const FamilySchema& family = *of_family.front().family;
   BTree& tree = *groups_[family.group].tree;
   FamilyCounters& counters = mutable_counters(family);
-  run_.clear();
-  for (const RowPuts::Put& put : of_family) {
+  const bool has_flagged = counters.has_flagged();  // else nothing that they replace has flags
+  uint64_t logged_bytes = 0;
+  run_.resize(of_family.size());
+  for (size_t i = 0; i < of_family.size(); ++i) {
+    const RowPuts::Put& put = of_family[i];
+    CELLAR_ASSERT(put.key_bytes <= kTreeKeyBytesMax);
+    CELLAR_DEBUG_ASSERT(size_t{put.value_at} + put.value_bytes <= payload.size());
     const std::string_view key = puts.key(put);
-    const std::string_view cell_value = payload.substr(put.value_at, put.value_bytes);
-    CELLAR_ASSERT(key.size() <= kTreeKeyBytesMax);
-    UncountFlags(family, key);
-    run_.push_back({key, cell_value});
-  }
-  for (const auto& [key, cell_value] : run_) {
-    counters.logged_bytes += key.size() + cell_value.size();
+    const std::string_view cell_value(payload.data() + put.value_at, put.value_bytes);
+    if (has_flagged) [[unlikely]]
+      UncountFlagsAt(family, key);
     if (IsFlagged(cell_value)) [[unlikely]]
       counters.CountFlagged(cell_value);
+    logged_bytes += key.size() + cell_value.size();
+    run_[i] = {key, cell_value};
   }
+  counters.logged_bytes += logged_bytes;
   const uint64_t entries = tree.entries();
   const uint64_t bytes = tree.payload_bytes();
   const BTreeWriteResult result = tree.PutRun(run_);
