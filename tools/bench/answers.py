@@ -8,11 +8,16 @@ hll beside PFADD, CAGG beside the scan that a client would fold, CROWS beside CR
 scan and a CMUTATE for each row. Figures are the server's CPU time (all threads) in microseconds for
 each thing done, medians of runs that take turns; `client` is what the client itself waits and works
 for one whole answer, in milliseconds. Without a redis-server its columns stay empty.
+
+Then, on a server that has all cores: how long a CAGG takes with a thread beside the loop and without
+one (`--only threads`), and what a group takes of agg-max-memory (`--only memory`).
 """
 
 import argparse
 import statistics
 import time
+
+import redis
 
 import servers
 
@@ -116,7 +121,44 @@ def reads(client, rows):
     }
 
 
-def measure(name, case, hosts, repeats):
+THREADED = {
+    "CAGG SUM of a family": ("CAGG", "wide", "REDUCE", "SUM", "n"),
+    "CAGG AVG by group": ("CAGG", "wide", "BY", "KEY", 1, "REDUCE", "AVG", "n"),
+    "CAGG MAX by row": ("CAGG", "wide", "BY", "KEY", 2, "REDUCE", "MAX", "n:c0", "LIMIT", 0, 1),
+}
+
+
+def measure_threads(client, options):
+    """Milliseconds that an answer takes, in turn without a thread beside the loop and with one."""
+    print(f"\n{'ms for an answer':<42}{'one thread':>11}{'two':>11}{'ratio':>8}", flush=True)
+    for name, words in THREADED.items():
+        runs = {0: [], 1: []}
+        for _ in range(5 * options.repeats):
+            for threads, found in runs.items():
+                client.config_set("agg-threads", threads)
+                begin = time.perf_counter()
+                client.execute_command(*words)
+                found.append((time.perf_counter() - begin) * 1e3)
+        one, two = (statistics.median(found) for found in runs.values())
+        print(f"{name:<42}{one:>11.1f}{two:>11.1f}{one / two:>8.2f}", flush=True)
+
+
+def measure_memory(client, rows):
+    """The least memory with which a group of each row is answered, found by halving."""
+    few, many = 1 << 20, 1 << 30
+    client.config_set("agg-threads", 0)
+    while many - few > few // 100:
+        middle = (few + many) // 2
+        client.config_set("agg-max-memory", middle)
+        try:
+            client.execute_command(*THREADED["CAGG MAX by row"])
+            many = middle
+        except redis.exceptions.ResponseError:
+            few = middle
+    print(f"\n{'bytes of agg-max-memory for a group of MAX':<42}{many / rows:>11.0f}", flush=True)
+
+
+def measure( case, hosts, repeats):
     things, ours, theirs, whose = case
     sides = {"cellar": (hosts["cellar"], ours)}
     if hosts.get(whose):
@@ -133,13 +175,7 @@ def measure(name, case, hosts, repeats):
     print(line, flush=True)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--rows", type=int, default=200_000)
-    parser.add_argument("--commands", type=int, default=100_000)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--only", nargs="*", default=[], help="lines that hold one of these words")
-    options = parser.parse_args()
+def measure_pairs(options, wanted):
     with servers.Server("cellar") as cellar:
         hosts = {"cellar": cellar}
         beside = servers.Server("redis") if servers.redis_binary() else None
@@ -150,11 +186,33 @@ def main():
             print(f"{'us of server CPU for each':<42}{'with':>11}{'without':>11}{'ratio':>8}{'ms with':>11}{'ms without':>11}")
             cases = {**writes(options.commands), **reads(cellar.client(), options.rows)}
             for name, case in cases.items():
-                if not options.only or any(word in name for word in options.only):
+                if wanted(name):
                     measure(name, case, hosts, options.repeats)
         finally:
             if beside:
                 beside.__exit__()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--rows", type=int, default=200_000)
+    parser.add_argument("--commands", type=int, default=100_000)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--only", nargs="*", default=[], help="lines that hold one of these words")
+    options = parser.parse_args()
+
+    def wanted(name):
+        return not options.only or any(word in name for word in options.only)
+
+    measure_pairs(options, wanted)
+    if not wanted("threads") and not wanted("memory"):
+        return
+    with servers.Server("cellar", pin=False) as cellar:
+        load(cellar.client(), options.rows)
+        if wanted("threads"):
+            measure_threads(cellar.client(), options)
+        if wanted("memory"):
+            measure_memory(cellar.client(), options.rows)
 
 
 if __name__ == "__main__":

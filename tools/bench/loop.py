@@ -187,6 +187,7 @@ def once(*words):
 
 REPEATED = [
     ("CCOUNT of the table", ("CCOUNT", "t", "BY", "CELLS")),
+    ("CAGG of the table", ("CAGG", "t", "REDUCE", "SUM", "f")),
     ("CROW of 1M columns", ("CROW", "wide", "w")),
     ("CSCAN, WHERE matches nothing", ("CSCAN", "t", "0", "WHERE", "f:c0", "EQ", "none")),
 ]

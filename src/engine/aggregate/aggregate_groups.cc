@@ -29,7 +29,7 @@ AggregateGroup* AggregateGroups::Make(std::string_view key, uint32_t float32_mas
   const size_t bytes =
       (AggregateGroup::kHeaderBytes + plan_.accumulator_bytes + key.size() + 7) / 8 * 8;
   if (bytes > block_left_) {
-    size_t block = std::clamp(arena_bytes_ / 2, kBlockBytesFirst, kBlockBytesMax);
+    size_t block = std::clamp(arena_bytes_ / 8, kBlockBytesFirst, kBlockBytesMax);
     block = std::max(block, bytes);
     blocks_.push_back(std::make_unique_for_overwrite<char[]>(block));
     block_at_ = blocks_.back().get();

@@ -249,6 +249,8 @@ AggregateValue ReduceValue(const PlannedReduce& reduce, const AggregateGroup& gr
 // --- GroupSorter
 
 void GroupSorter::Begin(const std::vector<AggregateGroup*>& groups) {
+  static_assert(kBytesPerGroup == 2 * sizeof(Entry), "entries_ and merged_");
+  CELLAR_ASSERT(entries_.empty());  // so that they take what is asked for, and no more
   entries_.resize(groups.size());
   for (size_t i = 0; i < groups.size(); ++i) entries_[i].group = groups[i];
   prepared_ = 0;

@@ -40,7 +40,7 @@ AggregateValue ReduceValue(const PlannedReduce& reduce, const AggregateGroup& gr
 class GroupSorter {
  public:
   explicit GroupSorter(const AggregatePlan& plan) : plan_(plan) {}  // outlives it
-  static constexpr size_t kBytesPerGroup{80};                       // that it needs at most
+  static constexpr size_t kBytesPerGroup{64};                       // that it takes
 
   void Begin(const std::vector<AggregateGroup*>& groups);
   // Does the work of about `groups` comparisons; true when all is sorted.
