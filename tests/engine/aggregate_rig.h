@@ -197,8 +197,8 @@ inline std::map<std::string, std::string> FoldRows(Rig& rig,
   return Show(plan, groups);
 }
 
-// Rows d0#0 to d6#29 with columns of two families, f by name and g by name and number; of many there
-// are several versions, and values that are no numbers.
+// Rows d0#0 to d6#29 with columns of two families, f by name and g by name and number. Of many
+// there are several versions, and some values are no numbers.
 inline void FillAtRandom(Rig* rig, cellar::Random& random, size_t cells) {
   std::set<std::string> stored;  // no cell twice
   while (cells > 0) {
