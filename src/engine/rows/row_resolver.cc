@@ -428,8 +428,7 @@ Status RowResolver::ResolvePuts(const Table& table, std::string_view row,
     for (const ColumnPut& put : puts) {
       if (put.known != nullptr) [[likely]] {
         SetColumn(*put.known);
-        if (!PutPlainBytes(put.text))
-          RETURN_IF_ERROR(ResolveValue(*put.known, put.text, options));
+        if (!PutPlainBytes(put.text)) RETURN_IF_ERROR(ResolveValue(*put.known, put.text, options));
       } else {
         RETURN_IF_ERROR(ResolvePlainPut(table.schema(), put, options));
       }
