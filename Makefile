@@ -22,7 +22,7 @@ LIB_LAYERS := base btree engine store embedded
 
 # What a build needs, and what tests and checks need besides; `make deps` installs what is missing.
 BUILD_PACKAGES := g++ pkg-config libuv1-dev libmimalloc-dev libxxhash-dev libre2-dev libfmt-dev \
-  libssl-dev libabsl-dev libhiredis-dev liblz4-dev libzstd-dev libpng-dev libncurses-dev \
+  libssl-dev libabsl-dev libhiredis-dev liblz4-dev libzstd-dev libpng-dev zlib1g-dev libncurses-dev \
   libmicrohttpd-dev nlohmann-json3-dev libcli11-dev python3 redis-tools
 TEST_PACKAGES := catch2 python3-redis clang clang-format clang-tidy libclang-rt-14-dev git \
   openssl dpkg-dev mandoc
@@ -165,7 +165,9 @@ $(BUILD)/$(1): $(patsubst %.cc,$(BUILD)/%.o,$(wildcard tools/$(1)/*.cc tools/cli
 	$$(Q)$$(CXX) $$(LDFLAGS) -o $$@ $$^ -lhiredis $(UV_LIBS) $(LIBS) $(LIBS_$(1)) $$(MALLOC_LIBS)
 endef
 LIBS_bench-btree := -labsl_throw_delegate
+LIBS_cellar-export := -lz
 LIBS_cellar-heatmap := -lpng
+LIBS_cellar-import := -lz
 LIBS_cellar-top := -lncurses -ltinfo
 LIBS_cellar-web := -lmicrohttpd
 $(foreach t,$(TOOLS),$(eval $(call TOOL_RULE,$(t))))
@@ -195,7 +197,7 @@ $(BUILD)/simulate: $(BUILD)/tests/replica/simulate_main.o $(SIMULATION_OBJECT) $
 
 $(BUILD)/unit-tests: $(TEST_OBJECTS) $(SIMULATION_OBJECT) $(TOOL_OBJECTS) $(APP_OBJECTS) $(BUILD)/libcellar.a
 	@echo "link $@"
-	$(Q)$(CXX) $(LDFLAGS) -o $@ $^ -lhiredis -lpng -lncurses -ltinfo -lmicrohttpd $(UV_LIBS) $(LIBS) $(MALLOC_LIBS)
+	$(Q)$(CXX) $(LDFLAGS) -o $@ $^ -lhiredis -lpng -lz -lncurses -ltinfo -lmicrohttpd $(UV_LIBS) $(LIBS) $(MALLOC_LIBS)
 
 #: run            install what is missing, build, serve 127.0.0.1:6479 with the data in ./data
 run: build-deps
@@ -249,7 +251,7 @@ fuzz:
 ifeq ($(VARIANT),fuzz)
 build/fuzz/%_fuzz: build/fuzz/tests/fuzz/%_fuzz.o $(TOOL_OBJECTS) $(APP_OBJECTS) $(BUILD)/libcellar.a
 	@echo "link $@"
-	$(Q)$(CXX) -fsanitize=fuzzer,address -o $@ $^ -lhiredis -lpng -lncurses -ltinfo -lmicrohttpd $(UV_LIBS) $(LIBS)
+	$(Q)$(CXX) -fsanitize=fuzzer,address -o $@ $^ -lhiredis -lpng -lz -lncurses -ltinfo -lmicrohttpd $(UV_LIBS) $(LIBS)
 endif
 
 ## soak           the long tests: hidden unit tests "[soak]" and tests/soak/, for SOAK_SECONDS (600)

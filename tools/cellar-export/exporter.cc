@@ -1,32 +1,23 @@
 // See exporter.h.
-//
-// State of a part (--resume), a JSON object: {"table", "words", "format", "bytes", "cursor",
-// "rows", "cells", "done"}. The output up to `bytes` holds whole rows, and `cursor` goes on
-// behind them.
 #include "cellar-export/exporter.h"
 
 #include <atomic>
 #include <cinttypes>
 #include <cstdio>
-#include <fstream>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <thread>
 #include <utility>
 
-#include "base/file.h"
-#include "base/quote.h"
+#include "cellar-export/moment.h"
 #include "cellar-export/output.h"
 #include "cellar-export/row_writer.h"
 #include "cellar-export/source.h"
+#include "cellar-export/state.h"
 #include "cellar/clock.h"
-#include "client/command_words.h"
 
 namespace cellar::exporter {
 namespace {
-
-using nlohmann::json;
 
 constexpr int64_t kStateMicros{100'000};       // between two writes of the state file
 constexpr int64_t kProgressMicros{1'000'000};  // between two lines
@@ -56,76 +47,20 @@ std::vector<std::string> Texts(const redisReply& reply) {
   return texts;
 }
 
-// --- what has been done of a part
-
-struct State {
-  uint64_t bytes{0};
-  std::string cursor{"0"};
-  uint64_t rows{0};
-  uint64_t cells{0};
-  bool done{false};
-};
-
-std::string_view FormatName(Format format) {
-  switch (format) {
-    case Format::kRows:
-      return "rows";
-    case Format::kJsonLines:
-      return "jsonl";
-    case Format::kCsv:
-      return "csv";
-    case Format::kTsv:
-      return "tsv";
-  }
-  return "";
-}
-
-Status SaveState(const std::string& path, const Options& options,
-                 const std::vector<std::string>& words, const State& state) {
-  const json object = {
-      {"table", options.table}, {"words", words},         {"format", FormatName(options.format)},
-      {"bytes", state.bytes},   {"cursor", state.cursor}, {"rows", state.rows},
-      {"cells", state.cells},   {"done", state.done}};
-  return ReplaceFile(path, object.dump(-1, ' ', true, json::error_handler_t::replace) + "\n");
-}
-
-// A file that is not there gives a state of nothing. ERR if it is of another export.
-Result<State> LoadState(const std::string& path, const Options& options,
-                        const std::vector<std::string>& words) {
-  State state;
-  ASSIGN_OR_RETURN(const bool exists, FileSystem::Posix().Exists(path));
-  if (!exists) return state;
-  ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(FileSystem::Posix(), path));
-  const json object = json::parse(text, nullptr, false);
-  const auto is = [&object](const char* name, const json& value) {
-    return object.is_object() && object.contains(name) && object[name] == value;
-  };
-  if (!is("table", options.table) || !is("words", words) ||
-      !is("format", FormatName(options.format))) {
-    return Status::Error(ErrorCode::kErr, path +
-                                              ": is the state of another export (table, options or "
-                                              "format differ); remove it to start over");
-  }
-  state.bytes = object.value("bytes", uint64_t{0});
-  state.cursor = object.value("cursor", std::string("0"));
-  state.rows = object.value("rows", uint64_t{0});
-  state.cells = object.value("cells", uint64_t{0});
-  state.done = object.value("done", false);
-  return state;
-}
-
 // --- one part
 
 class Part final : public Source::Listener {
  public:
-  Part(const Options& options, std::vector<std::string> words, std::string suffix,
+  // `state`: how far earlier runs came, and the snapshot that is read.
+  Part(const Options& options, std::vector<std::string> words, std::string suffix, State state,
        std::unique_ptr<RowWriter> writer, Totals* totals, const volatile bool* stop)
       : options_(options),
         words_(std::move(words)),
         suffix_(std::move(suffix)),
         writer_(std::move(writer)),
         totals_(totals),
-        stop_(stop) {}
+        stop_(stop),
+        state_(std::move(state)) {}
 
   Status Run();
 
@@ -155,34 +90,35 @@ class Part final : public Source::Listener {
   State state_;  // of what was saved last, but for the counts
   bool in_row_{false};
   std::string row_;
-  // The cursor behind the page before the one that is being written, and the counts then: if its
-  // last row ended with it, that is where another run can begin.
+  // The cursor behind the page before the one that is being written: if its last row ended with it,
+  // that is where another run can begin.
   std::string page_cursor_;
   bool page_begins_{false};
   int64_t saved_micros_{0};
 };
 
 Status Part::Open() {
-  if (resumes()) {
-    ASSIGN_OR_RETURN(state_, LoadState(options_.state_path + suffix_, options_, words_));
-    if (state_.done) return Status::Ok();
-  }
   ASSIGN_OR_RETURN(client::Connection connection, client::Connection::Open(options_.connection));
   connection_ = std::make_unique<client::Connection>(std::move(connection));
   const bool to_file = options_.path != "-";
   ASSIGN_OR_RETURN(output_, Output::Open(to_file ? options_.path + suffix_ : options_.path,
                                          options_.compress, state_.bytes));
   SourceOptions source;
-  source.table = options_.table;
+  source.table = TableAt(options_.table, state_.snapshot);
   source.words = words_;
-  source.one_moment = !resumes();
-  source.states = options_.format == Format::kRows;
+  source.one_moment = state_.snapshot.empty() && !resumes();
+  source.states = options_.format == Format::kRows || options_.format == Format::kAvro;
   page_cursor_ = state_.cursor;
   source_ = std::make_unique<Source>(std::move(source), state_.cursor, connection_.get());
   totals_->rows += state_.rows;
   totals_->cells += state_.cells;
   saved_micros_ = Now();
-  if (state_.bytes == 0) writer_->WriteHeader(output_->buffer());
+  if (state_.bytes == 0) {
+    writer_->WriteHeader(output_->buffer());
+    state_.marker = writer_->marker();
+  } else {
+    RETURN_IF_ERROR(writer_->GoOn(state_.marker));
+  }
   return Status::Ok();
 }
 
@@ -213,18 +149,19 @@ Status Part::MaybeSave() {
   const int64_t now_micros = Now();
   if (!resumes() || now_micros - saved_micros_ < kStateMicros) return Status::Ok();
   saved_micros_ = now_micros;
+  writer_->EndBlock(output_->buffer());
   RETURN_IF_ERROR(output_->Mark(&state_.bytes));
   state_.cursor = page_cursor_;
   return SaveState(options_.state_path + suffix_, options_, words_, state_);
 }
 
 Status Part::Run() {
-  RETURN_IF_ERROR(Open());
   if (state_.done) {
     totals_->rows += state_.rows;
     totals_->cells += state_.cells;
     return Status::Ok();
   }
+  RETURN_IF_ERROR(Open());
   while (true) {
     page_begins_ = true;
     ASSIGN_OR_RETURN(const bool found, source_->ReadPage(this));
@@ -233,6 +170,7 @@ Status Part::Run() {
     if (*stop_) return Status::Error(ErrorCode::kErr, "stopped by a signal");
   }
   RETURN_IF_ERROR(CloseRow());
+  writer_->EndBlock(output_->buffer());
   RETURN_IF_ERROR(output_->Mark(&state_.bytes));
   RETURN_IF_ERROR(output_->Finish());
   if (!resumes()) return Status::Ok();
@@ -283,13 +221,22 @@ class Export {
  public:
   Export(const Options& options, const volatile bool* stop) : options_(options), stop_(stop) {}
 
+  // Whatever becomes of the rest, a snapshot that no other run needs is dropped.
   Status Run();
   void Conclude(const Status& outcome);
   const Complaints& complaints() const { return complaints_; }
 
  private:
+  bool resumes() const { return !options_.state_path.empty(); }
+  std::string SuffixOf(size_t part) const {
+    return options_.parts > 1 ? "." + std::to_string(part) : "";
+  }
+  Status RunAll(client::Connection* connection);
+  Status FindMoment(client::Connection* connection);
+  Status ChooseSnapshot(client::Connection* connection, bool is_begun, const std::string& stored);
+  Status FindParts(client::Connection* connection, Division* division);
+  bool AllDone() const;
   Status Prepare(client::Connection* connection);
-  Status FindParts(client::Connection* connection);
   std::unique_ptr<RowWriter> NewWriter(bool is_first);
   Status RunParts();
   void ShowProgress(int64_t begin_micros) const;
@@ -298,20 +245,99 @@ class Export {
   const volatile bool* stop_;
   Totals totals_;
   Complaints complaints_;
+  std::string snapshot_;       // that is read; empty: the table itself
+  bool owns_snapshot_{false};  // this export, so it drops it at its end
   std::vector<std::string> schema_;
   std::vector<Field> fields_;
   uint64_t rows_expected_{0};                         // 0: unknown
+  uint64_t rows_begin_{0};                            // of earlier runs
   std::vector<std::vector<std::string>> part_words_;  // of each part
+  std::vector<State> states_;
   int64_t begin_micros_{Now()};
 };
 
+// With --resume the first run decides, and the others keep to it.
+Status Export::ChooseSnapshot(client::Connection* connection, bool is_begun,
+                              const std::string& stored) {
+  if (is_begun && !options_.snapshot.empty() && stored != options_.snapshot) {
+    return Status::Error(ErrorCode::kErr,
+                         options_.state_path +
+                             ": is the state of an export of another snapshot; remove it to start "
+                             "over");
+  }
+  snapshot_ = is_begun ? stored : options_.snapshot;
+  // table@snapshot names one itself.
+  const bool is_own = options_.snapshot.empty() && options_.table.find('@') == std::string::npos;
+  if (is_own && !is_begun) {
+    std::string refusal;
+    ASSIGN_OR_RETURN(snapshot_, MakeSnapshot(connection, options_.table, &refusal));
+    // One connection alone has another way to see one moment.
+    const bool is_one_moment = refusal.empty() || (options_.parts == 1 && !resumes());
+    if (!is_one_moment && !options_.quiet) {
+      std::fprintf(stderr,
+                   "cellar-export: no snapshot, so rows are as they are when they are read: %s\n",
+                   refusal.c_str());
+    }
+  }
+  owns_snapshot_ = is_own && !snapshot_.empty();
+  return Status::Ok();
+}
+
+Status Export::FindMoment(client::Connection* connection) {
+  if (options_.parts > 1) {
+    Division division;
+    const std::string path = options_.state_path + ".parts";
+    if (resumes()) {
+      ASSIGN_OR_RETURN(division, LoadDivision(path));
+    }
+    RETURN_IF_ERROR(ChooseSnapshot(connection, division.is_begun, division.snapshot));
+    RETURN_IF_ERROR(FindParts(connection, &division));
+    if (resumes() && !division.is_begun) RETURN_IF_ERROR(SaveDivision(path, division));
+  } else {
+    part_words_.push_back(options_.words);
+  }
+  for (size_t i = 0; i < part_words_.size(); ++i) {
+    const std::string path = options_.state_path + SuffixOf(i);
+    State& state = states_.emplace_back();
+    if (resumes()) {
+      ASSIGN_OR_RETURN(state, LoadState(path, options_, part_words_[i]));
+    }
+    if (options_.parts == 1) {
+      RETURN_IF_ERROR(ChooseSnapshot(connection, state.is_begun, state.snapshot));
+    }
+    state.snapshot = snapshot_;
+    rows_begin_ += state.rows;
+    if (resumes() && !state.is_begun) {
+      RETURN_IF_ERROR(SaveState(path, options_, part_words_[i], state));
+    }
+  }
+  return Status::Ok();
+}
+
+bool Export::AllDone() const {
+  for (const State& state : states_) {
+    if (!state.done) return false;
+  }
+  return true;
+}
+
 Status Export::Prepare(client::Connection* connection) {
-  ASSIGN_OR_RETURN(const client::Reply shown, Ask(connection, {"TABLE", "SHOW", options_.table}));
+  const std::string table = TableAt(options_.table, snapshot_);
+  Result<client::Reply> shown_or = Ask(connection, {"TABLE", "SHOW", table});
+  if (!shown_or.ok()) {
+    const bool has_gone = owns_snapshot_ && shown_or.status().text().starts_with("NOSNAPSHOT");
+    return !has_gone ? shown_or.status()
+                     : Status::Error(ErrorCode::kErr,
+                                     "the snapshot that this export reads has gone (it lives for a "
+                                     "day): remove " +
+                                         options_.state_path + " to start over");
+  }
+  const client::Reply shown = *std::move(shown_or);
   if (options_.schema) schema_ = Texts(*shown);
   if (schema_.empty() && options_.schema && shown->str != nullptr) {
     schema_.emplace_back(shown->str, shown->len);
   }
-  ASSIGN_OR_RETURN(const client::Reply info, Ask(connection, {"TABLE", "INFO", options_.table}));
+  ASSIGN_OR_RETURN(const client::Reply info, Ask(connection, {"TABLE", "INFO", table}));
   for (size_t i = 0; i + 1 < info->elements; i += 2) {
     const redisReply& name = *info->element[i];
     if (name.str != nullptr && std::string_view(name.str, name.len) == "rows" &&
@@ -323,7 +349,7 @@ Status Export::Prepare(client::Connection* connection) {
   for (const std::string& text : options_.fields) fields_.push_back(ToField(text));
   if (is_table && fields_.empty()) {
     SourceOptions source;
-    source.table = options_.table;
+    source.table = table;
     source.words = options_.words;
     Source all(std::move(source), "0", connection);
     FieldFinder finder;
@@ -333,35 +359,19 @@ Status Export::Prepare(client::Connection* connection) {
     }
     fields_ = finder.TakeFields();
   }
-  return FindParts(connection);
+  return Status::Ok();
 }
 
-// Ranges of about equal bytes, by TABLE SAMPLE. They are kept beside the states, so that another
-// run has the same ones.
-Status Export::FindParts(client::Connection* connection) {
-  if (options_.parts == 1) {
-    part_words_.push_back(options_.words);
-    return Status::Ok();
+// Ranges of about equal bytes, by TABLE SAMPLE.
+Status Export::FindParts(client::Connection* connection, Division* division) {
+  if (!division->is_begun) {
+    ASSIGN_OR_RETURN(const client::Reply sample,
+                     Ask(connection, {"TABLE", "SAMPLE", TableAt(options_.table, snapshot_),
+                                      std::to_string(options_.parts)}));
+    division->keys = Texts(*sample);
+    division->snapshot = snapshot_;
   }
-  std::vector<std::string> keys;
-  const std::string parts_path = options_.state_path.empty() ? "" : options_.state_path + ".parts";
-  bool is_known = false;
-  if (!parts_path.empty()) {
-    ASSIGN_OR_RETURN(is_known, FileSystem::Posix().Exists(parts_path));
-  }
-  if (is_known) {
-    ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(FileSystem::Posix(), parts_path));
-    keys = client::SplitCliWords(std::string_view(text).substr(0, text.find('\n')));
-  } else {
-    ASSIGN_OR_RETURN(const client::Reply sample, Ask(connection, {"TABLE", "SAMPLE", options_.table,
-                                                                  std::to_string(options_.parts)}));
-    keys = Texts(*sample);
-    if (!parts_path.empty()) {
-      std::string text;
-      for (const std::string& key : keys) text += QuoteWord(key) + " ";
-      RETURN_IF_ERROR(ReplaceFile(parts_path, text + "\n"));
-    }
-  }
+  const std::vector<std::string>& keys = division->keys;
   for (size_t i = 0; i < options_.parts; ++i) {
     std::vector<std::string> words{"RANGE",
                                    i == 0             ? "-"
@@ -384,6 +394,8 @@ std::unique_ptr<RowWriter> Export::NewWriter(bool is_first) {
           options_.format, options_.key_name, fields_,
           options_.fields.empty() ? OtherColumns::kComplain : OtherColumns::kLeaveOut,
           &complaints_);
+    case Format::kAvro:
+      return NewAvroWriter(schema_, options_.deflate, &complaints_);
     case Format::kRows:
       break;
   }
@@ -393,7 +405,7 @@ std::unique_ptr<RowWriter> Export::NewWriter(bool is_first) {
 void Export::ShowProgress(int64_t begin_micros) const {
   const double seconds = static_cast<double>(Now() - begin_micros) / 1e6;
   const uint64_t rows = totals_.rows;
-  const double rate = static_cast<double>(rows) / (seconds + 1e-6);
+  const double rate = static_cast<double>(rows - rows_begin_) / (seconds + 1e-6);
   if (rows_expected_ > rows && rate > 1) {
     std::fprintf(stderr, "%" PRIu64 " of %" PRIu64 " rows, %.0f rows/s, %.0f s left\n", rows,
                  rows_expected_, rate, static_cast<double>(rows_expected_ - rows) / rate);
@@ -408,8 +420,8 @@ Status Export::RunParts() {
   std::vector<std::thread> threads;
   for (size_t i = 0; i < part_words_.size(); ++i) {
     threads.emplace_back([&, i] {
-      const std::string suffix = options_.parts > 1 ? "." + std::to_string(i) : "";
-      Part part(options_, part_words_[i], suffix, NewWriter(i == 0), &totals_, stop_);
+      Part part(options_, part_words_[i], SuffixOf(i), states_[i], NewWriter(i == 0), &totals_,
+                stop_);
       outcomes[i] = part.Run();
       --running;
     });
@@ -426,12 +438,19 @@ Status Export::RunParts() {
   return Status::Ok();
 }
 
-Status Export::Run() {
-  {
-    ASSIGN_OR_RETURN(client::Connection connection, client::Connection::Open(options_.connection));
-    RETURN_IF_ERROR(Prepare(&connection));
-  }
+Status Export::RunAll(client::Connection* connection) {
+  RETURN_IF_ERROR(FindMoment(connection));
+  if (!AllDone()) RETURN_IF_ERROR(Prepare(connection));
   return RunParts();
+}
+
+Status Export::Run() {
+  ASSIGN_OR_RETURN(client::Connection connection, client::Connection::Open(options_.connection));
+  const Status outcome = RunAll(&connection);
+  if (owns_snapshot_ && (outcome.ok() || !resumes())) {
+    DropSnapshot(&connection, options_.table, snapshot_);
+  }
+  return outcome;
 }
 
 void Export::Conclude(const Status& outcome) {

@@ -38,10 +38,10 @@ void AddOutputOptions(CLI::App* app, Options* options, RawOptions* raw) {
   app->add_option("-o,--output", options->path, "file to write; - is standard output (-)")
       ->group(group);
   app->add_option("-f,--format", raw->format,
-                  "auto (by the file's name, else rows), rows, jsonl, csv, tsv")
-      ->check(CLI::IsMember({"auto", "rows", "jsonl", "csv", "tsv"}))
+                  "auto (by the file's name, else rows), rows, jsonl, csv, tsv, avro")
+      ->check(CLI::IsMember({"auto", "rows", "jsonl", "csv", "tsv", "avro"}))
       ->group(group);
-  app->add_flag("--schema", options->schema, "rows: begin with the commands that make the table")
+  app->add_flag("--schema", options->schema, "rows, avro: put in the commands that make the table")
       ->group(group);
   app->add_option("--key-name", options->key_name, "name of the row key in jsonl, csv, tsv (key)")
       ->group(group);
@@ -51,8 +51,9 @@ void AddOutputOptions(CLI::App* app, Options* options, RawOptions* raw) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->group(group);
-  app->add_option("--compress", raw->compression, "auto (by the file's name), zstd, none")
-      ->check(CLI::IsMember({"auto", "zstd", "none"}))
+  app->add_option("--compress", raw->compression,
+                  "auto (by the file's name; avro: deflate), zstd, deflate (avro), none")
+      ->check(CLI::IsMember({"auto", "zstd", "deflate", "none"}))
       ->group(group);
   app->add_option("--split", options->parts,
                   "files OUTPUT.0, OUTPUT.1, ..., in the order of keys, written side by side")
@@ -62,6 +63,9 @@ void AddOutputOptions(CLI::App* app, Options* options, RawOptions* raw) {
 
 void AddRunningOptions(CLI::App* app, Options* options, RawOptions* raw) {
   const std::string group{"Running"};
+  app->add_option("--snapshot", options->snapshot,
+                  "named snapshot to read; without it one is made, and dropped at the end")
+      ->group(group);
   app->add_option("--resume", options->state_path,
                   "file that records the progress of the export; if it exists, the export "
                   "continues behind the last whole row")
@@ -90,6 +94,7 @@ Format FormatOf(const std::string& word, std::string_view name) {
   };
   if (is("csv", ".csv")) return Format::kCsv;
   if (is("tsv", ".tsv")) return Format::kTsv;
+  if (is("avro", ".avro")) return Format::kAvro;
   if (is("jsonl", ".jsonl") || is("jsonl", ".ndjson")) return Format::kJsonLines;
   return Format::kRows;
 }
@@ -109,9 +114,15 @@ std::string Complete(const RawOptions& raw, Options* options) {
   options->compress = raw.compression == "zstd" || (raw.compression == "auto" && named_so);
   options->format = FormatOf(raw.format, name);
   const bool is_table = options->format == Format::kCsv || options->format == Format::kTsv;
-  if (options->schema && options->format != Format::kRows)
-    return "--schema goes with --format rows";
+  const bool is_avro = options->format == Format::kAvro;
+  const bool is_lossless = is_avro || options->format == Format::kRows;
+  options->deflate = is_avro && (raw.compression == "deflate" ||
+                                 (raw.compression == "auto" && !options->compress));
+  if (raw.compression == "deflate" && !is_avro) return "--compress deflate goes with --format avro";
+  if (options->schema && !is_lossless) return "--schema goes with --format rows or avro";
   if (!options->fields.empty() && !is_table) return "--fields goes with --format csv or tsv";
+  if (!options->snapshot.empty() && options->table.find('@') != std::string::npos)
+    return "--snapshot: " + options->table + " names a snapshot already";
   const bool to_file = options->path != "-";
   if (options->parts > 1 && !to_file) return "--split needs --output";
   if (!options->state_path.empty() && !to_file) return "--resume needs --output";
@@ -125,10 +136,10 @@ std::string Complete(const RawOptions& raw, Options* options) {
       return "--split divides the whole table: " + std::string(word) + " does not go with it";
     }
   }
-  if (options->format == Format::kRows && !HasWord(options->words, "VERSIONS")) {
+  if (is_lossless && !HasWord(options->words, "VERSIONS")) {
     options->words.insert(options->words.end(), {"VERSIONS", "ALL"});
-  } else if (options->format != Format::kRows && HasWord(options->words, "VERSIONS")) {
-    return "VERSIONS goes with --format rows: the others hold the newest value of a column";
+  } else if (!is_lossless && HasWord(options->words, "VERSIONS")) {
+    return "VERSIONS goes with --format rows or avro: the others hold a column's newest value";
   }
   options->progress =
       !options->quiet && (raw.progress == "lines" ||

@@ -10,17 +10,19 @@
 
 namespace cellar::exporter {
 
-enum class Format : uint8_t { kRows, kJsonLines, kCsv, kTsv };
+enum class Format : uint8_t { kRows, kJsonLines, kCsv, kTsv, kAvro };
 
 struct Options {
   std::string table;
   std::vector<std::string> words;  // row and cell options, as CSCAN takes them
   Format format{Format::kRows};
-  bool schema{false};               // rows: how the table is made stands in the first line
+  bool schema{false};               // rows, avro: how the table is made stands in the file
   std::string key_name{"key"};      // of the row key in jsonl, csv and tsv
   std::vector<std::string> fields;  // csv, tsv: the columns; empty: those that are there
   std::string path{"-"};
-  bool compress{false};
+  bool compress{false};  // zstd
+  bool deflate{false};   // avro: of its blocks
+  std::string snapshot;  // a named one to read, in place of one that is made for the export
   std::string state_path;
   uint32_t parts{1};
   client::ConnectionOptions connection;

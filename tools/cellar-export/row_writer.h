@@ -4,10 +4,12 @@
 //   jsonl   {"key":"k","f":{"q":5}}                                             what cellar-import reads
 //   csv     key,f:q:i64                                                         likewise; a line a row
 //   tsv     the same between tabs
+//   avro    BigtableRow of Google's Bigtable templates                          every version
 //
 // In `rows` a text is a JSON string if it is valid UTF-8, else {"b64":"..."}; integers and finite
 // floats are numbers, "inf" and "-inf" strings; a cell ends in its expiry in microseconds or null.
-// In the others what the format has no way to say is told to the Complaints, and left out.
+// avro has no place for types and expiries: a value is its text (of an hll its state), and a cell
+// that expires is written, and complained of. In the others what the format has no way to say is told to the Complaints, and left out.
 #pragma once
 
 #include <cstdint>
@@ -45,6 +47,11 @@ class RowWriter {
   virtual void BeginRow(std::string_view row, std::string* out) = 0;
   virtual void AddCell(const Cell& cell, std::string* out) = 0;
   virtual void EndRow(std::string* out) = 0;
+  // After it, what is written so far can be read, and more can follow.
+  virtual void EndBlock(std::string*) {}
+  // What another run needs to go on with the file, in place of WriteHeader().
+  virtual std::string marker() const { return {}; }
+  virtual Status GoOn(const std::string&) { return Status::Ok(); }
 };
 
 // A column of csv and tsv, and the type that its header says.
@@ -62,5 +69,8 @@ enum class OtherColumns : uint8_t { kComplain, kLeaveOut };
 std::unique_ptr<RowWriter> NewFieldsWriter(Format format, std::string key_name,
                                            std::vector<Field> fields, OtherColumns others,
                                            Complaints* complaints);
+// Without `deflate` blocks are not compressed.
+std::unique_ptr<RowWriter> NewAvroWriter(std::vector<std::string> schema, bool deflate,
+                                         Complaints* complaints);
 
 }  // namespace cellar::exporter

@@ -12,6 +12,9 @@
 #include <vector>
 
 #include "base/assert.h"
+#include "cellar-import/avro_reader.h"
+#include "cellar-import/dump_mapper.h"
+#include "cellar-import/dump_reader.h"
 #include "cellar-import/redis_source.h"
 #include "cellar/clock.h"
 #include "client/command_words.h"
@@ -47,7 +50,8 @@ class Import final : public Pipeline::Listener {
   Status FindFamilies(std::set<std::string, std::less<>>* names);
   Status ImportRecords();
   Status TakeRecord(const Record& record, Row* row);
-  Status TakeSchema(const std::vector<std::string>& schema, const RowRef& ref);
+  Result<bool> MapRecord(const Record& record, Row* row, std::vector<std::string>* schema);
+  Status TakeSchema(const std::vector<std::string>& schema);
   void NoteTimestamp(uint64_t line, int64_t micros);
   Status Look();
 
@@ -57,6 +61,9 @@ class Import final : public Pipeline::Listener {
   std::deque<std::pair<uint64_t, std::string>> cursors_;  // that hold once so much is done
   std::unique_ptr<Input> input_;
   std::unique_ptr<RecordReader> reader_;
+  AvroReader* avro_{nullptr};  // reader_, if it is one of these
+  DumpReader* dump_{nullptr};
+  std::unique_ptr<DumpMapper> dump_mapper_;
   std::unique_ptr<RowMapper> mapper_;
   std::unique_ptr<client::Connection> connection_;
   std::unique_ptr<Pipeline> pipeline_;
@@ -66,6 +73,8 @@ class Import final : public Pipeline::Listener {
   uint64_t redis_keys_{0};
   uint64_t rows_begin_{0};
   uint64_t state_end_{0};  // of earlier runs
+  uint64_t taken_offset_{
+      0};  // records up to here are done: of formats that are read from the front
   uint64_t early_timestamps_{0};
   int64_t begin_micros_{0};
   int64_t state_saved_micros_{0};
@@ -89,7 +98,7 @@ std::unique_ptr<RecordReader> NewReader(const Options& options, Input* input) {
     case Format::kJsonLines:
     case Format::kRows:
       return NewLineReader(input);
-    case Format::kCsv:
+    default:
       break;
   }
   return NewCsvReader(input, options.delimiter);
@@ -109,8 +118,20 @@ Status Import::Run() {
 Status Import::OpenInput() {
   ASSIGN_OR_RETURN(Input input, Input::Open(options_.path));
   input_ = std::make_unique<Input>(std::move(input));
-  reader_ = NewReader(options_, input_.get());
-  if (options_.format != Format::kRows) {
+  const std::string name{options_.path == "-" ? "standard input" : options_.path};
+  if (options_.format == Format::kAvro) {
+    auto avro = std::make_unique<AvroReader>(input_.get(), name);
+    avro_ = avro.get();
+    reader_ = std::move(avro);
+  } else if (options_.format == Format::kDump) {
+    auto dump = std::make_unique<DumpReader>(input_.get(), name);
+    dump_ = dump.get();
+    reader_ = std::move(dump);
+    dump_mapper_ = std::make_unique<DumpMapper>(options_.mapper, options_.hex);
+  } else {
+    reader_ = NewReader(options_, input_.get());
+  }
+  if (avro_ == nullptr && dump_ == nullptr && options_.format != Format::kRows) {
     mapper_ = std::make_unique<RowMapper>(options_.mapper);
   }
   return Resume();
@@ -149,12 +170,15 @@ Status Import::OpenAll() {
   RETURN_IF_ERROR(options_.redis ? OpenRedis() : OpenInput());
   ASSIGN_OR_RETURN(ErrorReport report, ErrorReport::Open(options_.errors_path, state_.offset > 0));
   report_ = std::make_unique<ErrorReport>(std::move(report));
+  if (avro_ != nullptr) report_->SetUnit("record");
   if (!options_.dry_run) RETURN_IF_ERROR(Connect());
   rows_begin_ = state_.rows;
   state_end_ = state_.offset;
   begin_micros_ = Now();
   state_saved_micros_ = begin_micros_;
-  const uint64_t total = redis_ != nullptr ? redis_keys_ : input_->bytes_total();
+  const uint64_t total = redis_ != nullptr  ? redis_keys_
+                         : avro_ != nullptr ? 0  // it counts rows
+                                            : input_->bytes_total();
   progress_ = std::make_unique<Progress>(options_.progress, stderr, total, state_, begin_micros_);
   is_open_ = true;
   return Status::Ok();
@@ -166,7 +190,7 @@ Status Import::Resume() {
     ASSIGN_OR_RETURN(const bool more, input_->Fill());
     if (!more) break;
   }
-  RETURN_IF_ERROR(input_->CheckIsText());
+  if (avro_ == nullptr) RETURN_IF_ERROR(input_->CheckIsText());
   const std::string fingerprint{Fingerprint(input_->View().substr(0, kFingerprintBytesMax))};
   RETURN_IF_ERROR(ReadHeader());
   if (!options_.state_path.empty()) {
@@ -179,7 +203,9 @@ Status Import::Resume() {
           options_.state_path +
               ": is the state of another import (input or table differ); remove it to start over");
     }
-    if (is_begun) {
+    if (is_begun && (avro_ != nullptr || dump_ != nullptr)) {
+      taken_offset_ = state_.offset;  // what stands there depends on what stands before
+    } else if (is_begun) {
       RETURN_IF_ERROR(input_->SkipTo(state_.offset));
       reader_->SetLine(state_.line);
     }
@@ -191,9 +217,9 @@ Status Import::Resume() {
 }
 
 Status Import::ReadHeader() {
-  if (options_.format == Format::kJsonLines || options_.format == Format::kRows) {
-    return Status::Ok();
-  }
+  if (avro_ != nullptr) return avro_->ReadHeader();
+  const bool has_header_line{options_.format == Format::kCsv || options_.format == Format::kTsv};
+  if (!has_header_line) return Status::Ok();
   std::vector<std::string> names{options_.field_names};
   Record record;
   if (options_.has_header) {
@@ -222,6 +248,9 @@ Status Import::Connect() {
   if (!options_.create_table) return Status::Ok();
   // The file's own schema comes first.
   if (options_.format == Format::kRows && options_.families.empty()) return Status::Ok();
+  if (avro_ != nullptr && options_.families.empty() && !avro_->table_schema().empty()) {
+    return TakeSchema(avro_->table_schema());
+  }
   RETURN_IF_ERROR(CreateTable());
   std::set<std::string, std::less<>> families;
   RETURN_IF_ERROR(FindFamilies(&families));
@@ -285,6 +314,11 @@ Status Import::ImportRecords() {
     if (!found) {
       nothing_left_ = record_count == 0 && state_.offset > 0;
       break;
+    }
+    if (record.end_offset <= taken_offset_) {
+      // A range that is deleted may begin here.
+      if (dump_ != nullptr) (void)dump_mapper_->Map(dump_->place(), record, &row);
+      continue;
     }
     ++record_count;
     if (record_count <= records_skipped) continue;
@@ -359,21 +393,39 @@ Status Import::TakeKey(RedisRecord* record, const RowRef& ref, Row* row) {
   return Status::Ok();
 }
 
+// False: the record is no row, but gives the table's schema, or nothing at all.
+Result<bool> Import::MapRecord(const Record& record, Row* row, std::vector<std::string>* schema) {
+  if (!record.error.empty()) return Status::Error(ErrorCode::kBadValue, record.error);
+  if (avro_ != nullptr) {
+    *row = avro_->row();
+    if (options_.mapper.default_type.empty()) return true;
+    for (Cell& cell : row->cells) cell.type = options_.mapper.default_type;
+    return true;
+  }
+  if (dump_ != nullptr) return dump_mapper_->Map(dump_->place(), record, row);
+  if (options_.format == Format::kRows) {
+    RETURN_IF_ERROR(MapRows(record.fields[0], row, schema));
+    return schema->empty();
+  }
+  RETURN_IF_ERROR(options_.format == Format::kJsonLines ? mapper_->MapJson(record.fields[0], row)
+                                                        : mapper_->MapFields(record, row));
+  return true;
+}
+
 Status Import::TakeRecord(const Record& record, Row* row) {
   RowRef ref{record.line, reader_->line(), record.end_offset, 0};
-  Status mapped =
-      record.error.empty() ? Status::Ok() : Status::Error(ErrorCode::kBadValue, record.error);
-  if (mapped.ok() && options_.format == Format::kRows) {
-    std::vector<std::string> schema;
-    mapped = MapRows(record.fields[0], row, &schema);
-    if (mapped.ok() && !schema.empty()) return TakeSchema(schema, ref);
-  } else if (mapped.ok()) {
-    mapped = options_.format == Format::kJsonLines ? mapper_->MapJson(record.fields[0], row)
-                                                   : mapper_->MapFields(record, row);
+  std::vector<std::string> schema;
+  const Result<bool> mapped = MapRecord(record, row, &schema);
+  if (mapped.ok() && !*mapped) {
+    if (schema.empty()) return Status::Ok();
+    RETURN_IF_ERROR(TakeSchema(schema));
+    state_.offset = ref.end_offset;
+    state_.line = ref.next_line;
+    return Status::Ok();
   }
   if (!mapped.ok()) {
-    if (pipeline_ != nullptr) return pipeline_->AddRefused(ref, mapped.text());
-    OnRow(ref, mapped.text());
+    if (pipeline_ != nullptr) return pipeline_->AddRefused(ref, mapped.status().text());
+    OnRow(ref, mapped.status().text());
     return Status::Ok();
   }
   ref.cells = row->cells.size();
@@ -386,9 +438,9 @@ Status Import::TakeRecord(const Record& record, Row* row) {
   return Status::Ok();
 }
 
-// The line of an export that says how the table is made: done with --create-table, for the table
-// that the import is for.
-Status Import::TakeSchema(const std::vector<std::string>& schema, const RowRef& ref) {
+// What an export says of how the table is made: done with --create-table, for the table that the
+// import is for.
+Status Import::TakeSchema(const std::vector<std::string>& schema) {
   if (pipeline_ != nullptr && options_.create_table) {
     RETURN_IF_ERROR(pipeline_->Flush());
     std::string bytes;
@@ -413,8 +465,6 @@ Status Import::TakeSchema(const std::vector<std::string>& schema, const RowRef& 
     RETURN_IF_ERROR(FindFamilies(&families));
     pipeline_->SetKnownFamilies(std::move(families));
   }
-  state_.offset = ref.end_offset;
-  state_.line = ref.next_line;
   return Status::Ok();
 }
 
@@ -489,6 +539,10 @@ void Import::Conclude(const Status& outcome) {
   if (early_timestamps_ > 0) {
     fprintf(stderr, "warning: %s timestamps look 1,000 times or more too early (--ts-unit)\n",
             GroupDigits(early_timestamps_).c_str());
+  }
+  if (dump_mapper_ != nullptr && dump_mapper_->hidden() > 0) {
+    fprintf(stderr, "%s deletions, and cells that they hide, are left out\n",
+            GroupDigits(dump_mapper_->hidden()).c_str());
   }
   const double seconds{static_cast<double>(now_micros - begin_micros_) / 1e6};
   const uint64_t rows{state_.rows - rows_begin_};

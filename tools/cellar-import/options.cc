@@ -17,7 +17,8 @@ namespace cellar::importer {
 namespace {
 
 constexpr char kDescription[] =
-    "Writes each record of a CSV, TSV or JSON lines file as a row of a table.\n"
+    "Writes each record of a file as a row of a table: of CSV, TSV, JSON lines, of Avro, of "
+    "Cassandra's dumps, of another Cellar or a Redis.\n"
     "Exit status: 0 all rows are in; 1 some records were refused (and reported); 2 the import "
     "could not start or not continue.";
 
@@ -41,9 +42,11 @@ void AddInputOptions(CLI::App* app, Options* options, RawOptions* raw) {
   app->add_option("table", options->pipeline.command.table, "table, or keyspace/table")->required();
   app->add_option("file", options->path, "file to read; - is standard input");
   const std::string group{"Input"};
-  app->add_option("-f,--format", raw->format,
-                  "auto (by the file's name, else csv), csv, tsv, jsonl, rows (of cellar-export)")
-      ->check(CLI::IsMember({"auto", "csv", "tsv", "jsonl", "rows"}))
+  app->add_option(
+         "-f,--format", raw->format,
+         "auto (by the file's name, else csv), csv, tsv, jsonl, rows (of cellar-export), avro "
+         "(Bigtable's templates), sstabledump (of Cassandra, or sstable2json)")
+      ->check(CLI::IsMember({"auto", "csv", "tsv", "jsonl", "rows", "avro", "sstabledump"}))
       ->group(group);
   app->add_option("--delimiter", raw->delimiter,
                   "delimiter between CSV fields: one character, or \\t")
@@ -54,6 +57,9 @@ void AddInputOptions(CLI::App* app, Options* options, RawOptions* raw) {
   app->add_option("--fields", options->field_names, "names of the fields, if there is no header")
       ->delimiter(',')
       ->allow_extra_args(false)
+      ->group(group);
+  app->add_flag("--hex", options->hex,
+                "sstabledump: names and values are hexadecimal digits, to be decoded")
       ->group(group);
   app->add_option("--skip", options->records_skipped, "records to skip at the beginning")
       ->group(group);
@@ -227,9 +233,46 @@ Format FormatOf(const std::string& word, const std::string& path) {
   const std::string suffix{path.substr(std::min(path.size(), path.rfind('.') + 1))};
   const std::string name{word == "auto" ? suffix : word};
   if (name == "rows") return Format::kRows;
+  if (name == "avro") return Format::kAvro;
+  if (name == "sstabledump") return Format::kDump;
   if (name == "tsv" || name == "tab") return Format::kTsv;
   if (name == "jsonl" || name == "ndjson" || name == "json") return Format::kJsonLines;
   return Format::kCsv;
+}
+
+// What does not go with a file that says itself what goes where; an empty text, or what is wrong.
+std::string CompletePlaces(const CLI::App& app, const Options& options, bool is_redis) {
+  std::vector<const char*> forbidden;
+  const char* format{""};
+  switch (options.format) {
+    case Format::kRows:
+      format = "rows";
+      forbidden = {"--key", "--column", "--default-family", "--default-type", "--ignore", "--ts",
+                   "--ttl", "--null",   "--json-types",     "--aggregate",    "--arrays", "--hex"};
+      break;
+    case Format::kAvro:
+      format = "avro";
+      forbidden = {"--key",  "--column",     "--default-family", "--ignore", "--ts",
+                   "--null", "--json-types", "--arrays",         "--hex"};
+      break;
+    case Format::kDump:
+      format = "sstabledump";
+      forbidden = {"--key", "--keep-key-fields", "--ts", "--null", "--arrays", "--aggregate"};
+      break;
+    default:
+      if (app.count("--hex") > 0) return "--hex goes with --format sstabledump";
+      return app.count("--key") > 0 || is_redis ? std::string() : "--key is required";
+  }
+  for (const char* option : forbidden) {
+    if (app.count(option) > 0) {
+      return std::string(option) + " does not go with --format " + format;
+    }
+  }
+  if (options.format == Format::kDump && options.mapper.default_family.empty() &&
+      app.count("--column") == 0) {
+    return "--default-family is required with --format sstabledump: the family of the columns";
+  }
+  return {};
 }
 
 // The checks and conversions that CLI11 leaves to us; an empty text, or what is wrong.
@@ -250,18 +293,11 @@ std::string Complete(const CLI::App& app, const RawOptions& raw, Options* option
     if (!is_redis && app.count(option) > 0) return std::string(option) + " goes with --from-redis";
   }
   if (is_redis) {
-    std::string mistake = CompleteRedis(app, raw, options);
-    if (!mistake.empty()) return mistake;
+    std::string redis_mistake = CompleteRedis(app, raw, options);
+    if (!redis_mistake.empty()) return redis_mistake;
   }
-  // Such a file says itself what goes where.
-  const bool has_places = options->format == Format::kRows;
-  if (raw.keys.empty() && !has_places && !is_redis) return "--key is required";
-  for (const char* option : {"--key", "--column", "--default-family", "--default-type", "--ignore",
-                             "--ts", "--ttl", "--null", "--json-types", "--aggregate"}) {
-    if (has_places && app.count(option) > 0) {
-      return std::string(option) + " does not go with --format rows";
-    }
-  }
+  std::string mistake = CompletePlaces(app, *options, is_redis);
+  if (!mistake.empty()) return mistake;
   for (const char* option : {"--ttl", "--default-type", "--json-types"}) {
     if (options->pipeline.command.aggregates && app.count(option) > 0) {
       return std::string(option) + " does not go with --aggregate";

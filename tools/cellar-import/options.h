@@ -26,6 +26,7 @@ struct Options {
   uint64_t records_skipped{0};
   uint64_t records_max{UINT64_MAX};
   MapperOptions mapper;
+  bool hex{false};  // dump: names and values of hexadecimal digits are decoded
   client::ConnectionOptions connection;
   PipelineOptions pipeline;
   bool create_table{false};

@@ -42,7 +42,7 @@ class RecordReader {
   uint64_t line_{1};  // of the next unread byte
 };
 
-enum class Format : uint8_t { kCsv, kTsv, kJsonLines, kRows };
+enum class Format : uint8_t { kCsv, kTsv, kJsonLines, kRows, kAvro, kDump };
 
 // RFC 4180: fields between `delimiter`s; a field between quotes may hold delimiters, line breaks
 // and doubled quotes. CR LF and LF end a record; a record may be the last one without either. Blank

@@ -126,7 +126,7 @@ void ErrorReport::Add(uint64_t line, std::string_view error) {
       text.begin(), text.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
   if (file_ != nullptr) fprintf(file_.get(), "%" PRIu64 "\t%s\n", line, text.c_str());
   if (first_.size() < kErrorsShownMax) {
-    first_.push_back("line " + std::to_string(line) + ": " + text);
+    first_.push_back(unit_ + " " + std::to_string(line) + ": " + text);
   }
 }
 

@@ -35,11 +35,13 @@ Status SaveState(const std::string& path, const ImportState& state);
 std::string Fingerprint(std::string_view bytes);
 
 // The lines that were refused: all of them into a file ("line <tab> error"), the first few kept for
-// the summary.
+// the summary. Of formats without lines the numbers are those of records.
 class ErrorReport {
  public:
   // An empty path: no file. `append` when an import is resumed.
   static Result<ErrorReport> Open(const std::string& path, bool append);
+  // "line" or "record".
+  void SetUnit(std::string_view unit) { unit_ = unit; }
   void Add(uint64_t line, std::string_view error);
   uint64_t count() const { return count_; }
   // "line 12: ..." for the first ones and a count of the rest; empty if there were none.
@@ -52,6 +54,7 @@ class ErrorReport {
     void operator()(FILE* file) const { fclose(file); }
   };
   std::string path_;
+  std::string unit_{"line"};
   std::unique_ptr<FILE, FileDeleter> file_;
   std::vector<std::string> first_;
   uint64_t count_{0};

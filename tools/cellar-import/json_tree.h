@@ -1,0 +1,35 @@
+// A JSON value in which numbers are as they were written: 0.10 stays 0.10, and an integer of forty
+// digits has forty digits.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cellar/status.h"
+
+namespace cellar::importer {
+
+struct JsonTree {
+  enum class Kind : uint8_t { kNull, kBool, kInteger, kFloat, kText, kArray, kObject };
+
+  // BADVALUE if `text` is not JSON, or nested deeper than 32.
+  static Result<JsonTree> Parse(std::string_view text);
+
+  // A member of an object, or nothing.
+  const JsonTree* Find(std::string_view name) const;
+  bool is_text() const { return kind == Kind::kText; }
+  bool is_array() const { return kind == Kind::kArray; }
+  // A scalar's text; of an array or object its JSON.
+  std::string ToText() const;
+  // What its type is called in a table: bool, i64, u64, f64, string; empty if none fits.
+  std::string_view NaturalType() const;
+
+  Kind kind{Kind::kNull};
+  std::string text;                // of a scalar
+  std::vector<std::string> names;  // of an object, one an item
+  std::vector<JsonTree> items;
+};
+
+}  // namespace cellar::importer
