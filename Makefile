@@ -28,7 +28,8 @@ TEST_PACKAGES := catch2 python3-redis clang clang-format clang-tidy libclang-rt-
   openssl dpkg-dev mandoc
 # Other people's clients and tools, which the tests skip (and say so) when they are not there.
 CLIENT_PACKAGES := ruby-redis php-cli php-redis libredis-perl prometheus-redis-exporter man-db \
-  logrotate systemd redis-sentinel faketime iproute2 chromium chromium-driver python3-selenium
+  logrotate systemd redis-sentinel faketime iproute2 chromium chromium-driver python3-selenium \
+  python3-avro
 
 # ccache makes a second build of the same source free; it is used when it is there.
 CCACHE := $(shell command -v ccache 2>/dev/null)

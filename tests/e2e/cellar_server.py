@@ -20,6 +20,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -43,6 +44,22 @@ def is_sanitized():
 def tool(name):
     """A program built beside the server, for example `cellar-import`."""
     return os.path.join(os.path.dirname(os.path.realpath(binary())), name)
+
+
+# A small process, because what a process took before it became another program counts as taken by that.
+MEASURED_RUN = """
+import resource, subprocess, sys
+status = subprocess.run(sys.argv[1:], stdin=subprocess.DEVNULL).returncode
+print(status, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, flush=True)
+"""
+
+
+def measured_run(words, timeout):
+    """Runs a program; its status, what it has written to its standard error, and the KiB that it took at most."""
+    done = subprocess.run([sys.executable, "-c", MEASURED_RUN, *words], stdin=subprocess.DEVNULL, capture_output=True,
+                          timeout=timeout, check=True)
+    status, kib = done.stdout.split()[-2:]
+    return int(status), done.stderr.decode("utf-8", "replace"), int(kib)
 
 
 def free_port():

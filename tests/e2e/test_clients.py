@@ -20,7 +20,7 @@ from cellar_server import ROOT, CellarServer, CellarTest, free_port
 
 CLIENTS = os.path.join(ROOT, "tests", "e2e", "clients")
 NPM = os.path.join(ROOT, "build", "npm")
-NPM_PACKAGES = ["ioredis@5", "redis@5", "iovalkey@0"]
+NPM_PACKAGES = ["ioredis@5", "redis@5", "iovalkey@0", "avsc@5.7.9"]
 SCRIPT_SECONDS_MAX = 300
 STEPS = ["connect", "generic", "cells", "errors", "pipeline", "transactions", "large", "binary", "reconnect",
          "blocking", "pubsub"]
