@@ -10,7 +10,7 @@ import tempfile
 import time
 import unittest
 
-from cellar_server import CellarServer, CellarTest, tool
+from cellar_server import CellarServer, CellarTest, is_sanitized, measured_run, tool
 
 SECONDS_MAX = 300
 SEED = int(os.environ.get("CELLAR_EXPORT_SEED", "1"))
@@ -19,6 +19,8 @@ TYPES = {
     "bytes": lambda r: r.randbytes(r.choice((0, 1, 30, 3000))),
     "bool": lambda r: r.choice(("true", "false")),
     "u8": lambda r: r.choice((0, 255)), "i8": lambda r: r.choice((-128, 127)),
+    "i16": lambda r: r.choice((-2**15, 2**15 - 1)), "i32": lambda r: r.choice((-2**31, 2**31 - 1)),
+    "u16": lambda r: r.choice((0, 2**16 - 1)), "u32": lambda r: r.choice((0, 2**32 - 1)),
     "i64": lambda r: r.choice((-2**63, 2**63 - 1, 0)), "u64": lambda r: r.choice((2**64 - 1, 2**63, 7)),
     "f32": lambda r: r.choice(("0.1", "-0", "inf", "3e38")),
     "f64": lambda r: r.choice(("0.1", "-0", "-inf", "1e300", "2", "5e-324")),
@@ -52,10 +54,12 @@ class ExportTest(CellarTest):
             return file.read()
 
     def fill(self, rows=300):
-        """A table of every type, binary names, versions, expiries, an index."""
+        """A table of every type, binary names, versions, expiries, aggregates, an index."""
         dice = random.Random(SEED)
         self.run_command("TABLE", "CREATE", "t", "KEY", "bytes", "FAMILY", "f", "FAMILY", "n", "TYPE", "i64",
-                         "VERSIONS", "3", "FAMILY", "b_c", "ORDER", "bytes")
+                         "VERSIONS", "3", "FAMILY", "b_c", "ORDER", "bytes", "FAMILY", "sum", "AGGREGATE", "sum", "BUCKET", "1h",
+                         "FAMILY", "least", "AGGREGATE", "min", "TYPE", "f64", "FAMILY", "most", "AGGREGATE", "max", "FAMILY",
+                         "uv", "AGGREGATE", "hll", "BUCKET", "1d")
         self.run_command("INDEX", "CREATE", "t", "by_n", "ON", "1", "n:x")
         for i in range(rows):
             key = dice.choice((b"row%d" % i, b"\xff\x00%d" % i, b"r\n%d" % i))
@@ -70,7 +74,13 @@ class ExportTest(CellarTest):
                     words += ["EXPIREAT", 4 * 10**15 + dice.randrange(10**6)]
             words += ["n:x", dice.randrange(100)]
             self.run_command(*words)
-        self.run_command("CPUT", "t", "large", "f:v", b"x\x00" * 500_000)
+            for family, input_ in (("sum", dice.randrange(-9, 9)), ("least", dice.random()), ("most", dice.randrange(99)),
+                                   ("uv", dice.randrange(10**9))):
+                self.run_command("CADD", "t", key, family + ":" + dice.choice("ab"), input_, "TS",
+                                 dice.choice((1_700_000_000_000_000, 1_700_000_000_000_000 + 10**11)))
+        self.run_command("CADD", "t", "many", *[word for i in range(20_000) for word in ("uv:all", i, "TS", "0")])
+        for i in range(3):
+            self.run_command("CPUT", "t", "large", "f:v", dice.randbytes(1 << 20), "TS", i)
 
     def test_rows_read_back_give_the_same_store(self):
         print("export: seed", SEED)
@@ -172,6 +182,88 @@ class ExportTest(CellarTest):
         _, said = self.export("t", "-o", self.path("part"), "--resume", self.path("state"), "PREFIX", "r", status=2)
         self.assertIn("is the state of another export", said)
 
+    def put_rows(self, rows, value):
+        pipe = self.server.client().pipeline(transaction=False)
+        for i in range(rows):
+            pipe.execute_command("CPUT", "t", "row%06d" % i, "f:a", value, "TS", 1)
+            if i % 5000 == 0:
+                pipe.execute()
+        pipe.execute()
+
+    def test_all_of_it_shows_one_moment(self):
+        """Killed and resumed, split, the server restarted, and the table overwritten meanwhile: the rows of the beginning."""
+        dice = random.Random(SEED)
+        self.run_command("TABLE", "CREATE", "t", "FAMILY", "f")
+        self.put_rows(20_000, "then" + "x" * 300)
+        self.export("t", "-o", self.path("whole"))
+        for parts in ("1", "3"):
+            words = [tool("cellar-export"), "-p", str(self.server.port), "t", "-o", self.path("part"), "--resume",
+                     self.path("state" + parts), "-q", "--split", parts]
+            kills = 0
+            while kills < 4:
+                with subprocess.Popen(words, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+                    time.sleep(dice.random() * 0.15)
+                    if kills == 2:
+                        self.server.kill()
+                        self.server.start()
+                    else:
+                        process.send_signal(dice.choice((signal.SIGKILL, signal.SIGTERM)))
+                    process.wait(SECONDS_MAX)
+                begun = os.path.exists(self.path("state" + parts + (".parts" if parts == "3" else "")))
+                if begun and kills == 0:  # the moment is chosen
+                    self.put_rows(20_000, "now")
+                kills += begun
+            subprocess.run(words, stdin=subprocess.DEVNULL, timeout=SECONDS_MAX, check=True)
+            names = ["part"] if parts == "1" else ["part.0", "part.1", "part.2"]
+            self.assertTrue(self.read("whole") == b"".join(self.read(name) for name in names), parts)
+            left = [name for name in self.run_command("SNAPSHOT", "LIST")]
+            self.put_rows(20_000, "then" + "x" * 300)
+        print("snapshots of exports that were killed before they had a state:", len(left))
+
+    def test_its_snapshot_is_dropped_at_the_end(self):
+        self.run_command("TABLE", "CREATE", "t", "FAMILY", "f")
+        self.run_command("CPUT", "t", "r", "f:a", "1")
+        self.run_command("SNAPSHOT", "CREATE", "mine")
+        self.run_command("CPUT", "t", "r", "f:a", "2")
+        self.export("t", "-o", self.path("x"), "--split", "2", "--resume", self.path("s"))
+        self.export("t", "-o", "/nowhere/x", status=2)
+        self.export("t", "COLUMNS", "1", "nope", status=2)
+        self.assertEqual([b"mine"], self.run_command("SNAPSHOT", "LIST"))
+        out, _ = self.export("t", "--snapshot", "mine", "-f", "csv")
+        self.assertIn("r,1", out)
+        out, _ = self.export("0/t", "-f", "csv")
+        self.assertIn("r,2", out)
+        out, _ = self.export("t@mine", "-f", "csv")
+        self.assertIn("r,1", out)
+        self.assertEqual([b"mine"], self.run_command("SNAPSHOT", "LIST"))
+        # One that goes while an export is broken off: its name is told.
+        with open(self.path("s"), "w", encoding="utf-8") as file:
+            json.dump({"table": "t", "words": ["VERSIONS", "ALL"], "format": "rows", "snapshot": "export.gone", "bytes": 0,
+                       "cursor": "0", "rows": 0, "cells": 0, "done": False}, file)
+        _, said = self.export("t", "-o", self.path("x"), "--resume", self.path("s"), status=2)
+        self.assertIn("the snapshot that this export reads has gone", said)
+        _, said = self.export("t", "-o", self.path("x"), "--resume", self.path("s"), "--snapshot", "mine", status=2)
+        self.assertIn("is the state of an export of another snapshot", said)
+
+    def test_who_cannot_make_a_snapshot_exports_all_the_same(self):
+        self.run_command("TABLE", "CREATE", "t", "FAMILY", "f")
+        self.run_command("CPUT", "t", "r", "f:a", "1")
+        self.run_command("ACL", "SETUSER", "reader", "on", ">pw", "~*", "+@read", "+@connection")
+        for words in ([], ["--resume", self.path("s")], ["--split", "2"]):
+            _, said = self.export("t", "-o", self.path("x"), "--user", "reader", "-a", "pw", *words)
+            self.assertEqual(bool(words), "cellar-export: no snapshot, so rows are as they are when they are read: NOPERM" in said)
+
+    def test_it_takes_little_memory(self):
+        self.run_command("TABLE", "CREATE", "t", "FAMILY", "f")
+        self.run_command("CPUT", "t", "wide", *[w for i in range(50_000) for w in ("f:%05d" % i, "x" * 1500)])
+        self.put_rows(50_000, "y" * 500)
+        for words in ([], ["-f", "avro"], ["-f", "csv", "PREFIX", "row"], ["--compress", "zstd"]):
+            status, said, kib = measured_run([tool("cellar-export"), "-p", str(self.server.port), "t", "-o", self.path("x"),
+                                              *words], SECONDS_MAX)
+            self.assertEqual(0, status, said)
+            if not is_sanitized():
+                self.assertLess(kib, 64 << 10, words)
+
     def test_wrong_use(self):
         self.run_command("TABLE", "CREATE", "t", "FAMILY", "f")
         for words, text in (
@@ -181,8 +273,10 @@ class ExportTest(CellarTest):
                 (["t", "--split", "2"], "--split needs --output"),
                 (["t", "--split", "2", "-o", "x", "PREFIX", "a"], "PREFIX does not go with it"),
                 (["t", "--resume", "x"], "--resume needs --output"),
-                (["t", "-f", "csv", "--schema"], "--schema goes with --format rows"),
-                (["t", "-f", "csv", "VERSIONS", "2"], "VERSIONS goes with --format rows"),
+                (["t", "-f", "csv", "--schema"], "--schema goes with --format rows or avro"),
+                (["t", "-f", "csv", "VERSIONS", "2"], "VERSIONS goes with --format rows or avro"),
+                (["t@s", "--snapshot", "s"], "--snapshot: t@s names a snapshot already"),
+                (["t", "--snapshot", "none"], "NOSNAPSHOT no snapshot 'none'"),
                 (["t", "--fields", "a:b"], "--fields goes with"),
                 (["t", "-f", "xml"], "not in"),
                 (["t", "--formt", "csv"], "did you mean '--format'?"),

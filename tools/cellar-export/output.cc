@@ -97,6 +97,7 @@ Status Output::Mark(uint64_t* bytes) {
 
 Status Output::Finish() {
   uint64_t bytes = 0;
+  if (context_ != nullptr && bytes_ == 0) in_frame_ = true;  // a frame of nothing, not no frame
   RETURN_IF_ERROR(Mark(&bytes));
   if (is_file_ && fsync(descriptor_) != 0) return Failed(path_, "fsync");
   return Status::Ok();

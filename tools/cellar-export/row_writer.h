@@ -1,15 +1,16 @@
 // A format: rows in, bytes out.
 //
 //   rows    {"row":"k","cells":[["f:q",1795402800000000,"i64",5,null],...]}     every version, typed
-//   jsonl   {"key":"k","f":{"q":5}}                                             what cellar-import reads
-//   csv     key,f:q:i64                                                         likewise; a line a row
+//   jsonl   {"key":"k","f":{"q":5}}                           what cellar-import reads
+//   csv     key,f:q:i64                                       likewise; a line a row
 //   tsv     the same between tabs
-//   avro    BigtableRow of Google's Bigtable templates                          every version
+//   avro    BigtableRow of Google's Bigtable templates        every version
 //
 // In `rows` a text is a JSON string if it is valid UTF-8, else {"b64":"..."}; integers and finite
 // floats are numbers, "inf" and "-inf" strings; a cell ends in its expiry in microseconds or null.
 // avro has no place for types and expiries: a value is its text (of an hll its state), and a cell
-// that expires is written, and complained of. In the others what the format has no way to say is told to the Complaints, and left out.
+// that expires is written, and complained of. In the others what the format has no way to say is
+// told to the Complaints, and left out.
 #pragma once
 
 #include <cstdint>

@@ -225,7 +225,7 @@ Status DumpMapper::MapColumn(const DumpPlace& place, const JsonTree& element, Ro
   if (!element.is_array() || parts.size() < 3) {
     return BadRecord("a column is not [name, value, timestamp, ...]");
   }
-  // "d", "e", "c"; in 0.6 and 0.7 whether it is deleted. A range is [from, to, timestamp, "t", ...].
+  // "d", "e", "c"; in 0.6 and 0.7 whether it is deleted. A range is [from, to, timestamp, "t", n].
   const std::string flag{parts.size() > 3 ? parts[3].text : ""};
   Cell cell;
   ASSIGN_OR_RETURN(cell.timestamp_micros, TimeOf(parts[2], TimeUnit::kMicros));
