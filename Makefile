@@ -340,6 +340,10 @@ bench-feeds: build/cellar
 bench-threads: build/cellar
 	@$(PYTHON) tools/bench/threads.py $(BENCH_OPTIONS)
 
+## bench-transfer  exports and imports beside scans, HEAT of a day: CELLS=10000000, ten minutes
+bench-transfer: build/cellar build/cellar-benchmark build/cellar-export build/cellar-import
+	@$(PYTHON) tools/bench/transfer.py --cells $(CELLS) $(BENCH_OPTIONS)
+
 ## bench-tls      CPU of commands over TLS beside redis-server, whose Debian build has TLS too
 bench-tls: build/cellar
 	@$(PYTHON) tools/bench/tls.py $(BENCH_OPTIONS)
