@@ -68,7 +68,6 @@ class Part final : public Source::Listener {
   Status OnCell(const Cell& cell) override {
     writer_->AddCell(cell, output_->buffer());
     ++state_.cells;
-    ++totals_->cells;
     return output_->WriteIfMuch();
   }
 
@@ -164,7 +163,9 @@ Status Part::Run() {
   RETURN_IF_ERROR(Open());
   while (true) {
     page_begins_ = true;
+    const uint64_t cells_before = state_.cells;
     ASSIGN_OR_RETURN(const bool found, source_->ReadPage(this));
+    totals_->cells += state_.cells - cells_before;
     if (!found) break;
     page_cursor_ = source_->cursor();
     if (*stop_) return Status::Error(ErrorCode::kErr, "stopped by a signal");
@@ -448,7 +449,9 @@ Status Export::Run() {
   ASSIGN_OR_RETURN(client::Connection connection, client::Connection::Open(options_.connection));
   const Status outcome = RunAll(&connection);
   if (owns_snapshot_ && (outcome.ok() || !resumes())) {
-    DropSnapshot(&connection, options_.table, snapshot_);
+    // The first one may have been lost, or stopped inside a reply.
+    Result<client::Connection> another = client::Connection::Open(options_.connection);
+    if (another.ok()) DropSnapshot(&*another, options_.table, snapshot_);
   }
   return outcome;
 }

@@ -2,7 +2,7 @@
 #include "cellar-export/source.h"
 
 #include <algorithm>
-#include <cstdlib>
+#include <charconv>
 #include <utility>
 
 #include "client/command_words.h"
@@ -15,33 +15,8 @@ constexpr uint64_t kCellsMin{1};
 constexpr uint64_t kCellsMax{50'000};
 constexpr size_t kPageBytes{1 << 20};
 
-std::string_view Text(const redisReply& reply) { return {reply.str, reply.len}; }
-
 Status Unexpected() {
   return Status::Error(ErrorCode::kErr, "the server's reply to CSCAN is not what was expected");
-}
-
-// One version: [timestamp, value, type, expiry or nil]. A number's text goes to *scratch.
-bool ReadCell(const redisReply& entry, std::string* scratch, Cell* cell) {
-  if (entry.type != REDIS_REPLY_ARRAY || entry.elements != 4) return false;
-  const redisReply& timestamp = *entry.element[0];
-  const redisReply& value = *entry.element[1];
-  const redisReply& type = *entry.element[2];
-  const redisReply& expiry = *entry.element[3];
-  if (timestamp.type != REDIS_REPLY_INTEGER || type.str == nullptr) return false;
-  cell->timestamp_micros = timestamp.integer;
-  cell->type = Text(type);
-  if (value.type == REDIS_REPLY_INTEGER) {
-    *scratch = std::to_string(value.integer);
-    cell->value = *scratch;
-  } else if (value.str != nullptr) {
-    cell->value = Text(value);
-  } else {
-    return false;
-  }
-  cell->expires_micros.reset();
-  if (expiry.type == REDIS_REPLY_INTEGER) cell->expires_micros = expiry.integer;
-  return true;
 }
 
 }  // namespace
@@ -61,52 +36,107 @@ Status Source::Ask() {
   return connection_->Flush();
 }
 
-void Source::Adapt(size_t bytes, size_t cells) {
-  if (cells == 0) return;
-  const uint64_t wanted = kPageBytes * cells / std::max<size_t>(bytes, 1);
+void Source::Adapt() {
+  if (page_cells_ == 0) return;
+  const uint64_t wanted = kPageBytes * page_cells_ / std::max<uint64_t>(page_bytes_, 1);
   cells_ = std::clamp(std::min(wanted, cells_ * 4), kCellsMin, kCellsMax);
+}
+
+bool Source::Is(Kind kind, const Item& item) {
+  if (item.kind == kind) return true;
+  failure_ = item.kind == Kind::kError
+                 ? Status::Error(ErrorCode::kErr, std::string(replies_.Text(item)))
+                 : Unexpected();
+  return false;
 }
 
 Result<bool> Source::ReadPage(Listener* listener) {
   if (at_end_) return false;
   if (!is_asked_) RETURN_IF_ERROR(Ask());
-  ASSIGN_OR_RETURN(const client::Reply reply, connection_->Read());
+  replies_.Release();
   is_asked_ = false;
-  if (!client::ErrorText(*reply).empty()) {
-    return Status::Error(ErrorCode::kErr, std::string(client::ErrorText(*reply)));
-  }
-  if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2) return Unexpected();
-  cursor_ = Text(*reply->element[0]);
+  Item page;
+  if (!Expect(Kind::kArray, &page)) return Failure();
+  if (page.number != 2) return Unexpected();
+  Item cursor;
+  if (!Expect(Kind::kText, &cursor)) return Failure();
+  cursor_ = replies_.Text(cursor);
   at_end_ = cursor_ == "0";
-  if (!at_end_) RETURN_IF_ERROR(Ask());  // the server works while this page is written
-  size_t bytes = 0;
-  size_t cells = 0;
-  std::string scratch;
-  Cell cell;
-  const redisReply& rows = *reply->element[1];
-  for (size_t i = 0; i < rows.elements; ++i) {
-    const redisReply& row = *rows.element[i];
-    if (row.type != REDIS_REPLY_ARRAY || row.elements != 2) return Unexpected();
-    RETURN_IF_ERROR(listener->OnRow(Text(*row.element[0])));
-    bytes += row.element[0]->len;
-    const redisReply& columns = *row.element[1];
-    for (size_t c = 0; c + 1 < columns.elements; c += 2) {
-      cell.column = Text(*columns.element[c]);
-      const redisReply& versions = *columns.element[c + 1];
-      const bool is_one = versions.elements > 0 &&
-                          versions.element[0]->type == REDIS_REPLY_INTEGER;  // of VERSIONS 1
-      for (size_t v = 0; v < (is_one ? 1 : versions.elements); ++v) {
-        if (!ReadCell(is_one ? versions : *versions.element[v], &scratch, &cell)) {
-          return Unexpected();
-        }
-        RETURN_IF_ERROR(listener->OnCell(cell));
-        bytes += cell.column.size() + cell.value.size();
-        ++cells;
-      }
-    }
-  }
-  Adapt(bytes, cells);
+  // The server works while this page is read.
+  Adapt();
+  if (!at_end_) RETURN_IF_ERROR(Ask());
+  page_bytes_ = 0;
+  page_cells_ = 0;
+  Item rows;
+  if (!Expect(Kind::kArray, &rows)) return Failure();
+  for (int64_t i = 0; i < rows.number; ++i) RETURN_IF_ERROR(ReadRow(listener));
   return true;
+}
+
+Status Source::ReadRow(Listener* listener) {
+  Item pair;
+  if (!Expect(Kind::kArray, &pair)) return Failure();
+  if (pair.number != 2) return Unexpected();
+  Item row;
+  if (!Expect(Kind::kText, &row)) return Failure();
+  row_ = replies_.Text(row);
+  page_bytes_ += row_.size();
+  RETURN_IF_ERROR(listener->OnRow(row_));
+  Item columns;
+  if (!Expect(Kind::kArray, &columns)) return Failure();
+  for (int64_t i = 0; i + 1 < columns.number; i += 2) {
+    Item column;
+    if (!Expect(Kind::kText, &column)) return Failure();
+    column_ = replies_.Text(column);
+    RETURN_IF_ERROR(ReadVersions(listener));
+  }
+  return Status::Ok();
+}
+
+// An array of versions; of VERSIONS 1 the version itself.
+Status Source::ReadVersions(Listener* listener) {
+  Item versions;
+  if (!Expect(Kind::kArray, &versions)) return Failure();
+  for (int64_t i = 0; i < versions.number; ++i) {
+    replies_.Release();
+    Item first;
+    if (!replies_.Next(&first)) return Failure();
+    if (first.kind == Kind::kInteger) {
+      if (i > 0 || versions.number != 4) return Unexpected();
+      return ReadCell(first.number, listener);
+    }
+    if (first.kind != Kind::kArray || first.number != 4) return Unexpected();
+    Item timestamp;
+    if (!Expect(Kind::kInteger, &timestamp)) return Failure();
+    RETURN_IF_ERROR(ReadCell(timestamp.number, listener));
+  }
+  return Status::Ok();
+}
+
+Status Source::ReadCell(int64_t timestamp_micros, Listener* listener) {
+  Item value;
+  if (!replies_.Next(&value)) return Failure();
+  Item type;
+  if (!Expect(Kind::kText, &type)) return Failure();
+  Item expiry;
+  if (!replies_.Next(&expiry)) return Failure();
+  Cell cell;
+  cell.column = column_;
+  cell.timestamp_micros = timestamp_micros;
+  cell.type = replies_.Text(type);
+  char digits[24];
+  if (value.kind == Kind::kInteger) {
+    const std::to_chars_result end = std::to_chars(digits, digits + sizeof(digits), value.number);
+    cell.value = std::string_view(digits, static_cast<size_t>(end.ptr - digits));
+  } else if (value.kind == Kind::kText) {
+    cell.value = replies_.Text(value);
+  } else {
+    return Unexpected();
+  }
+  if (expiry.kind == Kind::kInteger) cell.expires_micros = expiry.number;
+  page_bytes_ += column_.size() + cell.value.size();
+  ++page_cells_;
+  return listener->OnCell(cell);
 }
 
 }  // namespace cellar::exporter

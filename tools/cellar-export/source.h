@@ -1,5 +1,5 @@
-// The cells of a table as the server gives them: pages of CSCAN, one of which is always under way
-// while the one before is written.
+// The cells of a table as the server gives them: pages of CSCAN. Where a page ends its reply says
+// first, so the next one is under way while this one is read and written.
 //
 // The size of a page follows its bytes, so that rows of any width take about a MiB at a time. A
 // page may end inside a row; the next one then begins with the rest of it.
@@ -13,10 +13,11 @@
 
 #include "cellar/status.h"
 #include "client/connection.h"
+#include "client/reply_stream.h"
 
 namespace cellar::exporter {
 
-// Views of the page.
+// Views of the page, until the next cell.
 struct Cell {
   std::string_view column;
   int64_t timestamp_micros{0};
@@ -46,7 +47,10 @@ class Source {
 
   // `connection` must outlive the source. `cursor` is "0", or that of an earlier source.
   Source(SourceOptions options, std::string cursor, client::Connection* connection)
-      : options_(std::move(options)), cursor_(std::move(cursor)), connection_(connection) {}
+      : options_(std::move(options)),
+        cursor_(std::move(cursor)),
+        connection_(connection),
+        replies_(*connection) {}
 
   // Tells `listener` of a page. False when there is none: the table is at its end.
   Result<bool> ReadPage(Listener* listener);
@@ -54,13 +58,29 @@ class Source {
   const std::string& cursor() const { return cursor_; }
 
  private:
+  using Item = client::ReplyStream::Item;
+  using Kind = client::ReplyStream::Kind;
+
   Status Ask();
-  void Adapt(size_t bytes, size_t cells);
+  // The next item, which must be of `kind`. False: Failure() says why.
+  bool Expect(Kind kind, Item* item) { return replies_.Next(item) && Is(kind, *item); }
+  bool Is(Kind kind, const Item& item);
+  Status Failure() const { return failure_.ok() ? replies_.failure() : failure_; }
+  Status ReadRow(Listener* listener);
+  Status ReadVersions(Listener* listener);
+  // Of [timestamp, value, type, expiry or nil] what stands behind the timestamp.
+  Status ReadCell(int64_t timestamp_micros, Listener* listener);
+  void Adapt();
 
   SourceOptions options_;
-  std::string cursor_;        // behind the page read last
-  std::string asked_cursor_;  // behind the page under way
+  std::string cursor_;  // behind the page read last
   client::Connection* connection_;
+  client::ReplyStream replies_;
+  std::string row_;
+  std::string column_;
+  uint64_t page_bytes_{0};
+  uint64_t page_cells_{0};
+  Status failure_;
   bool is_asked_{false};
   bool at_end_{false};
   uint64_t cells_{1000};  // of a page

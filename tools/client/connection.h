@@ -45,6 +45,8 @@ class Connection {
   Status Append(std::string_view bytes);
   // Sends what is queued.
   Status Flush();
+  // To read replies from in another way (reply_stream.h).
+  int descriptor() const { return context_->fd; }
   // The next outstanding reply. kIo if the connection is lost; it is then of no more use.
   Result<Reply> Read();
 
