@@ -5,10 +5,12 @@
 
 A server of its own, with a clock that is set minute by minute, gets a zipf load, rows that are appended, and scans.
 Written are DIR/zipf.svg, .png, .txt, the same of `sequential` and `scan`, DIR/top.txt and, where a browser can be
-driven, DIR/web-overview.png, web-rows.png and web-heat.png.
+driven, DIR/web-overview.png, web-rows.png and web-heat.png. DIR/readme-heat.svg, readme-top.svg and readme-web.svg are
+those that README.md shows from conf/pictures/.
 """
 
 import base64
+import html
 import os
 import random
 import shutil
@@ -76,6 +78,37 @@ def scan(client, rng, minute):
                                "f:q", "EQ", "none")
 
 
+def text_picture(text, path):
+    """What a terminal shows, as SVG."""
+    lines = text.rstrip("\n").split("\n")
+    width, height = 8 * max(map(len, lines)) + 24, 17 * len(lines) + 20
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">\n'
+                   f'<rect width="{width}" height="{height}" rx="6" fill="#16161c"/>\n'
+                   '<g font-family="monospace" font-size="13" fill="#d8d8e0" xml:space="preserve">\n')
+        for number, line in enumerate(lines):
+            # The width is given, so that columns stand below each other in every font.
+            if line.strip():
+                file.write(f'<text x="12" y="{24 + 17 * number}" textLength="{8 * len(line)}" lengthAdjust="spacingAndGlyphs">'
+                           f'{html.escape(line)}</text>\n')
+        file.write("</g>\n</svg>\n")
+
+
+def page_picture(browser, path):
+    """The page as it is now, its own HTML and style inside an SVG: no script, no network, some kilobytes."""
+    markup = browser.execute_script(
+        """const copy = document.documentElement.cloneNode(true);
+        copy.querySelectorAll('script, link, meta, [hidden]').forEach((node) => node.remove());
+        const style = document.createElement('style');
+        style.textContent = [...document.styleSheets].flatMap((sheet) => [...sheet.cssRules])
+            .map((rule) => rule.cssText).join('\\n');
+        copy.querySelector('head').append(style);
+        return new XMLSerializer().serializeToString(copy);""")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write('<svg xmlns="http://www.w3.org/2000/svg" width="1100" height="660" viewBox="0 0 1100 660">\n'
+                   '<foreignObject width="1100" height="660">\n' + markup + "\n</foreignObject>\n</svg>\n")
+
+
 def page(port, out):
     """What cellar-web shows, as a headless Chromium draws it."""
     try:
@@ -98,6 +131,8 @@ def page(port, out):
             browser.get(f"{address}#/{path}")
             time.sleep(7 if name == "overview" else 2)
             browser.save_screenshot(os.path.join(out, f"web-{name}.png"))
+            if name == "overview":
+                page_picture(browser, os.path.join(out, "readme-web.svg"))
     finally:
         browser.quit()
         web.terminate()
@@ -138,14 +173,18 @@ def main():
             subprocess.run([*words, "--png", path + "-dark.png", "--theme", "dark"], check=True)
             with open(path + ".txt", "wb") as file:
                 subprocess.run([*words, "--width", "80", "--height", "24"], check=True, stdout=file)
+        subprocess.run([program("cellar-heatmap"), "-p", str(port), "zipf", "--from", str(BEGIN), "--step", "2m", "--ranges",
+                        "32", "--svg", os.path.join(out, "readme-heat.svg")], check=True)
         page(port, out)
         client.execute_command("DEBUG", "SET-TIME", "NOW")
         top = subprocess.Popen([program("cellar-top"), "-p", str(port), "--once", "--width", "100"],
                                stdout=subprocess.PIPE)
         while top.poll() is None:
             zipf(client, rng, 1)
+        shown = top.stdout.read()
         with open(os.path.join(out, "top.txt"), "wb") as file:
-            file.write(top.stdout.read())
+            file.write(shown)
+        text_picture(shown.decode(), os.path.join(out, "readme-top.svg"))
     finally:
         client.close()
         server.terminate()

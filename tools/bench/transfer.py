@@ -13,11 +13,9 @@ Last, HEAT of a table with a whole day of minutes in all its ranges: millisecond
 import argparse
 import os
 import random
-import resource
 import statistics
 import subprocess
 import tempfile
-import time
 
 import loading
 import servers
@@ -32,20 +30,22 @@ def tool(name):
     return os.path.join(servers.ROOT, "build", name)
 
 
-def children_cpu():
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
+LAUNCHER = """
+import resource, subprocess, sys, time
+begin = time.monotonic()
+subprocess.run(sys.argv[1:], stdin=subprocess.DEVNULL, check=True)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(time.monotonic() - begin, used.ru_utime + used.ru_stime, used.ru_maxrss)
+"""
 
 
 def run(server, words):
     """Seconds, the server's CPU seconds, the program's own, and the KiB that it took."""
-    before, own, begin = server.cpu_seconds(), children_cpu(), time.monotonic()
-    launcher = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], stdin=subprocess.DEVNULL, check=True); " \
-               "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
-    done = subprocess.run(servers.pinned(servers.CLIENT_CORE, ["python3", "-c", launcher, *words]), capture_output=True,
+    before = server.cpu_seconds()
+    done = subprocess.run(servers.pinned(servers.CLIENT_CORE, ["python3", "-c", LAUNCHER, *words]), capture_output=True,
                           text=True, check=True)
-    return (time.monotonic() - begin, server.cpu_seconds() - before, children_cpu() - own,
-            int(done.stdout.split()[-1]))
+    seconds, own, kib = done.stdout.split()[-3:]
+    return float(seconds), server.cpu_seconds() - before, float(own), int(kib)
 
 
 def fill(server, rows):

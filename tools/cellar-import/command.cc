@@ -31,7 +31,10 @@ std::vector<std::vector<std::string_view>> RowWords(const CommandOptions& option
     words.insert(words.end(), {options.aggregates ? "CADD" : "CPUT", options.table, row.key});
     for (size_t index{begin}; index < end; ++index) {
       const Cell& cell = row.cells[index];
-      words.push_back(scratch->emplace_back(cell.family + ":" + cell.qualifier));
+      std::string& column = scratch->emplace_back();
+      column.reserve(cell.family.size() + 1 + cell.qualifier.size());
+      column.append(cell.family).append(1, ':').append(cell.qualifier);
+      words.push_back(column);
       words.push_back(cell.value);
       // What an aggregate family holds, it says itself; its states are of no type that AS names.
       if (!cell.type.empty() && !options.aggregates && cell.type != "hll")

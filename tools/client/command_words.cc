@@ -12,12 +12,13 @@ namespace cellar::client {
 namespace {
 
 void AppendLength(char mark, size_t length, std::string* out) {
-  std::array<char, 24> digits{};
-  const auto [end, error] = std::to_chars(digits.data(), digits.data() + digits.size(), length);
+  std::array<char, 24> line;  // NOLINT(cppcoreguidelines-pro-type-member-init): a hot path
+  line[0] = mark;
+  const auto [end, error] = std::to_chars(line.data() + 1, line.data() + line.size() - 2, length);
   CELLAR_ASSERT(error == std::errc());
-  out->push_back(mark);
-  out->append(digits.data(), end);
-  out->append("\r\n");
+  end[0] = '\r';
+  end[1] = '\n';
+  out->append(line.data(), end + 2);
 }
 
 void AppendBulk(std::string_view bytes, std::string* out) {
