@@ -85,12 +85,12 @@ def text_picture(text, path):
     with open(path, "w", encoding="utf-8") as file:
         file.write(f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">\n'
                    f'<rect width="{width}" height="{height}" rx="6" fill="#16161c"/>\n'
-                   '<g font-family="monospace" font-size="13" fill="#d8d8e0" xml:space="preserve">\n')
+                   '<g font-family="monospace" font-size="13" fill="#d8d8e0">\n')
         for number, line in enumerate(lines):
             # The width is given, so that columns stand below each other in every font.
             if line.strip():
                 file.write(f'<text x="12" y="{24 + 17 * number}" textLength="{8 * len(line)}" lengthAdjust="spacingAndGlyphs">'
-                           f'{html.escape(line)}</text>\n')
+                           f'{html.escape(line).replace(" ", chr(0xa0))}</text>\n')
         file.write("</g>\n</svg>\n")
 
 
@@ -101,7 +101,7 @@ def page_picture(browser, path):
         copy.querySelectorAll('script, link, meta, [hidden]').forEach((node) => node.remove());
         const style = document.createElement('style');
         style.textContent = [...document.styleSheets].flatMap((sheet) => [...sheet.cssRules])
-            .map((rule) => rule.cssText).join('\\n');
+            .map((rule) => rule.cssText).join('\\n') + ' html { overflow: hidden; background: white; }';
         copy.querySelector('head').append(style);
         return new XMLSerializer().serializeToString(copy);""")
     with open(path, "w", encoding="utf-8") as file:
