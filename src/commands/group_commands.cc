@@ -8,6 +8,7 @@
 #include "commands/command_groups.h"
 #include "commands/config/config.h"
 #include "commands/replies/feed_access.h"
+#include "commands/replies/group_info_task.h"
 #include "commands/replies/group_task.h"
 #include "commands/replies/help.h"
 #include "commands/session/command_context.h"

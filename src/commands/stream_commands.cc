@@ -8,6 +8,7 @@
 #include "commands/command_groups.h"
 #include "commands/replies/feed_access.h"
 #include "commands/replies/feed_task.h"
+#include "commands/replies/group_info_task.h"
 #include "commands/replies/group_task.h"
 #include "commands/replies/help.h"
 #include "commands/session/command_context.h"
@@ -46,7 +47,23 @@ void CmdXRevRange(CommandContext& ctx) { ReadRange(ctx, FeedOrder::kNewestFirst)
 void CmdXLen(CommandContext& ctx) { RunFeedFigures(ctx, ctx.args[1], FeedFigures::kLength); }
 
 void CmdXInfoStream(CommandContext& ctx) {
-  RunFeedFigures(ctx, ctx.args[2], FeedFigures::kStreamInfo);
+  constexpr uint64_t kFullCountDefault{10};  // Redis'
+  ArgumentCursor at(ctx.args, 3);
+  if (at.done()) return RunFeedFigures(ctx, ctx.args[2], FeedFigures::kStreamInfo);
+  const bool is_full = at.TakeWord("FULL");
+  const bool has_count = is_full && ctx.args.size() == 6 && at.TakeWord("COUNT");
+  if (!is_full || (!at.done() && !has_count)) {
+    constexpr size_t kWordBytesMax{128};  // Redis'
+    return ctx.reply.Error("ERR unknown subcommand or wrong number of arguments for '" +
+                           std::string(ctx.args[1].substr(0, kWordBytesMax)) +
+                           "'. Try XINFO HELP.");
+  }
+  uint64_t count = kFullCountDefault;
+  if (has_count) {
+    ASSIGN_OR_REPLY(ctx, const int64_t wanted, at.TakeInteger());
+    if (wanted >= 0) count = static_cast<uint64_t>(wanted);
+  }
+  RunStreamFull(ctx, ctx.args[2], count);
 }
 
 void CmdRefused(CommandContext& ctx) {
@@ -71,14 +88,16 @@ constexpr KeySpec kFeedAsked{.first = 2, .access = KeyAccess::kRead};
 
 constexpr Command kInfoRows[] = {
     {.name = "stream",
-     .arity = 3,
+     .arity = -3,
      .flags = kReadonly,
      .categories = kCategoryStream,
      .feeds = kFeedAsked,
      .group = "stream",
-     .summary = "Returns the length of a feed, its first and its last entry.",
-     .complexity = "O(n) in the bytes of log that nobody has counted yet",
-     .syntax = "feed",
+     .summary = "Returns the length of a feed, its first and its last entry; FULL: entries, and "
+                "what is pending in its groups.",
+     .complexity = "O(n) in the bytes of log that nobody has counted yet; FULL also in those that "
+                   "the slowest group has not read",
+     .syntax = "feed [FULL [COUNT count]]",
      .handler = CmdXInfoStream},
     {.name = "groups",
      .arity = 3,

@@ -137,11 +137,61 @@ class BesideRedis(GroupTest):
                      "XAUTOCLAIM s g f x 0", "XAUTOCLAIM s g f 0 x", "XAUTOCLAIM s g f 0 - COUNT 0",
                      "XAUTOCLAIM s g f 0 - COUNT x", "XAUTOCLAIM s g f 0 - FOO", "XAUTOCLAIM s g f 0 (18446744073709551615-"
                      "18446744073709551615", "XINFO CONSUMERS s none", "XINFO CONSUMERS s g", "XINFO GROUPS s",
+                     "XINFO STREAM s FOO", "XINFO STREAM s FULL FOO", "XINFO STREAM s FULL COUNT", "XINFO STREAM s FULL COUNT x",
+                     "XINFO STREAM s FULL COUNT 1 2", "XINFO STREAM s FULL FOO 1", "COMMAND GETKEYS XINFO STREAM a FULL",
                      "XGROUP FOO", "COMMAND GETKEYS XREADGROUP GROUP g c COUNT 1 STREAMS a b 0 0",
                      "COMMAND GETKEYSANDFLAGS XREAD COUNT 1 STREAMS a b 0 0", "COMMAND GETKEYS XACK a b 1-1",
                      "COMMAND GETKEYS XRANGE a - +", "COMMAND GETKEYS XINFO GROUPS a", "COMMAND GETKEYS XGROUP CREATE a g 0"]:
             for protocol in (2, 3):
                 self.both(line, protocol)
+
+    def test_xinfo_stream_full(self):
+        self.put(15)
+        self.copy_entries()
+        for group, start in (("a", "0"), ("b", "$"), ("c", "0")):
+            self.both(f"XGROUP CREATE s {group} {start}")
+        self.both("XREADGROUP GROUP a x COUNT 12 STREAMS s >")
+        self.both("XREADGROUP GROUP a y COUNT 3 STREAMS s >")
+        self.both("XREADGROUP GROUP c x COUNT 2 STREAMS s >")
+        self.both("XGROUP CREATECONSUMER s a idle")
+        for id in self.ids()[1:3]:
+            self.both(f"XCLAIM s a y 0 {id}")
+        own_trees = (b"radix-tree-keys", b"radix-tree-nodes")
+
+        def maps(reply):
+            """With maps where RESP2 has lists, and without times."""
+            if hasattr(reply, "pairs"):
+                found = dict(reply.pairs)
+            elif isinstance(reply, list) and reply[:1] in ([b"length"], [b"name"]):
+                found = dict(zip(reply[::2], reply[1::2]))
+            else:
+                return [maps(one) for one in reply] if isinstance(reply, list) else reply
+            for rows in (found.get(b"pending", []),):
+                for row in rows:
+                    self.assertIsInstance(row.pop(-2), int)
+            self.assertIsInstance(found.pop(b"seen-time", 0), int)
+            # Redis does not know how far a group is that was set to an id.
+            counted = (b"entries-read", b"lag")
+            return [(name, None if name in counted else maps(value)) for name, value in found.items() if name not in own_trees]
+
+        for options in ("", " COUNT 1", " COUNT 5", " COUNT 0", " COUNT 1000", " COUNT -1", " COUNT 10000000000"):
+            for protocol in (2, 3):
+                with self.subTest(options=options, protocol=protocol):
+                    words = f"XINFO STREAM s FULL{options}".encode().split()
+                    ours = maps(self.wires[protocol].call(*words))
+                    self.assertEqual(maps(self.theirs[protocol].call(*words)), ours)
+                    self.assertEqual([b"length", b"last-generated-id", b"max-deleted-entry-id", b"entries-added",
+                                      b"recorded-first-entry-id", b"entries", b"groups"], [name for name, _ in ours])
+        # In a transaction the same; of a feed without anything too.
+        self.call("MULTI")
+        self.call("XINFO STREAM s FULL")
+        self.assertEqual(maps(self.call("EXEC")[0]), maps(self.call("XINFO STREAM s FULL")))
+        self.call("FEED CREATE nothing ON 0 KEEP 1d")
+        empty = dict(maps(self.call("XINFO STREAM nothing FULL")))
+        self.call("FEED DROP nothing")
+        self.assertEqual([], empty[b"groups"])
+        self.assertEqual([[b"op", b"schema"]], [flat[:2] for _, flat in empty[b"entries"]])
+        self.assertEqual("NOFEED", self.call("XINFO STREAM none FULL").code)
 
     def test_lag_and_entries_read(self):
         self.put(5)

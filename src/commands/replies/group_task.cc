@@ -749,111 +749,6 @@ class GroupStartTask final : public GroupTask {
 
 // --- XINFO GROUPS
 
-class GroupsInfoTask final : public FeedTask {
- public:
-  explicit GroupsInfoTask(CommandContext& ctx) : FeedTask(ctx), name_(NameOf(ctx, ctx.args[2])) {}
-
- protected:
-  Result<TaskProgress> Go(TaskContext& context) override {
-    ASSIGN_OR_RETURN(const Feed* const feed, Find(&name_));
-    const FeedGroups::OfFeed* groups = host().store().engine().feeds().groups().Of(feed->id);
-    if (groups == nullptr) {
-      context.reply.Array(0);
-      return Done(context);
-    }
-    ASSIGN_OR_RETURN(const bool ready, Prepare(*feed, *groups, context.budget));
-    if (!ready) return TaskProgress::kMore;
-    feed_log().AskForSync();
-    Reply(context.reply, *groups);
-    return Done(context);
-  }
-
-  void ForgetPlaces() override { behind_.scan.place = {}; }
-
- private:
-  // Counts, for each of some ids, the entries behind it.
-  struct CountBehind final : public FeedSink {
-    FeedScan scan;
-    std::map<FeedId, uint64_t> counts;  // up to the next id
-
-    bool OnEntry(const FeedEntry& entry) override {
-      const auto behind = counts.lower_bound(entry.id);
-      if (behind != counts.begin()) ++std::prev(behind)->second;
-      return true;
-    }
-    uint64_t Of(const FeedId& id) const {
-      uint64_t sum = 0;
-      for (auto at = counts.find(id); at != counts.end(); ++at) sum += at->second;
-      return sum;
-    }
-  };
-
-  Result<bool> Prepare(const Feed& feed, const FeedGroups::OfFeed& groups,
-                       const TaskBudget& budget) {
-    if (!settled_) {
-      ASSIGN_OR_RETURN(settled_, Settle(feed, budget));
-      if (!settled_) return false;
-    }
-    while (!counted_) {
-      ASSIGN_OR_RETURN(counted_, feed_log().Count(feed));
-      if (!counted_ && budget.Spent()) return false;
-      if (!counted_) continue;
-      for (const auto& [name, group] : groups) behind_.counts.emplace(group->last, 0);
-      behind_.scan.after = behind_.counts.begin()->first;
-      behind_.scan.to = feed_log().CountsOf(feed).last;
-      told_ = feed_log().CountsOf(feed).told;
-    }
-    while (!behind_done_) {
-      ASSIGN_OR_RETURN(behind_done_, feed_log().CountThrough(feed, &behind_.scan, &behind_));
-      if (!behind_done_ && budget.Spent()) return false;
-    }
-    return true;
-  }
-
-  void Reply(ReplyWriter& reply, const FeedGroups::OfFeed& groups) const {
-    reply.Array(groups.size());
-    for (const auto& [name, group] : groups) {
-      const auto known = behind_.counts.find(group->last);
-      reply.Map(6);
-      reply.Bulk("name");
-      reply.Bulk(name);
-      reply.Bulk("consumers");
-      reply.Unsigned(group->consumers.size());
-      reply.Bulk("pending");
-      reply.Unsigned(group->pending.size());
-      reply.Bulk("last-delivered-id");
-      reply.Bulk(group->last.text());
-      // One that has read on, or has come, while it was counted: not known.
-      const bool is_known = known != behind_.counts.end();
-      const uint64_t lag = is_known ? behind_.Of(group->last) : 0;
-      reply.Bulk("entries-read");
-      if (is_known) {
-        reply.Unsigned(told_ - std::min(told_, lag));
-      } else {
-        reply.Null();
-      }
-      reply.Bulk("lag");
-      if (is_known) {
-        reply.Unsigned(lag);
-      } else {
-        reply.Null();
-      }
-    }
-  }
-
-  TaskProgress Done(TaskContext& context) const {
-    context.depends_on = host().store().last_lsn();
-    return TaskProgress::kDone;
-  }
-
-  FeedName name_;
-  uint64_t told_{0};
-  bool settled_{false};
-  bool counted_{false};
-  bool behind_done_{false};
-  CountBehind behind_;
-};
-
 }  // namespace
 
 Status CheckGroupName(std::string_view name) {
@@ -917,11 +812,6 @@ void RunGroupStart(CommandContext& ctx, GroupStart start) {
     ASSIGN_OR_REPLY(ctx, id, ParseFeedId(ctx.args[4], 0));
   }
   ctx.Continue(std::make_unique<GroupStartTask>(ctx, start, id));
-}
-
-void RunGroupsInfo(CommandContext& ctx) {
-  REPLY_IF_ERROR(ctx, FindFeed(ctx, ctx.args[2]).status());
-  ctx.Continue(std::make_unique<GroupsInfoTask>(ctx));
 }
 
 }  // namespace cellar

@@ -27,8 +27,6 @@ void RunAutoClaim(CommandContext& ctx, const AutoClaimRequest& request);
 enum class GroupStart : uint8_t { kCreate, kSetId };
 // XGROUP CREATE and SETID: of the feed args[2] the group args[3], from the id args[4] on.
 void RunGroupStart(CommandContext& ctx, GroupStart start);
-// XINFO GROUPS of the feed args[2].
-void RunGroupsInfo(CommandContext& ctx);
 // Rows of XINFO, in group_commands.cc.
 void CmdXInfoGroups(CommandContext& ctx);
 void CmdXInfoConsumers(CommandContext& ctx);
