@@ -17,13 +17,13 @@ Q := $(if $(V),,@)
 # Debian's own interpreter: another one in PATH would not see Debian's python3-redis.
 PYTHON := /usr/bin/python3
 
-LAYERS := base btree resp engine store embedded replica commands server
+LAYERS := base s3 btree resp engine store embedded replica commands server
 LIB_LAYERS := base btree engine store embedded
 
 # What a build needs, and what tests and checks need besides; `make deps` installs what is missing.
 BUILD_PACKAGES := g++ pkg-config libuv1-dev libmimalloc-dev libxxhash-dev libre2-dev libfmt-dev \
   libssl-dev libabsl-dev libhiredis-dev liblz4-dev libzstd-dev libpng-dev zlib1g-dev libncurses-dev \
-  libmicrohttpd-dev nlohmann-json3-dev libcli11-dev python3 redis-tools
+  libmicrohttpd-dev nlohmann-json3-dev libcli11-dev libcurl4-openssl-dev python3 redis-tools
 TEST_PACKAGES := catch2 python3-redis clang clang-format clang-tidy libclang-rt-14-dev git \
   openssl dpkg-dev mandoc
 # Other people's clients and tools, which the tests skip (and say so) when they are not there.
@@ -76,6 +76,8 @@ LDFLAGS = $(filter -fsanitize%,$(FLAGS_$(VARIANT)))
 MALLOC_LIBS = $(if $(filter release debug,$(VARIANT)),-lmimalloc,)
 CXXFLAGS += $(if $(filter release debug,$(VARIANT)),-DCELLAR_MIMALLOC,)
 LIBS = -lre2 -lfmt -lssl -lcrypto -lxxhash -llz4 -lzstd -lpthread
+# Only the server speaks to object stores (src/s3).
+APP_LIBS = -lcurl
 # libraft.a names functions of libuv.
 UV_LIBS = $(RAFT_LIBS) -luv
 
@@ -141,7 +143,7 @@ library: $(BUILD)/$(SONAME)
 
 $(BUILD)/cellar: $(BUILD)/src/main.o $(APP_OBJECTS) $(BUILD)/libcellar.a
 	@echo "link $@"
-	$(Q)$(CXX) $(LDFLAGS) -o $@ $^ $(UV_LIBS) $(LIBS) $(MALLOC_LIBS)
+	$(Q)$(CXX) $(LDFLAGS) -o $@ $^ $(UV_LIBS) $(APP_LIBS) $(LIBS) $(MALLOC_LIBS)
 
 $(BUILD)/%.o: %.cc
 	@mkdir -p $(@D)
@@ -194,11 +196,11 @@ $(BUILD)/tests/catch_main.o: tests/catch_main.cc
 
 $(BUILD)/simulate: $(BUILD)/tests/replica/simulate_main.o $(SIMULATION_OBJECT) $(APP_OBJECTS) $(BUILD)/libcellar.a
 	@echo "link $@"
-	$(Q)$(CXX) $(LDFLAGS) -o $@ $^ $(UV_LIBS) $(LIBS) $(MALLOC_LIBS)
+	$(Q)$(CXX) $(LDFLAGS) -o $@ $^ $(UV_LIBS) $(APP_LIBS) $(LIBS) $(MALLOC_LIBS)
 
 $(BUILD)/unit-tests: $(TEST_OBJECTS) $(SIMULATION_OBJECT) $(TOOL_OBJECTS) $(APP_OBJECTS) $(BUILD)/libcellar.a
 	@echo "link $@"
-	$(Q)$(CXX) $(LDFLAGS) -o $@ $^ -lhiredis -lpng -lz -lncurses -ltinfo -lmicrohttpd $(UV_LIBS) $(LIBS) $(MALLOC_LIBS)
+	$(Q)$(CXX) $(LDFLAGS) -o $@ $^ -lhiredis -lpng -lz -lncurses -ltinfo -lmicrohttpd $(UV_LIBS) $(APP_LIBS) $(LIBS) $(MALLOC_LIBS)
 
 #: run            install what is missing, build, serve 127.0.0.1:6479 with the data in ./data
 run: build-deps
@@ -252,7 +254,7 @@ fuzz:
 ifeq ($(VARIANT),fuzz)
 build/fuzz/%_fuzz: build/fuzz/tests/fuzz/%_fuzz.o $(TOOL_OBJECTS) $(APP_OBJECTS) $(BUILD)/libcellar.a
 	@echo "link $@"
-	$(Q)$(CXX) -fsanitize=fuzzer,address -o $@ $^ -lhiredis -lpng -lz -lncurses -ltinfo -lmicrohttpd $(UV_LIBS) $(LIBS)
+	$(Q)$(CXX) -fsanitize=fuzzer,address -o $@ $^ -lhiredis -lpng -lz -lncurses -ltinfo -lmicrohttpd $(UV_LIBS) $(APP_LIBS) $(LIBS)
 endif
 
 ## soak           the long tests: hidden unit tests "[soak]" and tests/soak/, for SOAK_SECONDS (600)

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
@@ -16,6 +17,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/object_store.h"
 #include "base/sanitizer.h"
 #include "btree/arena.h"
 #include "cellar/clock.h"
@@ -23,9 +25,12 @@
 #include "commands/config/config.h"
 #include "commands/config/config_sources.h"
 #include "replica/set_recovery.h"
+#include "s3/s3_store.h"
+#include "s3/s3_url.h"
 #include "server/server.h"
 #include "server/store_config.h"
 #include "store/check.h"
+#include "store/object_files.h"
 #include "store/point_recovery.h"
 #include "store/store.h"
 
@@ -38,6 +43,8 @@ constexpr std::string_view kUsage =
     "       cellar --dump DIR|FILE                    print log records as commands\n"
     "       cellar --recover DIR... --until TIME|ID|SNAPSHOT --dir NEW\n"
     "                                                 make a store of a moment of its past\n"
+    "           DIR may be s3://bucket/prefix, with --s3-endpoint URL, --s3-region REGION,\n"
+    "           --s3-credentials-file FILE\n"
     "       cellar --replica-recover DIR [--yes]      go on without the rest of a replica set\n"
     "       cellar --version | --help\n"
     "\n"
@@ -68,7 +75,33 @@ int Misused(const std::string& complaint) {
   return 2;
 }
 
-int Check(const std::vector<std::string>& words) {
+// Takes the options for s3:// out of *words, each with its value. What is wrong; empty: nothing.
+std::string TakeS3Options(std::vector<std::string>* words, S3Settings* settings) {
+  const std::pair<std::string_view, std::string*> options[] = {
+      {"--s3-endpoint", &settings->endpoint},
+      {"--s3-region", &settings->region},
+      {"--s3-credentials-file", &settings->credentials_file}};
+  for (const auto& [name, value] : options) {
+    const auto found = std::find(words->begin(), words->end(), name);
+    if (found == words->end()) continue;
+    if (found + 1 == words->end() || (found + 1)->empty()) return *found + " needs a value";
+    *value = *(found + 1);
+    words->erase(found, found + 2);
+    if (std::find(words->begin(), words->end(), name) != words->end())
+      return "'" + std::string(name) + "' is there twice";
+  }
+  return {};
+}
+
+// As ParseS3Url writes it, if it is of an object store.
+std::string PlaceOf(const std::string& word) {
+  const Result<S3Url> url = IsObjectPath(word) ? ParseS3Url(word) : Status::SyntaxError();
+  return url.ok() ? url->Text() : word;
+}
+
+int Check(std::vector<std::string> words) {
+  S3Settings s3;
+  if (const std::string wrong = TakeS3Options(&words, &s3); !wrong.empty()) return Misused(wrong);
   if (words.size() < 2 || words[1].starts_with("--")) {
     return Misused("--check needs a directory");
   }
@@ -77,12 +110,19 @@ int Check(const std::vector<std::string>& words) {
     const size_t wrong = words[2] == "--repair" ? 3 : 2;
     return Misused("--check takes a directory and --repair, not '" + words[wrong] + "'");
   }
+  if (repair && IsObjectPath(words[1]))
+    return Misused("--repair works in a directory: copy " + words[1] + " into one");
+  const std::string place = PlaceOf(words[1]);
+  ObjectFiles files(FileSystem::Posix());
+  if (IsObjectPath(place)) {
+    const Status mounted = files.Mount(S3Opener(s3, FileSystem::Posix()), place);
+    if (!mounted.ok()) return Fail(mounted);
+  }
   Engine engine;
   CheckedMember member;
-  const Status status =
-      CheckStore(FileSystem::Posix(), words[1], repair ? CheckMode::kRepair : CheckMode::kLook,
-                 engine, std::cout, &member);
-  const Status told = TellOfMember(FileSystem::Posix(), words[1], member, std::cout);
+  const Status status = CheckStore(files, place, repair ? CheckMode::kRepair : CheckMode::kLook,
+                                   engine, std::cout, &member);
+  const Status told = TellOfMember(files, place, member, std::cout);
   if (repair && !member.members.empty()) {
     std::cout
         << "warning: this is a member of a replica set. What a repair has dropped it may have "
@@ -121,13 +161,15 @@ int Dump(const std::vector<std::string>& words) {
 }
 
 // DIR... --until POINT --dir NEW, in any order.
-int Recover(const std::vector<std::string>& words) {
+int Recover(std::vector<std::string> words) {
+  S3Settings s3;
+  if (const std::string wrong = TakeS3Options(&words, &s3); !wrong.empty()) return Misused(wrong);
   RecoverRequest request;
   std::string until;
   for (size_t i = 1; i < words.size(); ++i) {
     const std::string& word = words[i];
     if (!word.starts_with("--")) {
-      request.from.push_back(word);
+      request.from.push_back(PlaceOf(word));
       continue;
     }
     std::string* const value = word == "--until" ? &until : word == "--dir" ? &request.to : nullptr;
@@ -142,7 +184,14 @@ int Recover(const std::vector<std::string>& words) {
   Result<RecoverPoint> point = ParseRecoverPoint(until);
   if (!point.ok()) return Misused(point.status().text());
   request.until = *std::move(point);
-  const Status status = RecoverToPoint(FileSystem::Posix(), Clock::System(), request, std::cout);
+  if (IsObjectPath(request.to)) return Misused("--dir NEW is a directory of this machine");
+  ObjectFiles files(FileSystem::Posix());
+  for (const std::string& from : request.from) {
+    if (!IsObjectPath(from)) continue;
+    const Status mounted = files.Mount(S3Opener(s3, FileSystem::Posix()), from);
+    if (!mounted.ok()) return Fail(mounted);
+  }
+  const Status status = RecoverToPoint(files, Clock::System(), request, std::cout);
   (void)std::cout.flush();
   return status.ok() ? 0 : Fail(status);
 }

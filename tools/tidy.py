@@ -2,12 +2,13 @@
 """What a machine can check of STYLE.md beside the formatting; `make check` and `make tidy` run it.
 
 Layers        an #include points down only: main -> server -> commands -> replica -> store -> engine ->
-              {btree, resp} -> base, never to another folder of the same level. A public header
+              {btree, resp, s3} -> base, never to another folder of the same level. A public header
               (include/cellar) belongs to the layer that holds its .cc or, if none does, to base; it
               includes public headers only.
 Floors        inside a layer with sub-folders (engine, commands) an #include points down only, in the
               order of FLOORS below; the layer's own folder is its top floor, or holds nothing.
 libuv         only src/server (and main.cc) includes <uv.h>.
+libcurl       only src/s3/http.cc includes <curl/curl.h>.
 Files         open with a comment; have at most 1,000 lines, and no comment is wider than 100 columns
               (clang-format sees to the code), but for a link or a word that cannot be divided.
 Functions     have at most 70 code lines. A function that is better in one piece says why in its
@@ -32,7 +33,7 @@ import subprocess
 import sys
 import time
 
-LEVELS = {"base": 0, "btree": 1, "resp": 1, "engine": 2, "store": 3, "embedded": 4, "replica": 4, "commands": 5, "server": 6, "main": 7}
+LEVELS = {"base": 0, "s3": 1, "btree": 1, "resp": 1, "engine": 2, "store": 3, "embedded": 4, "replica": 4, "commands": 5, "server": 6, "main": 7}
 # The floors of a layer, lowest first; "" is the layer's own folder. A layer that is not here has none.
 FLOORS = {
     "engine": ("keys", "request", "filter", "schema", "feeds", "table", "rows", "aggregate"),
@@ -120,6 +121,8 @@ def check_layers(root, path, text):
             if own not in ("server", "main") or public:
                 messages.append(f"{path}:{line}: only server/ includes <uv.h>")
             continue
+        if target.startswith("curl/") and path != "src/s3/http.cc":
+            messages.append(f"{path}:{line}: only src/s3/http.cc includes <curl/curl.h>")
         if bracket == "<":
             continue
         folder, _, rest = target.partition("/")

@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "base/assert.h"
+#include "base/object_store.h"
 
 namespace cellar {
 namespace {
@@ -216,7 +217,10 @@ class PosixFileSystem final : public FileSystem {
   Result<std::unique_ptr<FileLock>> Lock(const std::string& path) override {
     int fd = OpenDescriptor(path, O_RDWR | O_CREAT, kSharedMode);
     // A lock needs no right to write: a store on a read-only disk can be looked at.
-    if (fd < 0 && (errno == EROFS || errno == EACCES)) fd = OpenDescriptor(path, O_RDONLY, 0);
+    if (const int why = errno; fd < 0 && (why == EROFS || why == EACCES)) {
+      fd = OpenDescriptor(path, O_RDONLY, 0);
+      if (fd < 0 && errno == ENOENT) errno = why;  // it is not there, and cannot be made
+    }
     if (fd < 0) return Failed("open", path, errno);
     auto lock = std::make_unique<PosixFileLock>(fd);
     if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return std::unique_ptr<FileLock>(std::move(lock));
@@ -250,8 +254,10 @@ Result<std::string> ReadWholeFile(FileSystem& files, const std::string& path) {
 }
 
 Status WriteFreshFile(FileSystem& files, const std::string& path, std::string_view text) {
-  ASSIGN_OR_RETURN(const bool is_left, files.Exists(path));
-  if (is_left) RETURN_IF_ERROR(files.Remove(path));
+  if (!IsObjectPath(path)) {
+    ASSIGN_OR_RETURN(const bool is_left, files.Exists(path));
+    if (is_left) RETURN_IF_ERROR(files.Remove(path));
+  }
   ASSIGN_OR_RETURN(auto file, files.Create(path));
   RETURN_IF_ERROR(file->WriteAt(0, text));
   RETURN_IF_ERROR(file->Sync());
@@ -269,6 +275,7 @@ std::string FolderOf(const std::string& path) {
 }  // namespace
 
 Status ReplaceFile(FileSystem& files, const std::string& path, std::string_view text) {
+  if (IsObjectPath(path)) return WriteFreshFile(files, path, text);  // replaced as a whole
   const std::string temporary = path + ".tmp";
   RETURN_IF_ERROR(WriteFreshFile(files, temporary, text));
   RETURN_IF_ERROR(files.Rename(temporary, path));

@@ -6,6 +6,9 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/object_store.h"
+#include "s3/s3_store.h"
+#include "s3/s3_url.h"
 
 namespace cellar {
 
@@ -34,9 +37,21 @@ namespace {
 
 // Whatever the working directory is. The folder need not be there.
 std::string AbsolutePathOf(const std::string& path) {
+  if (IsObjectPath(path)) {
+    const Result<S3Url> url = ParseS3Url(path);
+    return url.ok() ? url->Text() : path;  // what is wrong with it is told when it is opened
+  }
   std::error_code error;
   const std::filesystem::path absolute = std::filesystem::weakly_canonical(path, error);
   return error ? path : absolute.string();
+}
+
+S3Settings S3SettingsOf(const Config& config) {
+  return {.endpoint = config.s3_endpoint,
+          .region = config.s3_region,
+          .credentials_file = config.s3_credentials_file.empty()
+                                  ? std::string()
+                                  : AbsolutePathOf(config.s3_credentials_file)};
 }
 
 }  // namespace
@@ -44,6 +59,7 @@ std::string AbsolutePathOf(const std::string& path) {
 ArchiveOptions ArchiveOptionsOf(const Config& config) {
   return {
       .directory = config.archive_dir.empty() ? std::string() : AbsolutePathOf(config.archive_dir),
+      .objects = S3Opener(S3SettingsOf(config), FileSystem::Posix()),
       .keep_micros = config.archive_keep_ms * 1000,
       .bytes_max = static_cast<uint64_t>(config.archive_max_bytes),
       .timeout_micros = config.archive_timeout_ms * 1000};
@@ -67,11 +83,13 @@ StoreOptions StoreOptionsOf(const Config& config) {
   options.feed_sync_micros = config.feed_sync * 1000;
   options.snapshots_max = static_cast<uint64_t>(config.snapshots_max);
   options.drop_keep_micros = config.drop_keep_ms * 1000;
-  const bool is_absolute = config.backupdirname.starts_with('/');
+  const bool is_absolute =
+      config.backupdirname.starts_with('/') || IsObjectPath(config.backupdirname);
   options.backup.directory = AbsolutePathOf(
       is_absolute ? config.backupdirname : JoinPath(config.dir, config.backupdirname));
-  options.backup.sealed_ttl_micros = config.backup_sealed_ttl * 1'000'000;
   options.archive = ArchiveOptionsOf(config);
+  options.backup.objects = options.archive.objects;
+  options.backup.sealed_ttl_micros = config.backup_sealed_ttl * 1'000'000;
   options.journal.set_member = !config.cluster_nodes.empty();
   options.journal.log_only = options.journal.set_member &&
                              static_cast<ReplicaKind>(config.replica_kind) == ReplicaKind::kWitness;

@@ -20,6 +20,7 @@ namespace {
 constexpr std::string_view kLockFile{"cellar.archive-lock"};
 constexpr std::string_view kNoteHead{"cellar-archive 1\n"};
 constexpr int64_t kPauseMs{500};
+constexpr int64_t kPauseMaxMs{16'000};
 constexpr size_t kGapsMax{1000};  // lines that are kept
 
 std::string RandomId() {
@@ -76,9 +77,15 @@ Result<std::unique_ptr<Archive>> Archive::Open(ArchiveOptions options, std::stri
                                                FileSystem& files, Clock& clock, Journal& journal) {
   std::unique_ptr<Archive> archive(
       new Archive(std::move(options), std::move(store_directory), files, clock, journal));
-  // A folder that cannot be reached now may be later; one that is not its own will never be.
-  const Status opened = archive->OpenFolder();
-  if (!opened.ok() && opened.code() == ErrorCode::kErr) return opened;
+  const std::string& directory = archive->directory_;
+  if (IsObjectPath(directory)) {
+    RETURN_IF_ERROR(archive->files_.Mount(archive->options_.objects, directory));
+    archive->files_.SetWatcher(archive.get());
+  } else {
+    // A folder that cannot be reached now may be later; one that is not its own will never be.
+    const Status opened = archive->OpenFolder();
+    if (!opened.ok() && opened.code() == ErrorCode::kErr) return opened;
+  }
   archive->thread_ = std::thread([self = archive.get()] { self->Run(); });
   return archive;
 }
@@ -105,7 +112,10 @@ void Archive::Poll() {
   bool wants_snapshot = false;
   {
     const std::lock_guard lock(mutex_);
+    const bool was_short = room_is_short_;
     room_is_short_ = !journal.log_room_ok || !journal.log_ok;
+    hurry_ = hurry_ || (room_is_short_ && !was_short);
+    if (hurry_) wake_.notify_all();
     wants_snapshot = wants_snapshot_ && !room_is_short_;
   }
   if (!wants_snapshot || journal_.snapshot_running() || !journal_.StartSnapshot().ok()) return;
@@ -135,10 +145,38 @@ void Archive::Run() {
   std::unique_lock lock(mutex_);
   while (!stop_) {
     lock.unlock();
-    (void)Pass();
+    failures_ = Pass().ok() ? 0 : failures_ + 1;
     lock.lock();
-    wake_.wait_for(lock, std::chrono::milliseconds(kPauseMs), [this] { return stop_; });
+    const bool is_patient = IsObjectPath(directory_) && !room_is_short_;
+    const int64_t pause_ms =
+        is_patient ? std::min(kPauseMs << std::min(failures_, 10U), kPauseMaxMs) : kPauseMs;
+    wake_.wait_for(lock, std::chrono::milliseconds(pause_ms), [this] { return stop_ || hurry_; });
+    hurry_ = false;
   }
+}
+
+// Where the disk is full nothing is tried twice: what cannot be archived now is dropped.
+bool Archive::GoesOn(uint32_t attempts) {
+  const std::lock_guard lock(mutex_);
+  return !stop_ && (attempts == 0 || !room_is_short_);
+}
+
+void Archive::Failed(const Status& status) {
+  const std::lock_guard lock(mutex_);
+  stats_.error = status.text();
+  TellError(stats_.error);
+}
+
+void Archive::TellError(const std::string& error) {
+  if (error.empty() == error_told_.empty() && (error.empty() || IsObjectPath(directory_))) {
+    error_told_ = error;  // a server has many ways to say one thing
+    return;
+  }
+  if (error == error_told_) return;
+  news_ += news_.empty() ? "" : "; ";
+  news_ += error.empty() ? "The archive takes files again"
+                         : "The archive lags behind, log stays meanwhile: " + error;
+  error_told_ = error;
 }
 
 Status Archive::Pass() {
@@ -165,12 +203,7 @@ void Archive::Publish(const Status& status) {
   stats.next_segment = next_segment_;
   for (const auto& [number, file] : kept_) stats.bytes += file.bytes;
   const std::lock_guard lock(mutex_);
-  if (stats.error != error_told_) {
-    news_ += news_.empty() ? "" : "; ";
-    news_ += stats.error.empty() ? "The archive takes files again"
-                                 : "The archive lags behind, log stays meanwhile: " + stats.error;
-    error_told_ = stats.error;
-  }
+  TellError(stats.error);
   stats_ = std::move(stats);
 }
 
@@ -183,7 +216,7 @@ std::string Archive::NoteText() const {
 }
 
 // *note: of this store's archive; empty where a new one may begin.
-Status Archive::CheckOwner(const std::vector<std::string>& names, std::string* note) const {
+Status Archive::CheckOwner(const std::vector<std::string>& names, std::string* note) {
   ASSIGN_OR_RETURN(*note, ReadIfThere(files_, JoinPath(directory_, kArchiveNoteName)));
   ASSIGN_OR_RETURN(const std::string own,
                    ReadIfThere(files_, JoinPath(store_directory_, kStoreIdName)));
@@ -205,9 +238,12 @@ Status Archive::CheckOwner(const std::vector<std::string>& names, std::string* n
   if (LineValue(own, "archive") == directory_) {
     return Status::Error(
         ErrorCode::kIo,
-        fmt::format("archive-dir {} is empty, but this store has had an archive there. Is the disk "
-                    "mounted? Remove {} to begin another archive",
-                    directory_, JoinPath(store_directory_, kStoreIdName)));
+        fmt::format(
+            "archive-dir {} is empty, but this store has had an archive there. {} Remove {} "
+            "to begin another archive",
+            directory_,
+            IsObjectPath(directory_) ? "Is it the right server?" : "Is the disk mounted?",
+            JoinPath(store_directory_, kStoreIdName)));
   }
   return Status::Ok();
 }
@@ -247,6 +283,7 @@ Status Archive::OpenFolder() {
     gaps_.insert(gaps_.end(), fresh.begin(), fresh.end());
   }
   kept_.clear();
+  heads_.clear();
   for (const std::string& name : names) RETURN_IF_ERROR(Learn(name));
   is_open_ = true;
   return Status::Ok();
@@ -262,18 +299,6 @@ Status Archive::Learn(const std::string& name) {
   file.kind = parsed->kind;
   ASSIGN_OR_RETURN(auto readable, files_.OpenForReading(path));
   ASSIGN_OR_RETURN(file.bytes, readable->Size());
-  std::string front(std::max(kSegmentHeaderBytes, kSnapshotHeaderBytes), '\0');
-  ASSIGN_OR_RETURN(const size_t n, readable->ReadAt(0, front.size(), front.data()));
-  front.resize(n);
-  if (parsed->kind == StoreFileKind::kSegment) {
-    if (const auto header = DecodeSegmentHeader(front); header.ok()) {
-      file.lsn = header->after;
-      file.commit_micros = header->after_micros;
-    }
-  } else if (const auto header = DecodeSnapshotHeader(front); header.ok()) {
-    file.lsn = header->lsn;
-    file.commit_micros = header->commit_micros;
-  }
   kept_[parsed->number] = file;
   return Status::Ok();
 }
@@ -281,7 +306,7 @@ Status Archive::Learn(const std::string& name) {
 // --- what comes in
 
 // A file of a number that is there already is the same one.
-Status Archive::CheckSame(const std::string& name) const {
+Status Archive::CheckSame(const std::string& name) {
   // Each record's hash covers those before it: of the end a piece will do.
   ASSIGN_OR_RETURN(const std::string here, ReadEnds(files_, JoinPath(directory_, name),
                                                     kept_.at(ParseFileName(name)->number).bytes));
@@ -308,7 +333,12 @@ Status Archive::TakeFile(StoreFileKind kind, uint64_t number, uint64_t bytes, bo
   RETURN_IF_ERROR(
       LinkOrCopy(files_, JoinPath(store_directory_, name), JoinPath(directory_, name), bytes));
   *came = true;
-  return Learn(name);
+  RETURN_IF_ERROR(Learn(name));
+  const uint64_t bytes_there = kept_.at(number).bytes;
+  if (bytes_there == bytes) return Status::Ok();
+  kept_.erase(number);
+  return Status::Error(ErrorCode::kIo, fmt::format("{} has {} bytes, not {}",
+                                                   JoinPath(directory_, name), bytes_there, bytes));
 }
 
 Status Archive::TakeIn(const Manifest& manifest) {
@@ -387,6 +417,49 @@ void Archive::CloseOldSegment(const Manifest& manifest) {
 
 // --- what goes
 
+// Read once, when it is asked for: a server of objects takes its time.
+Result<Archive::Head> Archive::HeadOf(uint64_t number) {
+  if (const auto known = heads_.find(number); known != heads_.end()) return known->second;
+  const StoreFileKind kind = kept_.at(number).kind;
+  const std::string path = JoinPath(directory_, FormatFileName(kind, number));
+  ASSIGN_OR_RETURN(auto file, files_.OpenForReading(path));
+  std::string front(std::max(kSegmentHeaderBytes, kSnapshotHeaderBytes), '\0');
+  ASSIGN_OR_RETURN(const size_t n, file->ReadAt(0, front.size(), front.data()));
+  front.resize(n);
+  Head head;
+  if (kind == StoreFileKind::kSegment) {
+    if (const auto header = DecodeSegmentHeader(front); header.ok())
+      head = {.lsn = header->after, .commit_micros = header->after_micros};
+  } else if (const auto header = DecodeSnapshotHeader(front); header.ok()) {
+    head = {.lsn = header->lsn, .commit_micros = header->commit_micros};
+  }
+  heads_[number] = head;
+  return head;
+}
+
+// What is not needed for a base: snapshots before it, and segments that end where it begins.
+Result<std::vector<uint64_t>> Archive::Superseded(uint64_t base) {
+  std::vector<uint64_t> go;
+  std::vector<uint64_t> segments;
+  for (const auto& [number, file] : kept_) {
+    if (number >= base) break;
+    (file.kind == StoreFileKind::kSnapshot ? go : segments).push_back(number);
+  }
+  // The last one before it may hold records that it lacks, unless the next one begins with it.
+  const auto next = std::find_if(kept_.begin(), kept_.end(), [&](const auto& file) {
+    return file.first > base && file.second.kind == StoreFileKind::kSegment;
+  });
+  bool is_exact = false;
+  if (next != kept_.end() && !segments.empty()) {
+    ASSIGN_OR_RETURN(const Head behind, HeadOf(next->first));
+    ASSIGN_OR_RETURN(const Head own, HeadOf(base));
+    is_exact = behind.lsn == own.lsn;
+  }
+  if (!is_exact && !segments.empty()) segments.pop_back();
+  go.insert(go.end(), segments.begin(), segments.end());
+  return go;
+}
+
 // The newest snapshot that is old enough stays, and all behind it; of several that are not, as many
 // as there is room for.
 Status Archive::Expire() {
@@ -404,29 +477,14 @@ Status Archive::Expire() {
   for (const auto& [number, file] : kept_) {
     if (file.kind == StoreFileKind::kSnapshot) bases.push_back(number);
   }
-  // What is not needed for a base: snapshots before it, and segments that end where it begins.
-  const auto superseded = [this](uint64_t base) {
-    std::vector<uint64_t> go;
-    std::vector<uint64_t> segments;
-    for (const auto& [number, file] : kept_) {
-      if (number >= base) break;
-      (file.kind == StoreFileKind::kSnapshot ? go : segments).push_back(number);
-    }
-    // The last one before it may hold records that it lacks, unless the next one begins with it.
-    const auto next = std::find_if(kept_.begin(), kept_.end(), [&](const auto& file) {
-      return file.first > base && file.second.kind == StoreFileKind::kSegment;
-    });
-    const bool is_exact = next != kept_.end() && next->second.lsn == kept_.at(base).lsn;
-    if (!is_exact && !segments.empty()) segments.pop_back();
-    go.insert(go.end(), segments.begin(), segments.end());
-    return go;
-  };
   std::set<uint64_t> go;
   for (size_t i = 1; i < bases.size(); ++i) {
-    const bool is_old = kept_.at(bases[i]).commit_micros <= horizon;
+    ASSIGN_OR_RETURN(const Head base, HeadOf(bases[i]));
+    const bool is_old = base.commit_micros <= horizon;
     const bool is_too_much = bytes_max != 0 && bytes > bytes_max;
     if (!is_old && !is_too_much) break;
-    for (const uint64_t number : superseded(bases[i])) {
+    ASSIGN_OR_RETURN(const std::vector<uint64_t> superseded, Superseded(bases[i]));
+    for (const uint64_t number : superseded) {
       if (go.insert(number).second) bytes -= kept_.at(number).bytes;
     }
   }
@@ -434,6 +492,7 @@ Status Archive::Expire() {
     RETURN_IF_ERROR(
         files_.Remove(JoinPath(directory_, FormatFileName(kept_.at(number).kind, number))));
     kept_.erase(number);
+    heads_.erase(number);
   }
   return go.empty() ? Status::Ok() : files_.SyncDirectory(directory_);
 }

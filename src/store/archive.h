@@ -21,6 +21,14 @@
 // What is too old goes, but for a snapshot to begin with from archive-keep ago on, and what follows
 // it; beyond archive-max-bytes more goes, but never the newest snapshot and the log behind it.
 //
+// The folder may be a prefix of an object store, s3://bucket/prefix (store/object_files.h), where a
+// file comes in as an object that is there once it is whole. What was sent of one that was cut off
+// is removed when the archive is opened next. It is opened by the thread, so that a server that
+// does not answer holds up nobody: one that is another store's is told of in the error.
+//
+// After a failure the next attempt is made kPauseMs later, of an object store twice as late each
+// time, up to kPauseMaxMs.
+//
 // Threads: all that touches files is done by a thread of its own. The methods are the loop's.
 #pragma once
 
@@ -36,15 +44,18 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/object_store.h"
 #include "cellar/clock.h"
 #include "store/journal.h"
+#include "store/object_files.h"
 
 namespace cellar {
 
 inline constexpr std::string_view kArchiveNoteName{"cellar.archive"};
 
 struct ArchiveOptions {
-  std::string directory;  // archive-dir; empty: none
+  std::string directory;        // archive-dir; empty: none
+  ObjectStoreOpener objects{};  // for one of an object store
   int64_t keep_micros{7LL * 86'400 * 1'000'000};
   uint64_t bytes_max{0};               // 0: no limit
   int64_t timeout_micros{60'000'000};  // a segment with records is closed at this age
@@ -59,12 +70,13 @@ struct ArchiveStats {
   uint64_t gaps{0};
 };
 
-class Archive {
+class Archive final : private ObjectWatcher {
  public:
-  // `journal` outlives it. ERR if the folder is another store's, or of something else.
+  // `journal` outlives it. ERR if the folder is another store's, or of something else; or there is
+  // no way to the object store.
   static Result<std::unique_ptr<Archive>> Open(ArchiveOptions options, std::string store_directory,
                                                FileSystem& files, Clock& clock, Journal& journal);
-  ~Archive();
+  ~Archive() override;
   Archive(const Archive&) = delete;
   Archive& operator=(const Archive&) = delete;
 
@@ -82,6 +94,9 @@ class Archive {
   struct Kept {
     StoreFileKind kind{StoreFileKind::kSegment};
     uint64_t bytes{0};
+  };
+  // What a file says of itself.
+  struct Head {
     Lsn lsn;                   // of a snapshot; of a segment: the last record before it
     int64_t commit_micros{0};  // of that
   };
@@ -89,21 +104,26 @@ class Archive {
   Archive(ArchiveOptions options, std::string store_directory, FileSystem& files, Clock& clock,
           Journal& journal);
   void Run();
+  bool GoesOn(uint32_t attempts) override;
+  void Failed(const Status& status) override;
   Status OpenFolder();
-  Status CheckOwner(const std::vector<std::string>& names, std::string* note) const;
+  Status CheckOwner(const std::vector<std::string>& names, std::string* note);
   Status Learn(const std::string& name);
-  Status CheckSame(const std::string& name) const;
+  Status CheckSame(const std::string& name);
   Status TakeIn(const Manifest& manifest);
   Status TakeFile(StoreFileKind kind, uint64_t number, uint64_t bytes, bool* came);
   Status DropForRoom(const Manifest& manifest);
+  Result<Head> HeadOf(uint64_t number);
   Status Expire();
+  Result<std::vector<uint64_t>> Superseded(uint64_t base);
   void CloseOldSegment(const Manifest& manifest);
   std::string NoteText() const;
   void Publish(const Status& status);
+  void TellError(const std::string& error);  // under mutex_
 
   const std::string directory_;
   const std::string store_directory_;
-  FileSystem& files_;
+  ObjectFiles files_;
   Clock& clock_;
   Journal& journal_;
 
@@ -113,6 +133,7 @@ class Archive {
   ArchiveOptions options_;
   bool stop_{false};
   bool room_is_short_{false};
+  bool hurry_{false};  // that has just come
   bool wants_snapshot_{false};
   ArchiveStats stats_;
   std::string news_;
@@ -121,12 +142,14 @@ class Archive {
   bool is_open_{false};
   std::unique_ptr<FileLock> lock_;
   std::string id_;
-  std::map<uint64_t, Kept> kept_;  // by number
-  uint64_t next_segment_{0};       // the first that is not here, of those to come
-  std::vector<std::string> gaps_;  // lines
+  std::map<uint64_t, Kept> kept_;   // by number
+  std::map<uint64_t, Head> heads_;  // of those that were asked for
+  uint64_t next_segment_{0};        // the first that is not here, of those to come
+  std::vector<std::string> gaps_;   // lines
   bool gaps_are_noted_{true};
   uint64_t open_segment_{0};
   int64_t open_since_micros_{0};  // monotonic
+  uint32_t failures_{0};          // passes in a row
   std::string error_told_;
   std::thread thread_;
 };

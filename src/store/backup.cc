@@ -75,7 +75,7 @@ std::string_view BackupStateName(BackupState state) {
 
 // What the other thread works on. The loop makes and ends it.
 struct Backup::Job {
-  enum class Kind : uint8_t { kBase, kSealLog, kSealSnapshot, kInstall, kEmpty };
+  enum class Kind : uint8_t { kBase, kSealLog, kSealSnapshot, kInstall, kEmpty, kLook };
   Kind kind{Kind::kBase};
   StateMachine::StateSnapshot snapshot{};
   SnapshotTask task{};
@@ -90,7 +90,8 @@ struct Backup::Job {
 
   std::atomic<bool> done{false};  // what follows is the loop's from then on
   Status status{};
-  Manifest manifest{};  // kInstall: made by the job before it
+  Manifest manifest{};    // kInstall: made by the job before it
+  SealedBackup sealed{};  // kLook
 };
 
 Backup::Backup(BackupOptions options, std::string store_directory, bool whole_log,
@@ -105,28 +106,63 @@ Backup::Backup(BackupOptions options, std::string store_directory, bool whole_lo
       journal_(journal),
       state_(state),
       wake_(std::move(wake)) {
-  FindSealed();
+  if (IsObjectPath(directory_)) return;  // Mount sees to it
+  SealedBackup sealed;
+  if (ReadSealed(&sealed).ok()) TakeSealed(std::move(sealed));
 }
 
 Backup::~Backup() {
   if (job_ == nullptr) return;
+  gives_up_ = true;
   job_->progress.cancelled = true;
   job_->thread.join();
 }
 
-void Backup::FindSealed() {
-  const Result<std::string> note = ReadWholeFile(files_, JoinPath(directory_, kBackupNoteName));
-  if (!note.ok() || !note->starts_with(kNoteHead)) return;
+Status Backup::Mount() {
+  if (!IsObjectPath(directory_)) return Status::Ok();
+  RETURN_IF_ERROR(files_.Mount(options_.objects, directory_));
+  files_.SetWatcher(this);
+  has_looked_ = false;
+  BeginLook();
+  return Status::Ok();
+}
+
+bool Backup::GoesOn(uint32_t) { return !gives_up_.load(std::memory_order_relaxed); }
+void Backup::Failed(const Status&) {}
+
+void Backup::BeginLook() {
+  auto job = std::make_unique<Job>();
+  job->kind = Job::Kind::kLook;
+  (void)BeginJob(std::move(job));
+}
+
+Status Backup::ReadSealed(SealedBackup* sealed) {
+  const std::string path = JoinPath(directory_, kBackupNoteName);
+  ASSIGN_OR_RETURN(const bool exists, files_.Exists(path));
+  if (!exists) return Status::Ok();
+  ASSIGN_OR_RETURN(const std::string note, ReadWholeFile(files_, path));
+  if (!note.starts_with(kNoteHead)) return Status::Ok();
   const Result<std::optional<Manifest>> manifest = LoadManifest(files_, directory_);
-  if (!manifest.ok() || !*manifest || !(*manifest)->snapshot) return;
-  (void)ParseInt64(NoteValue(*note, "start"), &start_unix_s_);
-  (void)ParseInt64(NoteValue(*note, "end"), &end_unix_s_);
-  id_ = NoteValue(*note, "id");
-  sealed_micros_ = end_unix_s_ * kMicrosPerSecond;
-  names_.push_back(FormatFileName(StoreFileKind::kSnapshot, (*manifest)->snapshot->number));
+  if (!manifest.ok() && manifest.status().code() == ErrorCode::kIo) return manifest.status();
+  if (!manifest.ok() || !*manifest || !(*manifest)->snapshot) return Status::Ok();
+  (void)ParseInt64(NoteValue(note, "start"), &sealed->start_unix_s);
+  (void)ParseInt64(NoteValue(note, "end"), &sealed->end_unix_s);
+  sealed->id = NoteValue(note, "id");
+  sealed->names.push_back(FormatFileName(StoreFileKind::kSnapshot, (*manifest)->snapshot->number));
   for (const SegmentEntry& entry : (*manifest)->segments)
-    names_.push_back(FormatFileName(StoreFileKind::kSegment, entry.number));
-  names_.emplace_back(kManifestName);
+    sealed->names.push_back(FormatFileName(StoreFileKind::kSegment, entry.number));
+  sealed->names.emplace_back(kManifestName);
+  sealed->is_there = true;
+  return Status::Ok();
+}
+
+void Backup::TakeSealed(SealedBackup sealed) {
+  if (!sealed.is_there) return;
+  start_unix_s_ = sealed.start_unix_s;
+  end_unix_s_ = sealed.end_unix_s;
+  id_ = std::move(sealed.id);
+  names_ = std::move(sealed.names);
+  sealed_micros_ = end_unix_s_ * kMicrosPerSecond;
   state_now_ = BackupState::kSealed;
 }
 
@@ -144,6 +180,11 @@ void Backup::Interrupt(std::string why) {
 
 Status Backup::Start() {
   if (journal_.holds_log_only()) return Refused("a witness holds no data: ask another node");
+  if (!has_looked_) {
+    return Status::Error(ErrorCode::kTryAgain,
+                         fmt::format("it is not known yet if {} holds a sealed backup{}{}",
+                                     directory_, look_error_.empty() ? "" : ": ", look_error_));
+  }
   if (state_now_ == BackupState::kSealed)
     return Refused("a sealed backup is there: BACKUP CLEANUP removes it");
   if (state_now_ != BackupState::kIdle && state_now_ != BackupState::kFailed)
@@ -213,6 +254,7 @@ void Backup::Fail(std::string why) {
   names_.clear();
   journal_.PinFrom(LogPin::kBackup, UINT64_MAX);
   if (job_ != nullptr) {
+    gives_up_ = true;
     job_->progress.cancelled = true;  // EndJob sees to the files
     return;
   }
@@ -253,6 +295,7 @@ Status Backup::BeginSnapshot() {
 
 Status Backup::BeginJob(std::unique_ptr<Job> job) {
   CELLAR_ASSERT(job_ == nullptr);
+  gives_up_ = false;
   job_ = std::move(job);
   job_->start_unix_s = start_unix_s_;
   if (job_->end_unix_s == 0) job_->end_unix_s = clock_.WallMicros() / kMicrosPerSecond;
@@ -311,6 +354,14 @@ void Backup::EndJob() {
   std::unique_ptr<Job> job = std::move(job_);
   job->thread.join();
   if (job->kind == Job::Kind::kEmpty) return;
+  if (job->kind == Job::Kind::kLook) {
+    constexpr int64_t kLookAgainMicros{5 * kMicrosPerSecond};
+    has_looked_ = job->status.ok();
+    look_error_ = has_looked_ ? std::string() : job->status.text();
+    look_at_micros_ = clock_.MonotonicMicros() + kLookAgainMicros;
+    if (has_looked_ && state_now_ == BackupState::kIdle) TakeSealed(std::move(job->sealed));
+    return;
+  }
   if (state_now_ == BackupState::kFailed || state_now_ == BackupState::kIdle) {
     // Given up meanwhile: what it has written goes.
     auto empty = std::make_unique<Job>();
@@ -326,6 +377,7 @@ void Backup::EndJob() {
 
 void Backup::Poll() {
   if (job_ != nullptr && job_->done.load(std::memory_order_acquire)) EndJob();
+  if (!has_looked_ && job_ == nullptr && clock_.MonotonicMicros() >= look_at_micros_) BeginLook();
   if (state_now_ == BackupState::kIdle || state_now_ == BackupState::kFailed) return;
   if (state_now_ == BackupState::kSealed) {
     const int64_t ttl = options_.sealed_ttl_micros;
@@ -363,6 +415,7 @@ void Backup::RunJob(Job* job) {
   LowerThreadPriority();
   const auto run = [&]() -> Status {
     if (job->kind == Job::Kind::kEmpty) return EmptyFolder();
+    if (job->kind == Job::Kind::kLook) return ReadSealed(&job->sealed);
     if (job->kind == Job::Kind::kBase) RETURN_IF_ERROR(MakeFolder(*job));
     if (job->kind == Job::Kind::kSealLog) return SealFiles(job);
     if (job->kind == Job::Kind::kInstall) return Install(*job);
@@ -377,7 +430,7 @@ void Backup::RunJob(Job* job) {
 }
 
 // Files of a store that nobody has said to be a backup are another's.
-Status Backup::MakeFolder(const Job& job) const {
+Status Backup::MakeFolder(const Job& job) {
   ASSIGN_OR_RETURN(const bool exists, files_.Exists(directory_));
   if (!exists) {
     RETURN_IF_ERROR(files_.CreateDirectory(directory_));
@@ -394,7 +447,7 @@ Status Backup::MakeFolder(const Job& job) const {
   return WriteNote(job, Sealed::kNo);
 }
 
-Status Backup::EmptyFolder() const {
+Status Backup::EmptyFolder() {
   ASSIGN_OR_RETURN(const bool exists, files_.Exists(directory_));
   if (!exists) return Status::Ok();
   ASSIGN_OR_RETURN(const std::vector<std::string> names, files_.List(directory_));
@@ -414,7 +467,7 @@ Status Backup::EmptyFolder() const {
   return files_.Remove(JoinPath(directory_, kBackupNoteName));
 }
 
-Status Backup::WriteNote(const Job& job, Sealed is_sealed) const {
+Status Backup::WriteNote(const Job& job, Sealed is_sealed) {
   std::string text = fmt::format("{}start {}\n", kNoteHead, job.start_unix_s);
   if (is_sealed == Sealed::kYes)
     text += fmt::format("end {}\nid {}\n", job.end_unix_s, FeedId::Of(job.commit_micros, 0).text());
@@ -422,7 +475,7 @@ Status Backup::WriteNote(const Job& job, Sealed is_sealed) const {
 }
 
 // The log from the base to the cut, and what the manifest will say.
-Status Backup::SealFiles(Job* job) const {
+Status Backup::SealFiles(Job* job) {
   RETURN_IF_ERROR(journal_.CloseCut(job->ordinal));
   const Manifest live = journal_.CopyManifest();
   Manifest& manifest = job->manifest;
@@ -449,7 +502,7 @@ Status Backup::SealFiles(Job* job) const {
 }
 
 // The files become a backup, by their manifest; a base that another snapshot replaces goes.
-Status Backup::Install(const Job& job) const {
+Status Backup::Install(const Job& job) {
   RETURN_IF_ERROR(WriteNote(job, Sealed::kYes));
   RETURN_IF_ERROR(InstallManifest(files_, directory_, job.manifest).status);
   if (job.base.number == 0 || job.base.number == job.manifest.snapshot->number) return Status::Ok();

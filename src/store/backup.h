@@ -14,6 +14,10 @@
 // replica set, a follower), SEAL writes another snapshot in place of the base; of a member, the
 // manifest waits until all that it holds is committed.
 //
+// The folder may be a prefix of an object store (store/object_files.h): the base goes there as it
+// is written, without room on a disk. Whether a sealed one is there is found out by the other
+// thread; until then Start is TRYAGAIN.
+//
 // What goes wrong leaves the state kFailed and nothing in the folder. A full disk ends a backup
 // that is not sealed: it would keep log that is in the way of writes. After a restart a backup that
 // was sealed still is; another's files are removed by the next Start.
@@ -21,6 +25,7 @@
 // Threads: belongs to the loop; files are another thread's work. Poll when `wake` was called.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -29,15 +34,18 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/object_store.h"
 #include "cellar/clock.h"
 #include "engine/table/state_machine.h"
 #include "store/journal.h"
+#include "store/object_files.h"
 #include "store/snapshot_writer.h"
 
 namespace cellar {
 
 struct BackupOptions {
   std::string directory;         // relative to that of the store, or absolute
+  ObjectStoreOpener objects{};   // for one of an object store
   int64_t sealed_ttl_micros{0};  // 0: a sealed one stays
 };
 
@@ -51,14 +59,17 @@ enum class BackupState : uint8_t {
 };
 std::string_view BackupStateName(BackupState state);
 
-class Backup {
+class Backup final : private ObjectWatcher {
  public:
   // Looks for one that has been sealed before the restart. `journal` and `state` outlive it.
   Backup(BackupOptions options, std::string store_directory, bool whole_log, FileSystem& files,
          Clock& clock, Journal& journal, StateMachine& state, std::function<void()> wake);
-  ~Backup();
+  ~Backup() override;
   Backup(const Backup&) = delete;
   Backup& operator=(const Backup&) = delete;
+
+  // Once, before all else, where the directory is of an object store: ERR if there is no way there.
+  Status Mount();
 
   // ERR, saying why, unless the state allows it; TRYAGAIN as Journal::StartSnapshot.
   Status Start();
@@ -101,20 +112,32 @@ class Backup {
   bool UsesLog() const;
   bool IsSettled(Lsn lsn, bool* is_void) const;
 
+  void BeginLook();
+
   // What the other thread does.
+  struct SealedBackup {
+    bool is_there{false};
+    int64_t start_unix_s{0};
+    int64_t end_unix_s{0};
+    std::string id{};
+    std::vector<std::string> names{};
+  };
+  bool GoesOn(uint32_t attempts) override;
+  void Failed(const Status& status) override;
   enum class Sealed : uint8_t { kNo, kYes };
-  Status MakeFolder(const Job& job) const;
-  Status EmptyFolder() const;
-  Status SealFiles(Job* job) const;
-  Status Install(const Job& job) const;
-  Status WriteNote(const Job& job, Sealed is_sealed) const;
-  void FindSealed();
+  Status MakeFolder(const Job& job);
+  Status EmptyFolder();
+  Status SealFiles(Job* job);
+  Status Install(const Job& job);
+  Status WriteNote(const Job& job, Sealed is_sealed);
+  Status ReadSealed(SealedBackup* sealed);
+  void TakeSealed(SealedBackup sealed);
 
   BackupOptions options_;
   const std::string directory_;  // of the backup
   const std::string store_directory_;
   const bool whole_log_;  // no record of it can be voided
-  FileSystem& files_;
+  ObjectFiles files_;
   Clock& clock_;
   Journal& journal_;
   StateMachine& state_;
@@ -131,6 +154,10 @@ class Backup {
   SnapshotEntry base_;
   Lsn base_lsn_;
   std::unique_ptr<Job> job_;
+  std::atomic<bool> gives_up_{false};  // what the job waits for
+  bool has_looked_{true};              // it is known if a sealed one is there
+  std::string look_error_;
+  int64_t look_at_micros_{0};  // monotonic
   bool awaits_commit_{false};  // up to base_lsn_
   std::unique_ptr<Job> seal_;  // is done, and awaits that
 };

@@ -5,6 +5,8 @@
 #include <memory>
 #include <string_view>
 
+#include "base/object_store.h"
+
 namespace cellar {
 namespace {
 
@@ -13,6 +15,7 @@ constexpr uint64_t kPieceBytes{1 << 20};
 
 Status WriteCopy(FileSystem& files, ReadableFile* source, const std::string& path, uint64_t bytes) {
   ASSIGN_OR_RETURN(auto file, files.Create(path));
+  if (IsObjectPath(path)) RETURN_IF_ERROR(file->Allocate(0, bytes));
   std::string piece(static_cast<size_t>(std::min(bytes, kPieceBytes)), '\0');
   for (uint64_t offset = 0; offset < bytes;) {
     const auto wanted = static_cast<size_t>(std::min(bytes - offset, kPieceBytes));
@@ -35,6 +38,7 @@ Status LinkOrCopy(FileSystem& files, const std::string& from, const std::string&
   if (size < bytes)
     return Status::Error(ErrorCode::kIo, from + " has " + std::to_string(size) + " bytes, not " +
                                              std::to_string(bytes));
+  if (IsObjectPath(to)) return WriteCopy(files, source.get(), to, bytes);
   if (size == bytes && files.Link(from, to).ok()) return Status::Ok();
   const std::string temporary = to + ".tmp";
   ASSIGN_OR_RETURN(const bool is_left, files.Exists(temporary));

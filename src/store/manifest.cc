@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/hash.h"
+#include "base/object_store.h"
 
 namespace cellar {
 namespace {
@@ -240,6 +241,12 @@ Status CheckNoOrphans(const std::string& directory, const std::vector<std::strin
 InstallResult InstallManifest(FileSystem& files, const std::string& directory,
                               const Manifest& manifest) {
   const std::string temporary = JoinPath(directory, kManifestTemporaryName);
+  if (IsObjectPath(directory)) {
+    Status status =
+        WriteFreshFile(files, JoinPath(directory, kManifestName), FormatManifest(manifest));
+    const bool is_there = status.ok();
+    return {is_there ? InstallOutcome::kInstalled : InstallOutcome::kUnknown, std::move(status)};
+  }
   Status status = WriteFreshFile(files, temporary, FormatManifest(manifest));
   if (!status.ok()) return {InstallOutcome::kUnchanged, std::move(status)};
   status = files.Rename(temporary, JoinPath(directory, kManifestName));

@@ -7,6 +7,7 @@
 #include "base/background_pace.h"
 #include "base/coding.h"
 #include "base/hash.h"
+#include "base/object_store.h"
 #include "cellar/clock.h"
 #include "store/snapshot_format.h"
 
@@ -135,17 +136,20 @@ Result<SnapshotEntry> WriteTemporary(FileSystem& files, const std::string& path,
 Result<SnapshotEntry> WriteSnapshot(FileSystem& files, const SnapshotTask& task,
                                     const StateMachine::StateSnapshot& state,
                                     SnapshotProgress* progress) {
-  const std::string temporary =
-      JoinPath(task.directory, FormatFileName(StoreFileKind::kTemporarySnapshot, task.number));
   const std::string path =
       JoinPath(task.directory, FormatFileName(StoreFileKind::kSnapshot, task.number));
+  const std::string temporary =
+      IsObjectPath(path)  // has its name when it is whole
+          ? path
+          : JoinPath(task.directory,
+                     FormatFileName(StoreFileKind::kTemporarySnapshot, task.number));
   Result<SnapshotEntry> entry = WriteTemporary(files, temporary, task, state, progress);
   Status status = entry.status();
-  if (status.ok()) status = files.Rename(temporary, path);
+  if (status.ok() && temporary != path) status = files.Rename(temporary, path);
   if (status.ok()) status = files.SyncDirectory(task.directory);
   if (status.ok()) return entry;
   // Whichever of the two there is; no manifest names it yet.
-  (void)files.Remove(temporary);
+  if (temporary != path) (void)files.Remove(temporary);
   (void)files.Remove(path);
   return status;
 }

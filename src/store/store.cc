@@ -87,6 +87,7 @@ Status Store::OpenFiles() {
   const std::string& directory = options_.journal.directory;
   backup_ = std::make_unique<Backup>(options_.backup, directory, !options_.journal.set_member,
                                      files_, clock_, *journal_, *engine_, options_.journal.wake);
+  RETURN_IF_ERROR(backup_->Mount());
   if (backup_was_active_) backup_->Interrupt("the store was closed and opened again meanwhile");
   backup_was_active_ = false;
   if (options_.archive.directory.empty()) return Status::Ok();

@@ -204,6 +204,83 @@ class ArchiveTest(unittest.TestCase):
         self.archived(client)
         client.close()
 
+    def test_beyond_its_most_bytes_the_oldest_go(self):
+        server = self.server(**{"archive-max-bytes": "300kb"})
+        client = server.client()
+        client.execute_command("TABLE", "CREATE", "t", "FAMILY", "f", "VERSIONS", 1)
+        for i in range(8):
+            for j in range(10):
+                client.execute_command("CPUT", "t", f"r{j}", "f:a", os.urandom(5000))
+            client.execute_command("SAVE")
+            self.archived(client)
+
+        def size():
+            return sum(os.path.getsize(os.path.join(self.archive, name)) for name in os.listdir(self.archive))
+        self.wait(lambda: f"it is small enough: {size()}", lambda: size() <= 300 << 10)
+        self.assertGreater(len(self.names(".snapshot")), 1)  # and no smaller than it must be
+        # It may be changed; the newest snapshot and what follows it stay, however large.
+        client.execute_command("CONFIG", "SET", "archive-max-bytes", "1")
+        self.wait("one base", lambda: len(self.names(".snapshot")) == 1)
+        self.assertLessEqual(len(self.names(".log")), 2)
+        self.assertEqual(self.persistence_bytes(client), size() - os.path.getsize(os.path.join(self.archive, "cellar.archive")))
+        digest = client.execute_command("DEBUG", "DIGEST", "t")
+        self.assertEqual(digest, self.recovered(LATE, self.archive))
+        self.assertEqual(0, cellar("--check", self.archive).returncode)
+        client.close()
+
+    def persistence_bytes(self, client):
+        return client.info("persistence")["archive_bytes"]
+
+    def test_without_rights(self):
+        """As a user who may not write there, or not read."""
+        if os.getuid() != 0 or shutil.which("setpriv") is None:
+            self.skipTest("it takes root to become somebody else")
+        nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+        os.chmod(self.folder, 0o755)
+        os.mkdir(self.archive, 0o755)
+        sealed = os.path.join(self.folder, "sealed")
+        os.mkdir(sealed, 0o755)
+        server = self.server(start=False, backupdirname=os.path.join(sealed, "backup"))
+        os.chown(server.directory, 65534, 65534)
+        arguments = server.arguments
+        server.arguments = lambda: nobody + arguments()
+        server.start()
+        client = server.client()
+        client.execute_command("TABLE", "CREATE", "t", "FAMILY", "f")
+        self.wait("it is told", lambda: "Permission denied" in client.info("persistence")["archive_error"])
+        self.assertIn(self.archive, client.info("persistence")["archive_error"])
+        self.wait("it lags", lambda: client.info("persistence")["archive_lag_bytes"] > 0)
+        self.assertEqual([], os.listdir(self.archive))
+        client.execute_command("BACKUP", "START")
+
+        def backup():
+            return client.execute_command("BACKUP", "STATUS")
+        self.wait("the backup fails", lambda: b"failed" in backup())
+        self.assertTrue(any(b"Permission denied" in word for word in backup() if isinstance(word, bytes)), backup())
+        self.assertEqual([], os.listdir(sealed))
+        os.chown(self.archive, 65534, 65534)
+        self.archived(client)
+        digest = client.execute_command("DEBUG", "DIGEST", "t")
+        # Not even readable.
+        os.chmod(self.archive, 0o000)
+        client.execute_command("CPUT", "t", "r", "f:a", "1")
+        self.wait("it is told again", lambda: "Permission denied" in client.info("persistence")["archive_error"])
+        for words in (("--check", self.archive), ("--recover", self.archive, "--until", LATE, "--dir", self.new)):
+            done = subprocess.run([*nobody, binary(), *words], capture_output=True, text=True, timeout=300, check=False)
+            self.assertEqual(1, done.returncode, done.stdout)
+            self.assertIn("Permission denied", done.stderr)
+            self.assertFalse(os.path.exists(self.new))
+        os.chmod(self.archive, 0o755)
+        # NEW cannot be made.
+        self.archived(client)
+        done = subprocess.run([*nobody, binary(), "--recover", self.archive, "--until", LATE, "--dir", self.new],
+                              capture_output=True, text=True, timeout=300, check=False)
+        self.assertEqual(1, done.returncode)
+        self.assertIn("Permission denied", done.stderr)
+        self.assertNotEqual(digest, self.recovered(LATE, self.archive))
+        client.close()
+        server.stop()
+
     def test_old_files_go_and_a_base_stays(self):
         server = self.server(**{"archive-keep": "1ms"})
         client = server.client()

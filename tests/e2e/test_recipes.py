@@ -9,6 +9,7 @@ import time
 import unittest
 
 from cellar_server import ROOT, CellarServer, binary
+from object_server import ObjectServer
 
 PAGE = os.path.join(ROOT, "conf", "man", "cellar-admin.7")
 
@@ -31,9 +32,11 @@ class RecipesTest(unittest.TestCase):
         folder = tempfile.mkdtemp(prefix="cellar-recipes-")
         self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
         words = recipes()
-        self.assertEqual({"BACKUP", "Archive", "Back to a moment"}, set(words))
+        self.assertEqual({"BACKUP", "Archive", "In a bucket", "Back to a moment"}, set(words))
         os.mkdir(folder + "/backup")
         options = {"save": "", "archive-dir": folder + "/backup/archive", "archive-timeout": "1s"}
+        store = ObjectServer()
+        self.addCleanup(store.__exit__)
         with CellarServer(options=options) as server:
             client = server.client()
             client.execute_command("TABLE", "CREATE", "t", "FAMILY", "f")
@@ -47,9 +50,10 @@ class RecipesTest(unittest.TestCase):
 
             def run(heading):
                 script = "set -e -o pipefail\n" + "\n".join(words[heading])
-                script = script.replace("/backup/", folder + "/backup/").replace("/tmp/then", folder + "/then")
+                script = script.replace("/tmp/", folder + "/").replace(" /backup/", f" {folder}/backup/")
                 script = script.replace("6479", str(server.port)).replace("cellar --", f"{binary()} --")
-                done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=300, check=False)
+                done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=300, check=False,
+                                      env={**os.environ, **store.environment()})
                 self.assertEqual(0, done.returncode, script + done.stdout + done.stderr)
                 return done.stdout
 
@@ -58,6 +62,14 @@ class RecipesTest(unittest.TestCase):
             self.assertIn("archive_error:", run("Archive"))
             time.sleep(1.1)  # the recipe's moment has whole seconds
             self.assertIn("recovered to", run("Back to a moment"))
+            server.stop()
+            server.options.update({"archive-dir": "s3://bucket/archive", "backupdirname": "s3://bucket/backup"})
+            server.environment.update(store.environment())
+            server.start()
+            client = server.client()
+            archived()
+            time.sleep(1.1)
+            self.assertEqual(2, run("In a bucket").count("recovered to"))
             client.close()
         for made in ("/backup/monday", "/then"):
             with CellarServer(directory=folder + made, options={"save": ""}) as server:

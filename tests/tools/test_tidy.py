@@ -57,6 +57,11 @@ class TidyTest(unittest.TestCase):
         found = self.messages({"src/commands/a.cc": "// A.\n#include <uv.h>\n"})
         self.assertEqual(["src/commands/a.cc:2: only server/ includes <uv.h>"], found)
 
+    def test_libcurl_belongs_to_one_file(self):
+        self.assertEqual([], self.messages({"src/s3/http.cc": "// A.\n#include <curl/curl.h>\n"}))
+        found = self.messages({"src/s3/a.cc": "// A.\n#include <curl/curl.h>\n"})
+        self.assertEqual(["src/s3/a.cc:2: only src/s3/http.cc includes <curl/curl.h>"], found)
+
     def test_a_file_opens_with_a_comment(self):
         self.assertEqual(1, len(self.messages({"src/base/a.h": "#pragma once\n"})))
 

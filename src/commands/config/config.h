@@ -91,6 +91,9 @@ struct Config {
   int64_t archive_max_bytes{0};
   std::string archive_timeout{"60s"};
   int64_t archive_timeout_ms{60'000};  // of archive_timeout
+  std::string s3_endpoint;
+  std::string s3_region;
+  std::string s3_credentials_file;
   // security
   std::string requirepass;
   std::string aclfile;

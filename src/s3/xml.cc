@@ -1,0 +1,82 @@
+// See xml.h.
+#include "s3/xml.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdint>
+#include <utility>
+
+namespace cellar {
+namespace {
+
+// Where an element begins and ends, its tags not counted; begin is npos if there is none.
+std::pair<size_t, size_t> Find(std::string_view text, std::string_view name, size_t from) {
+  constexpr std::pair<size_t, size_t> kNone{std::string_view::npos, std::string_view::npos};
+  for (size_t at = text.find('<', from); at != std::string_view::npos;
+       at = text.find('<', at + 1)) {
+    const std::string_view rest = text.substr(at + 1);
+    if (!rest.starts_with(name) || rest.size() == name.size()) continue;
+    const char behind = rest[name.size()];
+    if (behind != '>' && behind != ' ' && behind != '/') continue;
+    const size_t close = text.find('>', at);
+    if (close == std::string_view::npos) return kNone;
+    if (text[close - 1] == '/') return {close + 1, close + 1};  // <name/>
+    const std::string end = "</" + std::string(name) + ">";
+    const size_t end_at = text.find(end, close);
+    return end_at == std::string_view::npos ? kNone : std::pair{close + 1, end_at};
+  }
+  return kNone;
+}
+
+}  // namespace
+
+std::string_view XmlElement(std::string_view text, std::string_view name) {
+  const auto [begin, end] = Find(text, name, 0);
+  return begin == std::string_view::npos ? std::string_view{} : text.substr(begin, end - begin);
+}
+
+std::vector<std::string_view> XmlElements(std::string_view text, std::string_view name) {
+  std::vector<std::string_view> found;
+  for (size_t at = 0;;) {
+    const auto [begin, end] = Find(text, name, at);
+    if (begin == std::string_view::npos) return found;
+    found.push_back(text.substr(begin, end - begin));
+    at = end;
+  }
+}
+
+std::string XmlText(std::string_view text) {
+  constexpr std::array<std::pair<std::string_view, char>, 5> kEntities{
+      {{"&amp;", '&'}, {"&lt;", '<'}, {"&gt;", '>'}, {"&quot;", '"'}, {"&apos;", '\''}}};
+  std::string plain;
+  while (!text.empty()) {
+    const auto entity = std::find_if(kEntities.begin(), kEntities.end(), [text](const auto& known) {
+      return text.starts_with(known.first);
+    });
+    if (entity != kEntities.end()) {
+      plain += entity->second;
+      text.remove_prefix(entity->first.size());
+      continue;
+    }
+    const size_t end = text.find(';');
+    if (text.starts_with("&#") && end != std::string_view::npos) {
+      const bool is_hexadecimal = text.starts_with("&#x");
+      const std::string_view digits =
+          text.substr(is_hexadecimal ? 3 : 2, end - (is_hexadecimal ? 3 : 2));
+      uint32_t code = 0;
+      const auto [rest, error] = std::from_chars(digits.data(), digits.data() + digits.size(), code,
+                                                 is_hexadecimal ? 16 : 10);
+      if (error == std::errc{} && rest == digits.data() + digits.size() && code < 128) {
+        plain += static_cast<char>(code);
+        text.remove_prefix(end + 1);
+        continue;
+      }
+    }
+    plain += text.front();
+    text.remove_prefix(1);
+  }
+  return plain;
+}
+
+}  // namespace cellar
