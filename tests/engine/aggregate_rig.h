@@ -3,6 +3,7 @@
 // What is in the table is kept as a list of cells too, so that a test can work the answer out anew.
 #pragma once
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <map>
@@ -60,6 +61,8 @@ class Rig {
       if (!said.policy.empty()) family.policy = *cellar::RetentionPolicy::Parse(said.policy);
       schema.families.push_back(std::move(family));
     }
+    std::sort(schema.families.begin(), schema.families.end(),
+              [](const auto& a, const auto& b) { return a.name < b.name; });
     std::string bytes;
     cellar::EncodeTableSchema(schema, &bytes);
     cellar::MutationBuilder mutation;
