@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <vector>
 
 #include "base/assert.h"
@@ -28,13 +29,14 @@ size_t MappedSize(size_t bytes) {
   return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
 }
 
-// Freed blocks of a thread; the server's loop is the one that has some.
+// Freed blocks, of all threads: what one fills another one sends and frees.
 class KeptBlocks {
  public:
   KeptBlocks() = default;
   KeptBlocks(const KeptBlocks&) = delete;
   KeptBlocks& operator=(const KeptBlocks&) = delete;
   ~KeptBlocks() {
+    const std::lock_guard lock(mutex_);
     closed_ = true;
     for (size_t i = 0; i < kKeptSizes; ++i) {
       for (char* block : blocks_[i]) (void)munmap(block, kKeptBytes << i);
@@ -44,7 +46,9 @@ class KeptBlocks {
   // Null: there is none of that size.
   char* Take(size_t bytes) {
     const size_t size = SizeOf(bytes);
-    if (size == kKeptSizes || closed_ || blocks_[size].empty()) return nullptr;
+    if (size == kKeptSizes) return nullptr;
+    const std::lock_guard lock(mutex_);
+    if (closed_ || blocks_[size].empty()) return nullptr;
     char* const block = blocks_[size].back();
     blocks_[size].pop_back();
     bytes_ -= bytes;
@@ -53,7 +57,9 @@ class KeptBlocks {
   // False: it is not wanted.
   bool Keep(char* block, size_t bytes) {
     const size_t size = SizeOf(bytes);
-    if (size == kKeptSizes || closed_ || bytes_ + bytes > kKeptBytesMax) return false;
+    if (size == kKeptSizes) return false;
+    const std::lock_guard lock(mutex_);
+    if (closed_ || bytes_ + bytes > kKeptBytesMax) return false;
     blocks_[size].push_back(block);
     bytes_ += bytes;
     return true;
@@ -66,11 +72,13 @@ class KeptBlocks {
     return size;
   }
 
+  std::mutex mutex_;
+  // Under mutex_:
   std::array<std::vector<char*>, kKeptSizes> blocks_;
   size_t bytes_{0};
-  bool closed_{false};  // the thread is ending
+  bool closed_{false};  // the process is ending
 };
-thread_local KeptBlocks kept_blocks;
+KeptBlocks kept_blocks;
 
 }  // namespace
 

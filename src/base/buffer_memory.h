@@ -4,7 +4,7 @@
 //   from there on        pages of their own: growing moves page tables instead of bytes, and what
 //                        is freed is the system's again at once
 //
-// But some freed blocks of four sizes are kept, kKeptBytesMax of each thread: long replies are made
+// But some freed blocks of four sizes are kept, kKeptBytesMax of all threads: long replies are made
 // and sent in these, and pages that the kernel has to clear first made a scan twice as dear.
 //
 // malloc would keep it: mimalloc gives a freed block back only when all that lies in the same 32
