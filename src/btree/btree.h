@@ -69,8 +69,8 @@
 // written and read at the speed of memcpy, and every byte is checked on the way in.
 //
 // Threads: a tree has one owner thread, which alone writes, takes and drops snapshots and frees
-// nodes. A snapshot may meanwhile be read by one other thread (cursor or BTreeImageReader): the
-// nodes that it reaches do not change while it lives.
+// nodes. A snapshot may meanwhile be read by others, each with a cursor of its own, or by one with
+// a BTreeImageReader: the nodes that it reaches do not change while it lives.
 //
 // Files, from the bottom: bytes.h, arena, entry, dictionary, leaf, inner (bytes inside a node);
 // dictionary_choice, leaf_builder (decode -> build); epochs (memory and snapshots); version; tree,

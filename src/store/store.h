@@ -264,7 +264,7 @@ class Store {
 
   // SNAPSHOT cursors: a pinned view of a table, found again by its id until it has been unused for
   // snapshot-cursor-timeout. STALECURSOR if it is gone or of another table. The scan must end
-  // before the id is unpinned.
+  // before the id is unpinned; others that hold it go on.
   uint64_t PinSnapshot(const Table& table, const FamilyAccess* access = nullptr);
   Result<std::unique_ptr<Scan>> ScanPinned(uint64_t id, const Table& table, const RowOptions& rows,
                                            const CellOptions& cells, const ScanPosition* from);

@@ -176,14 +176,21 @@ Result<std::unique_ptr<Scan>> Store::ScanPinned(uint64_t id, const Table& table,
                          "snapshot-cursor-timeout, or the server has restarted");
   }
   pin->second.used_micros = clock_.MonotonicMicros();
-  ReadView* view = pin->second.view.get();
+  // Others may read the same snapshots now, one of them in another thread.
+  auto view = std::make_unique<ReadView>();
+  view->Share(*pin->second.view);
   const uint64_t seed = options_.seed + id;
-  Result<std::unique_ptr<Scan>> scan = OpenScan(view, rows, cells, from, seed);
+  Result<std::unique_ptr<Scan>> scan = OpenScan(std::move(view), rows, cells, from, seed, nullptr);
   if (!scan.ok()) return InTable(std::move(scan).status(), table);
   return scan;
 }
 
-void Store::UnpinSnapshot(uint64_t id) { pins_.erase(id); }
+void Store::UnpinSnapshot(uint64_t id) {
+  const auto pin = pins_.find(id);
+  if (pin == pins_.end()) return;
+  pin->second.table_id = 0;
+  if (pin->second.holds == 0) pins_.erase(pin);
+}
 
 void Store::HoldPin(uint64_t id) {
   const auto pin = pins_.find(id);
@@ -196,6 +203,7 @@ void Store::ReleasePin(uint64_t id) {
   CELLAR_ASSERT(pin->second.holds > 0);
   --pin->second.holds;
   pin->second.used_micros = clock_.MonotonicMicros();
+  if (pin->second.table_id == 0 && pin->second.holds == 0) pins_.erase(pin);
 }
 
 void Store::UnpinStale() {

@@ -7,14 +7,13 @@
 
 #include "base/assert.h"
 #include "base/number.h"
-#include "base/thread.h"
 #include "engine/rows/table_scan.h"
 
 namespace cellar {
 namespace {
 
-// What a worker does between two looks at whether it is still wanted.
-constexpr uint64_t kWorkerCells{4'096};
+// What is folded between two looks at whether it is still wanted.
+constexpr uint64_t kPieceCells{4'096};
 // Groups that are merged, or compared, for the budget of so many cells.
 constexpr uint64_t kCellsPerGroup{4};
 // How long the last pieces of others are waited for before the loop has its turn.
@@ -28,14 +27,22 @@ Status OutOfMemory(size_t bytes_max) {
 
 }  // namespace
 
-struct AggregateJob::Worker {
-  Worker(const AggregatePlan& plan, const ReadView& view)
-      : groups(plan), fold(plan, view, &groups) {}
+// One thread's part of the pieces, and its groups.
+class AggregateJob::Helper final : public WorkerPool::Work {
+ public:
+  explicit Helper(AggregateJob* job)
+      : groups(job->plan_), fold(job->plan_, job->scan_->view(), &groups), job_(*job) {}
+
   AggregateGroups groups;
   AggregateFold fold;
   ScanStats stats;
   std::atomic<size_t> memory_bytes{0};
-  std::thread thread;
+
+ private:
+  WorkerPool::Progress Run(WorkerPool::Turn& turn) override;
+
+  AggregateJob& job_;
+  std::unique_ptr<LeafFold> piece_;
 };
 
 AggregateJob::AggregateJob(std::unique_ptr<Scan> scan, AggregatePlan plan,
@@ -67,20 +74,16 @@ Result<std::unique_ptr<AggregateJob>> AggregateJob::Create(
   return job;
 }
 
-AggregateJob::~AggregateJob() { EndThreads(); }
-
-void AggregateJob::EndThreads() {
+AggregateJob::~AggregateJob() {
   cancelled_ = true;
-  for (const std::unique_ptr<Worker>& worker : workers_) {
-    if (worker->thread.joinable()) worker->thread.join();
-  }
+  for (const std::unique_ptr<Helper>& helper : helpers_) limits_.helpers->Stop(helper.get());
 }
 
 size_t AggregateJob::memory_bytes() const {
   size_t bytes = groups_->memory_bytes();
   size_t groups = groups_->size();
-  for (const std::unique_ptr<Worker>& worker : workers_)
-    bytes += worker->memory_bytes.load(std::memory_order_relaxed);
+  for (const std::unique_ptr<Helper>& helper : helpers_)
+    bytes += helper->memory_bytes.load(std::memory_order_relaxed);
   return bytes + groups * GroupSorter::kBytesPerGroup;
 }
 
@@ -103,8 +106,8 @@ void AggregateJob::AddStats(const ScanStats& stats, ScanStats* to) const {
 ScanStats AggregateJob::stats() const {
   ScanStats stats = stats_;
   if (leaves_ != nullptr) AddStats(leaves_->stats(), &stats);
-  for (const std::unique_ptr<Worker>& worker : workers_) AddStats(worker->stats, &stats);
-  if (leaves_ == nullptr && workers_.empty()) stats = scan_->stats();
+  for (const std::unique_ptr<Helper>& helper : helpers_) AddStats(helper->stats, &stats);
+  if (leaves_ == nullptr && helpers_.empty()) stats = scan_->stats();
   return stats;
 }
 
@@ -112,7 +115,7 @@ ScanStats AggregateJob::stats() const {
 
 bool AggregateJob::PullScan(uint64_t cells) {
   scan_->SetBudget(cells);
-  uint64_t until_look = kWorkerCells;
+  uint64_t until_look = kPieceCells;
   for (;;) {
     switch (scan_->Next()) {
       case ScanStep::kRow:
@@ -124,7 +127,7 @@ bool AggregateJob::PullScan(uint64_t cells) {
         fold_->SetRowKey(scan_->row_key());
         fold_->Add(raw.family, raw.qualifier, cell.timestamp_micros, cell.type, cell.stored);
         if (--until_look == 0) {
-          until_look = kWorkerCells;
+          until_look = kPieceCells;
           if (MemoryIsUsedUp()) return true;
         }
         break;
@@ -139,7 +142,7 @@ bool AggregateJob::PullScan(uint64_t cells) {
 
 bool AggregateJob::PullLeaves(uint64_t cells) {
   while (cells > 0) {
-    const uint64_t slice = std::min(cells, kWorkerCells);
+    const uint64_t slice = std::min(cells, kPieceCells);
     if (leaves_->Pull(slice)) return true;
     if (MemoryIsUsedUp()) return true;
     if (cells != kUnlimited) cells -= slice;
@@ -176,7 +179,7 @@ void AggregateJob::BeginSort() {
 }
 
 bool AggregateJob::WantsSplitKeys() const {
-  if (limits_.threads == 0 || leaves_ == nullptr) return false;
+  if (limits_.helpers == nullptr || limits_.threads == 0 || leaves_ == nullptr) return false;
   const auto& families = cells_->choice.columns.families();
   if (families.empty()) return false;
   const ReadView& view = scan_->view();
@@ -211,13 +214,13 @@ void AggregateJob::Detach(const std::vector<std::string>& split_keys) {
     pieces_.clear();
     return leaves_->Reattach(view);
   }
-  StartThreads();
+  StartHelpers();
 }
 
 // --- threads
 
 // What the first slice has folded is folded again: that is less than a piece.
-void AggregateJob::StartThreads() {
+void AggregateJob::StartHelpers() {
   leaves_.reset();
   fold_.reset();
   groups_ = std::make_unique<AggregateGroups>(plan_);
@@ -225,11 +228,10 @@ void AggregateJob::StartThreads() {
   if (plan_.terms.empty()) (void)groups_->Find({}, 0);
   stage_ = Stage::kThreads;
   const size_t threads = std::min<size_t>(limits_.threads, pieces_.size() - 1);
-  workers_running_ = threads;
-  for (size_t i = 0; i < threads; ++i)
-    workers_.push_back(std::make_unique<Worker>(plan_, scan_->view()));
-  for (const std::unique_ptr<Worker>& worker : workers_)
-    worker->thread = std::thread([this, to = worker.get()] { RunWorker(to); });
+  helpers_running_ = threads;
+  for (size_t i = 0; i < threads; ++i) helpers_.push_back(std::make_unique<Helper>(this));
+  for (const std::unique_ptr<Helper>& helper : helpers_)
+    limits_.helpers->Start(helper.get(), limits_.threads);
 }
 
 std::unique_ptr<LeafFold> AggregateJob::NextPiece(AggregateFold* fold) {
@@ -239,54 +241,59 @@ std::unique_ptr<LeafFold> AggregateJob::NextPiece(AggregateFold* fold) {
   return std::make_unique<LeafFold>(scan_->view(), *cells_, pieces_[piece], fold);
 }
 
-void AggregateJob::RunWorker(Worker* worker) {
-  SetThreadName("cellar-agg");
-  LowerThreadPriority();
-  while (std::unique_ptr<LeafFold> piece = NextPiece(&worker->fold)) {
-    bool done = false;
-    while (!done && !cancelled_) {
-      done = piece->Pull(kWorkerCells);
-      const size_t bytes =
-          worker->groups.memory_bytes() + worker->groups.size() * GroupSorter::kBytesPerGroup;
-      worker->memory_bytes.store(bytes, std::memory_order_relaxed);
-      if (bytes > limits_.memory_bytes_max) cancelled_ = true;
+WorkerPool::Progress AggregateJob::Helper::Run(WorkerPool::Turn& turn) {
+  for (;;) {
+    if (piece_ == nullptr) piece_ = job_.NextPiece(&fold);
+    if (piece_ == nullptr || job_.cancelled_) break;
+    const bool piece_done = piece_->Pull(kPieceCells);
+    const size_t bytes = groups.memory_bytes() + groups.size() * GroupSorter::kBytesPerGroup;
+    memory_bytes.store(bytes, std::memory_order_relaxed);
+    if (bytes > job_.limits_.memory_bytes_max) job_.cancelled_ = true;
+    if (piece_done) {
+      job_.AddStats(piece_->stats(), &stats);
+      piece_.reset();
     }
-    AddStats(piece->stats(), &worker->stats);
+    if (turn.MustPause()) return WorkerPool::Progress::kPaused;
   }
-  const std::lock_guard lock(mutex_);
-  --workers_running_;
-  done_.notify_one();
+  const std::lock_guard lock(job_.mutex_);
+  --job_.helpers_running_;
+  job_.done_.notify_one();
+  return WorkerPool::Progress::kDone;
+}
+
+bool AggregateJob::AwaitHelpers(bool for_ever) {
+  std::unique_lock lock(mutex_);
+  const auto all_done = [this] { return helpers_running_ == 0; };
+  if (for_ever)
+    done_.wait(lock, all_done);
+  else if (!done_.wait_for(lock, kWait, all_done))
+    return false;
+  lock.unlock();
+  // Their last word was not their last deed.
+  for (const std::unique_ptr<Helper>& helper : helpers_) limits_.helpers->Stop(helper.get());
+  return true;
 }
 
 bool AggregateJob::PullPieces(uint64_t cells) {
   while (cells > 0) {
     if (leaves_ == nullptr) leaves_ = NextPiece(fold_.get());
     if (leaves_ == nullptr) break;
-    if (leaves_->Pull(std::min(cells, kWorkerCells))) {
+    if (leaves_->Pull(std::min(cells, kPieceCells))) {
       AddStats(leaves_->stats(), &stats_);
       leaves_.reset();
     }
     if (MemoryIsUsedUp()) break;
-    if (cells != kUnlimited) cells -= std::min(cells, kWorkerCells);
+    if (cells != kUnlimited) cells -= std::min(cells, kPieceCells);
   }
   if (leaves_ != nullptr && status_.ok()) return false;
-  std::unique_lock lock(mutex_);
-  const auto all_done = [this] { return workers_running_ == 0; };
-  if (cells == kUnlimited)
-    done_.wait(lock, all_done);
-  else if (!done_.wait_for(lock, kWait, all_done))
-    return false;
-  lock.unlock();
-  for (const std::unique_ptr<Worker>& worker : workers_) {
-    if (worker->thread.joinable()) worker->thread.join();
-  }
+  if (!AwaitHelpers(cells == kUnlimited)) return false;
   (void)MemoryIsUsedUp();
   return true;
 }
 
 bool AggregateJob::PullMerge(uint64_t groups) {
-  for (; merge_worker_ < workers_.size(); ++merge_worker_, merge_at_ = 0) {
-    const AggregateGroups& from = workers_[merge_worker_]->groups;
+  for (; merge_helper_ < helpers_.size(); ++merge_helper_, merge_at_ = 0) {
+    const AggregateGroups& from = helpers_[merge_helper_]->groups;
     if (!groups_->Merge(from, &merge_at_, static_cast<size_t>(groups))) return false;
   }
   return true;

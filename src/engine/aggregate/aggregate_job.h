@@ -2,15 +2,20 @@
 //
 //   Pull     folds in slices, on the caller's thread: leaf by leaf where CanFold says so, else what
 //            the scan gives out
-//   Detach   goes over to snapshots; from here on Pull may be called between writes. A large range
-//            of leaves is then cut into pieces, which other threads help to fold:
+//   Detach   goes over to snapshots; from here on Pull may be called between writes, or by another
+//            thread. A large range of leaves is then cut into pieces, which the threads of a pool
+//            help to fold:
 //
 //              pieces    | 0 | 1 | 2 | 3 | ...            each thread takes the next one, and so
 //                              ^next                      does Pull; rows are never cut
 //              groups    one table for each thread        merged in slices when all pieces are done
 //
 // The memory of each table is bounded by agg-max-memory, so that the answer is the same with and
-// without threads. The destructor ends the threads, which takes them a few hundred microseconds.
+// without threads. The destructor ends the helpers, which takes them a few hundred microseconds.
+//
+// What threads share: the view, the plans and pieces_, which nobody changes; piece_next_,
+// cancelled_, Helper::memory_bytes, which are atomic; helpers_running_, under mutex_. All else of a
+// helper is its own until it is done, all else of the job that of the thread that pulls.
 #pragma once
 
 #include <atomic>
@@ -18,9 +23,9 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <vector>
 
+#include "base/worker_pool.h"
 #include "cellar/status.h"
 #include "engine/aggregate/aggregate_fold.h"
 #include "engine/aggregate/aggregate_plan.h"
@@ -32,6 +37,8 @@ namespace cellar {
 
 struct AggregateLimits {
   size_t memory_bytes_max{64 << 20};
+  // Whose `threads` help; null: nobody's do. Outlives the job.
+  WorkerPool* helpers{nullptr};
   uint32_t threads{0};  // beside the caller's
   // A table of fewer entries is not worth a thread.
   uint64_t entries_for_threads{500'000};
@@ -56,6 +63,7 @@ class AggregateJob {
   bool WantsSplitKeys() const;
 
   const Status& status() const { return status_; }
+  const Scan& scan() const { return *scan_; }
   const AggregatePlan& plan() const { return plan_; }
   // REQUIRES: Pull said true, status() is OK.
   size_t groups() const { return sorter_.size(); }
@@ -66,7 +74,7 @@ class AggregateJob {
 
  private:
   enum class Stage : uint8_t { kFold, kThreads, kMerge, kSort, kDone };
-  struct Worker;
+  class Helper;
 
   AggregateJob(std::unique_ptr<Scan> scan, AggregatePlan plan, const AggregateLimits& limits);
   bool PullScan(uint64_t cells);
@@ -74,13 +82,13 @@ class AggregateJob {
   bool PullPieces(uint64_t cells);
   bool PullMerge(uint64_t groups);
   void BeginSort();
-  void StartThreads();
-  void RunWorker(Worker* worker);
+  void StartHelpers();
+  // True when they are done; waits for a moment only, unless `for_ever`.
+  bool AwaitHelpers(bool for_ever);
   // The next piece to be folded into `fold`; null if there is none.
   std::unique_ptr<LeafFold> NextPiece(AggregateFold* fold);
   void AddStats(const ScanStats& stats, ScanStats* to) const;
   bool MemoryIsUsedUp();
-  void EndThreads();
 
   AggregatePlan plan_;
   AggregateLimits limits_;
@@ -102,9 +110,9 @@ class AggregateJob {
   std::atomic<bool> cancelled_{false};
   std::mutex mutex_;
   std::condition_variable done_;
-  size_t workers_running_{0};  // under mutex_
-  std::vector<std::unique_ptr<Worker>> workers_;
-  size_t merge_worker_{0};
+  size_t helpers_running_{0};  // under mutex_
+  std::vector<std::unique_ptr<Helper>> helpers_;
+  size_t merge_helper_{0};
   size_t merge_at_{0};
 };
 

@@ -28,18 +28,30 @@ void ReadView::Detach() {
   pinned->rows = rows();
   // Taking a snapshot changes the tree's epoch and nothing that a reader could see.
   pinned->trees = const_cast<Table*>(table_)->TakeSnapshots();
-  for (const BTreeSnapshot& tree : pinned->trees) {
-    pinned->cursors.push_back(std::make_unique<BTreeCursor>(tree));
-  }
   for (const IndexSchema& schema : pinned->schema.indexes) {
     if (!IndexIsBuilt(schema.id)) continue;
     Index* index = table_->indexes()->Find(schema.id);
     pinned->indexes.push_back(
         {schema.id, index->rows_left_out(), index->mutable_entries()->TakeSnapshot()});
   }
-  schema_ = &pinned->schema;
+  own_pinned_ = std::move(pinned);
+  UsePinned(*own_pinned_);
+}
+
+void ReadView::Share(const ReadView& pinned) {
+  CELLAR_ASSERT(!detached());
+  CELLAR_ASSERT(pinned.detached());
+  now_micros_ = pinned.now_micros_;
+  hides_families_ = pinned.hides_families_;
+  UsePinned(*pinned.pinned_);
+}
+
+void ReadView::UsePinned(const Pinned& pinned) {
+  pinned_ = &pinned;
+  schema_ = &pinned.schema;
   table_ = nullptr;
-  pinned_ = std::move(pinned);
+  for (const BTreeSnapshot& tree : pinned.trees)
+    cursors_.push_back(std::make_unique<BTreeCursor>(tree));
 }
 
 bool ReadView::all_live(const FamilySchema& family) const {
@@ -63,7 +75,7 @@ uint64_t ReadView::payload_bytes(size_t group) const {
 }
 
 BTreeCursor& ReadView::cursor(size_t group) const {
-  return pinned_ ? *pinned_->cursors[group] : table_->cursor(group);
+  return pinned_ ? *cursors_[group] : table_->cursor(group);
 }
 
 void ReadView::Prefetch(std::span<const std::string_view> row_keys) const {

@@ -2,7 +2,10 @@
 // cells retention has dropped.
 //
 // Over a live table it borrows everything and costs nothing to make. Detach() turns it into a view
-// of O(1) snapshots that outlives writes, schema changes and the table itself.
+// of O(1) snapshots that outlives writes, schema changes and the table itself. From then on another
+// thread than the table's may read through it (one at a time: point reads move cursors), which may
+// neither make nor destroy it. Share() gives each of several readers of the same snapshots a view
+// of its own.
 #pragma once
 
 #include <cstdint>
@@ -69,6 +72,9 @@ class ReadView {
 
   // REQUIRES: the table has not changed since the view was made.
   void Detach();
+  // Makes a view of nothing, or an attached one, another one of what `pinned` sees. REQUIRES:
+  // pinned.detached(); it outlives this view.
+  void Share(const ReadView& pinned);
   bool detached() const { return pinned_ != nullptr; }
 
   uint64_t table_id() const { return pinned_ != nullptr ? pinned_->table_id : table_->id(); }
@@ -122,7 +128,6 @@ class ReadView {
     std::vector<bool> all_live;  // parallel to schema.families
     bool has_ghosts{false};
     std::vector<BTreeSnapshot> trees;
-    std::vector<std::unique_ptr<BTreeCursor>> cursors;
     uint64_t rows{0};
     struct PinnedIndex {
       uint64_t id{0};
@@ -130,8 +135,9 @@ class ReadView {
       BTreeSnapshot entries;
     };
     std::vector<PinnedIndex> indexes;  // those that are built
-    ~Pinned() { cursors.clear(); }
   };
+
+  void UsePinned(const Pinned& pinned);
 
   // ReadColumn by looking at one version after the other.
   bool ReadByCursor(std::string_view column, const FamilySchema& family, int64_t at_micros,
@@ -141,7 +147,9 @@ class ReadView {
   const Table* table_{nullptr};
   const TableSchema* schema_{nullptr};
   int64_t now_micros_{0};
-  std::unique_ptr<Pinned> pinned_;
+  const Pinned* pinned_{nullptr};  // own_pinned_, or another view's
+  std::unique_ptr<Pinned> own_pinned_;
+  std::vector<std::unique_ptr<BTreeCursor>> cursors_;  // of pinned_, by group; die before it
   std::unique_ptr<TableSchema> restricted_;
   bool hides_families_{false};
   mutable std::string key_;          // for point reads
