@@ -48,14 +48,17 @@ void CmdCAgg(CommandContext& ctx) {
   const Config& config = ctx.host.services().config;
   const AggregateLimits limits{
       .memory_bytes_max = static_cast<size_t>(config.agg_max_memory),
-      .threads = ctx.session.exec_running ? 0 : static_cast<uint32_t>(config.agg_threads)};
+      .helpers = ctx.session.exec_running ? nullptr : &ctx.host.services().aggregators,
+      .threads = static_cast<uint32_t>(config.agg_threads)};
   ASSIGN_OR_REPLY(ctx, std::unique_ptr<AggregateJob> job,
                   ctx.store().Aggregate(*table, request.rows, request.cells, aggregate, limits));
   AggregateRun run(std::move(job), static_cast<size_t>(config.reply_max_bytes),
                    request.stats ? &ctx.host.clock() : nullptr);
   const size_t begin = ctx.reply.position();
   ScanHeat heat(ctx.host, *table, ScanHeat::Way::kForward);
-  if (run.Pull(ctx.session.exec_running ? kUnlimited : kFirstSliceCells, ctx.reply)) {
+  const bool is_long = !ctx.session.exec_running && !request.rows.each &&
+                       IsKnownLong(ctx.host, *table, run.job().scan(), kUnlimited, kUnlimited);
+  if (run.Pull(FirstBudget(ctx.session.exec_running, is_long), ctx.reply)) {
     const uint64_t rows = heat.Take(run.job().stats().rows);
     if (rows > 0) heat.NoteRange(rows, RangeOf(*table, request.rows));
     return;
@@ -63,10 +66,10 @@ void CmdCAgg(CommandContext& ctx) {
   CELLAR_ASSERT(ctx.reply.position() == begin);
   run.job().Detach(run.job().WantsSplitKeys() ? SplitRowKeys(*table, kPieces)
                                               : std::vector<std::string>());
-  run.EnterTask();
-  auto task = std::make_unique<AggregateTask>(std::move(run), table->last_lsn());
-  task->SetHeat(heat, RangeOf(*table, request.rows));
-  ctx.Continue(std::move(task));
+  auto read = std::make_unique<AggregateRead>(std::move(run), ctx.reply.version());
+  read->SetHeat(heat, RangeOf(*table, request.rows));
+  ctx.Continue(std::make_unique<AggregateTask>(ctx.host, std::move(read), StartOf(is_long),
+                                               table->last_lsn()));
 }
 
 constexpr Command kRows[] = {

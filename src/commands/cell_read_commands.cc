@@ -1,8 +1,8 @@
 // CGET, CMGET, CEXISTS, CNEAR, CROW, CROWS, CSCAN, CCOUNT: the commands that read cells.
 //
 // The first four answer at once. The others read through a Scan, which pauses when it has examined
-// much: then the command goes on as a Task on snapshots, while other clients are served
-// (scan_run.h).
+// much: then the command goes on as a Task on snapshots, while other clients are served, in a
+// worker if it is long (scan_run.h, long_read.h).
 #include <algorithm>
 #include <limits>
 #include <memory>
@@ -49,11 +49,6 @@ CELLAR_INLINE Table* FindTable(CommandContext& ctx) {
 ReadRequest& ReadRequestOf(const CommandContext&) {
   static thread_local ReadRequest request;
   return request;
-}
-
-// Inside EXEC nothing else may run before the command is done.
-uint64_t FirstBudget(const CommandContext& ctx) {
-  return ctx.session.exec_running ? kUnlimited : kFirstSliceCells;
 }
 
 struct GetOptions {
@@ -289,13 +284,16 @@ void Run(CommandContext& ctx, Table& table, std::unique_ptr<Scan> scan, ScanRunO
   options.reply_bytes_max = ReplyBytesMax(ctx);
   const bool is_row = options.shown == ScanShown::kRow;
   const bool is_begun = options.begun.has_value();
+  const bool is_long = options.shown == ScanShown::kPage && !ctx.session.exec_running &&
+                       IsKnownLong(ctx.host, table, *scan, options.rows_max, options.cells_max);
   ScanRun run(std::move(scan), std::move(options), ctx.store(), &ctx.reply.buffer(),
               ctx.reply.version());
-  const bool done = run.Pull(FirstBudget(ctx));
+  const bool done = run.Pull(FirstBudget(ctx.session.exec_running, is_long));
   if (is_row) ctx.host.services().stats.CountLookup(is_begun || run.rows() > 0);
   if (done) return run.Finish(&table);
   run.Detach(table);
-  ctx.Continue(std::make_unique<ScanTask>(std::move(run), table.last_lsn()));
+  ctx.Continue(
+      std::make_unique<ScanTask>(ctx.host, std::move(run), StartOf(is_long), table.last_lsn()));
 }
 
 // `CROW table row` by somebody who may read everything, as most are: without a scan, or by one that
@@ -481,11 +479,15 @@ void CmdCCount(CommandContext& ctx) {
   request.cells.access = ctx.rights;
   ASSIGN_OR_REPLY(ctx, std::unique_ptr<Scan> scan,
                   ctx.store().ScanRows(*table, request.rows, request.cells, nullptr));
+  const bool is_long = !ctx.session.exec_running && !request.rows.each &&
+                       IsKnownLong(ctx.host, *table, *scan, kUnlimited, kUnlimited);
   CountRun run(std::move(scan), request.by, table->schema());
   run.SetHeat(HeatOfScan(ctx, *table, request.rows));
-  if (run.Pull(FirstBudget(ctx))) return ctx.reply.Unsigned(run.count());
+  if (run.Pull(FirstBudget(ctx.session.exec_running, is_long)))
+    return ctx.reply.Unsigned(run.count());
   run.Detach();
-  ctx.Continue(std::make_unique<CountTask>(std::move(run), table->last_lsn()));
+  ctx.Continue(
+      std::make_unique<CountTask>(ctx.host, std::move(run), StartOf(is_long), table->last_lsn()));
 }
 
 constexpr KeySpec kRowRead{.first = 1, .access = KeyAccess::kRead, .row = 2};

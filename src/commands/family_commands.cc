@@ -144,24 +144,16 @@ struct FamilyInfo {
   }
 };
 
-class FamilyInfoTask final : public Task {
+class FamilyInfoTask final : public CountingTask {
  public:
-  FamilyInfoTask(CountRun run, FamilyInfo info, Lsn depends_on)
-      : run_(std::move(run)), info_(std::move(info)), depends_on_(depends_on) {}
-
-  TaskProgress Step(TaskContext& context) override {
-    while (!run_.Pull(context.budget.unlimited() ? kUnlimited : kSliceCells)) {
-      if (context.budget.Spent()) return TaskProgress::kMore;
-    }
-    info_.Reply(context.reply, run_.count());
-    context.depends_on = depends_on_;
-    return TaskProgress::kDone;
-  }
+  FamilyInfoTask(Host& host, CountRun run, FamilyInfo info, Lsn depends_on)
+      : CountingTask(host, std::move(run), LongReadStart::kInLoop, depends_on),
+        info_(std::move(info)) {}
 
  private:
-  CountRun run_;
+  void Reply(const CountRun& run, ReplyWriter& reply) override { info_.Reply(reply, run.count()); }
+
   FamilyInfo info_;
-  Lsn depends_on_;
 };
 
 void CmdFamilyInfo(CommandContext& ctx) {
@@ -180,12 +172,12 @@ void CmdFamilyInfo(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, std::unique_ptr<Scan> scan,
                   ctx.store().ScanRows(*table, RowOptions{}, cells, nullptr));
   CountRun run(std::move(scan), CountBy::kCells, table->schema());
-  if (run.Pull(ctx.session.exec_running ? kUnlimited : kFirstSliceCells)) {
+  if (run.Pull(FirstBudget(ctx.session.exec_running, false))) {
     return info.Reply(ctx.reply, run.count());
   }
   run.Detach();
-  ctx.Continue(
-      std::make_unique<FamilyInfoTask>(std::move(run), std::move(info), table->last_lsn()));
+  ctx.Continue(std::make_unique<FamilyInfoTask>(ctx.host, std::move(run), std::move(info),
+                                                table->last_lsn()));
 }
 
 constexpr KeySpec kTableRead{.first = 2, .access = KeyAccess::kRead};

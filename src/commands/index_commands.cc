@@ -213,24 +213,16 @@ struct IndexInfoReply {
   }
 };
 
-class IndexInfoTask final : public Task {
+class IndexInfoTask final : public CountingTask {
  public:
-  IndexInfoTask(CountRun run, IndexInfoReply info, Lsn depends_on)
-      : run_(std::move(run)), info_(std::move(info)), depends_on_(depends_on) {}
-
-  TaskProgress Step(TaskContext& context) override {
-    while (!run_.Pull(context.budget.unlimited() ? kUnlimited : kSliceCells)) {
-      if (context.budget.Spent()) return TaskProgress::kMore;
-    }
-    info_.Reply(context.reply, run_.count());
-    context.depends_on = depends_on_;
-    return TaskProgress::kDone;
-  }
+  IndexInfoTask(Host& host, CountRun run, IndexInfoReply info, Lsn depends_on)
+      : CountingTask(host, std::move(run), LongReadStart::kInLoop, depends_on),
+        info_(std::move(info)) {}
 
  private:
-  CountRun run_;
+  void Reply(const CountRun& run, ReplyWriter& reply) override { info_.Reply(reply, run.count()); }
+
   IndexInfoReply info_;
-  Lsn depends_on_;
 };
 
 void CmdIndexInfo(CommandContext& ctx) {
@@ -246,12 +238,12 @@ void CmdIndexInfo(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, std::unique_ptr<Scan> scan,
                   ctx.store().ScanRows(*table, rows, CellOptions{}, nullptr));
   CountRun run(std::move(scan), CountBy::kRows, table->schema());
-  if (run.Pull(ctx.session.exec_running ? kUnlimited : kFirstSliceCells)) {
+  if (run.Pull(FirstBudget(ctx.session.exec_running, false))) {
     return reply.Reply(ctx.reply, run.count());
   }
   run.Detach();
-  ctx.Continue(
-      std::make_unique<IndexInfoTask>(std::move(run), std::move(reply), table->last_lsn()));
+  ctx.Continue(std::make_unique<IndexInfoTask>(ctx.host, std::move(run), std::move(reply),
+                                               table->last_lsn()));
 }
 
 constexpr KeySpec kTableRead{.first = 2, .access = KeyAccess::kRead};

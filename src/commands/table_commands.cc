@@ -172,24 +172,18 @@ struct TableInfo {
   }
 };
 
-class TableInfoTask final : public Task {
+class TableInfoTask final : public CountingTask {
  public:
-  TableInfoTask(CountRun run, TableInfo info, Lsn depends_on)
-      : run_(std::move(run)), info_(std::move(info)), depends_on_(depends_on) {}
-
-  TaskProgress Step(TaskContext& context) override {
-    while (!run_.Pull(context.budget.unlimited() ? kUnlimited : kSliceCells)) {
-      if (context.budget.Spent()) return TaskProgress::kMore;
-    }
-    info_.Reply(context.reply, run_.rows(), run_.count());
-    context.depends_on = depends_on_;
-    return TaskProgress::kDone;
-  }
+  TableInfoTask(Host& host, CountRun run, TableInfo info, Lsn depends_on)
+      : CountingTask(host, std::move(run), LongReadStart::kInLoop, depends_on),
+        info_(std::move(info)) {}
 
  private:
-  CountRun run_;
+  void Reply(const CountRun& run, ReplyWriter& reply) override {
+    info_.Reply(reply, run.rows(), run.count());
+  }
+
   TableInfo info_;
-  Lsn depends_on_;
 };
 
 void CmdTableInfo(CommandContext& ctx) {
@@ -204,11 +198,12 @@ void CmdTableInfo(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, std::unique_ptr<Scan> scan,
                   ctx.store().ScanRows(*table, RowOptions{}, cells, nullptr));
   CountRun run(std::move(scan), CountBy::kCells, table->schema());
-  if (run.Pull(ctx.session.exec_running ? kUnlimited : kFirstSliceCells)) {
+  if (run.Pull(FirstBudget(ctx.session.exec_running, false))) {
     return info.Reply(ctx.reply, run.rows(), run.count());
   }
   run.Detach();
-  ctx.Continue(std::make_unique<TableInfoTask>(std::move(run), std::move(info), table->last_lsn()));
+  ctx.Continue(std::make_unique<TableInfoTask>(ctx.host, std::move(run), std::move(info),
+                                               table->last_lsn()));
 }
 
 void CmdTableShow(CommandContext& ctx) {

@@ -50,6 +50,13 @@ void RaiseFileLimit(int64_t maxclients) {
   }
 }
 
+// Whether one of them has something to do before it is woken.
+bool SomeProceed(const std::vector<Connection*>& tasks) {
+  return std::any_of(tasks.begin(), tasks.end(), [](const Connection* connection) {
+    return !connection->session.task_waiting;
+  });
+}
+
 }  // namespace
 
 Server::Server(Clock& clock, Config config, ConfigSources sources)
@@ -61,6 +68,7 @@ Server::Server(Clock& clock, Config config, ConfigSources sources)
   services_own_.run_id = NewRunId();
   services_own_.stats.start_micros = clock_.WallMicros();
   services_own_.stats.start_monotonic_micros = clock_.MonotonicMicros();
+  services_own_.readers.SetWake([this] { WakeFromThread(); });
   AddAllCommands(&services_own_.commands);
   dispatcher_own_.UpdateSlowBound();
   ConfigureHeat();
@@ -194,6 +202,8 @@ void Server::Stop() {
   FlushAll();
   while (!connections_.empty()) connections_.back()->Close();
   EndIoThreads();
+  services_own_.readers.End();
+  services_own_.aggregators.End();
   CloseListeners();
   if (!services_own_.config.unixsocket.empty())
     (void)unlink(services_own_.config.unixsocket.c_str());
@@ -265,7 +275,7 @@ void Server::EndTurn() {
   if (!input_.empty()) input_.Process();
   if (!io_threads_.empty()) TakeInput();
   if (restrains_writes_) ApplyFromLeader();
-  if (!tasks_.empty()) {
+  if (!tasks_.empty() && (tasks_woken_ || SomeProceed(tasks_))) {
     HandOut();  // nobody's reply waits for a slice of somebody's long command
     RunTasks();
   }
@@ -307,10 +317,7 @@ void Server::HandOut() {
 }
 
 void Server::UpdateIdle() {
-  const bool busy = !flush_list_.empty() || InputWaits() ||
-                    std::any_of(tasks_.begin(), tasks_.end(), [](const Connection* connection) {
-                      return !connection->session.task_waiting;
-                    });
+  const bool busy = !flush_list_.empty() || InputWaits() || SomeProceed(tasks_);
   UpdatePollTimer();
   if (busy == idle_running_) return;
   idle_running_ = busy;
@@ -382,6 +389,7 @@ void Server::ReleaseGated() {
 }
 
 void Server::OnWake() {
+  services_own_.readers.Reap();
   if (store_ == nullptr || stopping_) return;
   store_->journal().Poll();
   if (store_->backup().working()) store_->backup().Poll();

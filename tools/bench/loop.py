@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """`make bench-loop`: does the loop stay free? PING beside commands that read, fill or empty a table.
 
-    loop.py [--rows 1000000] [--seconds 10] [--only WORD ...]
+    loop.py [--rows 1000000] [--seconds 10] [--rounds 3] [--only WORD ...]
 
 Loads a table of rows x 10 cells and one row of a million columns. Then, for each long command, one
 client runs it in a loop while another one sends a PING every half millisecond; and what makes a table
@@ -12,15 +12,24 @@ both is the machine. On one that others use too, a trip is long as well because 
 or the client waited for a processor; the kernel counts that (schedstat), and `own max` is the longest
 trip less such waits. `>10ms` counts the trips that are longer than that without them.
 Bars: p99 within 2 ms of the control's, own max within 10 ms of it.
+
+`writers`: cellar-benchmark puts cells into a table of rows x 10 cells, alone, and while another one scans
+it again and again, with read-threads 0 and 1, in turn, `rounds` times. What counts is the rate for the CPU
+time of the server's own thread (schedstat of its task), which neither the threads beside it nor other
+programs change; the rate by the clock, the PINGs and what a scan takes are shown beside it. Medians.
+Bars, with read-threads 1: 0.9 of the rate alone, p99 of PING within 1 ms of what it is alone.
 """
 
 import argparse
 import itertools
+import json
 import multiprocessing
 import os
 import socket
+import statistics
 import subprocess
 import tempfile
+import threading
 import time
 
 import servers
@@ -301,10 +310,95 @@ def measure(pair, options, wanted):
         report(name, *figures, 1)
 
 
+# ---- writers beside a scan
+
+
+ROW = "row#__key__ " + " ".join(f"f:c{column} __data:8__" for column in range(COLUMNS))
+
+
+def benchmark(server, *words):
+    """cellar-benchmark with these options; what it says as JSON."""
+    # Not below the server, which would be starved on a machine of two cores.
+    done = subprocess.run(["nice", "-n", "5", servers.benchmark_binary(), "-q", "-p", str(server.port), "-t", "1", "--json", "-", *words],
+                          check=True, stdout=subprocess.PIPE)
+    return json.loads(done.stdout[done.stdout.index(b"{"):])
+
+
+def thread_seconds(pid, name=None):
+    """CPU time of the server's own thread, or of those of this name."""
+    seconds = 0
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{task}/comm", encoding="ascii") as comm:
+            if comm.read().strip() != name if name else int(task) != pid:
+                continue
+        with open(f"/proc/{pid}/task/{task}/schedstat", encoding="ascii") as file:
+            seconds += int(file.read().split()[0]) / 1e9
+    return seconds
+
+
+def scan_again_and_again(server, stop, seconds):
+    while not stop.is_set():
+        begin = time.perf_counter()
+        benchmark(server, "--scan", "beside", "--page-rows", "1000000")
+        seconds.append(time.perf_counter() - begin)
+
+
+def write_beside(pair, options, threads):
+    """One measurement; `threads` is None without a scan."""
+    server = pair[0]
+    server.client().config_set("read-threads", threads or 0)
+    stop, scans = threading.Event(), []
+    scanner = threading.Thread(target=scan_again_and_again, args=(server, stop, scans))
+    if threads is not None:
+        scanner.start()
+    pinger = multiprocessing.Pool(1)
+    pings = pinger.apply_async(ping_for, (pair, options.seconds))
+    loop, readers = thread_seconds(server.pid), thread_seconds(server.pid, "cellar-read")
+    result = benchmark(server, "-c", "8", "-P", str(options.pipeline), "--keys", str(options.rows), "-d", str(options.seconds),
+                       "--command", "CPUT beside row#__key__ f:c__rand:0:9__ __data:8__")
+    loop, readers = thread_seconds(server.pid) - loop, thread_seconds(server.pid, "cellar-read") - readers
+    figures = pings.get()
+    pinger.terminate()
+    stop.set()
+    if threads is not None:
+        scanner.join()
+    writes = result["operations"]
+    return {"cpu rate": writes / loop, "rate": writes / result["seconds"], "p99": figures[0]["p99"], "max": figures[0]["max"],
+            "idle": figures[1]["p99"], "scan": statistics.median(scans) if scans else 0, "readers": readers / (loop + readers)}
+
+
+def ping_for(pair, seconds):
+    return ping(pair, for_seconds(seconds))
+
+
+def measure_writers(pair, options):
+    client = pair[0].client()
+    client.execute_command("TABLE", "CREATE", "beside", "FAMILY", "f", "VERSIONS", "1")
+    benchmark(pair[0], "--load-only", "--preload", str(options.rows), "--load-command", "CPUT beside " + ROW)
+    cases = [("alone", None), ("a scan, read-threads 0", 0), ("a scan, read-threads 1", 1)]
+    figures = {name: [] for name, _ in cases}
+    for _ in range(options.rounds):
+        for name, threads in cases:
+            figures[name].append(write_beside(pair, options, threads))
+
+    def median(name, what):
+        return statistics.median(figure[what] for figure in figures[name])
+
+    print(f"\n{'writers beside':<30} {'CPU rate':>9} {'of alone':>9} {'rate':>9} {'of alone':>9} {'p99 us':>8} {'+ms':>6} {'max us':>8} "
+          f"{'idle p99':>8} {'scan s':>7} {'in threads':>10}")
+    for name, _ in cases:
+        values = {what: median(name, what) for what in figures[name][0]}
+        print(f"{name:<30} {values['cpu rate']:9.0f} {values['cpu rate'] / median('alone', 'cpu rate'):9.2f} {values['rate']:9.0f} "
+              f"{values['rate'] / median('alone', 'rate'):9.2f} {values['p99']:8.0f} {(values['p99'] - median('alone', 'p99')) / 1e3:6.2f} "
+              f"{values['max']:8.0f} {values['idle']:8.0f} {values['scan']:7.2f} {values['readers']:10.2f}", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--pipeline", type=int, default=1, help="of the writers")
     parser.add_argument("--only", nargs="*", default=[])
     options = parser.parse_args()
 
@@ -316,6 +410,10 @@ def main():
     with servers.Server("cellar", pin=False) as server, servers.Server("cellar", pin=False) as control:
         for pid in (server.pid, control.pid):
             os.sched_setaffinity(pid, range(os.cpu_count()))
+        if wanted(("writers beside a scan",)):
+            measure_writers((server, control), options)
+        if not any(map(wanted, REPEATED + ONCE)):
+            return
         print(f"loading {options.rows * COLUMNS} cells and a row of {WIDE_COLUMNS} columns", flush=True)
         load(server.port, options.rows)
         print(f"\n{'PING beside':<30} {'p50 us':>8} {'p99 us':>8} {'max us':>8} {'own max':>8} {'>10ms':>6} "

@@ -162,6 +162,7 @@ struct Config {
   int64_t scan_reply_max_bytes{16LL << 20};
   int64_t agg_max_memory{64LL << 20};
   int64_t agg_threads{1};
+  int64_t read_threads{1};
   int64_t snapshot_cursor_timeout{60};
   int64_t ts_future_max{86'400};
 

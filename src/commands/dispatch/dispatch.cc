@@ -514,7 +514,7 @@ bool Dispatcher::StepTask(Session& session, const TaskBudget& budget) {
   const TaskProgress progress = session.task->Step(step);
   session.in_command = false;
   const uint64_t slice_cycles = CycleClock::Now() - begin;
-  session.task_cycles += slice_cycles;
+  session.task_cycles += slice_cycles + step.cycles_beside;
   if (progress != TaskProgress::kDone) RecordStall(*session.task_command, slice_cycles);
   session.task_waiting = progress == TaskProgress::kWaiting;
   const size_t position = session.output.size();

@@ -134,14 +134,18 @@ bool AggregateRun::Pull(uint64_t cells, ReplyWriter& reply) {
   return true;
 }
 
-TaskProgress AggregateTask::Step(TaskContext& context) {
-  while (!run_.Pull(context.budget.unlimited() ? kUnlimited : kSliceCells * 8, context.reply)) {
-    if (context.budget.Spent()) return TaskProgress::kMore;
-  }
+void AggregateRead::TellHeat() {
   const uint64_t rows = heat_.Take(run_.job().stats().rows);
   if (rows > 0) heat_.NoteRange(rows, range_);
-  context.depends_on = depends_on_;
-  return TaskProgress::kDone;
+}
+
+bool AggregateTask::Reply(TaskContext& context) {
+  OutputBuffer& reply = static_cast<AggregateRead&>(read()).reply();
+  if (context.reply.buffer().empty())
+    context.reply.buffer().Swap(reply);
+  else
+    context.reply.Raw(reply.view());
+  return true;
 }
 
 }  // namespace cellar

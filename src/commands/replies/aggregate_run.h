@@ -8,12 +8,15 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "cellar/clock.h"
 #include "cellar/lsn.h"
+#include "commands/replies/long_read.h"
 #include "commands/replies/scan_heat.h"
 #include "commands/session/task.h"
 #include "engine/aggregate/aggregate_job.h"
+#include "resp/output_buffer.h"
 #include "resp/reply_writer.h"
 
 namespace cellar {
@@ -47,23 +50,45 @@ class AggregateRun {
   size_t group_end_{0};
 };
 
-class AggregateTask final : public Task {
+// A run whose job has been detached, and its reply.
+class AggregateRead final : public LongRead {
  public:
-  AggregateTask(AggregateRun run, Lsn depends_on) : run_(std::move(run)), depends_on_(depends_on) {}
+  AggregateRead(AggregateRun run, RespVersion version)
+      : LongRead(kSliceCells * 8), run_(std::move(run)), version_(version) {
+    run_.EnterTask();
+  }
+  AggregateRun& run() { return run_; }
+  OutputBuffer& reply() { return reply_; }
   // Whom what is examined is told to at the end, as rows somewhere in `range`.
   void SetHeat(const ScanHeat& heat, KeyRange range) {
     heat_ = heat;
     range_ = std::move(range);
   }
-  TaskProgress Step(TaskContext& context) override;
-  size_t memory_bytes() const override { return run_.job().memory_bytes(); }
-  char FirstByte() const override { return 0; }
+
+  bool Pull(uint64_t cells) override {
+    ReplyWriter writer(&reply_, version_);
+    return run_.Pull(cells, writer);
+  }
+  void TellHeat() override;
 
  private:
+  size_t ReplyBytes() const override { return reply_.size(); }
+  size_t MemoryBytes() const override { return reply_.capacity() + run_.job().memory_bytes(); }
+
   AggregateRun run_;
-  Lsn depends_on_;
+  const RespVersion version_;
+  OutputBuffer reply_;
   ScanHeat heat_;
   KeyRange range_;
+};
+
+class AggregateTask final : public LongReadTask {
+ public:
+  using LongReadTask::LongReadTask;
+
+ private:
+  void Complete() override {}
+  bool Reply(TaskContext& context) override;
 };
 
 }  // namespace cellar

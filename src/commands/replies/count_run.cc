@@ -42,6 +42,21 @@ bool CountRun::Pull(uint64_t cells) {
   return done;
 }
 
+bool CountRun::PullBeside(uint64_t cells) {
+  const bool done = PullCells(cells);
+  if (done)
+    ended_beside_ = true;
+  else
+    heat_.Keep(*scan_, 0);
+  return done;
+}
+
+void CountRun::TellHeat() {
+  if (!std::exchange(ended_beside_, false)) return;
+  heat_.TellKept();
+  heat_.Note(*scan_, true, 0);
+}
+
 bool CountRun::PullCells(uint64_t cells) {
   scan_->SetBudget(cells);
   for (;;) {
@@ -66,15 +81,6 @@ bool CountRun::PullCells(uint64_t cells) {
         return true;
     }
   }
-}
-
-TaskProgress CountTask::Step(TaskContext& context) {
-  while (!run_.Pull(context.budget.unlimited() ? kUnlimited : kSliceCells)) {
-    if (context.budget.Spent()) return TaskProgress::kMore;
-  }
-  context.reply.Unsigned(run_.count());
-  context.depends_on = depends_on_;
-  return TaskProgress::kDone;
 }
 
 }  // namespace cellar

@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cellar/lsn.h"
+#include "commands/replies/long_read.h"
 #include "commands/replies/scan_heat.h"
 #include "commands/session/task.h"
 #include "commands/words/read_arguments.h"
@@ -26,6 +28,9 @@ class CountRun {
 
   // Examines `cells` cells; true when all is counted.
   bool Pull(uint64_t cells);
+  // The same in a worker; HEAT is told by TellHeat() in the loop, before that goes on with the run.
+  bool PullBeside(uint64_t cells);
+  void TellHeat();
   // After Pull said false, before anything else runs.
   void Detach() { scan_->Detach(); }
   uint64_t count() const { return count_; }
@@ -42,6 +47,7 @@ class CountRun {
 
   std::unique_ptr<Scan> scan_;
   ScanHeat heat_;
+  bool ended_beside_{false};  // and HEAT has not been told
   CountBy by_;
   uint64_t count_{0};
   uint64_t rows_{0};
@@ -52,15 +58,48 @@ class CountRun {
   std::string group_;        // of the cell before
 };
 
-class CountTask final : public Task {
+// A run that has been detached.
+class CountRead final : public LongRead {
  public:
-  CountTask(CountRun run, Lsn depends_on) : run_(std::move(run)), depends_on_(depends_on) {}
-  TaskProgress Step(TaskContext& context) override;
+  explicit CountRead(CountRun run) : LongRead(kSliceCells), run_(std::move(run)) {}
+  const CountRun& run() const { return run_; }
+
+  bool Pull(uint64_t cells) override {
+    return in_worker() ? run_.PullBeside(cells) : run_.Pull(cells);
+  }
+  void TellHeat() override { run_.TellHeat(); }
+
+ private:
+  size_t ReplyBytes() const override { return 0; }
+  size_t MemoryBytes() const override { return 0; }
+
+  CountRun run_;
+};
+
+// Carries it on, and then replies what the command says of it.
+class CountingTask : public LongReadTask {
+ public:
+  CountingTask(Host& host, CountRun run, LongReadStart start, Lsn depends_on)
+      : LongReadTask(host, std::make_unique<CountRead>(std::move(run)), start, depends_on) {}
+
+ protected:
+  virtual void Reply(const CountRun& run, ReplyWriter& reply) = 0;
+
+ private:
+  void Complete() override {}
+  bool Reply(TaskContext& context) override {
+    Reply(static_cast<const CountRead&>(read()).run(), context.reply);
+    return true;
+  }
+};
+
+class CountTask final : public CountingTask {
+ public:
+  using CountingTask::CountingTask;
   char FirstByte() const override { return ':'; }
 
  private:
-  CountRun run_;
-  Lsn depends_on_;
+  void Reply(const CountRun& run, ReplyWriter& reply) override { reply.Unsigned(run.count()); }
 };
 
 }  // namespace cellar

@@ -325,6 +325,7 @@ void StatsSection(Host& host, InfoWriter& out) {
   out.Field("io_threaded_reads_processed", stats.threaded_reads);
   out.Field("io_threaded_writes_processed", stats.threaded_writes);
   out.Zeros({"reply_buffer_shrinks", "reply_buffer_expands"});
+  out.Field("reads_in_threads", stats.reads_beside);
   out.Field("client_query_buffer_limit_disconnections", stats.query_buffer_limit_disconnections);
   out.Field("client_output_buffer_limit_disconnections", stats.output_buffer_limit_disconnections);
   out.Field("eventloop_cycles", stats.turns);

@@ -2,6 +2,7 @@
 #include "commands/replies/scan_heat.h"
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "commands/session/host.h"
@@ -10,6 +11,14 @@
 #include "store/store.h"
 
 namespace cellar {
+namespace {
+
+// A row may have been taken back since.
+double BytesSince(uint64_t before, uint64_t now) {
+  return now > before ? static_cast<double>(now - before) : 0;
+}
+
+}  // namespace
 
 ScanHeat::ScanHeat(Host& host, const Table& table, Way way)
     : host_(host.services().heat.enabled() ? &host : nullptr),
@@ -27,8 +36,7 @@ void ScanHeat::Count(const Scan& scan, bool ended, uint64_t counted, uint64_t re
   if (table == nullptr) return;
   const auto rows = static_cast<double>(counted);
   const double share = rows / static_cast<double>(scan.stats().rows - rows_);
-  const HeatAmounts amounts{.reads = rows,
-                            .bytes = share * static_cast<double>(reply_bytes - bytes_)};
+  const HeatAmounts amounts{.reads = rows, .bytes = share * BytesSince(bytes_, reply_bytes)};
   const int64_t now = host_->store().now_micros();
   const ScanShape shape = scan.shape();
   const std::string_view at = scan.row_key();
@@ -49,6 +57,39 @@ void ScanHeat::Count(const Scan& scan, bool ended, uint64_t counted, uint64_t re
     first = at;
   }
   heat_->AddSpan(*table, first, last, amounts, now);
+}
+
+void ScanHeat::KeepPlace(const Scan& scan, uint64_t reply_bytes) {
+  const uint64_t rows = scan.stats().rows;
+  if (rows == 0) return;
+  if (kept_.size() == kKeptMax) {
+    // Each second one tells of the way before it, too.
+    for (size_t i = 0; i < kKeptMax / 2; ++i) kept_[i] = std::move(kept_[2 * i + 1]);
+    kept_.resize(kKeptMax / 2);
+    keep_rows_ *= 2;
+  }
+  kept_.push_back({std::string(scan.row_key()), rows, reply_bytes});
+  keep_from_rows_ = rows + keep_rows_;
+}
+
+void ScanHeat::TellKept() {
+  if (kept_.empty()) return;
+  const Table* const table = FindTable();
+  for (const Kept& kept : kept_) {
+    const uint64_t rows = kept.rows - rows_;
+    const uint64_t counted = heat_->TakeExamined(rows);
+    if (counted > 0 && table != nullptr) {
+      const double share = static_cast<double>(counted) / static_cast<double>(rows);
+      heat_->Add(
+          *table, kept.place,
+          {.reads = static_cast<double>(counted), .bytes = share * BytesSince(bytes_, kept.bytes)},
+          host_->store().now_micros());
+    }
+    rows_ = kept.rows;
+    bytes_ = kept.bytes;
+  }
+  begun_ = true;
+  kept_ = {};
 }
 
 void ScanHeat::NoteRows(uint64_t rows, std::string_view place, HeatMetric metric) {

@@ -1,9 +1,13 @@
 // ScanHeat: what a command that walks over rows tells HEAT: between two looks, so many rows were
-// examined, about there.
+// examined, about there. A worker, which may not speak to HEAT, keeps that for the loop, of the
+// whole way at most kKeptMax places.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/inline.h"
 #include "commands/heat/heat_map.h"
@@ -32,6 +36,13 @@ class ScanHeat {
     bytes_ = reply_bytes;
     begun_ = true;
   }
+  // In a worker, instead of Note.
+  CELLAR_INLINE void Keep(const Scan& scan, uint64_t reply_bytes) {
+    if (host_ != nullptr && scan.stats().rows >= keep_from_rows_) [[unlikely]]
+      KeepPlace(scan, reply_bytes);
+  }
+  // In the loop: tells what was kept. Note() tells what came behind.
+  void TellKept();
   // Rows examined or changed since the last time, `rows` in all; at `place`, an encoded key.
   void NoteRows(uint64_t rows, std::string_view place, HeatMetric metric);
   // So many were examined. How many are to be counted now, by NoteRange: mostly none.
@@ -40,6 +51,17 @@ class ScanHeat {
   void NoteRange(uint64_t counted, const KeyRange& range) const;
 
  private:
+  static constexpr size_t kKeptMax{64};
+  static constexpr uint64_t kKeepRows{256};  // about one of so many is counted
+
+  // Up to here, so many in all.
+  struct Kept {
+    std::string place;  // an encoded key
+    uint64_t rows;
+    uint64_t bytes;
+  };
+
+  void KeepPlace(const Scan& scan, uint64_t reply_bytes);
   void Count(const Scan& scan, bool ended, uint64_t counted, uint64_t reply_bytes);
   const Table* FindTable() const;
 
@@ -50,6 +72,9 @@ class ScanHeat {
   bool begun_{false};
   uint64_t rows_{0};
   uint64_t bytes_{0};
+  std::vector<Kept> kept_;
+  uint64_t keep_rows_{kKeepRows};  // between two places
+  uint64_t keep_from_rows_{0};
 };
 
 }  // namespace cellar

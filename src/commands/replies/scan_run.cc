@@ -130,6 +130,21 @@ bool ScanRun::Pull(uint64_t cells) {
   return done;
 }
 
+bool ScanRun::PullBeside(uint64_t cells) {
+  const bool done = PullCells(cells);
+  if (done)
+    ended_beside_ = true;
+  else
+    options_.heat.Keep(*scan_, reply_.bytes());
+  return done;
+}
+
+void ScanRun::TellHeat() {
+  if (!std::exchange(ended_beside_, false)) return;
+  options_.heat.TellKept();
+  options_.heat.Note(*scan_, !next_.has_value(), reply_.bytes());
+}
+
 bool ScanRun::PullCells(uint64_t cells) {
   scan_->SetBudget(cells);
   const size_t slice_end = cells == kUnlimited ? SIZE_MAX : reply_.bytes() + kSliceReplyBytes;
@@ -216,21 +231,6 @@ void ScanRun::FinishRows(Table* table) {
   writer.Array(options_.stats_clock != nullptr ? 3 : 2);
   writer.Bulk(cursor);
   reply_.Prepend(front.view());
-}
-
-TaskProgress ScanTask::Step(TaskContext& context) {
-  while (!finished_) {
-    const bool complete = run_.Pull(context.budget.unlimited() ? kUnlimited : kSliceCells);
-    if (complete) {
-      run_.Finish(nullptr);
-      finished_ = true;
-    } else if (context.budget.Spent()) {
-      return TaskProgress::kMore;
-    }
-  }
-  context.depends_on = depends_on_;
-  return run_.reply().Deliver(context.reply, context.budget) ? TaskProgress::kDone
-                                                             : TaskProgress::kMore;
 }
 
 }  // namespace cellar

@@ -2,7 +2,8 @@
 //
 //   in the handler   Pull() with a small budget; most reads are done then: Finish()
 //   else             Detach(): the scan goes over to snapshots, the reply into memory of its own,
-//                    and the whole of it into a Task, which pulls in slices and delivers in pieces
+//                    and the whole of it into a Task (long_read.h), which pulls in slices, in the
+//                    loop or in a worker, finishes, and delivers in pieces
 //
 //   shape    CROW   map                          CSCAN   [cursor, [[row key, map] ...] (, stats)]
 //            CROWS  [map ...]                    KEYSONLY   [cursor, [row key ...] (, stats)]
@@ -27,6 +28,7 @@
 #include "cellar/clock.h"
 #include "cellar/lsn.h"
 #include "commands/replies/cell_reply.h"
+#include "commands/replies/long_read.h"
 #include "commands/replies/reply_pieces.h"
 #include "commands/replies/scan_heat.h"
 #include "commands/session/task.h"
@@ -38,10 +40,6 @@ namespace cellar {
 class Store;
 class Table;
 
-// Cells examined in the handler itself (about a millisecond at most, also with a WHERE), and
-// between two looks at the clock in a task.
-inline constexpr uint64_t kFirstSliceCells{2 * 1024};
-inline constexpr uint64_t kSliceCells{128};
 // Bytes of reply written in one slice, for cells with large values.
 inline constexpr size_t kSliceReplyBytes{512 * 1024};
 
@@ -111,8 +109,11 @@ class ScanRun {
   ScanRun(ScanRun&&) = default;
 
   // Pulls until the call is complete (true) or `cells` have been examined or a slice of reply has
-  // been written (false).
+  // been written (false), and tells HEAT.
   bool Pull(uint64_t cells);
+  // The same in a worker; the loop calls TellHeat() before it goes on with the run.
+  bool PullBeside(uint64_t cells);
+  void TellHeat();
   // Rows written to the reply so far, but for one that was begun before.
   uint64_t rows() const { return rows_; }
   // Completes the reply: closes what is open, puts the cursor in front, the statistics behind.
@@ -161,26 +162,48 @@ class ScanRun {
   ReplyPieces::Place begin_place_{};
   ReplyPieces::Place row_place_{};  // where the last row begins in the reply
   bool refused_{false};
+  bool ended_beside_{false};  // and HEAT has not been told
   int64_t begin_micros_{0};
   // Where the next call goes on; unset when the scan has come to its end.
   std::optional<ScanPosition> next_;
   ScanPosition after_cell_;  // kept once cells_ has reached its limit
 };
 
-// Carries on a run that has been detached.
-class ScanTask final : public Task {
+// A run that has been detached.
+class ScanRead final : public LongRead {
  public:
-  ScanTask(ScanRun run, Lsn depends_on) : run_(std::move(run)), depends_on_(depends_on) {}
-  TaskProgress Step(TaskContext& context) override;
-  bool Streams() const override { return finished_; }
-  size_t reply_bytes() const override { return run_.reply().held_bytes(); }
-  size_t memory_bytes() const override { return run_.memory_bytes(); }
-  char FirstByte() const override { return run_.first_byte(); }
+  explicit ScanRead(ScanRun run) : LongRead(kSliceCells), run_(std::move(run)) {}
+  ScanRun& run() { return run_; }
+
+  bool Pull(uint64_t cells) override {
+    return in_worker() ? run_.PullBeside(cells) : run_.Pull(cells);
+  }
+  void TellHeat() override { run_.TellHeat(); }
 
  private:
+  size_t ReplyBytes() const override { return run_.reply().held_bytes(); }
+  size_t MemoryBytes() const override { return run_.memory_bytes(); }
+
   ScanRun run_;
-  Lsn depends_on_;
-  bool finished_{false};
+};
+
+// Carries it on.
+class ScanTask final : public LongReadTask {
+ public:
+  ScanTask(Host& host, ScanRun run, LongReadStart start, Lsn depends_on)
+      : LongReadTask(host, std::make_unique<ScanRead>(std::move(run)), start, depends_on),
+        first_byte_(this->run().first_byte()) {}
+  char FirstByte() const override { return first_byte_; }
+
+ private:
+  ScanRun& run() { return static_cast<ScanRead&>(read()).run(); }
+  void Complete() override { run().Finish(nullptr); }
+  bool Reply(TaskContext& context) override {
+    return run().reply().Deliver(context.reply, context.budget);
+  }
+  bool StreamsReply() const override { return true; }
+
+  const char first_byte_;
 };
 
 }  // namespace cellar

@@ -62,8 +62,9 @@ struct ServerStats {
   uint64_t acl_denied_key{0};
   uint64_t acl_denied_channel{0};
   void CountLookup(bool found) { ++(found ? key_hits : key_misses); }
-  uint64_t turns{0};       // of the loop, in which there was something to do
-  uint64_t turn_nanos{0};  // that they took
+  uint64_t reads_beside{0};  // that workers have gone on with (read-threads)
+  uint64_t turns{0};         // of the loop, in which there was something to do
+  uint64_t turn_nanos{0};    // that they took
   uint64_t turn_nanos_max{0};
   uint64_t memory_peak_bytes{0};
   std::map<std::string, uint64_t, std::less<>> errors;  // by the first word of the reply

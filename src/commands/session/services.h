@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "base/worker_pool.h"
 #include "commands/catalog/command_table.h"
 #include "commands/config/config.h"
 #include "commands/config/config_sources.h"
@@ -31,6 +32,9 @@ struct Services {
   LatencyMonitor latency;
   HeatMap heat;
   HotKeys hot_keys;
+  // Their threads are the only ones that commands work in beside the loop's.
+  WorkerPool aggregators{"cellar-agg", WorkerPool::Pace::kSteady, Clock::System()};
+  WorkerPool readers{"cellar-read", WorkerPool::Pace::kGiving, Clock::System()};
   size_t monitors{0};  // sessions in MONITOR
   std::string run_id;  // 40 hex digits, new at every start
 

@@ -52,6 +52,8 @@ struct TaskContext {
   int64_t now_micros;  // wall clock of the turn
   // The reply must not leave before this record is durable; a step raises it.
   Lsn depends_on{};
+  // What another thread has spent for the task since the last step; a step sets it.
+  uint64_t cycles_beside{0};
 };
 
 enum class UnblockReason : uint8_t { kTimeout, kError };
