@@ -323,6 +323,11 @@ Status Archive::TakeFile(StoreFileKind kind, uint64_t number, uint64_t bytes, bo
   const std::string name = FormatFileName(kind, number);
   // Of those that are there already a segment comes here once, a snapshot each time.
   const bool is_new = kind == StoreFileKind::kSegment || next_segment_ == 0;
+  // No lock keeps a copy of this store away from a bucket, and an object would be replaced.
+  if (IsObjectPath(directory_) && !kept_.contains(number)) {
+    ASSIGN_OR_RETURN(const bool is_there, files_.Exists(JoinPath(directory_, name)));
+    if (is_there) RETURN_IF_ERROR(Learn(name));
+  }
   if (const auto there = kept_.find(number); there != kept_.end()) {
     if (there->second.bytes == bytes) return is_new ? CheckSame(name) : Status::Ok();
     return Status::Error(ErrorCode::kErr,

@@ -335,6 +335,22 @@ class ObjectArchiveTest(ObjectTest):
         client.close()
         other.stop()
         self.assertEqual(before, self.store.objects)
+        # A copy of the store, at the same time: what one has sent the other does not replace.
+        copy = os.path.join(self.folder, "copy")
+        shutil.copytree(server.directory, copy)
+        twins = [server.start(), self.server(directory=copy)]
+        clients = [twin.client() for twin in twins]
+        for client in clients:
+            self.wait("it is open", lambda client=client: self.persistence(client)["archive_files"] > 0)
+        clients[0].execute_command("CPUT", "t", "r", "f:a", "1")
+        self.archived(clients[0])
+        clients[1].execute_command("CPUT", "t", "r", "f:a", "another")
+        self.wait("it is refused", lambda: "another store" in self.persistence(clients[1])["archive_error"])
+        digest = clients[0].execute_command("DEBUG", "DIGEST", "t")
+        for twin, client in zip(twins, clients):
+            client.close()
+            twin.stop()
+        self.assertEqual(digest, self.recovered(LATE))
         # The right store, the wrong bucket.
         self.store.objects.clear()
         server.start()
