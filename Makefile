@@ -322,7 +322,7 @@ bench-groups: build/cellar
 bench-index: build/cellar build/cellar-benchmark
 	@$(PYTHON) tools/bench/indexes.py $(BENCH_OPTIONS)
 
-## bench-loop     PING beside commands that read, fill or empty a table of ten million cells
+## bench-loop     PING beside commands that read, fill or empty a table of ten million cells; writers beside a scan
 bench-loop: build/cellar
 	@$(PYTHON) tools/bench/loop.py $(BENCH_OPTIONS)
 

@@ -18,10 +18,15 @@ namespace cellar {
 class BackgroundPace {
  public:
   // `yield` lets other threads run and returns when it is this one's turn again; for tests.
-  explicit BackgroundPace(Clock& clock, std::function<void()> yield = YieldProcessor);
+  explicit BackgroundPace(Clock& clock, std::function<void()> yield = YieldProcessor,
+                          int64_t wait_share_max = kWaitShareMax);
+  // Of work that somebody waits for, though others come first.
+  static BackgroundPace WithShare(Clock& clock, int64_t wait_share_max) {
+    return BackgroundPace(clock, YieldProcessor, wait_share_max);
+  }
 
   // To be called between two pieces of work. Does nothing as long as the thread has waited for more
-  // than kWaitShareMax times of what it has worked: on a machine that is never idle it gets on all
+  // than a share (kWaitShareMax times) of what it has worked: on a machine that is never idle it gets on all
   // the same.
   void Pause();
 
@@ -32,6 +37,7 @@ class BackgroundPace {
 
   Clock& clock_;
   const std::function<void()> yield_;
+  const int64_t wait_share_max_;
   int64_t piece_begin_micros_;
   int64_t worked_micros_{0};
   int64_t waited_micros_{0};

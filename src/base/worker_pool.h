@@ -80,6 +80,8 @@ class WorkerPool {
   void End();
 
   static constexpr int64_t kTurnMicros{2'000};
+  // On a busy machine a work that gives way waits at most for so many times of what it works.
+  static constexpr int64_t kWaitShareMax{2};
 
  private:
   struct Slot {
@@ -139,7 +141,7 @@ class WorkerPool::Turn {
   Turn(const WorkerPool& pool, const Work& work)
       : pool_(pool),
         work_(work),
-        pace_(pool.clock_),
+        pace_(BackgroundPace::WithShare(pool.clock_, kWaitShareMax)),
         end_micros_(pool.clock_.MonotonicMicros() + kTurnMicros) {}
 
   bool MustPause();
