@@ -26,8 +26,8 @@ class BackgroundPace {
   }
 
   // To be called between two pieces of work. Does nothing as long as the thread has waited for more
-  // than a share (kWaitShareMax times) of what it has worked: on a machine that is never idle it gets on all
-  // the same.
+  // than its share (kWaitShareMax times) of what it has worked: on a machine that is never idle it
+  // gets on all the same.
   void Pause();
 
   static constexpr int64_t kWaitShareMax{8};

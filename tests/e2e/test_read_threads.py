@@ -403,7 +403,7 @@ class DifferentialTest(CellarTest):
     """Random reads of a frozen table, by the loop and by two threads, while others write and change it."""
 
     OPTIONS = {"save": "", "enable-debug-command": "yes"}
-    READS = int(os.environ.get("CELLAR_READS", "60"))
+    READS = int(os.environ.get("CELLAR_READS", "20"))
     CHANGES = ["FAMILY ADD t x", "FAMILY DROP t x", "CDELRANGE t PREFIX b", "RENAME t u", "RENAME u t",
                "FAMILY ALTER t n VERSIONS 1", "FAMILY ALTER t n VERSIONS 3", "DEBUG RELOAD"]
 
@@ -437,6 +437,7 @@ class DifferentialTest(CellarTest):
                     i += 1
                     row = rng.randrange(8000)
                     client.execute_command("CPUT", "t", f"{'abcdefgh'[row % 8]}#{row}", "n:c", i, "s:text", "zz")
+                    time.sleep(0.001)
                     if i % 200 == 0:
                         client.execute_command(*rng.choice(self.CHANGES).split())
 
@@ -452,8 +453,9 @@ class DifferentialTest(CellarTest):
             while not stop.is_set():
                 sender = Sender(self.server.port)
                 sender.send(*self.random_read(rng))
-                time.sleep(rng.random() / 100)
+                time.sleep(rng.random() / 20)
                 sender.close()
+                time.sleep(0.05)
 
         threads = [threading.Thread(target=disturb_safely), threading.Thread(target=leave)]
         for thread in threads:
@@ -463,7 +465,7 @@ class DifferentialTest(CellarTest):
         try:
             for _ in range(self.READS):
                 words = self.random_read(rng)
-                for _ in range(4):
+                for _ in range(2):
                     self.redis.config_set("read-threads", 0)
                     want = reader.ask(*words)
                     self.redis.config_set("read-threads", 2)

@@ -171,7 +171,7 @@ std::vector<Request> Requests() {
   std::vector<Request> requests(6);
   requests[1].rows.reverse = true;
   requests[2].cells.versions_max = kUnlimited;
-  requests[3].cells.filter = "value ~ '.*7.*'";
+  requests[3].cells.filter = "value ~ \".*7.*\"";
   requests[4].rows.where.push_back(
       {.kind = Predicate::Kind::kMatch, .family = "f1", .qualifier = "t", .literal = "*b"});
   requests[5].rows.rows.push_back({RowSelector::Kind::kRange, "[row100500", "(row102500"});
