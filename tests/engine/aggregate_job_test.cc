@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/worker_pool.h"
 #include "engine/rows/table_scan.h"
 #include "engine/table/row_split.h"
 #include "tests/engine/aggregate_rig.h"
@@ -27,6 +28,11 @@ struct How {
   size_t memory_bytes_max{64 << 20};
 };
 
+WorkerPool& Helpers() {
+  static WorkerPool pool("cellar-test", WorkerPool::Pace::kSteady, Clock::System());
+  return pool;
+}
+
 std::unique_ptr<AggregateJob> Run(Rig& rig, const AggregateRequest& request, const How& how,
                                   bool changes_meanwhile = false) {
   auto view = std::make_unique<ReadView>(rig.table(), kNow);
@@ -36,6 +42,7 @@ std::unique_ptr<AggregateJob> Run(Rig& rig, const AggregateRequest& request, con
   REQUIRE(scan.ok());
   auto job = AggregateJob::Create(*std::move(scan), request, {}, false,
                                   {.memory_bytes_max = how.memory_bytes_max,
+                                   .helpers = &Helpers(),
                                    .threads = how.threads,
                                    .entries_for_threads = 100});
   REQUIRE(job.ok());
