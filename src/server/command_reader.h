@@ -35,6 +35,7 @@ class CommandReader {
   void Forget();
   // The bytes of the incomplete command have moved.
   void Rebase(const char* old_begin, const char* new_begin) {
+    // NOLINTNEXTLINE(clang-analyzer-cplusplus.InnerPointer): not read, only distances count.
     RequestParser::Rebase(old_begin, new_begin, &incomplete_args_);
   }
   // After RequestParser::Outcome::kError: without "-ERR ".

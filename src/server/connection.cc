@@ -68,7 +68,6 @@ void Connection::Feed(std::string_view bytes, const CommandBatch& ahead) {
   } else {
     const char* old_begin = pending_.data();
     pending_.append(bytes);
-    // NOLINTNEXTLINE(clang-analyzer-cplusplus.InnerPointer): not read, only distances count.
     reader_.Rebase(old_begin, pending_.data());
     std::string_view rest = pending_;
     Process(&rest, {});

@@ -205,8 +205,8 @@ void IoThread::StartReading(ClientSocket* socket) {
       *buffer = uv_buf_init(room.data(), static_cast<unsigned>(room.size()));
       return;
     }
-    if (self->encrypted_ == nullptr) self->encrypted_.reset(new char[InputBlock::kReadBytes]);
-    *buffer = uv_buf_init(self->encrypted_.get(), InputBlock::kReadBytes);
+    const std::span<char> room = self->EncryptedRoom();
+    *buffer = uv_buf_init(room.data(), static_cast<unsigned>(room.size()));
   };
   const auto read = [](uv_stream_t* stream, ssize_t bytes, const uv_buf_t* buffer) noexcept {
     // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): libuv's way of inheritance.
@@ -236,6 +236,11 @@ std::span<char> IoThread::ReadRoom() {
   if (Input().room() < InputBlock::kReadBytes) PostInput();
   InputBlock& block = Input();
   return {block.bytes.get() + block.used, InputBlock::kReadBytes};
+}
+
+std::span<char> IoThread::EncryptedRoom() {
+  if (encrypted_ == nullptr) encrypted_ = std::make_unique<char[]>(InputBlock::kReadBytes);
+  return {encrypted_.get(), InputBlock::kReadBytes};
 }
 
 void IoThread::Received(Connection* connection, size_t bytes) {

@@ -100,6 +100,8 @@ class IoThread {
   void TakeOutput();
   void Carry(OutputBlock& block, const OutputBlock::Entry& entry);
   void PostInput();
+  // Where TLS is read to.
+  std::span<char> EncryptedRoom();
   // The block that is being filled.
   InputBlock& Input();
   InputBlock* FreeInput();
