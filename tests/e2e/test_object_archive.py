@@ -6,6 +6,7 @@ Against object_server.py, which checks signatures and can be hostile, and agains
 
 import os
 import random
+import re
 import shutil
 import ssl
 import subprocess
@@ -150,8 +151,10 @@ class ObjectArchiveTest(ObjectTest):
         # What comes back badly is asked for again, and what comes wrong is refused, never believed.
         refused = 0
         for kind in ("500", "cut", "half", "short", "flip"):
-            self.store.fault = lambda request, kind=kind: (
-                kind if request.method == "GET" and request.number % 3 == 0 else None)
+            is_data = re.compile(r"\.(log|snapshot)$").search
+            self.store.fault = lambda request, kind=kind, is_data=is_data: (
+                kind if request.method == "GET" and (is_data(request.key) if kind == "flip" else request.number % 3 == 0)
+                else None)
             shutil.rmtree(self.new, ignore_errors=True)
             done = self.cellar("--recover", PLACE, "--until", moments[-1][0], "--dir", self.new)
             if done.returncode == 0:
@@ -294,14 +297,19 @@ class ObjectArchiveTest(ObjectTest):
         for i in range(200):
             client.execute_command("CPUT", "t", f"r{i}", "f:a", "v" * 50)
         client.execute_command("SAVE")
-        client.execute_command("CPUT", "t", "last", "f:a", "v" * 50)
-        self.archived(client)
+        # Two segments behind the snapshot.
+        for row in ("last but one", "last"):
+            client.execute_command("CPUT", "t", row, "f:a", "v" * 50)
+            self.archived(client)
         client.close()
         server.stop()
         chance = random.Random(SEED)
-        for key in (self.names(".snapshot")[-1], self.names(".log")[-1]):
+        logs = [key for key in self.names(".log") if len(self.store.objects[key]) > 150]  # not a mark alone
+        for key in (self.names(".snapshot")[-1], logs[-1]):
             sound = self.store.objects[key]
-            for offset in [70] + [chance.randrange(64, len(sound)) for _ in range(8)]:
+            # A mark may stand behind the last record of a log: without it nothing is missing.
+            end = len(sound) - (64 if key.endswith(".log") else 0)
+            for offset in [70] + [chance.randrange(64, end) for _ in range(8)]:
                 with self.subTest(key=key, offset=offset, seed=SEED):
                     self.store.objects[key] = sound[:offset] + bytes([sound[offset] ^ 0x10]) + sound[offset + 1:]
                     for words in (("--check", PLACE), ("--recover", PLACE, "--until", LATE, "--dir", self.new)):
@@ -310,12 +318,12 @@ class ObjectArchiveTest(ObjectTest):
                         self.assertRegex(done.stdout + done.stderr, os.path.basename(key) + ".*offset [0-9]+")
                         self.assertFalse(os.path.exists(self.new))
             self.store.objects[key] = sound[:-20]
-            self.assertEqual(1, self.cellar("--check", PLACE).returncode)
+            done = self.cellar("--check", PLACE)
+            self.assertTrue(done.returncode == 1 or (key.endswith(".log") and " up to 1-203," in done.stdout), done.stdout)
             self.store.objects[key] = sound
         self.assertEqual(0, self.cellar("--check", PLACE).returncode)
         # A gap is refused.
-        last = self.names(".log")[-2]
-        del self.store.objects[last]
+        del self.store.objects[logs[-2]]
         done = self.cellar("--check", PLACE)
         self.assertEqual(1, done.returncode, done.stdout)
         self.assertIn("GAP", done.stdout)
@@ -442,7 +450,7 @@ class ObjectArchiveTest(ObjectTest):
         self.archived(client)
         self.store.session_token = "second"
         client.execute_command("CPUT", "t", "r", "f:a", "1")
-        self.wait("it is told", lambda: "InvalidToken" in self.persistence(client)["archive_error"])
+        self.wait("it is told", lambda: "403" in self.persistence(client)["archive_error"])  # HEAD says no more
         write("second")
         self.archived(client)
         digest = client.execute_command("DEBUG", "DIGEST", "t")
