@@ -275,7 +275,7 @@ void Connection::SendOutput() {
 
 void Connection::OnSent() {
   session.output_in_flight = socket_->waiting_bytes();
-  session.output_in_flight_memory = 0;
+  session.output_in_flight_memory = socket_->waiting_memory();
   if (closing_) return;
   if (peer_ != nullptr) peer_->OnDrained();
   session.task_waiting = false;  // a task that writes its reply in parts may go on
@@ -294,6 +294,11 @@ void Connection::OnClosed() { const std::unique_ptr<Connection> self(this); }
 uint64_t Connection::Unsent() {
   sent_bytes_ = io_->sent_bytes();
   return handed_bytes_ - sent_bytes_;
+}
+
+void Connection::NoteSent() {
+  if (io_ == nullptr || closing_ || handed_bytes_ == sent_bytes_) return;
+  session.output_in_flight = session.output_in_flight_memory = Unsent();
 }
 
 void Connection::HandOver() {

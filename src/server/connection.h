@@ -53,7 +53,7 @@ class Connection final : public SocketOwner {
   static constexpr size_t kStrangerOutputBytesMax{16 * 1024};
 
   explicit Connection(Server* server);
-  virtual ~Connection();
+  ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
@@ -75,6 +75,8 @@ class Connection final : public SocketOwner {
   void BeginTls(const TlsContext& context);
   // It belongs to an I/O thread: all that was handed over to be sent is sent.
   void Sent();
+  // Looks how much of it is, for who counts what waits.
+  void NoteSent();
   // From now on its bytes are the handler's of `side`; commands are no longer read.
   void BecomePeer(std::unique_ptr<PeerSide> side, PeerRole role);
   PeerSide* peer() const { return peer_.get(); }

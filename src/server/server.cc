@@ -34,12 +34,17 @@ std::string NewRunId() {
   return id;
 }
 
-// Every client is a file descriptor: as many as maxclients and some for files.
-void RaiseFileLimit(int64_t maxclients) {
+// Every client is a file descriptor: as many as maxclients and some for files. Those of an I/O
+// thread are two while they are accepted (server_io.cc), and each thread's loop has some.
+void RaiseFileLimit(const Config& config) {
   constexpr int64_t kOwnFiles{64};
+  constexpr int64_t kThreadFiles{8};
+  const int64_t maxclients = config.maxclients;
+  int64_t files = maxclients + kOwnFiles;
+  if (config.io_threads > 1) files += config.tcp_backlog + config.io_threads * kThreadFiles;
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  const auto wanted = static_cast<rlim_t>(maxclients + kOwnFiles);
+  const auto wanted = static_cast<rlim_t>(files);
   if (limit.rlim_cur >= wanted) return;
   limit.rlim_cur = limit.rlim_max == RLIM_INFINITY ? wanted : std::min(wanted, limit.rlim_max);
   (void)setrlimit(RLIMIT_NOFILE, &limit);
@@ -74,7 +79,7 @@ Server::Server(Clock& clock, Config config, ConfigSources sources)
   ConfigureHeat();
   (void)std::signal(SIGPIPE, SIG_IGN);
   (void)std::signal(SIGXFSZ, SIG_IGN);  // a limit of file sizes is a full disk, not the end
-  RaiseFileLimit(services_own_.config.maxclients);
+  RaiseFileLimit(services_own_.config);
   const int failure = uv_loop_init(&loop_);
   CELLAR_ASSERT(failure == 0);
   loop_.data = this;

@@ -157,6 +157,7 @@ void Server::Pushed(Session& session, size_t bytes) {
 }
 
 bool Server::Recount(Connection* connection) {
+  connection->NoteSent();
   const uint64_t bytes = connection->memory_bytes();
   clients_bytes_ += bytes - connection->counted_bytes;
   connection->counted_bytes = bytes;

@@ -165,7 +165,7 @@ void ClientSocket::WriteDone(int status) {
   in_flight_ = in_flight_memory_ = 0;
   if (closing_) return;
   if (status < 0 || !Pump()) return owner_.OnBroken();
-  if (!writing_) owner_.OnSent();
+  owner_.OnSent();
 }
 
 size_t ClientSocket::waiting_bytes() const {

@@ -35,7 +35,7 @@ enum class SocketKind : uint8_t { kTcp, kUnix };
 // Whom a socket belongs to.
 class SocketOwner {
  public:
-  // All that Send had to keep is sent: more may come.
+  // Of what Send had to keep less is waiting; unless it is writing() more may come.
   virtual void OnSent() = 0;
   // Nothing can be sent any more. The owner closes the socket, now or later.
   virtual void OnBroken() = 0;

@@ -171,6 +171,7 @@ void IoThread::TakeOutput() {
     for (const OutputBlock::Entry& entry : block->entries) Carry(*block, entry);
     block->entries.clear();
     block->bytes.Clear();
+    if (block->bytes.capacity() > kKeptOutputBytes) block->bytes.Free();
     for (OutputBuffer& large : block->large) large.Clear();
     if (!free_output_.Push(block)) delete block;
   }

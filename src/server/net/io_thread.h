@@ -93,6 +93,8 @@ class IoThread {
   static constexpr size_t kOutputBlocks{64};
   // Above it an output is handed over as it is, below it is copied into the block.
   static constexpr size_t kLargeBytes{8 * 1024};
+  // What a block keeps of its memory when it has been carried out.
+  static constexpr size_t kKeptOutputBytes{256 * 1024};
 
   void Run();
   void BeforePoll();
