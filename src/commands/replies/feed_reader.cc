@@ -21,6 +21,23 @@ void AppendFeedEntry(ReplyWriter& reply, const FeedEntry& entry, uint64_t more) 
   reply.Raw(entry.fields);
 }
 
+void ReplyStreamCounts(ReplyWriter& reply, const FeedCounts& counts, FeedId first) {
+  reply.Bulk("length");
+  reply.Unsigned(counts.length);
+  reply.Bulk("radix-tree-keys");
+  reply.Integer(1);
+  reply.Bulk("radix-tree-nodes");
+  reply.Integer(1);
+  reply.Bulk("last-generated-id");
+  reply.Bulk(counts.last.text());
+  reply.Bulk("max-deleted-entry-id");
+  reply.Bulk(counts.dropped.text());
+  reply.Bulk("entries-added");
+  reply.Unsigned(counts.told);
+  reply.Bulk("recorded-first-entry-id");
+  reply.Bulk(first.text());
+}
+
 bool FeedReplySink::OnEntry(const FeedEntry& entry) {
   ReplyWriter reply(to_, RespVersion::k2);  // entries are the same in both
   AppendFeedEntry(reply, entry, tells_delivery_ ? 2 : 0);

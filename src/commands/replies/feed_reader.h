@@ -20,6 +20,11 @@ inline constexpr size_t kFeedReplyBytesMax{1 << 20};
 // `more`: so many elements of its own follow, which the caller writes.
 void AppendFeedEntry(ReplyWriter& reply, const FeedEntry& entry, uint64_t more = 0);
 
+// What XINFO STREAM begins with, with and without FULL: the first members of Redis' map. What it
+// tells of its own trees is 1: there is one log.
+inline constexpr uint64_t kStreamCounts{7};
+void ReplyStreamCounts(ReplyWriter& reply, const FeedCounts& counts, FeedId first);
+
 // Writes entries in the form of a reply, until there are enough.
 class FeedReplySink final : public FeedSink {
  public:

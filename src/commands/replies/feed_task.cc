@@ -302,23 +302,9 @@ class FeedFiguresTask final : public FeedTask {
     AppendFeedEntry(reply, *entry);
   }
 
-  // Redis' map. What it tells of its own trees is 1: there is one log.
   void ReplyStreamInfo(ReplyWriter& reply, const FeedCounts& counts, size_t groups) const {
-    reply.Map(10);
-    reply.Bulk("length");
-    reply.Unsigned(counts.length);
-    reply.Bulk("radix-tree-keys");
-    reply.Integer(1);
-    reply.Bulk("radix-tree-nodes");
-    reply.Integer(1);
-    reply.Bulk("last-generated-id");
-    reply.Bulk(counts.last.text());
-    reply.Bulk("max-deleted-entry-id");
-    reply.Bulk(counts.dropped.text());
-    reply.Bulk("entries-added");
-    reply.Unsigned(counts.told);
-    reply.Bulk("recorded-first-entry-id");
-    reply.Bulk(first_ ? first_->id.text() : FeedId{}.text());
+    reply.Map(kStreamCounts + 3);
+    ReplyStreamCounts(reply, counts, first_ ? first_->id : FeedId{});
     reply.Bulk("groups");
     reply.Unsigned(groups);
     reply.Bulk("first-entry");

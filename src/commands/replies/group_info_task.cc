@@ -169,24 +169,10 @@ class StreamFullTask final : public LagTask {
     scan_.place = {};
   }
 
-  // Redis' map. What it tells of its own trees is 1: there is one log.
   void Reply(ReplyWriter& reply, const Feed& feed, const FeedGroups::OfFeed* groups) override {
     const FeedCounts counts = feed_log().CountsOf(feed);
-    reply.Map(9);
-    reply.Bulk("length");
-    reply.Unsigned(counts.length);
-    reply.Bulk("radix-tree-keys");
-    reply.Integer(1);
-    reply.Bulk("radix-tree-nodes");
-    reply.Integer(1);
-    reply.Bulk("last-generated-id");
-    reply.Bulk(counts.last.text());
-    reply.Bulk("max-deleted-entry-id");
-    reply.Bulk(counts.dropped.text());
-    reply.Bulk("entries-added");
-    reply.Unsigned(counts.told);
-    reply.Bulk("recorded-first-entry-id");
-    reply.Bulk(first_.text());
+    reply.Map(kStreamCounts + 2);
+    ReplyStreamCounts(reply, counts, first_);
     reply.Bulk("entries");
     reply.Array(told_);
     reply.Raw(entries_.view());
