@@ -8,13 +8,13 @@ import resource
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 import zlib
 
-from cellar_server import CellarServer, CellarTest, is_sanitized, measured_run, tool
+from cellar_server import CellarServer, is_sanitized, measured_run, tool
 from test_clients import NPM, install_npm_clients
+from tool_test import SECONDS_MAX, ToolTest
 
 sys.path.append("/usr/lib/python3/dist-packages")
 try:
@@ -24,7 +24,6 @@ try:
 except ImportError:
     avro = None
 
-SECONDS_MAX = 300
 SEED = int(os.environ.get("CELLAR_AVRO_SEED", "1"))
 SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "clients", "avro_node.js")
 CELL = {"type": "record", "name": "BigtableCell", "fields": [
@@ -73,31 +72,11 @@ def record(key, *cells):
         text(f) + text(q) + long(t) + text(v) for f, q, t, v in cells) + long(0)
 
 
-class AvroTest(CellarTest):
+class AvroTest(ToolTest):
     OPTIONS = {"save": "", "enable-debug-command": "yes"}
 
-    def setUp(self):
-        super().setUp()
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        self.directory = directory.name
-
-    def path(self, name):
-        return os.path.join(self.directory, name)
-
-    def write(self, name, data):
-        with open(self.path(name), "wb") as file:
-            file.write(data)
-        return self.path(name)
-
-    def run_tool(self, name, *words, status=0, port=None):
-        done = subprocess.run([tool(name), "-p", str(port or self.server.port), *words], stdin=subprocess.DEVNULL,
-                              capture_output=True, timeout=SECONDS_MAX, check=False)
-        self.assertEqual(status, done.returncode, done.stderr)
-        return done.stderr.decode()
-
     def import_(self, data, *words, status=0):
-        return self.run_tool("cellar-import", "t", self.write("in.avro", data), *words, status=status)
+        return self.run_tool("cellar-import", "t", self.write("in.avro", data), *words, status=status)[1]
 
     def cells(self, table="t"):
         rows = self.server.client().execute_command("CSCAN", table, "0", "COUNT", "100000", "VERSIONS", "ALL", "WITHTS")[1]
@@ -180,7 +159,7 @@ class AvroTest(CellarTest):
     def test_what_avro_cannot_say_is_named(self):
         self.run_command("TABLE", "CREATE", "t", "FAMILY", "f")
         self.run_command("CPUT", "t", "r", "f:a", "1", "AS", "i64", "f:b", "true", "AS", "bool", "TTL", "1d", "TS", "5")
-        said = self.run_tool("cellar-export", "t", "-f", "avro", "-o", self.path("x.avro"), status=1)
+        said = self.run_tool("cellar-export", "t", "-f", "avro", "-o", self.path("x.avro"), status=1)[1]
         self.assertIn("row 'r': 'f:b' expires: the cell is written without that", said)
         self.run_tool("cellar-import", "u", self.path("x.avro"), "--create-table")
         self.assertEqual({b"f:a": b"1", b"f:b": b"true"}, {c: v[0][1] for c, v in self.cells("u")[b"r"].items()})
@@ -332,8 +311,8 @@ class AvroTest(CellarTest):
                 ("cellar-import", ["t", path, "-k", "x"], "--key does not go with --format avro"),
                 ("cellar-import", ["t", path, "--hex"], "--hex does not go with --format avro"),
                 ("cellar-export", ["t", "-f", "csv", "--compress", "deflate"], "--compress deflate goes with --format avro")):
-            self.assertIn(why, self.run_tool(name, *words, status=2))
-        self.assertIn("0 rows", self.run_tool("cellar-import", "t", path, "--create-table"))
+            self.assertIn(why, self.run_tool(name, *words, status=2)[1])
+        self.assertIn("0 rows", self.run_tool("cellar-import", "t", path, "--create-table")[1])
 
 
 if __name__ == "__main__":

@@ -6,13 +6,12 @@ import os
 import random
 import signal
 import subprocess
-import tempfile
 import time
 import unittest
 
-from cellar_server import CellarTest, is_sanitized, measured_run, tool
+from cellar_server import is_sanitized, measured_run, tool
+from tool_test import SECONDS_MAX, ToolTest
 
-SECONDS_MAX = 300
 SEED = int(os.environ.get("CELLAR_DUMP_SEED", "1"))
 
 
@@ -75,25 +74,15 @@ FLIGHTS = [
 ]
 
 
-class CassandraTest(CellarTest):
+class CassandraTest(ToolTest):
     OPTIONS = {"save": "", "enable-debug-command": "yes"}
 
-    def setUp(self):
-        super().setUp()
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        self.directory = directory.name
-
-    def path(self, name):
-        return os.path.join(self.directory, name)
-
-    def write(self, text, name="dump.json"):
-        with open(self.path(name), "w", encoding="utf-8") as file:
-            file.write(text if isinstance(text, str) else json.dumps(text, indent=2))
-        return self.path(name)
+    def write_dump(self, dump, name="dump.json"):
+        """A dump as text, or as what JSON says."""
+        return self.write(name, dump if isinstance(dump, str) else json.dumps(dump, indent=2))
 
     def import_(self, dump, *words, status=0, family=("-F", "f")):
-        done = subprocess.run([tool("cellar-import"), "-p", str(self.server.port), "t", self.write(dump), "-f",
+        done = subprocess.run([tool("cellar-import"), "-p", str(self.server.port), "t", self.write_dump(dump), "-f",
                                "sstabledump", "--create-table", *family, *words], stdin=subprocess.DEVNULL,
                               capture_output=True, text=True, timeout=SECONDS_MAX, check=False)
         self.assertEqual(status, done.returncode, done.stderr)
@@ -196,7 +185,7 @@ class CassandraTest(CellarTest):
         for i in range(0, 20_000, 2):  # every other row lies in a range that is deleted
             rows += [bound("start", [i], "11:00"), row([i], [{"name": "v", "value": i}]), bound("end", [i], "11:00"),
                      row([i + 1], [{"name": "v", "value": i}])]
-        path = self.write([partition(["k"], rows)])
+        path = self.write_dump([partition(["k"], rows)])
         words = [tool("cellar-import"), "-p", str(self.server.port), "t", path, "-f", "sstabledump", "-F", "f",
                  "--create-table", "--resume", self.path("state"), "-q", "--pipeline", "20"]
         for _ in range(4):

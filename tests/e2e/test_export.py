@@ -6,13 +6,12 @@ import os
 import random
 import signal
 import subprocess
-import tempfile
 import time
 import unittest
 
-from cellar_server import CellarServer, CellarTest, is_sanitized, measured_run, tool
+from cellar_server import CellarServer, is_sanitized, measured_run, tool
+from tool_test import SECONDS_MAX, ToolTest
 
-SECONDS_MAX = 300
 SEED = int(os.environ.get("CELLAR_EXPORT_SEED", "1"))
 TYPES = {
     "string": lambda r: "".join(r.choice("aé\n\"\\\t, 日") for _ in range(r.randrange(20))),
@@ -28,23 +27,8 @@ TYPES = {
 }
 
 
-class ExportTest(CellarTest):
+class ExportTest(ToolTest):
     OPTIONS = {"save": "", "enable-debug-command": "yes"}
-
-    def setUp(self):
-        super().setUp()
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        self.directory = directory.name
-
-    def path(self, name):
-        return os.path.join(self.directory, name)
-
-    def run_tool(self, name, *words, port=None, status=0):
-        done = subprocess.run([tool(name), "-p", str(port or self.server.port), *words], stdin=subprocess.DEVNULL,
-                              capture_output=True, timeout=SECONDS_MAX, check=False)
-        self.assertEqual(status, done.returncode, done.stderr)
-        return done.stdout.decode("utf-8", "surrogateescape"), done.stderr.decode()
 
     def export(self, *words, status=0, port=None):
         return self.run_tool("cellar-export", *words, status=status, port=port)

@@ -6,31 +6,16 @@ import json
 import lzma
 import os
 import subprocess
-import tempfile
 import time
 import unittest
 
-from cellar_server import CellarServer, CellarTest, tool
+from cellar_server import CellarServer, tool
+from tool_test import SECONDS_MAX, ToolTest
 
-SECONDS_MAX = 300
 
 
-class ImportTest(CellarTest):
+class ImportTest(ToolTest):
     OPTIONS = {"save": ""}
-
-    def setUp(self):
-        super().setUp()
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        self.directory = directory.name
-
-    def path(self, name):
-        return os.path.join(self.directory, name)
-
-    def write(self, name, text):
-        with open(self.path(name), "wb") as file:
-            file.write(text if isinstance(text, bytes) else text.encode())
-        return self.path(name)
 
     def load(self, *words, text=None, port=None, status=0):
         """Runs the importer; returns what it said."""
