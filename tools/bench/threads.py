@@ -16,9 +16,7 @@ import sys
 import tempfile
 
 import servers
-from tls import COMMANDS, load, make_certificate
-
-CONNECTIONS = 50
+from tls import COMMANDS, CONNECTIONS, load, make_certificate, tls_server
 
 
 def thread_seconds(pid):
@@ -80,14 +78,10 @@ def main():
         all_servers = []
         try:
             for kind, threads in (("cellar", 1), ("cellar", options.threads), ("redis", None)):
-                server = servers.Server(kind, pin=False)
+                server = tls_server(kind, certificates, pin=False)
                 server.label = kind if threads is None else f"io-threads {threads}"
-                server.tls_port = servers.free_port()
-                server.options = ["--tls-port", str(server.tls_port), "--tls-auth-clients", "no"]
                 if threads is not None:
                     server.options += ["--io-threads", str(threads)]
-                for option, file in (("cert", "server.crt"), ("key", "server.key"), ("ca-cert", "ca.crt")):
-                    server.options += [f"--tls-{option}-file", os.path.join(certificates, file)]
                 all_servers.append(server.start())
                 load(server)
             measure_all(all_servers, certificates, options)

@@ -44,6 +44,16 @@ def make_certificate(directory):
             "-out", "server.crt", "-days", "30")
 
 
+def tls_server(kind, certificates, **options):
+    """A server, not started, with a TLS port too."""
+    server = servers.Server(kind, **options)
+    server.tls_port = servers.free_port()
+    server.options += ["--tls-port", str(server.tls_port), "--tls-auth-clients", "no"]
+    for option, file in (("cert", "server.crt"), ("key", "server.key"), ("ca-cert", "ca.crt")):
+        server.options += [f"--tls-{option}-file", os.path.join(certificates, file)]
+    return server
+
+
 def load(server):
     """What the reads find."""
     client = redis.Redis(port=server.port)
@@ -107,11 +117,7 @@ def main():
         both = []
         try:
             for kind in ("cellar", "redis"):
-                server = servers.Server(kind)
-                server.tls_port = servers.free_port()
-                server.options = ["--tls-port", str(server.tls_port), "--tls-auth-clients", "no"]
-                for option, file in (("cert", "server.crt"), ("key", "server.key"), ("ca-cert", "ca.crt")):
-                    server.options += [f"--tls-{option}-file", os.path.join(certificates, file)]
+                server = tls_server(kind, certificates)
                 both.append(server.start())
                 load(server)
             measure_all(both, certificates, options)
