@@ -10,6 +10,8 @@
 namespace cellar {
 namespace {
 
+constexpr size_t kReferenceBytesMax{12};  // "&#1114111;" and some zeros in front
+
 // Where an element begins and ends, its tags not counted; begin is npos if there is none.
 std::pair<size_t, size_t> Find(std::string_view text, std::string_view name, size_t from) {
   constexpr std::pair<size_t, size_t> kNone{std::string_view::npos, std::string_view::npos};
@@ -59,15 +61,16 @@ std::string XmlText(std::string_view text) {
       text.remove_prefix(entity->first.size());
       continue;
     }
-    const size_t end = text.find(';');
-    if (text.starts_with("&#") && end != std::string_view::npos) {
-      const bool is_hexadecimal = text.starts_with("&#x");
-      const std::string_view digits =
-          text.substr(is_hexadecimal ? 3 : 2, end - (is_hexadecimal ? 3 : 2));
+    if (text.starts_with("&#")) {
+      // No further: a server that lies may send a megabyte of them.
+      const std::string_view reference = text.substr(0, kReferenceBytesMax);
+      const size_t end = std::min(reference.find(';'), reference.size());
+      const size_t begin = reference.starts_with("&#x") ? 3 : 2;
+      const char* const last = reference.data() + end;
       uint32_t code = 0;
-      const auto [rest, error] = std::from_chars(digits.data(), digits.data() + digits.size(), code,
-                                                 is_hexadecimal ? 16 : 10);
-      if (error == std::errc{} && rest == digits.data() + digits.size() && code < 128) {
+      const auto [rest, error] = std::from_chars(reference.data() + std::min(begin, end), last,
+                                                 code, begin == 3 ? 16 : 10);
+      if (end < reference.size() && error == std::errc{} && rest == last && code < 128) {
         plain += static_cast<char>(code);
         text.remove_prefix(end + 1);
         continue;
