@@ -175,8 +175,8 @@ Result<StoreFiles> StoreFiles::Find(FileSystem& files, const std::vector<std::st
                      [](const FoundSegment& a, const FoundSegment& b) { return a.ends < b.ends; });
   }
   // Where another copy is sound, this one is not missed.
-  std::erase_if(found.lost, [&found](const LostFile& lost) {
-    return lost.name.kind == StoreFileKind::kSegment && found.segments.contains(lost.name.number);
+  std::erase_if(found.lost, [&found](const LostFile& file) {
+    return file.name.kind == StoreFileKind::kSegment && found.segments.contains(file.name.number);
   });
   return found;
 }
