@@ -158,7 +158,7 @@ def measure_memory(client, rows):
     print(f"\n{'bytes of agg-max-memory for a group of MAX':<42}{many / rows:>11.0f}", flush=True)
 
 
-def measure( case, hosts, repeats):
+def measure(name, case, hosts, repeats):
     things, ours, theirs, whose = case
     sides = {"cellar": (hosts["cellar"], ours)}
     if hosts.get(whose):
