@@ -16,6 +16,15 @@ constexpr uint32_t kMissesBeforeSeek{16};
 // What is known of families lies in a table by id. Only a table that has made so many has more.
 constexpr uint32_t kFamilyIdMax{4'096};
 
+bool TakesAllOf(const TableSchema& schema, size_t group,
+                const std::vector<ColumnSet::Family>& chosen) {
+  const auto whole = std::count_if(chosen.begin(), chosen.end(),
+                                   [](const ColumnSet::Family& family) { return family.whole; });
+  const auto all = std::count_if(schema.families.begin(), schema.families.end(),
+                                 [&](const FamilySchema& family) { return family.group == group; });
+  return whole == all;
+}
+
 }  // namespace
 
 bool LeafFold::CanFold(const ScanShape& shape, const TableSchema& schema) {
@@ -59,6 +68,7 @@ LeafFold::LeafFold(const ReadView& view, const CellPlan& cells, std::vector<KeyR
   }
   std::sort(wanted_.begin(), wanted_.end(),
             [](const KeyRange& a, const KeyRange& b) { return a.begin < b.begin; });
+  wants_all_ = TakesAllOf(view.schema(), group_, families);
   Reattach(view);
 }
 
@@ -127,6 +137,7 @@ bool LeafFold::BeginRow() {
   in_row_ = true;
   column_bytes_ = SIZE_MAX;
   family_ = nullptr;
+  wanted_at_ = 0;
   ++stats_.rows;
   fold_->BeginRow();
   return true;
@@ -240,6 +251,24 @@ void LeafFold::SeekWanted() {
   column_bytes_ = SIZE_MAX;
 }
 
+bool LeafFold::PassUnwanted() {
+  const std::string_view rest = at_->key().substr(row_bytes_);
+  for (; wanted_at_ < wanted_.size(); ++wanted_at_) {
+    const KeyRange& range = wanted_[wanted_at_];
+    if (!range.end.at_end && rest >= range.end.bytes) continue;
+    if (rest >= range.begin.bytes) return false;
+    // What the next entry shares it shares with this one, whose name is not known then.
+    family_ = nullptr;
+    column_bytes_ = SIZE_MAX;
+    Advance();
+    return true;
+  }
+  CellStream::StepOver(*at_, row_bytes_);
+  shared_ = 0;
+  misses_ = 0;
+  return true;
+}
+
 void LeafFold::Advance() {
   if (++misses_ > kMissesBeforeSeek && in_row_) [[unlikely]]
     return SeekWanted();
@@ -256,11 +285,11 @@ bool LeafFold::Pull(uint64_t cells) {
   for (; !ended_; --cells) {
     if (!at_->valid()) break;
     if (cells == 0) return false;
-    if (!in_row_ || shared_ < row_bytes_) {
-      if (!BeginRow()) continue;
-      BeginColumn(0);
-    } else if (shared_ < column_bytes_) {
-      BeginColumn(shared_);
+    const bool begins_row = !in_row_ || shared_ < row_bytes_;
+    if (begins_row && !BeginRow()) continue;
+    if (begins_row || shared_ < column_bytes_) {
+      if (!wants_all_ && PassUnwanted()) continue;
+      BeginColumn(begins_row ? 0 : shared_);
     }
     if (column_taken_ && !column_done_) FoldCell();
     Advance();

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "engine/aggregate/aggregate_fold.h"
+#include "engine/rows/cell_stream.h"
 #include "engine/rows/row_reader.h"
 #include "engine/rows/scan.h"
 #include "engine/table/read_view.h"
@@ -51,6 +52,9 @@ class LeafFold {
   void BeginColumn(size_t shared_bytes);
   bool EnterRange();
   void FoldCell();
+  // Does nobody want the column at hand? Then goes on behind it, or behind the whole row, without a
+  // look at its name.
+  bool PassUnwanted();
   // To the next entry, or further where nothing in between is wanted.
   void Advance();
   void SeekWanted();
@@ -63,6 +67,7 @@ class LeafFold {
   std::unique_ptr<BTreeCursor> at_;
   std::vector<FamilyOfId> families_;  // by id
   std::vector<KeyRange> wanted_;      // of what stands behind the row key, ascending
+  bool wants_all_{false};             // ... that is all there is
   bool reads_timestamps_{false};
   ScanStats stats_;
 
@@ -72,6 +77,7 @@ class LeafFold {
   size_t shared_{0};     // of the entry at hand and the one before it
   size_t row_bytes_{0};  // of the row before it
   bool in_row_{false};   // ... there is one
+  size_t wanted_at_{0};  // what is wanted before it ends before the column at hand
   size_t column_bytes_{0};
   size_t family_bytes_{0};
   size_t text_bytes_{0};
