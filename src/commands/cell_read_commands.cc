@@ -312,7 +312,7 @@ bool ReadWholeRow(CommandContext& ctx) {
   switch (ReplyWholeRow(ctx, *table, key, ReplyBytesMax(ctx), &options.begun, &rest)) {
     case WholeRowReply::kDone:
       return true;
-    case WholeRowReply::kTooLong:
+    case WholeRowReply::kRefused:
       return false;
     case WholeRowReply::kBegun:
       break;
@@ -345,6 +345,36 @@ void CmdCRow(CommandContext& ctx) {
   Run(ctx, *table, std::move(scan), std::move(options));
 }
 
+// `CROWS table count row ...` by somebody who may read everything, in the same way.
+bool ReadWholeRows(CommandContext& ctx, Arguments rows) {
+  Table* const table = ctx.store().FindTableIfAny(ctx.session.keyspace, ctx.args[1]);
+  if (table == nullptr || rows.size() > kRowsNamedMax) [[unlikely]]
+    return false;
+  ctx.DependsOn(table->last_lsn());
+  ScanRunOptions options;
+  switch (ReplyWholeRows(ctx, *table, rows, ReplyBytesMax(ctx), &options.begun)) {
+    case WholeRowReply::kDone:
+      return true;
+    case WholeRowReply::kRefused:
+      return false;
+    case WholeRowReply::kBegun:
+      break;
+  }
+  ReadRequest& request = ReadRequestOf(ctx);
+  request.Clear();
+  Result<std::unique_ptr<Scan>> scan =
+      ctx.store().ReadRows(*table, rows.subspan(options.begun->count), request.cells);
+  if (!scan.ok()) {  // one of the keys behind is in doubt
+    ctx.reply.Truncate(options.begun->begin);
+    return false;
+  }
+  options.shown = ScanShown::kList;
+  options.rows_max = rows.size();
+  options.heat = ScanHeat(ctx.host, *table, ScanHeat::Way::kJumps);
+  Run(ctx, *table, *std::move(scan), std::move(options));
+  return true;
+}
+
 void CmdCRows(CommandContext& ctx) {
   ReadRequest& request = ReadRequestOf(ctx);
   ArgumentCursor at(ctx.args, 2);
@@ -352,6 +382,7 @@ void CmdCRows(CommandContext& ctx) {
                   ParseWordCount("CROWS table", "count row ...", at.Take(), 1));
   if (count > at.left()) return ctx.Fail(TooFewWords("CROWS table", count, at.left()));
   const Arguments rows = ctx.args.subspan(at.position(), count);
+  if (count == at.left() && ctx.rights == nullptr && ReadWholeRows(ctx, rows)) return;
   REPLY_IF_ERROR(ctx, ParseReadOptions(ReadCommand::kRows,
                                        ArgumentCursor(ctx.args, at.position() + count), &request));
   Table* const table = FindTable(ctx);
@@ -363,6 +394,7 @@ void CmdCRows(CommandContext& ctx) {
                   ctx.store().ReadRows(*table, rows, request.cells));
   ScanRunOptions options;
   options.shown = ScanShown::kList;
+  options.rows_max = count;
   options.format = request.format;
   options.heat = ScanHeat(ctx.host, *table, ScanHeat::Way::kJumps);
   Run(ctx, *table, std::move(scan), std::move(options));

@@ -1,4 +1,4 @@
-"""CROW without options, which has a way of its own, shows what CROW with an option that changes nothing shows.
+"""CROW and CROWS without options, which have a way of their own, show what they show with an option that changes nothing.
 
 Byte by byte, in RESP2 and RESP3: families whose ids have another order than their names, in several
 groups, dropped and made again; keys and qualifiers of every order and of any bytes; versions that
@@ -58,6 +58,15 @@ class WholeRowsTest(CellarTest):
             scanned = self.ask(connection, [b"CROW", table, row, *NO_OPTION])
             self.assertEqual(scanned[:10_000], whole[:10_000], (table, row))
             self.assertTrue(scanned == whole, (table, row))
+        return whole
+
+    def check_rows(self, table, rows, connections=None):
+        words = [b"CROWS", table, b"%d" % len(rows), *rows]
+        for connection in connections or self.connections:
+            whole = self.ask(connection, words)
+            scanned = self.ask(connection, words + NO_OPTION)
+            self.assertEqual(scanned[:10_000], whole[:10_000], (table, rows[:10]))
+            self.assertTrue(scanned == whole, (table, rows[:10]))
         return whole
 
     def write(self, *words):
@@ -155,12 +164,15 @@ class WholeRowsTest(CellarTest):
                 with self.subTest(table=number, step=step):
                     shown_bytes.append(len(self.check(b"t", row)))
             rows = [self.row_of(below) for _ in range(10)]
+            for count in (1, 15, 16, 17, 1 + below(60), 700):
+                self.check_rows(b"t", [self.row_of(below) for _ in range(count)])
             self.write("SNAPSHOT", "CREATE", "s")
             shown = [self.check(b"t", row) for row in rows]
             self.write("CDELRANGE", "t", "ALL")
             for row, before in zip(rows, shown):
                 self.assertEqual(before, self.check(b"t@s", row))
                 self.check(b"t", row)
+            self.check_rows(b"t@s", rows)
             self.write("SNAPSHOT", "DROP", "s")
         self.assertGreater(sum(size > 100 for size in shown_bytes), len(shown_bytes) // 2)  # rows with cells
 
@@ -183,6 +195,50 @@ class WholeRowsTest(CellarTest):
                     multi = [b"MULTI"], [b"CROW", b"t", b"row%d" % columns], [b"CROW", b"t", b"row1"], [b"EXEC"]
                     self.assertIn(self.ask(connection, multi[1]) + self.ask(connection, multi[2]),
                                   self.ask(connection, *multi))
+
+    def test_long_rows_among_short_ones(self):
+        self.write("TABLE", "CREATE", "t", "FAMILY", "f")
+        for columns in (1, 100, 255, 256, 600):
+            words = [word for number in range(columns) for word in (b"f:c%d" % number, b"v%d" % number)]
+            self.write(b"CPUT", b"t", b"row%d" % columns, *words)
+        self.write("CPUT", "t", "wide", "f:", "x" * 200_000)
+        short, long = [b"row1", b"none"], [b"row100", b"row255", b"row256", b"row600", b"wide"]
+        for row in long:
+            for before in (0, 1, 15, 16, 40):
+                rows = short * before + [row] + short * 20
+                self.check_rows(b"t", rows)
+                self.check_rows(b"t", [row] * 4 + rows)
+        self.check_rows(b"t", [b"none"] * 100_000)
+        self.check_rows(b"t", [b"row100"] * 50)
+        rows = short * 9 + [b"row256"] + short
+        ask = [b"CROWS", b"t", b"%d" % len(rows), *rows]
+        for connection in self.connections:
+            multi = [b"MULTI"], ask, ask, [b"EXEC"]
+            self.assertIn(self.ask(connection, ask) * 2, self.ask(connection, *multi))
+
+    def test_rows_that_are_too_long_together(self):
+        self.write("TABLE", "CREATE", "t", "FAMILY", "f")
+        self.addCleanup(self.write, "CONFIG", "SET", "reply-max-bytes", "1mb")
+        for number in range(3):
+            self.write("CPUT", "t", f"r{number}", "f:", "x" * 300)
+        rows = [b"r0", b"r1", b"none", b"r2", b"none"]
+        size = len(self.check_rows(b"t", rows)) // 2 * 2
+        for limit in range(size - 40, size + 8):
+            self.ask(self.connections[0], [b"CONFIG", b"SET", b"reply-max-bytes", b"%d" % max(limit, 1)])
+            self.check_rows(b"t", rows)
+        self.ask(self.connections[0], [b"CONFIG", b"SET", b"reply-max-bytes", b"1mb"])
+        self.write("CPUT", "t", "big", "f:", "x" * 400_000)
+        self.assertTrue(self.check_rows(b"t", [b"big"] * 4).startswith(b"-TOOLARGE"))
+
+    def test_wrong_rows(self):
+        self.write("TABLE", "CREATE", "t", "FAMILY", "f")
+        self.write("TABLE", "CREATE", "n", "KEY", "i64", "FAMILY", "f")
+        self.write("CPUT", "n", "1", "f:a", "v" * 100)
+        for before in (0, 1, 15, 16, 33, 3000):
+            self.assertTrue(self.check_rows(b"n", [b"1"] * before + [b"x", b"1"]).startswith(b"-"), before)
+        self.assertTrue(self.check_rows(b"t", [b"r"] * 100_001).startswith(b"-TOOLARGE"))
+        for table, rows in ((b"t", [b""]), (b"t", [b"k" * 70_000]), (b"nix", [b"r"]), (b"t@no", [b"r"])):
+            self.assertTrue(self.check_rows(table, rows).startswith(b"-"), (table, rows))
 
     def test_large_values(self):
         self.write("TABLE", "CREATE", "t", "FAMILY", "f")
@@ -222,6 +278,7 @@ class WholeRowsTest(CellarTest):
         shown = self.check(b"t", b"r", connections)
         self.assertIn(b"open:a", shown)
         self.assertNotIn(b"secret", shown)
+        self.assertNotIn(b"secret", self.check_rows(b"t", [b"r", b"none", b"r"], connections))
         self.assertIn(b"secret:b", self.check(b"t", b"r"))
 
 

@@ -74,22 +74,26 @@ void ScanHeat::KeepPlace(const Scan& scan, uint64_t reply_bytes) {
 
 void ScanHeat::TellKept() {
   if (kept_.empty()) return;
-  const Table* const table = FindTable();
-  for (const Kept& kept : kept_) {
-    const uint64_t rows = kept.rows - rows_;
-    const uint64_t counted = heat_->TakeExamined(rows);
-    if (counted > 0 && table != nullptr) {
-      const double share = static_cast<double>(counted) / static_cast<double>(rows);
-      heat_->Add(
-          *table, kept.place,
-          {.reads = static_cast<double>(counted), .bytes = share * BytesSince(bytes_, kept.bytes)},
-          host_->store().now_micros());
-    }
-    rows_ = kept.rows;
-    bytes_ = kept.bytes;
-  }
+  for (const Kept& kept : kept_) NoteRead(kept.rows, kept.place, kept.bytes);
   begun_ = true;
   kept_ = {};
+}
+
+void ScanHeat::NoteRead(uint64_t rows, std::string_view place, uint64_t reply_bytes) {
+  if (host_ == nullptr) return;
+  const uint64_t examined = rows - rows_;
+  const uint64_t counted = heat_->TakeExamined(examined);
+  if (counted > 0) [[unlikely]] {
+    if (const Table* const table = FindTable(); table != nullptr) {
+      const double share = static_cast<double>(counted) / static_cast<double>(examined);
+      heat_->Add(
+          *table, place,
+          {.reads = static_cast<double>(counted), .bytes = share * BytesSince(bytes_, reply_bytes)},
+          host_->store().now_micros());
+    }
+  }
+  rows_ = rows;
+  bytes_ = reply_bytes;
 }
 
 void ScanHeat::NoteRows(uint64_t rows, std::string_view place, HeatMetric metric) {

@@ -32,15 +32,23 @@ ScanRun::ScanRun(std::unique_ptr<Scan> scan, ScanRunOptions&& options, Store& st
   if (options_.stats_clock != nullptr) begin_micros_ = options_.stats_clock->MonotonicMicros();
   options_.page_bytes_max = std::min(options_.page_bytes_max, options_.reply_bytes_max);
   if (options_.begun) {
-    CELLAR_ASSERT(options_.shown == ScanShown::kRow);
-    row_.GoOn(reply_.Adopt(options_.begun->map), options_.begun->columns);
+    CELLAR_ASSERT(options_.shown != ScanShown::kPage);
+    const ReplyPieces::Mark open = reply_.Adopt(options_.begun->open);
+    if (options_.shown == ScanShown::kRow) {
+      row_.GoOn(open, options_.begun->count);
+    } else {
+      rows_mark_ = open;
+      rows_ = options_.begun->count;
+    }
     return;
   }
   begin_place_ = reply_.here();
   if (options_.shown == ScanShown::kRow) {
     row_.Begin(reply_);
   } else {
-    rows_mark_ = reply_.BeginArray(std::min(options_.rows_max, kScanCountDefault));
+    const bool is_list = options_.shown == ScanShown::kList;  // has as many as it names
+    rows_mark_ = reply_.BeginArray(is_list ? options_.rows_max
+                                           : std::min(options_.rows_max, kScanCountDefault));
   }
 }
 

@@ -72,16 +72,16 @@ enum class ScanShown : uint8_t {
   kPage,  // CSCAN: a cursor and rows with their keys
 };
 
-// A row's map as somebody else has begun it at the client's end, before the scan of the rest.
-struct BegunRow {
-  size_t begin{0};  // where it begins in the client's output
-  ReplyWriter::Mark map{};
-  uint64_t columns{0};  // written so far; at least one
+// A reply that somebody else has begun at the client's end, before the scan of the rest.
+struct BegunReply {
+  size_t begin{0};           // where it begins in the client's output
+  ReplyWriter::Mark open{};  // CROW: the row's map; CROWS: the array of rows
+  uint64_t count{0};         // columns of the row so far, at least one; whole rows
 };
 
 struct ScanRunOptions {
   ScanShown shown{ScanShown::kPage};
-  std::optional<BegunRow> begun;  // CROW
+  std::optional<BegunReply> begun;  // CROW, CROWS
   bool keys_only{false};
   CellFormat format;
   uint64_t rows_max{kUnlimited};

@@ -1,7 +1,7 @@
-// The reply of a CROW without options, straight from the row (engine/rows/whole_row.h).
+// The replies of CROW and CROWS without options, straight from the rows (engine/rows/whole_row.h).
 //
-// Nearly all rows are short and are done at once. Of a longer one the front is written here, and a
-// scan goes on behind it (scan_run.h), which knows how to let other clients in between.
+// Nearly all rows are short and are done at once. Of a longer one, or of many, the front is written
+// here, and a scan goes on behind it (scan_run.h), which knows how to let other clients in between.
 #pragma once
 
 #include <cstddef>
@@ -17,12 +17,18 @@ namespace cellar {
 
 enum class WholeRowReply : uint8_t {
   kDone,
-  kBegun,    // *begun has been written, and *rest is where a scan of the row goes on
-  kTooLong,  // it has more than `bytes_max`: nothing is left of it
+  kBegun,    // *begun has been written, and the rest is for a scan
+  kRefused,  // it cannot be done here, for a reason that a scan will tell: nothing is left of it
 };
 
-// `row_key` is encoded. For somebody who may read all of the table.
+// `row_key` is encoded. For somebody who may read all of the table. kBegun: the scan is of the row,
+// and goes on at *rest. kRefused: the row has more than `bytes_max`.
 WholeRowReply ReplyWholeRow(CommandContext& ctx, const Table& table, std::string_view row_key,
-                            size_t bytes_max, std::optional<BegunRow>* begun, ScanPosition* rest);
+                            size_t bytes_max, std::optional<BegunReply>* begun, ScanPosition* rest);
+
+// The rows with these keys, as they are named. For somebody who may read all of the table. kBegun:
+// the scan is of the rows behind those of *begun. kRefused: a key is in doubt.
+WholeRowReply ReplyWholeRows(CommandContext& ctx, const Table& table, Arguments rows,
+                             size_t bytes_max, std::optional<BegunReply>* begun);
 
 }  // namespace cellar
