@@ -273,6 +273,7 @@ FIRST_SEED ?= 1000
 simulate: $(BUILD)/simulate
 	$(BUILD)/simulate --seed $(FIRST_SEED) --schedules $(SCHEDULES)
 	$(BUILD)/simulate --seed $(FIRST_SEED) --schedules $(SCHEDULES) --nodes 5
+	$(BUILD)/simulate --seed $(FIRST_SEED) --schedules $(SCHEDULES) --slow-links
 	$(BUILD)/simulate --seed $(FIRST_SEED) --schedules $(SCHEDULES) --members
 	$(BUILD)/simulate --seed $(FIRST_SEED) --schedules $(SCHEDULES) --witnesses 1
 	$(BUILD)/simulate --seed $(FIRST_SEED) --schedules $(SCHEDULES) --members --witnesses 1

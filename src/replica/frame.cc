@@ -40,6 +40,16 @@ size_t FirstRecordAt(FrameKind kind) {
 
 Status NoFrame(const char* what) { return Status::Error(ErrorCode::kCorruption, what); }
 
+// What stands behind the hash, of a frame whose head CheckHead has seen.
+FrameHead DecodeHead(std::string_view hashed) {
+  return {.kind = static_cast<FrameKind>(hashed[0]),
+          .room = hashed[1] != '\0',
+          .term = DecodeFixed32(hashed.data() + 4),
+          .from = DecodeFixed64(hashed.data() + 8),
+          .sent_micros = static_cast<int64_t>(DecodeFixed64(hashed.data() + 16)),
+          .echo_micros = static_cast<int64_t>(DecodeFixed64(hashed.data() + 24))};
+}
+
 }  // namespace
 
 std::string WhatItSays(const Frame& frame) {
@@ -85,6 +95,11 @@ Status FrameReader::CheckHead(std::string_view rest) const {
   return Status::Ok();
 }
 
+std::optional<FrameHead> FrameReader::Arriving() const {
+  if (waiting_bytes() < kFrameHeadBytes) return std::nullopt;
+  return DecodeHead(std::string_view(buffer_).substr(begin_ + kFrameHashEnd));
+}
+
 Result<bool> FrameReader::Next(Frame* frame) {
   if (begin_ == buffer_.size()) {
     buffer_.clear();
@@ -101,13 +116,7 @@ Result<bool> FrameReader::Next(Frame* frame) {
   const std::string_view hashed = rest.substr(kFrameHashEnd, length);
   if (DecodeFixed64(rest.data() + 4) != Hash64(hashed, length))
     return NoFrame("the checksum of a frame is wrong");
-  const auto kind = static_cast<uint8_t>(hashed[0]);
-  frame->kind = static_cast<FrameKind>(kind);
-  frame->room = hashed[1] != '\0';
-  frame->term = DecodeFixed32(hashed.data() + 4);
-  frame->from = DecodeFixed64(hashed.data() + 8);
-  frame->sent_micros = static_cast<int64_t>(DecodeFixed64(hashed.data() + 16));
-  frame->echo_micros = static_cast<int64_t>(DecodeFixed64(hashed.data() + 24));
+  static_cast<FrameHead&>(*frame) = DecodeHead(hashed);
   frame->body = hashed.substr(kLengthMin);
   begin_ += kFrameHashEnd + length;
   return true;

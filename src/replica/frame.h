@@ -55,6 +55,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -68,6 +69,8 @@ namespace cellar {
 inline constexpr size_t kFrameHeadBytes{44};
 inline constexpr size_t kFrameHashEnd{12};
 inline constexpr size_t kFrameBytesMax{8 << 20};
+// From here on a frame may be on its way for longer than a heartbeat.
+inline constexpr size_t kLongFrameBytes{256 << 10};
 // No record is longer.
 inline constexpr size_t kFrameBytesLimit{kRecordPayloadBytesMax + kRecordHeaderBytes + 4096};
 inline constexpr size_t kChunkBytesMax{1 << 20};
@@ -133,6 +136,9 @@ class FrameReader {
   // The next whole frame, whose body is good until the next call. False: more bytes are needed.
   // kCorruption if what stands there is no frame; nothing can be read from then on.
   Result<bool> Next(Frame* frame);
+  // The head of a frame that has begun to come; nothing has been hashed yet. REQUIRES: Next() has
+  // said false.
+  std::optional<FrameHead> Arriving() const;
   size_t waiting_bytes() const { return buffer_.size() - begin_; }
   size_t memory_bytes() const { return buffer_.capacity(); }
 

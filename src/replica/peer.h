@@ -20,6 +20,8 @@ class PeerLink {
   virtual void Write(std::string_view bytes) = 0;
   // Written and not taken by the socket yet.
   virtual size_t waiting_bytes() const = 0;
+  // Written and not acknowledged by the other end's system yet, as far as this one can tell.
+  virtual size_t unacknowledged_bytes() const { return waiting_bytes(); }
   // Whether bytes are read from the socket: who cannot take in more lets the peer wait.
   virtual void SetReading(bool reading) = 0;
   // What the other end does not acknowledge for so long ends the link, as far as the system can

@@ -26,6 +26,8 @@
 //   - while a snapshot comes, frames of the leader are signs of life only: the core would refuse what
 //     it has acknowledged before, and its leader then sends nothing any more
 //   - an install is given up by starting the core anew from the log
+//   - while a long record comes nothing else does: its bytes are signs of life of the leader, who
+//     does not send it again as long as the link stands
 //
 // No sockets, no threads; disk, network and time are the host's, so that a run replays from its
 // seed. The loop's thread calls everything; a host must not call back from inside its own methods,
@@ -82,6 +84,8 @@ struct ReplicaSetFaults {
   bool no_order{false};
   bool no_new_term{false};
   bool refuses_while_installing{false};
+  bool deaf_to_arriving{false};  // bytes of a frame are no sign of life
+  bool repeats_long{false};      // what is on its way is sent again
   bool no_quorum_check{false};   // a change may leave no majority
   bool changes_together{false};  // several at once, and before the last one is committed
 };
@@ -115,6 +119,8 @@ class ReplicaSetHost {
   virtual std::optional<Piece> Records(Lsn after, Lsn last, size_t bytes_max) = 0;
   // The link keeps the order, or ends.
   virtual void Send(uint64_t node, std::string frame) = 0;
+  // Whether a frame of kLongFrameBytes or more may be on its way there, by the link that stands.
+  virtual bool IsSendingLong(uint64_t node) = 0;
   // The newest snapshot, numbered as OnSnapshotTaken has said; its file stays for a while.
   virtual std::optional<SnapshotOffer> OfferSnapshot(Lsn lsn) = 0;
   // Fetches it from `node` and puts it in the place of state and log, then OnInstalled; or
@@ -143,6 +149,9 @@ class ReplicaSet {
   // --- events
   // A frame of another member. kCorruption: the link is no good.
   Status OnFrame(const Frame& frame);
+  // Bytes of a frame keep coming that is not whole yet, of which this is the head. Costs a step:
+  // the host says it when a heartbeat would be due.
+  void OnArriving(const FrameHead& head);
   // The host has appended commands up to `last`, numbered in this term. REQUIRES: may_append().
   void OnAppended(Lsn last);
   // Of all records that were appended since Start (log().appended() counts them), so many are on
@@ -233,8 +242,9 @@ class ReplicaSet {
   void SendMessages(uint32_t count);
   void SendOne(RaftMessage raft);
   void SendAppend(RaftMessage raft);
+  uint64_t& LongSentTo(uint64_t node);
   void SendInstall(const RaftMessage& raft);
-  void SendFrame(const SetMessage& message);
+  size_t SendFrame(const SetMessage& message);
   bool MendVote(RaftMessage* raft);
   void OpenIfDue();
   void SubmitBarrier();
@@ -250,6 +260,7 @@ class ReplicaSet {
   void ReceiveVote(const SetMessage& message);
   void ReceiveAppend(SetMessage* message);
   void CutBehindSnapshot(SetMessage* message) const;
+  void MakeSignOfLife(SetMessage* message, Lsn previous) const;
   void StepAppend(const SetMessage& message, size_t begin, size_t end);
   void ReceiveInstall(SetMessage* message);
   void StepReceive(const SetMessage& message);
@@ -291,6 +302,8 @@ class ReplicaSet {
   int64_t heard_micros_{0};  // when it came
   uint64_t known_leader_{0};
   int64_t retention_micros_{0};
+  // As a leader: of each node, the last record of the last long frame that was sent there.
+  std::vector<std::pair<uint64_t, uint64_t>> long_sent_;
 
   // Of the vote that is being answered.
   const RaftMessage* asked_{nullptr};

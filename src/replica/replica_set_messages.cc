@@ -82,6 +82,31 @@ void ReplicaSet::CutBehindSnapshot(SetMessage* message) const {
   raft.previous_term = snapshot.epoch;
 }
 
+// An append of nothing behind `previous`, which this node and every leader have in common.
+void ReplicaSet::MakeSignOfLife(SetMessage* message, Lsn previous) const {
+  message->records.clear();
+  message->raft.n_entries = 0;
+  message->raft.previous_index = previous.seq;
+  message->raft.previous_term = previous.epoch;
+}
+
+// While the leader sends a long record nothing else can come from it: the core would begin an
+// election, and the leader, whom nobody answers, would step down, as often as it sends the record.
+// The time of the head says when it was written, not when these bytes were sent, so that no lease
+// comes of it.
+void ReplicaSet::OnArriving(const FrameHead& head) {
+  if (core_ == nullptr || faults_.deaf_to_arriving || head.kind != FrameKind::kAppend) return;
+  if (head.term != term_ || lead_term_ != 0 || raft_core_leader(core_) != head.from) return;
+  heard_micros_ = now();
+  SetMessage message;
+  message.raft.kind = kRaftAppend;
+  message.raft.peer = head.from;
+  message.raft.term = head.term;
+  message.raft.commit = commit_.seq;
+  MakeSignOfLife(&message, installing_ ? incoming_.lsn : commit_);
+  StepReceive(message);
+}
+
 void ReplicaSet::ReceiveAppend(SetMessage* message) {
   std::vector<LogRecord>& records = message->records;
   size_t bytes = 0;
@@ -102,10 +127,7 @@ void ReplicaSet::ReceiveAppend(SetMessage* message) {
   } else if (installing_) {
     // The core takes the snapshot that comes for its log, and would refuse what stands before it,
     // which this node has said to have. A sign of life is all that can be made of it.
-    records.clear();
-    message->raft.n_entries = 0;
-    message->raft.previous_index = incoming_.lsn.seq;
-    message->raft.previous_term = incoming_.lsn.epoch;
+    MakeSignOfLife(message, incoming_.lsn);
   } else if (!faults_.no_cut) {
     CutBehindSnapshot(message);
   }
@@ -211,10 +233,20 @@ bool ReplicaSet::MendVote(RaftMessage* raft) {
   return true;
 }
 
+uint64_t& ReplicaSet::LongSentTo(uint64_t node) {
+  const auto sent = std::find_if(long_sent_.begin(), long_sent_.end(),
+                                 [node](const auto& each) { return each.first == node; });
+  return sent != long_sent_.end() ? sent->second : long_sent_.emplace_back(node, 0).second;
+}
+
 void ReplicaSet::SendAppend(RaftMessage raft) {
   SetMessage message;
   message.retention_micros = retention_micros_;
   uint64_t left = raft.n_entries;
+  uint64_t& long_sent = LongSentTo(raft.peer);
+  // A core that has had no answer for a while sends all of it again with every heartbeat.
+  const bool is_repeated = left > 0 && raft.previous_index < long_sent;
+  if (is_repeated && !faults_.repeats_long && host_.IsSendingLong(raft.peer)) left = 0;
   do {
     message.raft = raft;
     message.raft.n_entries = 0;
@@ -237,7 +269,8 @@ void ReplicaSet::SendAppend(RaftMessage raft) {
         left -= n;
       }
     }
-    SendFrame(message);
+    const size_t bytes = SendFrame(message);
+    if (bytes >= kLongFrameBytes) long_sent = raft.previous_index;
   } while (left > 0);
 }
 
@@ -253,7 +286,8 @@ void ReplicaSet::SendInstall(const RaftMessage& raft) {
   SendFrame(message);
 }
 
-void ReplicaSet::SendFrame(const SetMessage& message) {
+// How long it is.
+size_t ReplicaSet::SendFrame(const SetMessage& message) {
   FrameHead head;
   head.kind = FrameKindOf(message.raft.kind);
   head.room = host_.HasRoom(0);
@@ -262,7 +296,10 @@ void ReplicaSet::SendFrame(const SetMessage& message) {
   head.sent_micros = now();
   if (message.raft.kind == kRaftAppendResult && heard_term_ == message.raft.term)
     head.echo_micros = heard_sent_micros_;
-  host_.Send(message.raft.peer, EncodeFrame(head, EncodeSetMessage(message)));
+  std::string frame = EncodeFrame(head, EncodeSetMessage(message));
+  const size_t bytes = frame.size();
+  host_.Send(message.raft.peer, std::move(frame));
+  return bytes;
 }
 
 }  // namespace cellar

@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -47,11 +49,21 @@ class SetNode::OutLink final : public PeerHandler {
   void Write(std::string_view frame) {
     node_.owner_.stats_.link_bytes_out += frame.size();
     link_->Write(frame);
+    if (frame.size() >= kLongFrameBytes) long_sent_ = true;
+  }
+  // A long frame is on its way, or has come there so lately that it may not have been answered.
+  bool IsSendingLong() {
+    if (link_ == nullptr || !long_sent_) return false;
+    if (link_->unacknowledged_bytes() >= kLongFrameBytes / 4)
+      long_until_micros_ = node_.now() + node_.owner_.options_.election_micros;
+    return node_.now() < long_until_micros_;
   }
 
   void OnConnected(PeerLink* link) override {
     dialling_ = false;
     link_ = link;
+    long_sent_ = false;
+    long_until_micros_ = 0;
     link_->SetPatience(node_.owner_.options_.election_micros * 13 / 10);
     link_->Write(greeting_.Begin(node_.owner_.options_, node_.owner_.identity_, "member", 0));
   }
@@ -91,6 +103,8 @@ class SetNode::OutLink final : public PeerHandler {
   bool dialling_{false};
   bool greeted_{false};
   int64_t dial_micros_{0};
+  bool long_sent_{false};  // by this link
+  int64_t long_until_micros_{0};
   std::string failure_;  // as it was told last
   std::string why_;
 };
@@ -130,15 +144,34 @@ class SetNode::InLink final : public PeerHandler {
       } else {
         owner_.OnMemberFrame(this, frame);
       }
+      arrived_bytes_ = 0;
     }
+    if (link_ != nullptr) NoteArriving(bytes.size());
   }
   void OnDrained() override {}
   void OnClosed(std::string_view) override { link_ = nullptr; }
   size_t memory_bytes() const { return reader_.memory_bytes(); }
 
  private:
+  // Slower than that for each heartbeat, a frame is no sign of life: a set does not wait for ever.
+  static constexpr size_t kArrivingBytesMin{16 << 10};
+
+  void NoteArriving(size_t bytes) {
+    arrived_bytes_ += bytes;
+    const int64_t now = owner_.now();
+    if (arrived_bytes_ < kArrivingBytesMin || now < sign_micros_) return;
+    const std::optional<FrameHead> head = reader_.Arriving();
+    if (!head || head->from != node_) return;
+    arrived_bytes_ = 0;
+    sign_micros_ = now + owner_.owner_.options_.election_micros / 10;
+    owner_.OnArriving(*this, *head);
+  }
+
   SetNode& owner_;
   PeerLink* link_;
+  // Bytes of the frame that is coming, since it was last a sign of life; when it may be one again.
+  size_t arrived_bytes_{0};
+  int64_t sign_micros_{0};
   const uint64_t cluster_;
   const uint64_t node_;
   FrameReader reader_{MakeSetFrameReader()};

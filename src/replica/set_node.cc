@@ -192,6 +192,11 @@ void SetNode::Send(uint64_t node, std::string frame) {
   peer->out->Write(frame);
 }
 
+bool SetNode::IsSendingLong(uint64_t node) {
+  Peer* const peer = PeerOf(node);
+  return peer != nullptr && peer->out->IsSendingLong();
+}
+
 // --- who is there
 
 SetNode::Has SetNode::has() const {
@@ -284,26 +289,37 @@ void SetNode::NoteHello(Peer* peer, const Frame& frame, uint64_t node) {
   peer->told_of = other;
 }
 
-void SetNode::OnMemberFrame(InLink* link, const Frame& frame) {
-  const auto peer = std::find_if(peers_.begin(), peers_.end(), [link](const auto& each) {
-    return each->answered && each->node == link->node();
+// Nobody is listened to who has not said which set it is of.
+const SetNode::Peer* SetNode::MemberBehind(const InLink& link) const {
+  const auto peer = std::find_if(peers_.begin(), peers_.end(), [&link](const auto& each) {
+    return each->answered && each->node == link.node();
   });
-  // Nobody is listened to who has not said which set it is of.
-  if (peer == peers_.end() || (*peer)->has != Has::kSet) return;
+  return peer == peers_.end() || (*peer)->has != Has::kSet ? nullptr : peer->get();
+}
+
+void SetNode::OnMemberFrame(InLink* link, const Frame& frame) {
+  const Peer* const peer = MemberBehind(*link);
+  if (peer == nullptr) return;
   if (!member_.started()) {
     if (has() != Has::kNothing) return;
     Identity identity = owner_.identity_;
-    identity.cluster = (*peer)->cluster;
+    identity.cluster = peer->cluster;
     if (!owner_.WriteIdentity(identity).ok()) return;
     Log(LogSeverity::kNotice, fmt::format("Joining replica set {:016x}", identity.cluster));
     if (const Status started = StartMember(); !started.ok()) return Refuse(started.text());
   }
-  if ((*peer)->cluster != owner_.identity_.cluster) return;
+  if (peer->cluster != owner_.identity_.cluster) return;
   if (frame.kind == FrameKind::kReadIndex) return OnReadIndex(link->node(), frame);
   if (frame.kind == FrameKind::kReadAnswer) return OnReadAnswer(frame);
   if (frame.kind == FrameKind::kOrder) return OnOrder(link->node(), frame);
   if (frame.kind == FrameKind::kOrderAnswer) return OnOrderAnswer(frame);
   if (const Status taken = member_.OnFrame(frame); !taken.ok()) link->Fail(taken.text());
+}
+
+void SetNode::OnArriving(const InLink& link, const FrameHead& head) {
+  const Peer* const peer = MemberBehind(link);
+  if (peer == nullptr || !member_.started() || peer->cluster != owner_.identity_.cluster) return;
+  member_.OnArriving(head);
 }
 
 // --- founding

@@ -185,6 +185,7 @@ class SetNode final : private SetStoreHost {
   // --- SetStoreHost
   Status SaveVote(uint32_t term, uint64_t vote) override;
   void Send(uint64_t node, std::string frame) override;
+  bool IsSendingLong(uint64_t node) override;
   std::optional<SnapshotOffer> OfferSnapshot(const SnapshotEntry& entry) override;
   void FetchSnapshot(uint64_t node, const SnapshotOffer& offer) override;
   void OnRoleChanged() override;
@@ -198,6 +199,9 @@ class SetNode final : private SetStoreHost {
   void OnHello(InLink* link, const Frame& frame);
   void NoteHello(Peer* peer, const Frame& frame, uint64_t node);
   void OnMemberFrame(InLink* link, const Frame& frame);
+  void OnArriving(const InLink& link, const FrameHead& head);
+  // Who speaks on a link, if it is known to be of a set; else null.
+  const Peer* MemberBehind(const InLink& link) const;
   void OnReadIndex(uint64_t node, const Frame& frame);
   void OnReadAnswer(const Frame& frame);
   void StepReads();

@@ -126,6 +126,11 @@ Status SetStore::OnFrame(const Frame& frame) {
   return set_.OnFrame(frame);
 }
 
+void SetStore::OnArriving(const FrameHead& head) {
+  Submit();
+  set_.OnArriving(head);
+}
+
 void SetStore::OnTimer() {
   Submit();
   set_.OnTimer();

@@ -44,6 +44,7 @@ class SetStoreHost {
   // As ReplicaSetHost says.
   virtual Status SaveVote(uint32_t term, uint64_t vote) = 0;
   virtual void Send(uint64_t node, std::string frame) = 0;
+  virtual bool IsSendingLong(uint64_t node) = 0;
   // The snapshot that the manifest names, which is `entry`, for `node`.
   virtual std::optional<SnapshotOffer> OfferSnapshot(const SnapshotEntry& entry) = 0;
   virtual void FetchSnapshot(uint64_t node, const SnapshotOffer& offer) = 0;
@@ -77,6 +78,7 @@ class SetStore final : private ReplicaSetHost {
   void Submit();
   // A frame, an order, a timer: steps with Submit before them.
   Status OnFrame(const Frame& frame);
+  void OnArriving(const FrameHead& head);
   void OnTimer();
   Status Transfer(uint64_t to);
   Status ChangeMembers(SetMembers members);
@@ -152,6 +154,7 @@ class SetStore final : private ReplicaSetHost {
   Lsn applied() const override;
   std::optional<Piece> Records(Lsn after, Lsn last, size_t bytes_max) override;
   void Send(uint64_t node, std::string frame) override { host_.Send(node, std::move(frame)); }
+  bool IsSendingLong(uint64_t node) override { return host_.IsSendingLong(node); }
   std::optional<SnapshotOffer> OfferSnapshot(Lsn lsn) override;
   void FetchSnapshot(uint64_t node, const SnapshotOffer& offer) override;
   void OnRoleChanged() override;

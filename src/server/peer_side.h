@@ -39,6 +39,7 @@ class PeerSide final : public PeerLink {
   // --- PeerLink
   void Write(std::string_view bytes) override;
   size_t waiting_bytes() const override;
+  size_t unacknowledged_bytes() const override;
   void SetReading(bool reading) override;
   void SetPatience(int64_t micros) override;
   void Close() override;

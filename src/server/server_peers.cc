@@ -1,6 +1,8 @@
 // Connections to other nodes, and what replication asks of the process (replica/peer.h).
 #include <fmt/format.h>
+#include <linux/sockios.h>
 #include <netinet/tcp.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -41,6 +43,12 @@ void PeerSide::Write(std::string_view bytes) {
 
 size_t PeerSide::waiting_bytes() const {
   return connection_.session.output.size() + connection_.session.output_in_flight;
+}
+
+size_t PeerSide::unacknowledged_bytes() const {
+  int in_socket = 0;
+  if (::ioctl(connection_.session.fd, SIOCOUTQ, &in_socket) != 0) in_socket = 0;
+  return waiting_bytes() + static_cast<size_t>(in_socket);
 }
 
 void PeerSide::SetReading(bool reading) {

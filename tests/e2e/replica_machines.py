@@ -4,6 +4,7 @@
         nodes = [SetNode(test, machines.ip(i), machines, i) for i in range(3)]
         machines.cut(0, 1)      # what 0 sends to 1 is lost; not the other way
         machines.heal()
+        machines.slow_down(0, 80)
 
 Needs root. Without namespaces all nodes are on this machine's loopback, and cannot be cut off.
 """
@@ -79,6 +80,11 @@ class Machines:
             if other != i:
                 self.cut(i, other)
                 self.cut(other, i)
+
+    def slow_down(self, sender, mbit):
+        """What it sends leaves at so many Mbit/s at most, all together. OSError or CalledProcessError: not here."""
+        run("tc", "-n", self.name(sender), "qdisc", "replace", "dev", "eth0", "root", "tbf", "rate", f"{mbit}mbit",
+            "burst", "256kb", "latency", "100ms")
 
     def heal(self):
         for sender, receiver in self.cuts:

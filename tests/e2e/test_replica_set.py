@@ -323,7 +323,7 @@ class ReplicaSetTest(ReplicaSetCase):
                 else:
                     leader.refusal("BGSAVE")
         self.assert_equal(members)
-        # While so much is on its way no sign of life passes it: the lead may change. A slow disk may take its time.
+        # A slow disk may take its time.
         said = []
 
         def is_written(*words):

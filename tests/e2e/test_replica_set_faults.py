@@ -469,6 +469,21 @@ class ReplicaSetFaultsTest(unittest.TestCase):
         self.wait_equal()
         self.assertEqual("new", self.wait_leader().ask("CGET", "t", "r", "f:a"))
 
+    def test_a_long_record_over_slow_links_changes_no_leader(self):
+        """It takes several election timeouts to each of the others, in which nothing else comes from the leader."""
+        leader = self.wait_leader()
+        try:
+            self.machines.slow_down(leader.number, 80)
+        except (OSError, subprocess.CalledProcessError) as error:
+            self.skipTest(f"links cannot be slowed down: {error}")
+        term = leader.info()["replica_term"]
+        for size in (1, 12, 24):
+            value = "x" * (size << 20)
+            self.assertEqual("OK", leader.ask("CPUT", "t", f"row{size}", "f:a", value, timeout=SECONDS_MAX))
+        self.assertEqual(term, leader.info()["replica_term"])
+        self.assertEqual("master", leader.ask("ROLE")[0])
+        self.wait_equal()
+
     def test_followers_read_what_is_newest(self):
         self.read_anywhere()
         self.begin()

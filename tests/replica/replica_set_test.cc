@@ -255,6 +255,12 @@ TEST_CASE("Random schedules: members come and go, disks are lost", "[replica][se
   RunSchedules(1, Seeds(150), options);
 }
 
+TEST_CASE("Random schedules: long records over slow links", "[replica][set][simulation]") {
+  SimOptions options;
+  options.link_bytes = kLongFrameBytes / 500;
+  RunSchedules(1, Seeds(60), options);
+}
+
 // Whether `run` ends in a violation or a failed assertion; in a process of its own.
 bool IsFound(const std::function<void()>& run) {
   std::fflush(stdout);
@@ -331,6 +337,11 @@ const Story kStories[] = {
     {"change without quorum", ChangeWithoutQuorum,
      [](SimFaults* f) { f->set.no_quorum_check = true; }},
     {"only the witness has it", OnlyTheWitness, [](SimFaults* f) { f->witness_stays = true; }},
+    {"a long record", LongRecord, [](SimFaults* f) { f->set.deaf_to_arriving = true; }},
+    {"cut in a long record", CutInALongRecord,
+     [](SimFaults* f) { f->set.deaf_to_arriving = true; }},
+    {"a long record is not repeated", LongRecordIsNotRepeated,
+     [](SimFaults* f) { f->set.repeats_long = true; }},
     {"the witness has no state", WitnessWithoutState,
      [](SimFaults* f) { f->witness_offers = true; }},
 };

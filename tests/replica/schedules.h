@@ -447,4 +447,63 @@ inline void WitnessWithoutState(const SimFaults& faults, uint64_t seed) {
   if (sim.max_acknowledged < last + 3) sim.Fail("nobody takes writes");
 }
 
+// A record is on its way for seven election timeouts, in which the leader can say nothing else: it
+// goes on leading, and the record is acknowledged.
+inline void LongRecord(const SimFaults& faults, uint64_t seed) {
+  SimOptions options = ByHand(faults, 3, false);
+  options.link_bytes = kLongFrameBytes / 2000;
+  Simulation sim(options);
+  sim.Begin(seed);
+  SimNode& leader = *WaitForLeader(sim);
+  Settle(sim, 500'000);
+  const uint64_t elections = sim.stats.elections;
+  leader.Write(1, kLongFrameBytes);
+  leader.Write(3);
+  const uint64_t last = leader.log->last().seq;
+  if (!sim.WaitFor(5'000'000, [&] { return sim.max_acknowledged >= last; }))
+    sim.Fail("the record is not acknowledged");
+  if (sim.stats.elections != elections || !leader.leads()) sim.Fail("another one was elected");
+  End(sim);
+}
+
+// Whoever is cut off in the middle of a record is a leader no more, however much of it has come.
+inline void CutInALongRecord(const SimFaults& faults, uint64_t seed) {
+  SimOptions options = ByHand(faults, 3, false);
+  options.link_bytes = kLongFrameBytes / 2000;
+  Simulation sim(options);
+  sim.Begin(seed);
+  SimNode& leader = *WaitForLeader(sim);
+  Settle(sim, 500'000);
+  leader.Write(1, kLongFrameBytes);
+  Settle(sim, 1'000'000);
+  if (!leader.leads()) sim.Fail("another one was elected");
+  sim.CutOff(leader.slot, true);
+  const auto another = [&] { return sim.Leader() != nullptr && sim.Leader() != &leader; };
+  if (!sim.WaitFor(3'000'000, another)) sim.Fail("nobody else leads");
+  End(sim);
+}
+
+// The leader hears nothing of a follower to which a long record is on its way, and would send it
+// again with every heartbeat: what is written later would wait behind all of these.
+inline void LongRecordIsNotRepeated(const SimFaults& faults, uint64_t seed) {
+  SimOptions options = ByHand(faults, 3, false);
+  options.link_bytes = kLongFrameBytes / 2000;
+  Simulation sim(options);
+  sim.Begin(seed);
+  SimNode& leader = *WaitForLeader(sim);
+  SimNode& follower = *Others(sim, leader)[0];
+  Settle(sim, 500'000);
+  leader.Write(1, kLongFrameBytes);
+  Settle(sim, 200'000);
+  sim.Cut(follower.slot, leader.slot, true);
+  Settle(sim, 1'000'000);
+  sim.Cut(follower.slot, leader.slot, false);
+  Settle(sim, 1'500'000);
+  leader.Write(1);
+  const uint64_t last = leader.log->last().seq;
+  if (!sim.WaitFor(500'000, [&] { return follower.log->last().seq >= last; }))
+    sim.Fail("what was written later waits behind the record");
+  End(sim);
+}
+
 }  // namespace cellar

@@ -57,6 +57,7 @@ class Node final : public SetStoreHost {
     return identity_file->Write(next);
   }
   void Send(uint64_t node, std::string frame) override;
+  bool IsSendingLong(uint64_t) override { return false; }
   std::optional<SnapshotOffer> OfferSnapshot(const SnapshotEntry& entry) override;
   void FetchSnapshot(uint64_t node, const SnapshotOffer& offer) override;
   void OnRoleChanged() override {

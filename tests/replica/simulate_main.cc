@@ -1,6 +1,7 @@
 // Runs schedules of the simulation (simulation.h) from the command line:
 //
-//   simulate [--seed FROM] [--schedules N] [--nodes 3|5] [--members] [--seconds S] [--fault NAME]
+//   simulate [--seed FROM] [--schedules N] [--nodes 3|5] [--members] [--witnesses N] [--slow-links]
+//            [--seconds S] [--fault NAME]
 //
 // Ends at the first violation, with its seed, and status 3.
 #include <cstdio>
@@ -24,6 +25,8 @@ bool SetFault(const std::string& name, cellar::SimFaults* faults) {
       {"no-forgotten-leader", &faults->set.no_forgotten_leader},
       {"no-new-term", &faults->set.no_new_term},
       {"refuses-while-installing", &faults->set.refuses_while_installing},
+      {"deaf-to-arriving", &faults->set.deaf_to_arriving},
+      {"repeats-long", &faults->set.repeats_long},
       {"no-order", &faults->set.no_order},
       {"no-quorum-check", &faults->set.no_quorum_check},
       {"changes-together", &faults->set.changes_together},
@@ -56,6 +59,10 @@ int main(int argc, char** argv) {
     if (word == "--members") {
       options.members = true;
       options.nodes = 5;
+      continue;
+    }
+    if (word == "--slow-links") {
+      options.link_bytes = cellar::kLongFrameBytes / 500;
       continue;
     }
     ++i;
@@ -112,6 +119,7 @@ int main(int argc, char** argv) {
       {"member changes", s.changes},
       {"disks lost", s.wipes},
       {"frames", s.frames},
+      {"long ones", s.long_frames},
   };
   for (const auto& [name, count] : counts)
     std::printf("  %s %llu", name, static_cast<unsigned long long>(count));

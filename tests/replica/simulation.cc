@@ -258,6 +258,8 @@ std::optional<ReplicaSetHost::Piece> SimNode::Records(Lsn after, Lsn last, size_
 
 void SimNode::Send(uint64_t node, std::string frame) { sim.Post(*this, node, std::move(frame)); }
 
+bool SimNode::IsSendingLong(uint64_t node) { return sim.IsBusy(slot, Simulation::SlotOf(node)); }
+
 std::optional<SnapshotOffer> SimNode::OfferSnapshot(Lsn lsn) {
   if (is_witness() && !sim.options().faults.witness_offers) return std::nullopt;
   const SimSnapshot& snapshot = log->snapshot();
@@ -469,6 +471,17 @@ void SimNode::Receive(const std::string& bytes) {
   Touch();
 }
 
+void SimNode::ReceiveSome(const std::string& bytes) {
+  FrameReader reader = MakeSetFrameReader();
+  reader.Add(std::string_view(bytes).substr(0, kFrameHeadBytes));
+  Frame frame;
+  const auto there = reader.Next(&frame);
+  const std::optional<FrameHead> head = reader.Arriving();
+  if (!there.ok() || *there || !head) sim.Fail("a part of a frame is not taken for one");
+  set->OnArriving(*head);
+  Touch();
+}
+
 // --- SimNode: load and orders
 
 void SimNode::Write(uint64_t count, size_t more_bytes) {
@@ -657,15 +670,21 @@ void Simulation::Post(SimNode& from, uint64_t to, std::string frame) {
   const uint32_t slot = SlotOf(to);
   if (slot >= nodes_.size() || nodes_[slot]->id != to) return;  // that disk is gone
   if (!calm_ && Chance(options_.loss)) return;
+  constexpr int64_t kWindowMicros{5'000'000};
+  if (busy_until_[source][slot] - now_ > kWindowMicros) return;
   int64_t arrival = now_ + 30 + Below(!calm_ && Chance(0.01) ? 400'000 : 500);
   arrival = std::max(arrival, last_arrival_[source][slot] + 1);
   last_arrival_[source][slot] = arrival;
   const uint64_t process = nodes_[slot]->incarnation;
   auto bytes = std::make_shared<std::string>(std::move(frame));
+  const bool is_long = !healed_ && options_.link_bytes > 0 && bytes->size() >= kLongFrameBytes;
+  if (is_long) last_arrival_[source][slot] = arrival = Carry(source, slot, bytes);
+  const uint64_t sender = from.incarnation;
   const auto deliver = std::make_shared<std::function<void()>>();
-  *deliver = [this, source, slot, process, bytes, weak = std::weak_ptr(deliver)] {
+  *deliver = [this, source, slot, process, is_long, sender, bytes, weak = std::weak_ptr(deliver)] {
     SimNode& node = *nodes_[slot];
     if (!node.up() || node.incarnation != process || cut_[source][slot]) return;
+    if (is_long && nodes_[source]->incarnation != sender) return;
     if (passes) {
       FrameReader reader = MakeSetFrameReader();
       reader.Add(*bytes);
@@ -686,6 +705,28 @@ void Simulation::Post(SimNode& from, uint64_t to, std::string frame) {
   At(arrival, [deliver] { (*deliver)(); });
 }
 
+int64_t Simulation::Carry(uint32_t source, uint32_t slot,
+                          const std::shared_ptr<std::string>& bytes) {
+  constexpr int64_t kSignMicros{30'000};
+  ++stats.long_frames;
+  const int64_t begin = std::max(now_, last_arrival_[source][slot]);
+  const int64_t arrival = begin + static_cast<int64_t>(bytes->size() * 1000 / options_.link_bytes);
+  const uint64_t process = nodes_[slot]->incarnation;
+  const uint64_t sender = nodes_[source]->incarnation;
+  for (int64_t at = begin + kSignMicros; at < arrival; at += kSignMicros) {
+    At(at, [this, source, slot, process, sender, bytes] {
+      SimNode& node = *nodes_[slot];
+      const bool stands = node.up() && node.incarnation == process && !cut_[source][slot];
+      const SimNode& from = *nodes_[source];
+      // Of a paused sender what is in the socket still comes.
+      if (stands && !node.paused() && from.up() && from.incarnation == sender)
+        node.ReceiveSome(*bytes);
+    });
+  }
+  busy_until_[source][slot] = arrival;
+  return arrival;
+}
+
 SimNode* Simulation::Leader() {
   for (const auto& node : nodes_)
     if (node->up() && node->set->open() && !node->is_witness()) return node.get();
@@ -695,7 +736,10 @@ SimNode* Simulation::Leader() {
 void Simulation::Load() {
   for (const auto& node : nodes_) {
     if (!node->leads() || node->paused()) continue;
-    node->Write(1 + random_.Below(5));
+    if (options_.link_bytes > 0 && random_.OneIn(100))
+      node->Write(1, kLongFrameBytes + random_.Below(options_.link_bytes * 1500));
+    else
+      node->Write(1 + random_.Below(5));
     if (random_.OneIn(2)) node->Read();
   }
   if (now_ < end_ + 1'000'000) After(500 + Below(16'000), [this] { Load(); });
@@ -834,6 +878,7 @@ void Simulation::Begin(uint64_t seed) {
   const uint32_t n = options_.nodes;
   cut_.assign(n, std::vector<bool>(n, false));
   last_arrival_.assign(n, std::vector<int64_t>(n, 0));
+  busy_until_ = last_arrival_;
   for (uint32_t i = 0; i < n; ++i) {
     const double rate = 0.99 + 0.02 * random_.Fraction();
     auto node = std::make_unique<SimNode>(*this, i, rate, Below(2'000'000'000'000'000));

@@ -5,11 +5,11 @@
 //        + SimLog: the log in its real format, real recovery of it, real identity file
 //        + a small state machine: rows that are overwritten, and a hash over all that was applied
 //
-// What happens to it: frames are lost, delayed, cut off one way or both; processes are killed, with
-// or without what was not synced; clocks start anywhere and run up to 2 % apart; nodes are paused;
-// disks take their time or refuse to save a vote; leadership is handed over; snapshots are taken,
-// fetched, given up; members come and go, get and lose their votes, move; disks are lost for
-// good. Some nodes may be witnesses, which have no state machine.
+// What happens to it: frames are lost, delayed, cut off one way or both, long ones take their time;
+// processes are killed, with or without what was not synced; clocks start anywhere and run up to
+// 2 % apart; nodes are paused; disks take their time or refuse to save a vote; leadership is handed
+// over; snapshots are taken, fetched, given up; members come and go, get and lose their votes,
+// move; disks are lost for good. Some nodes may be witnesses, which have no state machine.
 //
 // What must hold, after each step: one leader a term; what one node takes for committed every other
 // one does, for ever; the state at a commit is the same everywhere; what was acknowledged is
@@ -63,6 +63,10 @@ struct SimOptions {
   uint64_t witness_trailing{1'000'000};  // records that it keeps behind a snapshot of its own
   bool chaos{true};
   double loss{0.02};
+  // Of a millisecond, on a link, of frames of kLongFrameBytes and more; what comes behind one
+  // waits, or is lost where the link's window is full. One write of 100 is so long then. 0: no
+  // limit.
+  size_t link_bytes{0};
   int64_t micros{60'000'000};
   SimFaults faults;
   bool trace{false};
@@ -71,7 +75,8 @@ struct SimOptions {
 struct SimStats {
   uint64_t acknowledged{0}, committed{0}, elections{0}, voids{0}, reloads{0}, installs{0},
       installs_failed{0}, snapshots{0}, reads{0}, crashes{0}, power_losses{0}, cuts{0}, pauses{0},
-      transfers{0}, asides{0}, changes{0}, wipes{0}, votes_unsaved{0}, torn_tails{0}, frames{0};
+      long_frames{0}, transfers{0}, asides{0}, changes{0}, wipes{0}, votes_unsaved{0},
+      torn_tails{0}, frames{0};
 };
 
 // What a schedule ends with when something does not hold.
@@ -194,6 +199,7 @@ class SimNode final : public ReplicaSetHost {
   Lsn applied() const override { return set->log().At(applied_index); }
   std::optional<Piece> Records(Lsn after, Lsn last, size_t bytes_max) override;
   void Send(uint64_t node, std::string frame) override;
+  bool IsSendingLong(uint64_t node) override;
   std::optional<SnapshotOffer> OfferSnapshot(Lsn lsn) override;
   void FetchSnapshot(uint64_t node, const SnapshotOffer& offer) override;
   void OnRoleChanged() override;
@@ -206,6 +212,8 @@ class SimNode final : public ReplicaSetHost {
   // What follows each event: the disk begins to sync, replies leave, the timer is set.
   void Touch();
   void Receive(const std::string& bytes);
+  // Some of the frame, which is not whole yet.
+  void ReceiveSome(const std::string& bytes);
   void OnTimer(uint64_t generation);
 
   // --- load and orders
@@ -315,6 +323,7 @@ class Simulation {
   void OnState(SimNode& node, uint64_t index, uint64_t hash);
   void OnAcknowledged(uint64_t index) { max_acknowledged = std::max(max_acknowledged, index); }
   void Post(SimNode& from, uint64_t to, std::string frame);
+  bool IsBusy(uint32_t source, uint32_t slot) const { return now_ < busy_until_[source][slot]; }
   uint64_t NewId(uint32_t slot) { return ++id_next_ * 100 + slot + 1; }
 
   const SimOptions& options() const { return options_; }
@@ -324,6 +333,10 @@ class Simulation {
   std::set<uint64_t> lost_ids;             // of disks that are gone
 
  private:
+  // Puts a long frame on the link and says to whom it goes, time and again, that it comes. When it
+  // will be there.
+  int64_t Carry(uint32_t source, uint32_t slot, const std::shared_ptr<std::string>& bytes);
+
   struct Event {
     int64_t at;
     uint64_t sequence;
@@ -360,6 +373,7 @@ class Simulation {
   std::vector<std::unique_ptr<SimNode>> nodes_;
   std::vector<std::vector<bool>> cut_;
   std::vector<std::vector<int64_t>> last_arrival_;  // of each link
+  std::vector<std::vector<int64_t>> busy_until_;    // likewise, with a long frame
   std::map<uint64_t, Committed> committed_;
   std::map<uint64_t, uint64_t> hash_at_;
   std::map<uint32_t, uint64_t> leader_of_term_;
