@@ -2,6 +2,7 @@
 #include "engine/table/engine.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 
 #include "base/assert.h"
@@ -27,8 +28,34 @@ constexpr uint64_t kCatalogFormatWithCompression{7};  // the same, with COMPRESS
 constexpr uint64_t kGarbageEntriesPerPiece{128};
 constexpr uint64_t kGarbageBytesPerSlice{4 << 20};
 
+constexpr size_t kRowsAhead{16};  // looked for at once: as many as a tree descends to together
+
 Status Malformed(std::string_view what) {
   return Status::Error(ErrorCode::kCorruption, "a mutation names " + std::string(what));
+}
+
+// Brings into the cache what the ops behind `reader` will change in `table`, of this row and of
+// those that follow it: in a large tree a put mostly waits for memory. For so many rows more it
+// need not be done again.
+size_t PrefetchRows(MutationReader reader, std::string_view row_key, const Table& table) {
+  std::array<std::string_view, kRowsAhead> rows;
+  rows[0] = row_key;
+  size_t count = 1;
+  const FamilySchema* family = nullptr;
+  DecodedOp op;
+  while (reader.Next(&op)) {
+    if (op.op == MutationOp::kRow) {
+      if (count == rows.size()) break;
+      rows[count++] = op.first;
+    } else if (op.op == MutationOp::kPut || op.op == MutationOp::kReplace) {
+      if (family == nullptr) family = table.schema().FindFamilyById(static_cast<uint32_t>(op.id));
+    } else if (op.op == MutationOp::kTable ? op.id != table.id() : op.op != MutationOp::kStep) {
+      break;
+    }
+  }
+  if (count > 1 && family != nullptr && table.IsWorthPrefetch(family->group))
+    table.tree(family->group).Prefetch({rows.data(), count});
+  return count - 1;
 }
 
 }  // namespace
@@ -131,6 +158,7 @@ Status Engine::CarryOut(std::string_view ops, MutationCheck* check) {
   DecodedOp op;
   std::string_view row_key;  // for old_cells_
   Table* table = nullptr;
+  size_t rows_ahead = 0;
   // The change of a row is complete when another row, table or the end comes.
   const auto end_row = [&table] {
     if (table != nullptr) table->EndRow();
@@ -145,6 +173,9 @@ Status Engine::CarryOut(std::string_view ops, MutationCheck* check) {
       if (op.op == MutationOp::kRow) row_key = op.first;
       old_cells_->Take(op, table, row_key);
     }
+    // Who has just resolved these ops has looked for all of it.
+    if (op.op == MutationOp::kRow && check != nullptr)
+      rows_ahead = rows_ahead > 0 ? rows_ahead - 1 : PrefetchRows(reader, op.first, *table);
     switch (op.op) {
       case MutationOp::kOldCells:
         break;
