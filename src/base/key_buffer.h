@@ -34,7 +34,7 @@ class KeyBuffer {
     size_ = size;
   }
   // `bytes` may not lie in this buffer, here and in Append.
-  void Assign(std::string_view bytes) {
+  CELLAR_INLINE void Assign(std::string_view bytes) {
     size_ = 0;
     Append(bytes);
   }
@@ -54,7 +54,7 @@ class KeyBuffer {
     if (size_ > 0) ++bytes_[size_ - 1];
   }
   // Room for `size` more bytes, which do not count before Commit.
-  char* Reserve(size_t size) {
+  CELLAR_INLINE char* Reserve(size_t size) {
     if (capacity_ - size_ < size) [[unlikely]]
       Enlarge(size);
     return bytes_ + size_;

@@ -194,11 +194,12 @@ Result<RowWriteResult> Store::Write(Table& table, const RowWrite& write) {
   return result;
 }
 
-TableWatches::Mark Store::MarkBeforeDeletes(const Table& table, std::string_view row) const {
+CELLAR_INLINE TableWatches::Mark Store::MarkBeforeDeletes(const Table& table,
+                                                          std::string_view row) const {
+  if (!table.watches().watches_rows()) [[likely]]
+    return table.watches().TakeMark();
   std::vector<std::string> rows;
-  if (table.watches().watches_rows()) {
-    if (Result<std::string> key = RowKey(table, row); key.ok()) rows.push_back(*std::move(key));
-  }
+  if (Result<std::string> key = RowKey(table, row); key.ok()) rows.push_back(*std::move(key));
   return table.watches().TakeMark(rows);
 }
 

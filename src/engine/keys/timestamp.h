@@ -63,7 +63,7 @@ inline void PutTimestamp(std::string* to, int64_t timestamp) {
   const size_t size = EncodeTimestamp(timestamp, bytes);
   to->append(bytes, size);
 }
-inline void PutTimestamp(KeyBuffer* to, int64_t timestamp) {
+CELLAR_INLINE void PutTimestamp(KeyBuffer* to, int64_t timestamp) {
   to->Commit(EncodeTimestamp(timestamp, to->Reserve(kTimestampBytesMax)));
 }
 

@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/inline.h"
 #include "engine/keys/value.h"
 #include "engine/request/family_access.h"
 
@@ -181,7 +182,7 @@ struct RowWriteResult {
   }
   // Whether the write did anything but delete nothing or fold in what changes nothing: what is
   // worth telling others.
-  bool changed_something() const {
+  CELLAR_INLINE bool changed_something() const {
     return std::any_of(results.begin(), results.end(), [](const CellOpResult& op) {
       const bool deletes = op.kind == CellOp::Kind::kDelete || op.kind == CellOp::Kind::kDeleteRow;
       return !(deletes || op.folded) || op.count > 0;

@@ -438,8 +438,8 @@ Status RowResolver::ResolvePuts(const Table& table, std::string_view row,
   });
 }
 
-void RowResolver::BeginView(const Table& table, const RowWrite& write,
-                            const WriteContext& context) {
+CELLAR_INLINE void RowResolver::BeginView(const Table& table, const RowWrite& write,
+                                          const WriteContext& context) {
   own_view_.Bind(table, context.now_micros);
   if (write.access != nullptr) own_view_.Restrict(*write.access);
   table_ = &table;

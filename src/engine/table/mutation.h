@@ -207,7 +207,7 @@ class MutationBuilder {
     bytes_.CommitTo(EncodeLengthPrefixed(bytes_.Reserve(kVarint64BytesMax + bytes.size()), bytes));
   }
   void Table(uint64_t table_id);
-  bool IsInRow(uint64_t table_id, std::string_view row_key) const {
+  CELLAR_INLINE bool IsInRow(uint64_t table_id, std::string_view row_key) const {
     return table_id_ == table_id && row_begin_ != 0 &&
            bytes_.view().substr(row_begin_, row_bytes_) == row_key;
   }

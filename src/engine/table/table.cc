@@ -255,7 +255,8 @@ CELLAR_INLINE BTreeWriteResult Table::ReplaceVersion(const FamilySchema& family,
                                                      int64_t replaced, std::string_view cell_value,
                                                      BTreePlace* place) {
   CELLAR_ASSERT(key.size() <= kTreeKeyBytesMax);
-  replaced_key_.Assign(key.substr(0, column_bytes));
+  CELLAR_ASSERT(column_bytes <= key.size());
+  replaced_key_.Assign({key.data(), column_bytes});
   PutTimestamp(&replaced_key_, replaced);
   CELLAR_DEBUG_ASSERT(replaced_key_.view() > key);  // the older one stands behind
   UncountFlags(family, replaced_key_.view());

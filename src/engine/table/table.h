@@ -267,7 +267,7 @@ class Table {
   bool RowHadOther(const RowPuts& puts, std::span<const RowPuts::Put> of_family,
                    const BTreeWriteResult& result) const;
   // Before the entry is overwritten or removed.
-  void UncountFlags(const FamilySchema& family, std::string_view key) {
+  CELLAR_INLINE void UncountFlags(const FamilySchema& family, std::string_view key) {
     if (family_counters(family).has_flagged()) [[unlikely]]
       UncountFlagsAt(family, key);
   }

@@ -50,6 +50,8 @@ class TableWatches {
     std::vector<std::pair<std::string, uint64_t>> rows{};
   };
   // Of the table and of those of `rows` that are watched.
+  Mark TakeMark() const { return {.changes = changes_, .rows = {}}; }
+  // The same for rows that may be watched.
   Mark TakeMark(const std::vector<std::string>& rows) const;
   void ReturnTo(const Mark& mark);
 
