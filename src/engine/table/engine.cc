@@ -174,7 +174,7 @@ Status Engine::CarryOut(std::string_view ops, MutationCheck* check) {
       old_cells_->Take(op, table, row_key);
     }
     // Who has just resolved these ops has looked for all of it.
-    if (op.op == MutationOp::kRow && check != nullptr)
+    if (op.op == MutationOp::kRow && check != nullptr && table != nullptr)
       rows_ahead = rows_ahead > 0 ? rows_ahead - 1 : PrefetchRows(reader, op.first, *table);
     switch (op.op) {
       case MutationOp::kOldCells:
