@@ -199,9 +199,11 @@ class AlikeTest(CompressTest):
             last = b"0-0"
             deadline = time.monotonic() + 60
             while time.monotonic() < deadline:
-                got = client.execute_command("XREAD", "BLOCK", 500, "STREAMS", "changes", last)
-                if not got:
+                got = client.execute_command("XREAD", "BLOCK", 1000, "STREAMS", "changes", last)
+                if not got and told:
                     break
+                if not got:
+                    continue
                 got = got.get(b"changes", got) if isinstance(got, dict) else got
                 part = got[0][1] if isinstance(got[0][1], list) else got[0]
                 told += [fields for _, fields in part]
