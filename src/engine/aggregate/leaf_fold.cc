@@ -182,6 +182,7 @@ void LeafFold::BeginColumn(size_t shared_bytes) {
 }
 
 void LeafFold::FoldCell() {
+  CELLAR_ASSERT(family_ != nullptr);  // its column is taken
   const std::string_view key = at_->key();
   const std::string_view value = at_->value();
   ++rank_;
