@@ -63,7 +63,8 @@ class TestHeat(HeatTest):
         self.make("t")
         self.fill("t", 10_000)
         before = total(self.heat("t", "RANGES", 4), "writes")
-        self.assertTrue(all(abs(share / sum(before) - 0.25) < 0.05 for share in before), before)
+        # A quarter each; of so few writes some hundreds were drawn.
+        self.assertTrue(all(abs(share / sum(before) - 0.25) < 0.1 for share in before), before)
         pipe = self.redis.pipeline(transaction=False)
         counts = [0] * 4
         for number in range(300_000):
