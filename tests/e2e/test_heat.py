@@ -63,8 +63,8 @@ class TestHeat(HeatTest):
         self.make("t")
         self.fill("t", 10_000)
         before = total(self.heat("t", "RANGES", 4), "writes")
-        # A quarter each; of so few writes some hundreds were drawn.
-        self.assertTrue(all(abs(share / sum(before) - 0.25) < 0.1 for share in before), before)
+        # A quarter each; of so few writes some 160 were drawn.
+        self.assertTrue(all(abs(share / sum(before) - 0.25) < 0.2 for share in before), before)
         pipe = self.redis.pipeline(transaction=False)
         counts = [0] * 4
         for number in range(300_000):
@@ -85,10 +85,11 @@ class TestHeat(HeatTest):
     def test_scans_and_counts_are_rows_examined(self):
         self.make("t")
         self.fill("t", 20_000)
-        for _ in range(10):
+        for _ in range(40):
             self.run_command("CCOUNT", "t", "WHERE", "f:q", "EQ", "nothing")
         reads = total(self.heat("t", "RANGES", 4), "reads")
-        self.assertTrue(all(abs(share / 50_000 - 1) < 0.15 for share in reads), reads)
+        # One row of 256 is drawn: a range's figure is off by 4 % once in three times, of 50,000 rows by 7 %.
+        self.assertTrue(all(abs(share / 200_000 - 1) < 0.15 for share in reads), reads)
         for way in ((), ("REVERSE",)):
             for _ in range(5):
                 cursor = "0"
@@ -97,11 +98,11 @@ class TestHeat(HeatTest):
                     if cursor == b"0":
                         break
         again = [after - before for after, before in zip(total(self.heat("t", "RANGES", 4), "reads"), reads)]
-        self.assertTrue(all(abs(share / 50_000 - 1) < 0.15 for share in again), again)
+        self.assertTrue(all(abs(share / 50_000 - 1) < 0.3 for share in again), again)
         self.run_command("CAGG", "t", "RANGE", "[row010000", "+", "REDUCE", "COUNT", "*")
         self.run_command("CUPDATE", "t", "ALL", "PUT", "f:z", "1")
         written = total(self.heat("t", "RANGES", 2), "writes")
-        self.assertTrue(all(abs(share / 20_000 - 1) < 0.2 for share in written), written)
+        self.assertTrue(all(abs(share / 20_000 - 1) < 0.3 for share in written), written)
 
     def test_inside_transactions_and_of_restricted_users(self):
         self.make("t")
