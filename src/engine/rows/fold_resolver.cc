@@ -53,7 +53,7 @@ Status NotInFamily(const CellOp& op, const FamilySchema& family) {
     text += ")";
   }
   return Status::Error(ErrorCode::kWrongType,
-                       text + ", which does not take " + std::string(OpName(op.kind)));
+                       text + " and does not take " + std::string(OpName(op.kind)));
 }
 
 Status BadInput(const CellOp& op, std::string_view what) {
