@@ -447,12 +447,17 @@ inline void WitnessWithoutState(const SimFaults& faults, uint64_t seed) {
   if (sim.max_acknowledged < last + 3) sim.Fail("nobody takes writes");
 }
 
+// Three nodes; a record of kLongFrameBytes is on its way for two seconds.
+inline SimOptions SlowLinks(const SimFaults& faults) {
+  SimOptions options = ByHand(faults, 3, false);
+  options.link_bytes = kLongFrameBytes / 2000;
+  return options;
+}
+
 // A record is on its way for seven election timeouts, in which the leader can say nothing else: it
 // goes on leading, and the record is acknowledged.
 inline void LongRecord(const SimFaults& faults, uint64_t seed) {
-  SimOptions options = ByHand(faults, 3, false);
-  options.link_bytes = kLongFrameBytes / 2000;
-  Simulation sim(options);
+  Simulation sim(SlowLinks(faults));
   sim.Begin(seed);
   SimNode& leader = *WaitForLeader(sim);
   Settle(sim, 500'000);
@@ -468,9 +473,7 @@ inline void LongRecord(const SimFaults& faults, uint64_t seed) {
 
 // Whoever is cut off in the middle of a record is a leader no more, however much of it has come.
 inline void CutInALongRecord(const SimFaults& faults, uint64_t seed) {
-  SimOptions options = ByHand(faults, 3, false);
-  options.link_bytes = kLongFrameBytes / 2000;
-  Simulation sim(options);
+  Simulation sim(SlowLinks(faults));
   sim.Begin(seed);
   SimNode& leader = *WaitForLeader(sim);
   Settle(sim, 500'000);
@@ -486,9 +489,7 @@ inline void CutInALongRecord(const SimFaults& faults, uint64_t seed) {
 // The leader hears nothing of a follower to which a long record is on its way, and would send it
 // again with every heartbeat: what is written later would wait behind all of these.
 inline void LongRecordIsNotRepeated(const SimFaults& faults, uint64_t seed) {
-  SimOptions options = ByHand(faults, 3, false);
-  options.link_bytes = kLongFrameBytes / 2000;
-  Simulation sim(options);
+  Simulation sim(SlowLinks(faults));
   sim.Begin(seed);
   SimNode& leader = *WaitForLeader(sim);
   SimNode& follower = *Others(sim, leader)[0];
