@@ -309,14 +309,10 @@ bool ReadWholeRow(CommandContext& ctx) {
   ctx.DependsOn(table->last_lsn());
   ScanRunOptions options;
   ScanPosition rest;
-  switch (ReplyWholeRow(ctx, *table, key, ReplyBytesMax(ctx), &options.begun, &rest)) {
-    case WholeRowReply::kDone:
-      return true;
-    case WholeRowReply::kRefused:
-      return false;
-    case WholeRowReply::kBegun:
-      break;
-  }
+  const WholeRowReply said =
+      ReplyWholeRow(ctx, *table, key, ReplyBytesMax(ctx), &options.begun, &rest);
+  if (said != WholeRowReply::kBegun) [[likely]]
+    return said == WholeRowReply::kDone;
   ReadRequest& request = ReadRequestOf(ctx);
   request.Clear();
   request.rows.rows.push_back({RowSelector::Kind::kRow, ctx.args[2], {}});
@@ -352,14 +348,9 @@ bool ReadWholeRows(CommandContext& ctx, Arguments rows) {
     return false;
   ctx.DependsOn(table->last_lsn());
   ScanRunOptions options;
-  switch (ReplyWholeRows(ctx, *table, rows, ReplyBytesMax(ctx), &options.begun)) {
-    case WholeRowReply::kDone:
-      return true;
-    case WholeRowReply::kRefused:
-      return false;
-    case WholeRowReply::kBegun:
-      break;
-  }
+  const WholeRowReply said = ReplyWholeRows(ctx, *table, rows, ReplyBytesMax(ctx), &options.begun);
+  if (said != WholeRowReply::kBegun) [[likely]]
+    return said == WholeRowReply::kDone;
   ReadRequest& request = ReadRequestOf(ctx);
   request.Clear();
   Result<std::unique_ptr<Scan>> scan =
