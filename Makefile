@@ -82,7 +82,7 @@ APP_LIBS = -lcurl
 UV_LIBS = $(RAFT_LIBS) -luv
 
 SOURCES := $(foreach l,$(LAYERS),$(wildcard src/$(l)/*.cc src/$(l)/*/*.cc))
-C_SOURCES := $(foreach l,$(LAYERS),$(wildcard src/$(l)/*.c))
+C_SOURCES := $(foreach l,$(LAYERS),$(wildcard src/$(l)/*.c src/$(l)/*/*.c))
 LIB_SOURCES := $(foreach l,$(LIB_LAYERS),$(wildcard src/$(l)/*.cc src/$(l)/*/*.cc))
 APP_SOURCES := $(filter-out $(LIB_SOURCES),$(SOURCES))
 LIB_OBJECTS = $(LIB_SOURCES:%.cc=$(BUILD)/%.o)
@@ -156,8 +156,8 @@ $(BUILD)/%.o: %.c
 	$(Q)$(CC) $(CFLAGS) -c -o $@ $<
 
 # Compiled anew when the library has come or gone.
-$(BUILD)/src/replica/raft_core.o: CFLAGS += $(RAFT_FLAGS)
-$(BUILD)/src/replica/raft_core.o: $(BUILD)/raft.flags
+$(BUILD)/src/replica/set/raft_core.o: CFLAGS += $(RAFT_FLAGS)
+$(BUILD)/src/replica/set/raft_core.o: $(BUILD)/raft.flags
 $(BUILD)/raft.flags: FORCE
 	@mkdir -p $(@D)
 	@echo '$(RAFT_FLAGS) $(RAFT_LIBS)' | cmp -s - $@ || echo '$(RAFT_FLAGS) $(RAFT_LIBS)' > $@

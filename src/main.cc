@@ -24,14 +24,14 @@
 #include "cellar/version.h"
 #include "commands/config/config.h"
 #include "commands/config/config_sources.h"
-#include "replica/set_recovery.h"
+#include "replica/set/set_recovery.h"
 #include "s3/s3_store.h"
 #include "s3/s3_url.h"
 #include "server/server.h"
 #include "server/store_config.h"
-#include "store/check.h"
-#include "store/object_files.h"
-#include "store/point_recovery.h"
+#include "store/format/object_files.h"
+#include "store/offline/check.h"
+#include "store/offline/point_recovery.h"
 #include "store/store.h"
 
 namespace cellar {

@@ -5,7 +5,7 @@ Layers        an #include points down only: main -> server -> commands -> replic
               {btree, resp, s3} -> base, never to another folder of the same level. A public header
               (include/cellar) belongs to the layer that holds its .cc or, if none does, to base; it
               includes public headers only.
-Floors        inside a layer with sub-folders (engine, commands) an #include points down only, in the
+Floors        inside a layer with sub-folders (engine, commands, ...) an #include points down only, in the
               order of FLOORS below; the layer's own folder is its top floor, or holds nothing.
 libuv         only src/server (and main.cc) includes <uv.h>.
 libcurl       only src/s3/http.cc includes <curl/curl.h>.
@@ -38,6 +38,8 @@ LEVELS = {"base": 0, "s3": 1, "btree": 1, "resp": 1, "engine": 2, "store": 3, "e
 FLOORS = {
     "engine": ("keys", "request", "filter", "schema", "feeds", "table", "rows", "aggregate"),
     "commands": ("words", "config", "catalog", "users", "heat", "session", "dispatch", "replies", ""),
+    "store": ("format", "log", "snapshot", "offline", "journal", "history", ""),
+    "replica": ("links", "set", ""),
     "server": ("net", ""),
 }
 FILE_LINES_MAX = 1000

@@ -3,7 +3,7 @@
 //   4711:M 21 Nov 2026 17:40:02.123 * Ready to accept connections
 //
 // The format is Redis', so that log readers understand it (levels . - * #). Any thread may log: a
-// line is one write. Nothing here is the write-ahead log: that is store/journal.h.
+// line is one write. Nothing here is the write-ahead log: that is store/journal/journal.h.
 #pragma once
 
 #include <cstdint>

@@ -9,7 +9,7 @@
 // thread at a time.
 //
 //   src/s3                     is the one over HTTP
-//   src/store/object_files.h   makes files of them
+//   src/store/format/object_files.h   makes files of them
 #pragma once
 
 #include <cstddef>

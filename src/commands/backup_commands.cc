@@ -1,5 +1,5 @@
-// BACKUP: copies of the store in a folder, made while clients write (store/backup.h). Words, states
-// and replies are those of Redis 8.10; STATUS also tells the id of the last step in it.
+// BACKUP: copies of the store in a folder, made while clients write (store/history/backup.h).
+// Words, states and replies are those of Redis 8.10; STATUS also tells the id of the last step.
 #include <memory>
 #include <string>
 

@@ -9,7 +9,7 @@
 #include "base/assert.h"
 #include "base/coding.h"
 #include "base/log.h"
-#include "store/snapshot_reader.h"
+#include "store/snapshot/snapshot_reader.h"
 
 namespace cellar {
 namespace {

@@ -7,7 +7,7 @@
 #include <initializer_list>
 #include <utility>
 
-#include "replica/frame.h"
+#include "replica/links/frame.h"
 #include "replica/replication.h"
 
 namespace cellar {

@@ -39,12 +39,12 @@
 #include "base/random.h"
 #include "cellar/clock.h"
 #include "cellar/lsn.h"
-#include "replica/frame.h"
-#include "replica/identity_file.h"
-#include "replica/peer.h"
-#include "replica/set_members.h"
-#include "replica/tail_cache.h"
-#include "store/log_stream.h"
+#include "replica/links/frame.h"
+#include "replica/links/identity_file.h"
+#include "replica/links/peer.h"
+#include "replica/links/tail_cache.h"
+#include "replica/set/set_members.h"
+#include "store/log/log_stream.h"
 #include "store/store.h"
 
 namespace cellar {

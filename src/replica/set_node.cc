@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "cellar/version.h"
 #include "replica/set_links.h"
-#include "store/snapshot_reader.h"
+#include "store/snapshot/snapshot_reader.h"
 
 namespace cellar {
 namespace {

@@ -39,8 +39,8 @@
 
 #include "replica/greeting.h"
 #include "replica/replication.h"
+#include "replica/set/set_store.h"
 #include "replica/set_order.h"
-#include "replica/set_store.h"
 #include "replica/snapshot_fetch.h"
 #include "replica/snapshot_serve.h"
 

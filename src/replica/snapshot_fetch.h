@@ -13,11 +13,11 @@
 #include <string_view>
 
 #include "base/file.h"
-#include "replica/frame.h"
 #include "replica/greeting.h"
-#include "replica/peer.h"
-#include "store/manifest.h"
-#include "store/snapshot_intake.h"
+#include "replica/links/frame.h"
+#include "replica/links/peer.h"
+#include "store/format/manifest.h"
+#include "store/snapshot/snapshot_intake.h"
 
 namespace cellar {
 

@@ -8,7 +8,7 @@
 #include "base/coding.h"
 #include "replica/follower_feed.h"
 #include "replica/replication.h"
-#include "store/snapshot_format.h"
+#include "store/format/snapshot_format.h"
 
 namespace cellar {
 

@@ -1,5 +1,5 @@
 // SnapshotServe: the leader's end of the bulk link of one follower: a snapshot file goes out, piece
-// by piece, in the order of store/snapshot_intake.h.
+// by piece, in the order of store/snapshot/snapshot_intake.h.
 //
 // The file is held open, so it may be replaced meanwhile. A worker reads one piece at a time, no
 // more than kWindowBytes wait in the link, and no more is sent than repl-sync-rate allows. A piece
@@ -14,8 +14,8 @@
 #include <string_view>
 
 #include "base/file.h"
-#include "replica/frame.h"
-#include "replica/peer.h"
+#include "replica/links/frame.h"
+#include "replica/links/peer.h"
 
 namespace cellar {
 

@@ -9,8 +9,8 @@
 #include "base/assert.h"
 #include "base/coding.h"
 #include "base/log.h"
-#include "store/diverged.h"
-#include "store/snapshot_format.h"
+#include "store/format/snapshot_format.h"
+#include "store/journal/diverged.h"
 
 namespace cellar {
 namespace {

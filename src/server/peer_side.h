@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "replica/peer.h"
+#include "replica/links/peer.h"
 
 namespace cellar {
 

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <string>
 
-#include "store/journal.h"
+#include "store/journal/journal.h"
 
 namespace cellar {
 

@@ -42,7 +42,7 @@
 #include "commands/session/applied_changes.h"
 #include "commands/session/host.h"
 #include "commands/session/services.h"
-#include "replica/peer.h"
+#include "replica/links/peer.h"
 #include "replica/replication.h"
 #include "server/arrival_log.h"
 #include "server/command_batch.h"

@@ -22,7 +22,7 @@
 #include "replica/set_node.h"
 #include "server/server.h"
 #include "server/store_config.h"
-#include "store/manifest.h"
+#include "store/format/manifest.h"
 
 namespace cellar {
 namespace {

@@ -1,4 +1,4 @@
-// Connections to other nodes, and what replication asks of the process (replica/peer.h).
+// Connections to other nodes, and what replication asks of the process (replica/links/peer.h).
 #include <fmt/format.h>
 #include <linux/sockios.h>
 #include <netinet/tcp.h>

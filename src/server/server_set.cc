@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/assert.h"
-#include "replica/raft_core.h"
+#include "replica/set/raft_core.h"
 #include "replica/set_node.h"
 #include "server/server.h"
 #include "server/store_config.h"

@@ -57,11 +57,11 @@
 #include "engine/table/read_view.h"
 #include "engine/table/reclaim_walk.h"
 #include "engine/table/table.h"
-#include "store/archive.h"
-#include "store/backup.h"
-#include "store/feed_log.h"
-#include "store/journal.h"
-#include "store/manifest.h"
+#include "store/format/manifest.h"
+#include "store/history/archive.h"
+#include "store/history/backup.h"
+#include "store/history/feed_log.h"
+#include "store/journal/journal.h"
 
 namespace cellar {
 

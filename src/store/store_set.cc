@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "store/snapshot_writer.h"
+#include "store/snapshot/snapshot_writer.h"
 #include "store/store.h"
 
 namespace cellar {

@@ -29,9 +29,9 @@
 
 #include "base/coding.h"
 #include "base/random.h"
-#include "replica/frame.h"
+#include "replica/links/frame.h"
 #include "replica/replication.h"
-#include "store/log_stream.h"
+#include "store/log/log_stream.h"
 #include "tests/store/faulty_file_system.h"
 #include "tests/store/rich_store.h"
 

@@ -1,6 +1,6 @@
 // Replica sets: what the glue around libraft's core keeps, and the simulation, with all rules and
 // with each one left out.
-#include "replica/replica_set.h"
+#include "replica/set/replica_set.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

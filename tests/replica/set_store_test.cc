@@ -4,7 +4,7 @@
 //
 // Time is the test's, the journal's threads are not: a run is much the same for the same seed, not
 // exactly.
-#include "replica/set_store.h"
+#include "replica/set/set_store.h"
 
 #include <catch2/catch.hpp>
 #include <cstdlib>
@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "base/random.h"
-#include "replica/identity_file.h"
-#include "replica/raft_core.h"
-#include "store/snapshot_reader.h"
+#include "replica/links/identity_file.h"
+#include "replica/set/raft_core.h"
+#include "store/snapshot/snapshot_reader.h"
 #include "tests/manual_clock.h"
 #include "tests/store/faulty_file_system.h"
 

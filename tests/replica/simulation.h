@@ -35,10 +35,10 @@
 #include "base/hash.h"
 #include "base/random.h"
 #include "cellar/clock.h"
-#include "replica/identity_file.h"
-#include "replica/replica_set.h"
-#include "store/log_replay.h"
-#include "store/log_stream.h"
+#include "replica/links/identity_file.h"
+#include "replica/set/replica_set.h"
+#include "store/log/log_replay.h"
+#include "store/log/log_stream.h"
 #include "tests/store/faulty_file_system.h"
 
 namespace cellar {

@@ -1,13 +1,13 @@
 // The newest records in memory, also where some void others.
-#include "replica/tail_cache.h"
+#include "replica/links/tail_cache.h"
 
 #include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 
 #include "base/random.h"
-#include "store/log_format.h"
-#include "store/log_stream.h"
+#include "store/format/log_format.h"
+#include "store/log/log_stream.h"
 
 namespace cellar::tail_cache_test {
 

@@ -1,12 +1,12 @@
 // A backup holds exactly what there was at its SEAL, or there is none, whatever fails meanwhile.
-#include "store/backup.h"
+#include "store/history/backup.h"
 
 #include <catch2/catch.hpp>
 #include <sstream>
 #include <string>
 
-#include "store/check.h"
-#include "store/recovery.h"
+#include "store/journal/recovery.h"
+#include "store/offline/check.h"
 #include "tests/store/journal_rig.h"
 
 namespace cellar::backup_test {

@@ -6,9 +6,9 @@
 
 #include "base/coding.h"
 #include "base/random.h"
-#include "store/check.h"
-#include "store/log_format.h"
-#include "store/recovery.h"
+#include "store/format/log_format.h"
+#include "store/journal/recovery.h"
+#include "store/offline/check.h"
 #include "tests/store/journal_rig.h"
 
 namespace cellar::damage_test {

@@ -6,7 +6,7 @@
 #include <iterator>
 #include <sstream>
 
-#include "store/check.h"
+#include "store/offline/check.h"
 #include "tests/store/rich_store.h"
 
 namespace cellar::golden_test {

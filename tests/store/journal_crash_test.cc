@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "base/random.h"
-#include "store/tail_writer.h"
+#include "store/journal/tail_writer.h"
 #include "tests/store/journal_rig.h"
 
 namespace cellar::journal_crash_test {

@@ -11,7 +11,7 @@
 #include <string>
 #include <thread>
 
-#include "store/journal.h"
+#include "store/journal/journal.h"
 #include "tests/store/faulty_file_system.h"
 #include "tests/store/map_machine.h"
 

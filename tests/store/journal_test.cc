@@ -1,5 +1,5 @@
 // The journal at work: what is acknowledged is found again, whatever happens to the disk.
-#include "store/journal.h"
+#include "store/journal/journal.h"
 
 #include <catch2/catch.hpp>
 #include <map>
@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/random.h"
-#include "store/log_format.h"
-#include "store/manifest.h"
+#include "store/format/log_format.h"
+#include "store/format/manifest.h"
 #include "tests/store/journal_rig.h"
 
 namespace cellar::journal_test {

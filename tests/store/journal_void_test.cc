@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "store/recovery.h"
+#include "store/journal/recovery.h"
 #include "tests/manual_clock.h"
 #include "tests/store/journal_rig.h"
 

@@ -1,13 +1,13 @@
 // What format 2 of the log added: kinds of records, commit times, records that void others, and
 // marks of what is committed; and what recovery makes of them.
-#include "store/log_format.h"
+#include "store/format/log_format.h"
 
 #include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 
 #include "base/coding.h"
-#include "store/recovery.h"
+#include "store/journal/recovery.h"
 #include "tests/manual_clock.h"
 #include "tests/store/journal_rig.h"
 

@@ -1,6 +1,6 @@
 // The log read by commit time: exactly the records that are in force and shown, from any time on,
 // forwards and backwards, however many segments, voided records and restarts there are.
-#include "store/log_index.h"
+#include "store/log/log_index.h"
 
 #include <catch2/catch.hpp>
 #include <chrono>
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "store/journal.h"
+#include "store/journal/journal.h"
 #include "tests/store/faulty_file_system.h"
 #include "tests/store/map_machine.h"
 

@@ -1,12 +1,12 @@
 // Readers of a log that is being written: each goes on, record by record, with what has come since
 // it last reached the end, in the same segment or in the next ones.
-#include "store/log_stream.h"
+#include "store/log/log_stream.h"
 
 #include <catch2/catch.hpp>
 #include <cstdio>
 
 #include "base/random.h"
-#include "store/log_entry_reader.h"
+#include "store/log/log_entry_reader.h"
 #include "tests/store/journal_rig.h"
 
 namespace cellar::log_stream_test {

@@ -1,5 +1,5 @@
 // Objects as files: what is there, when, and how it is read.
-#include "store/object_files.h"
+#include "store/format/object_files.h"
 
 #include <catch2/catch.hpp>
 #include <map>
@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "store/file_copy.h"
-#include "store/manifest.h"
+#include "store/format/file_copy.h"
+#include "store/format/manifest.h"
 
 namespace cellar {
 namespace object_files_test {

@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "base/random.h"
-#include "store/check.h"
+#include "store/offline/check.h"
 #include "tests/store/rich_store.h"
 
 namespace cellar::payload_damage_test {

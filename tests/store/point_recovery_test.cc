@@ -1,5 +1,5 @@
 // A store of any step of its history: made from its data directory, from an archive, from both.
-#include "store/point_recovery.h"
+#include "store/offline/point_recovery.h"
 
 #include <array>
 #include <catch2/catch.hpp>

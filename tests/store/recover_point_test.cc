@@ -1,5 +1,5 @@
 // Words for a point in time.
-#include "store/recover_point.h"
+#include "store/offline/recover_point.h"
 
 #include <catch2/catch.hpp>
 #include <string>

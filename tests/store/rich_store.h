@@ -16,8 +16,8 @@
 
 #include "engine/keys/hyperloglog.h"
 #include "engine/table/table_census.h"
-#include "store/log_format.h"
-#include "store/manifest.h"
+#include "store/format/log_format.h"
+#include "store/format/manifest.h"
 #include "store/store.h"
 #include "tests/manual_clock.h"
 #include "tests/store/faulty_file_system.h"

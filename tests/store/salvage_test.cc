@@ -7,11 +7,11 @@
 #include <sstream>
 
 #include "base/random.h"
-#include "store/check.h"
-#include "store/manifest_rebuild.h"
-#include "store/snapshot_format.h"
-#include "store/snapshot_reader.h"
-#include "store/snapshot_salvage.h"
+#include "store/format/snapshot_format.h"
+#include "store/offline/check.h"
+#include "store/offline/manifest_rebuild.h"
+#include "store/snapshot/snapshot_reader.h"
+#include "store/snapshot/snapshot_salvage.h"
 #include "tests/store/rich_store.h"
 
 namespace cellar::salvage_test {

@@ -1,11 +1,11 @@
 // The segment's room: reserved, zeroed ahead, written.
-#include "store/segment_file.h"
+#include "store/journal/segment_file.h"
 
 #include <catch2/catch.hpp>
 #include <string>
 
 #include "base/random.h"
-#include "store/log_format.h"
+#include "store/format/log_format.h"
 #include "tests/store/faulty_file_system.h"
 
 namespace cellar::segment_file_test {

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "store/log_stream.h"
+#include "store/log/log_stream.h"
 #include "store/store.h"
 #include "tests/manual_clock.h"
 #include "tests/store/faulty_file_system.h"

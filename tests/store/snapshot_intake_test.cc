@@ -1,13 +1,13 @@
 // A snapshot that comes from another machine: however its bytes are cut, it makes the state that a
 // start would load; whatever is wrong with them is noticed, and what was loaded by then can be
 // thrown away.
-#include "store/snapshot_intake.h"
+#include "store/snapshot/snapshot_intake.h"
 
 #include <catch2/catch.hpp>
 #include <map>
 
 #include "base/random.h"
-#include "store/snapshot_reader.h"
+#include "store/snapshot/snapshot_reader.h"
 #include "tests/store/rich_store.h"
 
 namespace cellar::snapshot_intake_test {

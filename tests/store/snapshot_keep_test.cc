@@ -8,10 +8,10 @@
 
 #include "base/hash.h"
 #include "base/random.h"
-#include "store/check.h"
-#include "store/manifest.h"
-#include "store/manifest_rebuild.h"
-#include "store/snapshot_format.h"
+#include "store/format/manifest.h"
+#include "store/format/snapshot_format.h"
+#include "store/offline/check.h"
+#include "store/offline/manifest_rebuild.h"
 #include "tests/store/journal_rig.h"
 
 namespace cellar::snapshot_keep_test {

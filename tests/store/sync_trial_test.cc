@@ -1,5 +1,5 @@
 // The ways to sync: the best one is found, kept, and found anew.
-#include "store/sync_trial.h"
+#include "store/journal/sync_trial.h"
 
 #include <array>
 #include <catch2/catch.hpp>

@@ -1,5 +1,5 @@
 // The loop's own writes to the log: in order, to both segments of a rotation, and when not.
-#include "store/tail_writer.h"
+#include "store/journal/tail_writer.h"
 
 #include <catch2/catch.hpp>
 

@@ -10,7 +10,7 @@
 
 #include "commands/session/command_context.h"
 #include "commands/session/task.h"
-#include "store/feed_log.h"
+#include "store/history/feed_log.h"
 
 namespace cellar {
 

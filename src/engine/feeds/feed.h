@@ -1,6 +1,6 @@
-// Feed: what a feed is, as plain data: which changes it tells, and how long it keeps them. What it
-// tells is nowhere but in the log (store/feed_decoder.h); this is the definition, which is a part
-// of the catalog, and changes by mutations like a schema.
+// Feed: what a feed is, as plain data: which changes it tells, and how long it keeps them. What
+// it tells is nowhere but in the log (store/history/feed_decoder.h); this is the definition, which
+// is a part of the catalog, and changes by mutations like a schema.
 //
 // FeedId names an entry: when its step was committed, and the place among the entries that this
 // feed tells of the step. As text `ms-n`:

@@ -21,8 +21,8 @@
 //
 //   id       | v ms | v n |
 //
-// The entries themselves are nowhere here (store/feed_log.h). What a change costs is in proportion
-// to itself; taking back a transaction costs what it has changed.
+// The entries themselves are nowhere here (store/history/feed_log.h). What a change costs is in
+// proportion to itself; taking back a transaction costs what it has changed.
 #pragma once
 
 #include <cstddef>

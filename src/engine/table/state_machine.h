@@ -1,6 +1,6 @@
 // StateMachine: all that durability needs to know of the engine, so that neither includes the
-// other's files. The engine implements it, store/journal.h drives it; tests put a small map in its
-// place.
+// other's files. The engine implements it, store/journal/journal.h drives it; tests put a
+// small map in its place.
 //
 // Everything here happens on the owner thread of the trees (the loop thread), with one exception:
 // the journal's snapshot thread reads the BTreeSnapshots of a StateSnapshot, and gives them back to

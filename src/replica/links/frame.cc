@@ -1,0 +1,180 @@
+// See frame.h.
+#include "replica/links/frame.h"
+
+#include <utility>
+
+#include "base/assert.h"
+#include "base/coding.h"
+#include "base/hash.h"
+
+namespace cellar {
+namespace {
+
+constexpr size_t kLengthMin = kFrameHeadBytes - kFrameHashEnd;
+// Behind so much that has been taken out, the rest is moved to the front.
+constexpr size_t kMoveBytes = 1 << 20;
+
+size_t BodyBytesMax(FrameKind kind) {
+  switch (kind) {
+    case FrameKind::kChunk:
+      return kChunkBytesMax + 8;
+    case FrameKind::kRecords:
+    case FrameKind::kAppend:
+      return kFrameBytesLimit - kLengthMin;
+    case FrameKind::kInstall:
+    case FrameKind::kHello:
+      return 64 << 10;
+    case FrameKind::kFollow:
+    case FrameKind::kError:
+    case FrameKind::kOrderAnswer:
+      return 4096;
+    default:
+      return 128;
+  }
+}
+
+// Where the first record stands in a frame that holds some.
+size_t FirstRecordAt(FrameKind kind) {
+  return kFrameHeadBytes + (kind == FrameKind::kAppend ? kAppendHeadBytes : kRecordsHeadBytes);
+}
+
+Status NoFrame(const char* what) { return Status::Error(ErrorCode::kCorruption, what); }
+
+// What stands behind the hash, of a frame whose head CheckHead has seen.
+FrameHead DecodeHead(std::string_view hashed) {
+  return {.kind = static_cast<FrameKind>(hashed[0]),
+          .room = hashed[1] != '\0',
+          .term = DecodeFixed32(hashed.data() + 4),
+          .from = DecodeFixed64(hashed.data() + 8),
+          .sent_micros = static_cast<int64_t>(DecodeFixed64(hashed.data() + 16)),
+          .echo_micros = static_cast<int64_t>(DecodeFixed64(hashed.data() + 24))};
+}
+
+}  // namespace
+
+std::string WhatItSays(const Frame& frame) {
+  std::string text{"it says: "};
+  for (const char c : frame.body.substr(0, 200)) text.push_back(c >= ' ' && c <= '~' ? c : '?');
+  return text;
+}
+
+std::string EncodeFrame(const FrameHead& head, std::string_view body) {
+  const size_t length = kLengthMin + body.size();
+  CELLAR_ASSERT(length <= kFrameBytesLimit);
+  std::string bytes(kFrameHashEnd, '\0');
+  bytes.reserve(kFrameHeadBytes + body.size());
+  bytes.push_back(static_cast<char>(head.kind));
+  bytes.push_back(head.room ? '\1' : '\0');
+  bytes.append(2, '\0');
+  PutFixed32(&bytes, head.term);
+  PutFixed64(&bytes, head.from);
+  PutFixed64(&bytes, static_cast<uint64_t>(head.sent_micros));
+  PutFixed64(&bytes, static_cast<uint64_t>(head.echo_micros));
+  CELLAR_ASSERT(bytes.size() == kFrameHeadBytes);
+  bytes.append(body);
+  EncodeFixed32(bytes.data(), static_cast<uint32_t>(length));
+  EncodeFixed64(bytes.data() + 4, Hash64(std::string_view(bytes).substr(kFrameHashEnd), length));
+  return bytes;
+}
+
+Status FrameReader::CheckHead(std::string_view rest) const {
+  const size_t length = DecodeFixed32(rest.data());
+  const auto kind = static_cast<uint8_t>(rest[kFrameHashEnd]);
+  if (kind == 0 || kind > static_cast<uint8_t>(kFrameKindLast))
+    return NoFrame("a frame of no known kind");
+  if ((kinds_ >> kind & 1) == 0) return NoFrame("a frame that does not belong here");
+  if (length < kLengthMin || length - kLengthMin > BodyBytesMax(static_cast<FrameKind>(kind)))
+    return NoFrame("a frame of no such length");
+  // Only a record that would not fit makes one longer, and then it is alone in it.
+  const size_t first = FirstRecordAt(static_cast<FrameKind>(kind));
+  const bool longer = length > kFrameBytesMax;
+  if (!longer || rest.size() < first + 4) return Status::Ok();
+  const size_t record_bytes = DecodeFixed32(rest.data() + first) + kRecordHashEnd;
+  if (first + record_bytes != kFrameHashEnd + length)
+    return NoFrame("a long frame that is not one record");
+  return Status::Ok();
+}
+
+std::optional<FrameHead> FrameReader::Arriving() const {
+  if (waiting_bytes() < kFrameHeadBytes) return std::nullopt;
+  return DecodeHead(std::string_view(buffer_).substr(begin_ + kFrameHashEnd));
+}
+
+Result<bool> FrameReader::Next(Frame* frame) {
+  if (begin_ == buffer_.size()) {
+    buffer_.clear();
+    begin_ = 0;
+  } else if (begin_ >= kMoveBytes) {
+    buffer_.erase(0, begin_);
+    begin_ = 0;
+  }
+  const std::string_view rest = std::string_view(buffer_).substr(begin_);
+  if (rest.size() < kFrameHeadBytes) return false;
+  RETURN_IF_ERROR(CheckHead(rest));
+  const size_t length = DecodeFixed32(rest.data());
+  if (rest.size() < kFrameHashEnd + length) return false;
+  const std::string_view hashed = rest.substr(kFrameHashEnd, length);
+  if (DecodeFixed64(rest.data() + 4) != Hash64(hashed, length))
+    return NoFrame("the checksum of a frame is wrong");
+  static_cast<FrameHead&>(*frame) = DecodeHead(hashed);
+  frame->body = hashed.substr(kLengthMin);
+  begin_ += kFrameHashEnd + length;
+  return true;
+}
+
+bool BodyReader::Has(size_t bytes) {
+  if (rest_.size() < bytes) {
+    ok_ = false;
+    rest_ = {};
+  }
+  return ok_;
+}
+
+uint8_t BodyReader::Byte() {
+  if (!Has(1)) return 0;
+  const auto value = static_cast<uint8_t>(rest_[0]);
+  rest_.remove_prefix(1);
+  return value;
+}
+
+uint16_t BodyReader::U16() {
+  const uint8_t low = Byte();
+  return static_cast<uint16_t>(low | Byte() << 8);
+}
+
+uint32_t BodyReader::U32() {
+  if (!Has(4)) return 0;
+  const uint32_t value = DecodeFixed32(rest_.data());
+  rest_.remove_prefix(4);
+  return value;
+}
+
+uint64_t BodyReader::U64() {
+  if (!Has(8)) return 0;
+  const uint64_t value = DecodeFixed64(rest_.data());
+  rest_.remove_prefix(8);
+  return value;
+}
+
+int64_t BodyReader::Micros() {
+  const auto value = static_cast<int64_t>(U64());
+  if (value < 0) ok_ = false;
+  return ok_ ? value : 0;
+}
+
+std::string_view BodyReader::Prefixed() {
+  std::string_view value;
+  if (!ok_ || !GetLengthPrefixed(&rest_, &value)) {
+    ok_ = false;
+    rest_ = {};
+    return {};
+  }
+  return value;
+}
+
+void PutLsn(std::string* body, Lsn lsn) {
+  PutFixed32(body, lsn.epoch);
+  PutFixed64(body, lsn.seq);
+}
+
+}  // namespace cellar

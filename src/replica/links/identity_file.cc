@@ -1,0 +1,107 @@
+// See identity_file.h.
+#include "replica/links/identity_file.h"
+
+#include <optional>
+
+#include "base/assert.h"
+#include "base/coding.h"
+#include "base/hash.h"
+
+namespace cellar {
+namespace {
+
+constexpr std::string_view kMagic = "CELLRREP";
+constexpr uint32_t kVersion = 1;
+constexpr size_t kSlotBytes = 64;
+constexpr size_t kHashOffset = 56;
+
+std::string EncodeSlot(const Identity& identity, uint64_t generation) {
+  std::string slot(kMagic);
+  PutFixed32(&slot, kVersion);
+  PutFixed32(&slot, identity.term);
+  PutFixed64(&slot, generation);
+  PutFixed64(&slot, identity.cluster);
+  PutFixed64(&slot, identity.node);
+  PutFixed64(&slot, identity.vote);
+  PutFixed64(&slot, identity.diverged);
+  CELLAR_ASSERT(slot.size() == kHashOffset);
+  PutFixed64(&slot, Hash64(slot));
+  return slot;
+}
+
+// The slot's generation; nothing if it is not sound.
+std::optional<uint64_t> DecodeSlot(std::string_view slot, Identity* identity) {
+  if (slot.size() < kSlotBytes || slot.substr(0, kMagic.size()) != kMagic) return std::nullopt;
+  if (DecodeFixed64(&slot[kHashOffset]) != Hash64(slot.substr(0, kHashOffset))) return std::nullopt;
+  if (DecodeFixed32(&slot[8]) != kVersion) return std::nullopt;
+  *identity = {.term = DecodeFixed32(&slot[12]),
+               .cluster = DecodeFixed64(&slot[24]),
+               .node = DecodeFixed64(&slot[32]),
+               .vote = DecodeFixed64(&slot[40]),
+               .diverged = DecodeFixed64(&slot[48])};
+  return DecodeFixed64(&slot[16]);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<IdentityFile>> IdentityFile::Open(FileSystem& files,
+                                                         const std::string& directory,
+                                                         const Identity& fresh) {
+  CELLAR_ASSERT(fresh.node != 0);
+  const std::string path = JoinPath(directory, kReplicaFileName);
+  ASSIGN_OR_RETURN(const bool exists, files.Exists(path));
+  std::string bytes;
+  if (exists) RETURN_IF_ERROR(ReadWholeFile(files, path, &bytes));
+  // A file that was made and never written is as good as none.
+  if (!exists || bytes.empty()) {
+    if (exists) RETURN_IF_ERROR(files.Remove(path));
+    ASSIGN_OR_RETURN(auto file, files.Create(path));
+    std::unique_ptr<IdentityFile> made(new IdentityFile(std::move(file)));
+    RETURN_IF_ERROR(made->Write(fresh));
+    RETURN_IF_ERROR(files.SyncDirectory(directory));
+    return made;
+  }
+  ASSIGN_OR_RETURN(auto file, files.OpenForWriting(path));
+  std::unique_ptr<IdentityFile> opened(new IdentityFile(std::move(file)));
+  bool sound = false;
+  for (size_t at = 0; at < bytes.size(); at += kSlotBytes) {
+    Identity identity;
+    const auto generation = DecodeSlot(std::string_view(bytes).substr(at), &identity);
+    if (!generation || (sound && *generation < opened->generation_)) continue;
+    opened->identity_ = identity;
+    opened->generation_ = *generation;
+    sound = true;
+  }
+  if (sound) return opened;
+  return Status::Error(ErrorCode::kCorruption, path + ": neither of its two slots is sound");
+}
+
+Result<std::optional<Identity>> IdentityFile::Read(FileSystem& files,
+                                                   const std::string& directory) {
+  const std::string path = JoinPath(directory, kReplicaFileName);
+  ASSIGN_OR_RETURN(const bool exists, files.Exists(path));
+  if (!exists) return std::optional<Identity>();
+  ASSIGN_OR_RETURN(const std::string bytes, ReadWholeFile(files, path));
+  std::optional<Identity> newest;
+  uint64_t newest_generation = 0;
+  for (size_t at = 0; at < bytes.size(); at += kSlotBytes) {
+    Identity identity;
+    const auto generation = DecodeSlot(std::string_view(bytes).substr(at), &identity);
+    if (!generation || (newest && *generation < newest_generation)) continue;
+    newest = identity;
+    newest_generation = *generation;
+  }
+  if (newest || bytes.empty()) return newest;
+  return Status::Error(ErrorCode::kCorruption, path + ": neither of its two slots is sound");
+}
+
+Status IdentityFile::Write(const Identity& identity) {
+  const uint64_t generation = generation_ + 1;
+  RETURN_IF_ERROR(file_->WriteAt(generation % 2 * kSlotBytes, EncodeSlot(identity, generation)));
+  RETURN_IF_ERROR(file_->Sync());
+  identity_ = identity;
+  generation_ = generation;
+  return Status::Ok();
+}
+
+}  // namespace cellar

@@ -1,0 +1,514 @@
+// See backup.h.
+#include "store/history/backup.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/number.h"
+#include "base/thread.h"
+#include "engine/feeds/feed.h"
+#include "store/format/file_copy.h"
+
+namespace cellar {
+namespace {
+
+constexpr int64_t kMicrosPerSecond{1'000'000};
+constexpr std::string_view kNoteHead{"cellar-backup 1\n"};
+
+Status Refused(std::string text) { return Status::Error(ErrorCode::kErr, std::move(text)); }
+
+bool IsBackupFile(const std::string& name) {
+  if (ParseFileName(name).has_value() || name == kManifestName || name == kManifestTemporaryName)
+    return true;
+  return name.starts_with("cellar-") && name.ends_with(".tmp");
+}
+
+Status NoWay(Lsn base, Lsn to, Lsn last, const Manifest& manifest) {
+  std::string text =
+      fmt::format("the log leads from record {} only to {}, not to {}:", FormatLsn(base),
+                  FormatLsn(last), FormatLsn(to));
+  for (const SegmentEntry& entry : manifest.segments)
+    text += fmt::format(" {} after {} {}", entry.number, FormatLsn(entry.after),
+                        entry.end ? "to " + FormatLsn(entry.end->last) : std::string("open"));
+  return Status::Error(ErrorCode::kErr, text);
+}
+
+// When the last record of a closed segment was committed: the next one says that.
+Result<int64_t> CommitTimeOf(FileSystem& files, const std::string& directory,
+                             const Manifest& manifest, Lsn last) {
+  const auto next = std::find_if(manifest.segments.begin(), manifest.segments.end(),
+                                 [last](const SegmentEntry& entry) { return entry.after == last; });
+  if (next == manifest.segments.end()) return NoWay(last, last, last, manifest);
+  const std::string name = FormatFileName(StoreFileKind::kSegment, next->number);
+  ASSIGN_OR_RETURN(auto file, files.OpenForReading(JoinPath(directory, name)));
+  std::string bytes(kSegmentHeaderBytes, '\0');
+  ASSIGN_OR_RETURN(const size_t n, file->ReadAt(0, bytes.size(), bytes.data()));
+  bytes.resize(n);
+  ASSIGN_OR_RETURN(const SegmentHeader header, DecodeSegmentHeader(bytes));
+  return header.after_micros;
+}
+
+// The value behind `word` in a note; empty if it is not there.
+std::string_view NoteValue(std::string_view note, std::string_view word) {
+  for (size_t at = 0; at < note.size();) {
+    const size_t end = std::min(note.find('\n', at), note.size());
+    const std::string_view line = note.substr(at, end - at);
+    if (line.starts_with(word) && line.size() > word.size() && line[word.size()] == ' ')
+      return line.substr(word.size() + 1);
+    at = end + 1;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string_view BackupStateName(BackupState state) {
+  constexpr std::string_view kNames[] = {"idle",         "pending", "snapshotting",
+                                         "incrementing", "sealed",  "failed"};
+  return kNames[static_cast<size_t>(state)];
+}
+
+// What the other thread works on. The loop makes and ends it.
+struct Backup::Job {
+  enum class Kind : uint8_t { kBase, kSealLog, kSealSnapshot, kInstall, kEmpty, kLook };
+  Kind kind{Kind::kBase};
+  StateMachine::StateSnapshot snapshot{};
+  SnapshotTask task{};
+  SnapshotProgress progress{};
+  Lsn lsn;  // kSeal..., kInstall: the last record in the backup
+  int64_t commit_micros{0};
+  uint64_t ordinal{0};  // kSealLog
+  SnapshotEntry base{};
+  int64_t start_unix_s{0};
+  int64_t end_unix_s{0};
+  std::thread thread{};
+
+  std::atomic<bool> done{false};  // what follows is the loop's from then on
+  Status status{};
+  Manifest manifest{};    // kInstall: made by the job before it
+  SealedBackup sealed{};  // kLook
+};
+
+Backup::Backup(BackupOptions options, std::string store_directory, bool whole_log,
+               FileSystem& files, Clock& clock, Journal& journal, StateMachine& state,
+               std::function<void()> wake)
+    : options_(std::move(options)),
+      directory_(options_.directory),
+      store_directory_(std::move(store_directory)),
+      whole_log_(whole_log),
+      files_(files),
+      clock_(clock),
+      journal_(journal),
+      state_(state),
+      wake_(std::move(wake)) {
+  if (IsObjectPath(directory_)) return;  // Mount sees to it
+  SealedBackup sealed;
+  if (ReadSealed(&sealed).ok()) TakeSealed(std::move(sealed));
+}
+
+Backup::~Backup() {
+  if (job_ == nullptr) return;
+  gives_up_ = true;
+  job_->progress.cancelled = true;
+  job_->thread.join();
+}
+
+Status Backup::Mount() {
+  if (!IsObjectPath(directory_)) return Status::Ok();
+  RETURN_IF_ERROR(files_.Mount(options_.objects, directory_));
+  files_.SetWatcher(this);
+  has_looked_ = false;
+  BeginLook();
+  return Status::Ok();
+}
+
+bool Backup::GoesOn(uint32_t) { return !gives_up_.load(std::memory_order_relaxed); }
+void Backup::Failed(const Status&) {}
+
+void Backup::BeginLook() {
+  auto job = std::make_unique<Job>();
+  job->kind = Job::Kind::kLook;
+  (void)BeginJob(std::move(job));
+}
+
+Status Backup::ReadSealed(SealedBackup* sealed) {
+  const std::string path = JoinPath(directory_, kBackupNoteName);
+  ASSIGN_OR_RETURN(const bool exists, files_.Exists(path));
+  if (!exists) return Status::Ok();
+  ASSIGN_OR_RETURN(const std::string note, ReadWholeFile(files_, path));
+  if (!note.starts_with(kNoteHead)) return Status::Ok();
+  const Result<std::optional<Manifest>> manifest = LoadManifest(files_, directory_);
+  if (!manifest.ok() && manifest.status().code() == ErrorCode::kIo) return manifest.status();
+  if (!manifest.ok() || !*manifest || !(*manifest)->snapshot) return Status::Ok();
+  (void)ParseInt64(NoteValue(note, "start"), &sealed->start_unix_s);
+  (void)ParseInt64(NoteValue(note, "end"), &sealed->end_unix_s);
+  sealed->id = NoteValue(note, "id");
+  sealed->names.push_back(FormatFileName(StoreFileKind::kSnapshot, (*manifest)->snapshot->number));
+  for (const SegmentEntry& entry : (*manifest)->segments)
+    sealed->names.push_back(FormatFileName(StoreFileKind::kSegment, entry.number));
+  sealed->names.emplace_back(kManifestName);
+  sealed->is_there = true;
+  return Status::Ok();
+}
+
+void Backup::TakeSealed(SealedBackup sealed) {
+  if (!sealed.is_there) return;
+  start_unix_s_ = sealed.start_unix_s;
+  end_unix_s_ = sealed.end_unix_s;
+  id_ = std::move(sealed.id);
+  names_ = std::move(sealed.names);
+  sealed_micros_ = end_unix_s_ * kMicrosPerSecond;
+  state_now_ = BackupState::kSealed;
+}
+
+std::vector<std::string> Backup::Files() const {
+  std::vector<std::string> paths;
+  for (const std::string& name : names_) paths.push_back(JoinPath(directory_, name));
+  return paths;
+}
+
+void Backup::Interrupt(std::string why) {
+  if (state_now_ == BackupState::kIdle) Fail(std::move(why));
+}
+
+// --- what clients ask for
+
+Status Backup::Start() {
+  if (journal_.holds_log_only()) return Refused("a witness holds no data: ask another node");
+  if (!has_looked_) {
+    return Status::Error(ErrorCode::kTryAgain,
+                         fmt::format("it is not known yet if {} holds a sealed backup{}{}",
+                                     directory_, look_error_.empty() ? "" : ": ", look_error_));
+  }
+  if (state_now_ == BackupState::kSealed)
+    return Refused("a sealed backup is there: BACKUP CLEANUP removes it");
+  if (state_now_ != BackupState::kIdle && state_now_ != BackupState::kFailed)
+    return Refused("a backup is in progress already");
+  error_.clear();
+  id_.clear();
+  names_.clear();
+  start_unix_s_ = clock_.WallMicros() / kMicrosPerSecond;
+  end_unix_s_ = 0;
+  base_ = {};
+  state_now_ = BackupState::kPending;
+  Poll();
+  return state_now_ == BackupState::kFailed ? Refused(error_) : Status::Ok();
+}
+
+Status Backup::Seal() {
+  if (state_now_ != BackupState::kIncrementing || sealing_) {
+    return Refused(fmt::format("a backup can be sealed when its state is incrementing, not {}",
+                               sealing_ ? "being sealed" : BackupStateName(state_now_)));
+  }
+  sealing_ = true;
+  if (!UsesLog()) {
+    if (const Status begun = BeginSnapshot(); begun.ok() || begun.code() == ErrorCode::kTryAgain)
+      return Status::Ok();  // else Poll tries again
+    Fail("the state cannot be written");
+    return Refused(error_);
+  }
+  auto job = std::make_unique<Job>();
+  job->kind = Job::Kind::kSealLog;
+  job->ordinal = journal_.BeginCut();
+  job->lsn = journal_.last_lsn();
+  job->commit_micros = journal_.last_commit_micros();
+  job->base = base_;
+  return BeginJob(std::move(job));
+}
+
+Status Backup::Abort(std::string why) {
+  if (state_now_ != BackupState::kPending && state_now_ != BackupState::kSnapshotting &&
+      state_now_ != BackupState::kIncrementing)
+    return Refused(fmt::format("there is no backup to be aborted: the state is {}",
+                               BackupStateName(state_now_)));
+  Fail(std::move(why));
+  return Status::Ok();
+}
+
+Status Backup::Cleanup() {
+  if (state_now_ != BackupState::kSealed && state_now_ != BackupState::kFailed)
+    return Refused(fmt::format("there is no backup to clean up: the state is {}",
+                               BackupStateName(state_now_)));
+  state_now_ = BackupState::kIdle;
+  error_.clear();
+  id_.clear();
+  names_.clear();
+  start_unix_s_ = end_unix_s_ = 0;
+  if (job_ != nullptr) return Status::Ok();  // files go already
+  auto job = std::make_unique<Job>();
+  job->kind = Job::Kind::kEmpty;
+  return BeginJob(std::move(job));
+}
+
+void Backup::Fail(std::string why) {
+  state_now_ = BackupState::kFailed;
+  error_ = std::move(why);
+  sealing_ = false;
+  awaits_commit_ = false;
+  seal_.reset();
+  names_.clear();
+  journal_.PinFrom(LogPin::kBackup, UINT64_MAX);
+  if (job_ != nullptr) {
+    gives_up_ = true;
+    job_->progress.cancelled = true;  // EndJob sees to the files
+    return;
+  }
+  auto job = std::make_unique<Job>();
+  job->kind = Job::Kind::kEmpty;
+  (void)BeginJob(std::move(job));
+}
+
+// --- the loop's part of the work
+
+// The log leads from the base to here, and will not be voided.
+bool Backup::UsesLog() const {
+  return whole_log_ && journal_.Stats().log_enabled && journal_.healthy();
+}
+
+Status Backup::BeginSnapshot() {
+  if (job_ != nullptr || journal_.snapshot_running())
+    return Status::Error(ErrorCode::kTryAgain, "another snapshot is being written");
+  RETURN_IF_ERROR(journal_.CheckStateIsNewest());
+  auto job = std::make_unique<Job>();
+  job->kind = sealing_ ? Job::Kind::kSealSnapshot : Job::Kind::kBase;
+  // From here on what the snapshot lacks stays.
+  const Manifest manifest = journal_.CopyManifest();
+  journal_.PinFrom(LogPin::kBackup,
+                   manifest.segments.empty() ? 0 : manifest.segments.back().number);
+  (void)journal_.BeginCut();
+  job->lsn = journal_.last_lsn();
+  job->commit_micros = journal_.last_commit_micros();
+  job->task = {.directory = directory_,
+               .number = journal_.TakeFileNumber(),
+               .lsn = job->lsn,
+               .created_micros = static_cast<uint64_t>(clock_.WallMicros()),
+               .commit_micros = job->commit_micros};
+  job->base = base_;
+  job->snapshot = state_.TakeSnapshot();
+  return BeginJob(std::move(job));
+}
+
+Status Backup::BeginJob(std::unique_ptr<Job> job) {
+  CELLAR_ASSERT(job_ == nullptr);
+  gives_up_ = false;
+  job_ = std::move(job);
+  job_->start_unix_s = start_unix_s_;
+  if (job_->end_unix_s == 0) job_->end_unix_s = clock_.WallMicros() / kMicrosPerSecond;
+  job_->thread = std::thread([this, work = job_.get()] { RunJob(work); });
+  return Status::Ok();
+}
+
+// A record that is there may still be voided in a replica set.
+bool Backup::IsSettled(Lsn lsn, bool* is_void) const {
+  *is_void = false;
+  if (whole_log_ || lsn == Lsn{}) return true;
+  *is_void = lsn.seq > journal_.last_lsn().seq || journal_.EpochOf(lsn.seq) != lsn.epoch;
+  return journal_.settled_lsn().seq >= lsn.seq;
+}
+
+void Backup::TakeBase(Job* job) {
+  base_ = *job->manifest.snapshot;
+  names_ = {FormatFileName(StoreFileKind::kSnapshot, base_.number)};
+  base_lsn_ = job->lsn;
+  awaits_commit_ = true;  // Poll looks at once
+}
+
+void Backup::TakeSeal(std::unique_ptr<Job> job) {
+  base_lsn_ = job->lsn;
+  seal_ = std::move(job);
+  awaits_commit_ = true;
+}
+
+// What is to be sealed is committed: now it may be a backup.
+Status Backup::BeginInstall() {
+  auto job = std::make_unique<Job>();
+  job->kind = Job::Kind::kInstall;
+  job->lsn = seal_->lsn;
+  job->commit_micros = seal_->commit_micros;
+  job->base = seal_->base;
+  job->end_unix_s = seal_->end_unix_s;
+  job->manifest = std::move(seal_->manifest);
+  seal_.reset();
+  return BeginJob(std::move(job));
+}
+
+void Backup::TakeInstalled(const Job& job) {
+  names_ = {FormatFileName(StoreFileKind::kSnapshot, job.manifest.snapshot->number)};
+  for (const SegmentEntry& entry : job.manifest.segments)
+    names_.push_back(FormatFileName(StoreFileKind::kSegment, entry.number));
+  names_.emplace_back(kManifestName);
+  id_ = FeedId::Of(job.commit_micros, 0).text();
+  end_unix_s_ = job.end_unix_s;
+  sealing_ = false;
+  sealed_micros_ = clock_.WallMicros();
+  journal_.PinFrom(LogPin::kBackup, UINT64_MAX);
+  state_now_ = BackupState::kSealed;
+}
+
+void Backup::EndJob() {
+  std::unique_ptr<Job> job = std::move(job_);
+  job->thread.join();
+  if (job->kind == Job::Kind::kEmpty) return;
+  if (job->kind == Job::Kind::kLook) {
+    constexpr int64_t kLookAgainMicros{5 * kMicrosPerSecond};
+    has_looked_ = job->status.ok();
+    look_error_ = has_looked_ ? std::string() : job->status.text();
+    look_at_micros_ = clock_.MonotonicMicros() + kLookAgainMicros;
+    if (has_looked_ && state_now_ == BackupState::kIdle) TakeSealed(std::move(job->sealed));
+    return;
+  }
+  if (state_now_ == BackupState::kFailed || state_now_ == BackupState::kIdle) {
+    // Given up meanwhile: what it has written goes.
+    auto empty = std::make_unique<Job>();
+    empty->kind = Job::Kind::kEmpty;
+    (void)BeginJob(std::move(empty));
+    return;
+  }
+  if (!job->status.ok()) return Fail(job->status.text());
+  if (job->kind == Job::Kind::kBase) return TakeBase(job.get());
+  if (job->kind == Job::Kind::kInstall) return TakeInstalled(*job);
+  TakeSeal(std::move(job));
+}
+
+void Backup::Poll() {
+  if (job_ != nullptr && job_->done.load(std::memory_order_acquire)) EndJob();
+  if (!has_looked_ && job_ == nullptr && clock_.MonotonicMicros() >= look_at_micros_) BeginLook();
+  if (state_now_ == BackupState::kIdle || state_now_ == BackupState::kFailed) return;
+  if (state_now_ == BackupState::kSealed) {
+    const int64_t ttl = options_.sealed_ttl_micros;
+    if (ttl > 0 && job_ == nullptr && clock_.WallMicros() - sealed_micros_ >= ttl) (void)Cleanup();
+    return;
+  }
+  if (!journal_.Stats().log_room_ok)
+    return Fail("the disk is full: the log behind the backup could not stay");
+  if (awaits_commit_) {
+    bool is_void = false;
+    const bool is_settled = IsSettled(base_lsn_, &is_void);
+    if (is_void) return Fail("what it holds was never committed");
+    if (!is_settled) return;
+    awaits_commit_ = false;
+    if (sealing_) {
+      (void)BeginInstall();
+    } else {
+      state_now_ = BackupState::kIncrementing;
+    }
+    return;
+  }
+  const bool waits = state_now_ == BackupState::kPending || (sealing_ && job_ == nullptr);
+  if (!waits) return;
+  if (const Status begun = BeginSnapshot(); begun.ok()) {
+    if (state_now_ == BackupState::kPending) state_now_ = BackupState::kSnapshotting;
+  } else if (begun.code() != ErrorCode::kTryAgain) {
+    Fail(begun.text());
+  }
+}
+
+// --- the other thread's part
+
+void Backup::RunJob(Job* job) {
+  SetThreadName("cellar-backup");
+  LowerThreadPriority();
+  const auto run = [&]() -> Status {
+    if (job->kind == Job::Kind::kEmpty) return EmptyFolder();
+    if (job->kind == Job::Kind::kLook) return ReadSealed(&job->sealed);
+    if (job->kind == Job::Kind::kBase) RETURN_IF_ERROR(MakeFolder(*job));
+    if (job->kind == Job::Kind::kSealLog) return SealFiles(job);
+    if (job->kind == Job::Kind::kInstall) return Install(*job);
+    ASSIGN_OR_RETURN(job->manifest.snapshot,
+                     WriteSnapshot(files_, job->task, job->snapshot, &job->progress));
+    job->manifest.next = job->task.number + 1;
+    return Status::Ok();
+  };
+  job->status = run();
+  job->done.store(true, std::memory_order_release);
+  if (wake_) wake_();
+}
+
+// Files of a store that nobody has said to be a backup are another's.
+Status Backup::MakeFolder(const Job& job) {
+  ASSIGN_OR_RETURN(const bool exists, files_.Exists(directory_));
+  if (!exists) {
+    RETURN_IF_ERROR(files_.CreateDirectory(directory_));
+    RETURN_IF_ERROR(files_.SyncDirectory(JoinPath(directory_, "..")));
+  }
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, files_.List(directory_));
+  const bool is_ours = std::find(names.begin(), names.end(), kBackupNoteName) != names.end();
+  const auto other = std::find_if(names.begin(), names.end(), IsBackupFile);
+  if (!is_ours && other != names.end()) {
+    return Status::Error(ErrorCode::kIo,
+                         fmt::format("{} is in use otherwise: {} is there", directory_, *other));
+  }
+  RETURN_IF_ERROR(EmptyFolder());
+  return WriteNote(job, Sealed::kNo);
+}
+
+Status Backup::EmptyFolder() {
+  ASSIGN_OR_RETURN(const bool exists, files_.Exists(directory_));
+  if (!exists) return Status::Ok();
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, files_.List(directory_));
+  const bool is_ours = std::find(names.begin(), names.end(), kBackupNoteName) != names.end();
+  if (!is_ours) return Status::Ok();
+  // Without its manifest it is none any more, whenever this ends.
+  const std::string manifest = JoinPath(directory_, kManifestName);
+  ASSIGN_OR_RETURN(const bool is_sealed, files_.Exists(manifest));
+  if (is_sealed) {
+    RETURN_IF_ERROR(files_.Remove(manifest));
+    RETURN_IF_ERROR(files_.SyncDirectory(directory_));
+  }
+  for (const std::string& name : names) {
+    if (IsBackupFile(name) && name != kManifestName)
+      RETURN_IF_ERROR(files_.Remove(JoinPath(directory_, name)));
+  }
+  return files_.Remove(JoinPath(directory_, kBackupNoteName));
+}
+
+Status Backup::WriteNote(const Job& job, Sealed is_sealed) {
+  std::string text = fmt::format("{}start {}\n", kNoteHead, job.start_unix_s);
+  if (is_sealed == Sealed::kYes)
+    text += fmt::format("end {}\nid {}\n", job.end_unix_s, FeedId::Of(job.commit_micros, 0).text());
+  return ReplaceFile(files_, JoinPath(directory_, kBackupNoteName), text);
+}
+
+// The log from the base to the cut, and what the manifest will say.
+Status Backup::SealFiles(Job* job) {
+  RETURN_IF_ERROR(journal_.CloseCut(job->ordinal));
+  const Manifest live = journal_.CopyManifest();
+  Manifest& manifest = job->manifest;
+  manifest = {.next = live.next, .snapshot = job->base, .earlier = {}, .segments = {}};
+  Lsn last = job->base.lsn;
+  for (const SegmentEntry& entry : live.segments) {
+    if (last >= job->lsn) break;
+    if (entry.end && entry.end->last <= job->base.lsn) continue;
+    const bool follows = entry.after == last || (manifest.segments.empty() && entry.after < last);
+    if (!follows || !entry.end) return NoWay(job->base.lsn, job->lsn, last, live);
+    const std::string name = FormatFileName(StoreFileKind::kSegment, entry.number);
+    RETURN_IF_ERROR(LinkOrCopy(files_, JoinPath(store_directory_, name), JoinPath(directory_, name),
+                               entry.end->offset));
+    manifest.segments.push_back(entry);
+    last = entry.end->last;
+  }
+  if (last < job->lsn) return NoWay(job->base.lsn, job->lsn, last, live);
+  if (last != job->lsn) {
+    // A few records from behind the cut are in it too.
+    job->lsn = last;
+    ASSIGN_OR_RETURN(job->commit_micros, CommitTimeOf(files_, store_directory_, live, last));
+  }
+  return files_.SyncDirectory(directory_);
+}
+
+// The files become a backup, by their manifest; a base that another snapshot replaces goes.
+Status Backup::Install(const Job& job) {
+  RETURN_IF_ERROR(WriteNote(job, Sealed::kYes));
+  RETURN_IF_ERROR(InstallManifest(files_, directory_, job.manifest).status);
+  if (job.base.number == 0 || job.base.number == job.manifest.snapshot->number) return Status::Ok();
+  const std::string base = FormatFileName(StoreFileKind::kSnapshot, job.base.number);
+  (void)files_.Remove(JoinPath(directory_, base));
+  return Status::Ok();
+}
+
+}  // namespace cellar

@@ -1,0 +1,447 @@
+// See feed_log.h.
+#include "store/history/feed_log.h"
+
+#include <algorithm>
+
+#include "base/assert.h"
+
+namespace cellar {
+namespace {
+
+constexpr uint64_t kRetainNothing{UINT64_MAX};
+
+Result<bool> Pass(const LogRecord& /*record*/, int64_t /*before_micros*/) { return true; }
+
+// Counts entries, and remembers the last one.
+class CountingSink final : public FeedSink {
+ public:
+  bool OnEntry(const FeedEntry& entry) override {
+    ++count_;
+    last_ = entry.id;
+    return true;
+  }
+  uint64_t count() const { return count_; }
+  const FeedId& last() const { return last_; }
+
+ private:
+  uint64_t count_{0};
+  FeedId last_;
+};
+
+// Keeps the newest of the entries that come.
+class CollectingSink final : public FeedSink {
+ public:
+  CollectingSink(size_t most, std::vector<FeedEntry>* entries) : most_(most), entries_(*entries) {}
+  bool OnEntry(const FeedEntry& entry) override {
+    if (entries_.size() < most_) {
+      entries_.push_back(entry);
+    } else {
+      entries_[next_] = entry;
+      next_ = (next_ + 1) % most_;
+    }
+    return true;
+  }
+  void Finish() {
+    std::rotate(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(next_),
+                entries_.end());
+  }
+
+ private:
+  const size_t most_;
+  size_t next_{0};
+  std::vector<FeedEntry>& entries_;
+};
+
+// Hands on those that are among `ids`, and counts in *next how many of these are behind.
+class PickingSink final : public FeedSink {
+ public:
+  PickingSink(const std::vector<FeedId>& ids, size_t* next, FeedSink* sink)
+      : ids_(ids), next_(*next), sink_(*sink) {}
+  bool OnEntry(const FeedEntry& entry) override {
+    while (next_ < ids_.size() && ids_[next_] < entry.id) ++next_;
+    if (next_ == ids_.size()) return false;
+    if (ids_[next_] != entry.id) return true;
+    ++next_;
+    full_ = !sink_.OnEntry(entry);
+    return !full_;
+  }
+  bool full() const { return full_; }
+
+ private:
+  const std::vector<FeedId>& ids_;
+  size_t& next_;
+  FeedSink& sink_;
+  bool full_{false};
+};
+
+}  // namespace
+
+Status FeedLog::Update(int64_t now_micros, Lsn applied) {
+  now_micros_ = now_micros;
+  // Also where nothing new is on disk: a segment that holds nothing may have made way for another.
+  return UpdateIndex(applied);
+}
+
+Status FeedLog::UpdateIndex(Lsn applied) {
+  // In this order: the manifest names the files of all that is durable. What a follower has not
+  // applied may speak of tables that it does not know yet.
+  const Lsn settled = journal_.settled_lsn();
+  const bool whole = journal_.healthy();
+  return index_.Update(journal_.CopyManifest(), settled.seq <= applied.seq ? settled : applied,
+                       whole);
+}
+
+void FeedLog::Restart(State* state, int64_t through_micros, const FeedId& dropped) const {
+  state->through_micros = through_micros;
+  state->dropped = dropped;
+  state->drop_place = {};
+  state->gone = 0;
+  state->told = 0;
+  state->tail = {.after = FeedId::LastOf(through_micros), .to = FeedId::Max()};
+  state->last = {};
+  state->counted_to = {};
+  state->quiet = {};
+  state->quiet_last = {};
+}
+
+FeedLog::State& FeedLog::StateOf(const Feed& feed) {
+  const auto [at, fresh] = states_.try_emplace(feed.id);
+  State& state = at->second;
+  if (fresh) Restart(&state, feed.through_micros, feed.dropped);
+  // What a leader has logged of its own log; this one may have had less to keep.
+  if (feed.dropped > state.dropped) {
+    if (state.through_micros < feed.through_micros) {
+      Restart(&state, feed.through_micros, feed.dropped);
+    } else {
+      state.dropped = feed.dropped;
+    }
+  }
+  const int64_t begin = index_.begin_micros();
+  if (begin > state.through_micros && begin != INT64_MAX)
+    Restart(&state, begin, FeedId::LastOf(begin));
+  return state;
+}
+
+int64_t FeedLog::HorizonOf(const Feed& feed) const {
+  const int64_t now = std::max(now_micros_, journal_.last_commit_micros());
+  const int64_t by_age = feed.keep_micros >= now ? 0 : now - feed.keep_micros;
+  return std::max(by_age, forced_micros_);
+}
+
+FeedId FeedLog::DroppedOf(const Feed& feed) const {
+  const auto state = states_.find(feed.id);
+  return state == states_.end() ? feed.dropped : std::max(state->second.dropped, feed.dropped);
+}
+
+Status FeedLog::Place(LogPlace* place, int64_t micros) const {
+  if (place->segment != 0 && index_.IsThere(*place)) return Status::Ok();
+  if (index_.first_segment() == 0 || micros < index_.begin_micros())
+    return Status::Error(ErrorCode::kIo, "the log does not reach back so far");
+  *place = index_.Find(micros + 1);
+  return Status::Ok();
+}
+
+Result<bool> FeedLog::Settle(const Feed& feed) {
+  if (index_.first_segment() == 0) return true;  // nothing is there yet
+  State& state = StateOf(feed);
+  const int64_t horizon = HorizonOf(feed);
+  if (horizon <= state.through_micros) return true;
+  RETURN_IF_ERROR(Place(&state.drop_place, state.through_micros));
+  FeedDecoder decoder(engine_.feeds(), feed, FeedDecoder::Fields::kNo);
+  CountingSink sink;
+  const FeedId after = FeedId::LastOf(state.through_micros);
+  const FeedId to = FeedId::LastOf(horizon);
+  int64_t seen = state.through_micros;
+  const auto visit = [&](const LogRecord& record, int64_t before) -> Result<bool> {
+    if (before >= horizon) return false;  // nor is anything behind it
+    if (record.commit_micros > state.through_micros) {
+      ASSIGN_OR_RETURN(const bool all, decoder.Decode(record, before, after, to, &sink));
+      (void)all;
+    }
+    if (record.commit_micros > horizon) return false;
+    seen = record.commit_micros;
+    return true;
+  };
+  ASSIGN_OR_RETURN(const LogIndex::Ended ended, index_.ReadPiece(&state.drop_place, visit));
+  state.gone += sink.count();
+  if (sink.count() > 0) state.dropped = std::max(state.dropped, sink.last());
+  // What is not shown yet is not dropped unseen.
+  if (ended == LogIndex::Ended::kVisit) seen = horizon;
+  if (ended == LogIndex::Ended::kShown) seen = std::min(horizon, state.drop_place.micros);
+  state.through_micros = std::max(seen, state.through_micros);
+  return ended != LogIndex::Ended::kPiece;
+}
+
+Result<bool> FeedLog::Count(const Feed& feed) {
+  if (index_.first_segment() == 0) return true;
+  State& state = StateOf(feed);
+  if (state.counted_to == index_.shown()) return true;
+  if (state.tail.after.micros() < state.through_micros) {
+    state.told = state.gone;
+    state.last = state.dropped;
+    state.tail = {.after = FeedId::LastOf(state.through_micros), .place = state.drop_place};
+  }
+  FeedDecoder decoder(engine_.feeds(), feed, FeedDecoder::Fields::kNo);
+  RETURN_IF_ERROR(Place(&state.tail.place, state.tail.after.micros()));
+  CountingSink sink;
+  const auto visit = [&](const LogRecord& record, int64_t before) -> Result<bool> {
+    if (record.commit_micros <= state.tail.after.micros()) return true;
+    return decoder.Decode(record, before, state.tail.after, state.tail.to, &sink);
+  };
+  ASSIGN_OR_RETURN(const LogIndex::Ended ended, index_.ReadPiece(&state.tail.place, visit));
+  state.told += sink.count();
+  if (sink.count() > 0) state.last = sink.last();
+  // Records are counted whole.
+  state.tail.after = std::max(state.tail.after, FeedId::LastOf(state.tail.place.micros));
+  if (ended == LogIndex::Ended::kPiece) return false;
+  state.counted_to = index_.shown();
+  return true;
+}
+
+FeedCounts FeedLog::CountsOf(const Feed& feed) const {
+  FeedCounts counts;
+  counts.dropped = DroppedOf(feed);
+  const auto found = states_.find(feed.id);
+  if (found == states_.end()) return counts;
+  const State& state = found->second;
+  counts.length = state.told - std::min(state.told, state.gone);
+  counts.last = std::max(state.last, counts.dropped);
+  counts.told = state.told;
+  LogPlace from = state.drop_place;
+  if (index_.first_segment() != 0 && Place(&from, state.through_micros).ok())
+    counts.log_bytes = index_.BytesFrom(from);
+  return counts;
+}
+
+void FeedLog::NoteQuiet(const Feed& feed, const FeedId& after, const FeedScan& scan) {
+  State& state = StateOf(feed);
+  if (scan.place.segment == 0) return;
+  const FeedScan known = state.quiet;
+  if (known.place.segment != 0 && scan.place.last < known.place.last) return;
+  const bool joins = known.place.segment != 0 && index_.IsThere(known.place) &&
+                     known.after <= after && after.micros() <= known.place.micros;
+  state.quiet.place = scan.place;
+  if (joins) return;
+  state.quiet.after = after;
+  state.quiet_last = {};
+}
+
+Result<FeedLog::Behind> FeedLog::LookBehind(const Feed& feed, const FeedId& after) {
+  if (index_.first_segment() == 0) return Behind::kNothing;
+  State& state = StateOf(feed);
+  if (state.dropped > after) return Behind::kPerhaps;
+  FeedScan& quiet = state.quiet;
+  if (quiet.place.segment == 0 || !index_.IsThere(quiet.place) || quiet.after > after)
+    return Behind::kPerhaps;
+  if (state.quiet_last > after) return Behind::kPerhaps;
+  FeedDecoder decoder(engine_.feeds(), feed, FeedDecoder::Fields::kNo);
+  CountingSink sink;
+  const auto visit = [&](const LogRecord& record, int64_t before) -> Result<bool> {
+    return decoder.Decode(record, before, quiet.after, FeedId::Max(), &sink);
+  };
+  ASSIGN_OR_RETURN(const LogIndex::Ended ended, index_.ReadPiece(&quiet.place, visit));
+  if (sink.count() > 0) state.quiet_last = sink.last();
+  if (state.quiet_last > after) return Behind::kPerhaps;
+  return ended == LogIndex::Ended::kPiece ? Behind::kMore : Behind::kNothing;
+}
+
+Result<FeedId> FeedLog::End() {
+  if (index_.first_segment() == 0) return FeedId{};
+  LogPlace place = index_.Find(INT64_MAX);
+  // From the last piece that is known: a turn's worth, once somebody has been here.
+  for (;;) {
+    ASSIGN_OR_RETURN(const LogIndex::Ended ended, index_.ReadPiece(&place, Pass));
+    if (ended == LogIndex::Ended::kShown) return FeedId::LastOf(place.micros);
+  }
+}
+
+Result<bool> FeedLog::ReadPart(const Feed& feed, FeedDecoder::Fields fields, FeedScan* scan,
+                               FeedSink* sink) {
+  if (index_.first_segment() == 0) return true;
+  const State& state = StateOf(feed);
+  scan->after = std::max(scan->after, FeedId::LastOf(state.through_micros));
+  // Behind it may be much that is known to be nothing.
+  const FeedScan& quiet = state.quiet;
+  if (scan->place.segment == 0 && quiet.place.segment != 0 && quiet.after <= scan->after &&
+      state.quiet_last <= scan->after && scan->after.micros() < quiet.place.micros) {
+    scan->place = quiet.place;
+  }
+  const int64_t behind = std::min(scan->after.micros() - 1, INT64_MAX - 2);
+  RETURN_IF_ERROR(Place(&scan->place, std::max(behind, index_.begin_micros())));
+  FeedDecoder decoder(engine_.feeds(), feed, fields);
+  const auto visit = [&](const LogRecord& record, int64_t before) -> Result<bool> {
+    if (record.commit_micros < scan->after.micros()) return true;
+    return decoder.Decode(record, before, scan->after, scan->to, sink);
+  };
+  ASSIGN_OR_RETURN(const LogIndex::Ended ended, index_.ReadPiece(&scan->place, visit));
+  return ended != LogIndex::Ended::kPiece;
+}
+
+Result<bool> FeedLog::Find(const Feed& feed, const std::vector<FeedId>& ids,
+                           FeedDecoder::Fields fields, size_t* next, FeedScan* scan,
+                           FeedSink* sink) {
+  if (index_.first_segment() == 0) return true;
+  const State& state = StateOf(feed);
+  while (*next < ids.size() && ids[*next].micros() <= state.through_micros) ++*next;
+  if (*next == ids.size()) return true;
+  scan->after = ids[*next].Previous();
+  // Between two of them may be much that is none.
+  LogPlace there{};
+  const int64_t behind = std::min(ids[*next].micros() - 1, INT64_MAX - 2);
+  RETURN_IF_ERROR(Place(&there, std::max(behind, index_.begin_micros())));
+  if (scan->place.segment == 0 || !index_.IsThere(scan->place) || scan->place.last < there.last)
+    scan->place = there;
+  FeedDecoder decoder(engine_.feeds(), feed, fields);
+  PickingSink picking(ids, next, sink);
+  const auto visit = [&](const LogRecord& record, int64_t before) -> Result<bool> {
+    if (record.commit_micros < scan->after.micros()) return true;
+    return decoder.Decode(record, before, scan->after, ids.back(), &picking);
+  };
+  ASSIGN_OR_RETURN(const LogIndex::Ended ended, index_.ReadPiece(&scan->place, visit));
+  if (ended != LogIndex::Ended::kPiece) {
+    if (!picking.full()) *next = ids.size();
+    return true;
+  }
+  while (*next < ids.size() && ids[*next].micros() <= scan->place.micros) ++*next;
+  return *next == ids.size();
+}
+
+Result<bool> FeedLog::ReadBack(const Feed& feed, FeedScan* scan, size_t most,
+                               std::vector<FeedEntry>* entries) {
+  if (index_.first_segment() == 0) return true;
+  ASSIGN_OR_RETURN(const bool may_read, index_.LookForVoids());
+  if (!may_read) return false;
+  const State& state = StateOf(feed);
+  scan->after = std::max(scan->after, FeedId::LastOf(state.through_micros));
+  if (scan->after >= scan->to) return true;
+  if (scan->place.segment == 0) {
+    // Where the last piece begins that can have any. What was never read has to be, up to there.
+    const int64_t to = std::clamp(scan->to.micros(), index_.begin_micros(), INT64_MAX - 2);
+    const LogPlace begin = index_.Find(to + 1);
+    LogPlace at = begin;
+    ASSIGN_OR_RETURN(const LogIndex::Ended ended, index_.ReadPiece(&at, Pass));
+    if (ended == LogIndex::Ended::kPiece && at.micros <= to) return false;
+    scan->place = begin;
+  } else {
+    if (!index_.IsThere(scan->place)) return true;  // nor is anything before it
+    ASSIGN_OR_RETURN(const bool known, index_.LookBefore(scan->place));
+    if (!known) return false;
+    const std::optional<LogPlace> before = index_.Before(scan->place);
+    if (!before || scan->place.micros < scan->after.micros()) return true;
+    scan->place = *before;
+  }
+  FeedDecoder decoder(engine_.feeds(), feed, FeedDecoder::Fields::kYes);
+  CollectingSink sink(most, entries);
+  const auto visit = [&](const LogRecord& record, int64_t before) -> Result<bool> {
+    if (record.commit_micros < scan->after.micros()) return true;
+    return decoder.Decode(record, before, scan->after, scan->to, &sink);
+  };
+  LogPlace at = scan->place;
+  RETURN_IF_ERROR(index_.ReadPiece(&at, visit).status());
+  sink.Finish();
+  return false;
+}
+
+void FeedLog::AskForSync() {
+  sync_wanted_ = journal_.durable_appended() < journal_.appended();
+  if (!sync_wanted_) return;
+  const int64_t now = clock_.MonotonicMicros();
+  if (now - sync_asked_micros_ < sync_micros_) return;
+  sync_asked_micros_ = now;
+  sync_wanted_ = false;
+  journal_.RequestSync();
+}
+
+// --- what may go
+
+void FeedLog::LimitBytes() {
+  const Manifest manifest = journal_.CopyManifest();
+  if (!manifest.snapshot) return;
+  uint64_t bytes = 0;
+  for (const SegmentEntry& entry : manifest.segments) bytes += entry.end ? entry.end->offset : 0;
+  const bool disk_is_full = !journal_.Stats().log_room_ok;
+  for (const SegmentEntry& entry : manifest.segments) {
+    // What the next start would read stays in any case.
+    if (!entry.end || entry.end->last > manifest.snapshot->lsn) return;
+    if (bytes <= keep_bytes_ && !disk_is_full) return;
+    const std::optional<int64_t> end = index_.EndOf(entry.number);
+    if (end) forced_micros_ = std::max(forced_micros_, *end);
+    bytes -= entry.end->offset;
+    if (disk_is_full) return;  // one at a time
+  }
+}
+
+void FeedLog::Retain() {
+  uint64_t from = kRetainNothing;
+  for (const Feed* feed : engine_.feeds().All()) {
+    State& state = StateOf(*feed);
+    if (feed->through_micros != state.logged_micros) {
+      state.logged_micros = feed->through_micros;
+      state.logged_lsn = journal_.last_lsn();
+    }
+    LogPlace place = state.drop_place;
+    if (state.logged_lsn.seq <= index_.shown().seq && Place(&place, state.through_micros).ok() &&
+        state.logged_micros >= index_.BeginOf(place.segment)) {
+      state.free_before = place.segment;
+    }
+    from = std::min(from, state.free_before);
+  }
+  if (from == retained_from_) return;
+  retained_from_ = from;
+  journal_.RetainFrom(from);
+}
+
+void FeedLog::NoteFeed() {
+  if (retained_from_ == 0) return;
+  retained_from_ = 0;
+  journal_.RetainFrom(0);
+}
+
+void FeedLog::BeginRound() {
+  LimitBytes();
+  const TableHistory& history = engine_.feeds().history();
+  if (history.bytes() > kFeedHistoryBytesMax)
+    forced_micros_ = std::max(forced_micros_, history.TimeToForget(kFeedHistoryBytesMax / 2));
+  Retain();
+  int64_t needed = INT64_MAX;
+  for (const Feed* feed : engine_.feeds().All())
+    needed = std::min(needed, StateOf(*feed).through_micros);
+  engine_.ForgetHistoryBefore(needed);
+}
+
+Result<std::optional<FeedLog::Trim>> FeedLog::Sweep(int64_t now_micros, Lsn applied, bool* more) {
+  *more = false;
+  const FeedSet& feeds = engine_.feeds();
+  if (feeds.empty()) {
+    states_.clear();
+    Retain();
+    return std::optional<Trim>();
+  }
+  now_micros_ = now_micros;
+  if (sync_wanted_) AskForSync();
+  if (sweep_id_ == 0) {
+    std::erase_if(states_,
+                  [&feeds](const auto& state) { return feeds.FindById(state.first) == nullptr; });
+    RETURN_IF_ERROR(UpdateIndex(applied));
+    if (index_.first_segment() == 0) return std::optional<Trim>();
+    BeginRound();
+  }
+  // One feed in each call.
+  const Feed* feed = feeds.FindBehind(sweep_id_);
+  if (feed == nullptr) {
+    sweep_id_ = 0;
+    return std::optional<Trim>();
+  }
+  *more = true;
+  ASSIGN_OR_RETURN(const bool settled, Settle(*feed));
+  if (settled) sweep_id_ = feed->id;
+  const State& state = StateOf(*feed);
+  LogPlace place = state.drop_place;
+  if (!Place(&place, state.through_micros).ok() ||
+      feed->through_micros >= index_.BeginOf(place.segment)) {
+    return std::optional<Trim>();
+  }
+  return std::optional(Trim{feed->id, EncodeFeedTrim(state.through_micros, state.dropped)});
+}
+
+}  // namespace cellar

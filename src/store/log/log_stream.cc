@@ -1,0 +1,117 @@
+// See log_stream.h.
+#include "store/log/log_stream.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/assert.h"
+#include "base/coding.h"
+
+namespace cellar {
+
+std::optional<size_t> NextWireRecord(std::string_view bytes, LogRecord* record) {
+  if (bytes.empty()) return 0;
+  if (bytes.size() < kRecordHeaderBytes) return std::nullopt;
+  // Any number will do: it is held against itself.
+  const LogPosition anywhere{.last = {DecodeFixed32(bytes.data() + 16), 0}};
+  if (!ReadRecordAlone(bytes, 0, anywhere, record)) return std::nullopt;
+  return record->end_offset;
+}
+
+Result<LogStream::Opened> LogStream::Open(FileSystem& files, const std::string& directory,
+                                          const Manifest& manifest, const RecordName& after) {
+  Opened opened;
+  std::unique_ptr<LogStream> stream(new LogStream(files, directory));
+  // The segment that the record stands in; the one that begins behind it knows its time alone.
+  const SegmentEntry* in = nullptr;
+  const SegmentEntry* behind = nullptr;
+  for (const SegmentEntry& entry : manifest.segments) {
+    if (entry.after < after.lsn) in = &entry;
+    if (entry.after == after.lsn && behind == nullptr) behind = &entry;
+  }
+  const bool inside = in != nullptr && (!in->end || in->end->last >= after.lsn);
+  if (!inside && behind == nullptr) return opened;
+  RETURN_IF_ERROR(stream->OpenSegment(inside ? *in : *behind));
+  if (stream->position_.version != kLogVersion) return opened;
+  if (!inside) {
+    const bool same = after.lsn == Lsn{} || stream->position_.commit_micros == after.commit_micros;
+    opened.found = same ? Found::kYes : Found::kDiverged;
+    if (same) opened.stream = std::move(stream);
+    return opened;
+  }
+  LogRecord record;
+  while (stream->position_.last < after.lsn) {
+    ASSIGN_OR_RETURN(const bool there, stream->Next(kLsnMax, &record));
+    if (!there) break;
+  }
+  const bool same = record.lsn == after.lsn && record.commit_micros == after.commit_micros &&
+                    (after.identity == 0 || after.identity == IdentityOf(record));
+  opened.found = same ? Found::kYes : Found::kDiverged;
+  if (same) opened.stream = std::move(stream);
+  return opened;
+}
+
+Status LogStream::IdentifyLast(FileSystem& files, const std::string& directory,
+                               const Manifest& manifest, RecordName* name) {
+  const auto in =
+      std::find_if(manifest.segments.rbegin(), manifest.segments.rend(),
+                   [name](const SegmentEntry& entry) { return entry.after < name->lsn; });
+  if (in == manifest.segments.rend()) return Status::Ok();
+  LogStream stream(files, directory);
+  RETURN_IF_ERROR(stream.OpenSegment(*in));
+  if (stream.position_.version != kLogVersion) return Status::Ok();
+  LogRecord record;
+  while (stream.position_.last < name->lsn) {
+    ASSIGN_OR_RETURN(const bool there, stream.Next(kLsnMax, &record));
+    if (!there) return Status::Ok();
+  }
+  if (record.lsn == name->lsn && record.commit_micros == name->commit_micros)
+    name->identity = IdentityOf(record);
+  return Status::Ok();
+}
+
+Status LogStream::OpenSegment(const SegmentEntry& entry) {
+  RETURN_IF_ERROR(window_.Open(entry.number));
+  ASSIGN_OR_RETURN(const SegmentHeader header, window_.ReadHeader());
+  position_ = LogPosition::BehindHeader(header);
+  return Status::Ok();
+}
+
+Result<bool> LogStream::Next(Lsn last, LogRecord* record) {
+  const auto decode = [this, record](std::string_view bytes) {
+    return ReadRecordAt(bytes, &position_, record);
+  };
+  do {
+    if (position_.last >= last) return false;
+    ASSIGN_OR_RETURN(const bool there, window_.Read(position_.offset, decode));
+    if (!there) return false;
+  } while (!record->is_entry());
+  return true;
+}
+
+Status LogStream::Read(const Manifest& manifest, Lsn last, size_t bytes_max, std::string* out) {
+  const size_t begin = out->size();
+  while (position_.last < last && out->size() - begin < bytes_max) {
+    LogRecord record;
+    ASSIGN_OR_RETURN(const bool there, Next(last, &record));
+    if (there) {
+      const size_t at = out->size();
+      out->resize(at + kRecordHeaderBytes + record.payload.size());
+      LayOutRecord(&(*out)[at], 0, record, record.payload);
+      (void)SealRecord(&(*out)[at]);
+      continue;
+    }
+    // Behind the end of this segment: what goes on from there?
+    const auto next = std::find_if(
+        manifest.segments.begin(), manifest.segments.end(), [this](const SegmentEntry& entry) {
+          return entry.after == position_.last && entry.number > window_.number();
+        });
+    if (next == manifest.segments.end()) return Status::Ok();
+    RETURN_IF_ERROR(OpenSegment(*next));
+    if (position_.version != kLogVersion)
+      return Status::Error(ErrorCode::kCorruption, "the log goes on in an older format");
+  }
+  return Status::Ok();
+}
+
+}  // namespace cellar
