@@ -30,6 +30,14 @@ Status Failed(std::string_view call, const std::string& path, int error) {
                        std::string(call) + " '" + path + "': " + ErrorText(error));
 }
 
+// O_DIRECT on or off; returns whether it is on.
+bool SetDirect(int fd, bool wanted) {
+  const int flags = ::fcntl(fd, F_GETFL);
+  if (flags < 0) return false;
+  const int changed = wanted ? flags | O_DIRECT : flags & ~O_DIRECT;
+  return ::fcntl(fd, F_SETFL, changed) == 0 ? wanted : (flags & O_DIRECT) != 0;
+}
+
 class PosixWritableFile final : public WritableFile {
  public:
   PosixWritableFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
@@ -89,6 +97,8 @@ class PosixWritableFile final : public WritableFile {
                           POSIX_FADV_DONTNEED);
   }
 
+  bool PassCache(bool wanted) override { return SetDirect(fd_, wanted); }
+
  private:
   const std::string path_;
   int fd_;
@@ -118,6 +128,8 @@ class PosixReadableFile final : public ReadableFile {
     if (::fstat(fd_, &info) != 0) return Failed("stat", path_, errno);
     return static_cast<uint64_t>(info.st_size);
   }
+
+  bool PassCache(bool wanted) override { return SetDirect(fd_, wanted); }
 
  private:
   const std::string path_;

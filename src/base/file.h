@@ -33,6 +33,9 @@
 
 namespace cellar {
 
+// Of the address in memory, the place in the file and the size of what passes the page cache.
+inline constexpr size_t kDirectAlignment{4096};
+
 class WritableFile {
  public:
   virtual ~WritableFile() = default;  // closes, ignoring errors
@@ -54,6 +57,13 @@ class WritableFile {
   // A hint that these bytes, already synced, will not be read soon: keeps a large file from pushing
   // others out of the page cache.
   virtual void DropCache(uint64_t offset, uint64_t size) = 0;
+  // Whether writes go past the page cache from now on, for which they must be aligned to
+  // kDirectAlignment. True if that is what they do; not every file system can. A write that fails
+  // because it is not aligned enough has written nothing.
+  virtual bool PassCache(bool wanted) {
+    (void)wanted;
+    return false;
+  }
 };
 
 class ReadableFile {
@@ -63,6 +73,11 @@ class ReadableFile {
   // many.
   virtual Result<size_t> ReadAt(uint64_t offset, size_t size, char* to) = 0;
   virtual Result<uint64_t> Size() = 0;
+  // As of WritableFile, for reads. At the end of the file one may be of fewer bytes.
+  virtual bool PassCache(bool wanted) {
+    (void)wanted;
+    return false;
+  }
 };
 
 // Held as long as the object lives.
