@@ -70,13 +70,11 @@ void FollowerFeed::Fail(std::string_view why) {
   owner_.DropFeed(this);
 }
 
-void FollowerFeed::Write(FrameKind kind, std::string_view body) {
+void FollowerFeed::Write(FrameKind kind, std::string_view body, std::string_view rest) {
   if (link_ == nullptr) return;
   FrameHead head = owner_.MakeHead(kind);
   head.echo_micros = peer_sent_micros_;
-  const std::string frame = EncodeFrame(head, body);
-  owner_.stats_.link_bytes_out += frame.size();
-  link_->Write(frame);
+  owner_.Send(link_, head, body, rest);
 }
 
 // --- what comes
@@ -318,7 +316,12 @@ void FollowerFeed::Pump(bool at_once) {
   postpones_ = false;
   if (link_ == nullptr || job_runs_ || state_ != State::kLog || IsUnanswered()) return;
   const Lsn commit = owner_.store_->journal().released_lsn();
+  size_t sent = 0;
   while (link_->waiting_bytes() < kWindowBytes && !IsUnanswered()) {
+    if (sent >= kPieceBytes) {
+      owner_.host_.WakeSoon();
+      break;
+    }
     const auto piece = owner_.tail_.Behind(position_, PieceBytes(kPieceBytes));
     if (!piece) return ReadLog();
     if (piece->records.empty()) break;
@@ -329,6 +332,7 @@ void FollowerFeed::Pump(bool at_once) {
     if (postpones_) return;
     records_micros_ = now;
     stream_.reset();
+    sent += piece->records.size();
     SendRecords(piece->records, piece->last);
   }
   // Under load the next records tell of it anyway.
@@ -347,7 +351,7 @@ void FollowerFeed::ReadLog() {
   job->manifest = owner_.store_->journal().CopyManifest();
   job->last = owner_.store_->journal().flushed_lsn();
   job->stream = std::move(stream_);
-  job->bytes_max = PieceBytes(kChunkBytesMax);
+  job->bytes_max = PieceBytes(kPieceBytes);
   const auto work = [](Job* self) {
     self->status = self->stream->Read(self->manifest, self->last, self->bytes_max, &self->bytes);
   };
@@ -372,10 +376,8 @@ bool FollowerFeed::IsUnanswered() const {
 void FollowerFeed::SendRecords(std::string_view records, Lsn last) {
   const Lsn commit = std::min(owner_.store_->journal().released_lsn(), last);
   std::string body;
-  body.reserve(records.size() + 12);
   PutLsn(&body, commit);
-  body += records;
-  Write(FrameKind::kRecords, body);
+  Write(FrameKind::kRecords, body, records);
   if (unanswered_bytes_ == 0) unanswered_since_ = owner_.clock_.MonotonicMicros();
   unanswered_bytes_ += records.size();
   position_ = last;

@@ -58,8 +58,9 @@ class FollowerFeed final : public PeerHandler {
   void Fail(std::string_view why);
 
  private:
-  static constexpr size_t kWindowBytes{4 << 20};
-  static constexpr size_t kPieceBytes{256 << 10};
+  // A turn that sends more holds up all other clients: 128 KiB take 0.1 ms.
+  static constexpr size_t kWindowBytes{512 << 10};
+  static constexpr size_t kPieceBytes{128 << 10};
   static constexpr int kSearchesMax{5};
   static constexpr size_t kSmallBytes{4 << 10};
   static constexpr int64_t kGatherMicros{1'500};
@@ -96,7 +97,7 @@ class FollowerFeed final : public PeerHandler {
   size_t PieceBytes(size_t usual) const { return answered_ ? usual : kFirstBytes; }
   void SendRecords(std::string_view records, Lsn last);
   void SendBeat(bool sync);
-  void Write(FrameKind kind, std::string_view body);
+  void Write(FrameKind kind, std::string_view body, std::string_view rest = {});
 
   Replication& owner_;
   PeerLink* link_;  // null once it is gone

@@ -183,7 +183,19 @@ FrameHead Replication::MakeHead(FrameKind kind) const {
 }
 
 void Replication::Send(PeerLink* link, FrameKind kind, std::string_view body) {
-  const std::string frame = EncodeFrame(MakeHead(kind), body);
+  Send(link, MakeHead(kind), body);
+}
+
+void Replication::Send(PeerLink* link, const FrameHead& head, std::string_view body,
+                       std::string_view rest) {
+  BeginFrame(head, &frame_);
+  frame_.append(body).append(rest);
+  SealFrame(&frame_);
+  SendFrame(link, frame_);
+  if (frame_.capacity() > kFrameKeptBytes) frame_ = {};
+}
+
+void Replication::SendFrame(PeerLink* link, std::string_view frame) {
   stats_.link_bytes_out += frame.size();
   link->Write(frame);
 }

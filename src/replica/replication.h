@@ -242,6 +242,11 @@ class Replication {
   // What the clock of `address` says, minus the own one; told of when they are far apart.
   int64_t SkewOf(const NodeAddress& address, int64_t wall_micros, int64_t before_micros) const;
   void Send(PeerLink* link, FrameKind kind, std::string_view body);
+  // The body in two parts.
+  void Send(PeerLink* link, const FrameHead& head, std::string_view body,
+            std::string_view rest = {});
+  // One that has been made elsewhere.
+  void SendFrame(PeerLink* link, std::string_view frame);
   void StepFailover();
   void EndFailover();
   // Has `feed` lead.
@@ -272,6 +277,8 @@ class Replication {
   Random random_;
   Identity identity_;
   std::unique_ptr<IdentityFile> identity_file_;  // null: none was needed yet
+  static constexpr size_t kFrameKeptBytes{512 << 10};
+  std::string frame_;  // memory for the next one
   TailCache tail_;
   bool tail_runs_{false};
   std::vector<std::unique_ptr<FollowerFeed>> feeds_;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/background_pace.h"
 #include "base/coding.h"
 #include "replica/follower_feed.h"
 #include "replica/replication.h"
@@ -13,12 +14,36 @@
 namespace cellar {
 
 struct SnapshotServe::Job {
+  // A frame with the bytes of the file from `offset` on.
+  Status MakeFrame(Clock& clock);
+
   std::unique_ptr<ReadableFile> file;
+  FrameHead head;
+  uint64_t place{0};
   uint64_t offset{0};
   size_t size{0};
-  std::string bytes;
+  std::string frame;
   Status status;
 };
+
+Status SnapshotServe::Job::MakeFrame(Clock& clock) {
+  BackgroundPace pace(clock);
+  BeginFrame(head, &frame);
+  PutFixed64(&frame, place);
+  const size_t begin = frame.size();
+  frame.resize(begin + size);
+  for (size_t done = 0; done < size;) {
+    const size_t wanted = std::min(size - done, kReadBytes);
+    ASSIGN_OR_RETURN(const size_t got,
+                     file->ReadAt(offset + done, wanted, frame.data() + begin + done));
+    if (got < wanted)
+      return Status::Error(ErrorCode::kCorruption, "the snapshot is shorter than it was");
+    done += got;
+    pace.Pause();
+  }
+  SealFrame(&frame);
+  return Status::Ok();
+}
 
 SnapshotServe::SnapshotServe(Replication& owner, uint64_t feed, uint64_t ticket, Source source)
     : owner_(owner),
@@ -62,7 +87,6 @@ void SnapshotServe::Pump() {
   if (link_ == nullptr || job_runs_) return;
   // What waits here was not taken by the socket in the turn that wrote it: OnDrained will come.
   if (link_->waiting_bytes() >= kWindowBytes) return;
-  if (!piece_.empty()) SendPiece();
   if (place_ == source_.bytes) return;
   const int64_t now = owner_.clock_.MonotonicMicros();
   moved_micros_ = now;
@@ -90,19 +114,15 @@ void SnapshotServe::ReadPiece(size_t bytes) {
   const SnapshotPart part = SnapshotPartAt(place_, source_.bytes, source_.end_bytes);
   auto job = std::make_unique<Job>();
   job->file = std::move(source_.file);
+  job->head = owner_.MakeHead(FrameKind::kChunk);
+  job->place = place_;
   job->offset = part.offset;
   job->size = static_cast<size_t>(std::min<uint64_t>(bytes, part.bytes));
+  job->frame = std::move(frame_);
   job_runs_ = true;
   Job* const raw = job.release();  // adopted by the second function, which always runs
   owner_.host_.RunInBackground(
-      [raw] {
-        raw->bytes.resize(raw->size);
-        const Result<size_t> got = raw->file->ReadAt(raw->offset, raw->size, raw->bytes.data());
-        raw->status = got.status();
-        if (got.ok() && *got < raw->size)
-          raw->status =
-              Status::Error(ErrorCode::kCorruption, "the snapshot is shorter than it was");
-      },
+      [raw, clock = &owner_.clock_] { raw->status = raw->MakeFrame(*clock); },
       [raw, owner = &owner_, feed = feed_, ticket = ticket_] {
         const std::unique_ptr<Job> self(raw);
         SnapshotServe* const serve = owner->ServeOf(feed, ticket);
@@ -114,19 +134,12 @@ void SnapshotServe::EndPiece(Job* job) {
   job_runs_ = false;
   if (!job->status.ok()) return Fail(job->status.text());
   source_.file = std::move(job->file);
-  piece_ = std::move(job->bytes);
+  frame_ = std::move(job->frame);
+  if (link_ == nullptr) return;
+  owner_.SendFrame(link_, frame_);
+  place_ += job->size;
+  sent_ += job->size;
   Pump();
-}
-
-void SnapshotServe::SendPiece() {
-  std::string body;
-  body.reserve(piece_.size() + 8);
-  PutFixed64(&body, place_);
-  body += piece_;
-  owner_.Send(link_, FrameKind::kChunk, body);
-  place_ += piece_.size();
-  sent_ += piece_.size();
-  piece_.clear();
 }
 
 void SnapshotServe::OnTick() {

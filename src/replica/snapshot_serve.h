@@ -1,10 +1,12 @@
 // SnapshotServe: the leader's end of the bulk link of one follower: a snapshot file goes out, piece
 // by piece, in the order of store/snapshot/snapshot_intake.h.
 //
-// The file is held open, so it may be replaced meanwhile. A worker reads one piece at a time, no
-// more than kWindowBytes wait in the link, and no more is sent than repl-sync-rate allows. A piece
-// holds the loop while the socket takes it, so it is small where turns are short; where they are
-// long, few pieces fit into a second, and each is larger.
+// The file is held open, so it may be replaced meanwhile. A worker makes one frame at a time, in
+// memory that goes to and fro, and lets other threads pass between small reads: it has no more
+// right to a processor than the loop, which may have but one. No more than kWindowBytes wait in the
+// link, and no more is sent than repl-sync-rate allows. A piece holds the loop while the socket
+// takes it, so it is small where turns are short; where they are long, few pieces fit into a
+// second, and each is larger.
 #pragma once
 
 #include <cstddef>
@@ -48,10 +50,11 @@ class SnapshotServe final : public PeerHandler {
   void OnClosed(std::string_view why) override;
 
  private:
-  static constexpr size_t kWindowBytes{512 << 10};
+  static constexpr size_t kWindowBytes{256 << 10};
   static constexpr size_t kPieceBytesMin{4 << 10};     // under repl-sync-rate
   static constexpr size_t kPieceBytesUsual{64 << 10};  // one holds the loop for 0.05 ms
-  static constexpr size_t kPieceBytesMax{512 << 10};
+  static constexpr size_t kPieceBytesMax{192 << 10};   // below kMappedBytes, with its head
+  static constexpr size_t kReadBytes{16 << 10};
   static constexpr uint64_t kBytesPerMicro{128};  // aimed at, if the turns are that long
   struct Job;
 
@@ -59,7 +62,6 @@ class SnapshotServe final : public PeerHandler {
   size_t PieceBytes(int64_t now_micros);
   void ReadPiece(size_t bytes);
   void EndPiece(Job* job);
-  void SendPiece();
   void Fail(std::string_view why);
 
   Replication& owner_;
@@ -70,7 +72,7 @@ class SnapshotServe final : public PeerHandler {
   bool attached_{false};
   bool job_runs_{false};
   uint64_t place_{0};        // in the order of sending
-  std::string piece_;        // read, and not sent yet
+  std::string frame_;        // memory of the one sent last
   int64_t begin_micros_{0};  // of what `sent_` counts
   uint64_t sent_{0};
   int64_t piece_micros_{0};  // when the last one was asked for

@@ -14,6 +14,7 @@
 
 #include "base/assert.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "replica/set_node.h"
 #include "server/connection.h"
 #include "server/peer_side.h"
@@ -195,7 +196,12 @@ void Server::RunInBackground(std::function<void()> work, std::function<void()> d
   job->work = std::move(work);
   job->done = std::move(done);
   job->request.data = job.get();
-  const auto run = [](uv_work_t* request) noexcept { static_cast<Work*>(request->data)->work(); };
+  const auto run = [](uv_work_t* request) noexcept {
+    // Of each thread once; a copy to a follower has it woken some thousand times a second.
+    thread_local const bool is_set = (WaitForOthersWhenWoken(), true);
+    (void)is_set;
+    static_cast<Work*>(request->data)->work();
+  };
   const auto end = [](uv_work_t* request, int) noexcept {
     const std::unique_ptr<Work> self(static_cast<Work*>(request->data));
     self->server->BeginTurn();

@@ -139,6 +139,12 @@ def lag(options):
     end(leader, follower)
 
 
+def stolen_ticks():
+    """For how long, in ticks, the host of a virtual machine has run others on its processors (man 5 proc)."""
+    with open("/proc/stat", encoding="ascii") as stat:
+        return int(stat.readline().split()[8])
+
+
 class Pings:
     """Latencies of PING, with the time when each was, and the server's memory. A process of its own: in a thread of
     this one they would wait for each other's Python."""
@@ -159,7 +165,7 @@ class Pings:
         while not self.ended.is_set():
             begin = time.monotonic()
             client.ping()
-            samples.append((begin, 1000 * (time.monotonic() - begin)))
+            samples.append((begin, 1000 * (time.monotonic() - begin), stolen_ticks()))
             if len(samples) % 20 == 0:
                 residents.append((begin, server.resident_bytes()))
             time.sleep(0.001)
@@ -171,7 +177,16 @@ class Pings:
         self.process.join()
 
     def p99(self, begin, finish):
-        return percentile([ms for at, ms in self.samples if begin <= at < finish], .99)
+        return percentile([ms for at, ms, _ in self.samples if begin <= at < finish], .99)
+
+    def p99_of_our_time(self, begin, finish):
+        """Without the samples near which the host took the processors away from this machine: what comes then is its
+        doing. It is known to a tick of 10 ms."""
+        samples = [sample for sample in self.samples if begin <= sample[0] < finish]
+        near = 15  # samples, of a millisecond and more
+        kept = [ms for i, (_, ms, _) in enumerate(samples)
+                if samples[max(0, i - near)][2] == samples[min(len(samples) - 1, i + near)][2]]
+        return (percentile(kept, .99) if kept else None), len(kept) / len(samples)
 
     def resident(self, begin, finish):
         return max(bytes_ for at, bytes_ in self.residents if begin <= at < finish)
@@ -206,6 +221,10 @@ def sync(options):
          f"{100 * rate_during / rate_before:.0f} % (>= 70 %)")
     calm, busy = pings.p99(begin, middle), pings.p99(middle, finish)
     line("  PING p99 before, and during", f"{calm:.2f} / {busy:.2f} ms", f"{busy / calm:.2f}x (<= 2x)")
+    (own_calm, _), (own_busy, share) = pings.p99_of_our_time(begin, middle), pings.p99_of_our_time(middle, finish)
+    if own_calm is not None and own_busy is not None and share < 1:
+        line(f"  ... of the {100 * share:.0f} % with no time stolen from the machine",
+             f"{own_calm:.2f} / {own_busy:.2f} ms", f"{own_busy / own_calm:.2f}x")
     line("  the leader's memory before, and at most", f"{resident >> 20} / {pings.resident(middle, finish) >> 20} MiB",
          "<= + 10 % and the tail of 64 MiB")
     end(leader, follower)

@@ -58,22 +58,32 @@ std::string WhatItSays(const Frame& frame) {
   return text;
 }
 
-std::string EncodeFrame(const FrameHead& head, std::string_view body) {
-  const size_t length = kLengthMin + body.size();
+void BeginFrame(const FrameHead& head, std::string* bytes) {
+  bytes->assign(kFrameHashEnd, '\0');
+  bytes->push_back(static_cast<char>(head.kind));
+  bytes->push_back(head.room ? '\1' : '\0');
+  bytes->append(2, '\0');
+  PutFixed32(bytes, head.term);
+  PutFixed64(bytes, head.from);
+  PutFixed64(bytes, static_cast<uint64_t>(head.sent_micros));
+  PutFixed64(bytes, static_cast<uint64_t>(head.echo_micros));
+  CELLAR_ASSERT(bytes->size() == kFrameHeadBytes);
+}
+
+void SealFrame(std::string* bytes) {
+  CELLAR_ASSERT(bytes->size() >= kFrameHeadBytes);
+  const size_t length = bytes->size() - kFrameHashEnd;
   CELLAR_ASSERT(length <= kFrameBytesLimit);
-  std::string bytes(kFrameHashEnd, '\0');
+  EncodeFixed32(bytes->data(), static_cast<uint32_t>(length));
+  EncodeFixed64(bytes->data() + 4, Hash64(std::string_view(*bytes).substr(kFrameHashEnd), length));
+}
+
+std::string EncodeFrame(const FrameHead& head, std::string_view body) {
+  std::string bytes;
   bytes.reserve(kFrameHeadBytes + body.size());
-  bytes.push_back(static_cast<char>(head.kind));
-  bytes.push_back(head.room ? '\1' : '\0');
-  bytes.append(2, '\0');
-  PutFixed32(&bytes, head.term);
-  PutFixed64(&bytes, head.from);
-  PutFixed64(&bytes, static_cast<uint64_t>(head.sent_micros));
-  PutFixed64(&bytes, static_cast<uint64_t>(head.echo_micros));
-  CELLAR_ASSERT(bytes.size() == kFrameHeadBytes);
+  BeginFrame(head, &bytes);
   bytes.append(body);
-  EncodeFixed32(bytes.data(), static_cast<uint32_t>(length));
-  EncodeFixed64(bytes.data() + 4, Hash64(std::string_view(bytes).substr(kFrameHashEnd), length));
+  SealFrame(&bytes);
   return bytes;
 }
 
