@@ -156,8 +156,8 @@ class JournalImpl final : public Journal {
   std::optional<uint64_t> LastSeqOf(uint32_t epoch) const override;
   Manifest CopyManifest() const override { return writer_.CopyManifest(); }
   bool holds_log_only() const override { return holds_log_only_; }
-  void SetBacklog(uint64_t bytes) override { writer_.SetBacklog(bytes); }
-  void SetRetainBehind(uint64_t seq) override { writer_.SetRetainBehind(seq); }
+  void SetBacklog(uint64_t bytes) override { writer_.retention().SetBacklog(bytes); }
+  void SetRetainBehind(uint64_t seq) override { writer_.retention().SetRetainBehind(seq); }
   void RetainFrom(uint64_t segment) override { writer_.RetainFrom(segment); }
   void PinFrom(LogPin pin, uint64_t segment) override { writer_.PinFrom(pin, segment); }
   uint64_t BeginCut() override;
@@ -203,7 +203,7 @@ class JournalImpl final : public Journal {
   void SetSnapshotsKept(uint32_t count) override {
     CELLAR_ASSERT(count > 0);
     options_.snapshots_kept = count;
-    writer_.SetSnapshotsKept(count);
+    writer_.retention().SetSnapshotsKept(count);
     trim_.is_due = true;
   }
   JournalStats Stats() const override;

@@ -12,7 +12,6 @@
 namespace cellar {
 namespace {
 
-constexpr uint64_t kAllocationBytesFirst = 1 << 20;
 // `everysec`, and a bound for `no`: what is not synced is kept in memory, to be written again.
 constexpr int64_t kSyncEveryMicros = 1'000'000;
 constexpr int64_t kSyncRarelyMicros = 30'000'000;
@@ -38,19 +37,19 @@ LogWriter::LogWriter(const JournalOptions& options, FileSystem& files, Clock& cl
       files_(files),
       clock_(clock),
       durable_ordinal_(store.end.last.seq),
-      snapshots_kept_(options.snapshots_kept),
+      retention_(options.snapshots_kept),
       tail_(clock),
       spares_(options.spares_kept_micros),
       next_number_(store.next_number),
       policy_(options.sync_policy),
       policy_now_(options.sync_policy),
       lanes_(clock, [this](uint64_t ordinal) { LaneEnded(ordinal); }),
-      trial_(clock),
+      pacer_(clock),
       base_(store.end),
       base_ordinal_(store.end.last.seq),
       manifest_(store.manifest),
       garbage_(store.dropped),
-      allocation_bytes_(std::min(kAllocationBytesFirst, options.allocation_bytes_max)) {
+      room_(options, clock) {
   CELLAR_ASSERT(next_number_ >= manifest_.next);
   PublishManifest();
 }
@@ -73,14 +72,14 @@ Status LogWriter::StartLog() {
   if (!entries.empty() && !entries.back().end) {
     ASSIGN_OR_RETURN(segment_,
                      SegmentFile::Reopen(files_, options_.directory, entries.back(), base_));
-    EnsureRoom();
+    room_.Ensure(segment_.get(), 0);
     PublishGrant();
     return Status::Ok();
   }
   healthy_ = false;
   TryToResume();
   // A full disk is something to wait for; anything else the operator should see now.
-  if (healthy() || !room_failure_.empty()) return Status::Ok();
+  if (healthy() || !room_.failure().empty()) return Status::Ok();
   return Status::Error(ErrorCode::kIo, failure_);
 }
 
@@ -146,7 +145,7 @@ void LogWriter::Submit(LogBatch* batch) {
     if (oldest_unsynced_micros_ == 0) oldest_unsynced_micros_ = batch->submitted_micros;
     const bool awaited = lazy && !batch->is_written;
     notify = thread_wakes_micros_ != 0 && !waits_for_lane_ && healthy() &&
-             (awaited || queue_bytes_ >= (lazy ? kLingerBytes : gather_bytes_) ||
+             (awaited || queue_bytes_ >= (lazy ? kLingerBytes : gathering_.bytes) ||
               thread_wakes_micros_ > batch->submitted_micros + kLingerMicros);
     LogBatch* last = queue_.empty() ? nullptr : &queue_.back();
     if (last != nullptr && !batch->begins_segment && last->is_written == batch->is_written &&
@@ -225,37 +224,23 @@ Manifest LogWriter::CopyManifest() const {
   return manifest_published_;
 }
 
-bool LogWriter::MayDropBefore(uint64_t segment) const {
-  if (!manifest_published_.snapshot) return false;
-  const auto& segments = manifest_published_.segments;
-  return !segments.empty() && segments.front().number < segment;
-}
-
 void LogWriter::RetainFrom(uint64_t segment) {
-  {
-    const std::lock_guard lock(mutex_);
-    const uint64_t before = retain_from_.exchange(segment, std::memory_order_relaxed);
-    if (segment <= before || !MayDropBefore(segment)) return;
-    drop_requested_ = true;
-  }
-  work_cv_.notify_one();
+  if (retention_.RetainFrom(segment)) DropBefore(segment);
 }
 
 void LogWriter::PinFrom(LogPin pin, uint64_t segment) {
+  if (retention_.PinFrom(pin, segment)) DropBefore(segment);
+}
+
+void LogWriter::DropBefore(uint64_t segment) {
   {
     const std::lock_guard lock(mutex_);
-    const uint64_t before =
-        pins_[static_cast<size_t>(pin)].exchange(segment, std::memory_order_relaxed);
-    if (segment <= before || !MayDropBefore(segment)) return;
+    const auto& segments = manifest_published_.segments;
+    const bool has_earlier = !segments.empty() && segments.front().number < segment;
+    if (!manifest_published_.snapshot || !has_earlier) return;
     drop_requested_ = true;
   }
   work_cv_.notify_one();
-}
-
-uint64_t LogWriter::PinnedFrom() const {
-  uint64_t first = UINT64_MAX;
-  for (const auto& pin : pins_) first = std::min(first, pin.load(std::memory_order_relaxed));
-  return first;
 }
 
 Status LogWriter::CloseCut(uint64_t ordinal) {
@@ -332,14 +317,14 @@ int64_t LogWriter::NextWakeMicros() const {
   if (written_ < unsynced_.size() && !LanesAreFull()) return 0;
   if (!queue_.empty() && !LanesAreFull()) {
     const bool is_always = policy_ == SyncPolicy::kAlways;
-    const bool waits = is_always ? queue_bytes_ < gather_bytes_
+    const bool waits = is_always ? queue_bytes_ < gathering_.bytes
                                  : queue_unwritten_bytes_ == 0 && queue_bytes_ < kLingerBytes;
     const int64_t until =
-        is_always ? gather_until_micros_ : queue_.front().submitted_micros + kLingerMicros;
+        is_always ? gathering_.until_micros : queue_.front().submitted_micros + kLingerMicros;
     wake = waits ? until : 0;
   }
   if (requested_stream_end_ > granted_ && room_error_.empty()) wake = 0;
-  if (room_is_low_) wake = std::min(wake, room_retry_micros_);
+  wake = std::min(wake, room_.due_micros());
   if (policy_ != policy_now_ || sync_requested_ || drop_requested_) wake = 0;
   if (spares_.has_discarded()) wake = 0;
   return std::min({wake, SparesDueMicros(), SyncDueMicros()});
@@ -394,23 +379,23 @@ void LogWriter::CloseTail() {
 
 void LogWriter::PublishState() {
   OpenTail();
-  PlanGathering();
+  gathering_ = pacer_.Plan(queue_bytes_);
   const std::deque<LogBatch>& oldest = unsynced_.empty() ? queue_ : unsynced_;
   oldest_unsynced_micros_ = oldest.empty() ? 0 : oldest.front().submitted_micros;
-  room_error_ = room_failure_;
-  if (!room_failure_.empty()) ++room_failures_;
-  if (room_failure_.empty()) room_refused_ = false;
+  room_error_ = room_.failure();
+  if (!room_error_.empty()) ++room_failures_;
+  if (room_error_.empty()) room_refused_ = false;
   KeepSpares();
 
   taken_bytes_ = 0;
   taken_unwritten_bytes_ = 0;
-  stats_.syncs = syncs_;
-  stats_.delayed_syncs = delayed_syncs_;
+  stats_.syncs = pacer_.syncs();
+  stats_.delayed_syncs = pacer_.delayed_syncs();
   stats_.failures = failures_;
   stats_.ok = !enabled_ || healthy();
-  stats_.room_ok = !enabled_ || room_failure_.empty();
+  stats_.room_ok = !enabled_ || room_error_.empty();
   stats_.room_bytes = 0;
-  stats_.error = healthy() ? room_failure_ : failure_;
+  stats_.error = healthy() ? room_error_ : failure_;
   stats_.unsynced_bytes = unsynced_bytes_;
   stats_.unwritten_bytes = 0;
   for (size_t i = written_; i < unsynced_.size(); ++i)
@@ -444,7 +429,7 @@ void LogWriter::KeepSpares() {
 int64_t LogWriter::SparesDueMicros() const {
   const bool is_idle = queue_.empty() && unsynced_.empty();
   if (!is_idle || !spares_.has_surplus()) return kNever;
-  return last_sync_micros_ + spares_.kept_micros();
+  return pacer_.ended_micros() + spares_.kept_micros();
 }
 
 void LogWriter::Work() {
@@ -457,7 +442,7 @@ void LogWriter::Work() {
   if (!SettleLanes()) return;
   if (!tail_error_.ok()) return Fail(std::exchange(tail_error_, Status::Ok()));
   WriteBatches();
-  if (healthy()) EnsureRoom();
+  if (healthy()) room_.Ensure(segment_.get(), std::max(stream_submitted_, stream_requested_));
   if (healthy() && SyncDueMicros() <= clock_.MonotonicMicros()) BeginSync();
   if (healthy()) PublishGrant();
   if (healthy()) segment_->DropDurable();
@@ -466,11 +451,11 @@ void LogWriter::Work() {
 
 void LogWriter::BeginSync() {
   const bool may_overlap = policy_now_ == SyncPolicy::kAlways &&
-                           typical_sync_micros_ >= options_.overlap_sync_micros_min;
+                           pacer_.typical_micros() >= options_.overlap_sync_micros_min;
   if (may_overlap && !lanes_.is_open()) OpenLanes();
-  trial_.AllowOverlap(may_overlap && lanes_.is_open());
+  pacer_.AllowOverlap(may_overlap && lanes_.is_open());
   if (LanesAreFull()) return;
-  if (trial_.way() == SyncWay::kOverlapped) {
+  if (pacer_.way() == SyncWay::kOverlapped) {
     const uint64_t ordinal = unsynced_[written_ - 1].ordinal;
     in_lanes_.push_back({segment_->end(), ordinal});
     lanes_.Begin(ordinal);
@@ -491,15 +476,14 @@ void LogWriter::CloseLanes() {
 
 bool LogWriter::LanesAreFull() const {
   if (!lanes_.is_open()) return false;
-  return trial_.way() == SyncWay::kOverlapped ? !lanes_.has_free_lane() : !lanes_.is_idle();
+  return pacer_.way() == SyncWay::kOverlapped ? !lanes_.has_free_lane() : !lanes_.is_idle();
 }
 
 bool LogWriter::SettleLanes() {
   if (!lanes_.is_open()) return true;
   const SyncLanes::Outcome outcome = lanes_.TakeOutcome();
-  syncs_ += outcome.syncs;
-  if (outcome.took_micros_max >= kReleaseLagMicros) ++delayed_syncs_;
-  if (outcome.took_micros_max > 0) last_sync_micros_ = clock_.MonotonicMicros();
+  if (outcome.syncs > 0)
+    pacer_.NoteLanes(outcome.syncs, outcome.took_micros_max, clock_.MonotonicMicros());
   while (!in_lanes_.empty() && in_lanes_.front().ordinal <= outcome.tag) {
     segment_->SetDurable(in_lanes_.front().end);
     in_lanes_.pop_front();
@@ -508,7 +492,7 @@ bool LogWriter::SettleLanes() {
   while (durable < written_ && unsynced_[durable].ordinal <= outcome.tag) ++durable;
   const uint64_t durable_before = stream_durable_;
   Retire(durable);
-  if (durable > 0) trial_.Count(stream_durable_ - durable_before);
+  if (durable > 0) pacer_.CountLanes(stream_durable_ - durable_before);
   if (outcome.status.ok()) return true;
   Fail(outcome.status);
   return false;
@@ -565,7 +549,7 @@ int64_t LogWriter::SyncDueMicros() const {
   if (policy_now_ == SyncPolicy::kAlways || unsynced_bytes_ >= kUnsyncedBytesMax || sync_wanted_)
     return 0;
   if (stream_requested_ > GrantLimit()) return 0;
-  return last_sync_micros_ +
+  return pacer_.ended_micros() +
          (policy_now_ == SyncPolicy::kEverySecond ? kSyncEveryMicros : kSyncRarelyMicros);
 }
 
@@ -581,38 +565,15 @@ bool LogWriter::SyncSegment() {
   sync_in_progress_.store(true, std::memory_order_relaxed);
   const Status status = segment_->Sync();
   sync_in_progress_.store(false, std::memory_order_relaxed);
-  last_sync_micros_ = clock_.MonotonicMicros();
-  ++syncs_;
-  last_sync_took_micros_ = last_sync_micros_ - begin;
-  NoteSyncTook(last_sync_took_micros_);
-  if (last_sync_took_micros_ >= kReleaseLagMicros) ++delayed_syncs_;
+  pacer_.NoteSync(begin, clock_.MonotonicMicros());
   if (!status.ok()) {
     Fail(status);
     return false;
   }
   const uint64_t durable_before = stream_durable_;
   Retire(written_);
-  last_sync_bytes_ = stream_durable_ - durable_before;
-  trial_.Count(last_sync_bytes_);
+  pacer_.CountSync(stream_durable_ - durable_before);
   return true;
-}
-
-void LogWriter::NoteSyncTook(int64_t micros) {
-  if (typical_sync_micros_ == 0) typical_sync_micros_ = micros;
-  const int64_t step = typical_sync_micros_ / 16 + 1;
-  typical_sync_micros_ += std::clamp(micros - typical_sync_micros_, -step, step);
-}
-
-void LogWriter::PlanGathering() {
-  const bool gathers = trial_.way() == SyncWay::kGathered && last_sync_bytes_ > 0 &&
-                       queue_bytes_ > 0 && typical_sync_micros_ >= kGatherSyncMicrosMin;
-  if (gathers) {
-    gather_bytes_ = queue_bytes_ + last_sync_bytes_ / 8 * 7;
-    gather_until_micros_ = last_sync_micros_ + std::min(typical_sync_micros_ / 2, kGatherMicrosMax);
-  } else {
-    gather_bytes_ = 0;
-  }
-  last_sync_bytes_ = 0;
 }
 
 void LogWriter::Retire(size_t count) {
@@ -654,31 +615,6 @@ void LogWriter::PublishGrant() {
     granted_.store(grant, std::memory_order_release);
 }
 
-void LogWriter::EnsureRoom() {
-  const uint64_t needed = std::max(stream_submitted_, stream_requested_);
-  const uint64_t allocated = segment_->stream_allocated();
-  room_is_low_ = allocated < needed + allocation_bytes_ / 2;
-  if (!room_is_low_) {
-    room_failure_.clear();
-    return;
-  }
-  // A request is worth an attempt at any time: a client waits for it.
-  const int64_t now = clock_.MonotonicMicros();
-  if (now < room_retry_micros_ && allocated >= needed) return;
-  const uint64_t missing = needed > allocated ? needed - allocated : 0;
-  const Status status = segment_->Allocate(
-      {.wanted = missing + allocation_bytes_, .least = missing + options_.allocation_bytes_min});
-  if (status.ok()) {
-    allocation_bytes_ = std::min(allocation_bytes_ * 2, options_.allocation_bytes_max);
-    room_failure_.clear();
-    room_is_low_ = false;
-    room_retry_micros_ = 0;
-  } else {
-    room_failure_ = status.text();
-    room_retry_micros_ = clock_.MonotonicMicros() + options_.retry_delay_micros;
-  }
-}
-
 void LogWriter::Fail(const Status& status) {
   CELLAR_ASSERT(healthy());
   CloseTail();
@@ -700,15 +636,15 @@ void LogWriter::TryToResume() {
   Result<std::unique_ptr<SegmentFile>> fresh = ResumeInFreshSegment();
   if (!fresh.ok()) {
     failure_ = fresh.status().text();
-    room_failure_ = fresh.status().code() == ErrorCode::kNoSpace ? failure_ : std::string();
+    room_.SetFailure(fresh.status().code() == ErrorCode::kNoSpace ? failure_ : std::string());
     resume_micros_ = clock_.MonotonicMicros() + options_.retry_delay_micros;
     return;
   }
   segment_ = *std::move(fresh);
   Retire(unsynced_.size());
-  last_sync_micros_ = clock_.MonotonicMicros();
+  pacer_.NoteSegment(clock_.MonotonicMicros());
   failure_.clear();
-  room_failure_.clear();
+  room_.SetFailure({});
   healthy_ = true;
   PublishGrant();
   Wake();

@@ -7,8 +7,8 @@
 //   durable_ordinal()   synced: it survives the end of the machine
 //
 // Everything queued while a sync runs shares the next one (group commit). The thread also reserves
-// room ahead of the loop, rotates segments, and installs snapshots in the manifest when the
-// snapshot thread has written them.
+// room ahead of the loop (room_keeper.h), rotates segments, and installs snapshots in the manifest
+// when the snapshot thread has written them.
 //
 // Space. Positions in the stream of all record bytes since the start tell how much is granted:
 //
@@ -35,7 +35,7 @@
 //               each of which costs a processor as much as several commits, while the loop is idle;
 //   overlapped  beside those that run (sync_lanes.h), where a disk takes several in the time of one.
 // What gets most to the disk depends on the disk, the clients and how many processors there are. So
-// the ways are tried (sync_trial.h).
+// the ways are tried (sync_pacer.h, sync_trial.h).
 //
 // Small commits go to room that has been written once already, with zeros: syncing them is then one
 // write and no metadata (SegmentFile::ZeroAhead).
@@ -49,7 +49,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -67,11 +66,13 @@
 #include "store/format/manifest.h"
 #include "store/journal/journal.h"
 #include "store/journal/log_batch.h"
+#include "store/journal/log_retention.h"
 #include "store/journal/recovery.h"
+#include "store/journal/room_keeper.h"
 #include "store/journal/segment_file.h"
 #include "store/journal/spare_buffers.h"
 #include "store/journal/sync_lanes.h"
-#include "store/journal/sync_trial.h"
+#include "store/journal/sync_pacer.h"
 #include "store/journal/tail_writer.h"
 
 namespace cellar {
@@ -150,12 +151,9 @@ class LogWriter {
 
   // As it was installed last.
   Manifest CopyManifest() const;
-  // Log that a snapshot covers and that is kept all the same, from the next snapshot on.
-  void SetBacklog(uint64_t bytes) { backlog_bytes_.store(bytes, std::memory_order_relaxed); }
-  // How many snapshots, and the log behind the oldest of them, from the next one on. REQUIRES: > 0.
-  void SetSnapshotsKept(uint32_t count) { snapshots_kept_.store(count, std::memory_order_relaxed); }
-  void SetRetainBehind(uint64_t seq) { retain_behind_.store(seq, std::memory_order_relaxed); }
-  // The same by number (journal.h).
+  // What of snapshots and log stays, from the next snapshot on (log_retention.h).
+  LogRetention& retention() { return retention_; }
+  // Segments before this one may go, as far as these are concerned; they do soon (journal.h).
   void RetainFrom(uint64_t segment);
   void PinFrom(LogPin pin, uint64_t segment);
   // What is there now is synced soon, whatever the policy.
@@ -205,9 +203,7 @@ class LogWriter {
   void Work();
   void WriteBatches();
   Status WriteBatch(const LogBatch& batch);
-  void PlanGathering();  // REQUIRES: mutex_ held
   int64_t SyncDueMicros() const;
-  void NoteSyncTook(int64_t micros);
   // What is written is synced, here and now. False if it failed, and the log with it.
   bool SyncSegment();
   void BeginSync();
@@ -223,7 +219,6 @@ class LogWriter {
   // is told otherwise.
   Status CopyTail(SegmentFile* fresh);
   void DropTailCopy();
-  void EnsureRoom();
   void PublishGrant();
   uint64_t GrantLimit() const;
   void Fail(const Status& status);
@@ -247,14 +242,11 @@ class LogWriter {
   static void Raise(std::atomic<uint64_t>* number, uint64_t to);
   Status InstallSnapshotOnThread(const SnapshotEntry& entry, uint64_t ordinal,
                                  std::vector<std::string>* superseded);
-  // Takes out of *draft the snapshots and the covered segments that nobody wants; appends their
-  // files to *paths.
+  // Takes out of *draft what does not stay; appends its files to *paths.
   void Prune(Manifest* draft, std::vector<std::string>* paths) const;
   Status CloseCutOnThread(uint64_t ordinal);
-  // The first segment that is pinned.
-  uint64_t PinnedFrom() const;
-  // There may be segments before this one that nobody wants any more. REQUIRES: mutex_ held.
-  bool MayDropBefore(uint64_t segment) const;
+  // Segments before this one go, where nothing else wants them.
+  void DropBefore(uint64_t segment);
   Status TrimOnThread(std::vector<std::string>* superseded);
   void DropUnwanted();
   void PublishManifest();
@@ -276,11 +268,7 @@ class LogWriter {
   std::atomic<uint64_t> written_ordinal_{0};
   std::atomic<bool> healthy_{true};
   std::atomic<bool> held_{false};
-  std::atomic<uint64_t> backlog_bytes_{0};
-  std::atomic<uint32_t> snapshots_kept_{1};
-  std::atomic<uint64_t> retain_behind_{UINT64_MAX};
-  std::atomic<uint64_t> retain_from_{UINT64_MAX};
-  std::array<std::atomic<uint64_t>, kLogPins> pins_{UINT64_MAX, UINT64_MAX};
+  LogRetention retention_;
   std::atomic<int64_t> oldest_unsynced_micros_{0};
   std::atomic<bool> sync_in_progress_{false};
 
@@ -307,14 +295,12 @@ class LogWriter {
   bool ended_{true};  // no thread runs
   Status close_status_;
   int64_t thread_wakes_micros_{0};  // 0: it is not waiting
-  // `always`: no sync before so many bytes are queued, or before then.
-  size_t gather_bytes_{0};
-  int64_t gather_until_micros_{0};
-  bool lane_ended_{false};      // SettleLanes is due
-  bool waits_for_lane_{false};  // nothing can be synced before one has ended
-  std::string room_error_;      // why no room can be reserved; empty if it can
-  uint64_t room_failures_{0};   // how often it could not
-  bool room_refused_{false};    // a record has been refused since then
+  SyncPacer::Gathering gathering_;  // `always`: what the next sync waits for
+  bool lane_ended_{false};          // SettleLanes is due
+  bool waits_for_lane_{false};      // nothing can be synced before one has ended
+  std::string room_error_;          // why no room can be reserved; empty if it can
+  uint64_t room_failures_{0};       // how often it could not
+  bool room_refused_{false};        // a record has been refused since then
   LogWriterStats stats_;
 
   // The thread's own:
@@ -335,7 +321,7 @@ class LogWriter {
     uint64_t ordinal;
   };
   std::deque<InLane> in_lanes_;  // what they sync, in order
-  SyncTrial trial_;
+  SyncPacer pacer_;
   uint64_t unsynced_bytes_{0};
   Status tail_error_;                 // of a write behind the end that nobody has looked at yet
   LogPosition base_;                  // the record before unsynced_; in a file only at Start()
@@ -343,29 +329,15 @@ class LogWriter {
   Manifest manifest_;                 // as installed; while held_: as it will be
   Manifest manifest_on_disk_;         // while held_
   std::vector<std::string> garbage_;  // to be removed once a manifest is installed
-  uint64_t allocation_bytes_;         // grows up to options_.allocation_bytes_max
-  bool room_is_low_{false};
-  std::string room_failure_;
-  int64_t room_retry_micros_{0};  // not before then: reserve room
-  int64_t last_sync_micros_{0};   // when it ended
-  int64_t last_sync_took_micros_{0};
-  // The middle of those of late: it follows in small steps, so that one that was disturbed does not
-  // count for more than the others.
-  int64_t typical_sync_micros_{0};
-  uint64_t last_sync_bytes_{0};  // that it made durable; 0 once that is taken into account
-  int64_t resume_micros_{0};     // not before then: TryToResume
+  RoomKeeper room_;
+  int64_t resume_micros_{0};  // not before then: TryToResume
   int64_t rotate_retry_micros_{0};
   uint64_t failures_{0};
-  uint64_t syncs_{0};
-  uint64_t delayed_syncs_{0};
   std::string failure_;  // why not healthy
 };
 
 inline constexpr int64_t kLingerMicros{50'000};
 inline constexpr size_t kLingerBytes{256 * 1024};
-// Below, a pause would cost more than it gathers: timers are not as fine.
-inline constexpr int64_t kGatherSyncMicrosMin{50};
-inline constexpr int64_t kGatherMicrosMax{2'000};
 inline constexpr int64_t kReserveWaitMicros{1'000'000};
 
 }  // namespace cellar

@@ -89,9 +89,7 @@ void LogWriter::AbandonOpenEntry(Manifest* draft) {
 }
 
 Result<std::unique_ptr<SegmentFile>> LogWriter::ResumeInFreshSegment() {
-  ASSIGN_OR_RETURN(auto fresh,
-                   CreateSegment({.wanted = unsynced_bytes_ + allocation_bytes_,
-                                  .least = unsynced_bytes_ + options_.allocation_bytes_min}));
+  ASSIGN_OR_RETURN(auto fresh, CreateSegment(room_.SizeFor(unsynced_bytes_)));
   for (const LogBatch& batch : unsynced_) {
     Status status = fresh->Append(batch.bytes.view(), batch.last);
     if (status.ok()) continue;
@@ -113,8 +111,7 @@ void LogWriter::Rotate() {
   // What is granted must have room in the new segment too.
   const uint64_t granted = granted_.load(std::memory_order_relaxed);
   const uint64_t ahead = std::max(granted, stream_submitted_) - stream_durable_;
-  Result<std::unique_ptr<SegmentFile>> fresh = CreateSegment(
-      {.wanted = ahead + allocation_bytes_, .least = ahead + options_.allocation_bytes_min});
+  Result<std::unique_ptr<SegmentFile>> fresh = CreateSegment(room_.SizeFor(ahead));
   // Without room for another segment this one just goes on.
   rotate_retry_micros_ = clock_.MonotonicMicros() + options_.retry_delay_micros;
   if (!fresh.ok() || !CopyTail(fresh->get()).ok()) return;
@@ -162,42 +159,10 @@ void LogWriter::DropTailCopy() {
   tail_.CloseMirror();
 }
 
-// Drops what is kept no longer: snapshots beside the newest, and log that is in all snapshots, but
-// for what followers may want and feeds still tell of.
 void LogWriter::Prune(Manifest* draft, std::vector<std::string>* paths) const {
-  const size_t earlier_max = snapshots_kept_.load(std::memory_order_relaxed) - 1;
-  std::vector<SnapshotEntry>& earlier = draft->earlier;
-  const size_t dropped = earlier.size() - std::min(earlier.size(), earlier_max);
-  for (size_t i = 0; i < dropped; ++i)
-    paths->push_back(PathOf(StoreFileKind::kSnapshot, earlier[i].number));
-  earlier.erase(earlier.begin(), earlier.begin() + static_cast<std::ptrdiff_t>(dropped));
-  const Lsn newest = draft->snapshot->lsn;
-  Lsn oldest = earlier.empty() ? newest : earlier.front().lsn;
-  // A log that goes back to the first record does what one more snapshot would.
-  const bool from_start = !draft->segments.empty() && draft->segments.front().after == Lsn{};
-  if (earlier.size() < earlier_max && from_start) oldest = {};
-  // Of the log that the snapshots cover, as much of the end stays as followers may want.
-  uint64_t kept_bytes = 0;
-  const uint64_t kept_bytes_max = backlog_bytes_.load(std::memory_order_relaxed);
-  const uint64_t behind = retain_behind_.load(std::memory_order_relaxed);
-  const uint64_t retain_from = std::min(retain_from_.load(std::memory_order_relaxed), PinnedFrom());
-  std::vector<SegmentEntry> kept;
-  bool keeps = true;
-  for (auto segment = draft->segments.rbegin(); segment != draft->segments.rend(); ++segment) {
-    const bool covered = segment->end && segment->end->last <= newest;
-    if (covered) kept_bytes += segment->end->offset;
-    const bool needed = !segment->end || segment->end->last > oldest ||
-                        kept_bytes <= kept_bytes_max || segment->end->last.seq > behind ||
-                        segment->number >= retain_from;
-    // Without a gap: what is kept must follow one another.
-    keeps = keeps && (!covered || needed);
-    if (keeps) {
-      kept.push_back(*segment);
-    } else {
-      paths->push_back(PathOf(StoreFileKind::kSegment, segment->number));
-    }
-  }
-  draft->segments.assign(kept.rbegin(), kept.rend());
+  std::vector<std::string> names;
+  retention_.Prune(draft, &names);
+  for (const std::string& name : names) paths->push_back(JoinPath(options_.directory, name));
 }
 
 Status LogWriter::TrimOnThread(std::vector<std::string>* superseded) {
@@ -235,7 +200,7 @@ Status LogWriter::InstallSnapshotOnThread(const SnapshotEntry& entry, uint64_t o
   if (draft.snapshot) draft.earlier.push_back(*draft.snapshot);
   draft.snapshot = entry;
   Prune(&draft, &paths);
-  const bool keeps_log = snapshots_kept_.load(std::memory_order_relaxed) > 1;
+  const bool keeps_log = retention_.keeps_snapshots();
 
   const bool was_held = held();
   held_ = false;
@@ -283,8 +248,7 @@ Status LogWriter::EnableOnThread(const LogPosition& start, uint64_t ordinal,
   stream_submitted_ = stream_begin;
   stream_durable_ = stream_begin;
   stream_requested_ = 0;
-  ASSIGN_OR_RETURN(auto fresh, CreateSegment({.wanted = allocation_bytes_,
-                                              .least = options_.allocation_bytes_min}));
+  ASSIGN_OR_RETURN(auto fresh, CreateSegment(room_.SizeFor(0)));
   manifest_on_disk_ = manifest_;
   held_ = true;
   InstallResult result = InstallWithSegment(manifest_, fresh.get());
