@@ -1,7 +1,6 @@
 // HEAT and HOTKEYS: where a table is read and written, and which rows cost most (heat_map.h,
 // hot_keys.h).
 #include <algorithm>
-#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "base/quote.h"
 #include "commands/command_groups.h"
 #include "commands/dispatch/dispatch.h"
+#include "commands/replies/heat_task.h"
 #include "commands/replies/help.h"
 #include "commands/replies/visible_table.h"
 #include "commands/session/command_context.h"
@@ -54,48 +54,11 @@ Result<HeatQuery> ParseHeatQuery(ArgumentCursor at) {
   return query;
 }
 
-void ReplySteps(ReplyWriter& reply, const HeatReport& report, HeatMetric metric) {
-  reply.Array(report.steps.size());
-  for (const HeatCounts& step : report.steps) {
-    reply.Array(step.ranges());
-    for (size_t i = 0; i < step.ranges(); ++i) {
-      reply.Integer(std::llround(step.at(metric, i)));
-    }
-  }
-}
-
 void CmdHeat(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, const HeatQuery query, ParseHeatQuery(ArgumentCursor(ctx.args, 2)));
   const Table* const table = FindTableOrReply(ctx, ctx.args[1]);
   if (table == nullptr) return;
-  HeatMap& heat = ctx.host.services().heat;
-  ASSIGN_OR_REPLY(ctx, const HeatReport report,
-                  heat.Report(*table, query, ctx.store().now_micros()));
-  ctx.DependsOn(table->last_lsn());
-  ReplyWriter& reply = ctx.reply;
-  reply.Map(8);
-  reply.Bulk("table");
-  reply.Bulk(table->name());
-  reply.Bulk("from");
-  reply.Integer(report.from_minute * 60);
-  reply.Bulk("step");
-  reply.Integer(report.step_minutes * 60);
-  reply.Bulk("keys");
-  reply.Array(report.keys.size());
-  for (const std::string& key : report.keys) reply.Bulk(key);
-  reply.Bulk("reads");
-  ReplySteps(reply, report, HeatMetric::kReads);
-  reply.Bulk("writes");
-  ReplySteps(reply, report, HeatMetric::kWrites);
-  reply.Bulk("bytes");
-  ReplySteps(reply, report, HeatMetric::kBytes);
-  reply.Bulk("large");
-  reply.Array(report.large.size());
-  for (const LargeRow& row : report.large) {
-    reply.Array(2);
-    reply.Bulk(row.row);
-    reply.Unsigned(row.bytes);
-  }
+  RunHeat(ctx, *table, query);
 }
 
 // --- HOTKEYS

@@ -11,6 +11,7 @@
 
 #include "base/random.h"
 #include "commands/heat/heat_map.h"
+#include "commands/heat/heat_reading.h"
 #include "commands/heat/hot_keys.h"
 #include "engine/schema/column_set.h"
 #include "engine/table/table.h"
@@ -67,14 +68,21 @@ class Sampled {
 
 std::vector<double> SumOf(const HeatReport& report, HeatMetric metric) {
   std::vector<double> sums(report.keys.size());
-  for (const HeatCounts& step : report.steps) {
-    for (size_t i = 0; i < sums.size(); ++i) sums[i] += step.at(metric, i);
+  for (size_t step = 0; step < report.steps.size(); ++step) {
+    for (size_t i = 0; i < sums.size(); ++i) sums[i] += report.at(step, metric, i);
   }
   return sums;
 }
 
+Result<HeatReport> TryReport(HeatMap* heat, const Table& table, const HeatQuery& query,
+                             int64_t now) {
+  ASSIGN_OR_RETURN(HeatReading reading, HeatReading::Begin(heat, table, query, now));
+  RETURN_IF_ERROR(reading.Pull(HeatReading::kAllFrames).status());
+  return reading.report();
+}
+
 HeatReport Report(HeatMap* heat, const Table& table, const HeatQuery& query, int64_t now) {
-  Result<HeatReport> report = heat->Report(table, query, now);
+  Result<HeatReport> report = TryReport(heat, table, query, now);
   INFO(report.status().ToString());
   REQUIRE(report.ok());
   return *std::move(report);
@@ -200,7 +208,7 @@ TEST_CASE("what was appended later has no part in what was appended before", "[h
   double diagonal = 0;
   for (size_t minute = 1; minute < kMinutes; ++minute) {
     for (size_t range = 0; range < kMinutes; ++range) {
-      const double writes = report.steps[minute].at(HeatMetric::kWrites, range);
+      const double writes = report.at(minute, HeatMetric::kWrites, range);
       const size_t apart = range > minute ? range - minute : minute - range;
       if (apart <= 1) {
         diagonal += writes;
@@ -259,26 +267,28 @@ TEST_CASE("minutes become quarters of an hour after a day, and go after fourteen
   const HeatReport finest = Report(&heat, *table, {.ranges = 1}, now);
   CHECK(finest.steps.size() >= 24 * 60);
   CHECK(finest.steps.size() <= 24 * 60 + 30);
-  for (const HeatCounts& step : finest.steps) CHECK(step.at(HeatMetric::kReads, 0) == 64);
+  for (size_t i = 0; i < finest.steps.size(); ++i) {
+    CHECK(finest.at(i, HeatMetric::kReads, 0) == 64);
+  }
 
   HeatQuery all{.from_micros = 0, .step_minutes = 1, .ranges = 1};
-  CHECK(heat.Report(*table, all, now).status().text() ==
+  CHECK(TryReport(&heat, *table, all, now).status().text() ==
         "STEP must be a multiple of 15m where only that is kept");
   all.step_minutes = 60;
   const HeatReport hours = Report(&heat, *table, all, now);
   CHECK(hours.steps.size() >= 14 * 24);
   CHECK(hours.steps.size() <= 14 * 24 + 2);
   for (size_t i = 1; i + 1 < hours.steps.size(); ++i) {
-    CHECK(hours.steps[i].at(HeatMetric::kReads, 0) == 60 * 64);
+    CHECK(hours.at(i, HeatMetric::kReads, 0) == 60 * 64);
   }
   CHECK(heat.memory_bytes() < 16 << 20);
 
   HeatQuery part{.from_micros = now - 10 * kMinute, .to_micros = now - 5 * kMinute, .ranges = 1};
   CHECK(Report(&heat, *table, part, now).steps.size() == 6);
   part.to_micros = now - 20 * kMinute;
-  CHECK_FALSE(heat.Report(*table, part, now).ok());
+  CHECK_FALSE(TryReport(&heat, *table, part, now).ok());
   part = {.from_micros = now + kMinute};
-  CHECK_FALSE(heat.Report(*table, part, now).ok());
+  CHECK_FALSE(TryReport(&heat, *table, part, now).ok());
 }
 
 TEST_CASE("a thousand busy tables stay within heat-memory", "[heat]") {
@@ -352,6 +362,77 @@ TEST_CASE("a clock that is set back loses nothing", "[heat]") {
   CHECK(report.steps.size() == 11);
   const std::vector<double> reads = SumOf(report, HeatMetric::kReads);
   CHECK(std::accumulate(reads.begin(), reads.end(), 0.0) == 192);
+}
+
+TEST_CASE("what HEAT tells in slices is what it tells at once", "[heat]") {
+  HeatMap heat;
+  heat.Configure(4 << 20, 64, 5);
+  auto table = MakeTable(1);
+  uint64_t rows = 0;
+  int64_t now = kNow;
+  Random random(3);
+  const auto pass_minutes = [&](int minutes) {
+    for (; minutes > 0; --minutes, now += kMinute) {
+      for (uint64_t i = random.Below(40); i > 0; --i) PutRow(table.get(), RowName(rows++));
+      for (uint64_t i = random.Below(20); i > 0; --i) {
+        const uint64_t sparse = random.OneIn(3) ? random.Below(rows + 1) : rows;
+        heat.Add(*table, Key(*table, RowName(sparse)),
+                 {.reads = static_cast<double>(random.Below(300)), .bytes = 1e6}, now);
+      }
+    }
+  };
+  const auto same = [](const HeatReport& one, const HeatReport& other) {
+    REQUIRE(one.keys == other.keys);
+    REQUIRE(one.steps.size() == other.steps.size());
+    for (const HeatMetric metric : {HeatMetric::kReads, HeatMetric::kWrites, HeatMetric::kBytes}) {
+      for (size_t step = 0; step < one.steps.size(); ++step) {
+        for (size_t i = 0; i < one.keys.size(); ++i) {
+          REQUIRE(one.at(step, metric, i) == other.at(step, metric, i));
+        }
+      }
+    }
+  };
+  pass_minutes(20 * 60);
+  for (const size_t frames : {1, 7, 500}) {
+    const HeatQuery query{.step_minutes = 1 + static_cast<int64_t>(random.Below(9)), .ranges = 64};
+    Result<HeatReading> sliced = HeatReading::Begin(&heat, *table, query, now);
+    REQUIRE(sliced.ok());
+    const HeatReport whole = Report(&heat, *table, query, now);
+    Result<bool> done = false;
+    while (done.ok() && !*done) done = sliced->Pull(frames);
+    REQUIRE(done.ok());
+    same(sliced->report(), whole);
+  }
+
+  SECTION("frames that are pushed meanwhile are not told") {
+    Result<HeatReading> sliced = HeatReading::Begin(&heat, *table, {}, now);
+    const HeatReport whole = Report(&heat, *table, {}, now);
+    REQUIRE_FALSE(*sliced->Pull(5));
+    pass_minutes(3);
+    REQUIRE(*sliced->Pull(HeatReading::kAllFrames));
+    same(sliced->report(), whole);
+  }
+  SECTION("frames that are joined meanwhile are told once") {
+    const HeatQuery query{.from_micros = kNow, .step_minutes = 15, .ranges = 64};
+    Result<HeatReading> sliced = HeatReading::Begin(&heat, *table, query, now);
+    REQUIRE_FALSE(*sliced->Pull(900));
+    heat.Configure(heat.memory_bytes() / 2, 64, 5);
+    REQUIRE(*sliced->Pull(HeatReading::kAllFrames));
+    same(sliced->report(), Report(&heat, *table, query, now));
+  }
+  SECTION("or refused, where the step is too fine now") {
+    Result<HeatReading> sliced = HeatReading::Begin(&heat, *table, {}, now);
+    REQUIRE_FALSE(*sliced->Pull(5));
+    heat.Configure(heat.memory_bytes() / 2, 64, 5);
+    CHECK(sliced->Pull(5).status().text() ==
+          "STEP must be a multiple of 15m where only that is kept");
+  }
+  SECTION("a table that is forgotten meanwhile ends it") {
+    Result<HeatReading> sliced = HeatReading::Begin(&heat, *table, {}, now);
+    REQUIRE_FALSE(*sliced->Pull(5));
+    heat.Configure(0, 64, 5);
+    REQUIRE(*sliced->Pull(5));
+  }
 }
 
 TEST_CASE("large rows and long keys", "[heat]") {

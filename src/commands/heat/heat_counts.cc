@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/coding.h"
+#include "base/inline.h"
 
 namespace cellar {
 namespace {
@@ -14,6 +15,26 @@ namespace {
 // What a string takes besides long keys.
 size_t KeyBytes(const std::string& key) {
   return sizeof(std::string) + (key.capacity() > 15 ? key.capacity() + 1 : 0);
+}
+
+// The next number of what Packed() has written, where most have one or two bytes.
+CELLAR_INLINE uint64_t TakePacked(std::string_view* packed) {
+  if (packed->size() >= 2) [[likely]] {
+    const auto low = static_cast<uint8_t>((*packed)[0]);
+    const auto high = static_cast<uint8_t>((*packed)[1]);
+    if (low < 0x80) {
+      packed->remove_prefix(1);
+      return low;
+    }
+    if (high < 0x80) {
+      packed->remove_prefix(2);
+      return (low & 0x7fU) | uint64_t{high} << 7;
+    }
+  }
+  uint64_t value = 0;
+  const bool read = GetVarint64(packed, &value);
+  CELLAR_ASSERT(read);
+  return value;
 }
 
 }  // namespace
@@ -37,10 +58,11 @@ HeatCut::HeatCut(std::vector<std::string> keys, size_t* counter)
   heads_.reserve(keys_.size());
   for (const std::string& key : keys_) heads_.push_back(key.empty() ? 0 : HeadOf(key));
   bytes_ += heads_.capacity() * sizeof(uint64_t);
-  *counter_ += bytes_;
+  if (counter_ != nullptr) *counter_ += bytes_;
 }
 
 HeatCut::~HeatCut() {
+  if (counter_ == nullptr) return;
   CELLAR_ASSERT(*counter_ >= bytes_);
   *counter_ -= bytes_;
 }
@@ -78,12 +100,33 @@ std::vector<std::string> HeatCut::Fewer(size_t ranges) const {
   return fewer;
 }
 
-std::vector<double> PlacesIn(const HeatCut& from, const HeatCut& to) {
-  std::vector<double> places;
-  places.reserve(from.size() + 1);
-  for (const std::string& key : from.keys()) places.push_back(to.PlaceOf(key));
-  places.push_back(static_cast<double>(to.size()));
-  return places;
+HeatPlaces::HeatPlaces(const HeatCut& from, const HeatCut& to)
+    : to_ranges_(to.size()), wholes_(from.size()) {
+  begins_.reserve(from.size() + 1);
+  for (const std::string& key : from.keys()) begins_.push_back(to.PlaceOf(key));
+  begins_.push_back(static_cast<double>(to.size()));
+  last_begin_ = begins_[from.size() - 1];
+  for (size_t i = 0; i < wholes_.size(); ++i) FindWhole(i);
+}
+
+void HeatPlaces::FindWhole(size_t range) {
+  const auto first = static_cast<size_t>(begins_[range]);
+  const bool is_whole = begins_[range + 1] <= static_cast<double>(first + 1);
+  wholes_[range] = is_whole ? std::min(first, to_ranges_ - 1) : kSplit;
+}
+
+void HeatPlaces::SetLast(double begin, double end) {
+  const size_t last = wholes_.size() - 1;
+  begins_[last] = begin;
+  begins_[last + 1] = end;
+  FindWhole(last);
+  if (last > 0) FindWhole(last - 1);
+}
+
+void HeatPlaces::ClipLast(const HeatCut& to, std::string_view low, const std::string* high) {
+  const double begin = std::max(last_begin_, to.PlaceOf(low));
+  SetLast(begin,
+          high != nullptr ? std::max(begin, to.PlaceOf(*high)) : static_cast<double>(to_ranges_));
 }
 
 bool HeatCounts::empty() const {
@@ -118,42 +161,31 @@ void HeatCounts::AddSpan(double begin, double end, const HeatAmounts& amounts) {
   if (amounts.bytes > 0) Spread(2, begin, end, amounts.bytes);
 }
 
-void HeatCounts::AddMapped(const HeatCounts& other, const std::vector<double>& places) {
-  CELLAR_ASSERT(places.size() == other.ranges_ + 1);
+void HeatCounts::AddMapped(const HeatCounts& other, const HeatPlaces& places) {
+  CELLAR_ASSERT(places.ranges() == other.ranges_);
   for (size_t metric = 0; metric < kHeatMetrics; ++metric) {
     for (size_t i = 0; i < other.ranges_; ++i) {
       const double value = other.values_[metric * other.ranges_ + i];
-      if (value > 0) Spread(metric, places[i], places[i + 1], value);
+      if (value > 0) Spread(metric, places.begin(i), places.end(i), value);
     }
   }
 }
 
-void HeatCounts::AddPacked(std::string_view packed, const std::vector<double>& places) {
-  const size_t ranges = places.size() - 1;
-  // Most ranges lie whole in one: so often that it is looked up here.
-  constexpr size_t kSplit{SIZE_MAX};
-  static thread_local std::vector<size_t> whole;  // keeps its memory
-  whole.resize(ranges);
-  for (size_t i = 0; i < ranges; ++i) {
-    const auto first = static_cast<size_t>(places[i]);
-    const bool is_whole = places[i + 1] <= static_cast<double>(first + 1);
-    whole[i] = is_whole ? std::min(first, ranges_ - 1) : kSplit;
-  }
+void HeatCounts::AddPacked(std::string_view packed, const HeatPlaces& places) {
+  const size_t ranges = places.ranges();
   for (size_t metric = 0; metric < kHeatMetrics; ++metric) {
     double* const values = values_.data() + metric * ranges_;
     for (size_t i = 0; i < ranges; ++i) {
-      uint64_t zeros = 0;
-      bool read = GetVarint64(&packed, &zeros);
-      CELLAR_ASSERT(read);
-      i += zeros;
-      if (i >= ranges) break;
-      uint64_t value = 0;
-      read = GetVarint64(&packed, &value);
-      CELLAR_ASSERT(read);
-      if (whole[i] != kSplit) [[likely]] {
-        values[whole[i]] += static_cast<double>(value);
+      const uint64_t value = TakePacked(&packed);
+      if (value == 0) {
+        i += TakePacked(&packed) - 1;
+        continue;
+      }
+      const size_t whole = places.whole(i);
+      if (whole != HeatPlaces::kSplit) [[likely]] {
+        values[whole] += static_cast<double>(value);
       } else {
-        Spread(metric, places[i], places[i + 1], static_cast<double>(value));
+        Spread(metric, places.begin(i), places.end(i), static_cast<double>(value));
       }
     }
   }
@@ -164,17 +196,21 @@ std::string HeatCounts::Packed() const {
   std::string packed;
   for (size_t metric = 0; metric < kHeatMetrics; ++metric) {
     uint64_t zeros = 0;
+    const auto end_zeros = [&packed, &zeros] {
+      if (zeros == 0) return;
+      PutVarint64(&packed, 0);
+      PutVarint64(&packed, std::exchange(zeros, 0));
+    };
     for (size_t i = 0; i < ranges_; ++i) {
       const auto value = static_cast<uint64_t>(std::llround(values_[metric * ranges_ + i]));
       if (value == 0) {
         ++zeros;
         continue;
       }
-      PutVarint64(&packed, zeros);
+      end_zeros();
       PutVarint64(&packed, value);
-      zeros = 0;
     }
-    if (zeros > 0) PutVarint64(&packed, zeros);
+    end_zeros();
   }
   packed.shrink_to_fit();
   return packed;

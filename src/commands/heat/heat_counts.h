@@ -7,14 +7,15 @@
 // Counts of one cut can be added to those of another: where a range of the old one lies in several
 // of the new one, which hold about the same number of bytes each, they share what it has.
 //
-// Packed, counts are a string: for each metric, until all ranges are said, how many zeros there
-// are, and the number behind them, as Varint64.
+// Packed, counts are a string of Varint64, for each metric until all its ranges are said: a number
+// that is not zero, or a zero and how many zeros there are in a row.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,7 +35,7 @@ struct HeatAmounts {
 class HeatCut {
  public:
   // `keys` are ascending and distinct, the first one is empty. `counter`, which outlives the cut,
-  // counts its memory.
+  // counts its memory; null: nobody does.
   HeatCut(std::vector<std::string> keys, size_t* counter);
   ~HeatCut();
   HeatCut(const HeatCut&) = delete;
@@ -63,8 +64,34 @@ class HeatCut {
 
 using HeatCutPointer = std::shared_ptr<const HeatCut>;
 
-// Where the ranges of one cut lie in another one: the place at which each of them begins.
-std::vector<double> PlacesIn(const HeatCut& from, const HeatCut& to);
+// Where the ranges of one cut, `from`, lie in another one, `to`.
+class HeatPlaces {
+ public:
+  // O(n log n).
+  HeatPlaces(const HeatCut& from, const HeatCut& to);
+
+  size_t ranges() const { return wholes_.size(); }
+  // The place in `to` at which a range begins and ends.
+  double begin(size_t range) const { return begins_[range]; }
+  double end(size_t range) const { return begins_[range + 1]; }
+  // The one range of `to` in which this one lies; kSplit if it lies in several.
+  size_t whole(size_t range) const { return wholes_[range]; }
+  static constexpr size_t kSplit{SIZE_MAX};
+
+  // What was counted in the last range lies between these keys only (`high` null: behind `low`).
+  // Replaces what was said before. O(log n).
+  void ClipLast(const HeatCut& to, std::string_view low, const std::string* high);
+  void UnclipLast() { SetLast(last_begin_, static_cast<double>(to_ranges_)); }
+
+ private:
+  void SetLast(double begin, double end);
+  void FindWhole(size_t range);
+
+  size_t to_ranges_;
+  std::vector<double> begins_;  // and the end of the last one
+  std::vector<size_t> wholes_;
+  double last_begin_;  // without a clip
+};
 
 class HeatCounts {
  public:
@@ -75,13 +102,17 @@ class HeatCounts {
   double at(HeatMetric metric, size_t range) const {
     return values_[static_cast<size_t>(metric) * ranges_ + range];
   }
+  // Of all ranges.
+  std::span<const double> of(HeatMetric metric) const {
+    return {values_.data() + static_cast<size_t>(metric) * ranges_, ranges_};
+  }
   void Add(size_t range, const HeatAmounts& amounts);
   // Evenly between two places of the cut.
   void AddSpan(double begin, double end, const HeatAmounts& amounts);
-  // What `other` has, of the cut whose ranges begin at `places` of this one's.
-  void AddMapped(const HeatCounts& other, const std::vector<double>& places);
+  // What `other` has, of the cut whose ranges lie at `places` of this one's.
+  void AddMapped(const HeatCounts& other, const HeatPlaces& places);
   // The same with Packed() counts.
-  void AddPacked(std::string_view packed, const std::vector<double>& places);
+  void AddPacked(std::string_view packed, const HeatPlaces& places);
   std::string Packed() const;
   size_t memory_bytes() const { return values_.capacity() * sizeof(double); }
 

@@ -2,6 +2,7 @@
 #include "commands/heat/heat_map.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "base/assert.h"
@@ -25,8 +26,6 @@ uint64_t TableBytes(const Table& table) {
 
 int64_t FloorTo(int64_t minute, int64_t step) { return minute / step * step; }
 
-Status RangeError(std::string text) { return Status::Error(ErrorCode::kErr, std::move(text)); }
-
 }  // namespace
 
 void HeatMap::TailKeys::Note(std::string_view key) {
@@ -36,21 +35,20 @@ void HeatMap::TailKeys::Note(std::string_view key) {
   is_known = true;
 }
 
-void HeatMap::TailKeys::Clip(const HeatCut& in, std::vector<double>* places) const {
-  if (!is_known) return;
-  const size_t last = places->size() - 2;
-  double& begin = (*places)[last];
-  begin = std::max(begin, in.PlaceOf(low));
-  if (!is_open) (*places)[last + 1] = std::max(begin, in.PlaceOf(high));
+void HeatMap::TailKeys::Clip(const HeatCut& in, HeatPlaces* places) const {
+  if (is_known) {
+    places->ClipLast(in, low, is_open ? nullptr : &high);
+  } else {
+    places->UnclipLast();
+  }
 }
 
 size_t HeatMap::Frame::memory_bytes() const {
   return packed.capacity() + tail.low.capacity() + tail.high.capacity() + 3;
 }
 
-std::vector<double> HeatMap::PlacesOf(const HeatCut& from, const TailKeys& tail,
-                                      const HeatCut& to) {
-  std::vector<double> places = PlacesIn(from, to);
+HeatPlaces HeatMap::PlacesOf(const HeatCut& from, const TailKeys& tail, const HeatCut& to) {
+  HeatPlaces places(from, to);
   tail.Clip(to, &places);
   return places;
 }
@@ -95,6 +93,7 @@ HeatMap::TableHeat* HeatMap::Find(const Table& table, int64_t now_micros) {
     if (found == tables_.end()) {
       auto cut = std::make_shared<const HeatCut>(std::vector<std::string>(1), &cut_bytes_);
       found = tables_.emplace(table.id(), TableHeat(std::move(cut))).first;
+      found->second.generation = ++generation_;
       found->second.live_minute = minute;
       Cut(table, &found->second, now_micros);
       if (!MakeRoom()) {
@@ -237,6 +236,10 @@ void HeatMap::Cut(const Table& table, TableHeat* heat, int64_t now_micros) {
   (void)MakeRoom();
 }
 
+void HeatMap::CutIfChanged(const Table& table, TableHeat* heat, int64_t now_micros) {
+  if (heat->cut_table_bytes != TableBytes(table)) Cut(table, heat, now_micros);
+}
+
 // --- time
 
 void HeatMap::PushFrame(TableHeat* heat, Frame frame) {
@@ -268,6 +271,8 @@ void HeatMap::Age(TableHeat* heat, int64_t minute) {
 }
 
 void HeatMap::DropOldest(TableHeat* heat, size_t frames) {
+  if (frames == 0) return;
+  heat->generation = ++generation_;
   for (size_t i = 0; i < frames; ++i) heat->frame_bytes -= heat->frames[i].memory_bytes();
   heat->frames.erase(heat->frames.begin(),
                      heat->frames.begin() + static_cast<std::ptrdiff_t>(frames));
@@ -280,6 +285,7 @@ void HeatMap::JoinMinutes(TableHeat* heat, int64_t before_minute) {
            FloorTo(frame.minute, kCoarseMinutes) + kCoarseMinutes <= before_minute;
   };
   if (std::none_of(heat->frames.begin(), heat->frames.end(), joins)) return;
+  heat->generation = ++generation_;
   std::vector<Frame> frames = std::exchange(heat->frames, {});
   heat->frame_bytes = 0;
   for (size_t i = 0; i < frames.size();) {
@@ -311,19 +317,18 @@ bool HeatMap::JoinRanges(TableHeat* heat, size_t ranges_max) {
   bool joined = false;
   HeatCutPointer from;  // many frames have the same one
   HeatCutPointer to;
-  std::vector<double> places;
+  std::optional<HeatPlaces> places;
   heat->frame_bytes = 0;
   for (Frame& frame : heat->frames) {
     if (frame.cut->size() > ranges_max && frame.minute + frame.minutes <= minute_ - kHour) {
       if (frame.cut != from) {
         from = frame.cut;
         to = std::make_shared<const HeatCut>(from->Fewer(ranges_max), &cut_bytes_);
-        places = PlacesIn(*from, *to);
+        places.emplace(*from, *to);
       }
-      std::vector<double> clipped = places;
-      frame.tail.Clip(*to, &clipped);
+      frame.tail.Clip(*to, &*places);
       HeatCounts counts(to->size());
-      counts.AddPacked(frame.packed, clipped);
+      counts.AddPacked(frame.packed, *places);
       frame.packed = counts.Packed();
       frame.cut = to;
       frame.tail.low = to->keys().back();
@@ -331,6 +336,7 @@ bool HeatMap::JoinRanges(TableHeat* heat, size_t ranges_max) {
     }
     heat->frame_bytes += frame.memory_bytes();
   }
+  if (joined) heat->generation = ++generation_;
   return joined;
 }
 
@@ -411,73 +417,6 @@ void HeatMap::Coarsen(TableHeat* heat) {
     DropOldest(heat, frames / 4 + 1);
   }
   Recount(heat);
-}
-
-// --- what is told
-
-Result<HeatReport> HeatMap::Report(const Table& table, const HeatQuery& query, int64_t now_micros) {
-  CELLAR_ASSERT(query.step_minutes > 0);
-  const int64_t now = now_micros / kMinuteMicros;
-  TableHeat* const heat = Find(table, now_micros);
-  if (heat != nullptr && heat->cut_table_bytes != TableBytes(table)) Cut(table, heat, now_micros);
-  // Where nothing is counted: one range, and nothing in it.
-  TableHeat nothing(std::make_shared<const HeatCut>(std::vector<std::string>(1), &cut_bytes_));
-  nothing.live_minute = now;
-  const TableHeat& of = heat != nullptr ? *heat : nothing;
-
-  int64_t oldest = now;
-  int64_t finest = now;
-  for (const Frame& frame : of.frames) {
-    oldest = std::min(oldest, frame.minute);
-    if (frame.minutes == 1) finest = std::min(finest, frame.minute);
-  }
-  const int64_t to = query.to_micros.value_or(now_micros) / kMinuteMicros;
-  int64_t from = finest;
-  if (query.from_micros) {
-    if (*query.from_micros > query.to_micros.value_or(now_micros)) {
-      return RangeError("FROM is behind TO");
-    }
-    from = std::max(*query.from_micros / kMinuteMicros, std::min(oldest, to));
-  }
-  from = FloorTo(std::min(from, to), query.step_minutes);
-  const int64_t end = std::min(to, std::max(now, from));
-
-  HeatReport report;
-  report.from_minute = from;
-  report.step_minutes = query.step_minutes;
-  const HeatCut shown(of.cut->Fewer(query.ranges), &cut_bytes_);
-  const auto steps = static_cast<size_t>((end - from) / query.step_minutes + 1);
-  report.steps.assign(steps, HeatCounts(shown.size()));
-  const auto step_of = [&](int64_t minute) -> HeatCounts* {
-    if (minute < from || minute > end) return nullptr;
-    return &report.steps[static_cast<size_t>((minute - from) / query.step_minutes)];
-  };
-  const HeatCut* mapped = nullptr;
-  std::vector<double> places;
-  for (const Frame& frame : of.frames) {
-    if (frame.minute + frame.minutes <= from || frame.minute > end) continue;
-    if (query.step_minutes % frame.minutes != 0) {
-      return RangeError("STEP must be a multiple of 15m where only that is kept");
-    }
-    HeatCounts* const step = step_of(frame.minute);
-    if (step == nullptr) continue;
-    if (mapped != frame.cut.get()) {
-      mapped = frame.cut.get();
-      places = PlacesIn(*mapped, shown);
-    }
-    std::vector<double> clipped = places;
-    frame.tail.Clip(shown, &clipped);
-    step->AddPacked(frame.packed, clipped);
-  }
-  if (HeatCounts* const step = step_of(of.live_minute); step != nullptr && of.live_counts) {
-    step->AddMapped(of.live, PlacesOf(*of.cut, of.tail, shown));
-  }
-  for (const std::string& key : shown.keys()) {
-    std::string scratch;
-    report.keys.emplace_back(key.empty() ? "-" : table.schema().key.TextOf(key, &scratch));
-  }
-  report.large = of.large;
-  return report;
 }
 
 }  // namespace cellar

@@ -14,6 +14,8 @@
 // then what is oldest goes, and then the ranges that are being counted in are joined. A table for
 // which there is no room at all is not counted.
 //
+// HEAT reads it through a HeatReading (heat_reading.h).
+//
 // It belongs to the loop's thread, is in no log and in no file, and begins empty. Tables are known
 // by their ids, so a name may change; what was counted of one that is gone goes within a minute.
 #pragma once
@@ -36,27 +38,14 @@ namespace cellar {
 class Store;
 class Table;
 
-struct HeatQuery {
-  std::optional<int64_t> from_micros{};
-  std::optional<int64_t> to_micros{};
-  int64_t step_minutes{1};
-  size_t ranges{64};
-};
-
 struct LargeRow {
   std::string row;  // text
   uint64_t bytes;
 };
 
-struct HeatReport {
-  int64_t from_minute{0};
-  int64_t step_minutes{1};
-  std::vector<std::string> keys;  // text of the first key of each range, "-" of the first one
-  std::vector<HeatCounts> steps;
-  std::vector<LargeRow> large;
-};
-
 class HeatMap {
+  friend class HeatReading;
+
  public:
   static constexpr size_t kRangesMax{256};
   static constexpr uint64_t kLargeRowBytes{100'000'000};
@@ -93,8 +82,6 @@ class HeatMap {
 
   // Ten times a second or so: minutes end also where nothing happens.
   void Tick(const Store& store, int64_t now_micros);
-  // ERR if the times are no range, or the step is finer than what is kept.
-  Result<HeatReport> Report(const Table& table, const HeatQuery& query, int64_t now_micros);
   // Since the server started, about.
   HeatAmounts TotalOf(const Table& table) const;
   size_t memory_bytes() const { return cut_bytes_ + table_bytes_; }
@@ -126,7 +113,7 @@ class HeatMap {
     bool is_known{false};
     void Note(std::string_view key);
     // `places` are those of a cut's ranges in `in`.
-    void Clip(const HeatCut& in, std::vector<double>* places) const;
+    void Clip(const HeatCut& in, HeatPlaces* places) const;
   };
   struct Frame {
     int64_t minute;  // since the epoch
@@ -147,6 +134,7 @@ class HeatMap {
     size_t frame_bytes{0};      // of what they have packed
     size_t counted_bytes{0};    // of table_bytes_
     size_t ranges_max{kRangesMax};
+    uint64_t generation{0};       // another one as soon as a frame has gone or changed
     uint64_t cut_table_bytes{0};  // the table's size then
     int64_t cut_micros{0};
     HeatAmounts total;
@@ -154,7 +142,7 @@ class HeatMap {
   };
 
   // Where the ranges of `from`, with this tail, lie in `to`.
-  static std::vector<double> PlacesOf(const HeatCut& from, const TailKeys& tail, const HeatCut& to);
+  static HeatPlaces PlacesOf(const HeatCut& from, const TailKeys& tail, const HeatCut& to);
   uint64_t TakeExaminedNow();
   // The table's, made if it is not there; null if there is no room. Its minute is this one.
   TableHeat* Find(const Table& table, int64_t now_micros);
@@ -162,6 +150,8 @@ class HeatMap {
   static bool CutIsOld(const TableHeat& heat, uint64_t table_bytes, int64_t now_micros,
                        int64_t age_micros);
   void Cut(const Table& table, TableHeat* heat, int64_t now_micros);
+  // If the table's size has changed at all since.
+  void CutIfChanged(const Table& table, TableHeat* heat, int64_t now_micros);
   std::vector<std::string> CutKeys(const Table& table, TableHeat* heat) const;
   void UseCut(HeatCutPointer cut, TableHeat* heat);
   void EndMinute(TableHeat* heat, int64_t minute);
@@ -187,6 +177,7 @@ class HeatMap {
   uint64_t last_id_{0};  // Find's last answer; 0: none
   TableHeat* last_{nullptr};
   uint64_t tick_id_{0};
+  uint64_t generation_{0};  // the last one
   uint64_t lineage_{0};
   int64_t minute_{0};  // as of the last look at any clock
 };
