@@ -2,6 +2,7 @@
 #include "cellar-export/row_writer.h"
 
 #include <array>
+#include <cstring>
 #include <utility>
 
 #include "base/quote.h"
@@ -61,29 +62,72 @@ class RowsWriter final : public RowWriter {
   }
 
   void AddCell(const Cell& cell, std::string* out) override {
-    out->append(is_first_ ? "[" : ",[");
+    if (cell.type != type_) {
+      type_ = cell.type;
+      is_text_ = IsTextType(type_);
+      is_verbatim_ = !is_text_ && !IsFloatType(type_) && type_ != "bool";
+    }
+    const bool is_plain = (is_text_ ? client::IsPlainJson(cell.value) : is_verbatim_) &&
+                          client::IsPlainJson(cell.column);
+    if (is_plain) [[likely]] {
+      AddPlainCell(cell, out);
+    } else {
+      AddAnyCell(cell, out);
+    }
     is_first_ = false;
-    AppendJsonText(cell.column, out);
-    out->push_back(',');
-    out->append(std::to_string(cell.timestamp_micros));
-    out->append(",\"").append(cell.type).append("\",");
-    if (IsTextType(cell.type)) {
-      AppendJsonText(cell.value, out);
-    } else {
-      AppendJsonNumber(cell, out);
-    }
-    if (cell.expires_micros) {
-      out->append(",").append(std::to_string(*cell.expires_micros)).append("]");
-    } else {
-      out->append(",null]");
-    }
   }
 
   void EndRow(std::string* out) override { out->append("]}\n"); }
 
  private:
+  void AddAnyCell(const Cell& cell, std::string* out) const {
+    out->append(is_first_ ? "[" : ",[");
+    AppendJsonText(cell.column, out);
+    out->append(",").append(cell.timestamp).append(",\"").append(type_).append("\",");
+    if (is_text_) {
+      AppendJsonText(cell.value, out);
+    } else {
+      AppendJsonNumber(cell, out);
+    }
+    out->append(",").append(cell.expires_micros ? cell.expires : kNull).append("]");
+  }
+
+  // The same where texts are JSON but for the quotes. Room is made once: an append for each part
+  // took half of the export's time.
+  void AddPlainCell(const Cell& cell, std::string* out) const {
+    const std::string_view expires = cell.expires_micros ? cell.expires : kNull;
+    const size_t begin = out->size();
+    out->resize(begin + cell.column.size() + cell.timestamp.size() + type_.size() +
+                cell.value.size() + expires.size() + kMarksMax);
+    char* to = out->data() + begin;
+    const auto put = [&to](std::string_view text) {
+      std::memcpy(to, text.data(), text.size());
+      to += text.size();
+    };
+    put(is_first_ ? "[\"" : ",[\"");
+    put(cell.column);
+    put("\",");
+    put(cell.timestamp);
+    put(",\"");
+    put(type_);
+    put("\",");
+    if (is_text_) put("\"");
+    put(cell.value);
+    if (is_text_) put("\"");
+    put(",");
+    put(expires);
+    put("]");
+    out->resize(static_cast<size_t>(to - out->data()));
+  }
+
+  static constexpr std::string_view kNull{"null"};
+  static constexpr size_t kMarksMax{16};  // brackets, quotes, commas of a cell
+
   std::vector<std::string> schema_;
   bool is_first_{true};
+  std::string type_;  // of the last cell, and what that means
+  bool is_text_{false};
+  bool is_verbatim_{false};  // its text is JSON: an integer
 };
 
 // --- jsonl

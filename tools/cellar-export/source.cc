@@ -2,7 +2,6 @@
 #include "cellar-export/source.h"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include "client/command_words.h"
@@ -42,8 +41,7 @@ void Source::Adapt() {
   cells_ = std::clamp(std::min(wanted, cells_ * 4), kCellsMin, kCellsMax);
 }
 
-bool Source::Is(Kind kind, const Item& item) {
-  if (item.kind == kind) return true;
+bool Source::Refuse(const Item& item) {
   failure_ = item.kind == Kind::kError
                  ? Status::Error(ErrorCode::kErr, std::string(replies_.Text(item)))
                  : Unexpected();
@@ -103,37 +101,34 @@ Status Source::ReadVersions(Listener* listener) {
     if (!replies_.Next(&first)) return Failure();
     if (first.kind == Kind::kInteger) {
       if (i > 0 || versions.number != 4) return Unexpected();
-      return ReadCell(first.number, listener);
+      return ReadCell(first, listener);
     }
     if (first.kind != Kind::kArray || first.number != 4) return Unexpected();
     Item timestamp;
     if (!Expect(Kind::kInteger, &timestamp)) return Failure();
-    RETURN_IF_ERROR(ReadCell(timestamp.number, listener));
+    RETURN_IF_ERROR(ReadCell(timestamp, listener));
   }
   return Status::Ok();
 }
 
-Status Source::ReadCell(int64_t timestamp_micros, Listener* listener) {
+Status Source::ReadCell(const Item& timestamp, Listener* listener) {
   Item value;
   if (!replies_.Next(&value)) return Failure();
+  if (value.kind != Kind::kInteger && value.kind != Kind::kText) return Unexpected();
   Item type;
   if (!Expect(Kind::kText, &type)) return Failure();
   Item expiry;
   if (!replies_.Next(&expiry)) return Failure();
   Cell cell;
   cell.column = column_;
-  cell.timestamp_micros = timestamp_micros;
+  cell.timestamp_micros = timestamp.number;
+  cell.timestamp = replies_.Text(timestamp);
   cell.type = replies_.Text(type);
-  char digits[24];
-  if (value.kind == Kind::kInteger) {
-    const std::to_chars_result end = std::to_chars(digits, digits + sizeof(digits), value.number);
-    cell.value = std::string_view(digits, static_cast<size_t>(end.ptr - digits));
-  } else if (value.kind == Kind::kText) {
-    cell.value = replies_.Text(value);
-  } else {
-    return Unexpected();
+  cell.value = replies_.Text(value);
+  if (expiry.kind == Kind::kInteger) {
+    cell.expires_micros = expiry.number;
+    cell.expires = replies_.Text(expiry);
   }
-  if (expiry.kind == Kind::kInteger) cell.expires_micros = expiry.number;
   page_bytes_ += column_.size() + cell.value.size();
   ++page_cells_;
   return listener->OnCell(cell);

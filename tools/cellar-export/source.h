@@ -21,9 +21,11 @@ namespace cellar::exporter {
 struct Cell {
   std::string_view column;
   int64_t timestamp_micros{0};
+  std::string_view timestamp;  // its digits
   std::string_view type;
   std::string_view value;  // its text
   std::optional<int64_t> expires_micros;
+  std::string_view expires;  // its digits
 };
 
 // Which pages.
@@ -63,13 +65,16 @@ class Source {
 
   Status Ask();
   // The next item, which must be of `kind`. False: Failure() says why.
-  bool Expect(Kind kind, Item* item) { return replies_.Next(item) && Is(kind, *item); }
-  bool Is(Kind kind, const Item& item);
+  bool Expect(Kind kind, Item* item) {
+    return replies_.Next(item) && (item->kind == kind || Refuse(*item));
+  }
+  // Notes that it is not what was expected. Always false.
+  bool Refuse(const Item& item);
   Status Failure() const { return failure_.ok() ? replies_.failure() : failure_; }
   Status ReadRow(Listener* listener);
   Status ReadVersions(Listener* listener);
   // Of [timestamp, value, type, expiry or nil] what stands behind the timestamp.
-  Status ReadCell(int64_t timestamp_micros, Listener* listener);
+  Status ReadCell(const Item& timestamp, Listener* listener);
   void Adapt();
 
   SourceOptions options_;

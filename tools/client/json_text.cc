@@ -30,6 +30,11 @@ void AppendBase64(std::string_view bytes, std::string* out) {
 
 void AppendJsonString(std::string_view text, std::string* out) {
   out->push_back('"');
+  if (IsPlainJson(text)) {
+    out->append(text);
+    out->push_back('"');
+    return;
+  }
   size_t begin = 0;
   for (size_t i = 0; i < text.size(); ++i) {
     const auto byte = static_cast<uint8_t>(text[i]);
@@ -49,7 +54,7 @@ void AppendJsonString(std::string_view text, std::string* out) {
 }
 
 void AppendJsonText(std::string_view text, std::string* out) {
-  if (IsValidUtf8(text)) {
+  if (IsPlainJson(text) || IsValidUtf8(text)) {
     AppendJsonString(text, out);
     return;
   }

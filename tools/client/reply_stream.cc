@@ -55,21 +55,8 @@ bool ReplyStream::Fill(size_t end) {
 
 // Of a line: an optional sign and digits, up to CR LF.
 bool ReplyStream::ReadNumber(int64_t* number) {
-  constexpr size_t kLineBytesMax{24};
   uint64_t value{0};
   bool is_negative{false};
-  if (at_ + kLineBytesMax <= filled_) {  // nearly always all of it is there
-    const char* digit{buffer_.data() + at_};
-    while (*digit >= '0' && *digit <= '9' && digit < buffer_.data() + at_ + kLineBytesMax - 2) {
-      value = value * 10 + static_cast<uint64_t>(*digit++ - '0');
-    }
-    if (digit[0] == '\r' && digit[1] == '\n') {
-      at_ = static_cast<size_t>(digit - buffer_.data()) + 2;
-      *number = static_cast<int64_t>(value);
-      return true;
-    }
-    value = 0;
-  }
   for (size_t i{0}; i < kLineBytesMax; ++i) {
     if (!Need(at_ + 2)) return false;
     const char c{buffer_[at_++]};
@@ -88,7 +75,7 @@ bool ReplyStream::ReadNumber(int64_t* number) {
   return Unexpected();
 }
 
-bool ReplyStream::Next(Item* item) {
+bool ReplyStream::NextSlowly(Item* item) {
   if (!Need(at_ + 1)) return false;
   *item = Item{};
   const char type{buffer_[at_++]};
@@ -104,9 +91,12 @@ bool ReplyStream::Next(Item* item) {
     return true;
   }
   if (type != '*' && type != '$' && type != ':') return Unexpected();
+  const size_t digits = at_;
   if (!ReadNumber(&item->number)) return false;
   if (type == ':') {
     item->kind = Kind::kInteger;
+    item->offset = digits;
+    item->bytes = at_ - 2 - digits;
     return true;
   }
   if (item->number == -1) return true;
