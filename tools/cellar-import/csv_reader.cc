@@ -4,9 +4,12 @@
 //
 // A quote inside an unquoted field is taken as it stands, as most programs write it. Text behind a
 // closing quote makes the record malformed; the next one begins after the next line break.
-#include <cstring>
+#include <bit>
+#include <cstdint>
 #include <string_view>
 
+#include "base/coding.h"
+#include "base/copy_bytes.h"
 #include "cellar-import/record_reader.h"
 
 namespace cellar::importer {
@@ -77,8 +80,8 @@ class CsvReader final : public RecordReader {
     while (more_fields) {
       if (record->fields.size() <= field_count) record->fields.emplace_back();
       std::string& field = record->fields[field_count++];
-      field.clear();
       if (at < text.size() && text[at] == '"') {
+        field.clear();
         if (!ParseQuoted(text, &at, &field, &lines)) {
           if (!at_end) return false;
           record->error = "a quote that is never closed";
@@ -132,12 +135,28 @@ class CsvReader final : public RecordReader {
 
   // Up to the next delimiter or line break.
   void ParsePlain(std::string_view text, size_t* at, std::string* field) const {
-    size_t end{*at};
-    while (end < text.size() && text[end] != delimiter_ && text[end] != '\n') ++end;
+    const size_t end{FindEnd(text, *at)};
     size_t field_end{end};
     if (end < text.size() && text[end] == '\n' && end > *at && text[end - 1] == '\r') --field_end;
-    field->assign(text.substr(*at, field_end - *at));
+    // What assign() does, without a call for each of the few bytes that most fields have.
+    field->resize(field_end - *at);
+    CopyBytes(field->data(), text.data() + *at, field->size());
     *at = field_end;
+  }
+
+  // The next delimiter or line feed at or behind `at`; text.size() if there is none.
+  size_t FindEnd(std::string_view text, size_t at) const {
+    constexpr uint64_t kOnes{0x0101010101010101};
+    // Where a byte is zero its highest bit is set: exact up to the first one.
+    const auto zeros = [](uint64_t eight) { return (eight - kOnes) & ~eight & kOnes << 7; };
+    const uint64_t delimiters{kOnes * static_cast<uint8_t>(delimiter_)};
+    for (; at + sizeof(uint64_t) <= text.size(); at += sizeof(uint64_t)) {
+      const auto eight = LoadLittleEndian<uint64_t>(text.data() + at);
+      const uint64_t found{zeros(eight ^ delimiters) | zeros(eight ^ kOnes * '\n')};
+      if (found != 0) return at + static_cast<size_t>(std::countr_zero(found)) / 8;
+    }
+    while (at < text.size() && text[at] != delimiter_ && text[at] != '\n') ++at;
+    return at;
   }
 
   static bool SkipLineBreak(std::string_view text, size_t* at) {

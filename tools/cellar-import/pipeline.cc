@@ -16,6 +16,7 @@ namespace {
 
 constexpr useconds_t kReconnectPauseMicros{100'000};
 constexpr int64_t kMicrosPerSecond{1'000'000};
+constexpr size_t kSpareBytesMax{4096};  // of one unit that is kept for its memory
 
 // Errors that the next row would meet too.
 bool IsFatal(std::string_view error) {
@@ -47,11 +48,12 @@ Pipeline::Pipeline(PipelineOptions options, client::ConnectionOptions connection
 Status Pipeline::Add(const Row& row, const RowRef& ref) {
   if (options_.create_families) {
     for (const Cell& cell : row.cells) {
-      if (known_families_.contains(cell.family)) continue;
+      if (known_families_.contains(cell.FamilyName())) continue;
       RETURN_IF_ERROR(CloseBatch());
-      known_families_.insert(cell.family);
+      known_families_.insert(cell.FamilyName());
       Unit unit;
-      client::AppendCommand({"FAMILY", "ADD", options_.command.table, cell.family}, &unit.bytes);
+      client::AppendCommand({"FAMILY", "ADD", options_.command.table, cell.FamilyName()},
+                            &unit.bytes);
       unit.replies_expected = 1;
       unit.is_family = true;
       RETURN_IF_ERROR(Push(std::move(unit)));
@@ -82,6 +84,19 @@ Status Pipeline::Flush() {
   return DrainTo(0, 0);
 }
 
+Pipeline::Unit Pipeline::NewUnit() {
+  if (spare_.empty()) return {};
+  Unit unit = std::move(spare_.back());
+  spare_.pop_back();
+  unit.bytes.clear();
+  unit.rows.clear();
+  unit.replies_expected = 0;
+  unit.replies_seen = 0;
+  unit.is_batch = false;
+  unit.is_family = false;
+  return unit;
+}
+
 Status Pipeline::CloseBatch() {
   if (batch_.rows.empty()) return Status::Ok();
   if (options_.rows_per_batch > 1) {
@@ -89,7 +104,7 @@ Status Pipeline::CloseBatch() {
     batch_.replies_expected += 2;
     batch_.is_batch = true;
   }
-  return Push(std::exchange(batch_, Unit{}));
+  return Push(std::exchange(batch_, NewUnit()));
 }
 
 Status Pipeline::Push(Unit unit) {
@@ -103,14 +118,23 @@ Status Pipeline::Push(Unit unit) {
     Finish();
     return Status::Ok();
   }
-  return connection_->Append(bytes);
+  unsent_ += bytes;
+  return Status::Ok();
+}
+
+Result<client::Reply> Pipeline::Read() {
+  if (!unsent_.empty()) {
+    RETURN_IF_ERROR(connection_->Send(unsent_));
+    unsent_.clear();
+  }
+  return connection_->Read();
 }
 
 Status Pipeline::DrainTo(size_t units, size_t bytes) {
   while (in_flight_.size() > units || in_flight_bytes_ > bytes) {
     Finish();
     if (in_flight_.empty()) break;
-    Result<client::Reply> reply = connection_->Read();
+    Result<client::Reply> reply = Read();
     if (!reply.ok()) {
       RETURN_IF_ERROR(Reconnect(reply.status()));
       continue;
@@ -159,9 +183,13 @@ Status Pipeline::TakeExec(const redisReply& reply, Unit* unit) {
 void Pipeline::Finish() {
   while (!in_flight_.empty() &&
          in_flight_.front().replies_seen == in_flight_.front().replies_expected) {
-    for (const UnitRow& row : in_flight_.front().rows) listener_->OnRow(row.ref, row.error);
-    CELLAR_ASSERT(in_flight_bytes_ >= in_flight_.front().bytes.size());
-    in_flight_bytes_ -= in_flight_.front().bytes.size();
+    Unit& done = in_flight_.front();
+    for (const UnitRow& row : done.rows) listener_->OnRow(row.ref, row.error);
+    CELLAR_ASSERT(in_flight_bytes_ >= done.bytes.size());
+    in_flight_bytes_ -= done.bytes.size();
+    const bool is_small =
+        done.bytes.capacity() + done.rows.capacity() * sizeof(UnitRow) <= kSpareBytesMax;
+    if (is_small && spare_.size() < options_.units_max) spare_.push_back(std::move(done));
     in_flight_.pop_front();
   }
 }
@@ -179,11 +207,12 @@ Status Pipeline::Reconnect(const Status& cause) {
     if (Clock::System().MonotonicMicros() > deadline_micros) return opened.status();
     usleep(kReconnectPauseMicros);
   }
+  unsent_.clear();
   for (Unit& unit : in_flight_) {
     if (unit.bytes.empty()) continue;
     unit.replies_seen = 0;
     for (UnitRow& row : unit.rows) row.error.clear();
-    RETURN_IF_ERROR(connection_->Append(unit.bytes));
+    unsent_ += unit.bytes;
   }
   return Status::Ok();
 }

@@ -80,8 +80,12 @@ class Pipeline {
     std::vector<UnitRow> rows;
   };
 
+  // An empty one, with memory of before if there is some.
+  Unit NewUnit();
   Status CloseBatch();
   Status Push(Unit unit);
+  // The next reply, once all that is there has been sent.
+  Result<client::Reply> Read();
   // Reads replies until at most `units` are in flight.
   Status DrainTo(size_t units, size_t bytes);
   Status Take(const redisReply& reply);
@@ -96,7 +100,9 @@ class Pipeline {
   std::set<std::string, std::less<>> known_families_;
   Unit batch_;  // being filled
   std::deque<Unit> in_flight_;
+  std::vector<Unit> spare_;  // of small ones that are done, for their memory; units_max at most
   size_t in_flight_bytes_{0};
+  std::string unsent_;  // of what is in flight; it leaves with the next Read()
 };
 
 }  // namespace cellar::importer

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "client/command_words.h"
 
 namespace cellar::importer {
 namespace {
@@ -72,6 +73,13 @@ Result<Column> RowMapper::ColumnOf(std::string_view field) const {
                    "--ignore-unmapped");
 }
 
+HeaderField::HeaderField(Column to) : column(std::move(to)) {
+  client::AppendBulk(column.family + ":" + column.qualifier, &name_words);
+  if (column.type.empty()) return;
+  client::AppendBulk("AS", &type_words);
+  client::AppendBulk(column.type, &type_words);
+}
+
 Status RowMapper::SetHeader(const std::vector<std::string>& names) {
   std::set<std::string_view> seen;
   for (const std::string& name : names) {
@@ -94,20 +102,20 @@ Status RowMapper::SetHeader(const std::vector<std::string>& names) {
   for (const auto& [name, column] : options_.columns) {
     RETURN_IF_ERROR(index_of(name).status());
   }
-  header_columns_.clear();
+  header_fields_.clear();
   for (const std::string& name : names) {
     ASSIGN_OR_RETURN(Column column, ColumnOf(name));
     if (column.type.empty()) column.type = options_.default_type;
-    header_columns_.push_back(std::move(column));
+    header_fields_.emplace_back(std::move(column));
   }
   return Status::Ok();
 }
 
 Status RowMapper::MapFields(const Record& record, Row* row) const {
   const std::vector<std::string>& fields = record.fields;
-  if (fields.size() != header_columns_.size()) {
+  if (fields.size() != header_fields_.size()) {
     return BadRecord(std::to_string(fields.size()) + " fields where the header has " +
-                     std::to_string(header_columns_.size()));
+                     std::to_string(header_fields_.size()));
   }
   row->key = header_keys_.empty() ? "*" : "";
   for (const size_t index : header_keys_) {
@@ -122,16 +130,14 @@ Status RowMapper::MapFields(const Record& record, Row* row) const {
   }
   size_t cell_count{0};
   for (size_t index{0}; index < fields.size(); ++index) {
-    const Column& column = header_columns_[index];
-    if (column.family.empty()) continue;
+    const HeaderField& header = header_fields_[index];
+    if (header.column.family.empty()) continue;
     if (fields[index].empty() && !options_.keep_empty) continue;
     if (options_.null_text && fields[index] == *options_.null_text) continue;
     if (row->cells.size() <= cell_count) row->cells.emplace_back();
     Cell& cell = row->cells[cell_count++];
-    cell.family = column.family;
-    cell.qualifier = column.qualifier;
-    cell.value = fields[index];
-    cell.type = column.type;
+    cell.header = &header;
+    cell.field = &fields[index];
   }
   row->cells.resize(cell_count);
   return row->cells.empty() ? BadRecord("no field gives a cell") : Status::Ok();

@@ -34,6 +34,16 @@ struct Column {
   std::string type;  // of cellar-model(7), "TYPES", or empty: the family's
 };
 
+// Where a field of each record goes, and the words that say so in a command, as RESP.
+struct HeaderField {
+  explicit HeaderField(Column to);
+
+  Column column;
+  std::string name_words;  // family:qualifier
+  std::string type_words;  // AS type; or nothing
+};
+
+// The names and the value are the cell's own, or those of a header and of a record.
 struct Cell {
   std::string family;
   std::string qualifier;
@@ -41,6 +51,18 @@ struct Cell {
   std::string type;
   std::optional<int64_t> timestamp_micros{};  // else that of the row, if any
   std::optional<int64_t> expires_micros{};
+  // In place of the four above. Borrowed from the mapper, and from the record until the next one.
+  const HeaderField* header{nullptr};
+  const std::string* field{nullptr};
+
+  const std::string& FamilyName() const {
+    return header != nullptr ? header->column.family : family;
+  }
+  const std::string& Qualifier() const {
+    return header != nullptr ? header->column.qualifier : qualifier;
+  }
+  const std::string& Type() const { return header != nullptr ? header->column.type : type; }
+  const std::string& Value() const { return header != nullptr ? *field : value; }
 };
 
 struct Row {
@@ -89,7 +111,8 @@ class RowMapper {
   // Field names of the CSV or TSV records to come. Errors: an unmapped field, a key field that is
   // missing, a name twice.
   Status SetHeader(const std::vector<std::string>& names);
-  // REQUIRES: SetHeader() for records with fields. *row is used again. Errors are the record's.
+  // REQUIRES: SetHeader() for records with fields. *row is used again, borrows from
+  // `record` and the mapper, and is filled by nothing else. Errors are the record's.
   Status MapFields(const Record& record, Row* row) const;
   Status MapJson(std::string_view text, Row* row) const;
 
@@ -99,7 +122,7 @@ class RowMapper {
   bool IsSpecial(std::string_view field) const;
 
   MapperOptions options_;
-  std::vector<Column> header_columns_;
+  std::vector<HeaderField> header_fields_;
   std::vector<size_t> header_keys_;
   std::optional<size_t> header_timestamp_;
 };

@@ -21,12 +21,6 @@ void AppendLength(char mark, size_t length, std::string* out) {
   out->append(line.data(), end + 2);
 }
 
-void AppendBulk(std::string_view bytes, std::string* out) {
-  AppendLength('$', bytes.size(), out);
-  out->append(bytes);
-  out->append("\r\n");
-}
-
 int HexDigit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
@@ -58,6 +52,12 @@ char Unescape(std::string_view text, size_t* used) {
 }
 
 }  // namespace
+
+void AppendBulk(std::string_view word, std::string* out) {
+  AppendLength('$', word.size(), out);
+  out->append(word);
+  out->append("\r\n");
+}
 
 void AppendCommand(std::span<const std::string_view> words, std::string* out) {
   AppendLength('*', words.size(), out);

@@ -9,6 +9,8 @@
 
 namespace cellar::client {
 
+// Appends a word of a command, as RESP.
+void AppendBulk(std::string_view word, std::string* out);
 // Appends one command.
 void AppendCommand(std::span<const std::string_view> words, std::string* out);
 void AppendCommand(std::initializer_list<std::string_view> words, std::string* out);

@@ -1,6 +1,10 @@
 // See connection.h.
 #include "client/connection.h"
 
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "client/command_words.h"
@@ -71,6 +75,18 @@ Status Connection::Flush() {
     if (redisBufferWrite(context_.get(), &done) != REDIS_OK) {
       return Status::Error(ErrorCode::kIo, std::string("connection lost: ") + context_->errstr);
     }
+  }
+  return Status::Ok();
+}
+
+Status Connection::Send(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t sent = send(descriptor(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0) {
+      return Status::Error(ErrorCode::kIo, std::string("connection lost: ") + std::strerror(errno));
+    }
+    bytes.remove_prefix(static_cast<size_t>(sent));
   }
   return Status::Ok();
 }

@@ -45,6 +45,9 @@ class Connection {
   Status Append(std::string_view bytes);
   // Sends what is queued.
   Status Flush();
+  // Sends bytes of commands without a queue between. REQUIRES: nothing is queued. kIo if the
+  // connection is lost; it is then of no more use.
+  Status Send(std::string_view bytes);
   // To read replies from in another way (reply_stream.h).
   int descriptor() const { return context_->fd; }
   // The next outstanding reply. kIo if the connection is lost; it is then of no more use.
