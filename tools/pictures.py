@@ -5,7 +5,8 @@
 
 A server of its own, with a clock that is set minute by minute, gets a zipf load, rows that are appended, and scans.
 Written are DIR/zipf.svg, .png, .txt, the same of `sequential` and `scan`, DIR/top.txt and, where a browser can be
-driven, DIR/web-overview.png, web-rows.png and web-heat.png. DIR/readme-heat.svg, readme-top.svg and readme-web.svg are
+driven, DIR/web-overview.png, web-rows.png, web-heat.png and
+web-heat-dark.png. DIR/readme-heat.svg, readme-top.svg and readme-web.svg are
 those that README.md shows from conf/pictures/.
 """
 
@@ -131,6 +132,10 @@ def page(port, out):
             browser.get(f"{address}#/{path}")
             time.sleep(7 if name == "overview" else 2)
             browser.save_screenshot(os.path.join(out, f"web-{name}.png"))
+            if name == "heat":
+                browser.execute_cdp_cmd("Emulation.setEmulatedMedia",
+                                        {"features": [{"name": "prefers-color-scheme", "value": "dark"}]})
+                browser.save_screenshot(os.path.join(out, "web-heat-dark.png"))
             if name == "overview":
                 page_picture(browser, os.path.join(out, "readme-web.svg"))
     finally:

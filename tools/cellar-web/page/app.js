@@ -379,6 +379,7 @@ function colour(share) {
   return VIRIDIS[i].map((low, c) => Math.round(low + (VIRIDIS[i + 1][c] - low) * (at - i)));
 }
 
+// Where shareAt gives null nothing is painted: the canvas shows its ground, which is no colour of the scale.
 function paint(canvas, width, height, shareAt) {
   canvas.width = width;
   canvas.height = height;
@@ -386,11 +387,27 @@ function paint(canvas, width, height, shareAt) {
   const image = context.createImageData(width, height);
   for (let y = 0; y < height; ++y) {
     for (let x = 0; x < width; ++x) {
-      const [r, g, b] = colour(shareAt(x, y));
+      const share = shareAt(x, y);
+      if (share === null) continue;
+      const [r, g, b] = colour(share);
       image.data.set([r, g, b, 255], 4 * (y * width + x));
     }
   }
   context.putImageData(image, 0, 0);
+}
+
+// Labels of some of `total` places along an axis, each where its place begins. `edge` is the side that they are
+// measured from.
+function axis(name, total, most, edge, textOf) {
+  const labels = Math.min(total, most);
+  const made = make('div', {class: 'axis ' + name});
+  for (let i = 0; i < labels; ++i) {
+    const at = Math.floor(i * total / labels);
+    const label = make('span', {title: textOf(at)}, textOf(at));
+    label.style[edge] = 100 * at / total + '%';
+    made.append(label);
+  }
+  return made;
 }
 
 async function showHeat(table, metric, mine) {
@@ -401,24 +418,35 @@ async function showHeat(table, metric, mine) {
   const steps = field(heat, metric);
   const from = field(heat, 'from');
   const step = field(heat, 'step');
-  const most = Math.max(1, ...steps.flat());
-  const share = (value) => value === 0 ? 0 : Math.log1p(value) / Math.log1p(most);
+  const counted = steps.flat().filter((value) => value > 0);
+  const most = counted.reduce((a, b) => Math.max(a, b), 0);
+  const least = counted.reduce((a, b) => Math.min(a, b), most);
+  const share = (value) => !value ? null
+    : most === least ? 1 : Math.log(value / least) / Math.log(most / least);
+  const timeOf = (x) => time((from + x * step) * 1e6);
   const picture = make('canvas', {id: 'heat', role: 'img', 'aria-label': 'heat map of ' + shown(table)});
   paint(picture, Math.max(1, steps.length), Math.max(1, keys.length), (x, y) => share(steps[x] ? steps[x][y] : 0));
-  const label = make('p', {id: 'under', class: 'soft'}, 'Time goes right, keys go down; point at a place.');
+  const label = make('p', {id: 'under', class: 'soft'}, 'Point at a place to see its time, its first key and its ' + metric + '.');
   picture.addEventListener('mousemove', (event) => {
     const box = picture.getBoundingClientRect();
     const x = Math.min(steps.length - 1, Math.floor((event.clientX - box.left) / box.width * steps.length));
     const y = Math.min(keys.length - 1, Math.floor((event.clientY - box.top) / box.height * keys.length));
     if (x < 0 || y < 0) return;
-    label.textContent = time((from + x * step) * 1e6) + ' · from ' + shown(keys[y]) + ' · ' + count(steps[x][y]) + ' ' + metric;
+    label.textContent = timeOf(x) + ' · from ' + shown(keys[y]) + ' · ' + (steps[x][y] ? count(steps[x][y]) : 'no') + ' ' + metric;
   });
   const scale = make('canvas', {'aria-hidden': 'true'});
   paint(scale, 64, 1, (x) => x / 63);
+  const legend = make('div', {class: 'legend'}, make('span', {class: 'none'}), 'no ' + metric);
+  if (most > 0) legend.append(make('span', {class: 'from'}, count(least)), scale, count(most) + ' ' + metric);
   const choice = make('select', {'aria-label': 'metric', onchange: () => guard(() => showHeat(table, choice.value, mine))},
     ...['reads', 'writes', 'bytes'].map((name) => make('option', {value: name, selected: name === metric}, name)));
-  show(make('h1', {}, 'Heat of ' + shown(table)), make('form', {class: 'bar'}, choice), picture,
-    make('div', {class: 'legend'}, '0', scale, count(most) + ' ' + metric), label);
+  // Of a day the hour is enough; UTC, as everywhere on this page.
+  const short = steps.length * step <= 86400 ? (x) => timeOf(x).slice(11, 16) : (x) => timeOf(x).slice(5, 16);
+  show(make('h1', {}, 'Heat of ' + shown(table)), make('form', {class: 'bar'}, choice),
+    make('div', {class: 'map'}, axis('keys', keys.length, 16, 'top', (y) => shown(keys[y])), picture,
+      axis('times', steps.length, 8, 'left', short), make('div', {class: 'name'}, 'row key ↓'),
+      make('div', {class: 'name'}, 'time (UTC) →')),
+    legend, label);
 }
 
 function chooseTable() {
