@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
 import unittest
 
 from cellar_server import CellarServer, CellarTest, free_port, tool
@@ -22,6 +23,10 @@ except ImportError:
 
 BROWSERS = [path for path in map(shutil.which, ("chromium", "google-chrome")) if path]
 HTML = "<img src=x onerror=document.title='run'>"
+# Names of tables and families hold none of this; rows, qualifiers and values do.
+HOSTILE = [text.encode() for text in (
+    HTML, "<script>document.title='run'</script>", "\"'><svg onload=document.title='run'>", "</td></table><iframe src=/>",
+    "javascript:document.title='run'", "{{7*7}}${7*7}", "&lt;b&gt;&#60;", "\u202eright to left", "a\r\nSet-Cookie: x=1")]
 
 
 class Web:
@@ -182,12 +187,70 @@ class TestApi(WebTest):
         self.addCleanup(named.end)
         self.assertEqual(named.request("GET", "/", headers={"Host": "cellar.example"})[0].status, 200)
 
+    def test_every_answer_has_the_headers_that_guard_the_page(self):
+        web = self.web
+        web.log_in("default", "sesame")
+        answers = [web.request("GET", path)[0] for path in ("/", "/app.js", "/style.css", "/nothing", "/api/info", "/api/nix",
+                                                            "/api/rows?table=nix")]
+        answers += [web.request("POST", "/api/login", "x" * 10_000)[0], web.log_in("default", "wrong", 401)[0],
+                    web.request("GET", "/api/info", plain=True)[0], web.request("GET", "/", headers={"Host": "evil"})[0]]
+        self.assertEqual({answer.status for answer in answers}, {200, 400, 401, 403, 404, 413})
+        for answer in answers:
+            policy = answer.headers["Content-Security-Policy"]
+            for part in ("default-src 'none'", "script-src 'self'", "style-src 'self'", "frame-ancestors 'none'",
+                         "form-action 'none'", "base-uri 'none'"):
+                self.assertIn(part, policy)
+            self.assertNotIn("unsafe", policy)
+            self.assertEqual(answer.headers["X-Content-Type-Options"], "nosniff")
+            self.assertEqual(answer.headers["X-Frame-Options"], "DENY")
+            self.assertEqual(answer.headers["Referrer-Policy"], "no-referrer")
+            self.assertEqual(answer.headers["Cache-Control"], "no-store")
+            self.assertRegex(answer.headers["Content-Type"], "charset=utf-8|svg|json")
+
+    def test_a_million_rows(self):
+        rows = 1_000_000
+        self.redis.execute_command("TABLE", "CREATE", "million", "FAMILY", "f")
+        with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+            file.write("key,f:q\n")
+            file.writelines("r%07d,%032d\n" % (i, i) for i in range(rows))
+            file.flush()
+            subprocess.run([tool("cellar-import"), "-p", str(self.server.port), "-a", "sesame", "-q", "-k", "key",
+                            "million", file.name], check=True)
+        web = self.web
+        web.log_in("default", "sesame")
+        self.assertEqual(self.redis.execute_command("CCOUNT", "million"), rows)
+        examined = self.reads("million")
+        cursor, seen = "0", []
+        for _ in range(40):
+            cursor, page = web.ask(f"rows?table=million&count=50&cursor={cursor}")
+            seen += [row for row, _ in page]
+        self.assertEqual(seen, ["r%07d" % i for i in range(2000)])
+        for prefix, found in (("r09999", 100), ("r0999999", 1), ("r1", 0), ("r05", 1000)):
+            _, page = web.ask(f"rows?table=million&count=1000&prefix={prefix}")
+            self.assertEqual(len(page), found)
+        # No question walked over more than it showed, or two orders of magnitude would be missing here; and what the
+        # tool holds is a page.
+        self.assertLess(self.reads("million") - examined, 20_000)
+        with open(f"/proc/{web.process.pid}/status", encoding="ascii") as status:
+            peak_kib = next(int(line.split()[1]) for line in status if line.startswith("VmHWM:"))
+        self.assertLess(peak_kib, 64 << 10)
+
+    def reads(self, table):
+        """Rows of the table that have been examined, about: heat-sample is 1."""
+        heat = self.redis.execute_command("HEAT", table, "RANGES", "1")
+        return sum(step[0] for step in heat[heat.index(b"reads") + 1])
+
     def test_everybody_sees_what_they_may_see(self):
         web = self.web
         web.log_in("few", "pw")
         self.assertEqual(web.ask("tables?keyspace=0"), ["other"])
         self.assertIn("NOPERM", web.ask("rows?table=planes", 403))
         self.assertEqual(web.ask("rows?table=other")[1][0][0], "x")
+        # Not by another door either.
+        for path in ("row?table=planes&row=a1", "rows?table=0/planes", "rows?table64=MC9wbGFuZXM", "heat?table=planes",
+                     "table?table=planes", "family?table=planes&family=f", "definition?table=planes"):
+            self.assertIn("NOPERM", web.ask(path, 403), path)
+        self.assertEqual(web.ask("session"), True)
 
     def test_a_server_that_goes_and_comes(self):
         gone = Web(free_port())
@@ -220,9 +283,12 @@ class TestApi(WebTest):
 class TestPage(WebTest):
     def setUp(self):
         super().setUp()
+        self.redis.execute_command("TABLE", "CREATE", "hostile", "FAMILY", "f")
         pipe = self.redis.pipeline(transaction=False)
         for i in range(120):
             pipe.execute_command("CPUT", "planes", "p%03d" % i, "f:" + HTML, HTML)
+        for text in HOSTILE:
+            pipe.execute_command("CPUT", "hostile", text, b"f:" + text, text)
         pipe.execute()
         options = webdriver.ChromeOptions()
         options.binary_location = BROWSERS[0]
@@ -300,10 +366,88 @@ class TestPage(WebTest):
         logged = [entry for entry in self.page.get_log("browser") if "401" not in entry["message"]]
         self.assertEqual(logged, [])
 
+    def test_hostile_texts_stay_texts(self):
+        self.log_in("default", "sesame")
+        self.follow("hostile")
+        self.heading("0/hostile")
+        # What would hide or turn text is shown as its number.
+        shown = [text.decode().replace("\u202e", "\\u202e").replace("\r", "\\u000d").replace("\n", "\\u000a")
+                 for text in HOSTILE]
+        self.wait(lambda: len(self.page.find_elements(By.CSS_SELECTOR, "td.key a")) == len(HOSTILE))
+        for text in shown:
+            self.assertEqual(self.text().count(text), 3 * sum(text in other for other in shown), text)
+            self.follow(text)
+            self.heading(text)
+            self.page.back()
+            self.heading("0/hostile")
+        self.follow("Slow log")
+        self.heading("Slow log")
+        self.wait(lambda: shown[1] in self.text())
+        for tag in ("img", "iframe", "main script", "main svg"):
+            self.assertFalse(self.page.find_elements(By.CSS_SELECTOR, tag), tag)
+        self.assertEqual(self.page.title, "Cellar")
+        self.assertEqual([entry for entry in self.page.get_log("browser") if "401" not in entry["message"]], [])
+
+    def trouble(self):
+        shown = self.find(By.ID, "trouble")
+        return shown.text if shown is not None else ""
+
+    def test_a_server_that_goes_while_the_page_is_open(self):
+        server = CellarServer(options={"save": "", "requirepass": "sesame"})
+        self.addCleanup(server.close)
+        server.start()
+        web = Web(server.port)
+        self.addCleanup(web.end)
+        server.stop()
+        self.page.get(web.address)
+        self.wait(lambda: "refused" in self.trouble())
+        server.start()
+        self.log_in("default", "sesame")
+        self.heading("Overview")
+        self.wait(lambda: self.trouble() == "")
+        server.stop()
+        self.wait(lambda: "refused" in self.trouble())
+        self.assertTrue(self.find(By.ID, "head"))
+        server.start()
+        # It goes on by itself, and nobody has to log in again.
+        self.wait(lambda: self.trouble() == "")
+        self.assertIsNone(self.find(By.ID, "login"))
+
+    def test_heat_says_where_nothing_was(self):
+        for i in range(120):
+            self.redis.execute_command("CGET", "planes", "p%03d" % (i % 3), "f:q")
+        self.log_in("default", "sesame")
+        self.follow("planes")
+        self.click(By.CSS_SELECTOR, ".tabs a:last-child")
+        self.heading("Heat of 0/planes")
+        self.wait(lambda: self.find(By.ID, "heat"))
+        legend = self.page.find_element(By.CSS_SELECTOR, ".legend").text
+        self.assertIn("no reads", legend)
+        self.assertIn("reads", legend.split("no reads")[1])
+        keys = [label.text for label in self.page.find_elements(By.CSS_SELECTOR, ".axis.keys span")]
+        self.assertEqual(keys[0], "-")
+        self.assertTrue(any(key.startswith("p") for key in keys), keys)
+        times = [label.text for label in self.page.find_elements(By.CSS_SELECTOR, ".axis.times span")]
+        self.assertRegex(times[0], r"^\d\d:\d\d$")
+        # Of the painted places some are empty, all others have a colour.
+        alphas = set(self.page.execute_script(
+            "const c = document.getElementById('heat');"
+            "return [...c.getContext('2d').getImageData(0, 0, c.width, c.height).data].filter((_, i) => i % 4 === 3);"))
+        self.assertEqual(alphas, {0, 255})
+
     def test_few_rights(self):
         self.log_in("few", "pw")
         self.heading("Overview")
         self.assertEqual([link.text for link in self.wait(lambda: self.page.find_elements(By.CSS_SELECTOR, "aside a"))], ["other"])
+        # By its address, as somebody else may have sent it.
+        planes = base64.urlsafe_b64encode(b"0/planes").decode().rstrip("=")
+        for page in ("table/" + planes, "table/" + planes + "/schema", "table/" + planes + "/row/YTE", "heat/" + planes):
+            self.page.get(self.web.address + "#/" + page)
+            self.wait(lambda: "NOPERM" in self.trouble())
+            self.wait(lambda: self.text() == "")
+            self.follow("other")
+            self.heading("0/other")
+            self.wait(lambda: self.trouble() == "")
 
 
 if __name__ == "__main__":

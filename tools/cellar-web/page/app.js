@@ -490,17 +490,23 @@ async function go() {
   const mine = ++view;
   mark();
   const [page, name, tab, key] = (location.hash || '#/').slice(2).split('/');
+  // What was shown before is not left standing beside the trouble, as if it were what was asked for.
+  const open = async (action) => {
+    if (!await guard(action) && mine === view) show();
+  };
   if (page === 'table' && name) {
-    const table = unpack(name);
-    await guard(() => tab === 'schema' ? showSchema(table, mine)
-      : tab === 'row' ? showRow(table, unpack(key || ''), mine) : showRows(table, mine));
+    await open(() => {
+      const table = unpack(name);
+      if (tab === 'schema') return showSchema(table, mine);
+      return tab === 'row' ? showRow(table, unpack(key || ''), mine) : showRows(table, mine);
+    });
   } else if (page === 'heat') {
-    if (name) await guard(() => showHeat(unpack(name), 'reads', mine));
+    if (name) await open(() => showHeat(unpack(name), 'reads', mine));
     else chooseTable();
   } else if (page === 'slow') {
-    await guard(() => showSlow(mine));
+    await open(() => showSlow(mine));
   } else if (page === 'replication') {
-    await guard(() => showReplication(mine));
+    await open(() => showReplication(mine));
   } else {
     await overview(mine);
   }
