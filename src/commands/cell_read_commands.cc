@@ -9,7 +9,6 @@
 #include <optional>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "base/assert.h"
 #include "base/inline.h"
@@ -92,45 +91,38 @@ CELLAR_INLINE void EndGet(CommandContext& ctx, const CellRead* cell, const GetOp
   ReplyValue(ctx.reply, cell->value.type, cell->value.stored);
 }
 
-// `CGET table row column`, of a column that is known, by somebody who may read everything. False if
-// it has to be taken apart word by word, or there is no such table.
-CELLAR_INLINE bool GetKnown(CommandContext& ctx) {
-  Store& store = ctx.store();
-  const Table* const table = store.FindTableIfAny(ctx.session.keyspace, ctx.args[1]);
-  if (table == nullptr) [[unlikely]]
-    return false;
-  const KnownColumn* const column = table->FindColumn(ctx.args[3]);
-  if (column == nullptr) return false;
+// Opens the command's row, on which the reply depends.
+CELLAR_INLINE Result<OpenedRow*> OpenRow(CommandContext& ctx) {
+  ASSIGN_OR_RETURN(const Table* const table, FindVisibleTable(ctx, ctx.args[1]));
   ctx.DependsOn(table->last_lsn());
-  const CellRead* cell = nullptr;
-  const Status status = store.Get(*table, ctx.args[2], *column, &cell);
-  if (status.ok()) [[likely]]
-    EndGet(ctx, cell, GetOptions{});
-  else
-    ctx.Fail(status);
-  return true;
+  return ctx.store().OpenRow(*table, ctx.args[2], ctx.rights);
 }
 
+// Replies why the columns cannot be read. A word that is no column is wrong whatever the table and
+// the row are.
+[[gnu::cold, gnu::noinline]] void FailAtColumns(CommandContext& ctx, Arguments columns,
+                                                const Status& status) {
+  for (const std::string_view column : columns) REPLY_IF_ERROR(ctx, CheckColumn(column));
+  ctx.Fail(status);
+}
+
+// The newest cell of `column` in the command's row at or before `at_micros`, or null.
+CELLAR_INLINE Result<const CellRead*> GetColumn(CommandContext& ctx, std::string_view column,
+                                                int64_t at_micros) {
+  ASSIGN_OR_RETURN(OpenedRow* const row, OpenRow(ctx));
+  return row->Get(column, at_micros);
+}
+
+// Its way is drawn in store/store.h.
 void CmdCGet(CommandContext& ctx) {
-  if (ctx.args.size() == 4 && ctx.rights == nullptr && GetKnown(ctx)) [[likely]]
-    return;
   GetOptions options;
   if (ctx.args.size() > 4) [[unlikely]] {
     ASSIGN_OR_REPLY(ctx, options, ParseGetOptions(ArgumentCursor(ctx.args, 4)));
   }
-  std::string_view family;
-  std::string_view qualifier;
-  REPLY_IF_ERROR(ctx, ParseColumn(ctx.args[3], &family, &qualifier));
-  Table* const table = FindTable(ctx);
-  if (table == nullptr) return;
-  const ColumnRead column{.family = family,
-                          .qualifier = qualifier,
-                          .at_micros = options.at_micros,
-                          .access = ctx.rights};
-  const CellRead* cell = nullptr;
-  REPLY_IF_ERROR(ctx, ctx.store().Get(*table, ctx.args[2], column, &cell));
-  table->NoteColumn(ctx.args[3], family, qualifier);
-  EndGet(ctx, cell, options);
+  const Result<const CellRead*> cell = GetColumn(ctx, ctx.args[3], options.at_micros);
+  if (!cell.ok()) [[unlikely]]
+    return FailAtColumns(ctx, ctx.args.subspan(3, 1), cell.status());
+  EndGet(ctx, *cell, options);
 }
 
 CELLAR_INLINE void ReplyCellOrNull(CommandContext& ctx, const CellRead* cell) {
@@ -145,93 +137,45 @@ size_t ReplyBytesMax(const CommandContext& ctx) {
   return static_cast<size_t>(ctx.host.services().config.reply_max_bytes);
 }
 
-// Whether the reply of CMGET, begun at `begin`, has become too long. Then it is the error.
-CELLAR_INLINE bool ReplyTooLong(CommandContext& ctx, size_t begin, size_t bytes_max) {
-  if (ctx.reply.position() - begin <= bytes_max) [[likely]]
-    return false;
-  ctx.reply.Truncate(begin);
-  ctx.Fail(Status::Error(ErrorCode::kTooLarge,
-                         "these columns make a reply of more than reply-max-bytes"));
-  return true;
-}
-
-// GetKnown for several columns.
-CELLAR_INLINE bool GetAllKnown(CommandContext& ctx) {
-  Store& store = ctx.store();
-  const Table* const table = store.FindTableIfAny(ctx.session.keyspace, ctx.args[1]);
-  if (table == nullptr) [[unlikely]]
-    return false;
-  static thread_local std::vector<const KnownColumn*> columns;  // keeps its memory
-  columns.clear();
-  for (const std::string_view name : ctx.args.subspan(3)) {
-    columns.push_back(table->FindColumn(name));
-    if (columns.back() == nullptr) return false;
-  }
-  if (!store.OpenRow(*table, ctx.args[2]).ok()) [[unlikely]]
-    return false;
-  ctx.DependsOn(table->last_lsn());
+// The reply of CMGET, as far as nothing is wrong.
+CELLAR_INLINE Status GetColumns(CommandContext& ctx, Arguments columns) {
+  ASSIGN_OR_RETURN(OpenedRow* const row, OpenRow(ctx));
+  ServerStats& stats = ctx.host.services().stats;
   const size_t begin = ctx.reply.position();
   const size_t bytes_max = ReplyBytesMax(ctx);
   ctx.reply.Array(columns.size());
-  ServerStats& stats = ctx.host.services().stats;
-  for (const KnownColumn* const column : columns) {
-    const CellRead* cell = nullptr;
-    store.GetInRow(*column, &cell);
+  for (const std::string_view column : columns) {
+    ASSIGN_OR_RETURN(const CellRead* const cell, row->Get(column));
     stats.CountLookup(cell != nullptr);
     ReplyCellOrNull(ctx, cell);
-    if (ReplyTooLong(ctx, begin, bytes_max)) return true;
+    if (ctx.reply.position() - begin > bytes_max) [[unlikely]] {
+      return Status::Error(ErrorCode::kTooLarge,
+                           "these columns make a reply of more than reply-max-bytes");
+    }
   }
-  return true;
+  return Status::Ok();
 }
 
 void CmdCMGet(CommandContext& ctx) {
-  if (ctx.rights == nullptr && GetAllKnown(ctx)) [[likely]]
-    return;
-  static thread_local std::vector<ColumnRead> columns;  // keeps its memory
-  columns.clear();
-  for (const std::string_view name : ctx.args.subspan(3)) {
-    std::string_view family;
-    std::string_view qualifier;
-    REPLY_IF_ERROR(ctx, ParseColumn(name, &family, &qualifier));
-    columns.push_back({.family = family, .qualifier = qualifier, .access = ctx.rights});
-  }
-  Table* const table = FindTable(ctx);
-  if (table == nullptr) return;
-  Store& store = ctx.store();
-  REPLY_IF_ERROR(ctx, store.OpenRow(*table, ctx.args[2]));
-  ServerStats& stats = ctx.host.services().stats;
+  const Arguments columns = ctx.args.subspan(3);
   const size_t begin = ctx.reply.position();
-  const size_t bytes_max = ReplyBytesMax(ctx);
-  ctx.reply.Array(columns.size());
-  for (const ColumnRead& column : columns) {
-    const CellRead* cell = nullptr;
-    if (const Status status = store.GetInRow(column, &cell); !status.ok()) [[unlikely]] {
-      ctx.reply.Truncate(begin);
-      return ctx.Fail(status);
-    }
-    stats.CountLookup(cell != nullptr);
-    ReplyCellOrNull(ctx, cell);
-    if (ReplyTooLong(ctx, begin, bytes_max)) return;
-  }
-  for (size_t i = 0; i < columns.size(); ++i)
-    table->NoteColumn(ctx.args[3 + i], columns[i].family, columns[i].qualifier);
+  const Status status = GetColumns(ctx, columns);
+  if (status.ok()) [[likely]]
+    return;
+  ctx.reply.Truncate(begin);
+  FailAtColumns(ctx, columns, status);
 }
 
 void CmdCExists(CommandContext& ctx) {
   if (ctx.args.size() > 4) return ctx.Fail(SyntaxErrorBecause("CEXISTS takes one column"));
-  const bool names_column = ctx.args.size() == 4;
-  ColumnRead column{.access = ctx.rights};
-  if (names_column)
-    REPLY_IF_ERROR(ctx, ParseColumn(ctx.args[3], &column.family, &column.qualifier));
-  Table* const table = FindTable(ctx);
-  if (table == nullptr) return;
   bool exists = false;
-  if (names_column) {
-    const CellRead* cell = nullptr;
-    REPLY_IF_ERROR(ctx, ctx.store().Get(*table, ctx.args[2], column, &cell));
-    exists = cell != nullptr;
+  if (ctx.args.size() == 4) {
+    const Result<const CellRead*> cell = GetColumn(ctx, ctx.args[3], kTimestampMax);
+    if (!cell.ok()) return FailAtColumns(ctx, ctx.args.subspan(3), cell.status());
+    exists = *cell != nullptr;
   } else {
-    ASSIGN_OR_REPLY(ctx, exists, ctx.store().RowExists(*table, ctx.args[2], ctx.rights));
+    ASSIGN_OR_REPLY(ctx, OpenedRow* const row, OpenRow(ctx));
+    exists = row->IsLive();
   }
   ctx.host.services().stats.CountLookup(exists);
   ctx.reply.Integer(exists ? 1 : 0);

@@ -69,92 +69,22 @@ const RowWriteResult* WriteOrReply(CommandContext& ctx, const RowWrite& write) {
   return table == nullptr ? nullptr : WriteToOrReply(ctx, *table, write);
 }
 
-// The reply of a put without conditions.
-CELLAR_INLINE void EndPut(CommandContext& ctx, const Table& table, std::string_view row,
-                          const Status& done) {
-  ctx.DependsOn(table.last_lsn());  // what was refused depends on what was there
-  if (!done.ok()) [[unlikely]]
-    return ctx.Fail(done);
-  TellOfRow(ctx, table, row);
-  ctx.reply.Ok();
-}
-
-// `CPUT table row family:qualifier value`, which is what most are, by somebody who may do
-// everything. False if it has to be taken apart word by word, or there is no such table.
-CELLAR_INLINE bool PutOneCell(CommandContext& ctx) {
-  const std::string_view row = ctx.args[kRowArgument];
-  const std::string_view name = ctx.args[3];
-  const std::string_view value = ctx.args[4];
-  Store& store = ctx.store();
-  Table* const table = store.FindTableIfAny(ctx.session.keyspace, ctx.args[1]);
-  if (table == nullptr) [[unlikely]]
-    return false;
-  if (const KnownColumn* const column = table->FindColumn(name); column != nullptr) [[likely]] {
-    EndPut(ctx, *table, row, store.Put(*table, row, *column, value));
-    return true;
-  }
-  CellPut put{.family = {}, .qualifier = {}, .text = value};
-  if (!SplitColumn(name, &put.family, &put.qualifier)) return false;
-  const Status done = store.Put(*table, row, put);
-  if (done.ok()) table->NoteColumn(name, put.family, put.qualifier);
-  EndPut(ctx, *table, row, done);
-  return true;
-}
-
-// `CPUT table row column value column value...`, likewise: every other word has the colon of a
-// column, which no option has. False as from PutOneCell.
-bool PutSeveralCells(CommandContext& ctx) {
-  const std::string_view row = ctx.args[kRowArgument];
-  const std::span<const std::string_view> words = ctx.args.subspan(kFirstOption);
+// Are the words columns and values in turn, and no options? These have no colon, which columns do.
+CELLAR_INLINE bool AreCells(Arguments words) {
   if (words.size() % 2 != 0 || words.size() / 2 > kCellOpsMax) return false;
-  Store& store = ctx.store();
-  Table* const table = store.FindTableIfAny(ctx.session.keyspace, ctx.args[1]);
-  if (table == nullptr) return false;
-  static thread_local std::vector<ColumnPut> puts;
-  puts.resize(words.size() / 2);
-  bool all_known = true;
-  for (size_t i = 0; i < puts.size(); ++i) {
-    const std::string_view name = words[2 * i];
-    ColumnPut& put = puts[i];
-    put.text = words[2 * i + 1];
-    put.known = table->FindColumn(name);
-    if (put.known != nullptr) [[likely]] {
-      const size_t family_bytes = put.known->family_name().size();
-      put.family = name.substr(0, family_bytes);
-      put.qualifier = name.substr(family_bytes + 1);
-    } else if (SplitColumn(name, &put.family, &put.qualifier)) {
-      all_known = false;
-    } else {
-      return false;
-    }
+  for (size_t i = 0; i < words.size(); i += 2) {
+    if (!IsColumn(words[i])) return false;
   }
-  const Status done = store.Put(*table, row, puts);
-  if (!all_known && done.ok()) {
-    for (size_t i = 0; i < puts.size(); ++i) {
-      if (puts[i].known == nullptr)
-        table->NoteColumn(words[2 * i], puts[i].family, puts[i].qualifier);
-    }
-  }
-  constexpr size_t kPutsKept{1024};
-  if (puts.size() > kPutsKept) std::vector<ColumnPut>().swap(puts);
-  EndPut(ctx, *table, row, done);
   return true;
 }
 
-// What CmdCPut does with all other words.
-[[gnu::noinline]] void PutCells(CommandContext& ctx) {
-  constexpr size_t kWordsOfTwoCells{7};
-  if (ctx.args.size() >= kWordsOfTwoCells && ctx.rights == nullptr &&
-      ctx.args[kRowArgument] != kNextRecord && PutSeveralCells(ctx)) {
-    return;
-  }
+// CPUT with options, by somebody who may not do everything, or of the next record number.
+[[gnu::noinline]] void PutWithOptions(CommandContext& ctx) {
   RowWrite& write = RowWriteOf(ctx);
   REPLY_IF_ERROR(ctx, ParsePut(ArgumentCursor(ctx.args, kFirstOption), &write));
   Table* const table = FindTableOrReply(ctx, ctx.args[1]);
   if (table == nullptr) return;
   write.allocates = write.row == kNextRecord && table->schema().key.is_recno();
-  if (write.IsUnconditional()) [[likely]]  // and of puts alone, as CPUT's words are
-    return EndPut(ctx, *table, write.row, ctx.store().Put(*table, write));
   const RowWriteResult* const result = WriteToOrReply(ctx, *table, write);
   if (result == nullptr) return;
   if (!result->conditions_held) return ctx.reply.Null();
@@ -162,14 +92,26 @@ bool PutSeveralCells(CommandContext& ctx) {
   ctx.reply.Ok();
 }
 
+// The way of most of them is drawn in store/store.h. What is wrong with the words is wrong whatever
+// the table is: PutWithOptions says it.
 void CmdCPut(CommandContext& ctx) {
-  constexpr size_t kWordsOfOneCell{5};
-  if (ctx.args.size() == kWordsOfOneCell && ctx.rights == nullptr &&
-      ctx.args[kRowArgument] != kNextRecord) [[likely]] {
-    if (PutOneCell(ctx)) [[likely]]
-      return;
-  }
-  PutCells(ctx);
+  const std::string_view row = ctx.args[kRowArgument];
+  const Arguments cells = ctx.args.subspan(kFirstOption);
+  // Two words are a cell or wrong: which of both is not asked before they have been refused.
+  const bool may_be_cells = cells.size() == 2 || AreCells(cells);
+  if (ctx.rights != nullptr || row == kNextRecord || !may_be_cells) [[unlikely]]
+    return PutWithOptions(ctx);
+  Table* const table = ctx.store().FindTableIfAny(ctx.session.keyspace, ctx.args[1]);
+  if (table == nullptr) [[unlikely]]
+    return PutWithOptions(ctx);
+  const Status done = ctx.store().Put(*table, row, cells);
+  if (!done.ok() && !IsColumn(cells[0])) [[unlikely]]
+    return PutWithOptions(ctx);
+  ctx.DependsOn(table->last_lsn());  // what was refused depends on what was there
+  if (!done.ok()) [[unlikely]]
+    return ctx.Fail(done);
+  TellOfRow(ctx, *table, row);
+  ctx.reply.Ok();
 }
 
 void CmdCAdd(CommandContext& ctx) {
@@ -277,24 +219,9 @@ void ReplyOpResult(ReplyWriter& reply, const CellOpResult& result) {
   }
 }
 
-// CMUTATE of puts alone: what a CPUT does.
-void MutateByPuts(CommandContext& ctx, const RowWrite& write) {
-  Table* const table = FindTableOrReply(ctx, ctx.args[1]);
-  if (table == nullptr) return;
-  const Status done = ctx.store().Put(*table, write);
-  ctx.DependsOn(table->last_lsn());  // what was refused depends on what was there
-  if (!done.ok()) return ctx.Fail(done);
-  TellOfRow(ctx, *table, write.row);
-  ctx.reply.Array(1 + write.ops.size());
-  ctx.reply.Integer(1);
-  for (size_t i = 0; i < write.ops.size(); ++i) ctx.reply.Ok();
-}
-
 void CmdCMutate(CommandContext& ctx) {
   RowWrite& write = RowWriteOf(ctx);
   REPLY_IF_ERROR(ctx, ParseMutate(ArgumentCursor(ctx.args, kFirstOption), &write));
-  if (write.ops.size() > 1 && write.else_ops.empty() && write.IsPlainPut())
-    return MutateByPuts(ctx, write);
   const RowWriteResult* const result = WriteOrReply(ctx, write);
   if (result == nullptr) return;
   ctx.reply.Array(1 + result->results.size());

@@ -516,15 +516,15 @@ Status OpenStore::Apply(const Batch& batch) {
 Result<std::optional<Cell>> OpenStore::Get(std::string_view name, std::string_view row,
                                            std::string_view column, const ReadOptions& options) {
   BeginTurn();
-  ColumnRead read;
-  RETURN_IF_ERROR(SplitColumn(column, &read.family, &read.qualifier));
+  std::string_view family;
+  std::string_view qualifier;
+  RETURN_IF_ERROR(SplitColumn(column, &family, &qualifier));
   if (options.at_micros < 0) return Wrong("a timestamp is not negative");
-  read.at_micros = options.at_micros;
   std::optional<Cell> cell;
   if (options.snapshot == nullptr) {
     ASSIGN_OR_RETURN(Table* const table, store_->FindTable(kKeyspace, name));
-    const CellRead* found = nullptr;
-    RETURN_IF_ERROR(store_->Get(*table, row, read, &found));
+    ASSIGN_OR_RETURN(OpenedRow* const opened, store_->OpenRow(*table, row));
+    ASSIGN_OR_RETURN(const CellRead* const found, opened->Get(column, options.at_micros));
     if (found == nullptr) return cell;
     cell.emplace();
     cell->row = row;

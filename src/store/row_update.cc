@@ -72,7 +72,7 @@ class RowsUpdate final : public SlicedChange {
     cells.values = false;
     ASSIGN_OR_RETURN(scan_, store_.ScanRows(table, update_->rows, cells, nullptr));
     Status checked = store_.resolver_->CheckRequest(table, write, store_.NextWriteContext());
-    if (!checked.ok()) return store_.InTable(std::move(checked), table);
+    if (!checked.ok()) return InTable(std::move(checked), table);
     if (scan_->shape().reordered) RETURN_IF_ERROR(SortRows(table, cells));
     if (update_->rows.index) {
       const IndexSchema* const index = table.schema().FindIndex(update_->rows.index->name);
@@ -135,7 +135,7 @@ class RowsUpdate final : public SlicedChange {
     store_.PrepareIndexesForWrite(table);
     Status checked =
         store_.resolver_->CheckRequest(table, update_->write, store_.NextWriteContext());
-    if (!checked.ok()) return AfterRows(store_.InTable(std::move(checked), table));
+    if (!checked.ok()) return AfterRows(InTable(std::move(checked), table));
     if (index_id_ != 0 && table.schema().FindIndex(update_->rows.index->name) == nullptr) {
       return AfterRows(Status::Error(ErrorCode::kNoIndex, "the index has been dropped"));
     }

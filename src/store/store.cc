@@ -178,14 +178,6 @@ Table* Store::FindTableElsewhereIfAny(std::string_view keyspace, std::string_vie
   return table.ok() ? *table : nullptr;
 }
 
-Status Store::InTable(Status status, const Table& table) const {
-  if (status.ok()) return status;
-  const bool is_index = status.code() == ErrorCode::kNoIndex;
-  if (status.code() != ErrorCode::kNoFamily && !is_index) return status;
-  return Status::Error(status.code(), status.text() + (is_index ? " on" : " in") + " table " +
-                                          Quote(table.shown_name()));
-}
-
 // --- writes
 
 Result<RowWriteResult> Store::Write(Table& table, const RowWrite& write) {
@@ -204,6 +196,17 @@ CELLAR_INLINE TableWatches::Mark Store::MarkBeforeDeletes(const Table& table,
 }
 
 Status Store::Write(Table& table, const RowWrite& write, RowWriteResult* result) {
+  const auto value_bytes = [&write] {
+    size_t bytes = 0;
+    for (const CellOp& op : write.ops) bytes += op.text.size();
+    return bytes;
+  };
+  if (write.IsPlainPut() && PreparePut(table, write.row, value_bytes)) {
+    result->BeginPlain(write.ops.size());
+    return PutResolved(table, write.ops.size(), [&](const WriteContext& context) {
+      return resolver_->ResolvePuts(table, write, context, &mutation_);
+    });
+  }
   RETURN_IF_ERROR(CheckLive(table));
   PrepareIndexesForWrite(table);
   return WriteRow(table, write, RowResolver::Known::kNo, result);
@@ -247,7 +250,7 @@ Status Store::WriteRow(Table& table, const RowWrite& write, RowResolver::Known k
       table.indexes()->MayRefuse(write.row.size(), mutation_.size() - part_begin_)) {
     RETURN_IF_ERROR(ApplyOrRefuse(table, write.access, &outcome));
   } else if (!outcome.applied) {
-    ApplyResolved(&table);
+    resolver_->Apply(&table);
   }
   AppendOldCells();
   if (outcome.used_stamp) engine_->SetStamp(context.stamp_micros);
@@ -257,25 +260,16 @@ Status Store::WriteRow(Table& table, const RowWrite& write, RowResolver::Known k
   return Status::Ok();
 }
 
-CELLAR_INLINE void Store::ApplyResolved(Table* table) {
-  const ResolvedPut* const put = resolver_->lone_put();
-  if (put != nullptr) [[likely]]
-    return engine_->ApplyPut(table, *put);
-  if (const RowPuts* const puts = resolver_->row_puts(); puts != nullptr)
-    return engine_->ApplyPuts(table, *puts, mutation_.payload());
-  const Status applied = engine_->ApplyOps(mutation_.Since(part_begin_));
-  CELLAR_ASSERT(applied.ok());
-}
-
 // Makes the indexes ready for a put of so many bytes of values. False if it has to go the general
 // way.
-CELLAR_INLINE bool Store::PreparePlainPut(Table& table, size_t row_bytes, size_t value_bytes) {
+template <typename ValueBytes>
+CELLAR_INLINE bool Store::PreparePut(Table& table, std::string_view row, ValueBytes value_bytes) {
   // A record number may move the table's counter: the general way knows how.
   if (table.schema().key.is_recno()) [[unlikely]]
     return false;
-  if (table.has_indexes()) {
+  if (table.has_indexes()) [[unlikely]] {
     if (table.frozen()) return false;
-    if (table.indexes()->MayRefuse(row_bytes, value_bytes)) return false;
+    if (table.indexes()->MayRefuse(row.size(), value_bytes())) return false;
     PrepareIndexesForWrite(table);
   }
   return true;
@@ -299,7 +293,7 @@ CELLAR_INLINE Status Store::PutResolved(Table& table, size_t puts, Resolve resol
     mutation_.Truncate(part_begin_);
     return reserved;
   }
-  ApplyResolved(&table);
+  resolver_->Apply(&table);
   if (resolver_->stamp_used()) engine_->SetStamp(context.stamp_micros);
   FinishMutation(&table, puts);
   return Status::Ok();
@@ -313,58 +307,37 @@ Status Store::PutTellingOld(Table& table, size_t puts, const std::optional<int64
     mutation_.Truncate(part_begin_);
     return reserved;
   }
-  ApplyResolved(&table);
+  resolver_->Apply(&table);
   AppendOldCells();
   if (stamp) engine_->SetStamp(*stamp);
   FinishMutation(&table, puts);
   return Status::Ok();
 }
 
-Status Store::Put(Table& table, const RowWrite& write) {
-  size_t bytes = 0;
-  for (const CellOp& op : write.ops) bytes += op.text.size();
-  if (!PreparePlainPut(table, write.row.size(), bytes)) return Write(table, write).status();
-  return PutResolved(table, write.ops.size(), [&](const WriteContext& context) {
-    return resolver_->ResolvePuts(table, write, context, &mutation_);
+Status Store::Put(Table& table, std::string_view row, std::span<const std::string_view> cells) {
+  const auto value_bytes = [cells] {
+    size_t bytes = 0;
+    for (size_t i = 1; i < cells.size(); i += 2) bytes += cells[i].size();
+    return bytes;
+  };
+  if (!PreparePut(table, row, value_bytes)) [[unlikely]]
+    return PutByWrite(table, row, cells);
+  return PutResolved(table, cells.size() / 2, [&](const WriteContext& context) {
+    return resolver_->ResolvePuts(table, row, cells, context, &mutation_);
   });
 }
 
-Status Store::Put(Table& table, std::string_view row, const CellPut& put) {
-  if (!PreparePlainPut(table, row.size(), put.text.size())) [[unlikely]] {
-    RowWrite write;
-    write.row = row;
-    write.ops.emplace_back(put);
-    return Write(table, write).status();
+// Put, where it has to go the general way.
+Status Store::PutByWrite(Table& table, std::string_view row,
+                         std::span<const std::string_view> cells) {
+  RowWrite write;
+  write.row = row;
+  for (size_t i = 0; i < cells.size(); i += 2) {
+    CellOp& op = write.ops.emplace_back();
+    if (!SplitColumn(cells[i], &op.family, &op.qualifier)) return Status::SyntaxError();
+    op.text = cells[i + 1];
   }
-  return PutResolved(table, 1, [&](const WriteContext& context) {
-    return resolver_->ResolveOnePut(table, row, put, context, &mutation_);
-  });
-}
-
-Status Store::Put(Table& table, std::string_view row, const KnownColumn& column,
-                  std::string_view text) {
-  if (table.schema().key.is_recno() || table.has_indexes()) [[unlikely]] {
-    // An index may be finished on the way, which changes the schema: the column is known no more.
-    const KnownColumn names = column;
-    return Put(table, row, CellPut{names.family_name(), names.qualifier(), text});
-  }
-  return PutResolved(table, 1, [&](const WriteContext& context) {
-    return resolver_->ResolveKnownPut(table, row, column, text, context, &mutation_);
-  });
-}
-
-Status Store::Put(Table& table, std::string_view row, std::span<const ColumnPut> puts) {
-  CELLAR_ASSERT(!puts.empty());
-  if (table.schema().key.is_recno() || table.has_indexes()) [[unlikely]] {
-    // As above; and each column is looked for by its names.
-    RowWrite write;
-    write.row = row;
-    for (const ColumnPut& put : puts) write.ops.emplace_back(put);
-    return Put(table, write);
-  }
-  return PutResolved(table, puts.size(), [&](const WriteContext& context) {
-    return resolver_->ResolvePuts(table, row, puts, context, &mutation_);
-  });
+  return Write(table, write).status();
 }
 
 // An index can only tell what it refuses when the change is there, so the change is taken back

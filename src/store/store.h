@@ -16,12 +16,30 @@
 //   store_feeds.cc    feeds
 //   store_snapshots.cc  named snapshots, copies of tables
 //   store_replica.cc  records that come from a leader, a copy that takes the place of everything
+//
+// The way of a CPUT without options, and that of a CGET, down to the tree and back:
+//
+//   Dispatcher::Run                    behind Admit: the user may (commands/dispatch)
+//   |  CmdCPut                         words: row, then column and value in turn
+//   |  |  Store::FindTableIfAny
+//   |  |  Store::Put                   READONLY; the stamp
+//   |  |  |  RowResolver::ResolvePuts  key of the row | Table::EncodeColumn: of the column | value
+//   |  |  |  |                         each checked as it is added to the mutation
+//   |  |  |  Journal::Reserve          room in the log: from here on nothing fails
+//   |  |  |  RowResolver::Apply        Engine::ApplyPut, Table::ApplyPut, BTree::Put
+//   |  |  |  Journal::AppendJoined     the mutation is the record
+//   |  |  DependsOn, TellOfRow, OK     the reply waits for the record; who watches the row hears it
+//   |  CmdCGet                         words: row, column
+//   |  |  FindVisibleTable, DependsOn  the reply waits for what the table depends on
+//   |  |  Store::OpenRow               OpenedRow::Open: key of the row
+//   |  |  OpenedRow::Get               Table::EncodeColumn; ReadView::ReadColumn, BTree::GetFirst
+//   |  |  EndGet                       the value, by its type
+//   Dispatcher::Finish                 what INFO and the slow log count
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -34,7 +52,6 @@
 
 #include "base/file.h"
 #include "base/inline.h"
-#include "base/key_buffer.h"
 #include "cellar/clock.h"
 #include "cellar/lsn.h"
 #include "cellar/status.h"
@@ -45,6 +62,7 @@
 #include "engine/rows/explain.h"
 #include "engine/rows/index_scan.h"
 #include "engine/rows/near_search.h"
+#include "engine/rows/opened_row.h"
 #include "engine/rows/row_list_scan.h"
 #include "engine/rows/row_resolver.h"
 #include "engine/rows/scan.h"
@@ -78,15 +96,6 @@ struct StoreOptions {
   ArchiveOptions archive;
   uint64_t seed{0};       // of SAMPLE and sample()
   bool following{false};  // it is a follower's from the start: nothing is added to the log
-};
-
-// Which version of which column is to be read: the newest live one at or before `at_micros`.
-// A column that `access` does not let read is NOPERM; null allows everything.
-struct ColumnRead {
-  std::string_view family{};
-  std::string_view qualifier{};
-  int64_t at_micros{std::numeric_limits<int64_t>::max()};
-  const FamilyAccess* access{nullptr};
 };
 
 struct NewFamily {
@@ -207,35 +216,25 @@ class Store {
   // *result, which keeps its memory from write to write, is unspecified after an error.
   Status Write(Table& table, const RowWrite& write, RowWriteResult* result);
   Result<RowWriteResult> Write(Table& table, const RowWrite& write);
-  // The same without a result, quicker. REQUIRES: write.IsPlainPut().
-  Status Put(Table& table, const RowWrite& write);
-  // The same of one cell. REQUIRES: `row` is a row key, not the request for a record number.
-  Status Put(Table& table, std::string_view row, const CellPut& put);
-  Status Put(Table& table, std::string_view row, const KnownColumn& column, std::string_view text);
-  // The same of several columns. REQUIRES: at most kCellOpsMax, not none.
-  Status Put(Table& table, std::string_view row, std::span<const ColumnPut> puts);
-
-  // --- reads of single columns. *cell, null if there is no such cell, and what that borrows die
-  // with the next write or read.
-  CELLAR_INLINE Status Get(const Table& table, std::string_view row, const ColumnRead& column,
-                           const CellRead** cell);
-  CELLAR_INLINE Status Get(const Table& table, std::string_view row, const KnownColumn& column,
-                           const CellRead** cell);
-  // The same for several columns of a row. REQUIRES: before them the row was opened, without an
-  // error, and nothing else was done since but GetInRow.
-  CELLAR_INLINE Status OpenRow(const Table& table, std::string_view row);
-  CELLAR_INLINE Status GetInRow(const ColumnRead& column, const CellRead** cell);
-  CELLAR_INLINE void GetInRow(const KnownColumn& column, const CellRead** cell);
+  // Puts without options, by somebody who may do everything, in the quickest way. `cells` are
+  // columns and values in turn; ERR if a column is none. REQUIRES: 1 to kCellOpsMax of each; `row`
+  // is a row key, not the request for a record number.
+  Status Put(Table& table, std::string_view row, std::span<const std::string_view> cells);
 
   // --- reads. `access` (also in CellOptions): families that it does not let read are left out,
   // naming one is NOPERM; null allows everything.
+  // A row, to read single columns of it. It dies with the next write, or the next row opened.
+  // BADKEY, TOOLARGE.
+  CELLAR_INLINE Result<OpenedRow*> OpenRow(const Table& table, std::string_view row,
+                                           const FamilyAccess* access = nullptr) {
+    RETURN_IF_ERROR(opened_row_.Open(table, row, access, now_micros_));
+    return &opened_row_;
+  }
   // The table of that name if it pays to prefetch its rows; null if it does not, or there is none.
   const Table* TableToPrefetch(std::string_view keyspace, std::string_view name) const;
   // Has the memory brought into the cache that reads and writes of these rows will touch, all at
   // once; they are as clients name them. REQUIRES: TableToPrefetch has given the table.
   void PrefetchRows(const Table& table, std::span<const std::string_view> rows) const;
-  Result<bool> RowExists(const Table& table, std::string_view row,
-                         const FamilyAccess* access = nullptr);
   // Goes on from `from` if given.
   Result<std::unique_ptr<Scan>> ScanRows(const Table& table, const RowOptions& rows,
                                          const CellOptions& cells, const ScanPosition* from);
@@ -498,16 +497,6 @@ class Store {
   uint64_t NoteApplied(const LogRecord& record);
   void TakePending();
 
-  // OpenRow and GetInRow, also as parts of Get.
-  // *end := where the row's key ends in column_key_, which need not be told of it.
-  CELLAR_INLINE Status BeginRow(const Table& table, std::string_view row, char** end);
-  // Of the column whose key stands in column_key_ up to `end`.
-  CELLAR_INLINE void ReadColumn(const FamilySchema& family, const char* end, int64_t at_micros,
-                                const CellRead** cell);
-  // `end` is that of the row, with room for the rest of the column's key.
-  CELLAR_INLINE Status ReadInRow(const Table& table, const ColumnRead& column, char* end,
-                                 const CellRead** cell);
-  [[gnu::cold]] Status NoFamily(const Table& table, std::string_view family) const;
   // Write without what comes before all rows of a command.
   Status WriteRow(Table& table, const RowWrite& write, RowResolver::Known known,
                   RowWriteResult* result);
@@ -525,12 +514,13 @@ class Store {
   // Reserves room for what was added since BeginMutation, applies it (unless it has been) and logs
   // it (outside of a transaction). MISCONF: nothing was changed, and the part is taken back.
   Status CommitMutation(Table* table, uint64_t changes);
-  // Carries out what the resolver has added since BeginMutation.
-  void ApplyResolved(Table* table);
-  // Parts of Put: `resolve` adds the puts to the mutation; they are applied and logged.
-  bool PreparePlainPut(Table& table, size_t row_bytes, size_t value_bytes);
+  // Parts of Put, and of Write where it puts: `resolve` adds the puts to the mutation; they are
+  // applied and logged.
+  template <typename ValueBytes>
+  bool PreparePut(Table& table, std::string_view row, ValueBytes value_bytes);
   template <typename Resolve>
   Status PutResolved(Table& table, size_t puts, Resolve resolve);
+  Status PutByWrite(Table& table, std::string_view row, std::span<const std::string_view> cells);
   // `more` bytes will be added to it.
   Status ReserveMutation(size_t more);
   // Before what was added since BeginMutation is carried out: notes what stands there if a feed of
@@ -559,7 +549,6 @@ class Store {
   Status SplitTableName(std::string_view* keyspace, std::string_view* name) const;
   Status CheckNewTable(std::string_view keyspace, std::string_view name) const;
   Status AddFamilyTo(TableSchema* schema, const NewFamily& family, uint64_t* tree_id_next) const;
-  Status InTable(Status status, const Table& table) const;
   bool SweepTable(Table& table, uint64_t cells_max);
   bool SweepTables(uint64_t cells_max);
   bool SweepFeeds();
@@ -665,12 +654,7 @@ class Store {
   std::set<uint64_t> transaction_indexed_;  // tables of whose indexes it has begun some
   bool transaction_schema_{false};
 
-  ReadView point_view_;
-  std::string row_key_;   // scratch of point reads
-  KeyBuffer column_key_;  // likewise: begins with the key of the open row
-  size_t row_bytes_{0};   // which is so long
-  const Table* row_table_{nullptr};
-  CellRead cell_read_;  // what point reads give
+  OpenedRow opened_row_;
   std::map<uint64_t, Pin> pins_;
   uint64_t pin_id_next_{1};
   uint64_t scans_{0};
@@ -690,73 +674,5 @@ class Store {
   bool sweep_idle_{true};
   bool building_indexes_{false};
 };
-
-// --- reads of single columns are inlined: for most commands they are all there is to do.
-//
-// The key of a column is put together in the order in which its parts are checked. There is room
-// for the longest one, so that none of them asks.
-Status Store::BeginRow(const Table& table, std::string_view row, char** end) {
-  column_key_.Clear();
-  *end = column_key_.Reserve(kColumnKeyBytesMax);
-  RETURN_IF_ERROR(EncodeRowKey(table.schema(), row, end));
-  point_view_.Bind(table, now_micros_);
-  return Status::Ok();
-}
-
-void Store::ReadColumn(const FamilySchema& family, const char* end, int64_t at_micros,
-                       const CellRead** cell) {
-  column_key_.CommitTo(end);
-  const bool is_there = point_view_.ReadColumn(column_key_.view(), family, at_micros, &cell_read_);
-  *cell = is_there ? &cell_read_ : nullptr;
-}
-
-Status Store::ReadInRow(const Table& table, const ColumnRead& column, char* end,
-                        const CellRead** cell) {
-  const TableSchema& schema = table.schema();
-  if (column.access != nullptr && !column.access->MayRead(column.family)) return NoPermission();
-  const FamilySchema* const family = schema.FindFamily(column.family);
-  if (family == nullptr) [[unlikely]]
-    return NoFamily(table, column.family);
-  end = EncodeFamilyId(end, family->id);
-  RETURN_IF_ERROR(EncodeQualifier(*family, column.qualifier, &end));
-  ReadColumn(*family, end, column.at_micros, cell);
-  return Status::Ok();
-}
-
-Status Store::Get(const Table& table, std::string_view row, const ColumnRead& column,
-                  const CellRead** cell) {
-  char* end = nullptr;
-  RETURN_IF_ERROR(BeginRow(table, row, &end));
-  return ReadInRow(table, column, end, cell);
-}
-
-Status Store::Get(const Table& table, std::string_view row, const KnownColumn& column,
-                  const CellRead** cell) {
-  char* end = nullptr;
-  RETURN_IF_ERROR(BeginRow(table, row, &end));
-  ReadColumn(column.family(), column.CopyKey(end), ColumnRead{}.at_micros, cell);
-  return Status::Ok();
-}
-
-Status Store::OpenRow(const Table& table, std::string_view row) {
-  char* end = nullptr;
-  RETURN_IF_ERROR(BeginRow(table, row, &end));
-  column_key_.CommitTo(end);
-  row_bytes_ = column_key_.size();
-  row_table_ = &table;
-  return Status::Ok();
-}
-
-Status Store::GetInRow(const ColumnRead& column, const CellRead** cell) {
-  column_key_.Truncate(row_bytes_);
-  char* const end = column_key_.Reserve(kColumnPartBytesMax);
-  return ReadInRow(*row_table_, column, end, cell);
-}
-
-void Store::GetInRow(const KnownColumn& column, const CellRead** cell) {
-  column_key_.Truncate(row_bytes_);
-  char* const end = column_key_.Reserve(kColumnPartBytesMax);
-  ReadColumn(column.family(), column.CopyKey(end), ColumnRead{}.at_micros, cell);
-}
 
 }  // namespace cellar

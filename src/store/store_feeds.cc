@@ -121,12 +121,7 @@ void Store::TakeOldCells(const Table& table, Resolved is_resolved) {
   if (!engine_->TellsOldOf(table)) return;
   old_cells_.Begin(now_micros_, OldCells::Taken::kTogether);
   has_old_cells_ = true;
-  const ResolvedPut* put = is_resolved == Resolved::kYes ? resolver_->lone_put() : nullptr;
-  if (put != nullptr) {
-    const std::optional<BTree::Match> newest = resolver_->NewestOfLonePut();
-    const BTree::Match met = newest.value_or(BTree::Match{});
-    return old_cells_.TakeLonePut(*put, table, met.key_rest, met.value);
-  }
+  if (is_resolved == Resolved::kYes && resolver_->TakeOldOfLonePut(&old_cells_)) return;
   const Status taken = old_cells_.TakeAll(mutation_.Since(part_begin_), table);
   CELLAR_ASSERT(taken.ok());
 }

@@ -17,10 +17,6 @@
 
 namespace cellar {
 
-Status Store::NoFamily(const Table& table, std::string_view family) const {
-  return InTable(RequireFamily(table.schema(), family).status(), table);
-}
-
 const Table* Store::TableToPrefetch(std::string_view keyspace, std::string_view name) const {
   const Table* const table = engine_->FindTable(keyspace, name);
   // A key of plain bytes begins with its text, which leads to the same leaf, or to the one before.
@@ -33,15 +29,6 @@ const Table* Store::TableToPrefetch(std::string_view keyspace, std::string_view 
 void Store::PrefetchRows(const Table& table, std::span<const std::string_view> rows) const {
   for (size_t group = 0; group < table.groups(); ++group)
     if (table.IsWorthPrefetch(group)) table.tree(group).Prefetch(rows);
-}
-
-Result<bool> Store::RowExists(const Table& table, std::string_view row,
-                              const FamilyAccess* access) {
-  row_key_.clear();
-  RETURN_IF_ERROR(EncodeRowKey(table.schema(), row, &row_key_));
-  point_view_.Bind(table, now_micros_);
-  if (access != nullptr) point_view_.Restrict(*access);
-  return point_view_.RowIsLive(row_key_);
 }
 
 Result<std::unique_ptr<Scan>> Store::ScanRows(const Table& table, const RowOptions& rows,

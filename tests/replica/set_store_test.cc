@@ -299,10 +299,11 @@ bool Node::Put(const std::string& row, const std::string& value) {
 std::string Node::Get(const std::string& row) {
   const auto table = store->FindTable("0", "t");
   if (!table.ok()) return {};
-  const CellRead* cell = nullptr;
-  const Status got = store->Get(**table, row, {.family = "f", .qualifier = "q"}, &cell);
-  if (!got.ok() || cell == nullptr) return {};
-  return std::string(cell->value.stored);
+  const auto opened = store->OpenRow(**table, row);
+  if (!opened.ok()) return {};
+  const auto cell = (*opened)->Get("f:q");
+  if (!cell.ok() || *cell == nullptr) return {};
+  return std::string((*cell)->value.stored);
 }
 
 // As SetNode does.

@@ -103,8 +103,11 @@ TEST_CASE_METHOD(Fixture, "Point reads agree with those of a snapshot and with s
         REQUIRE(EncodeQualifier(family, qualifier, &encoded).ok());
         const int64_t at = i % 3 == 0 ? 4 * kSecond : kNewest;
         const auto slow = snapshot.ReadCell(row_key, family, encoded, at);
-        const CellRead* quick = nullptr;
-        REQUIRE(store->Get(table, row, {name, qualifier, at}, &quick).ok());
+        const auto opened = store->OpenRow(table, row);
+        REQUIRE(opened.ok());
+        const auto got = (*opened)->Get(name + ":" + qualifier, at);
+        REQUIRE(got.ok());
+        const CellRead* const quick = *got;
         REQUIRE((quick != nullptr) == slow.has_value());
         if (!slow) continue;
         ++found;

@@ -91,7 +91,8 @@ TEST_CASE_METHOD(Fixture, "UNIQUE refuses a second row and changes nothing", "[i
   const std::string before = store->Digest();
   REQUIRE(Do(table, "b", {Put("f", "y", "0"), Put("f", "x", "1")}).code() == ErrorCode::kNotUnique);
   REQUIRE(store->Digest() == before);
-  REQUIRE(store->Put(table, "b", {"f", "x", "1"}).code() == ErrorCode::kNotUnique);
+  const std::string_view cell[] = {"f:x", "1"};
+  REQUIRE(store->Put(table, "b", cell).code() == ErrorCode::kNotUnique);
   REQUIRE(store->Digest() == before);
   REQUIRE(Do(table, "a", {Put("f", "x", "1")}).ok());
   REQUIRE(Do(table, "b", {Put("f", "x", "2")}).ok());

@@ -18,35 +18,25 @@
 #include <cstdint>
 #include <string_view>
 
-#include "base/coding.h"
 #include "base/inline.h"
 #include "cellar/status.h"
 #include "commands/words/arguments.h"
 #include "engine/request/row_write.h"
+#include "engine/schema/column_set.h"
 
 namespace cellar {
 
-// Takes `word` apart at its first ':'; false if there is none.
-[[nodiscard]] CELLAR_INLINE bool SplitColumn(std::string_view word, std::string_view* family,
-                                             std::string_view* qualifier) {
-  const size_t colon = FindByte(word.data(), word.size(), ':');
-  if (colon == word.size()) return false;
-  *family = {word.data(), colon};
-  *qualifier = {word.data() + colon + 1, word.size() - colon - 1};
-  return true;
-}
-inline bool IsColumn(std::string_view word) {
-  return FindByte(word.data(), word.size(), ':') < word.size();
-}
-
 inline constexpr std::string_view kColumnForm{"a column (family:qualifier)"};
 [[gnu::cold]] Status NotColumn(std::string_view word);
-// The same for an argument that can be nothing else: ERR naming the word if it is no column.
+// SplitColumn of an argument that can be nothing else: ERR naming the word if it is no column.
 CELLAR_INLINE Status ParseColumn(std::string_view word, std::string_view* family,
                                  std::string_view* qualifier) {
   if (SplitColumn(word, family, qualifier)) [[likely]]
     return Status::Ok();
   return NotColumn(word);
+}
+CELLAR_INLINE Status CheckColumn(std::string_view word) {
+  return IsColumn(word) ? Status::Ok() : NotColumn(word);
 }
 // A column, or without ':' a whole family.
 ColumnSelector ParseSelector(std::string_view word);

@@ -38,6 +38,7 @@ inline void PutFamilyId(std::string* to, uint32_t id) {
   to->append(bytes, 5);
 }
 inline constexpr size_t kFamilyIdBytesMax{5};
+inline size_t FamilyIdBytes(uint32_t id) { return id < kFamilyIdShortMax ? 1 : kFamilyIdBytesMax; }
 // Writes to where kFamilyIdBytesMax bytes are; the end of it.
 inline char* EncodeFamilyId(char* to, uint32_t id) {
   if (id < kFamilyIdShortMax) [[likely]] {

@@ -72,14 +72,6 @@ struct CellPut {
   std::string_view text;
 };
 
-class KnownColumn;
-
-// A put without options, whose column the table may know (known_columns.h): then `known` is that,
-// and not null.
-struct ColumnPut : CellPut {
-  const KnownColumn* known{nullptr};
-};
-
 // What may be said of it besides.
 struct PutOptions {
   std::optional<ValueType> type;            // AS
@@ -126,13 +118,13 @@ struct RowWrite {
   std::vector<CellOp> ops;
   std::vector<CellOp> else_ops;
 
-  // `ops` are to be done, whatever the row holds, by somebody who may do everything.
-  bool IsUnconditional() const {
-    return access == nullptr && existence == Existence::kAny && !allocates && conditions.empty();
-  }
-  // And they are puts and nothing else: what CPUT usually is.
-  bool IsPlainPut() const {
-    if (!IsUnconditional()) return false;
+  // Are they puts and nothing else, to be done whatever the row holds, by somebody who may do
+  // everything? So are most writes.
+  CELLAR_INLINE bool IsPlainPut() const {
+    if (access != nullptr || existence != Existence::kAny || allocates || !conditions.empty() ||
+        !else_ops.empty() || ops.empty()) {
+      return false;
+    }
     for (const CellOp& op : ops) {
       if (op.kind != CellOp::Kind::kPut) return false;
     }
@@ -175,6 +167,12 @@ struct RowWriteResult {
   std::string row;                    // allocates: the canonical text of the row key given out
   std::vector<CellOpResult> results;  // one for each op of the branch taken
 
+  // That of a write without conditions, for a row that the client has named.
+  void BeginPlain(size_t ops) {
+    conditions_held = true;
+    row.clear();
+    BeginOps(ops);
+  }
   // Makes room for what `count` ops give, keeping the memory of former ones.
   void BeginOps(size_t count) {
     results.resize(count);

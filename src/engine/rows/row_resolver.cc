@@ -19,12 +19,10 @@ namespace {
 std::string ColumnText(const CellPut& put) {
   return std::string(put.family) + ":" + std::string(put.qualifier);
 }
-std::string ColumnText(const KnownColumn& column) { return std::string(column.name()); }
 
-template <typename Column>
-[[gnu::cold]] Status ValueTooLarge(size_t bytes, const Column& column, uint64_t bytes_max) {
+[[gnu::cold]] Status ValueTooLarge(size_t bytes, const CellPut& put, uint64_t bytes_max) {
   return Status::Error(ErrorCode::kTooLarge, "value of " + FormatUint64(bytes) +
-                                                 " bytes for column " + Quote(ColumnText(column)) +
+                                                 " bytes for column " + Quote(ColumnText(put)) +
                                                  ", max-value-bytes is " + FormatUint64(bytes_max));
 }
 
@@ -35,9 +33,8 @@ template <typename Column>
 }
 
 // A value that its column does not take: a write may have a thousand columns, so its own is named.
-template <typename Column>
-[[gnu::cold]] Status RefusedByColumn(const Column& column, const Status& status) {
-  return Status::Error(status.code(), "column " + Quote(ColumnText(column)) + ": " + status.text());
+[[gnu::cold]] Status RefusedByColumn(const CellPut& put, const Status& status) {
+  return Status::Error(status.code(), "column " + Quote(ColumnText(put)) + ": " + status.text());
 }
 
 // A sum that does not fit: Redis' words first, then where it would have gone.
@@ -156,23 +153,23 @@ Status RowResolver::CheckColumn(const TableSchema& schema, const CellOp& op, Che
   return EncodeQualifier(*checked->family, op.qualifier, &checked->qualifier);
 }
 
-template <typename Column>
-CELLAR_INLINE Status RowResolver::CheckValue(const Column& column, std::string_view text,
-                                             const PutOptions& options, const FamilySchema& family,
+CELLAR_INLINE Status RowResolver::CheckValue(const CellPut& put, const PutOptions& options,
+                                             const FamilySchema& family,
                                              const WriteContext& context, ValueBuffer* buffer,
                                              CellValue* cell) {
+  const std::string_view text = put.text;
   const std::optional<ValueType>& declared = family.type;
   if (family.is_hll()) [[unlikely]] {
     cell->expiry_micros = ExpiryOf(options, context.now_micros);
     if (text.size() > context.value_bytes_max)
-      return ValueTooLarge(text.size(), column, context.value_bytes_max);
-    return CheckState(column, text, options, family, cell);
+      return ValueTooLarge(text.size(), put, context.value_bytes_max);
+    return CheckState(put, options, family, cell);
   }
   if (options.type && declared && *options.type != *declared) [[unlikely]]
     return NotTheDeclaredType(*options.type, family);
   cell->type = options.type ? *options.type : declared.value_or(ValueType::kBytes);
   if (text.size() > context.value_bytes_max) [[unlikely]]
-    return ValueTooLarge(text.size(), column, context.value_bytes_max);
+    return ValueTooLarge(text.size(), put, context.value_bytes_max);
   cell->expiry_micros = ExpiryOf(options, context.now_micros);
   if (cell->type == ValueType::kBytes) {
     cell->stored = text;
@@ -181,20 +178,18 @@ CELLAR_INLINE Status RowResolver::CheckValue(const Column& column, std::string_v
   std::string_view stored;  // its address is given away, so that the usual cell stays in registers
   const Status status = ParseValue(cell->type, text, buffer, &stored);
   cell->stored = stored;
-  return status.ok() ? Status::Ok() : RefusedByColumn(column, status);
+  return status.ok() ? Status::Ok() : RefusedByColumn(put, status);
 }
 
-template <typename Column>
-[[gnu::noinline]] Status RowResolver::CheckState(const Column& column, std::string_view text,
-                                                 const PutOptions& options,
+[[gnu::noinline]] Status RowResolver::CheckState(const CellPut& put, const PutOptions& options,
                                                  const FamilySchema& family, CellValue* cell) {
   if (options.type) {
     return Status::Error(ErrorCode::kWrongType, "family '" + family.name + "' holds hll, not " +
                                                     std::string(ValueTypeName(*options.type)));
   }
-  if (!HllCanonical(text, &state_)) {
+  if (!HllCanonical(put.text, &state_)) {
     return RefusedByColumn(
-        column, Status::Error(ErrorCode::kBadValue, "the value is no state of a HyperLogLog"));
+        put, Status::Error(ErrorCode::kBadValue, "the value is no state of a HyperLogLog"));
   }
   cell->type = ValueType::kHll;
   cell->stored = state_;
@@ -204,7 +199,7 @@ template <typename Column>
 Status RowResolver::CheckPut(const CellOp& op, const WriteContext& context, CheckedOp* checked) {
   ValueBuffer buffer;
   CellValue cell;
-  RETURN_IF_ERROR(CheckValue(op, op.text, op, *checked->family, context, &buffer, &cell));
+  RETURN_IF_ERROR(CheckValue(op, op, *checked->family, context, &buffer, &cell));
   checked->type = cell.type;
   checked->cell_value.clear();
   Pack(*checked->family, &cell);
@@ -270,26 +265,20 @@ void RowResolver::PutVersion(int64_t timestamp, CellValue cell) {
   EncodeCellValue(BeginVersion(timestamp, CellValueBytes(cell)), cell);
 }
 
-template <typename Column>
-[[gnu::noinline]] void RowResolver::WatchArrival(const Column& column, int64_t timestamp,
+[[gnu::noinline]] void RowResolver::WatchArrival(const CellPut& put, int64_t timestamp,
                                                  int64_t expiry_micros) {
   const ColumnVersions& versions = column_versions_;
   const int64_t now = context_->now_micros;
   const bool dead =
       put_.family->policy.Drops(1, timestamp, expiry_micros, now) ||
       (versions.walked && versions.keeps_no_older && timestamp < versions.oldest_micros);
-  arrivals_.Note(table_->name(), ColumnText(column), timestamp, dead, now);
+  arrivals_.Note(table_->name(), ColumnText(put), timestamp, dead, now);
 }
 
-template void RowResolver::WatchArrival(const CellOp& column, int64_t timestamp,
-                                        int64_t expiry_micros);
-
-template <typename Column>
-CELLAR_INLINE Status RowResolver::ResolveValue(const Column& column, std::string_view text,
-                                               const PutOptions& options) {
+CELLAR_INLINE Status RowResolver::ResolveValue(const CellPut& put, const PutOptions& options) {
   ValueBuffer buffer;
   CellValue cell;
-  RETURN_IF_ERROR(CheckValue(column, text, options, *put_.family, *context_, &buffer, &cell));
+  RETURN_IF_ERROR(CheckValue(put, options, *put_.family, *context_, &buffer, &cell));
   ReclaimColumn();
   int64_t timestamp = context_->stamp_micros;
   if (!put_.family->is_plain()) [[unlikely]] {
@@ -299,7 +288,7 @@ CELLAR_INLINE Status RowResolver::ResolveValue(const Column& column, std::string
   } else {
     stamp_used_ = true;
   }
-  if (options.timestamp_micros) WatchArrival(column, timestamp, cell.expiry_micros);
+  if (options.timestamp_micros) WatchArrival(put, timestamp, cell.expiry_micros);
   Pack(*put_.family, &cell);
   EncodeCellValue(BeginVersion(timestamp, CellValueBytes(cell)), cell);
   return Status::Ok();
@@ -320,52 +309,25 @@ CELLAR_INLINE bool RowResolver::PutPlainBytes(std::string_view text) {
   return true;
 }
 
-CELLAR_INLINE Status RowResolver::ResolvePlainPut(const TableSchema& schema, const CellPut& put,
-                                                  const PutOptions& options) {
-  const FamilySchema* family = schema.FindFamily(put.family);
-  if (family == nullptr) [[unlikely]]
-    return RequireFamily(schema, put.family).status();
-  char* end = BeginColumn(*family);
-  RETURN_IF_ERROR(EncodeQualifier(*family, put.qualifier, &end));
-  EndColumn(end);
-  return ResolveValue(put, put.text, options);
-}
-
-CELLAR_INLINE Status RowResolver::BeginPuts(const Table& table, std::string_view row,
-                                            const WriteContext& context,
-                                            MutationBuilder* mutation) {
-  CELLAR_DEBUG_ASSERT(!table.schema().key.is_recno());
-  RETURN_IF_ERROR(BeginRow(table.schema(), row));
-  table_ = &table;
-  context_ = &context;
-  mutation_ = mutation;
-  stamp_used_ = false;
-  (void)BeginPart();
-  return Status::Ok();
-}
-
-CELLAR_INLINE Status RowResolver::EndPuts(Status status) {
-  if (!status.ok()) [[unlikely]]
-    mutation_->Truncate(part_begin_);
-  return status;
-}
-
-Status RowResolver::ResolveOnePut(const Table& table, std::string_view row, const CellPut& put,
-                                  const WriteContext& context, MutationBuilder* mutation) {
-  several_ops_ = false;
-  RETURN_IF_ERROR(BeginPuts(table, row, context, mutation));
-  return EndPuts(ResolvePlainPut(table.schema(), put, PutOptions{}));
-}
-
-Status RowResolver::ResolveKnownPut(const Table& table, std::string_view row,
-                                    const KnownColumn& column, std::string_view text,
-                                    const WriteContext& context, MutationBuilder* mutation) {
-  several_ops_ = false;
-  RETURN_IF_ERROR(BeginPuts(table, row, context, mutation));
-  SetColumn(column);
+CELLAR_INLINE Status RowResolver::ResolvePlainPut(std::string_view name, std::string_view text) {
+  const FamilySchema* family = nullptr;
+  char* end = column_begin();
+  RETURN_IF_ERROR(table_->EncodeColumn(name, &family, &end));
+  SetColumn(*family, end);
   if (PutPlainBytes(text)) [[likely]]
     return Status::Ok();
-  return EndPuts(ResolveValue(column, text, PutOptions{}));
+  CellPut put;
+  (void)SplitColumn(name, &put.family, &put.qualifier);
+  put.text = text;
+  return ResolveValue(put, PutOptions{});
+}
+
+CELLAR_INLINE Status RowResolver::ResolvePlainPut(const CellPut& put, const PutOptions& options) {
+  const FamilySchema* family = nullptr;
+  char* end = column_begin();
+  RETURN_IF_ERROR(EncodeColumn(table_->schema(), put.family, put.qualifier, &family, &end));
+  SetColumn(*family, end);
+  return ResolveValue(put, options);
 }
 
 bool RowResolver::FamilyIsEmpty() {
@@ -376,66 +338,66 @@ bool RowResolver::FamilyIsEmpty() {
   return family_is_empty_;
 }
 
-template <typename ResolveEach>
-CELLAR_INLINE Status RowResolver::ResolveSeveral(const Table& table, std::string_view row,
-                                                 const WriteContext& context,
-                                                 MutationBuilder* mutation,
-                                                 ResolveEach resolve_each) {
-  several_ops_ = true;
+template <typename ResolveNth>
+CELLAR_INLINE Status RowResolver::ResolveEach(const Table& table, std::string_view row,
+                                              size_t count, const WriteContext& context,
+                                              MutationBuilder* mutation, ResolveNth resolve) {
+  CELLAR_DEBUG_ASSERT(!table.schema().key.is_recno());
+  CELLAR_ASSERT(count > 0);
+  RETURN_IF_ERROR(BeginRow(table.schema(), row));
+  table_ = &table;
+  context_ = &context;
+  mutation_ = mutation;
+  stamp_used_ = false;
+  several_ops_ = count > 1;
+  (void)BeginPart();
+  Status status = count == 1 ? resolve(0) : ResolveSeveral(count, resolve);
+  if (!status.ok()) [[unlikely]]
+    mutation_->Truncate(part_begin_);
+  return status;
+}
+
+// Puts that may stand side by side in the tree are kept for Apply in row_puts_.
+template <typename ResolveNth>
+[[gnu::noinline]] Status RowResolver::ResolveSeveral(size_t count, ResolveNth resolve) {
   reclaimed_columns_.clear();
-  RETURN_IF_ERROR(BeginPuts(table, row, context, mutation));
   row_puts_.Clear();
   looks_at_families_ = true;
   looked_at_ = nullptr;
-  const Status status = resolve_each();
+  Status status;
+  for (size_t i = 0; i < count && status.ok(); ++i) {
+    status = resolve(i);
+    if (status.ok()) [[likely]]
+      row_puts_.Add(put_, mutation_->payload());
+  }
   looks_at_families_ = false;
-  RETURN_IF_ERROR(EndPuts(status));
-  if (!table.has_indexes() && row_puts_.Finish()) row_puts_end_ = mutation_->size();
-  return Status::Ok();
+  if (status.ok() && !table_->has_indexes() && row_puts_.Finish())
+    row_puts_end_ = mutation_->size();
+  return status;
+}
+
+Status RowResolver::ResolvePuts(const Table& table, std::string_view row,
+                                std::span<const std::string_view> cells,
+                                const WriteContext& context, MutationBuilder* mutation) {
+  CELLAR_DEBUG_ASSERT(cells.size() % 2 == 0);
+  CELLAR_DEBUG_ASSERT(cells.size() / 2 <= kCellOpsMax);
+  const auto resolve = [&](size_t i) __attribute__((always_inline)) {
+    return ResolvePlainPut(cells[2 * i], cells[2 * i + 1]);
+  };
+  return ResolveEach(table, row, cells.size() / 2, context, mutation, resolve);
 }
 
 Status RowResolver::ResolvePuts(const Table& table, const RowWrite& write,
                                 const WriteContext& context, MutationBuilder* mutation) {
   CELLAR_DEBUG_ASSERT(write.IsPlainPut());
   if (write.ops.size() > kCellOpsMax) return Check(table.schema(), write, context);
+  const auto resolve = [&](size_t i) __attribute__((always_inline)) {
+    return ResolvePlainPut(write.ops[i], write.ops[i]);
+  };
   arrivals_.Begin();
-  const TableSchema& schema = table.schema();
-  if (write.ops.size() == 1) {
-    several_ops_ = false;
-    const CellOp& op = write.ops.front();
-    RETURN_IF_ERROR(BeginPuts(table, write.row, context, mutation));
-    RETURN_IF_ERROR(EndPuts(ResolvePlainPut(schema, op, op)));
-  } else {
-    const auto resolve_each = [&] {
-      for (const CellOp& op : write.ops) {
-        RETURN_IF_ERROR(ResolvePlainPut(schema, op, op));
-        NoteRowPut();
-      }
-      return Status::Ok();
-    };
-    RETURN_IF_ERROR(ResolveSeveral(table, write.row, context, mutation, resolve_each));
-  }
+  RETURN_IF_ERROR(ResolveEach(table, write.row, write.ops.size(), context, mutation, resolve));
   arrivals_.Keep();
   return Status::Ok();
-}
-
-Status RowResolver::ResolvePuts(const Table& table, std::string_view row,
-                                std::span<const ColumnPut> puts, const WriteContext& context,
-                                MutationBuilder* mutation) {
-  CELLAR_ASSERT(puts.size() <= kCellOpsMax);
-  const PutOptions options;
-  return ResolveSeveral(table, row, context, mutation, [&] {
-    for (const ColumnPut& put : puts) {
-      if (put.known != nullptr) [[likely]] {
-        SetColumn(*put.known);
-        if (!PutPlainBytes(put.text)) RETURN_IF_ERROR(ResolveValue(*put.known, put.text, options));
-      } else {
-        RETURN_IF_ERROR(ResolvePlainPut(table.schema(), put, options));
-      }
-      NoteRowPut();
-    }
-    return Status::Ok();
-  });
 }
 
 CELLAR_INLINE void RowResolver::BeginView(const Table& table, const RowWrite& write,
@@ -642,14 +604,18 @@ std::optional<RowResolver::OldVersion> RowResolver::WalkColumn(Newest newest) {
   return found;
 }
 
-std::optional<BTree::Match> RowResolver::NewestOfLonePut() {
-  if (column_versions_.walked) return newest_;
-  std::optional<BTree::Match> newest =
-      table_->tree(put_.family->group).FindFirst(column(), &version_key_, &place_);
-  int64_t timestamp = kNoVersion;
-  const bool is_known = !newest || LoadTimestamp(newest->key_rest, &timestamp);
-  put_.place = is_known && timestamp < put_.timestamp ? &place_ : nullptr;
-  return newest;
+// The newest version of the column is looked for here if no walk of it has met that.
+bool RowResolver::TakeOldOfLonePut(OldCells* old_cells) {
+  if (!is_lone_put()) return false;
+  if (!column_versions_.walked) {
+    newest_ = table_->tree(put_.family->group).FindFirst(column(), &version_key_, &place_);
+    int64_t timestamp = kNoVersion;
+    const bool is_known = !newest_ || LoadTimestamp(newest_->key_rest, &timestamp);
+    put_.place = is_known && timestamp < put_.timestamp ? &place_ : nullptr;
+  }
+  const BTree::Match met = newest_.value_or(BTree::Match{});
+  old_cells->TakeLonePut(put_, *table_, met.key_rest, met.value);
+  return true;
 }
 
 void RowResolver::ResolvePut(const CheckedOp& op) {

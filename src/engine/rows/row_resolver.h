@@ -30,6 +30,7 @@
 #include "engine/schema/column_set.h"
 #include "engine/table/engine.h"
 #include "engine/table/mutation.h"
+#include "engine/table/old_cells.h"
 #include "engine/table/read_view.h"
 #include "engine/table/row_puts.h"
 
@@ -69,38 +70,30 @@ class RowResolver {
   Status Resolve(Table& table, const RowWrite& write, const WriteContext& context, Known known,
                  MutationBuilder* mutation, RowWriteResult* result, Outcome* outcome);
 
-  // The same for a write that IsPlainPut() on a table whose keys are not record numbers: the usual
-  // CPUT, in one pass and without a result. Nothing is added on an error.
+  // What Resolve does with puts alone, in one pass and without a result: `cells` are columns and
+  // values in turn, as a client names them; ERR if a column is none. Nothing is added on an error.
+  // REQUIRES: 1 to kCellOpsMax of each; the table's keys are no record numbers.
+  Status ResolvePuts(const Table& table, std::string_view row,
+                     std::span<const std::string_view> cells, const WriteContext& context,
+                     MutationBuilder* mutation);
+  // The puts of a write, which may have options. REQUIRES: it IsPlainPut(); likewise.
   Status ResolvePuts(const Table& table, const RowWrite& write, const WriteContext& context,
                      MutationBuilder* mutation);
-  // The same for puts without options.
-  Status ResolvePuts(const Table& table, std::string_view row, std::span<const ColumnPut> puts,
-                     const WriteContext& context, MutationBuilder* mutation);
-  // The same for one put without options.
-  Status ResolveOnePut(const Table& table, std::string_view row, const CellPut& put,
-                       const WriteContext& context, MutationBuilder* mutation);
-  // The same of a column of the table that is known.
-  Status ResolveKnownPut(const Table& table, std::string_view row, const KnownColumn& column,
-                         std::string_view text, const WriteContext& context,
-                         MutationBuilder* mutation);
   // Whether a cell got the context's stamp by the last of these.
   bool stamp_used() const { return stamp_used_; }
 
-  // Where all that was added is one put of an existing row key: that put, for Engine::ApplyPut.
-  // Else null. Dies with the next change of the mutation, or of what was resolved.
-  const ResolvedPut* lone_put() const {
-    return mutation_->size() == lone_put_end_ ? &put_ : nullptr;
+  // Carries out what was added to the mutation last, all of one row, which nobody has applied yet.
+  // Puts are not read back from there. REQUIRES: the mutation has not changed since.
+  void Apply(Table* table) {
+    if (is_lone_put()) [[likely]]
+      return engine_.ApplyPut(table, put_);
+    if (mutation_->size() == row_puts_end_)
+      return engine_.ApplyPuts(table, row_puts_, mutation_->payload());
+    ApplySince(part_begin_);
   }
-
-  // Where all that was added by ResolvePuts are several puts of an existing row key, and nothing is
-  // reclaimed or replaced: these puts, for Engine::ApplyPuts. Else null. Dies likewise.
-  const RowPuts* row_puts() const {
-    return mutation_->size() == row_puts_end_ ? &row_puts_ : nullptr;
-  }
-
-  // The newest version of the lone put's column, live or not, if there is one: for feeds that tell
-  // it (Engine::tells_old). REQUIRES: lone_put() is not null; nothing has been applied since.
-  std::optional<BTree::Match> NewestOfLonePut();
+  // Before that: if it is one put, takes down what feeds tell of the cell that it replaces. Else
+  // false.
+  bool TakeOldOfLonePut(OldCells* old_cells);
 
  private:
   // An op whose names, types and texts are in order.
@@ -128,14 +121,10 @@ class RowResolver {
   Status CheckColumn(const TableSchema& schema, const CellOp& op, CheckedOp* checked);
   Status CheckPut(const CellOp& op, const WriteContext& context, CheckedOp* checked);
   // Type and value of a put, as a cell. The value borrows from the text, from *buffer or state_.
-  // `column` (a CellPut or KnownColumn, here and below) is what an error names.
-  template <typename Column>
-  Status CheckValue(const Column& column, std::string_view text, const PutOptions& options,
-                    const FamilySchema& family, const WriteContext& context, ValueBuffer* buffer,
+  Status CheckValue(const CellPut& put, const PutOptions& options, const FamilySchema& family,
+                    const WriteContext& context, ValueBuffer* buffer, CellValue* cell);
+  Status CheckState(const CellPut& put, const PutOptions& options, const FamilySchema& family,
                     CellValue* cell);
-  template <typename Column>
-  Status CheckState(const Column& column, std::string_view text, const PutOptions& options,
-                    const FamilySchema& family, CellValue* cell);
   Status CheckDelta(const CellOp& op, CheckedOp* checked);
   // Of an op on a column of an aggregate family, and of a fold elsewhere (fold_resolver.cc).
   Status CheckFold(const CellOp& op, const WriteContext& context, CheckedOp* checked);
@@ -147,52 +136,41 @@ class RowResolver {
     row_puts_end_ = kNoPut;
     return part_begin_;
   }
-  // The row, and what all its puts need.
-  Status BeginPuts(const Table& table, std::string_view row, const WriteContext& context,
-                   MutationBuilder* mutation);
-  Status ResolvePlainPut(const TableSchema& schema, const CellPut& put, const PutOptions& options);
-  // What follows when the column is at hand.
-  template <typename Column>
-  Status ResolveValue(const Column& column, std::string_view text, const PutOptions& options);
+  // Both ResolvePuts: `count` puts, of which `resolve` resolves the one of that number.
+  template <typename ResolveNth>
+  Status ResolveEach(const Table& table, std::string_view row, size_t count,
+                     const WriteContext& context, MutationBuilder* mutation, ResolveNth resolve);
+  template <typename ResolveNth>
+  Status ResolveSeveral(size_t count, ResolveNth resolve);
+  // One of them: of a column by its name, or taken apart.
+  Status ResolvePlainPut(std::string_view name, std::string_view text);
+  Status ResolvePlainPut(const CellPut& put, const PutOptions& options);
+  // The put's value, when its column is at hand.
+  Status ResolveValue(const CellPut& put, const PutOptions& options);
   // The same of a put without options into a family that takes any bytes as they are and keeps all
   // of them, as most do. False, and nothing is added, if it does not, or the text is too long.
   bool PutPlainBytes(std::string_view text);
-  // Puts of a row, several at least: `resolve_each` does this for one after the other, and says
-  // after each NotePut.
-  template <typename ResolveEach>
-  Status ResolveSeveral(const Table& table, std::string_view row, const WriteContext& context,
-                        MutationBuilder* mutation, ResolveEach resolve_each);
-  void NoteRowPut() { row_puts_.Add(put_, mutation_->payload()); }
   // Does the row have nothing in the family of the column at hand? One look for all columns of it.
   bool FamilyIsEmpty();
-  // On an error takes back what these puts have added. Returns the status.
-  Status EndPuts(Status status);
+  // What was added is one put of an existing row key: put_.
+  bool is_lone_put() const { return mutation_->size() == lone_put_end_; }
 
   // The row, whose key stands at the front of cell_key_; empty: one that `*` makes.
   std::string_view row_key() const { return put_.row_key(); }
   Status BeginRow(const TableSchema& schema, std::string_view text);
   void ForgetRow() { put_.row_bytes = 0; }
-  // The column at hand: its key stands there too. Returns the end of what it has before EndColumn.
-  char* BeginColumn(const FamilySchema& family) {
-    char* const end = EncodeFamilyId(cell_key_.get() + put_.row_bytes, family.id);
+  // The column at hand, whose part of the key stands there too, up to `end`.
+  char* column_begin() const { return cell_key_.get() + put_.row_bytes; }
+  void SetColumn(const FamilySchema& family, const char* end) {
     put_.family = &family;
-    put_.family_bytes = static_cast<size_t>(end - cell_key_.get());
-    return end;
-  }
-  void EndColumn(const char* end) {
+    put_.family_bytes = put_.row_bytes + FamilyIdBytes(family.id);
     put_.column_bytes = static_cast<size_t>(end - cell_key_.get());
     CELLAR_ASSERT(put_.column_bytes <= kColumnKeyBytesMax);
   }
   void SetColumn(const CheckedOp& op) {
-    char* const end = BeginColumn(*op.family);
+    char* const end = EncodeFamilyId(column_begin(), op.family->id);
     CopyBytes(end, op.qualifier.data(), op.qualifier.size());
-    EndColumn(end + op.qualifier.size());
-  }
-  void SetColumn(const KnownColumn& column) {
-    static_assert(KnownColumn::kKeyBytesMax <= kColumnPartBytesMax);
-    put_.family = &column.family();
-    put_.family_bytes = put_.row_bytes + column.family_id_bytes();
-    EndColumn(column.CopyKey(cell_key_.get() + put_.row_bytes));
+    SetColumn(*op.family, end + op.qualifier.size());
   }
   std::string_view column() const { return put_.column(); }
   std::string_view qualifier() const { return put_.qualifier(); }
@@ -267,8 +245,7 @@ class RowResolver {
     int64_t oldest_micros{0};
   };
   // A version with a timestamp of the client's own is about to be put in the column at hand.
-  template <typename Column>
-  void WatchArrival(const Column& column, int64_t timestamp, int64_t expiry_micros);
+  void WatchArrival(const CellPut& put, int64_t timestamp, int64_t expiry_micros);
   // Adds the put of a version to the column at hand, which has been walked, or found to need no
   // walk. The caller writes the cell's value.
   char* BeginVersion(int64_t timestamp, size_t cell_value_bytes);

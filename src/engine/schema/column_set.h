@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/coding.h"
 #include "base/inline.h"
 #include "cellar/status.h"
 #include "engine/keys/cell.h"
@@ -15,6 +16,19 @@
 #include "engine/schema/schema.h"
 
 namespace cellar {
+
+// Takes a column's name apart, which is family:qualifier: at the first ':'. False if there is none.
+[[nodiscard]] CELLAR_INLINE bool SplitColumn(std::string_view name, std::string_view* family,
+                                             std::string_view* qualifier) {
+  const size_t colon = FindByte(name.data(), name.size(), ':');
+  if (colon == name.size()) return false;
+  *family = {name.data(), colon};
+  *qualifier = {name.data() + colon + 1, name.size() - colon - 1};
+  return true;
+}
+CELLAR_INLINE bool IsColumn(std::string_view name) {
+  return FindByte(name.data(), name.size(), ':') < name.size();
+}
 
 // Why a row key, a qualifier of such a size is refused.
 Status RowKeyOfBadSize(std::string_view text);
@@ -44,11 +58,25 @@ CELLAR_INLINE Status EncodeQualifier(const FamilySchema& family, std::string_vie
   const Status status = family.order.Encode(text, to);
   return status.ok() ? Status::Ok() : QualifierRefused(family, status);
 }
+// Appends a column's part of the keys of its cells, family id and encoded qualifier, to *to, where
+// kColumnPartBytesMax bytes are; *to becomes its end. Sets *family. NOFAMILY, TOOLARGE, BADKEY.
+CELLAR_INLINE Status EncodeColumn(const TableSchema& schema, std::string_view family_name,
+                                  std::string_view qualifier, const FamilySchema** family,
+                                  char** to);
 // NOFAMILY naming the family; NOPERM if the schema is restricted and the family may not be read.
 Result<const FamilySchema*> RequireFamily(const TableSchema& schema, std::string_view name);
 
 // NOPERM in Redis' words.
 Status NoPermission();
+
+Status EncodeColumn(const TableSchema& schema, std::string_view family_name,
+                    std::string_view qualifier, const FamilySchema** family, char** to) {
+  *family = schema.FindFamily(family_name);
+  if (*family == nullptr) [[unlikely]]
+    return RequireFamily(schema, family_name).status();
+  *to = EncodeFamilyId(*to, (*family)->id);
+  return EncodeQualifier(**family, qualifier, to);
+}
 
 // A range from two bounds as sent: "[key", "(key", "-", "+". A bound of another shape is plain ERR,
 // a key that does not fit BADKEY.

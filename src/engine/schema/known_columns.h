@@ -23,16 +23,11 @@
 
 namespace cellar {
 
-// A column by its name. Dies as KnownColumns::Find says; a copy keeps the names, not the family.
+// A column by its name. Dies as KnownColumns::Find says.
 class KnownColumn {
  public:
   const FamilySchema& family() const { return *family_; }
   std::string_view name() const { return {name_, name_bytes_}; }
-  // As in the name.
-  std::string_view family_name() const { return {name_, family_name_bytes_}; }
-  std::string_view qualifier() const {
-    return {name_ + family_name_bytes_ + 1, name_bytes_ - family_name_bytes_ - size_t{1}};
-  }
 
   // Its part of the keys of its cells: family id and encoded qualifier. Writes kKeyBytesMax bytes
   // to `to`, of which it returns the end of those that count.
@@ -40,7 +35,6 @@ class KnownColumn {
     std::memcpy(to, key_, kKeyBytesMax);
     return to + key_bytes_;
   }
-  size_t family_id_bytes() const { return family_id_bytes_; }
 
   static constexpr size_t kNameBytesMax{24};
   static constexpr size_t kKeyBytesMax{24};
@@ -50,8 +44,6 @@ class KnownColumn {
 
   const FamilySchema* family_;
   uint8_t name_bytes_;  // 0: no column
-  uint8_t family_name_bytes_;
-  uint8_t family_id_bytes_;
   uint8_t key_bytes_;
   uint32_t noted_hash_;  // of the name that was noted last for this slot
   char name_[kNameBytesMax];
@@ -61,17 +53,16 @@ static_assert(sizeof(KnownColumn) == 64, "a cache line");
 
 class KnownColumns {
  public:
-  // The column of this name, null if it is not known. Dies with the next call but this.
+  // The column of this name, null if it is not known. Dies with the next Note or Clear.
   CELLAR_INLINE const KnownColumn* Find(std::string_view name) const {
     if (slots_ == nullptr || name.empty()) [[unlikely]]
       return nullptr;
     const KnownColumn& column = (*slots_)[SlotOf(name)];
     return EqualBytes(name, {column.name_, column.name_bytes_}) ? &column : nullptr;
   }
-  // Notes a name, which begins with that of the family and ends with the qualifier. It may become
-  // known if it is short. REQUIRES: Clear is called when `schema` changes.
-  void Note(const TableSchema& schema, std::string_view name, std::string_view family,
-            std::string_view qualifier);
+  // Notes a name, and what it stands for: a family and the column's part of its cells' keys. It may
+  // become known if both are short. REQUIRES: Clear is called before the family dies.
+  void Note(std::string_view name, const FamilySchema& family, std::string_view key);
   // Forgets all. To be called whenever the schema changes.
   void Clear() { slots_ = nullptr; }
 

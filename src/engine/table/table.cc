@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/coding.h"
+#include "base/quote.h"
 #include "engine/keys/hyperloglog.h"
 #include "engine/keys/timestamp.h"
 
@@ -109,6 +110,18 @@ uint64_t Table::own_bytes() const {
   uint64_t bytes = sizeof(Table) + known_columns_.memory_bytes();
   for (const BTree* tree : Trees()) bytes += tree->frozen() ? sizeof(BTree) : tree->memory_bytes();
   return bytes;
+}
+
+Status Table::EncodeNewColumn(std::string_view name, const FamilySchema** family, char** to) const {
+  std::string_view family_name;
+  std::string_view qualifier;
+  if (!SplitColumn(name, &family_name, &qualifier)) {
+    return Status::Error(ErrorCode::kErr, Quote(name) + " is not a column (family:qualifier)");
+  }
+  const char* const key = *to;
+  RETURN_IF_ERROR(cellar::EncodeColumn(schema_, family_name, qualifier, family, to));
+  known_columns_.Note(name, **family, {key, static_cast<size_t>(*to - key)});
+  return Status::Ok();
 }
 
 void Table::Rename(std::string_view keyspace, std::string_view name) {
@@ -731,6 +744,14 @@ Status Table::DecodeCounters(std::string_view* from) {
   counters_.has_ghosts = ghosts != 0;
   if (!good) return Status::Error(ErrorCode::kCorruption, "the counters of a table are malformed");
   return Status::Ok();
+}
+
+Status InTable(Status status, const Table& table) {
+  if (status.ok()) return status;
+  const bool is_index = status.code() == ErrorCode::kNoIndex;
+  if (status.code() != ErrorCode::kNoFamily && !is_index) return status;
+  return Status::Error(status.code(), status.text() + (is_index ? " on" : " in") + " table " +
+                                          Quote(table.shown_name()));
 }
 
 }  // namespace cellar

@@ -26,7 +26,9 @@
 #include "base/key_buffer.h"
 #include "btree/btree.h"
 #include "cellar/lsn.h"
+#include "cellar/status.h"
 #include "engine/keys/cell.h"
+#include "engine/schema/column_set.h"
 #include "engine/schema/known_columns.h"
 #include "engine/schema/schema.h"
 #include "engine/table/index_set.h"
@@ -102,14 +104,19 @@ class Table {
     return family.policy.keeps_everything() && family_counters(family).expiring_cells == 0;
   }
   bool counts_are_live() const;
-  // A column by the name that clients give it; null if it is not known. It dies with the next
-  // change of the schema, which a write to a table with indexes may bring, and with NoteColumn,
-  // which makes names known that come again.
-  CELLAR_INLINE const KnownColumn* FindColumn(std::string_view name) const {
-    return known_columns_.Find(name);
-  }
-  void NoteColumn(std::string_view name, std::string_view family, std::string_view qualifier) {
-    known_columns_.Note(schema_, name, family, qualifier);
+  // What `name` (family:qualifier) stands for: *family, which dies with the next change of the
+  // schema, and the column's part of the keys of its cells, family id and encoded qualifier. That
+  // is written to *to, where kColumnPartBytesMax bytes are; *to becomes its end. NOFAMILY,
+  // TOOLARGE, BADKEY; ERR unless IsColumn(name). Names that come again are known
+  // (known_columns.h): a comparison and a copy.
+  CELLAR_INLINE Status EncodeColumn(std::string_view name, const FamilySchema** family,
+                                    char** to) const {
+    const KnownColumn* const known = known_columns_.Find(name);
+    if (known == nullptr) [[unlikely]]
+      return EncodeNewColumn(name, family, to);
+    *family = &known->family();
+    *to = known->CopyKey(*to);
+    return Status::Ok();
   }
   // May retention have dropped cells that are still stored? False while everything is kept, or
   // while all that can be dropped goes by its rank alone and nothing has changed since `changes`
@@ -232,6 +239,10 @@ class Table {
     size_t row_bytes{0};
   };
 
+  static_assert(KnownColumn::kKeyBytesMax <= kColumnPartBytesMax);
+
+  // EncodeColumn of a name that is not known, which is noted.
+  Status EncodeNewColumn(std::string_view name, const FamilySchema** family, char** to) const;
   Group MakeGroup() const;
   void CloseRow();
   // What PutCell and ReplaceCell do with the tree and the counters; `key` is the cell's, the
@@ -284,7 +295,7 @@ class Table {
   std::string name_;
   std::string snapshot_;
   TableSchema schema_;
-  KnownColumns known_columns_;
+  mutable KnownColumns known_columns_;  // a memory of what schema_ says
   TableCounters counters_;
   std::vector<Group> groups_;
   TableWatches watches_;
@@ -299,5 +310,8 @@ class Table {
   std::vector<int64_t> dropped_;       // scratch of ReclaimColumn
   std::unique_ptr<IndexSet> indexes_;  // null: none; reads the trees of groups_
 };
+
+// An error about a name in a table, NOFAMILY or NOINDEX, with that of the table; others stay.
+Status InTable(Status status, const Table& table);
 
 }  // namespace cellar
