@@ -450,11 +450,9 @@ void CmdCCount(CommandContext& ctx) {
                        IsKnownLong(ctx.host, *table, *scan, kUnlimited, kUnlimited);
   CountRun run(std::move(scan), request.by, table->schema());
   run.SetHeat(HeatOfScan(ctx, *table, request.rows));
-  if (run.Pull(FirstBudget(ctx.session.exec_running, is_long)))
-    return ctx.reply.Unsigned(run.count());
-  run.Detach();
-  ctx.Continue(
-      std::make_unique<CountTask>(ctx.host, std::move(run), StartOf(is_long), table->last_lsn()));
+  RunCount<':'>(
+      ctx, *table, std::move(run), StartOf(is_long),
+      [](ReplyWriter& reply, const CountRun& counted) { reply.Unsigned(counted.count()); });
 }
 
 constexpr KeySpec kRowRead{.first = 1, .access = KeyAccess::kRead, .row = 2};

@@ -15,8 +15,8 @@
 
 #include "base/quote.h"
 #include "commands/command_groups.h"
-#include "commands/replies/scan_run.h"
 #include "commands/replies/schema_commands.h"
+#include "commands/replies/sliced_read.h"
 #include "commands/replies/visible_table.h"
 #include "commands/session/command_context.h"
 #include "commands/words/cell_arguments.h"
@@ -216,8 +216,15 @@ class ExplainRun {
     }
   }
 
-  void Reply(ReplyWriter& reply, bool analyzed) const {
-    reply.Map(analyzed ? 14 : 13);
+  // What is known when it has ended.
+  void Reply(ReplyWriter& reply) const {
+    ReplyPlan(reply, 1);
+    ReplyExamined(reply);
+  }
+
+  // And without reading anything; the map has `more` fields behind it.
+  void ReplyPlan(ReplyWriter& reply, size_t more) const {
+    reply.Map(13 + more);
     Field(reply, "command", name_);
     Field(reply, "tree", explanation_.index.empty() ? "table" : "index");
     reply.Bulk("index");
@@ -245,7 +252,6 @@ class ExplainRun {
     reply.Map(2);
     Count(reply, "rows", explanation_.rows_estimated);
     Count(reply, "cells", explanation_.cells_estimated);
-    if (analyzed) ReplyExamined(reply);
   }
 
  private:
@@ -288,24 +294,6 @@ class ExplainRun {
   uint64_t cells_{0};
 };
 
-class ExplainTask final : public Task {
- public:
-  ExplainTask(ExplainRun run, Lsn depends_on) : run_(std::move(run)), depends_on_(depends_on) {}
-
-  TaskProgress Step(TaskContext& context) override {
-    while (!run_.Pull(context.budget.unlimited() ? kUnlimited : kSliceCells)) {
-      if (context.budget.Spent()) return TaskProgress::kMore;
-    }
-    run_.Reply(context.reply, true);
-    context.depends_on = depends_on_;
-    return TaskProgress::kDone;
-  }
-
- private:
-  ExplainRun run_;
-  Lsn depends_on_;
-};
-
 // The read, and whether ANALYZE stands behind it.
 Result<bool> ReadExplained(Arguments words, Explained* read) {
   Status status = ReadCommandWords(words, read);
@@ -345,12 +333,8 @@ void CmdCExplain(CommandContext& ctx) {
       ctx.store().ExplainRows(*table, rows, read.request.cells, goes_on ? &from : nullptr));
   ExplainRun run(read, std::move(explained), ReadNotes(table->schema(), rows, read.request.cells),
                  ctx.host.clock());
-  if (!analyze) return run.Reply(ctx.reply, false);
-  if (run.Pull(ctx.session.exec_running ? kUnlimited : kFirstSliceCells)) {
-    return run.Reply(ctx.reply, true);
-  }
-  run.Detach();
-  ctx.Continue(std::make_unique<ExplainTask>(std::move(run), table->last_lsn()));
+  if (!analyze) return run.ReplyPlan(ctx.reply, 0);
+  RunInSlices(ctx, std::move(run), table->last_lsn());
 }
 
 constexpr Command kRows[] = {

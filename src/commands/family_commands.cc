@@ -10,7 +10,6 @@
 #include "commands/replies/change_task.h"
 #include "commands/replies/count_run.h"
 #include "commands/replies/help.h"
-#include "commands/replies/scan_run.h"
 #include "commands/replies/schema_commands.h"
 #include "commands/replies/visible_table.h"
 #include "commands/session/command_context.h"
@@ -144,18 +143,6 @@ struct FamilyInfo {
   }
 };
 
-class FamilyInfoTask final : public CountingTask {
- public:
-  FamilyInfoTask(Host& host, CountRun run, FamilyInfo info, Lsn depends_on)
-      : CountingTask(host, std::move(run), LongReadStart::kInLoop, depends_on),
-        info_(std::move(info)) {}
-
- private:
-  void Reply(const CountRun& run, ReplyWriter& reply) override { info_.Reply(reply, run.count()); }
-
-  FamilyInfo info_;
-};
-
 void CmdFamilyInfo(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
   REPLY_IF_ERROR(ctx, CheckMayRead(ctx, ctx.args[3]));
@@ -172,12 +159,10 @@ void CmdFamilyInfo(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, std::unique_ptr<Scan> scan,
                   ctx.store().ScanRows(*table, RowOptions{}, cells, nullptr));
   CountRun run(std::move(scan), CountBy::kCells, table->schema());
-  if (run.Pull(FirstBudget(ctx.session.exec_running, false))) {
-    return info.Reply(ctx.reply, run.count());
-  }
-  run.Detach();
-  ctx.Continue(std::make_unique<FamilyInfoTask>(ctx.host, std::move(run), std::move(info),
-                                                table->last_lsn()));
+  RunCount<0>(ctx, *table, std::move(run), LongReadStart::kInLoop,
+              [info = std::move(info)](ReplyWriter& reply, const CountRun& counted) {
+                info.Reply(reply, counted.count());
+              });
 }
 
 constexpr KeySpec kTableRead{.first = 2, .access = KeyAccess::kRead};

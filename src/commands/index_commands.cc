@@ -12,7 +12,6 @@
 #include "commands/config/config.h"
 #include "commands/replies/count_run.h"
 #include "commands/replies/help.h"
-#include "commands/replies/scan_run.h"
 #include "commands/replies/schema_commands.h"
 #include "commands/replies/visible_table.h"
 #include "commands/session/command_context.h"
@@ -213,18 +212,6 @@ struct IndexInfoReply {
   }
 };
 
-class IndexInfoTask final : public CountingTask {
- public:
-  IndexInfoTask(Host& host, CountRun run, IndexInfoReply info, Lsn depends_on)
-      : CountingTask(host, std::move(run), LongReadStart::kInLoop, depends_on),
-        info_(std::move(info)) {}
-
- private:
-  void Reply(const CountRun& run, ReplyWriter& reply) override { info_.Reply(reply, run.count()); }
-
-  IndexInfoReply info_;
-};
-
 void CmdIndexInfo(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
   REPLY_IF_ERROR(ctx, CheckIndex(ctx, *table, ctx.args[3]));
@@ -238,12 +225,10 @@ void CmdIndexInfo(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, std::unique_ptr<Scan> scan,
                   ctx.store().ScanRows(*table, rows, CellOptions{}, nullptr));
   CountRun run(std::move(scan), CountBy::kRows, table->schema());
-  if (run.Pull(FirstBudget(ctx.session.exec_running, false))) {
-    return reply.Reply(ctx.reply, run.count());
-  }
-  run.Detach();
-  ctx.Continue(std::make_unique<IndexInfoTask>(ctx.host, std::move(run), std::move(reply),
-                                               table->last_lsn()));
+  RunCount<0>(ctx, *table, std::move(run), LongReadStart::kInLoop,
+              [info = std::move(reply)](ReplyWriter& writer, const CountRun& counted) {
+                info.Reply(writer, counted.count());
+              });
 }
 
 constexpr KeySpec kTableRead{.first = 2, .access = KeyAccess::kRead};

@@ -11,7 +11,6 @@
 #include "commands/config/config.h"
 #include "commands/replies/count_run.h"
 #include "commands/replies/help.h"
-#include "commands/replies/scan_run.h"
 #include "commands/replies/schema_commands.h"
 #include "commands/replies/visible_table.h"
 #include "commands/session/command_context.h"
@@ -172,20 +171,6 @@ struct TableInfo {
   }
 };
 
-class TableInfoTask final : public CountingTask {
- public:
-  TableInfoTask(Host& host, CountRun run, TableInfo info, Lsn depends_on)
-      : CountingTask(host, std::move(run), LongReadStart::kInLoop, depends_on),
-        info_(std::move(info)) {}
-
- private:
-  void Reply(const CountRun& run, ReplyWriter& reply) override {
-    info_.Reply(reply, run.rows(), run.count());
-  }
-
-  TableInfo info_;
-};
-
 void CmdTableInfo(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
   TableInfo info(ctx, *table);
@@ -198,12 +183,10 @@ void CmdTableInfo(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, std::unique_ptr<Scan> scan,
                   ctx.store().ScanRows(*table, RowOptions{}, cells, nullptr));
   CountRun run(std::move(scan), CountBy::kCells, table->schema());
-  if (run.Pull(FirstBudget(ctx.session.exec_running, false))) {
-    return info.Reply(ctx.reply, run.rows(), run.count());
-  }
-  run.Detach();
-  ctx.Continue(std::make_unique<TableInfoTask>(ctx.host, std::move(run), std::move(info),
-                                               table->last_lsn()));
+  RunCount<0>(ctx, *table, std::move(run), LongReadStart::kInLoop,
+              [info = std::move(info)](ReplyWriter& reply, const CountRun& counted) {
+                info.Reply(reply, counted.rows(), counted.count());
+              });
 }
 
 void CmdTableShow(CommandContext& ctx) {

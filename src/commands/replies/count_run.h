@@ -12,10 +12,12 @@
 #include "cellar/lsn.h"
 #include "commands/replies/long_read.h"
 #include "commands/replies/scan_heat.h"
+#include "commands/session/command_context.h"
 #include "commands/session/task.h"
 #include "commands/words/read_arguments.h"
 #include "engine/rows/scan.h"
 #include "engine/schema/schema.h"
+#include "engine/table/table.h"
 
 namespace cellar {
 
@@ -77,29 +79,35 @@ class CountRead final : public LongRead {
 };
 
 // Carries it on, and then replies what the command says of it.
-class CountingTask : public LongReadTask {
+template <char kFirstByte, typename SayCount>
+class CountTask final : public LongReadTask {
  public:
-  CountingTask(Host& host, CountRun run, LongReadStart start, Lsn depends_on)
-      : LongReadTask(host, std::make_unique<CountRead>(std::move(run)), start, depends_on) {}
-
- protected:
-  virtual void Reply(const CountRun& run, ReplyWriter& reply) = 0;
+  CountTask(Host& host, CountRun run, LongReadStart start, Lsn depends_on, SayCount say)
+      : LongReadTask(host, std::make_unique<CountRead>(std::move(run)), start, depends_on),
+        say_(std::move(say)) {}
+  char FirstByte() const override { return kFirstByte; }
 
  private:
   void Complete() override {}
   bool Reply(TaskContext& context) override {
-    Reply(static_cast<const CountRead&>(read()).run(), context.reply);
+    say_(context.reply, static_cast<const CountRead&>(read()).run());
     return true;
   }
+
+  SayCount say_;
 };
 
-class CountTask final : public CountingTask {
- public:
-  using CountingTask::CountingTask;
-  char FirstByte() const override { return ':'; }
-
- private:
-  void Reply(const CountRun& run, ReplyWriter& reply) override { reply.Unsigned(run.count()); }
-};
+// Counts in the handler, or hands the run over as a task. What the command says of it is then
+// say(ReplyWriter&, const CountRun&), which owns what it needs; kFirstByte as Task::FirstByte.
+// REQUIRES: as CommandContext::Continue.
+template <char kFirstByte, typename SayCount>
+void RunCount(CommandContext& ctx, const Table& table, CountRun run, LongReadStart start,
+              SayCount say) {
+  const bool is_known_long = start == LongReadStart::kBeside;
+  if (run.Pull(FirstBudget(ctx.session.exec_running, is_known_long))) return say(ctx.reply, run);
+  run.Detach();
+  ctx.Continue(std::make_unique<CountTask<kFirstByte, SayCount>>(ctx.host, std::move(run), start,
+                                                                 table.last_lsn(), std::move(say)));
+}
 
 }  // namespace cellar
