@@ -178,7 +178,7 @@ void AddMappingOptions(CLI::App* app, Options* options, RawOptions* raw) {
 void AddWritingOptions(CLI::App* app, Options* options) {
   PipelineOptions& pipeline = options->pipeline;
   const std::string group{"Server"};
-  app->add_option("--pipeline", pipeline.units_max, "commands in flight at most (256)")
+  app->add_option("--pipeline", pipeline.units_max, "commands in flight at most (1024)")
       ->check(CLI::Range(1, 1'000'000))
       ->group(group);
   app->add_option("--pipeline-bytes", pipeline.bytes_max, "bytes in flight at most (4 MiB)")

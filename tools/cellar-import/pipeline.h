@@ -33,7 +33,7 @@ struct RowRef {
 
 struct PipelineOptions {
   CommandOptions command;
-  size_t units_max{256};
+  size_t units_max{1024};  // a system call for half of them
   size_t bytes_max{4 * 1024 * 1024};
   size_t rows_per_batch{1};
   bool create_families{false};
