@@ -56,7 +56,8 @@ void ReplyStep(ReplyWriter& reply, const HeatReport& report, size_t step, HeatMe
   if (report.steps[step]) {
     for (const double count : report.steps[step]->of(metric)) {
       *to++ = ':';
-      // Rounded; nothing that is counted is below zero.
+      // Nothing that is counted is below zero; llround took a seventh of HEAT's time.
+      // NOLINTNEXTLINE(bugprone-incorrect-roundings)
       to = EncodeCount(to, static_cast<uint64_t>(count + 0.5));
       StoreLittleEndian(to, uint16_t{0x0a0d});
       to += 2;
