@@ -153,7 +153,7 @@ void CmdClientKill(CommandContext& ctx) {
     if (!filter.Matches(session, ctx.now_micros)) return;
     if (&session == &ctx.session) {
       if (filter.skip_me) return;
-      session.close_after_reply = true;  // it still gets its reply
+      session.EndAfterReplies();  // it still gets its reply
     } else {
       ctx.host.KillSession(session);
     }
@@ -223,7 +223,7 @@ void CmdClientUnblock(CommandContext& ctx) {
   Session* session = id > 0 ? ctx.host.FindSession(static_cast<uint64_t>(id)) : nullptr;
   const bool error = ctx.args.size() == 4 && EqualsIgnoreCase(ctx.args[3], "error");
   const UnblockReason reason = error ? UnblockReason::kError : UnblockReason::kTimeout;
-  if (session == nullptr || !session->task || !session->task->Unblock(reason)) {
+  if (session == nullptr || !session->task || !session->task->work->Unblock(reason)) {
     return ctx.reply.Integer(0);
   }
   ctx.host.WakeTasks();

@@ -153,7 +153,7 @@ void CmdReset(CommandContext& ctx) {
 }
 
 void CmdQuit(CommandContext& ctx) {
-  ctx.session.close_after_reply = true;
+  ctx.session.EndAfterReplies();
   ctx.reply.Ok();
 }
 

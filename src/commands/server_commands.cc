@@ -61,7 +61,7 @@ void CmdShutdown(CommandContext& ctx) {
   if (!status.ok()) {
     return ctx.reply.Error("ERR Errors trying to SHUTDOWN. Check logs.");
   }
-  ctx.session.close_after_reply = true;
+  ctx.session.EndAfterReplies();
 }
 
 void CmdLolwut(CommandContext& ctx) {

@@ -53,7 +53,7 @@ std::string RunQueue(CommandContext& ctx, const TransactionState& transaction) {
     const size_t position = session.output.size();
     // A read has no effect but its reply: nobody gets it, or it would be too long.
     const bool reads = queued.command->Has(kReadonly);
-    if (session.closed && reads) continue;
+    if (session.ended() && reads) continue;
     if (reads && position - session.exec_position > reply_bytes_max) {
       session.writer().Error(Status::Error(
           ErrorCode::kTooLarge, "the replies of this EXEC are longer than reply-max-bytes"));
@@ -64,9 +64,9 @@ std::string RunQueue(CommandContext& ctx, const TransactionState& transaction) {
     if (transaction.atomic && reply.starts_with('-')) {
       return std::string(reply.substr(1, reply.find("\r\n") - 1));
     }
-    if (session.closed || BeyondHardLimit(session, config)) [[unlikely]] {
+    if (session.ended() || BeyondHardLimit(session, config)) [[unlikely]] {
       // What waits goes now; what the transaction writes stands, as in Redis.
-      if (!session.closed) ctx.host.EndForOutput(session);
+      if (!session.ended()) ctx.host.EndForOutput(session);
       OutputBuffer head;
       head.Append(session.output.view().substr(0, begin));
       session.output.Swap(head);

@@ -47,8 +47,8 @@ void Connection::FeedPeer(std::string_view bytes) {
   // What came right behind PEER.
   const std::string waited = std::exchange(pending_, {});
   session.query_bytes = 0;
-  if (!waited.empty() && !session.closed) peer_->OnBytes(waited);
-  if (!bytes.empty() && !session.closed) peer_->OnBytes(bytes);
+  if (!waited.empty() && !session.ended()) peer_->OnBytes(waited);
+  if (!bytes.empty() && !session.ended()) peer_->OnBytes(bytes);
   server_->ScheduleFlush(session);
   UpdateReading();
 }
@@ -81,13 +81,13 @@ void Connection::Feed(std::string_view bytes, const CommandBatch& ahead) {
   }
   session.query_bytes = pending_.size();
   if (session.input_ended) [[unlikely]]
-    session.close_after_reply = session.close_after_reply || InputDone();
+    if (InputDone()) session.EndAfterReplies();
   const size_t query_bytes_max =
       session.authenticated ? static_cast<size_t>(server_->config().client_query_buffer_limit)
                             : kStrangerQueryBytesMax;
   if (session.query_bytes > query_bytes_max) {
     server_->QueryBufferExceeded(*this);
-    session.closed = true;
+    session.End();
   }
   if (session.task && !in_task_list_) server_->AddTask(this);
   server_->ScheduleFlush(session);
@@ -131,7 +131,7 @@ void Connection::Process(std::string_view* input, CommandBatch batch) {
       if (!session.authenticated &&
           session.output.size() + session.output_in_flight > kStrangerOutputBytesMax) [[unlikely]] {
         server_->StrangerExceeded(*this);
-        session.closed = true;
+        session.End();
       }
       if (!session.Proceeds()) return reader_.Forget();
       commands = commands.subspan(executed);
@@ -156,14 +156,14 @@ void Connection::Process(std::string_view* input, CommandBatch batch) {
 
 void Connection::FailProtocol(std::string_view error) {
   session.writer().Error("ERR " + std::string(error));
-  session.close_after_reply = true;
+  session.EndAfterReplies();
   server_->LogProtocolError(*this, error);
 }
 
 void Connection::UpdateReading() {
   if (closing_) return;
   const bool wanted = peer_ == nullptr ? session.Proceeds() && !session.input_ended
-                                       : peer_->reading() && !session.closed;
+                                       : peer_->reading() && !session.ended();
   if (wanted == reading_) return;
   reading_ = wanted;
   if (io_ != nullptr) {
@@ -204,7 +204,7 @@ void Connection::DropGates(size_t bytes) {
 void Connection::Flush() {
   if (closing_) return;
   session.gate_grows = false;
-  if (session.closed) return Close();
+  if (session.ended()) return Close();
   if (io_ != nullptr) {
     HandOver();
   } else if (!socket_->writing()) {
@@ -219,9 +219,8 @@ void Connection::Flush() {
     server_->AddGated(this);
   }
   if (session.input_ended && InputDone()) [[unlikely]]
-    session.close_after_reply = true;
-  if (session.close_after_reply && session.output.empty() && !session.task && !StillSending())
-      [[unlikely]]
+    session.EndAfterReplies();
+  if (session.ending() && session.output.empty() && !session.task && !StillSending()) [[unlikely]]
     return Close();
   if (session.output.size() + session.output_in_flight > 0 || session.task || counted_large_) {
     if (server_->OutputExceeded(*this)) return Close();
@@ -236,7 +235,7 @@ void Connection::EndInput() {
   reading_ = false;  // libuv has stopped
   if (InputDone()) {
     if (session.output.empty() && !StillSending()) return Close();  // its place is free at once
-    session.close_after_reply = true;
+    session.EndAfterReplies();
   }
   if (session.task) LookForClient();
   if (!closing_) server_->ScheduleFlush(session);
@@ -252,8 +251,8 @@ void Connection::LookForClient() {
   if ((socket.revents & POLLRDHUP) == 0 || !session.task) return;
   // It sends no more. One that waits for others waits no longer; of other replies the first byte,
   // sent ahead, finds out whether anybody is there.
-  if (session.task->Unblock(UnblockReason::kTimeout)) {
-    session.task_waiting = false;
+  if (session.task->work->Unblock(UnblockReason::kTimeout)) {
+    session.WakeTask();
     return;
   }
   server_->dispatcher_object().BeginReplyAhead(session);
@@ -278,7 +277,7 @@ void Connection::OnSent() {
   session.output_in_flight_memory = socket_->waiting_memory();
   if (closing_) return;
   if (peer_ != nullptr) peer_->OnDrained();
-  session.task_waiting = false;  // a task that writes its reply in parts may go on
+  session.WakeTask();  // a task that writes its reply in parts may go on
   server_->ScheduleFlush(session);
 }
 
@@ -336,14 +335,14 @@ void Connection::Sent() {
   session.output_in_flight = session.output_in_flight_memory = 0;
   (void)Unsent();
   if (peer_ != nullptr) peer_->OnDrained();
-  session.task_waiting = false;
+  session.WakeTask();
   server_->ScheduleFlush(session);
 }
 
 void Connection::Close() {
   if (closing_) return;
   closing_ = true;
-  session.closed = true;
+  session.End();
   server_->Forget(this);
   if (io_ != nullptr) return io_->thread().Add(io_, OutputBlock::Kind::kClose);
   socket_->Close();

@@ -58,7 +58,7 @@ void RaiseFileLimit(const Config& config) {
 // Whether one of them has something to do before it is woken.
 bool SomeProceed(const std::vector<Connection*>& tasks) {
   return std::any_of(tasks.begin(), tasks.end(), [](const Connection* connection) {
-    return !connection->session.task_waiting;
+    return !connection->session.task->waiting;
   });
 }
 
@@ -336,7 +336,7 @@ void Server::UpdateIdle() {
 void Server::AddTask(Connection* connection) {
   CELLAR_ASSERT(!connection->in_task_list_);
   connection->in_task_list_ = true;
-  connection->session.task_waiting = false;
+  connection->session.WakeTask();
   tasks_.push_back(connection);
 }
 
@@ -349,7 +349,7 @@ void Server::RunTasks() {
     next_task_ %= tasks_.size();
     Connection* connection = tasks_[next_task_];
     // Of a client that is gone nothing is carried out any more.
-    if ((connection->session.task_waiting && !woken) || connection->session.closed) {
+    if ((connection->session.task->waiting && !woken) || connection->session.ended()) {
       ++next_task_;
       continue;
     }

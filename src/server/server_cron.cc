@@ -151,7 +151,7 @@ void Server::EndForOutput(Session& session) {
 
 void Server::Pushed(Session& session, size_t bytes) {
   session.pushed_bytes += bytes;
-  if (PushesBeyondLimit(session, services_own_.config) && !session.closed) [[unlikely]]
+  if (PushesBeyondLimit(session, services_own_.config) && !session.ended()) [[unlikely]]
     return EndForOutput(session);
   ScheduleFlush(session);
 }

@@ -226,7 +226,7 @@ Session* Server::FindSession(uint64_t id) {
 }
 
 void Server::KillSession(Session& session) {
-  session.closed = true;
+  session.End();
   ScheduleFlush(session);
 }
 

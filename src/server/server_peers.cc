@@ -66,7 +66,7 @@ void PeerSide::SetPatience(int64_t micros) {
 void PeerSide::Close() {
   handler_ = nullptr;
   // What was written last, an error for the other end, still goes, if the socket takes it.
-  connection_.session.close_after_reply = true;
+  connection_.session.EndAfterReplies();
   reading_ = false;
   server_.ScheduleFlush(connection_.session);
 }
@@ -215,7 +215,7 @@ void Server::DisconnectClients() {
   for (Connection* connection : connections_) {
     Session& session = connection->session;
     if (session.peer != PeerRole::kNone) continue;
-    session.close_after_reply = true;  // what it has been answered still goes
+    session.EndAfterReplies();  // what it has been answered still goes
     ScheduleFlush(session);
   }
 }

@@ -41,10 +41,10 @@ class FakeHost final : public Host, private ReplicationHost {
   void ForEachSession(const std::function<void(Session&)>& visit) override { visit(session); }
   Session* FindSession(uint64_t) override { return nullptr; }
   size_t session_count() const override { return 1; }
-  void KillSession(Session& killed) override { killed.closed = true; }
+  void KillSession(Session& killed) override { killed.End(); }
   void ScheduleFlush(Session&) override {}
   void Pushed(Session&, size_t) override {}
-  void EndForOutput(Session& ended) override { ended.closed = true; }
+  void EndForOutput(Session& ended) override { ended.End(); }
   void PauseClients(int64_t, bool) override { pause_ = Pause::kAll; }
   void UnpauseClients() override {}
   void WakeTasks() override {}
@@ -167,7 +167,7 @@ TEST_CASE("A command is refused in the words of Redis", "[commands]") {
 TEST_CASE("A web browser is shown the door", "[commands]") {
   const auto host = NewHost();
   REQUIRE(host->Say({"POST", "/", "HTTP/1.1"}).empty());
-  REQUIRE(host->session.close_after_reply);
+  REQUIRE(host->session.ending());
 }
 
 TEST_CASE("MULTI queues, a refusal aborts, DISCARD forgets", "[commands]") {

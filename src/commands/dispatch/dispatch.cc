@@ -309,7 +309,7 @@ CommandEntry* Dispatcher::Admit(Session& session, CommandEntry* command, Argumen
   if (command == nullptr) {
     if (container == nullptr && IsHttp(args[0])) {
       TellOfAttack(host_.services().stats, session, now_micros_);
-      session.close_after_reply = true;
+      session.EndAfterReplies();
     } else if (!session.authenticated) {
       Reject(session, nullptr, "NOAUTH Authentication required.");
     } else {
@@ -426,9 +426,9 @@ CELLAR_INLINE uint64_t Dispatcher::Run(Session& session, CommandEntry& command, 
   if (context.depends_on > released_) session.AddGate(position, context.depends_on);
   if (session.task != nullptr) [[unlikely]] {
     CELLAR_ASSERT(session.output.size() == position);
-    session.task_command = &command;
-    session.task_cycles = cycles;
-    session.task_words = ShortenedWords(WithoutSecrets(command, args));
+    session.task->command = &command;
+    session.task->cycles = cycles;
+    session.task->words = ShortenedWords(WithoutSecrets(command, args));
     RecordStall(command, cycles);
     session.in_command = false;
     return end_cycles;
@@ -480,7 +480,8 @@ Lsn Dispatcher::AtLeastFloor(const CommandEntry& command, Lsn depends_on) {
 void Dispatcher::EndInsideExec(CommandContext& context) {
   Session& session = context.session;
   if (session.task != nullptr) {
-    const std::unique_ptr<Task> task = std::move(session.task);
+    const std::unique_ptr<Task> task = std::move(session.task->work);
+    session.task.reset();
     const TaskBudget budget = TaskBudget::Unlimited();
     TaskContext step{.reply = context.reply, .budget = budget, .now_micros = now_micros_};
     const TaskProgress progress = task->Step(step);
@@ -493,90 +494,86 @@ void Dispatcher::EndInsideExec(CommandContext& context) {
 
 bool Dispatcher::StepTask(Session& session, const TaskBudget& budget) {
   CELLAR_ASSERT(session.task != nullptr);
-  if (session.task_revoked) [[unlikely]] {
+  RunningTask& task = *session.task;
+  if (task.revoked) [[unlikely]] {
     EndRevokedTask(session);
     return true;
   }
-  if (session.task->Streams() &&
-      session.output.size() + session.output_in_flight > kStreamedBytesMax) {
+  const bool streams = task.work->Streams();
+  if (streams && session.output.size() + session.output_in_flight > kStreamedBytesMax) {
     // The client reads more slowly than the task writes: more would only pile up, and piling up
     // moves megabytes. The server calls again when some of it has been taken.
-    session.task_waiting = true;
+    task.waiting = true;
     return false;
   }
-  ReplyWriter reply(&session.task_output, session.version);
+  ReplyWriter reply(&task.output, session.version);
   TaskContext step{.reply = reply, .budget = budget, .now_micros = now_micros_};
   const uint64_t begin = CycleClock::Now();
   Tracking& tracking = host_.services().tracking;
   if (tracking.active()) [[unlikely]]
     tracking.SetWriter(session);
   session.in_command = true;
-  const TaskProgress progress = session.task->Step(step);
+  const TaskProgress progress = task.work->Step(step);
   session.in_command = false;
   const uint64_t slice_cycles = CycleClock::Now() - begin;
-  session.task_cycles += slice_cycles + step.cycles_beside;
-  if (progress != TaskProgress::kDone) RecordStall(*session.task_command, slice_cycles);
-  session.task_waiting = progress == TaskProgress::kWaiting;
+  task.cycles += slice_cycles + step.cycles_beside;
+  if (progress != TaskProgress::kDone) RecordStall(*task.command, slice_cycles);
+  task.waiting = progress == TaskProgress::kWaiting;
   const size_t position = session.output.size();
-  if (session.task_begun && !session.task_output.empty() &&
-      (progress == TaskProgress::kDone || session.task->Streams())) [[unlikely]]
+  task.depends_on = std::max(task.depends_on, step.depends_on);
+  if (task.reply_begun && !task.output.empty() && (progress == TaskProgress::kDone || streams))
+      [[unlikely]]
     SkipFirstByte(session);
-  if (progress != TaskProgress::kDone && !session.task->Streams()) {
-    if (step.depends_on > session.task_depends_on) session.task_depends_on = step.depends_on;
-    return false;
-  }
-  const Lsn depends_on = std::max(step.depends_on, session.task_depends_on);
-  session.AddGate(position, AtLeastFloor(*session.task_command, depends_on));
+  if (progress != TaskProgress::kDone && !streams) return false;
+  session.AddGate(position, AtLeastFloor(*task.command, task.depends_on));
   if (position == 0) {
-    session.output.Swap(session.task_output);
+    session.output.Swap(task.output);
   } else {
-    session.output.Append(session.task_output.view());
+    session.output.Append(task.output.view());
   }
-  session.task_output.Free();
+  task.output.Free();
   if (progress != TaskProgress::kDone) return false;
-  session.task.reset();
-  session.task_depends_on = Lsn{};
-  const std::vector<std::string> words = std::move(session.task_words);
-  const std::vector<std::string_view> views(words.begin(), words.end());
-  Finish(session, *session.task_command, views, position, {session.task_cycles, slice_cycles});
+  FinishTask(session, position, slice_cycles);
   return true;
 }
 
 void Dispatcher::BeginReplyAhead(Session& session) {
-  const char first = session.task == nullptr ? '\0' : session.task->FirstByte();
-  if (first == 0 || session.task->Streams() || session.task_begun ||
+  const char first = session.task == nullptr ? '\0' : session.task->work->FirstByte();
+  if (first == 0 || session.task->work->Streams() || session.task->reply_begun ||
       session.reply_mode != ReplyMode::kOn)
     return;
   if (!session.output.empty() || session.output_in_flight > 0) return;  // that will tell
-  session.task_begun = true;
+  session.task->reply_begun = true;
   session.output.Append({&first, 1});
   host_.ScheduleFlush(session);
 }
 
 void Dispatcher::SkipFirstByte(Session& session) {
-  session.task_begun = false;
+  RunningTask& task = *session.task;
+  task.reply_begun = false;
   // An error cannot take the place of a reply that has begun.
-  if (session.task_output.data()[0] != session.task->FirstByte()) session.closed = true;
-  session.task_output.Replace(0, 1, {});
+  if (task.output.data()[0] != task.work->FirstByte()) session.End();
+  task.output.Replace(0, 1, {});
+}
+
+void Dispatcher::FinishTask(Session& session, size_t position, uint64_t slice_cycles) {
+  const std::unique_ptr<RunningTask> task = std::move(session.task);
+  const std::vector<std::string_view> words(task->words.begin(), task->words.end());
+  Finish(session, *task->command, words, position, {task->cycles, slice_cycles});
 }
 
 void Dispatcher::EndRevokedTask(Session& session) {
-  session.task_revoked = false;
+  const RunningTask& task = *session.task;
   // A part of the reply may be on its way: no error can take its place.
-  if (session.task->Streams() || session.task_begun) session.closed = true;
-  session.task_begun = false;
-  session.task.reset();
-  session.task_output.Free();
-  session.task_depends_on = Lsn{};
-  const std::vector<std::string> words = std::move(session.task_words);
-  const std::vector<std::string_view> views(words.begin(), words.end());
+  if (task.work->Streams() || task.reply_begun) session.End();
+  const std::vector<std::string_view> words(task.words.begin(), task.words.end());
   const size_t position = session.output.size();
-  const CommandEntry& command = *session.task_command;
+  const CommandEntry& command = *task.command;
   session.writer().Error(DeniedText(Denied::kKey, command, false));
-  const std::vector<size_t> keys = KeyPositions(command.row->keys, views);
-  LogDenied(host_, session, Denied::kKey, keys.empty() ? std::string_view() : views[keys[0]],
+  const std::vector<size_t> keys = KeyPositions(command.row->keys, words);
+  LogDenied(host_, session, Denied::kKey, keys.empty() ? std::string_view() : words[keys[0]],
             session.user_name);
-  Finish(session, *session.task_command, views, position, {session.task_cycles, 0});
+  FinishTask(session, position, 0);
 }
 
 void Dispatcher::Sample(const Session& session, const CommandEntry& command, Arguments args,
@@ -633,7 +630,7 @@ void Dispatcher::FeedMonitors(const Session& session, const CommandEntry& comman
   }
   line += "\r\n";
   host_.ForEachSession([&](Session& listener) {
-    if (!listener.monitor || listener.closed) return;
+    if (!listener.monitor || listener.ended()) return;
     if (listener.restricted && !MaySee(listener, session.keyspace, command, args)) return;
     PushTarget(listener).Append(line);
     host_.Pushed(listener, line.size());

@@ -98,6 +98,8 @@ class Dispatcher {
   std::string ReplicaRefusal(const Session& session, const CommandEntry& command) const;
   // It has gone ahead.
   static void SkipFirstByte(Session& session);
+  // The task has written its reply, from `position` of the output on; it is gone afterwards.
+  void FinishTask(Session& session, size_t position, uint64_t slice_cycles);
   // The task's user has lost rights: an error takes the place of the reply.
   void EndRevokedTask(Session& session);
   // Nothing that a check of Admit asks about is the case, but for arity: it would let any command

@@ -51,8 +51,8 @@ void Restrain(Host& host, Session& session, const User& user) {
   const bool disconnected = (session.pubsub && !MayListen(user, *session.pubsub)) ||
                             (session.monitor && !MayMonitor(host, user));
   if (disconnected) return host.KillSession(session);
-  if (session.task && !session.task_command->row->keys.none()) {
-    session.task_revoked = true;
+  if (session.task && !session.task->command->row->keys.none()) {
+    session.task->revoked = true;
     host.WakeTasks();
   }
   if (session.transaction && !session.transaction->watches.empty()) {
@@ -95,7 +95,7 @@ void DisconnectUsers(Host& host, const std::vector<const User*>& users, Session*
     BecomeUser(session, host.services().acl.default_user());
     session.authenticated = false;
     if (&session == current) {
-      session.close_after_reply = true;  // it still gets its reply
+      session.EndAfterReplies();  // it still gets its reply
     } else {
       host.KillSession(session);
     }

@@ -23,8 +23,8 @@ std::string Flags(const Session& session) {
   if (session.tracking) flags += 't';
   if (session.tracking && session.tracking->broken_redirect) flags += 'R';
   if (session.tracking && session.tracking->bcast) flags += 'B';
-  if (session.close_after_reply) flags += 'c';
-  if (session.closed) flags += 'A';
+  if (session.life == SessionLife::kEnding) flags += 'c';
+  if (session.ended()) flags += 'A';
   if (session.unix_socket) flags += 'U';
   if (session.no_evict) flags += 'e';
   if (session.no_touch) flags += 'T';

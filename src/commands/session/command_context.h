@@ -36,7 +36,9 @@ struct CommandContext {
   }
   // The command goes on as `task`, which writes the reply (see task.h). REQUIRES: called last, with
   // nothing written to `reply`.
-  void Continue(std::unique_ptr<Task> continued) { session.task = std::move(continued); }
+  void Continue(std::unique_ptr<Task> work) {
+    session.task = std::make_unique<RunningTask>(std::move(work));
+  }
 
   // Replies the error of `status`. REQUIRES: !status.ok().
   void Fail(const Status& status) { reply.Error(status); }

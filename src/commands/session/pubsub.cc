@@ -18,7 +18,7 @@ size_t MemoryOf(std::string_view name) { return 2 * name.size() + 192; }
 
 void Send(Host& host, Session& session, ChannelKind kind, std::string_view pattern,
           std::string_view channel, std::string_view message, Lsn depends_on) {
-  if (session.closed) return;
+  if (session.ended()) return;
   GatePush(session, depends_on);
   const size_t bytes_before = session.reply_bytes();
   ReplyWriter push(&PushTarget(session), session.version);

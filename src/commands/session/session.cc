@@ -20,8 +20,9 @@ void Session::OpenGate(size_t position, Lsn lsn) {
 }
 
 size_t Session::reply_bytes() const {
-  return output.size() + output_in_flight + task_output.size() +
-         (task == nullptr ? 0 : task->reply_bytes()) + (pushes == nullptr ? 0 : pushes->size());
+  return output.size() + output_in_flight +
+         (task == nullptr ? 0 : task->output.size() + task->work->reply_bytes()) +
+         (pushes == nullptr ? 0 : pushes->size());
 }
 
 size_t Session::kept_bytes() const {
@@ -33,9 +34,13 @@ size_t Session::kept_bytes() const {
 }
 
 size_t Session::memory_bytes() const {
-  return kept_bytes() + output.capacity() + output_in_flight_memory + task_output.capacity() +
+  return kept_bytes() + output.capacity() + output_in_flight_memory +
          (task == nullptr ? 0 : task->memory_bytes()) +
          (pushes == nullptr ? 0 : pushes->capacity()) + gates.capacity() * sizeof(ReplyGate);
+}
+
+size_t RunningTask::memory_bytes() const {
+  return sizeof(*this) + output.capacity() + work->memory_bytes();
 }
 
 bool Session::in_multi() const { return transaction && transaction->queueing; }
@@ -43,7 +48,7 @@ bool Session::in_multi() const { return transaction && transaction->queueing; }
 namespace {
 
 bool ReplyBeingWritten(const Session& session) {
-  return session.in_command || (session.task && session.task_command->Has(kReadonly));
+  return session.in_command || (session.task && session.task->command->Has(kReadonly));
 }
 
 }  // namespace

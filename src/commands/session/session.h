@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/inline.h"
@@ -31,6 +32,30 @@ enum class PeerRole : uint8_t { kNone, kReplica, kMaster };
 // CLIENT REPLY.
 enum class ReplyMode : uint8_t { kOn, kOff, kSkipNext, kSkipping };
 
+// How much longer it lasts. It only ever gets less.
+enum class SessionLife : uint8_t {
+  kOpen,
+  kEnding,  // QUIT, errors of the protocol: nothing more is read; ends when it has been answered
+  kEnded,   // killed: the connection goes at the end of the turn
+};
+
+// A command that goes on (task.h), and what it takes to end it as its handler would have.
+struct RunningTask {
+  explicit RunningTask(std::unique_ptr<Task> task) : work(std::move(task)) {}
+
+  std::unique_ptr<Task> work;      // never null
+  CommandEntry* command{nullptr};  // set when its handler has returned, as all below
+  std::vector<std::string> words;  // of the command, cut short, for the slow log
+  uint64_t cycles{0};              // spent so far
+  OutputBuffer output;             // of the reply: appended to the session's when it is whole
+  Lsn depends_on{};                // of what has been read so far
+  bool waiting{false};             // nothing to do before it is woken (TaskProgress::kWaiting)
+  bool reply_begun{false};         // the first byte of the reply has been sent ahead
+  bool revoked{false};             // the right to see what it reads is gone
+
+  size_t memory_bytes() const;
+};
+
 // Replies from byte `position` of the output on wait until `lsn` is released.
 struct ReplyGate {
   size_t position;
@@ -50,8 +75,7 @@ struct Session {
   RespVersion version{RespVersion::k2};
   bool authenticated{true};
   ReplyMode reply_mode{ReplyMode::kOn};
-  bool close_after_reply{false};  // QUIT, protocol errors: nothing more is read
-  bool closed{false};             // killed; the connection goes at the end of the turn
+  SessionLife life{SessionLife::kOpen};
   bool monitor{false};
   bool no_evict{false};
   bool no_touch{false};
@@ -61,11 +85,9 @@ struct Session {
   bool in_command{false};     // a reply is being written: pushes go to `pushes`
   bool postponed{false};      // CLIENT PAUSE, or read_ticket: the next command waits
   bool restricted{false};     // its user may not do everything: access control asks
-  bool task_revoked{false};   // the right to see what the task reads is gone
   bool gate_grows{false};     // the last of `gates` is of this turn
   PeerRole peer{PeerRole::kNone};
   bool input_ended{false};  // the client sends no more; it gets the replies to what it has sent
-  bool task_begun{false};   // the first byte of the task's reply has been sent ahead
 
   // What every command touches stands together, behind the flags: thousands of sessions take turns
   // in the cache.
@@ -85,7 +107,7 @@ struct Session {
   size_t pushed_bytes{0};                // messages in the output, about; 0 once it is empty
   size_t query_bytes{0};                 // input kept: an incomplete command, or commands that wait
   std::unique_ptr<OutputBuffer> pushes;  // messages that came while a reply was written
-  std::unique_ptr<Task> task;            // a command that goes on (task.h)
+  std::unique_ptr<RunningTask> task;     // a command that goes on
   std::unique_ptr<TransactionState> transaction;  // MULTI and WATCH
   std::unique_ptr<PubSubState> pubsub;
   std::unique_ptr<TrackingState> tracking;  // CLIENT TRACKING
@@ -101,13 +123,7 @@ struct Session {
   std::string local_address;
   int64_t created_micros{0};  // wall clock
 
-  Lsn pushes_depend_on{};  // the newest record that `pushes` tell of
-  CommandEntry* task_command{nullptr};
-  OutputBuffer task_output;  // of `task`, appended to `output` when it is whole
-  Lsn task_depends_on{};
-  std::vector<std::string> task_words;  // of its command, cut short, for the slow log
-  uint64_t task_cycles{0};
-  bool task_waiting{false};
+  Lsn pushes_depend_on{};              // the newest record that `pushes` tell of
   size_t exec_position{0};             // where the reply of the running EXEC begins
   Lsn exec_depends_on{};               // what the commands of the running EXEC depend on
   int64_t soft_limit_since_micros{0};  // client-output-buffer-limit: when the soft one was passed
@@ -116,8 +132,20 @@ struct Session {
   // Whether its next command may be executed: none goes on as a task, and it is not to end or to
   // wait.
   bool Proceeds() const {
-    return task == nullptr && peer == PeerRole::kNone && !closed && !close_after_reply &&
-           !postponed && output.size() + output_in_flight < kOutputPauseBytes;
+    return task == nullptr && peer == PeerRole::kNone && life == SessionLife::kOpen && !postponed &&
+           output.size() + output_in_flight < kOutputPauseBytes;
+  }
+  // Nothing of it is carried out or sent any more.
+  bool ended() const { return life == SessionLife::kEnded; }
+  bool ending() const { return life != SessionLife::kOpen; }
+  // Once what it has been answered has been sent.
+  void EndAfterReplies() {
+    if (life == SessionLife::kOpen) life = SessionLife::kEnding;
+  }
+  void End() { life = SessionLife::kEnded; }
+  // Its task, if there is one, has a turn again though it waits.
+  void WakeTask() {
+    if (task != nullptr) task->waiting = false;
   }
   bool in_multi() const;
   // What waits for the client: bytes of replies and messages, finished or being made (omem).

@@ -292,13 +292,13 @@ void Tracking::SendBroadcasts(Host& host, Broadcasts* broadcasts) {
 
 void Tracking::Send(Host& host, uint64_t id, const Names& names, uint64_t writer) {
   Session* session = host.FindSession(id);
-  if (session == nullptr || session->closed || !session->tracking) return;
+  if (session == nullptr || session->ended() || !session->tracking) return;
   TrackingState& state = *session->tracking;
   if (state.noloop && id == writer) return;
   Session* target = session;
   if (state.redirect != 0) {
     target = host.FindSession(state.redirect);
-    if (target == nullptr || target->closed) {
+    if (target == nullptr || target->ended()) {
       state.broken_redirect = true;
       if (session->version == RespVersion::k2) return;
       const size_t bytes_before = session->reply_bytes();
