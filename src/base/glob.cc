@@ -89,6 +89,9 @@ bool GlobMatch(std::string_view pattern, std::string_view text, GlobCase letter_
   return at == pattern.size();
 }
 
+// Follows all ways through the pattern at once, as a set of places in it, so that many stars cost
+// no backtracking. A pattern that the prefix uses up matches the prefix itself and nothing behind
+// it.
 GlobReach GlobReachBehind(std::string_view pattern, std::string_view prefix) {
   // reached[i]: the pattern's first i bytes can match what has been read of the prefix.
   std::vector<bool> reached(pattern.size() + 1);

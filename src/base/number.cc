@@ -200,6 +200,8 @@ NumberError ParseUint64(std::string_view text, uint64_t* value) {
 NumberError ParseDouble(std::string_view text, double* value) { return ParseFloating(text, value); }
 NumberError ParseFloat(std::string_view text, float* value) { return ParseFloating(text, value); }
 
+// In integers throughout, since a double would round. Of the digits behind the point it matters
+// only whether one is not zero: then a negative number has its floor one further down.
 NumberError ParseDecimalFloor(std::string_view text, DecimalFloor* value) {
   Decimal decimal;
   if (!ScanDecimal(text, &decimal)) return NumberError::kMalformed;

@@ -5,6 +5,8 @@
 
 namespace cellar {
 
+// Clients branch on these words: one that has been released stays as it is. Without a default in
+// the switch the compiler names a code that has no word here.
 std::string_view ErrorCodeWord(ErrorCode code) {
   switch (code) {
     case ErrorCode::kErr:

@@ -155,6 +155,9 @@ RequestParser::Outcome RequestParser::Next(std::string_view* input, const Limits
   return NextInSteps(input, limits, args);
 }
 
+// Where an incomplete command stopped is kept in position_, args_left_ and bulk_bytes_, so that
+// bytes that trickle in are not parsed twice. The arguments are views of *input, and nothing is
+// taken from that before the command is complete.
 RequestParser::Outcome RequestParser::NextInSteps(std::string_view* input, const Limits& limits,
                                                   std::vector<std::string_view>* args) {
   if (input->empty()) return Outcome::kIncomplete;

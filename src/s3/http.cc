@@ -136,6 +136,8 @@ HttpClient::HttpClient(std::string region, std::string ca_file)
 
 HttpClient::~HttpClient() { curl_easy_cleanup(handle_->curl); }
 
+// All options are set for each request: a reset forgets them and keeps the connections. libcurl
+// signs the request with the body's hash, which is the caller's to compute.
 Status HttpClient::Send(const HttpRequest& request, const HttpCredentials& credentials,
                         const std::function<bool()>& goes_on, HttpResponse* response) {
   CURL* const curl = handle_->curl;

@@ -33,6 +33,8 @@ std::function<Status(const HttpResponse&)> Holds(std::string_view element) {
 
 }  // namespace
 
+// Page by page until the server says that there is no more. Pages without end, or an object without
+// a size, are errors: a list with a hole in it would look like a store that has lost files.
 Result<std::vector<ObjectInfo>> S3Store::List() {
   const std::string prefix = client_->KeyOf("");
   std::vector<ObjectInfo> found;

@@ -48,6 +48,8 @@ std::vector<std::string_view> XmlElements(std::string_view text, std::string_vie
   }
 }
 
+// Numeric references become characters only below 128, as names and keys here are ASCII; whatever
+// is not understood stays as it stands.
 std::string XmlText(std::string_view text) {
   constexpr std::array<std::pair<std::string_view, char>, 5> kEntities{
       {{"&amp;", '&'}, {"&lt;", '<'}, {"&gt;", '>'}, {"&quot;", '"'}, {"&apos;", '\''}}};
