@@ -80,6 +80,9 @@ int64_t DictionaryChoice::Take(size_t first, const Word& word, int64_t saved_byt
   return word.saved_bytes;
 }
 
+// Sorted, the suffixes that could share a word stand side by side, so that the shared lengths of
+// neighbours are all that ChooseIn needs. Codes are assigned last: they say where a word stands in
+// the finished dictionary.
 void DictionaryChoice::Choose(size_t leaves, size_t entries_bytes, std::string* dictionary,
                               std::vector<SuffixCode>* codes) {
   constexpr size_t kEntriesMin{16};

@@ -95,6 +95,9 @@ void AppendLeafImage(const Leaf* leaf, std::string* image) {
   }
 }
 
+// An image comes out of a file: nothing in it is used before it has been checked. Every key is
+// rebuilt to be compared with the one before, and an entry must share with that exactly the bytes
+// that are equal, as search and insert take for granted.
 Status CheckLeafImage(std::string_view image, CheckedImage* checked) {
   Fields fields{};
   RETURN_IF_ERROR(ReadFields(image, &fields));

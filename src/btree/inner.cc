@@ -43,6 +43,9 @@ uint32_t FindAmongEqualHeads(const Inner* node, std::string_view rest, uint32_t 
   return low;
 }
 
+// In place, each array moves up by another distance, so the parts go from the last to the first.
+// The header is written before them: the arrays' addresses in `to` follow from it, and those in
+// `from` have been taken by then.
 void InsertChild(const Inner* from, uint32_t i, void* pointer, uint32_t units,
                  std::string_view rest, Inner* to) {
   const uint32_t children = from->children;
@@ -129,6 +132,8 @@ InnerPlan PlanInner(const ChildList& list, size_t begin, size_t end) {
   return plan;
 }
 
+// The separator before child `begin` is left to the parent, so n children have n - 1 here. A node
+// of one child has no prefix either: there is nothing that it could be common to.
 void WriteInner(const ChildList& list, size_t begin, size_t end, const InnerPlan& plan,
                 Inner* node) {
   const size_t children = end - begin;

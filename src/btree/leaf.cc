@@ -293,6 +293,9 @@ void ApplyRun(Leaf* leaf, const RunInLeaf& run, const RunPlan& plan) {
   leaf->count = static_cast<uint16_t>(leaf->count + plan.count);
 }
 
+// All lengths are known before the first byte is written, so that "false" leaves the leaf as it
+// was. The next entry shares more with the new key than with the one before it: it keeps its value
+// and the end of its suffix, and only what stands in front of these is written anew.
 bool InsertShort(Leaf* leaf, const LeafPlace& place, std::string_view key, const ValueRef& value) {
   // Tree::Insert has asked for the prefix and the group's room a moment ago: not twice per insert.
   CELLAR_DEBUG_ASSERT(!place.found && place.has_prefix && place.group < leaf->groups);
@@ -544,6 +547,8 @@ void AddGroupRoom(Leaf* leaf) {
               (leaf->group_capacity - static_cast<size_t>(leaf->groups)) * sizeof(uint32_t));
 }
 
+// Rebuilds every key and counts again what the header counts. Whether the keys lie within the
+// bounds that the parents give is for the caller to check (Tree::ValidateBelow).
 uint64_t ValidateLeaf(const Leaf* leaf, std::string* first, std::string* last) {
   CELLAR_ASSERT(leaf->count > 0);
   CELLAR_ASSERT(leaf->groups > 0);

@@ -257,6 +257,9 @@ bool FitsLeaf(const EntryList& list, size_t begin, size_t end, LeafFill fill, Le
   return end - begin == 1 || plan->used <= LeafBytesLimit(list.base().size() + plan->prefix_bytes);
 }
 
+// Groups get as even a share of the entries as can be. The first entry of a group stands whole
+// behind the prefix and without a word, so that a search can begin there. PlanLeaf has added up the
+// same bytes: the assert at the end is where the two meet.
 void WriteLeaf(const EntryList& list, size_t begin, size_t end, const LeafPlan& plan, Leaf* leaf) {
   const size_t count = end - begin;
   leaf->large_units = 0;

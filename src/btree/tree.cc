@@ -208,6 +208,9 @@ bool Tree::GetFirst(std::string_view prefix, std::string* scratch, BTreeFinger* 
   return MatchAt(leaf, place, prefix, scratch, &entry, match);
 }
 
+// Mostly the first half of a write, which *noted spares a second descent. It stays empty (leaf
+// null) where a key that begins with the prefix might belong into another leaf. Whether the match
+// is the only one is judged by this leaf alone.
 std::optional<BTree::Match> Tree::FindFirst(std::string_view prefix, std::string* scratch,
                                             Place* noted) const {
   noted->leaf = nullptr;
@@ -255,6 +258,9 @@ void Tree::MultiGet(std::span<const std::string_view> keys,
   }
 }
 
+// Goes down with kDescentGroup keys side by side, level by level, and in each level first to the
+// nodes' starts, then to their heads, then to the search: so the cache misses of the keys overlap.
+// The ways down stay in descents_ for the look-ups to come.
 void Tree::Prefetch(std::span<const std::string_view> keys) const {
   if (content_.height == 0) return;
   auto touch_start = [](const void* node) {

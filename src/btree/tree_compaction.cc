@@ -47,6 +47,8 @@ size_t Tree::MoveLeafAndValues(Path* path, Leaf* leaf) {
   return moved;
 }
 
+// The leaves below one lowest inner node, then on by its separator to the next: the place is a key,
+// since the tree may change between two calls. Places that others have noted are void after each.
 bool Tree::Compact(std::string* position, size_t nodes_max) {
   constexpr size_t kLookedForMove{8};  // to look at so many costs about as much as to move one
   epochs_.ReleaseSome();

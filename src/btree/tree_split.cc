@@ -30,6 +30,9 @@ struct LeafSurvey {
   bool wants_no_words{false};
 };
 
+// Guesses without choosing a word: the first three bytes of each suffix that has none are hashed
+// into a bitset, and a suffix whose bit is set already counts as repeated. Where two hashes meet by
+// chance the guess is too high.
 LeafSurvey SurveyLeaf(const Leaf* leaf) {
   constexpr uint32_t kSampledMask{0xffffff};
   constexpr uint32_t kSampledBytes{3};  // of those that may be in a word

@@ -380,6 +380,9 @@ std::vector<std::string> Tree::SplitKeys(size_t parts) const {
 
 // ---- validation ----
 
+// `low` and `high` are the bounds that the nodes above give; an empty `high` is no bound. Returns
+// the units of memory below, which must be what the parent has noted of this child; entries and
+// payload are added to *found.
 uint64_t Tree::ValidateBelow(const void* node, uint32_t level, std::string_view low,
                              std::string_view high, TreeContent* found) const {
   if (level == 0) {
