@@ -99,6 +99,8 @@ std::string PlaceOf(const std::string& word) {
   return url.ok() ? url->Text() : word;
 }
 
+// A bucket can only be looked at, since a repair renames and cuts files. Both parts are printed
+// even if the first fails: the files, and what a member of a replica set has promised.
 int Check(std::vector<std::string> words) {
   S3Settings s3;
   if (const std::string wrong = TakeS3Options(&words, &s3); !wrong.empty()) return Misused(wrong);
@@ -257,6 +259,9 @@ void LogRecovery(const RecoveryReport& report, const std::string& directory) {
                   static_cast<double>(report.replay_micros) / 1e6));
 }
 
+// The order matters: users before sockets, so that nobody comes in without a password; sockets
+// before data, so that clients read LOADING instead of finding the port closed; the log is closed
+// while the server still stands.
 int Serve(const std::vector<std::string>& words) {
   Config config;
   std::string config_file;

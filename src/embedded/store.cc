@@ -513,6 +513,8 @@ Status OpenStore::Apply(const Batch& batch) {
   return EndWrite(Status::Ok());
 }
 
+// The store's own look-up of one column reads what is there at the moment. A snapshot is read by a
+// scan that is narrowed to one cell. What is returned owns its bytes.
 Result<std::optional<Cell>> OpenStore::Get(std::string_view name, std::string_view row,
                                            std::string_view column, const ReadOptions& options) {
   BeginTurn();

@@ -53,6 +53,9 @@ void Connection::FeedPeer(std::string_view bytes) {
   UpdateReading();
 }
 
+// Bytes are parsed where they lie. Only the end that is no whole command yet is copied, to
+// pending_, and what the reader has of that command moves with it (Rebase). A handler may have made
+// a peer of the connection: then what is left in pending_ is for it.
 void Connection::Feed(std::string_view bytes, const CommandBatch& ahead) {
   if (peer_ != nullptr) [[unlikely]]
     return FeedPeer(bytes);
@@ -108,6 +111,9 @@ CommandBatch Connection::ReadBatch(std::string_view input, std::span<ParsedComma
   return reader_.Read(input, limits, server_->reader_context(), room);
 }
 
+// Parses a batch, fetches its rows into the cache, executes it, and so on. Commands that were
+// parsed and not executed are forgotten and parsed again later: by then the limits, or what the
+// connection is, may be others.
 void Connection::Process(std::string_view* input, CommandBatch batch) {
   starved_ = false;
   Dispatcher& dispatcher = server_->dispatcher_object();

@@ -186,6 +186,8 @@ int Server::StartListening(Listener* listener) {
                    });
 }
 
+// sd_listen_fds() by hand, without libsystemd. The sockets are meant for this process only if
+// LISTEN_PID names it; else the variables were inherited from a parent.
 Result<int> Server::ListenInherited() {
   constexpr int kFirstDescriptor{3};
   const char* pid = std::getenv("LISTEN_PID");

@@ -82,6 +82,9 @@ Status Server::ApplyReload(const std::vector<const ConfigOption*>& options, cons
   return Status::Ok();
 }
 
+// The sources are read into a copy, which takes the configuration's place before it is carried out:
+// ApplyConfig reads the new values there. After a failure the old one is back. An option that needs
+// a restart keeps its old value in the copy too.
 Status Server::Reload() {
   Config& config = services_own_.config;
   if (services_own_.config_sources.file().empty()) {

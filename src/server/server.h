@@ -291,7 +291,7 @@ class Server final : public Host, private ReplicationHost {
   Status ApplyReload(const std::vector<const ConfigOption*>& options, const Config& before);
 
   // server_cron.cc
-  void OnTenth();  // ten times a second
+  void OnTenth();  // `hz` times a second: ten by default
   void OnPoll();   // every kPollMillis while something waits
   void CheckConnections();
   void Sweep();

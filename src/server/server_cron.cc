@@ -14,6 +14,8 @@
 
 namespace cellar {
 
+// Housekeeping, `hz` times a second; what keeps a period of its own asks the clock. The first part
+// runs without a store too, while data is loaded.
 void Server::OnTenth() {
   BeginTurn();
   ServerStats& stats = services_own_.stats;

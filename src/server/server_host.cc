@@ -95,6 +95,8 @@ void Server::ReleaseAgedMemory() {
 #endif
 }
 
+// The figures of journal, backup and archive in one struct, so that INFO does not reach into them.
+// While data is loaded there are only those of the loading, and the others are zero.
 PersistenceFigures Server::persistence() {
   PersistenceFigures figures;
   if (store_ == nullptr) {
@@ -255,6 +257,9 @@ void Server::ConfigureHeat() {
   dispatcher_own_.sampler().Restart();
 }
 
+// Carries out an option that has its new value in the configuration already; after an error the
+// caller puts the old one back. Without a store, while data is loaded, the store's options are
+// changed in the configuration alone.
 Status Server::ApplyConfig(ConfigTopic topic) {
   const Config& config = services_own_.config;
   switch (topic) {
@@ -309,6 +314,8 @@ Status Server::ApplyConfig(ConfigTopic topic) {
   }
 }
 
+// Only turning the log on or off can fail. A topic that neither this switch nor the one above knows
+// meets the assert at the end.
 Status Server::ApplyStoreConfig(ConfigTopic topic) {
   const Config& config = services_own_.config;
   Journal& journal = store_->journal();

@@ -91,6 +91,9 @@ void Server::TakeInput() {
   }
 }
 
+// What a connection has waiting is executed before another entry of it, so that its bytes stay in
+// order. A command may close any connection: its entries are passed over, up to kClosed, with which
+// the I/O thread gives it back to be freed.
 void Server::TakeBlock(const InputBlock& block) {
   for (const InputBlock::Entry& entry : block.entries) {
     Connection* const client = entry.connection;

@@ -101,6 +101,9 @@ void Server::UpdateSetTimer() {
       static_cast<uint64_t>((micros + 999) / 1000), 0);
 }
 
+// For clients that follow Sentinel's channels. A member is described as the last message has left
+// things: as a replica of the leader that was announced. The first leader that is seen is none that
+// has switched, and is noted without a message.
 void Server::TellOfMembers() {
   const SetNode* const set = replication_.set();
   if (set == nullptr) return;

@@ -1,8 +1,9 @@
 // Dispatcher: from the words of a request to a reply: look the command up, check that this client
 // may run it here and now, run or queue it, count it.
 //
-// The order of the checks is Redis': does it exist, arity, authentication, access control, memory,
-// loading, subscribed mode, MULTI. Every refusal inside MULTI makes EXEC fail.
+// The order of the checks: authentication (behind the next two in Redis), does it exist, arity,
+// DEBUG, access control, memory, loading, the node's role, subscribed mode, MULTI. Every refusal
+// inside MULTI makes EXEC fail.
 #pragma once
 
 #include <cstdint>
