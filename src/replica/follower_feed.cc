@@ -191,6 +191,9 @@ void FollowerFeed::Run(std::unique_ptr<Job> job, void (*work)(Job*),
                                });
 }
 
+// Looks, on a worker, where the follower can go on: behind its own last record, else behind the
+// newest snapshot. The manifest is a copy, so a file that it names may be gone by then, which only
+// means to search again; kSearchesMax ends that.
 void FollowerFeed::Search() {
   state_ = State::kSearching;
   if (++searches_ > kSearchesMax) return Fail("the log is cut faster than it can be sent");
@@ -237,6 +240,8 @@ void FollowerFeed::Search() {
   Run(std::move(job), work, &FollowerFeed::EndSearch);
 }
 
+// Without a place to begin, or after a failure, the feed waits, and OnTick searches again: at once,
+// or when the snapshot that is begun here has been written.
 void FollowerFeed::EndSearch(Job* job) {
   if (job->refused != LogStream::Found::kYes) {
     ++owner_.stats_.partial_syncs_refused;
@@ -271,6 +276,9 @@ void FollowerFeed::EndSearch(Job* job) {
   Pump();
 }
 
+// `common` is the last record that the follower may share with this log: what it has behind that is
+// no part of the leader's history, and it saves it aside. The snapshot goes over a link of its own,
+// which shows the ticket; records wait until the copy is in place.
 void FollowerFeed::BeginFull(Job* job) {
   ++owner_.stats_.full_syncs_served;
   begun_ = position_ = stream_->position();

@@ -254,6 +254,8 @@ void SetNode::OnHello(InLink* link, const Frame& frame) {
   }
 }
 
+// Members greet each other more than once, so every field is taken anew. Older versions leave out
+// the last ones, which then read as zero: each zero has its meaning here.
 void SetNode::NoteHello(Peer* peer, const Frame& frame, uint64_t node) {
   BodyReader body(frame.body);
   const uint8_t has_what = body.Byte();
@@ -324,6 +326,9 @@ void SetNode::OnArriving(const InLink& link, const FrameHead& head) {
 
 // --- founding
 
+// Two nodes must not found a set each: all wait until every listed one has answered, and then come
+// to the same founder, the one that holds data or else the one with the first address. Lists that
+// differ, or data on two nodes, end the process instead.
 void SetNode::FoundIfDue() {
   if (member_.started()) return;
   size_t with_data = has() == Has::kData ? 1 : 0;
@@ -363,6 +368,8 @@ void SetNode::FoundIfDue() {
     Log(LogSeverity::kWarning, "the set cannot be founded: " + founded.text());
 }
 
+// The set's first record is its list of members; its feature level is that of the oldest version
+// among them. The others get to know by the greeting at the end, and join.
 Status SetNode::Found() {
   SetMembers members;
   CELLAR_ASSERT(!is_witness());

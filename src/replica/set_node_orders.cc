@@ -54,6 +54,9 @@ const SetMember* SetNode::Find(const SetOrder& order) const {
 
 // --- beginning
 
+// A failover asks whoever leads; all other orders come to the leader, one at a time. What is
+// decided at once is noted under its ticket as well, so that callers ask for every outcome in one
+// way.
 Result<uint64_t> SetNode::BeginOrder(const SetOrder& order) {
   if (order.kind == OrderKind::kFailover && !open()) {
     const auto leader = KnownLeader();

@@ -492,6 +492,8 @@ size_t Upstream::memory_bytes() const {
          (fetch_ == nullptr ? 0 : fetch_->memory_bytes());
 }
 
+// This side's states come down to the four that Redis shows. A link that streams counts as up only
+// once this node has caught up with the leader.
 UpstreamFigures Upstream::Figures() const {
   const int64_t now = owner_.clock_.MonotonicMicros();
   UpstreamFigures figures{.copies = copies(),

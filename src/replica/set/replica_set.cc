@@ -57,6 +57,9 @@ void ReplicaSet::AddCoreEntry(uint32_t term, RecordKind kind, const SetMembers* 
   entries_.push_back(entry);
 }
 
+// Gives the core what it must remember: term and vote, the entries of the log behind the snapshot,
+// and who were the members at the snapshot. If the vote cannot be made durable the start is put off
+// (waits_to_start_).
 void ReplicaSet::StartCore() {
   CELLAR_ASSERT(core_ == nullptr);
   CELLAR_ASSERT(!installing_);

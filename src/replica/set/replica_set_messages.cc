@@ -107,6 +107,9 @@ void ReplicaSet::OnArriving(const FrameHead& head) {
   StepReceive(message);
 }
 
+// The core is given only what this node can keep: without room on the disk, or while a snapshot
+// comes, the records are taken out, and what is left says that the leader lives. What remains may
+// take several steps, each of which begins with at most one change of members.
 void ReplicaSet::ReceiveAppend(SetMessage* message) {
   std::vector<LogRecord>& records = message->records;
   size_t bytes = 0;
@@ -239,6 +242,9 @@ uint64_t& ReplicaSet::LongSentTo(uint64_t node) {
   return sent != long_sent_.end() ? sent->second : long_sent_.emplace_back(node, 0).second;
 }
 
+// What the core sends at once may be more than a frame holds: it goes out in frames that follow one
+// another, their records as they lie in the log. While a long frame is on its way, repeats of it go
+// without records.
 void ReplicaSet::SendAppend(RaftMessage raft) {
   SetMessage message;
   message.retention_micros = retention_micros_;

@@ -91,6 +91,9 @@ FrameReader MakeSetFrameReader() {
                       FrameKind::kOrder, FrameKind::kOrderAnswer, FrameKind::kError});
 }
 
+// The order is the format (set_message.h), and DecodeSetMessage reads by it. Members of two
+// versions talk with each other while a set is updated: what is new goes to the end of a body,
+// where it may be missing, as the offer's commit time does.
 std::string EncodeSetMessage(const SetMessage& message) {
   const RaftMessage& raft = message.raft;
   std::string body(1, static_cast<char>(raft.version));
@@ -143,6 +146,8 @@ std::string EncodeSetMessage(const SetMessage& message) {
   return body;
 }
 
+// BodyReader reads zeros behind the end and remembers that it did, so one test at the bottom
+// suffices for plain numbers. Records and lists of members are checked where they are read.
 Status DecodeSetMessage(const Frame& frame, SetMessage* message) {
   *message = {};
   RaftMessage& raft = message->raft;

@@ -118,6 +118,8 @@ Status LookForRecovery(FileSystem& files, const std::string& directory, std::ost
   return Status::Ok();
 }
 
+// All refusals come before the first write. From there on the order makes a crash harmless (see the
+// header): it leaves a node that stands for no set, and the recovery can be run again.
 Status RecoverSet(FileSystem& files, Clock& clock, const std::string& directory,
                   std::ostream& out) {
   ASSIGN_OR_RETURN(const std::optional<Identity> known, IdentityFile::Read(files, directory));
