@@ -155,6 +155,9 @@ uint64_t SealRecord(char* record) {
   return hash;
 }
 
+// Four things must hold: the bytes verify; the record names the hash of the one before it; its
+// number is higher, or it voids what a leader of another epoch had written; and commit times do not
+// go back. *record borrows the segment's bytes.
 LogStep ReadRecord(std::string_view segment, LogPosition* position, LogRecord* record,
                    std::string* fault) {
   const uint64_t offset = position->offset;
@@ -250,6 +253,9 @@ uint64_t IdentityOf(const LogRecord& record) {
   return Hash64(record.payload, Hash64({head, sizeof(head)}));
 }
 
+// Torn or damaged? A crash leaves bytes behind the end that were never durable. If one of the
+// records among them claims more to have been durable than was read, something before it is lost.
+// Any byte may begin a record, so all are tried.
 LogTail JudgeTail(std::string_view segment, const LogPosition& position) {
   LogTail tail;
   size_t end = segment.size();

@@ -67,6 +67,9 @@ class LineParser {
   bool ok_{true};
 };
 
+// An unknown word refuses the whole manifest, so that an older version does not start on what it
+// does not understand. Earlier snapshots stand before the newest, and only the last segment may be
+// open.
 bool ParseLine(std::string_view line, Manifest* manifest) {
   LineParser parser(line);
   const std::string_view word = parser.Word();

@@ -71,6 +71,8 @@ Status Search::Snapshot(const std::string& directory, uint64_t number,
   return Status::Ok();
 }
 
+// Reads nothing but the header. A file that is missing, or not what its name says, is noted as lost
+// and the search goes on; two headers that contradict each other end it, as they are of two stores.
 Status Search::Segment(const std::string& directory, uint64_t number,
                        const std::optional<SegmentEntry>& entry, bool is_last) {
   const StoreFileName name{StoreFileKind::kSegment, number};

@@ -249,6 +249,8 @@ Status Archive::CheckOwner(const std::vector<std::string>& names, std::string* n
   return Status::Ok();
 }
 
+// Repeated as a whole until it has succeeded: the folder may be on a disk or a server that is not
+// there yet. Only then are there files to add to.
 Status Archive::OpenFolder() {
   ASSIGN_OR_RETURN(const bool exists, files_.Exists(directory_));
   if (!exists) {

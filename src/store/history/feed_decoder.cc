@@ -334,6 +334,8 @@ void FeedDecoder::AddPut(const FamilySchema& family, const DecodedOp& op) {
   if (feed_.old) AddOld(family, op);
 }
 
+// With OLD a delete becomes the cells that it removed, one entry each; without it, or where the log
+// does not hold them, one entry of what it was asked to delete.
 Status FeedDecoder::OnCellOp(const DecodedOp& op) {
   const auto family = table_->families.find(static_cast<uint32_t>(op.id));
   if (family == table_->families.end()) return Unreadable("a family that its table has not");
@@ -376,6 +378,9 @@ Status FeedDecoder::OnCellOp(const DecodedOp& op) {
 
 // --- schemas
 
+// Follows every table, as it was at this place of the log: one that is not covered may be renamed
+// into what is. `later` has the ops behind this one: a drop in front of a rename or a copy that
+// takes the name is no entry.
 Status FeedDecoder::OnSchemaOp(const DecodedOp& op, const MutationReader& later) {
   table_ = nullptr;
   switch (op.op) {

@@ -306,6 +306,9 @@ Result<bool> FeedLog::Find(const Feed& feed, const std::vector<FeedId>& ids,
   return *next == ids.size();
 }
 
+// Records can only be read forwards, so the way back goes by pieces: a call decodes one of them,
+// and keeps the newest of its entries. False without an entry is usual too: something else has to
+// be read first, and the call is to be made again.
 Result<bool> FeedLog::ReadBack(const Feed& feed, FeedScan* scan, size_t most,
                                std::vector<FeedEntry>* entries) {
   if (index_.first_segment() == 0) return true;
@@ -409,6 +412,9 @@ void FeedLog::BeginRound() {
   engine_.ForgetHistoryBefore(needed);
 }
 
+// A round brings the index up to date and then looks at every feed, one a call; sweep_id_ is the
+// last one that is settled. A Trim comes only where a whole segment can go by it. It goes when the
+// Trim itself is in the log (Retain).
 Result<std::optional<FeedLog::Trim>> FeedLog::Sweep(int64_t now_micros, Lsn applied, bool* more) {
   *more = false;
   const FeedSet& feeds = engine_.feeds();

@@ -731,6 +731,8 @@ Status JournalImpl::SetLogEnabled(bool enabled) {
   return StartSnapshot();
 }
 
+// What the loop knows itself, and what the log's thread has published last, which may be a moment
+// older. Records of this turn are not the thread's yet, and count as unwritten.
 JournalStats JournalImpl::Stats() const {
   JournalStats stats;
   stats.log_enabled = options_.log_enabled;
@@ -823,6 +825,8 @@ Status CheckMayBegin(FileSystem& files, const std::string& directory, bool exist
 
 }  // namespace
 
+// The lock comes before the first look into the files: two processes that recover the same folder
+// would destroy it. What belongs to a replica set is refused where the configuration names none.
 Result<std::unique_ptr<Journal>> Journal::Open(JournalOptions options, FileSystem& files,
                                                Clock& clock, StateMachine& state,
                                                const LoadProgressCallback& progress,

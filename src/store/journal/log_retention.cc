@@ -21,6 +21,8 @@ uint64_t LogRetention::FirstWanted() const {
   return first;
 }
 
+// Goes from the newest segment to the oldest; the first one that nobody needs takes all older ones
+// along, whoever may need them.
 void LogRetention::Prune(Manifest* draft, std::vector<std::string>* names) const {
   CELLAR_ASSERT(draft->snapshot.has_value());
   std::vector<SnapshotEntry>& earlier = draft->earlier;

@@ -129,6 +129,9 @@ Status LogWriter::RefuseForRoom() {
   return Misconf(room_error_);
 }
 
+// Under a lazy policy the bytes are written here, without a change of threads; the batch is queued
+// all the same, since the thread has to sync it. Batches that fit into the last one's buffer join
+// it. The thread is woken only where it would sleep too long or too much has gathered.
 void LogWriter::Submit(LogBatch* batch) {
   CELLAR_ASSERT(!batch->bytes.empty());
   batch->submitted_micros = clock_.MonotonicMicros();
@@ -377,6 +380,8 @@ void LogWriter::CloseTail() {
   tail_.Close();
 }
 
+// Puts what the thread knows where the loop may read it. All sums are made anew, which costs
+// O(segments + batches that are not synced), instead of being kept up to date at each change.
 void LogWriter::PublishState() {
   OpenTail();
   gathering_ = pacer_.Plan(queue_bytes_);

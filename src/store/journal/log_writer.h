@@ -134,10 +134,9 @@ class LogWriter {
 
   // --- snapshot thread ---
 
-  // Puts the snapshot into the manifest, of the state behind the record of that ordinal, and drops
-  // what it supersedes. Waits for the thread. The
-  // files that are no longer needed are for the caller to remove. After an error the file must
-  // stay.
+  // Puts the snapshot, of the state behind the record of that ordinal, into the manifest, and takes
+  // what it supersedes out: *superseded gets those files, which the caller is to remove. Waits for
+  // the thread. After an error the snapshot's file must stay.
   Status InstallSnapshot(const SnapshotEntry& entry, uint64_t ordinal,
                          std::vector<std::string>* superseded);
   // Drops what SetSnapshotsKept has made superfluous, in the same way. Any thread but the loop's.
@@ -233,7 +232,7 @@ class LogWriter {
   // Closes the entry of the open segment in *draft where that is durable. One without records is
   // left out; then it returns the file's path.
   std::optional<std::string> CloseOpenEntry(Manifest* draft) const;
-  // The same for a segment that failed; its file goes with the next manifest.
+  // Closes the entry of a segment that failed; its file goes with the next manifest.
   void AbandonOpenEntry(Manifest* draft);
   // Drops the first `count` of unsynced_, which are durable.
   void Retire(size_t count);

@@ -183,6 +183,9 @@ void LogWriter::DropUnwanted() {
   for (const std::string& path : paths) (void)files_.Remove(path);
 }
 
+// The log comes first: what is written is synced, and its segment closed where a batch up to the
+// snapshot may still be in it. Files are removed by the caller, since only a durable manifest makes
+// them superfluous.
 Status LogWriter::InstallSnapshotOnThread(const SnapshotEntry& entry, uint64_t ordinal,
                                           std::vector<std::string>* superseded) {
   // Records up to the snapshot that stay in the open segment are to be durable in it, as claims
@@ -264,6 +267,8 @@ Status LogWriter::EnableOnThread(const LogPosition& start, uint64_t ordinal,
   return Status::Ok();
 }
 
+// The manifest that ends the log is installed while the segment is still open: if that fails, the
+// log is as it was.
 Status LogWriter::DisableOnThread() {
   if (!enabled_) return Status::Ok();
   CloseTail();

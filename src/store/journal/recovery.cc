@@ -231,6 +231,8 @@ Status Recovery::LoadOne(const SnapshotEntry& entry) {
   return Status::Ok();
 }
 
+// What the snapshot holds is not read again; such segments stay for followers, and only their bytes
+// are counted. Damage ends the start, while the torn tail of a crash is cut and becomes a warning.
 Status Recovery::ReplaySegment(size_t index, uint64_t bytes_before) {
   const SegmentEntry& entry = store_.manifest.segments[index];
   const bool is_last = index + 1 == store_.manifest.segments.size();
@@ -279,6 +281,8 @@ Status Recovery::ReplaySegment(size_t index, uint64_t bytes_before) {
   return Status::Ok();
 }
 
+// Segment by segment, the reader carrying the chain of hashes from one to the next. In the end
+// store_.end is where the writer goes on.
 Status Recovery::ReplayLog() {
   const int64_t begin = clock_.MonotonicMicros();
   if (store_.manifest.holds_log_only) replay_->SetContent(StoreContent::kLogOnly);

@@ -20,6 +20,8 @@ Result<std::optional<LogIndex::Segment>> LogIndex::OpenSegment(const SegmentEntr
   return std::optional<Segment>(std::move(segment));
 }
 
+// Keeps what is known of segments that are still there, with the pieces that reading has found. A
+// segment that cannot be opened cuts off all before it.
 Status LogIndex::Update(const Manifest& manifest, Lsn shown, bool whole) {
   shown_ = shown;
   whole_ = whole;

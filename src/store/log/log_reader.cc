@@ -21,6 +21,8 @@ std::string LogReader::CheckHeader(const SegmentEntry& entry, const SegmentHeade
   return {};
 }
 
+// Checks the header, its place in the chain, the records, and that they end where the manifest
+// says. Damage is an outcome in the report, so that a caller can go on behind it.
 Result<SegmentReport> LogReader::Read(const SegmentEntry& entry, bool is_last,
                                       const Visitor& visit) {
   const std::string path =
@@ -70,6 +72,8 @@ Result<SegmentReport> LogReader::Read(const SegmentEntry& entry, bool is_last,
   return report;
 }
 
+// A record that the visitor refuses counts as damage, and the one before it is the end. Where
+// reading stops by itself the bytes behind are judged; only an open last segment may be torn.
 SegmentReport LogReader::ReadRecords(std::string_view segment, const SegmentHeader& header,
                                      bool may_be_torn, const Visitor& visit) const {
   SegmentReport report;

@@ -59,6 +59,8 @@ Status ArchiveCheck::CheckSnapshot(const std::string& name) {
   return Status::Ok();
 }
 
+// After damage end_ stays where the last sound segment ended, so the next one is reported as a gap
+// too, which it is: what led to it cannot be replayed.
 Status ArchiveCheck::CheckSegment(const std::string& name, uint64_t number) {
   RETURN_IF_ERROR(ReadWholeFile(files_, JoinPath(directory_, name), &bytes_));
   const Result<SegmentHeader> header = DecodeSegmentHeader(bytes_);

@@ -304,6 +304,9 @@ Status Check::WriteSalvaged(const Salvage& salvage, uint64_t from) {
   return Status::Ok();
 }
 
+// Reads as a start would, and applies the records to an engine, so that what cannot be applied is
+// found as well. Goes on behind damage that the snapshot covers; segments behind any other are not
+// checked.
 Status Check::CheckLog() {
   const Lsn snapshot = manifest_.snapshot ? manifest_.snapshot->lsn : Lsn{};
   LogReader log(files_, directory_, snapshot);

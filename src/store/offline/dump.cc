@@ -66,6 +66,8 @@ void Dump::Record(const LogRecord& record) {
   } while (!rest.empty());
 }
 
+// Goes on behind damage: the next record that verifies by itself is taken as sound, and the chain
+// begins anew with it.
 void Dump::Records(std::string_view segment, LogPosition position) {
   LogRecord record;
   std::string fault;

@@ -224,6 +224,8 @@ std::vector<const FoundSnapshot*> Rebuild::Earlier(const Start& start,
   return earlier;
 }
 
+// The manifest names the start that was chosen, what leads up to it, and the segments that follow
+// from there. Sound files beside that way are reported in `left`, and not removed.
 RebuiltManifest Rebuild::Make(const Start& start) const {
   RebuiltManifest rebuilt{.manifest = {}, .left = left_};
   rebuilt.manifest.next = number_max_ + 1;

@@ -40,6 +40,9 @@ Result<std::string_view> SnapshotReader::Read(uint64_t offset, size_t size) {
   return std::string_view(buffer_).substr(offset - buffer_offset_, size);
 }
 
+// From both ends to the middle: header, trailer, the footer that it points to, and whether the
+// trees fill the file without a gap. So a file that was cut short or never finished is found before
+// anything of it is loaded.
 Status SnapshotReader::ReadFrame() {
   ASSIGN_OR_RETURN(file_bytes_, file_->Size());
   if (file_bytes_ < kSnapshotHeaderBytes + kSnapshotTrailerBytes)
