@@ -327,6 +327,9 @@ void EndAccumulator(const PlannedReduce& reduce, char* accumulator) {
   }
 }
 
+// First the functions that take every cell, then those that need a number: a cell that is none adds
+// to *skipped and changes nothing. What the heap has grown by is returned, so that agg-max-memory
+// can bound it.
 size_t AddToAccumulator(const PlannedReduce& reduce, const FoldCell& cell, char* accumulator,
                         uint64_t* skipped) {
   Number number;
@@ -382,6 +385,8 @@ size_t AddToAccumulator(const PlannedReduce& reduce, const FoldCell& cell, char*
   }
 }
 
+// Both have folded the same reduce over rows that the other has not seen, so numbers of rows simply
+// add up. `from` stays as it is, and has to be ended by its owner.
 size_t MergeAccumulator(const PlannedReduce& reduce, const char* from, char* accumulator) {
   switch (reduce.function) {
     case Reduce::Function::kRows:

@@ -134,6 +134,8 @@ std::string_view FunctionName(Reduce::Function function) {
   return kNames[static_cast<size_t>(function)];
 }
 
+// The numbers of QUANTILE and HISTOGRAM. An integer of 64 bits stays one, since as a double a bound
+// beyond 2^53 would be another. Bounds must ascend.
 Status PlanNumbers(const Reduce& reduce, PlannedReduce* planned) {
   const bool quantile = reduce.function == Reduce::Function::kQuantile;
   const size_t max = quantile ? kQuantilesMax : kHistogramBoundsMax;
@@ -216,6 +218,8 @@ Status TooMany(std::string_view what, size_t count, size_t max) {
 
 }  // namespace
 
+// Whatever can be refused is refused here, so that folding fails for want of memory alone. Each
+// accumulator gets its place in the memory of a group.
 Result<AggregatePlan> AggregatePlan::Compile(const TableSchema& schema,
                                              const AggregateRequest& request,
                                              const std::vector<ColumnSelector>& columns,

@@ -118,6 +118,8 @@ std::string TakeComplement(std::string_view* key, bool is_number) {
   return plain;
 }
 
+// Takes from the front of a group's key the bytes that this term has put there. A descending one
+// was stored as its complement, to sort the other way, and is turned round before it is read.
 AggregateValue TakeTerm(const AggregatePlan& plan, const PlannedTerm& term, bool float32,
                         std::string_view* key) {
   switch (term.kind) {
@@ -211,6 +213,8 @@ std::vector<AggregateValue> GroupValues(const AggregatePlan& plan, const Aggrega
   return values;
 }
 
+// A group may have come into being by cells that this function does not take: its MIN and MAX are
+// null then.
 AggregateValue ReduceValue(const PlannedReduce& reduce, const AggregateGroup& group) {
   switch (reduce.function) {
     case Reduce::Function::kRows:
@@ -300,6 +304,9 @@ bool GroupSorter::Before(const Entry& a, const Entry& b) const {
   return plan_.reverse ? order > 0 : order < 0;
 }
 
+// A merge sort that can pause anywhere, since all of where it stands is in members. Sort keys are
+// prepared, pieces of kPieceFirst groups sorted, neighbouring pieces merged into merged_; after
+// each round over all of them that takes the place of entries_.
 bool GroupSorter::Step(size_t groups) {
   const auto before = [this](const Entry& a, const Entry& b) { return Before(a, b); };
   size_t left = std::max<size_t>(groups, 1);

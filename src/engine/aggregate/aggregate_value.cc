@@ -167,6 +167,9 @@ void AppendValueKey(ValueType type, std::string_view stored, std::string* to) {
   }
 }
 
+// Reads what AppendNumberKey and AppendValueKey have written: of a number the double below it, with
+// the sign bit turned (all bits if it is negative) so that bytes sort as numbers do, then by how
+// much an integer is above that, then its kind.
 KeyedValue TakeValueKey(std::string_view* from) {
   KeyedValue value;
   CELLAR_ASSERT(!from->empty());

@@ -77,6 +77,9 @@ void LongAccumulator::Add(const LongAccumulator& other) {
   Carry();
 }
 
+// Works on a copy, carried until each digit has 32 bits, and made positive. Of the bits, the
+// highest 53 make the double; the one below them rounds it up, unless that is a tie, which goes to
+// even.
 double LongAccumulator::Round() const {
   LongAccumulator sum = *this;
   sum.Carry();

@@ -143,6 +143,9 @@ bool LeafFold::BeginRow() {
   return true;
 }
 
+// What the key has in common with the entry before is not decoded again: family and qualifier are
+// read only as far as they are new. column_bytes_ is set for columns that nobody takes too, as what
+// can be passed over: the whole family if that is not selected.
 void LeafFold::BeginColumn(size_t shared_bytes) {
   const std::string_view key = at_->key();
   column_taken_ = false;
@@ -181,6 +184,9 @@ void LeafFold::BeginColumn(size_t shared_bytes) {
   column_taken_ = !takers_.empty();
 }
 
+// The tests that CellStream makes, in the same order: rank counts every stored version, then
+// retention drops, then TIME and the number of versions choose. column_done_ means that no older
+// version of the column can pass.
 void LeafFold::FoldCell() {
   CELLAR_ASSERT(family_ != nullptr);  // its column is taken
   const std::string_view key = at_->key();

@@ -142,6 +142,9 @@ bool FeedGroups::Apply(uint64_t feed_id, std::string_view group, std::string_vie
   return true;
 }
 
+// The change comes out of a log, so nothing in it is taken for granted: only kCreate may find no
+// group, and every other kind needs one. While undoing_ is set each change notes how it is taken
+// back.
 bool FeedGroups::ApplyOne(uint64_t feed_id, std::string_view name, std::string_view* changes) {
   const auto kind = static_cast<Change>(changes->front());
   changes->remove_prefix(1);

@@ -319,6 +319,9 @@ Status FilterParser::ParseLiteral(FilterLiteral* literal) {
   return Status::Ok();
 }
 
+// The escapes are a part of redis-cli's. A backslash before anything else is just that, so that
+// glob patterns need no second one. If the closing quote is missing the error points at the opening
+// one.
 Status FilterParser::ParseString(std::string* decoded) {
   SkipBlanks();
   if (at_ == text_.size() || text_[at_] != '"') return Complain("expected a string");

@@ -78,6 +78,8 @@ bool IsKeySubject(FilterSubject subject) {
 
 }  // namespace
 
+// Made once for each family, so that a cell costs two comparisons of bytes. A literal that the
+// order cannot encode lets nothing pass, not even by `!=`.
 FilterKeyTest MakeFilterKeyTest(const FilterNode& node, const Order& order) {
   CELLAR_ASSERT(IsKeySubject(node.subject));
   FilterKeyTest test;
@@ -129,6 +131,8 @@ FilterKeyTest MakeFilterKeyTest(const FilterNode& node, const Order& order) {
   return test;
 }
 
+// The literal may have a fraction or any size: `ts > 1.5` begins at 2. An empty range has max -1;
+// where `inside` is false that lets every timestamp pass.
 FilterTimestampTest MakeFilterTimestampTest(const FilterNode& node) {
   CELLAR_ASSERT(node.subject == FilterSubject::kTimestamp);
   FilterTimestampTest test;

@@ -130,6 +130,8 @@ static Status TakeName(std::string_view spec, std::vector<std::string>* names,
   return Status::Ok();
 }
 
+// The first delimiter in the spec is the one for all components. Names, as in `user=utf8`, are for
+// row keys alone, and the list of them stays empty if no component has one.
 Result<Order> Order::ParseSpec(std::string_view spec, Names wanted) {
   if (spec.size() > kSpecBytesMax) return BadSpec(spec, "too long");
   const size_t first_delimiter = spec.find_first_of(kDelimiters);

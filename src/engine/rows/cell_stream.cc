@@ -258,6 +258,9 @@ void CellStream::LeaveColumnBackwards() {
   range_entered_ = at_->valid() && at_->key() >= lower_.view() && PreviousColumn();
 }
 
+// Places are compared by the family's name, as cells come in that order and not in that of the ids.
+// Where the column has gone meanwhile, reading goes on with the one behind its place; where it is
+// there, resume_below_ passes over the versions that were given out.
 void CellStream::ResumeBehind(std::string_view cell_key) {
   uint32_t family_id = 0;
   const size_t id_bytes = DecodeFamilyId(cell_key, &family_id);

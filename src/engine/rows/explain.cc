@@ -176,6 +176,9 @@ void Estimate(const Table& table, const TableSchema& schema, const ScanShape& sh
       std::llround(static_cast<double>(explanation->rows_estimated) * cells_of_row));
 }
 
+// `pushed` is what narrows the ranges that are read, `checked` what is asked of each row or cell
+// that was read. A FILTER can be in both: what it says of rows, columns, time and versions is
+// pushed, and the cells are held against all of it once more.
 void TellPushed(const TableSchema& schema, const ScanShape& shape, const RowOptions& rows,
                 const CellOptions& cells, Explanation* explanation) {
   const CellPlan& plan = *shape.plan;

@@ -160,6 +160,9 @@ void RowResolver::NotePending(const CellValue& cell) {
   PutCellValue(&pending, cell);
 }
 
+// The cell that is folded into may be one that an earlier op of the same write has put
+// (is_pending), and is looked for there first. A fold that changes nothing writes nothing: its
+// count is 0, and the timestamp that it would have taken stays free.
 Status RowResolver::ResolveFold(const CheckedOp& op, CellOpResult* result) {
   SetColumn(op);
   lone_put_end_ = kNoPut;  // put_ is of another column now, and perhaps nothing is put there

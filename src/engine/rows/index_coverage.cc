@@ -100,6 +100,9 @@ bool CoversCells(const ReadView& view, const IndexSchema& index, const ColumnSet
   return HoldsAll(view.schema(), EntryColumns(view.schema(), index), columns);
 }
 
+// Such an index has the order of the table, so replies and cursors are the same by either way. It
+// is chosen by size alone, its own bytes against those of the groups, whatever range is read of
+// them.
 const IndexSchema* ChooseGroup(const ReadView& view, const RowOptions& rows,
                                const CellOptions& cells) {
   const TableSchema& schema = view.schema();

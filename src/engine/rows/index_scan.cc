@@ -116,6 +116,9 @@ Result<const IndexSchema*> IndexScan::FindNamed(const RowOptions& rows,
                                                     "dropped, or made anew");
 }
 
+// Whatever can be refused is refused here: Next() has no errors. A condition goes to entry_where_
+// if the entry answers it, to where_ if the row has to be read, and nowhere if the choice of the
+// index has answered it. The place to go on from comes behind the ranges, which it cuts.
 Status IndexScan::Compile(const IndexChoice& choice, const RowOptions& rows,
                           const CellOptions& cells, const ScanPosition* from) {
   const TableSchema& schema = view_->schema();
@@ -453,6 +456,8 @@ bool IndexScan::Wanted() {
          AllHold(where_, *view_, row_key_);
 }
 
+// A row is given out when its first cell has been found, which waits in cell_pending_: one without
+// a cell that passes is none. Where no cells are wanted (kNothing) the entry is enough.
 ScanStep IndexScan::Next() {
   if (std::exchange(cell_pending_, false)) return ScanStep::kCell;
   for (;;) {

@@ -99,6 +99,8 @@ void RowReader::Unbind() {
   plan_ = nullptr;
 }
 
+// Chooses the cells that the plan asks for; they still borrow the caller's bytes. An entry's cells
+// come by families, so the last family found is tried first.
 void RowReader::BeginIncluded(std::string_view row_key, std::span<const IncludedCell> cells) {
   CELLAR_ASSERT(filter_ == nullptr);
   BeginRow(row_key);

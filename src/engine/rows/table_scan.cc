@@ -80,6 +80,9 @@ TableScan* TableScan::Close() {
   return keeps ? this : nullptr;
 }
 
+// Whatever can be refused is refused here: Next() has no errors. The scan may be one that was used
+// before, so the state that it was left in is set anew. What a filter says of row keys narrows the
+// ranges.
 Status TableScan::Compile(const RowOptions& rows, const CellOptions& cells,
                           const ScanPosition* from) {
   const TableSchema& schema = view_->schema();
@@ -197,6 +200,9 @@ bool TableScan::FindRow() {
 
 bool TableScan::Sampled() const { return RowIsDrawn(row_key_.view(), seed_, sample_); }
 
+// A row is given out when its first cell has been found, which waits in cell_pending_: one without
+// a cell that passes is none. The reader begins rows that WHERE or SAMPLE turn down as well, since
+// its stream goes to the next row from the one begun last.
 ScanStep TableScan::Next() {
   if (std::exchange(cell_pending_, false)) return ScanStep::kCell;
   for (;;) {

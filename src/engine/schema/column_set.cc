@@ -97,6 +97,9 @@ Result<ColumnSet> ColumnSet::Compile(const TableSchema& schema,
   return set;
 }
 
+// Selectors of one family are put together, in whatever order they come, and ranges that touch
+// become one, so that no column is read twice. A family all of whose ranges are empty is left out;
+// a set without families selects nothing.
 Status ColumnSet::Recompile(const TableSchema& schema, std::span<const ColumnSelector> selectors) {
   if (selectors.empty()) {
     families_.resize(schema.families.size());

@@ -276,6 +276,8 @@ bool MayHoldPacked(const TableSchema& schema) {
       [](const FamilySchema& family) { return family.compression != Compression::kNever; });
 }
 
+// The part that schemas of all formats begin with. Bytes come out of files, so ids have to be
+// unique and below the next one, and families sorted by name.
 Status DecodeTableSchemaV1(std::string_view* from, TableSchema* schema) {
   *schema = TableSchema();
   std::string_view key;

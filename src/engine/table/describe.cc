@@ -66,6 +66,7 @@ std::string DescribeLaterOp(const DecodedOp& op) {
   }
 }
 
+// One line for each op. What cannot be read is called malformed instead of ending the dump.
 std::string DescribeOp(const DecodedOp& op) {
   const std::string id = FormatUint64(op.id);
   const std::string number = FormatUint64(op.number);

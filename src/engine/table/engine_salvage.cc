@@ -83,6 +83,9 @@ std::string Engine::KeyText(uint64_t tree_id, std::string_view key) const {
   return Quote(key);
 }
 
+// Counts what has been loaded and makes that the table's counters; what the catalog has more of is
+// lost, and *lost says of each group between which rows. More than the catalog says is no loss but
+// corruption.
 Status Engine::SalvageTable(Table* table, const std::vector<LoadGap>& gaps,
                             std::vector<std::string>* lost) {
   const TableCounters before = table->counters();

@@ -198,6 +198,9 @@ void Engine::EncodeSnapshots(const std::vector<VersionInFile>& versions, std::st
   }
 }
 
+// The families of a group share a tree, so each gets of its bytes in the file as much as it has of
+// their bytes in memory. An index counts for the family of its first ON column, a frozen table for
+// the one of its name, if there is one.
 std::vector<Engine::FamilyInFile> Engine::DivideFile(const std::vector<TreeInFile>& trees,
                                                      uint64_t file_bytes) const {
   std::map<uint64_t, uint64_t> bytes_of;
@@ -244,6 +247,8 @@ std::vector<Engine::FamilyInFile> Engine::DivideFile(const std::vector<TreeInFil
   return families;
 }
 
+// Reads one snapshot with its tables, which stay empty until their trees come. A file is believed
+// no more than a mutation: ids must be new, names valid and not taken twice.
 bool Engine::DecodeSnapshot(std::string_view* from) {
   auto snapshot = std::make_unique<NamedSnapshot>();
   constexpr auto kMax = static_cast<uint64_t>(INT64_MAX);
@@ -284,6 +289,9 @@ bool Engine::DecodeSnapshot(std::string_view* from) {
   return true;
 }
 
+// Plans the loading: which number of the file is which tree of which table, and which version comes
+// behind which. Trees of indexes in earlier formats are planned too, to be read and dropped, as
+// versions behind them may build on them.
 bool Engine::DecodeSnapshots(std::string_view* from) {
   uint64_t snapshots = 0;
   if (!GetVarint64(from, &snapshots)) return false;
@@ -369,6 +377,9 @@ bool Engine::IsVersionToLoad(uint64_t file_id) const {
   return loading_ != nullptr && loading_->plans.contains(file_id);
 }
 
+// The tree into which the file's next image goes. Null if the file is not as it was planned: the
+// newer version or the origin has not come before it, or it has come twice. A version whose index
+// no longer exists is loaded all the same, since older ones are stored as what it has not.
 BTree* Engine::VersionForLoad(uint64_t file_id) {
   const LoadingVersions::Plan& plan = loading_->plans[file_id];
   if (loading_->loaded.contains(file_id)) return nullptr;

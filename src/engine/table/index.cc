@@ -569,6 +569,9 @@ void Index::SetRowsLeftOut(uint64_t rows) {
   }
 }
 
+// Both lists are sorted, so this is a merge, and an entry that stays as it is costs no write. With
+// UNIQUE only entries that were not there before are looked up; whether a conflict lasts is judged
+// at the end of the change (FindConflict).
 void Index::Replace(const Evaluation& before, const Evaluation& now) {
   CELLAR_ASSERT(!before.left_out || rows_left_out_ > 0);
   SetRowsLeftOut(rows_left_out_ - (before.left_out ? 1 : 0) + (now.left_out ? 1 : 0));

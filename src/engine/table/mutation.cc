@@ -224,6 +224,8 @@ bool MutationReader::Damaged() {
   return false;
 }
 
+// The layout of each op, as the header shows it. An op that is not known is damage: a log of a
+// newer version must not be carried out in part.
 bool MutationReader::Next(DecodedOp* op) {
   if (rest_.empty() || !status_.ok()) return false;
   op->op = static_cast<MutationOp>(rest_[0]);

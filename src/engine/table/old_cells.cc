@@ -204,6 +204,8 @@ void OldCells::TakeFamily(const FamilySchema& family, const Table& table, std::s
   TakeRange(table, family.group, begin, end, range == nullptr ? row_key.size() : prefix.size());
 }
 
+// Every change is counted, also those that have nothing to list: the number is how a reader knows
+// to which op a list belongs.
 void OldCells::Take(const DecodedOp& op, const Table* table, std::string_view row_key) {
   const bool is_change = op.op != MutationOp::kStep && op.op != MutationOp::kTable &&
                          op.op != MutationOp::kRow && op.op != MutationOp::kOldCells;

@@ -25,6 +25,9 @@ bool ReclaimWalk::Wanted(const Table& table, const FamilySchema* family) const {
          !table.family_is_all_live(*family);
 }
 
+// A column is looked at as a whole, even beyond cells_max: retention counts its versions from the
+// newest on. Of one that has a dropped version only the name is noted, since the op drops all of
+// them.
 bool ReclaimWalk::Step(const Table& table, int64_t now_micros, uint64_t cells_max,
                        MutationBuilder* mutation) {
   const TableSchema& schema = table.schema();

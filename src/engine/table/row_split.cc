@@ -33,6 +33,9 @@ void AddPieces(const Table& table, size_t group, uint64_t pieces, std::vector<Pi
 
 }  // namespace
 
+// Groups have the same rows and differ in size: their pieces are put into one order by row, and
+// their bytes added up until a part is full. One row may end several parts, so there may be fewer
+// keys.
 std::vector<std::string> SplitRowKeys(const Table& table, uint64_t parts) {
   CELLAR_ASSERT(parts >= 1);
   parts = std::min(parts, kSplitPartsMax);
