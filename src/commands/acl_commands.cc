@@ -189,6 +189,9 @@ void CmdAclLog(CommandContext& ctx) {
   for (size_t i = 0; i < count; ++i) ReplyLogEntry(ctx.reply, log.entries()[i], ctx.now_micros);
 }
 
+// Asks what the dispatcher would ask of that user, and runs nothing. A refusal is the answer and no
+// error: it comes as a bulk string. Names of tables are those in the keyspace of the client that
+// asks.
 void CmdAclDryRun(CommandContext& ctx) {
   const User* user = AclOf(ctx).Find(ctx.args[2]);
   if (user == nullptr) {

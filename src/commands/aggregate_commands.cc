@@ -35,6 +35,9 @@ KeyRange RangeOf(const Table& table, const RowOptions& rows) {
   return {std::move(ranges.front().begin), std::move(ranges.back().end)};
 }
 
+// Most aggregations end in the first slice, which runs here. A longer one has written nothing by
+// then and goes on as a task; only that may ask other threads to help, for which the rows are
+// divided.
 void CmdCAgg(CommandContext& ctx) {
   static thread_local ReadRequest request;  // both keep their memory
   static thread_local AggregateRequest aggregate;

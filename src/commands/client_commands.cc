@@ -100,6 +100,8 @@ struct KillFilter {
   }
 };
 
+// CLIENT KILL with pairs of a filter and its value: a client must match all of them, and of one
+// that is repeated the last counts. *filter borrows the words.
 Status ParseKillFilter(Arguments args, const Acl& users, KillFilter* filter) {
   for (size_t i = 2; i < args.size(); i += 2) {
     if (i + 1 == args.size()) return Status::SyntaxError();

@@ -37,6 +37,8 @@ void WriteCategories(ReplyWriter& reply, const CommandEntry& entry) {
   reply.EndArray(mark, count);
 }
 
+// As in Redis 7: where to begin to look for keys, and how to find them from there. Commands here
+// need three kinds: at a fixed place, behind a keyword (STREAMS), and as many as a number says.
 void WriteKeySpecs(ReplyWriter& reply, const KeySpec& keys) {
   if (keys.none()) return reply.Array(0);
   const bool counted = keys.count > 0;
@@ -77,6 +79,7 @@ void WriteKeySpecs(ReplyWriter& reply, const KeySpec& keys) {
   }
   number("lastkey", keys.last < 0 ? keys.last : keys.last == 0 ? 0 : keys.last - keys.first);
   number("keystep", keys.step);
+  // 2: the first half of what is left. Behind STREAMS the other half are ids.
   number("limit", named ? 2 : 0);
 }
 
@@ -102,6 +105,8 @@ void WriteInfo(ReplyWriter& reply, const CommandEntry& entry) {
   for (const CommandEntry* sub : entry.subcommands) WriteInfo(reply, *sub);
 }
 
+// A map for each argument, nested as the syntax is. Its length goes ahead: an entry that is added
+// has to be counted in the call of Map() as well.
 void WriteNodes(ReplyWriter& reply, std::string_view command,
                 const std::vector<SyntaxNode>& nodes) {
   reply.Array(nodes.size());

@@ -74,6 +74,8 @@ Status ParseHello(Arguments args, HelloRequest* request) {
   return Status::Ok();
 }
 
+// AUTH comes first: without it, or if it fails, neither name nor version change. The reply is in
+// the version that was asked for, so its writer is made behind the change.
 void CmdHello(CommandContext& ctx) {
   HelloRequest request;
   REPLY_IF_ERROR(ctx, ParseHello(ctx.args, &request));

@@ -303,6 +303,8 @@ Result<bool> ReadExplained(Arguments words, Explained* read) {
   return true;
 }
 
+// Compiles the read as its own command would, cursor included. ANALYZE runs it as well and throws
+// away what it finds; one that is long goes on as a task.
 void CmdCExplain(CommandContext& ctx) {
   Explained read;
   ASSIGN_OR_REPLY(ctx, const bool analyze, ReadExplained(ctx.args.subspan(1), &read));

@@ -150,6 +150,8 @@ void ReplySummary(CommandContext& ctx, const FeedGroup& group) {
   ctx.reply.EndArray(mark, consumers);
 }
 
+// XPENDING's long form, from the consumer's own list if one is named. What IDLE passes over does
+// not count towards COUNT, so all that is pending may be walked: kFeedPendingMax entries at most.
 void ReplyPending(CommandContext& ctx, const FeedGroup& group, const PendingRequest& request) {
   const int64_t now = NowMs(ctx);
   const auto mark = ctx.reply.BeginArray(request.count);

@@ -12,6 +12,8 @@
 namespace cellar {
 namespace {
 
+// Redis' names, each with what comes nearest to it here: a key is a table. An entry that is added
+// has to be counted in the call of Map() as well.
 void CmdMemoryStats(CommandContext& ctx) {
   const MemoryFigures memory = ctx.host.memory();
   const DataFigures data = ctx.host.data_figures();

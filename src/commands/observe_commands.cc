@@ -107,6 +107,9 @@ void CmdLatencyDoctor(CommandContext& ctx) {
                      "txt");
 }
 
+// As Redis replies: buckets by powers of two, each with the calls of all below it, empty ones left
+// out. The unit is 1.024 us (catalog/command_table.h). A container stands for its subcommands too,
+// and unknown names are passed over.
 void CmdLatencyHistogram(CommandContext& ctx) {
   const CommandTable& table = ctx.host.services().commands;
   std::vector<const CommandEntry*> chosen;

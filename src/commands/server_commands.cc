@@ -28,6 +28,8 @@ void CmdTime(CommandContext& ctx) {
   ctx.reply.BulkInteger(micros % 1'000'000);
 }
 
+// Success has no reply, as in Redis: the connection ends. In a replica set a leader hands over
+// first unless NOW is given, and may be called back by ABORT until it has.
 void CmdShutdown(CommandContext& ctx) {
   ShutdownMode mode = ShutdownMode::kDefault;
   bool abort = false;

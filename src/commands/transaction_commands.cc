@@ -75,6 +75,8 @@ std::string RunQueue(CommandContext& ctx, const TransactionState& transaction) {
   return {};
 }
 
+// All commands run in this turn, and their replies go straight into this one. If an atomic
+// transaction is refused, the data, the selected keyspace and the reply go back to what they were.
 void CmdExec(CommandContext& ctx) {
   Session& session = ctx.session;
   if (!session.in_multi()) return ctx.reply.Error("ERR EXEC without MULTI");

@@ -302,6 +302,9 @@ constexpr std::string_view kPolicies[] = {"noeviction"};
 
 constexpr int64_t kInt32Max{INT32_MAX};
 
+// Files, command line, CONFIG and its tests go by this table. A new option needs a member of
+// Config, a row here and its text in conf/cellar.conf; one that must do something when it changes
+// needs a topic.
 const ConfigOption kOptions[] = {
     // network
     {.name = "bind",

@@ -119,6 +119,8 @@ Status Include(Config* config, const std::string& name, int depth) {
   return faults.empty() ? Status::Ok() : Status::Error(ErrorCode::kErr, std::move(faults));
 }
 
+// Goes on behind a line that is wrong, to name all of them at once. What the good lines say has
+// been set by then: after an error *config is of no use.
 Status ReadText(Config* config, std::string_view text, std::string_view source, int depth) {
   std::set<std::string, std::less<>> seen;
   std::string bytes;
@@ -207,6 +209,8 @@ std::string ConfigLine(const ConfigOption& option, const std::string& value) {
   return std::string(option.name) + " " + FileText(option, value) + "\n";
 }
 
+// Keeps all that people have written: comments, order, `include` lines. An option that only an
+// included file sets is added here too, unless it has its default.
 std::string RewriteConfigText(const Config& config, const std::vector<std::string>& user_lines,
                               std::string_view text) {
   const Config defaults;

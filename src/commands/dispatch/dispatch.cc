@@ -106,6 +106,8 @@ std::string Dispatcher::UnknownCommand(const Session& session, const CommandEntr
   return text + shown + CommandHint(host_.services().commands, args[0]);
 }
 
+// Clients see the first reason alone, so the order is part of the contract (dispatch.h). Whoever
+// has not authenticated learns nothing, not even how many arguments a command takes.
 std::string Dispatcher::Refusal(Session& session, const CommandEntry& command, Arguments args) {
   if (!session.authenticated && !command.Has(kNoAuth)) return "NOAUTH Authentication required.";
   if (!command.Takes(args.size())) {
@@ -300,6 +302,9 @@ CELLAR_INLINE bool Dispatcher::Unhindered(const Session& session) const {
          !host_.paused(true) && (memory_max == 0 || host_.memory_used_bytes() <= memory_max);
 }
 
+// The way in for all whom something may hinder (Unhindered). Null: the error, or QUEUED, has been
+// written; or the command waits, for the end of a pause or for a linearizable read, and will be
+// tried again.
 CommandEntry* Dispatcher::Admit(Session& session, CommandEntry* command, Arguments args) {
   const CommandEntry* container = nullptr;
   if (command != nullptr && !command->subcommands.empty() && args.size() > 1) {
@@ -388,6 +393,9 @@ CELLAR_INLINE void Dispatcher::Finish(Session& session, CommandEntry& command, A
   }
 }
 
+// The handler and what has its place around it: monitors, what the reply depends on, tracking, the
+// gate, statistics. A handler that leaves a task has written nothing: StepTask writes the reply,
+// and Finish comes at its end.
 CELLAR_INLINE uint64_t Dispatcher::Run(Session& session, CommandEntry& command, Arguments args,
                                        uint64_t begin_cycles) {
   const size_t position = session.output.size();
@@ -492,6 +500,9 @@ void Dispatcher::EndInsideExec(CommandContext& context) {
   context.depends_on = Lsn{};
 }
 
+// The reply gathers in task_output until the task is done, so that nothing of it leaves early and
+// it may still become an error. A task that streams hands over what it has after each step, as far
+// as the client takes it.
 bool Dispatcher::StepTask(Session& session, const TaskBudget& budget) {
   CELLAR_ASSERT(session.task != nullptr);
   RunningTask& task = *session.task;

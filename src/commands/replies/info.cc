@@ -56,6 +56,7 @@ double Seconds(const timeval& time) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
 }
 
+// Redis' fields, with constants where nothing here varies: clients and dashboards look for them.
 void ServerSection(Host& host, InfoWriter& out) {
   const Services& services = host.services();
   utsname system{};
@@ -124,6 +125,8 @@ void ClientsSection(Host& host, InfoWriter& out) {
   out.Zeros({"total_blocking_keys", "total_blocking_keys_on_nokey"});
 }
 
+// Fields of what Cellar has not (scripts, eviction) are zero, as dashboards look for them. The peak
+// is raised before it is shown, so that it is never below what is used.
 void MemorySection(Host& host, InfoWriter& out) {
   const MemoryFigures memory = host.memory();
   ServerStats& stats = host.services().stats;
@@ -201,6 +204,9 @@ void CopiesFields(const PersistenceFigures& p, InfoWriter& out) {
   }
 }
 
+// A snapshot is to Redis' names both a BGSAVE and a rewrite of the AOF, so the same figures stand
+// in both groups. A follower that gets its first copy is `loading`; with a later one it goes on
+// serving, which is `async_loading`.
 void PersistenceSection(Host& host, InfoWriter& out) {
   out.Section("Persistence");
   const PersistenceFigures p = host.persistence();
@@ -274,6 +280,7 @@ uint64_t CommandNanos(Host& host) {
   return nanos;
 }
 
+// Redis' fields, those of what Cellar has not being zero; its own stand among what they belong to.
 void StatsSection(Host& host, InfoWriter& out) {
   const ServerStats& stats = host.services().stats;
   const PubSub& pubsub = host.services().pubsub;
@@ -409,6 +416,8 @@ void SetFields(Host& host, const SetNode& set, InfoWriter& out) {
   out.Field("replica_durability", always ? "always" : "everysec");
 }
 
+// First the fields by which Redis' clients and tools find a leader; what only Cellar has is called
+// replica_... . Offsets are sequence numbers of records, those of the backlog bytes of the log.
 void ReplicationSection(Host& host, InfoWriter& out) {
   const Replication& replication = host.replication();
   const Config& config = host.services().config;

@@ -95,6 +95,9 @@ WholeRowReply ReplyWholeRow(CommandContext& ctx, const Table& table, std::string
   return WholeRowReply::kDone;
 }
 
+// Rows that are small, without a scan: keys are encoded, and their leaves fetched, kRowsAtOnce at a
+// time. Where a limit is met in the middle of a row, what was written of that row is taken back, so
+// that the scan goes on with a whole one.
 WholeRowReply ReplyWholeRows(CommandContext& ctx, const Table& table, Arguments rows,
                              size_t bytes_max, std::optional<BegunReply>* begun) {
   static thread_local KeyBatch batch;  // keeps its memory

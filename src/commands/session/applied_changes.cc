@@ -48,6 +48,8 @@ void AppliedChanges::EndRow() {
   put_ = deleted_ = reclaimed_ = false;
 }
 
+// What befalls a row is gathered until the row ends: it becomes one event. kRecordNumber, and what
+// says nothing of data, is none.
 void AppliedChanges::Collect(const DecodedOp& op) {
   switch (op.op) {
     case MutationOp::kStep:
@@ -90,6 +92,8 @@ void AppliedChanges::Collect(const DecodedOp& op) {
   }
 }
 
+// Runs before the record is applied, so that what it drops still has a name. known_ has the tables
+// that this very record creates or renames.
 void AppliedChanges::CollectSchema(const DecodedOp& op) {
   if (op.op == MutationOp::kDropKeyspace) {
     for (const Table* const table : host_.store().Tables(op.first))

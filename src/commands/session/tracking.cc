@@ -290,6 +290,9 @@ void Tracking::SendBroadcasts(Host& host, Broadcasts* broadcasts) {
   broadcasts->clear();
 }
 
+// To the client itself, or to the one that REDIRECT names: in RESP3 as a push, in RESP2 as a
+// message, which only a subscribed one can get. It waits behind a gate like a reply, since it tells
+// of a change.
 void Tracking::Send(Host& host, uint64_t id, const Names& names, uint64_t writer) {
   Session* session = host.FindSession(id);
   if (session == nullptr || session->ended() || !session->tracking) return;

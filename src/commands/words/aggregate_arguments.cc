@@ -70,6 +70,8 @@ Status TakePart(ArgumentCursor* at, GroupTerm* term) {
   return TakeStep(at, term);
 }
 
+// A term of BY, up to the word that begins the next one. KEY's number may be left out: one that
+// follows is taken for it.
 Status TakeTerm(ArgumentCursor* at, GroupTerm* term) {
   if (at->TakeWord("KEY")) {
     term->kind = GroupTerm::Kind::kKey;

@@ -175,6 +175,9 @@ Result<ColumnSelector> TakeColumnRange(ArgumentCursor* at) {
   return selector;
 }
 
+// Two words are taken before it is clear what they are: a subject with a colon is a column, so a
+// column may be called anything. Texts are not looked into here: whether they fit the table, its
+// schema says.
 Result<Predicate> TakePredicate(ArgumentCursor* at) {
   if (at->left() < 2) return IncompletePredicate(*at);
   Predicate predicate;

@@ -149,6 +149,8 @@ Result<FeedRange> ParseFeedRange(std::string_view from, std::string_view to) {
   return range;
 }
 
+// Options end with STREAMS; what follows are names, then as many ids. GROUP and NOACK are
+// XREADGROUP's and get an error that says so.
 Result<FeedReadRequest> ParseFeedRead(ArgumentCursor at) {
   FeedReadRequest request;
   bool has_streams = false;
@@ -183,6 +185,7 @@ Result<FeedReadRequest> ParseFeedRead(ArgumentCursor at) {
   return request;
 }
 
+// Options come in any order. ON is needed, PREFIX may be repeated, every other one may not.
 Result<Feed> ParseFeedCreate(ArgumentCursor at) {
   Feed feed;
   bool has_on = false;

@@ -91,6 +91,8 @@ Result<PendingRequest> ParsePending(Arguments words) {
   return at.done() ? Result<PendingRequest>(request) : Status::SyntaxError();
 }
 
+// The first word that is no id ends the ids and begins the options. IDLE and TIME set the same
+// thing, and the last one counts.
 Result<ClaimRequest> ParseClaim(Arguments words, int64_t now_ms) {
   ClaimRequest request;
   ArgumentCursor at(words, 0);

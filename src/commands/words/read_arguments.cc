@@ -277,6 +277,8 @@ Result<CountBy> ParseCountBy(std::string_view word) {
   return UnexpectedWord(word, "ROWS, GROUPS, COLUMNS or CELLS");
 }
 
+// Options of rows, and of single commands. The caller has seen to it that the option belongs to the
+// command and that its words are there.
 Status TakeRowOption(Option option, std::string_view name, ArgumentCursor* at,
                      ReadRequest* request) {
   RowOptions& rows = request->rows;

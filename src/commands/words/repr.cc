@@ -7,6 +7,7 @@
 
 namespace cellar {
 
+// MONITOR's lines are made of these, so a line stays one whatever its arguments hold.
 void AppendRepr(std::string_view bytes, std::string* to) {
   to->push_back('"');
   for (const char c : bytes) {
