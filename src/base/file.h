@@ -119,7 +119,7 @@ class FileSystem {
 
 // All of a file's bytes. For files that fit into memory.
 Result<std::string> ReadWholeFile(FileSystem& files, const std::string& path);
-// Likewise into *bytes, whose capacity is used again.
+// *bytes := all of a file's bytes, in the memory that it has where that is enough.
 Status ReadWholeFile(FileSystem& files, const std::string& path, std::string* bytes);
 
 // Writes a file that is durable but for its name; one that is there is removed first.

@@ -64,7 +64,7 @@ class KeyBuffer {
     size_ += size;
     CELLAR_ASSERT(size_ <= capacity_);
   }
-  // The same by the end of what has been written.
+  // All bytes before `end`, in the room given by Reserve, have been written.
   void CommitTo(const char* end) {
     CELLAR_DEBUG_ASSERT(end >= bytes_ + size_);
     size_ = static_cast<size_t>(end - bytes_);

@@ -71,7 +71,7 @@ class WorkerPool {
   // It need not be done any more: takes it out of the queue, or has its worker let go of it and
   // waits for that. Nothing if it was not started, or is done. From any thread.
   void Stop(Work* work);
-  // The same without waiting: destroyed here, or by the Reap() after its worker has let go of it.
+  // Stop without waiting: destroyed here, or by the Reap() after its worker has let go of it.
   void Abandon(std::unique_ptr<Work> work);
   // Destroys abandoned works that no worker has any more.
   void Reap();

@@ -167,7 +167,7 @@ class BTree {
   // REQUIRES: key.size() <= kTreeKeyBytesMax; neither points into this tree (copy what Get gave
   // first).
   BTreeWriteResult Put(std::string_view key, std::string_view value);
-  // The same. REQUIRES: null, or as BTreePlace says. The place is used up.
+  // Put at a place that was noted, which is used up. REQUIRES: null, or as BTreePlace says.
   BTreeWriteResult Put(std::string_view key, std::string_view value, BTreePlace* place);
   // Put of each, in this order; what the first one finds is returned. Entries that go between the
   // same two are found by one search and written at once, up to 16 together, so that each but the
@@ -181,7 +181,7 @@ class BTree {
   // than the Put: the entry is written over. `existed` and `old_value_bytes` are the old entry's,
   // the rest is as from Put. REQUIRES: as Put; key != old_key.
   BTreeWriteResult Replace(std::string_view old_key, std::string_view key, std::string_view value);
-  // The same. REQUIRES: null, or as BTreePlace says of `key`. The place is used up.
+  // Replace at the place noted for `key`, which is used up. REQUIRES: null, or as BTreePlace says.
   BTreeWriteResult Replace(std::string_view old_key, std::string_view key, std::string_view value,
                            BTreePlace* place);
   // Removes at most `entries_max` entries of [begin, end), lowest first; an empty `end` is no
@@ -205,7 +205,7 @@ class BTree {
   // False if there is none; then *match is unspecified.
   [[nodiscard]] bool GetFirst(std::string_view prefix, std::string* scratch, BTreeFinger* finger,
                               Match* match) const;
-  // The same; notes the place, and tells whether the match is the only one.
+  // GetFirst that notes the place, and tells whether the match is the only one.
   std::optional<Match> FindFirst(std::string_view prefix, std::string* scratch,
                                  BTreePlace* place) const;
   // Get of several keys, descended together so that their cache misses overlap.

@@ -170,7 +170,7 @@ void WriteInner(const ChildList& list, size_t begin, size_t end, const InnerPlan
 // Cuts the list into stretches of a node each; *ends gets the end of each. `at_right_edge`:
 // children are being appended, so full nodes are left behind.
 void CutIntoInners(const ChildList& list, bool at_right_edge, std::vector<size_t>* ends);
-// Likewise, but each node as full as it goes. For lists of any length.
+// Cuts the list into nodes as full as they go; *ends gets the end of each. For lists of any length.
 void PackIntoInners(const ChildList& list, std::vector<size_t>* ends);
 
 }  // namespace cellar::btree_internal

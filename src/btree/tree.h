@@ -82,7 +82,7 @@ class Tree {
   void RollBackTo(SnapshotState* snapshot);
   // Takes over nodes that were made by epochs(). REQUIRES: the tree is empty.
   void Adopt(const TreeContent& content);
-  // The same with nodes of another tree, which keeps them. Nothing may be written any more.
+  // Takes the nodes of another tree, which keeps them. Nothing may be written from then on.
   void Borrow(const TreeContent& content);
 
   // How many versions of this tree there are (version.h).
@@ -185,8 +185,8 @@ class Tree {
 
   bool IsRightEdge(const Path& path) const;
   Leaf* PrepareLeaf(Path* path, Leaf* leaf, size_t bytes);
-  // The same for an insert, which makes it `used` bytes: if the leaf has to move for that, then to
-  // where `room` bytes are left for the next ones.
+  // PrepareLeaf for an insert that makes it `used` bytes long: if the leaf has to move for that,
+  // then to where `room` bytes are left for the next ones.
   Leaf* PrepareInsert(Path* path, Leaf* leaf, size_t used, size_t room);
   // To `bytes` of other memory, of which `front_bytes` before the entries stay free.
   Leaf* MoveLeaf(Path* path, Leaf* leaf, size_t bytes, size_t front_bytes);

@@ -59,7 +59,7 @@ void CmdXGroupDestroy(CommandContext& ctx) {
   FeedGroupChanges changes;
   changes.Destroy();
   REPLY_IF_ERROR(ctx, Change(ctx, *feed, ctx.args[3], changes, "xgroup-destroy"));
-  ctx.host.WakeTasks();  // who waits for the group hears of it
+  ctx.host.WakeTasks();  // those that wait for the group look again
   ctx.reply.Integer(1);
 }
 

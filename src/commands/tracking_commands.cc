@@ -48,7 +48,7 @@ bool Overlap(std::string_view a, std::string_view b) {
   return a.starts_with(b) || b.starts_with(a);
 }
 
-// Two prefixes of one client must not overlap, or it would hear things twice.
+// Two prefixes of one client must not overlap, or it would be told of things twice.
 Status CheckPrefixes(const TrackingState* old, const std::vector<std::string_view>& prefixes) {
   for (size_t i = 0; i < prefixes.size(); ++i) {
     const std::string prefix(prefixes[i]);

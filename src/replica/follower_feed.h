@@ -34,8 +34,8 @@ class FollowerFeed final : public PeerHandler {
   bool postpones() const { return postpones_; }
   void OnClosed(std::string_view why) override;
 
-  // Sends what there is, as far as the link takes it. Few records right behind others wait for
-  // company, unless they are wanted at once.
+  // Sends what there is, as far as the link takes it. A few records right behind others wait
+  // for more, unless they are wanted at once.
   void Pump() { Pump(false); }
   void Pump(bool at_once);
   void OnTick();

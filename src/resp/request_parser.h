@@ -29,7 +29,7 @@ class RequestParser {
   struct Limits {
     int64_t bulk_bytes_max{512LL * 1024 * 1024};  // proto-max-bulk-len
     // A client that has not yet said who it is may send only small commands (10 arguments of
-    // 16 KiB), so that strangers cannot fill the memory.
+    // 16 KiB), so that it cannot fill the memory.
     bool unauthenticated{false};
 
     // May the headers be read that nearly all commands have, without asking for each?

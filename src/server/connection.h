@@ -147,7 +147,8 @@ class Connection final : public SocketOwner {
   bool writing() const {
     return io_ == nullptr ? socket_->writing() : session.output_in_flight > 0;
   }
-  // The same exactly; if so, it will be told when it is no longer.
+  // writing() for certain, as an I/O thread knows it; if so, the connection is told when all is
+  // sent.
   bool StillSending();
   void ReceiveTls(std::string_view bytes);
 

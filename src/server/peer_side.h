@@ -2,7 +2,7 @@
 // replication's, and the handler's go out as replies do.
 //
 // Owned by the connection. A link that either end closes is taken from the handler at once: it
-// hears OnClosed unless it was the one that closed.
+// gets OnClosed unless it was the one that closed.
 #pragma once
 
 #include <string>

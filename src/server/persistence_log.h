@@ -3,8 +3,8 @@
 // writes began to be refused, why, and when they came back.
 //
 // It compares states, so it is looked at from a timer and costs nothing while nothing changes. A
-// disk that is full one moment and not the next does not flood the log: of one matter at most one
-// line in kPauseMicros, and the last state is told in the end.
+// disk that is full one moment and not the next does not flood the log: of log and snapshots each
+// at most one line in kPauseMicros, and the last state is told in the end.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ class PersistenceLog {
     std::string trouble;
     int64_t told_micros{-kPauseMicros};
   };
-  // True if `trouble` is news that may be told now, and takes it over.
+  // True if `trouble` is another state than the one told last, and may be told: then it is noted.
   static bool IsNews(Matter* matter, const std::string& trouble, int64_t now_micros);
 
   Matter log_;

@@ -38,7 +38,7 @@ class TurnInput {
   std::span<char> NextRead() { return {buffer_.get() + used_bytes_, kReadBytes}; }
   // The read gave so many bytes, from this connection. REQUIRES: it has none waiting here.
   void Add(Connection* connection, size_t bytes);
-  // Likewise bytes that lie elsewhere and stay until Process.
+  // Bytes from this connection that lie elsewhere and stay until Process. REQUIRES: as Add.
   void AddBorrowed(Connection* connection, std::string_view bytes);
   // There is no room for another read: Process must be called.
   bool full() const { return used_bytes_ > kBufferBytes - kReadBytes; }

@@ -56,7 +56,7 @@ enum CommandFlags : uint32_t {
   kNoMulti = 1u << 13,  // not inside MULTI
   kMovableKeys = 1u << 14,
   kAllowBusy = 1u << 15,
-  kMayReplicate = 1u << 17,     // others hear of it: waits while writes are paused
+  kMayReplicate = 1u << 17,     // is sent to others: waits while writes are paused
   kNoMandatoryKeys = 1u << 18,  // names keys only if it likes
   kDebugging = 1u << 19,        // refused unless enable-debug-command allows it; not shown
   kImmediate = 1u << 16,  // executed at once inside MULTI (EXEC, DISCARD, WATCH ...); not shown
@@ -138,7 +138,7 @@ struct Command {
   uint32_t flags{0};
   uint32_t categories{0};
   KeySpec keys{};
-  // The same for feeds, which are keys for whoever asks COMMAND, and none for access control: there
+  // Where names of feeds stand: keys for whoever asks COMMAND, and none for access control, where
   // the families count that they tell of. Of `keys` and `feeds` one is none.
   KeySpec feeds{};
   ChannelSpec channels{};

@@ -32,12 +32,12 @@ class Dispatcher {
   explicit Dispatcher(Host& host) : host_(host), sampler_(host) {}
 
   // Executes one request. The reply is in session.output when it returns, unless session.task has
-  // been set: then RunTask goes on with it. `args` may be empty (nothing happens); its views need
+  // been set: then StepTask goes on with it. `args` may be empty (nothing happens); its views need
   // to live only for the call.
   void Execute(Session& session, Arguments args);
-  // The same with one request after the other, as long as the session proceeds; after each one of a
-  // client that has not said who it is the caller is asked. Returns how many were executed, the one
-  // that ended it included. REQUIRES: the session proceeds; there is a request.
+  // Executes requests one after the other while the session proceeds; returns after each one of an
+  // unauthenticated client, so that the caller can look at its output. How many were executed, the
+  // one that ended it included. REQUIRES: the session proceeds; there is a request.
   size_t ExecuteInOrder(Session& session, std::span<const ParsedCommand> commands);
 
   // One step of session.task. True when the task is done (and gone). REQUIRES: there is one.
@@ -83,7 +83,7 @@ class Dispatcher {
   // the handler ended.
   uint64_t ExecuteFound(Session& session, CommandEntry* command, Arguments args,
                         uint64_t begin_cycles);
-  // Call's work, also as a part of Execute; likewise.
+  // Runs the handler and what goes with it, for Call and Execute. When the handler ended.
   uint64_t Run(Session& session, CommandEntry& command, Arguments args, uint64_t begin_cycles);
   // Runs the handler of context.command.
   void Handle(const CommandEntry& command, CommandContext& context);

@@ -34,7 +34,7 @@ CELLAR_INLINE void ReplyValue(ReplyWriter& reply, ValueType type, std::string_vi
   ReplyTypedValue(reply, type, stored);
 }
 
-// The same under STATE: of an hll what it is made of, for PFMERGE, MERGE or a put elsewhere.
+// A value under STATE: an hll as what it is made of, for PFMERGE, MERGE or a put elsewhere.
 inline void ReplyState(ReplyWriter& reply, ValueType type, std::string_view stored) {
   if (type == ValueType::kHll) return reply.Bulk(stored);
   ReplyValue(reply, type, stored);
@@ -78,8 +78,8 @@ class RowReply {
 
   // Opens the map. REQUIRES: no row is open.
   void Begin(ReplyPieces& reply);
-  // The same where somebody else has opened it and written so many columns. REQUIRES: the format
-  // has no arrays.
+  // Goes on with a map that was opened elsewhere and has so many columns. REQUIRES: the format has
+  // no arrays.
   void GoOn(const ReplyPieces::Mark& map, uint64_t columns);
   bool open() const { return open_; }
   // Would Add write this cell? Without arrays only the first cell of a column is shown.

@@ -13,10 +13,10 @@ namespace cellar {
 enum class ChangeReply : uint8_t { kRowsDeleted, kRowsUpdated, kOk, kCopied };
 
 // Does `change` of `table`, at once if it is small (or inside EXEC), else as a Task. Those who
-// listen for events of the table hear of it when it is done.
+// listen for events of the table are told when it is done.
 void RunChange(CommandContext& ctx, const Table& table, std::unique_ptr<SlicedChange> change,
                ChangeReply reply);
-// The same for a copy, whose table is there when it is done.
+// Does a copy in the same way; its table is there when it is done.
 void RunCopy(CommandContext& ctx, std::string_view keyspace, std::string_view table,
              std::unique_ptr<SlicedChange> change);
 

@@ -30,7 +30,7 @@ class CountRun {
 
   // Examines `cells` cells; true when all is counted.
   bool Pull(uint64_t cells);
-  // The same in a worker; HEAT is told by TellHeat() in the loop, before that goes on with the run.
+  // Pull in a worker; the loop calls TellHeat() before it goes on with the run.
   bool PullBeside(uint64_t cells);
   void TellHeat();
   // After Pull said false, before anything else runs.

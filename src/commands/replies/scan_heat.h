@@ -45,7 +45,7 @@ class ScanHeat {
   void TellKept();
   // Rows examined or changed since the last time, `rows` in all; at `place`, an encoded key.
   void NoteRows(uint64_t rows, std::string_view place, HeatMetric metric);
-  // The same of rows that were read; of the whole reply there are so many bytes so far.
+  // NoteRows of rows that were read; of the whole reply there are so many bytes so far.
   void NoteRead(uint64_t rows, std::string_view place, uint64_t reply_bytes);
   // So many were examined. How many are to be counted now, by NoteRange: mostly none.
   uint64_t Take(uint64_t rows) const { return host_ == nullptr ? 0 : heat_->TakeExamined(rows); }

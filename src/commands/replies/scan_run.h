@@ -111,7 +111,7 @@ class ScanRun {
   // Pulls until the call is complete (true) or `cells` have been examined or a slice of reply has
   // been written (false), and tells HEAT.
   bool Pull(uint64_t cells);
-  // The same in a worker; the loop calls TellHeat() before it goes on with the run.
+  // Pull in a worker; the loop calls TellHeat() before it goes on with the run.
   bool PullBeside(uint64_t cells);
   void TellHeat();
   // Rows written to the reply so far, but for one that was begun before.

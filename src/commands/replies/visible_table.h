@@ -22,7 +22,7 @@ inline Result<Table*> FindVisibleTable(const CommandContext& ctx, std::string_vi
     return ctx.store().FindTable(ctx.session.keyspace, word);
   return FindTableByRights(ctx, word);
 }
-// The same, but null where there is an error: that has been replied then.
+// The table for this user; null where there is an error, which has been replied then.
 Table* FindTableOrReplyWhy(CommandContext& ctx, std::string_view word);
 CELLAR_INLINE Table* FindTableOrReply(CommandContext& ctx, std::string_view word) {
   if (ctx.rights == nullptr) [[likely]] {

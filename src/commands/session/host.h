@@ -72,8 +72,8 @@ class Host {
   virtual void KillSession(Session& session) = 0;
   // Something was written to the session's output outside of its own command: send it this turn.
   virtual void ScheduleFlush(Session& session) = 0;
-  // The same for `bytes` of messages that the client has not asked for: one that takes too few of
-  // them is disconnected.
+  // ScheduleFlush for `bytes` of messages that the client has not asked for: one that takes too few
+  // of them is disconnected.
   virtual void Pushed(Session& session, size_t bytes) = 0;
   // Beyond client-output-buffer-limit: the connection ends, and what waits for it goes at once.
   virtual void EndForOutput(Session& session) = 0;

@@ -42,8 +42,8 @@ class PubSub {
                  Lsn depends_on) {
     return PublishAbout(host, kind, channel, message, depends_on, nullptr);
   }
-  // The same for news of a table, which reach only those who may read all of it: they do not say
-  // which family has changed.
+  // Publish of a message about a table, which reaches only those who may read all of it: it does
+  // not say which family has changed.
   size_t PublishAbout(Host& host, ChannelKind kind, std::string_view channel,
                       std::string_view message, Lsn depends_on, const TableName* table);
 

@@ -42,7 +42,7 @@ struct Services {
   bool rows_are_heard() const {
     return tracking.active() || (config.notify_flags & kNotifyTable) != 0;
   }
-  // The same of any change.
+  // Whether anybody is to be told of any change at all.
   bool changes_are_heard() const {
     return tracking.active() ||
            (config.notify_flags & (kNotifyTable | kNotifyGeneric | kNotifyNew)) != 0;

@@ -51,14 +51,14 @@ class TableEvents {
 // that track the table (tracking.h) in any case. To be called after the change.
 void NotifyTable(Host& host, uint32_t kind, std::string_view event, std::string_view keyspace,
                  std::string_view table);
-// The same for tables that all went at once (FLUSHALL, FLUSHDB, KEYSPACE DROP); those who track are
-// told that everything has changed. `names`: keyspace and table.
+// NotifyTable for tables that all went at once (FLUSHALL, FLUSHDB, KEYSPACE DROP); those who track
+// are told that everything has changed. `names`: keyspace and table.
 void NotifyFlushed(Host& host, std::string_view event,
                    const std::vector<std::pair<std::string, std::string>>& names);
-// The same after a change of one row.
+// NotifyTable after a change of one row.
 void NotifyRow(Host& host, std::string_view event, const Table& table, std::string_view row);
-// The same of an encoded key, and of nobody's writing. Without an event only those who track are
-// told: the row has lost cells to retention.
+// NotifyRow by the encoded key, and for a change that no client has made. Without an event only
+// those who track are told: the row has lost cells to retention.
 void NotifyRowKey(Host& host, std::string_view event, const Table& table, std::string_view row_key);
 
 }  // namespace cellar

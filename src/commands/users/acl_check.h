@@ -78,7 +78,8 @@ class CommandRights final : public FamilyAccess {
   mutable std::string refused_;
 };
 
-// Whether the user may read all of a table, whatever commands it may run: who hears of its changes.
+// Whether the user may read all of a table, whatever commands it may run: only then is it told of
+// changes there.
 bool MayReadWholeTable(const User& user, std::string_view keyspace, std::string_view table);
 
 }  // namespace cellar

@@ -1,6 +1,6 @@
 // AclLog: who was refused what (ACL LOG). Newest first, at most acllog-max-len entries; the same
-// refusal of the same user within a minute counts up in one entry. Names are cut, so that strangers
-// cannot fill the memory.
+// refusal of the same user within a minute counts up in one entry. Names are cut, so that
+// unauthenticated clients cannot fill the memory.
 #pragma once
 
 #include <cstdint>

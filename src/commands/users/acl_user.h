@@ -53,7 +53,7 @@ struct RuleContext {
 // Applies rules, all or none; the error names the rule: "Error in ACL SETUSER modifier ...".
 Status ApplyRules(User* user, const std::vector<std::string_view>& rules,
                   const RuleContext& context);
-// The same for one rule (a selector is one); says only what is wrong.
+// Applies one rule (a selector is one); says only what is wrong.
 RuleError ApplyRule(User* user, std::string_view rule, const RuleContext& context);
 std::string_view RuleErrorText(RuleError error);
 

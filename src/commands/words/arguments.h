@@ -16,7 +16,7 @@ using Arguments = std::span<const std::string_view>;
 
 // "ERR value is not an integer or out of range".
 Result<int64_t> IntegerArgument(std::string_view text);
-// The same, and `out_of_range` (without "ERR ") when it is not in [low, high].
+// An integer in [low, high]: `out_of_range` (without "ERR ") if it is outside.
 Result<int64_t> IntegerArgument(std::string_view text, int64_t low, int64_t high,
                                 std::string_view out_of_range);
 // "ERR value is not a valid float".

@@ -51,7 +51,7 @@ Result<uint64_t> ParseCount(std::string_view option, std::string_view word, uint
 // syntax.
 Result<uint64_t> ParseWordCount(std::string_view option, std::string_view words,
                                 std::string_view word, uint64_t least);
-// The same as ParseCount, or ALL, which is kUnlimited.
+// ParseCount, or ALL, which is kUnlimited.
 Result<uint64_t> ParseCountOrAll(std::string_view option, std::string_view word);
 // A point in time, 0..2^63-1 microseconds.
 Result<int64_t> ParseTimestamp(std::string_view word);

@@ -53,7 +53,7 @@ Status ParseReadOptions(ReadCommand command, ArgumentCursor at, ReadRequest* req
 // Takes the selection of a CUPDATE, up to the first word that begins an op (IsOpWord), which must
 // be there.
 Status ParseUpdateOptions(ArgumentCursor* at, ReadRequest* request);
-// The same for CAGG, with what it has of its own.
+// Takes all options of CAGG: those of a read, and its own.
 Status ParseAggregate(ArgumentCursor at, ReadRequest* request, AggregateRequest* aggregate);
 
 }  // namespace cellar

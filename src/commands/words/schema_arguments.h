@@ -26,7 +26,7 @@ TableName SplitTableName(std::string_view session_keyspace, std::string_view wor
 
 // ERR naming `kind` ("table", "family", "keyspace") and the word, unless it is a name.
 Status CheckName(std::string_view kind, std::string_view word);
-// The same for a table that is to be created, with or without its keyspace in front.
+// CheckName for a table that is to be created, with or without its keyspace in front.
 Status CheckTableName(std::string_view word);
 
 struct FamilyRequest {

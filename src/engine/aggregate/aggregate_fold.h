@@ -35,7 +35,7 @@ class AggregateFold {
   // A cell of the row: family as in the schema, qualifier encoded.
   void Add(size_t family, std::string_view qualifier, int64_t timestamp_micros, ValueType type,
            std::string_view stored);
-  // The same for a cell of which is known who takes it. REQUIRES: somebody.
+  // Adds a cell to the REDUCEs that FindTakers has given. REQUIRES: `takers` is not empty.
   void AddTo(const std::vector<uint32_t>& takers, size_t family, std::string_view qualifier,
              int64_t timestamp_micros, ValueType type, std::string_view stored);
   // Which of the REDUCEs take cells of a column.

@@ -43,13 +43,13 @@ constexpr ValueClass ClassOf(ValueType type) {
 // The number of a cell that is one by its type: numeric, bool, or an hll's estimate.
 // REQUIRES: ClassOf(type) == kNumber.
 Number NumberOf(ValueType type, std::string_view stored);
-// The same, and of text that is a number if `text_counts`. False if it is none.
+// The number of any cell, also of text that is one if `text_counts`. False if it is none.
 [[nodiscard]] bool ReadNumber(ValueType type, std::string_view stored, bool text_counts,
                               Number* number);
 
 // Two values, in the order above.
 int CompareForSort(ValueType a_type, std::string_view a, ValueType b_type, std::string_view b);
-// The same for MIN and MAX: -0 comes before 0, and what is equal goes by its type.
+// Two values as MIN and MAX order them: also -0 before 0, and equal ones by their type.
 int CompareValues(ValueType a_type, std::string_view a, ValueType b_type, std::string_view b);
 
 // See above. REQUIRES: integers within +-2^65.

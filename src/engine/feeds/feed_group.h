@@ -3,7 +3,7 @@
 //
 //   group      last ............... the entry that was given out last
 //     pending  id -> consumer, when it was given to him, how often
-//     consumer name, when he was heard of last, ids that are pending with him
+//     consumer name, when it was seen last, ids that are pending with it
 //
 // Groups are a part of the catalog. They change by mutations, kFeedGroup, whose bytes are a list of
 // changes: what a command has decided, with its time, so that a replay reads no clock.
@@ -46,7 +46,7 @@ inline constexpr size_t kFeedGroupNameBytesMax{1024};  // of a group, of a consu
 
 struct FeedConsumer {
   std::string name;
-  // When he was heard of last. What changes nothing else moves it in this server's memory alone.
+  // When it was seen last. What changes nothing else moves this in this server's memory alone.
   mutable int64_t seen_ms{0};
   std::set<FeedId> pending;
 };

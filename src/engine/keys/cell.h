@@ -128,8 +128,8 @@ CELLAR_INLINE void EncodeCellValue(char* to, const CellValue& cell) {
   return true;
 }
 
-// The same for those who ask for type and expiry alone: nothing is unpacked, and `stored` is what
-// stands there.
+// DecodeCellValue for those who ask for type and expiry alone: nothing is unpacked, and `stored` is
+// what stands there.
 [[nodiscard]] inline bool DecodeCellHead(std::string_view bytes, CellValue* cell) {
   if (bytes.empty()) return false;
   const auto head = static_cast<uint8_t>(bytes[0]);

@@ -40,7 +40,7 @@ struct HllInput {
   uint8_t rank;
 };
 HllInput HllInputOf(std::string_view input);
-// Likewise of an input that is hashed already, by any good function of 64 bits.
+// HllInputOf an input that is hashed already, by any good function of 64 bits.
 HllInput HllInputOfHash(uint64_t hash);
 
 // All registers, one byte each: for many inputs or merges in a row.
@@ -83,7 +83,8 @@ uint8_t HllRegister(std::string_view state, uint32_t index);
 // *merged := `state` with one input more; false, and *merged is not touched, if that is the same.
 // O(bytes of the state).
 [[nodiscard]] bool HllAdd(std::string_view state, HllInput input, std::string* merged);
-// Likewise with the inputs of another state.
+// *merged := `state` with the inputs of `other`; false, and *merged is not touched, if it has them
+// all. O(bytes of both).
 [[nodiscard]] bool HllMerge(std::string_view state, std::string_view other, std::string* merged);
 
 }  // namespace cellar

@@ -89,7 +89,7 @@ struct KeyRange {
 // The first byte string that is larger than everything that begins with `prefix`: trailing ff
 // stripped, one added to the last byte; at_end if there is none (empty, or all ff). O(size).
 KeyBound Successor(std::string_view prefix);
-// The same into *bound, keeping its memory.
+// *bound := Successor(prefix), keeping its memory.
 void AssignSuccessor(std::string_view prefix, KeyBound* bound);
 // Everything that begins with `prefix`.
 KeyRange PrefixRange(std::string_view prefix);
@@ -134,8 +134,8 @@ class Order {
       return Status::Ok();
     return EncodeComponents(text, Extent::kWhole, out);
   }
-  // The same to `*out`, where EncodedBytesMax(text.size()) bytes are; moves it behind. After an
-  // error it stands where it was.
+  // Encodes to *out, which has room for EncodedBytesMax(text.size()) bytes, and moves it behind.
+  // After an error it stands where it was.
   CELLAR_INLINE Status Encode(std::string_view text, char** out) const {
     char* const to = *out;
     if (is_plain_bytes_) [[likely]] {
@@ -157,7 +157,7 @@ class Order {
   }
   // Appends the canonical text of a complete encoding; false if it is malformed.
   [[nodiscard]] bool Decode(std::string_view encoded, std::string* text) const;
-  // The same text, as a view: of `encoded` where the text stands there as it is, else of *scratch.
+  // Decode's text as a view: of `encoded` where it stands there as it is, else of *scratch.
   // REQUIRES: a complete, well-formed encoding.
   std::string_view TextOf(std::string_view encoded, std::string* scratch) const {
     if (is_plain_bytes_ && FindZeroByte(encoded.data(), encoded.size()) + 2 == encoded.size()) {
@@ -172,8 +172,8 @@ class Order {
       return PlainBytesSize(at_front);
     return ComponentsSize(at_front, components_.size());
   }
-  // The same. *text_bytes := the size of the key's canonical text if the encoding begins with it as
-  // it is, else kNoText. Of text that stands as it is `known_bytes` are known to be in front.
+  // EncodedSize, and *text_bytes := the size of the key's canonical text if the encoding begins
+  // with it as it is, else kNoText. Of such text `known_bytes` are known to be in front.
   static constexpr size_t kNoText{SIZE_MAX};
   CELLAR_INLINE size_t EncodedSize(std::string_view at_front, size_t known_bytes,
                                    size_t* text_bytes) const {

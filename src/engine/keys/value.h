@@ -80,7 +80,7 @@ struct ValueBuffer {
 // of *buffer for all others. BADVALUE naming type and value if it cannot be read as `type`.
 Status ParseValue(ValueType type, std::string_view text, ValueBuffer* buffer,
                   std::string_view* stored);
-// The same into a string of its own, which is replaced.
+// *stored := the value that `text` means. BADVALUE as above; then it is not touched.
 Status ParseValue(ValueType type, std::string_view text, std::string* stored);
 
 // Could `stored` have come from ParseValue? For bytes that come from a disk or a peer. O(1), but

@@ -68,7 +68,8 @@ class CellStream {
   // cell that passes.
   bool SeekRowForward(std::string_view from, KeyBuffer* row_key);
   bool SeekRowBefore(const KeyBound& before, KeyBuffer* row_key);
-  // The same, from wherever the cursors stand after the row read last: mostly without a seek.
+  // The next candidate behind the row that was begun last, from where the cursors stand: mostly
+  // without a seek. False if there is none.
   bool NextRow(KeyBuffer* row_key);
 
   // --- cells of a row

@@ -99,7 +99,7 @@ class RowReader {
 
   // The next cell that the filter lets through, into raw_, stripped_, labels_.
   StreamStep NextSurvivor();
-  // The same for a row behind a filter, or out of an index's entry.
+  // NextSurvivor's slow way: of a row behind a filter, or out of an index's entry.
   StreamStep NextElsewhere();
   StreamStep DecideRow();
   StreamStep NextFiltered();

@@ -100,8 +100,8 @@ class Scan {
   const ScanCell& cell() const { return cell_; }
   // When that cell expires by itself, kNoExpiry if never. REQUIRES: CellOptions::expiries.
   virtual int64_t expiry_micros() const = 0;
-  // The same as they are stored, for those who fold cells: the key of the row, and of the cell its
-  // family and qualifier. Each lives as long as what it says in text.
+  // Row and cell as they are stored, for those who fold cells: the key of the row, and of the cell
+  // its family and qualifier. Each lives as long as its text (row_text, cell).
   virtual std::string_view row_key() const = 0;
   virtual const RawCell& raw_cell() const = 0;
   // What is read. Its schema is a copy once the scan is detached.

@@ -33,7 +33,7 @@ CELLAR_INLINE bool IsColumn(std::string_view name) {
 // Why a row key, a qualifier of such a size is refused.
 Status RowKeyOfBadSize(std::string_view text);
 Status QualifierTooLarge(const FamilySchema& family, std::string_view text);
-// The same refusal of a qualifier, or of a prefix or bound of one, with the family that it is for.
+// `status`, which refuses a qualifier or a prefix or bound of one, naming the family as well.
 [[gnu::cold]] Status QualifierRefused(const FamilySchema& family, const Status& status);
 
 // Room for the second part of a column's key, family id and qualifier; for all of it.

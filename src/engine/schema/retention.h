@@ -65,7 +65,7 @@ class RetentionPolicy {
     if (!Risks(rank)) return kNeverMicros;
     return DueOfRiskyRank(rank, timestamp);
   }
-  // The same for a cell with an expiry of its own (kNeverMicros: none).
+  // When a version is dropped by its rank, or by an expiry of its own (kNeverMicros: none).
   int64_t DueMicros(uint64_t rank, int64_t timestamp, int64_t expiry_micros) const {
     const int64_t due = DueMicros(rank, timestamp);
     return due < expiry_micros ? due : expiry_micros;

@@ -414,7 +414,7 @@ bool Index::EvaluateQualifiers(std::string_view row_key, const ChangedColumns& c
   return complete;
 }
 
-// The same as EncodeValues asks, of the row's entry for a qualifier.
+// Is the row's entry for a qualifier small enough? (EncodeValues asks that of other indexes.)
 bool Index::FitsQualifier(const FamilySchema& family, std::string_view row_key,
                           std::string_view qualifier, const TimeSpan& span,
                           Evaluation* evaluation) {

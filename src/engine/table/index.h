@@ -192,7 +192,7 @@ class Index {
   ChangedColumns whole_row() const {
     return ChangedColumns::Family(by_column() ? schema_.on[0].family_id : 0);
   }
-  // The same before the change: the entries are in the index, and their cells are read there.
+  // The row's entries as the index holds them, before the change: cells of an entry are read there.
   void EvaluateHeld(std::string_view row_key, const ChangedColumns& columns,
                     Evaluation* evaluation);
   // Has it an entry of the row, and needs one still, since a cell of it is stored? Then it is the
@@ -244,7 +244,7 @@ class Index {
   void SetTree(std::unique_ptr<BTree> entries);
   // And they are those that `live` has now. REQUIRES: that is built.
   void FreezeFrom(const Index& live);
-  // The same where they are a copy of them.
+  // `entries` are a copy of those that `from` has. REQUIRES: that is built.
   void SetCopy(const Index& from, std::unique_ptr<BTree> entries);
 
   // --- undo
@@ -289,7 +289,7 @@ class Index {
   };
 
   void EvaluateColumns(std::string_view row_key, Evaluation* evaluation);
-  // The same where an ON column has several turns.
+  // EvaluateColumns where an ON column has several turns.
   void EvaluateTurns(std::string_view row_key, Evaluation* evaluation);
   // Of those columns, the ones that are built, or the first ones that are not.
   enum class Part : uint8_t { kBuilt, kNext };

@@ -109,7 +109,7 @@ class ReadView {
   // Newest live version of a column at or before `at_micros`. `qualifier` is encoded.
   std::optional<CellRead> ReadCell(std::string_view row_key, const FamilySchema& family,
                                    std::string_view qualifier, int64_t at_micros) const;
-  // The same for a column whose key is put together already: row, family id, qualifier. False if
+  // Newest live version of a column whose key is put together: row, family id, qualifier. False if
   // there is none; then *read is unspecified. Of several columns of a row, all but the first mostly
   // stand in the leaf where the last one was found, which is looked at before the tree is
   // descended.

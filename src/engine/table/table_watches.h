@@ -49,9 +49,9 @@ class TableWatches {
     uint64_t changes{0};
     std::vector<std::pair<std::string, uint64_t>> rows{};
   };
-  // Of the table and of those of `rows` that are watched.
+  // Of the table.
   Mark TakeMark() const { return {.changes = changes_, .rows = {}}; }
-  // The same for rows that may be watched.
+  // Of the table, and of those of `rows` that are watched.
   Mark TakeMark(const std::vector<std::string>& rows) const;
   void ReturnTo(const Mark& mark);
 

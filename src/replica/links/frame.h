@@ -118,8 +118,8 @@ struct Frame : FrameHead {
 
 // The whole frame.
 std::string EncodeFrame(const FrameHead& head, std::string_view body);
-// The same in two steps, in memory that is used again: puts the head into *bytes, in place of what
-// was there; the body is appended to it; SealFrame fills in length and hash. O(body).
+// A frame in two steps, in memory that is used again: BeginFrame puts the head into *bytes, in
+// place of what was there; the body is appended to it; SealFrame fills in length and hash. O(body).
 void BeginFrame(const FrameHead& head, std::string* bytes);
 void SealFrame(std::string* bytes);
 

@@ -49,7 +49,7 @@ class PeerHandler {
 class ReplicationHost {
  public:
   virtual ~ReplicationHost() = default;
-  // Connects to a node, over TLS if tls-replication says so. The handler hears OnConnected or
+  // Connects to a node, over TLS if tls-replication says so. The handler gets OnConnected or
   // OnClosed, unless CancelDial comes before.
   virtual void Dial(const std::string& host, uint16_t port, PeerHandler* handler) = 0;
   virtual void CancelDial(PeerHandler* handler) = 0;
@@ -66,7 +66,8 @@ class ReplicationHost {
   virtual void OnRoleChanged() = 0;
   // Clients lose their connections: their node is another one from now on.
   virtual void DisconnectClients() = 0;
-  // The same at once: what they would still have been answered does not leave.
+  // Clients lose their connections at once: what they would still have been answered does not
+  // leave.
   virtual void DropClients() = 0;
   // What cannot be mended by waiting: the process leaves, with that in its log.
   virtual void EndProcess(const std::string& why) = 0;

@@ -230,7 +230,7 @@ class ReplicaSet {
   // One step of the core, and what follows from it. Returns the core's code.
   template <typename Step>
   int Run(const SetMessage* message, Step step);
-  // The same of a step that cannot fail.
+  // Run of a step that cannot fail.
   template <typename Step>
   void RunSafely(const SetMessage* message, Step step);
   void Carry(const RaftUpdate& update, const SetMessage* message);

@@ -78,7 +78,8 @@ class ClientSocket {
   // Sends the first `bytes` of `output`, and keeps what the kernel does not take now: they are gone
   // from `output` either way. False: it is broken. REQUIRES: !writing(), !handshaking(), bytes > 0.
   [[nodiscard]] bool Send(OutputBuffer* output, size_t bytes);
-  // The same for bytes that are copied where they cannot be sent at once.
+  // Sends `bytes`; what the kernel does not take now is copied. False: it is broken. REQUIRES:
+  // !writing(), !handshaking(), not empty.
   [[nodiscard]] bool Send(std::string_view bytes);
   // Sends what TLS itself has to say, and what is kept. False: it is broken. REQUIRES: !writing().
   [[nodiscard]] bool Pump();

@@ -22,9 +22,9 @@ struct InputBlock {
     kStopped,    // behind a long read: no more is read before kRead
     kEnd,        // the client sends no more
     kBroken,     // nothing goes either way any more; the server closes it
-    kTlsFailed,  // likewise; `bytes` says why
+    kTlsFailed,  // kBroken, by TLS; `bytes` says why
     kSent,       // all that it was given to send has been sent: asked for by TellWhenSent
-    kClosed,     // the last that is heard of the connection
+    kClosed,     // the connection's last entry
   };
   struct Entry {
     Connection* connection;  // the server's: an I/O thread only passes it on

@@ -169,8 +169,8 @@ enum class LogStep : uint8_t {
 LogStep ReadRecord(std::string_view segment, LogPosition* position, LogRecord* record,
                    std::string* fault);
 
-// The same with nothing but the bytes of one record, which are those at position->offset. For logs
-// that may be in the middle of being written behind it. False: that is no good record there.
+// ReadRecord with nothing but the bytes of one record, those at position->offset: for logs that may
+// be in the middle of being written behind it. False: that is no good record.
 bool ReadRecordAt(std::string_view bytes, LogPosition* position, LogRecord* record);
 
 // Whether a record that verifies alone stands at `offset`, numbered as one soon after `last` could

@@ -71,7 +71,8 @@ class FeedLog {
 
   // Goes on to find what the feed has dropped by now. True: that is known.
   Result<bool> Settle(const Feed& feed);
-  // The same for how many entries there are. REQUIRES: it is known what is dropped.
+  // Goes on to count the entries that there are. True: CountsOf is right. REQUIRES: Settle said
+  // true.
   Result<bool> Count(const Feed& feed);
   FeedCounts CountsOf(const Feed& feed) const;
   FeedId DroppedOf(const Feed& feed) const;
@@ -88,12 +89,13 @@ class FeedLog {
   Result<bool> Read(const Feed& feed, FeedScan* scan, FeedSink* sink) {
     return ReadPart(feed, FeedDecoder::Fields::kYes, scan, sink);
   }
-  // The same for who wants the ids alone.
+  // Read for who wants the ids alone: the entries have no fields.
   Result<bool> CountThrough(const Feed& feed, FeedScan* scan, FeedSink* sink) {
     return ReadPart(feed, FeedDecoder::Fields::kNo, scan, sink);
   }
-  // The same from the end to the beginning: the entries of one piece, in ascending order, are
-  // appended to *entries, `most` of the newest at most. The first call has scan->place nowhere.
+  // Goes on by one piece towards the beginning: its entries, in ascending order, are appended to
+  // *entries, `most` of the newest at most. True: all is read. The first call has scan->place
+  // nowhere.
   Result<bool> ReadBack(const Feed& feed, FeedScan* scan, size_t most,
                         std::vector<FeedEntry>* entries);
   // Goes on by one piece to look for the entries `ids`, which ascend, from the `*next`th on, and

@@ -185,7 +185,7 @@ inline constexpr size_t kMarkBytesMax{64};
 // two seconds).
 inline constexpr int64_t kReleaseLagMicros{2'000'000};
 
-// Who hears of each record as it leaves for the disk.
+// Gets each record as it leaves for the disk.
 class RecordSink {
  public:
   virtual ~RecordSink() = default;
@@ -302,7 +302,7 @@ class Journal {
   // Of the log that a snapshot covers, segments from this number on stay too (feed_log.h): none
   // until it is said, and with UINT64_MAX. Those that nobody wants any more go soon.
   virtual void RetainFrom(uint64_t segment) = 0;
-  // The same for others; any thread.
+  // As RetainFrom, for whoever `pin` names; from any thread.
   virtual void PinFrom(LogPin pin, uint64_t segment) = 0;
   // What comes from here on goes to another segment than what was added before, unless one is about
   // to be begun anyway; returns appended().
@@ -343,8 +343,8 @@ class Journal {
   // not that of last_lsn().
   virtual Status StartSnapshot() = 0;
   virtual bool snapshot_running() const = 0;
-  // The same in the foreground, behind one that is running: returns when durable, or why it is not.
-  // TRYAGAIN where a set's member would have to wait for others.
+  // Writes a snapshot in the foreground, after one that is running: returns when it is durable, or
+  // why it is not. TRYAGAIN where a set's member would have to wait for others.
   virtual Status SaveNow() = 0;
   // Starts a snapshot if a save point or the growth of the log calls for one (five seconds after a
   // failed one at the earliest). To be called from a timer. True if it started one.

@@ -42,10 +42,10 @@
 //
 // Lazy policies (`everysec`, `no`): replies wait for written_ordinal(). So the loop writes each
 // batch itself when it submits it (tail_writer.h), and the thread, which keeps it until it is
-// durable, need hear of it only kLingerMicros later. Where the loop cannot write, since the batch
-// is large, the log in trouble or the file system slow, the thread does it at once, and opens the
-// tail again when it has written all that was queued. A rotation does not close it: meanwhile the
-// loop writes to both segments.
+// durable, need not wake for it before kLingerMicros are over. Where the loop cannot write, since
+// the batch is large, the log in trouble or the file system slow, the thread does it at once, and
+// opens the tail again when it has written all that was queued. A rotation does not close it:
+// meanwhile the loop writes to both segments.
 #pragma once
 
 #include <algorithm>

@@ -103,7 +103,7 @@ Result<bool> LogIndex::LookForVoids() {
       scan_ = BeginningOf(*(segment + 1));
       return false;
     } else {
-      break;  // who reads up to there hears of it
+      break;  // whoever reads up to there gets the error
     }
   }
   if (std::exchange(marks_are_old_, false)) MarkBeginnings();
