@@ -1,6 +1,6 @@
-// EntryList and LeafBuilder: the one path by which leaves are made anew. Splits, merges, changes of
-// a leaf's prefix, new dictionaries, removals of many entries and bulk loads all decode into an
-// EntryList, change that, and build leaves from it.
+// EntryList, PlanLeaf and WriteLeaf: the one path by which leaves are made anew. Splits, merges,
+// changes of a leaf's prefix, new dictionaries, removals of many entries and bulk loads all decode
+// into an EntryList, change that, and build leaves from it.
 #pragma once
 
 #include <cstddef>

@@ -1,9 +1,9 @@
 // S3Client: calls to one bucket, repeated while that may help.
 //
-// Repeated, with pauses that double from kPauseMin to kPauseMax: no connection, a cut or a stalled
-// one, 5xx, 429, 408, what a server says of a body that it did not get as it was sent, and answers
-// that the caller calls wrong. Not repeated: any other refusal, such as of rights, but for one
-// attempt with credentials that have changed in their file meanwhile.
+// Repeated, with pauses that double from kPauseMinMs to kPauseMaxMs: no connection, a cut or
+// stalled one, 5xx, 429, 408, what a server says of a body that it did not get as it was sent, and
+// answers that the caller calls wrong. Not repeated: any other refusal, such as of rights, but for
+// one attempt with credentials that have changed in their file meanwhile.
 #pragma once
 
 #include <cstdint>

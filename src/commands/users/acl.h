@@ -40,8 +40,8 @@ class Acl {
 
   // requirepass: the default user's one password, or none is needed if it is empty.
   void SetDefaultPassword(std::string_view password);
-  // What requirepass and the `user` lines of the configuration say. Once, at start. Then LoadFile
-  // if there is an aclfile; both together are an error.
+  // What requirepass and the `user` lines of the configuration say. Once, at start. Then comes
+  // LoadAclFile if there is an aclfile; both together are an error.
   Status LoadConfig();
   // The user that a `user` line of the configuration makes: a name, then rules.
   Result<User> ReadWords(const std::vector<std::string>& words) const;

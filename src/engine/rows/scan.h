@@ -4,7 +4,7 @@
 //   for (;;) switch (scan.Next()) {
 //     case kRow:   scan.row_text()        a row with at least one surviving cell begins
 //     case kCell:  scan.cell()            one surviving cell of it, in the order of replies
-//     case kPause: the budget is used up  Detach(), go back to the loop, AddBudget(), go on
+//     case kPause: the budget is used up  Detach(), go back to the loop, SetBudget(), go on
 //     case kEnd:   nothing is left
 //   }
 //

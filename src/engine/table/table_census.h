@@ -1,4 +1,4 @@
-// TableCensus: goes through every entry of a table's trees, checks what can be said of each alone,
+// CountTable: goes through every entry of a table's trees, checks what can be said of each alone,
 // and counts anew what the table's counters should say.
 //
 // For what comes from damaged files: a table of which blocks are missing has other counters than

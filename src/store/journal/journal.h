@@ -167,7 +167,7 @@ struct JournalStats {
   uint64_t spare_bytes{0};       // of buffers that are kept for the next records
   bool sync_in_progress{false};  // aof_pending_bio_fsync
   uint64_t syncs{0};
-  uint64_t delayed_syncs{0};   // aof_delayed_fsync: replies held back, or a sync over kReleaseLag
+  uint64_t delayed_syncs{0};   // aof_delayed_fsync: over kReleaseLagMicros, or replies held back
   bool log_ok{true};           // aof_last_write_status: false while writes are refused
   bool log_room_ok{true};      // aof_room_status: false while the log cannot grow
   uint64_t log_room_bytes{0};  // aof_room_bytes: reserved on disk and not written yet

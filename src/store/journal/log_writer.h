@@ -143,7 +143,7 @@ class LogWriter {
   Status TrimSnapshots(std::vector<std::string>* superseded);
 
   // The record of that ordinal is on disk, in a segment that the manifest says is closed, with what
-  // was written to that by then; it is not the loop's thread that waits. MISCONF, NoSpace.
+  // was written to that by then; it is not the loop's thread that waits. MISCONF, NOSPACE.
   Status CloseCut(uint64_t ordinal);
 
   // --- any thread ---

@@ -72,7 +72,7 @@ class Salvager {
   Status LoadWithoutFooter();
   // The sound block at `offset`, whole, or nothing.
   Result<std::optional<std::string_view>> BlockAt(uint64_t offset, uint64_t end);
-  // Where the next sound block of a tree that IsSought() begins; `end` if none does.
+  // Where the next sound block of one of these trees begins; `end` if none does.
   Result<uint64_t> FindBlock(uint64_t from, uint64_t end, const std::vector<uint64_t>& tree_ids);
   Result<uint64_t> PassBadBlock(uint64_t offset, uint64_t end,
                                 const std::vector<uint64_t>& tree_ids);
