@@ -9,11 +9,12 @@
 #include <string_view>
 
 #include "base/coding.h"
+#include "base/inline.h"
 
 namespace cellar {
 
 // Two words that may overlap cover any size between one and two of theirs.
-inline bool EqualBytes(std::string_view a, std::string_view b) {
+CELLAR_INLINE bool EqualBytes(std::string_view a, std::string_view b) {
   const size_t size = a.size();
   if (size != b.size()) return false;
   const auto differ = [&]<typename Word>(Word) {
