@@ -3,7 +3,8 @@
 //   CEXPLAIN CSCAN table 0 INDEX name EQ 1 x ANALYZE
 //
 // The read is parsed and opened as its own command would do it, and then described instead of being
-// answered (engine/rows/explain.h); a CUPDATE as the read of its rows, and nothing is changed.
+// answered (engine/rows/explain.h); a CUPDATE as the read of its rows, and nothing is changed. The
+// words of CGET, CMGET and CEXISTS are parsed here a second time: a new one goes to both places.
 // ANALYZE stands last, so that the table keeps its place; where the read itself could mean that
 // word (CROW table ANALYZE) it does.
 #include <algorithm>

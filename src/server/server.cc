@@ -262,7 +262,7 @@ void Server::OnRead(Connection* client, int64_t bytes) {
   if (input_.full()) input_.Process();
 }
 
-// Time is read once a turn.
+// The clock is read once a turn by the dispatcher and once by the store, both here.
 void Server::BeginTurn() {
   if (turn_begun_) return;
   turn_begun_ = true;

@@ -17,11 +17,13 @@
 //
 //   server.cc        construction, run, stop, the turn, tasks
 //   listeners.cc     addresses, accepting, refusing
-//   server_cron.cc   what happens now and then: timeouts, limits, rates, sweeping, the watchdog
+//   server_cron.cc   what happens now and then: timeouts, limits, rates, sweeping
+//   reload.cc        SIGHUP
 //   tls_server.cc    the certificate that TLS connections begin with, and its replacement
 //   server_host.cc   what commands ask of the process (Host)
 //   server_io.cc     I/O threads: what they bring and take
 //   server_peers.cc  connections to other nodes, and what replication asks of the process
+//   server_set.cc    a member of a replica set: its options, its timer, what Sentinel would publish
 #pragma once
 
 #include <uv.h>

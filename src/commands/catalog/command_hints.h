@@ -1,8 +1,8 @@
 // What a client may have meant by a command that there is not: Redis' data types, SQL, cbt and
 // HBase's shell have words of their own for what Cellar does, and fingers slip.
 //
-//   ERR unknown command 'HSET', with args beginning with: 'h' 'f' 'v' -- try CPUT table row column
-//   value
+//   ERR unknown command 'HSET', with args beginning with: 'h' 'f' 'v'
+//     -- try CPUT table row column value                       (on the same line)
 //   ERR unknown subcommand 'CREATE'. Try FAMILY HELP. Did you mean FAMILY ADD?
 //
 // The hint goes behind Redis' text, which stays as clients know it. Nothing is ever run instead.

@@ -1,8 +1,7 @@
 // ReplyPieces: a reply whose size nobody knows beforehand.
 //
 //   at first   [ client's output ... | reply grows here ]
-//   owned      [ piece ][ piece ][ piece ...   each about kPieceBytes, handed on one after the
-//   other
+//   owned      [ piece ][ piece ][ piece ...   each about kPieceBytes, handed on one by one
 //
 // Most replies are small: they are written straight into the client's output. When a command pauses
 // and goes on as a Task, what it has written so far moves into memory of the reply's own, and grows

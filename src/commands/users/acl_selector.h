@@ -6,9 +6,12 @@
 //   +cmd -cmd +cmd|sub      a command, with its subcommands; one subcommand alone
 //   +cmd|word               a command that has no subcommands, with this first argument alone
 //   +@cat -@cat             the commands of a category; @all (allcommands, nocommands): all of them
-//   ~p %R~p %W~p %RW~p      families whose name `table:family` matches p: read and write, read,
-//   write allkeys (~*) resetkeys  all of them; none &p                      channels; of a pattern
-//   to listen to: the very same pattern allchannels (&*) resetchannels
+//   ~p                      families whose name `table:family` matches p, to read and to write
+//   %R~p %W~p %RW~p         the same to read, to write, or both
+//   allkeys (~*) resetkeys  all families; none
+//   &p                      channels; of a pattern to listen to: the very same pattern
+//   allchannels (&*)        all channels
+//   resetchannels           none
 //
 // A pattern with a `/` is matched with `keyspace/table:family`, another one in every keyspace. What
 // concerns a table as a whole needs a pattern that covers all families it may ever have, such as

@@ -1,8 +1,12 @@
 // User: a name, passwords, whether it may come in at all, and its selectors.
 //
-//   on off · >password <password #hash !hash · nopass resetpass · sanitize-payload
-//   skip-sanitize-payload · reset · (rules) clearselectors · every other rule goes to the root
-//   selector (acl_selector.h)
+//   on off                                  may it come in
+//   >password <password #hash !hash         one password more, one less; by its hash
+//   nopass resetpass                        any password does; none does
+//   sanitize-payload skip-sanitize-payload  as in Redis, without an effect here
+//   (rules) clearselectors                  one selector more; all of these gone
+//   reset                                   as a new user
+//   any other                               a rule of the root selector (acl_selector.h)
 //
 // Passwords are kept as SHA-256 in hexadecimal. A change is made on a copy and takes the user's
 // place when all of its rules are good.

@@ -29,8 +29,8 @@ Result<int64_t> MemoryArgument(std::string_view text);
 //   ArgumentCursor at(ctx.args, 1);
 //   std::string_view table = at.Take();
 //   while (!at.done()) {
-//     if (at.TakeWord("COUNT")) { ASSIGN_OR_RETURN(count, at.TakeInteger()); } else { syntax error
-//     }
+//     if (!at.TakeWord("COUNT")) return Status::SyntaxError();
+//     ASSIGN_OR_RETURN(count, at.TakeInteger());
 //   }
 class ArgumentCursor {
  public:

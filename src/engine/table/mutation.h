@@ -1,5 +1,6 @@
-// Mutation: the one form of every change. Log record, replay unit and (later) replication stream
-// are the same bytes; Engine::Apply is the one function that carries them out.
+// Mutation: the one form of every change. Log record, replay unit and what followers are sent are
+// the same bytes. Engine carries them out: by Apply those from elsewhere, by ApplyOps (plain puts
+// by ApplyPut and ApplyPuts, which do the same) what has just been resolved here.
 //
 // A mutation is resolved: timestamps are assigned, increments computed, conditions decided. Applied
 // to the same state it gives the same state, always.
@@ -34,7 +35,7 @@
 //   kRenameTable      v table id, b keyspace, b name
 //   kSetSchema        v table id, b schema             families added, altered, dropped
 //   kTruncateTable    v table id, v first tree id      the groups get fresh trees from this id on
-//   kSetIndexes       v table id, b index definitions
+//   kSetIndexes       v table id, b index definitions  written by nobody, and refused
 //   kCreateFeed       b keyspace, b name, v feed id, b definition and schemas (feeds/feed.h)
 //   kDropFeed         v feed id
 //   kTrimFeed         v feed id, b trim               what the feed has dropped for good

@@ -10,9 +10,9 @@
 //                    ------------- leaf images ------------------->    write, fsync, rename
 //   Poll             <-- wake() --  manifest, durable LSN        <---  done
 //
-// Use: once per write command or EXEC, Reserve before anything changes, then Append the resolved
-// mutations, then change the trees. Flush once per turn of the loop. A reply that could tell of
-// record L leaves when L <= released_lsn().
+// Use: once per write command or EXEC, Reserve before anything is kept of a change, then change the
+// trees, then Append the resolved mutations. Flush once per turn of the loop. A reply that could
+// tell of record L leaves when L <= released_lsn().
 //
 // What is promised (cellar-admin(7), "DURABILITY"):
 //   - durable_lsn() only grows; every record up to it survives a power loss.

@@ -6,7 +6,7 @@
 //                       |<- less than half a step: another step is reserved
 //
 // The step doubles from one to the next, up to allocation_bytes_max. Where there is no room the
-// attempt is repeated every retry_delay; what is reserved is used up meanwhile.
+// attempt is repeated after retry_delay_micros; what is reserved is used up meanwhile.
 //
 // Owned by the sync thread.
 #pragma once
