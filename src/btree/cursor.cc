@@ -65,6 +65,7 @@ BTreeCursor& BTreeCursor::operator=(BTreeCursor&& other) noexcept {
   return *this;
 }
 
+// Member by member, since a short key stands in the cursor itself: key_ has to point into this one.
 void BTreeCursor::TakeFrom(BTreeCursor* other) {
   tree_ = other->tree_;
   snapshot_ = other->snapshot_;

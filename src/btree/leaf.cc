@@ -231,6 +231,7 @@ void ApplyInsert(Leaf* leaf, const LeafPlace& place, const LeafEdit& edit, std::
   CountLarge(leaf, value.large, 1);
 }
 
+// Stops before the first put that would make the leaf grow too much: plan->count of them go in.
 void PlanRun(const Leaf* leaf, const RunInLeaf& run, int64_t growth_max, RunPlan* plan) {
   const LeafPlace& place = run.place;
   CELLAR_ASSERT(run.puts.size() <= kGroupEntriesMax);

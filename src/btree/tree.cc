@@ -660,6 +660,8 @@ std::optional<std::string> Tree::NextSeparator(const Path& path, uint32_t levels
   return std::nullopt;
 }
 
+// Leaf by leaf; nodes are merged only at the end and only at both ends of the range, as all between
+// has gone.
 uint64_t Tree::DeleteRange(std::string_view begin, std::string_view end, uint64_t entries_max) {
   epochs_.ReleaseSome();
   std::string from(begin);

@@ -8,6 +8,8 @@
 
 namespace cellar {
 
+// Of words that do not fit, such as a number of keys beyond them, there are none: the command is
+// going to be refused.
 std::vector<size_t> KeyPositions(const KeySpec& keys, Arguments words) {
   std::vector<size_t> positions;
   const auto count = static_cast<int64_t>(words.size());

@@ -360,6 +360,9 @@ void Dispatcher::Reject(Session& session, CommandEntry* command, std::string_vie
   if (session.reply_mode == ReplyMode::kSkipping) session.reply_mode = ReplyMode::kOn;
 }
 
+// Counts the command, notes slow ones, takes back a reply that CLIENT REPLY does not want, and then
+// lets out the pushes that came in the middle of the command. A failure is known by the reply's
+// first byte.
 CELLAR_INLINE void Dispatcher::Finish(Session& session, CommandEntry& command, Arguments args,
                                       size_t reply_position, WorkTime time) {
   CommandStats& stats = command.stats;

@@ -75,6 +75,7 @@ uint32_t CheckOf(std::string_view payload, uint64_t binding) {
                        "invalid cursor: " + Quote(text) + ", a scan begins with 0");
 }
 
+// A client can send anything: every field is checked, and nothing may be left over.
 bool ReadPayload(std::string_view from, ScanCursor* cursor) {
   if (from.empty()) return false;
   const auto flags = static_cast<uint8_t>(from[0]);
@@ -113,6 +114,8 @@ uint64_t ScanBinding(std::string_view key_order, std::string_view index, bool re
   return Hash64(key_order, Hash64(index, reverse ? 1 : 0));
 }
 
+// What has its default takes no bytes. The check covers `binding` as well: a cursor is good for
+// such a read alone.
 std::string EncodeCursor(const ScanCursor& cursor, uint64_t binding) {
   const ScanPosition& position = cursor.position;
   std::string payload;

@@ -41,6 +41,8 @@ bool LeafFold::CanFold(const ScanShape& shape, const TableSchema& schema) {
   });
 }
 
+// The chosen columns become ranges of what stands behind a row key, in the order of the tree: that
+// of families' ids and not of their names.
 LeafFold::LeafFold(const ReadView& view, const CellPlan& cells, std::vector<KeyRange> ranges,
                    AggregateFold* fold)
     : view_(&view), choice_(cells.choice), ranges_(std::move(ranges)), fold_(fold) {

@@ -30,6 +30,8 @@ void SeekBehind(BTreeCursor& at, std::string_view prefix) {
 CellStream::CellStream() = default;
 CellStream::~CellStream() = default;
 
+// Opens the groups that a chosen family is in and no other. group_index_ leads from a group's
+// number to its cursor, and is empty for a table with one group.
 void CellStream::Bind(const ReadView& view, const CellChoice& choice, uint64_t* budget,
                       ScanStats* stats) {
   view_ = &view;

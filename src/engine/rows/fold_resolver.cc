@@ -72,6 +72,7 @@ bool FamilyTakes(CellOp::Kind kind, const FamilySchema& family) {
 
 }  // namespace
 
+// What can be refused without a look at the cell. *checked borrows the op's text.
 Status RowResolver::CheckFold(const CellOp& op, const WriteContext& context, CheckedOp* checked) {
   const FamilySchema& family = *checked->family;
   if (!FamilyTakes(op.kind, family)) return NotInFamily(op, family);
@@ -232,6 +233,9 @@ Status RowResolver::FoldNumber(const CheckedOp& op, const std::optional<CellValu
                                          " of type " + std::string(ValueTypeName(type)));
 }
 
+// The mutation gets the input and not the new state, which the engine makes when it carries the op
+// out: an ADD costs no copy of the state. An input that the stored state has already changes
+// nothing; of a state that an earlier op of the write has put that is not asked.
 void RowResolver::FoldHll(const CheckedOp& op, int64_t timestamp,
                           const std::optional<CellValue>& cell, bool is_pending,
                           CellOpResult* result) {

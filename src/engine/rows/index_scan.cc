@@ -285,6 +285,8 @@ Status IndexScan::CheckEach(const RowOptions& rows) const {
                                             (order_.columns() == 1 ? " ON column" : " ON columns"));
 }
 
+// EQ fixes the first values, BETWEEN bounds the next one (the row key if all are fixed), and FROM
+// says where reading begins: at the range's end in reverse.
 Status IndexScan::CompileRange(const IndexOptions& options) {
   if (std::max(options.equal.size(), options.from.size()) > order_.columns()) {
     return TooManyValues(options.name, order_.columns());

@@ -257,6 +257,8 @@ void Index::ReadTurns(const FamilySchema& family, BTreeCursor& at, Turns* turns)
   }
 }
 
+// The usual row has one turn of each ON column, and so one entry. A value of another type than the
+// index has leaves the row out.
 void Index::EvaluateColumns(std::string_view row_key, Evaluation* evaluation) {
   bool one_turn = true;
   for (size_t i = 0; i < schema_.on.size(); ++i) {

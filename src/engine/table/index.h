@@ -299,8 +299,8 @@ class Index {
   void EvaluateRow(std::string_view row_key, Evaluation* evaluation);
   void SetRowsLeftOut(uint64_t rows);
   void AddEntry(std::string_view key, std::span<const TimeSpan> spans, Evaluation* evaluation);
-  // What the ON columns hold in these turns: appends their encoding to *key. Returns false, and
-  // says so in *evaluation if that is not in the past, if it is too large.
+  // key_ := the encoding of what the ON columns hold in these turns. Returns false if that is too
+  // large: then the row is left out, and *evaluation says how large it is unless it is in the past.
   bool EncodeValues(std::string_view row_key, std::span<const Turn* const> turns,
                     const TimeSpan& span, Evaluation* evaluation);
   bool FitsQualifier(const FamilySchema& family, std::string_view row_key,

@@ -375,6 +375,8 @@ void Backup::EndJob() {
   TakeSeal(std::move(job));
 }
 
+// Takes in what the other thread has done, then does the one step that the state allows. A full
+// disk ends the backup, since the log behind it could not stay.
 void Backup::Poll() {
   if (job_ != nullptr && job_->done.load(std::memory_order_acquire)) EndJob();
   if (!has_looked_ && job_ == nullptr && clock_.MonotonicMicros() >= look_at_micros_) BeginLook();

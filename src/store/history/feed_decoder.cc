@@ -125,6 +125,9 @@ Result<FeedDecoder::Outline> FeedDecoder::Look(const LogRecord& record) {
   return outline;
 }
 
+// Steps of one record get a microsecond each, the last one the commit time or one just before it,
+// so that ids ascend. A record that says nothing of the feed's tables is left after a look at its
+// outline.
 Result<bool> FeedDecoder::Decode(const LogRecord& record, int64_t before_micros,
                                  const FeedId& after, const FeedId& to, FeedSink* sink) {
   if (record.kind != RecordKind::kCommand) return true;

@@ -278,6 +278,9 @@ LogWriterStats LogWriter::Stats() const {
 
 // --- the thread ---
 
+// A round: sleep until something is due, take under the lock what the loop has left, work without
+// the lock, publish. Calls of other threads are answered when the round is over that has carried
+// them out.
 void LogWriter::Run() {
   SetThreadName("cellar-sync");
   std::unique_lock lock(mutex_);

@@ -93,6 +93,8 @@ Status Recovery::FindManifest(const std::vector<std::string>& names) {
   return InstallManifest(files_, directory_, store_.manifest).status;
 }
 
+// Only what this store must have left itself is to be removed: temporary names, and numbers that
+// the manifest has gone past. Anything else stays, with a warning.
 void Recovery::SortOutFiles(const std::vector<std::string>& names) {
   const Manifest& manifest = store_.manifest;
   store_.next_number = manifest.next;

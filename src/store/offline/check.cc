@@ -158,6 +158,8 @@ Status Check::LoadWhole(const SnapshotEntry& entry, const std::string& name) {
   return Status::Ok();
 }
 
+// What it tries, one after the other: the snapshot, earlier ones with the log from there, what is
+// sound of the snapshot, and doing without it.
 Status Check::CheckSnapshot() {
   if (!manifest_.snapshot) {
     out_ << "no snapshot\n";
