@@ -94,8 +94,7 @@ struct LeafPlan {
 LeafPlan PlanLeaf(const EntryList& list, size_t begin, size_t end, LeafFill fill);
 // May these entries be one leaf? One always may. *plan := what it will look like, if so.
 bool FitsLeaf(const EntryList& list, size_t begin, size_t end, LeafFill fill, LeafPlan* plan);
-// Writes the leaf at `memory`, which has room for plan.used bytes; sets all but birth, passed and
-// capacity.
+// Writes *leaf, whose memory has room for plan.used bytes; sets all but birth, passed and capacity.
 void WriteLeaf(const EntryList& list, size_t begin, size_t end, const LeafPlan& plan, Leaf* leaf);
 
 // A stretch of entries that will be a leaf: from the end of the stretch before.

@@ -13,8 +13,8 @@ SyncPolicy SyncPolicyOf(const Config& config);
 std::vector<SavePoint> SavePointsOf(const Config& config);
 // Of cluster-nodes.
 std::vector<NodeAddress> NodesOf(const std::string& text);
-// Without `wake` and seed.
 ArchiveOptions ArchiveOptionsOf(const Config& config);
+// Without the journal's wake and members, and without a seed.
 StoreOptions StoreOptionsOf(const Config& config);
 void ApplyLogLevel(const Config& config);
 

@@ -26,7 +26,7 @@ class LeafFold {
   // Does the scan choose so that a LeafFold can take its place?
   static bool CanFold(const ScanShape& shape, const TableSchema& schema);
 
-  // `view`, `plan` (of cells) and `fold` outlive it. REQUIRES: CanFold of such a scan.
+  // `view`, `cells` and `fold` outlive it. REQUIRES: CanFold of such a scan.
   LeafFold(const ReadView& view, const CellPlan& cells, std::vector<KeyRange> ranges,
            AggregateFold* fold);
 

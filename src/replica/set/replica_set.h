@@ -207,8 +207,9 @@ class ReplicaSet {
   bool installing() const { return installing_; }
   // It takes no part now: a vote could not be saved, an install was given up, or it is broken.
   bool stopped() const { return core_ == nullptr; }
-  // Up to there replies may leave: the commit of an open leader that holds its lease, or whose
-  // `since` (when the oldest of these replies was made) a majority has heard from it after.
+  // Whether replies may leave that depend on no more than what is committed: this node leads and
+  // holds its lease, or a majority has answered what it sent at `since_micros` (when the oldest of
+  // these replies was made) or later.
   bool MayRelease(int64_t since_micros) const;
   // Until when the lease holds (monotonic); 0: there is none.
   int64_t lease_micros() const;

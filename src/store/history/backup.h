@@ -99,7 +99,8 @@ class Backup final : private ObjectWatcher {
 
  private:
   struct Job;
-  // A snapshot of this moment into the folder, in another thread; `finish` is the rest of the work.
+  // A snapshot of this moment into the folder, in another thread. TRYAGAIN while another one is
+  // being written.
   Status BeginSnapshot();
   Status BeginJob(std::unique_ptr<Job> job);
   void RunJob(Job* job);
