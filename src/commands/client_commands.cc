@@ -82,18 +82,18 @@ void CmdClientList(CommandContext& ctx) {
 // --- CLIENT KILL ---
 
 struct KillFilter {
-  std::string_view address;
-  std::string_view local_address;
-  std::string_view user;
+  std::optional<std::string_view> address;
+  std::optional<std::string_view> local_address;
+  std::optional<std::string_view> user;
   std::optional<ClientClass> type;
   uint64_t id{0};
   int64_t age_min_s{0};
   bool skip_me{true};
 
   bool Matches(const Session& session, int64_t now_micros) const {
-    if (!address.empty() && session.address != address) return false;
-    if (!local_address.empty() && session.local_address != local_address) return false;
-    if (!user.empty() && session.user_name != user) return false;
+    if (address && session.address != *address) return false;
+    if (local_address && session.local_address != *local_address) return false;
+    if (user && session.user_name != *user) return false;
     if (type && ClassOf(session) != *type) return false;
     if (id != 0 && session.id != id) return false;
     return age_min_s == 0 || (now_micros - session.created_micros) / 1'000'000 >= age_min_s;

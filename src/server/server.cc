@@ -164,7 +164,8 @@ Status Server::Attach(Store* store) {
     if (tracking.active()) tracking.RowReclaimed(*this, table, row_key);
   });
   store_->set_apply_listener(&applied_changes_);
-  UpdateMemory();
+  // CONFIG SET and SIGHUP are heard while data is loaded, by a store of the options of the start.
+  ApplyStoreConfig();
   RETURN_IF_ERROR(replication_.Attach(store, services_own_.config.dir));
   return replication_.set() != nullptr ? Status::Ok() : ApplyReplicaOf();
 }

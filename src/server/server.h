@@ -286,6 +286,8 @@ class Server final : public Host, private ReplicationHost {
   void ConfigureHeat();
   // ApplyConfig of the topics of the store. REQUIRES: it is there.
   Status ApplyStoreConfig(ConfigTopic topic);
+  // All that the store goes by: for one that is new, or has another journal. REQUIRES: store_.
+  void ApplyStoreConfig();
 
   // reload.cc
   void OnHangup();

@@ -374,6 +374,20 @@ Status Server::ApplyStoreConfig(ConfigTopic topic) {
   return Status::Ok();
 }
 
+void Server::ApplyStoreConfig() {
+  for (const ConfigTopic topic :
+       {ConfigTopic::kMemory, ConfigTopic::kValueBytes, ConfigTopic::kSyncPolicy,
+        ConfigTopic::kSavePoints, ConfigTopic::kRewriteTrigger, ConfigTopic::kSnapshotsKept,
+        ConfigTopic::kSnapshotErrors, ConfigTopic::kCursorTimeout, ConfigTopic::kFeeds,
+        ConfigTopic::kNamedSnapshots, ConfigTopic::kBackup, ConfigTopic::kArchive,
+        ConfigTopic::kFutureMax}) {
+    const Status status = ApplyStoreConfig(topic);
+    CELLAR_ASSERT(status.ok());
+  }
+  log_switch_waits_ = store_->journal().Stats().log_enabled != services_own_.config.appendonly;
+  SwitchLogIfDue();
+}
+
 Status Server::SwitchLog() {
   const Config& config = services_own_.config;
   Journal& journal = store_->journal();

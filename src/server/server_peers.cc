@@ -249,12 +249,7 @@ Status Server::ReplaceStore(const std::function<Status(Status* status)>& replace
   Status status;
   if (const Status opened = replace(&status); !opened.ok()) EndWithoutStore(opened);
   // The journal is another one, with the options of the start.
-  if (store_ != nullptr) {
-    for (const ConfigTopic topic :
-         {ConfigTopic::kSyncPolicy, ConfigTopic::kSavePoints, ConfigTopic::kRewriteTrigger,
-          ConfigTopic::kSnapshotsKept, ConfigTopic::kSnapshotErrors, ConfigTopic::kLog})
-      (void)ApplyStoreConfig(topic);
-  }
+  if (store_ != nullptr) ApplyStoreConfig();
   released_seen_ = Lsn{};
   dispatcher_own_.SetReleased(released_lsn());
   if (services_own_.tracking.active()) services_own_.tracking.AllChanged(*this);

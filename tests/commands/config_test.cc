@@ -82,6 +82,31 @@ TEST_CASE("File and command line set options; repeated ones add up", "[commands]
           "a.conf line 2: 'include nosuch.conf': open 'nosuch.conf': No such file or directory");
 }
 
+TEST_CASE("CONFIG REWRITE says what is the default again where an included file does not",
+          "[commands]") {
+  const std::string path = std::filesystem::temp_directory_path() / "cellar-config-included.conf";
+  REQUIRE(WriteFreshFile(FileSystem::Posix(), path, "timeout 10\nhz 20\n").ok());
+  const std::string text = "include " + path + "\nport 6479\n";
+  Config config;
+  REQUIRE(ReadConfigText(&config, text, "test").ok());
+  REQUIRE(config.timeout == 10);
+  config.timeout = Config().timeout;
+  const std::string rewritten = RewriteConfigText(config, {}, text);
+  Config again;
+  REQUIRE(ReadConfigText(&again, rewritten, "test").ok());
+  CHECK(again.timeout == Config().timeout);
+  CHECK(again.hz == 20);
+  const std::string once_more = RewriteConfigText(again, {}, rewritten);
+  Config third;
+  REQUIRE(ReadConfigText(&third, once_more, "test").ok());
+  CHECK(third.timeout == Config().timeout);
+  // A line before the include does not count; one behind it does.
+  config.timeout = 7;
+  REQUIRE(ReadConfigText(&third, RewriteConfigText(config, {}, "timeout 3\n" + text), "test").ok());
+  CHECK(third.timeout == 7);
+  std::filesystem::remove(path);
+}
+
 TEST_CASE("CONFIG REWRITE keeps comments and order, and adds what is missing", "[commands]") {
   Config config;
   config.port = 7000;

@@ -162,6 +162,9 @@ class BlockedTest(CellarTest):
         client.connection.send_command("WAIT", 1, 0)
         while self.redis.info("clients")["blocked_clients"] == 0:
             time.sleep(0.005)
+        # An address that nobody has is nobody's, an empty one too.
+        for filter_ in ("ADDR", "LADDR"):
+            self.assertEqual(self.run_command("CLIENT", "KILL", filter_, ""), 0)
         self.assertEqual(self.run_command("CLIENT", "KILL", "ID", number), 1)
         with self.assertRaises(redis.ConnectionError):
             client.connection.read_response()

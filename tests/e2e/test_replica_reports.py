@@ -256,6 +256,38 @@ class EventsTest(ReplicaTest):
             self.leader.run("INDEX DROP t i")
             self.assertEqual(["t"], told())
 
+    def test_what_a_sketch_gets_more_of_is_told(self):
+        """Into a cell that is there: the log says the input, not the cell."""
+        self.leader.run("TABLE CREATE s FAMILY h AGGREGATE hll FAMILY f")
+        self.leader.run("CADD s r h:u one")
+        for protocol in (2, 3):
+            for line in ("CADD s r h:u three", "CADD s r h:u four h:v five"):
+                reader, told = self.invalidations(protocol)
+                self.read(reader, "CGET s r h:u")
+                self.leader.run(line)
+                self.assertEqual(["s:r"], told(), (line, protocol))
+        # What the same step says behind it is told too.
+        reader, told = self.invalidations(3)
+        self.read(reader, "CGET s r h:u", "CGET s x f:a")
+        with self.leader.redis.pipeline() as pipe:
+            pipe.execute_command("CADD", "s", "r", "h:u", "six")
+            pipe.execute_command("CPUT", "s", "x", "f:a", "1")
+            pipe.execute()
+        self.assertEqual(["s:r", "s:x"], told())
+
+    def test_a_copy_that_is_written_to_in_its_step_is_told(self):
+        client = self.client(3)
+        client.call("PSUBSCRIBE", "__keyevent@0__:*")
+        self.leader.run("SNAPSHOT CREATE before")
+        with self.leader.redis.pipeline() as pipe:
+            pipe.execute_command("COPY", "t@before", "made")
+            pipe.execute_command("CPUT", "made", "r", "f:a", "1")
+            pipe.execute()
+        told = []
+        while b"cput" not in told:
+            told.append(client.read()[2].removeprefix(b"__keyevent@0__:"))
+        self.assertEqual([b"snapshot", b"copy_to", b"cput"], told)
+
     def test_broadcasts(self):
         for protocol in (2, 3):
             _, told = self.invalidations(protocol, "BCAST", "PREFIX", "t:r")

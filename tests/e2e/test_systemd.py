@@ -94,6 +94,33 @@ class SystemdTest(unittest.TestCase):
         self.assertEqual(20_000, client.execute_command("CCOUNT", "t"))
         client.close()
 
+    def test_what_is_set_during_a_load_holds_behind_it(self):
+        server = self.server(save="", appendfsync="no").start()
+        self.notifications.wait_for("READY=1")
+        client = server.client()
+        client.execute_command("TABLE", "CREATE", "t", "FAMILY", "f")
+        client.close()
+        done = subprocess.run([tool("cellar-benchmark"), "--port", str(server.port), "--preload", "300000", "--load-only",
+                               "--quiet", "--load-command", "CPUT t __key__ f:a __data:10__"],
+                              capture_output=True, text=True, check=False)
+        self.assertEqual(0, done.returncode, done.stdout + done.stderr)
+        self.assertEqual(0, server.stop())
+        self.notifications.wait_for("STOPPING=1")
+        server.spawn()
+        self.notifications.wait_for("STATUS=Loading")
+        with socket.create_connection(("127.0.0.1", server.port), timeout=SECONDS_MAX) as connection:
+            connection.sendall(b"CONFIG SET max-value-bytes 100 appendfsync always\r\n")
+            self.assertEqual(b"+OK\r\n", connection.recv(100))
+        self.notifications.wait_for("READY=1")
+        client = server.client()
+        with self.assertRaisesRegex(redis.ResponseError, "100"):
+            client.execute_command("CPUT", "t", "r", "f:a", "x" * 1000)
+        syncs = client.info("persistence")["aof_syncs"]
+        for i in range(20):
+            client.execute_command("CPUT", "t", "r", "f:a", str(i))
+        self.assertGreaterEqual(client.info("persistence")["aof_syncs"] - syncs, 20)
+        client.close()
+
     def test_a_signal_ends_a_load_at_once_and_the_data_stay(self):
         server = self.server(save="", appendfsync="no").start()
         self.notifications.wait_for("READY=1")

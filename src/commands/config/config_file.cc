@@ -210,7 +210,8 @@ std::string ConfigLine(const ConfigOption& option, const std::string& value) {
 }
 
 // Keeps all that people have written: comments, order, `include` lines. An option that only an
-// included file sets is added here too, unless it has its default.
+// included file sets is added here too, and one that a file included behind its line sets otherwise
+// is said once more at the end, where the last word counts.
 std::string RewriteConfigText(const Config& config, const std::vector<std::string>& user_lines,
                               std::string_view text) {
   const Config defaults;
@@ -226,6 +227,10 @@ std::string RewriteConfigText(const Config& config, const std::vector<std::strin
   };
   const auto line_of = [&config](const ConfigOption& option) {
     return ConfigLine(option, ConfigOptionText(config, option));
+  };
+  const auto add = [&](const ConfigOption& option) {
+    if (!std::exchange(signed_already, true)) out.append(kRewriteSign).append("\n");
+    out += line_of(option);
   };
   while (!text.empty()) {
     const size_t end = std::min(text.find('\n'), text.size());
@@ -251,9 +256,14 @@ std::string RewriteConfigText(const Config& config, const std::vector<std::strin
   for (const ConfigOption& option : ConfigOptions()) {
     if (written.contains(option.name)) continue;
     if (ConfigOptionText(config, option) == ConfigOptionText(defaults, option)) continue;
-    if (!signed_already) out.append(kRewriteSign).append("\n");
-    signed_already = true;
-    out += line_of(option);
+    add(option);
+  }
+  Config again;  // what the next start would read, as far as it can be read
+  (void)ReadConfigText(&again, out, "the file");
+  for (const ConfigOption& option : ConfigOptions()) {
+    // Lines of those that add up cannot take back what has been said.
+    if (Repeats(option.name)) continue;
+    if (ConfigOptionText(again, option) != ConfigOptionText(config, option)) add(option);
   }
   if (!users_written && !user_lines.empty() && !signed_already) {
     out.append(kRewriteSign).append("\n");

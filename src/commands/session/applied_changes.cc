@@ -8,6 +8,7 @@
 #include "commands/session/services.h"
 #include "commands/session/table_events.h"
 #include "engine/table/engine.h"
+#include "engine/table/table_copy.h"
 
 namespace cellar {
 
@@ -63,6 +64,8 @@ void AppliedChanges::Collect(const DecodedOp& op) {
       break;
     case MutationOp::kPut:
     case MutationOp::kReplace:
+    case MutationOp::kAddInput:
+    case MutationOp::kMergeState:
       put_ = true;
       break;
     case MutationOp::kDeleteCell:
@@ -83,6 +86,7 @@ void AppliedChanges::Collect(const DecodedOp& op) {
       }
       break;
     case MutationOp::kRecordNumber:
+    case MutationOp::kOldCells:
       break;
     default:
       EndRow();
@@ -113,8 +117,15 @@ void AppliedChanges::CollectSchema(const DecodedOp& op) {
       Add(Kind::kEvent, {std::string(op.first), std::string(op.second)}, "snapshot");
     return;
   }
-  if (op.op == MutationOp::kCopyTable)
-    return Add(Kind::kEvent, {std::string(op.first), std::string(op.second)}, "copy_to");
+  if (op.op == MutationOp::kCopyTable) {
+    Known& made = known_[op.id];
+    made.name = {std::string(op.first), std::string(op.second)};
+    CopyDefinition copy;
+    (void)DecodeCopyDefinition(op.third, &copy);
+    std::string_view bytes = copy.schema;
+    (void)DecodeTableSchema(&bytes, &made.schema);
+    return Add(Kind::kEvent, made.name, "copy_to");
+  }
   Known* const table = Know(op.id);
   if (table == nullptr) return;
   switch (op.op) {

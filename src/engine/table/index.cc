@@ -309,7 +309,8 @@ bool Index::EncodeValues(std::string_view row_key, std::span<const Turn* const> 
   if (key_.size() + row_key.size() <= kSurelySmallBytes) [[likely]]
     return true;
   row_text_.clear();
-  CELLAR_ASSERT(table_.schema().key.Decode(row_key, &row_text_));
+  const bool decoded = table_.schema().key.Decode(row_key, &row_text_);
+  CELLAR_ASSERT(decoded);
   bytes += row_text_.size();
   if (bytes <= kIndexEntryBytesMax) return true;
   evaluation->left_out = true;
@@ -423,8 +424,9 @@ bool Index::FitsQualifier(const FamilySchema& family, std::string_view row_key,
   if (row_key.size() + qualifier.size() <= kSurelySmallBytes) [[likely]]
     return true;
   row_text_.clear();
-  CELLAR_ASSERT(table_.schema().key.Decode(row_key, &row_text_));
-  CELLAR_ASSERT(family.order.Decode(qualifier, &row_text_));
+  const bool decoded =
+      table_.schema().key.Decode(row_key, &row_text_) && family.order.Decode(qualifier, &row_text_);
+  CELLAR_ASSERT(decoded);
   if (row_text_.size() <= kIndexEntryBytesMax) return true;
   if (span.due_micros > now_micros_) evaluation->too_large_bytes = row_text_.size();
   return false;
@@ -542,7 +544,8 @@ Index::Conflict Index::FindConflict(Collision* collision) {
 
 std::string Index::CollisionText(const Collision& collision) const {
   std::string row;
-  CELLAR_ASSERT(table_.schema().key.Decode(collision.row_key, &row));
+  const bool decoded = table_.schema().key.Decode(collision.row_key, &row);
+  CELLAR_ASSERT(decoded);
   std::string text = "row " + Quote(row);
   if (schema_.of_rows()) return text + " is there already";
   const char* separator = " has ";
@@ -662,7 +665,8 @@ uint64_t Index::EvaluateNext(std::string_view row_key, uint64_t columns_max,
 
 Status Index::TooLargeRow(std::string_view row_key, const Evaluation& evaluation) const {
   std::string row;
-  CELLAR_ASSERT(table_.schema().key.Decode(row_key, &row));
+  const bool decoded = table_.schema().key.Decode(row_key, &row);
+  CELLAR_ASSERT(decoded);
   std::string text = "row " + Quote(row) + ": ";
   if (by_column()) {
     text += "with a qualifier of family '" + IndexColumnText(table_.schema(), schema_.on[0]) + "'";

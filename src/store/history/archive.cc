@@ -279,11 +279,14 @@ Status Archive::OpenFolder() {
     (void)ReplaceFile(files_, JoinPath(store_directory_, kStoreIdName),
                       fmt::format("store {}\narchive {}\n", id_, directory_));
   } else {
-    const std::vector<std::string> fresh = std::move(gaps_);
-    gaps_.clear();
+    // What an attempt before this one has read of it is not read twice.
+    std::vector<std::string> gaps;
     for (size_t at = note.find("\ngap "); at != std::string::npos; at = note.find("\ngap ", at + 1))
-      gaps_.push_back(note.substr(at + 1, note.find('\n', at + 1) - at - 1));
-    gaps_.insert(gaps_.end(), fresh.begin(), fresh.end());
+      gaps.push_back(note.substr(at + 1, note.find('\n', at + 1) - at - 1));
+    for (std::string& gap : gaps_) {
+      if (std::find(gaps.begin(), gaps.end(), gap) == gaps.end()) gaps.push_back(std::move(gap));
+    }
+    gaps_ = std::move(gaps);
   }
   kept_.clear();
   heads_.clear();
