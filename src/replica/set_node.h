@@ -10,9 +10,9 @@
 //
 // Founding. Each node tells the others in kHello what it has: nothing, data, or a set. Once all
 // that `cluster-nodes` lists have answered and none has a set, the one that has data, else the
-// first one by address, names all of them as voters; the others take that record from it. A node
-// that has nothing and finds a set waits to be added by its leader: as one that does not vote, and
-// once it has caught up as a voter, in the place of the member that was found at its address
+// first one by address, names all of them, as voters or witnesses; the others take that record. A
+// node that has nothing and finds a set waits to be added by its leader: as one that does not vote,
+// and once it has caught up as a voter, in the place of the member that was found at its address
 // before. By then it may have been sent records of a leader that was lost with them: it says, by
 // what it knows to be committed, that it is no member yet.
 //

@@ -1,6 +1,6 @@
 // Connection: one client's socket. Bytes in, commands through the dispatcher, replies out.
 //
-//   TurnInput -> Feed -> parser -> Dispatcher::Execute -> session.output -> Flush (once a turn)
+//   TurnInput -> Feed -> CommandReader -> Dispatcher -> session.output -> Flush (once a turn)
 //
 // Commands are parsed a batch ahead (command_batch.h), so that the cells that they will touch can
 // be brought into the cache: those at the beginning of a turn's input together with those of other

@@ -2,7 +2,8 @@
 // order:
 //
 //   poll     read callbacks: what comes is kept (turn_input.h)
-//   EndTurn  1 all commands at hand are executed, replies into the outputs
+//   EndTurn  1 all commands at hand are executed, replies into the outputs; a follower applies a
+//              slice of what its leader has sent
 //            2 tasks, if there are any: 3 to 5 for what is done already, then a slice of about a
 //              millisecond, round robin
 //            3 the store hands the turn's log records to the sync thread

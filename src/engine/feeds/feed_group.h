@@ -2,7 +2,7 @@
 // a feed, and which entries its consumers have not acknowledged yet.
 //
 //   group      last ............... the entry that was given out last
-//     pending  id -> consumer, when it was given to him, how often
+//     pending  id -> consumer, when it was given to it, how often
 //     consumer name, when it was seen last, ids that are pending with it
 //
 // Groups are a part of the catalog. They change by mutations, kFeedGroup, whose bytes are a list of
@@ -14,8 +14,8 @@
 //   kDestroy       (nothing)                     and all that it knows
 //   kSetLast       last
 //   kAddConsumer   b name, v ms                  whom nobody knows yet
-//   kDropConsumer  b name                        with what is pending with him
-//   kDeliver       b name, v ms, v n { id }      to him for the first time; `last` moves on
+//   kDropConsumer  b name                        with what is pending with it
+//   kDeliver       b name, v ms, v n { id }      to it for the first time; `last` moves on
 //   kClaim         b name, v n { id, v ms, v times }    are pending with him, so
 //   kForget        v n { id }                    are pending no more
 //
