@@ -165,7 +165,7 @@ Result<Order> Order::ParseSpec(std::string_view spec, Names wanted) {
       return BadSpec(spec, "a float component cannot have the delimiter .");
     }
     if (component.type == ComponentType::kRecno && spec.size() != name.size()) {
-      return BadSpec(spec, "recno must be the only component");
+      return BadSpec(spec, "recno stands alone: no other component, no name, no minus");
     }
     components.push_back(component);
     if (components.size() > kOrderComponentsMax) return BadSpec(spec, "too many components");
