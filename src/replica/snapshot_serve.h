@@ -52,10 +52,10 @@ class SnapshotServe final : public PeerHandler {
  private:
   static constexpr size_t kWindowBytes{256 << 10};
   static constexpr size_t kPieceBytesMin{4 << 10};     // under repl-sync-rate
-  static constexpr size_t kPieceBytesUsual{64 << 10};  // one holds the loop for 0.05 ms
-  static constexpr size_t kPieceBytesMax{192 << 10};   // below kMappedBytes, with its head
+  static constexpr size_t kPieceBytesUsual{32 << 10};  // one holds the loop for 0.03 ms
+  static constexpr size_t kPieceBytesMax{128 << 10};   // below kMappedBytes, with its head
   static constexpr size_t kReadBytes{16 << 10};
-  static constexpr uint64_t kBytesPerMicro{128};  // aimed at, if the turns are that long
+  static constexpr uint64_t kBytesPerMicro{64};  // aimed at, if the turns are that long
   struct Job;
 
   // Of the next one, by the time since the one before.
