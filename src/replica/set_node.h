@@ -180,6 +180,7 @@ class SetNode final : private SetStoreHost {
     int64_t deadline_micros{0};
     int64_t sent_micros{0};
     bool leaves{false};
+    int64_t refused_micros{0};  // when it was, first
   };
 
   // --- SetStoreHost

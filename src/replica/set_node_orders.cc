@@ -394,6 +394,11 @@ void SetNode::OnOrderAnswer(const Frame& frame) {
       std::find_if(asked_orders_.begin(), asked_orders_.end(),
                    [ticket](const AskedOrder& each) { return each.ticket == ticket; });
   if (asked == asked_orders_.end() || (asked->leaves && outcome == kNotNow)) return;
+  if (asked->leaves && outcome != kDone) {
+    // Who has just taken over may not have heard of all others yet: it is asked once more.
+    if (asked->refused_micros == 0) asked->refused_micros = now();
+    if (now() - asked->refused_micros < owner_.options_.election_micros) return;
+  }
   if (asked->leaves) {
     const bool gone = asked->order.kind == OrderKind::kRemove;
     Log(LogSeverity::kNotice, outcome != kDone ? "This node stays what it is: " + text

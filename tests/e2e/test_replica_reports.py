@@ -261,7 +261,7 @@ class EventsTest(ReplicaTest):
         self.leader.run("TABLE CREATE s FAMILY h AGGREGATE hll FAMILY f")
         self.leader.run("CADD s r h:u one")
         for protocol in (2, 3):
-            for line in ("CADD s r h:u three", "CADD s r h:u four h:v five"):
+            for line in (f"CADD s r h:u three{protocol}", f"CADD s r h:u four{protocol} h:v five{protocol}"):
                 reader, told = self.invalidations(protocol)
                 self.read(reader, "CGET s r h:u")
                 self.leader.run(line)
