@@ -156,6 +156,33 @@ class PackagingTest(unittest.TestCase):
             self.skipTest(f"systemd-analyze cannot judge here: {said.strip()[-200:]}")
         self.assertLessEqual(float(exposure.group(1)), EXPOSURE_MAX)
 
+    def test_the_unit_lets_threads_lower_their_priority(self):
+        """base/thread.cc does without where it may not, and says nothing."""
+        need(self, "systemd-analyze")
+
+        def calls(words):
+            for word in words:
+                if word.startswith("@"):
+                    said = run("systemd-analyze", "syscall-filter", word).stdout
+                    yield from calls([line.strip() for line in said.splitlines()[1:]
+                                      if line.strip() and not line.strip().startswith("#")])
+                else:
+                    yield word
+
+        for name in ("cellar.service", "cellar@.service"):
+            allowed = set()
+            with open(self.path("usr/lib/systemd/system/" + name), encoding="utf-8") as file:
+                for line in re.findall(r"^SystemCallFilter=(.*)$", file.read(), re.MULTILINE):
+                    if line.startswith("~"):
+                        allowed -= set(calls(line[1:].split()))
+                    else:
+                        allowed |= set(calls(line.split()))
+            self.assertIn("fdatasync", allowed)
+            self.assertIn("setpriority", allowed)
+            self.assertIn("sched_setscheduler", allowed)
+            self.assertNotIn("sched_setaffinity", allowed)
+            self.assertNotIn("mount", allowed)
+
     def test_the_template_differs_in_its_folders_alone(self):
         units = []
         for name in ("cellar.service", "cellar@.service"):

@@ -503,9 +503,9 @@ void Dispatcher::EndInsideExec(CommandContext& context) {
   context.depends_on = Lsn{};
 }
 
-// The reply gathers in task_output until the task is done, so that nothing of it leaves early and
-// it may still become an error. A task that streams hands over what it has after each step, as far
-// as the client takes it.
+// The reply gathers in the task's output until the task is done, so that nothing of it leaves early
+// and it may still become an error. A task that streams hands over what it has after each step, as
+// far as the client takes it.
 bool Dispatcher::StepTask(Session& session, const TaskBudget& budget) {
   CELLAR_ASSERT(session.task != nullptr);
   RunningTask& task = *session.task;
@@ -513,8 +513,8 @@ bool Dispatcher::StepTask(Session& session, const TaskBudget& budget) {
     EndRevokedTask(session);
     return true;
   }
-  const bool streams = task.work->Streams();
-  if (streams && session.output.size() + session.output_in_flight > kStreamedBytesMax) {
+  if (task.work->Streams() &&
+      session.output.size() + session.output_in_flight > kStreamedBytesMax) {
     // The client reads more slowly than the task writes: more would only pile up, and piling up
     // moves megabytes. The server calls again when some of it has been taken.
     task.waiting = true;
@@ -533,6 +533,7 @@ bool Dispatcher::StepTask(Session& session, const TaskBudget& budget) {
   task.cycles += slice_cycles + step.cycles_beside;
   if (progress != TaskProgress::kDone) RecordStall(*task.command, slice_cycles);
   task.waiting = progress == TaskProgress::kWaiting;
+  const bool streams = task.work->Streams();  // it may have begun to
   const size_t position = session.output.size();
   task.depends_on = std::max(task.depends_on, step.depends_on);
   if (task.reply_begun && !task.output.empty() && (progress == TaskProgress::kDone || streams))
