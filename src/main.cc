@@ -15,11 +15,11 @@
 #include <utility>
 #include <vector>
 
-#include "base/file.h"
-#include "base/log.h"
-#include "base/object_store.h"
+#include "base/os/file.h"
+#include "base/os/log.h"
+#include "base/os/object_store.h"
 #include "base/sanitizer.h"
-#include "btree/arena.h"
+#include "btree/nodes/arena.h"
 #include "cellar/clock.h"
 #include "cellar/version.h"
 #include "commands/config/config.h"

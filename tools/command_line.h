@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/near_word.h"
+#include "base/text/near_word.h"
 #include "cellar/version.h"
 
 namespace cellar {

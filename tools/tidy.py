@@ -6,7 +6,7 @@ Layers        an #include points down only: main -> server -> commands -> replic
               (include/cellar) belongs to the layer that holds its .cc or, if none does, to base; it
               includes public headers only.
 Floors        inside a layer with sub-folders (engine, commands, ...) an #include points down only, in the
-              order of FLOORS below; the layer's own folder is its top floor, or holds nothing.
+              order of FLOORS below; a layer's own folder stands there as "": the top floor, in base the lowest.
 libuv         only src/server (and main.cc) includes <uv.h>.
 libcurl       only src/s3/http.cc includes <curl/curl.h>.
 Files         open with a comment; have at most 1,000 lines, and no comment is wider than 100 columns
@@ -36,11 +36,14 @@ import time
 LEVELS = {"base": 0, "s3": 1, "btree": 1, "resp": 1, "engine": 2, "store": 3, "embedded": 4, "replica": 4, "commands": 5, "server": 6, "main": 7}
 # The floors of a layer, lowest first; "" is the layer's own folder. A layer that is not here has none.
 FLOORS = {
-    "engine": ("keys", "request", "filter", "schema", "feeds", "table", "rows", "aggregate"),
-    "commands": ("words", "config", "catalog", "users", "heat", "session", "dispatch", "replies", ""),
+    "base": ("", "text", "os"),
+    "btree": ("nodes", ""),
+    "engine": ("keys", "request", "filter", "schema", "feeds", "table", "state", "rows", "scans", "aggregate"),
+    "commands": ("words", "config", "catalog", "users", "heat", "session", "clients", "dispatch", "replies", "feeds",
+                 "reports", "data", "admin", ""),
     "store": ("format", "log", "snapshot", "offline", "journal", "history", ""),
     "replica": ("links", "set", ""),
-    "server": ("net", ""),
+    "server": ("net", "connection", ""),
 }
 FILE_LINES_MAX = 1000
 FUNCTION_LINES_MAX = 70

@@ -72,10 +72,10 @@
 // nodes. A snapshot may meanwhile be read by others, each with a cursor of its own, or by one with
 // a BTreeImageReader: the nodes that it reaches do not change while it lives.
 //
-// Files, from the bottom: bytes.h, arena, entry, dictionary, leaf, inner (bytes inside a node);
-// dictionary_choice, leaf_builder (decode -> build); epochs (memory and snapshots); version; tree,
-// tree_run, tree_split, tree_structure, tree_compaction (search, change, giving memory back);
-// cursor, image, image_reader, bulk_loader; btree.cc, the door.
+// Files, from the bottom. In nodes/: bytes.h, arena, entry, dictionary, leaf, inner (bytes inside a
+// node); dictionary_choice, leaf_builder (decode -> build). Here: epochs (memory and snapshots);
+// version; tree, tree_run, tree_split, tree_structure, tree_compaction (search, change, giving
+// memory back); cursor, image, image_reader, bulk_loader; btree.cc, the door.
 #pragma once
 
 #include <cstddef>
@@ -87,11 +87,10 @@
 #include <string_view>
 #include <vector>
 
+#include "btree/nodes/put.h"
 #include "cellar/status.h"
 
 namespace cellar {
-
-inline constexpr size_t kTreeKeyBytesMax{256 * 1024};
 
 namespace btree_internal {
 class BulkLoad;
@@ -117,12 +116,6 @@ struct BTreeWriteResult {
   size_t shared_with_neighbor{0};
   // Both neighbours are in the leaf, or at the tree's right edge there is none behind.
   bool shared_is_exact{false};
-};
-
-// One entry of a run (BTree::PutRun). The views must live until that returns.
-struct BTreePut {
-  std::string_view key;
-  std::string_view value;
 };
 
 class BTreeSnapshot;

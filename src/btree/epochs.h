@@ -42,10 +42,10 @@
 #include <string_view>
 #include <vector>
 
-#include "btree/arena.h"
-#include "btree/entry.h"
-#include "btree/inner.h"
-#include "btree/leaf.h"
+#include "btree/nodes/arena.h"
+#include "btree/nodes/entry.h"
+#include "btree/nodes/inner.h"
+#include "btree/nodes/leaf.h"
 
 namespace cellar::btree_internal {
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "btree/leaf.h"
+#include "btree/nodes/leaf.h"
 #include "cellar/status.h"
 
 namespace cellar::btree_internal {

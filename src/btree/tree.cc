@@ -6,7 +6,7 @@
 
 #include "base/assert.h"
 #include "base/inline.h"
-#include "btree/leaf_search.h"
+#include "btree/nodes/leaf_search.h"
 
 namespace cellar::btree_internal {
 namespace {

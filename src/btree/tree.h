@@ -19,11 +19,11 @@
 #include <vector>
 
 #include "btree/btree.h"
-#include "btree/descents.h"
 #include "btree/epochs.h"
-#include "btree/inner.h"
-#include "btree/leaf.h"
-#include "btree/leaf_builder.h"
+#include "btree/nodes/descents.h"
+#include "btree/nodes/inner.h"
+#include "btree/nodes/leaf.h"
+#include "btree/nodes/leaf_builder.h"
 #include "btree/version.h"
 
 namespace cellar::btree_internal {

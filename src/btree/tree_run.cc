@@ -19,7 +19,7 @@
 #include <array>
 
 #include "base/assert.h"
-#include "btree/leaf_search.h"
+#include "btree/nodes/leaf_search.h"
 #include "btree/tree.h"
 
 namespace cellar::btree_internal {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/assert.h"
-#include "btree/dictionary_choice.h"
+#include "btree/nodes/dictionary_choice.h"
 #include "btree/tree.h"
 
 namespace cellar::btree_internal {

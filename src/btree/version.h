@@ -27,8 +27,8 @@
 #include <vector>
 
 #include "btree/epochs.h"
-#include "btree/inner.h"
-#include "btree/leaf.h"
+#include "btree/nodes/inner.h"
+#include "btree/nodes/leaf.h"
 
 namespace cellar::btree_internal {
 

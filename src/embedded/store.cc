@@ -15,10 +15,10 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "base/file.h"
-#include "base/quote.h"
-#include "engine/rows/index_scan.h"
+#include "base/os/file.h"
+#include "base/text/quote.h"
 #include "engine/rows/scan.h"
+#include "engine/scans/index_scan.h"
 #include "engine/schema/retention.h"
 #include "store/store.h"
 

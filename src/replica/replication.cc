@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "base/log.h"
+#include "base/os/log.h"
 #include "replica/follower_feed.h"
 #include "replica/set_node.h"
 #include "replica/snapshot_fetch.h"

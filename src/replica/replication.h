@@ -35,7 +35,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/file.h"
+#include "base/os/file.h"
 #include "base/random.h"
 #include "cellar/clock.h"
 #include "cellar/lsn.h"

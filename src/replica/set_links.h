@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/log.h"
+#include "base/os/log.h"
 #include "replica/set_node.h"
 
 namespace cellar {

@@ -10,7 +10,7 @@
 
 #include "base/assert.h"
 #include "base/coding.h"
-#include "base/log.h"
+#include "base/os/log.h"
 #include "cellar/version.h"
 #include "replica/set_links.h"
 #include "store/snapshot/snapshot_reader.h"

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "base/log.h"
+#include "base/os/log.h"
 #include "replica/set_links.h"
 
 namespace cellar {

@@ -12,7 +12,7 @@
 
 #include "base/assert.h"
 #include "base/coding.h"
-#include "base/log.h"
+#include "base/os/log.h"
 #include "replica/set_links.h"
 
 namespace cellar {

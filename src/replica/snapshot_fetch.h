@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/file.h"
+#include "base/os/file.h"
 #include "replica/greeting.h"
 #include "replica/links/frame.h"
 #include "replica/links/peer.h"

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "base/background_pace.h"
 #include "base/coding.h"
+#include "base/os/background_pace.h"
 #include "replica/follower_feed.h"
 #include "replica/replication.h"
 #include "store/format/snapshot_format.h"

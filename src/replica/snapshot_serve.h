@@ -15,7 +15,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/file.h"
+#include "base/os/file.h"
 #include "replica/links/frame.h"
 #include "replica/links/peer.h"
 

@@ -8,7 +8,7 @@
 
 #include "base/assert.h"
 #include "base/coding.h"
-#include "base/log.h"
+#include "base/os/log.h"
 #include "store/format/snapshot_format.h"
 #include "store/journal/diverged.h"
 

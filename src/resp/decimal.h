@@ -1,8 +1,8 @@
 // Decimal text to integers and back, as the Redis protocol reads and writes them: strict (no `+`,
 // no leading zero, no `-0`, no blanks), so that every number has one text.
 //
-// base/number.h has the more generous rules for the values of cells; this file is for the wire and
-// for the arguments of generic commands, where Redis is strict.
+// base/text/number.h has the more generous rules for the values of cells; this file is for the wire
+// and for the arguments of generic commands, where Redis is strict.
 #pragma once
 
 #include <cstdint>

@@ -79,7 +79,7 @@ class ReplyWriter {
       buffer_->Append(value ? ":1\r\n" : ":0\r\n");
     }
   }
-  // Shortest text that reads back to the same value (base/number.h).
+  // Shortest text that reads back to the same value (base/text/number.h).
   void Double(double value);
   // `text` is the number's text as the caller wants it seen ("3.5", "inf", "-inf").
   void DoubleText(std::string_view text);

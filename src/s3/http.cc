@@ -8,8 +8,8 @@
 #include <mutex>
 #include <string>
 
-#include "base/ascii.h"
 #include "base/assert.h"
+#include "base/text/ascii.h"
 
 namespace cellar {
 namespace {

@@ -9,8 +9,8 @@
 #include <chrono>
 #include <thread>
 
-#include "base/ascii.h"
 #include "base/assert.h"
+#include "base/text/ascii.h"
 #include "s3/xml.h"
 
 namespace cellar {

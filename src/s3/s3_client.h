@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/file.h"
-#include "base/object_store.h"
+#include "base/os/file.h"
+#include "base/os/object_store.h"
 #include "s3/http.h"
 #include "s3/s3_url.h"
 

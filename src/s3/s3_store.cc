@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "base/number.h"
+#include "base/text/number.h"
 #include "s3/s3_upload.h"
 #include "s3/xml.h"
 

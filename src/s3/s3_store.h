@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "base/file.h"
-#include "base/object_store.h"
+#include "base/os/file.h"
+#include "base/os/object_store.h"
 #include "s3/s3_client.h"
 
 namespace cellar {

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
-#include "base/ascii.h"
 #include "base/assert.h"
+#include "base/text/ascii.h"
 #include "s3/s3_store.h"
 #include "s3/xml.h"
 

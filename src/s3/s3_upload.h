@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "base/object_store.h"
+#include "base/os/object_store.h"
 #include "s3/s3_client.h"
 
 namespace cellar {

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "base/object_store.h"
-#include "base/quote.h"
+#include "base/os/object_store.h"
+#include "base/text/quote.h"
 
 namespace cellar {
 namespace {

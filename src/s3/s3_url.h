@@ -19,7 +19,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/file.h"
+#include "base/os/file.h"
 #include "cellar/status.h"
 #include "s3/http.h"
 

@@ -5,7 +5,7 @@
 
 #include <iterator>
 
-#include "base/log.h"
+#include "base/os/log.h"
 
 namespace cellar {
 namespace {

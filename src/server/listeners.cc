@@ -10,10 +10,10 @@
 #include <memory>
 #include <string>
 
-#include "base/log.h"
-#include "base/number.h"
-#include "base/quote.h"
-#include "commands/session/acl_sessions.h"
+#include "base/os/log.h"
+#include "base/text/number.h"
+#include "base/text/quote.h"
+#include "commands/clients/acl_sessions.h"
 #include "server/server.h"
 #include "server/server_listener.h"
 
@@ -240,7 +240,7 @@ void Server::CloseListeners() {
 void Server::Accept(uv_stream_t* listener, const Listener& owner) {
   BeginTurn();
   if (!io_threads_.empty()) return AcceptForThread(listener, owner);
-  auto connection = std::make_unique<Connection>(this);
+  auto connection = std::make_unique<Connection>(connection_services_);
   Connection* const client = connection.release();  // its socket's from Init on, until it is closed
   ClientSocket* const socket = client->OpenSocket(owner.kind);
   socket->Init(&loop_);

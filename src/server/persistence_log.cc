@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "base/log.h"
+#include "base/os/log.h"
 
 namespace cellar {
 namespace {

@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "base/assert.h"
-#include "base/log.h"
+#include "base/os/log.h"
+#include "commands/clients/acl_sessions.h"
 #include "commands/config/config_sources.h"
-#include "commands/session/acl_sessions.h"
 #include "server/net/tls_context.h"
 #include "server/server.h"
 

@@ -11,13 +11,13 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "base/log.h"
+#include "base/os/log.h"
 #include "cellar/version.h"
-#include "commands/command_groups.h"
+#include "commands/all_commands.h"
 #include "commands/session/pubsub.h"
 #include "commands/session/transaction.h"
 #include "replica/set_node.h"
-#include "server/peer_side.h"
+#include "server/connection/peer_side.h"
 #include "server/server_listener.h"
 
 namespace cellar {
@@ -335,8 +335,8 @@ void Server::UpdateIdle() {
 }
 
 void Server::AddTask(Connection* connection) {
-  CELLAR_ASSERT(!connection->in_task_list_);
-  connection->in_task_list_ = true;
+  CELLAR_ASSERT(!connection->has_task);
+  connection->has_task = true;
   connection->session.WakeTask();
   tasks_.push_back(connection);
 }
@@ -357,7 +357,7 @@ void Server::RunTasks() {
     if (!dispatcher_own_.StepTask(connection->session, budget)) {
       ++next_task_;
     } else {
-      connection->in_task_list_ = false;
+      connection->has_task = false;
       tasks_.erase(tasks_.begin() + static_cast<std::ptrdiff_t>(next_task_));
     }
     ScheduleFlush(connection->session);  // which looks at the limits and counts
@@ -367,9 +367,9 @@ void Server::RunTasks() {
 void Server::FlushAll() {
   flush_now_.swap(flush_list_);
   // The journal looks at the clock to tell; once for all will do.
-  if (!flush_now_.empty()) released_now_ = released_lsn();
+  if (!flush_now_.empty()) connection_services_.released = released_lsn();
   // Less than a moment ago, where a lease has run out: what waits is looked at when it is back.
-  released_seen_ = std::min(released_seen_, released_now_);
+  released_seen_ = std::min(released_seen_, connection_services_.released);
   // Closing a connection empties its place in the list.
   for (size_t i = 0; i < flush_now_.size(); ++i) {
     Connection* connection = flush_now_[i];
@@ -383,12 +383,18 @@ void Server::FlushAll() {
   flush_now_.clear();
 }
 
+void Server::AddGated(Connection* connection) {
+  CELLAR_ASSERT(!connection->gated);
+  connection->gated = true;
+  gated_.push_back(connection);
+}
+
 void Server::ReleaseGated() {
   const Lsn released = released_lsn();
   if (released == released_seen_) return;
   released_seen_ = released;
   for (Connection* connection : gated_) {
-    connection->gated_ = false;
+    connection->gated = false;
     ScheduleFlush(connection->session);
   }
   gated_.clear();
@@ -417,8 +423,8 @@ void Server::Forget(Connection* connection) {
   last->index = connection->index;
   connections_.pop_back();
   input_.Forget(connection);
-  if (connection->in_task_list_) std::erase(tasks_, connection);
-  if (connection->gated_) std::erase(gated_, connection);
+  if (connection->has_task) std::erase(tasks_, connection);
+  if (connection->gated) std::erase(gated_, connection);
   if (session.flush_pending) std::erase(flush_list_, connection);
   std::replace(flush_now_.begin(), flush_now_.end(), connection, static_cast<Connection*>(nullptr));
 }

@@ -48,16 +48,16 @@
 #include "replica/links/peer.h"
 #include "replica/replication.h"
 #include "server/arrival_log.h"
-#include "server/command_batch.h"
-#include "server/command_reader.h"
-#include "server/connection.h"
+#include "server/connection/command_batch.h"
+#include "server/connection/command_reader.h"
+#include "server/connection/connection.h"
+#include "server/connection/turn_input.h"
 #include "server/net/buffer_pool.h"
 #include "server/net/doorbell.h"
 #include "server/net/io_thread.h"
 #include "server/net/tls_context.h"
 #include "server/persistence_log.h"
 #include "server/systemd_notify.h"
-#include "server/turn_input.h"
 #include "store/store.h"
 
 namespace cellar {
@@ -65,7 +65,7 @@ namespace cellar {
 // What a listener's clients begin with.
 enum class SocketSpeech : uint8_t { kPlain, kTls };
 
-class Server final : public Host, private ReplicationHost {
+class Server final : public Host, private ConnectionHost, private ReplicationHost {
  public:
   // `config` is what `sources` say.
   Server(Clock& clock, Config config, ConfigSources sources);
@@ -140,42 +140,6 @@ class Server final : public Host, private ReplicationHost {
                                  std::string_view purpose, std::string_view features) override;
   Status FollowLeader(const std::string& leader, uint16_t port) override;
 
-  // --- for Connection
-  Dispatcher& dispatcher_object() { return dispatcher_own_; }
-  // For the commands of one connection; what TurnInput reads ahead has its own.
-  std::span<ParsedCommand> commands_ahead() { return commands_ahead_; }
-  const CommandReader::Context& reader_context() const { return reader_context_; }
-  const Config& config() const { return services_own_.config; }
-  void AddTask(Connection* connection);
-  void StartReading(Connection* connection);
-  // A connection made by libuv is taken into the lists: id, addresses, keepalive.
-  void Register(Connection* client);
-  // The addresses of its socket, and what the socket is to be like.
-  void NameAddresses(Connection* client, SocketKind kind);
-  // Memory of outputs.
-  BufferPool& buffers() { return buffers_; }
-  void CountOutput(size_t bytes) {
-    services_own_.stats.output_bytes += bytes;
-    ++services_own_.stats.writes;
-  }
-  // What may leave of the outputs that are being sent.
-  Lsn released_now() const { return released_now_; }
-  // Part of the output waits for a log record: look at it again when one is released.
-  void AddGated(Connection* connection) { gated_.push_back(connection); }
-  void QueryBufferExceeded(const Connection& connection);
-  // One that has not authenticated does not take what it is answered.
-  void StrangerExceeded(const Connection& connection);
-  void LogProtocolError(const Connection& connection, std::string_view error);
-  void LogTlsError(const Connection& connection, std::string_view error);
-  // Where TLS connections decrypt to; one for all, like the read buffer. Not there without TLS.
-  std::span<char> tls_read_buffer() { return {tls_read_buffer_.get(), TurnInput::kReadBytes}; }
-  // Counts what the connection holds now. True if that is more than at rest.
-  bool Recount(Connection* connection);
-  // Whether a client that does not read has too much waiting for it (client-output-buffer-limit).
-  bool OutputExceeded(Connection& connection);
-  // The connection is being closed: nothing may point to it any more.
-  void Forget(Connection* connection);
-
  private:
   static constexpr int64_t kTaskSliceMicros{1000};
   static constexpr uint64_t kPollMillis{10};  // of waiting tasks, sweeping
@@ -189,6 +153,14 @@ class Server final : public Host, private ReplicationHost {
   static constexpr int64_t kHandshakeMicros{60'000'000};  // for all of TLS's handshake
 
   struct Listener;
+
+  // --- ConnectionHost
+  void AddTask(Connection* connection) override;
+  void StartReading(Connection* connection) override;
+  void AddGated(Connection* connection) override;
+  bool Recount(Connection* connection) override;
+  bool OutputExceeded(Connection& connection) override;
+  void Forget(Connection* connection) override;
 
   // listeners.cc
   Status ListenBind(int port, SocketSpeech speech);
@@ -206,6 +178,10 @@ class Server final : public Host, private ReplicationHost {
   // What Accept does once there is a connected socket.
   void Welcome(Connection* client, const Listener& owner);
   bool Refuse(Connection* client);
+  // A connection made by libuv is taken into the lists: id, addresses, keepalive.
+  void Register(Connection* client);
+  // The addresses of its socket, and what the socket is to be like.
+  void NameAddresses(Connection* client, SocketKind kind);
   void SetKeepalive(const Session& session) const;
 
   // server.cc
@@ -278,6 +254,8 @@ class Server final : public Host, private ReplicationHost {
   // tls_server.cc
   // What connections that this node makes begin with.
   Status LoadTlsClient();
+  // There is room to decrypt to.
+  void ProvidePlaintext();
   // Reads certificate, key and authorities.
   Result<std::unique_ptr<TlsContext>> MakeTls() const;
   // What new connections get from now on.
@@ -350,7 +328,6 @@ class Server final : public Host, private ReplicationHost {
   int exit_status_{0};
   int64_t pause_until_micros_{0};  // unless pause_ is kNone
   Lsn released_seen_{};            // when gated outputs were last looked at
-  Lsn released_now_{};             // as the turn's outputs are sent
   uint64_t turn_{1};               // counts poll phases
   uint64_t turn_begin_cycles_{0};
   uint64_t memory_used_bytes_{0};
@@ -363,7 +340,7 @@ class Server final : public Host, private ReplicationHost {
   int64_t loading_polled_micros_{0};
 
   TurnInput input_{*this};
-  std::unique_ptr<char[]> tls_read_buffer_;  // there when tls_context_ is
+  std::unique_ptr<char[]> tls_plaintext_;  // there when tls_context_ is
   ParsedCommands commands_ahead_;
   RequestShapes request_shapes_;
   const CommandReader::Context reader_context_{services_own_.commands, request_shapes_};
@@ -376,6 +353,9 @@ class Server final : public Host, private ReplicationHost {
   std::vector<Connection*> tasks_;
   size_t next_task_{0};
   BufferPool buffers_;
+  ConnectionServices connection_services_{
+      *this,    *this,           dispatcher_own_, services_own_.config, services_own_.stats,
+      buffers_, reader_context_, commands_ahead_};
   Doorbell io_bell_;
   std::vector<std::unique_ptr<IoThread>> io_threads_;  // beside this one; none: it does all
   std::vector<std::unique_ptr<Connection>> closed_at_end_;

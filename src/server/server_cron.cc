@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "base/log.h"
-#include "commands/session/client_info.h"
+#include "base/os/log.h"
+#include "commands/clients/client_info.h"
 #include "commands/session/pubsub.h"
 #include "engine/keys/compression.h"
 #include "server/server.h"

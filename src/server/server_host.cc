@@ -14,10 +14,10 @@
 #endif
 
 #include "base/assert.h"
-#include "base/file.h"
-#include "base/log.h"
-#include "btree/arena.h"
-#include "commands/session/acl_sessions.h"
+#include "base/os/file.h"
+#include "base/os/log.h"
+#include "btree/nodes/arena.h"
+#include "commands/clients/acl_sessions.h"
 #include "engine/keys/compression.h"
 #include "replica/set_node.h"
 #include "server/server.h"
@@ -438,22 +438,6 @@ Status Server::LoadUsers() {
 Status Server::BeginAclFile() {
   if (!std::exchange(acl_file_is_to_come_, false)) return Status::Ok();
   return ReplaceFile(AclFilePath(services_own_.config), "");
-}
-
-void Server::QueryBufferExceeded(const Connection& connection) {
-  ++services_own_.stats.query_buffer_limit_disconnections;
-  Log(LogSeverity::kWarning, fmt::format("Closing client {} that reached max query buffer length",
-                                         connection.session.address));
-}
-
-void Server::StrangerExceeded(const Connection& connection) {
-  ++services_own_.stats.output_buffer_limit_disconnections;
-  Log(LogSeverity::kVerbose, fmt::format("Closing unauthenticated client {} with too much output",
-                                         connection.session.address));
-}
-
-void Server::LogProtocolError(const Connection& connection, std::string_view error) {
-  Log(LogSeverity::kVerbose, fmt::format("{} from client {}", error, connection.session.address));
 }
 
 }  // namespace cellar

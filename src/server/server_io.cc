@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "base/log.h"
+#include "base/os/log.h"
 #include "server/net/io_socket.h"
 #include "server/server.h"
 #include "server/server_listener.h"
@@ -66,7 +66,7 @@ void Server::AcceptForThread(uv_stream_t* listener, const Listener& owner) {
   IoThread& thread = **std::min_element(
       io_threads_.begin(), io_threads_.end(),
       [](const auto& one, const auto& other) { return one->sockets() < other->sockets(); });
-  auto connection = std::make_unique<Connection>(this);
+  auto connection = std::make_unique<Connection>(connection_services_);
   // Both are their threads' until kClosed.
   Connection* const client = connection.release();
   auto socket = std::make_unique<IoSocket>(thread, client, owner.kind, fd);
@@ -112,21 +112,19 @@ void Server::TakeBlock(const InputBlock& block) {
         ++services_own_.stats.threaded_reads;
         client->session.bytes_in += entry.bytes.size();
         client->session.last_activity_micros = dispatcher_own_.now_micros();
-        if (!client->reading_) {  // it was told to go on between a long read and its kStopped
+        if (!client->reading()) {  // it was told to go on between a long read and its kStopped
           client->io()->thread().Add(client->io(), OutputBlock::Kind::kStopReading);
         }
         input_.AddBorrowed(client, entry.bytes);
         break;
       case InputBlock::Kind::kStopped:
-        client->reading_ = false;
-        client->UpdateReading();
+        client->ReadingStopped();
         break;
       case InputBlock::Kind::kEnd:
         client->EndInput();
         break;
       case InputBlock::Kind::kTlsFailed:
-        LogTlsError(*client, entry.bytes);
-        client->Close();
+        client->FailTls(entry.bytes);
         break;
       case InputBlock::Kind::kBroken:
         client->Close();

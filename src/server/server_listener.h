@@ -6,7 +6,7 @@
 #include <cstring>
 #include <memory>
 
-#include "server/connection.h"
+#include "server/connection/connection.h"
 #include "server/server.h"
 
 namespace cellar {

@@ -1,8 +1,5 @@
 // Connections to other nodes, and what replication asks of the process (replica/links/peer.h).
 #include <fmt/format.h>
-#include <linux/sockios.h>
-#include <netinet/tcp.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -13,11 +10,11 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "base/log.h"
-#include "base/thread.h"
+#include "base/os/log.h"
+#include "base/os/thread.h"
 #include "replica/set_node.h"
-#include "server/connection.h"
-#include "server/peer_side.h"
+#include "server/connection/connection.h"
+#include "server/connection/peer_side.h"
 #include "server/server.h"
 #include "server/store_config.h"
 
@@ -34,49 +31,6 @@ std::optional<NodeAddress> LeaderOf(const std::string& replicaof) {
 }
 
 }  // namespace
-
-// --- the link
-
-void PeerSide::Write(std::string_view bytes) {
-  connection_.session.output.Append(bytes);
-  server_.ScheduleFlush(connection_.session);
-}
-
-size_t PeerSide::waiting_bytes() const {
-  return connection_.session.output.size() + connection_.session.output_in_flight;
-}
-
-size_t PeerSide::unacknowledged_bytes() const {
-  int in_socket = 0;
-  if (::ioctl(connection_.session.fd, SIOCOUTQ, &in_socket) != 0) in_socket = 0;
-  return waiting_bytes() + static_cast<size_t>(in_socket);
-}
-
-void PeerSide::SetReading(bool reading) {
-  reading_ = reading;
-  connection_.UpdateReading();
-}
-
-void PeerSide::SetPatience(int64_t micros) {
-  const auto millis = static_cast<unsigned>(micros / 1000);
-  (void)::setsockopt(connection_.session.fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &millis,
-                     sizeof(millis));
-}
-
-void PeerSide::Close() {
-  handler_ = nullptr;
-  // What was written last, an error for the other end, still goes, if the socket takes it.
-  connection_.session.EndAfterReplies();
-  reading_ = false;
-  server_.ScheduleFlush(connection_.session);
-}
-
-std::string PeerSide::peer_host() const {
-  const std::string& address = connection_.session.address;
-  std::string host = address.substr(0, address.rfind(':'));
-  if (host.size() > 2 && host.front() == '[') host = host.substr(1, host.size() - 2);
-  return host;
-}
 
 Result<std::string> Server::AcceptPeer(Session& session, std::string_view version,
                                        std::string_view cluster, std::string_view node,
@@ -126,7 +80,7 @@ void Server::Dial(const std::string& host, uint16_t port, PeerHandler* handler) 
 }
 
 Status Server::ConnectTo(DialRequest* request, const sockaddr* address) {
-  auto connection = std::make_unique<Connection>(this);
+  auto connection = std::make_unique<Connection>(connection_services_);
   Connection* const link = connection.release();  // its socket's from Init on, until it is closed
   link->OpenSocket(SocketKind::kTcp)->Init(&loop_);
   Register(link);

@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <system_error>
 
-#include "base/file.h"
-#include "base/log.h"
-#include "base/object_store.h"
+#include "base/os/file.h"
+#include "base/os/log.h"
+#include "base/os/object_store.h"
 #include "s3/s3_store.h"
 #include "s3/s3_url.h"
 

@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "base/number.h"
+#include "base/text/number.h"
 
 namespace cellar {
 

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "base/log.h"
+#include "base/os/log.h"
 #include "server/net/tls_context.h"
 #include "server/server.h"
 
@@ -49,9 +49,15 @@ Result<std::unique_ptr<TlsContext>> Server::MakeTls() const {
   return TlsContext::Make(TlsOptionsOf(services_own_.config));
 }
 
+void Server::ProvidePlaintext() {
+  if (tls_plaintext_ != nullptr) return;
+  tls_plaintext_.reset(new char[TurnInput::kReadBytes]);
+  connection_services_.tls_plaintext = {tls_plaintext_.get(), TurnInput::kReadBytes};
+}
+
 void Server::UseTls(std::unique_ptr<TlsContext> context) {
   tls_context_ = std::move(context);
-  if (tls_read_buffer_ == nullptr) tls_read_buffer_.reset(new char[TurnInput::kReadBytes]);
+  ProvidePlaintext();
   Log(LogSeverity::kNotice, "TLS: the certificate is that of " + tls_context_->Describe());
 }
 
@@ -61,7 +67,7 @@ Status Server::LoadTlsClient() {
   // The other end shows a certificate that the same authorities have signed, whatever clients must.
   options.client_certificates = TlsClientCertificates::kRequired;
   ASSIGN_OR_RETURN(tls_client_context_, TlsContext::Make(options));
-  if (tls_read_buffer_ == nullptr) tls_read_buffer_.reset(new char[TurnInput::kReadBytes]);
+  ProvidePlaintext();
   return Status::Ok();
 }
 
@@ -69,11 +75,6 @@ Status Server::LoadTls() {
   ASSIGN_OR_RETURN(std::unique_ptr<TlsContext> context, MakeTls());
   UseTls(std::move(context));
   return Status::Ok();
-}
-
-void Server::LogTlsError(const Connection& connection, std::string_view error) {
-  Log(LogSeverity::kNotice,
-      fmt::format("TLS with client {} failed: {}", connection.session.address, error));
 }
 
 }  // namespace cellar

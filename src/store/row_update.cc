@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "base/assert.h"
-#include "base/number.h"
-#include "base/quote.h"
+#include "base/text/number.h"
+#include "base/text/quote.h"
 #include "engine/table/index.h"
 #include "engine/table/index_entry.h"
 #include "store/store.h"

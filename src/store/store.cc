@@ -6,7 +6,7 @@
 
 #include "base/assert.h"
 #include "base/inline.h"
-#include "base/quote.h"
+#include "base/text/quote.h"
 
 namespace cellar {
 

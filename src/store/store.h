@@ -50,8 +50,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/file.h"
 #include "base/inline.h"
+#include "base/os/file.h"
 #include "cellar/clock.h"
 #include "cellar/lsn.h"
 #include "cellar/status.h"
@@ -59,19 +59,19 @@
 #include "engine/request/read_options.h"
 #include "engine/request/row_update.h"
 #include "engine/request/row_write.h"
-#include "engine/rows/explain.h"
-#include "engine/rows/index_scan.h"
-#include "engine/rows/near_search.h"
 #include "engine/rows/opened_row.h"
-#include "engine/rows/row_list_scan.h"
 #include "engine/rows/row_resolver.h"
 #include "engine/rows/scan.h"
-#include "engine/rows/table_scan.h"
+#include "engine/scans/explain.h"
+#include "engine/scans/index_scan.h"
+#include "engine/scans/near_search.h"
+#include "engine/scans/row_list_scan.h"
+#include "engine/scans/table_scan.h"
 #include "engine/schema/column_set.h"
 #include "engine/schema/schema.h"
-#include "engine/table/engine.h"
+#include "engine/state/engine.h"
+#include "engine/state/old_cells.h"
 #include "engine/table/mutation.h"
-#include "engine/table/old_cells.h"
 #include "engine/table/read_view.h"
 #include "engine/table/reclaim_walk.h"
 #include "engine/table/table.h"
@@ -340,7 +340,7 @@ class Store {
   void set_log_keep_bytes(uint64_t bytes);
   void set_feed_sync(int64_t micros);
 
-  // --- named snapshots (engine/table/snapshot_set.h). `name` has no keyspace in front.
+  // --- named snapshots (engine/state/snapshot_set.h). `name` has no keyspace in front.
   // NOSNAPSHOT.
   Result<const NamedSnapshot*> FindSnapshot(std::string_view keyspace, std::string_view name) const;
   // Of these tables, which are of that keyspace. `ttl_micros` 0: it stays. BUSYKEY if there is one

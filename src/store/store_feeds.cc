@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "base/quote.h"
+#include "base/text/quote.h"
 #include "engine/schema/column_set.h"
 #include "engine/schema/rebuild.h"
 #include "store/store.h"

@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "base/log.h"
-#include "base/number.h"
-#include "base/quote.h"
-#include "engine/rows/index_scan.h"
+#include "base/os/log.h"
+#include "base/text/number.h"
+#include "base/text/quote.h"
+#include "engine/scans/index_scan.h"
 #include "engine/schema/column_set.h"
 #include "store/store.h"
 

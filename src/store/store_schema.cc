@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "base/number.h"
-#include "base/quote.h"
+#include "base/text/number.h"
+#include "base/text/quote.h"
 #include "engine/schema/column_set.h"
 #include "store/store.h"
 

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "base/quote.h"
-#include "engine/rows/table_scan.h"
+#include "base/text/quote.h"
+#include "engine/scans/table_scan.h"
 #include "engine/schema/column_set.h"
 #include "store/store.h"
 

@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "base/number.h"
-#include "base/quote.h"
-#include "engine/table/snapshot_set.h"
-#include "engine/table/table_copy.h"
+#include "base/text/number.h"
+#include "base/text/quote.h"
+#include "engine/state/snapshot_set.h"
+#include "engine/state/table_copy.h"
 #include "store/store.h"
 
 namespace cellar {

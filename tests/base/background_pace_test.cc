@@ -1,5 +1,5 @@
 // Work in the background lets others pass, and gets on all the same.
-#include "base/background_pace.h"
+#include "base/os/background_pace.h"
 
 #include <catch2/catch.hpp>
 

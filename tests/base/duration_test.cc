@@ -1,5 +1,5 @@
 // Durations: units, limits, printing.
-#include "base/duration.h"
+#include "base/text/duration.h"
 
 #include <catch2/catch.hpp>
 

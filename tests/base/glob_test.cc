@@ -1,5 +1,5 @@
 // Redis' glob syntax, example by example, against a slow recursive matcher, and against explosion.
-#include "base/glob.h"
+#include "base/text/glob.h"
 
 #include <catch2/catch.hpp>
 #include <string>

@@ -1,5 +1,5 @@
 // Slips of the finger are counted, and only words that can be names are taken for slips.
-#include "base/near_word.h"
+#include "base/text/near_word.h"
 
 #include <catch2/catch.hpp>
 #include <string>

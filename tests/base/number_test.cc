@@ -1,5 +1,5 @@
 // Shortest floats by round trip and by trying every shorter text; integers against printf.
-#include "base/number.h"
+#include "base/text/number.h"
 
 #include <bit>
 #include <catch2/catch.hpp>

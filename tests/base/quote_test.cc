@@ -1,10 +1,10 @@
 // Quoting for people, and the letters and digits below it.
-#include "base/quote.h"
+#include "base/text/quote.h"
 
 #include <catch2/catch.hpp>
 #include <string>
 
-#include "base/ascii.h"
+#include "base/text/ascii.h"
 
 namespace cellar {
 namespace {

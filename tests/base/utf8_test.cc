@@ -1,5 +1,5 @@
 // UTF-8 against every code point and against the malformed forms that matter.
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
 #include <catch2/catch.hpp>
 #include <cstdint>

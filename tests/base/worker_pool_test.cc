@@ -1,5 +1,5 @@
 // Works are carried out by threads, take turns, and can be taken back at any moment.
-#include "base/worker_pool.h"
+#include "base/os/worker_pool.h"
 
 #include <atomic>
 #include <catch2/catch.hpp>

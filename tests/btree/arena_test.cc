@@ -1,5 +1,5 @@
 // NodeArena: runs do not overlap, free neighbours are joined, chunks go back.
-#include "btree/arena.h"
+#include "btree/nodes/arena.h"
 
 #include <sys/resource.h>
 #include <sys/wait.h>

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "btree/arena.h"
+#include "btree/nodes/arena.h"
 #include "tests/btree/tree_model.h"
 
 namespace btree_test {

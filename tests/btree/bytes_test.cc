@@ -1,5 +1,5 @@
 // Common prefixes of all sizes, against one that compares byte by byte.
-#include "btree/bytes.h"
+#include "btree/nodes/bytes.h"
 
 #include <catch2/catch.hpp>
 #include <vector>

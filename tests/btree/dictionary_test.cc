@@ -1,5 +1,5 @@
 // Dictionaries of leaves: the words chosen, the words found, bytes of doubtful origin.
-#include "btree/dictionary.h"
+#include "btree/nodes/dictionary.h"
 
 #include <catch2/catch.hpp>
 #include <string>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "btree/dictionary_choice.h"
+#include "btree/nodes/dictionary_choice.h"
 
 namespace dictionary_test {
 

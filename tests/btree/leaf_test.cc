@@ -1,5 +1,5 @@
 // Parts of one leaf that the tests of whole trees reach by chance only.
-#include "btree/leaf.h"
+#include "btree/nodes/leaf.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

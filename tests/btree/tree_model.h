@@ -36,7 +36,7 @@ inline size_t Shared(std::string_view a, std::string_view b) {
   return n;
 }
 
-// Whether the leaf of an image has a dictionary (btree/leaf.h: its bytes 38 and 39).
+// Whether the leaf of an image has a dictionary (btree/nodes/leaf.h: its bytes 38 and 39).
 inline bool HasDictionary(std::string_view image) { return image[14] != 0 || image[15] != 0; }
 
 class TreeModel {

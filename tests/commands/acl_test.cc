@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "commands/command_groups.h"
+#include "commands/all_commands.h"
 #include "commands/users/acl_check.h"
 
 namespace cellar {

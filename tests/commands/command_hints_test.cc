@@ -4,8 +4,8 @@
 #include <catch2/catch.hpp>
 #include <string>
 
+#include "commands/all_commands.h"
 #include "commands/catalog/command_table.h"
-#include "commands/command_groups.h"
 
 namespace command_hints_test {
 

@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 #include <string>
 
-#include "commands/command_groups.h"
+#include "commands/all_commands.h"
 
 namespace cellar {
 namespace command_syntax_test {

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <string>
 
-#include "base/file.h"
+#include "base/os/file.h"
 #include "commands/config/config_file.h"
 #include "commands/config/config_sources.h"
 

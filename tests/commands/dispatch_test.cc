@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "commands/command_groups.h"
+#include "commands/all_commands.h"
 #include "commands/session/command_context.h"
 #include "commands/session/services.h"
 #include "commands/session/transaction.h"

@@ -157,7 +157,7 @@ class PackagingTest(unittest.TestCase):
         self.assertLessEqual(float(exposure.group(1)), EXPOSURE_MAX)
 
     def test_the_unit_lets_threads_lower_their_priority(self):
-        """base/thread.cc does without where it may not, and says nothing."""
+        """base/os/thread.cc does without where it may not, and says nothing."""
         need(self, "systemd-analyze")
 
         def calls(words):

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "base/worker_pool.h"
-#include "engine/rows/table_scan.h"
+#include "base/os/worker_pool.h"
+#include "engine/scans/table_scan.h"
 #include "engine/table/row_split.h"
 #include "tests/engine/aggregate_rig.h"
 

@@ -14,15 +14,15 @@
 #include <utility>
 #include <vector>
 
-#include "base/number.h"
 #include "base/random.h"
+#include "base/text/number.h"
 #include "engine/aggregate/aggregate_fold.h"
 #include "engine/aggregate/aggregate_plan.h"
 #include "engine/aggregate/aggregate_result.h"
 #include "engine/keys/cell.h"
-#include "engine/rows/index_scan.h"
+#include "engine/scans/index_scan.h"
 #include "engine/schema/column_set.h"
-#include "engine/table/engine.h"
+#include "engine/state/engine.h"
 #include "engine/table/read_view.h"
 
 namespace aggregate_rig {

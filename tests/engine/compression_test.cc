@@ -8,7 +8,7 @@
 #include "base/random.h"
 #include "engine/keys/cell.h"
 #include "engine/schema/schema.h"
-#include "engine/table/mutation_check.h"
+#include "engine/state/mutation_check.h"
 
 namespace cellar::compression_test {
 namespace {

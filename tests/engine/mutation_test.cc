@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/table/engine.h"
+#include "engine/state/engine.h"
 
 namespace mutation_test {
 

@@ -1,5 +1,5 @@
 // What ops of a mutation meet, as it is taken down for feeds: kinds, keys, and what none has met.
-#include "engine/table/old_cells.h"
+#include "engine/state/old_cells.h"
 
 #include <catch2/catch.hpp>
 #include <string>
@@ -8,7 +8,7 @@
 
 #include "base/coding.h"
 #include "engine/keys/timestamp.h"
-#include "engine/table/engine.h"
+#include "engine/state/engine.h"
 
 namespace cellar::old_cells_test {
 

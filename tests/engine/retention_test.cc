@@ -4,8 +4,8 @@
 #include <catch2/catch.hpp>
 #include <memory>
 
-#include "base/duration.h"
 #include "base/random.h"
+#include "base/text/duration.h"
 
 namespace retention_test {
 

@@ -8,12 +8,12 @@
 #include <utility>
 #include <vector>
 
-#include "base/number.h"
+#include "base/os/worker_pool.h"
 #include "base/random.h"
-#include "base/worker_pool.h"
+#include "base/text/number.h"
 #include "engine/aggregate/aggregate_job.h"
-#include "engine/rows/table_scan.h"
-#include "engine/table/engine.h"
+#include "engine/scans/table_scan.h"
+#include "engine/state/engine.h"
 #include "engine/table/read_view.h"
 #include "engine/table/row_split.h"
 

@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 #include <string>
 
-#include "base/quote.h"
+#include "base/text/quote.h"
 
 namespace schema_test {
 

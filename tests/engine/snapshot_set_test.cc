@@ -1,5 +1,5 @@
 // Named snapshots in the engine: their mutations, what hostile ones do, and catalogs in files.
-#include "engine/table/snapshot_set.h"
+#include "engine/state/snapshot_set.h"
 
 #include <catch2/catch.hpp>
 #include <map>
@@ -9,9 +9,9 @@
 
 #include "base/random.h"
 #include "btree/btree.h"
-#include "engine/table/engine.h"
+#include "engine/state/engine.h"
+#include "engine/state/table_copy.h"
 #include "engine/table/mutation.h"
-#include "engine/table/table_copy.h"
 
 namespace snapshot_set_test {
 

@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "base/number.h"
 #include "base/random.h"
+#include "base/text/number.h"
 #include "engine/keys/timestamp.h"
-#include "engine/table/engine.h"
+#include "engine/state/engine.h"
 
 namespace table_test {
 

@@ -8,7 +8,7 @@
 #include "btree/btree.h"
 #include "engine/keys/value.h"
 #include "engine/schema/schema.h"
-#include "engine/table/engine.h"
+#include "engine/state/engine.h"
 
 namespace table_watches_test {
 

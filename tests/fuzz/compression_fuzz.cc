@@ -6,7 +6,7 @@
 
 #include "engine/keys/cell.h"
 #include "engine/keys/compression.h"
-#include "engine/table/mutation_check.h"
+#include "engine/state/mutation_check.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using cellar::Compression;

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "base/log.h"
+#include "base/os/log.h"
 #include "tests/replica/hostile_pair.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 #include <cstdlib>
 
-#include "base/log.h"
+#include "base/os/log.h"
 
 namespace cellar::hostile_pair_test {
 

@@ -31,7 +31,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/file.h"
+#include "base/os/file.h"
 #include "base/random.h"
 
 namespace cellar {

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/log.h"
-#include "base/number.h"
+#include "base/os/log.h"
+#include "base/text/number.h"
 #include "store/store.h"
 #include "tests/manual_clock.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "engine/table/state_machine.h"
+#include "engine/state/state_machine.h"
 
 namespace cellar {
 

@@ -1,7 +1,7 @@
 // What has expired and is not reclaimed yet costs whoever steps over it, so nobody steps over all
 // of it at once: CNEAR works in slices, and so does building a UNIQUE index; a write that such an
 // index checks is refused for the moment.
-#include "engine/rows/near_search.h"
+#include "engine/scans/near_search.h"
 
 #include <catch2/catch.hpp>
 #include <random>
@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "base/number.h"
 #include "base/random.h"
+#include "base/text/number.h"
 #include "engine/table/index.h"
 #include "tests/store/index_fixture.h"
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "engine/keys/hyperloglog.h"
-#include "engine/table/table_census.h"
+#include "engine/state/table_census.h"
 #include "store/format/log_format.h"
 #include "store/format/manifest.h"
 #include "store/store.h"

@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/number.h"
 #include "base/random.h"
-#include "engine/rows/index_choice.h"
+#include "base/text/number.h"
+#include "engine/scans/index_choice.h"
 #include "store/store.h"
 #include "tests/store/index_fixture.h"
 

@@ -8,8 +8,8 @@
 #include <tuple>
 #include <vector>
 
-#include "base/number.h"
 #include "base/random.h"
+#include "base/text/number.h"
 #include "store/store.h"
 #include "tests/store/index_fixture.h"
 

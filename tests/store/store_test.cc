@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "base/number.h"
 #include "base/random.h"
+#include "base/text/number.h"
 #include "tests/manual_clock.h"
 
 namespace store_test {

@@ -34,8 +34,8 @@
 #include "base/assert.h"
 #include "base/random.h"
 #include "bench-btree/data_set.h"
-#include "btree/arena.h"
 #include "btree/btree.h"
+#include "btree/nodes/arena.h"
 
 namespace bench_btree {
 namespace {

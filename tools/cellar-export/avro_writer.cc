@@ -19,9 +19,9 @@
 #include <random>
 #include <utility>
 
-#include "base/ascii.h"
 #include "base/assert.h"
-#include "base/quote.h"
+#include "base/text/ascii.h"
+#include "base/text/quote.h"
 #include "cellar-export/row_writer.h"
 #include "client/hex_text.h"
 #include "client/json_text.h"

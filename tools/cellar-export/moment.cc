@@ -4,7 +4,7 @@
 #include <array>
 #include <random>
 
-#include "base/ascii.h"
+#include "base/text/ascii.h"
 
 namespace cellar::exporter {
 namespace {

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/ascii.h"
+#include "base/text/ascii.h"
 #include "client/program.h"
 #include "command_line.h"
 

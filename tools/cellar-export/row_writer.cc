@@ -5,8 +5,8 @@
 #include <cstring>
 #include <utility>
 
-#include "base/quote.h"
-#include "base/utf8.h"
+#include "base/text/quote.h"
+#include "base/text/utf8.h"
 #include "client/json_text.h"
 
 namespace cellar::exporter {

@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "base/file.h"
-#include "base/quote.h"
+#include "base/os/file.h"
+#include "base/text/quote.h"
 #include "client/command_words.h"
 
 namespace cellar::exporter {

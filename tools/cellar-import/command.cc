@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "base/assert.h"
-#include "base/quote.h"
+#include "base/text/quote.h"
 #include "resp/reply_writer.h"
 
 namespace cellar::importer {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/quote.h"
+#include "base/text/quote.h"
 #include "client/hex_text.h"
 #include "resp/decimal.h"
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "base/ascii.h"
 #include "base/assert.h"
+#include "base/text/ascii.h"
 #include "cellar-web/json_reply.h"
 #include "client/command_words.h"
 

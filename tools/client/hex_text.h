@@ -1,4 +1,4 @@
-// Bytes as hexadecimal digits, read back (base/ascii.h writes them).
+// Bytes as hexadecimal digits, read back (base/text/ascii.h writes them).
 #pragma once
 
 #include <optional>

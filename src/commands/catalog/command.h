@@ -1,9 +1,9 @@
 // Command: one row of the command table, from which dispatch, COMMAND DOCS, redis-cli's hints,
 // access control, cellar-commands(7) and the README's table come.
 //
-// To add commands: write a file `commands/<group>_commands.cc` with handlers and a constexpr array
-// of rows, declare `std::span<const Command> <Group>Commands();` in command_groups.h and add it to
-// the list in command_groups.cc. That is all.
+// To add commands: write a file `<group>_commands.cc` in commands/data or admin with handlers and a
+// constexpr array of rows, declare `std::span<const Command> <Group>Commands();` in
+// data_commands.h or admin_commands.h, and add it to the list in all_commands.cc. That is all.
 //
 //   void CmdCGet(CommandContext& ctx) { ... parse ctx.args, call ctx.store(), write ctx.reply ... }
 //

@@ -1,8 +1,8 @@
 // See command_hints.h.
 #include "commands/catalog/command_hints.h"
 
-#include "base/ascii.h"
-#include "base/near_word.h"
+#include "base/text/ascii.h"
+#include "base/text/near_word.h"
 #include "commands/words/arguments.h"
 
 namespace cellar {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "base/ascii.h"
+#include "base/text/ascii.h"
 #include "resp/decimal.h"
 
 namespace cellar {

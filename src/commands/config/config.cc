@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "base/assert.h"
-#include "base/duration.h"
-#include "base/number.h"
+#include "base/text/duration.h"
+#include "base/text/number.h"
 #include "commands/words/arguments.h"
 #include "resp/decimal.h"
 #include "resp/request_parser.h"

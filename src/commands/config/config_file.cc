@@ -6,10 +6,10 @@
 #include <set>
 #include <utility>
 
-#include "base/file.h"
-#include "base/glob.h"
-#include "base/near_word.h"
-#include "base/quote.h"
+#include "base/os/file.h"
+#include "base/text/glob.h"
+#include "base/text/near_word.h"
+#include "base/text/quote.h"
 #include "commands/words/arguments.h"
 #include "resp/request_parser.h"
 

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "base/file.h"
-#include "base/quote.h"
+#include "base/os/file.h"
+#include "base/text/quote.h"
 #include "commands/config/config_file.h"
 
 namespace cellar {

@@ -9,11 +9,11 @@
 
 #include "base/assert.h"
 #include "base/inline.h"
-#include "base/log.h"
+#include "base/os/log.h"
 #include "commands/catalog/command_hints.h"
 #include "commands/catalog/command_keys.h"
 #include "commands/catalog/secrets.h"
-#include "commands/session/acl_sessions.h"
+#include "commands/clients/acl_sessions.h"
 #include "commands/session/command_context.h"
 #include "commands/session/pubsub.h"
 #include "commands/session/services.h"

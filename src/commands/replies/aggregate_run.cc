@@ -5,7 +5,7 @@
 #include <cmath>
 #include <string>
 
-#include "base/number.h"
+#include "base/text/number.h"
 #include "commands/replies/cell_reply.h"
 #include "commands/replies/scan_run.h"
 

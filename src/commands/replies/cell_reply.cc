@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/assert.h"
-#include "base/number.h"
+#include "base/text/number.h"
 #include "engine/keys/cell.h"
 #include "engine/keys/hyperloglog.h"
 

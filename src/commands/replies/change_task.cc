@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "base/number.h"
+#include "base/text/number.h"
 #include "commands/config/config.h"
 #include "commands/replies/scan_heat.h"
 #include "commands/session/services.h"

@@ -38,7 +38,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "base/worker_pool.h"
+#include "base/os/worker_pool.h"
 #include "cellar/lsn.h"
 #include "commands/session/task.h"
 #include "engine/rows/scan.h"

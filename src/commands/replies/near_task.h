@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "commands/session/command_context.h"
-#include "engine/rows/near_search.h"
+#include "engine/scans/near_search.h"
 
 namespace cellar {
 

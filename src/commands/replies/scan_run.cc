@@ -7,7 +7,7 @@
 
 #include "base/assert.h"
 #include "base/inline.h"
-#include "base/quote.h"
+#include "base/text/quote.h"
 #include "commands/replies/schema_commands.h"
 #include "commands/words/scan_cursor.h"
 #include "store/store.h"

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "base/quote.h"
+#include "base/text/quote.h"
 #include "engine/schema/column_set.h"
 
 namespace cellar {

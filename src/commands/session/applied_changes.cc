@@ -7,8 +7,8 @@
 #include "commands/session/host.h"
 #include "commands/session/services.h"
 #include "commands/session/table_events.h"
-#include "engine/table/engine.h"
-#include "engine/table/table_copy.h"
+#include "engine/state/engine.h"
+#include "engine/state/table_copy.h"
 
 namespace cellar {
 

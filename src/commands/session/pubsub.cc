@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "base/glob.h"
+#include "base/text/glob.h"
 #include "commands/session/host.h"
 #include "commands/session/session.h"
 #include "commands/users/acl_check.h"

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "base/worker_pool.h"
+#include "base/os/worker_pool.h"
 #include "commands/catalog/command_table.h"
 #include "commands/config/config.h"
 #include "commands/config/config_sources.h"

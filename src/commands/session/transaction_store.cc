@@ -6,7 +6,7 @@
 #include "commands/session/host.h"
 #include "commands/session/services.h"
 #include "commands/words/schema_arguments.h"
-#include "engine/table/engine.h"
+#include "engine/state/engine.h"
 #include "store/store.h"
 
 namespace cellar {

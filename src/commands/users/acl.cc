@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "base/log.h"
+#include "base/os/log.h"
 
 namespace cellar {
 namespace {

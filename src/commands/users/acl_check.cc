@@ -6,7 +6,7 @@
 #include "base/assert.h"
 #include "commands/catalog/command_keys.h"
 #include "commands/words/schema_arguments.h"
-#include "engine/table/snapshot_set.h"
+#include "engine/state/snapshot_set.h"
 #include "engine/table/table.h"
 
 namespace cellar {

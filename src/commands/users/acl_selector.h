@@ -28,7 +28,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/glob.h"
+#include "base/text/glob.h"
 #include "commands/catalog/command_table.h"
 #include "commands/words/arguments.h"
 

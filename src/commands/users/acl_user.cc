@@ -8,7 +8,7 @@
 #include <array>
 #include <utility>
 
-#include "base/ascii.h"
+#include "base/text/ascii.h"
 
 namespace cellar {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "base/duration.h"
-#include "base/quote.h"
+#include "base/text/duration.h"
+#include "base/text/quote.h"
 #include "commands/words/cell_arguments.h"
 
 namespace cellar {

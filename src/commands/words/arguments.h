@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-#include "base/ascii.h"
+#include "base/text/ascii.h"
 #include "cellar/status.h"
 #include "commands/words/syntax_error.h"
 

@@ -4,9 +4,9 @@
 #include <limits>
 #include <string>
 
-#include "base/duration.h"
-#include "base/number.h"
-#include "base/quote.h"
+#include "base/text/duration.h"
+#include "base/text/number.h"
+#include "base/text/quote.h"
 #include "engine/keys/order.h"
 #include "engine/request/read_options.h"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "base/duration.h"
+#include "base/text/duration.h"
 #include "commands/words/cell_arguments.h"
 #include "commands/words/schema_arguments.h"
 #include "commands/words/syntax_error.h"

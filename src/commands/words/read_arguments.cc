@@ -5,11 +5,11 @@
 #include <string>
 #include <utility>
 
-#include "base/ascii.h"
 #include "base/assert.h"
-#include "base/near_word.h"
-#include "base/number.h"
-#include "base/quote.h"
+#include "base/text/ascii.h"
+#include "base/text/near_word.h"
+#include "base/text/number.h"
+#include "base/text/quote.h"
 #include "commands/words/aggregate_arguments.h"
 #include "commands/words/cell_arguments.h"
 #include "commands/words/write_arguments.h"

@@ -5,7 +5,7 @@
 
 #include "base/coding.h"
 #include "base/hash.h"
-#include "base/quote.h"
+#include "base/text/quote.h"
 
 namespace cellar {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "base/duration.h"
-#include "base/quote.h"
+#include "base/text/duration.h"
+#include "base/text/quote.h"
 #include "commands/words/cell_arguments.h"
 #include "engine/keys/value.h"
 #include "engine/request/read_options.h"

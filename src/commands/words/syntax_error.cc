@@ -4,8 +4,8 @@
 #include <string>
 
 #include "base/assert.h"
-#include "base/number.h"
-#include "base/quote.h"
+#include "base/text/number.h"
+#include "base/text/quote.h"
 
 namespace cellar {
 

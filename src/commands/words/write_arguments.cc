@@ -5,7 +5,7 @@
 
 #include "base/assert.h"
 #include "base/inline.h"
-#include "base/quote.h"
+#include "base/text/quote.h"
 #include "commands/words/cell_arguments.h"
 #include "engine/keys/value.h"
 

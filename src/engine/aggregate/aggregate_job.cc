@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "base/number.h"
-#include "engine/rows/table_scan.h"
+#include "base/text/number.h"
+#include "engine/scans/table_scan.h"
 
 namespace cellar {
 namespace {

@@ -25,7 +25,7 @@
 #include <mutex>
 #include <vector>
 
-#include "base/worker_pool.h"
+#include "base/os/worker_pool.h"
 #include "cellar/status.h"
 #include "engine/aggregate/aggregate_fold.h"
 #include "engine/aggregate/aggregate_plan.h"

@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "base/assert.h"
-#include "base/number.h"
-#include "base/quote.h"
+#include "base/text/number.h"
+#include "base/text/quote.h"
 #include "engine/aggregate/accumulator.h"
 #include "engine/keys/key_component.h"
 #include "engine/schema/column_set.h"

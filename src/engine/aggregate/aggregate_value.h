@@ -18,7 +18,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/number.h"
+#include "base/text/number.h"
 #include "cellar/status.h"
 #include "engine/keys/value.h"
 

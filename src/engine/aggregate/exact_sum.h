@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "base/number.h"
+#include "base/text/number.h"
 
 namespace cellar {
 

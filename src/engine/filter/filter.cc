@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/coding.h"
-#include "base/quote.h"
+#include "base/text/quote.h"
 #include "engine/filter/filter_parser.h"
 
 namespace cellar {

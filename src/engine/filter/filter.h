@@ -23,7 +23,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/number.h"
+#include "base/text/number.h"
 #include "cellar/status.h"
 #include "engine/keys/value.h"
 

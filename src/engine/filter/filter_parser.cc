@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "base/quote.h"
+#include "base/text/quote.h"
 
 namespace cellar {
 namespace {

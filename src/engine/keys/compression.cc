@@ -9,10 +9,10 @@
 #include <string>
 #include <utility>
 
-#include "base/ascii.h"
 #include "base/assert.h"
 #include "base/coding.h"
-#include "base/quote.h"
+#include "base/text/ascii.h"
+#include "base/text/quote.h"
 
 namespace cellar {
 namespace {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <string>
 
-#include "base/quote.h"
+#include "base/text/quote.h"
 
 namespace cellar {
 namespace {

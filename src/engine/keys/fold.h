@@ -18,7 +18,7 @@
 #include <string_view>
 
 #include "base/assert.h"
-#include "base/duration.h"
+#include "base/text/duration.h"
 #include "engine/keys/value.h"
 
 namespace cellar {

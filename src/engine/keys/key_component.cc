@@ -9,7 +9,7 @@
 
 #include "base/assert.h"
 #include "base/coding.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
 namespace cellar {
 namespace {

@@ -10,7 +10,7 @@
 #include "base/assert.h"
 #include "base/coding.h"
 #include "base/copy_bytes.h"
-#include "base/quote.h"
+#include "base/text/quote.h"
 #include "engine/keys/key_component.h"
 
 namespace cellar {

@@ -7,12 +7,12 @@
 #include <cmath>
 #include <cstring>
 
-#include "base/ascii.h"
 #include "base/assert.h"
 #include "base/coding.h"
 #include "base/copy_bytes.h"
-#include "base/quote.h"
-#include "base/utf8.h"
+#include "base/text/ascii.h"
+#include "base/text/quote.h"
+#include "base/text/utf8.h"
 #include "engine/keys/hyperloglog.h"
 
 namespace cellar {

@@ -21,7 +21,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/number.h"
+#include "base/text/number.h"
 #include "cellar/status.h"
 
 namespace cellar {

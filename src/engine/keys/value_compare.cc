@@ -4,7 +4,7 @@
 
 #include "base/assert.h"
 #include "base/coding.h"
-#include "base/quote.h"
+#include "base/text/quote.h"
 #include "engine/keys/value.h"
 
 namespace cellar {

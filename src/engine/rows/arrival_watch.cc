@@ -1,8 +1,8 @@
 // See arrival_watch.h.
 #include "engine/rows/arrival_watch.h"
 
-#include "base/number.h"
-#include "base/quote.h"
+#include "base/text/number.h"
+#include "base/text/quote.h"
 
 namespace cellar {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "base/glob.h"
+#include "base/text/glob.h"
 #include "engine/keys/timestamp.h"
 #include "engine/rows/row_reader.h"
 #include "engine/schema/column_set.h"

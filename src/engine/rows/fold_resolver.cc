@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "base/number.h"
-#include "base/quote.h"
+#include "base/text/number.h"
+#include "base/text/quote.h"
 #include "engine/keys/fold.h"
 #include "engine/keys/hyperloglog.h"
 #include "engine/rows/row_resolver.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "base/quote.h"
+#include "base/text/quote.h"
 #include "engine/keys/key_component.h"
 #include "engine/schema/column_set.h"
 #include "engine/table/index_entry.h"

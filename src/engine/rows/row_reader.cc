@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "base/quote.h"
+#include "base/text/quote.h"
 #include "engine/filter/filter_bounds.h"
 #include "engine/keys/timestamp.h"
 

@@ -8,8 +8,8 @@
 #include "base/assert.h"
 #include "base/copy_bytes.h"
 #include "base/inline.h"
-#include "base/number.h"
-#include "base/quote.h"
+#include "base/text/number.h"
+#include "base/text/quote.h"
 #include "engine/keys/hyperloglog.h"
 
 namespace cellar {

@@ -28,9 +28,9 @@
 #include "engine/rows/arrival_watch.h"
 #include "engine/rows/condition.h"
 #include "engine/schema/column_set.h"
-#include "engine/table/engine.h"
+#include "engine/state/engine.h"
+#include "engine/state/old_cells.h"
 #include "engine/table/mutation.h"
-#include "engine/table/old_cells.h"
 #include "engine/table/read_view.h"
 #include "engine/table/row_puts.h"
 

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "base/number.h"
-#include "base/quote.h"
+#include "base/text/number.h"
+#include "base/text/quote.h"
 
 namespace cellar {
 namespace {

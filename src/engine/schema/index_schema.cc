@@ -9,8 +9,8 @@
 
 #include "base/assert.h"
 #include "base/coding.h"
-#include "base/number.h"
-#include "base/quote.h"
+#include "base/text/number.h"
+#include "base/text/quote.h"
 #include "engine/schema/schema.h"
 
 namespace cellar {

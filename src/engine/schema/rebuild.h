@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/quote.h"
+#include "base/text/quote.h"
 #include "engine/schema/schema.h"
 
 namespace cellar {

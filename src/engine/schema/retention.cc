@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "base/duration.h"
-#include "base/number.h"
-#include "base/quote.h"
+#include "base/text/duration.h"
+#include "base/text/number.h"
+#include "base/text/quote.h"
 
 namespace cellar {
 namespace {

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "base/number.h"
-#include "base/quote.h"
+#include "base/text/number.h"
+#include "base/text/quote.h"
 #include "engine/keys/key_component.h"
 #include "engine/keys/timestamp.h"
 #include "engine/request/read_options.h"

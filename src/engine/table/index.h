@@ -54,9 +54,9 @@
 // row is left out, and so is one that was too large at some time which is over. How many there are
 // is counted, exactly: those whose ON columns are all stored, and have, or had at a moment whose
 // cells are not reclaimed yet, values for which there is no entry. While there are none a row that
-// is not in the index is none that a condition on its columns could find (rows/index_choice.h). The
-// number stands among the entries (index_entry.h), so it goes wherever they go: into files, copies,
-// versions, and back.
+// is not in the index is none that a condition on its columns could find (scans/index_choice.h).
+// The number stands among the entries (index_entry.h), so it goes wherever they go: into files,
+// copies, versions, and back.
 //
 // While it is built, what stands before a position is in it; the rest comes when Build() reaches
 // it. The position is one between rows; an index of qualifiers also stops inside a row, between

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "base/number.h"
+#include "base/text/number.h"
 #include "engine/table/table.h"
 
 namespace cellar {

@@ -7,7 +7,7 @@
 
 #include "base/assert.h"
 #include "base/coding.h"
-#include "base/quote.h"
+#include "base/text/quote.h"
 #include "engine/keys/hyperloglog.h"
 #include "engine/keys/timestamp.h"
 

@@ -22,7 +22,7 @@
 #include <optional>
 #include <string>
 
-#include "base/file.h"
+#include "base/os/file.h"
 #include "store/format/manifest.h"
 
 namespace cellar {

@@ -10,7 +10,7 @@
 #include <iosfwd>
 #include <string>
 
-#include "base/file.h"
+#include "base/os/file.h"
 #include "cellar/clock.h"
 #include "cellar/status.h"
 #include "store/offline/check.h"

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string_view>
 
-#include "base/object_store.h"
+#include "base/os/object_store.h"
 
 namespace cellar {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "base/file.h"
+#include "base/os/file.h"
 #include "cellar/status.h"
 
 namespace cellar {

@@ -8,7 +8,7 @@
 
 #include "base/assert.h"
 #include "base/hash.h"
-#include "base/object_store.h"
+#include "base/os/object_store.h"
 
 namespace cellar {
 namespace {

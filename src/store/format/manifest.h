@@ -38,7 +38,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/file.h"
+#include "base/os/file.h"
 #include "cellar/lsn.h"
 #include "cellar/status.h"
 

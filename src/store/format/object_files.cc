@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "base/quote.h"
+#include "base/text/quote.h"
 
 namespace cellar {
 namespace {

@@ -1,4 +1,4 @@
-// ObjectFiles: a FileSystem in which the folders of object stores (base/object_store.h) can be
+// ObjectFiles: a FileSystem in which the folders of object stores (base/os/object_store.h) can be
 // named beside the machine's own: s3://bucket/prefix/6.log. What reads and writes the files of a
 // store works on either.
 //
@@ -20,8 +20,8 @@
 #include <string>
 #include <vector>
 
-#include "base/file.h"
-#include "base/object_store.h"
+#include "base/os/file.h"
+#include "base/os/object_store.h"
 
 namespace cellar {
 

@@ -47,7 +47,7 @@
 //       24    8  magic "CELLREND"
 //       32    8  hash u64: XXH3 of bytes 0..32; the manifest repeats it
 //
-// Version 1 differs from 2 only in that no leaf has a dictionary (btree/leaf.h).
+// Version 1 differs from 2 only in that no leaf has a dictionary (btree/nodes/leaf.h).
 //
 // Every byte of the file is in some hash, and where each part must begin and end is known before it
 // is read.

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "base/thread.h"
+#include "base/os/thread.h"
 #include "store/format/file_copy.h"
 #include "store/format/snapshot_format.h"
 #include "store/format/store_files.h"

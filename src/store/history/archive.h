@@ -43,8 +43,8 @@
 #include <thread>
 #include <vector>
 
-#include "base/file.h"
-#include "base/object_store.h"
+#include "base/os/file.h"
+#include "base/os/object_store.h"
 #include "cellar/clock.h"
 #include "store/format/object_files.h"
 #include "store/journal/journal.h"

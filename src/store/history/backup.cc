@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "base/number.h"
-#include "base/thread.h"
+#include "base/os/thread.h"
+#include "base/text/number.h"
 #include "engine/feeds/feed.h"
 #include "store/format/file_copy.h"
 

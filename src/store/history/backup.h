@@ -33,10 +33,10 @@
 #include <thread>
 #include <vector>
 
-#include "base/file.h"
-#include "base/object_store.h"
+#include "base/os/file.h"
+#include "base/os/object_store.h"
 #include "cellar/clock.h"
-#include "engine/table/state_machine.h"
+#include "engine/state/state_machine.h"
 #include "store/format/object_files.h"
 #include "store/journal/journal.h"
 #include "store/snapshot/snapshot_writer.h"

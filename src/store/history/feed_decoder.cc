@@ -6,10 +6,10 @@
 
 #include "base/assert.h"
 #include "base/hash.h"
-#include "base/number.h"
+#include "base/text/number.h"
 #include "engine/keys/cell.h"
 #include "engine/schema/rebuild.h"
-#include "engine/table/table_copy.h"
+#include "engine/state/table_copy.h"
 #include "resp/reply_writer.h"
 
 namespace cellar {

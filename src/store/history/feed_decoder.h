@@ -9,7 +9,7 @@
 // from there.
 //
 // What OLD and EXPIRED tell stands in the record too, behind the ops that have met it (kOldCells,
-// engine/table/old_cells.h).
+// engine/state/old_cells.h).
 //
 // An entry says `more 1` if another one of the same step follows, so each is given out when the
 // next one, or the end of its step, is known.
@@ -26,8 +26,8 @@
 #include "engine/feeds/feed_set.h"
 #include "engine/keys/cell.h"
 #include "engine/schema/schema.h"
+#include "engine/state/old_cells.h"
 #include "engine/table/mutation.h"
-#include "engine/table/old_cells.h"
 #include "store/format/log_format.h"
 
 namespace cellar {

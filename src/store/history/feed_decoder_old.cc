@@ -1,11 +1,11 @@
 // What a feed tells with OLD and EXPIRED: cells that were there, as a record holds them behind the
-// ops that have met them (engine/table/old_cells.h).
+// ops that have met them (engine/state/old_cells.h).
 //
 //   OLD       a put has the column's newest live version before it; a deletion is one `del` a cell
 //   EXPIRED   what retention had dropped is `del ... by expired` when an op removes it
 #include <utility>
 
-#include "base/number.h"
+#include "base/text/number.h"
 #include "engine/keys/timestamp.h"
 #include "store/history/feed_decoder.h"
 

@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "cellar/clock.h"
-#include "engine/table/engine.h"
+#include "engine/state/engine.h"
 #include "store/history/feed_decoder.h"
 #include "store/journal/journal.h"
 #include "store/log/log_index.h"

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "base/file.h"
+#include "base/os/file.h"
 #include "store/format/manifest.h"
 
 namespace cellar {

@@ -12,7 +12,7 @@
 
 #include "base/assert.h"
 #include "base/inline.h"
-#include "base/thread.h"
+#include "base/os/thread.h"
 #include "store/format/log_format.h"
 #include "store/format/manifest.h"
 #include "store/journal/log_batch.h"

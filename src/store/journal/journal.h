@@ -43,11 +43,11 @@
 #include <string_view>
 #include <vector>
 
-#include "base/file.h"
+#include "base/os/file.h"
 #include "cellar/clock.h"
 #include "cellar/lsn.h"
 #include "cellar/status.h"
-#include "engine/table/state_machine.h"
+#include "engine/state/state_machine.h"
 #include "store/format/log_format.h"
 #include "store/format/manifest.h"
 #include "store/format/snapshot_format.h"

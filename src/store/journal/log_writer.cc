@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "base/thread.h"
+#include "base/os/thread.h"
 
 namespace cellar {
 namespace {

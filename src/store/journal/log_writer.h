@@ -61,7 +61,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/file.h"
+#include "base/os/file.h"
 #include "cellar/clock.h"
 #include "store/format/manifest.h"
 #include "store/journal/journal.h"

@@ -12,9 +12,9 @@
 #include <cstdint>
 #include <string>
 
-#include "base/file.h"
+#include "base/os/file.h"
 #include "cellar/clock.h"
-#include "engine/table/state_machine.h"
+#include "engine/state/state_machine.h"
 #include "store/format/log_format.h"
 #include "store/format/manifest.h"
 #include "store/journal/journal.h"

@@ -22,7 +22,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/file.h"
+#include "base/os/file.h"
 #include "store/format/log_format.h"
 #include "store/format/manifest.h"
 

@@ -28,7 +28,7 @@
 #include <string>
 #include <thread>
 
-#include "base/file.h"
+#include "base/os/file.h"
 #include "cellar/clock.h"
 
 namespace cellar {

@@ -25,7 +25,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "base/file.h"
+#include "base/os/file.h"
 #include "cellar/clock.h"
 #include "cellar/status.h"
 

@@ -28,7 +28,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/file.h"
+#include "base/os/file.h"
 #include "cellar/lsn.h"
 #include "cellar/status.h"
 #include "store/format/log_format.h"

@@ -10,7 +10,7 @@
 
 #include "cellar/lsn.h"
 #include "cellar/status.h"
-#include "engine/table/state_machine.h"
+#include "engine/state/state_machine.h"
 #include "store/format/log_format.h"
 
 namespace cellar {

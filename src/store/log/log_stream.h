@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/file.h"
+#include "base/os/file.h"
 #include "store/format/log_format.h"
 #include "store/format/manifest.h"
 #include "store/log/segment_window.h"

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/file.h"
+#include "base/os/file.h"
 #include "store/format/log_format.h"
 #include "store/format/store_files.h"
 #include "store/log/log_replay.h"

@@ -16,7 +16,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/file.h"
+#include "base/os/file.h"
 #include "cellar/status.h"
 #include "store/format/log_format.h"
 

@@ -5,7 +5,7 @@
 #include <iosfwd>
 #include <string>
 
-#include "base/file.h"
+#include "base/os/file.h"
 #include "cellar/status.h"
 
 namespace cellar {

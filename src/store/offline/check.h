@@ -12,10 +12,10 @@
 #include <string>
 #include <string_view>
 
-#include "base/file.h"
+#include "base/os/file.h"
 #include "cellar/lsn.h"
 #include "cellar/status.h"
-#include "engine/table/state_machine.h"
+#include "engine/state/state_machine.h"
 
 namespace cellar {
 

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "base/file.h"
+#include "base/os/file.h"
 #include "cellar/status.h"
 #include "store/format/manifest.h"
 

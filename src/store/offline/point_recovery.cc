@@ -9,9 +9,9 @@
 #include <ostream>
 
 #include "base/assert.h"
-#include "base/quote.h"
+#include "base/text/quote.h"
 #include "engine/feeds/feed.h"
-#include "engine/table/engine.h"
+#include "engine/state/engine.h"
 #include "engine/table/mutation.h"
 #include "store/format/store_files.h"
 #include "store/log/log_replay.h"

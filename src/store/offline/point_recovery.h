@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "base/file.h"
+#include "base/os/file.h"
 #include "cellar/clock.h"
 #include "cellar/status.h"
 #include "store/offline/recover_point.h"

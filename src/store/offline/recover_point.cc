@@ -7,10 +7,10 @@
 #include <chrono>
 #include <optional>
 
-#include "base/number.h"
-#include "base/quote.h"
+#include "base/text/number.h"
+#include "base/text/quote.h"
 #include "engine/feeds/feed.h"
-#include "engine/table/snapshot_set.h"
+#include "engine/state/snapshot_set.h"
 #include "store/format/log_format.h"
 
 namespace cellar {

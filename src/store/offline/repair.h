@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/file.h"
+#include "base/os/file.h"
 #include "cellar/status.h"
 #include "store/format/manifest.h"
 

@@ -23,7 +23,7 @@
 #include "btree/btree.h"
 #include "cellar/clock.h"
 #include "cellar/status.h"
-#include "engine/table/engine.h"
+#include "engine/state/engine.h"
 #include "store/format/manifest.h"
 #include "store/format/snapshot_format.h"
 

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/file.h"
-#include "engine/table/state_machine.h"
+#include "base/os/file.h"
+#include "engine/state/state_machine.h"
 #include "store/format/manifest.h"
 #include "store/format/snapshot_format.h"
 

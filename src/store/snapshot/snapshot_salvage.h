@@ -17,9 +17,9 @@
 #include <string>
 #include <vector>
 
-#include "base/file.h"
+#include "base/os/file.h"
 #include "cellar/status.h"
-#include "engine/table/state_machine.h"
+#include "engine/state/state_machine.h"
 #include "store/format/manifest.h"
 
 namespace cellar {

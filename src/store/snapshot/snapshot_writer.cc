@@ -4,10 +4,10 @@
 #include <algorithm>
 
 #include "base/assert.h"
-#include "base/background_pace.h"
 #include "base/coding.h"
 #include "base/hash.h"
-#include "base/object_store.h"
+#include "base/os/background_pace.h"
+#include "base/os/object_store.h"
 #include "cellar/clock.h"
 #include "store/format/snapshot_format.h"
 

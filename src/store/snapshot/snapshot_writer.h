@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "base/file.h"
-#include "engine/table/state_machine.h"
+#include "base/os/file.h"
+#include "engine/state/state_machine.h"
 #include "store/format/manifest.h"
 #include "store/format/snapshot_format.h"
 

@@ -1,0 +1,154 @@
+// DEBUG, for tests. The dispatcher asks enable-debug-command before any of it runs.
+#include <unistd.h>
+
+#include <cmath>
+#include <optional>
+#include <string>
+
+#include "base/os/log.h"
+#include "commands/admin/admin_commands.h"
+#include "commands/reports/help.h"
+#include "commands/session/command_context.h"
+#include "commands/words/cell_arguments.h"
+#include "replica/replication.h"
+#include "store/store.h"
+
+namespace cellar {
+namespace {
+
+// Holds the whole server, as in Redis: that is what it is for.
+void CmdDebugSleep(CommandContext& ctx) {
+  ASSIGN_OR_REPLY(ctx, const double seconds, DoubleArgument(ctx.args[2]));
+  constexpr double kSecondsMax{3600};
+  if (seconds > 0) (void)usleep(static_cast<useconds_t>(std::fmin(seconds, kSecondsMax) * 1e6));
+  ctx.reply.Ok();
+}
+
+// One reply of each kind, so that a client's parser can be tested.
+void CmdDebugProtocol(CommandContext& ctx) {
+  ReplyWriter& reply = ctx.reply;
+  const std::string_view kind = ctx.args[2];
+  if (EqualsIgnoreCase(kind, "string")) {
+    reply.Bulk("Hello World");
+  } else if (EqualsIgnoreCase(kind, "integer")) {
+    reply.Integer(12345);
+  } else if (EqualsIgnoreCase(kind, "double")) {
+    reply.Double(3.141);
+  } else if (EqualsIgnoreCase(kind, "null")) {
+    reply.Null();
+  } else if (EqualsIgnoreCase(kind, "array")) {
+    reply.Array(3);
+    for (int64_t i = 0; i < 3; ++i) reply.Integer(i);
+  } else if (EqualsIgnoreCase(kind, "set")) {
+    reply.Set(3);
+    for (int64_t i = 0; i < 3; ++i) reply.Integer(i);
+  } else if (EqualsIgnoreCase(kind, "map")) {
+    reply.Map(3);
+    for (int64_t i = 0; i < 3; ++i) {
+      reply.Integer(i);
+      reply.Boolean(i == 1);
+    }
+  } else if (EqualsIgnoreCase(kind, "attrib")) {
+    if (reply.resp3()) reply.Raw("|1\r\n$14\r\nkey-popularity\r\n*2\r\n$7\r\nkey:123\r\n:90\r\n");
+    reply.Bulk("Some real reply following the attribute");
+  } else if (EqualsIgnoreCase(kind, "push")) {
+    if (!reply.resp3()) return reply.Error("ERR RESP2 is not supported by this command");
+    reply.Push(2);
+    reply.Bulk("server-cpu-usage");
+    reply.Integer(42);
+  } else if (EqualsIgnoreCase(kind, "true")) {
+    reply.Boolean(true);
+  } else if (EqualsIgnoreCase(kind, "false")) {
+    reply.Boolean(false);
+  } else if (EqualsIgnoreCase(kind, "verbatim")) {
+    reply.Verbatim("This is a verbatim\nstring", "txt");
+  } else if (EqualsIgnoreCase(kind, "bignum")) {
+    reply.BigNumber("1234567999999999999999999999999999999");
+  } else {
+    reply.Error(
+        "ERR Wrong protocol type name. Please use one of the following: "
+        "string|integer|double|null|array|set|map|attrib|push|verbatim|true|false");
+  }
+}
+
+void CmdDebugLog(CommandContext& ctx) {
+  Log(LogSeverity::kWarning, "DEBUG LOG: " + std::string(ctx.args[2]));
+  ctx.reply.Ok();
+}
+
+void CmdDebugSetTime(CommandContext& ctx) {
+  if (EqualsIgnoreCase(ctx.args[2], "now")) {
+    ctx.store().OverrideTime(std::nullopt);
+  } else {
+    ASSIGN_OR_REPLY(ctx, const int64_t micros, ParseTimestamp(ctx.args[2]));
+    ctx.store().OverrideTime(micros);
+  }
+  ctx.reply.Ok();
+}
+
+void CmdDebugDigest(CommandContext& ctx) {
+  ctx.DependsOn(ctx.host.last_lsn());
+  if (ctx.args.size() > 3) return ctx.reply.Error(Status::SyntaxError());
+  // An index is a function of its table, so that the digest of the one vouches for both.
+  REPLY_IF_ERROR(ctx, ctx.store().VerifyIndexes());
+  if (ctx.args.size() == 3 && !EqualsIgnoreCase(ctx.args[2], "withlsn")) {
+    ASSIGN_OR_REPLY(ctx, const Table* const table,
+                    ctx.store().FindTable(ctx.session.keyspace, ctx.args[2]));
+    return ctx.reply.SimpleString(ctx.store().DigestTable(*table));
+  }
+  // Clocks of nodes differ, and so would what each of them hides.
+  const std::string digest = ctx.store().Digest(
+      ctx.host.replication().active() ? Store::DigestTime::kNewestStamp : Store::DigestTime::kNow);
+  if (ctx.args.size() == 2) return ctx.reply.SimpleString(digest);
+  ctx.reply.Array(2);
+  ctx.reply.Bulk(digest);
+  ctx.reply.Bulk(LsnText(ctx.host.last_lsn()));
+}
+
+void CmdDebugReload(CommandContext& ctx) {
+  if (ctx.session.exec_running) return ctx.reply.Error("ERR DEBUG RELOAD inside EXEC");
+  REPLY_IF_ERROR(ctx, ctx.host.ReloadStore());
+  ctx.reply.Ok();
+}
+
+constexpr Command Sub(std::string_view name, int16_t arity, std::string_view summary,
+                      std::string_view syntax, CommandHandler handler, KeySpec keys = {}) {
+  return {.name = name,
+          .arity = arity,
+          .flags = kAdmin | kNoScript | kLoading | kStale | kDebugging,
+          .keys = keys,
+          .group = "server",
+          .summary = summary,
+          .complexity = "depends",
+          .syntax = syntax,
+          .handler = handler};
+}
+
+constexpr Command kSubcommands[] = {
+    Sub("digest", -2, "Returns a hash of the schema and all live cells, or those of one table.",
+        "[WITHLSN|name]", CmdDebugDigest,
+        {.access = KeyAccess::kRead, .scope = KeyScope::kEverything}),
+    Sub("log", 3, "Writes a line to the server's log.", "message", CmdDebugLog),
+    Sub("protocol", 3, "Returns a reply of the given type.", "type", CmdDebugProtocol),
+    Sub("reload", 2, "Reloads all data from snapshot and log, in place.", "", CmdDebugReload),
+    Sub("set-time", 3, "Sets the clock of retention and timestamps.", "(micros | NOW)",
+        CmdDebugSetTime),
+    Sub("sleep", 3, "Blocks the whole server.", "seconds", CmdDebugSleep),
+    HelpSubcommand("server"),
+};
+
+constexpr Command kRows[] = {
+    {.name = "debug",
+     .arity = -2,
+     .flags = kAdmin | kNoScript | kLoading | kStale | kDebugging,
+     .group = "server",
+     .summary = "For tests; needs enable-debug-command.",
+     .complexity = "depends on the subcommand",
+     .subcommands = kSubcommands},
+};
+
+}  // namespace
+
+std::span<const Command> DebugCommands() { return kRows; }
+
+}  // namespace cellar

@@ -1,0 +1,23 @@
+// The list of groups: a new file of commands is one line here and one in its folder's header.
+#include "commands/all_commands.h"
+
+#include "commands/admin/admin_commands.h"
+#include "commands/data/data_commands.h"
+
+namespace cellar {
+
+void AddAllCommands(CommandTable* table) {
+  for (const auto group :
+       {AbsentCommands,      AclCommands,         AggregateCommands,  BackupCommands,
+        CellReadCommands,    CellWriteCommands,   ClientCommands,     CommandCommands,
+        ConfigCommands,      ConnectionCommands,  DebugCommands,      ExplainCommands,
+        FamilyCommands,      FeedCommands,        GenericCommands,    GroupCommands,
+        HeatCommands,        IndexCommands,       KeyspaceCommands,   MemoryCommands,
+        ObserveCommands,     PersistenceCommands, PubSubCommands,     ReplicaCommands,
+        ReplicationCommands, SentinelCommands,    ServerCommands,     SnapshotCommands,
+        StreamCommands,      TableCommands,       TransactionCommands}) {
+    table->Add(group());
+  }
+}
+
+}  // namespace cellar

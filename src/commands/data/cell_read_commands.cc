@@ -1,0 +1,554 @@
+// CGET, CMGET, CEXISTS, CNEAR, CROW, CROWS, CSCAN, CCOUNT: the commands that read cells.
+//
+// The first four answer at once. The others read through a Scan, which pauses when it has examined
+// much: then the command goes on as a Task on snapshots, while other clients are served, in a
+// worker if it is long (scan_run.h, long_read.h).
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/inline.h"
+#include "base/text/number.h"
+#include "commands/catalog/read_syntax.h"
+#include "commands/data/data_commands.h"
+#include "commands/replies/cell_reply.h"
+#include "commands/replies/count_run.h"
+#include "commands/replies/near_task.h"
+#include "commands/replies/scan_run.h"
+#include "commands/replies/visible_table.h"
+#include "commands/replies/whole_row_reply.h"
+#include "commands/session/command_context.h"
+#include "commands/session/services.h"
+#include "commands/words/cell_arguments.h"
+#include "commands/words/read_arguments.h"
+#include "commands/words/scan_cursor.h"
+#include "engine/keys/timestamp.h"
+#include "engine/rows/read_notes.h"
+#include "engine/rows/scan.h"
+#include "engine/schema/column_set.h"
+#include "store/store.h"
+
+namespace cellar {
+namespace {
+
+// The command's table; the reply depends on its newest change. Null if there is none, which has
+// been replied then.
+CELLAR_INLINE Table* FindTable(CommandContext& ctx) {
+  Table* const table = FindTableOrReply(ctx, ctx.args[1]);
+  if (table != nullptr) [[likely]]
+    ctx.DependsOn(table->last_lsn());
+  return table;
+}
+
+// The thread's ReadRequest: reads of one row come so often that its memory is kept.
+ReadRequest& ReadRequestOf(const CommandContext&) {
+  static thread_local ReadRequest request;
+  return request;
+}
+
+struct GetOptions {
+  int64_t at_micros{kTimestampMax};
+  bool timestamp{false};  // WITHTS
+  bool state{false};      // STATE
+};
+
+Result<GetOptions> ParseGetOptions(ArgumentCursor at) {
+  GetOptions options;
+  bool at_said = false;
+  while (!at.done()) {
+    if (at.TakeWord("AT")) {
+      if (at_said) return RepeatedOption("AT");
+      ASSIGN_OR_RETURN(const std::string_view word, at.TakeAny("AT", "micros"));
+      at_said = true;
+      ASSIGN_OR_RETURN(options.at_micros, ParseTimestamp(word));
+    } else if (at.TakeWord("WITHTS")) {
+      if (options.timestamp) return RepeatedOption("WITHTS");
+      options.timestamp = true;
+    } else if (at.TakeWord("STATE")) {
+      if (options.state) return RepeatedOption("STATE");
+      options.state = true;
+    } else {
+      return UnexpectedWord(at.Peek(), "AT, WITHTS or STATE");
+    }
+  }
+  return options;
+}
+
+// The reply of CGET and what INFO counts. `cell` may be null.
+CELLAR_INLINE void EndGet(CommandContext& ctx, const CellRead* cell, const GetOptions& options) {
+  ctx.host.services().stats.CountLookup(cell != nullptr);
+  if (cell == nullptr) return ctx.reply.Null();
+  if (options.timestamp) [[unlikely]] {
+    ctx.reply.Array(2);
+    ctx.reply.Integer(cell->timestamp_micros());
+  }
+  if (options.state) [[unlikely]]
+    return ReplyState(ctx.reply, cell->value.type, cell->value.stored);
+  ReplyValue(ctx.reply, cell->value.type, cell->value.stored);
+}
+
+// Opens the command's row, on which the reply depends.
+CELLAR_INLINE Result<OpenedRow*> OpenRow(CommandContext& ctx) {
+  ASSIGN_OR_RETURN(const Table* const table, FindVisibleTable(ctx, ctx.args[1]));
+  ctx.DependsOn(table->last_lsn());
+  return ctx.store().OpenRow(*table, ctx.args[2], ctx.rights);
+}
+
+// Replies why the columns cannot be read. A word that is no column is wrong whatever the table and
+// the row are.
+[[gnu::cold, gnu::noinline]] void FailAtColumns(CommandContext& ctx, Arguments columns,
+                                                const Status& status) {
+  for (const std::string_view column : columns) REPLY_IF_ERROR(ctx, CheckColumn(column));
+  ctx.Fail(status);
+}
+
+// The newest cell of `column` in the command's row at or before `at_micros`, or null.
+CELLAR_INLINE Result<const CellRead*> GetColumn(CommandContext& ctx, std::string_view column,
+                                                int64_t at_micros) {
+  ASSIGN_OR_RETURN(OpenedRow* const row, OpenRow(ctx));
+  return row->Get(column, at_micros);
+}
+
+// Its way is drawn in store/store.h.
+void CmdCGet(CommandContext& ctx) {
+  GetOptions options;
+  if (ctx.args.size() > 4) [[unlikely]] {
+    ASSIGN_OR_REPLY(ctx, options, ParseGetOptions(ArgumentCursor(ctx.args, 4)));
+  }
+  const Result<const CellRead*> cell = GetColumn(ctx, ctx.args[3], options.at_micros);
+  if (!cell.ok()) [[unlikely]]
+    return FailAtColumns(ctx, ctx.args.subspan(3, 1), cell.status());
+  EndGet(ctx, *cell, options);
+}
+
+CELLAR_INLINE void ReplyCellOrNull(CommandContext& ctx, const CellRead* cell) {
+  if (cell != nullptr)
+    ReplyValue(ctx.reply, cell->value.type, cell->value.stored);
+  else
+    ctx.reply.Null();
+}
+
+// Of the reply of one row.
+size_t ReplyBytesMax(const CommandContext& ctx) {
+  return static_cast<size_t>(ctx.host.services().config.reply_max_bytes);
+}
+
+// The reply of CMGET, as far as nothing is wrong.
+CELLAR_INLINE Status GetColumns(CommandContext& ctx, Arguments columns) {
+  ASSIGN_OR_RETURN(OpenedRow* const row, OpenRow(ctx));
+  ServerStats& stats = ctx.host.services().stats;
+  const size_t begin = ctx.reply.position();
+  const size_t bytes_max = ReplyBytesMax(ctx);
+  ctx.reply.Array(columns.size());
+  for (const std::string_view column : columns) {
+    ASSIGN_OR_RETURN(const CellRead* const cell, row->Get(column));
+    stats.CountLookup(cell != nullptr);
+    ReplyCellOrNull(ctx, cell);
+    if (ctx.reply.position() - begin > bytes_max) [[unlikely]] {
+      return Status::Error(ErrorCode::kTooLarge,
+                           "these columns make a reply of more than reply-max-bytes");
+    }
+  }
+  return Status::Ok();
+}
+
+void CmdCMGet(CommandContext& ctx) {
+  const Arguments columns = ctx.args.subspan(3);
+  const size_t begin = ctx.reply.position();
+  const Status status = GetColumns(ctx, columns);
+  if (status.ok()) [[likely]]
+    return;
+  ctx.reply.Truncate(begin);
+  FailAtColumns(ctx, columns, status);
+}
+
+void CmdCExists(CommandContext& ctx) {
+  if (ctx.args.size() > 4) return ctx.Fail(SyntaxErrorBecause("CEXISTS takes one column"));
+  bool exists = false;
+  if (ctx.args.size() == 4) {
+    const Result<const CellRead*> cell = GetColumn(ctx, ctx.args[3], kTimestampMax);
+    if (!cell.ok()) return FailAtColumns(ctx, ctx.args.subspan(3), cell.status());
+    exists = *cell != nullptr;
+  } else {
+    ASSIGN_OR_REPLY(ctx, OpenedRow* const row, OpenRow(ctx));
+    exists = row->IsLive();
+  }
+  ctx.host.services().stats.CountLookup(exists);
+  ctx.reply.Integer(exists ? 1 : 0);
+}
+
+// CNEAR table INDEX name n value ...
+void CNearIndex(CommandContext& ctx) {
+  ArgumentCursor at(ctx.args, 2);
+  if (!at.TakeWord("INDEX")) {
+    return ctx.Fail(SyntaxErrorBecause("CNEAR takes one row, or INDEX index count value ..."));
+  }
+  if (at.left() < 3) return ctx.Fail(IncompleteOption("INDEX", "index count value ..."));
+  const std::string_view name = at.Take();
+  ASSIGN_OR_REPLY(ctx, const uint64_t count,
+                  ParseWordCount("INDEX index", "count value ...", at.Take(), 1));
+  if (at.left() < count) return ctx.Fail(TooFewWords("INDEX", count, at.left()));
+  if (at.left() > count) return ctx.Fail(SyntaxErrorBecause("more values than the count says"));
+  const Arguments rest = at.Rest();
+  Table* const table = FindTable(ctx);
+  if (table == nullptr) return;
+  ASSIGN_OR_REPLY(ctx, std::unique_ptr<NearSearch> search,
+                  ctx.store().NearIndex(*table, name, {rest.begin(), rest.end()}, ctx.rights));
+  RunNear(ctx, *table, std::move(search), NearReply::kEntry);
+}
+
+void CmdCNear(CommandContext& ctx) {
+  if (ctx.args.size() > 3) return CNearIndex(ctx);
+  Table* const table = FindTable(ctx);
+  if (table == nullptr) return;
+  ASSIGN_OR_REPLY(ctx, std::unique_ptr<NearSearch> search,
+                  ctx.store().Near(*table, ctx.args[2], ctx.rights));
+  RunNear(ctx, *table, std::move(search), NearReply::kRow);
+}
+
+constexpr uint64_t kRowsNamedMax{100'000};  // cellar-model(7), "LIMITS"
+
+[[gnu::cold]] Status TooManyRows(uint64_t count) {
+  return Status::Error(
+      ErrorCode::kTooLarge,
+      "CROWS of " + FormatUint64(count) + " rows, the limit is " + FormatUint64(kRowsNamedMax));
+}
+
+ScanHeat HeatOfScan(const CommandContext& ctx, const Table& table, const RowOptions& rows) {
+  return {ctx.host, table, rows.reverse ? ScanHeat::Way::kReverse : ScanHeat::Way::kForward};
+}
+
+// Runs a scan in the handler, or hands it over as a task.
+void Run(CommandContext& ctx, Table& table, std::unique_ptr<Scan> scan, ScanRunOptions&& options) {
+  options.rights = ctx.rights;
+  options.reply_bytes_max = ReplyBytesMax(ctx);
+  const bool is_row = options.shown == ScanShown::kRow;
+  const bool is_begun = options.begun.has_value();
+  const bool is_long = options.shown == ScanShown::kPage && !ctx.session.exec_running &&
+                       IsKnownLong(ctx.host, table, *scan, options.rows_max, options.cells_max);
+  ScanRun run(std::move(scan), std::move(options), ctx.store(), &ctx.reply.buffer(),
+              ctx.reply.version());
+  const bool done = run.Pull(FirstBudget(ctx.session.exec_running, is_long));
+  if (is_row) ctx.host.services().stats.CountLookup(is_begun || run.rows() > 0);
+  if (done) return run.Finish(&table);
+  run.Detach(table);
+  ctx.Continue(
+      std::make_unique<ScanTask>(ctx.host, std::move(run), StartOf(is_long), table.last_lsn()));
+}
+
+// `CROW table row` by somebody who may read everything, as most are: without a scan, or by one that
+// reads what is left of a long row. False if there is no such table, or the row's key is in doubt.
+bool ReadWholeRow(CommandContext& ctx) {
+  Table* const table = ctx.store().FindTableIfAny(ctx.session.keyspace, ctx.args[1]);
+  if (table == nullptr) [[unlikely]]
+    return false;
+  static thread_local std::string key;  // keeps its memory
+  key.clear();
+  if (!EncodeRowKey(table->schema(), ctx.args[2], &key).ok()) [[unlikely]]
+    return false;
+  ctx.DependsOn(table->last_lsn());
+  ScanRunOptions options;
+  ScanPosition rest;
+  const WholeRowReply said =
+      ReplyWholeRow(ctx, *table, key, ReplyBytesMax(ctx), &options.begun, &rest);
+  if (said != WholeRowReply::kBegun) [[likely]]
+    return said == WholeRowReply::kDone;
+  ReadRequest& request = ReadRequestOf(ctx);
+  request.Clear();
+  request.rows.rows.push_back({RowSelector::Kind::kRow, ctx.args[2], {}});
+  Result<std::unique_ptr<Scan>> scan =
+      ctx.store().ScanRows(*table, request.rows, request.cells, &rest);
+  CELLAR_ASSERT(scan.ok());  // the row's key is in order
+  options.shown = ScanShown::kRow;
+  Run(ctx, *table, *std::move(scan), std::move(options));
+  return true;
+}
+
+void CmdCRow(CommandContext& ctx) {
+  if (ctx.args.size() == 3 && ctx.rights == nullptr && ReadWholeRow(ctx)) [[likely]]
+    return;
+  ReadRequest& request = ReadRequestOf(ctx);
+  REPLY_IF_ERROR(ctx, ParseReadOptions(ReadCommand::kRow, ArgumentCursor(ctx.args, 3), &request));
+  request.cells.access = ctx.rights;
+  request.rows.rows.push_back({RowSelector::Kind::kRow, ctx.args[2], {}});
+  Table* const table = FindTable(ctx);
+  if (table == nullptr) return;
+  ASSIGN_OR_REPLY(ctx, std::unique_ptr<Scan> scan,
+                  ctx.store().ScanRows(*table, request.rows, request.cells, nullptr));
+  ScanRunOptions options;
+  options.shown = ScanShown::kRow;
+  options.format = request.format;
+  Run(ctx, *table, std::move(scan), std::move(options));
+}
+
+// `CROWS table count row ...` by somebody who may read everything, in the same way.
+bool ReadWholeRows(CommandContext& ctx, Arguments rows) {
+  Table* const table = ctx.store().FindTableIfAny(ctx.session.keyspace, ctx.args[1]);
+  if (table == nullptr || rows.size() > kRowsNamedMax) [[unlikely]]
+    return false;
+  ctx.DependsOn(table->last_lsn());
+  ScanRunOptions options;
+  const WholeRowReply said = ReplyWholeRows(ctx, *table, rows, ReplyBytesMax(ctx), &options.begun);
+  if (said != WholeRowReply::kBegun) [[likely]]
+    return said == WholeRowReply::kDone;
+  ReadRequest& request = ReadRequestOf(ctx);
+  request.Clear();
+  Result<std::unique_ptr<Scan>> scan =
+      ctx.store().ReadRows(*table, rows.subspan(options.begun->count), request.cells);
+  if (!scan.ok()) {  // one of the keys behind is in doubt
+    ctx.reply.Truncate(options.begun->begin);
+    return false;
+  }
+  options.shown = ScanShown::kList;
+  options.rows_max = rows.size();
+  options.heat = ScanHeat(ctx.host, *table, ScanHeat::Way::kJumps);
+  Run(ctx, *table, *std::move(scan), std::move(options));
+  return true;
+}
+
+void CmdCRows(CommandContext& ctx) {
+  ReadRequest& request = ReadRequestOf(ctx);
+  ArgumentCursor at(ctx.args, 2);
+  ASSIGN_OR_REPLY(ctx, const uint64_t count,
+                  ParseWordCount("CROWS table", "count row ...", at.Take(), 1));
+  if (count > at.left()) return ctx.Fail(TooFewWords("CROWS table", count, at.left()));
+  const Arguments rows = ctx.args.subspan(at.position(), count);
+  if (count == at.left() && ctx.rights == nullptr && ReadWholeRows(ctx, rows)) return;
+  REPLY_IF_ERROR(ctx, ParseReadOptions(ReadCommand::kRows,
+                                       ArgumentCursor(ctx.args, at.position() + count), &request));
+  Table* const table = FindTable(ctx);
+  if (table == nullptr) return;
+  if (count > kRowsNamedMax) return ctx.Fail(TooManyRows(count));
+  request.cells.timestamps = request.format.arrays();
+  request.cells.access = ctx.rights;
+  ASSIGN_OR_REPLY(ctx, std::unique_ptr<Scan> scan,
+                  ctx.store().ReadRows(*table, rows, request.cells));
+  ScanRunOptions options;
+  options.shown = ScanShown::kList;
+  options.rows_max = count;
+  options.format = request.format;
+  options.heat = ScanHeat(ctx.host, *table, ScanHeat::Way::kJumps);
+  Run(ctx, *table, std::move(scan), std::move(options));
+}
+
+// In a cursor of table@snapshot where others have the number of a pinned view.
+constexpr uint64_t kFrozenPin{uint64_t{1} << 63};
+
+// Opens the scan of a CSCAN: from the start, from a cursor, over a pinned view.
+Result<std::unique_ptr<Scan>> OpenScan(CommandContext& ctx, Table& table,
+                                       const ReadRequest& request, ScanRunOptions* options) {
+  Store& store = ctx.store();
+  const std::string_view index =
+      request.rows.index.has_value() ? request.rows.index->name : std::string_view{};
+  options->cursor_binding = ScanBinding(table.schema().key.spec(), index, request.rows.reverse);
+  // Its cursors are of this snapshot, and of no other that gets its name.
+  if (table.frozen()) options->pin = kFrozenPin | table.id();
+  if (IsStartCursor(ctx.args[2])) {
+    options->pin_wanted = request.snapshot && !table.frozen();
+    return store.ScanRows(table, request.rows, request.cells, nullptr);
+  }
+  ASSIGN_OR_RETURN(const ScanCursor cursor, DecodeCursor(ctx.args[2], options->cursor_binding));
+  if (table.frozen() && cursor.pin == options->pin)
+    return store.ScanRows(table, request.rows, request.cells, &cursor.position);
+  options->pin = cursor.pin;
+  if (cursor.pin.has_value()) {
+    return store.ScanPinned(*cursor.pin, table, request.rows, request.cells, &cursor.position);
+  }
+  return store.ScanRows(table, request.rows, request.cells, &cursor.position);
+}
+
+// SAMPLE, and sample() in a filter (a word of that name inside a string does no harm).
+bool DrawsRows(const ReadRequest& request) {
+  return request.rows.sample.has_value() ||
+         (request.cells.filter.has_value() &&
+          request.cells.filter->find("sample") != std::string_view::npos);
+}
+
+// How long the page may be. The pages of an EXEC share one: each gets what is left, and a row at
+// least.
+size_t PageBytesMax(CommandContext& ctx) {
+  const auto bytes = static_cast<size_t>(ctx.host.services().config.scan_reply_max_bytes);
+  if (!ctx.session.exec_running) return bytes;
+  return bytes - std::min(bytes, ctx.reply.buffer().size() - ctx.session.exec_position);
+}
+
+// Does the table's name end in the name of a snapshot that is not there?
+bool SnapshotIsGone(CommandContext& ctx) {
+  if (ctx.args[1].find(kSnapshotSign) == std::string_view::npos) return false;
+  const Result<Table*> table = ctx.store().FindTable(ctx.session.keyspace, ctx.args[1]);
+  return !table.ok() && table.status().code() == ErrorCode::kNoSnapshot;
+}
+
+void CmdCScan(CommandContext& ctx) {
+  ReadRequest& request = ReadRequestOf(ctx);
+  REPLY_IF_ERROR(ctx, CheckCursorForm(ctx.args[2]));
+  REPLY_IF_ERROR(ctx, ParseReadOptions(ReadCommand::kScan, ArgumentCursor(ctx.args, 3), &request));
+  if (!IsStartCursor(ctx.args[2]) && SnapshotIsGone(ctx)) {
+    return ctx.Fail(Status::Error(ErrorCode::kStaleCursor,
+                                  "the snapshot of this cursor is gone: it was dropped"));
+  }
+  Table* const table = FindTable(ctx);
+  if (table == nullptr) return;
+  ScanRunOptions options;
+  options.keys_only = request.keys_only;
+  options.format = request.format;
+  options.rows_max = request.rows_max;
+  options.cells_max = request.cells_max;
+  options.page_bytes_max = PageBytesMax(ctx);
+  options.draws_rows = DrawsRows(request);
+  request.rows.cells_wanted = !request.keys_only;
+  request.cells.values = !request.keys_only;
+  request.cells.timestamps = request.format.arrays();
+  request.cells.access = ctx.rights;
+  // What had to be looked at tells of what is hidden.
+  if (request.stats && !MayReadTable(ctx)) return ctx.Fail(NoPermission());
+  if (request.stats) {
+    options.stats_clock = &ctx.host.clock();
+    options.notes = ReadNotes(table->schema(), request.rows, request.cells);
+  }
+  ASSIGN_OR_REPLY(ctx, std::unique_ptr<Scan> scan, OpenScan(ctx, *table, request, &options));
+  options.heat = HeatOfScan(ctx, *table, request.rows);
+  Run(ctx, *table, std::move(scan), std::move(options));
+}
+
+// What is counted anyway: all rows of the table, or all its cells, if all that is stored is live.
+std::optional<uint64_t> KnownCount(const CommandContext& ctx, const Table& table,
+                                   const ReadRequest& request) {
+  const RowOptions& rows = request.rows;
+  const CellOptions& cells = request.cells;
+  const bool all_rows =
+      rows.rows.empty() && !rows.index && !rows.each && rows.where.empty() && !rows.sample;
+  const bool all_cells = cells.columns.empty() && cells.time.all() && !cells.filter &&
+                         cells.columns_skip == 0 && cells.super_columns_max == kUnlimited &&
+                         cells.columns_max == kUnlimited;
+  if (!all_rows || !all_cells || !MayReadTable(ctx) || table.MayHoldDropped()) return std::nullopt;
+  if (request.by == CountBy::kRows) return table.counters().rows;
+  if (request.by == CountBy::kCells && cells.versions_max == kUnlimited) return table.cells();
+  return std::nullopt;
+}
+
+void CmdCCount(CommandContext& ctx) {
+  ReadRequest& request = ReadRequestOf(ctx);
+  REPLY_IF_ERROR(ctx, ParseReadOptions(ReadCommand::kCount, ArgumentCursor(ctx.args, 2), &request));
+  Table* const table = FindTable(ctx);
+  if (table == nullptr) return;
+  if (const std::optional<uint64_t> known = KnownCount(ctx, *table, request)) {
+    return ctx.reply.Unsigned(*known);
+  }
+  request.rows.cells_wanted = request.by != CountBy::kRows;
+  request.rows.reordered_max = kUnlimited;
+  request.cells.timestamps = false;
+  request.cells.values = false;
+  request.cells.access = ctx.rights;
+  ASSIGN_OR_REPLY(ctx, std::unique_ptr<Scan> scan,
+                  ctx.store().ScanRows(*table, request.rows, request.cells, nullptr));
+  const bool is_long = !ctx.session.exec_running && !request.rows.each &&
+                       IsKnownLong(ctx.host, *table, *scan, kUnlimited, kUnlimited);
+  CountRun run(std::move(scan), request.by, table->schema());
+  run.SetHeat(HeatOfScan(ctx, *table, request.rows));
+  RunCount<':'>(
+      ctx, *table, std::move(run), StartOf(is_long),
+      [](ReplyWriter& reply, const CountRun& counted) { reply.Unsigned(counted.count()); });
+}
+
+constexpr KeySpec kRowRead{.first = 1, .access = KeyAccess::kRead, .row = 2};
+constexpr KeySpec kTableRead{.first = 1, .access = KeyAccess::kRead};
+
+constexpr Command kRows[] = {
+    {.name = "cget",
+     .arity = -4,
+     .flags = kReadonly | kFast,
+     .categories = kCategoryCell,
+     .keys = kRowRead,
+     .group = "cell",
+     .summary = "Returns the newest value of a column, or the newest at or before a time.",
+     .complexity = "O(log n) where n is the number of cells in the locality group",
+     .syntax = "table row column [AT micros] [WITHTS] [STATE]",
+     .handler = CmdCGet},
+    {.name = "cmget",
+     .arity = -4,
+     .flags = kReadonly | kFast,
+     .categories = kCategoryCell,
+     .keys = kRowRead,
+     .group = "cell",
+     .summary = "Returns the newest values of several columns of a row.",
+     .complexity = "O(log n) for each column",
+     .syntax = "table row column...",
+     .handler = CmdCMGet},
+    {.name = "cexists",
+     .arity = -3,
+     .flags = kReadonly | kFast,
+     .categories = kCategoryCell,
+     .keys = kRowRead,
+     .group = "cell",
+     .summary = "Returns 1 if the row, or a column of it, exists, and 0 if not.",
+     .complexity = "O(log n)",
+     .syntax = "table row [column]",
+     .handler = CmdCExists},
+    {.name = "cnear",
+     .arity = -3,
+     .flags = kReadonly | kFast,
+     .categories = kCategoryCell,
+     .keys = kTableRead,
+     .group = "cell",
+     .summary = "Returns the row, or else the next one (1), or else the one before (-1); 0 is the "
+                "row itself.",
+     .complexity = "O(log n)",
+     .syntax = "table (row | INDEX index count value...)",
+     .handler = CmdCNear},
+    {.name = "crow",
+     .arity = -3,
+     .flags = kReadonly,
+     .categories = kCategoryCell,
+     .keys = kRowRead,
+     .group = "cell",
+     .summary = "Returns a row as a map from column to value.",
+     .complexity = "O(log n + m) where m is the number of cells of the row",
+     .syntax = "table row " CELLAR_CELL_OPTIONS,
+     .handler = CmdCRow},
+    {.name = "crows",
+     .arity = -4,
+     .flags = kReadonly,
+     .categories = kCategoryCell,
+     .keys = kTableRead,
+     .group = "cell",
+     .summary = "Returns rows as maps from column to value, in the order in which they are named, "
+                "all as at one moment. The map of a row that is not there is empty.",
+     .complexity = "O(n log n + m) for n rows of m cells",
+     .syntax = "table count row... " CELLAR_CELL_OPTIONS,
+     .handler = CmdCRows},
+    {.name = "cscan",
+     .arity = -3,
+     .flags = kReadonly,
+     .categories = kCategoryCell,
+     .keys = kTableRead,
+     .group = "cell",
+     .summary = "Returns rows in key order, with a cursor for the next call. A scan begins and "
+                "ends with 0.",
+     .complexity = "O(log n + m) for each call, where m is the number of cells examined",
+     .syntax = "table cursor " CELLAR_ROW_OPTIONS " " CELLAR_CELL_OPTIONS,
+     .handler = CmdCScan},
+    {.name = "ccount",
+     .arity = -2,
+     .flags = kReadonly,
+     .categories = kCategoryCell,
+     .keys = kTableRead,
+     .group = "cell",
+     .summary = "Counts the rows, super columns, columns or cells that a scan would return.",
+     .complexity =
+         "O(log n + m) where m is the number of cells examined; O(families) for all rows, or all "
+         "cells (VERSIONS ALL BY CELLS), of a table of which retention drops nothing",
+     .syntax =
+         "table " CELLAR_ROW_OPTIONS " " CELLAR_CELL_OPTIONS " [BY (ROWS|GROUPS|COLUMNS|CELLS)]",
+     .handler = CmdCCount},
+};
+
+}  // namespace
+
+std::span<const Command> CellReadCommands() { return kRows; }
+
+}  // namespace cellar

@@ -1,0 +1,362 @@
+// CEXPLAIN: what a read is going to do, and with ANALYZE what it did.
+//
+//   CEXPLAIN CSCAN table 0 INDEX name EQ 1 x ANALYZE
+//
+// The read is parsed and opened as its own command would do it, and then described instead of being
+// answered (engine/scans/explain.h); a CUPDATE as the read of its rows, and nothing is changed. The
+// words of CGET, CMGET and CEXISTS are parsed here a second time: a new one goes to both places.
+// ANALYZE stands last, so that the table keeps its place; where the read itself could mean that
+// word (CROW table ANALYZE) it does.
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/text/quote.h"
+#include "commands/data/data_commands.h"
+#include "commands/replies/schema_commands.h"
+#include "commands/replies/sliced_read.h"
+#include "commands/replies/visible_table.h"
+#include "commands/session/command_context.h"
+#include "commands/words/cell_arguments.h"
+#include "commands/words/read_arguments.h"
+#include "commands/words/scan_cursor.h"
+#include "commands/words/write_arguments.h"
+#include "engine/aggregate/aggregate_plan.h"
+#include "engine/request/row_update.h"
+#include "engine/rows/read_notes.h"
+#include "engine/scans/explain.h"
+#include "engine/schema/column_set.h"
+#include "store/store.h"
+
+namespace cellar {
+namespace {
+
+// A read command as the scan that it comes to. Views borrow from the client's words.
+struct Explained {
+  std::string_view name;  // lower case
+  std::string_view table;
+  ReadRequest request;
+  std::optional<AggregateRequest> aggregate;  // CAGG
+  std::string_view cursor{"0"};
+  uint64_t rows_max{kUnlimited};
+  uint64_t cells_max{kUnlimited};
+};
+
+Status AddColumn(std::string_view word, Explained* read) {
+  ColumnSelector& column = read->request.cells.columns.emplace_back();
+  column.kind = ColumnSelector::Kind::kColumn;
+  return ParseColumn(word, &column.family, &column.first);
+}
+
+void ReadRow(std::string_view row, Explained* read) {
+  read->request.rows.rows.push_back({RowSelector::Kind::kRow, row, {}});
+}
+
+Status ReadCGet(Arguments words, Explained* read) {
+  ReadRow(words[2], read);
+  RETURN_IF_ERROR(AddColumn(words[3], read));
+  ArgumentCursor at(words, 4);
+  bool at_said = false;
+  bool timestamp_said = false;
+  while (!at.done()) {
+    if (at.TakeWord("AT")) {
+      if (at_said) return RepeatedOption("AT");
+      ASSIGN_OR_RETURN(const std::string_view word, at.TakeAny("AT", "micros"));
+      ASSIGN_OR_RETURN(read->request.cells.time.max_micros, ParseTimestamp(word));
+      at_said = true;
+    } else if (at.TakeWord("WITHTS")) {
+      if (timestamp_said) return RepeatedOption("WITHTS");
+      timestamp_said = true;
+    } else {
+      return UnexpectedWord(at.Peek(), "AT or WITHTS");
+    }
+  }
+  return Status::Ok();
+}
+
+Status ReadCMGet(Arguments words, Explained* read) {
+  ReadRow(words[2], read);
+  for (const std::string_view word : words.subspan(3)) RETURN_IF_ERROR(AddColumn(word, read));
+  return Status::Ok();
+}
+
+Status ReadCExists(Arguments words, Explained* read) {
+  ReadRow(words[2], read);
+  if (words.size() > 4) return SyntaxErrorBecause("CEXISTS takes one column");
+  if (words.size() == 4) RETURN_IF_ERROR(AddColumn(words[3], read));
+  read->request.rows.cells_wanted = false;
+  return Status::Ok();
+}
+
+Status ReadCRow(Arguments words, Explained* read) {
+  RETURN_IF_ERROR(ParseReadOptions(ReadCommand::kRow, ArgumentCursor(words, 3), &read->request));
+  ReadRow(words[2], read);
+  return Status::Ok();
+}
+
+Status ReadCRows(Arguments words, Explained* read) {
+  ArgumentCursor at(words, 2);
+  ASSIGN_OR_RETURN(const uint64_t count,
+                   ParseWordCount("CROWS table", "count row ...", at.Take(), 1));
+  if (count > at.left()) return TooFewWords("CROWS table", count, at.left());
+  const size_t rest = at.position() + count;
+  RETURN_IF_ERROR(
+      ParseReadOptions(ReadCommand::kRows, ArgumentCursor(words, rest), &read->request));
+  for (const std::string_view row : words.subspan(3, count)) ReadRow(row, read);
+  return Status::Ok();
+}
+
+Status ReadCScan(Arguments words, Explained* read) {
+  RETURN_IF_ERROR(CheckCursorForm(words[2]));
+  RETURN_IF_ERROR(ParseReadOptions(ReadCommand::kScan, ArgumentCursor(words, 3), &read->request));
+  ReadRequest& request = read->request;
+  request.rows.cells_wanted = !request.keys_only;
+  request.cells.timestamps = request.format.arrays();
+  read->cursor = words[2];
+  read->rows_max = request.rows_max;
+  read->cells_max = request.cells_max;
+  return Status::Ok();
+}
+
+Status ReadCCount(Arguments words, Explained* read) {
+  RETURN_IF_ERROR(ParseReadOptions(ReadCommand::kCount, ArgumentCursor(words, 2), &read->request));
+  read->request.rows.cells_wanted = read->request.by != CountBy::kRows;
+  read->request.rows.reordered_max = kUnlimited;
+  read->request.cells.timestamps = false;
+  return Status::Ok();
+}
+
+Status ReadCAgg(Arguments words, Explained* read) {
+  return ParseAggregate(ArgumentCursor(words, 2), &read->request, &read->aggregate.emplace());
+}
+
+// The ops are read, and done to nothing.
+Status ReadCUpdate(Arguments words, Explained* read) {
+  ArgumentCursor at(words, 2);
+  RowWrite write;
+  RETURN_IF_ERROR(ParseUpdateOptions(&at, &read->request));
+  RETURN_IF_ERROR(ParseUpdateOps(at, &write));
+  read->request.rows.cells_wanted = false;
+  read->request.rows.reordered_max = kUpdateRowsSortedMax;
+  read->request.cells.timestamps = false;
+  read->rows_max = read->request.changes_max;
+  return Status::Ok();
+}
+
+struct Reader {
+  std::string_view name;
+  size_t words_min;
+  Status (*read)(Arguments words, Explained* read);
+};
+constexpr Reader kReaders[] = {
+    {"cagg", 5, ReadCAgg},   {"ccount", 2, ReadCCount}, {"cexists", 3, ReadCExists},
+    {"cget", 4, ReadCGet},   {"cmget", 4, ReadCMGet},   {"crow", 3, ReadCRow},
+    {"crows", 4, ReadCRows}, {"cscan", 3, ReadCScan},   {"cupdate", 4, ReadCUpdate},
+};
+
+// `words` begin with the name of the command.
+Status ReadCommandWords(Arguments words, Explained* read) {
+  const auto* const reader =
+      std::find_if(std::begin(kReaders), std::end(kReaders),
+                   [&](const Reader& row) { return EqualsIgnoreCase(words[0], row.name); });
+  if (reader == std::end(kReaders)) {
+    return Status::Error(
+        ErrorCode::kErr,
+        "CEXPLAIN takes CAGG, CCOUNT, CEXISTS, CGET, CMGET, CROW, CROWS, CSCAN or CUPDATE, not " +
+            Quote(words[0]));
+  }
+  *read = Explained();
+  read->name = reader->name;
+  if (words.size() < reader->words_min) {
+    return Status::Error(ErrorCode::kErr, "wrong number of arguments for '" +
+                                              std::string(reader->name) + "' command");
+  }
+  read->table = words[1];
+  return reader->read(words, read);
+}
+
+// What is known before anything is read, and what ANALYZE has found.
+class ExplainRun {
+ public:
+  ExplainRun(const Explained& read, ScanExplained explained, std::vector<std::string> notes,
+             Clock& clock)
+      : name_(read.name),
+        rows_max_(read.rows_max),
+        cells_max_(read.cells_max),
+        rows_alone_(!read.request.rows.cells_wanted),
+        scan_(std::move(explained.scan)),
+        explanation_(std::move(explained.explanation)),
+        notes_(std::move(notes)),
+        clock_(&clock),
+        begin_micros_(clock.MonotonicMicros()) {}
+
+  void Detach() { scan_->Detach(); }
+
+  // Reads as far as the command would. True when that is done.
+  bool Pull(uint64_t cells) {
+    scan_->SetBudget(cells);
+    for (;;) {
+      switch (scan_->Next()) {
+        case ScanStep::kRow:
+          if (rows_ == rows_max_ || cells_ == cells_max_) return true;
+          ++rows_;
+          if (rows_alone_) scan_->SkipRow();
+          break;
+        case ScanStep::kCell:
+          if (cells_ == cells_max_) return true;
+          ++cells_;
+          break;
+        case ScanStep::kPause:
+          return false;
+        case ScanStep::kEnd:
+          return true;
+      }
+    }
+  }
+
+  // What is known when it has ended.
+  void Reply(ReplyWriter& reply) const {
+    ReplyPlan(reply, 1);
+    ReplyExamined(reply);
+  }
+
+  // And without reading anything; the map has `more` fields behind it.
+  void ReplyPlan(ReplyWriter& reply, size_t more) const {
+    reply.Map(13 + more);
+    Field(reply, "command", name_);
+    Field(reply, "tree", explanation_.index.empty() ? "table" : "index");
+    reply.Bulk("index");
+    if (explanation_.index.empty()) {
+      reply.Null();
+    } else {
+      reply.Bulk(explanation_.index);
+    }
+    Field(reply, "cells", explanation_.cells_from);
+    Field(reply, "direction", explanation_.reverse ? "reverse" : "forward");
+    reply.Bulk("bounds");
+    reply.Array(explanation_.bounds.size());
+    for (const auto& [min, max] : explanation_.bounds) {
+      reply.Array(2);
+      reply.Bulk(min);
+      reply.Bulk(max);
+    }
+    List(reply, "groups", explanation_.groups);
+    List(reply, "columns", explanation_.columns);
+    List(reply, "pushed", explanation_.pushed);
+    List(reply, "checked", explanation_.checked);
+    List(reply, "considered", explanation_.considered);
+    List(reply, "notes", notes_);
+    reply.Bulk("estimated");
+    reply.Map(2);
+    Count(reply, "rows", explanation_.rows_estimated);
+    Count(reply, "cells", explanation_.cells_estimated);
+  }
+
+ private:
+  static void Field(ReplyWriter& reply, std::string_view name, std::string_view text) {
+    reply.Bulk(name);
+    reply.Bulk(text);
+  }
+  static void Count(ReplyWriter& reply, std::string_view name, uint64_t count) {
+    reply.Bulk(name);
+    reply.Unsigned(count);
+  }
+  static void List(ReplyWriter& reply, std::string_view name,
+                   const std::vector<std::string>& texts) {
+    reply.Bulk(name);
+    ReplyNames(reply, texts);
+  }
+  void ReplyExamined(ReplyWriter& reply) const {
+    const ScanStats& stats = scan_->stats();
+    reply.Bulk("examined");
+    reply.Map(7);
+    Count(reply, "rows", stats.rows);
+    Count(reply, "cells", stats.cells);
+    Count(reply, "bytes", stats.bytes);
+    Count(reply, "groups", stats.groups);
+    Count(reply, "rows returned", rows_);
+    Count(reply, "cells returned", cells_);
+    Count(reply, "micros", static_cast<uint64_t>(clock_->MonotonicMicros() - begin_micros_));
+  }
+
+  std::string_view name_;  // of kReaders
+  uint64_t rows_max_;
+  uint64_t cells_max_;
+  bool rows_alone_;
+  std::unique_ptr<Scan> scan_;
+  Explanation explanation_;
+  std::vector<std::string> notes_;
+  Clock* clock_;
+  int64_t begin_micros_;
+  uint64_t rows_{0};
+  uint64_t cells_{0};
+};
+
+// The read, and whether ANALYZE stands behind it.
+Result<bool> ReadExplained(Arguments words, Explained* read) {
+  Status status = ReadCommandWords(words, read);
+  if (status.ok()) return false;
+  if (words.size() < 2 || !EqualsIgnoreCase(words.back(), "ANALYZE")) return status;
+  RETURN_IF_ERROR(ReadCommandWords(words.first(words.size() - 1), read));
+  return true;
+}
+
+// Compiles the read as its own command would, cursor included. ANALYZE runs it as well and throws
+// away what it finds; one that is long goes on as a task.
+void CmdCExplain(CommandContext& ctx) {
+  Explained read;
+  ASSIGN_OR_REPLY(ctx, const bool analyze, ReadExplained(ctx.args.subspan(1), &read));
+  ASSIGN_OR_REPLY(ctx, Table* const table, FindVisibleTable(ctx, read.table));
+  // What would have to be looked at tells of what is hidden, as STATS does.
+  if (!MayReadTable(ctx)) return ctx.Fail(NoPermission());
+  read.request.cells.access = ctx.rights;
+  ctx.DependsOn(table->last_lsn());
+  const RowOptions& rows = read.request.rows;
+  ScanPosition from;
+  const bool goes_on = !IsStartCursor(read.cursor);
+  if (goes_on) {
+    const std::string_view index = rows.index ? rows.index->name : std::string_view();
+    ASSIGN_OR_REPLY(
+        ctx, ScanCursor cursor,
+        DecodeCursor(read.cursor, ScanBinding(table->schema().key.spec(), index, rows.reverse)));
+    from = std::move(cursor.position);
+  }
+  std::vector<ColumnSelector> targets;
+  if (read.aggregate) {
+    REPLY_IF_ERROR(ctx, AggregatePlan::Compile(table->schema(), *read.aggregate,
+                                               read.request.cells.columns, rows.reverse)
+                            .status());
+    NarrowToTargets(*read.aggregate, rows, &read.request.cells, &targets);
+  }
+  ASSIGN_OR_REPLY(
+      ctx, ScanExplained explained,
+      ctx.store().ExplainRows(*table, rows, read.request.cells, goes_on ? &from : nullptr));
+  ExplainRun run(read, std::move(explained), ReadNotes(table->schema(), rows, read.request.cells),
+                 ctx.host.clock());
+  if (!analyze) return run.ReplyPlan(ctx.reply, 0);
+  RunInSlices(ctx, std::move(run), table->last_lsn());
+}
+
+constexpr Command kRows[] = {
+    {.name = "cexplain",
+     .arity = -3,
+     .flags = kReadonly,
+     .categories = kCategoryCell,
+     .keys = {.first = 2, .access = KeyAccess::kRead, .scope = KeyScope::kTable},
+     .group = "cell",
+     .summary = "Shows how a read is answered: which tree is walked between which bounds, what is "
+                "checked, likely mistakes, and with ANALYZE what was examined.",
+     .complexity = "O(log n), or with ANALYZE the cost of the read",
+     .syntax = "(CAGG|CCOUNT|CEXISTS|CGET|CMGET|CROW|CROWS|CSCAN|CUPDATE) table [argument...] "
+               "[ANALYZE]",
+     .handler = CmdCExplain},
+};
+
+}  // namespace
+
+std::span<const Command> ExplainCommands() { return kRows; }
+
+}  // namespace cellar

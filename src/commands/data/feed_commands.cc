@@ -1,0 +1,117 @@
+// FEED: which feeds there are. They are read by the commands of Redis' streams
+// (stream_commands.cc).
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "commands/config/config.h"
+#include "commands/data/data_commands.h"
+#include "commands/feeds/feed_access.h"
+#include "commands/feeds/feed_task.h"
+#include "commands/replies/schema_commands.h"
+#include "commands/reports/help.h"
+#include "commands/session/command_context.h"
+#include "commands/session/table_events.h"
+#include "commands/words/feed_arguments.h"
+#include "commands/words/schema_arguments.h"
+#include "store/store.h"
+
+namespace cellar {
+namespace {
+
+void CmdFeedCreate(CommandContext& ctx) {
+  REPLY_IF_ERROR(ctx, CheckTableName(ctx.args[2]));
+  ASSIGN_OR_REPLY(ctx, Feed feed, ParseFeedCreate(ArgumentCursor(ctx.args, 3)));
+  const TableName name = SplitTableName(ctx.session.keyspace, ctx.args[2]);
+  REPLY_IF_ERROR(ctx, CheckKeyspace(ctx, name.keyspace));
+  feed.keyspace = name.keyspace;
+  REPLY_IF_ERROR(ctx, CheckMayMakeFeed(ctx.rights, feed));
+  ctx.DependsOn(ctx.store().schema_lsn());
+  REPLY_IF_ERROR(ctx, ctx.store().CreateFeed(name.keyspace, name.table, std::move(feed)));
+  ReplyChange(ctx, Status::Ok());
+  NotifyTable(ctx.host, kNotifyGeneric, "feed", name.keyspace, name.table);
+}
+
+void CmdFeedDrop(CommandContext& ctx) {
+  const Feed* feed = ctx.store().FindFeed(ctx.session.keyspace, ctx.args[2]);
+  if (feed == nullptr) {
+    ctx.DependsOn(ctx.store().schema_lsn());
+    REPLY_IF_ERROR(ctx, FindFeed(ctx, ctx.args[2]).status());
+  }
+  REPLY_IF_ERROR(ctx, CheckMayMakeFeed(ctx.rights, *feed));
+  const std::string keyspace = feed->keyspace;
+  const std::string name = feed->name;
+  REPLY_IF_ERROR(ctx, ctx.store().DropFeed(*feed));
+  ReplyChange(ctx, Status::Ok());
+  NotifyTable(ctx.host, kNotifyGeneric, "del", keyspace, name);
+  ctx.host.WakeTasks();
+}
+
+void CmdFeedList(CommandContext& ctx) {
+  REPLY_IF_ERROR(ctx, CheckKeyspace(ctx, ctx.session.keyspace));
+  std::vector<std::string_view> names;
+  for (const Feed* feed : VisibleFeeds(ctx)) names.push_back(feed->name);
+  ctx.DependsOn(ctx.store().schema_lsn());
+  ReplyNames(ctx.reply, names);
+}
+
+void CmdFeedInfo(CommandContext& ctx) { RunFeedFigures(ctx, ctx.args[2], FeedFigures::kFeedInfo); }
+
+constexpr Command kFeedRows[] = {
+    {.name = "create",
+     .arity = -4,
+     .flags = kWrite | kDenyOom,
+     .categories = kCategorySchema,
+     .feeds = {.first = 2, .access = KeyAccess::kReadWrite},
+     .group = "stream",
+     .summary = "Creates a feed: the changes of tables from now on, as a stream.",
+     .complexity = "O(n) where n is the number of tables that it covers",
+     .syntax = "feed ON count table|table:family... [PREFIX prefix]... [SLICE index count] "
+               "[OLD] [EXPIRED] [KEEP duration]",
+     .handler = CmdFeedCreate},
+    {.name = "drop",
+     .arity = 3,
+     .flags = kWrite,
+     .categories = kCategorySchema | kCategoryDangerous,
+     .feeds = {.first = 2, .access = KeyAccess::kReadWrite},
+     .group = "stream",
+     .summary = "Drops a feed.",
+     .complexity = "O(1)",
+     .syntax = "feed",
+     .handler = CmdFeedDrop},
+    {.name = "list",
+     .arity = 2,
+     .flags = kReadonly,
+     .categories = kCategorySchema,
+     .group = "stream",
+     .summary = "Returns the names of the feeds in the keyspace, sorted.",
+     .complexity = "O(n) where n is the number of feeds of the keyspace",
+     .syntax = "",
+     .handler = CmdFeedList},
+    {.name = "info",
+     .arity = 3,
+     .flags = kReadonly,
+     .categories = kCategorySchema | kCategoryStream,
+     .feeds = {.first = 2, .access = KeyAccess::kRead},
+     .group = "stream",
+     .summary = "Returns what a feed covers, and which entries it has.",
+     .complexity = "O(n) in the bytes of log that nobody has counted yet",
+     .syntax = "feed",
+     .handler = CmdFeedInfo},
+    HelpSubcommand("stream"),
+};
+
+constexpr Command kRows[] = {
+    {.name = "feed",
+     .arity = -2,
+     .group = "stream",
+     .summary = "Creates, drops and describes feeds: changes of tables as streams.",
+     .complexity = "Depends on the subcommand.",
+     .subcommands = kFeedRows},
+};
+
+}  // namespace
+
+std::span<const Command> FeedCommands() { return kRows; }
+
+}  // namespace cellar

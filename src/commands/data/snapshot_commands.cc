@@ -1,0 +1,391 @@
+// SNAPSHOT: named snapshots, the tables of which are read as table@snapshot by every command that
+// reads. COPY: a table, or one of a snapshot, under another name.
+//
+// CREATE answers when it is on disk, whatever appendfsync says: who has its `id` may read a feed
+// from there on, and must not be told of a moment that a power cut takes back.
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/text/duration.h"
+#include "base/text/quote.h"
+#include "commands/config/config.h"
+#include "commands/data/data_commands.h"
+#include "commands/replies/change_task.h"
+#include "commands/replies/count_run.h"
+#include "commands/replies/scan_run.h"
+#include "commands/replies/schema_commands.h"
+#include "commands/replies/visible_table.h"
+#include "commands/reports/help.h"
+#include "commands/session/command_context.h"
+#include "commands/session/table_events.h"
+#include "commands/words/cell_arguments.h"
+#include "commands/words/schema_arguments.h"
+#include "commands/words/syntax_error.h"
+#include "engine/feeds/feed.h"
+#include "engine/schema/column_set.h"
+#include "engine/state/snapshot_set.h"
+#include "store/store.h"
+
+namespace cellar {
+namespace {
+
+constexpr int64_t kMicrosOfMs{1000};
+
+struct CreateRequest {
+  std::vector<std::string_view> tables;
+  bool names_tables{false};
+  int64_t ttl_ms{0};
+  bool replace{false};
+};
+
+Result<CreateRequest> ParseCreate(ArgumentCursor at) {
+  constexpr std::string_view kWords{"count name ..."};
+  CreateRequest request;
+  while (!at.done()) {
+    if (at.TakeWord("TABLE")) {
+      if (request.names_tables) return RepeatedOption("TABLE");
+      request.names_tables = true;
+      ASSIGN_OR_RETURN(const std::string_view word, at.TakeAny("TABLE", kWords));
+      ASSIGN_OR_RETURN(const uint64_t count, ParseWordCount("TABLE", kWords, word, 1));
+      if (count > at.left()) return TooFewWords("TABLE", count, at.left());
+      for (uint64_t i = 0; i < count; ++i) {
+        RETURN_IF_ERROR(CheckName("table", at.Peek()));
+        request.tables.push_back(at.Take());
+      }
+    } else if (at.TakeWord("TTL")) {
+      if (request.ttl_ms != 0) return RepeatedOption("TTL");
+      ASSIGN_OR_RETURN(const std::string_view word, at.TakeAny("TTL", "duration"));
+      ASSIGN_OR_RETURN(request.ttl_ms, ParseDurationMs(word));
+    } else if (at.TakeWord("REPLACE")) {
+      if (request.replace) return RepeatedOption("REPLACE");
+      request.replace = true;
+    } else {
+      return UnexpectedWord(at.Peek(), "TABLE, TTL or REPLACE");
+    }
+  }
+  return request;
+}
+
+Status CheckSnapshotName(std::string_view word) {
+  if (IsSnapshotName(word)) return Status::Ok();
+  return Status::Error(ErrorCode::kErr, "invalid snapshot name " + Quote(word) +
+                                            ": it must match [A-Za-z0-9_][A-Za-z0-9_.-]{0,127}");
+}
+
+// `[keyspace/]name`: of the client's keyspace, or that one.
+TableName SnapshotNameOf(const CommandContext& ctx) {
+  return SplitTableName(ctx.session.keyspace, ctx.args[2]);
+}
+
+// The tables that CREATE is to keep. The right to make one is that to truncate its tables.
+Result<std::vector<const Table*>> TablesToKeep(CommandContext& ctx, std::string_view keyspace,
+                                               const CreateRequest& request) {
+  std::vector<const Table*> tables;
+  if (!request.names_tables) {
+    for (const Table* table : ctx.store().Tables(keyspace)) tables.push_back(table);
+  }
+  for (const std::string_view name : request.tables) {
+    ASSIGN_OR_RETURN(const Table* table, ctx.store().FindTable(keyspace, name));
+    if (std::find(tables.begin(), tables.end(), table) == tables.end()) tables.push_back(table);
+  }
+  const bool may =
+      ctx.rights == nullptr || std::all_of(tables.begin(), tables.end(), [&](const Table* table) {
+        return ctx.rights->MayWriteTable(keyspace, table->name());
+      });
+  if (!may) return NoPermission();
+  return tables;
+}
+
+// Waits until what was logged is on disk.
+class SyncedTask final : public Task {
+ public:
+  SyncedTask(Store& store, Lsn lsn) : store_(store), lsn_(lsn) {}
+
+  TaskProgress Step(TaskContext& context) override {
+    Journal& journal = store_.journal();
+    const bool waits = journal.Stats().log_enabled && journal.durable_lsn() < lsn_;
+    if (waits && !context.budget.unlimited()) {
+      journal.RequestSync();
+      return TaskProgress::kWaiting;
+    }
+    context.depends_on = lsn_;
+    context.reply.Ok();
+    return TaskProgress::kDone;
+  }
+
+ private:
+  Store& store_;
+  const Lsn lsn_;
+};
+
+void CmdSnapshotCreate(CommandContext& ctx) {
+  const TableName name = SnapshotNameOf(ctx);
+  REPLY_IF_ERROR(ctx, CheckSnapshotName(name.table));
+  ASSIGN_OR_REPLY(ctx, const CreateRequest request, ParseCreate(ArgumentCursor(ctx.args, 3)));
+  REPLY_IF_ERROR(ctx, CheckKeyspace(ctx, name.keyspace));
+  ctx.DependsOn(ctx.store().schema_lsn());
+  ASSIGN_OR_REPLY(ctx, const std::vector<const Table*> tables,
+                  TablesToKeep(ctx, name.keyspace, request));
+  Store& store = ctx.store();
+  REPLY_IF_ERROR(
+      ctx, store.CreateSnapshot(name.keyspace, name.table, tables, request.ttl_ms * kMicrosOfMs,
+                                request.replace ? Store::Overwrite::kYes : Store::Overwrite::kNo));
+  NotifyTable(ctx.host, kNotifyGeneric, "snapshot", name.keyspace, name.table);
+  if (ctx.session.exec_running) return ReplyChange(ctx, Status::Ok());
+  store.journal().RequestSync();
+  ctx.Continue(std::make_unique<SyncedTask>(store, store.schema_lsn()));
+}
+
+// Whether it shows anything that the user may know of.
+bool Sees(const CommandContext& ctx, const NamedSnapshot& snapshot) {
+  if (ctx.rights == nullptr || snapshot.tables.empty()) return true;
+  return std::any_of(snapshot.tables.begin(), snapshot.tables.end(),
+                     [&ctx](const auto& table) { return ctx.rights->Sees(*table.second); });
+}
+
+Result<const NamedSnapshot*> FindVisible(CommandContext& ctx) {
+  const TableName name = SnapshotNameOf(ctx);
+  ctx.DependsOn(ctx.store().schema_lsn());
+  ASSIGN_OR_RETURN(const NamedSnapshot* snapshot,
+                   ctx.store().FindSnapshot(name.keyspace, name.table));
+  return Sees(ctx, *snapshot) ? Result(snapshot) : NoPermission();
+}
+
+void CmdSnapshotDrop(CommandContext& ctx) {
+  ASSIGN_OR_REPLY(ctx, const NamedSnapshot* const snapshot, FindVisible(ctx));
+  const bool may =
+      ctx.rights == nullptr ||
+      std::all_of(snapshot->tables.begin(), snapshot->tables.end(), [&](const auto& table) {
+        return ctx.rights->MayWriteTable(snapshot->keyspace, table.first);
+      });
+  if (!may) return ctx.Fail(NoPermission());
+  ReplyChange(ctx, ctx.store().DropSnapshot(*snapshot));
+}
+
+void CmdSnapshotList(CommandContext& ctx) {
+  REPLY_IF_ERROR(ctx, CheckKeyspace(ctx, ctx.session.keyspace));
+  ctx.DependsOn(ctx.store().schema_lsn());
+  std::vector<std::string_view> names;
+  for (const NamedSnapshot* snapshot : ctx.store().engine().snapshots().In(ctx.session.keyspace)) {
+    if (Sees(ctx, *snapshot)) names.push_back(snapshot->name);
+  }
+  ReplyNames(ctx.reply, names);
+}
+
+// Counts what is live in the tables, one after the other.
+class SnapshotInfoTask final : public Task {
+ public:
+  SnapshotInfoTask(CommandContext& ctx, const NamedSnapshot& snapshot)
+      : name_(snapshot.name),
+        created_micros_(snapshot.created_micros),
+        depends_on_(ctx.store().schema_lsn()) {
+    if (snapshot.ttl_micros > 0) {
+      const int64_t left = snapshot.due_micros() - ctx.store().now_micros();
+      ttl_ms_ = std::max<int64_t>(left, 0) / kMicrosOfMs;
+    }
+    for (const auto& [name, table] : snapshot.tables) {
+      if (ctx.rights != nullptr && !ctx.rights->Sees(*table)) continue;
+      tables_.push_back(name);
+      memory_bytes_ += table->memory_bytes();
+      held_bytes_ += table->held_bytes();
+      if (!table->MayHoldDropped()) {
+        rows_ += table->counters().rows;
+        cells_ += table->cells();
+        continue;
+      }
+      CellOptions all;
+      all.versions_max = kUnlimited;
+      Result<std::unique_ptr<Scan>> scan = ctx.store().ScanRows(*table, {}, all, nullptr);
+      CELLAR_ASSERT(scan.ok());
+      runs_.emplace_back(*std::move(scan), CountBy::kCells, table->schema());
+      runs_.back().Detach();
+    }
+  }
+
+  bool counts() const { return !runs_.empty(); }
+
+  TaskProgress Step(TaskContext& context) override {
+    while (!runs_.empty()) {
+      if (!runs_.back().Pull(context.budget.unlimited() ? kUnlimited : kSliceCells)) {
+        if (context.budget.Spent()) return TaskProgress::kMore;
+        continue;
+      }
+      rows_ += runs_.back().rows();
+      cells_ += runs_.back().count();
+      runs_.pop_back();
+    }
+    context.depends_on = depends_on_;
+    Reply(context.reply);
+    return TaskProgress::kDone;
+  }
+
+  void Reply(ReplyWriter& reply) const {
+    const auto number = [&reply](std::string_view field, int64_t value) {
+      reply.Bulk(field);
+      reply.Integer(value);
+    };
+    reply.Map(9);
+    reply.Bulk("name");
+    reply.Bulk(name_);
+    number("created", created_micros_);
+    reply.Bulk("id");
+    reply.Bulk(FeedId::Of(created_micros_, 0).text());
+    number("ttl", ttl_ms_);
+    reply.Bulk("tables");
+    ReplyNames(reply, tables_);
+    number("rows", static_cast<int64_t>(rows_));
+    number("cells", static_cast<int64_t>(cells_));
+    number("memory", static_cast<int64_t>(memory_bytes_));
+    number("held", static_cast<int64_t>(held_bytes_));
+  }
+
+ private:
+  std::string name_;
+  int64_t created_micros_;
+  int64_t ttl_ms_{-1};
+  std::vector<std::string> tables_;
+  uint64_t rows_{0};
+  uint64_t cells_{0};
+  uint64_t memory_bytes_{0};
+  uint64_t held_bytes_{0};
+  std::vector<CountRun> runs_;
+  Lsn depends_on_;
+};
+
+void CmdSnapshotInfo(CommandContext& ctx) {
+  ASSIGN_OR_REPLY(ctx, const NamedSnapshot* const snapshot, FindVisible(ctx));
+  auto task = std::make_unique<SnapshotInfoTask>(ctx, *snapshot);
+  if (task->counts()) return ctx.Continue(std::move(task));
+  task->Reply(ctx.reply);
+}
+
+// --- COPY
+
+struct CopyRequest {
+  std::optional<std::string_view> keyspace;
+  bool replace{false};
+};
+
+Result<CopyRequest> ParseCopy(ArgumentCursor at) {
+  CopyRequest request;
+  while (!at.done()) {
+    if (at.TakeWord("DB")) {
+      if (request.keyspace) return RepeatedOption("DB");
+      ASSIGN_OR_RETURN(request.keyspace, at.TakeAny("DB", "keyspace"));
+    } else if (at.TakeWord("REPLACE")) {
+      if (request.replace) return RepeatedOption("REPLACE");
+      request.replace = true;
+    } else {
+      return UnexpectedWord(at.Peek(), "DB or REPLACE");
+    }
+  }
+  return request;
+}
+
+// The source; null if there is none.
+Result<Table*> FindSource(CommandContext& ctx) {
+  Result<Table*> table = FindVisibleTable(ctx, ctx.args[1]);
+  if (table.ok()) return table;
+  const ErrorCode code = table.status().code();
+  if (code == ErrorCode::kNoTable || code == ErrorCode::kNoKeyspace) return nullptr;
+  return table;
+}
+
+void CmdCopy(CommandContext& ctx) {
+  ASSIGN_OR_REPLY(ctx, const CopyRequest request, ParseCopy(ArgumentCursor(ctx.args, 3)));
+  REPLY_IF_ERROR(ctx, CheckTableName(ctx.args[2]));
+  const bool has_keyspace = ctx.args[2].find('/') != std::string_view::npos;
+  if (request.keyspace && has_keyspace)
+    return ctx.Fail(SyntaxErrorBecause("DB goes with a destination that names no keyspace"));
+  const TableName to = SplitTableName(request.keyspace.value_or(ctx.session.keyspace), ctx.args[2]);
+  ctx.DependsOn(ctx.store().schema_lsn());
+  ASSIGN_OR_REPLY(ctx, Table* const source, FindSource(ctx));
+  if (source != nullptr && !source->frozen() && source->keyspace() == to.keyspace &&
+      source->name() == to.table) {
+    return ctx.reply.Error("ERR source and destination objects are the same");
+  }
+  REPLY_IF_ERROR(ctx, CheckKeyspace(ctx, to.keyspace));
+  const bool may = ctx.rights == nullptr || ctx.rights->MayWriteTable(to.keyspace, to.table);
+  if (!may) return ctx.Fail(NoPermission());
+  if (source == nullptr) return ctx.reply.Integer(0);
+  Engine& engine = ctx.store().engine();
+  if (engine.feeds().Find(to.keyspace, to.table) != nullptr) return ctx.Fail(Status::WrongKind());
+  if (!request.replace && engine.FindTable(to.keyspace, to.table) != nullptr)
+    return ctx.reply.Integer(0);
+  ASSIGN_OR_REPLY(
+      ctx, std::unique_ptr<SlicedChange> change,
+      ctx.store().CopyTable(*source, to.keyspace, to.table,
+                            request.replace ? Store::Overwrite::kYes : Store::Overwrite::kNo));
+  RunCopy(ctx, to.keyspace, to.table, std::move(change));
+}
+
+constexpr Command kSnapshotRows[] = {
+    {.name = "create",
+     .arity = -3,
+     .flags = kWrite | kDenyOom,
+     .categories = kCategorySchema,
+     .group = "schema",
+     .summary = "Keeps tables as they are now, to be read as table@snapshot.",
+     .complexity = "O(n) where n is the number of locality groups and indexes of the tables",
+     .syntax = "snapshot [TABLE count name...] [TTL duration] [REPLACE]",
+     .handler = CmdSnapshotCreate},
+    {.name = "drop",
+     .arity = 3,
+     .flags = kWrite,
+     .categories = kCategorySchema | kCategoryDangerous,
+     .group = "schema",
+     .summary = "Drops a snapshot.",
+     .complexity = "O(n) in its locality groups and indexes; memory is freed in slices",
+     .syntax = "snapshot",
+     .handler = CmdSnapshotDrop},
+    {.name = "list",
+     .arity = 2,
+     .flags = kReadonly,
+     .categories = kCategorySchema,
+     .group = "schema",
+     .summary = "Returns the names of the snapshots of the keyspace, sorted.",
+     .complexity = "O(n) where n is the number of snapshots of the keyspace",
+     .syntax = "",
+     .handler = CmdSnapshotList},
+    {.name = "info",
+     .arity = 3,
+     .flags = kReadonly,
+     .categories = kCategorySchema,
+     .group = "schema",
+     .summary = "Returns when a snapshot was made, its tables, and the memory that it needs.",
+     .complexity = "O(1), or O(n) in the number of cells if cells can expire",
+     .syntax = "snapshot",
+     .handler = CmdSnapshotInfo},
+    HelpSubcommand("schema"),
+};
+
+constexpr Command kRows[] = {
+    {.name = "snapshot",
+     .arity = -2,
+     .group = "schema",
+     .summary = "Keeps tables as they are at one moment.",
+     .complexity = "Depends on the subcommand.",
+     .subcommands = kSnapshotRows},
+    {.name = "copy",
+     .arity = -3,
+     .flags = kWrite | kDenyOom,
+     .categories = kCategoryKeyspace,
+     .keys = {.first = 1, .access = KeyAccess::kRead, .scope = KeyScope::kTable},
+     .group = "generic",
+     .summary =
+         "Copies a table, or one of a snapshot, to another name. Returns 1, or 0 if there is "
+         "no such table or the name is taken.",
+     .complexity = "O(n) in the number of cells, in slices between other commands",
+     .syntax = "table new-table [DB keyspace] [REPLACE]",
+     .handler = CmdCopy},
+};
+
+}  // namespace
+
+std::span<const Command> SnapshotCommands() { return kRows; }
+
+}  // namespace cellar

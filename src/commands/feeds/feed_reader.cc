@@ -1,0 +1,148 @@
+// See feed_reader.h.
+#include "commands/feeds/feed_reader.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/text/quote.h"
+#include "commands/clients/acl_sessions.h"
+#include "commands/feeds/feed_access.h"
+#include "commands/users/acl_check.h"
+#include "commands/words/schema_arguments.h"
+#include "engine/schema/column_set.h"
+#include "store/store.h"
+
+namespace cellar {
+
+void AppendFeedEntry(ReplyWriter& reply, const FeedEntry& entry, uint64_t more) {
+  reply.Array(2 + more);
+  reply.Bulk(entry.id.text());
+  reply.Array(uint64_t{2} * entry.pairs);
+  reply.Raw(entry.fields);
+}
+
+void ReplyStreamCounts(ReplyWriter& reply, const FeedCounts& counts, FeedId first) {
+  reply.Bulk("length");
+  reply.Unsigned(counts.length);
+  reply.Bulk("radix-tree-keys");
+  reply.Integer(1);
+  reply.Bulk("radix-tree-nodes");
+  reply.Integer(1);
+  reply.Bulk("last-generated-id");
+  reply.Bulk(counts.last.text());
+  reply.Bulk("max-deleted-entry-id");
+  reply.Bulk(counts.dropped.text());
+  reply.Bulk("entries-added");
+  reply.Unsigned(counts.told);
+  reply.Bulk("recorded-first-entry-id");
+  reply.Bulk(first.text());
+}
+
+bool FeedReplySink::OnEntry(const FeedEntry& entry) {
+  ReplyWriter reply(to_, RespVersion::k2);  // entries are the same in both
+  AppendFeedEntry(reply, entry, tells_delivery_ ? 2 : 0);
+  if (tells_delivery_) {
+    reply.Integer(0);
+    reply.Integer(0);
+  }
+  ids_.push_back(entry.id);
+  full_ = --count_left_ == 0 || bytes_before_ + to_->size() >= kFeedReplyBytesMax;
+  return !full_;
+}
+
+FeedWait::FeedWait(const CommandContext& ctx, const std::optional<int64_t>& block_ms)
+    : blocks_(block_ms.has_value() && !ctx.session.exec_running) {
+  const int64_t ms = block_ms.value_or(0);
+  deadline_micros_ =
+      ms == 0 ? std::numeric_limits<int64_t>::max() : ctx.now_micros + ms * kMicrosPerMs;
+}
+
+bool FeedWait::Unblock(UnblockReason reason) {
+  if (!waiting_) return false;
+  unblocked_ = reason;
+  return true;
+}
+
+bool FeedWait::RepliesError(TaskContext& context) const {
+  if (unblocked_ != UnblockReason::kError) return false;
+  context.reply.Error(kUnblockedError);
+  return true;
+}
+
+bool FeedWait::RepliesNothing(TaskContext& context) {
+  const bool waits = blocks_ && !unblocked_ && context.now_micros < deadline_micros_ &&
+                     !context.budget.unlimited();
+  if (waits) {
+    waiting_ = true;
+  } else {
+    context.reply.NullArray();
+  }
+  return !waits;
+}
+
+FeedTask::FeedTask(CommandContext& ctx)
+    : host_(ctx.host), session_id_(ctx.session.id), command_(ctx.command) {
+  // What access control may ask of a command's words.
+  for (const std::string_view word : ctx.args.first(std::min<size_t>(ctx.args.size(), 2)))
+    words_.emplace_back(word);
+}
+
+FeedLog& FeedTask::feed_log() const { return host_.store().feed_log(); }
+
+TaskProgress FeedTask::Step(TaskContext& context) {
+  context.depends_on = host_.store().schema_lsn();
+  if (log_number_ != feed_log().number()) {  // all has been loaded again
+    log_number_ = feed_log().number();
+    ForgetPlaces();
+  }
+  if (const Status updated = host_.store().UpdateFeedLog(); !updated.ok()) {
+    context.reply.Error(updated);
+    return TaskProgress::kDone;
+  }
+  if (!feed_log().has_log()) {  // of a follower: a leader has no feeds then
+    context.reply.Error("ERR a feed is read from the log, and there is none (appendonly no)");
+    return TaskProgress::kDone;
+  }
+  const Result<TaskProgress> progress = Go(context);
+  if (progress.ok()) return *progress;
+  context.reply.Error(progress.status());
+  return TaskProgress::kDone;
+}
+
+FeedName FeedTask::NameOf(const CommandContext& ctx, std::string_view word) {
+  const TableName name = SplitTableName(ctx.session.keyspace, word);
+  return {std::string(word), std::string(name.keyspace), std::string(name.table)};
+}
+
+Result<const Feed*> FeedTask::Find(FeedName* name) const {
+  const Feed* feed = host_.store().engine().feeds().Find(name->keyspace, name->name);
+  if (feed == nullptr || (name->id != 0 && name->id != feed->id)) {
+    return Status::Error(ErrorCode::kNoFeed,
+                         "no feed " + Quote(name->name) + " in keyspace " + Quote(name->keyspace));
+  }
+  name->id = feed->id;
+  Session* session = host_.FindSession(session_id_);
+  if (session == nullptr || !session->restricted) return feed;
+  const std::vector<std::string_view> words(words_.begin(), words_.end());
+  const AclVerdict verdict = CheckCommand(*session->user, command_, words, session->keyspace);
+  const CommandRights rights(*session->user, verdict.selectors);
+  if (verdict.denied == Denied::kNothing && MayReadFeed(&rights, *feed)) return feed;
+  LogDenied(host_, *session, Denied::kKey, name->name, session->user_name);
+  return NoPermission();
+}
+
+Result<bool> FeedTask::Settle(const Feed& feed, const TaskBudget& budget) const {
+  for (;;) {
+    ASSIGN_OR_RETURN(const bool settled, feed_log().Settle(feed));
+    if (settled || budget.Spent()) return settled;
+  }
+}
+
+Status FeedTask::CheckKept(const Feed& feed, const FeedName& name, const FeedId& after) const {
+  const FeedId dropped = feed_log().DroppedOf(feed);
+  if (after >= dropped) return Status::Ok();
+  return Status::Error(ErrorCode::kTrimmed,
+                       "feed " + Quote(name.word) + " has dropped entries up to " + dropped.text());
+}
+
+}  // namespace cellar

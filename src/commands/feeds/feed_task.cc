@@ -1,0 +1,382 @@
+// See feed_task.h.
+#include "commands/feeds/feed_task.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/text/duration.h"
+#include "commands/feeds/feed_access.h"
+#include "commands/feeds/feed_reader.h"
+#include "store/store.h"
+
+namespace cellar {
+namespace {
+
+// --- XREAD
+
+class FeedReadTask final : public FeedTask {
+ public:
+  FeedReadTask(CommandContext& ctx, const FeedReadRequest& request)
+      : FeedTask(ctx), count_(request.count), wait_(ctx, request.block_ms) {
+    for (const FeedReadRequest::Stream& stream : request.streams) {
+      Stream& added = streams_.emplace_back();
+      added.name = NameOf(ctx, stream.name);
+      added.after = stream.after;
+      added.from_oldest = stream.from_oldest;
+      added.from_end = stream.from_end;
+      added.last_one = stream.last_one;
+    }
+  }
+
+  size_t reply_bytes() const override { return bytes_; }
+  bool Unblock(UnblockReason reason) override { return wait_.Unblock(reason); }
+
+ protected:
+  Result<TaskProgress> Go(TaskContext& context) override {
+    if (wait_.RepliesError(context)) return TaskProgress::kDone;
+    for (; current_ < streams_.size(); ++current_) {
+      if (bytes_ >= kFeedReplyBytesMax) break;
+      ASSIGN_OR_RETURN(const bool read, ReadStream(&streams_[current_], context.budget));
+      if (!read) return TaskProgress::kMore;
+    }
+    const auto told = std::count_if(streams_.begin(), streams_.end(),
+                                    [](const Stream& stream) { return stream.count > 0; });
+    if (told > 0) {
+      Reply(context.reply, static_cast<uint64_t>(told));
+      return TaskProgress::kDone;
+    }
+    feed_log().AskForSync();
+    if (wait_.RepliesNothing(context)) return TaskProgress::kDone;
+    current_ = 0;
+    for (Stream& stream : streams_) stream.phase = Phase::kSettle;
+    return TaskProgress::kWaiting;
+  }
+
+  void ForgetPlaces() override {
+    for (Stream& stream : streams_) stream.scan.place = {};
+  }
+
+ private:
+  enum class Phase : uint8_t { kSettle, kLook, kRead };
+  struct Stream {
+    FeedName name;
+    FeedId after;
+    bool from_oldest{false};
+    bool from_end{false};
+    bool last_one{false};
+    Phase phase{Phase::kSettle};
+    FeedScan scan;
+    OutputBuffer entries;
+    uint64_t count{0};
+  };
+
+  // True: all that the reply gets of it has been read.
+  Result<bool> ReadStream(Stream* stream, const TaskBudget& budget) {
+    ASSIGN_OR_RETURN(const Feed* const feed, Find(&stream->name));
+    if (stream->from_end) {
+      ASSIGN_OR_RETURN(stream->after, feed_log().End());
+      stream->from_end = false;
+    }
+    if (stream->phase == Phase::kSettle) {
+      ASSIGN_OR_RETURN(const bool settled, Settle(*feed, budget));
+      if (!settled) return false;
+      if (!stream->from_oldest && !stream->last_one)
+        RETURN_IF_ERROR(CheckKept(*feed, stream->name, stream->after));
+      stream->phase = wait_.waiting() ? Phase::kLook : Phase::kRead;
+    }
+    if (stream->last_one) return ReadLast(*feed, stream, budget);
+    while (stream->phase == Phase::kLook) {
+      ASSIGN_OR_RETURN(const FeedLog::Behind behind, feed_log().LookBehind(*feed, stream->after));
+      if (behind == FeedLog::Behind::kNothing) return true;
+      if (behind == FeedLog::Behind::kPerhaps) stream->phase = Phase::kRead;
+      if (budget.Spent()) return false;
+    }
+    const size_t bytes_before = stream->entries.size();
+    FeedReplySink sink(&stream->entries, count_ - stream->count, bytes_ - bytes_before);
+    stream->scan.after = stream->after;
+    bool done = false;
+    while (!done) {
+      const Result<bool> read = feed_log().Read(*feed, &stream->scan, &sink);
+      RETURN_IF_ERROR(read.status());
+      done = *read;
+      if (!done && budget.Spent()) break;
+    }
+    stream->count += sink.count();
+    bytes_ += stream->entries.size() - bytes_before;
+    if (sink.count() > 0) stream->after = sink.last();
+    if (done && !sink.full()) feed_log().NoteQuiet(*feed, stream->after, stream->scan);
+    return done;
+  }
+
+  // `+`: the newest entry, whatever its id.
+  Result<bool> ReadLast(const Feed& feed, Stream* stream, const TaskBudget& budget) {
+    std::vector<FeedEntry> entries;
+    for (;;) {
+      ASSIGN_OR_RETURN(const bool done, feed_log().ReadBack(feed, &stream->scan, 1, &entries));
+      if (!entries.empty()) {
+        ReplyWriter reply(&stream->entries, RespVersion::k2);
+        AppendFeedEntry(reply, entries.back());
+        stream->count = 1;
+        bytes_ += stream->entries.size();
+        return true;
+      }
+      if (done) {
+        // What comes first from now on is the newest then.
+        stream->last_one = false;
+        stream->scan = {};
+        return true;
+      }
+      if (budget.Spent()) return false;
+    }
+  }
+
+  void Reply(ReplyWriter& reply, uint64_t told) {
+    if (reply.resp3()) {
+      reply.Map(told);
+    } else {
+      reply.Array(told);
+    }
+    for (const Stream& stream : streams_) {
+      if (stream.count == 0) continue;
+      if (!reply.resp3()) reply.Array(2);
+      reply.Bulk(stream.name.word);
+      reply.Array(stream.count);
+      reply.Raw(stream.entries.view());
+    }
+  }
+
+  std::vector<Stream> streams_;
+  const uint64_t count_;
+  FeedWait wait_;
+  size_t current_{0};
+  size_t bytes_{0};
+};
+
+// --- XRANGE, XREVRANGE
+
+class FeedRangeTask final : public FeedTask {
+ public:
+  FeedRangeTask(CommandContext& ctx, std::string_view feed, const FeedRange& range, FeedOrder order,
+                uint64_t count)
+      : FeedTask(ctx), name_(NameOf(ctx, feed)), range_(range), order_(order), count_(count) {
+    scan_.after = range.after;
+    scan_.to = range.to;
+  }
+
+  size_t reply_bytes() const override { return entries_.size(); }
+
+ protected:
+  Result<TaskProgress> Go(TaskContext& context) override {
+    ASSIGN_OR_RETURN(const Feed* const feed, Find(&name_));
+    if (!settled_) {
+      ASSIGN_OR_RETURN(settled_, Settle(*feed, context.budget));
+      if (!settled_) return TaskProgress::kMore;
+      if (!range_.from_oldest && !range_.empty)
+        RETURN_IF_ERROR(CheckKept(*feed, name_, range_.after));
+    }
+    bool done = range_.empty;
+    while (!done) {
+      ASSIGN_OR_RETURN(done, order_ == FeedOrder::kOldestFirst ? Read(*feed) : ReadBack(*feed));
+      if (!done && context.budget.Spent()) return TaskProgress::kMore;
+    }
+    feed_log().AskForSync();
+    context.reply.Array(told_);
+    context.reply.Raw(entries_.view());
+    return TaskProgress::kDone;
+  }
+
+  void ForgetPlaces() override { scan_.place = {}; }
+
+ private:
+  Result<bool> Read(const Feed& feed) {
+    FeedReplySink sink(&entries_, count_ - told_, 0);
+    ASSIGN_OR_RETURN(const bool done, feed_log().Read(feed, &scan_, &sink));
+    told_ += sink.count();
+    if (sink.count() > 0) scan_.after = sink.last();
+    return done;
+  }
+
+  Result<bool> ReadBack(const Feed& feed) {
+    std::vector<FeedEntry> entries;
+    ASSIGN_OR_RETURN(const bool done, feed_log().ReadBack(feed, &scan_, count_ - told_, &entries));
+    FeedReplySink sink(&entries_, count_ - told_, 0);
+    for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
+      if (!sink.OnEntry(*entry)) break;
+    }
+    told_ += sink.count();
+    if (sink.count() > 0) scan_.to = sink.last().Previous();
+    return done || sink.full();
+  }
+
+  FeedName name_;
+  const FeedRange range_;
+  const FeedOrder order_;
+  const uint64_t count_;
+  FeedScan scan_;
+  bool settled_{false};
+  uint64_t told_{0};
+  OutputBuffer entries_;
+};
+
+// --- figures
+
+class FeedFiguresTask final : public FeedTask {
+ public:
+  FeedFiguresTask(CommandContext& ctx, std::string_view feed, FeedFigures figures)
+      : FeedTask(ctx), name_(NameOf(ctx, feed)), figures_(figures) {}
+
+ protected:
+  Result<TaskProgress> Go(TaskContext& context) override {
+    ASSIGN_OR_RETURN(const Feed* const feed, Find(&name_));
+    ASSIGN_OR_RETURN(const bool ready, Prepare(*feed, context.budget));
+    if (!ready) return TaskProgress::kMore;
+    feed_log().AskForSync();
+    const FeedCounts counts = feed_log().CountsOf(*feed);
+    const FeedGroups::OfFeed* of_feed = host().store().engine().feeds().groups().Of(feed->id);
+    const size_t groups = of_feed == nullptr ? 0 : of_feed->size();
+    switch (figures_) {
+      case FeedFigures::kLength:
+        context.reply.Unsigned(counts.length);
+        break;
+      case FeedFigures::kStreamInfo:
+        ReplyStreamInfo(context.reply, counts, groups);
+        break;
+      case FeedFigures::kFeedInfo:
+        ReplyFeedInfo(context.reply, *feed, counts, groups);
+        break;
+    }
+    return TaskProgress::kDone;
+  }
+
+  void ForgetPlaces() override {
+    first_scan_.place = {};
+    last_scan_.place = {};
+  }
+
+ private:
+  Result<bool> Prepare(const Feed& feed, const TaskBudget& budget) {
+    if (!settled_) {
+      ASSIGN_OR_RETURN(settled_, Settle(feed, budget));
+      if (!settled_) return false;
+    }
+    for (;;) {
+      ASSIGN_OR_RETURN(const bool counted, feed_log().Count(feed));
+      if (counted) break;
+      if (budget.Spent()) return false;
+    }
+    if (figures_ == FeedFigures::kLength) return true;
+    if (feed_log().CountsOf(feed).length == 0) return true;
+    while (!first_) {
+      FirstSink sink(&first_);
+      ASSIGN_OR_RETURN(const bool done, feed_log().Read(feed, &first_scan_, &sink));
+      if (done) break;
+      if (budget.Spent()) return false;
+    }
+    std::vector<FeedEntry> newest;
+    while (figures_ == FeedFigures::kStreamInfo && !last_) {
+      ASSIGN_OR_RETURN(const bool done, feed_log().ReadBack(feed, &last_scan_, 1, &newest));
+      if (!newest.empty()) last_ = std::move(newest.back());
+      if (done) break;
+      if (!last_ && budget.Spent()) return false;
+    }
+    return true;
+  }
+
+  class FirstSink final : public FeedSink {
+   public:
+    explicit FirstSink(std::optional<FeedEntry>* first) : first_(*first) {}
+    bool OnEntry(const FeedEntry& entry) override {
+      first_ = entry;
+      return false;
+    }
+
+   private:
+    std::optional<FeedEntry>& first_;
+  };
+
+  static void ReplyEntry(ReplyWriter& reply, const std::optional<FeedEntry>& entry) {
+    if (!entry) return reply.Null();
+    AppendFeedEntry(reply, *entry);
+  }
+
+  void ReplyStreamInfo(ReplyWriter& reply, const FeedCounts& counts, size_t groups) const {
+    reply.Map(kStreamCounts + 3);
+    ReplyStreamCounts(reply, counts, first_ ? first_->id : FeedId{});
+    reply.Bulk("groups");
+    reply.Unsigned(groups);
+    reply.Bulk("first-entry");
+    ReplyEntry(reply, first_);
+    reply.Bulk("last-entry");
+    ReplyEntry(reply, last_);
+  }
+
+  void ReplyFeedInfo(ReplyWriter& reply, const Feed& feed, const FeedCounts& counts,
+                     size_t groups) const {
+    reply.Map(12);
+    reply.Bulk("name");
+    reply.Bulk(feed.name);
+    reply.Bulk("on");
+    reply.Array(feed.on.size());
+    for (const Feed::On& on : feed.on)
+      reply.Bulk(on.family.empty() ? on.table : on.table + ":" + on.family);
+    reply.Bulk("prefix");
+    reply.Array(feed.prefixes.size());
+    for (const std::string& prefix : feed.prefixes) reply.Bulk(prefix);
+    reply.Bulk("slice");
+    if (feed.slices == 0) {
+      reply.Null();
+    } else {
+      reply.Array(2);
+      reply.Unsigned(feed.slice);
+      reply.Unsigned(feed.slices);
+    }
+    reply.Bulk("old");
+    reply.Boolean(feed.old);
+    reply.Bulk("expired");
+    reply.Boolean(feed.expired);
+    reply.Bulk("keep");
+    reply.Bulk(FormatDurationShort(feed.keep_micros / kMicrosPerMs));
+    reply.Bulk("first");
+    reply.Bulk(first_ ? first_->id.text() : FeedId{}.text());
+    reply.Bulk("last");
+    reply.Bulk(counts.last.text());
+    reply.Bulk("dropped");
+    reply.Bulk(counts.dropped.text());
+    reply.Bulk("groups");
+    reply.Unsigned(groups);
+    reply.Bulk("bytes");
+    reply.Unsigned(counts.log_bytes);
+  }
+
+  FeedName name_;
+  const FeedFigures figures_;
+  bool settled_{false};
+  FeedScan first_scan_;
+  FeedScan last_scan_;
+  std::optional<FeedEntry> first_;
+  std::optional<FeedEntry> last_;
+};
+
+}  // namespace
+
+void RunFeedRead(CommandContext& ctx, const FeedReadRequest& request) {
+  for (const FeedReadRequest::Stream& stream : request.streams)
+    REPLY_IF_ERROR(ctx, FindFeed(ctx, stream.name).status());
+  ctx.Continue(std::make_unique<FeedReadTask>(ctx, request));
+}
+
+void RunFeedRange(CommandContext& ctx, std::string_view feed, const FeedRange& range,
+                  FeedOrder order, uint64_t count) {
+  REPLY_IF_ERROR(ctx, FindFeed(ctx, feed).status());
+  ctx.Continue(std::make_unique<FeedRangeTask>(ctx, feed, range, order, count));
+}
+
+void RunFeedFigures(CommandContext& ctx, std::string_view feed, FeedFigures figures) {
+  REPLY_IF_ERROR(ctx, FindFeed(ctx, feed).status());
+  ctx.Continue(std::make_unique<FeedFiguresTask>(ctx, feed, figures));
+}
+
+}  // namespace cellar

@@ -1,0 +1,167 @@
+// See heat_task.h.
+#include "commands/reports/heat_task.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/coding.h"
+#include "base/inline.h"
+#include "commands/heat/heat_reading.h"
+#include "commands/session/host.h"
+#include "commands/session/services.h"
+#include "commands/session/task.h"
+#include "engine/table/table.h"
+#include "resp/decimal.h"
+#include "store/store.h"
+
+namespace cellar {
+namespace {
+
+// A number takes some nanoseconds: so many are done in the handler.
+constexpr size_t kNumbersAtOnce{64 * 1024};
+// Between two looks at the clock.
+constexpr size_t kSliceFrames{16};
+constexpr size_t kSliceSteps{16};
+
+constexpr size_t kIntegerBytesMax{kDecimalBytesMax + 3};  // ":" and CRLF
+
+struct Metric {
+  std::string_view name;
+  HeatMetric metric;
+};
+constexpr Metric kMetrics[] = {
+    {"reads", HeatMetric::kReads}, {"writes", HeatMetric::kWrites}, {"bytes", HeatMetric::kBytes}};
+
+// As EncodeDecimal, which is made for long numbers; most of these have up to four digits.
+CELLAR_INLINE char* EncodeCount(char* to, uint64_t count) {
+  if (count >= 10'000) return EncodeDecimal(to, count);
+  const auto high = static_cast<uint32_t>(count) / 100;
+  const auto low = static_cast<uint32_t>(count) % 100;
+  if (high == 0) return EncodeDecimal(to, uint64_t{low});
+  to = EncodeDecimal(to, uint64_t{high});
+  StoreLittleEndian(to, TwoDigits(low));
+  return to + 2;
+}
+
+void ReplyStep(ReplyWriter& reply, const HeatReport& report, size_t step, HeatMetric metric) {
+  constexpr std::string_view kZero{":0\r\n"};
+  const size_t ranges = report.keys.size();
+  reply.Array(ranges);
+  char* to = reply.buffer().Reserve(ranges * kIntegerBytesMax);
+  if (report.steps[step]) {
+    for (const double count : report.steps[step]->of(metric)) {
+      *to++ = ':';
+      // Nothing that is counted is below zero; llround took a seventh of HEAT's time.
+      // NOLINTNEXTLINE(bugprone-incorrect-roundings)
+      to = EncodeCount(to, static_cast<uint64_t>(count + 0.5));
+      StoreLittleEndian(to, uint16_t{0x0a0d});
+      to += 2;
+    }
+  } else {
+    for (size_t i = 0; i < ranges; ++i) to = std::copy(kZero.begin(), kZero.end(), to);
+  }
+  reply.buffer().CommitTo(to);
+}
+
+class HeatTask final : public Task {
+ public:
+  HeatTask(HeatReading reading, std::string table, Lsn depends_on)
+      : reading_(std::move(reading)), table_(std::move(table)), depends_on_(depends_on) {}
+
+  TaskProgress Step(TaskContext& context) override {
+    while (!pulled_) {
+      const Result<bool> pulled =
+          reading_.Pull(context.budget.unlimited() ? HeatReading::kAllFrames : kSliceFrames);
+      if (!pulled.ok()) {
+        context.reply.Error(pulled.status());
+        return TaskProgress::kDone;
+      }
+      pulled_ = *pulled;
+      if (!pulled_ && context.budget.Spent()) return TaskProgress::kMore;
+    }
+    context.depends_on = depends_on_;
+    return Reply(context) ? TaskProgress::kDone : TaskProgress::kMore;
+  }
+  bool Streams() const override { return pulled_; }
+  size_t memory_bytes() const override { return reading_.memory_bytes(); }
+
+ private:
+  void Head(ReplyWriter& reply) const;
+  void Tail(ReplyWriter& reply) const;
+  // True when all has been written.
+  bool Reply(TaskContext& context);
+
+  HeatReading reading_;
+  std::string table_;
+  Lsn depends_on_;
+  bool pulled_{false};
+  bool begun_{false};
+  size_t metric_{0};  // what comes next
+  size_t step_{0};
+};
+
+void HeatTask::Head(ReplyWriter& reply) const {
+  const HeatReport& report = reading_.report();
+  reply.Map(8);
+  reply.Bulk("table");
+  reply.Bulk(table_);
+  reply.Bulk("from");
+  reply.Integer(report.from_minute * 60);
+  reply.Bulk("step");
+  reply.Integer(report.step_minutes * 60);
+  reply.Bulk("keys");
+  reply.Array(report.keys.size());
+  for (const std::string& key : report.keys) reply.Bulk(key);
+}
+
+void HeatTask::Tail(ReplyWriter& reply) const {
+  const HeatReport& report = reading_.report();
+  reply.Bulk("large");
+  reply.Array(report.large.size());
+  for (const LargeRow& row : report.large) {
+    reply.Array(2);
+    reply.Bulk(row.row);
+    reply.Unsigned(row.bytes);
+  }
+}
+
+bool HeatTask::Reply(TaskContext& context) {
+  const HeatReport& report = reading_.report();
+  ReplyWriter& reply = context.reply;
+  if (!begun_) Head(reply);
+  begun_ = true;
+  for (; metric_ < std::size(kMetrics); ++metric_, step_ = 0) {
+    if (step_ == 0) {
+      reply.Bulk(kMetrics[metric_].name);
+      reply.Array(report.steps.size());
+    }
+    while (step_ < report.steps.size()) {
+      ReplyStep(reply, report, step_++, kMetrics[metric_].metric);
+      if (step_ % kSliceSteps == 0 && context.budget.Spent()) return false;
+    }
+  }
+  Tail(reply);
+  return true;
+}
+
+}  // namespace
+
+void RunHeat(CommandContext& ctx, const Table& table, const HeatQuery& query) {
+  ASSIGN_OR_REPLY(
+      ctx, HeatReading reading,
+      HeatReading::Begin(&ctx.host.services().heat, table, query, ctx.store().now_micros()));
+  const bool is_short = reading.numbers() <= kNumbersAtOnce;
+  auto task = std::make_unique<HeatTask>(std::move(reading), table.name(), table.last_lsn());
+  if (!is_short) return ctx.Continue(std::move(task));
+  const TaskBudget budget = TaskBudget::Unlimited();
+  TaskContext step{.reply = ctx.reply, .budget = budget, .now_micros = ctx.now_micros};
+  (void)task->Step(step);
+  ctx.DependsOn(step.depends_on);
+}
+
+}  // namespace cellar

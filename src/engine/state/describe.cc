@@ -1,0 +1,147 @@
+// A mutation as text, for `cellar --dump`. The log alone does not say how a table's keys are
+// ordered, so keys are shown as they are encoded, in redis-cli quoting.
+#include "base/text/number.h"
+#include "base/text/quote.h"
+#include "engine/feeds/feed.h"
+#include "engine/keys/cell.h"
+#include "engine/schema/schema.h"
+#include "engine/state/engine.h"
+
+namespace cellar {
+namespace {
+
+std::string DescribeValue(std::string_view bytes) {
+  CellValue cell;
+  PlainValue plain;
+  if (!DecodeCellValue(bytes, &plain, &cell) || !StoredValueIsValid(cell.type, cell.stored)) {
+    return "(malformed) " + QuoteWord(bytes);
+  }
+  std::string text = QuoteWord(ValueText(cell.type, cell.stored));
+  text += " AS ";
+  text += ValueTypeName(cell.type);
+  if (cell.expiry_micros != kNoExpiry) text += " EXPIRES " + FormatInt64(cell.expiry_micros);
+  return text;
+}
+
+std::string DescribeSchema(std::string_view bytes) {
+  TableSchema schema;
+  if (!DecodeTableSchema(&bytes, &schema).ok()) return "(malformed)";
+  std::string text = "KEY " + QuoteWord(schema.key.spec());
+  for (const FamilySchema& family : schema.families) {
+    text += " FAMILY " + family.name + FamilyOptionsText(schema, family) + " ID " +
+            FormatUint64(family.id);
+  }
+  return text;
+}
+
+std::string Range(const DecodedOp& op) {
+  return "[" + QuoteWord(op.first) + ", " + (op.second.empty() ? "end" : QuoteWord(op.second)) +
+         ")";
+}
+
+// Of feeds and snapshots.
+std::string DescribeLaterOp(const DecodedOp& op) {
+  const std::string id = FormatUint64(op.id);
+  switch (op.op) {
+    case MutationOp::kCreateFeed:
+      return "FEED CREATE " + QuoteWord(op.first) + "/" + QuoteWord(op.second) + " ID " + id;
+    case MutationOp::kDropFeed:
+      return "FEED DROP " + id;
+    case MutationOp::kCreateSnapshot:
+      return "SNAPSHOT CREATE " + QuoteWord(op.first) + "/" + QuoteWord(op.second) + " ID " + id;
+    case MutationOp::kDropSnapshot:
+      return "SNAPSHOT DROP " + id;
+    case MutationOp::kCopyTable:
+      return "COPY " + QuoteWord(op.first) + "/" + QuoteWord(op.second) + " ID " + id;
+    case MutationOp::kFeedGroup:
+      return "FEED GROUP " + id + " " + QuoteWord(op.first) + " " + QuoteWord(op.second);
+    case MutationOp::kTrimFeed: {
+      Feed feed;
+      return DecodeFeedTrim(op.first, &feed)
+                 ? "FEED TRIM " + id + " UP TO " + FormatInt64(feed.through_micros)
+                 : "(malformed)";
+    }
+    default:
+      return "(unknown)";
+  }
+}
+
+// One line for each op. What cannot be read is called malformed instead of ending the dump.
+std::string DescribeOp(const DecodedOp& op) {
+  const std::string id = FormatUint64(op.id);
+  const std::string number = FormatUint64(op.number);
+  switch (op.op) {
+    case MutationOp::kStep:
+      return "STEP";
+    case MutationOp::kTable:
+      return "TABLE " + id;
+    case MutationOp::kRow:
+      return "ROW " + QuoteWord(op.first);
+    case MutationOp::kPut:
+      return "PUT " + id + ":" + QuoteWord(op.first) + " " + DescribeValue(op.second) + " TS " +
+             number;
+    case MutationOp::kReplace:
+      return "PUT " + id + ":" + QuoteWord(op.first) + " " + DescribeValue(op.second) + " TS " +
+             number + " FOR " + FormatUint64(op.replaced);
+    case MutationOp::kAddInput:
+      return "ADD " + id + ":" + QuoteWord(op.first) + " " + QuoteWord(op.second) + " TS " + number;
+    case MutationOp::kMergeState:
+      return "MERGE " + id + ":" + QuoteWord(op.first) + " " + QuoteWord(op.second) + " TS " +
+             number;
+    case MutationOp::kDeleteCell:
+      return "DEL " + id + ":" + QuoteWord(op.first) + " TS " + number;
+    case MutationOp::kDeleteRange:
+      return "DEL " + id + " COLRANGE " + Range(op);
+    case MutationOp::kDeleteRow:
+      return "DELROW";
+    case MutationOp::kDeleteRows:
+      return "DELROWS " + Range(op);
+    case MutationOp::kReclaimColumn:
+      return "RECLAIM " + id + ":" + QuoteWord(op.first) + " NOW " + number;
+    case MutationOp::kOldCells:
+      return "OLD CELLS " + number;
+    case MutationOp::kRecordNumber:
+      return "RECNO NEXT " + number;
+    case MutationOp::kCreateKeyspace:
+      return "KEYSPACE CREATE " + QuoteWord(op.first);
+    case MutationOp::kDropKeyspace:
+      return "KEYSPACE DROP " + QuoteWord(op.first);
+    case MutationOp::kCreateTable:
+      return "TABLE CREATE " + QuoteWord(op.first) + "/" + QuoteWord(op.second) + " ID " + id +
+             " " + DescribeSchema(op.third);
+    case MutationOp::kDropTable:
+      return "TABLE DROP " + id;
+    case MutationOp::kRenameTable:
+      return "TABLE RENAME " + id + " " + QuoteWord(op.first) + "/" + QuoteWord(op.second);
+    case MutationOp::kSetSchema:
+      return "SCHEMA " + id + " " + DescribeSchema(op.first);
+    case MutationOp::kTruncateTable:
+      return "TABLE TRUNCATE " + id;
+    case MutationOp::kSetIndexes:
+      return "INDEXES " + id + " " + QuoteWord(op.first);
+    default:
+      return DescribeLaterOp(op);
+  }
+}
+
+}  // namespace
+
+std::string Engine::Describe(std::string_view mutation) {
+  MutationReader reader(mutation);
+  int64_t stamp = 0;
+  if (!reader.ReadStamp(&stamp)) return "(malformed)";
+  std::string text = "STAMP " + FormatInt64(stamp);
+  DecodedOp op;
+  uint64_t steps = 0;
+  while (reader.Next(&op)) {
+    if (op.op != MutationOp::kStep) {
+      text += "\n" + DescribeOp(op);
+    } else if (++steps > 1) {
+      text += "\nSTEP";
+    }
+  }
+  if (!reader.status().ok()) text += "\n(malformed)";
+  return text;
+}
+
+}  // namespace cellar

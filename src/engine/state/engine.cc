@@ -1,0 +1,857 @@
+// The catalog, and the carrying out of mutations.
+#include "engine/state/engine.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "base/assert.h"
+#include "base/coding.h"
+#include "base/text/number.h"
+#include "btree/nodes/arena.h"
+#include "engine/state/loading_versions.h"
+#include "engine/state/old_cells.h"
+
+namespace cellar {
+namespace {
+
+constexpr uint64_t kCatalogFormat{2};
+// The same with AGGREGATE or BUCKET in a schema, and with feeds, so that a server without them says
+// so.
+constexpr uint64_t kCatalogFormatWithFolds{3};
+constexpr uint64_t kCatalogFormatWithFeeds{4};
+constexpr uint64_t kCatalogFormatWithGroups{5};  // of consumers, behind the feeds
+constexpr uint64_t kCatalogFormatWithSnapshots{6};
+constexpr uint64_t kCatalogFormatWithCompression{7};  // the same, with COMPRESS in a schema
+// Of dropped trees, freed between two looks at the rest: values may be large, and the kernel takes
+// 0.1 ms to unmap a megabyte.
+constexpr uint64_t kGarbageEntriesPerPiece{128};
+constexpr uint64_t kGarbageBytesPerSlice{4 << 20};
+
+constexpr size_t kRowsAhead{16};  // looked for at once: as many as a tree descends to together
+
+Status Malformed(std::string_view what) {
+  return Status::Error(ErrorCode::kCorruption, "a mutation names " + std::string(what));
+}
+
+// Brings into the cache what the ops behind `reader` will change in `table`, of this row and of
+// those that follow it: in a large tree a put mostly waits for memory. For so many rows more it
+// need not be done again.
+size_t PrefetchRows(MutationReader reader, std::string_view row_key, const Table& table) {
+  std::array<std::string_view, kRowsAhead> rows;
+  rows[0] = row_key;
+  size_t count = 1;
+  const FamilySchema* family = nullptr;
+  DecodedOp op;
+  while (reader.Next(&op)) {
+    if (op.op == MutationOp::kRow) {
+      if (count == rows.size()) break;
+      rows[count++] = op.first;
+    } else if (op.op == MutationOp::kPut || op.op == MutationOp::kReplace) {
+      if (family == nullptr) family = table.schema().FindFamilyById(static_cast<uint32_t>(op.id));
+    } else if (op.op == MutationOp::kTable ? op.id != table.id() : op.op != MutationOp::kStep) {
+      break;
+    }
+  }
+  if (count > 1 && family != nullptr && table.IsWorthPrefetch(family->group))
+    table.tree(family->group).Prefetch({rows.data(), count});
+  return count - 1;
+}
+
+}  // namespace
+
+// What can be taken back: the catalog as it was, the tables as they were when first touched, and
+// the tables that were dropped, kept whole.
+struct Engine::Undo {
+  std::map<std::string, std::map<std::string, uint64_t>> names;  // keyspace -> name -> table id
+  std::map<std::pair<std::string, std::string>, WatchedName> watched_names;
+  uint64_t table_id_next;
+  uint64_t tree_id_next;
+  int64_t stamp;
+  std::map<uint64_t, Table::Checkpoint> touched;
+  std::map<uint64_t, std::unique_ptr<Table>> dropped;
+  std::vector<std::unique_ptr<NamedSnapshot>> dropped_snapshots;
+};
+
+uint64_t Engine::undo_table_id_next() const { return undo_->table_id_next; }
+
+void Engine::KeepForUndo(std::unique_ptr<NamedSnapshot> snapshot) {
+  undo_->dropped_snapshots.push_back(std::move(snapshot));
+}
+
+Engine::Engine() { AddBuiltInKeyspaces(); }
+
+Engine::~Engine() {
+  if (compaction_.running) NodeArena::Global().EndCompaction();
+  prepared_copy_.reset();
+  snapshots_.Clear();
+  DestroyTrees(&garbage_);
+}
+
+void Engine::AddBuiltInKeyspaces() {
+  for (int i = 0; i < kKeyspacesBuiltIn; ++i) keyspaces_[FormatInt64(i)];
+}
+
+// --- lookup
+
+std::vector<std::string> Engine::Keyspaces() const {
+  std::vector<std::string> names;
+  for (const auto& [name, tables] : keyspaces_) names.push_back(name);
+  return names;
+}
+
+Table* Engine::FindTableAnew(std::string_view keyspace, std::string_view name) const {
+  std::string_view table_name;
+  std::string_view snapshot;
+  Table* found = nullptr;
+  if (SplitSnapshot(name, &table_name, &snapshot)) {
+    found = snapshots_.FindTable(keyspace, table_name, snapshot);
+  } else if (const auto tables = keyspaces_.find(keyspace); tables != keyspaces_.end()) {
+    const auto table = tables->second.find(name);
+    if (table != tables->second.end()) found = table->second;
+  }
+  if (found == nullptr) return nullptr;
+  cached_keyspace_ = keyspace;
+  cached_name_ = name;
+  cached_table_ = found;
+  return found;
+}
+
+Table* Engine::FindTableById(uint64_t id) const {
+  if (cached_table_ != nullptr && cached_table_->id() == id) return cached_table_;
+  const auto table = tables_.find(id);
+  return table == tables_.end() ? nullptr : table->second.get();
+}
+
+Table* Engine::FindTableFrom(uint64_t id) const {
+  const auto table = tables_.lower_bound(id);
+  return table == tables_.end() ? nullptr : table->second.get();
+}
+
+std::vector<Table*> Engine::Tables(std::string_view keyspace) const {
+  std::vector<Table*> tables;
+  const auto found = keyspaces_.find(keyspace);
+  if (found == keyspaces_.end()) return tables;
+  for (const auto& [name, table] : found->second) tables.push_back(table);
+  return tables;
+}
+
+void Engine::ForgetNames() {
+  cached_table_ = nullptr;
+  cached_name_.clear();
+  tells_old_.clear();
+}
+
+// --- apply
+
+Status Engine::Apply(std::string_view payload) {
+  MutationReader reader(payload);
+  int64_t stamp = 0;
+  if (!reader.ReadStamp(&stamp)) return reader.status();
+  RETURN_IF_ERROR(check_.CheckStamp(stamp));
+  stamp_ = std::max(stamp_, stamp);
+  return CarryOut(payload.substr(kMutationHeaderBytes), &check_);
+}
+
+Status Engine::CarryOut(std::string_view ops, MutationCheck* check) {
+  MutationReader reader(ops);
+  DecodedOp op;
+  std::string_view row_key;  // for old_cells_
+  Table* table = nullptr;
+  size_t rows_ahead = 0;
+  // The change of a row is complete when another row, table or the end comes.
+  const auto end_row = [&table] {
+    if (table != nullptr) table->EndRow();
+  };
+  Status status;
+  while (status.ok() && reader.Next(&op)) {
+    if (check != nullptr) {
+      status = check->Check(op, table);
+      if (!status.ok()) break;
+    }
+    if (old_cells_ != nullptr) [[unlikely]] {
+      if (op.op == MutationOp::kRow) row_key = op.first;
+      old_cells_->Take(op, table, row_key);
+    }
+    // Who has just resolved these ops has looked for all of it.
+    if (op.op == MutationOp::kRow && check != nullptr && table != nullptr)
+      rows_ahead = rows_ahead > 0 ? rows_ahead - 1 : PrefetchRows(reader, op.first, *table);
+    switch (op.op) {
+      case MutationOp::kOldCells:
+        break;
+      case MutationOp::kTable:
+        end_row();
+        table = FindTableById(op.id);
+        if (table == nullptr) {
+          status = Malformed("a table that does not exist");
+          break;
+        }
+        SaveForUndo(table);
+        break;
+      case MutationOp::kStep:
+        end_row();
+        table = nullptr;
+        break;
+      case MutationOp::kRow:
+      case MutationOp::kPut:
+      case MutationOp::kReplace:
+      case MutationOp::kAddInput:
+      case MutationOp::kMergeState:
+      case MutationOp::kDeleteCell:
+      case MutationOp::kDeleteRange:
+      case MutationOp::kDeleteRow:
+      case MutationOp::kDeleteRows:
+      case MutationOp::kReclaimColumn:
+      case MutationOp::kRecordNumber:
+        status = ApplyCellOp(op, table);
+        break;
+      case MutationOp::kFeedGroup:
+        end_row();
+        table = nullptr;
+        status = ApplyFeedOp(op);
+        break;
+      default:
+        end_row();
+        table = nullptr;
+        status = ApplySchemaOp(op, reader);
+        break;
+    }
+  }
+  end_row();
+  RETURN_IF_ERROR(std::move(status));
+  return reader.status();
+}
+
+Status Engine::ApplyCellOp(const DecodedOp& op, Table* table) {
+  if (table == nullptr) return Malformed("a row outside of a table");
+  switch (op.op) {
+    case MutationOp::kRow:
+      if (op.first.empty()) return Malformed("an empty row key");
+      table->BeginRow(op.first);
+      return Status::Ok();
+    case MutationOp::kDeleteRows:
+      table->DeleteRows(op.first, op.second);
+      return Status::Ok();
+    case MutationOp::kRecordNumber:
+      table->SetRecordNumberNext(op.number);
+      return Status::Ok();
+    default:
+      break;
+  }
+  if (!table->row_is_open()) return Malformed("a cell outside of a row");
+  if (op.op == MutationOp::kDeleteRow) {
+    table->DeleteRow();
+    return Status::Ok();
+  }
+  const FamilySchema* family = table->schema().FindFamilyById(static_cast<uint32_t>(op.id));
+  if (family == nullptr || op.id > UINT32_MAX) return Malformed("a family that does not exist");
+  const auto number = static_cast<int64_t>(op.number);
+  if (number < 0) return Malformed("a timestamp beyond 2^63-1");
+  switch (op.op) {
+    case MutationOp::kPut:
+      table->PutCell(*family, op.first, number, op.second);
+      break;
+    case MutationOp::kReplace:
+      if (op.replaced >= op.number) return Malformed("a version that is not the older one");
+      table->ReplaceCell(*family, op.first, number, static_cast<int64_t>(op.replaced), op.second);
+      break;
+    case MutationOp::kAddInput:
+    case MutationOp::kMergeState:
+      if (!family->is_hll()) return Malformed("an input of a family that takes none");
+      table->FoldHll(op.op, *family, op.first, number, op.second);
+      break;
+    case MutationOp::kDeleteCell:
+      table->DeleteCell(*family, op.first, number);
+      break;
+    case MutationOp::kDeleteRange:
+      table->DeleteRange(*family, op.first, op.second);
+      break;
+    case MutationOp::kReclaimColumn:
+      table->ReclaimColumn(*family, op.first, number);
+      break;
+    default:
+      CELLAR_ASSERT(false);
+  }
+  return Status::Ok();
+}
+
+Status Engine::ApplySchemaOp(const DecodedOp& op, const MutationReader& later) {
+  ForgetNames();
+  const bool is_of_feeds = op.op >= MutationOp::kCreateFeed && op.op <= MutationOp::kTrimFeed;
+  if (feeds_.empty() && !is_of_feeds) [[likely]]
+    return CarryOutSchemaOp(op);
+  // Steps of one record follow one another by microseconds.
+  history_micros_ = commit_micros_;
+  MutationReader rest = later;
+  DecodedOp next;
+  while (rest.Next(&next)) history_micros_ -= next.op == MutationOp::kStep ? 1 : 0;
+  if (is_of_feeds) return ApplyFeedOp(op);
+  std::vector<uint64_t> dropped;
+  if (op.op == MutationOp::kDropKeyspace) {
+    for (const Table* table : Tables(op.first)) dropped.push_back(table->id());
+    for (const Feed* feed : feeds_.Feeds(op.first)) feeds_.Drop(feed->id);
+  }
+  RETURN_IF_ERROR(CarryOutSchemaOp(op));
+  if (!feeds_.empty()) NoteHistoryOf(op, dropped);
+  return Status::Ok();
+}
+
+Status Engine::CarryOutSchemaOp(const DecodedOp& op) {
+  switch (op.op) {
+    case MutationOp::kCreateKeyspace:
+      keyspaces_[std::string(op.first)];
+      return Status::Ok();
+    case MutationOp::kDropKeyspace: {
+      for (Table* table : Tables(op.first)) DropTable(table);
+      for (const NamedSnapshot* snapshot : snapshots_.All())
+        if (snapshot->keyspace == op.first) DropSnapshot(snapshot->id);
+      const auto keyspace = keyspaces_.find(op.first);
+      if (keyspace == keyspaces_.end()) return Malformed("a keyspace that does not exist");
+      keyspaces_.erase(keyspace);
+      return Status::Ok();
+    }
+    case MutationOp::kCreateTable:
+      return CreateTable(op);
+    case MutationOp::kRenameTable:
+      return RenameTable(op);
+    case MutationOp::kSetSchema:
+      return SetSchema(op);
+    case MutationOp::kCreateSnapshot:
+    case MutationOp::kDropSnapshot:
+    case MutationOp::kCopyTable:
+      return ApplySnapshotOp(op);
+    default:
+      break;
+  }
+  Table* table = FindTableById(op.id);
+  if (table == nullptr) return Malformed("a table that does not exist");
+  if (op.op == MutationOp::kDropTable) {
+    DropTable(table);
+  } else if (op.op == MutationOp::kTruncateTable) {
+    TruncateTable(table, op.number);
+  } else {
+    return Malformed("an operation that this version does not know");
+  }
+  return Status::Ok();
+}
+
+Status Engine::CreateTable(const DecodedOp& op) {
+  TableSchema schema;
+  std::string_view bytes = op.third;
+  RETURN_IF_ERROR(DecodeTableSchema(&bytes, &schema));
+  const auto keyspace = keyspaces_.find(op.first);
+  if (keyspace == keyspaces_.end()) return Malformed("a keyspace that does not exist");
+  if (op.id == 0 || tables_.contains(op.id) || keyspace->second.contains(op.second) ||
+      feeds_.Find(op.first, op.second) != nullptr) {
+    return Malformed("a table that exists already");
+  }
+  AddTable(std::make_unique<Table>(op.id, std::string(op.first), std::string(op.second),
+                                   std::move(schema)));
+  NoteName(*FindTableById(op.id));
+  return Status::Ok();
+}
+
+void Engine::AddTable(std::unique_ptr<Table> table) {
+  ForgetNames();
+  table_id_next_ = std::max(table_id_next_, table->id() + 1);
+  for (const GroupSchema& group : table->schema().groups) {
+    tree_id_next_ = std::max(tree_id_next_, group.tree_id + 1);
+  }
+  keyspaces_[table->keyspace()][table->name()] = table.get();
+  const uint64_t id = table->id();
+  tables_[id] = std::move(table);
+}
+
+Status Engine::RenameTable(const DecodedOp& op) {
+  Table* table = FindTableById(op.id);
+  const auto keyspace = keyspaces_.find(op.first);
+  if (table == nullptr || keyspace == keyspaces_.end() || keyspace->second.contains(op.second) ||
+      feeds_.Find(op.first, op.second) != nullptr) {
+    return Malformed("a table that cannot be renamed so");
+  }
+  SaveForUndo(table);
+  keyspaces_[table->keyspace()].erase(table->name());
+  table->Rename(op.first, op.second);
+  keyspace->second[table->name()] = table;
+  NoteName(*table);
+  return Status::Ok();
+}
+
+Status Engine::SetSchema(const DecodedOp& op) {
+  Table* table = FindTableById(op.id);
+  if (table == nullptr) return Malformed("a table that does not exist");
+  TableSchema schema;
+  std::string_view bytes = op.first;
+  RETURN_IF_ERROR(DecodeTableSchema(&bytes, &schema));
+  if (schema.groups.size() < table->schema().groups.size()) return Malformed("too few groups");
+  SaveForUndo(table);
+  for (const GroupSchema& group : schema.groups) {
+    tree_id_next_ = std::max(tree_id_next_, group.tree_id + 1);
+  }
+  table->SetSchema(std::move(schema));
+  CollectRetired(table);
+  return Status::Ok();
+}
+
+void Engine::DropTable(Table* table) {
+  ForgetNames();
+  keyspaces_[table->keyspace()].erase(table->name());
+  const auto at = tables_.find(table->id());
+  CELLAR_ASSERT(at != tables_.end());
+  std::unique_ptr<Table> owned = std::move(at->second);
+  tables_.erase(at);
+  if (undo_ != nullptr && table->id() < undo_->table_id_next &&
+      !undo_->dropped.contains(table->id())) {
+    undo_->dropped[table->id()] = std::move(owned);
+  } else {
+    Retire(std::move(owned));
+  }
+}
+
+// The groups go on in fresh trees under the same schema. The table object itself is replaced, so
+// that undo finds the old one whole.
+void Engine::TruncateTable(Table* table, uint64_t tree_id_first) {
+  TableSchema schema = table->schema();
+  for (GroupSchema& group : schema.groups) group.tree_id = tree_id_first++;
+  auto fresh =
+      std::make_unique<Table>(table->id(), table->keyspace(), table->name(), std::move(schema));
+  fresh->TakeOver(*table);
+  DropTable(table);
+  AddTable(std::move(fresh));
+}
+
+void Engine::Retire(std::unique_ptr<Table> table) {
+  for (std::unique_ptr<BTree>& tree : table->ReleaseTrees()) garbage_.push_back(std::move(tree));
+}
+
+void Engine::CollectRetired(Table* table) {
+  for (std::unique_ptr<BTree>& tree : table->TakeRetiredTrees())
+    garbage_.push_back(std::move(tree));
+}
+
+// What snapshots have left behind. True if nothing is left.
+bool Engine::ReleaseRetired(uint64_t* entries_max) {
+  const auto release = [entries_max](BTree* tree) {
+    while (tree->ReleaseSome(kGarbageEntriesPerPiece)) {
+      if (*entries_max <= kGarbageEntriesPerPiece) return false;
+      *entries_max -= kGarbageEntriesPerPiece;
+    }
+    return true;
+  };
+  for (const auto& [id, table] : tables_) {
+    for (BTree* tree : table->Trees()) {
+      if (!release(tree)) return false;
+    }
+  }
+  for (const std::unique_ptr<BTree>& tree : garbage_) {
+    // Of a tree that is gone versions keep what they see, and no more.
+    if (tree->versions() == 0) continue;
+    if (tree->entries() > 0) tree->Clear();
+    if (!release(tree.get())) return false;
+  }
+  return true;
+}
+
+bool Engine::CollectGarbage(uint64_t entries_max) {
+  for (const auto& [id, table] : tables_) {
+    if (table->indexes() != nullptr) CollectRetired(table.get());
+  }
+  if (!ReleaseRetired(&entries_max)) return false;
+  uint64_t bytes_left = kGarbageBytesPerSlice;
+  while (!garbage_.empty() && entries_max > 0 && bytes_left > 0) {
+    // A tree that a snapshot still reads has to wait; the others come first.
+    const auto free = std::find_if(garbage_.begin(), garbage_.end(),
+                                   [](const auto& tree) { return tree->snapshots_alive() == 0; });
+    if (free == garbage_.end()) return true;
+    BTree& tree = **free;
+    if (tree.frozen()) {
+      garbage_.erase(free);
+      continue;
+    }
+    const uint64_t bytes_before = tree.memory_bytes();
+    const uint64_t entry_bytes = bytes_before / std::max<uint64_t>(tree.entries(), 1) + 1;
+    const uint64_t some = std::min(
+        {entries_max, kGarbageEntriesPerPiece, std::max<uint64_t>(bytes_left / entry_bytes, 1)});
+    entries_max -= some;
+    // What snapshots have left behind goes last, and not in the destructor.
+    const bool has_entries = tree.entries() > 0;
+    const bool more = has_entries ? tree.DeleteRange({}, {}, some) > 0 : tree.ReleaseSome(some);
+    bytes_left -= std::min(bytes_left, bytes_before - tree.memory_bytes());
+    if (!more) garbage_.erase(free);
+  }
+  return garbage_.empty();
+}
+
+bool Engine::Compact(size_t nodes_max) {
+  NodeArena& arena = NodeArena::Global();
+  if (!compaction_.running) {
+    if (!arena.BeginCompaction()) return true;
+    compaction_ = {.running = true};
+  }
+  const Table* table = FindTableFrom(compaction_.table_id);
+  if (table == nullptr) {
+    arena.EndCompaction();
+    compaction_ = {};
+    return true;
+  }
+  if (table->id() != compaction_.table_id) compaction_ = {.running = true, .table_id = table->id()};
+  // A tree that has been replaced meanwhile is gone through from where the old one was.
+  const std::vector<BTree*> trees = table->Trees();
+  if (compaction_.tree >= trees.size())
+    compaction_ = {.running = true, .table_id = table->id() + 1};
+  else if (!trees[compaction_.tree]->Compact(&compaction_.position, nodes_max))
+    ++compaction_.tree;
+  return false;
+}
+
+uint64_t Engine::garbage_bytes() const {
+  uint64_t bytes = 0;
+  for (const auto& tree : garbage_) bytes += tree->frozen() ? sizeof(BTree) : tree->memory_bytes();
+  return bytes;
+}
+
+// --- undo
+
+void Engine::BeginUndo() {
+  CELLAR_ASSERT(undo_ == nullptr);
+  undo_ = std::make_unique<Undo>();
+  for (const auto& [keyspace, tables] : keyspaces_) {
+    auto& names = undo_->names[keyspace];
+    for (const auto& [name, table] : tables) names[name] = table->id();
+  }
+  undo_->watched_names = watched_names_;
+  undo_->table_id_next = table_id_next_;
+  undo_->tree_id_next = tree_id_next_;
+  undo_->stamp = stamp_;
+  feeds_.BeginUndo();
+}
+
+void Engine::SaveForUndoOf(Table* table) {
+  if (undo_->touched.contains(table->id())) return;
+  // A table made since needs no memory of what it was, nor does one that stands in for a dropped
+  // one.
+  if (table->id() >= undo_->table_id_next || undo_->dropped.contains(table->id())) return;
+  undo_->touched.emplace(table->id(), table->TakeCheckpoint());
+}
+
+void Engine::RollBack() {
+  CELLAR_ASSERT(undo_ != nullptr);
+  ForgetNames();
+  std::unique_ptr<Undo> undo = std::move(undo_);
+  for (const NamedSnapshot* snapshot : snapshots_.All())
+    if (snapshot->id >= undo->table_id_next) DropSnapshot(snapshot->id);
+  for (std::unique_ptr<NamedSnapshot>& snapshot : undo->dropped_snapshots)
+    snapshots_.Add(std::move(snapshot));
+  std::map<uint64_t, std::unique_ptr<Table>> now = std::move(tables_);
+  tables_.clear();
+  keyspaces_.clear();
+  for (const auto& [keyspace, names] : undo->names) {
+    Keyspace& tables = keyspaces_[keyspace];
+    for (const auto& [name, id] : names) {
+      const auto dropped = undo->dropped.find(id);
+      std::unique_ptr<Table>& kept = dropped != undo->dropped.end() ? dropped->second : now[id];
+      CELLAR_ASSERT(kept != nullptr);
+      const auto touched = undo->touched.find(id);
+      if (touched != undo->touched.end()) kept->RollBackTo(touched->second);
+      tables[name] = kept.get();
+      tables_[id] = std::move(kept);
+    }
+  }
+  undo->touched.clear();  // snapshots go before their trees
+  for (auto& [id, table] : now) {
+    if (table != nullptr) Retire(std::move(table));
+  }
+  watched_names_ = std::move(undo->watched_names);
+  table_id_next_ = undo->table_id_next;
+  tree_id_next_ = undo->tree_id_next;
+  stamp_ = undo->stamp;
+  feeds_.RollBack();
+}
+
+void Engine::ForgetUndo() {
+  CELLAR_ASSERT(undo_ != nullptr);
+  undo_->touched.clear();
+  for (auto& [id, table] : undo_->dropped) Retire(std::move(table));
+  for (auto& snapshot : undo_->dropped_snapshots) RetireSnapshot(*snapshot);
+  undo_.reset();
+  feeds_.ForgetUndo();
+}
+
+// --- watches, and taking the place of another engine
+
+uint64_t Engine::WatchName(std::string_view keyspace, std::string_view name) {
+  WatchedName& watched = watched_names_[{std::string(keyspace), std::string(name)}];
+  ++watched.watchers;
+  return watched.changes;
+}
+
+void Engine::UnwatchName(std::string_view keyspace, std::string_view name) {
+  const auto watched = watched_names_.find({std::string(keyspace), std::string(name)});
+  if (watched == watched_names_.end()) return;
+  if (--watched->second.watchers == 0) watched_names_.erase(watched);
+}
+
+uint64_t Engine::NameChanges(std::string_view keyspace, std::string_view name) const {
+  const auto watched = watched_names_.find({std::string(keyspace), std::string(name)});
+  return watched == watched_names_.end() ? 0 : watched->second.changes;
+}
+
+void Engine::NoteName(const Table& table) {
+  if (watched_names_.empty()) return;
+  const auto watched = watched_names_.find({table.keyspace(), table.name()});
+  if (watched != watched_names_.end()) ++watched->second.changes;
+}
+
+Inheritance Engine::GiveUp(Trees trees) {
+  CELLAR_ASSERT(undo_ == nullptr);
+  Inheritance inheritance{.watches = {},
+                          .watched_names = std::move(watched_names_),
+                          .lineage = lineage_,
+                          .trees_in_use = {}};
+  prepared_copy_.reset();
+  for (NamedSnapshot* snapshot : snapshots_.All()) RetireSnapshot(*snapshot);
+  snapshots_.Clear();
+  for (const auto& [id, table] : tables_) {
+    inheritance.watches.emplace(id, std::move(table->watches()));
+    Retire(std::move(tables_[id]));
+  }
+  for (std::unique_ptr<BTree>& tree : garbage_) {
+    if (trees == Trees::kAll || tree->snapshots_alive() > 0)
+      inheritance.trees_in_use.push_back(std::move(tree));
+  }
+  tables_.clear();
+  keyspaces_.clear();
+  std::erase(garbage_, nullptr);
+  DestroyTrees(&garbage_);
+  return inheritance;
+}
+
+void Engine::TakeGarbage(std::vector<std::unique_ptr<BTree>> trees) {
+  for (std::unique_ptr<BTree>& tree : trees) garbage_.push_back(std::move(tree));
+}
+
+void Engine::Inherit(Inheritance inheritance, Continuity continuity) {
+  CELLAR_ASSERT(undo_ == nullptr);
+  CELLAR_ASSERT(watched_names_.empty());
+  TakeGarbage(std::move(inheritance.trees_in_use));
+  lineage_ = inheritance.lineage;
+  if (continuity == Continuity::kOtherState) {
+    ++lineage_;
+    return;
+  }
+  watched_names_ = std::move(inheritance.watched_names);
+  for (auto& [id, watches] : inheritance.watches) {
+    Table* const table = FindTableById(id);
+    CELLAR_ASSERT(table != nullptr);
+    table->watches() = std::move(watches);
+  }
+}
+
+// --- StateMachine
+
+// catalog  | format (1: schemas without indexes, 2, 3: with AGGREGATE or BUCKET, 4: with feeds and
+//          | perhaps those, 5: and with groups, 6: all of these, and snapshots,
+//          | 7: with COMPRESS) | v stamp | v next table id | v next tree id | v keyspaces { b name }
+//          | v tables { b keyspace, b name, v id, schema, counters }
+//          | feeds (feeds/feed_set.h) | groups (feeds/feed_group.h)
+//          | snapshots (engine_snapshots.cc)
+std::string Engine::EncodeCatalog(const std::vector<VersionInFile>& versions) const {
+  std::string catalog;
+  const bool plain = std::all_of(tables_.begin(), tables_.end(), [](const auto& table) {
+    return IsPlainSchema(table.second->schema());
+  });
+  const uint64_t format = plain ? kCatalogFormat : kCatalogFormatWithFolds;
+  const bool has_groups = !feeds_.groups().empty();
+  const uint64_t with_feeds = has_groups ? kCatalogFormatWithGroups : kCatalogFormatWithFeeds;
+  const bool may_hold_packed = std::any_of(tables_.begin(), tables_.end(), [](const auto& table) {
+    return MayHoldPacked(table.second->schema());
+  });
+  const bool has_snapshots = !snapshots_.empty() || may_hold_packed;
+  PutVarint64(&catalog, may_hold_packed  ? kCatalogFormatWithCompression
+                        : has_snapshots  ? kCatalogFormatWithSnapshots
+                        : feeds_.empty() ? format
+                                         : with_feeds);
+  PutVarint64(&catalog, static_cast<uint64_t>(stamp_));
+  PutVarint64(&catalog, table_id_next_);
+  PutVarint64(&catalog, tree_id_next_);
+  PutVarint64(&catalog, keyspaces_.size());
+  for (const auto& [name, tables] : keyspaces_) PutLengthPrefixed(&catalog, name);
+  PutVarint64(&catalog, tables_.size());
+  for (const auto& [id, table] : tables_) {
+    PutLengthPrefixed(&catalog, table->keyspace());
+    PutLengthPrefixed(&catalog, table->name());
+    PutVarint64(&catalog, id);
+    EncodeTableSchema(table->schema(), &catalog);
+    table->EncodeCounters(&catalog);
+  }
+  if (!feeds_.empty() || has_snapshots) feeds_.Encode(&catalog);
+  if (has_groups || has_snapshots) feeds_.groups().Encode(&catalog);
+  if (has_snapshots) EncodeSnapshots(versions, &catalog);
+  return catalog;
+}
+
+namespace {
+
+// Ids of the entries of indexes: kDerivedTree | format of the entries, 8 bits | table, 35 bits |
+// index, 20 bits. What has larger numbers is built again at the start.
+// 1: rows with ON values of more than 64 KiB were left out without a word. 2: nobody counted those
+// that are left out.
+constexpr uint64_t kIndexFormat{3};  // of what index_entry.h describes
+constexpr int kIndexBits{20};
+constexpr int kTableBits{35};
+
+std::optional<uint64_t> IndexTreeId(uint64_t table_id, uint64_t index_id) {
+  if (table_id >> kTableBits != 0 || index_id >> kIndexBits != 0) return std::nullopt;
+  return kDerivedTree | kIndexFormat << (kTableBits + kIndexBits) | table_id << kIndexBits |
+         index_id;
+}
+
+}  // namespace
+
+std::vector<uint64_t> EarlierIndexTreeIds(uint64_t tree_id) {
+  std::vector<uint64_t> ids;
+  for (uint64_t format = 1; format < kIndexFormat; ++format) {
+    ids.push_back(tree_id - ((kIndexFormat - format) << (kTableBits + kIndexBits)));
+  }
+  return ids;
+}
+
+std::vector<std::pair<uint64_t, uint64_t>> Engine::IndexIdsInFile(const Table& table) {
+  std::vector<std::pair<uint64_t, uint64_t>> ids;
+  for (const IndexSchema& schema : table.schema().indexes) {
+    const std::optional<uint64_t> tree_id = IndexTreeId(table.id(), schema.id);
+    if (tree_id && schema.state == IndexState::kReady && schema.judged)
+      ids.emplace_back(*tree_id, schema.id);
+  }
+  return ids;
+}
+
+std::vector<std::pair<uint64_t, Index*>> Engine::IndexesInFile(const Table& table) {
+  std::vector<std::pair<uint64_t, Index*>> indexes;
+  for (const auto& [tree_id, index_id] : IndexIdsInFile(table)) {
+    Index* index = table.has_indexes() ? table.indexes()->Find(index_id) : nullptr;
+    if (index != nullptr && index->built()) indexes.emplace_back(tree_id, index);
+  }
+  return indexes;
+}
+
+StateMachine::StateSnapshot Engine::TakeSnapshot() {
+  StateSnapshot snapshot;
+  const std::vector<VersionInFile> versions = VersionsInFile();
+  snapshot.catalog = EncodeCatalog(versions);
+  for (const auto& [id, table] : tables_) {
+    std::vector<BTreeSnapshot> trees = table->TakeSnapshotsForImages();
+    for (size_t i = 0; i < trees.size(); ++i) {
+      snapshot.trees.push_back({table->schema().groups[i].tree_id, std::move(trees[i]), {}, 0});
+    }
+    for (const auto& [tree_id, index] : IndexesInFile(*table))
+      snapshot.trees.push_back({tree_id, index->mutable_entries()->TakeSnapshotForImages(), {}, 0});
+  }
+  AppendVersions(versions, &snapshot);
+  for (const auto& [id, table] : tables_) {
+    for (const FamilySchema& family : table->schema().families) {
+      if (const uint64_t bytes = table->family_counters(family).logged_bytes; bytes > 0)
+        snapshot.logged.push_back({id, family.id, bytes});
+    }
+  }
+  return snapshot;
+}
+
+Status Engine::BeginLoad(std::string_view catalog) {
+  CELLAR_ASSERT(tables_.empty());
+  Status malformed = Status::Error(ErrorCode::kCorruption, "the catalog is malformed");
+  uint64_t format = 0;
+  uint64_t stamp = 0;
+  uint64_t keyspaces = 0;
+  if (!GetVarint64(&catalog, &format)) return malformed;
+  if (format == 0 || format > kCatalogFormatWithCompression) {
+    return Status::Error(ErrorCode::kCorruption, "the catalog has format " + FormatUint64(format) +
+                                                     ", this version reads 1 to 7");
+  }
+  if (!GetVarint64(&catalog, &stamp) || !GetVarint64(&catalog, &table_id_next_) ||
+      !GetVarint64(&catalog, &tree_id_next_) || !GetVarint64(&catalog, &keyspaces)) {
+    return malformed;
+  }
+  stamp_ = static_cast<int64_t>(stamp);
+  for (uint64_t i = 0; i < keyspaces; ++i) {
+    std::string_view name;
+    if (!GetLengthPrefixed(&catalog, &name) || !IsName(name)) return malformed;
+    keyspaces_[std::string(name)];
+  }
+  uint64_t tables = 0;
+  if (!GetVarint64(&catalog, &tables)) return malformed;
+  for (uint64_t i = 0; i < tables; ++i) {
+    std::string_view keyspace;
+    std::string_view name;
+    uint64_t id = 0;
+    if (!GetLengthPrefixed(&catalog, &keyspace) || !GetLengthPrefixed(&catalog, &name) ||
+        !GetVarint64(&catalog, &id) || id == 0 || tables_.contains(id) ||
+        !KeyspaceExists(keyspace) || !IsName(name)) {
+      return malformed;
+    }
+    TableSchema schema;
+    RETURN_IF_ERROR(format == 1 ? DecodeTableSchemaV1(&catalog, &schema)
+                                : DecodeTableSchema(&catalog, &schema));
+    auto table =
+        std::make_unique<Table>(id, std::string(keyspace), std::string(name), std::move(schema));
+    RETURN_IF_ERROR(table->DecodeCounters(&catalog));
+    AddTable(std::move(table));
+  }
+  if (format >= kCatalogFormatWithFeeds && !feeds_.Decode(&catalog)) return malformed;
+  const auto is_feed = [this](uint64_t id) { return feeds_.FindById(id) != nullptr; };
+  if (format >= kCatalogFormatWithGroups && !feeds_.groups().Decode(&catalog, is_feed))
+    return malformed;
+  if (format >= kCatalogFormatWithSnapshots && !DecodeSnapshots(&catalog)) return malformed;
+  return catalog.empty() ? Status::Ok() : malformed;
+}
+
+BTree* Engine::TreeForLoad(uint64_t tree_id) {
+  if (IsVersionToLoad(tree_id)) return VersionForLoad(tree_id);
+  if ((tree_id & kDerivedTree) != 0) return NoteLoaded(tree_id, IndexTreeForLoad(tree_id));
+  for (const auto& [id, table] : tables_) {
+    for (size_t i = 0; i < table->groups(); ++i) {
+      if (table->schema().groups[i].tree_id == tree_id)
+        return NoteLoaded(tree_id, table->mutable_tree(i));
+    }
+  }
+  return nullptr;
+}
+
+// An index that this version would write otherwise is loaded to be thrown away.
+BTree* Engine::IndexTreeForLoad(uint64_t tree_id) {
+  std::vector<Table*> tables = snapshots_.Tables();
+  for (const auto& [id, table] : tables_) tables.push_back(table.get());
+  for (Table* table : tables) {
+    for (const IndexSchema& schema : table->schema().indexes) {
+      if (!table->has_indexes() || IndexTreeId(table->id(), schema.id) != tree_id) continue;
+      Index* index = table->indexes()->Find(schema.id);
+      if (index == nullptr || schema.state != IndexState::kReady) continue;
+      loaded_indexes_.push_back(index);
+      return index->mutable_entries();
+    }
+  }
+  garbage_.push_back(std::make_unique<BTree>());
+  return garbage_.back().get();
+}
+
+// The counters of the catalog and those of the trees were taken at one moment, so they must agree.
+Status Engine::FinishLoad() {
+  FinishVersions();
+  for (Index* index : loaded_indexes_) index->FinishLoad();
+  loaded_indexes_.clear();
+  std::vector<const Table*> tables;
+  for (const auto& [id, table] : tables_) tables.push_back(table.get());
+  for (const Table* table : snapshots_.Tables()) tables.push_back(table);
+  for (const Table* table : tables) {
+    uint64_t entries = 0;
+    for (size_t i = 0; i < table->groups(); ++i) entries += table->tree(i).entries();
+    const uint64_t cells = table->cells();
+    if (entries == cells || (table->counters().has_ghosts && entries > cells)) continue;
+    return Status::Error(ErrorCode::kCorruption, "table '" + table->shown_name() +
+                                                     "' should have " + FormatUint64(cells) +
+                                                     " cells and has " + FormatUint64(entries));
+  }
+  return Status::Ok();
+}
+
+}  // namespace cellar
