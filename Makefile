@@ -295,7 +295,7 @@ faults-set: build/cellar
 	CELLAR_SET_ROUNDS=$(ROUNDS) CELLAR_SET_CUT=8 CELLAR_SET_MINUTES=$(FAULT_MINUTES) \
 	  $(PYTHON) tests/e2e/test_replica_set_faults.py
 
-## bench          Cellar beside redis-server on this machine: about six minutes, REPEATS=3 SECONDS_EACH=1
+## bench          Cellar beside redis-server: six minutes, REPEATS=3 SECONDS_EACH=1 (VALKEY=CHECKOUT: beside Valkey)
 REPEATS ?= 3
 SECONDS_EACH ?= 1
 BENCH_OPTIONS ?=

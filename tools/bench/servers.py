@@ -10,6 +10,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -53,9 +54,26 @@ def free_port():
         return probe.getsockname()[1]
 
 
+def valkey_binary():
+    """valkey-server of the checkout that the variable VALKEY names, built if it is not yet; None without the variable."""
+    checkout = os.environ.get("VALKEY")
+    if not checkout:
+        return None
+    binary = os.path.join(os.path.abspath(checkout), "src", "valkey-server")
+    if not os.access(binary, os.X_OK):
+        if not os.path.isfile(os.path.join(checkout, "src", "valkey-cli.c")):
+            sys.exit(f"VALKEY={checkout}: no checkout of Valkey is there")
+        print(f"building {binary}", file=sys.stderr)
+        words = ["make", "-C", os.path.join(checkout, "src"), f"-j{os.cpu_count()}", "BUILD_TLS=yes", "valkey-server"]
+        done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        if done.returncode != 0:
+            sys.exit(f"VALKEY={checkout}: the build failed\n{done.stdout[-2000:]}")
+    return binary
+
+
 def redis_binary():
-    """valkey-server if Debian has it, else redis-server; None without either."""
-    return shutil.which("valkey-server") or shutil.which("redis-server")
+    """What is compared with: Valkey of VALKEY's checkout if one is named, else Debian's server; None without either."""
+    return valkey_binary() or shutil.which("valkey-server") or shutil.which("redis-server")
 
 
 def cellar_binary():
