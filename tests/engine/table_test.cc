@@ -66,10 +66,89 @@ std::string RandomValue(Random& random) {
   return bytes;
 }
 
+std::string Value(std::string_view text) {
+  std::string bytes;
+  PutCellValue(&bytes, {.stored = text});
+  return bytes;
+}
+
 // A row key or qualifier as the trees have it.
 std::string Key(std::string text) { return std::move(text) + std::string("\0\1", 2); }
 
 void PutValue(char* to, std::string_view value) { std::memcpy(to, value.data(), value.size()); }
+
+// One step of a history: rows of puts, among them some with a cell twice, with other ops before,
+// between and behind, or of too many bytes for a run.
+void AddRandomRow(Random& random, MutationBuilder* mutation) {
+  mutation->Row(kTableId, Key("r" + FormatUint64(random.Below(40))));
+  const auto puts = random.Below(random.OneIn(20) ? 60 : 14);
+  const size_t long_key = random.OneIn(100) ? 20'000 : 0;
+  for (uint64_t i = 0; i < puts; ++i) {
+    if (random.OneIn(40)) mutation->DeleteRow();
+    const auto family = static_cast<uint32_t>(1 + random.Below(3));
+    const std::string qualifier =
+        Key(std::string(long_key, 'l') + "q" + FormatUint64(random.Below(30)));
+    const auto timestamp = static_cast<int64_t>(random.Below(4));
+    if (random.OneIn(40)) {
+      mutation->DeleteCell(family, qualifier, timestamp);
+    } else {
+      mutation->Put(family, qualifier, timestamp, RandomValue(random));
+    }
+  }
+}
+
+TEST_CASE("Rows from elsewhere are put as runs, with the outcome of single puts", "[table]") {
+  for (uint64_t seed = 1; seed <= 6; ++seed) {
+    INFO("seed " << seed);
+    Random random(seed);
+    Engine elsewhere;  // runs, where they are of use
+    Engine own;        // op by op
+    const std::vector<std::string> policies{"maxversions=2", "maxage=1h", "none"};
+    MakeTable(elsewhere, policies);
+    MakeTable(own, policies);
+    for (int step = 0; step < 300; ++step) {
+      MutationBuilder mutation;
+      const auto rows = 1 + random.Below(6);
+      for (uint64_t i = 0; i < rows; ++i) AddRandomRow(random, &mutation);
+      REQUIRE(elsewhere.Apply(mutation.payload()).ok());
+      REQUIRE(own.ApplyOps(mutation.payload().substr(kMutationHeaderBytes)).ok());
+      if (step % 10 == 0) REQUIRE(Dump(elsewhere) == Dump(own));
+    }
+    REQUIRE(Dump(elsewhere) == Dump(own));
+  }
+}
+
+TEST_CASE("What is wrong in a row of puts is refused behind those before it", "[table]") {
+  Engine engine;
+  Engine expected;
+  for (Engine* each : {&engine, &expected}) {
+    MakeTable(*each, {"none"});
+    MutationBuilder rows;  // after which runs are expected
+    for (const char* row : {"a", "b"}) {
+      rows.Row(kTableId, Key(row));
+      for (const char* name : {"1", "2", "3", "4"}) rows.Put(1, Key(name), 1, Value("v"));
+    }
+    REQUIRE(each->Apply(rows.payload()).ok());
+  }
+  MutationBuilder wrong;
+  wrong.Row(kTableId, Key("c"));
+  for (const char* name : {"1", "2", "3"}) wrong.Put(1, Key(name), 1, Value("v"));
+  wrong.Put(9, Key("4"), 1, Value("v"));  // no family has this id
+  const Status status = engine.Apply(wrong.payload());
+  CHECK(status.code() == ErrorCode::kCorruption);
+  MutationBuilder before;
+  before.Row(kTableId, Key("c"));
+  for (const char* name : {"1", "2", "3"}) before.Put(1, Key(name), 1, Value("v"));
+  REQUIRE(expected.Apply(before.payload()).ok());
+  // The row was not ended in one, so only what is stored is compared.
+  const auto cells = [](const Engine& of) {
+    std::string text;
+    BTreeCursor& at = of.FindTableById(kTableId)->cursor(0);
+    for (at.SeekFirst(); at.valid(); at.Next()) text.append(at.key()).append(at.value());
+    return text;
+  };
+  CHECK(cells(engine) == cells(expected));
+}
 
 TEST_CASE("A version that takes the place of another is a put and a reclaim", "[table]") {
   for (uint64_t seed = 1; seed <= 4; ++seed) {

@@ -28,6 +28,8 @@ constexpr uint64_t kCatalogFormatWithCompression{7};  // the same, with COMPRESS
 constexpr uint64_t kGarbageEntriesPerPiece{128};
 constexpr uint64_t kGarbageBytesPerSlice{4 << 20};
 
+// Of a row from elsewhere: so many are applied as a run. Two alone are as quick one by one.
+constexpr size_t kRunPutsMin{3};
 constexpr size_t kRowsAhead{16};  // looked for at once: as many as a tree descends to together
 
 Status Malformed(std::string_view what) {
@@ -153,6 +155,37 @@ Status Engine::Apply(std::string_view payload) {
   return CarryOut(payload.substr(kMutationHeaderBytes), &check_);
 }
 
+bool Engine::ApplyRowAsRun(std::string_view ops, Table* table, MutationReader* reader) {
+  if (table->has_indexes() || old_cells_ != nullptr) return false;
+  MutationReader ahead = *reader;
+  MutationReader behind = ahead;  // behind the puts that were taken
+  run_of_row_.Clear();
+  DecodedOp op;
+  size_t puts = 0;
+  bool more = ahead.Next(&op);
+  for (; more && op.op == MutationOp::kPut; more = ahead.Next(&op), ++puts) {
+    if (!check_.Check(op, table).ok()) return false;
+    const FamilySchema* const family = table->schema().FindFamilyById(static_cast<uint32_t>(op.id));
+    const auto timestamp = static_cast<int64_t>(op.number);
+    if (family == nullptr || op.id > UINT32_MAX || timestamp < 0) return false;
+    table->AddPut(*family, op.first, timestamp, op.second, ops, &run_of_row_);
+    behind = ahead;
+  }
+  const bool row_ends =
+      more ? op.op == MutationOp::kRow || op.op == MutationOp::kStep || op.op == MutationOp::kTable
+           : ahead.status().ok();
+  if (!row_ends || puts < kRunPutsMin || !run_of_row_.Finish()) return false;
+  table->ApplyPuts(run_of_row_, ops);
+  *reader = std::move(behind);
+  return true;
+}
+
+void Engine::TryRowAsRun(std::string_view ops, Table* table, MutationReader* reader) {
+  if (last_row_was_run_ || puts_in_row_ >= kRunPutsMin)
+    last_row_was_run_ = ApplyRowAsRun(ops, table, reader);
+  puts_in_row_ = 0;
+}
+
 Status Engine::CarryOut(std::string_view ops, MutationCheck* check) {
   MutationReader reader(ops);
   DecodedOp op;
@@ -193,6 +226,9 @@ Status Engine::CarryOut(std::string_view ops, MutationCheck* check) {
         table = nullptr;
         break;
       case MutationOp::kRow:
+        status = ApplyCellOp(op, table);
+        if (status.ok() && check != nullptr) TryRowAsRun(ops, table, &reader);
+        break;
       case MutationOp::kPut:
       case MutationOp::kReplace:
       case MutationOp::kAddInput:
@@ -249,6 +285,7 @@ Status Engine::ApplyCellOp(const DecodedOp& op, Table* table) {
   if (number < 0) return Malformed("a timestamp beyond 2^63-1");
   switch (op.op) {
     case MutationOp::kPut:
+      ++puts_in_row_;
       table->PutCell(*family, op.first, number, op.second);
       break;
     case MutationOp::kReplace:

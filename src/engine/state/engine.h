@@ -224,6 +224,12 @@ class Engine final : public StateMachine {
                       std::vector<std::string>* lost);
   BTree* IndexTreeForLoad(uint64_t tree_id);
   Status CarryOut(std::string_view ops, MutationCheck* check);
+  // The ops that follow in `reader`, up to the next row, step or table, are at once several puts of
+  // the table's open row, correct, and none twice: applies them as a run; the reader stands behind
+  // them. False: nothing was done. `ops` is what the reader reads.
+  bool ApplyRowAsRun(std::string_view ops, Table* table, MutationReader* reader);
+  // That, where the row before makes it likely that it is worth while.
+  void TryRowAsRun(std::string_view ops, Table* table, MutationReader* reader);
   // `later` is what follows in the mutation.
   Status ApplySchemaOp(const DecodedOp& op, const MutationReader& later);
   Status CarryOutSchemaOp(const DecodedOp& op);
@@ -291,6 +297,11 @@ class Engine final : public StateMachine {
   std::unique_ptr<Undo> undo_;
   Compaction compaction_;
   MutationCheck check_{*this};
+  // Is a row from elsewhere worth ApplyRowAsRun? Mostly it is like the one before; for others it
+  // would cost a second reading of their puts.
+  bool last_row_was_run_{false};
+  size_t puts_in_row_{0};  // one by one, since it began
+  RowPuts run_of_row_;
   FeedSet feeds_;
   SnapshotSet snapshots_;
   std::unique_ptr<TableCopy> prepared_copy_;

@@ -298,6 +298,20 @@ void Table::PutCell(const FamilySchema& family, std::string_view qualifier, int6
   NotePut(family, PutVersion(family, key_.view(), cell_value, nullptr));
 }
 
+void Table::AddPut(const FamilySchema& family, std::string_view qualifier, int64_t timestamp,
+                   std::string_view cell_value, std::string_view payload, RowPuts* puts) {
+  SetKey(family, qualifier);
+  PutTimestamp(&key_, timestamp);
+  ResolvedPut put;
+  put.family = &family;
+  put.key = key_.view().data();
+  put.row_bytes = row_.row_bytes;
+  put.key_bytes = key_.size();
+  put.timestamp = timestamp;
+  put.cell_value = cell_value;
+  puts->Add(put, payload);
+}
+
 void Table::ReplaceCell(const FamilySchema& family, std::string_view qualifier, int64_t timestamp,
                         int64_t replaced, std::string_view cell_value) {
   CELLAR_ASSERT(replaced < timestamp);

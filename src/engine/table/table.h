@@ -166,6 +166,9 @@ class Table {
                int64_t timestamp, std::string_view input);
   // BeginRow, PutCell or ReplaceCell, and EndRow, for a cell whose key is put together already.
   void ApplyPut(const ResolvedPut& put);
+  // Adds to `puts`, instead of PutCell. REQUIRES: row_is_open(); as RowPuts::Add.
+  void AddPut(const FamilySchema& family, std::string_view qualifier, int64_t timestamp,
+              std::string_view cell_value, std::string_view payload, RowPuts* puts);
   // BeginRow, PutCell for each, and EndRow. REQUIRES: puts.Finish() was true; `payload` is of the
   // mutation whose puts these are; the table has no indexes, which want to know of each column
   // before it is changed.
