@@ -101,6 +101,11 @@ struct Dictionary {
     const uint8_t code = entry.suffix[0];
     return code == 0 ? entry.suffix + 1 : words + size_t{2} * code + 1;
   }
+  // The byte there.
+  uint8_t FirstByte(const Entry& entry) const {
+    const uint8_t code = entry.suffix[0];
+    return code == 0 ? entry.suffix[1] : words[size_t{2} * code + 1];
+  }
   uint32_t StartBytes(const Entry& entry) const {
     const uint8_t code = entry.suffix[0];
     return code == 0 ? entry.suffix_bytes - 1 : words[size_t{2} * code];

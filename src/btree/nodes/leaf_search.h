@@ -44,12 +44,12 @@ template <bool kIsCoded>
 CELLAR_INLINE void WalkGroupOf(const Leaf* leaf, std::string_view rest, LeafPlace* place) {
   const uint8_t* const entries = leaf->entries();
   const uint8_t* p = entries + leaf->offsets()[place->group];
-  const uint8_t* const end = leaf->group_end(place->group);
+  const uint32_t count = leaf->counts()[place->group];
   const uint8_t* const target = Bytes(rest);
   const size_t target_bytes = rest.size();
   const Dictionary dictionary = kIsCoded ? leaf->dictionary() : Dictionary{};
   uint32_t matched = 0;
-  uint32_t index = 0;
+  uint32_t left = count;  // entries not passed by; counted down, which is quicker than up
   Entry entry;
   if (place->group == 0 || target_bytes == 0) [[unlikely]] {
     // Only the leaf's first key can end with the prefix.
@@ -57,17 +57,18 @@ CELLAR_INLINE void WalkGroupOf(const Leaf* leaf, std::string_view rest, LeafPlac
     const bool ends = entry.suffix_bytes == dictionary.code_bytes();
     if (ends && target_bytes > 0) {
       p = entry.end;
-      ++index;
+      --left;
     } else if (target_bytes == 0) {
       place->found = ends;
       place->at = static_cast<uint32_t>(p - entries);
       return;
     }
   }
-  for (int32_t parting = Parting(0, target[0]); p < end; p = entry.end, ++index) {
+  int32_t parting = Parting(0, target[0]);
+  for (; left > 0; --left, p = entry.end) {
     ParseEntry(p, &entry);
-    const uint8_t* const start = kIsCoded ? dictionary.Start(entry) : entry.suffix;
-    const int32_t its_parting = Parting(entry.shared, *start);
+    const int32_t its_parting =
+        Parting(entry.shared, kIsCoded ? dictionary.FirstByte(entry) : *entry.suffix);
     if (its_parting > parting) [[likely]]
       continue;
     if (its_parting < parting) {
@@ -76,6 +77,7 @@ CELLAR_INLINE void WalkGroupOf(const Leaf* leaf, std::string_view rest, LeafPlac
     }
     // The entry's suffix from the first byte on that differs: `its_bytes` of its word, or of its
     // own.
+    const uint8_t* const start = kIsCoded ? dictionary.Start(entry) : entry.suffix;
     const uint8_t* its = start;
     auto its_bytes =
         static_cast<size_t>(kIsCoded ? dictionary.StartBytes(entry) : entry.suffix_bytes);
@@ -105,7 +107,7 @@ CELLAR_INLINE void WalkGroupOf(const Leaf* leaf, std::string_view rest, LeafPlac
     matched = static_cast<uint32_t>(shared);
     parting = Parting(matched, target[matched]);
   }
-  place->index = index;
+  place->index = count - left;
   place->at = static_cast<uint32_t>(p - entries);
   place->shared_before = matched;
 }
