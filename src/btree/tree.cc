@@ -28,8 +28,9 @@ CELLAR_INLINE std::string_view JoinSuffix(const Leaf* leaf, const Suffix& suffix
   if (scratch->size() < bytes + kShortCopyBytes) [[unlikely]]
     scratch->resize(bytes + kShortCopyBytes);
   auto* const to = reinterpret_cast<uint8_t*>(scratch->data());
-  CopyShort(to, Bytes(of_word), of_word.size(), leaf->readable_end());
-  CopyShort(to + of_word.size(), Bytes(suffix.own), suffix.own.size(), leaf->readable_end());
+  const uint8_t* const readable_end = leaf->readable_end();
+  CopyShort(to, Bytes(of_word), of_word.size(), readable_end);
+  CopyShort(to + of_word.size(), Bytes(suffix.own), suffix.own.size(), readable_end);
   return View(to, bytes);
 }
 
@@ -100,7 +101,7 @@ CELLAR_INLINE Leaf* Tree::Locate(std::string_view key, Path* own_path, Path** pa
   }
   Leaf* const leaf = DescendFrom(content_, key, own_path);
   *path = own_path;
-  FindInLeaf(leaf, key, place);
+  FindInLeaf(leaf, key, place);  // inlined, its loop would not have enough registers
   return leaf;
 }
 
@@ -451,24 +452,20 @@ bool Tree::IsPlaceOf(const Place& place, std::string_view key) const {
 
 BTreeWriteResult Tree::Replace(std::string_view old_key, std::string_view key,
                                std::string_view value, Place* noted) {
-  CELLAR_ASSERT(key != old_key);
   BTreeWriteResult result;
   if (content_.root != nullptr && key.size() == old_key.size() &&
       value.size() <= kInlineValueBytesMax) {
     epochs_.ReleaseSome();
-    Place found;
-    Place* place = noted;
-    if (place == nullptr || !TakePlace(place, key)) {
-      place = &found;
-      place->leaf = Descend(key, &place->path);
-      place->in_leaf = FindInLeaf(place->leaf, key);
-    }
-    if (ReplaceInPlace(&place->path, place->leaf, place->in_leaf, old_key, key, value, &result)) {
+    const bool replaced = noted != nullptr && TakePlace(noted, key)
+                              ? ReplaceInPlace(noted, old_key, key, value, &result)
+                              : ReplaceElsewhere(old_key, key, value, &result);
+    if (replaced) [[likely]] {
       ++changes_;
       content_.payload_bytes += value.size() - result.old_value_bytes;
       return result;
     }
   }
+  CELLAR_ASSERT(key != old_key);
   const BTreeWriteResult deleted = Delete(old_key);
   result = Put(key, value);
   result.existed = deleted.existed;
@@ -476,42 +473,66 @@ BTreeWriteResult Tree::Replace(std::string_view old_key, std::string_view key,
   return result;
 }
 
-// Writes the new entry over the one behind the key's `place`. False if that is not the old key's,
-// or if more would change than this entry: then nothing is done.
-bool Tree::ReplaceInPlace(Path* path, Leaf* leaf, LeafPlace place, std::string_view old_key,
-                          std::string_view key, std::string_view value, BTreeWriteResult* result) {
+// ReplaceInPlace, where no place of the key has been noted.
+bool Tree::ReplaceElsewhere(std::string_view old_key, std::string_view key, std::string_view value,
+                            BTreeWriteResult* result) {
+  Place found;
+  found.leaf = Descend(key, &found.path);
+  found.in_leaf = FindInLeaf(found.leaf, key);
+  return ReplaceInPlace(&found, old_key, key, value, result);
+}
+
+// Writes the new entry over the one behind the key's place, which it makes that entry's. False if
+// that is not the old key's, or if more would change than this entry: then nothing is done.
+CELLAR_INLINE bool Tree::ReplaceInPlace(Place* at, std::string_view old_key, std::string_view key,
+                                        std::string_view value, BTreeWriteResult* result) {
+  Leaf* leaf = at->leaf;
+  LeafPlace& place = at->in_leaf;
   if (place.found || !place.has_prefix || leaf->count == 1) return false;
   if (place.index == leaf->counts()[place.group]) {  // before the first one of the next group
     if (++place.group == leaf->groups) return false;
     place.index = 0;
     place.shared_before = 0;
+    place.shared_after = 0;
   }
   Entry old;
   ParseEntry(leaf->entries() + place.at, &old);
-  const size_t keys_common = CommonPrefix(key, old_key);
-  if (keys_common < leaf->prefix_bytes) return false;
-  const std::string_view rest = key.substr(leaf->prefix_bytes);
-  const std::string_view old_rest = old_key.substr(leaf->prefix_bytes);
-  // The old entry shares no more with the one before than the new key, which lies between, does.
-  const size_t common = keys_common - leaf->prefix_bytes;
-  if (old.is_large || common < old.shared ||
-      !leaf->dictionary().Decode(old).Equals(old_rest.substr(old.shared))) {
+  if (old.is_large) return false;
+  // What the entry is known to have of the key it must have of the old one; then comes the rest of
+  // that.
+  const size_t known = place.shared_after;
+  CELLAR_ASSERT(known >= old.shared);
+  const size_t known_bytes = leaf->prefix_bytes + known;
+  if (!HasPrefix(old_key, Bytes(key), known_bytes) ||
+      !leaf->dictionary().Decode(old).EndsWith(known - old.shared, Behind(old_key, known_bytes))) {
     return false;
   }
+  const std::string_view rest = Behind(key, leaf->prefix_bytes);
   if (place.index + 1 < leaf->counts()[place.group]) {
     Entry next;
     ParseEntry(old.end, &next);
+    // That entry shares with the old key no more than the new one does, or it would change too.
+    const size_t common =
+        known > 0 ? known : CommonPrefix(rest, Behind(old_key, leaf->prefix_bytes));
     if (next.shared > common) return false;
   }
-  const ValueRef value_ref{Bytes(value), static_cast<uint32_t>(value.size()), nullptr};
-  const LeafEdit edit = PlanRewrite(leaf, place, rest, value_ref);
-  const auto used = static_cast<size_t>(leaf->used + edit.growth());
-  if (used > LeafBytesLimit(leaf->prefix_bytes)) return false;
   result->existed = true;
   result->old_value_bytes = old.value_bytes;
   result->shared_with_neighbor = leaf->prefix_bytes + place.shared_before;
+  const ValueRef value_ref{Bytes(value), static_cast<uint32_t>(value.size()), nullptr};
+  if (epochs_.MayWrite(leaf) && RewriteShort(leaf, place, old, rest, value_ref)) [[likely]]
+    return true;
+  return Rewrite(&at->path, leaf, place, rest, value_ref);
+}
+
+// Writes the new entry over the one at `place`, whatever its size. False if the leaf has no room.
+bool Tree::Rewrite(Path* path, Leaf* leaf, const LeafPlace& place, std::string_view rest,
+                   const ValueRef& value) {
+  const LeafEdit edit = PlanRewrite(leaf, place, rest, value);
+  const auto used = static_cast<size_t>(leaf->used + edit.growth());
+  if (used > LeafBytesLimit(leaf->prefix_bytes)) return false;
   leaf = PrepareLeaf(path, leaf, used);
-  ApplyRewrite(leaf, place, edit, rest, value_ref);
+  ApplyRewrite(leaf, place, edit, rest, value);
   return true;
 }
 

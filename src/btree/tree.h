@@ -147,8 +147,12 @@ class Tree {
               const ValueRef& value);
   void InsertWithRoom(Path* path, Leaf* leaf, LeafPlace place, std::string_view key,
                       const ValueRef& value);
-  bool ReplaceInPlace(Path* path, Leaf* leaf, LeafPlace place, std::string_view old_key,
-                      std::string_view key, std::string_view value, BTreeWriteResult* result);
+  bool ReplaceElsewhere(std::string_view old_key, std::string_view key, std::string_view value,
+                        BTreeWriteResult* result);
+  bool ReplaceInPlace(Place* at, std::string_view old_key, std::string_view key,
+                      std::string_view value, BTreeWriteResult* result);
+  bool Rewrite(Path* path, Leaf* leaf, const LeafPlace& place, std::string_view rest,
+               const ValueRef& value);
   void JudgeNeighbors(const Path& path, const Leaf* leaf, const LeafPlace& place,
                       std::string_view key, BTreeWriteResult* result) const;
   // --- runs (tree_run.cc)

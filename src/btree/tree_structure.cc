@@ -349,18 +349,26 @@ void Tree::SplitBelow(const void* node, uint32_t level, uint64_t at_units, std::
     node = inner->pointers()[i];
   }
   const auto* leaf = static_cast<const Leaf*>(node);
-  RebuiltKey scratch;
-  uint64_t seen_bytes = 0;
   const uint64_t bytes_per_entry = leaf->capacity() / leaf->count;
-  WalkLeaf(leaf, &scratch, [&](uint32_t index, std::string_view rest, const Entry& entry) {
-    if (seen_bytes < at_units * 64 && index + 1 < leaf->count) {
-      seen_bytes += bytes_per_entry + (entry.is_large ? entry.large()->capacity : 0);
-      return true;
+  uint32_t index = 0;
+  if (leaf->large_count == 0) {
+    const uint64_t before = (at_units * 64 + bytes_per_entry - 1) / bytes_per_entry;
+    index = static_cast<uint32_t>(std::min<uint64_t>(before, leaf->count - 1u));
+  } else {
+    const uint8_t* p = leaf->entries();
+    for (uint64_t seen = 0; seen < at_units * 64 && index + 1u < leaf->count; ++index) {
+      Entry entry;
+      ParseEntry(p, &entry);
+      seen += bytes_per_entry + (entry.is_large ? entry.large()->capacity : 0);
+      p = entry.end;
     }
-    key->assign(View(leaf->prefix(), leaf->prefix_bytes));
-    key->append(rest);
-    return false;
-  });
+  }
+  uint32_t group = 0;
+  for (; index >= leaf->counts()[group]; ++group) index -= leaf->counts()[group];
+  RebuiltKey rebuilt;
+  rebuilt.TakeInGroup(leaf, group, index);
+  key->assign(View(leaf->prefix(), leaf->prefix_bytes));
+  key->append(rebuilt.view());
 }
 
 std::vector<std::string> Tree::SplitKeys(size_t parts) const {

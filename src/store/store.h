@@ -192,11 +192,14 @@ class Store {
 
   // --- names. `name` may be "keyspace/table", which overrides `keyspace`, and end in @snapshot: a
   // frozen table, which is READONLY to all that would change it. NOKEYSPACE, NOSNAPSHOT, NOTABLE.
-  Result<Table*> FindTable(std::string_view keyspace, std::string_view name) {
-    Table* const table = engine_->FindTable(keyspace, name);
-    if (table != nullptr) [[likely]]
-      return table;
-    return FindTableElsewhere(keyspace, name);
+  CELLAR_INLINE Result<Table*> FindTable(std::string_view keyspace, std::string_view name) {
+    Table* table = engine_->FindTable(keyspace, name);
+    // Not its result as it is, which would have to have an address then: the usual one stays in
+    // registers.
+    if (table == nullptr) [[unlikely]] {
+      ASSIGN_OR_RETURN(table, FindTableElsewhere(keyspace, name));
+    }
+    return table;
   }
   // The same: null if there is none.
   CELLAR_INLINE Table* FindTableIfAny(std::string_view keyspace, std::string_view name) {

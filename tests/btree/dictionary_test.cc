@@ -155,9 +155,16 @@ TEST_CASE("a suffix of two pieces compares as the whole does", "[dictionary]") {
   for (size_t at = 0; at <= whole.size(); ++at) {
     const std::string_view view(whole);
     const Suffix suffix{view.substr(0, at), view.substr(at)};
-    CHECK(suffix.Equals(whole));
-    CHECK(!suffix.Equals("heading"));
+    CHECK(!suffix.EndsWith(0, "heading"));
     for (size_t n = 0; n <= whole.size(); ++n) {
+      const std::string end = whole.substr(n);
+      CHECK(suffix.EndsWith(n, end));
+      CHECK(!suffix.EndsWith(n, end + "?"));
+      for (size_t wrong = 0; wrong < end.size(); ++wrong) {
+        std::string other = end;
+        ++other[wrong];
+        CHECK(!suffix.EndsWith(n, other));
+      }
       CHECK(suffix.BeginsWith(view.substr(0, n)));
       CHECK(suffix.SharedWith(view.substr(0, n)) == n);
       CHECK(suffix.SharedWith(std::string(view.substr(0, n)) + "?") == n);

@@ -3,11 +3,16 @@
 
     instructions.py [--only WORD ...] [--commands 20000] [--keys 20000] [--servers cellar,redis]
                     [--limit "CPUT / HSET=2600" ...] [--keep DIR] [--json FILE]
+                    [--connections 50] [--against BINARY [--runs 2]]
 
 Two runs of each server that differ only in their number of commands: the difference of their
 instruction counts by the difference of their commands is the cost of one command, and start-up, the
 loading of data and the ending cancel out. It repeats within a few per cent on any machine, busy or
 not: the gate against growing slower. --limit makes it fail above a figure.
+
+--against compares with another Cellar, the least of several runs of each, since all that varies (the
+sweeper, HEAT, turns with less input) adds. Over one connection every turn has 16 commands, and one run
+differs from the next by a few instructions.
 """
 
 import argparse
@@ -24,25 +29,26 @@ import pairs
 import servers
 
 PIPELINE = 16
-CONNECTIONS = 50
 ROWS_SHARE = 10
 
 
-def count(kind, command, rows, commands, options):
+def count(kind, command, rows, commands, options, binary=None):
     """Instructions of a whole life of the server with `commands` commands, 0 for none."""
     with tempfile.TemporaryDirectory(prefix="cellar-callgrind-") as directory:
+        server_name = os.path.basename(binary) if binary else kind
         pattern = os.path.join(options.keep or directory,
-                               f"{kind}-{'-'.join(command.split()[:2])}-{commands}.callgrind")
+                               f"{server_name}-{'-'.join(command.split()[:2])}-{commands}.callgrind")
         wrapper = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={pattern}", "--quiet"]
         if options.keep:
             wrapper += ["--dump-instr=yes"]
         # Time passes fifty times as fast: without this, commands would be counted that write to the
         # slow log.
-        server = servers.Server(kind, wrapper=wrapper, options=["--slowlog-log-slower-than", "-1"])
+        server = servers.Server(kind, wrapper=wrapper, options=["--slowlog-log-slower-than", "-1"],
+                                binary=binary)
         keys = options.keys // ROWS_SHARE if rows else options.keys
         with server:
             load_data(server, command, rows, keys)
-            words = ["-c", str(CONNECTIONS), "-P", str(PIPELINE), "-n", str(commands),
+            words = ["-c", str(options.connections), "-P", str(PIPELINE), "-n", str(commands),
                      "--keys", str(keys), "--command", command]
             result = bench.load_generator(server, words, pin=False)
             if result["errors"]:
@@ -69,11 +75,27 @@ def load_data(server, command, rows, keys):
             bench.load(server, keys, commands, connections=1)
 
 
-def instructions(kind, command, rows, options):
+def instructions(kind, command, rows, options, binary=None):
     """Instructions per command."""
     few, many = options.commands, 2 * options.commands
-    totals = [count(kind, command, rows, n, options) for n in (few, many)]
+    totals = [count(kind, command, rows, n, options, binary) for n in (few, many)]
     return figures.instructions_each(totals[0], totals[1], few, many)
+
+
+def compare(selected, options):
+    """Prints what the commands cost in both binaries, and how much more in ours."""
+    def least(command, rows, binary):
+        return min(instructions("cellar", command, rows, options, binary) for _ in range(options.runs))
+    with ThreadPoolExecutor(options.jobs) as pool:
+        pairs_of = [(name, [pool.submit(least, command, rows, binary)
+                            for binary in (options.against, servers.cellar_binary())])
+                    for name, command, _, rows in selected]
+        lines = []
+        for name, futures in pairs_of:
+            before, now = [future.result() for future in futures]
+            lines.append([name.split(" / ")[0], f"{before:,.0f}", f"{now:,.0f}",
+                          f"{100 * (now / before - 1):+.1f} %"])
+    print(figures.plain(["command", "against", "Cellar", "more"], lines))
 
 
 def main():
@@ -84,6 +106,9 @@ def main():
     parser.add_argument("--keys", type=int, default=20000)
     parser.add_argument("--servers", default="cellar,redis")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--connections", type=int, default=50)
+    parser.add_argument("--against", help="another binary of Cellar to compare with")
+    parser.add_argument("--runs", type=int, default=2, help="of each binary, with --against")
     parser.add_argument("--limit", nargs="*", default=[], help='"pair=instructions"')
     parser.add_argument("--keep", help="directory for the callgrind files (callgrind_annotate reads them)")
     parser.add_argument("--json")
@@ -95,6 +120,8 @@ def main():
     kinds = [k for k in options.servers.split(",") if k == "cellar" or servers.redis_binary()]
     limits = {name: float(value) for name, value in (text.rsplit("=", 1) for text in options.limit)}
     selected = [p for p in pairs.INSTRUCTION_PAIRS if bench.wanted(options, p[0])]
+    if options.against:
+        return compare(selected, options)
     with ThreadPoolExecutor(options.jobs) as pool:
         futures = {(name, kind): pool.submit(instructions, kind, cellar if kind == "cellar" else redis,
                                              rows, options)

@@ -87,13 +87,13 @@ def benchmark_binary():
 class Server:
     """One server process. `kind` is "cellar" or "redis"; `log` is None or an appendfsync policy."""
 
-    def __init__(self, kind, log=None, wrapper=(), options=(), pin=True):
+    def __init__(self, kind, log=None, wrapper=(), options=(), pin=True, binary=None):
         self.kind = kind
         self.log = log
         self.wrapper = list(wrapper)  # words before the server's own, for example valgrind
         self.options = list(options)
         self.pin = pin  # False: all cores, for servers whose threads are what is measured
-        self.binary = cellar_binary() if kind == "cellar" else redis_binary()
+        self.binary = binary or (cellar_binary() if kind == "cellar" else redis_binary())
         self.port = free_port()
         self.directory = tempfile.mkdtemp(prefix=f"cellar-bench-{kind}-")
         self.process = None

@@ -100,65 +100,56 @@ inline uint32_t Head(const uint8_t* key, size_t bytes) {
   return head;
 }
 
-// In an ascending array of heads: how many are <= head, and which of them are equal to it (bit i of
-// the i-th; mostly none).
-struct HeadRange {
-  uint32_t not_above;
-  uint32_t equal_bits;
-
-  uint32_t below() const { return not_above - static_cast<uint32_t>(std::popcount(equal_bits)); }
-};
-
 inline constexpr uint32_t kHeadsMax{16};
 
-// Reads `heads` up to the next multiple of 4. REQUIRES: count <= kHeadsMax. Looks at all of them:
-// where to stop could not be predicted.
-inline HeadRange FindHead(const uint32_t* heads, uint32_t count, uint32_t head) {
+// In an ascending array of heads: how many are <= head. Reads `heads` up to the next multiple of 4.
+// REQUIRES: count <= kHeadsMax. Looks at all of them: where to stop could not be predicted.
+inline uint32_t HeadsNotAbove(const uint32_t* heads, uint32_t count, uint32_t head) {
 #if defined(__SSE4_1__)
   const __m128i wanted = _mm_set1_epi32(static_cast<int>(head));
-  uint32_t not_above_bits = 0;  // bit i for the i-th head
-  uint32_t equal_bits = 0;
+  uint32_t bits = 0;  // bit i for the i-th head
   for (uint32_t i = 0; i < count; i += 4) {
     const __m128i four = _mm_loadu_si128(reinterpret_cast<const __m128i*>(heads + i));
     const __m128i not_above = _mm_cmpeq_epi32(_mm_max_epu32(four, wanted), wanted);
-    const __m128i equal = _mm_cmpeq_epi32(four, wanted);
-    not_above_bits |= static_cast<uint32_t>(_mm_movemask_ps(_mm_castsi128_ps(not_above))) << i;
-    equal_bits |= static_cast<uint32_t>(_mm_movemask_ps(_mm_castsi128_ps(equal))) << i;
+    bits |= static_cast<uint32_t>(_mm_movemask_ps(_mm_castsi128_ps(not_above))) << i;
   }
   const uint32_t mask = (uint32_t{1} << count) - 1;
-  return {static_cast<uint32_t>(std::popcount(not_above_bits & mask)), equal_bits & mask};
+  return static_cast<uint32_t>(std::popcount(bits & mask));
 #else
-  HeadRange range{0, 0};
-  for (; range.not_above < count && heads[range.not_above] <= head; ++range.not_above)
-    range.equal_bits |= static_cast<uint32_t>(heads[range.not_above] == head) << range.not_above;
-  return range;
+  uint32_t not_above = 0;
+  while (not_above < count && heads[not_above] <= head) ++not_above;
+  return not_above;
 #endif
 }
 
-// FindHead without a loop, whose end could not be predicted. Reads kHeadsMax heads, whatever
+// HeadsNotAbove without a loop, whose end could not be predicted. Reads kHeadsMax heads, whatever
 // `count` is. REQUIRES: so much memory may be read; count <= kHeadsMax.
-CELLAR_INLINE HeadRange FindHeadOfAll(const uint32_t* heads, uint32_t count, uint32_t head) {
+CELLAR_INLINE uint32_t HeadsNotAboveOfAll(const uint32_t* heads, uint32_t count, uint32_t head) {
 #if defined(__SSE4_1__)
   const __m128i wanted = _mm_set1_epi32(static_cast<int>(head));
-  const auto four = [&](size_t i) {
-    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(heads + i));
-  };
   const auto not_above = [&](size_t i) {
-    return _mm_cmpeq_epi32(_mm_max_epu32(four(i), wanted), wanted);
+    const __m128i four = _mm_loadu_si128(reinterpret_cast<const __m128i*>(heads + i));
+    return _mm_cmpeq_epi32(_mm_max_epu32(four, wanted), wanted);
   };
-  const auto equal = [&](size_t i) { return _mm_cmpeq_epi32(four(i), wanted); };
   // One bit for each of the heads, out of four times four words that are all ones or all zeros.
-  const auto bits = [](__m128i a, __m128i b, __m128i c, __m128i d) {
-    const __m128i bytes = _mm_packs_epi16(_mm_packs_epi32(a, b), _mm_packs_epi32(c, d));
-    return static_cast<uint32_t>(_mm_movemask_epi8(bytes));
-  };
+  const __m128i bytes = _mm_packs_epi16(_mm_packs_epi32(not_above(0), not_above(4)),
+                                        _mm_packs_epi32(not_above(8), not_above(12)));
   const uint32_t mask = (uint32_t{1} << count) - 1;
-  const uint32_t not_above_bits = bits(not_above(0), not_above(4), not_above(8), not_above(12));
-  const uint32_t equal_bits = bits(equal(0), equal(4), equal(8), equal(12));
-  return {static_cast<uint32_t>(std::popcount(not_above_bits & mask)), equal_bits & mask};
+  return static_cast<uint32_t>(
+      std::popcount(static_cast<uint32_t>(_mm_movemask_epi8(bytes)) & mask));
 #else
-  return FindHead(heads, count, head);
+  return HeadsNotAbove(heads, count, head);
 #endif
+}
+
+// Whether one of the first `not_above` heads, which are those <= head, is equal to it: mostly none.
+inline bool HasEqualHead(const uint32_t* heads, uint32_t not_above, uint32_t head) {
+  return not_above > 0 && heads[not_above - 1] == head;
+}
+// How many of them are below it.
+inline uint32_t HeadsBelow(const uint32_t* heads, uint32_t not_above, uint32_t head) {
+  while (HasEqualHead(heads, not_above, head)) --not_above;
+  return not_above;
 }
 
 // Adds `added` to all numbers from the `from`-th one on, without a loop whose end varies much.

@@ -14,6 +14,7 @@
 // that fits need not be used: which code stands there is the writer's choice.
 #pragma once
 
+#include <algorithm>
 #include <bitset>
 #include <cstddef>
 #include <cstdint>
@@ -21,6 +22,7 @@
 #include <string_view>
 
 #include "base/copy_bytes.h"
+#include "base/equal_bytes.h"
 #include "base/inline.h"
 #include "btree/nodes/bytes.h"
 #include "btree/nodes/entry.h"
@@ -53,11 +55,18 @@ struct Suffix {
     if (!word.empty()) CopyShort(to, Bytes(word), word.size(), readable_end);
     CopyShort(to + word.size(), Bytes(own), own.size(), readable_end);
   }
-  bool BeginsWith(std::string_view text) const {
+  CELLAR_INLINE bool BeginsWith(std::string_view text) const {
     if (text.size() <= word.size()) return word.starts_with(text);
     return text.starts_with(word) && own.starts_with(text.substr(word.size()));
   }
-  bool Equals(std::string_view text) const { return text.size() == size() && BeginsWith(text); }
+  // Whether it is `text` from byte `from` on. REQUIRES: from <= size().
+  CELLAR_INLINE bool EndsWith(size_t from, std::string_view text) const {
+    if (text.size() + from != size()) return false;
+    const size_t of_word = word.size() - std::min(from, word.size());
+    const size_t of_own = text.size() - of_word;
+    return EqualBytes(Behind(word, word.size() - of_word), {text.data(), of_word}) &&
+           EqualBytes(Behind(own, own.size() - of_own), Behind(text, of_word));
+  }
   // The longest prefix in common with a text.
   CELLAR_INLINE size_t SharedWith(std::string_view text) const {
     const size_t shared = word.empty() ? 0 : CommonPrefix(word, text);

@@ -85,17 +85,20 @@ inline constexpr uint32_t kSuffixEscape{31};
 inline constexpr uint32_t kValueWide{30};
 inline constexpr uint32_t kValueLarge{31};
 
-// ParseEntry of an entry with "more lengths".
+// ParseEntry of any entry; for those with "more lengths".
 Entry ParseLongEntry(const uint8_t* p);
 
-// ParseEntry of an entry without "more lengths", as nearly all are; false for the others.
+// ParseEntry of an entry without "more lengths", as nearly all are; false for the others, and for a
+// suffix of 30 bytes, since that makes the question shorter.
 [[nodiscard]] inline bool ParseShortEntry(const uint8_t* p, Entry* entry) {
   const uint32_t lengths = LoadLittleEndian<uint16_t>(p);
-  // What is added makes each field that says "more lengths" carry into the next one.
-  constexpr uint32_t kAdded{1 | 1 << 6 | 2 << 11};
+  // What is added makes each field that says "more lengths" carry into the next one, and touches
+  // none of the bits where that shows.
+  constexpr uint32_t kAdded{1 | 2 << 6 | 2 << 11};
   constexpr uint32_t kCarried{1 << 6 | 1 << 11 | 1 << 16};
+  static_assert((kAdded & kCarried) == 0);
   static_assert(kSharedEscape == 63 && kSuffixEscape == 31 && kValueWide == 30);
-  if ((((lengths + kAdded) ^ lengths ^ kAdded) & kCarried) != 0) [[unlikely]]
+  if ((((lengths + kAdded) ^ lengths) & kCarried) != 0) [[unlikely]]
     return false;
   entry->shared = lengths & 63;
   entry->suffix_bytes = lengths >> 6 & 31;

@@ -96,25 +96,28 @@ CELLAR_INLINE uint32_t FindChild(const Inner* node, std::string_view key) {
   const std::string_view rest = Behind(key, prefix_bytes);
   const uint32_t head = Head(Bytes(rest), rest.size());
   // Halve without branches, which no core could predict, down to a few lines; then count by SIMD.
-  const uint32_t* const heads = node->heads();
-  uint32_t skipped = 0;
-  uint32_t count = node->separators();
-  while (count > kHeadsMax) {
-    const uint32_t half = count / 2 & ~uint32_t{3};
+  const uint32_t* heads = node->heads();
+  size_t left = node->separators();
+  while (left > kHeadsMax) {
+    const size_t half = left / 2 & ~size_t{3};
     // Equal heads must stay in sight: only what is below goes.
-    const auto below = static_cast<uint32_t>(heads[skipped + half - 1] < head);
-    skipped += half & (0 - below);
-    count -= half;
+    const auto below = static_cast<size_t>(heads[half - 1] < head);
+    heads += half & (0 - below);
+    left -= half;
   }
-  // From the heads on there is memory for all that FindHeadOfAll reads, but in the smallest nodes.
+  const auto count = static_cast<uint32_t>(left);
+  // From the heads on there is memory for all that HeadsNotAboveOfAll reads, but in the smallest
+  // nodes.
   static_assert(kChildrenForAllHeads * (sizeof(uint32_t) + sizeof(void*)) >=
                 kHeadsMax * sizeof(uint32_t));
-  const HeadRange range = node->children >= kChildrenForAllHeads
-                              ? FindHeadOfAll(heads + skipped, count, head)
-                              : FindHead(heads + skipped, count, head);
-  if (range.equal_bits == 0) [[likely]]
-    return skipped + range.not_above;
-  return FindAmongEqualHeads(node, rest, skipped + range.below(), skipped + range.not_above);
+  const uint32_t not_above = node->children >= kChildrenForAllHeads
+                                 ? HeadsNotAboveOfAll(heads, count, head)
+                                 : HeadsNotAbove(heads, count, head);
+  const auto skipped = static_cast<uint32_t>(heads - node->heads());
+  if (!HasEqualHead(heads, not_above, head)) [[likely]]
+    return skipped + not_above;
+  return FindAmongEqualHeads(node, rest, skipped + HeadsBelow(heads, not_above, head),
+                             skipped + not_above);
 }
 
 // Bytes that one more child takes, after a separator of `rest_bytes` behind the prefix.

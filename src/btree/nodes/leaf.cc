@@ -19,10 +19,10 @@ namespace {
 }
 
 // Replaces old_bytes at `at` by room for new_bytes, whose content is the caller's; returns it.
-// Entries may move.
-CELLAR_INLINE uint8_t* Resize(Leaf* leaf, uint32_t at, uint32_t old_bytes, uint32_t new_bytes) {
+// Entries may move. REQUIRES: `entries` are the leaf's.
+CELLAR_INLINE uint8_t* Resize(Leaf* leaf, uint8_t* entries, uint32_t at, uint32_t old_bytes,
+                              uint32_t new_bytes) {
   const auto growth = static_cast<int64_t>(new_bytes) - old_bytes;
-  uint8_t* const entries = leaf->entries();
   const auto tail_bytes = static_cast<uint32_t>(leaf->entries_end() - entries) - at - old_bytes;
   const int64_t back_bytes =
       static_cast<int64_t>(leaf->capacity()) - leaf->used - leaf->front_bytes;
@@ -41,6 +41,9 @@ CELLAR_INLINE uint8_t* Resize(Leaf* leaf, uint32_t at, uint32_t old_bytes, uint3
   }
   std::memmove(entries + at + new_bytes, entries + at + old_bytes, tail_bytes);
   return entries + at;
+}
+CELLAR_INLINE uint8_t* Resize(Leaf* leaf, uint32_t at, uint32_t old_bytes, uint32_t new_bytes) {
+  return Resize(leaf, leaf->entries(), at, old_bytes, new_bytes);
 }
 
 CELLAR_INLINE void ShiftOffsets(Leaf* leaf, uint32_t from_group, int64_t growth) {
@@ -144,8 +147,8 @@ void TouchGroup(const Leaf* leaf, std::string_view key) {
   if (key.size() > leaf->prefix_bytes) {
     const std::string_view rest = key.substr(leaf->prefix_bytes);
     const uint32_t head = Head(Bytes(rest), rest.size());
-    const HeadRange range = FindHeadOfAll(leaf->heads(), leaf->groups, head);
-    if (range.not_above > 0) group = range.not_above - 1;
+    const uint32_t not_above = HeadsNotAboveOfAll(leaf->heads(), leaf->groups, head);
+    if (not_above > 0) group = not_above - 1;
   }
   TouchLines(leaf->prefix(), leaf->bytes() + leaf->header_bytes());
   TouchLines(leaf->entries() + leaf->offsets()[group], leaf->group_end(group));
@@ -301,6 +304,7 @@ bool InsertShort(Leaf* leaf, const LeafPlace& place, std::string_view key, const
   CELLAR_DEBUG_ASSERT(!place.found && place.has_prefix && place.group < leaf->groups);
   CELLAR_DEBUG_ASSERT(leaf->counts()[place.group] < kGroupEntriesMax);
   const Dictionary dictionary = leaf->dictionary();
+  uint8_t* const entries = leaf->entries();
   const uint32_t code_bytes = dictionary.code_bytes();
   SuffixCode code;
   // If the next entry loses a part of its suffix: its lengths and code, so many bytes, which are
@@ -310,9 +314,8 @@ bool InsertShort(Leaf* leaf, const LeafPlace& place, std::string_view key, const
   uint8_t next_code = 0;
   uint32_t next_dropped = 0;
   if (place.index < leaf->counts()[place.group]) {
-    const uint8_t* const at = leaf->entries() + place.at;
     Entry next;
-    if (!ParseShortEntry(at, &next)) [[unlikely]]
+    if (!ParseShortEntry(entries + place.at, &next)) [[unlikely]]
       return false;
     CELLAR_DEBUG_ASSERT(place.shared_after >= next.shared);
     const uint32_t lost = place.shared_after - next.shared;
@@ -348,8 +351,8 @@ bool InsertShort(Leaf* leaf, const LeafPlace& place, std::string_view key, const
   if (growth > leaf->capacity() - leaf->used || leaf->used + growth > kLeafBytesMax) [[unlikely]]
     return false;
 
-  uint8_t* to =
-      Resize(leaf, place.at, next_bytes + next_dropped, next_bytes + next_dropped + growth);
+  uint8_t* to = Resize(leaf, entries, place.at, next_bytes + next_dropped,
+                       next_bytes + next_dropped + growth);
   ShiftOffsets(leaf, place.group + 1, growth);
   ++leaf->counts()[place.group];
   ++leaf->count;
@@ -441,6 +444,25 @@ void ApplyRewrite(Leaf* leaf, const LeafPlace& place, const LeafEdit& edit, std:
   uint8_t* const end = WriteEntryValue(dictionary.Write(p, edit.code, suffix), value);
   CELLAR_ASSERT(end == at + edit.new_bytes);
   if (place.index == 0) leaf->heads()[place.group] = Head(Bytes(rest), rest.size());
+}
+
+bool RewriteShort(Leaf* leaf, const LeafPlace& place, const Entry& old, std::string_view rest,
+                  const ValueRef& value) {
+  if (place.shared_before != old.shared || value.bytes != old.value_bytes) return false;
+  const std::string_view suffix = Behind(rest, place.shared_before);
+  const Dictionary dictionary = leaf->dictionary();
+  const SuffixCode code = dictionary.CodeOf(old);
+  if (place.index > 0 && dictionary.bytes > 0) {
+    if (code.word_bytes == 0) return false;  // it may get one
+    if (!HasPrefix(suffix, Bytes(dictionary.word(code.code)), code.word_bytes)) return false;
+  }
+  const std::string_view own = Behind(suffix, code.word_bytes);
+  CELLAR_ASSERT(own.size() + dictionary.code_bytes() == old.suffix_bytes);
+  uint8_t* const at = leaf->bytes() + (old.value - leaf->bytes());
+  CopyBytes(at - own.size(), Bytes(own), own.size());
+  CopyBytes(at, value.data, value.bytes);
+  if (place.index == 0) leaf->heads()[place.group] = Head(Bytes(rest), rest.size());
+  return true;
 }
 
 LeafEdit PlanRemove(const Leaf* leaf, const LeafPlace& place, std::string* next_suffix) {
@@ -542,7 +564,7 @@ void AddGroupRoom(Leaf* leaf) {
   leaf->used += static_cast<uint32_t>(kGroupRoomGrowth);
   std::memmove(leaf->counts(), counts, leaf->groups);
   std::memmove(leaf->offsets(), offsets, leaf->groups * sizeof(uint16_t));
-  // FindHead reads whole quadruples: what it may see must be defined.
+  // HeadsNotAbove reads whole quadruples: what it may see must be defined.
   std::memset(leaf->heads() + leaf->groups, 0,
               (leaf->group_capacity - static_cast<size_t>(leaf->groups)) * sizeof(uint32_t));
 }

@@ -57,7 +57,7 @@ inline constexpr size_t kLeafBytesMin{128};
 inline constexpr size_t kLeafBytesMax{4096};
 inline constexpr size_t kLongPrefixBytes{1024};
 inline constexpr size_t kLeafGroupsMax{16};
-static_assert(kLeafGroupsMax <= kHeadsMax, "as FindHead wants it");
+static_assert(kLeafGroupsMax <= kHeadsMax, "as HeadsNotAbove wants it");
 inline constexpr size_t kGroupEntriesMax{16};
 inline constexpr size_t kLeafEntriesMax{kLeafGroupsMax * kGroupEntriesMax};
 
@@ -254,6 +254,12 @@ LeafEdit PlanRewrite(const Leaf* leaf, const LeafPlace& place, std::string_view 
                      const ValueRef& value);
 void ApplyRewrite(Leaf* leaf, const LeafPlace& place, const LeafEdit& edit, std::string_view rest,
                   const ValueRef& value);
+// Both at once where the new entry keeps the lengths of `old`, which is the one there, and its
+// word, as that of a newer version of a cell mostly does: only the rest of its suffix and the value
+// are written. False, and nothing is done, where it does not. REQUIRES: what they require; as many
+// bytes in both keys.
+[[nodiscard]] bool RewriteShort(Leaf* leaf, const LeafPlace& place, const Entry& old,
+                                std::string_view rest, const ValueRef& value);
 
 // What the entry behind shared with the removed one and not with the one before, it takes over:
 // *next_suffix := its suffix then. Grows only where words of the dictionary fit no more. REQUIRES:

@@ -21,10 +21,11 @@ CELLAR_INLINE uint32_t GroupsNotAbove(const Leaf* leaf, std::string_view rest) {
   static_assert(kLeafGroupsMax == kHeadsMax);
   static_assert(sizeof(Leaf) + kHeadsMax * sizeof(uint32_t) <= kLeafBytesMin);
   const uint32_t head = Head(Bytes(rest), rest.size());
-  const HeadRange range = FindHeadOfAll(leaf->heads(), leaf->groups, head);
-  if (range.equal_bits == 0) [[likely]]
-    return range.not_above;
-  return FindAmongEqualHeads(leaf, rest, range.below(), range.not_above);
+  const uint32_t* const heads = leaf->heads();
+  const uint32_t not_above = HeadsNotAboveOfAll(heads, leaf->groups, head);
+  if (!HasEqualHead(heads, not_above, head)) [[likely]]
+    return not_above;
+  return FindAmongEqualHeads(leaf, rest, HeadsBelow(heads, not_above, head), not_above);
 }
 
 // A number for where a key leaves the target: `shared` bytes are the same, then `byte` follows.

@@ -93,15 +93,21 @@ CELLAR_INLINE void EndGet(CommandContext& ctx, const CellRead* cell, const GetOp
 
 // Opens the command's row, on which the reply depends.
 CELLAR_INLINE Result<OpenedRow*> OpenRow(CommandContext& ctx) {
-  ASSIGN_OR_RETURN(const Table* const table, FindVisibleTable(ctx, ctx.args[1]));
+  Store& store = ctx.store();
+  const Table* table = nullptr;
+  if (ctx.rights == nullptr) [[likely]]
+    table = store.FindTableIfAny(ctx.session.keyspace, ctx.args[1]);
+  if (table == nullptr) [[unlikely]] {
+    ASSIGN_OR_RETURN(table, FindVisibleTable(ctx, ctx.args[1]));  // or says why there is none
+  }
   ctx.DependsOn(table->last_lsn());
-  return ctx.store().OpenRow(*table, ctx.args[2], ctx.rights);
+  return store.OpenRow(*table, ctx.args[2], ctx.rights);
 }
 
 // Replies why the columns cannot be read. A word that is no column is wrong whatever the table and
 // the row are.
 [[gnu::cold, gnu::noinline]] void FailAtColumns(CommandContext& ctx, Arguments columns,
-                                                const Status& status) {
+                                                Status status) {
   for (const std::string_view column : columns) REPLY_IF_ERROR(ctx, CheckColumn(column));
   ctx.Fail(status);
 }
@@ -113,16 +119,24 @@ CELLAR_INLINE Result<const CellRead*> GetColumn(CommandContext& ctx, std::string
   return row->Get(column, at_micros);
 }
 
+// CGET, once its options are known.
+CELLAR_INLINE void Get(CommandContext& ctx, const GetOptions& options) {
+  Result<const CellRead*> cell = GetColumn(ctx, ctx.args[3], options.at_micros);
+  if (!cell.ok()) [[unlikely]]
+    return FailAtColumns(ctx, ctx.args.subspan(3, 1), std::move(cell).status());
+  EndGet(ctx, *cell, options);
+}
+
+[[gnu::noinline]] void GetWithOptions(CommandContext& ctx) {
+  ASSIGN_OR_REPLY(ctx, const GetOptions options, ParseGetOptions(ArgumentCursor(ctx.args, 4)));
+  Get(ctx, options);
+}
+
 // Its way is drawn in store/store.h.
 void CmdCGet(CommandContext& ctx) {
-  GetOptions options;
-  if (ctx.args.size() > 4) [[unlikely]] {
-    ASSIGN_OR_REPLY(ctx, options, ParseGetOptions(ArgumentCursor(ctx.args, 4)));
-  }
-  const Result<const CellRead*> cell = GetColumn(ctx, ctx.args[3], options.at_micros);
-  if (!cell.ok()) [[unlikely]]
-    return FailAtColumns(ctx, ctx.args.subspan(3, 1), cell.status());
-  EndGet(ctx, *cell, options);
+  if (ctx.args.size() > 4) [[unlikely]]
+    return GetWithOptions(ctx);
+  Get(ctx, GetOptions{});
 }
 
 CELLAR_INLINE void ReplyCellOrNull(CommandContext& ctx, const CellRead* cell) {
@@ -159,19 +173,19 @@ CELLAR_INLINE Status GetColumns(CommandContext& ctx, Arguments columns) {
 void CmdCMGet(CommandContext& ctx) {
   const Arguments columns = ctx.args.subspan(3);
   const size_t begin = ctx.reply.position();
-  const Status status = GetColumns(ctx, columns);
+  Status status = GetColumns(ctx, columns);
   if (status.ok()) [[likely]]
     return;
   ctx.reply.Truncate(begin);
-  FailAtColumns(ctx, columns, status);
+  FailAtColumns(ctx, columns, std::move(status));
 }
 
 void CmdCExists(CommandContext& ctx) {
   if (ctx.args.size() > 4) return ctx.Fail(SyntaxErrorBecause("CEXISTS takes one column"));
   bool exists = false;
   if (ctx.args.size() == 4) {
-    const Result<const CellRead*> cell = GetColumn(ctx, ctx.args[3], kTimestampMax);
-    if (!cell.ok()) return FailAtColumns(ctx, ctx.args.subspan(3), cell.status());
+    Result<const CellRead*> cell = GetColumn(ctx, ctx.args[3], kTimestampMax);
+    if (!cell.ok()) return FailAtColumns(ctx, ctx.args.subspan(3), std::move(cell).status());
     exists = *cell != nullptr;
   } else {
     ASSIGN_OR_REPLY(ctx, OpenedRow* const row, OpenRow(ctx));

@@ -101,10 +101,11 @@ void CmdCPut(CommandContext& ctx) {
   const bool may_be_cells = cells.size() == 2 || AreCells(cells);
   if (ctx.rights != nullptr || row == kNextRecord || !may_be_cells) [[unlikely]]
     return PutWithOptions(ctx);
-  Table* const table = ctx.store().FindTableIfAny(ctx.session.keyspace, ctx.args[1]);
+  Store& store = ctx.store();
+  Table* const table = store.FindTableIfAny(ctx.session.keyspace, ctx.args[1]);
   if (table == nullptr) [[unlikely]]
     return PutWithOptions(ctx);
-  const Status done = ctx.store().Put(*table, row, cells);
+  const Status done = store.Put(*table, row, cells);
   if (!done.ok() && !IsColumn(cells[0])) [[unlikely]]
     return PutWithOptions(ctx);
   ctx.DependsOn(table->last_lsn());  // what was refused depends on what was there

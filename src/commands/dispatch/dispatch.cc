@@ -421,7 +421,7 @@ CELLAR_INLINE uint64_t Dispatcher::Run(Session& session, CommandEntry& command, 
   } else {
     HandleRestricted(context);
   }
-  if (floor_ != Lsn{}) [[unlikely]]
+  if (has_floor_) [[unlikely]]
     context.depends_on = AtLeastFloor(command, context.depends_on);
   if (session.exec_running) [[unlikely]]
     EndInsideExec(context);
@@ -482,7 +482,7 @@ size_t Dispatcher::ExecuteInOrder(Session& session, std::span<const ParsedComman
 }
 
 Lsn Dispatcher::AtLeastFloor(const CommandEntry& command, Lsn depends_on) {
-  if (floor_ == Lsn{} || !command.Has(kReadonly | kWrite)) return depends_on;
+  if (!has_floor_ || !command.Has(kReadonly | kWrite)) return depends_on;
   floor_used_ = true;
   return std::max(depends_on, floor_);
 }

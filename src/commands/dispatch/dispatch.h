@@ -60,7 +60,8 @@ class Dispatcher {
   // is released but by gates.
   void SetFloor(Lsn floor) {
     floor_ = floor;
-    if (floor != Lsn{}) released_ = Lsn{};
+    has_floor_ = floor != Lsn{};
+    if (has_floor_) released_ = Lsn{};
   }
   Lsn floor() const { return floor_; }
   // Whether a reply depends on it, since this was asked last.
@@ -144,6 +145,7 @@ class Dispatcher {
   int64_t now_micros_{0};
   Lsn released_{};
   Lsn floor_{};
+  bool has_floor_{false};  // floor_ is one
   bool floor_used_{false};
 };
 

@@ -296,12 +296,12 @@ CELLAR_INLINE Status RowResolver::ResolveValue(const CellPut& put, const PutOpti
 
 CELLAR_INLINE bool RowResolver::PutPlainBytes(std::string_view text) {
   const FamilySchema& family = *put_.family;
-  if (!table_->family_is_all_live(family) || !family.is_plain() || Packs(family.compression) ||
+  if (!family.is_plain() || Packs(family.compression) ||
       family.type.value_or(ValueType::kBytes) != ValueType::kBytes ||
       text.size() > context_->value_bytes_max) {
     return false;
   }
-  column_versions_.walked = false;
+  ReclaimColumn();
   stamp_used_ = true;
   char* const to = BeginVersion(context_->stamp_micros, 1 + text.size());
   *to = static_cast<char>(ValueType::kBytes);
@@ -343,7 +343,7 @@ CELLAR_INLINE Status RowResolver::ResolveEach(const Table& table, std::string_vi
                                               size_t count, const WriteContext& context,
                                               MutationBuilder* mutation, ResolveNth resolve) {
   CELLAR_DEBUG_ASSERT(!table.schema().key.is_recno());
-  CELLAR_ASSERT(count > 0);
+  CELLAR_DEBUG_ASSERT(count > 0);
   RETURN_IF_ERROR(BeginRow(table.schema(), row));
   table_ = &table;
   context_ = &context;

@@ -147,8 +147,8 @@ class RowResolver {
   Status ResolvePlainPut(const CellPut& put, const PutOptions& options);
   // The put's value, when its column is at hand.
   Status ResolveValue(const CellPut& put, const PutOptions& options);
-  // The same of a put without options into a family that takes any bytes as they are and keeps all
-  // of them, as most do. False, and nothing is added, if it does not, or the text is too long.
+  // The same of a put without options into a family that takes any bytes as they are, as most do.
+  // False, and nothing is added, if it does not, or the text is too long.
   bool PutPlainBytes(std::string_view text);
   // Does the row have nothing in the family of the column at hand? One look for all columns of it.
   bool FamilyIsEmpty();
