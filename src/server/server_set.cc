@@ -121,6 +121,10 @@ void Server::TellOfMembers() {
                        told_leader_->port);
   };
   const std::vector<MemberFigures> members = set->Members();
+  std::erase_if(told_down_, [&members](uint64_t node) {  // one that comes back is told of anew
+    return std::none_of(members.begin(), members.end(),
+                        [node](const MemberFigures& member) { return member.node == node; });
+  });
   const MemberFigures* leader = nullptr;
   for (const MemberFigures& member : members) {
     if (member.state == "leader") leader = &member;
