@@ -350,6 +350,28 @@ TEST_CASE("one busy table becomes coarser before it forgets", "[heat]") {
         Approx(23.0 * 60 * 500 * 6400).epsilon(0.01));
 }
 
+TEST_CASE("frames with long keys and with short ones take back what they brought", "[heat]") {
+  constexpr int kFrames{100};
+  constexpr int64_t kFortnight{14 * 24 * 60};
+  HeatMap heat;
+  heat.Configure(4 << 20, 64, 5);
+  auto table = MakeTable(1);
+  const auto count_at = [&](const std::string& row, int64_t now) {
+    heat.Add(*table, Key(*table, row), {.reads = 64}, now);
+    REQUIRE(heat.tables() == 1);
+  };
+  // No quarter of an hour ends where frames go: joining minutes would count all bytes anew.
+  const int64_t begin = (kNow / kMinute / 15 * 15 + 1) * kMinute;
+  count_at("a", begin - kMinute);
+  const size_t before = heat.memory_bytes();
+  for (int i = 0; i < kFrames; ++i) count_at(std::string(250, 'k'), begin + i * kMinute);
+  for (int i = 0; i < kFrames; ++i) count_at("a", begin + (kFrames + i) * kMinute);
+  count_at("a", begin + (kFortnight + kFrames + 1) * kMinute);
+  CHECK(heat.memory_bytes() > before);
+  count_at("a", begin + (kFortnight + 2 * kFrames + 2) * kMinute);
+  CHECK(heat.memory_bytes() < before + 1024);
+}
+
 TEST_CASE("a clock that is set back loses nothing", "[heat]") {
   HeatMap heat;
   heat.Configure(1 << 20, 64, 5);

@@ -74,6 +74,7 @@ void HeatMap::Configure(uint64_t memory_bytes_max, uint64_t sample, uint64_t see
 }
 
 uint64_t HeatMap::TakeExaminedNow() {
+  CELLAR_ASSERT(examined_left_ <= 0);
   uint64_t rows = 0;
   while (examined_left_ <= 0) {
     examined_left_ += static_cast<int64_t>(NextDistance() * kExaminedSampleFactor);
@@ -84,8 +85,11 @@ uint64_t HeatMap::TakeExaminedNow() {
 
 // --- counting
 
+// Most accesses are of the table of the one before, which is remembered by its id. Whatever is due
+// for a table, a new minute or new ranges, is done here.
 HeatMap::TableHeat* HeatMap::Find(const Table& table, int64_t now_micros) {
   if (!enabled()) return nullptr;
+  CELLAR_ASSERT(table.id() != 0);
   const int64_t minute = now_micros / kMinuteMicros;
   minute_ = minute;
   if (table.id() != last_id_) {
@@ -120,10 +124,12 @@ bool HeatMap::CutIsOld(const TableHeat& heat, uint64_t table_bytes, int64_t now_
   return table_bytes > before + before / 8 || table_bytes + before / 8 < before;
 }
 
+// The tail matters only for the last range, which has no end.
 void HeatMap::Add(const Table& table, std::string_view row_key, const HeatAmounts& amounts,
                   int64_t now_micros) {
   TableHeat* const heat = Find(table, now_micros);
   if (heat == nullptr) return;
+  CELLAR_DEBUG_ASSERT(heat->live.ranges() == heat->cut->size());
   const size_t range = heat->cut->RangeOf(row_key);
   heat->live.Add(range, amounts);
   if (range + 1 == heat->cut->size()) heat->tail.Note(row_key);
@@ -177,6 +183,9 @@ HeatAmounts HeatMap::TotalOf(const Table& table) const {
 
 // --- ranges
 
+// Keys that divide the table into ranges of about equal bytes, by the shape of its tree. On the way
+// rows are found that fill several parts by themselves: those are the large ones that HEAT names.
+// With several groups no tree has the whole row, and they are found when they are read.
 std::vector<std::string> HeatMap::CutKeys(const Table& table, TableHeat* heat) const {
   const Order& order = table.schema().key;
   std::vector<std::string> rows;
@@ -213,6 +222,8 @@ std::vector<std::string> HeatMap::CutKeys(const Table& table, TableHeat* heat) c
   return keys;
 }
 
+// What has been counted in this minute moves to the new ranges; frames keep the cut that they were
+// counted with.
 void HeatMap::UseCut(HeatCutPointer cut, TableHeat* heat) {
   HeatCounts live(cut->size());
   if (heat->live_counts) live.AddMapped(heat->live, PlacesOf(*heat->cut, heat->tail, *cut));
@@ -243,11 +254,16 @@ void HeatMap::CutIfChanged(const Table& table, TableHeat* heat, int64_t now_micr
 // --- time
 
 void HeatMap::PushFrame(TableHeat* heat, Frame frame) {
+  CELLAR_ASSERT(frame.minutes > 0);
+  CELLAR_ASSERT(frame.cut != nullptr);
   heat->frame_bytes += frame.memory_bytes();
   heat->frames.push_back(std::move(frame));
 }
 
+// Packs the minute that is over into a frame, if anything was counted, and makes what is old
+// coarser.
 void HeatMap::EndMinute(TableHeat* heat, int64_t minute) {
+  CELLAR_ASSERT(minute != heat->live_minute);
   if (heat->live_counts) {
     PushFrame(heat, {heat->live_minute, 1, heat->cut, heat->live.Packed(), std::move(heat->tail)});
     heat->live = HeatCounts(heat->cut->size());
@@ -260,6 +276,8 @@ void HeatMap::EndMinute(TableHeat* heat, int64_t minute) {
   (void)MakeRoom();
 }
 
+// Fourteen days are kept. A day's minutes are joined when a quarter of an hour ends, not minute by
+// minute.
 void HeatMap::Age(TableHeat* heat, int64_t minute) {
   size_t dropped = 0;
   while (dropped < heat->frames.size() &&
@@ -271,14 +289,21 @@ void HeatMap::Age(TableHeat* heat, int64_t minute) {
 }
 
 void HeatMap::DropOldest(TableHeat* heat, size_t frames) {
+  CELLAR_ASSERT(frames <= heat->frames.size());
   if (frames == 0) return;
   heat->generation = ++generation_;
-  for (size_t i = 0; i < frames; ++i) heat->frame_bytes -= heat->frames[i].memory_bytes();
   heat->frames.erase(heat->frames.begin(),
                      heat->frames.begin() + static_cast<std::ptrdiff_t>(frames));
   if (heat->frames.size() < heat->frames.capacity() / 2) heat->frames.shrink_to_fit();
+  // Summed up anew: a string that moves down may keep the memory of the one that stood there, so
+  // those that are left need not take what they took before.
+  heat->frame_bytes = 0;
+  for (const Frame& frame : heat->frames) heat->frame_bytes += frame.memory_bytes();
 }
 
+// Makes one frame of all minutes of a quarter of an hour that lies wholly before `before_minute`.
+// They may have different cuts: the newest one is kept, and the counts of the others are mapped to
+// it.
 void HeatMap::JoinMinutes(TableHeat* heat, int64_t before_minute) {
   const auto joins = [before_minute](const Frame& frame) {
     return frame.minutes == 1 &&
@@ -311,9 +336,13 @@ void HeatMap::JoinMinutes(TableHeat* heat, int64_t before_minute) {
     }
     PushFrame(heat, {quarter, kCoarseMinutes, cut, counts.Packed(), std::move(tail)});
   }
+  CELLAR_ASSERT(heat->frames.size() <= frames.size());
 }
 
+// Frames older than an hour lose resolution: to at most `ranges_max` ranges. Frames that shared a
+// cut share the coarser one too.
 bool HeatMap::JoinRanges(TableHeat* heat, size_t ranges_max) {
+  CELLAR_ASSERT(ranges_max > 0);
   bool joined = false;
   HeatCutPointer from;  // many frames have the same one
   HeatCutPointer to;
@@ -340,6 +369,8 @@ bool HeatMap::JoinRanges(TableHeat* heat, size_t ranges_max) {
   return joined;
 }
 
+// A few tables a tick, in the order of their ids, so that a thousand idle tables cost nothing
+// noticeable.
 void HeatMap::Tick(const Store& store, int64_t now_micros) {
   minute_ = now_micros / kMinuteMicros;
   if (store.lineage() != lineage_) {  // ids may stand for other tables now
@@ -366,6 +397,7 @@ void HeatMap::Tick(const Store& store, int64_t now_micros) {
 // --- memory
 
 void HeatMap::Recount(TableHeat* heat) {
+  CELLAR_ASSERT(table_bytes_ >= heat->counted_bytes);
   table_bytes_ -= heat->counted_bytes;
   heat->counted_bytes = sizeof(TableHeat) + kTableOverheadBytes + heat->live.memory_bytes() +
                         heat->frame_bytes + heat->frames.capacity() * sizeof(Frame) +
@@ -376,6 +408,7 @@ void HeatMap::Recount(TableHeat* heat) {
 void HeatMap::Forget(uint64_t table_id) {
   const auto found = tables_.find(table_id);
   CELLAR_ASSERT(found != tables_.end());
+  CELLAR_ASSERT(table_bytes_ >= found->second.counted_bytes);
   table_bytes_ -= found->second.counted_bytes;
   if (last_id_ == table_id) last_id_ = 0;
   tables_.erase(found);
@@ -388,6 +421,8 @@ bool HeatMap::MakeRoom() {
   return true;
 }
 
+// One step on the way to less memory, by the table that takes most. False: nothing can be made
+// smaller any more.
 bool HeatMap::CoarsenLargest() {
   TableHeat* largest = nullptr;
   for (auto& [id, heat] : tables_) {
