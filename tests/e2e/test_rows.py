@@ -4,7 +4,7 @@ import unittest
 
 from conversation import ON_MODEL, Conversation, plain
 
-from model.resp import as_map  # noqa: E402
+from model.resp import Error, as_map  # noqa: E402
 
 MICROS = 10**6
 
@@ -56,6 +56,26 @@ class RowsTest(Conversation):
         self.expect('CROWS blog 2 wide a COLUMNS 1 stat', [{}, {b'stat:reads': 5}])
         self.refused('CROWS blog 2 wide wide', 'TOOLARGE', 'reply-max-bytes')
         self.expect('CROWS blog 1 a COLUMNS 1 stat', [{b'stat:reads': 5}])
+
+    @unittest.skipIf(ON_MODEL, 'the model has no limits of replies')
+    def test_no_limit_cuts_a_list_short(self):
+        """Wherever the limit falls, the reply has all rows or is refused: the head of a row's map, which is written
+        last, may be what passes it."""
+        self.addCleanup(self.ask, 'CONFIG SET reply-max-bytes 1mb')
+        for key in 'pqr':
+            self.ask(['CPUT', 'blog', key] + [word for i in range(12) for word in (f'text:{i:02}', 'x' * 5)])
+        whole = self.ask('CROWS blog 3 p q r COLUMNS 1 text')
+        refused = set()
+        for limit in range(1, 1000):
+            self.ask(f'CONFIG SET reply-max-bytes {limit}')
+            reply = self.raw('CROWS blog 3 p q r COLUMNS 1 text')
+            if isinstance(reply, Error):
+                self.assertEqual(reply.code, 'TOOLARGE')
+                refused.add(limit)
+            else:
+                self.assertEqual(plain(reply), whole, limit)
+        self.assertEqual(refused, set(range(1, max(refused) + 1)))
+        self.assertIn(max(refused), range(800, 999))
 
     @unittest.skipIf(ON_MODEL, 'the model answers at once')
     def test_a_long_one_shows_one_moment(self):

@@ -54,6 +54,7 @@ ScanRun::ScanRun(std::unique_ptr<Scan> scan, ScanRunOptions&& options, Store& st
 
 void ScanRun::BeginRow() {
   ++rows_;
+  CELLAR_DEBUG_ASSERT(rows_ <= options_.rows_max);
   if (options_.shown == ScanShown::kRow) return;
   reply_.NextPiece();
   row_place_ = reply_.here();
@@ -73,10 +74,14 @@ void ScanRun::EndRow() {
   if (row_.open()) row_.End(reply_);
 }
 
+// The limits are looked at when the next row is there, not when they are reached: a page that holds
+// the last row must say so.
 bool ScanRun::TakeRow() {
   if (options_.shown != ScanShown::kRow) EndRow();
-  if (rows_ == options_.rows_max || cells_ == options_.cells_max ||
-      (rows_ > 0 && reply_.bytes() > options_.page_bytes_max)) {
+  // The end of a row may have made it longer: what is no page is refused for that (EndPage).
+  const bool is_full =
+      options_.shown == ScanShown::kPage && rows_ > 0 && reply_.bytes() > options_.page_bytes_max;
+  if (rows_ == options_.rows_max || cells_ == options_.cells_max || is_full) {
     // The row that has just begun is where the next call begins: what lies before it and was not
     // wanted is not looked at again.
     next_ = scan_->PositionAtRow();
@@ -86,6 +91,8 @@ bool ScanRun::TakeRow() {
   return true;
 }
 
+// With CELLS, or a page that is full inside a row, the call ends behind a cell; where that is has
+// to be saved before the scan moves on.
 CELLAR_INLINE bool ScanRun::TakeCell() {
   const ScanCell& cell = scan_->cell();
   if (row_.Shows(cell)) {
@@ -103,7 +110,11 @@ CELLAR_INLINE bool ScanRun::TakeCell() {
   return true;
 }
 
+// Takes back all that was written, the frame of the reply included, and puts the error in its
+// place.
 void ScanRun::Refuse() {
+  CELLAR_ASSERT(!refused_);
+  CELLAR_ASSERT(options_.shown != ScanShown::kPage || rows_ <= 1);
   reply_.Truncate(begin_place_);
   row_.Abandon();
   refused_ = true;
@@ -176,7 +187,11 @@ bool ScanRun::PullCells(uint64_t cells) {
   return false;
 }
 
+// From here on others may write. A pinned view is held, the scan moves to snapshots, the reply into
+// memory of its own.
 void ScanRun::Detach(Table& table) {
+  CELLAR_ASSERT(scan_ != nullptr);
+  CELLAR_ASSERT(!next_.has_value());
   if (options_.pin_wanted && !options_.pin.has_value())
     options_.pin = store_->PinSnapshot(table, options_.rights);
   if (options_.pin.has_value()) hold_ = PinHold(*store_, *options_.pin);
@@ -202,6 +217,7 @@ void BeginStats(ReplyWriter& reply, const ScanStats& stats, int64_t micros, size
 }
 
 void ScanRun::ReplyStats() {
+  CELLAR_ASSERT(options_.stats_clock != nullptr);
   const int64_t micros = options_.stats_clock->MonotonicMicros() - begin_micros_;
   BeginStats(reply_.writer(), scan_->stats(), micros, options_.notes.empty() ? 0 : 1);
   if (options_.notes.empty()) return;
@@ -210,12 +226,15 @@ void ScanRun::ReplyStats() {
 }
 
 void ScanRun::Finish(Table* table) {
+  // Only a page goes on in another call: anything else would be told as if it were whole.
+  CELLAR_ASSERT(options_.shown == ScanShown::kPage || !next_.has_value());
   EndRow();
   if (options_.shown == ScanShown::kPage && !refused_) FinishRows(table);
   if (options_.shown == ScanShown::kList && !refused_) reply_.EndArray(rows_mark_, rows_);
   if (scan_ != nullptr) store_->EndScan(std::move(scan_));
 }
 
+// The cursor is known only now, and stands in front: so the frame is made last and prepended.
 void ScanRun::FinishRows(Table* table) {
   reply_.EndArray(rows_mark_, rows_);
   if (options_.stats_clock != nullptr) ReplyStats();
