@@ -82,6 +82,23 @@ TEST_CASE("What names something that is not there is refused", "[mutation]") {
   CHECK_FALSE(engine.Apply(mutation.payload()).ok());
 }
 
+TEST_CASE("An op that no version has written is refused", "[mutation]") {
+  Engine engine;
+  MutationBuilder mutation;
+  mutation.SetSchema(9, "schema");
+  std::string payload(mutation.payload());
+  const size_t at = payload.find(static_cast<char>(MutationOp::kSetSchema), kMutationHeaderBytes);
+  REQUIRE(at != std::string::npos);
+  // 27 was meant for definitions of indexes, in this form.
+  for (const int op : {0, 15, 19, 27, 39, 44, 49, 53, 255}) {
+    payload[at] = static_cast<char>(op);
+    Status status;
+    (void)Ops(payload, &status);
+    CHECK(status.code() == ErrorCode::kCorruption);
+    CHECK(engine.Apply(payload).code() == ErrorCode::kCorruption);
+  }
+}
+
 TEST_CASE("A mutation is described in words", "[mutation]") {
   Engine engine;
   MutationBuilder mutation;

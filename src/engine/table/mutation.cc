@@ -155,12 +155,6 @@ void MutationBuilder::TruncateTable(uint64_t table_id, uint64_t tree_id_first) {
   Number(tree_id_first);
 }
 
-void MutationBuilder::SetIndexes(uint64_t table_id, std::string_view definitions) {
-  Op(MutationOp::kSetIndexes);
-  Number(table_id);
-  Bytes(definitions);
-}
-
 void MutationBuilder::CreateFeed(std::string_view keyspace, std::string_view name, uint64_t feed_id,
                                  std::string_view definition) {
   Op(MutationOp::kCreateFeed);
@@ -281,7 +275,6 @@ bool MutationReader::Next(DecodedOp* op) {
       good = bytes(&op->first) && bytes(&op->second) && number(&op->id) && bytes(&op->third);
       break;
     case MutationOp::kSetSchema:
-    case MutationOp::kSetIndexes:
     case MutationOp::kTrimFeed:
       good = number(&op->id) && bytes(&op->first);
       break;

@@ -35,7 +35,6 @@
 //   kRenameTable      v table id, b keyspace, b name
 //   kSetSchema        v table id, b schema             families added, altered, dropped
 //   kTruncateTable    v table id, v first tree id      the groups get fresh trees from this id on
-//   kSetIndexes       v table id, b index definitions  written by nobody, and refused
 //   kCreateFeed       b keyspace, b name, v feed id, b definition and schemas (feeds/feed.h)
 //   kDropFeed         v feed id
 //   kTrimFeed         v feed id, b trim               what the feed has dropped for good
@@ -85,7 +84,7 @@ enum class MutationOp : uint8_t {
   kRenameTable = 24,
   kSetSchema = 25,
   kTruncateTable = 26,
-  kSetIndexes = 27,
+  // 27 was meant for indexes: no version has written it.
   kCreateFeed = 40,
   kDropFeed = 41,
   kTrimFeed = 42,
@@ -187,7 +186,6 @@ class MutationBuilder {
   void RenameTable(uint64_t table_id, std::string_view keyspace, std::string_view name);
   void SetSchema(uint64_t table_id, std::string_view schema);
   void TruncateTable(uint64_t table_id, uint64_t tree_id_first);
-  void SetIndexes(uint64_t table_id, std::string_view definitions);
   void CreateFeed(std::string_view keyspace, std::string_view name, uint64_t feed_id,
                   std::string_view definition);
   void DropFeed(uint64_t feed_id);
