@@ -57,9 +57,14 @@ class FakeHost final : public Host, private ReplicationHost {
   }
   Status FollowLeader(const std::string&, uint16_t) override { return {}; }
 
+  void Execute(const std::vector<std::string_view>& words) {
+    const ParsedCommand command{words, own_services.commands.Find(words[0]), {}};
+    (void)own_dispatcher.ExecuteInOrder(session, {&command, 1});
+  }
+
   // The reply to one command.
   std::string Say(const std::vector<std::string_view>& words) {
-    own_dispatcher.Execute(session, words);
+    Execute(words);
     std::string reply(session.output.view());
     session.output.Clear();
     return reply;
@@ -239,9 +244,9 @@ TEST_CASE("Commands are executed in order as long as the session proceeds", "[co
 TEST_CASE("A reply that depends on a log record is gated where it begins", "[commands]") {
   const auto host = NewHost();
   Session& session = host->session;
-  host->own_dispatcher.Execute(session, std::vector<std::string_view>{"PING"});
-  host->own_dispatcher.Execute(session, std::vector<std::string_view>{"LOGGED"});
-  host->own_dispatcher.Execute(session, std::vector<std::string_view>{"LOGGED"});
+  host->Execute({"PING"});
+  host->Execute({"LOGGED"});
+  host->Execute({"LOGGED"});
   REQUIRE(session.gates.size() == 1);
   REQUIRE(session.gates[0].position == 7);
 }

@@ -64,6 +64,7 @@ bool Does(const Session& session, const CommandEntry& command, uint32_t flags) {
 // Whether a restricted user in MONITOR may see the command: if it may read all of its tables.
 bool MaySee(const Session& listener, std::string_view keyspace, const CommandEntry& command,
             Arguments args) {
+  CELLAR_ASSERT(listener.user != nullptr);  // as of everyone who is restricted
   for (const size_t at : KeyPositions(command.row->keys, args)) {
     const TableName name = SplitTableName(keyspace, args[at]);
     const std::string_view table = name.table.substr(0, name.table.find(kSnapshotSign));
@@ -85,8 +86,10 @@ std::string Dispatcher::DebugRefusal(const Session& session, const CommandEntry&
          "configuration file, and then restart the server.";
 }
 
+// Redis' texts, and behind them what may have been meant.
 std::string Dispatcher::UnknownCommand(const Session& session, const CommandEntry* container,
                                        Arguments args) const {
+  CELLAR_ASSERT(container == nullptr || args.size() > 1);
   const auto limited = [](std::string_view word) {
     return std::string(word.substr(0, kUnknownBytesMax));
   };
@@ -174,7 +177,9 @@ std::string Dispatcher::ReplicaRefusal(const Session& session, const CommandEntr
   if (replication.awaits_first_copy()) return "LOADING Cellar is loading the dataset in memory";
   if (static_cast<ReplicaReads>(config.replica_reads) != ReplicaReads::kStale) return refusal();
   if (config.replica_max_lag == 0) return {};
-  const int64_t lag = replication.upstream()->lag_micros;
+  const auto upstream = replication.upstream();
+  CELLAR_ASSERT(upstream.has_value());  // neither a leader nor in a set
+  const int64_t lag = upstream->lag_micros;
   if (lag >= 0 && lag <= config.replica_max_lag * 1000) return {};
   return "MASTERDOWN Link with MASTER is down and replica-max-lag is exceeded";
 }
@@ -262,8 +267,13 @@ CELLAR_INLINE void Dispatcher::Handle(const CommandEntry& command, CommandContex
   }
 }
 
+// Access control has two parts. What the words alone tell is asked here, before the handler; what
+// depends on the families that the command turns out to touch, the handler asks through `rights`.
+// Only refusals of the second kind have to be looked for in the reply.
 void Dispatcher::HandleRestricted(CommandContext& context) {
   Session& session = context.session;
+  CELLAR_ASSERT(session.user != nullptr);
+  CELLAR_ASSERT(context.rights == nullptr);
   uint64_t selectors = 0;
   if (session.exec_running) {
     // What was asked when the command was queued may have changed.
@@ -295,6 +305,8 @@ bool Dispatcher::MustWait(const Session& session, const CommandEntry& command) c
   return Does(session, command, kWrite | kMayReplicate);
 }
 
+// One look at everything that can hinder a session, so that the usual command passes no check of
+// its own.
 CELLAR_INLINE bool Dispatcher::Unhindered(const Session& session) const {
   const auto memory_max = static_cast<uint64_t>(host_.services().config.maxmemory);
   return session.authenticated && !session.restricted && session.transaction == nullptr &&
@@ -306,6 +318,8 @@ CELLAR_INLINE bool Dispatcher::Unhindered(const Session& session) const {
 // written; or the command waits, for the end of a pause or for a linearizable read, and will be
 // tried again.
 CommandEntry* Dispatcher::Admit(Session& session, CommandEntry* command, Arguments args) {
+  CELLAR_ASSERT(!args.empty());
+  CELLAR_ASSERT(!session.exec_running);  // what is queued was admitted when it came
   const CommandEntry* container = nullptr;
   if (command != nullptr && !command->subcommands.empty() && args.size() > 1) {
     container = command;
@@ -344,7 +358,11 @@ CommandEntry* Dispatcher::Admit(Session& session, CommandEntry* command, Argumen
   return nullptr;
 }
 
+// Before the handler: nothing of the command has happened. Inside MULTI the transaction is marked,
+// so that EXEC refuses it.
 void Dispatcher::Reject(Session& session, CommandEntry* command, std::string_view error) {
+  CELLAR_ASSERT(!error.empty());
+  CELLAR_ASSERT(session.task == nullptr);  // whose reply this would stand in
   std::string aborted;
   if (session.in_multi() && command != nullptr && IsExec(*command)) {
     DiscardTransaction(host_, session);
@@ -367,6 +385,8 @@ CELLAR_INLINE void Dispatcher::Finish(Session& session, CommandEntry& command, A
                                       size_t reply_position, WorkTime time) {
   CommandStats& stats = command.stats;
   const uint64_t nanos = cycles_.ToNanos(time.cycles);
+  CELLAR_DEBUG_ASSERT(session.task == nullptr);
+  CELLAR_DEBUG_ASSERT(reply_position <= session.output.size());
   ++stats.calls;
   stats.nanos += nanos;
   stats.latency.Add(nanos);
@@ -401,6 +421,9 @@ CELLAR_INLINE void Dispatcher::Finish(Session& session, CommandEntry& command, A
 // and Finish comes at its end.
 CELLAR_INLINE uint64_t Dispatcher::Run(Session& session, CommandEntry& command, Arguments args,
                                        uint64_t begin_cycles) {
+  CELLAR_DEBUG_ASSERT(command.Takes(args.size()));
+  CELLAR_DEBUG_ASSERT(session.task == nullptr);
+  CELLAR_DEBUG_ASSERT(session.in_command == session.exec_running);
   const size_t position = session.output.size();
   const bool outermost = !session.in_command;
   session.in_command = true;
@@ -464,12 +487,8 @@ CELLAR_INLINE uint64_t Dispatcher::ExecuteFound(Session& session, CommandEntry* 
   return Run(session, *command, args, begin_cycles);
 }
 
-void Dispatcher::Execute(Session& session, Arguments args) {
-  if (args.empty()) return;
-  (void)ExecuteFound(session, host_.services().commands.Find(args[0]), args, CycleClock::Now());
-}
-
 size_t Dispatcher::ExecuteInOrder(Session& session, std::span<const ParsedCommand> commands) {
+  CELLAR_DEBUG_ASSERT(!commands.empty());
   // One command begins where the one before it ends: the clock is read once for both.
   uint64_t cycles = CycleClock::Now();
   size_t executed = 0;
@@ -499,6 +518,7 @@ void Dispatcher::EndInsideExec(CommandContext& context) {
     CELLAR_ASSERT(progress == TaskProgress::kDone);
     context.DependsOn(step.depends_on);
   }
+  CELLAR_ASSERT(session.task == nullptr);
   session.exec_depends_on = std::max(session.exec_depends_on, context.depends_on);
   context.depends_on = Lsn{};
 }
@@ -509,6 +529,8 @@ void Dispatcher::EndInsideExec(CommandContext& context) {
 bool Dispatcher::StepTask(Session& session, const TaskBudget& budget) {
   CELLAR_ASSERT(session.task != nullptr);
   RunningTask& task = *session.task;
+  CELLAR_ASSERT(task.command != nullptr);
+  CELLAR_ASSERT(!session.in_command);
   if (task.revoked) [[unlikely]] {
     EndRevokedTask(session);
     return true;
@@ -552,6 +574,8 @@ bool Dispatcher::StepTask(Session& session, const TaskBudget& budget) {
   return true;
 }
 
+// A client that has closed its side may be gone or may wait for the reply: only writing to it
+// tells.
 void Dispatcher::BeginReplyAhead(Session& session) {
   const char first = session.task == nullptr ? '\0' : session.task->work->FirstByte();
   if (first == 0 || session.task->work->Streams() || session.task->reply_begun ||
@@ -565,20 +589,26 @@ void Dispatcher::BeginReplyAhead(Session& session) {
 
 void Dispatcher::SkipFirstByte(Session& session) {
   RunningTask& task = *session.task;
+  CELLAR_ASSERT(!task.output.empty());
   task.reply_begun = false;
   // An error cannot take the place of a reply that has begun.
   if (task.output.data()[0] != task.work->FirstByte()) session.End();
   task.output.Replace(0, 1, {});
 }
 
+// The words of the command are those that were kept for the slow log: its arguments died with its
+// handler.
 void Dispatcher::FinishTask(Session& session, size_t position, uint64_t slice_cycles) {
+  CELLAR_ASSERT(session.task != nullptr);
   const std::unique_ptr<RunningTask> task = std::move(session.task);
   const std::vector<std::string_view> words(task->words.begin(), task->words.end());
   Finish(session, *task->command, words, position, {task->cycles, slice_cycles});
 }
 
+// The user has lost the right while the read went on. What has been read is not shown.
 void Dispatcher::EndRevokedTask(Session& session) {
   const RunningTask& task = *session.task;
+  CELLAR_ASSERT(task.revoked);
   // A part of the reply may be on its way: no error can take its place.
   if (task.work->Streams() || task.reply_begun) session.End();
   const std::vector<std::string_view> words(task.words.begin(), task.words.end());
@@ -603,6 +633,7 @@ void Dispatcher::Sample(const Session& session, const CommandEntry& command, Arg
                           .failed = failed});
 }
 
+// The smaller of both thresholds, in cycles: a command that is faster is compared with one number.
 void Dispatcher::UpdateSlowBound() {
   const Config& config = host_.services().config;
   int64_t micros = config.slowlog_log_slower_than;
@@ -636,6 +667,7 @@ void Dispatcher::RecordStall(const CommandEntry& command, uint64_t cycles) {
 
 // 1339518083.107412 [0 127.0.0.1:60866] "cget" "t" "row" "f:q"
 void Dispatcher::FeedMonitors(const Session& session, const CommandEntry& command, Arguments args) {
+  CELLAR_ASSERT(host_.services().monitors > 0);
   if (command.Has(kSkipMonitor | kAdmin)) return;
   std::string line = fmt::format("+{}.{:06} [{} {}]", now_micros_ / 1'000'000,
                                  now_micros_ % 1'000'000, session.keyspace, session.address);
@@ -657,6 +689,7 @@ void Dispatcher::CountError(std::string_view reply_line) {
   constexpr size_t kCodesMax{128};
   const size_t end = reply_line.find_first_of(" \r\n");
   const std::string_view code = reply_line.substr(0, end);
+  CELLAR_ASSERT(!code.empty());
   ServerStats& stats = host_.services().stats;
   ++stats.error_replies;
   const auto found = stats.errors.find(code);

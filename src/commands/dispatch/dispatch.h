@@ -31,13 +31,12 @@ class Dispatcher {
  public:
   explicit Dispatcher(Host& host) : host_(host), sampler_(host) {}
 
-  // Executes one request. The reply is in session.output when it returns, unless session.task has
-  // been set: then StepTask goes on with it. `args` may be empty (nothing happens); its views need
-  // to live only for the call.
-  void Execute(Session& session, Arguments args);
   // Executes requests one after the other while the session proceeds; returns after each one of an
   // unauthenticated client, so that the caller can look at its output. How many were executed, the
-  // one that ended it included. REQUIRES: the session proceeds; there is a request.
+  // one that ended it included. The replies are in session.output when it returns, unless
+  // session.task has been set: then StepTask goes on with the last one. A request without words is
+  // passed over; views of the words need to live only for the call. REQUIRES: the session proceeds;
+  // there is a request.
   size_t ExecuteInOrder(Session& session, std::span<const ParsedCommand> commands);
 
   // One step of session.task. True when the task is done (and gone). REQUIRES: there is one.
@@ -46,8 +45,8 @@ class Dispatcher {
   // The first byte of the reply that session.task makes goes ahead, if it is known.
   void BeginReplyAhead(Session& session);
 
-  // Runs a command that has passed the checks; for Execute and EXEC. Errors are counted. Inside
-  // EXEC a task is run to its end.
+  // Runs a command that has passed the checks; for EXEC. Errors are counted. A task is run to its
+  // end.
   void Call(Session& session, CommandEntry& command, Arguments args);
 
   // The wall clock of this turn, and up to which record replies may leave as it begins.
@@ -80,11 +79,11 @@ class Dispatcher {
   // run, then `*selectors` are those that allow it.
   std::string AclRefusal(Session& session, const CommandEntry& command, Arguments args,
                          uint64_t* selectors);
-  // Execute with what the command table has for the first of `args`, begun at `begin_cycles`. When
-  // the handler ended.
+  // One request, with what the command table has for the first of `args`, begun at `begin_cycles`.
+  // When the handler ended.
   uint64_t ExecuteFound(Session& session, CommandEntry* command, Arguments args,
                         uint64_t begin_cycles);
-  // Runs the handler and what goes with it, for Call and Execute. When the handler ended.
+  // Runs the handler and what goes with it, for Call and ExecuteFound. When the handler ended.
   uint64_t Run(Session& session, CommandEntry& command, Arguments args, uint64_t begin_cycles);
   // Runs the handler of context.command.
   void Handle(const CommandEntry& command, CommandContext& context);
