@@ -55,6 +55,8 @@ CELLAR_INLINE Leaf* DescendFrom(const TreeContent& content, std::string_view key
 
 }  // namespace
 
+// One for each thread: trees are changed one at a time, and what they need for that need not be
+// allocated each time.
 Tree::Scratch& Tree::scratch() {
   thread_local Scratch scratch;
   return scratch;
@@ -350,6 +352,8 @@ CELLAR_INLINE void Tree::JudgeNeighbors(const Path& path, const Leaf* leaf, cons
   result->shared_is_exact = place.index > 0 && knows_behind;
 }
 
+// Nodes that no snapshot sees any more are freed here and there, a few with every write, so that no
+// write has to free many.
 BTreeWriteResult Tree::Put(std::string_view key, std::string_view value) {
   CELLAR_ASSERT(key.size() <= kTreeKeyBytesMax);
   ++changes_;
@@ -536,6 +540,7 @@ bool Tree::Rewrite(Path* path, Leaf* leaf, const LeafPlace& place, std::string_v
   return true;
 }
 
+// An empty tree has no leaf at all.
 void Tree::PutFirst(std::string_view key, std::string_view value) {
   scratch().entries.Reset({});
   scratch().entries.Append(key, MakeValue(value));
@@ -543,6 +548,7 @@ void Tree::PutFirst(std::string_view key, std::string_view value) {
   content_ = {scratch().new_leaves[0].pointer, 0, 1, key.size() + value.size()};
 }
 
+// A value that makes the leaf too large is written by building the leaf anew, as one or as two.
 void Tree::Overwrite(Path* path, Leaf* leaf, const LeafPlace& place, const ValueRef& value) {
   const LeafEdit edit = PlanReplace(leaf, place, value);
   const auto used = static_cast<size_t>(leaf->used + edit.growth());
@@ -591,6 +597,8 @@ void Tree::InsertWithRoom(Path* path, Leaf* leaf, LeafPlace place, std::string_v
   if (value.large != nullptr) UpdateUnits(path, leaf);
 }
 
+// A leaf that cannot take the entry even when it is rebuilt is halved first, and the key belongs to
+// one of the halves.
 void Tree::InsertWithSplit(Path* path, Leaf* leaf, std::string_view key, const ValueRef& value,
                            bool is_last) {
   if (InsertIntoFull(path, leaf, key, value, is_last)) return;

@@ -190,14 +190,7 @@ RequestParser::Outcome RequestParser::NextInSteps(std::string_view* input, const
     }
     if (args_left_ == 0) break;
     if (bulk_bytes_ < 0) {
-      if (position_ < input->size() && (*input)[position_] != '$') {
-        // Redis looks at the whole line first; the first byte is enough to know.
-        if (FindCarriageReturn(*input, position_) == std::string_view::npos) {
-          if (input->size() - position_ <= kInlineBytesMax) return Outcome::kIncomplete;
-          return Fail("Protocol error: too big bulk count string");
-        }
-        return Fail(std::string("Protocol error: expected '$', got '") + (*input)[position_] + "'");
-      }
+      if (position_ < input->size() && (*input)[position_] != '$') return FailWithoutBulk(*input);
       constexpr std::string_view kInvalid = "Protocol error: invalid bulk length";
       int64_t bytes = 0;
       if (!ReadLength(*input, "Protocol error: too big bulk count string", kInvalid, &bytes)) {
@@ -219,6 +212,16 @@ RequestParser::Outcome RequestParser::NextInSteps(std::string_view* input, const
   in_command_ = false;
   input->remove_prefix(position_);
   return Outcome::kCommand;
+}
+
+// Something else stands where an argument should begin. As in Redis that is told when the line is
+// complete, though its first byte is enough to know.
+RequestParser::Outcome RequestParser::FailWithoutBulk(std::string_view input) {
+  if (FindCarriageReturn(input, position_) != std::string_view::npos) {
+    return Fail(std::string("Protocol error: expected '$', got '") + input[position_] + "'");
+  }
+  if (input.size() - position_ <= kInlineBytesMax) return Outcome::kIncomplete;
+  return Fail("Protocol error: too big bulk count string");
 }
 
 RequestParser::Outcome RequestParser::NextInline(std::string_view* input,

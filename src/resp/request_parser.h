@@ -74,6 +74,7 @@ class RequestParser {
 
  private:
   Outcome NextInline(std::string_view* input, std::vector<std::string_view>* args);
+  Outcome FailWithoutBulk(std::string_view input);
   // Reads a `*n` or `$n` line at position_. False: incomplete, or error_ is set.
   bool ReadLength(std::string_view input, std::string_view too_long, std::string_view invalid,
                   int64_t* length);

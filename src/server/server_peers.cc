@@ -56,6 +56,8 @@ struct Server::DialRequest {
   Connection* connection{nullptr};
 };
 
+// Resolve, connect, greet: three callbacks that share one request, which EndDial frees whatever
+// happens. It may be given up in between (CancelDial).
 void Server::Dial(const std::string& host, uint16_t port, PeerHandler* handler) {
   auto request = std::make_unique<DialRequest>();
   request->server = this;
@@ -138,6 +140,7 @@ void Server::CancelDial(PeerHandler* handler) {
 
 // --- what replication asks for
 
+// In libuv's thread pool. `done` runs in the loop, as the beginning of a turn.
 void Server::RunInBackground(std::function<void()> work, std::function<void()> done) {
   struct Work {
     uv_work_t request;
@@ -161,7 +164,8 @@ void Server::RunInBackground(std::function<void()> work, std::function<void()> d
     self->server->BeginTurn();
     self->done();
   };
-  CELLAR_ASSERT(uv_queue_work(&loop_, &job->request, run, end) == 0);
+  const int failure = uv_queue_work(&loop_, &job->request, run, end);
+  CELLAR_ASSERT(failure == 0);
   (void)job.release();
 }
 

@@ -44,6 +44,8 @@ Result<std::unique_ptr<Store>> Store::Open(StoreOptions options, FileSystem& fil
   return store;
 }
 
+// The order is that of who needs whom: the log brings the state back, feeds read the log, backups
+// and the archive copy its files. Only then are indexes completed, which may write.
 Status Store::OpenJournal(const LoadProgressCallback& progress, StateContent content) {
   if (options_.journal.set_member) {
     // libraft 0.22 takes the first record for there if a snapshot ends with it.
@@ -85,8 +87,14 @@ Status Store::OpenJournal(const LoadProgressCallback& progress, StateContent con
 // What makes copies of the journal's files.
 Status Store::OpenFiles() {
   const std::string& directory = options_.journal.directory;
-  backup_ = std::make_unique<Backup>(options_.backup, directory, !options_.journal.set_member,
-                                     files_, clock_, *journal_, *engine_, options_.journal.wake);
+  backup_ = std::make_unique<Backup>(options_.backup,
+                                     Backup::Source{.directory = directory,
+                                                    .whole_log = !options_.journal.set_member,
+                                                    .files = files_,
+                                                    .clock = clock_,
+                                                    .journal = *journal_,
+                                                    .state = *engine_,
+                                                    .wake = options_.journal.wake});
   RETURN_IF_ERROR(backup_->Mount());
   if (backup_was_active_) backup_->Interrupt("the store was closed and opened again meanwhile");
   backup_was_active_ = false;
@@ -126,6 +134,8 @@ Inheritance Store::CloseAll(Trees trees) {
   return inheritance;
 }
 
+// Whoever watches or reads tables goes on with those of the new state if they are the same; a state
+// that lacks durable records is another one.
 Result<Continuity> Store::Reload(JournalOptions journal) {
   if (!journal_->healthy()) {
     return Status::Error(ErrorCode::kMisconf, "the log cannot be written now: nothing is reloaded");
@@ -154,6 +164,8 @@ Status Store::SplitTableName(std::string_view* keyspace, std::string_view* name)
   return Status::Error(ErrorCode::kNoKeyspace, "no keyspace " + Quote(*keyspace));
 }
 
+// Not the table of the command before: by its names, and with the error that fits what is there
+// under it.
 Result<Table*> Store::FindTableElsewhere(std::string_view keyspace, std::string_view name) {
   RETURN_IF_ERROR(SplitTableName(&keyspace, &name));
   Table* const table = engine_->FindTable(keyspace, name);
@@ -195,6 +207,8 @@ CELLAR_INLINE TableWatches::Mark Store::MarkBeforeDeletes(const Table& table,
   return table.watches().TakeMark(rows);
 }
 
+// A plain put has its own way (PutResolved), which the CPUT without options takes too: nothing is
+// read before it.
 Status Store::Write(Table& table, const RowWrite& write, RowWriteResult* result) {
   const auto value_bytes = [&write] {
     size_t bytes = 0;
@@ -218,6 +232,9 @@ WriteContext Store::NextWriteContext() const {
           .value_bytes_max = options_.value_bytes_max};
 }
 
+// Resolve, reserve, apply, log: in this order, so that whatever is refused has changed nothing and
+// whatever is applied is logged. Ops that read what others wrote are applied by the resolver
+// already (outcome.applied): then a refusal rolls the table back.
 Status Store::WriteRow(Table& table, const RowWrite& write, RowResolver::Known known,
                        RowWriteResult* result) {
   const TableWatches::Mark mark = MarkBeforeDeletes(table, write.row);
@@ -230,7 +247,8 @@ Status Store::WriteRow(Table& table, const RowWrite& write, RowResolver::Known k
     old_cells_.Begin(now_micros_, OldCells::Taken::kOneByOne);
     engine_->TakeOldCells(&old_cells_);
   }
-  Status resolved = resolver_->Resolve(table, write, context, known, &mutation_, result, &outcome);
+  Status resolved =
+      resolver_->Resolve(table, write, context, known, {&mutation_, result, &outcome});
   engine_->TakeOldCells(nullptr);
   if (!resolved.ok()) [[unlikely]]
     return InTable(std::move(resolved), table);
@@ -276,6 +294,7 @@ CELLAR_INLINE bool Store::PreparePut(Table& table, std::string_view row, ValueBy
 }
 
 template <typename Resolve>
+// The order of WriteRow without what puts never need: conditions, checkpoints, refusals of indexes.
 CELLAR_INLINE Status Store::PutResolved(Table& table, size_t puts, Resolve resolve) {
   if (table.frozen()) [[unlikely]]
     return FrozenTable(table);
@@ -315,6 +334,9 @@ Status Store::PutTellingOld(Table& table, size_t puts, const std::optional<int64
 }
 
 Status Store::Put(Table& table, std::string_view row, std::span<const std::string_view> cells) {
+  CELLAR_DEBUG_ASSERT(!cells.empty());
+  CELLAR_DEBUG_ASSERT(cells.size() % 2 == 0);
+  CELLAR_DEBUG_ASSERT(cells.size() / 2 <= kCellOpsMax);
   const auto value_bytes = [cells] {
     size_t bytes = 0;
     for (size_t i = 1; i < cells.size(); i += 2) bytes += cells[i].size();
@@ -344,6 +366,7 @@ Status Store::PutByWrite(Table& table, std::string_view row,
 // then.
 Status Store::ApplyOrRefuse(Table& table, const FamilyAccess* access,
                             RowResolver::Outcome* outcome) {
+  CELLAR_ASSERT(table.has_indexes());
   if (!outcome->applied) {
     outcome->checkpoint = std::make_unique<Table::Checkpoint>(table.TakeCheckpoint());
     outcome->applied = true;
@@ -352,6 +375,7 @@ Status Store::ApplyOrRefuse(Table& table, const FamilyAccess* access,
   }
   Status refusal = table.indexes()->TakeRefusal(access);
   if (refusal.ok()) return refusal;
+  CELLAR_ASSERT(outcome->checkpoint != nullptr);
   table.RollBackTo(*outcome->checkpoint);
   mutation_.Truncate(part_begin_);
   return refusal;
@@ -379,6 +403,8 @@ CELLAR_INLINE void Store::FinishMutation(Table* table, uint64_t changes) {
   if (table != nullptr) table->set_last_lsn(lsn);
 }
 
+// For changes that are made of ops alone (schema, reclaiming, ranges of rows): reserve, apply, log.
+// A refusal leaves the mutation as it was before the part.
 Status Store::CommitMutation(Table* table, uint64_t changes) {
   if (mutation_.size() == part_begin_) return Status::Ok();
   has_old_cells_ = false;
@@ -420,6 +446,8 @@ void Store::BeginTransaction(Atomicity atomicity) {
   if (transaction_undo_) engine_->BeginUndo();
 }
 
+// All parts have been applied, one by one, and are logged as one record: recovery applies all of
+// them or none.
 void Store::CommitTransaction() {
   CELLAR_ASSERT(in_transaction_);
   in_transaction_ = false;

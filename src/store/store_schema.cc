@@ -75,6 +75,8 @@ Status Store::CheckNewTable(std::string_view keyspace, std::string_view name) co
                        "table " + Quote(name) + " exists already in keyspace " + Quote(keyspace));
 }
 
+// Everything is checked, down to the last family, before the op is made; the engine then only
+// carries it out.
 Status Store::CreateTable(std::string_view keyspace, std::string_view name, const Order& key,
                           const std::vector<NewFamily>& families) {
   RETURN_IF_ERROR(SplitTableName(&keyspace, &name));
@@ -116,6 +118,8 @@ Status Store::DropTable(Table& table) {
   return CommitSchema(nullptr);
 }
 
+// The groups get fresh trees and the old ones go in slices, so the cost does not depend on the
+// table's size.
 Status Store::TruncateTable(Table& table) {
   RETURN_IF_ERROR(CheckLive(table));
   const uint64_t id = table.id();
@@ -133,6 +137,8 @@ Status Store::TruncateTable(Table& table) {
   return Status::Ok();
 }
 
+// Onto a name that is in use only if that may be overwritten: then the table there is dropped by
+// the same record.
 Status Store::RenameTable(Table& table, std::string_view keyspace, std::string_view name,
                           Overwrite overwrite) {
   RETURN_IF_ERROR(CheckLive(table));
@@ -158,6 +164,35 @@ Status Store::RenameTable(Table& table, std::string_view keyspace, std::string_v
 
 // --- families
 
+namespace {
+
+// The place of the group of that name, which is made if there is none. A group without families
+// gives its place away once there are as many as there may be.
+uint32_t GroupOf(TableSchema* schema, const std::string& name, uint64_t* tree_id_next) {
+  std::vector<GroupSchema>& groups = schema->groups;
+  for (uint32_t at = 0; at < groups.size(); ++at) {
+    if (groups[at].name == name) return at;
+  }
+  if (groups.size() <= kFamiliesMax) {
+    groups.push_back({name, (*tree_id_next)++});
+    return static_cast<uint32_t>(groups.size() - 1);
+  }
+  const auto has_family = [&](uint32_t group) {
+    return std::any_of(schema->families.begin(), schema->families.end(),
+                       [group](const FamilySchema& f) { return f.group == group; });
+  };
+  uint32_t at = 1;  // the default group stays
+  while (at < groups.size() && has_family(at)) ++at;
+  CELLAR_ASSERT(at < groups.size());
+  groups[at].name = name;
+  return at;
+}
+
+}  // namespace
+
+// Everything is checked before *schema changes. A family goes into the group of its name, which is
+// made if there is none; each group is a tree of its own. Families stand in the order of their
+// names, while ids are given in the order of making and never again.
 Status Store::AddFamilyTo(TableSchema* schema, const NewFamily& family,
                           uint64_t* tree_id_next) const {
   RETURN_IF_ERROR(RequireName("family", family.name));
@@ -172,28 +207,10 @@ Status Store::AddFamilyTo(TableSchema* schema, const NewFamily& family,
   RETURN_IF_ERROR(CheckCompressionGate(family.options));
   const std::string group_name = family.options.group.value_or(std::string(kDefaultGroup));
   RETURN_IF_ERROR(RequireName("group", group_name));
-  auto group = std::find_if(schema->groups.begin(), schema->groups.end(),
-                            [&](const GroupSchema& g) { return g.name == group_name; });
-  if (group == schema->groups.end()) {
-    // A group without families gives its place away once there are as many as there may be.
-    if (schema->groups.size() > kFamiliesMax) {
-      group =
-          std::find_if(schema->groups.begin() + 1, schema->groups.end(), [&](const GroupSchema& g) {
-            const auto index = static_cast<uint32_t>(&g - schema->groups.data());
-            return std::none_of(schema->families.begin(), schema->families.end(),
-                                [index](const FamilySchema& f) { return f.group == index; });
-          });
-      CELLAR_ASSERT(group != schema->groups.end());
-      group->name = group_name;
-    } else {
-      schema->groups.push_back({group_name, (*tree_id_next)++});
-      group = schema->groups.end() - 1;
-    }
-  }
   FamilySchema added;
   added.name = family.name;
   added.id = schema->family_id_next++;
-  added.group = static_cast<uint32_t>(group - schema->groups.begin());
+  added.group = GroupOf(schema, group_name, tree_id_next);
   added.type = type;
   added.fold = family.options.fold.value_or(FoldKind::kNone);
   added.bucket_ms = family.options.bucket_ms.value_or(0);

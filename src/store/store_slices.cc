@@ -154,13 +154,6 @@ static bool StaysDropped(const Table& table, const FamilySchema& family,
   return policy.DueMicros(1, kAnyTimestamp) <= family.policy.DueMicros(1, kAnyTimestamp);
 }
 
-// FAMILY ALTER: what the old policy has dropped is reclaimed first, so that no looser policy brings
-// it back. A pass takes as many turns as it needs, and more may become due meanwhile, so a pass
-// that took more than one turn and found something is followed by another one, kPassesMax in all.
-// Then the policy is the new one, and UNIQUE indexes that read the family are built again: the
-// client waits for that too, since until then changes of their columns are refused. Inside a
-// transaction nothing waits: large indexes are built behind it, and what stays dropped under the
-// new policy is left to the sweeper. Anything else has to be reclaimed there and then, in one go.
 // An index whose ON types come from the family would go on with the old one, and miss all that is
 // written from then on.
 static Status CheckTypeChange(const TableSchema& schema, const FamilySchema& family,
@@ -175,6 +168,13 @@ static Status CheckTypeChange(const TableSchema& schema, const FamilySchema& fam
   return Status::Ok();
 }
 
+// FAMILY ALTER: what the old policy has dropped is reclaimed first, so that no looser policy brings
+// it back. A pass takes as many turns as it needs, and more may become due meanwhile, so a pass
+// that took more than one turn and found something is followed by another one, kPassesMax in all.
+// Then the policy is the new one, and UNIQUE indexes that read the family are built again: the
+// client waits for that too, since until then changes of their columns are refused. Inside a
+// transaction nothing waits: large indexes are built behind it, and what stays dropped under the
+// new policy is left to the sweeper. Anything else has to be reclaimed there and then, in one go.
 class FamilyAlter final : public SlicedChange {
  public:
   FamilyAlter(Store& store, const Table& table, const FamilySchema& family, FamilyOptions options)
@@ -214,6 +214,7 @@ class FamilyAlter final : public SlicedChange {
     }
     TableSchema schema = table->schema();
     FamilySchema* altered = schema.FindFamily(family->name);
+    CELLAR_ASSERT(altered != nullptr);
     if (options_.type) altered->type = *options_.type;
     if (options_.compression)
       altered->compression = AlterCompression(altered->compression, *options_.compression);
@@ -296,6 +297,7 @@ bool Store::SweepTable(Table& table, uint64_t cells_max) {
     sweep_walk_.emplace(std::nullopt);
     sweep_begin_changes_ = table.changes();
   }
+  CELLAR_ASSERT(!following_);  // whose leader reclaims for it
   const uint64_t found_before = sweep_walk_->columns_found();
   BeginMutation();
   const bool end = sweep_walk_->Step(table, now_micros_, cells_max, &mutation_);
@@ -328,6 +330,9 @@ bool Store::Sweep(uint64_t cells_max) {
   return SweepTables(cells_max) || more;
 }
 
+// One slice of background work. Each kind is finished before the next one is begun, and comes
+// before it in urgency: memory that nobody can reach, moving nodes together, indexes, and last
+// cells that retention has dropped. True: there is more, and it is worth going on at once.
 bool Store::SweepTables(uint64_t cells_max) {
   UnpinStale();
   if (!engine_->CollectGarbage(cells_max)) return true;

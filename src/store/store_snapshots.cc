@@ -54,6 +54,7 @@ Store::SnapshotIds Store::NextIds() const {
   return {engine_->table_id_next(), engine_->tree_id_next()};
 }
 
+// Ids are given in the log, so that every node that applies the record gives the same ones.
 uint64_t Store::AddSnapshot(std::string_view keyspace, std::string_view name,
                             const std::vector<const Table*>& tables, int64_t ttl_micros,
                             SnapshotIds* ids) {
@@ -71,6 +72,7 @@ uint64_t Store::AddSnapshot(std::string_view keyspace, std::string_view name,
   return id;
 }
 
+// Replacing drops and creates by one record: there is no moment without a snapshot of that name.
 Status Store::CreateSnapshot(std::string_view keyspace, std::string_view name,
                              const std::vector<const Table*>& tables, int64_t ttl_micros,
                              Overwrite replace) {
@@ -108,6 +110,8 @@ Status Store::DropSnapshot(const NamedSnapshot& snapshot) {
   return CommitSchema(nullptr);
 }
 
+// Drops what is due (hidden since) and what a copy that has ended without its end has left. They
+// are hidden from clients already, so a full disk only delays it.
 bool Store::SweepSnapshots() {
   if (following_ || engine_->snapshots().empty()) return false;
   std::vector<uint64_t> gone;
@@ -122,6 +126,9 @@ bool Store::SweepSnapshots() {
   return false;
 }
 
+// drop-keep: a snapshot of what is about to go, in the same record. Where there is no room for it,
+// the oldest one of its kind makes way; without such a one the drop is refused, as it could not be
+// taken back.
 Status Store::KeepDropped(const Table& table, SnapshotIds* ids) {
   if (options_.drop_keep_micros == 0) return Status::Ok();
   RETURN_IF_ERROR(CheckSnapshotGate());
@@ -178,6 +185,8 @@ class CopyChange final : public SlicedChange {
   size_t memory_bytes() const override { return copy_ == nullptr ? 0 : copy_->memory_bytes(); }
 
   Status Step(uint64_t cells_max) override {
+    CELLAR_ASSERT(!done_);
+    CELLAR_ASSERT(copy_ != nullptr);
     constexpr uint64_t kSliceBytes{128 << 10};
     if (!copy_->Step(cells_max == kUnlimited ? UINT64_MAX : kSliceBytes)) return Status::Ok();
     done_ = true;
@@ -213,6 +222,7 @@ class CopyChange final : public SlicedChange {
     RETURN_IF_ERROR(committed);
     copied_ = 1;
     Table* made = engine.FindTableById(ids.table);
+    CELLAR_ASSERT(made != nullptr);
     if (store_.in_transaction_)
       store_.transaction_tables_.insert(ids.table);
     else
@@ -261,8 +271,11 @@ Result<std::unique_ptr<SlicedChange>> Store::CopyTable(Table& source, std::strin
     const Status committed = CommitSchema(nullptr);
     if (!committed.ok()) copies_.erase(snapshot_id);
     RETURN_IF_ERROR(committed);
-    frozen = engine_->snapshots().FindById(snapshot_id)->Find(source_name);
+    const NamedSnapshot* const made = engine_->snapshots().FindById(snapshot_id);
+    CELLAR_ASSERT(made != nullptr);
+    frozen = made->Find(source_name);
   }
+  CELLAR_ASSERT(frozen != nullptr);
   return std::unique_ptr<SlicedChange>(
       std::make_unique<CopyChange>(*this, *frozen, snapshot_id, keyspace, name, replace));
 }

@@ -19,9 +19,14 @@ class BackupRig {
   }
   void Open() {
     backup.reset();
-    backup =
-        std::make_unique<Backup>(BackupOptions{.directory = "copies", .sealed_ttl_micros = 0}, "db",
-                                 true, disk_, Clock::System(), *rig.journal, *rig.machine, [] {});
+    backup = std::make_unique<Backup>(BackupOptions{.directory = "copies", .sealed_ttl_micros = 0},
+                                      Backup::Source{.directory = "db",
+                                                     .whole_log = true,
+                                                     .files = disk_,
+                                                     .clock = Clock::System(),
+                                                     .journal = *rig.journal,
+                                                     .state = *rig.machine,
+                                                     .wake = [] {}});
   }
   ~BackupRig() { backup.reset(); }
   void Write(uint64_t count) {

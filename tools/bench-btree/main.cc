@@ -293,6 +293,29 @@ void RunCommon(const Job& job, Store* store, Figures* figures) {
   f[kScan] = static_cast<double>(job.cells) * 1e3 / static_cast<double>(CpuNs() - begin);
 }
 
+// What a look-up of one key in a group of 16 takes.
+double TimeGroups(const Job& job, BTree* tree) {
+  Random random(3);
+  std::vector<std::string> keys(16);
+  std::array<std::string_view, 16> views;
+  std::array<std::optional<std::string_view>, 16> values;
+  const uint64_t groups = 1 + std::min<uint64_t>(job.cells, 1'000'000) / 16;
+  std::array<uint64_t, 2> spent{};
+  for (size_t pass = 0; pass < 2; ++pass) {  // the first one only makes the keys
+    const uint64_t begin = CpuNs();
+    for (uint64_t i = 0; i < groups; ++i) {
+      for (size_t k = 0; k < 16; ++k) {
+        job.set->Key(random.Below(job.cells), &keys[k]);
+        views[k] = keys[k];
+      }
+      if (pass == 1) tree->MultiGet(views, values);
+    }
+    spent[pass] = CpuNs() - begin;
+  }
+  CELLAR_ASSERT(values[15].has_value());
+  return static_cast<double>(spent[1] - spent[0]) / static_cast<double>(groups * 16);
+}
+
 void RunTreeOnly(const Job& job, TreeStore* store, Figures* figures) {
   Figures& f = *figures;
   BTree& tree = store->tree();
@@ -300,28 +323,7 @@ void RunTreeOnly(const Job& job, TreeStore* store, Figures* figures) {
   const NodeArena::Stats stats = NodeArena::Global().stats();
   f[kArenaSlackPercent] = 100.0 * static_cast<double>(stats.mapped_bytes - stats.used_bytes) /
                           static_cast<double>(stats.used_bytes);
-  // Groups of 16 keys.
-  {
-    Random random(3);
-    std::vector<std::string> keys(16);
-    std::array<std::string_view, 16> views;
-    std::array<std::optional<std::string_view>, 16> values;
-    const uint64_t groups = 1 + std::min<uint64_t>(job.cells, 1'000'000) / 16;
-    std::array<uint64_t, 2> spent{};
-    for (size_t pass = 0; pass < 2; ++pass) {  // the first one only makes the keys
-      const uint64_t begin = CpuNs();
-      for (uint64_t i = 0; i < groups; ++i) {
-        for (size_t k = 0; k < 16; ++k) {
-          job.set->Key(random.Below(job.cells), &keys[k]);
-          views[k] = keys[k];
-        }
-        if (pass == 1) tree.MultiGet(views, values);
-      }
-      spent[pass] = CpuNs() - begin;
-    }
-    CELLAR_ASSERT(values[15].has_value());
-    f[kGetGroup] = static_cast<double>(spent[1] - spent[0]) / static_cast<double>(groups * 16);
-  }
+  f[kGetGroup] = TimeGroups(job, &tree);
   {  // 1,000 neighbouring cells over and over
     const Job few{job.set, std::min<uint64_t>(job.cells, 1'000), false};
     f[kGetCached] = TimePerCell(few, 1'000'000,

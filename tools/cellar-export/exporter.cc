@@ -51,16 +51,21 @@ std::vector<std::string> Texts(const redisReply& reply) {
 
 class Part final : public Source::Listener {
  public:
-  // `state`: how far earlier runs came, and the snapshot that is read.
-  Part(const Options& options, std::vector<std::string> words, std::string suffix, State state,
-       std::unique_ptr<RowWriter> writer, Totals* totals, const volatile bool* stop)
+  // Which part of the table, and where it goes.
+  struct Share {
+    std::vector<std::string> words;  // that select it
+    std::string suffix;              // of its file
+    State state;                     // how far earlier runs came, and the snapshot that is read
+  };
+  Part(const Options& options, Share share, std::unique_ptr<RowWriter> writer, Totals* totals,
+       const volatile bool* stop)
       : options_(options),
-        words_(std::move(words)),
-        suffix_(std::move(suffix)),
+        words_(std::move(share.words)),
+        suffix_(std::move(share.suffix)),
         writer_(std::move(writer)),
         totals_(totals),
         stop_(stop),
-        state_(std::move(state)) {}
+        state_(std::move(share.state)) {}
 
   Status Run();
 
@@ -421,7 +426,7 @@ Status Export::RunParts() {
   std::vector<std::thread> threads;
   for (size_t i = 0; i < part_words_.size(); ++i) {
     threads.emplace_back([&, i] {
-      Part part(options_, part_words_[i], SuffixOf(i), states_[i], NewWriter(i == 0), &totals_,
+      Part part(options_, {part_words_[i], SuffixOf(i), states_[i]}, NewWriter(i == 0), &totals_,
                 stop_);
       outcomes[i] = part.Run();
       --running;

@@ -330,6 +330,15 @@ Status AvroReader::Skip(const AvroNode& node, int depth) {
   return SkipBlocks(node, depth);
 }
 
+// NOLINTNEXTLINE(misc-no-recursion): kDepthMax bounds it
+Status AvroReader::SkipItem(const AvroNode& container, const AvroNode& item, int depth) {
+  if (container.type == AvroType::kMap) {
+    ASSIGN_OR_RETURN(const uint64_t length, ReadLength(INT64_MAX));
+    RETURN_IF_ERROR(bytes_.Skip(length));
+  }
+  return Skip(item, depth);
+}
+
 // Of an array or a map.
 // NOLINTNEXTLINE(misc-no-recursion): kDepthMax bounds it
 Status AvroReader::SkipBlocks(const AvroNode& node, int depth) {
@@ -343,13 +352,7 @@ Status AvroReader::SkipBlocks(const AvroNode& node, int depth) {
       continue;
     }
     if (node.type == AvroType::kArray && item.is_empty) continue;
-    for (; count > 0; --count) {
-      if (node.type == AvroType::kMap) {
-        ASSIGN_OR_RETURN(const uint64_t length, ReadLength(INT64_MAX));
-        RETURN_IF_ERROR(bytes_.Skip(length));
-      }
-      RETURN_IF_ERROR(Skip(item, depth + 1));
-    }
+    for (; count > 0; --count) RETURN_IF_ERROR(SkipItem(node, item, depth + 1));
   }
 }
 

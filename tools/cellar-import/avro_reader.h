@@ -62,6 +62,7 @@ class AvroReader final : public RecordReader {
   Result<uint64_t> ReadLength(uint64_t bytes_max);
   Status Skip(const AvroNode& node, int depth);
   Status SkipBlocks(const AvroNode& node, int depth);
+  Status SkipItem(const AvroNode& container, const AvroNode& item, int depth);
 
   AvroBytes bytes_;
   std::string sync_;

@@ -132,6 +132,7 @@ Result<std::unique_ptr<WebServer>> WebServer::Start(const Options& options) {
 }
 
 // Called when the head of a request is there, then for its body, then once more.
+// NOLINTNEXTLINE(readability-function-size): the parameters are libmicrohttpd's.
 int WebServer::Handle(void* self, MHD_Connection* connection, const char* url, const char* method,
                       const char*, const char* data, size_t* size, void** context) {
   auto* request = static_cast<Request*>(*context);

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string>
 
+#include "base/assert.h"
 #include "btree/nodes/leaf_search.h"
 
 namespace cellar::btree_internal {
@@ -50,6 +51,8 @@ CELLAR_INLINE void ShiftOffsets(Leaf* leaf, uint32_t from_group, int64_t growth)
   AddFrom(leaf->offsets(), leaf->group_capacity, from_group, static_cast<uint16_t>(growth));
 }
 
+// Heads, offsets and counts are arrays of their own, so that a search touches the heads alone; all
+// three make room at the same place.
 void InsertGroup(Leaf* leaf, uint32_t group, uint32_t head, uint32_t offset, uint32_t count) {
   CELLAR_ASSERT(leaf->groups < leaf->group_capacity);
   const size_t moved = leaf->groups - group;
@@ -95,6 +98,8 @@ CELLAR_INLINE SuffixCode FindWordBehind(const Dictionary& dictionary, SuffixCode
 
 }  // namespace
 
+// Entries say only what they do not share with the one before, so the keys before it have to be
+// parsed; but of each only the bytes are copied that the wanted key really has from it.
 const uint8_t* RebuiltKey::TakeInGroup(const Leaf* leaf, uint32_t group, uint32_t index) {
   CELLAR_ASSERT(index < leaf->counts()[group]);
   CELLAR_ASSERT(index < kGroupEntriesMax);
@@ -127,6 +132,7 @@ const uint8_t* RebuiltKey::TakeInGroup(const Leaf* leaf, uint32_t group, uint32_
   }
 }
 
+// Heads are four bytes of a key: where several groups have the same, whole keys decide.
 uint32_t FindAmongEqualHeads(const Leaf* leaf, std::string_view rest, uint32_t low, uint32_t high) {
   while (low < high) {
     const uint32_t middle = (low + high) / 2;
@@ -299,6 +305,7 @@ void ApplyRun(Leaf* leaf, const RunInLeaf& run, const RunPlan& plan) {
 // All lengths are known before the first byte is written, so that "false" leaves the leaf as it
 // was. The next entry shares more with the new key than with the one before it: it keeps its value
 // and the end of its suffix, and only what stands in front of these is written anew.
+// NOLINTNEXTLINE(readability-function-size): one pass; calls for its inner parts cost each insert.
 bool InsertShort(Leaf* leaf, const LeafPlace& place, std::string_view key, const ValueRef& value) {
   // Tree::Insert has asked for the prefix and the group's room a moment ago: not twice per insert.
   CELLAR_DEBUG_ASSERT(!place.found && place.has_prefix && place.group < leaf->groups);

@@ -185,7 +185,8 @@ Status CheckNotify(std::string* text) {
 }
 void DeriveNotify(Config* config) {
   config->notify_flags = 0;
-  CELLAR_ASSERT(ParseNotify(config->notify_keyspace_events, &config->notify_flags));
+  const bool parsed = ParseNotify(config->notify_keyspace_events, &config->notify_flags);
+  CELLAR_ASSERT(parsed);
 }
 
 // --- latency-tracking-info-percentiles ---
@@ -208,7 +209,9 @@ Status CheckPercentiles(std::string* text) {
 }
 void DerivePercentiles(Config* config) {
   config->percentiles.clear();
-  CELLAR_ASSERT(ParsePercentiles(config->latency_tracking_info_percentiles, &config->percentiles));
+  const bool parsed =
+      ParsePercentiles(config->latency_tracking_info_percentiles, &config->percentiles);
+  CELLAR_ASSERT(parsed);
 }
 
 Status CheckDirectory(std::string* text) {

@@ -42,20 +42,26 @@ struct CreateRequest {
   bool replace{false};
 };
 
-Result<CreateRequest> ParseCreate(ArgumentCursor at) {
+// `TABLE count name ...`, behind the word.
+Status ParseTables(ArgumentCursor* at, CreateRequest* request) {
   constexpr std::string_view kWords{"count name ..."};
+  if (request->names_tables) return RepeatedOption("TABLE");
+  request->names_tables = true;
+  ASSIGN_OR_RETURN(const std::string_view word, at->TakeAny("TABLE", kWords));
+  ASSIGN_OR_RETURN(const uint64_t count, ParseWordCount("TABLE", kWords, word, 1));
+  if (count > at->left()) return TooFewWords("TABLE", count, at->left());
+  for (uint64_t i = 0; i < count; ++i) {
+    RETURN_IF_ERROR(CheckName("table", at->Peek()));
+    request->tables.push_back(at->Take());
+  }
+  return Status::Ok();
+}
+
+Result<CreateRequest> ParseCreate(ArgumentCursor at) {
   CreateRequest request;
   while (!at.done()) {
     if (at.TakeWord("TABLE")) {
-      if (request.names_tables) return RepeatedOption("TABLE");
-      request.names_tables = true;
-      ASSIGN_OR_RETURN(const std::string_view word, at.TakeAny("TABLE", kWords));
-      ASSIGN_OR_RETURN(const uint64_t count, ParseWordCount("TABLE", kWords, word, 1));
-      if (count > at.left()) return TooFewWords("TABLE", count, at.left());
-      for (uint64_t i = 0; i < count; ++i) {
-        RETURN_IF_ERROR(CheckName("table", at.Peek()));
-        request.tables.push_back(at.Take());
-      }
+      RETURN_IF_ERROR(ParseTables(&at, &request));
     } else if (at.TakeWord("TTL")) {
       if (request.ttl_ms != 0) return RepeatedOption("TTL");
       ASSIGN_OR_RETURN(const std::string_view word, at.TakeAny("TTL", "duration"));

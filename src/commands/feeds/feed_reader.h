@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/assert.h"
 #include "commands/session/command_context.h"
 #include "commands/session/task.h"
 #include "store/history/feed_log.h"
@@ -41,7 +42,10 @@ class FeedReplySink final : public FeedSink {
   uint64_t count() const { return ids_.size(); }
   bool full() const { return full_; }
   // REQUIRES: count() > 0.
-  const FeedId& last() const { return ids_.back(); }
+  const FeedId& last() const {
+    CELLAR_ASSERT(!ids_.empty());
+    return ids_.back();
+  }
   const std::vector<FeedId>& ids() const { return ids_; }
 
  private:

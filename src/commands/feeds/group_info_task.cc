@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/assert.h"
 #include "commands/feeds/feed_access.h"
 #include "commands/feeds/feed_reader.h"
 #include "commands/words/feed_arguments.h"
@@ -157,6 +158,7 @@ class StreamFullTask final : public LagTask {
       ASSIGN_OR_RETURN(read_, feed_log().Read(feed, &scan_, &sink));
       if (sink.count() > 0 && told_ == 0) first_ = sink.ids().front();
       told_ += sink.count();
+      CELLAR_ASSERT(told_ <= count_);
       if (sink.count() > 0) scan_.after = sink.last();
       read_ = read_ || sink.full();
       if (!read_ && budget.Spent()) return false;
@@ -230,7 +232,9 @@ class StreamFullTask final : public LagTask {
     uint64_t left = Take(consumer.pending.size());
     reply.Array(left);
     for (auto id = consumer.pending.begin(); left > 0; ++id, --left) {
-      const FeedPending& pending = group.pending.at(*id);
+      const auto found = group.pending.find(*id);
+      CELLAR_ASSERT(found != group.pending.end());  // what a consumer has, its group has
+      const FeedPending& pending = found->second;
       reply.Array(3);
       reply.Bulk(id->text());
       reply.Integer(pending.delivered_ms);

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/assert.h"
 #include "base/text/duration.h"
 #include "commands/config/config.h"
 #include "commands/feeds/feed_access.h"
@@ -32,6 +33,7 @@ class GroupTask : public FeedTask {
 
   // Logs the changes, if there are any.
   Status Change(const Feed& feed, const FeedGroupChanges& changes) {
+    CELLAR_ASSERT(!adds_consumer_ || !changes.empty());
     if (changes.empty()) return Status::Ok();
     RETURN_IF_ERROR(host().store().ChangeFeedGroup(feed.id, group_, changes));
     if (std::exchange(adds_consumer_, false))
@@ -67,6 +69,9 @@ class FoundEntries final : public FeedSink {
  public:
   // `ids` ascend. `more`: elements that follow each entry in the reply, which are not in Find's.
   void Begin(std::vector<FeedId> ids, uint64_t more = 0) {
+    CELLAR_DEBUG_ASSERT(std::is_sorted(ids.begin(), ids.end()));
+    CELLAR_ASSERT(next_ == 0);
+    CELLAR_ASSERT(found_.empty());
     ids_ = std::move(ids);
     more_ = more;
   }
@@ -243,6 +248,7 @@ class GroupReadTask final : public GroupTask {
   }
 
   bool IsIdle(const FeedPending& pending) const {
+    CELLAR_ASSERT(claim_idle_ms_.has_value());
     return now_ms() - pending.delivered_ms >= *claim_idle_ms_;
   }
 
@@ -261,6 +267,7 @@ class GroupReadTask final : public GroupTask {
       }
       if (++seen % kBetweenClocks == 0 && budget.Spent()) return false;
     }
+    CELLAR_ASSERT(idle->found.size() <= count_);
     return true;
   }
 
@@ -305,6 +312,7 @@ class GroupReadTask final : public GroupTask {
     return true;
   }
 
+  // Entries that are gone from the feed are forgotten by the group on the way.
   Status TakeIdle(const Feed& feed, const FeedGroup& group, const Idle& idle, Stream* stream) {
     std::vector<FeedGroupChanges::Claimed> claimed;
     std::vector<FeedId> gone;
@@ -339,6 +347,7 @@ class GroupReadTask final : public GroupTask {
 
   Result<bool> ReadNews(const Feed& feed, const FeedGroup& group, Stream* stream,
                         const TaskBudget& budget) {
+    CELLAR_ASSERT(stream->count < count_);
     uint64_t room = count_ - stream->count;
     if (!no_ack_) {
       const uint64_t free = kFeedPendingMax - std::min(kFeedPendingMax, group.pending.size());
@@ -367,6 +376,7 @@ class GroupReadTask final : public GroupTask {
     return done;
   }
 
+  // Pending entries are memory that consumers make us keep: bounded by number, and by maxmemory.
   Status CheckRoom(const FeedGroup& group) const {
     if (group.pending.size() >= kFeedPendingMax) {
       return Status::Error(
@@ -380,6 +390,7 @@ class GroupReadTask final : public GroupTask {
   }
 
   Status Deliver(const Feed& feed, const FeedGroup& group, const std::vector<FeedId>& ids) {
+    CELLAR_ASSERT(!ids.empty());
     FeedGroupChanges changes;
     RETURN_IF_ERROR(AddConsumer(group, consumer_, &changes));
     if (no_ack_) {
@@ -412,6 +423,7 @@ class GroupReadTask final : public GroupTask {
     RETURN_IF_ERROR(AddConsumer(group, consumer_, &changes));
     std::vector<FeedGroupChanges::Claimed> again;
     ReplyWriter reply(&stream->entries, RespVersion::k2);
+    CELLAR_ASSERT(history.looked_for() <= history.ids().size());
     for (size_t i = 0; i < history.looked_for(); ++i) {
       const FeedId& id = history.ids()[i];
       const std::string* entry = history.Find(id);
@@ -482,9 +494,11 @@ void ReplyClaimed(ReplyWriter& reply, const Claims& claims, const FoundEntries& 
   for (const FeedId& id : claims.replied) {
     if (just_ids) {
       reply.Bulk(id.text());
-    } else {
-      reply.Raw(*entries.Find(id));
+      continue;
     }
+    const std::string* const entry = entries.Find(id);
+    CELLAR_ASSERT(entry != nullptr);  // only what was found has been claimed
+    reply.Raw(*entry);
   }
 }
 
@@ -632,6 +646,7 @@ class AutoClaimTask final : public ClaimingTask {
 
   // As Redis does: ten entries are looked at for each that is wanted.
   std::vector<FeedId> Wanted(const Feed& feed, const FeedGroup& group) override {
+    CELLAR_ASSERT(chosen_.empty());
     const FeedId dropped = feed_log().DroppedOf(feed);
     uint64_t attempts = request_.count * 10;
     uint64_t left = request_.count;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <utility>
 
 #include "base/assert.h"
@@ -43,6 +44,8 @@ HeatCut::HeatCut(std::vector<std::string> keys, size_t* counter)
     : keys_(std::move(keys)), counter_(counter) {
   CELLAR_ASSERT(!keys_.empty());
   CELLAR_ASSERT(keys_[0].empty());
+  CELLAR_DEBUG_ASSERT(std::adjacent_find(keys_.begin(), keys_.end(), std::greater_equal<>()) ==
+                      keys_.end());
   keys_.shrink_to_fit();
   bytes_ = sizeof(*this) + 16;  // shared_ptr's counts
   for (std::string& key : keys_) {
@@ -69,6 +72,7 @@ HeatCut::~HeatCut() {
 
 // REQUIRES: the key begins with the prefix.
 uint64_t HeatCut::HeadOf(std::string_view key) const {
+  CELLAR_DEBUG_ASSERT(key.starts_with(prefix_));
   char head[sizeof(uint64_t)]{};
   const std::string_view rest = key.substr(prefix_.size());
   std::copy_n(rest.data(), std::min(rest.size(), sizeof(head)), head);
@@ -83,6 +87,8 @@ size_t HeatCut::RangeOf(std::string_view key) const {
   const auto behind = std::upper_bound(heads_.begin() + 1, heads_.end(), head);
   auto range = static_cast<size_t>(behind - heads_.begin()) - 1;
   while (range > 0 && heads_[range] == head && keys_[range] > key) --range;
+  CELLAR_DEBUG_ASSERT(keys_[range] <= key);
+  CELLAR_DEBUG_ASSERT(range + 1 == keys_.size() || key < keys_[range + 1]);
   return range;
 }
 
@@ -105,6 +111,7 @@ HeatPlaces::HeatPlaces(const HeatCut& from, const HeatCut& to)
   begins_.reserve(from.size() + 1);
   for (const std::string& key : from.keys()) begins_.push_back(to.PlaceOf(key));
   begins_.push_back(static_cast<double>(to.size()));
+  CELLAR_DEBUG_ASSERT(std::is_sorted(begins_.begin(), begins_.end()));
   last_begin_ = begins_[from.size() - 1];
   for (size_t i = 0; i < wholes_.size(); ++i) FindWhole(i);
 }
@@ -116,6 +123,7 @@ void HeatPlaces::FindWhole(size_t range) {
 }
 
 void HeatPlaces::SetLast(double begin, double end) {
+  CELLAR_ASSERT(begin <= end);
   const size_t last = wholes_.size() - 1;
   begins_[last] = begin;
   begins_[last + 1] = end;
@@ -141,6 +149,8 @@ void HeatCounts::Add(size_t range, const HeatAmounts& amounts) {
 }
 
 void HeatCounts::Spread(size_t metric, double begin, double end, double value) {
+  CELLAR_DEBUG_ASSERT(metric < kHeatMetrics);
+  CELLAR_DEBUG_ASSERT(begin >= 0);
   double* const values = values_.data() + metric * ranges_;
   const size_t first = std::min(static_cast<size_t>(begin), ranges_ - 1);
   const size_t last = std::min(static_cast<size_t>(end), ranges_ - 1);
@@ -178,11 +188,15 @@ void HeatCounts::AddPacked(std::string_view packed, const HeatPlaces& places) {
     for (size_t i = 0; i < ranges; ++i) {
       const uint64_t value = TakePacked(&packed);
       if (value == 0) {
-        i += TakePacked(&packed) - 1;
+        const uint64_t zeros = TakePacked(&packed);
+        CELLAR_DEBUG_ASSERT(zeros > 0);
+        CELLAR_DEBUG_ASSERT(zeros <= ranges - i);
+        i += zeros - 1;
         continue;
       }
       const size_t whole = places.whole(i);
       if (whole != HeatPlaces::kSplit) [[likely]] {
+        CELLAR_DEBUG_ASSERT(whole < ranges_);
         values[whole] += static_cast<double>(value);
       } else {
         Spread(metric, places.begin(i), places.end(i), static_cast<double>(value));

@@ -16,6 +16,9 @@ Status RangeError(std::string text) { return Status::Error(ErrorCode::kErr, std:
 
 }  // namespace
 
+// Settles what is to be shown before anything is read: from when to when in whole steps, and the
+// ranges, which are those of now. FROM before all that is kept begins with the oldest frame;
+// without FROM, with the oldest minute.
 Result<HeatReading> HeatReading::Begin(HeatMap* heat, const Table& table, const HeatQuery& query,
                                        int64_t now_micros) {
   CELLAR_ASSERT(query.step_minutes > 0);
@@ -67,12 +70,15 @@ const HeatMap::TableHeat* HeatReading::Find() const {
 
 HeatCounts* HeatReading::StepOf(int64_t minute) {
   if (minute < report_.from_minute || minute > end_minute_) return nullptr;
-  std::optional<HeatCounts>& step =
-      report_.steps[static_cast<size_t>((minute - report_.from_minute) / report_.step_minutes)];
+  const auto index = static_cast<size_t>((minute - report_.from_minute) / report_.step_minutes);
+  CELLAR_ASSERT(index < report_.steps.size());
+  std::optional<HeatCounts>& step = report_.steps[index];
   if (!step) step.emplace(shown_->size());
   return &*step;
 }
 
+// From the first frame on: at the beginning, and whenever frames have gone or have been joined
+// since.
 Status HeatReading::Restart(const HeatMap::TableHeat& of) {
   for (const HeatMap::Frame& frame : of.frames) {
     if (IsShown(frame) && report_.step_minutes % frame.minutes != 0) {
@@ -118,6 +124,7 @@ Result<bool> HeatReading::Pull(size_t frames) {
 }
 
 size_t HeatReading::numbers() const {
+  CELLAR_ASSERT(next_ <= end_);
   return ((end_ - next_) * HeatMap::kRangesMax + report_.steps.size() * shown_->size()) *
          kHeatMetrics;
 }

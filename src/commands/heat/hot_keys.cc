@@ -46,6 +46,8 @@ void HeavyHitters::Sink(size_t at) {
 uint64_t HeavyHitters::RemoveLeast() {
   CELLAR_ASSERT(!heap_.empty());
   const Counter* const least = heap_.front();
+  CELLAR_ASSERT(least->heap_at == 0);
+  CELLAR_ASSERT(key_bytes_ >= least->key.size());
   const uint64_t amount = least->amount;
   key_bytes_ -= least->key.size();
   const std::string key = least->key;
@@ -53,6 +55,7 @@ uint64_t HeavyHitters::RemoveLeast() {
   heap_.pop_back();
   if (!heap_.empty()) Sink(0);
   counters_.erase(key);
+  CELLAR_ASSERT(counters_.size() == heap_.size());
   return amount;
 }
 
@@ -71,6 +74,7 @@ void HeavyHitters::Add(std::string_view key, uint64_t amount) {
   counter = {std::string(key), excess + amount, excess, heap_.size()};
   key_bytes_ += key.size();
   heap_.push_back(&counter);
+  CELLAR_ASSERT(counters_.size() == heap_.size());
   Rise(counter.heap_at);
 }
 
@@ -78,6 +82,7 @@ std::vector<HeavyHitters::Hit> HeavyHitters::Largest(size_t count) const {
   std::vector<Hit> hits;
   hits.reserve(heap_.size());
   for (const Counter* counter : heap_) {
+    CELLAR_DEBUG_ASSERT(counter->amount >= counter->excess);
     if (counter->amount > counter->excess)
       hits.push_back({counter->key, counter->amount - counter->excess});
   }
@@ -94,7 +99,9 @@ size_t HeavyHitters::memory_bytes() const { return heap_.size() * kCounterBytes 
 
 void HotKeys::Start(const Options& options, int64_t now_micros, const Totals& totals) {
   CELLAR_ASSERT(!active_);
-  CELLAR_ASSERT(options.count > 0 && options.sample > 0);
+  CELLAR_ASSERT(options.count > 0);
+  CELLAR_ASSERT(options.sample > 0);
+  CELLAR_ASSERT(options.cpu || options.net);
   there_ = active_ = true;
   options_ = options;
   start_micros_ = now_micros;
@@ -107,6 +114,7 @@ void HotKeys::Start(const Options& options, int64_t now_micros, const Totals& to
 
 void HotKeys::Stop(int64_t now_micros, const Totals& totals) {
   if (!active_) return;
+  CELLAR_ASSERT(there_);
   active_ = false;
   end_micros_ = now_micros;
   end_ = totals;
@@ -131,6 +139,7 @@ HotKeys::Totals HotKeys::Spent(const Totals& now) const {
 }
 
 void HotKeys::Add(std::string_view key, uint64_t nanos, uint64_t bytes) {
+  CELLAR_ASSERT(active_);
   // Counted in nanoseconds, so that short commands add up.
   if (options_.cpu) by_cpu_.Add(key, nanos);
   if (options_.net) by_net_.Add(key, bytes);

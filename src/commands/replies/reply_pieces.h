@@ -110,6 +110,7 @@ class ReplyPieces {
     return absolute;
   }
   ReplyWriter WriterOf(const Mark& mark) {
+    CELLAR_DEBUG_ASSERT(owned() ? mark.piece < pieces_.size() : mark.piece == 0);
     return owned() ? ReplyWriter(pieces_[mark.piece].get(), writer_.version()) : writer_;
   }
 

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/assert.h"
 #include "base/coding.h"
 #include "base/inline.h"
 #include "commands/heat/heat_reading.h"
@@ -53,7 +54,9 @@ void ReplyStep(ReplyWriter& reply, const HeatReport& report, size_t step, HeatMe
   const size_t ranges = report.keys.size();
   reply.Array(ranges);
   char* to = reply.buffer().Reserve(ranges * kIntegerBytesMax);
+  CELLAR_ASSERT(step < report.steps.size());
   if (report.steps[step]) {
+    CELLAR_ASSERT(report.steps[step]->ranges() == ranges);  // for which there is room
     for (const double count : report.steps[step]->of(metric)) {
       *to++ = ':';
       // Nothing that is counted is below zero; llround took a seventh of HEAT's time.
@@ -160,7 +163,8 @@ void RunHeat(CommandContext& ctx, const Table& table, const HeatQuery& query) {
   if (!is_short) return ctx.Continue(std::move(task));
   const TaskBudget budget = TaskBudget::Unlimited();
   TaskContext step{.reply = ctx.reply, .budget = budget, .now_micros = ctx.now_micros};
-  (void)task->Step(step);
+  const TaskProgress progress = task->Step(step);
+  CELLAR_ASSERT(progress == TaskProgress::kDone);
   ctx.DependsOn(step.depends_on);
 }
 

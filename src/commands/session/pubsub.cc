@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/assert.h"
 #include "base/text/glob.h"
 #include "commands/session/host.h"
 #include "commands/session/session.h"
@@ -16,22 +17,30 @@ namespace {
 // What a name costs: in the session's set and in the registry, with their nodes.
 size_t MemoryOf(std::string_view name) { return 2 * name.size() + 192; }
 
-void Send(Host& host, Session& session, ChannelKind kind, std::string_view pattern,
-          std::string_view channel, std::string_view message, Lsn depends_on) {
+// What a listener gets, and by which of its names.
+struct Delivery {
+  ChannelKind kind;
+  std::string_view pattern;  // of a kPattern alone
+  std::string_view channel;
+  std::string_view message;
+  Lsn depends_on;
+};
+
+void Send(Host& host, Session& session, const Delivery& delivery) {
   if (session.ended()) return;
-  GatePush(session, depends_on);
+  GatePush(session, delivery.depends_on);
   const size_t bytes_before = session.reply_bytes();
   ReplyWriter push(&PushTarget(session), session.version);
-  if (kind == ChannelKind::kPattern) {
+  if (delivery.kind == ChannelKind::kPattern) {
     push.Push(4);
     push.Bulk("pmessage");
-    push.Bulk(pattern);
+    push.Bulk(delivery.pattern);
   } else {
     push.Push(3);
-    push.Bulk(kind == ChannelKind::kShard ? "smessage" : "message");
+    push.Bulk(delivery.kind == ChannelKind::kShard ? "smessage" : "message");
   }
-  push.Bulk(channel);
-  push.Bulk(message);
+  push.Bulk(delivery.channel);
+  push.Bulk(delivery.message);
   host.Pushed(session, session.reply_bytes() - bytes_before);
 }
 
@@ -53,8 +62,11 @@ bool PubSub::Unsubscribe(Session& session, ChannelKind kind, std::string_view na
   const auto own = names.find(name);
   if (own == names.end()) return false;
   const auto listeners = registries_[index].find(name);
-  std::erase(listeners->second, &session);
+  CELLAR_ASSERT(listeners != registries_[index].end());
+  const size_t erased = std::erase(listeners->second, &session);
+  CELLAR_ASSERT(erased == 1);
   if (listeners->second.empty()) registries_[index].erase(listeners);
+  CELLAR_ASSERT(session.pubsub->memory_bytes >= MemoryOf(name));
   session.pubsub->memory_bytes -= MemoryOf(name);
   names.erase(own);
   return true;
@@ -70,11 +82,13 @@ void PubSub::UnsubscribeAll(Session& session) {
       (void)Unsubscribe(session, kind, name);
     }
   }
+  CELLAR_ASSERT(session.pubsub->memory_bytes == 0);
   session.pubsub.reset();
 }
 
 size_t PubSub::PublishAbout(Host& host, ChannelKind kind, std::string_view channel,
                             std::string_view message, Lsn depends_on, const TableName* table) {
+  CELLAR_ASSERT(kind != ChannelKind::kPattern);
   size_t receivers = 0;
   const auto may_know = [table](const Session& session) {
     return table == nullptr || !session.restricted ||
@@ -83,7 +97,7 @@ size_t PubSub::PublishAbout(Host& host, ChannelKind kind, std::string_view chann
   const Registry& exact = registry(kind);
   if (const auto found = exact.find(channel); found != exact.end()) {
     for (Session* session : found->second) {
-      if (may_know(*session)) Send(host, *session, kind, {}, channel, message, depends_on);
+      if (may_know(*session)) Send(host, *session, {kind, {}, channel, message, depends_on});
     }
     receivers += found->second.size();
   }
@@ -92,7 +106,7 @@ size_t PubSub::PublishAbout(Host& host, ChannelKind kind, std::string_view chann
     if (!GlobMatch(pattern, channel)) continue;
     for (Session* session : sessions) {
       if (!may_know(*session)) continue;
-      Send(host, *session, ChannelKind::kPattern, pattern, channel, message, depends_on);
+      Send(host, *session, {ChannelKind::kPattern, pattern, channel, message, depends_on});
     }
     receivers += sessions.size();
   }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/assert.h"
 #include "commands/catalog/command_table.h"
 #include "commands/session/pubsub.h"
 #include "commands/session/tracking.h"
@@ -11,10 +12,14 @@
 namespace cellar {
 
 Session::Session() = default;
-Session::~Session() = default;
+
+// The registry of subscriptions points to sessions.
+Session::~Session() { CELLAR_ASSERT(!InSubscribedMode(*this)); }
 
 void Session::OpenGate(size_t position, Lsn lsn) {
   if (gates.empty() ? lsn == Lsn{} : lsn <= gates.back().lsn) return;
+  CELLAR_DEBUG_ASSERT(gates.empty() || position >= gates.back().position);
+  CELLAR_DEBUG_ASSERT(position <= output.size());
   gates.push_back({position, lsn});
   gate_grows = true;
 }

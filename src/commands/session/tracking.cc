@@ -57,7 +57,12 @@ std::string TrackedName(const Table& table, const std::string_view* row) {
   return name;
 }
 
+// Prefixes add up from call to call, all other options are replaced.
 void Tracking::Enable(Session& session, const TrackingState& options) {
+  CELLAR_ASSERT(!options.optin || !options.optout);
+  CELLAR_ASSERT(options.bcast || options.prefixes.empty());
+  // Else names would stay in prefixes_ for a client that is no longer in BCAST mode.
+  CELLAR_ASSERT(!session.tracking || session.tracking->bcast == options.bcast);
   if (!session.tracking) {
     session.tracking = std::make_unique<TrackingState>();
     ++clients_;
@@ -80,12 +85,14 @@ void Tracking::Disable(Session& session) {
   for (const std::string& prefix : session.tracking->prefixes) {
     const auto found = prefixes_.find(prefix);
     CELLAR_ASSERT(found != prefixes_.end());
-    std::erase(found->second, session.id);
+    const size_t erased = std::erase(found->second, session.id);
+    CELLAR_ASSERT(erased == 1);
     if (found->second.empty()) prefixes_.erase(found);
   }
   session.tracking.reset();
   CELLAR_ASSERT(clients_ > 0);
   if (--clients_ > 0) return;
+  CELLAR_ASSERT(prefixes_.empty());
   // Nobody is left whom the names could be told to.
   keys_.clear();
   items_ = 0;
@@ -95,7 +102,10 @@ void Tracking::Disable(Session& session) {
 
 void Tracking::SetWriter(const Session& session) { writer_ = session.id; }
 
+// A command is remembered by the names in its words, whatever it has found: a row that is not there
+// can come to be.
 void Tracking::Remember(Host& host, Session& session, const CommandEntry& command, Arguments args) {
+  CELLAR_ASSERT(session.tracking != nullptr);
   const TrackingState& state = *session.tracking;
   if (state.bcast || !command.Has(kReadonly)) return;
   if (state.optin ? !state.caching : state.optout && state.caching) return;
@@ -128,6 +138,7 @@ void Tracking::AddReader(Readers* readers, Reader reader) {
 }
 
 void Tracking::RememberName(Host& host, std::string name, Reader reader) {
+  CELLAR_ASSERT(!name.empty());
   const size_t name_bytes = name.size();
   Readers& readers = keys_[std::move(name)];
   if (readers.empty()) name_bytes_ += name_bytes;
@@ -143,11 +154,14 @@ void Tracking::Shrink(Host& host, size_t keys_max) {
     if (next == keys_.end()) next = keys_.begin();
     last_forgotten_ = next->first;
     const std::string name = next->first;
+    const size_t keys_before = keys_.size();
     TellReaders(host, name, {Extent::kRow, name, 0});
+    CELLAR_ASSERT(keys_.size() < keys_before);
   }
 }
 
 void Tracking::EndCaching(Session& session, const CommandEntry& command) {
+  CELLAR_ASSERT(session.tracking != nullptr);
   if (session.exec_running || session.in_multi()) return;
   const CommandEntry* container = command.parent != nullptr ? command.parent : &command;
   if (container->row->name != "client") session.tracking->caching = false;
@@ -181,10 +195,13 @@ void Tracking::Changed(Host& host, Change change) {
 }
 
 void Tracking::Publish(Host& host) {
+  CELLAR_ASSERT(!host.store().in_transaction());
   const std::vector<Change> changes = std::exchange(waiting_, {});
   Tell(host, changes);
 }
 
+// In the order in which things changed. Messages of BCAST clients are collected, so that a
+// transaction comes as one, and sent before a message that says that everything has changed.
 void Tracking::Tell(Host& host, std::span<const Change> changes) {
   Broadcasts broadcasts;
   for (const Change& change : changes) {
@@ -215,7 +232,9 @@ void Tracking::TellAll(Host& host) {
   });
 }
 
+// tracking-names decides between the row's name, the table as the client wrote it, and both.
 void Tracking::AddNames(const Host& host, std::string_view name, uint8_t spellings, Names* names) {
+  CELLAR_ASSERT(spellings != 0);
   const auto choice = static_cast<TrackingNames>(host.services().config.tracking_names);
   if (choice != TrackingNames::kTable) names->emplace(name);
   if (choice == TrackingNames::kRow) return;
@@ -232,6 +251,8 @@ void Tracking::TellReaders(Host& host, std::string_view name, const Change& chan
   const auto found = keys_.find(name);
   if (found == keys_.end()) return;
   const auto [key, readers] = std::pair(found->first, std::move(found->second));
+  CELLAR_ASSERT(items_ >= readers.size());
+  CELLAR_ASSERT(name_bytes_ >= key.size());
   items_ -= readers.size();
   name_bytes_ -= key.size();
   keys_.erase(found);
@@ -246,6 +267,8 @@ void Tracking::TellReaders(Host& host, std::string_view name, const Change& chan
 void Tracking::TellReadersBelow(Host& host, const Change& change) {
   const auto forget = [this](auto begin, auto end, std::map<uint64_t, uint8_t>* told) {
     for (auto at = begin; at != end; ++at) {
+      CELLAR_ASSERT(items_ >= at->second.size());
+      CELLAR_ASSERT(name_bytes_ >= at->first.size());
       items_ -= at->second.size();
       name_bytes_ -= at->first.size();
       for (const Reader reader : at->second) (*told)[reader.id] |= reader.spellings;

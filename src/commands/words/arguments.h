@@ -6,6 +6,7 @@
 #include <span>
 #include <string_view>
 
+#include "base/assert.h"
 #include "base/text/ascii.h"
 #include "cellar/status.h"
 #include "commands/words/syntax_error.h"
@@ -34,14 +35,23 @@ Result<int64_t> MemoryArgument(std::string_view text);
 //   }
 class ArgumentCursor {
  public:
-  ArgumentCursor(Arguments args, size_t first) : args_(args), next_(first) {}
+  // REQUIRES: `first` is not beyond the end of `args`.
+  ArgumentCursor(Arguments args, size_t first) : args_(args), next_(first) {
+    CELLAR_DEBUG_ASSERT(first <= args.size());
+  }
 
   bool done() const { return next_ >= args_.size(); }
   size_t left() const { return args_.size() - next_; }
   size_t position() const { return next_; }
   // REQUIRES: !done().
-  std::string_view Peek() const { return args_[next_]; }
-  std::string_view Take() { return args_[next_++]; }
+  std::string_view Peek() const {
+    CELLAR_DEBUG_ASSERT(!done());
+    return args_[next_];
+  }
+  std::string_view Take() {
+    CELLAR_DEBUG_ASSERT(!done());
+    return args_[next_++];
+  }
   // Steps over the next argument if it is `word`, in any case.
   bool TakeWord(std::string_view word) {
     if (done() || !EqualsIgnoreCase(args_[next_], word)) return false;

@@ -91,10 +91,12 @@ class HeldValue {
   bool held_{false};
   ValueType type_{ValueType::kBytes};
   size_t bytes_{0};
+  // NOLINTBEGIN(readability-identifier-naming): private, though members of a union say otherwise
   union {
     char inline_[16];
     char* heap_;
   };
+  // NOLINTEND(readability-identifier-naming)
 };
 
 struct RowsAccumulator {

@@ -47,10 +47,6 @@ ValueType NumberTypeOf(ComponentType type) {
   }
 }
 
-void Complement(std::string* bytes, size_t from) {
-  for (size_t i = from; i < bytes->size(); ++i) (*bytes)[i] = static_cast<char>(~(*bytes)[i]);
-}
-
 }  // namespace
 
 AggregateFold::AggregateFold(const AggregatePlan& plan, const ReadView& view,
@@ -123,6 +119,8 @@ void AggregateFold::AppendValue(const PlannedTerm& term, size_t index) {
   AppendNumberKey(term.step->Floor(NumberOf(value.type, value.stored)), false, &part);
 }
 
+// A part of a group's key, encoded so that groups sort by it. Without STEP it is what stands in the
+// row's key already.
 void AggregateFold::AppendPart(const PlannedTerm& term) {
   const size_t begin = plan_.key.ComponentsSize(row_key_, term.count);
   const size_t end = plan_.key.ComponentsSize(row_key_, term.count + 1);
@@ -179,6 +177,8 @@ void AggregateFold::AppendRowTerm(const PlannedTerm& term, size_t index) {
   }
 }
 
+// Terms that depend on the row alone are encoded once for all its cells; if no term depends on the
+// cell, so is the whole key, and the group is looked up once.
 void AggregateFold::MakeRow() {
   row_made_ = true;
   float32_mask_ = 0;
@@ -195,6 +195,8 @@ void AggregateFold::MakeRow() {
 
 // --- terms of the cell
 
+// Terms of a cell, in the order of encoded keys; a text that other families encode otherwise is
+// compared as text (as_text).
 void AggregateFold::AppendCellTerm(const PlannedTerm& term, size_t family,
                                    std::string_view qualifier, int64_t timestamp_micros) {
   switch (term.kind) {

@@ -113,6 +113,8 @@ ScanStats AggregateJob::stats() const {
 
 // --- folding
 
+// Folds what a scan gives: the general way, for filters and conditions. The memory is looked at now
+// and then, since it grows by groups and not by cells.
 bool AggregateJob::PullScan(uint64_t cells) {
   scan_->SetBudget(cells);
   uint64_t until_look = kPieceCells;
@@ -126,10 +128,9 @@ bool AggregateJob::PullScan(uint64_t cells) {
         const RawCell& raw = scan_->raw_cell();
         fold_->SetRowKey(scan_->row_key());
         fold_->Add(raw.family, raw.qualifier, cell.timestamp_micros, cell.type, cell.stored);
-        if (--until_look == 0) {
-          until_look = kPieceCells;
-          if (MemoryIsUsedUp()) return true;
-        }
+        if (--until_look > 0) break;
+        until_look = kPieceCells;
+        if (MemoryIsUsedUp()) return true;
         break;
       }
       case ScanStep::kPause:
@@ -150,6 +151,8 @@ bool AggregateJob::PullLeaves(uint64_t cells) {
   return false;
 }
 
+// Stages follow one another: folding (here, or in several threads and then merging), sorting, done.
+// Each does about as much as `cells` cells are worth and is gone on with by the next call.
 bool AggregateJob::Pull(uint64_t cells) {
   if (stage_ == Stage::kFold) {
     if (!(leaves_ != nullptr ? PullLeaves(cells) : PullScan(cells))) return false;
@@ -187,6 +190,8 @@ bool AggregateJob::WantsSplitKeys() const {
          limits_.entries_for_threads;
 }
 
+// From here on others may write. If there is much to read, the ranges are cut into pieces that
+// threads fold side by side.
 void AggregateJob::Detach(const std::vector<std::string>& split_keys) {
   scan_->Detach();
   fold_->Reattach(scan_->view());

@@ -205,6 +205,8 @@ bool FeedGroups::ApplyOne(uint64_t feed_id, std::string_view name, std::string_v
   return false;
 }
 
+// An entry that is delivered again changes its consumer; the group's last id never goes back by
+// that.
 bool FeedGroups::ApplyDeliver(FeedGroup* group, std::string_view* changes) {
   std::string_view name;
   int64_t ms = 0;
@@ -312,6 +314,7 @@ std::unique_ptr<FeedConsumer> FeedGroups::TakeConsumer(FeedGroup* group, std::st
   return consumer;
 }
 
+// What the consumer had pending goes first, entry by entry, so that undo puts all of it back.
 void FeedGroups::DropConsumer(FeedGroup* group, std::string_view name) {
   const auto found = group->consumers.find(name);
   const std::set<FeedId> pending = found->second->pending;
@@ -322,6 +325,8 @@ void FeedGroups::DropConsumer(FeedGroup* group, std::string_view name) {
       {.kind = Undo::Kind::kConsumer, .group = group, .dropped_consumer = std::move(dropped)});
 }
 
+// The one place where entries become pending, change hands, or are no longer pending (`now` without
+// a consumer). Each stands twice, in the group and with its consumer, and both change here.
 void FeedGroups::SetPending(FeedGroup* group, const FeedId& id, const FeedPending& now) {
   const auto found = group->pending.find(id);
   const FeedPending was = found == group->pending.end() ? FeedPending{} : found->second;
@@ -346,6 +351,8 @@ void FeedGroups::SetPending(FeedGroup* group, const FeedId& id, const FeedPendin
 
 // --- undo
 
+// Undo of one step by the same functions that make steps: undoing_ is off by now, so nothing is
+// noted.
 void FeedGroups::StepBack(Undo* undo) {
   switch (undo->kind) {
     case Undo::Kind::kGroup:
@@ -383,6 +390,24 @@ void FeedGroups::ForgetUndo() {
 
 // --- catalog
 
+namespace {
+
+// A consumer with what is pending with it; times and counts stand in the group.
+void EncodeConsumer(const FeedGroup& group, const FeedConsumer& consumer, std::string* to) {
+  PutLengthPrefixed(to, consumer.name);
+  PutMs(to, consumer.seen_ms);
+  PutVarint64(to, consumer.pending.size());
+  for (const FeedId& id : consumer.pending) {
+    const auto pending = group.pending.find(id);
+    CELLAR_ASSERT(pending != group.pending.end());
+    PutId(to, id);
+    PutMs(to, pending->second.delivered_ms);
+    PutVarint64(to, pending->second.times);
+  }
+}
+
+}  // namespace
+
 // groups  | v feeds { v id, v groups { b name, last, v consumers { b name, v seen,
 //         | v pending { id, v ms, v times } } } } |
 void FeedGroups::Encode(std::string* to) const {
@@ -394,17 +419,8 @@ void FeedGroups::Encode(std::string* to) const {
       PutLengthPrefixed(to, name);
       PutId(to, group->last);
       PutVarint64(to, group->consumers.size());
-      for (const auto& [consumer_name, consumer] : group->consumers) {
-        PutLengthPrefixed(to, consumer_name);
-        PutMs(to, consumer->seen_ms);
-        PutVarint64(to, consumer->pending.size());
-        for (const FeedId& id : consumer->pending) {
-          const FeedPending& pending = group->pending.at(id);
-          PutId(to, id);
-          PutMs(to, pending.delivered_ms);
-          PutVarint64(to, pending.times);
-        }
-      }
+      for (const auto& [consumer_name, consumer] : group->consumers)
+        EncodeConsumer(*group, *consumer, to);
     }
   }
 }

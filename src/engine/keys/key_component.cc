@@ -54,10 +54,6 @@ const ComponentTypeInfo& InfoOf(ComponentType type) {
   return kComponentTypes[static_cast<size_t>(type)];
 }
 
-void Complement(std::string* out, size_t begin) {
-  for (size_t i = begin; i < out->size(); ++i) (*out)[i] = static_cast<char>(~(*out)[i]);
-}
-
 // Escaped content, ascending.
 void AppendEscaped(std::string_view text, std::string* out) {
   size_t begin = 0;
@@ -267,6 +263,10 @@ bool LoadFixed(OrderComponent component, std::string_view encoded, ValueBuffer* 
 }
 
 }  // namespace
+
+void Complement(std::string* bytes, size_t from) {
+  for (size_t i = from; i < bytes->size(); ++i) (*bytes)[i] = static_cast<char>(~(*bytes)[i]);
+}
 
 std::string_view ComponentTypeName(ComponentType type) { return InfoOf(type).name; }
 

@@ -46,4 +46,7 @@ size_t ComponentSize(OrderComponent component, std::string_view at_front);
 [[nodiscard]] bool DecodeComponentValue(OrderComponent component, ValueType type,
                                         std::string_view encoded, std::string* stored);
 
+// Turns round the order of what stands behind the first `from` bytes: as descending components are.
+void Complement(std::string* bytes, size_t from);
+
 }  // namespace cellar

@@ -33,6 +33,9 @@ void NarrowByFilter(const TableSchema& schema, CellPlan* plan, bool versions_giv
 
 }  // namespace
 
+// Options of a read as the loops below want them. With a filter the stream must give all versions
+// and run forwards, since the filter counts versions and columns itself; COLREVERSE then turns
+// round what the filter has let through.
 Status CellPlan::Compile(const TableSchema& schema, const CellOptions& options) {
   RETURN_IF_ERROR(choice.columns.Recompile(schema, options.columns));
   if (options.columns_within != nullptr) [[unlikely]] {
@@ -65,6 +68,7 @@ Result<std::unique_ptr<Filter>> RowFilter::Parse(const TableSchema& schema, std:
   return filter;
 }
 
+// The schema may change or go while the read goes on as a task, so families are copied.
 RowFilter::RowFilter(const TableSchema& schema, const Filter& filter, uint64_t seed)
     : key_order_(schema.key) {
   copies_.reserve(schema.families.size());  // the run borrows from them
@@ -158,6 +162,8 @@ void RowReader::SkipIncluded(std::string_view cell_key) {
   }
 }
 
+// Resets all that belongs to one row. is_whole_ marks the plain case (no filter, no limit): Next()
+// then gives the stream's cells as they are.
 void RowReader::BeginRow(std::string_view row_key) {
   from_index_ = false;
   is_raw_ = filter_ == nullptr;
@@ -184,6 +190,9 @@ void RowReader::BeginRow(std::string_view row_key) {
   column_given_ = false;
 }
 
+// Goes on inside a row, behind the cell that the position names. Counts of columns and super
+// columns come from the position. A filter must see the row from its beginning, so its survivors
+// are counted and those that were given out are dropped.
 void RowReader::Resume(const ScanPosition& position) {
   CELLAR_ASSERT(position.inside_row);
   is_whole_ = false;
@@ -220,11 +229,14 @@ void RowReader::SavePosition(ScanPosition* position) const {
   position->super_columns_before = super_columns_counted_;
 }
 
+// The budget is in cells; a filter may spend much longer on a large value than on a cell.
 void RowReader::ChargeValue(std::string_view stored) {
   if (*budget_ == kUnlimited) return;
   *budget_ -= std::min<uint64_t>(*budget_, stored.size() / kFilterBytesOfCell);
 }
 
+// Readings of the row that only decide the conditions (`if`) of the filter. Behind the last one the
+// row is begun once more, to give cells.
 StreamStep RowReader::DecideRow() {
   while (stage_ == Stage::kDeciding) {
     RawCell raw;
@@ -245,6 +257,8 @@ StreamStep RowReader::DecideRow() {
   return StreamStep::kCell;
 }
 
+// One cell that is fed may come out not at all, once, or once for each branch of an interleave, so
+// what came out waits in outputs().
 StreamStep RowReader::NextFiltered() {
   if (const StreamStep step = DecideRow(); step != StreamStep::kCell) return step;
   for (;;) {
@@ -271,6 +285,20 @@ StreamStep RowReader::NextFiltered() {
   }
 }
 
+// Fills in reversed_: the places of collected_, columns from the last one to the first.
+void RowReader::ReverseColumns() {
+  size_t end = collected_.size();
+  while (end > 0) {
+    size_t begin = end - 1;
+    while (begin > 0 && collected_[begin - 1].raw.family == collected_[begin].raw.family &&
+           collected_[begin - 1].qualifier == collected_[begin].qualifier) {
+      --begin;
+    }
+    for (size_t i = begin; i < end; ++i) reversed_.push_back(i);
+    end = begin;
+  }
+}
+
 // COLREVERSE behind a filter: the filter reads forwards, so its survivors are collected and their
 // columns turned round; the versions of a column stay newest first.
 StreamStep RowReader::NextReversed() {
@@ -279,16 +307,7 @@ StreamStep RowReader::NextReversed() {
     if (step == StreamStep::kPause) return step;
     if (step == StreamStep::kRowEnd) {
       collected_all_ = true;
-      size_t end = collected_.size();
-      while (end > 0) {
-        size_t begin = end - 1;
-        while (begin > 0 && collected_[begin - 1].raw.family == collected_[begin].raw.family &&
-               collected_[begin - 1].qualifier == collected_[begin].qualifier) {
-          --begin;
-        }
-        for (size_t i = begin; i < end; ++i) reversed_.push_back(i);
-        end = begin;
-      }
+      ReverseColumns();
       survivors_ = 0;
       break;
     }
@@ -333,6 +352,8 @@ bool RowReader::BeginsColumn() const {
   return raw_.family != column_family_ || raw_.qualifier != column_;
 }
 
+// SKIP, GROUPS and PERROW count columns, in this order; versions of a column that is given all
+// pass.
 RowReader::Verdict RowReader::CountIn() {
   const bool begins = BeginsColumn();
   if (begins) {

@@ -104,6 +104,7 @@ class RowReader {
   StreamStep DecideRow();
   StreamStep NextFiltered();
   StreamStep NextReversed();
+  void ReverseColumns();
   void BeginColumn() {
     column_given_ = false;
     ++columns_counted_;

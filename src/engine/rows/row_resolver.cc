@@ -47,6 +47,8 @@ bool NamesColumn(CellOp::Kind kind) {
   return kind != CellOp::Kind::kDelete && kind != CellOp::Kind::kDeleteRow;
 }
 
+// When a cell with these options expires. What would be later than all time is clamped below
+// kNoExpiry, which stands for never.
 CELLAR_INLINE int64_t ExpiryOf(const PutOptions& options, int64_t now_micros) {
   if (options.expiry_micros)
     return std::clamp<int64_t>(*options.expiry_micros, 1, kTimestampMax - 1);
@@ -60,6 +62,8 @@ CELLAR_INLINE int64_t ExpiryOf(const PutOptions& options, int64_t now_micros) {
 
 // --- check
 
+// Every cell of the write has the row's key in front, so that is encoded once, to the front of
+// cell_key_. Columns are written behind it.
 CELLAR_INLINE Status RowResolver::BeginRow(const TableSchema& schema, std::string_view text) {
   char* end = cell_key_.get();
   ForgetRow();
@@ -68,6 +72,9 @@ CELLAR_INLINE Status RowResolver::BeginRow(const TableSchema& schema, std::strin
   return Status::Ok();
 }
 
+// What is wrong with the request whatever the row holds. All of it comes before Decide and Resolve,
+// so that a refused write has read and changed nothing. Filters are compiled last: their errors are
+// told only if nothing else is wrong.
 Status RowResolver::Check(const TableSchema& schema, const RowWrite& write,
                           const WriteContext& context) {
   conditions_.clear();
@@ -92,6 +99,8 @@ Status RowResolver::Check(const TableSchema& schema, const RowWrite& write,
   return Status::Ok();
 }
 
+// The elements of checked_ keep the memory of their strings from one write to the next, so they are
+// used again instead of being made anew.
 Status RowResolver::CheckOps(const TableSchema& schema, const std::vector<CellOp>& ops,
                              const WriteContext& context, size_t* used) {
   for (const CellOp& op : ops) {
@@ -120,6 +129,8 @@ Status RowResolver::CheckOps(const TableSchema& schema, const std::vector<CellOp
   return Status::Ok();
 }
 
+// An op that replies something of the cell, as a sum or a length does, needs the right to read it,
+// too.
 Status RowResolver::CheckAccess(const CellOp& op) const {
   if (access_ == nullptr) return Status::Ok();
   bool allowed = true;
@@ -153,6 +164,8 @@ Status RowResolver::CheckColumn(const TableSchema& schema, const CellOp& op, Che
   return EncodeQualifier(*checked->family, op.qualifier, &checked->qualifier);
 }
 
+// The value's text as it will be stored. cell->stored borrows from the request, from *buffer or, of
+// an hll, from state_.
 CELLAR_INLINE Status RowResolver::CheckValue(const CellPut& put, const PutOptions& options,
                                              const FamilySchema& family,
                                              const WriteContext& context, ValueBuffer* buffer,
@@ -219,6 +232,8 @@ Status RowResolver::CheckDelta(const CellOp& op, CheckedOp* checked) {
 
 // --- decide
 
+// NX and XX are asked of every column of the write, as if each was a condition of its own; then the
+// conditions proper.
 Result<bool> RowResolver::Decide(const Table& table, const RowWrite& write, const ReadView& view) {
   if (put_.row_bytes == 0) return write.existence != RowWrite::Existence::kXx;  // a row to be made
   if (write.existence != RowWrite::Existence::kAny) {
@@ -236,6 +251,11 @@ Result<bool> RowResolver::Decide(const Table& table, const RowWrite& write, cons
 
 // --- resolve
 
+// Adds the op of a new version to the mutation, and returns where its value is to be written. Where
+// the column has as many versions as its family keeps, and this one is the newest, the op says that
+// it replaces the oldest: the tree then changes one entry instead of adding one and leaving one for
+// the sweeper. place_ is where WalkColumn found the newest version; it is of use only if the new
+// one goes right before that.
 CELLAR_INLINE char* RowResolver::BeginVersion(int64_t timestamp, size_t cell_value_bytes) {
   const bool is_first = mutation_->size() == part_begin_;
   const ColumnVersions& versions = column_versions_;
@@ -265,6 +285,8 @@ void RowResolver::PutVersion(int64_t timestamp, CellValue cell) {
   EncodeCellValue(BeginVersion(timestamp, CellValueBytes(cell)), cell);
 }
 
+// Counts puts whose timestamp the client has chosen: of those that retention drops at once, or that
+// lie far ahead of the clock, nobody would hear otherwise (arrival_watch.h).
 [[gnu::noinline]] void RowResolver::WatchArrival(const CellPut& put, int64_t timestamp,
                                                  int64_t expiry_micros) {
   const ColumnVersions& versions = column_versions_;
@@ -294,6 +316,8 @@ CELLAR_INLINE Status RowResolver::ResolveValue(const CellPut& put, const PutOpti
   return Status::Ok();
 }
 
+// The put of most cells: bytes, without a type, an expiry or packing, in a family of which
+// retention drops nothing. The old versions need not be looked at then. False if it is another one.
 CELLAR_INLINE bool RowResolver::PutPlainBytes(std::string_view text) {
   const FamilySchema& family = *put_.family;
   if (!family.is_plain() || Packs(family.compression) ||
@@ -330,6 +354,8 @@ CELLAR_INLINE Status RowResolver::ResolvePlainPut(const CellPut& put, const PutO
   return ResolveValue(put, options);
 }
 
+// Asked for each put of a row; puts of one family mostly follow one another, so the last answer is
+// kept.
 bool RowResolver::FamilyIsEmpty() {
   if (looked_at_ == put_.family) return family_is_empty_;
   looked_at_ = put_.family;
@@ -339,6 +365,8 @@ bool RowResolver::FamilyIsEmpty() {
 }
 
 template <typename ResolveNth>
+// The frame of all puts that go the short way: encodes the row, resolves each put into the
+// mutation, and takes all of it back if one is refused.
 CELLAR_INLINE Status RowResolver::ResolveEach(const Table& table, std::string_view row,
                                               size_t count, const WriteContext& context,
                                               MutationBuilder* mutation, ResolveNth resolve) {
@@ -400,6 +428,8 @@ Status RowResolver::ResolvePuts(const Table& table, const RowWrite& write,
   return Status::Ok();
 }
 
+// Conditions are compiled with the view's schema, which lacks the families that the writer may not
+// read. The ops are checked with the table's own.
 CELLAR_INLINE void RowResolver::BeginView(const Table& table, const RowWrite& write,
                                           const WriteContext& context) {
   own_view_.Bind(table, context.now_micros);
@@ -414,9 +444,13 @@ Status RowResolver::CheckRequest(const Table& table, const RowWrite& write,
   return Check(table.schema(), write, context);
 }
 
+// The general way, in four steps: the row's key, if it is known already; the check; the decision,
+// which chooses between ops and else_ops; and then the chosen ops, one by one. A record number
+// (`*`) is given only when it is sure that the write happens, so a refused one leaves no gap. A
+// failed op takes back what the ops before it did, in the table and in the mutation.
 Status RowResolver::Resolve(Table& table, const RowWrite& write, const WriteContext& context,
-                            Known known, MutationBuilder* mutation, RowWriteResult* result,
-                            Outcome* outcome) {
+                            Known known, const Resolution& to) {
+  const auto& [mutation, result, outcome] = to;
   BeginView(table, write, context);
   const ReadView& view = own_view_;
   ForgetRow();
@@ -478,6 +512,7 @@ Status RowResolver::Resolve(Table& table, const RowWrite& write, const WriteCont
   return Status::Ok();
 }
 
+// A row key made of a number, at the front of cell_key_ like any other.
 void RowResolver::EncodeRecno(const Order& key, int64_t number) {
   std::string encoded;
   key.EncodeRecno(number, &encoded);
@@ -485,11 +520,15 @@ void RowResolver::EncodeRecno(const Order& key, int64_t number) {
   put_.row_bytes = encoded.size();
 }
 
+// Ops that have been resolved a moment ago fit the table: if they do not, that is a bug.
 void RowResolver::ApplySince(size_t mark) {
   const Status applied = engine_.ApplyOps(mutation_->Since(mark));
   CELLAR_ASSERT(applied.ok());
 }
 
+// Ops of which one may read what another one wrote are applied one by one, on a checkpoint that
+// undoes them. Puts and folds read nothing (blind), so they need no checkpoint and are applied
+// together by the caller; what they have folded is remembered in pending_.
 Status RowResolver::ResolveOps(Table* table, size_t first, size_t count, RowWriteResult* result,
                                Outcome* outcome) {
   const auto end = checked_.begin() + static_cast<ptrdiff_t>(first + count);
@@ -540,6 +579,8 @@ Status RowResolver::ResolveOp(const CheckedOp& op, CellOpResult* result) {
   return Status::Ok();
 }
 
+// A column with one version is the usual case and needs no cursor; from the second one on there is
+// one.
 std::optional<BTree::Match> RowResolver::NextVersion(const BTree::Match& version,
                                                      uint64_t rank) const {
   if (version.is_only) return std::nullopt;
@@ -648,6 +689,12 @@ void RowResolver::ResolveDeleteRow(const CheckedOp& op, CellOpResult* result) {
   }
 }
 
+// Deletes the cells of `family` in a range of qualifiers and of time; how many were live. Three
+// cases, from cheap to dear: all that is stored is live and no time is given: it is counted and one
+// op deletes the range. Retention may have dropped some: each is looked at, so that only live ones
+// are counted, and one op deletes the range. A time is given: each doomed version gets an op of its
+// own, and a column that also holds dropped ones is reclaimed first, so that none of them comes
+// back into view when newer ones go.
 uint64_t RowResolver::DeleteCells(const FamilySchema& family, const KeyRange& range,
                                   const TimeRange& time) {
   if (range.empty() || view_->entries(family.group) == 0) return 0;
@@ -669,6 +716,7 @@ uint64_t RowResolver::DeleteCells(const FamilySchema& family, const KeyRange& ra
   bool reclaimed = false;
   std::string column;  // family id excluded: the encoded qualifier at hand
   std::vector<int64_t> doomed;
+  // Ops of one column follow one another in the log, so its doomed versions wait for its end.
   const auto end_column = [&] {
     for (const int64_t timestamp : doomed) {
       mutation_->Row(table_->id(), row_key());
@@ -775,6 +823,10 @@ RowResolver::MadeVersion* RowResolver::FindMadeVersion(const CheckedOp& op) {
   return &made_versions_.emplace_back(MadeVersion{std::move(column), kNoVersion});
 }
 
+// The type of the sum is decided before the addition. The family's, if it declares one; else that
+// of the cell that is there; else of the first delta. Text counts as a number only where the family
+// says no type, as in Redis: then an integer stays one, and a fraction makes the sum a float. A
+// cell that does not exist counts as zero of that type.
 Status RowResolver::ResolveIncrement(const CheckedOp& op, CellOpResult* result) {
   if (op.family->fold != FoldKind::kNone) return ResolveFold(op, result);
   SetColumn(op);
@@ -825,6 +877,8 @@ Status RowResolver::ResolveIncrement(const CheckedOp& op, CellOpResult* result) 
   return PutNext(op, old, sum.type, sum.stored);
 }
 
+// The new value is checked as a put of it would be: a string must still be UTF-8 behind the append,
+// and no longer than max-value-bytes.
 Status RowResolver::ResolveAppend(const CheckedOp& op, CellOpResult* result) {
   SetColumn(op);
   const std::optional<OldVersion> old = WalkColumn(Newest::kRead);

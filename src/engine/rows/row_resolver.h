@@ -22,6 +22,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/assert.h"
 #include "cellar/status.h"
 #include "engine/keys/timestamp.h"
 #include "engine/request/row_write.h"
@@ -65,10 +66,15 @@ class RowResolver {
   // Every error of the request that does not depend on the row, nor on cells.
   Status CheckRequest(const Table& table, const RowWrite& write, const WriteContext& context);
 
-  // Adds ops behind what `mutation` has; nothing is added, and nothing changed, on an error.
-  // *result, which keeps its memory, is what the client is told.
+  // Where Resolve puts what it finds.
+  struct Resolution {
+    MutationBuilder* mutation;  // ops are added behind what it has
+    RowWriteResult* result;     // what the client is told; it keeps its memory
+    Outcome* outcome;
+  };
+  // Nothing is added, and nothing changed, on an error.
   Status Resolve(Table& table, const RowWrite& write, const WriteContext& context, Known known,
-                 MutationBuilder* mutation, RowWriteResult* result, Outcome* outcome);
+                 const Resolution& to);
 
   // What Resolve does with puts alone, in one pass and without a result: `cells` are columns and
   // values in turn, as a client names them; ERR if a column is none. Nothing is added on an error.

@@ -17,32 +17,37 @@ namespace {
 // A closed scan with more of them is not kept: it was a large request.
 constexpr size_t kRangesKeptMax{16};
 
+Status CompileRow(const TableSchema& schema, const RowSelector& row, KeyRange* range) {
+  switch (row.kind) {
+    case RowSelector::Kind::kPrefix: {
+      ASSIGN_OR_RETURN(*range, schema.key.EncodePrefix(row.first));
+      break;
+    }
+    case RowSelector::Kind::kRange: {
+      ASSIGN_OR_RETURN(*range, EncodeRange(schema.key, row.first, row.second));
+      break;
+    }
+    case RowSelector::Kind::kRow: {
+      range->begin.bytes.clear();
+      range->begin.at_end = false;
+      RETURN_IF_ERROR(EncodeRowKey(schema, row.first, &range->begin.bytes));
+      AssignSuccessor(range->begin.bytes, &range->end);
+      break;
+    }
+  }
+  return Status::Ok();
+}
+
 }  // namespace
 
+// PREFIX, RANGE and single rows all become ranges of encoded keys, in order and without overlap: a
+// row that two of them name is read once.
 Status CompileRows(const TableSchema& schema, const std::vector<RowSelector>& rows,
                    std::vector<KeyRange>* ranges) {
   ranges->resize(std::max<size_t>(1, rows.size()));
   if (rows.empty()) ranges->front() = KeyRange{};
   for (size_t i = 0; i < rows.size(); ++i) {
-    const RowSelector& row = rows[i];
-    KeyRange& range = (*ranges)[i];
-    switch (row.kind) {
-      case RowSelector::Kind::kPrefix: {
-        ASSIGN_OR_RETURN(range, schema.key.EncodePrefix(row.first));
-        break;
-      }
-      case RowSelector::Kind::kRange: {
-        ASSIGN_OR_RETURN(range, EncodeRange(schema.key, row.first, row.second));
-        break;
-      }
-      case RowSelector::Kind::kRow: {
-        range.begin.bytes.clear();
-        range.begin.at_end = false;
-        RETURN_IF_ERROR(EncodeRowKey(schema, row.first, &range.begin.bytes));
-        AssignSuccessor(range.begin.bytes, &range.end);
-        break;
-      }
-    }
+    RETURN_IF_ERROR(CompileRow(schema, rows[i], &(*ranges)[i]));
   }
   MergeRanges(ranges);
   return Status::Ok();
@@ -139,6 +144,8 @@ std::string_view TableScan::GroupFrontOf(std::string_view row_key) const {
   return row_key.substr(0, view_->schema().key.ComponentsSize(row_key, each_.components()));
 }
 
+// The next row in a range. Ranges and rows both ascend, so whichever is behind moves: the range's
+// number, or the cursors to the range's begin.
 bool TableScan::FindRowForward() {
   CellStream& stream = reader_.stream();
   bool found = false;
@@ -163,6 +170,7 @@ bool TableScan::FindRowForward() {
   return false;
 }
 
+// The same backwards.
 bool TableScan::FindRowReverse() {
   CellStream& stream = reader_.stream();
   KeyBound before = ranges_[range_at_].end;

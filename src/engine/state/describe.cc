@@ -117,8 +117,6 @@ std::string DescribeOp(const DecodedOp& op) {
       return "SCHEMA " + id + " " + DescribeSchema(op.first);
     case MutationOp::kTruncateTable:
       return "TABLE TRUNCATE " + id;
-    case MutationOp::kSetIndexes:
-      return "INDEXES " + id + " " + QuoteWord(op.first);
     default:
       return DescribeLaterOp(op);
   }

@@ -79,6 +79,8 @@ bool Index::Watches(const ChangedColumns& columns) const {
   return schema_.of_rows() || WatchesContent(columns);
 }
 
+// Called before a write that may be refused for the size of an entry: if even the largest values
+// that the families hold fit, no evaluation has to tell.
 bool Index::MayOutgrow(size_t row_text_bytes, size_t change_bytes) const {
   if (schema_.of_rows()) return false;
   size_t bytes = row_text_bytes * kTextPerEncodedByteMax;  // it may be longer in canonical form
@@ -114,6 +116,9 @@ BTreeCursor& Index::CursorOf(size_t group) {
 
 // --- evaluation
 
+// The entries that the row should have now, as far as `columns` can change them. There are three
+// kinds of indexes: over the qualifiers of one family, over rows that exist, and over the values of
+// some columns.
 void Index::Evaluate(std::string_view row_key, const ChangedColumns& columns,
                      Evaluation* evaluation) {
   ++evaluations_;
@@ -149,6 +154,8 @@ void Index::CheckUnbuiltRow(std::string_view row_key, Evaluation* scratch) {
   if (scratch->too_large_bytes > 0) NoteTooLarge(row_key, whole_row());
 }
 
+// The row is remembered until the change is judged at its end (FindTooLarge): a later op of the
+// same command may make it small again.
 void Index::NoteTooLarge(std::string_view row_key, const ChangedColumns& columns) {
   left_out_.push_back(
       {std::string(row_key), std::string(columns.begin), std::string(columns.end), columns.one});
@@ -164,6 +171,8 @@ size_t Index::FindTooLarge(Evaluation* scratch) {
   return 0;
 }
 
+// With cells_held_ the row's other cells are known not to have changed, so the entry's value is
+// copied from the one that is there instead of being made anew.
 void Index::AddEntry(std::string_view key, std::span<const TimeSpan> spans,
                      Evaluation* evaluation) {
   if (evaluation->count == evaluation->entries.size()) evaluation->entries.emplace_back();
@@ -289,6 +298,8 @@ void Index::EvaluateColumns(std::string_view row_key, Evaluation* evaluation) {
   AddEntry(key_, {&span, 1}, evaluation);
 }
 
+// Sizes are judged by what a client sees: texts as they are, numbers as they are encoded, the row
+// key in its canonical text. An entry that surely fits is not measured.
 bool Index::EncodeValues(std::string_view row_key, std::span<const Turn* const> turns,
                          const TimeSpan& span, Evaluation* evaluation) {
   key_.clear();
@@ -399,9 +410,7 @@ bool Index::EvaluateQualifiers(std::string_view row_key, const ChangedColumns& c
       const TimeSpan span{0, turns_.turns[turns_.count - 1].span.due_micros};
       key_.assign(std::string_view(column_).substr(prefix.size()));
       if (FitsQualifier(*family, row_key, key_, span, evaluation)) {
-        if (on.descending) {
-          for (char& c : key_) c = static_cast<char>(~c);
-        }
+        if (on.descending) Complement(&key_, 0);
         key_.append(row_key);
         AddEntry(key_, {&span, 1}, evaluation);
       }
@@ -432,6 +441,7 @@ bool Index::FitsQualifier(const FamilySchema& family, std::string_view row_key,
   return false;
 }
 
+// Most columns have one version, so a step is tried before the seek.
 void Index::SeekBehindColumn(BTreeCursor& at) {
   if (at.valid() && at.key().starts_with(column_)) at.Next();
   if (!at.valid() || !at.key().starts_with(column_)) return;
@@ -440,6 +450,7 @@ void Index::SeekBehindColumn(BTreeCursor& at) {
   at.Seek(behind.bytes);
 }
 
+// Also true of a row that holds nothing but what retention has dropped.
 bool Index::HasRow(std::string_view row_key) {
   const std::vector<FamilySchema>& families = table_.schema().families;
   return std::any_of(families.begin(), families.end(), [&](const FamilySchema& family) {
@@ -459,6 +470,7 @@ void Index::EvaluateRow(std::string_view row_key, Evaluation* evaluation) {
 
 // --- included cells
 
+// Once the cells do not fit, the entry is written without any: reads then take the row itself.
 void Index::IncludeTurns(const FamilySchema& family, std::string_view qualifier,
                          const Turns& turns) {
   for (size_t i = 0; i < turns.count && cells_fit_; ++i) {
@@ -508,6 +520,8 @@ void Index::EvaluateIncluded(std::string_view row_key, Evaluation* evaluation) {
 
 // --- maintenance
 
+// Looks for another row with the same values. Entries of rows that are no longer there are stepped
+// over, which may be many: after `steps` of them the search stops at *from, and nobody knows.
 Index::Conflict Index::FindOther(std::string_view entry_key, uint64_t* steps, std::string* from) {
   const std::string_view values = entry_key.substr(0, order_.ValuesSize(entry_key));
   BTreeCursor& at = *entries_at_;
@@ -527,6 +541,8 @@ Index::Conflict Index::FindOther(std::string_view entry_key, uint64_t* steps, st
   return Conflict::kNone;
 }
 
+// At the end of a change: a collision that an op made, a later one may have taken away, so each is
+// looked up again.
 Index::Conflict Index::FindConflict(Collision* collision) {
   Conflict worst = Conflict::kNone;
   for (const std::string& key : conflicts_) {
@@ -561,6 +577,8 @@ void Index::ForgetConflicts() {
   left_out_.clear();
 }
 
+// The number stands in the tree itself, as the entry with the empty key, so that it is part of
+// every snapshot and rollback of the index.
 void Index::SetRowsLeftOut(uint64_t rows) {
   if (rows == rows_left_out_) [[likely]]
     return;
@@ -617,6 +635,7 @@ void Index::Replace(const Evaluation& before, const Evaluation& now) {
 
 // --- building
 
+// The first row at or behind `from` that has a cell in a family the index watches.
 bool Index::FindRow(std::string_view from, std::string* row_key) {
   const TableSchema& schema = table_.schema();
   const BTreeCursor* first = nullptr;
@@ -637,6 +656,8 @@ bool Index::FindRow(std::string_view from, std::string* row_key) {
   return true;
 }
 
+// A row with very many columns is taken in parts, each of `columns_max`: position_ then stands
+// inside the row. Returns the work that was done, in rows.
 uint64_t Index::EvaluateNext(std::string_view row_key, uint64_t columns_max,
                              Evaluation* evaluation) {
   CELLAR_ASSERT(columns_max > 0);
@@ -694,6 +715,8 @@ void Index::Add(std::string_view row_key, const Evaluation& evaluation) {
   }
 }
 
+// UNIQUE is judged behind the adding: two rows with the same values may both be there while the
+// index is being built, and one of them may be written before its turn comes.
 void Index::CheckAdded(uint64_t* steps) {
   while (!unchecked_.empty() && *steps > 0) {
     --*steps;
@@ -706,8 +729,9 @@ void Index::CheckAdded(uint64_t* steps) {
       if (conflict == Conflict::kFound && not_unique_rows_.ok()) {
         const Collision collision{key, check_from_.substr(order_.ValuesSize(check_from_))};
         std::string row;
-        CELLAR_ASSERT(
-            table_.schema().key.Decode(std::string_view(key).substr(order_.ValuesSize(key)), &row));
+        const bool decoded =
+            table_.schema().key.Decode(std::string_view(key).substr(order_.ValuesSize(key)), &row);
+        CELLAR_ASSERT(decoded);
         not_unique_rows_ = Status::Error(
             ErrorCode::kNotUnique,
             "row " + Quote(row) + " is not the only one: " + CollisionText(collision));
@@ -718,6 +742,9 @@ void Index::CheckAdded(uint64_t* steps) {
   }
 }
 
+// Goes on with building for about `rows_max` rows. True when the index is built. Each row costs one
+// step for itself and some for looking whether it is unique; what is left over is done by the next
+// call.
 bool Index::Build(uint64_t rows_max) {
   CELLAR_ASSERT(rows_max > 0);
   uint64_t steps =
@@ -768,6 +795,7 @@ void Index::SetCopy(const Index& from, std::unique_ptr<BTree> entries) {
   built_ = true;
 }
 
+// Evaluates every row anew and compares with what is held. O(table).
 bool Index::AgreesWithTable() {
   CELLAR_ASSERT(built_);
   std::string row_key;

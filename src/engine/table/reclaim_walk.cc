@@ -18,6 +18,25 @@ void SeekBehind(BTreeCursor& at, std::string_view prefix) {
   if (at.valid()) at.Next();
 }
 
+// Goes over the versions of one column, to the entry behind it; returns how many there were.
+// *column := the column's key if retention drops one of them.
+uint64_t StepOverColumn(BTreeCursor& at, const FamilySchema& family, size_t column_bytes,
+                        int64_t now_micros, std::string* column) {
+  uint64_t rank = 0;
+  do {
+    ++rank;
+    int64_t timestamp = 0;
+    CellValue cell;
+    if (column->empty() && LoadTimestamp(at.key().substr(column_bytes), &timestamp) &&
+        DecodeCellHead(at.value(), &cell) &&
+        family.policy.Drops(rank, timestamp, cell.expiry_micros, now_micros)) {
+      column->assign(at.key().substr(0, column_bytes));
+    }
+    at.Next();
+  } while (at.valid() && at.shared_with_last() >= column_bytes);
+  return rank;
+}
+
 }  // namespace
 
 bool ReclaimWalk::Wanted(const Table& table, const FamilySchema* family) const {
@@ -61,22 +80,9 @@ bool ReclaimWalk::Step(const Table& table, int64_t now_micros, uint64_t cells_ma
       const size_t column_bytes =
           prefix_bytes + family->order.EncodedSize(at.key().substr(prefix_bytes));
       CELLAR_ASSERT(column_bytes > prefix_bytes);
-      bool dropped = false;
-      uint64_t rank = 0;
-      do {
-        ++examined;
-        ++rank;
-        int64_t timestamp = 0;
-        CellValue cell;
-        if (!dropped && LoadTimestamp(at.key().substr(column_bytes), &timestamp) &&
-            DecodeCellHead(at.value(), &cell) &&
-            family->policy.Drops(rank, timestamp, cell.expiry_micros, now_micros)) {
-          dropped = true;
-          column.assign(at.key().substr(0, column_bytes));
-        }
-        at.Next();
-      } while (at.valid() && at.shared_with_last() >= column_bytes);
-      if (dropped) {
+      column.clear();
+      examined += StepOverColumn(at, *family, column_bytes, now_micros, &column);
+      if (!column.empty()) {
         ++columns_found_;
         const std::string_view whole(column);
         mutation->Row(table.id(), whole.substr(0, row_bytes));

@@ -36,6 +36,8 @@ bool BeforeEnd(std::string_view key, std::string_view end) { return end.empty() 
 
 }  // namespace
 
+// Only cells with a flag (an expiry, a packed value) are counted one by one; the plain majority
+// costs one look at a byte.
 void FamilyCounters::CountFlagged(std::string_view cell_value) {
   if (CellHasFlags(cell_value, kCellHasExpiry)) ++expiring_cells;
   if (!CellHasFlags(cell_value, kCellCompressed)) return;
@@ -44,7 +46,10 @@ void FamilyCounters::CountFlagged(std::string_view cell_value) {
 }
 
 void FamilyCounters::UncountFlagged(std::string_view cell_value) {
-  if (CellHasFlags(cell_value, kCellHasExpiry)) --expiring_cells;
+  if (CellHasFlags(cell_value, kCellHasExpiry)) {
+    CELLAR_ASSERT(expiring_cells > 0);
+    --expiring_cells;
+  }
   if (!CellHasFlags(cell_value, kCellCompressed)) return;
   CELLAR_ASSERT(packed_cells > 0);
   --packed_cells;
@@ -81,6 +86,8 @@ void Table::SetTree(size_t group, std::unique_ptr<BTree> tree) {
   groups_[group].cursor = std::make_unique<BTreeCursor>(*groups_[group].tree);
 }
 
+// The copy shares all nodes with this table: O(trees). An index that is not ready would have to be
+// built from rows that change no more, so it is left out.
 std::unique_ptr<Table> Table::Freeze(uint64_t id, std::string snapshot, int64_t at_micros,
                                      uint64_t tree_id_first) const {
   CELLAR_ASSERT(!frozen());
@@ -112,6 +119,8 @@ uint64_t Table::own_bytes() const {
   return bytes;
 }
 
+// Notes the column for EncodeColumn, so that the next write or read of it finds its encoded form by
+// its text.
 Status Table::EncodeNewColumn(std::string_view name, const FamilySchema** family, char** to) const {
   std::string_view family_name;
   std::string_view qualifier;
@@ -143,6 +152,8 @@ uint64_t Table::memory_bytes() const {
   return bytes;
 }
 
+// Whether what is counted is what clients see: no family may hold cells that retention has dropped
+// and that have not been reclaimed.
 bool Table::counts_are_live() const {
   if (counters_.has_ghosts) return false;
   return std::all_of(schema_.families.begin(), schema_.families.end(),
@@ -158,6 +169,7 @@ bool Table::MayHoldDropped() const {
       });
 }
 
+// A seek in each group that holds anything: a row's cells may stand in any of them.
 bool Table::RowIsStored(std::string_view row_key) const {
   return std::any_of(groups_.begin(), groups_.end(), [&](const Group& group) {
     if (group.tree->entries() == 0) return false;
@@ -168,6 +180,8 @@ bool Table::RowIsStored(std::string_view row_key) const {
 
 // --- one row
 
+// Whether the row exists is known from the change itself where it can be (NotePut, LearnExistence);
+// only a row that may have become empty is looked for.
 void Table::CloseRow() {
   const std::string_view row_key = open_row_key();
   if (indexes_ != nullptr) indexes_->EndRow();
@@ -242,6 +256,8 @@ void Table::NotePut(const FamilySchema& family, const BTreeWriteResult& result) 
   row_.existed = RowHasOther(family, key_.view(), row_.row_bytes, result);
 }
 
+// The one place where a cell gets into a tree by itself, with all that is counted for it. The
+// counters of flags need the old value, so they come before the write.
 CELLAR_INLINE BTreeWriteResult Table::PutVersion(const FamilySchema& family, std::string_view key,
                                                  std::string_view cell_value, BTreePlace* place) {
   CELLAR_ASSERT(key.size() <= kTreeKeyBytesMax);
@@ -322,6 +338,8 @@ void Table::ReplaceCell(const FamilySchema& family, std::string_view qualifier, 
   NotePut(family, ReplaceVersion(family, key_.view(), column_bytes, replaced, cell_value, nullptr));
 }
 
+// The log holds the input, and the state is made here, at every node alike. An input that changes
+// nothing writes nothing.
 void Table::FoldHll(MutationOp op, const FamilySchema& family, std::string_view qualifier,
                     int64_t timestamp, std::string_view input) {
   CELLAR_ASSERT(family.is_hll());
@@ -350,6 +368,8 @@ void Table::FoldHll(MutationOp op, const FamilySchema& family, std::string_view 
   mutable_counters(family).logged_bytes -= cell_value_.size();
 }
 
+// BeginRow, PutCell and EndRow in one, for a put that stands alone in its record: nothing is copied
+// into key_, and the row is looked for only where the tree cannot tell.
 void Table::ApplyPut(const ResolvedPut& put) {
   CELLAR_ASSERT(put.row_bytes > 0);
   EndRow();
@@ -370,6 +390,8 @@ void Table::ApplyPut(const ResolvedPut& put) {
   watches_.NoteRow(put.row_key());
 }
 
+// PutVersion for puts of one family that ascend: the tree takes them in one descent where they go
+// into the same leaf.
 BTreeWriteResult Table::PutVersions(const RowPuts& puts, std::span<const RowPuts::Put> of_family,
                                     std::string_view payload) {
   const FamilySchema& family = *of_family.front().family;
@@ -402,6 +424,7 @@ BTreeWriteResult Table::PutVersions(const RowPuts& puts, std::span<const RowPuts
   return result;
 }
 
+// Had the row cells before these puts? See RowHasOther.
 bool Table::RowHadOther(const RowPuts& puts, std::span<const RowPuts::Put> of_family,
                         const BTreeWriteResult& result) const {
   if (result.existed || result.shared_with_neighbor >= puts.row_bytes()) return true;
@@ -421,6 +444,7 @@ bool Table::RowHadOther(const RowPuts& puts, std::span<const RowPuts::Put> of_fa
   return false;
 }
 
+// ApplyPut for several puts of one row, which are ordered by family and then by key (row_puts.h).
 void Table::ApplyPuts(const RowPuts& puts, std::string_view payload) {
   CELLAR_ASSERT(!has_indexes());
   CELLAR_ASSERT(puts.row_bytes() > 0);
@@ -461,6 +485,8 @@ bool Table::RemoveEntry(const FamilySchema& family, std::string_view key) {
   return true;
 }
 
+// Flags have to be uncounted cell by cell; where none is there, the tree drops whole leaves without
+// a look at their cells.
 bool Table::RemoveRange(const FamilySchema& family, std::string_view begin, std::string_view end) {
   if (!BeforeEnd(begin, end)) return false;
   BTree& tree = *groups_[family.group].tree;
@@ -509,6 +535,8 @@ void Table::DeleteRow() {
   }
 }
 
+// Looks at all versions of the column and removes those that the policy drops at `now_micros`. The
+// record says the time, not the versions: every node that applies it finds the same ones.
 void Table::ReclaimColumn(const FamilySchema& family, std::string_view qualifier,
                           int64_t now_micros) {
   WillChange(ChangedColumns::One(family.id, qualifier));
@@ -591,6 +619,9 @@ void Table::UncountEntry(std::string_view key, size_t row_bytes, std::string_vie
 
 // --- schema
 
+// Counters follow their family by its id. Cells of a family that is gone become ghosts: nobody can
+// see them, SweepGhosts removes them, and until then the table's counts are no longer exact.
+// Indexes are made, changed and dropped by what the schema says now.
 void Table::SetSchema(TableSchema schema) {
   EndRow();
   CELLAR_ASSERT(schema.groups.size() >= schema_.groups.size());
@@ -669,6 +700,8 @@ Table::Checkpoint Table::TakeCheckpoint() {
   return checkpoint;
 }
 
+// All that a checkpoint holds, and nothing else: whatever is derived from the schema or the trees
+// is forgotten or made anew.
 void Table::RollBackTo(const Checkpoint& checkpoint) {
   row_.open = false;
   CELLAR_ASSERT(checkpoint.trees.size() <= groups_.size());
@@ -687,6 +720,8 @@ void Table::RollBackTo(const Checkpoint& checkpoint) {
   if (indexes_ != nullptr) indexes_->RollBackTo(checkpoint.indexes);
 }
 
+// TRUNCATE makes the table anew; what outlives it are record numbers, which are never given twice,
+// and who waits for changes.
 void Table::TakeOver(const Table& truncated) {
   CELLAR_ASSERT(id_ == truncated.id_);
   counters_.record_number_next = truncated.counters_.record_number_next;

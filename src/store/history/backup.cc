@@ -70,6 +70,7 @@ std::string_view NoteValue(std::string_view note, std::string_view word) {
 std::string_view BackupStateName(BackupState state) {
   constexpr std::string_view kNames[] = {"idle",         "pending", "snapshotting",
                                          "incrementing", "sealed",  "failed"};
+  CELLAR_ASSERT(static_cast<size_t>(state) < std::size(kNames));
   return kNames[static_cast<size_t>(state)];
 }
 
@@ -94,18 +95,16 @@ struct Backup::Job {
   SealedBackup sealed{};  // kLook
 };
 
-Backup::Backup(BackupOptions options, std::string store_directory, bool whole_log,
-               FileSystem& files, Clock& clock, Journal& journal, StateMachine& state,
-               std::function<void()> wake)
+Backup::Backup(BackupOptions options, Source source)
     : options_(std::move(options)),
       directory_(options_.directory),
-      store_directory_(std::move(store_directory)),
-      whole_log_(whole_log),
-      files_(files),
-      clock_(clock),
-      journal_(journal),
-      state_(state),
-      wake_(std::move(wake)) {
+      store_directory_(std::move(source.directory)),
+      whole_log_(source.whole_log),
+      files_(source.files),
+      clock_(source.clock),
+      journal_(source.journal),
+      state_(source.state),
+      wake_(std::move(source.wake)) {
   if (IsObjectPath(directory_)) return;  // Mount sees to it
   SealedBackup sealed;
   if (ReadSealed(&sealed).ok()) TakeSealed(std::move(sealed));
@@ -178,6 +177,8 @@ void Backup::Interrupt(std::string why) {
 
 // --- what clients ask for
 
+// A backup goes through the states of BackupState, one step at each Poll; each is refused here
+// unless the state allows it.
 Status Backup::Start() {
   if (journal_.holds_log_only()) return Refused("a witness holds no data: ask another node");
   if (!has_looked_) {
@@ -270,6 +271,8 @@ bool Backup::UsesLog() const {
   return whole_log_ && journal_.Stats().log_enabled && journal_.healthy();
 }
 
+// The log is pinned before the state is taken, so that all that the snapshot lacks is still there
+// when the backup is sealed.
 Status Backup::BeginSnapshot() {
   if (job_ != nullptr || journal_.snapshot_running())
     return Status::Error(ErrorCode::kTryAgain, "another snapshot is being written");
@@ -312,6 +315,8 @@ bool Backup::IsSettled(Lsn lsn, bool* is_void) const {
 }
 
 void Backup::TakeBase(Job* job) {
+  CELLAR_ASSERT(job->manifest.snapshot.has_value());
+  CELLAR_ASSERT(!sealing_);
   base_ = *job->manifest.snapshot;
   names_ = {FormatFileName(StoreFileKind::kSnapshot, base_.number)};
   base_lsn_ = job->lsn;
@@ -319,6 +324,8 @@ void Backup::TakeBase(Job* job) {
 }
 
 void Backup::TakeSeal(std::unique_ptr<Job> job) {
+  CELLAR_ASSERT(sealing_);
+  CELLAR_ASSERT(seal_ == nullptr);
   base_lsn_ = job->lsn;
   seal_ = std::move(job);
   awaits_commit_ = true;
@@ -326,6 +333,7 @@ void Backup::TakeSeal(std::unique_ptr<Job> job) {
 
 // What is to be sealed is committed: now it may be a backup.
 Status Backup::BeginInstall() {
+  CELLAR_ASSERT(seal_ != nullptr);
   auto job = std::make_unique<Job>();
   job->kind = Job::Kind::kInstall;
   job->lsn = seal_->lsn;
@@ -350,7 +358,10 @@ void Backup::TakeInstalled(const Job& job) {
   state_now_ = BackupState::kSealed;
 }
 
+// In the loop, behind the other thread's work: what comes next depends on what was done, and on
+// whether it is still wanted.
 void Backup::EndJob() {
+  CELLAR_ASSERT(job_ != nullptr);
   std::unique_ptr<Job> job = std::move(job_);
   job->thread.join();
   if (job->kind == Job::Kind::kEmpty) return;
@@ -477,6 +488,8 @@ Status Backup::WriteNote(const Job& job, Sealed is_sealed) {
 }
 
 // The log from the base to the cut, and what the manifest will say.
+// Segments must follow one another from the base to the cut without a gap. They are linked where
+// that is possible, since closed ones never change.
 Status Backup::SealFiles(Job* job) {
   RETURN_IF_ERROR(journal_.CloseCut(job->ordinal));
   const Manifest live = journal_.CopyManifest();

@@ -61,9 +61,18 @@ std::string_view BackupStateName(BackupState state);
 
 class Backup final : private ObjectWatcher {
  public:
-  // Looks for one that has been sealed before the restart. `journal` and `state` outlive it.
-  Backup(BackupOptions options, std::string store_directory, bool whole_log, FileSystem& files,
-         Clock& clock, Journal& journal, StateMachine& state, std::function<void()> wake);
+  // The store that it is of; all outlive it.
+  struct Source {
+    std::string directory;
+    bool whole_log;  // nothing of the log is ever voided: it is no member of a replica set
+    FileSystem& files;
+    Clock& clock;
+    Journal& journal;
+    StateMachine& state;
+    std::function<void()> wake;  // called from the other thread when Poll has something to do
+  };
+  // Looks for one that has been sealed before the restart.
+  Backup(BackupOptions options, Source source);
   ~Backup() override;
   Backup(const Backup&) = delete;
   Backup& operator=(const Backup&) = delete;

@@ -31,7 +31,9 @@ class CountingSink final : public FeedSink {
 // Keeps the newest of the entries that come.
 class CollectingSink final : public FeedSink {
  public:
-  CollectingSink(size_t most, std::vector<FeedEntry>* entries) : most_(most), entries_(*entries) {}
+  CollectingSink(size_t most, std::vector<FeedEntry>* entries) : most_(most), entries_(*entries) {
+    CELLAR_ASSERT(most_ > 0);
+  }
   bool OnEntry(const FeedEntry& entry) override {
     if (entries_.size() < most_) {
       entries_.push_back(entry);
@@ -91,6 +93,7 @@ Status FeedLog::UpdateIndex(Lsn applied) {
                        whole);
 }
 
+// What was known of the feed is of no use any more: it begins anew behind `through_micros`.
 void FeedLog::Restart(State* state, int64_t through_micros, const FeedId& dropped) const {
   state->through_micros = through_micros;
   state->dropped = dropped;
@@ -104,6 +107,8 @@ void FeedLog::Restart(State* state, int64_t through_micros, const FeedId& droppe
   state->quiet_last = {};
 }
 
+// The state that this process has of a feed, brought up to what the log itself says: that entries
+// were dropped, by a leader, or that older log is gone.
 FeedLog::State& FeedLog::StateOf(const Feed& feed) {
   const auto [at, fresh] = states_.try_emplace(feed.id);
   State& state = at->second;
@@ -122,6 +127,7 @@ FeedLog::State& FeedLog::StateOf(const Feed& feed) {
   return state;
 }
 
+// Entries up to here may be dropped: they are older than KEEP, or had to go for room.
 int64_t FeedLog::HorizonOf(const Feed& feed) const {
   const int64_t now = std::max(now_micros_, journal_.last_commit_micros());
   const int64_t by_age = feed.keep_micros >= now ? 0 : now - feed.keep_micros;
@@ -141,6 +147,9 @@ Status FeedLog::Place(LogPlace* place, int64_t micros) const {
   return Status::Ok();
 }
 
+// Goes through the entries between what was dropped before and the horizon, to know the last one
+// that is dropped now and how many there were. A call reads one piece; true when it has come to the
+// horizon.
 Result<bool> FeedLog::Settle(const Feed& feed) {
   if (index_.first_segment() == 0) return true;  // nothing is there yet
   State& state = StateOf(feed);
@@ -172,6 +181,7 @@ Result<bool> FeedLog::Settle(const Feed& feed) {
   return ended != LogIndex::Ended::kPiece;
 }
 
+// Counts on from where it was. Where more has been dropped than was counted, it begins behind that.
 Result<bool> FeedLog::Count(const Feed& feed) {
   if (index_.first_segment() == 0) return true;
   State& state = StateOf(feed);
@@ -213,6 +223,8 @@ FeedCounts FeedLog::CountsOf(const Feed& feed) const {
   return counts;
 }
 
+// Somebody has read up to `scan.place` and found nothing behind `after`: the next ones who wait
+// there need not read that again. Two such stretches that touch become one.
 void FeedLog::NoteQuiet(const Feed& feed, const FeedId& after, const FeedScan& scan) {
   State& state = StateOf(feed);
   if (scan.place.segment == 0) return;
@@ -226,6 +238,8 @@ void FeedLog::NoteQuiet(const Feed& feed, const FeedId& after, const FeedScan& s
   state.quiet_last = {};
 }
 
+// For readers that wait: is there anything new? Only what is behind the quiet stretch is read, once
+// for all of them.
 Result<FeedLog::Behind> FeedLog::LookBehind(const Feed& feed, const FeedId& after) {
   if (index_.first_segment() == 0) return Behind::kNothing;
   State& state = StateOf(feed);
@@ -255,6 +269,8 @@ Result<FeedId> FeedLog::End() {
   }
 }
 
+// One piece of the log for one reader, from its place or, if it has none, from what is known to be
+// quiet.
 Result<bool> FeedLog::ReadPart(const Feed& feed, FeedDecoder::Fields fields, FeedScan* scan,
                                FeedSink* sink) {
   if (index_.first_segment() == 0) return true;
@@ -277,9 +293,13 @@ Result<bool> FeedLog::ReadPart(const Feed& feed, FeedDecoder::Fields fields, Fee
   return ended != LogIndex::Ended::kPiece;
 }
 
+// Looks for single entries, in ascending order. Each may stand far behind the one before, so the
+// place jumps where that saves reading.
 Result<bool> FeedLog::Find(const Feed& feed, const std::vector<FeedId>& ids,
                            FeedDecoder::Fields fields, size_t* next, FeedScan* scan,
                            FeedSink* sink) {
+  CELLAR_DEBUG_ASSERT(std::is_sorted(ids.begin(), ids.end()));
+  CELLAR_ASSERT(*next <= ids.size());
   if (index_.first_segment() == 0) return true;
   const State& state = StateOf(feed);
   while (*next < ids.size() && ids[*next].micros() <= state.through_micros) ++*next;
@@ -345,6 +365,8 @@ Result<bool> FeedLog::ReadBack(const Feed& feed, FeedScan* scan, size_t most,
   return false;
 }
 
+// Entries are shown once they are durable. A reader that waits asks for a sync, but not more often
+// than sync_micros_ allows.
 void FeedLog::AskForSync() {
   sync_wanted_ = journal_.durable_appended() < journal_.appended();
   if (!sync_wanted_) return;
@@ -357,6 +379,8 @@ void FeedLog::AskForSync() {
 
 // --- what may go
 
+// Where the log takes more than it may, or the disk is full, its oldest segments are given up,
+// whatever KEEP says: the horizon moves behind them.
 void FeedLog::LimitBytes() {
   const Manifest manifest = journal_.CopyManifest();
   if (!manifest.snapshot) return;
@@ -369,11 +393,14 @@ void FeedLog::LimitBytes() {
     if (bytes <= keep_bytes_ && !disk_is_full) return;
     const std::optional<int64_t> end = index_.EndOf(entry.number);
     if (end) forced_micros_ = std::max(forced_micros_, *end);
+    CELLAR_ASSERT(bytes >= entry.end->offset);
     bytes -= entry.end->offset;
     if (disk_is_full) return;  // one at a time
   }
 }
 
+// A segment may go when no feed needs it and the log itself says so: else a restart would find that
+// it is missing.
 void FeedLog::Retain() {
   uint64_t from = kRetainNothing;
   for (const Feed* feed : engine_.feeds().All()) {
@@ -438,6 +465,7 @@ Result<std::optional<FeedLog::Trim>> FeedLog::Sweep(int64_t now_micros, Lsn appl
     sweep_id_ = 0;
     return std::optional<Trim>();
   }
+  CELLAR_ASSERT(feed->id > sweep_id_);  // or the round would never end
   *more = true;
   ASSIGN_OR_RETURN(const bool settled, Settle(*feed));
   if (settled) sweep_id_ = feed->id;

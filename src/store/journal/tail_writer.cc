@@ -26,7 +26,10 @@ void TailWriter::OpenMirror(WritableFile* file, uint64_t offset) {
   mirror_ = {file, offset};
 }
 
-void TailWriter::MoveToMirror() { main_ = std::exchange(mirror_, {}); }
+void TailWriter::MoveToMirror() {
+  CELLAR_ASSERT(is_open() || mirror_.file == nullptr);
+  main_ = std::exchange(mirror_, {});
+}
 
 bool TailWriter::Write(std::string_view bytes) {
   CELLAR_ASSERT(!bytes.empty());
