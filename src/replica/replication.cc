@@ -83,6 +83,8 @@ FailoverState Replication::failover_state() const {
   return set_ == nullptr ? failover_state_ : set_->failover_state();
 }
 
+// A member of a set that has lost its kReplicaFileName does not know any more whom it has voted
+// for, and could vote twice in one term: it must not take part.
 Status Replication::Attach(Store* store, const std::string& directory) {
   store_ = store;
   directory_ = directory;
@@ -173,6 +175,8 @@ int64_t Replication::SkewOf(const NodeAddress& address, int64_t wall_micros,
   return skew;
 }
 
+// Times are this node's own clock: the other end only sends them back, as an echo, and never
+// compares them with its own.
 FrameHead Replication::MakeHead(FrameKind kind) const {
   return {.kind = kind,
           .room = true,
@@ -211,6 +215,8 @@ void Replication::StartTail() {
 
 // --- roles
 
+// Nothing of the log is dropped here. What this node has and the leader does not is found out by
+// the handshake, and saved then (Upstream::SaveDiverged).
 Status Replication::Follow(const NodeAddress& leader) {
   CELLAR_ASSERT(store_ != nullptr);
   if (set_ != nullptr) return Refused("REPLICAOF is not allowed in a replica set, use FAILOVER");
@@ -231,6 +237,8 @@ Status Replication::Follow(const NodeAddress& leader) {
   return Status::Ok();
 }
 
+// What has come from the leader and is committed is applied first: clients of the old leader have
+// been told of it. Then an epoch of its own begins, and only then does the node say that it leads.
 Status Replication::Lead() {
   CELLAR_ASSERT(store_ != nullptr);
   if (set_ != nullptr) return Refused("REPLICAOF is not allowed in a replica set, use FAILOVER");
@@ -260,6 +268,7 @@ Status Replication::BeginEpoch() {
   return store_->BeginEpoch(identity.term);
 }
 
+// A follower that holds nothing yet has no stale answers to give either: it says LOADING.
 bool Replication::awaits_first_copy() const {
   if (upstream_ == nullptr || !upstream_->copies()) return false;
   return store_->engine().FindTableFrom(0) == nullptr;
@@ -273,6 +282,8 @@ const NodeAddress& Replication::leader() const {
 
 // --- failover
 
+// Three steps: writes are held and a follower catches up (kWaitForSync); it is told to lead
+// (kInProgress); this node follows it. Until the second step all can be taken back.
 Status Replication::BeginFailover(const std::optional<NodeAddress>& to, int64_t timeout_micros,
                                   bool force) {
   if (set_ != nullptr) {
@@ -317,6 +328,9 @@ void Replication::EndFailover() {
   host_.HoldWrites(false);
 }
 
+// In the first step waits for a follower that has everything on its disk. In the second, for its
+// answer: without one nobody knows who leads, so this node stops to write and follows, and leads
+// again only if the other surely does not (take_back_micros_).
 void Replication::StepFailover() {
   if (failover_state_ == FailoverState::kNone || store_ == nullptr) return;
   if (failover_state_ == FailoverState::kInProgress) {
@@ -371,6 +385,8 @@ void Replication::FollowSuccessor() {
   EndFailover();
 }
 
+// Asked when a link says whether its end leads. Behind a handing over that failed, this node takes
+// the lead back once the message that offered it must have expired.
 bool Replication::MayFollow(bool leads) {
   if (leads || take_back_micros_ == 0) {
     take_back_micros_ = 0;
@@ -384,6 +400,8 @@ bool Replication::MayFollow(bool leads) {
 
 // --- peers
 
+// PEER: what the connection is for decides who sits on it. The ids come from the other node and are
+// checked; that it may connect at all is access control's to say.
 Result<PeerHandler*> Replication::Accept(PeerLink* link, std::string_view version,
                                          std::string_view cluster, std::string_view node,
                                          std::string_view purpose, std::string_view features) {
@@ -457,6 +475,7 @@ SnapshotFetch* Replication::FetchById(uint64_t id) {
   return fetch != nullptr && fetch->id() == id ? fetch : nullptr;
 }
 
+// Log that a follower's copy lacks must stay until the follower has come behind it.
 void Replication::UpdateRetention() {
   uint64_t behind = UINT64_MAX;
   for (const auto& feed : feeds_) {
@@ -472,6 +491,7 @@ FollowerFeed* Replication::FeedById(uint64_t id) {
   return nullptr;
 }
 
+// Called from inside the feed's own functions: it is destroyed at the end of the turn.
 void Replication::DropFeed(FollowerFeed* feed) {
   const auto found = std::find_if(feeds_.begin(), feeds_.end(),
                                   [feed](const auto& each) { return each.get() == feed; });
@@ -487,6 +507,8 @@ bool Replication::postpones() const {
   return std::any_of(feeds_.begin(), feeds_.end(), [](const auto& f) { return f->postpones(); });
 }
 
+// Behind the turn's flush: records go to the followers as they go to the disk, and acknowledgements
+// to the leader.
 void Replication::OnFlushed() {
   if (store_ == nullptr) return;
   if (set_ != nullptr) return set_->OnTurn(clock_.MonotonicMicros() + kApplySliceMicros);

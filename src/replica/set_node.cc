@@ -23,6 +23,8 @@ constexpr uint8_t kHelloWantsIn{1};
 constexpr uint8_t kHelloShutsOut{2};
 
 // "host:port"; nothing: it is none.
+// The text comes from another node and is shown to operators: nothing that could break a line or a
+// word of INFO is let through.
 std::optional<NodeAddress> ParseAddress(std::string_view text) {
   constexpr size_t kHostBytesMax{255};
   const size_t colon = text.rfind(':');
@@ -105,6 +107,8 @@ Status SetNode::Begin() {
   return Status::Ok();
 }
 
+// Refused if the set has come to a feature level that this version does not know, or has this node
+// as another kind than its files are of: data that is not there cannot be made up.
 Status SetNode::StartMember() {
   RETURN_IF_ERROR(member_.Start(owner_.identity_.term, owner_.identity_.vote));
   if (feature_level() > kFeatureLevel) {
@@ -155,6 +159,8 @@ void SetNode::End() {
 
 void SetNode::Refuse(const std::string& why) { owner_.host_.EndProcess(why); }
 
+// A node has one link to this one. A second one means that the first has died, though this end may
+// not have noticed yet.
 Result<PeerHandler*> SetNode::AcceptMember(PeerLink* link, uint64_t cluster, uint64_t node) {
   if (node == owner_.identity_.node)
     return Refused("PEER: this node's own id; was its cellar.replica copied?");
@@ -204,6 +210,7 @@ SetNode::Has SetNode::has() const {
   return store_.last_lsn() == Lsn{} ? Has::kNothing : Has::kData;
 }
 
+// Sorted and without doubles, so that equal lists are equal texts.
 std::string SetNode::ListText() const {
   std::vector<std::string> texts;
   for (const NodeAddress& address : owner_.options_.nodes) texts.push_back(TextOf(address));
@@ -215,6 +222,7 @@ std::string SetNode::ListText() const {
   return fmt::format("{}", fmt::join(texts, " "));
 }
 
+// Fields are only ever added at the end; NoteHello says what a missing one means.
 void SetNode::SayHello(OutLink* link) {
   std::string body(1, static_cast<char>(has()));
   PutFixed64(&body, has() == Has::kSet ? owner_.identity_.cluster : 0);
@@ -231,6 +239,7 @@ void SetNode::SayHello(OutLink* link) {
   link->Write(EncodeFrame(owner_.MakeHead(FrameKind::kHello), body));
 }
 
+// Also how a node that joins gets to know members that its own configuration does not list.
 void SetNode::OnHello(InLink* link, const Frame& frame) {
   BodyReader body(frame.body);
   const uint8_t has_what = body.Byte();
@@ -299,6 +308,8 @@ const SetNode::Peer* SetNode::MemberBehind(const InLink& link) const {
   return peer == peers_.end() || (*peer)->has != Has::kSet ? nullptr : peer->get();
 }
 
+// The first frame of a set to a node that has nothing makes it a member of that set. The cluster's
+// id is on the disk before the frame is handled.
 void SetNode::OnMemberFrame(InLink* link, const Frame& frame) {
   const Peer* const peer = MemberBehind(*link);
   if (peer == nullptr) return;
@@ -418,6 +429,8 @@ void SetNode::OnTimer() {
   if (member_.started() && now() >= set().timer_micros()) member_.OnTimer();
 }
 
+// Once a turn, behind the flush. The order matters: what comes is stored and applied first, then
+// what depends on the commit is decided.
 void SetNode::OnTurn(int64_t deadline_micros) {
   dropped_.clear();
   if (!member_.started()) return;
@@ -433,6 +446,7 @@ void SetNode::OnTurn(int64_t deadline_micros) {
   if (more) owner_.host_.WakeSoon();
 }
 
+// Ten times a second or so: links, greetings, founding, and whatever waits for a time.
 void SetNode::OnTick() {
   SyncPeers();
   for (const auto& peer : peers_)
@@ -476,6 +490,9 @@ Status SetNode::SaveVote(uint32_t term, uint64_t vote) {
   return written;
 }
 
+// Compares with what was so the last time, since the core reports more often than anything changes.
+// A node that has lost the lead disconnects its clients: of the writes that they wait for nobody
+// here can say any more what becomes of them.
 void SetNode::OnRoleChanged() {
   const bool is_open = open();
   const uint64_t leader = set().leader();
@@ -511,6 +528,8 @@ void SetNode::RunInBackground(std::function<void()> work, std::function<void()> 
   owner_.host_.RunInBackground(std::move(work), std::move(done));
 }
 
+// MISCONF is the reload's own refusal, and not the store's end: the host goes on with what there
+// is, and the caller is told.
 Status SetNode::ReloadStore(const std::function<Status()>& reload) {
   Log(LogSeverity::kNotice, "The state is made anew from the files");
   Status refused;
@@ -525,6 +544,7 @@ Status SetNode::ReloadStore(const std::function<Status()>& reload) {
 
 // --- snapshots
 
+// The file stays open in the serve, so it can be fetched also when a newer one has replaced it.
 std::optional<SnapshotOffer> SetNode::OfferSnapshot(const SnapshotEntry& entry) {
   const std::string path =
       JoinPath(owner_.directory_, FormatFileName(StoreFileKind::kSnapshot, entry.number));
@@ -592,6 +612,8 @@ void SetNode::EndRestart() {
   Log(LogSeverity::kNotice, "The log goes on behind record " + FormatLsn(offer.lsn));
 }
 
+// One slice of a copy that comes: fetch, then sync the file in another thread, then install
+// (EndInstall).
 bool SetNode::StepFetch(int64_t deadline_micros) {
   if (restart_) EndRestart();
   if (fetch_ == nullptr || installs_) return false;
@@ -643,6 +665,7 @@ void SetNode::EndInstall(InstallJob* job) {
 
 // --- handing over
 
+// Everything that can be refused is refused before writes are held.
 Status SetNode::BeginFailover(const std::optional<NodeAddress>& to, int64_t timeout_micros) {
   constexpr int64_t kTimeoutMicros{5'000'000};
   if (failover_ != FailoverState::kNone) return Refused("FAILOVER already in progress.");
@@ -664,6 +687,8 @@ Status SetNode::BeginFailover(const std::optional<NodeAddress>& to, int64_t time
   return Status::Ok();
 }
 
+// Of the voters with data that were heard lately and have room: the one that has most of the log,
+// so that handing over is short. 0: there is none.
 uint64_t SetNode::Successor() const {
   uint64_t best = 0;
   for (const SetMember& member : set().members().list) {
@@ -725,6 +750,8 @@ void SetNode::EndFailover() {
   owner_.host_.HoldWrites(false);
 }
 
+// Hands over as soon as all that is written is committed: a successor then lacks nothing that a
+// client may have been told of.
 void SetNode::StepFailover() {
   if (failover_ == FailoverState::kNone || set().transferring()) return;
   if (now() >= failover_deadline_) {

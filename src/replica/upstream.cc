@@ -58,6 +58,8 @@ void Upstream::DropFetch() {
 
 void Upstream::Begin() { NameLast(); }
 
+// `work` runs in another thread and touches the job alone; `end` runs in the loop, unless this
+// upstream has been replaced meanwhile.
 void Upstream::Run(std::unique_ptr<Job> job, void (*work)(Job*), void (Upstream::*end)(Job*)) {
   job->files = &owner_.files_;
   job->directory = owner_.directory_;
@@ -71,6 +73,8 @@ void Upstream::Run(std::unique_ptr<Job> job, void (*work)(Job*), void (Upstream:
                                });
 }
 
+// Any error of the link ends here: it is closed, and after a pause the handshake begins anew. What
+// has been applied stays.
 void Upstream::Fail(std::string_view why) {
   const int64_t now = owner_.clock_.MonotonicMicros();
   const std::string text = fmt::format("Leader {}:{}: {}", leader_.host, leader_.port, why);
@@ -91,6 +95,8 @@ void Upstream::Fail(std::string_view why) {
   due_micros_ = now + kRetryMicros;
 }
 
+// A record that cannot be applied will not be the next time either: a whole copy is asked for.
+// Where that does not help, the pauses become longer.
 void Upstream::FailToApply(std::string_view why) {
   const Lsn stuck = owner_.store_->journal().last_lsn();
   stuck_micros_ = stuck == stuck_ && stuck_micros_ > 0
@@ -111,6 +117,8 @@ void Upstream::TellThatItLeads() {
   owner_.Send(link_, FrameKind::kLead, body);
 }
 
+// The first step of the handshake: which record is the last one here. Its place in the log is read
+// by another thread, since the segment may not be in the cache.
 void Upstream::NameLast() {
   state_ = State::kNaming;
   queue_.clear();  // what was not applied comes again
@@ -151,6 +159,8 @@ void Upstream::OnConnected(PeerLink* link) {
   link_->Write(greeting_.Begin(owner_.options_, owner_.identity_, "follow", 0));
 }
 
+// Second step: both have greeted, and this node says how far its log goes. A cluster of 0 asks for
+// a copy.
 void Upstream::ReadHello(std::string_view bytes) {
   std::string rest;
   const Result<bool> greeted = greeting_.Take(bytes, &rest);
@@ -224,6 +234,7 @@ void Upstream::OnFrame(const Frame& frame) {
   }
 }
 
+// The leader has our last record: its log goes on from there, and nothing has to be copied.
 void Upstream::OnFrom(const Frame& frame) {
   if (state_ != State::kAsked) return Fail("it answered twice");
   BodyReader body(frame.body);
@@ -249,6 +260,8 @@ void Upstream::OnLead(const Frame& frame) {
   }
 }
 
+// The leader does not have our last record, or no longer the log behind it: a snapshot comes first.
+// Records of this node that the leader lacks are saved aside before they are replaced.
 void Upstream::OnFull(const Frame& frame) {
   if (state_ != State::kAsked) return Fail("it answered twice");
   BodyReader body(frame.body);
@@ -306,6 +319,7 @@ void Upstream::Install() {
   Run(std::move(job), work, &Upstream::EndInstall);
 }
 
+// The file is on the disk; now the store is replaced by it in one go.
 void Upstream::EndInstall(Job* job) {
   if (ended_ || state_ != State::kInstalling) return;
   if (!job->status.ok()) return Fail(job->status.text());
@@ -339,6 +353,8 @@ void Upstream::BeginStreaming() {
   failure_.clear();
 }
 
+// Records wait in queue_ until the leader says that they are committed. Its front is cut off now
+// and then, not at each record, as that would move the rest.
 void Upstream::OnRecords(const Frame& frame) {
   if (state_ != State::kStreaming) return Fail("records came before it was time");
   BodyReader body(frame.body);
@@ -373,6 +389,8 @@ void Upstream::OnBeat(const Frame& frame) {
 
 // --- applying
 
+// Applies what is committed, in order, until the turn's time is spent. Every record is whole in the
+// queue, since frames carry whole ones.
 Status Upstream::ApplyFront(int64_t deadline_micros) {
   Store& store = *owner_.store_;
   for (unsigned n = 0; queue_begin_ < queue_.size(); ++n) {
@@ -395,6 +413,8 @@ void Upstream::ReadAgain() {
   link_->SetReading(true);
 }
 
+// True: there is more to be done at once. Reading from the link stops while the queue is full
+// (OnBytes) and goes on when half of it is applied, so that a follower never holds more than that.
 bool Upstream::ApplySlice(int64_t deadline_micros) {
   if (state_ == State::kCopying) return Copy(deadline_micros);
   if (state_ != State::kStreaming) return false;
@@ -423,6 +443,8 @@ bool Upstream::ApplySlice(int64_t deadline_micros) {
   return !next || !record.is_entry() || record.lsn <= commit_;
 }
 
+// Tells the leader what is durable and what is applied here: at once if that has changed, and once
+// a second as a sign of life.
 void Upstream::SendAck() {
   const bool streams = state_ == State::kStreaming;
   if (link_ == nullptr || (!streams && state_ != State::kAsked && !copies())) return;
@@ -448,6 +470,7 @@ void Upstream::SendAck() {
   ack_micros_ = now;
 }
 
+// What may take too long in each state, and what happens then.
 void Upstream::OnTick() {
   const int64_t now = owner_.clock_.MonotonicMicros();
   if (state_ == State::kPausing) {

@@ -178,6 +178,8 @@ int Server::Run() {
   return exit_status_;
 }
 
+// A snapshot that is asked for and fails keeps the server going: data that nobody has saved is not
+// thrown away.
 Status Server::Shutdown(ShutdownMode mode) {
   if (stopping_) return Status::Ok();
   notify_.Send("STOPPING=1\nSTATUS=Writing the rest to disk");
@@ -198,6 +200,8 @@ Status Server::Shutdown(ShutdownMode mode) {
   return Status::Ok();
 }
 
+// The replies of this turn are sent as far as the sockets take them at once; then everything is
+// closed, and the loop runs out of handles.
 void Server::Stop() {
   if (stopping_) return;
   stopping_ = true;
@@ -276,6 +280,9 @@ void Server::BeginTurn() {
   if (services_own_.config.maxmemory > 0) UpdateMemory();
 }
 
+// In this order: what clients have sent is executed, tasks get their slice, then the log gets the
+// records and the clients get the replies. Nothing of a turn is sent before its records are with
+// the log.
 void Server::EndTurn() {
   if (stopping_) return;
   if (!input_.empty()) input_.Process();
@@ -341,6 +348,8 @@ void Server::AddTask(Connection* connection) {
   tasks_.push_back(connection);
 }
 
+// Round robin, one slice for each, until the turn's time for tasks is spent; next_task_ remembers
+// whose turn is next.
 void Server::RunTasks() {
   BeginTurn();
   const TaskBudget budget(clock_, clock_.MonotonicMicros() + kTaskSliceMicros);
@@ -389,6 +398,7 @@ void Server::AddGated(Connection* connection) {
   gated_.push_back(connection);
 }
 
+// Connections whose output waits for a record are looked at only when more has been released.
 void Server::ReleaseGated() {
   const Lsn released = released_lsn();
   if (released == released_seen_) return;
@@ -408,6 +418,8 @@ void Server::OnWake() {
   tasks_woken_ = true;
 }
 
+// Everything that knows the connection by its pointer lets go of it. The last one takes its place
+// in connections_, so that no other index changes.
 void Server::Forget(Connection* connection) {
   Session& session = connection->session;
   if (connection->peer() != nullptr) connection->peer()->OnClosed();

@@ -50,6 +50,8 @@ Lsn Server::durable_lsn() const {
 }
 Lsn Server::last_lsn() const { return store_ == nullptr ? Lsn{} : store_->last_lsn(); }
 
+// What counts against maxmemory is what is known to be used, kind by kind; resident memory is told
+// beside it, and moves by itself.
 MemoryFigures Server::memory() {
   MemoryFigures figures;
   figures.startup_bytes = memory_startup_bytes_;

@@ -43,6 +43,8 @@ Status Store::CheckFeed(const Feed& feed) const {
   return Status::Ok();
 }
 
+// A feed tells of records behind the last one that is committed now. What makes its tables anew, as
+// they are now, is logged with it: its reader begins from there.
 Status Store::CreateFeed(std::string_view keyspace, std::string_view name, Feed feed) {
   RETURN_IF_ERROR(SplitTableName(&keyspace, &name));
   feed.keyspace = keyspace;

@@ -34,6 +34,8 @@ Result<IndexColumn> CheckIndexColumn(const TableSchema& schema, const NewIndexCo
 
 }  // namespace
 
+// The schema is logged with an index that is being built; it is filled in slices, and its state
+// becomes ready by another record (BuildIndexes).
 Status Store::CreateIndex(Table& table, const NewIndex& index) {
   RETURN_IF_ERROR(CheckLive(table));
   TableSchema schema = table.schema();
@@ -102,6 +104,9 @@ static Status BuildFailure(const IndexSchema& schema, const Index& index) {
 // Between two looks at the clock.
 constexpr uint64_t kIndexRowsPerPiece{64};
 
+// Two parts. First the building, in pieces, as long as the turn has time for it. Then each index
+// that is complete, or cannot become so, gets its final state by a record of its own: a snapshot or
+// a follower must not take one for ready that is not.
 bool Store::BuildIndexes(Table& table, uint64_t rows_max, int64_t micros_max) {
   IndexSet* indexes = table.indexes();
   if (indexes == nullptr) return true;

@@ -25,6 +25,8 @@ void Store::AppendEntry(const LogRecord& record) {
   pending_bytes_ += record.payload.size();
 }
 
+// A record of the set itself. The room for it has been looked at before; a refusal could not be
+// answered here.
 void Store::AppendOwn(RecordKind kind, uint32_t epoch, std::string_view payload) {
   CELLAR_ASSERT(options_.journal.set_member);
   CELLAR_ASSERT(kind == RecordKind::kBarrier || kind == RecordKind::kMembers);
@@ -52,6 +54,8 @@ Lsn Store::applied_lsn() const {
   return pending_.empty() && !state_is_void_ ? journal_->last_lsn() : applied_;
 }
 
+// In the order of the log, as far as is committed and the turn has time. A record that cannot be
+// applied means that the state is another one than the log says.
 Result<bool> Store::ApplyCommitted(Lsn commit, int64_t deadline_micros) {
   CELLAR_ASSERT(!in_transaction_);
   if (state_is_void_) return true;  // ReloadCommitted applies it
@@ -94,6 +98,8 @@ Status Store::ReloadCommitted(Lsn commit) {
   return Status::Ok();
 }
 
+// A witness keeps no data: in place of a snapshot's content it installs an empty one that says
+// where the log goes on and who the members are.
 Status Store::RestartLog(Lsn lsn, int64_t commit_micros, std::string members, Status* status) {
   CELLAR_ASSERT(holds_log_only());
   const std::string& directory = options_.journal.directory;

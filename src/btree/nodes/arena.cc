@@ -155,6 +155,7 @@ void NodeArena::Trim() {
   while (HasSpareChunks() && PopRun(kWhole, &chunk, &begin, &length)) ReleaseChunk(chunk);
 }
 
+// The keeper gives its pages back to the system, aside from the threads that wait for memory.
 void NodeArena::ReleaseChunk(Chunk* chunk) {
   chunks_[chunk->index] = nullptr;
   unused_indexes_.push_back(chunk->index);
@@ -197,6 +198,8 @@ void NodeArena::TakeRun(Chunk* chunk, uint32_t begin, uint32_t length) {
   if (chunk->leaving == 0) --runs_;
 }
 
+// Entries of the bins are not taken out when their run is: whether one still holds is read from the
+// tag of the granule it points to.
 bool NodeArena::Holds(uint32_t bin, uint32_t id) const {
   Chunk* const chunk = chunks_[id / kGranules];
   if (chunk == nullptr || chunk->leaving != 0) return false;
@@ -210,6 +213,8 @@ bool NodeArena::Holds(uint32_t bin, uint32_t id) const {
   return length >= kLong && (length == kGranules - kHeaderGranules) == (bin == kWhole);
 }
 
+// The last entry first, which is the one whose memory is most likely in the cache; entries that no
+// longer hold are dropped on the way.
 bool NodeArena::PopRun(uint32_t bin, Chunk** chunk, uint32_t* begin, uint32_t* length) {
   std::vector<uint32_t>& ids = bins_[bin];
   for (;;) {
@@ -281,6 +286,7 @@ bool NodeArena::NextOfSweep() {
   return bin != 0;
 }
 
+// First half of a bin: keeps one entry of each run, marked as seen by its tag.
 void NodeArena::SweepEntries(size_t entries) {
   std::vector<uint32_t>& ids = bins_[sweep_.bin];
   for (const size_t end = sweep_.at + entries; sweep_.at < end; ++sweep_.at) {
@@ -301,6 +307,7 @@ void NodeArena::SweepEntries(size_t entries) {
   }
 }
 
+// Second half: the marks are taken off again.
 void NodeArena::UnmarkEntries(size_t entries) {
   const std::vector<uint32_t>& ids = bins_[sweep_.bin];
   for (const size_t end = sweep_.at + entries; sweep_.at < end; ++sweep_.at) {
@@ -336,6 +343,7 @@ void* NodeArena::AllocateRun(uint32_t granules) {
   return chunk->granule(begin);
 }
 
+// Joins the run with free neighbours on both sides, so that no two free runs ever touch.
 void NodeArena::FreeRun(void* memory, uint32_t granules) {
   Chunk* const chunk = Chunk::Of(memory);
   uint32_t begin = chunk->GranuleOf(memory);
@@ -383,6 +391,9 @@ void NodeArena::VisitRuns(Chunk* chunk, Visit visit) {
   }
 }
 
+// Chooses the emptiest chunks, as long as what they hold fits into three quarters of the holes of
+// the others. Their free runs leave the bins, so that nothing new goes there; nodes are moved by
+// the trees (BTree::Compact) and empty chunks go by themselves.
 bool NodeArena::BeginCompaction() {
   std::lock_guard lock(mutex_);
   if (compacting_) return false;  // for another engine

@@ -167,6 +167,8 @@ void ReplyHits(ReplyWriter& reply, const HeavyHitters& hitters, size_t count, ui
   }
 }
 
+// The fields, their names and their order are those of Redis 8.6; only the hits are this server's
+// rows in place of keys.
 void CmdHotKeysGet(CommandContext& ctx) {
   const HotKeys& hot = HotKeysNow(ctx);
   ReplyWriter& reply = ctx.reply;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "base/assert.h"
 #include "base/text/ascii.h"
 #include "resp/decimal.h"
 
@@ -32,6 +33,7 @@ std::vector<size_t> KeyPositions(const KeySpec& keys, Arguments words) {
     for (size_t i = 0; i < behind / 2; ++i) positions.push_back(at + 1 + i);
     return positions;
   }
+  CELLAR_ASSERT(keys.step > 0);
   int64_t last = keys.last == 0 ? keys.first : keys.last;
   if (last < 0) last += count;
   for (int64_t at = keys.first; at <= last && at < count; at += keys.step) {

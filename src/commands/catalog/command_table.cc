@@ -25,6 +25,8 @@ uint32_t ImpliedCategories(const Command& row) {
 }  // namespace
 
 double LatencyHistogram::PercentileMicros(double percentile) const {
+  CELLAR_ASSERT(percentile >= 0);
+  CELLAR_ASSERT(percentile <= 100);
   uint64_t total = 0;
   for (const uint64_t count : counts) total += count;
   if (total == 0) return 0;
@@ -80,6 +82,8 @@ void CommandTable::Add(std::span<const Command> rows) {
 }
 
 CommandEntry* CommandTable::AddEntry(const Command& row, std::string full_name) {
+  CELLAR_ASSERT(row.arity != 0);
+  CELLAR_ASSERT(entries_.size() < std::numeric_limits<uint16_t>::max());
   auto entry = std::make_unique<CommandEntry>();
   entry->row = &row;
   entry->full_name = std::move(full_name);

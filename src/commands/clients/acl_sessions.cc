@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "base/assert.h"
 #include "base/os/file.h"
 #include "base/os/log.h"
 #include "commands/clients/client_info.h"
@@ -41,6 +42,7 @@ bool MayListen(const User& user, const PubSubState& state) {
 
 bool MayMonitor(Host& host, const User& user) {
   const CommandEntry* monitor = host.services().commands.Find("monitor");
+  CELLAR_ASSERT(monitor != nullptr);
   return std::any_of(user.selectors.begin(), user.selectors.end(),
                      [monitor](const AclSelector& s) { return s.AllowsCommand(*monitor, {}); });
 }
@@ -51,6 +53,7 @@ void Restrain(Host& host, Session& session, const User& user) {
   const bool disconnected = (session.pubsub && !MayListen(user, *session.pubsub)) ||
                             (session.monitor && !MayMonitor(host, user));
   if (disconnected) return host.KillSession(session);
+  CELLAR_ASSERT(session.task == nullptr || session.task->command != nullptr);
   if (session.task && !session.task->command->row->keys.none()) {
     session.task->revoked = true;
     host.WakeTasks();
@@ -78,6 +81,8 @@ void BecomeDefaultUser(Host& host, Session& session) {
   session.authenticated = user.enabled && user.no_password;
 }
 
+// Who has lost nothing keeps all that it listens to and runs; else each of these is looked at
+// again.
 void RightsChanged(Host& host, const User& before, const User& user) {
   const bool lost = !user.Includes(before);
   host.ForEachSession([&](Session& session) {
@@ -111,6 +116,9 @@ Result<Acl::Users> ReadAclFile(const Host& host) {
   return host.services().acl.ReadFile(*text, path);
 }
 
+// Sessions point to users, so the new ones are in place before the old ones go. Where only changed
+// ones are to be disconnected (LoadVictims), sessions of a user that is the same in the new list
+// move over to that.
 void InstallUsers(Host& host, Acl::Users users, LoadVictims victims, Session* current) {
   Acl& acl = host.services().acl;
   const Acl::Users old = acl.Replace(std::move(users));
@@ -119,6 +127,7 @@ void InstallUsers(Host& host, Acl::Users users, LoadVictims victims, Session* cu
     const User* const before = held.get();
     const User* const now = acl.Find(name);
     if (name == kDefaultUser) {
+      CELLAR_ASSERT(now != nullptr);  // it is in every list of users
       RightsChanged(host, *before, *now);
     } else if (victims == LoadVictims::kChanged && now != nullptr &&
                now->Text() == before->Text()) {
@@ -173,6 +182,7 @@ Status SaveAclFile(Host& host) {
 
 void LogDenied(Host& host, const Session& session, Denied denied, std::string_view object,
                std::string_view user) {
+  CELLAR_ASSERT(denied != Denied::kNothing);
   Services& services = host.services();
   ServerStats& stats = services.stats;
   uint64_t* const counters[] = {nullptr, &stats.acl_denied_command, &stats.acl_denied_key,

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "base/assert.h"
 #include "base/os/file.h"
 #include "base/text/glob.h"
 #include "base/text/near_word.h"
@@ -55,6 +56,7 @@ Status AddUser(Config* config, const std::vector<std::string_view>& words) {
 // One line of a source. `seen` knows which repeatable options began in this source.
 Status ApplyLine(Config* config, const std::vector<std::string_view>& words,
                  std::set<std::string, std::less<>>* seen) {
+  CELLAR_ASSERT(!words.empty());
   if (EqualsIgnoreCase(words[0], kUserWord)) return AddUser(config, words);
   const ConfigOption* option = FindConfigOption(words[0]);
   if (option == nullptr) {

@@ -387,6 +387,7 @@ bool DrawsRows(const ReadRequest& request) {
 size_t PageBytesMax(CommandContext& ctx) {
   const auto bytes = static_cast<size_t>(ctx.host.services().config.scan_reply_max_bytes);
   if (!ctx.session.exec_running) return bytes;
+  CELLAR_ASSERT(ctx.session.exec_position <= ctx.reply.buffer().size());
   return bytes - std::min(bytes, ctx.reply.buffer().size() - ctx.session.exec_position);
 }
 

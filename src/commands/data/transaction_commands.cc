@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/assert.h"
 #include "commands/clients/client_info.h"
 #include "commands/data/data_commands.h"
 #include "commands/dispatch/dispatch.h"
@@ -101,6 +102,7 @@ void CmdExec(CommandContext& ctx) {
   session.exec_running = true;
   session.exec_position = position;
   session.exec_depends_on = Lsn{};
+  CELLAR_ASSERT(!session.in_multi());
   BeginStoreTransaction(ctx.host, transaction->atomic);
   const std::string refusal = RunQueue(ctx, *transaction);
   session.exec_running = false;
@@ -114,6 +116,7 @@ void CmdExec(CommandContext& ctx) {
   ctx.DependsOn(session.exec_depends_on);
 }
 
+// The state is taken note of now, at the command, and compared at EXEC.
 void CmdWatch(CommandContext& ctx) {
   if (ctx.session.in_multi()) return ctx.reply.Error("ERR WATCH inside MULTI is not allowed");
   REPLY_IF_ERROR(ctx, CheckKept(ctx.session, ctx.host.services().config));

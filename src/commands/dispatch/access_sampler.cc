@@ -59,6 +59,8 @@ void AccessSampler::Restart() {
 
 void AccessSampler::Look(const Session& session, const Access& access) {
   Services& services = host_.services();
+  CELLAR_ASSERT(distance_ <= heat_left_);
+  CELLAR_ASSERT(distance_ <= hot_left_);
   if (heat_left_ != UINT64_MAX) heat_left_ -= distance_;
   if (hot_left_ != UINT64_MAX) hot_left_ -= distance_;
   if (heat_left_ == 0) {

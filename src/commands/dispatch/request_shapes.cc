@@ -5,7 +5,12 @@
 
 namespace cellar {
 
+// A shape is taken from the second of two requests as long as each other: the first one only leaves
+// its size. Where each argument's header begins follows from where the one before it ends, so the
+// shape holds offsets alone, and the next request is compared against them wherever it lies.
 void RequestShapes::Note(std::string_view input, size_t bytes, const ParsedCommand& command) {
+  CELLAR_DEBUG_ASSERT(!command.args.empty());
+  CELLAR_DEBUG_ASSERT(bytes <= input.size());
   const std::string_view name = command.args[0];
   if (input.size() < kStartBytes || name.data() != input.data() + kWord ||
       command.args.size() > kArgumentsMax || name.size() > kNameBytesMax || name.empty()) {

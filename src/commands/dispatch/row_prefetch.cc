@@ -3,6 +3,7 @@
 
 #include <span>
 
+#include "base/assert.h"
 #include "commands/session/host.h"
 #include "commands/session/session.h"
 #include "commands/session/transaction.h"
@@ -33,6 +34,8 @@ void RowPrefetch::Flush() {
 }
 
 void RowPrefetch::Ask() {
+  CELLAR_DEBUG_ASSERT(count_ <= rows_.size());
+  CELLAR_DEBUG_ASSERT(count_ == 0 || table_ != nullptr);
   // One alone has nothing to wait beside.
   if (count_ > 1) host_.store().PrefetchRows(*table_, std::span(rows_).first(count_));
   count_ = 0;

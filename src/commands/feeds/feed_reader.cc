@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/assert.h"
 #include "base/text/quote.h"
 #include "commands/clients/acl_sessions.h"
 #include "commands/feeds/feed_access.h"
@@ -39,6 +40,8 @@ void ReplyStreamCounts(ReplyWriter& reply, const FeedCounts& counts, FeedId firs
 }
 
 bool FeedReplySink::OnEntry(const FeedEntry& entry) {
+  CELLAR_ASSERT(count_left_ > 0);
+  CELLAR_ASSERT(!full_);
   ReplyWriter reply(to_, RespVersion::k2);  // entries are the same in both
   AppendFeedEntry(reply, entry, tells_delivery_ ? 2 : 0);
   if (tells_delivery_) {
@@ -123,6 +126,7 @@ Result<const Feed*> FeedTask::Find(FeedName* name) const {
   name->id = feed->id;
   Session* session = host_.FindSession(session_id_);
   if (session == nullptr || !session->restricted) return feed;
+  CELLAR_ASSERT(session->user != nullptr);
   const std::vector<std::string_view> words(words_.begin(), words_.end());
   const AclVerdict verdict = CheckCommand(*session->user, command_, words, session->keyspace);
   const CommandRights rights(*session->user, verdict.selectors);

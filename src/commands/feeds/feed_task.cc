@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/assert.h"
 #include "base/text/duration.h"
 #include "commands/feeds/feed_access.h"
 #include "commands/feeds/feed_reader.h"
@@ -95,6 +96,8 @@ class FeedReadTask final : public FeedTask {
       if (budget.Spent()) return false;
     }
     const size_t bytes_before = stream->entries.size();
+    CELLAR_ASSERT(stream->count < count_);
+    CELLAR_ASSERT(bytes_ >= bytes_before);
     FeedReplySink sink(&stream->entries, count_ - stream->count, bytes_ - bytes_before);
     stream->scan.after = stream->after;
     bool done = false;
@@ -113,6 +116,7 @@ class FeedReadTask final : public FeedTask {
 
   // `+`: the newest entry, whatever its id.
   Result<bool> ReadLast(const Feed& feed, Stream* stream, const TaskBudget& budget) {
+    CELLAR_ASSERT(stream->count == 0);
     std::vector<FeedEntry> entries;
     for (;;) {
       ASSIGN_OR_RETURN(const bool done, feed_log().ReadBack(feed, &stream->scan, 1, &entries));
@@ -192,6 +196,7 @@ class FeedRangeTask final : public FeedTask {
 
  private:
   Result<bool> Read(const Feed& feed) {
+    CELLAR_ASSERT(told_ < count_);
     FeedReplySink sink(&entries_, count_ - told_, 0);
     ASSIGN_OR_RETURN(const bool done, feed_log().Read(feed, &scan_, &sink));
     told_ += sink.count();
@@ -200,6 +205,7 @@ class FeedRangeTask final : public FeedTask {
   }
 
   Result<bool> ReadBack(const Feed& feed) {
+    CELLAR_ASSERT(told_ < count_);
     std::vector<FeedEntry> entries;
     ASSIGN_OR_RETURN(const bool done, feed_log().ReadBack(feed, &scan_, count_ - told_, &entries));
     FeedReplySink sink(&entries_, count_ - told_, 0);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string>
 
+#include "base/assert.h"
 #include "base/text/number.h"
 #include "commands/replies/cell_reply.h"
 #include "commands/replies/scan_run.h"
@@ -86,17 +87,22 @@ AggregateRun::AggregateRun(std::unique_ptr<AggregateJob> job, size_t reply_bytes
 }
 
 void AggregateRun::Refuse(const Status& status, ReplyWriter& reply) {
+  CELLAR_ASSERT(!status.ok());
+  CELLAR_ASSERT(!replying_ || begin_position_ <= reply.position());
   if (replying_) reply.Truncate(begin_position_);
   reply.Error(status);
 }
 
 void AggregateRun::Begin(ReplyWriter& reply) {
+  CELLAR_ASSERT(!replying_);
   replying_ = true;
   begin_position_ = reply.position();
   const AggregatePlan& plan = job_->plan();
   const size_t groups = job_->groups();
   group_at_ = static_cast<size_t>(std::min<uint64_t>(plan.skip, groups));
   group_end_ = group_at_ + static_cast<size_t>(std::min<uint64_t>(plan.limit, groups - group_at_));
+  CELLAR_ASSERT(group_at_ <= group_end_);
+  CELLAR_ASSERT(group_end_ <= groups);
   if (stats_clock_ != nullptr) reply.Array(2);
   reply.Array(group_end_ - group_at_);
 }

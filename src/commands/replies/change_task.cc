@@ -1,6 +1,7 @@
 // See change_task.h.
 #include "commands/replies/change_task.h"
 
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -44,6 +45,7 @@ struct ChangeEnd {
 
   void Notify() const {
     constexpr std::string_view kEvents[]{"cdelrange", "cupdate", "family.alter", "copy_to"};
+    CELLAR_ASSERT(static_cast<size_t>(reply) < std::size(kEvents));
     const bool is_of_table = reply == ChangeReply::kOk || reply == ChangeReply::kCopied;
     NotifyTable(*host, is_of_table ? kNotifyGeneric : kNotifyTable,
                 kEvents[static_cast<size_t>(reply)], keyspace, table);
@@ -51,6 +53,7 @@ struct ChangeEnd {
 
   // Behind a slice of an update, which others see before the rest is done.
   void TellReaders(const SlicedChange& change) {
+    CELLAR_ASSERT(change.rows() >= rows_told);
     if (reply != ChangeReply::kRowsUpdated || change.rows() == rows_told) return;
     rows_told = change.rows();
     Tracking& tracking = host->services().tracking;

@@ -19,6 +19,7 @@ CountRun::CountRun(std::unique_ptr<Scan> scan, CountBy by, const TableSchema& sc
 
 void CountRun::CountGroup(const ScanCell& cell) {
   if (!cell.column_begins) return;
+  CELLAR_DEBUG_ASSERT(by_ == CountBy::kGroups);
   if (family_ == nullptr || family_->family != cell.family) {
     family_ = nullptr;
     for (const FamilyDelimiter& row : delimiters_) {
@@ -76,6 +77,7 @@ bool CountRun::PullCells(uint64_t cells) {
         }
         break;
       case ScanStep::kPause:
+        CELLAR_ASSERT(cells != kUnlimited);
         return false;
       case ScanStep::kEnd:
         return true;

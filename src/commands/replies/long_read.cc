@@ -55,6 +55,9 @@ double CellsOfRow(const CellPlan& plan, double entries, double rows) {
 
 }  // namespace
 
+// An estimate from counters and from where the ranges lie in the largest tree; no cell is read. It
+// errs towards short: a long read that begins in the loop only costs a few slices there, while a
+// short one in a worker would wait for a thread.
 bool IsKnownLong(const Host& host, const Table& table, const Scan& scan, uint64_t rows_max,
                  uint64_t cells_max) {
   if (host.services().config.read_threads == 0) return false;
@@ -110,6 +113,7 @@ void LongRead::PublishSizes() {
 }
 
 WorkerPool::Progress LongRead::Run(WorkerPool::Turn& turn) {
+  CELLAR_ASSERT(in_worker_);
   const uint64_t begin = CycleClock::Now();
   bool pulled = false;
   uint32_t slices = 0;
@@ -128,7 +132,9 @@ LongReadTask::~LongReadTask() {
   if (read_->beside()) host_.services().readers.Abandon(std::move(read_));
 }
 
+// Most reads end within a slice or two; only what is still going on then is worth a worker.
 bool LongReadTask::PullInLoop(TaskContext& context, TaskProgress* progress) {
+  CELLAR_ASSERT(!read_->beside());
   if (context.budget.unlimited()) {
     const bool pulled = read_->Pull(kUnlimited);
     CELLAR_ASSERT(pulled);

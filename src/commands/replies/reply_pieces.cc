@@ -42,6 +42,7 @@ void ReplyPieces::GrowOrBeginPiece() {
 }
 
 void ReplyPieces::BeginPiece() {
+  CELLAR_ASSERT(owned());
   bytes_before_ += pieces_.back()->size();
   auto piece = std::make_unique<OutputBuffer>();
   piece->GrowTo(kRoomBytes);
@@ -56,10 +57,12 @@ void ReplyPieces::Truncate(const Place& place) {
   CELLAR_ASSERT(place.piece < pieces_.size());
   while (pieces_.size() > place.piece + 1) {
     pieces_.pop_back();
+    CELLAR_ASSERT(bytes_before_ >= pieces_.back()->size());
     bytes_before_ -= pieces_.back()->size();
     due_ = kPieceBytes;  // one that is full
   }
   OutputBuffer& last = *pieces_.back();
+  CELLAR_ASSERT(place.position <= last.size());
   last.Truncate(place.position);
   writer_ = ReplyWriter(&last, writer_.version());
 }
@@ -79,12 +82,14 @@ void ReplyPieces::Prepend(std::string_view bytes) {
   }
 }
 
+// Pieces change hands without being copied where the client's output is empty.
 bool ReplyPieces::Deliver(ReplyWriter& client, const TaskBudget& budget) {
   CELLAR_ASSERT(owned());
   client.Raw(head_);
   head_ = std::string();
   while (delivered_ < pieces_.size()) {
     std::unique_ptr<OutputBuffer>& piece = pieces_[delivered_++];
+    CELLAR_ASSERT(piece != nullptr);
     delivered_bytes_ += piece->size();
     if (client.buffer().empty()) {
       client.buffer().Swap(*piece);

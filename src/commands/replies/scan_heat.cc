@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/assert.h"
 #include "commands/session/host.h"
 #include "commands/session/services.h"
 #include "engine/table/table.h"
@@ -34,6 +35,7 @@ const Table* ScanHeat::FindTable() const {
 void ScanHeat::Count(const Scan& scan, bool ended, uint64_t counted, uint64_t reply_bytes) {
   const Table* const table = FindTable();
   if (table == nullptr) return;
+  CELLAR_ASSERT(scan.stats().rows > rows_);
   const auto rows = static_cast<double>(counted);
   const double share = rows / static_cast<double>(scan.stats().rows - rows_);
   const HeatAmounts amounts{.reads = rows, .bytes = share * BytesSince(bytes_, reply_bytes)};
@@ -68,6 +70,8 @@ void ScanHeat::KeepPlace(const Scan& scan, uint64_t reply_bytes) {
     kept_.resize(kKeptMax / 2);
     keep_rows_ *= 2;
   }
+  CELLAR_ASSERT(kept_.size() < kKeptMax);
+  CELLAR_ASSERT(kept_.empty() || kept_.back().rows < rows);
   kept_.push_back({std::string(scan.row_key()), rows, reply_bytes});
   keep_from_rows_ = rows + keep_rows_;
 }
@@ -81,6 +85,7 @@ void ScanHeat::TellKept() {
 
 void ScanHeat::NoteRead(uint64_t rows, std::string_view place, uint64_t reply_bytes) {
   if (host_ == nullptr) return;
+  CELLAR_ASSERT(rows >= rows_);
   const uint64_t examined = rows - rows_;
   const uint64_t counted = heat_->TakeExamined(examined);
   if (counted > 0) [[unlikely]] {
@@ -98,6 +103,7 @@ void ScanHeat::NoteRead(uint64_t rows, std::string_view place, uint64_t reply_by
 
 void ScanHeat::NoteRows(uint64_t rows, std::string_view place, HeatMetric metric) {
   if (host_ == nullptr) return;
+  CELLAR_ASSERT(rows >= rows_);
   const uint64_t counted = heat_->TakeExamined(rows - rows_);
   rows_ = rows;
   if (counted == 0) return;
@@ -110,6 +116,8 @@ void ScanHeat::NoteRows(uint64_t rows, std::string_view place, HeatMetric metric
 }
 
 void ScanHeat::NoteRange(uint64_t counted, const KeyRange& range) const {
+  CELLAR_ASSERT(host_ != nullptr);
+  CELLAR_ASSERT(counted > 0);
   const Table* const table = FindTable();
   if (table == nullptr) return;
   std::optional<std::string_view> last;

@@ -5,6 +5,7 @@
 #include <array>
 #include <string>
 
+#include "base/assert.h"
 #include "base/inline.h"
 #include "commands/replies/cell_reply.h"
 #include "commands/replies/scan_heat.h"
@@ -45,6 +46,7 @@ class KeyBatch {
  public:
   // False if one is in doubt. REQUIRES: kRowsAtOnce at most.
   bool Encode(const TableSchema& schema, Arguments rows) {
+    CELLAR_DEBUG_ASSERT(rows.size() <= kRowsAtOnce);
     bytes_.clear();
     std::array<size_t, kRowsAtOnce> ends;
     for (size_t i = 0; i < rows.size(); ++i) {
@@ -75,6 +77,7 @@ ReadView& BindView(CommandContext& ctx, const Table& table) {
 WholeRowReply ReplyWholeRow(CommandContext& ctx, const Table& table, std::string_view row_key,
                             size_t bytes_max, std::optional<BegunReply>* begun,
                             ScanPosition* rest) {
+  CELLAR_DEBUG_ASSERT(!begun->has_value());
   ReplyWriter& reply = ctx.reply;
   const size_t begin = reply.position();
   const ReplyWriter::Mark map = reply.BeginMap(columns_guess);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/assert.h"
 #include "commands/config/config.h"
 #include "commands/session/host.h"
 #include "commands/session/services.h"
@@ -22,6 +23,7 @@ void AppliedChanges::BeforeApply(std::string_view payload) {
   DecodedOp op;
   while (reader.Next(&op)) Collect(op);
   EndRow();
+  CELLAR_ASSERT(row_key_.empty());
   table_id_ = 0;
   known_.clear();
 }
@@ -159,6 +161,7 @@ bool HasMore(const std::vector<Named>& some, const std::vector<Named>& others) {
 
 void AppliedChanges::CollectSchemaOf(uint64_t table_id, std::string_view bytes) {
   Known* const table = Know(table_id);
+  CELLAR_ASSERT(table != nullptr);  // CollectSchema has asked for it
   TableSchema after;
   if (!DecodeTableSchema(&bytes, &after).ok()) return;
   const TableSchema before = std::exchange(table->schema, std::move(after));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/assert.h"
 #include "commands/session/session.h"
 
 namespace cellar {
@@ -39,6 +40,7 @@ void SlowLog::Trim(size_t entries_max) {
 }
 
 void LatencyMonitor::Add(std::string_view event, int64_t unix_s, int64_t millis) {
+  CELLAR_ASSERT(millis >= 0);
   auto found = events_.find(event);
   if (found == events_.end()) found = events_.emplace(event, Event{}).first;
   Event& entry = found->second;

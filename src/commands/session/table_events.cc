@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "base/assert.h"
 #include "commands/session/host.h"
 #include "commands/session/pubsub.h"
 #include "commands/session/services.h"
@@ -34,6 +35,7 @@ void PublishEvent(Host& host, const TableEvents::Event& event) {
 }  // namespace
 
 void TableEvents::Publish(Host& host) {
+  CELLAR_ASSERT(!host.store().in_transaction());
   const std::vector<Event> events = std::exchange(waiting_, {});
   for (const Event& event : events) PublishEvent(host, event);
 }
@@ -42,6 +44,8 @@ namespace {
 
 void Notify(Host& host, uint32_t kind, std::string_view event, std::string_view keyspace,
             std::string_view table) {
+  CELLAR_DEBUG_ASSERT(!event.empty());
+  CELLAR_DEBUG_ASSERT(kind != 0);
   Services& services = host.services();
   if ((services.config.notify_flags & kind) == 0) [[likely]]
     return;

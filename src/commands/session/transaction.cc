@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/assert.h"
 #include "commands/session/host.h"
 #include "commands/session/session.h"
 #include "commands/session/transaction_store.h"
@@ -16,6 +17,8 @@ TransactionState& TransactionOf(Session& session) {
 }
 
 void QueueCommand(Session& session, CommandEntry& command, Arguments args) {
+  CELLAR_ASSERT(session.in_multi());
+  CELLAR_ASSERT(!args.empty());
   TransactionState& transaction = *session.transaction;
   const auto first = static_cast<uint32_t>(transaction.words.size());
   for (const std::string_view arg : args) {
@@ -37,6 +40,7 @@ void DiscardTransaction(Host& host, Session& session) {
   if (!session.transaction) return;
   session.transaction->queueing = false;
   UnwatchAll(host, session);
+  CELLAR_ASSERT(session.transaction == nullptr);
 }
 
 size_t TransactionState::memory_bytes() const {
@@ -45,6 +49,8 @@ size_t TransactionState::memory_bytes() const {
 }
 
 void TransactionState::AddWatch(Watch watch) {
+  CELLAR_ASSERT(!queueing);  // WATCH inside MULTI is refused
+  CELLAR_ASSERT(!watch.of_row || watch.table_id != 0);
   // A watched row is kept by its table too.
   watch_bytes += sizeof(Watch) + watch.keyspace.size() + watch.table.size() + 2 * watch.row.size();
   watches.push_back(std::move(watch));

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "base/assert.h"
 #include "commands/session/host.h"
 #include "commands/session/services.h"
 #include "commands/words/schema_arguments.h"
@@ -22,6 +23,7 @@ Lsn CommitStoreTransaction(Host& host) {
   host.services().tracking.Publish(host);
   // One that has written nothing depends only on what it read.
   const Lsn after = host.store().last_lsn();
+  CELLAR_ASSERT(after >= before);
   return after == before ? Lsn{} : after;
 }
 
@@ -80,6 +82,7 @@ void ReleaseWatch(Host& host, const Watch& watch) {
   if (watch.lineage != engine.lineage()) return;
   if (watch.table_id == 0) return engine.UnwatchName(watch.keyspace, watch.table);
   if (!watch.of_row) return;
+  CELLAR_ASSERT(!watch.row.empty());
   Table* const table = engine.FindTableById(watch.table_id);
   if (table != nullptr) table->watches().Unwatch(watch.row);
 }

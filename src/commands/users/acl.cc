@@ -69,6 +69,7 @@ User* Acl::Find(std::string_view name) const {
 }
 
 void Acl::SetDefaultPassword(std::string_view password) {
+  CELLAR_ASSERT(default_user_ == Find(kDefaultUser));
   default_user_->password_hashes.clear();
   default_user_->no_password = password.empty();
   if (password.empty()) return;
@@ -95,6 +96,7 @@ Status Acl::LoadConfig() {
 }
 
 Result<User> Acl::ReadWords(const std::vector<std::string>& words) const {
+  CELLAR_ASSERT(!words.empty());
   const std::string_view name = words[0];
   if (!IsUserName(name)) {
     return Status::Error(ErrorCode::kErr, "Spaces not allowed in ACL usernames");
@@ -149,11 +151,13 @@ Result<Acl::Users> Acl::ReadFile(std::string_view text, std::string_view path) c
                            "rules was performed");
 }
 
+// ApplyRules changes all or nothing, so a known user is changed in place: sessions point to it.
 Result<User*> Acl::Set(std::string_view name, const std::vector<std::string_view>& rules,
                        User* before) {
   User* known = Find(name);
   std::unique_ptr<User> made = known == nullptr ? NewUser(name) : nullptr;
   User* user = known == nullptr ? made.get() : known;
+  CELLAR_ASSERT(user->name == name);
   if (known != nullptr) *before = *known;
   RETURN_IF_ERROR(ApplyRules(user, rules, rule_context()));
   if (made) users_.emplace(name, std::move(made));
@@ -179,6 +183,8 @@ std::unique_ptr<User> Acl::Remove(std::string_view name) {
   return user;
 }
 
+// The default user keeps its address, which services hold: its content is exchanged, and the new
+// object is dropped.
 Acl::Users Acl::Replace(Users users) {
   Users old;
   const auto named = users.find(kDefaultUser);

@@ -61,6 +61,7 @@ AclVerdict CheckSelector(const AclSelector& selector, const CommandEntry& comman
     return {.denied = Denied::kKey};
   }
   for (const size_t at : KeyPositions(keys, args)) {
+    CELLAR_ASSERT(at < args.size());
     if (!AllowsTable(selector, keys, TableOf(keyspace, args[at]))) {
       return {.denied = Denied::kKey, .argument = at};
     }

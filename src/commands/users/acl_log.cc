@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <utility>
 
+#include "base/assert.h"
+
 namespace cellar {
 namespace {
 
@@ -37,6 +39,8 @@ std::string_view DeniedWord(Denied denied) {
 }
 
 void AclLog::Add(AclLogEntry entry, size_t entries_max) {
+  CELLAR_ASSERT(entry.count == 1);
+  CELLAR_ASSERT(entry.reason != Denied::kNothing);
   if (entry.object.size() > kNameBytesMax) entry.object.resize(kNameBytesMax);
   if (entry.user.size() > kNameBytesMax) entry.user.resize(kNameBytesMax);
   const size_t looked_at = std::min(entries_.size(), kLookBack);

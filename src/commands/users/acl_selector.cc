@@ -75,6 +75,7 @@ RuleError AclSelector::AddKeyPattern(std::string_view rule) {
     if (at == rule.size() || rights == 0) return RuleError::kSyntax;
     ++at;
   }
+  CELLAR_ASSERT(rights != 0);
   const std::string_view pattern = rule.substr(at);
   if (HasBlankOrNull(pattern)) return RuleError::kSyntax;
   for (KeyPattern& known : keys_) {
@@ -96,6 +97,7 @@ RuleError AclSelector::AddChannel(std::string_view rule) {
   return RuleError::kNone;
 }
 
+// What was said of single commands before means nothing any more, so it is not shown either.
 void AclSelector::SetAllCommands(bool allowed) {
   all_commands_ = allowed;
   if (allowed) {
@@ -112,6 +114,7 @@ void AclSelector::SetCommand(const CommandEntry& command, bool allowed) {
   commands_.set(command.id, allowed);
   first_arguments_.erase(command.id);
   if (!allowed) all_commands_ = false;
+  CELLAR_DEBUG_ASSERT(!all_commands_ || commands_.all());
 }
 
 void AclSelector::DropRules(std::string_view full_name) {
@@ -122,7 +125,10 @@ void AclSelector::DropRules(std::string_view full_name) {
   });
 }
 
+// A container stands for its subcommands too. A rule that changes nothing is not kept; one that
+// makes all or no commands allowed becomes @all, as Redis shows it.
 RuleError AclSelector::ChangeCommand(std::string_view rule, const CommandTable& table) {
+  CELLAR_ASSERT(rule[0] == '+' || rule[0] == '-');
   const bool allowed = rule[0] == '+';
   const std::string_view name = rule.substr(1);
   const size_t bar = name.rfind('|');
@@ -148,9 +154,11 @@ RuleError AclSelector::ChangeCommand(std::string_view rule, const CommandTable& 
   return RuleError::kNone;
 }
 
+// Only allowing is known for a first argument, and only while the command itself is not allowed.
 RuleError AclSelector::AllowFirstArgument(std::string_view rule, const CommandEntry& command,
                                           std::string_view word) {
   if (commands_.test(command.id)) return RuleError::kNone;
+  CELLAR_ASSERT(!all_commands_);
   std::vector<std::string>& words = first_arguments_[command.id];
   const auto same = [word](const std::string& known) { return EqualsIgnoreCase(known, word); };
   if (std::any_of(words.begin(), words.end(), same)) return RuleError::kNone;
@@ -159,6 +167,8 @@ RuleError AclSelector::AllowFirstArgument(std::string_view rule, const CommandEn
   return RuleError::kNone;
 }
 
+// A category is a set of commands at this moment: a command that a later version adds to it is not
+// meant.
 RuleError AclSelector::ChangeCategory(std::string_view rule, const CommandTable& table) {
   const uint32_t category = CategoryOf(rule.substr(2));
   if (category == 0) return RuleError::kUnknownCommand;
@@ -187,6 +197,7 @@ bool AclSelector::AllowsCommand(const CommandEntry& command, Arguments args) con
                      [args](const std::string& word) { return EqualsIgnoreCase(args[1], word); });
 }
 
+// Patterns are tried one after the other, each against the name with or without the keyspace.
 bool AclSelector::AllowsFamily(std::string_view keyspace, std::string_view table,
                                std::string_view family, uint8_t rights) const {
   if (all_keys_) return true;
@@ -200,8 +211,12 @@ bool AclSelector::AllowsFamily(std::string_view keyspace, std::string_view table
   });
 }
 
+// Which of `rights` some pattern gives to families of the table: to some at least, or to all that
+// it may ever have.
 uint8_t AclSelector::ReachTable(GlobReach least, std::string_view keyspace, std::string_view table,
                                 uint8_t rights) const {
+  CELLAR_ASSERT(rights != 0);
+  CELLAR_ASSERT(!all_keys_);
   std::string name(keyspace);
   name.append("/").append(table).append(":");
   const std::string_view with_keyspace = name;
@@ -250,6 +265,8 @@ bool AclSelector::AllowsChannel(std::string_view channel, ChannelForm form) cons
   });
 }
 
+// Errs towards no: patterns are compared as texts, so a wider pattern in other words does not count
+// as wider.
 bool AclSelector::Includes(const AclSelector& other) const {
   const auto has = [](const auto& all, const auto& one) {
     return std::find(all.begin(), all.end(), one) != all.end();

@@ -8,6 +8,7 @@
 #include <array>
 #include <utility>
 
+#include "base/assert.h"
 #include "base/text/ascii.h"
 
 namespace cellar {
@@ -29,6 +30,7 @@ bool IsPasswordHash(std::string_view text) {
 }
 
 RuleError ChangePassword(User* user, std::string_view rule) {
+  CELLAR_ASSERT(!rule.empty());
   const bool clear = rule[0] == '>' || rule[0] == '<';
   const bool adds = rule[0] == '>' || rule[0] == '#';
   const std::string_view text = rule.substr(1);
@@ -47,6 +49,7 @@ RuleError ChangePassword(User* user, std::string_view rule) {
 }
 
 RuleError AddSelector(User* user, std::string_view rule, const CommandTable& commands) {
+  CELLAR_ASSERT(rule.size() >= 2);  // its parentheses
   AclSelector selector;
   std::string_view rest = rule.substr(1, rule.size() - 2);
   while (!rest.empty()) {
@@ -89,6 +92,7 @@ bool User::HasPassword(std::string_view password) const {
   const std::string given = HashPassword(password);
   int same = 0;
   for (const std::string& hash : password_hashes) {
+    CELLAR_ASSERT(hash.size() == given.size());
     same |= CRYPTO_memcmp(given.data(), hash.data(), given.size()) == 0 ? 1 : 0;
   }
   return same != 0;
@@ -100,6 +104,7 @@ std::string User::Text() const {
   if (sanitize == Sanitize::kYes) text += " sanitize-payload";
   if (sanitize == Sanitize::kSkip) text += " skip-sanitize-payload";
   for (const std::string& hash : password_hashes) text.append(" #").append(hash);
+  CELLAR_ASSERT(!selectors.empty());
   text.append(" ").append(selectors[0].Text());
   for (size_t i = 1; i < selectors.size(); ++i) {
     text.append(" (").append(selectors[i].Text()).append(")");
@@ -167,6 +172,7 @@ bool JoinSelectors(const std::vector<std::string_view>& words, std::vector<std::
   for (const std::string_view word : words) {
     const bool closes = word.ends_with(')');
     if (open) {
+      CELLAR_ASSERT(!joined->empty());
       joined->back().append(" ").append(word);
       open = !closes;
       continue;

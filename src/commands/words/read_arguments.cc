@@ -381,6 +381,7 @@ constexpr ForeignOption kForeignOptions[] = {
 
 [[gnu::cold]] Status UnknownOption(ReadCommand command, std::string_view word) {
   constexpr std::string_view kNames[]{"CROW", "CROWS", "CSCAN", "CCOUNT", "CUPDATE", "CAGG"};
+  CELLAR_ASSERT(static_cast<size_t>(command) < std::size(kNames));
   std::string expected = "an option of ";
   expected += kNames[static_cast<size_t>(command)];
   expected += IsColumn(word) ? std::string(", which takes columns after COLUMNS count")
@@ -449,6 +450,7 @@ Status TakeOption(ReadCommand command, ArgumentCursor* at, uint64_t* seen, ReadR
 // `aggregate` is null but for CAGG.
 static Status ParseOptions(ReadCommand command, ArgumentCursor at, ReadRequest* request,
                            AggregateRequest* aggregate) {
+  CELLAR_ASSERT((aggregate != nullptr) == (command == ReadCommand::kAggregate));
   request->Clear();
   AggregateSeen aggregate_seen;
   uint64_t seen = 0;

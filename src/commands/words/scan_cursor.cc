@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "base/assert.h"
 #include "base/coding.h"
 #include "base/hash.h"
 #include "base/text/quote.h"
@@ -144,6 +145,7 @@ std::string EncodeCursor(const ScanCursor& cursor, uint64_t binding) {
   PutFixed32(&payload, CheckOf(payload, binding));
   std::string text(1, kForm);
   PutBase64(payload, &text);
+  CELLAR_DEBUG_ASSERT(DecodeCursor(text, binding).ok());
   return text;
 }
 

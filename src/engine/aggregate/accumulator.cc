@@ -133,6 +133,8 @@ void DistinctValues::AddValue(ValueType type, std::string_view stored) {
   AddHash({hash.low64, hash.high64});
 }
 
+// Exact up to kDistinctExactMax values, by a table of their hashes (of 128 bits, so that two values
+// with one hash need not be feared); beyond, a sketch.
 void DistinctValues::AddHash(const Hash& hash) {
   if (sketch_ != nullptr) {
     (void)sketch_->Add(HllInputOfHash(hash.low));
@@ -271,6 +273,8 @@ size_t AccumulatorBytes(Reduce::Function function) {
   }
 }
 
+// Accumulators of a group lie side by side in its memory. What a function needs beyond that is
+// allocated here, and its size returned, so that agg-max-memory counts it.
 size_t BeginAccumulator(const PlannedReduce& reduce, char* accumulator) {
   switch (reduce.function) {
     case Reduce::Function::kRows:
@@ -304,6 +308,7 @@ size_t BeginAccumulator(const PlannedReduce& reduce, char* accumulator) {
   return 0;
 }
 
+// The counterpart: accumulators have no destructors, as the memory around them is freed in one go.
 void EndAccumulator(const PlannedReduce& reduce, char* accumulator) {
   switch (reduce.function) {
     case Reduce::Function::kSum:

@@ -23,6 +23,8 @@ Status OutOfRange(std::string_view option, uint64_t count, const Order& key) {
                 OrderText(key) + " has " + FormatUint64(key.components().size()) + " components");
 }
 
+// PART by number (from 1) or by name; STEP only where the component is a number, and of integers
+// only a whole one.
 Status PlanPart(const Order& key, const GroupTerm& term, PlannedTerm* planned) {
   const size_t components = key.components().size();
   size_t index = components;

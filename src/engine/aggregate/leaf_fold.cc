@@ -117,6 +117,8 @@ bool LeafFold::EnterRange() {
   return false;
 }
 
+// A row begins at the cursor. False if it lies outside the ranges: then the cursor has moved to
+// where the next range begins, or nothing is left.
 bool LeafFold::BeginRow() {
   const std::string_view key = at_->key();
   const KeyRange* range = &ranges_[range_at_];
@@ -285,6 +287,8 @@ void LeafFold::Advance() {
   shared_ = at_->shared_with_last();
 }
 
+// One entry of the tree a round. What it shares with the entry before says whether a row or a
+// column begins, so most keys are not looked at.
 bool LeafFold::Pull(uint64_t cells) {
   if (ended_) return true;
   if (!started_) {

@@ -74,6 +74,8 @@ CellStream::Group& CellStream::GroupOf(const FamilySchema& family) {
 
 // --- rows
 
+// Groups are trees of their own, so the next row is the smallest key that any of their cursors
+// stands on.
 bool CellStream::LowestRow(KeyBuffer* row_key) {
   const Group* lowest = nullptr;
   for (const Group& group : groups_) {
@@ -93,6 +95,8 @@ bool CellStream::SeekRowForward(std::string_view from, KeyBuffer* row_key) {
   return LowestRow(row_key);
 }
 
+// A cursor that has not reached the end of the row yet steps over the rest of it; one that is past
+// it stays where it is.
 bool CellStream::NextRow(KeyBuffer* row_key) {
   const std::string_view row = row_key_.view();
   for (Group& group : groups_) {
@@ -105,6 +109,8 @@ bool CellStream::NextRow(KeyBuffer* row_key) {
   return LowestRow(row_key);
 }
 
+// Backwards: the largest row below the bound, over all groups; then each cursor goes to that row's
+// front.
 bool CellStream::SeekRowBefore(const KeyBound& before, KeyBuffer* row_key) {
   bool found = false;
   for (Group& group : groups_) {
@@ -137,6 +143,8 @@ void CellStream::StepFarOver(BTreeCursor& at, size_t prefix_bytes) {
 
 // --- ranges of columns
 
+// seen_up_to keeps a group's cursor from being sought backwards: ranges of a family are read in
+// order, and families by name, which need not be the order of their ids.
 void CellStream::BeginRow(std::string_view row_key) {
   row_key_.Assign(row_key);
   family_at_ = 0;
@@ -214,6 +222,8 @@ bool CellStream::EnterRange() {
   return inside;
 }
 
+// Ranges of a family in order, then the next family; backwards the other way round. Empty ranges
+// are passed over. False: the row has no more.
 bool CellStream::EnterNextRange() {
   const auto& families = choice_->columns.families();
   const bool reverse = choice_->direction == ColumnDirection::kReverse;
@@ -254,6 +264,7 @@ void CellStream::SkipColumn() {
   if (column_entered_) LeaveColumn();
 }
 
+// Before the newest version of this column stands the oldest version of the one before.
 void CellStream::LeaveColumnBackwards() {
   at_->SeekBefore(column_.view());
   column_entered_ = false;
@@ -303,6 +314,7 @@ void CellStream::ResumeBehind(std::string_view cell_key) {
   }
 }
 
+// The view has moved from the live trees to snapshots: cursors are made anew, each on the same key.
 void CellStream::Reattach() {
   for (Group& group : groups_) {
     const bool valid = group.at.valid();

@@ -123,6 +123,8 @@ int64_t RowResolver::TimestampIn(const FamilySchema& family, const std::optional
   return BucketBegin(context_->stamp_micros, family.bucket_ms);
 }
 
+// The cell that an input is folded into: of the same timestamp. One that an op before made in this
+// write is not in the tree yet, and is taken from pending_.
 RowResolver::FoundCell RowResolver::FindCell(int64_t timestamp) {
   FoundCell found;
   const FamilySchema& family = *put_.family;

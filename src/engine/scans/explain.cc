@@ -143,6 +143,8 @@ Shares CellShares(const Table& table, const TableSchema& schema, const ColumnSet
   return shares;
 }
 
+// What EXPLAIN expects, from counters and the shape of trees, without reading a row. Rows are taken
+// to be alike.
 void Estimate(const Table& table, const TableSchema& schema, const ScanShape& shape,
               Explanation* explanation) {
   const ColumnSet& columns = shape.plan->choice.columns;

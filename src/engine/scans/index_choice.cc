@@ -36,6 +36,8 @@ struct Bound {
   }
 };
 
+// Only a condition that is false for a row without the column can be answered by an index, which
+// has no entry for such a row.
 bool AsksForColumn(const Predicate& predicate) {
   switch (predicate.kind) {
     case Predicate::Kind::kColumnExists:
@@ -149,6 +151,8 @@ double ShareOf(BTreeCursor& at, const KeyRange& range) {
   return std::max(0.0, ShareBefore(at, range.end) - ShareBefore(at, range.begin));
 }
 
+// Exact for short ranges, which matter most; behind kEntriesWalked the tree's shape gives an
+// estimate.
 uint64_t CountEntries(const ReadView& view, uint64_t index_id, const KeyRange& range) {
   if (range.empty()) return 0;
   const std::unique_ptr<BTreeCursor> at = view.MakeIndexCursor(index_id);
@@ -182,6 +186,8 @@ class Chooser {
           std::vector<std::string>* considered)
       : view_(view), schema_(view.schema()), rows_(rows), cells_(cells), considered_(considered) {}
 
+  // The cheapest index that fits. An entry costs one; where it does not hold what the reply needs,
+  // the row has to be found and read on top.
   IndexChoice Choose() {
     IndexChoice best;
     if (!MayChoose()) return best;

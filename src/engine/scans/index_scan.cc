@@ -28,6 +28,7 @@ Status RefusedByIndex(std::string_view index, const Status& status) {
 
 }  // namespace
 
+// Values of the first ON columns, one behind the other, as an entry's key begins.
 Status EncodeIndexValues(std::string_view index, const IndexOrder& order,
                          const std::vector<std::string_view>& values, std::string* out) {
   if (values.size() > order.columns()) return TooManyValues(index, order.columns());
@@ -38,6 +39,8 @@ Status EncodeIndexValues(std::string_view index, const IndexOrder& order,
   return Status::Ok();
 }
 
+// The view's schema lacks the families that its reader may not see: an index over one of them is
+// not told of either.
 Result<const IndexSchema*> FindIndex(const ReadView& view, std::string_view name) {
   const IndexSchema* index = view.schema().FindIndex(name);
   if (index == nullptr) return Status::Error(ErrorCode::kNoIndex, "no index " + Quote(name));
@@ -178,6 +181,9 @@ void IndexScan::StartFrom(const ScanPosition& from) {
   if (each_.active()) each_.Resume(from, GroupFrontOfPosition(from.row_key));
 }
 
+// The ranges so far are of row keys. If all ON values are fixed, entries stand in the order of row
+// keys behind them, and the ranges can be moved there. Else entries come in the order of their
+// values: all of them are read, and rows_within_ says which rows are wanted.
 void IndexScan::MoveBehindValues(const IndexChoice& choice) {
   if (!choice.in_row_order) {
     reordered_ = true;
@@ -193,6 +199,9 @@ void IndexScan::MoveBehindValues(const IndexChoice& choice) {
   }
 }
 
+// Where the cells of a row come from, the cheapest way that gives all of them: nowhere, if no cells
+// are wanted and an entry proves that the row is there; the entry's key; the cells included in the
+// entry; the row itself.
 IndexScan::Source IndexScan::FindSource(const IndexSchema& index,
                                         const std::vector<IndexColumn>& held,
                                         const RowOptions& rows, const CellOptions& cells) const {
@@ -233,6 +242,7 @@ void IndexScan::CountGroups() {
 
 // --- rows
 
+// False if the key does not tell the values exactly.
 bool IndexScan::TakeKeyCells() {
   key_values_ = order_.DecodeValues(entry_key_);
   cells_.clear();
@@ -260,6 +270,7 @@ void IndexScan::DecodeRowKey() {
   CELLAR_ASSERT(decoded);
 }
 
+// The row may be gone: an entry outlives it where retention drops cells by time.
 bool IndexScan::BeginRowOfTable() {
   KeyBuffer found;
   if (!reader_.stream().SeekRowForward(row_key_, &found)) return false;
@@ -372,6 +383,7 @@ bool IndexScan::EnterRangeReverse() {
   return false;
 }
 
+// What all entries of one EACH group begin with.
 std::string_view IndexScan::GroupFrontOf(std::string_view entry_key) const {
   if (named_) return entry_key.substr(0, order_.ValuesSize(entry_key, each_.components()));
   const size_t values_bytes = order_.ValuesSize(entry_key);
@@ -388,6 +400,8 @@ void IndexScan::CountInGroup() {
   if (each_.active() && !resumed_) each_.Count(GroupFrontOf(entry_key_));
 }
 
+// Moves the cursor to the next entry, whatever it is. A group of EACH that has given enough rows is
+// left by one seek behind it; the first step goes to the end of the ranges where reading begins.
 void IndexScan::Step() {
   BTreeCursor& at = *at_;
   if (each_.full() && !resume_) {
@@ -432,6 +446,7 @@ bool IndexScan::FindEntry() {
   return true;
 }
 
+// Answers a condition by the entry alone, or by the row if the entry holds no cells.
 bool IndexScan::EntryHolds(const Condition& condition) {
   const std::optional<Condition::Column> column = condition.column();
   if (!column) return condition.HoldsOfRow(true);
@@ -450,6 +465,7 @@ bool IndexScan::EntryHolds(const Condition& condition) {
   return condition.HoldsOf(&value);
 }
 
+// From cheap to dear: the lot, the key, the entry, and last what the row has to be read for.
 bool IndexScan::Wanted() {
   return RowIsDrawn(row_key_, seed_, sample_) && (!plan_.rows || plan_.rows->Contains(row_key_)) &&
          (!rows_within_ || rows_within_->Contains(row_key_)) &&
@@ -549,6 +565,7 @@ ScanShape IndexScan::shape() const {
           .reordered = reordered_};
 }
 
+// From the live tree to a snapshot of it: cursors are made anew, on the same entry.
 void IndexScan::Detach() {
   if (view_->detached()) return;
   at_.reset();

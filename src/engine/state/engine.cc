@@ -138,6 +138,8 @@ std::vector<Table*> Engine::Tables(std::string_view keyspace) const {
   return tables;
 }
 
+// What is remembered from one command to the next by a table's name. Every change of the schema
+// comes here first.
 void Engine::ForgetNames() {
   cached_table_ = nullptr;
   cached_name_.clear();
@@ -186,6 +188,10 @@ void Engine::TryRowAsRun(std::string_view ops, Table* table, MutationReader* rea
   puts_in_row_ = 0;
 }
 
+// `check` is null for ops that this process has just resolved: they are known to fit, and looking
+// for their rows again would only cost. Records from the log, or from a leader, are checked op by
+// op, each before it is applied; an op that does not fit ends the record in the middle, which its
+// caller takes for damage.
 Status Engine::CarryOut(std::string_view ops, MutationCheck* check) {
   MutationReader reader(ops);
   DecodedOp op;
@@ -258,6 +264,8 @@ Status Engine::CarryOut(std::string_view ops, MutationCheck* check) {
   return reader.status();
 }
 
+// One op inside a table. What no version has ever written, and would break an invariant of the
+// tree, is refused as damage.
 Status Engine::ApplyCellOp(const DecodedOp& op, Table* table) {
   if (table == nullptr) return Malformed("a row outside of a table");
   switch (op.op) {
@@ -312,6 +320,9 @@ Status Engine::ApplyCellOp(const DecodedOp& op, Table* table) {
   return Status::Ok();
 }
 
+// Feeds must be able to decode old records with the schema as it was, so each change of it is noted
+// with its time while there are feeds. That is the commit time of the record, less one microsecond
+// for every step behind this one.
 Status Engine::ApplySchemaOp(const DecodedOp& op, const MutationReader& later) {
   ForgetNames();
   const bool is_of_feeds = op.op >= MutationOp::kCreateFeed && op.op <= MutationOp::kTrimFeed;
@@ -333,6 +344,7 @@ Status Engine::ApplySchemaOp(const DecodedOp& op, const MutationReader& later) {
   return Status::Ok();
 }
 
+// Ops that name something by text come first, then those that name a table by its id.
 Status Engine::CarryOutSchemaOp(const DecodedOp& op) {
   switch (op.op) {
     case MutationOp::kCreateKeyspace:
@@ -489,6 +501,8 @@ bool Engine::ReleaseRetired(uint64_t* entries_max) {
   return true;
 }
 
+// Frees trees that nobody can reach any more, a bounded part of them in each call. True: nothing is
+// left that could be freed now.
 bool Engine::CollectGarbage(uint64_t entries_max) {
   for (const auto& [id, table] : tables_) {
     if (table->indexes() != nullptr) CollectRetired(table.get());
@@ -519,6 +533,8 @@ bool Engine::CollectGarbage(uint64_t entries_max) {
   return garbage_.empty();
 }
 
+// One slice of compaction: tables in the order of their ids, their trees one after the other. True:
+// it has ended, or is not worth beginning.
 bool Engine::Compact(size_t nodes_max) {
   NodeArena& arena = NodeArena::Global();
   if (!compaction_.running) {
@@ -563,6 +579,7 @@ void Engine::BeginUndo() {
   feeds_.BeginUndo();
 }
 
+// A checkpoint is taken once, at the first change of the table inside the transaction.
 void Engine::SaveForUndoOf(Table* table) {
   if (undo_->touched.contains(table->id())) return;
   // A table made since needs no memory of what it was, nor does one that stands in for a dropped
@@ -571,6 +588,10 @@ void Engine::SaveForUndoOf(Table* table) {
   undo_->touched.emplace(table->id(), table->TakeCheckpoint());
 }
 
+// Puts tables, names and numbers back as BeginUndo found them. Tables are taken from three places:
+// those that were dropped meanwhile (undo->dropped), those that are still there, and of both those
+// that were changed go back to their checkpoint. What is left over was made inside the transaction,
+// and goes.
 void Engine::RollBack() {
   CELLAR_ASSERT(undo_ != nullptr);
   ForgetNames();
@@ -639,6 +660,8 @@ void Engine::NoteName(const Table& table) {
   if (watched != watched_names_.end()) ++watched->second.changes;
 }
 
+// What outlives this engine when the state is loaded anew: who watches what, and trees that
+// snapshots still read.
 Inheritance Engine::GiveUp(Trees trees) {
   CELLAR_ASSERT(undo_ == nullptr);
   Inheritance inheritance{.watches = {},
@@ -772,6 +795,8 @@ std::vector<std::pair<uint64_t, Index*>> Engine::IndexesInFile(const Table& tabl
   return indexes;
 }
 
+// All of it at one moment: the catalog with its counters and every tree must agree, which
+// FinishLoad checks. O(trees).
 StateMachine::StateSnapshot Engine::TakeSnapshot() {
   StateSnapshot snapshot;
   const std::vector<VersionInFile> versions = VersionsInFile();
@@ -794,6 +819,9 @@ StateMachine::StateSnapshot Engine::TakeSnapshot() {
   return snapshot;
 }
 
+// The catalog is a string of Varints and length-prefixed texts; its format number says which parts
+// are there (engine_snapshots.cc writes it). It stands under a checksum, but is decoded as if it
+// did not: each number is checked before it is used.
 Status Engine::BeginLoad(std::string_view catalog) {
   CELLAR_ASSERT(tables_.empty());
   Status malformed = Status::Error(ErrorCode::kCorruption, "the catalog is malformed");
@@ -842,6 +870,7 @@ Status Engine::BeginLoad(std::string_view catalog) {
   return catalog.empty() ? Status::Ok() : malformed;
 }
 
+// Linear in the tables: it is asked once for each tree of a snapshot.
 BTree* Engine::TreeForLoad(uint64_t tree_id) {
   if (IsVersionToLoad(tree_id)) return VersionForLoad(tree_id);
   if ((tree_id & kDerivedTree) != 0) return NoteLoaded(tree_id, IndexTreeForLoad(tree_id));

@@ -43,6 +43,8 @@ Status Engine::ApplySnapshotOp(const DecodedOp& op) {
   }
 }
 
+// The op comes from the log: each name and number is checked. Tables of the snapshot get the ids
+// behind its own.
 Status Engine::CreateSnapshot(const DecodedOp& op) {
   SnapshotDefinition definition;
   if (!DecodeSnapshotDefinition(op.third, &definition))
@@ -89,6 +91,8 @@ void Engine::RetireSnapshot(NamedSnapshot& snapshot) {
   for (auto& [name, table] : snapshot.tables) Retire(std::move(table));
 }
 
+// The node that runs the command has made the copy in slices (prepared_copy_); at recovery and on
+// followers it is made here in one go.
 Status Engine::CopyTable(const DecodedOp& op) {
   CopyDefinition definition;
   if (!DecodeCopyDefinition(op.third, &definition)) return Malformed("a copy that cannot be read");

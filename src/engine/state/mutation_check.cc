@@ -120,6 +120,8 @@ Status MutationCheck::CheckStamp(int64_t stamp) const {
   return stamp <= kStampMax ? Status::Ok() : Wrong("a stamp at the end of time");
 }
 
+// Before each op of a record from a log: what does not pass no client can have made. What the
+// engine checks itself when it applies the op is not asked twice.
 Status MutationCheck::Check(const DecodedOp& op, const Table* table) {
   switch (op.op) {
     case MutationOp::kRow:
@@ -166,6 +168,7 @@ Status MutationCheck::CheckRow(const DecodedOp& op, const Table& table) {
                                                : WrongIn("a malformed row key", table);
 }
 
+// A cell's qualifier, bounds or value as this version would have encoded them.
 Status MutationCheck::CheckCell(const DecodedOp& op, const Table& table) {
   if (op.id > UINT32_MAX) return Status::Ok();  // told by whoever applies it
   const FamilySchema* family = table.schema().FindFamilyById(static_cast<uint32_t>(op.id));

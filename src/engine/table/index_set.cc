@@ -168,6 +168,9 @@ static bool MayTell(const TableSchema& table, const IndexSchema& index,
   });
 }
 
+// Why a change must be taken back, judged at its end: an entry that is too large, values that are
+// not unique, or that nobody can tell. Whoever may not read the index's columns is not told whose
+// values they are.
 Status IndexSet::RefusalOf(Index& index, const FamilyAccess* access) {
   const IndexSchema& schema = SchemaOf(index);
   const std::string& name = schema.name;

@@ -24,6 +24,7 @@ CELLAR_INLINE bool IsBelow(std::string_view a, std::string_view b) {
 
 }  // namespace
 
+// Notes a put; Finish says whether all of them may go to the tree as runs.
 void RowPuts::Add(const ResolvedPut& put, std::string_view payload) {
   if (!complete_) return;
   if (put.replaced || keys_.size() + put.key_bytes > kKeysBytesMax) {

@@ -29,6 +29,8 @@ ReplicaSet::~ReplicaSet() { raft_core_free(core_); }
 
 // --- starting
 
+// Term and vote come from their own file, which may be older than the log: an entry of a later term
+// proves that the term has come, and then the vote of the older one means nothing.
 void ReplicaSet::Start(uint32_t term, uint64_t vote, EntryLog log, Lsn committed) {
   CELLAR_ASSERT(core_ == nullptr);
   log_ = std::move(log);
@@ -112,6 +114,7 @@ void ReplicaSet::StartCore() {
   });
 }
 
+// Without its core a node neither votes nor leads; the log stays as it is.
 void ReplicaSet::Stop() {
   raft_core_free(core_);
   core_ = nullptr;
@@ -135,6 +138,8 @@ void ReplicaSet::Break(std::string_view why) {
 
 // --- events
 
+// Records that this node, as the leader, has written. They stand in the log already, so the core
+// only gets to know their numbers.
 void ReplicaSet::OnAppended(Lsn last) {
   if (last == log_.last()) return;
   CELLAR_ASSERT(may_append());
@@ -152,6 +157,7 @@ void ReplicaSet::OnAppended(Lsn last) {
   });
 }
 
+// The core counts an entry of its own for the majority only from here on.
 void ReplicaSet::OnDurable(uint64_t appended) {
   CELLAR_ASSERT(appended >= durable_ && appended <= log_.appended());
   durable_ = appended;
@@ -198,6 +204,7 @@ void ReplicaSet::OnSnapshotTaken(Lsn lsn, uint64_t first) {
   });
 }
 
+// The snapshot is in place, and the log before it is gone; now the core may count from there.
 void ReplicaSet::OnInstalled() {
   CELLAR_ASSERT(installing_);
   installing_ = false;
@@ -260,6 +267,9 @@ Status ReplicaSet::CheckQuorum(const SetMembers& members, int64_t since_micros) 
                            " of which is up and has caught up, has no quorum");
 }
 
+// One member at a time, and only on top of a committed change: then any two majorities, of before
+// and of behind, have a node in common. The change holds from the moment it is in the log,
+// committed or not.
 Status ReplicaSet::ChangeMembers(SetMembers members) {
   if (!may_append()) return Status::Error(ErrorCode::kErr, "the leader is not open");
   if (!members_committed() && !faults_.changes_together)
@@ -295,6 +305,7 @@ Status ReplicaSet::ChangeMembers(SetMembers members) {
 // --- what follows from a step
 
 template <typename Step>
+// A step of the core, and all that follows from it, before any other step is taken.
 int ReplicaSet::Run(const SetMessage* message, Step step) {
   CELLAR_ASSERT(core_ != nullptr);
   RaftUpdate update{};
@@ -316,6 +327,8 @@ void ReplicaSet::StepReceive(const SetMessage& message) {
   });
 }
 
+// What a step asks for, in the order in which it must happen: a promise is durable before anybody
+// is sent anything, entries are in the log before they are answered for.
 void ReplicaSet::Carry(const RaftUpdate& update, const SetMessage* message) {
   if (update.vote_changed != 0 && !SaveVote()) return;
   if (update.begins_install != 0) installing_ = true;
@@ -355,6 +368,8 @@ bool ReplicaSet::SaveVote() {
   return true;
 }
 
+// Entries that the step has accepted go to the log: those of a message, as they came, or the
+// barrier that a new leader writes.
 void ReplicaSet::TakeEntries(const RaftUpdate& update, const SetMessage* message) {
   if (update.is_own_barrier != 0) {
     CELLAR_ASSERT(update.first_entry == log_.last().seq + 1);
@@ -382,6 +397,8 @@ void ReplicaSet::StepDown() {
   transferring_ = false;
 }
 
+// A leader may not answer before the barrier of its own term is committed (OpenIfDue): until then
+// entries of earlier terms may still be lost.
 void ReplicaSet::NoteRole() {
   bool changed = false;
   const bool leads_now = raft_core_role(core_) == kRaftLeader;
@@ -410,6 +427,8 @@ void ReplicaSet::NoteRole() {
   if (changed) host_.OnRoleChanged();
 }
 
+// Behind the first line all is for simulations: a fault that counts entries of old terms, which
+// they must find.
 uint64_t ReplicaSet::CommitIndex() const {
   const uint64_t index = raft_core_commit(core_);
   if (!faults_.counts_old_terms || lead_term_ == 0) return index;
@@ -443,6 +462,7 @@ void ReplicaSet::Confirm() {
   SubmitBarrier();
 }
 
+// An entry without content, of this term: when it is committed, all before it is.
 void ReplicaSet::SubmitBarrier() {
   host_.AppendOwn(RecordKind::kBarrier, lead_term_, {});
   const uint64_t index = log_.last().seq + 1;
@@ -502,6 +522,8 @@ bool ReplicaSet::members_committed() const {
   return core_ != nullptr && raft_core_members_uncommitted(core_) == 0;
 }
 
+// The core keeps its own list of members; that both lists are the same is an invariant that tests
+// ask for.
 bool ReplicaSet::MembersAgree() const {
   if (core_ == nullptr || installing_) return true;
   const std::vector<RaftMember> core = CoreMembers();
@@ -513,6 +535,9 @@ bool ReplicaSet::MembersAgree() const {
          });
 }
 
+// Until when no other node can have been elected: a majority has answered within an election
+// timeout, counted from the sending of the question. A tenth is left for clocks that do not run
+// alike.
 int64_t ReplicaSet::lease_micros() const {
   if (lead_term_ == 0 || !options_.lease || lease_lost_ || transferring_) return 0;
   const int64_t echo = lease_.MajorityEcho(CoreMembers(), options_.node, now());

@@ -217,6 +217,7 @@ size_t Connection::ReleasedBytes() const {
   return session.output.size();
 }
 
+// Gates count from the output's front, which moves by what is sent.
 void Connection::DropGates(size_t bytes) {
   size_t passed = 0;
   for (ReplyGate& gate : session.gates) {
@@ -233,6 +234,8 @@ void Connection::DropGates(size_t bytes) {
   if (bytes == session.output.size()) session.gates.clear();
 }
 
+// Sends what may be sent, and then asks everything that depends on how much is left: gates, the end
+// of the connection, limits, whether to read on.
 void Connection::Flush() {
   if (closing_) return;
   session.gate_grows = false;
@@ -260,6 +263,8 @@ void Connection::Flush() {
   UpdateReading();
 }
 
+// The client sends no more, but may still wait for replies: it gets them before the connection
+// ends.
 void Connection::EndInput() {
   if (peer_ != nullptr) return Close();
   session.input_ended = true;
@@ -336,6 +341,8 @@ void Connection::NoteSent() {
   session.output_in_flight = session.output_in_flight_memory = Unsent();
 }
 
+// Flush with an I/O thread: the output goes to it as a block. How much of it is sent is known only
+// by asking, which costs a cache miss, so it is asked only beyond kUncheckedBytes.
 void Connection::HandOver() {
   uint64_t unsent = handed_bytes_ - sent_bytes_;
   if (unsent >= kUncheckedBytes) unsent = Unsent();

@@ -24,6 +24,8 @@ void TurnInput::Process() {
   used_bytes_ = 0;
 }
 
+// Commands of several connections are parsed first, so that their rows come into the cache side by
+// side, and then executed connection by connection.
 size_t TurnInput::ProcessGroup(size_t begin) {
   size_t parsed = 0;
   size_t end = begin;

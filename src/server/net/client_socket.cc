@@ -63,6 +63,8 @@ TlsStream* ClientSocket::tls() const { return tls_ == nullptr ? nullptr : &tls_-
 
 bool ClientSocket::handshaking() const { return tls_ != nullptr && !tls_->stream.open(); }
 
+// Tried at once, without the loop: most replies fit into the socket's buffer. Only what is left
+// needs a request of libuv, which takes the memory over.
 bool ClientSocket::Send(OutputBuffer* output, size_t bytes) {
   CELLAR_ASSERT(!writing_);
   CELLAR_ASSERT(bytes > 0);
@@ -105,6 +107,7 @@ bool ClientSocket::Send(std::string_view bytes) {
 
 bool ClientSocket::Pump() { return tls_ == nullptr || PumpTls(); }
 
+// Encrypts and sends in turns, a piece at a time, so that never more than a piece waits encrypted.
 bool ClientSocket::PumpTls() {
   TlsSide& tls = *tls_;
   OutputBuffer& encrypted = tls.stream.output();

@@ -180,6 +180,8 @@ void Archive::TellError(const std::string& error) {
   error_told_ = error;
 }
 
+// One round of the thread. Each step is tried even if one before it has failed, where it does not
+// need that one; the first failure is what is told.
 Status Archive::Pass() {
   Status status = is_open_ ? Status::Ok() : OpenFolder();
   const Manifest manifest = journal_.CopyManifest();
@@ -252,6 +254,7 @@ Status Archive::CheckOwner(const std::vector<std::string>& names, std::string* n
 // Repeated as a whole until it has succeeded: the folder may be on a disk or a server that is not
 // there yet. Only then are there files to add to.
 Status Archive::OpenFolder() {
+  CELLAR_ASSERT(!is_open_);
   ASSIGN_OR_RETURN(const bool exists, files_.Exists(directory_));
   if (!exists) {
     RETURN_IF_ERROR(files_.CreateDirectory(directory_));
@@ -313,6 +316,7 @@ Status Archive::Learn(const std::string& name) {
 
 // A file of a number that is there already is the same one.
 Status Archive::CheckSame(const std::string& name) {
+  CELLAR_ASSERT(kept_.contains(ParseFileName(name)->number));
   // Each record's hash covers those before it: of the end a piece will do.
   ASSIGN_OR_RETURN(const std::string here, ReadEnds(files_, JoinPath(directory_, name),
                                                     kept_.at(ParseFileName(name)->number).bytes));
@@ -325,6 +329,8 @@ Status Archive::CheckSame(const std::string& name) {
                                    directory_, name));
 }
 
+// Linked where the archive is on the same disk, copied elsewhere. A file with that number that is
+// there already must be this one: two stores in one archive would be the end of both.
 Status Archive::TakeFile(StoreFileKind kind, uint64_t number, uint64_t bytes, bool* came) {
   const std::string name = FormatFileName(kind, number);
   // Of those that are there already a segment comes here once, a snapshot each time.
@@ -345,6 +351,7 @@ Status Archive::TakeFile(StoreFileKind kind, uint64_t number, uint64_t bytes, bo
       LinkOrCopy(files_, JoinPath(store_directory_, name), JoinPath(directory_, name), bytes));
   *came = true;
   RETURN_IF_ERROR(Learn(name));
+  CELLAR_ASSERT(kept_.contains(number));
   const uint64_t bytes_there = kept_.at(number).bytes;
   if (bytes_there == bytes) return Status::Ok();
   kept_.erase(number);
@@ -352,6 +359,8 @@ Status Archive::TakeFile(StoreFileKind kind, uint64_t number, uint64_t bytes, bo
                                                    JoinPath(directory_, name), bytes_there, bytes));
 }
 
+// Snapshots first, then closed segments in order. What has come is on the disk before the log may
+// drop it (PinFrom).
 Status Archive::TakeIn(const Manifest& manifest) {
   bool came = false;
   std::vector<SnapshotEntry> snapshots = manifest.earlier;
@@ -431,6 +440,7 @@ void Archive::CloseOldSegment(const Manifest& manifest) {
 // Read once, when it is asked for: a server of objects takes its time.
 Result<Archive::Head> Archive::HeadOf(uint64_t number) {
   if (const auto known = heads_.find(number); known != heads_.end()) return known->second;
+  CELLAR_ASSERT(kept_.contains(number));
   const StoreFileKind kind = kept_.at(number).kind;
   const std::string path = JoinPath(directory_, FormatFileName(kind, number));
   ASSIGN_OR_RETURN(auto file, files_.OpenForReading(path));
@@ -450,6 +460,7 @@ Result<Archive::Head> Archive::HeadOf(uint64_t number) {
 
 // What is not needed for a base: snapshots before it, and segments that end where it begins.
 Result<std::vector<uint64_t>> Archive::Superseded(uint64_t base) {
+  CELLAR_ASSERT(kept_.contains(base));
   std::vector<uint64_t> go;
   std::vector<uint64_t> segments;
   for (const auto& [number, file] : kept_) {

@@ -194,6 +194,7 @@ void FeedDecoder::GiveOut(bool more) {
 
 // --- ops
 
+// Cells of one row and kind are gathered into one entry; any other op ends it.
 Status FeedDecoder::OnOp(const DecodedOp& op, const MutationReader& later) {
   if (op.op == MutationOp::kOldCells) return Status::Ok();
   if (op.op != MutationOp::kTable && op.op != MutationOp::kRow) NextChange();
@@ -273,6 +274,8 @@ Status FeedDecoder::AddBounds(const Order& order, std::string_view begin, std::s
   return Status::Ok();
 }
 
+// A row, or a range of rows, has gone. Where the record says what was there, its cells are told one
+// by one, and with OLD that is all.
 Status FeedDecoder::OnRowOp(const DecodedOp& op) {
   if (op.op == MutationOp::kDeleteRow) {
     if (knows_old()) {

@@ -97,6 +97,8 @@ struct EpochBegin {
   bool in_force{true};  // false: voided from the first record on
 };
 
+// The log as recovery has found it: records that are applied, and behind them those that wait (of a
+// set's member).
 std::vector<EpochBegin> EpochsOf(const RecoveredStore& store) {
   std::vector<EpochBegin> epochs{{.first_seq = 0, .epoch = std::max(store.first_epoch, 1u)}};
   const auto begin = [&epochs](Lsn lsn) {
@@ -107,6 +109,8 @@ std::vector<EpochBegin> EpochsOf(const RecoveredStore& store) {
   return epochs;
 }
 
+// Where each epoch begins and which records name members, from what recovery has collected on its
+// way through the log. O(epochs + pending).
 LogShape ShapeOf(const RecoveredStore& store) {
   LogShape shape{.snapshot = store.report.snapshot_lsn,
                  .snapshot_members = store.snapshot_members,
@@ -215,6 +219,7 @@ class JournalImpl final : public Journal {
       return {};
     size_t i = epochs_.size() - 1;
     while (i > 0 && epochs_[i].first_seq + epochs_[i].ahead > ordinal) --i;
+    CELLAR_DEBUG_ASSERT(ordinal > epochs_[i].ahead);
     return {epochs_[i].epoch, ordinal - epochs_[i].ahead};
   }
   // Makes `lsn`, which another machine has given, the number of the next record: the last one, or
@@ -341,6 +346,8 @@ JournalImpl::JournalImpl(JournalOptions options, FileSystem& files, Clock& clock
   for (const std::string& path : store.leftovers) (void)files_.Remove(path);
 }
 
+// Without a log there is nothing to reserve. Then save points are what durability there is, and a
+// failed one stops writes if it is to (stop-writes-on-bgsave-error).
 Status JournalImpl::Reserve(size_t payload_bytes) {
   if (payload_bytes > kRecordPayloadBytesMax) [[unlikely]]
     return RecordTooLarge(payload_bytes);
@@ -352,7 +359,11 @@ Status JournalImpl::Reserve(size_t payload_bytes) {
   return Status::Ok();
 }
 
+// The claim says how far the log was known to be durable when the record was written: at recovery a
+// tear in the middle of what is claimed is damage, and no torn tail. The hash of this record is
+// taken when the next one comes, since a small change may still join it.
 void JournalImpl::AddRecord(const RecordHead& head, std::string_view payload) {
+  CELLAR_DEBUG_ASSERT(payload.size() <= kRecordPayloadBytesMax);
   const size_t bytes = kRecordHeaderBytes + payload.size();
   const Lsn claim = durable_lsn();
   SealLastRecord();
@@ -367,6 +378,7 @@ void JournalImpl::AddRecord(const RecordHead& head, std::string_view payload) {
 
 void JournalImpl::SealLastRecord() {
   if (unsealed_at_ == kSealed) return;
+  CELLAR_DEBUG_ASSERT(unsealed_at_ + kRecordHeaderBytes <= turn_.bytes.size());
   chain_ = SealRecord(turn_.bytes.data() + unsealed_at_);
   unsealed_at_ = kSealed;
 }
@@ -392,6 +404,8 @@ Lsn JournalImpl::AppendJoined(std::string_view payload, size_t head_bytes, uint6
   return last_;
 }
 
+// Small changes of one turn share a record while it is small: one header and one hash for many of
+// them. Nothing of a turn is acknowledged before its flush, so a record may grow until then.
 Lsn JournalImpl::JoinOrAdd(std::string_view payload, size_t head_bytes, uint64_t changes) {
   CELLAR_ASSERT(head_bytes <= payload.size());
   const size_t more_bytes = payload.size() - head_bytes;
@@ -426,6 +440,9 @@ void JournalImpl::AppendAt(const RecordHead& head, std::string_view payload, uin
   may_be_joined_ = false;
 }
 
+// A number that is not behind the last one voids all from there on, as a new leader may ask. The
+// records stay in the log, and ordinals go on counting: a snapshot that holds a voided record must
+// not be installed.
 void JournalImpl::TakeNumber(Lsn lsn) {
   uint64_t ahead = epochs_.back().ahead;
   if (lsn.seq <= last_.seq) {
@@ -472,6 +489,8 @@ void JournalImpl::SetEpoch(uint32_t epoch) {
   may_be_joined_ = false;
 }
 
+// The newest record that is durable, in force and, in a set, committed. Epochs are looked through
+// from the newest on; those that have been voided do not count.
 Lsn JournalImpl::settled_lsn() const {
   const uint64_t durable = writer_.durable_ordinal();
   uint64_t seq = 0;
@@ -503,6 +522,8 @@ std::optional<uint64_t> JournalImpl::LastSeqOf(uint32_t epoch) const {
   return last_.seq;
 }
 
+// The sink, if there is one, gets the records before the sync thread: followers may have them while
+// the disk is still busy.
 void JournalImpl::Flush() {
   if (turn_.bytes.empty()) return;
   SealLastRecord();
@@ -534,6 +555,7 @@ void JournalImpl::ClaimIfIdle() {
   Flush();
 }
 
+// A trim that fails is tried again after a pause. One runs at a time.
 void JournalImpl::TrimIfDue() {
   if (trim_.thread.joinable()) {
     if (!trim_.done.load(std::memory_order_acquire)) return;
@@ -562,6 +584,8 @@ void JournalImpl::Poll() {
   if (job_ && job_->done.load(std::memory_order_acquire)) (void)FinishSnapshot();
 }
 
+// Replies that depend on no newer record may leave; journal.h says what each policy promises by
+// that.
 Lsn JournalImpl::released_lsn() const {
   if (!options_.log_enabled) return kLsnMax;  // and no reply needs a gate
   if (writer_.held()) return last_;
@@ -590,11 +614,14 @@ Status JournalImpl::CheckStateIsNewest() const {
   return Status::Error(ErrorCode::kTryAgain, "the newest changes are not applied yet");
 }
 
+// The log is cut first, so that the segment behind the cut holds exactly what the snapshot lacks.
+// Taking the state costs O(trees); all writing is the thread's.
 Status JournalImpl::StartSnapshot() {
   CELLAR_ASSERT(!closed_);
   if (job_) return Status::Error(ErrorCode::kErr, "Background save already in progress");
   RETURN_IF_ERROR(CheckStateIsNewest());
   (void)BeginCut();
+  CELLAR_ASSERT(turn_.bytes.empty());  // what the snapshot holds is not in the next segment
   job_ = std::make_unique<SnapshotJob>();
   SnapshotJob* job = job_.get();
   job->task = {.directory = options_.directory,
@@ -616,6 +643,8 @@ Status JournalImpl::StartSnapshot() {
   return Status::Ok();
 }
 
+// A member's snapshot may hold records that are not committed yet. The file is written all the
+// same, and installed when they are, or removed when they never will be.
 void JournalImpl::RunSnapshot(SnapshotJob* job) {
   SetThreadName("cellar-snapshot");
   LowerThreadPriority();
@@ -637,7 +666,10 @@ void JournalImpl::RunSnapshot(SnapshotJob* job) {
   if (options_.wake) options_.wake();
 }
 
+// In the loop: takes over what the thread has found. A failure leaves everything as it was; the
+// next attempt comes after kSnapshotRetryMicros.
 Status JournalImpl::FinishSnapshot() {
+  CELLAR_ASSERT(job_ != nullptr);
   const std::unique_ptr<SnapshotJob> job = std::move(job_);
   CELLAR_ASSERT(!ended_thread_.joinable());
   ended_thread_ = std::move(job->thread);
@@ -674,6 +706,7 @@ Status JournalImpl::SaveNow() {
 }
 
 bool JournalImpl::SavePointIsDue() const {
+  CELLAR_ASSERT(changes_ >= changes_saved_);
   const uint64_t changes = changes_ - changes_saved_;
   const int64_t micros = clock_.MonotonicMicros() - last_save_micros_;
   return changes > 0 && std::any_of(options_.save_points.begin(), options_.save_points.end(),
@@ -686,6 +719,7 @@ bool JournalImpl::SavePointIsDue() const {
 // By a start: what is kept of the log for other ends does not count.
 uint64_t JournalImpl::BytesToLoad() const {
   const LogWriterStats log = writer_.Stats();
+  CELLAR_ASSERT(log.log_bytes >= log.covered_bytes);
   return snapshot_bytes_ + log.log_bytes - log.covered_bytes;
 }
 
@@ -697,6 +731,8 @@ bool JournalImpl::RewriteIsDue() const {
   return growth / std::max<uint64_t>(base_bytes_ / 100, 1) >= options_.rewrite_percentage;
 }
 
+// Four reasons, any of which is enough: a log that counts only from the next snapshot on, a start
+// from an older one, save points, and a log that has grown.
 bool JournalImpl::MaybeStartSnapshot() {
   if (job_ || closed_) return false;
   const bool retries = !last_save_error_.empty();
@@ -714,6 +750,8 @@ void JournalImpl::SetSyncPolicy(SyncPolicy policy) {
   writer_.SetSyncPolicy(policy);
 }
 
+// A log that is turned on does not count before a snapshot says from where: until then replies do
+// not wait for it (held).
 Status JournalImpl::SetLogEnabled(bool enabled) {
   if (enabled == options_.log_enabled) return Status::Ok();
   if (job_) return Status::Error(ErrorCode::kErr, "Background save in progress, try again later");
@@ -776,6 +814,8 @@ JournalStats JournalImpl::Stats() const {
   return stats;
 }
 
+// In this order: what the loop still holds, then the snapshot's thread, then a last claim, if all
+// is on the disk, and the sync thread.
 Status JournalImpl::Close() {
   if (closed_) return close_status_;
   Flush();
@@ -795,6 +835,7 @@ Status JournalImpl::Close() {
     AddClaim();
     Flush();
   }
+  CELLAR_ASSERT(job_ == nullptr);
   closed_ = true;
   close_status_ = writer_.Close();
   return close_status_;

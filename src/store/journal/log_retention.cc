@@ -54,6 +54,7 @@ void LogRetention::Prune(Manifest* draft, std::vector<std::string>* names) const
       names->push_back(FormatFileName(StoreFileKind::kSegment, segment->number));
     }
   }
+  CELLAR_ASSERT(draft->segments.empty() || draft->segments.back().end || !kept.empty());
   draft->segments.assign(kept.rbegin(), kept.rend());
 }
 

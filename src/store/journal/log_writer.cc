@@ -31,6 +31,8 @@ Status Misconf(const std::string& why) {
 
 }  // namespace
 
+// Members of three kinds stand in the header: of the loop, of the thread, and those under mutex_.
+// Before Start all belong to the caller.
 LogWriter::LogWriter(const JournalOptions& options, FileSystem& files, Clock& clock,
                      const RecoveredStore& store)
     : options_(options),
@@ -66,6 +68,8 @@ Status LogWriter::Start() {
   return Status::Ok();
 }
 
+// Goes on in the last segment if that is open, as recovery leaves it; else a fresh one is made, in
+// the way in which a failure is recovered from.
 Status LogWriter::StartLog() {
   enabled_ = true;
   std::vector<SegmentEntry>& entries = manifest_.segments;
@@ -107,6 +111,8 @@ Status LogWriter::Close() {
 
 // --- loop thread ---
 
+// The loop has come to the end of what is granted: the thread is woken and asked for more, and
+// waited for. A disk without room answers too, by room_failures_.
 Status LogWriter::ReserveSlow(uint64_t stream_end) {
   std::unique_lock lock(mutex_);
   if (!healthy()) return Misconf(stats_.error);
@@ -151,6 +157,7 @@ void LogWriter::Submit(LogBatch* batch) {
              (awaited || queue_bytes_ >= (lazy ? kLingerBytes : gathering_.bytes) ||
               thread_wakes_micros_ > batch->submitted_micros + kLingerMicros);
     LogBatch* last = queue_.empty() ? nullptr : &queue_.back();
+    CELLAR_ASSERT(last == nullptr || batch->ordinal >= last->ordinal);
     if (last != nullptr && !batch->begins_segment && last->is_written == batch->is_written &&
         last->bytes.capacity() - last->bytes.size() >= batch->bytes.size()) {
       last->bytes.Append(batch->bytes.view());
@@ -185,6 +192,8 @@ uint64_t LogWriter::TakeNumber() {
   return next_number_++;
 }
 
+// The caller waits: `run` may use what it borrows. The thread answers at the end of its round, or
+// when it ends.
 Status LogWriter::RunOnThread(std::function<Status()> run) {
   Call call{.run = std::move(run), .status = Status::Ok(), .done = false};
   std::unique_lock lock(mutex_);
@@ -235,6 +244,7 @@ void LogWriter::PinFrom(LogPin pin, uint64_t segment) {
   if (retention_.PinFrom(pin, segment)) DropBefore(segment);
 }
 
+// Only wakes the thread if there is something to be dropped: pins move often, segments seldom go.
 void LogWriter::DropBefore(uint64_t segment) {
   {
     const std::lock_guard lock(mutex_);
@@ -268,6 +278,7 @@ LogWriterStats LogWriter::Stats() const {
   const uint64_t unwritten_bytes = queue_unwritten_bytes_ + taken_unwritten_bytes_;
   const uint64_t unsynced_bytes = queue_bytes_ + taken_bytes_;
   stats.unwritten_bytes += unwritten_bytes;
+  CELLAR_ASSERT(unwritten_bytes <= unsynced_bytes);
   const uint64_t written_bytes = unsynced_bytes - unwritten_bytes;
   stats.log_bytes += written_bytes;
   stats.room_bytes -= std::min(stats.room_bytes, stats.unwritten_bytes + written_bytes);
@@ -314,6 +325,8 @@ void LogWriter::Run() {
   reply_cv_.notify_all();
 }
 
+// 0: now. Every reason to work has its time here; what is missing here is not done until something
+// else wakes the thread.
 int64_t LogWriter::NextWakeMicros() const {
   if (stop_ || !calls_.empty()) return 0;
   if (!enabled_) return spares_.has_discarded() ? 0 : SparesDueMicros();
@@ -350,8 +363,11 @@ void LogWriter::TakeWork(std::vector<Call*>* calls) {
   TakeQueue();
 }
 
+// From the loop's queue to the thread's, still counted as the loop's until PublishState
+// (taken_bytes_), so that no moment of Stats misses them.
 void LogWriter::TakeQueue() {
   for (LogBatch& batch : queue_) {
+    CELLAR_ASSERT(batch.stream_end >= stream_submitted_);
     unsynced_bytes_ += batch.bytes.size();
     stream_submitted_ = batch.stream_end;
     unsynced_.push_back(std::move(batch));
@@ -375,6 +391,7 @@ void LogWriter::OpenTail() {
     if (!tail_error_.ok()) return;
     ++written_;
   }
+  CELLAR_ASSERT(written_ == unsynced_.size());
   tail_.Open(segment_->file(), segment_->end_offset());
 }
 
@@ -440,6 +457,8 @@ int64_t LogWriter::SparesDueMicros() const {
   return pacer_.ended_micros() + spares_.kept_micros();
 }
 
+// One round without the lock. Each step may find that the disk has failed (Fail), and then nothing
+// else is tried before TryToResume.
 void LogWriter::Work() {
   spares_.Discard();
   if (!enabled_) return;
@@ -457,12 +476,15 @@ void LogWriter::Work() {
   if (healthy() && std::exchange(drop_wanted_, false)) DropUnwanted();
 }
 
+// Under `always` syncs may overlap on a disk for which that pays (SyncTrial finds out): each goes
+// to a free lane. Else the thread syncs by itself.
 void LogWriter::BeginSync() {
   const bool may_overlap = policy_now_ == SyncPolicy::kAlways &&
                            pacer_.typical_micros() >= options_.overlap_sync_micros_min;
   if (may_overlap && !lanes_.is_open()) OpenLanes();
   pacer_.AllowOverlap(may_overlap && lanes_.is_open());
   if (LanesAreFull()) return;
+  CELLAR_ASSERT(written_ > 0);  // or no sync would be due
   if (pacer_.way() == SyncWay::kOverlapped) {
     const uint64_t ordinal = unsynced_[written_ - 1].ordinal;
     in_lanes_.push_back({segment_->end(), ordinal});
@@ -487,6 +509,8 @@ bool LogWriter::LanesAreFull() const {
   return pacer_.way() == SyncWay::kOverlapped ? !lanes_.has_free_lane() : !lanes_.is_idle();
 }
 
+// Takes in what lanes have ended. They may end out of order; only what all before it has ended too
+// is durable (Outcome::tag).
 bool LogWriter::SettleLanes() {
   if (!lanes_.is_open()) return true;
   const SyncLanes::Outcome outcome = lanes_.TakeOutcome();
@@ -519,6 +543,8 @@ void LogWriter::LaneEnded(uint64_t ordinal) {
   work_cv_.notify_one();
 }
 
+// A batch that the loop has written (is_written) is only noted. A new segment begins between
+// batches: where the size is reached, or where a snapshot has cut.
 void LogWriter::WriteBatches() {
   bool is_awaited = false;
   while (healthy() && written_ < unsynced_.size()) {
@@ -561,6 +587,7 @@ int64_t LogWriter::SyncDueMicros() const {
          (policy_now_ == SyncPolicy::kEverySecond ? kSyncEveryMicros : kSyncRarelyMicros);
 }
 
+// False: it failed, and the segment has been given up.
 bool LogWriter::SyncSegment() {
   CELLAR_ASSERT(healthy());
   if (lanes_.is_open()) {
@@ -584,10 +611,14 @@ bool LogWriter::SyncSegment() {
   return true;
 }
 
+// The first `count` batches are durable: their memory is for others, and base_ is where a fresh
+// segment would have to begin.
 void LogWriter::Retire(size_t count) {
   CELLAR_ASSERT(count <= unsynced_.size());
   for (size_t i = 0; i < count; ++i) {
     LogBatch& batch = unsynced_.front();
+    CELLAR_ASSERT(unsynced_bytes_ >= batch.bytes.size());
+    CELLAR_ASSERT(batch.ordinal >= base_ordinal_);
     unsynced_bytes_ -= batch.bytes.size();
     stream_durable_ = batch.stream_end;
     base_ = {.offset = 0,
@@ -618,13 +649,18 @@ uint64_t LogWriter::GrantLimit() const {
 }
 
 void LogWriter::PublishGrant() {
+  CELLAR_ASSERT(healthy());
+  CELLAR_ASSERT(stream_durable_ <= stream_submitted_);
   const uint64_t grant = std::min(segment_->stream_allocated(), GrantLimit());
   if (grant > granted_.load(std::memory_order_relaxed))
     granted_.store(grant, std::memory_order_release);
 }
 
+// Keeps what is not durable in unsynced_; all of it goes to the next segment. Written ones count as
+// unwritten again.
 void LogWriter::Fail(const Status& status) {
   CELLAR_ASSERT(healthy());
+  CELLAR_ASSERT(!status.ok());
   CloseTail();
   granted_ = 0;
   healthy_ = false;
@@ -638,6 +674,8 @@ void LogWriter::Fail(const Status& status) {
   Wake();
 }
 
+// Makes a fresh segment with everything that is not known to be durable, and syncs it, before a
+// single write is accepted again.
 void LogWriter::TryToResume() {
   CELLAR_ASSERT(!healthy());
   if (clock_.MonotonicMicros() < resume_micros_ && !stopping_) return;

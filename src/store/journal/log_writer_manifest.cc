@@ -104,6 +104,9 @@ Result<std::unique_ptr<SegmentFile>> LogWriter::ResumeInFreshSegment() {
   return fresh;
 }
 
+// The old segment is synced whole before another one begins, so that only the last segment can ever
+// have a torn end. Until the new one is in the manifest nothing changes, and whatever fails until
+// then is tried again later.
 void LogWriter::Rotate() {
   if (!SyncSegment()) return;
   Wake();
@@ -242,6 +245,8 @@ Status LogWriter::CloseCutOnThread(uint64_t ordinal) {
   return Status::Error(ErrorCode::kNoSpace, "no room for another segment of the log");
 }
 
+// A segment is written from now on, but the manifest on the disk does not name it before a snapshot
+// says where the log begins (held_).
 Status LogWriter::EnableOnThread(const LogPosition& start, uint64_t ordinal,
                                  uint64_t stream_begin) {
   CELLAR_ASSERT(!enabled_);

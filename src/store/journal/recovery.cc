@@ -68,6 +68,8 @@ class Recovery {
   uint32_t last_version_{kLogVersion};  // of the last segment
 };
 
+// Without a manifest the folder is either empty, and a store begins there, or something has been
+// lost: then files that nobody names are there, and nothing is begun over them.
 Status Recovery::FindManifest(const std::vector<std::string>& names) {
   auto loaded = LoadManifest(files_, directory_);
   if (!loaded.ok() && loaded.status().code() == ErrorCode::kCorruption)
@@ -207,6 +209,8 @@ void Recovery::BeginAnew() {
   if (store_.manifest.snapshot) progress_.bytes_total += store_.manifest.snapshot->bytes;
 }
 
+// The file must be the one that the manifest means, byte for byte (its hash), before anything of it
+// is loaded.
 Status Recovery::LoadOne(const SnapshotEntry& entry) {
   const std::string path = PathOf(StoreFileKind::kSnapshot, entry.number);
   const int64_t begin = clock_.MonotonicMicros();

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/assert.h"
+
 namespace cellar {
 namespace {
 
@@ -21,7 +23,10 @@ AllocationSize RoomKeeper::SizeFor(uint64_t bytes) const {
   return {.wanted = bytes + step_bytes_, .least = bytes + step_bytes_min_};
 }
 
+// Reserves ahead: when half a step of room is left, and twice as much each time, up to a limit, so
+// that a log that is written fast asks seldom.
 void RoomKeeper::Ensure(SegmentFile* segment, uint64_t needed) {
+  CELLAR_ASSERT(segment != nullptr);
   const uint64_t allocated = segment->stream_allocated();
   is_low_ = allocated < needed + step_bytes_ / 2;
   if (!is_low_) {
@@ -32,6 +37,7 @@ void RoomKeeper::Ensure(SegmentFile* segment, uint64_t needed) {
   if (clock_.MonotonicMicros() < retry_micros_ && allocated >= needed) return;
   const Status status = segment->Allocate(SizeFor(needed > allocated ? needed - allocated : 0));
   if (status.ok()) {
+    CELLAR_ASSERT(segment->stream_allocated() >= needed);
     step_bytes_ = std::min(step_bytes_ * 2, step_bytes_max_);
     failure_.clear();
     is_low_ = false;

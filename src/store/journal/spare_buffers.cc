@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/assert.h"
+
 namespace cellar {
 namespace {
 
@@ -18,6 +20,7 @@ ByteBuffer SpareBuffers::Take() {
   if (spare_.empty()) return {};
   ByteBuffer buffer = std::move(spare_.back());
   spare_.pop_back();
+  CELLAR_ASSERT(bytes_ >= buffer.capacity());
   bytes_ -= buffer.capacity();
   return buffer;
 }
@@ -28,6 +31,8 @@ void SpareBuffers::Retire(ByteBuffer buffer) {
   retired_.push_back(std::move(buffer));
 }
 
+// How much is kept follows how much each sync frees: more at once, less only little by little, as a
+// quarter of it at a time goes once less has been needed for a while.
 void SpareBuffers::Keep(int64_t now_micros, bool is_over) {
   if (retired_.empty() && !is_over) return;
   size_t retired_bytes = 0;
@@ -46,6 +51,8 @@ void SpareBuffers::Keep(int64_t now_micros, bool is_over) {
   bytes_max_ = std::max({kBytesIdle, wanted, kept});
   size_t unneeded = 0;  // the first ones were not reached
   for (; bytes_ > bytes_max_; ++unneeded) {
+    CELLAR_ASSERT(unneeded < spare_.size());
+    CELLAR_ASSERT(bytes_ >= spare_[unneeded].capacity());
     bytes_ -= spare_[unneeded].capacity();
     discarded_.push_back(std::move(spare_[unneeded]));
   }

@@ -27,6 +27,8 @@ void SyncPacer::CountSync(uint64_t bytes) {
   trial_.Count(bytes);
 }
 
+// What the last sync made durable lets about as many records come: for seven eighths of those the
+// next sync waits, or for half of what a sync takes, whichever comes first.
 SyncPacer::Gathering SyncPacer::Plan(size_t queued_bytes) {
   const uint64_t released = std::exchange(bytes_, 0);
   const bool gathers = way() == SyncWay::kGathered && released > 0 && queued_bytes > 0 &&

@@ -20,6 +20,8 @@ void SyncTrial::AllowOverlap(bool allowed) {
   if (!allowed && way_ == SyncWay::kOverlapped) Begin(Choose());
 }
 
+// A window of counts gives a rate for the way that was used. A rate that has changed much means
+// that the load is another one, and then what is known of the other ways is worth nothing.
 void SyncTrial::Count(uint64_t bytes) {
   const int64_t now = clock_.MonotonicMicros();
   const int64_t since = now - std::exchange(last_count_micros_, now);
@@ -36,6 +38,8 @@ void SyncTrial::Count(uint64_t bytes) {
   Begin(Choose());
 }
 
+// A way that has never been tried comes first, then the best one; now and then another one, in
+// turn, as loads change.
 SyncWay SyncTrial::Choose() {
   size_t best = 0;
   for (size_t way = 0; way < ways_allowed(); ++way) {

@@ -49,6 +49,9 @@ Status LogIndex::Update(const Manifest& manifest, Lsn shown, bool whole) {
     segments.push_back(*std::move(opened));
   }
   std::reverse(segments.begin(), segments.end());
+  CELLAR_DEBUG_ASSERT(std::is_sorted(
+      segments.begin(), segments.end(),
+      [](const Segment& one, const Segment& other) { return one.number < other.number; }));
   segments_ = std::move(segments);
   marks_are_old_ = true;
   // If the record before it is void, some that are in force may be older: they are as good as gone.
@@ -72,6 +75,7 @@ void LogIndex::NoteEpoch(Lsn lsn) {
 }
 
 void LogIndex::BeginScan() {
+  CELLAR_ASSERT(!segments_.empty());
   if (FindSegment(scan_.segment) == nullptr) {
     scan_ = BeginningOf(segments_.front());
     epochs_ = {scan_.last};
@@ -83,6 +87,8 @@ void LogIndex::BeginScan() {
   }
 }
 
+// Reads on from where the last look ended until it is in the epoch of what is shown. A call reads a
+// piece at most.
 Result<bool> LogIndex::LookForVoids() {
   if (segments_.empty()) return true;
   if (epochs_.empty() || scan_.last.epoch != shown_.epoch) BeginScan();
@@ -90,6 +96,7 @@ Result<bool> LogIndex::LookForVoids() {
   while (scan_.last.epoch != shown_.epoch) {
     if (scan_.offset >= end) return false;
     const Segment* segment = FindSegment(scan_.segment);
+    CELLAR_ASSERT(segment != nullptr);  // BeginScan has seen to it
     LogRecord record;
     uint64_t end_offset = 0;
     ASSIGN_OR_RETURN(const bool there, Next(*segment, scan_.offset, &record, &end_offset));
@@ -158,6 +165,8 @@ uint64_t LogIndex::BytesFrom(const LogPlace& place) const {
   return bytes;
 }
 
+// Segments without pieces are those that nobody has read up to: pieces before them are taken, which
+// only means to read more.
 LogPlace LogIndex::Find(int64_t micros) const {
   CELLAR_ASSERT(begin_micros() < micros);
   const Segment* segment = &segments_.back();
@@ -221,7 +230,9 @@ Result<bool> LogIndex::Next(const Segment& segment, uint64_t offset, LogRecord* 
   });
 }
 
+// Pieces end where the first reader came to their size; for later ones they are where they are.
 bool LogIndex::EndsPiece(Segment* segment, const LogPlace& place) {
+  CELLAR_ASSERT(!segment->pieces.empty());
   const LogPlace& last = segment->pieces.back();
   if (place.offset > last.offset) {
     if (place.offset - last.offset < kPieceBytes) return false;
@@ -233,6 +244,7 @@ bool LogIndex::EndsPiece(Segment* segment, const LogPlace& place) {
       [](const LogPlace& a, const LogPlace& b) { return a.offset < b.offset; });
 }
 
+// Void records move the place along without being shown, so that nothing is read twice.
 Result<LogIndex::Ended> LogIndex::ReadPiece(LogPlace* place, const Visit& visit) {
   ASSIGN_OR_RETURN(const bool known, LookForVoids());
   if (!known) return Ended::kPiece;

@@ -9,6 +9,8 @@
 
 namespace cellar {
 
+// The gate, if there is one, decides how much of the record is wanted (up to a moment). What is
+// skipped still counts as read: epochs and members are those of the log.
 Status LogReplay::ApplyEntry(RecordHead head, std::string_view payload) {
   if (ended_) return Status::Ok();
   bool is_skipped = false;

@@ -18,6 +18,8 @@ std::optional<size_t> NextWireRecord(std::string_view bytes, LogRecord* record) 
   return record->end_offset;
 }
 
+// Where the record stands decides what can be compared. Inside a segment all of it is; at the end
+// of one that is gone only its commit time, which the next segment's header tells.
 Result<LogStream::Opened> LogStream::Open(FileSystem& files, const std::string& directory,
                                           const Manifest& manifest, const RecordName& after) {
   Opened opened;
@@ -51,6 +53,8 @@ Result<LogStream::Opened> LogStream::Open(FileSystem& files, const std::string& 
   return opened;
 }
 
+// Without an identity the record is known by its number and time alone; that is so where its
+// segment is gone or of an older format.
 Status LogStream::IdentifyLast(FileSystem& files, const std::string& directory,
                                const Manifest& manifest, RecordName* name) {
   const auto in =
@@ -89,6 +93,8 @@ Result<bool> LogStream::Next(Lsn last, LogRecord* record) {
   return true;
 }
 
+// Records are laid out anew, without the chain of hashes that ties them to their place in this log:
+// the other end has a log of its own.
 Status LogStream::Read(const Manifest& manifest, Lsn last, size_t bytes_max, std::string* out) {
   const size_t begin = out->size();
   while (position_.last < last && out->size() - begin < bytes_max) {

@@ -74,6 +74,8 @@ std::string LogWalk::CheckEnd(const FoundSegment& copy, std::string_view segment
                      fault);
 }
 
+// One copy of a segment, from where the reading has come. It may end early: then another copy may
+// have more, and damage is told only if none has.
 Status LogWalk::ReadCopy(const FoundSegment& copy, const SegmentHeader* next, LogReplay* replay) {
   RETURN_IF_ERROR(ReadWholeFile(files_, copy.path, &bytes_));
   std::string_view segment = bytes_;
@@ -102,6 +104,8 @@ Status LogWalk::ReadCopy(const FoundSegment& copy, const SegmentHeader* next, Lo
   return fault.empty() ? Status::Ok() : Damage(copy.path, fault);
 }
 
+// The same segment may stand in several folders (a backup, an archive); together they may be whole
+// where none is by itself.
 Status LogWalk::ReadSegment(const std::vector<FoundSegment>& copies, const SegmentHeader* next,
                             LogReplay* replay) {
   const Lsn highest = position_.highest;
@@ -120,6 +124,8 @@ Status LogWalk::ReadSegment(const std::vector<FoundSegment>& copies, const Segme
   return damage;
 }
 
+// From the first segment that the base needs to the end, or to where the replay ends. A gap between
+// two of them is an error that names what is missing.
 Status LogWalk::Run(LogReplay* replay) {
   auto at = FirstSegment();
   if (at == found_.segments.end()) {

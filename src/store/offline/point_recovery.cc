@@ -292,6 +292,8 @@ Status PointRecovery::LoadBase() {
   return Status::Ok();
 }
 
+// Reads the log behind the base up to the moment that is asked for, and says what an operator
+// should know of where that is.
 Status PointRecovery::ReplayLog() {
   UntilTime gate(until_, request_.until.kind);
   LogReplay replay(engine_, ApplyUpTo::kEnd);

@@ -44,12 +44,16 @@ class SnapshotFileWriter {
   uint64_t synced_offset_{0};
 };
 
+// Every few megabytes are synced: one sync at the end would hold up the log's syncs for as long as
+// the disk needs for all of it.
 Status SnapshotFileWriter::Write(std::string_view bytes) {
   if (progress_->cancelled.load(std::memory_order_relaxed))
     return Status::Error(ErrorCode::kErr, "the snapshot was abandoned");
   pace_.Pause();
   RETURN_IF_ERROR(file_->WriteAt(offset_, bytes));
   offset_ += bytes.size();
+  CELLAR_ASSERT(synced_offset_ <= offset_);
+  CELLAR_ASSERT(writeback_offset_ <= offset_);
   if (offset_ - writeback_offset_ >= kWritebackBytes) {
     file_->BeginWriteback(writeback_offset_, offset_ - writeback_offset_);
     writeback_offset_ = offset_;
@@ -71,12 +75,14 @@ uint32_t SnapshotFileWriter::FillBlock(BTreeImageReader* reader) {
       block_.resize(length_at);
       break;
     }
+    CELLAR_ASSERT(block_.size() - length_at - 4 <= UINT32_MAX);
     EncodeFixed32(&block_[length_at], static_cast<uint32_t>(block_.size() - length_at - 4));
     ++images;
   }
   return images;
 }
 
+// Leaves as they are, block by block; progress is estimated by bytes, as nobody counts cells here.
 Status SnapshotFileWriter::WriteTree(const StateMachine::TreeSnapshot& tree, SnapshotTree* entry) {
   const BTreeSnapshot& snapshot = tree.snapshot;
   const uint64_t cells_before = progress_->cells_done.load(std::memory_order_relaxed);
