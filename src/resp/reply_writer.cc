@@ -15,15 +15,6 @@ void ReplyWriter::Line(char type, std::string_view text) {
   FinishHeader(to);
 }
 
-void ReplyWriter::Error(const Status& status) {
-  CELLAR_ASSERT(!status.ok());
-  const std::string_view word = ErrorCodeWord(status.code());
-  std::string line;
-  line.reserve(word.size() + 1 + status.text().size());
-  line.append(word).append(" ").append(status.text());
-  Line('-', line);
-}
-
 void ReplyWriter::Unsigned(uint64_t value) {
   if (value <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
     Integer(static_cast<int64_t>(value));

@@ -26,7 +26,6 @@
 #include <string_view>
 
 #include "base/inline.h"
-#include "cellar/status.h"
 #include "resp/decimal.h"
 #include "resp/output_buffer.h"
 
@@ -52,16 +51,6 @@ class ReplyWriter {
   void SimpleString(std::string_view text) { Line('+', text); }
   // `text` begins with the code: "ERR no such client". CR and LF become blanks.
   void Error(std::string_view text) { Line('-', text); }
-  // REQUIRES: !status.ok().
-  void Error(const Status& status);
-  // Ok() or Error().
-  void StatusReply(const Status& status) {
-    if (status.ok()) {
-      Ok();
-    } else {
-      Error(status);
-    }
-  }
 
   void Integer(int64_t value) {
     char* to = buffer_->Reserve(kHeaderBytesMax);

@@ -126,7 +126,7 @@ class Server final : public Host, private ConnectionHost, private ReplicationHos
   }
   void Pushed(Session& session, size_t bytes) override;
   void EndForOutput(Session& session) override;
-  void PauseClients(int64_t until_micros, bool writes_only) override;
+  void PauseClients(int64_t until_micros, Pause pause) override;
   void UnpauseClients() override;
   void WakeTasks() override { tasks_woken_ = true; }
   Status Shutdown(ShutdownMode mode) override;

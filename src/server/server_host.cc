@@ -234,11 +234,11 @@ void Server::KillSession(Session& session) {
   ScheduleFlush(session);
 }
 
-void Server::PauseClients(int64_t until_micros, bool writes_only) {
+void Server::PauseClients(int64_t until_micros, Pause pause) {
+  CELLAR_ASSERT(pause != Pause::kNone);
   // As in Redis: of two pauses the stricter kind and the later end hold.
-  if (pause_ == Pause::kAll) writes_only = false;
   if (pause_ == Pause::kNone) pause_until_micros_ = 0;
-  pause_ = writes_only ? Pause::kWrites : Pause::kAll;
+  pause_ = std::max(pause_, pause);
   pause_until_micros_ = std::max(pause_until_micros_, until_micros);
 }
 

@@ -191,7 +191,7 @@ void Server::EndProcess(const std::string& why) {
 
 void Server::HoldWrites(bool held) {
   if (held) {
-    PauseClients(INT64_MAX, true);
+    PauseClients(INT64_MAX, Pause::kWrites);
   } else {
     UnpauseClients();
   }

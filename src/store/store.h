@@ -21,7 +21,7 @@
 //
 //   Dispatcher::Run                    behind Admit: the user may (commands/dispatch)
 //   |  CmdCPut                         words: row, then column and value in turn
-//   |  |  Store::FindTableIfAny
+//   |  |  FindTableToChange
 //   |  |  Store::Put                   READONLY; the stamp
 //   |  |  |  RowResolver::ResolvePuts  key of the row | Table::EncodeColumn: of the column | value
 //   |  |  |  |                         each checked as it is added to the mutation
@@ -30,7 +30,7 @@
 //   |  |  |  Journal::AppendJoined     the mutation is the record
 //   |  |  DependsOn, TellOfRow, OK     the reply waits for the record; who watches the row hears it
 //   |  CmdCGet                         words: row, column
-//   |  |  FindVisibleTable, DependsOn  the reply waits for what the table depends on
+//   |  |  FindTable                    the reply waits for what the table depends on
 //   |  |  Store::OpenRow               OpenedRow::Open: key of the row
 //   |  |  OpenedRow::Get               Table::EncodeColumn; ReadView::ReadColumn, BTree::GetFirst
 //   |  |  EndGet                       the value, by its type

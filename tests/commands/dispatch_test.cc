@@ -45,7 +45,7 @@ class FakeHost final : public Host, private ReplicationHost {
   void ScheduleFlush(Session&) override {}
   void Pushed(Session&, size_t) override {}
   void EndForOutput(Session& ended) override { ended.End(); }
-  void PauseClients(int64_t, bool) override { pause_ = Pause::kAll; }
+  void PauseClients(int64_t, Pause pause) override { pause_ = pause; }
   void UnpauseClients() override {}
   void WakeTasks() override {}
   Status Shutdown(ShutdownMode) override { return {}; }
@@ -128,6 +128,21 @@ class WorkingTask final : public Task {
   int64_t slices_{0};
 };
 
+// Fails in its second step.
+class FailingTask final : public Task {
+ public:
+  TaskProgress Step(TaskContext& context) override {
+    if (++steps_ < 2) return TaskProgress::kMore;
+    context.Fail(Status::Error(ErrorCode::kTooLarge, "it is"));
+    return TaskProgress::kDone;
+  }
+
+ private:
+  int64_t steps_{0};
+};
+
+void CmdFailing(CommandContext& ctx) { ctx.Fail("NOLUCK none\r\nleft"); }
+void CmdFailingLater(CommandContext& ctx) { ctx.Continue(std::make_unique<FailingTask>()); }
 void CmdWorking(CommandContext& ctx) { ctx.Continue(std::make_unique<WorkingTask>()); }
 void CmdCounting(CommandContext& ctx) { ctx.Continue(std::make_unique<CountingTask>()); }
 void CmdLogged(CommandContext& ctx) {
@@ -137,6 +152,8 @@ void CmdLogged(CommandContext& ctx) {
 
 constexpr Command kTestRows[] = {
     {.name = "counting", .arity = 1, .handler = CmdCounting},
+    {.name = "failing", .arity = 1, .handler = CmdFailing},
+    {.name = "failing-later", .arity = 1, .handler = CmdFailingLater},
     {.name = "working", .arity = 1, .handler = CmdWorking},
     {.name = "logged", .arity = 1, .flags = kWrite | kDenyOom, .handler = CmdLogged},
 };
@@ -217,6 +234,28 @@ TEST_CASE("A task writes its reply over several steps, behind its log record", "
   REQUIRE(session.gates[0].lsn == Lsn{1, 5});
 }
 
+TEST_CASE("A failure is counted by its word, whether or not the client hears of it", "[commands]") {
+  const auto host = NewHost();
+  const auto failed_calls = [&](std::string_view name) {
+    return host->own_services.commands.Find(name)->stats.failed_calls;
+  };
+  REQUIRE(host->Say({"FAILING"}) == "-NOLUCK none  left\r\n");
+  REQUIRE(host->Say({"CLIENT", "REPLY", "SKIP"}).empty());
+  REQUIRE(host->Say({"FAILING"}).empty());
+  REQUIRE(failed_calls("failing") == 2);
+  REQUIRE(host->Say({"FAILING-LATER"}).empty());
+  const TaskBudget budget(Clock::System(), 0);
+  REQUIRE_FALSE(host->own_dispatcher.StepTask(host->session, budget));
+  REQUIRE(failed_calls("failing-later") == 0);
+  REQUIRE(host->own_dispatcher.StepTask(host->session, budget));
+  REQUIRE(host->session.output.view() == "-TOOLARGE it is\r\n");
+  REQUIRE(failed_calls("failing-later") == 1);
+  const auto& errors = host->own_services.stats.errors;
+  REQUIRE(errors.size() == 2);
+  REQUIRE(errors.find("NOLUCK")->second == 2);
+  REQUIRE(errors.find("TOOLARGE")->second == 1);
+}
+
 TEST_CASE("Commands are executed in order as long as the session proceeds", "[commands]") {
   const auto host = NewHost();
   Session& session = host->session;
@@ -274,7 +313,7 @@ TEST_CASE("Replies of one turn share a gate, those of the next have their own", 
 
 TEST_CASE("A paused command is put back, unanswered", "[commands]") {
   const auto host = NewHost();
-  host->PauseClients(1, false);
+  host->PauseClients(1, Host::Pause::kAll);
   REQUIRE(host->Say({"PING"}).empty());
   REQUIRE(host->session.postponed);
 }

@@ -9,6 +9,7 @@ import time
 import unittest
 
 from cellar_server import START_SECONDS_MAX, CellarServer, is_sanitized
+from table_reads import READS
 from test_protocol import command
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -70,10 +71,18 @@ class HeldDiskTest(unittest.TestCase):
             got += piece
         self.assertEqual(got, reply)
 
-    def assert_silent(self, connection):
+    def assert_silent(self, *connections):
         """Nothing more comes."""
-        ready, _, _ = select.select([connection], [], [], SILENCE_SECONDS)
-        self.assertEqual(ready, [], "a reply has come")
+        ready, _, _ = select.select(connections, [], [], SILENCE_SECONDS)
+        self.assertEqual([(connections.index(one), one.recv(100)) for one in ready], [], "a reply has come")
+
+    def assert_all_wait(self, server, lines):
+        """Each of the commands is answered when the disk goes on, and not before."""
+        connections = {line: self.send(server, line.split()) for line in lines}
+        self.assert_silent(*connections.values())
+        self.release()
+        for line, connection in connections.items():
+            self.assertTrue(connection.recv(1), line)
 
     def test_a_write_and_who_reads_it_wait(self):
         server = self.begin(appendonly="yes", appendfsync="always")
@@ -86,6 +95,43 @@ class HeldDiskTest(unittest.TestCase):
         self.release()
         self.read(writer, b"+OK\r\n")
         self.read(reader, b"$%d\r\n%s\r\n" % (len(MARK), MARK.encode()))
+
+    def test_every_command_that_reads_a_table_waits(self):
+        server = self.begin(appendonly="yes", appendfsync="always")
+        server.client().execute_command("INDEX", "CREATE", "t", "i", "ON", "1", "f:a")
+        self.send(server, ("CPUT", "t", "r", "f:c", MARK))
+        self.wait_until_held()
+        self.assert_all_wait(server, READS.values())
+
+    def test_that_there_is_no_table_any_more_waits(self):
+        server = self.begin(appendonly="yes", appendfsync="always")
+        self.send(server, ("CPUT", "t", "r", "f:c", MARK), ("TABLE", "DROP", "t"))
+        self.wait_until_held()
+        writes = ["CPUT t r f:a 1", "CADD t r f:a 1", "CDEL t r", "CDELRANGE t ALL", "CUPDATE t ALL DELROW",
+                  "TABLE DROP t", "DEL t", "RENAME t u", "COPY t u", "CWATCH t r", "INDEX DROP t i"]
+        self.assert_all_wait(server, [*READS.values(), *writes])
+
+    def test_that_a_snapshot_is_gone_waits(self):
+        server = self.begin(appendonly="yes", appendfsync="always")
+        client = server.client()
+        for row in "abc":
+            client.execute_command("CPUT", "t", row, "f:c", "1")
+        client.execute_command("SNAPSHOT", "CREATE", "s")
+        cursor = client.execute_command("CSCAN", "t@s", "0", "COUNT", "1")[0].decode()
+        self.send(server, ("CPUT", "t", "r", "f:c", MARK), ("SNAPSHOT", "DROP", "s"))
+        self.wait_until_held()
+        self.assert_all_wait(server, ["CSCAN t@s " + cursor, "CSCAN t@s 0", "CGET t@s a f:c"])
+
+    def test_that_a_watch_is_broken_waits(self):
+        server = self.begin(appendonly="yes", appendfsync="always")
+        watcher = self.send(server, ("WATCH", "t"), ("MULTI",))
+        self.read(watcher, b"+OK\r\n+OK\r\n")
+        self.send(server, ("CPUT", "t", "r", "f:c", MARK))
+        self.wait_until_held()
+        watcher.sendall(command("EXEC"))
+        self.assert_silent(watcher)
+        self.release()
+        self.read(watcher, b"*-1\r\n")
 
     def test_a_log_turned_on_counts_once_its_snapshot_is_written(self):
         server = self.begin(appendonly="no", appendfsync="always")

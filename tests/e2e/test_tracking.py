@@ -3,6 +3,7 @@
 import time
 import unittest
 
+from table_reads import OF_ROWS, OTHERS, READS, reading_commands
 from wire import OK, WireTest
 
 from model import resp
@@ -85,6 +86,15 @@ class TrackingTest(TrackingCase):
             self.reads(read)
             self.writes("CPUT t r f:a 1")
             self.assertEqual(self.told(), ["t"], read)
+
+    def test_no_reading_command_is_left_out(self):
+        self.assertEqual(reading_commands(self.writer.call), {*READS, *OTHERS})
+        self.writes("INDEX CREATE t i ON 1 f:a")
+        self.track()
+        for name, line in READS.items():
+            self.reads(line)
+            self.writes("CPUT t r f:a 1")
+            self.assertEqual(self.told(), ["t:r" if name in OF_ROWS else "t"], line)
 
     def test_a_change_of_a_whole_table_goes_by_its_name(self):
         self.track()

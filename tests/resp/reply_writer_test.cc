@@ -24,8 +24,6 @@ void Check(const std::function<void(ReplyWriter&)>& write, const std::string& re
 TEST_CASE("Every meaning has its encoding in RESP2 and RESP3", "[resp]") {
   Check([](ReplyWriter& r) { r.Ok(); }, "+OK\r\n", "+OK\r\n");
   Check([](ReplyWriter& r) { r.Error("ERR a\r\nb"); }, "-ERR a  b\r\n", "-ERR a  b\r\n");
-  Check([](ReplyWriter& r) { r.Error(Status::Error(ErrorCode::kNoTable, "no table 't'")); },
-        "-NOTABLE no table 't'\r\n", "-NOTABLE no table 't'\r\n");
   Check([](ReplyWriter& r) { r.Integer(INT64_MIN); }, ":-9223372036854775808\r\n",
         ":-9223372036854775808\r\n");
   Check([](ReplyWriter& r) { r.Unsigned(UINT64_MAX); }, "$20\r\n18446744073709551615\r\n",

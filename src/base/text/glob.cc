@@ -6,13 +6,13 @@
 #include <cstddef>
 #include <vector>
 
+#include "base/text/ascii.h"
+
 namespace cellar {
 namespace {
 
-char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
-
 uint8_t Fold(char c, GlobCase letter_case) {
-  return static_cast<uint8_t>(letter_case == GlobCase::kInsensitive ? Lower(c) : c);
+  return static_cast<uint8_t>(letter_case == GlobCase::kInsensitive ? LowerChar(c) : c);
 }
 
 // Is `c` in the class that begins at pattern[*at] (the character behind the '[')? *at then stands

@@ -29,9 +29,7 @@ Status CheckNumKeys(Arguments args) {
   return Status::Ok();
 }
 
-void RefuseScripting(CommandContext& ctx) {
-  ctx.reply.Error("ERR This instance has scripting disabled");
-}
+void RefuseScripting(CommandContext& ctx) { ctx.Fail("ERR This instance has scripting disabled"); }
 
 void CmdEval(CommandContext& ctx) {
   REPLY_IF_ERROR(ctx, CheckNumKeys(ctx.args));
@@ -40,26 +38,24 @@ void CmdEval(CommandContext& ctx) {
 
 void CmdEvalSha(CommandContext& ctx) {
   REPLY_IF_ERROR(ctx, CheckNumKeys(ctx.args));
-  ctx.reply.Error("NOSCRIPT No matching script. Please use EVAL.");
+  ctx.Fail("NOSCRIPT No matching script. Please use EVAL.");
 }
 
-void CmdFCall(CommandContext& ctx) { ctx.reply.Error("ERR Function not found"); }
+void CmdFCall(CommandContext& ctx) { ctx.Fail("ERR Function not found"); }
 
 void CmdScriptExists(CommandContext& ctx) {
   ctx.reply.Array(ctx.args.size() - 2);
   for (size_t i = 2; i < ctx.args.size(); ++i) ctx.reply.Integer(0);
 }
 
-void CmdNotBusy(CommandContext& ctx) {
-  ctx.reply.Error("NOTBUSY No scripts in execution right now.");
-}
+void CmdNotBusy(CommandContext& ctx) { ctx.Fail("NOTBUSY No scripts in execution right now."); }
 
 // SCRIPT FLUSH and FUNCTION FLUSH: nothing is there to be forgotten.
 void Flush(CommandContext& ctx, std::string_view refusal) {
   const bool known =
       ctx.args.size() == 2 || (ctx.args.size() == 3 && (EqualsIgnoreCase(ctx.args[2], "sync") ||
                                                         EqualsIgnoreCase(ctx.args[2], "async")));
-  if (!known) return ctx.reply.Error(refusal);
+  if (!known) return ctx.Fail(refusal);
   ctx.reply.Ok();
 }
 void CmdScriptFlush(CommandContext& ctx) {
@@ -69,16 +65,16 @@ void CmdFunctionFlush(CommandContext& ctx) {
   Flush(ctx, "ERR FUNCTION FLUSH only supports SYNC|ASYNC option");
 }
 
-void CmdFunctionDelete(CommandContext& ctx) { ctx.reply.Error("ERR Library not found"); }
+void CmdFunctionDelete(CommandContext& ctx) { ctx.Fail("ERR Library not found"); }
 
 void CmdFunctionList(CommandContext& ctx) {
   ArgumentCursor at(ctx.args, 2);
   while (!at.done()) {
     if (at.TakeWord("withcode")) continue;
     if (!at.TakeWord("libraryname")) {
-      return ctx.reply.Error("ERR Unknown argument " + std::string(at.Peek()));
+      return ctx.Fail("ERR Unknown argument " + std::string(at.Peek()));
     }
-    if (at.done()) return ctx.reply.Error("ERR library name argument was not given");
+    if (at.done()) return ctx.Fail("ERR library name argument was not given");
     (void)at.Take();
   }
   ctx.reply.Array(0);
@@ -97,19 +93,19 @@ void CmdFunctionStats(CommandContext& ctx) {
 void CmdModuleList(CommandContext& ctx) { ctx.reply.Array(0); }
 
 void CmdModuleRefused(CommandContext& ctx) {
-  ctx.reply.Error("ERR MODULE command not allowed. This instance has module support disabled.");
+  ctx.Fail("ERR MODULE command not allowed. This instance has module support disabled.");
 }
 
 // --- the cluster
 
 void CmdClusterDisabled(CommandContext& ctx) {
-  ctx.reply.Error("ERR This instance has cluster support disabled");
+  ctx.Fail("ERR This instance has cluster support disabled");
 }
 
 // --- replicas of Redis
 
 void CmdSync(CommandContext& ctx) {
-  ctx.reply.Error("ERR Replicas of Cellar follow by PEER, not by Redis' protocol");
+  ctx.Fail("ERR Replicas of Cellar follow by PEER, not by Redis' protocol");
 }
 
 // --- the rows

@@ -28,8 +28,8 @@ constexpr int64_t kLogShownDefault{10};
 Acl& AclOf(const CommandContext& ctx) { return ctx.host.services().acl; }
 
 void WrongArguments(CommandContext& ctx) {
-  ctx.reply.Error("ERR unknown subcommand or wrong number of arguments for '" +
-                  std::string(ctx.args[1]) + "'. Try ACL HELP.");
+  ctx.Fail("ERR unknown subcommand or wrong number of arguments for '" + std::string(ctx.args[1]) +
+           "'. Try ACL HELP.");
 }
 
 void CmdAclCat(CommandContext& ctx) {
@@ -44,8 +44,7 @@ void CmdAclCat(CommandContext& ctx) {
     return EqualsIgnoreCase(ctx.args[2], category.name);
   });
   if (wanted == names.end()) {
-    return ctx.reply.Error("ERR Unknown category '" + std::string(ctx.args[2].substr(0, 128)) +
-                           "'");
+    return ctx.Fail("ERR Unknown category '" + std::string(ctx.args[2].substr(0, 128)) + "'");
   }
   const auto mark = ctx.reply.BeginArray(4);
   uint64_t count = 0;
@@ -59,7 +58,7 @@ void CmdAclCat(CommandContext& ctx) {
 
 void CmdAclSetUser(CommandContext& ctx) {
   if (!IsUserName(ctx.args[2])) {
-    return ctx.reply.Error("ERR Usernames can't contain spaces or null characters");
+    return ctx.Fail("ERR Usernames can't contain spaces or null characters");
   }
   const Arguments rules = ctx.args.subspan(3);
   User before;
@@ -72,7 +71,7 @@ void CmdAclSetUser(CommandContext& ctx) {
 void CmdAclDelUser(CommandContext& ctx) {
   const Arguments names = ctx.args.subspan(2);
   if (std::find(names.begin(), names.end(), kDefaultUser) != names.end()) {
-    return ctx.reply.Error("ERR The 'default' user cannot be removed");
+    return ctx.Fail("ERR The 'default' user cannot be removed");
   }
   std::vector<std::unique_ptr<User>> removed;
   std::vector<const User*> gone;
@@ -139,13 +138,13 @@ void CmdAclGenPass(CommandContext& ctx) {
     ASSIGN_OR_REPLY(ctx, bits, IntegerArgument(ctx.args[2]));
   }
   if (bits <= 0 || bits > kPasswordBitsMax) {
-    return ctx.reply.Error(
+    return ctx.Fail(
         "ERR ACL GENPASS argument must be the number of bits for the output password, a positive "
         "number up to 4096");
   }
   std::array<unsigned char, kPasswordBitsMax / 8> random{};
   if (RAND_bytes(random.data(), static_cast<int>(random.size())) != 1) {
-    return ctx.reply.Error("ERR the system provides no random bytes");
+    return ctx.Fail("ERR the system provides no random bytes");
   }
   std::string password;
   for (int64_t i = 0; i < (bits + 3) / 4; ++i) {
@@ -195,7 +194,7 @@ void CmdAclLog(CommandContext& ctx) {
 void CmdAclDryRun(CommandContext& ctx) {
   const User* user = AclOf(ctx).Find(ctx.args[2]);
   if (user == nullptr) {
-    return ctx.reply.Error("ERR User '" + std::string(ctx.args[2]) + "' not found");
+    return ctx.Fail("ERR User '" + std::string(ctx.args[2]) + "' not found");
   }
   const Arguments words = ctx.args.subspan(3);
   const CommandEntry* command = ctx.host.services().commands.Find(words[0]);
@@ -205,13 +204,12 @@ void CmdAclDryRun(CommandContext& ctx) {
     command = words.size() > 1 ? sub : command;
   }
   if (command == nullptr) {
-    return ctx.reply.Error("ERR Command '" + std::string(words[0]) + "' not found");
+    return ctx.Fail("ERR Command '" + std::string(words[0]) + "' not found");
   }
   const auto count = static_cast<int64_t>(words.size());
   const int16_t arity = command->row->arity;
   if (arity >= 0 ? count != arity : count < -arity) {
-    return ctx.reply.Error("ERR wrong number of arguments for '" + command->full_name +
-                           "' command");
+    return ctx.Fail("ERR wrong number of arguments for '" + command->full_name + "' command");
   }
   const AclVerdict verdict = CheckCommand(*user, *command, words, ctx.session.keyspace);
   if (verdict.denied == Denied::kNothing) return ctx.reply.Ok();
@@ -230,7 +228,7 @@ void CmdAclDryRun(CommandContext& ctx) {
 // The file, or an error that there is none.
 bool HasFile(CommandContext& ctx) {
   if (!ctx.host.services().config.aclfile.empty()) return true;
-  ctx.reply.Error(
+  ctx.Fail(
       "ERR This Redis instance is not configured to use an ACL file. You may want to specify users "
       "via the ACL SETUSER command and then issue a CONFIG REWRITE (assuming you have a "
       "configuration file set) in order to store users in the configuration.");

@@ -18,7 +18,7 @@ class SealTask final : public Task {
 
   TaskProgress Step(TaskContext& context) override {
     if (host_.loading()) {
-      context.reply.Error("ERR the store was opened again meanwhile");
+      context.Fail("ERR the store was opened again meanwhile");
       return TaskProgress::kDone;
     }
     const Backup& backup = host_.store().backup();
@@ -26,7 +26,7 @@ class SealTask final : public Task {
     if (backup.state() == BackupState::kSealed) {
       context.reply.Ok();
     } else {
-      context.reply.Error("ERR the backup failed: " + backup.error());
+      context.Fail("ERR the backup failed: " + backup.error());
     }
     return TaskProgress::kDone;
   }

@@ -31,8 +31,7 @@ void CmdClientGetName(CommandContext& ctx) {
 
 void CmdClientSetName(CommandContext& ctx) {
   if (!IsClientWord(ctx.args[2])) {
-    return ctx.reply.Error(
-        "ERR Client names cannot contain spaces, newlines or special characters.");
+    return ctx.Fail("ERR Client names cannot contain spaces, newlines or special characters.");
   }
   ctx.session.name = ctx.args[2];
   ctx.reply.Ok();
@@ -41,11 +40,11 @@ void CmdClientSetName(CommandContext& ctx) {
 void CmdClientSetInfo(CommandContext& ctx) {
   const bool lib_name = EqualsIgnoreCase(ctx.args[2], "lib-name");
   if (!lib_name && !EqualsIgnoreCase(ctx.args[2], "lib-ver")) {
-    return ctx.reply.Error("ERR Unrecognized option '" + std::string(ctx.args[2]) + "'");
+    return ctx.Fail("ERR Unrecognized option '" + std::string(ctx.args[2]) + "'");
   }
   if (!IsClientWord(ctx.args[3])) {
-    return ctx.reply.Error("ERR " + std::string(lib_name ? "lib-name" : "lib-ver") +
-                           " cannot contain spaces, newlines or special characters.");
+    return ctx.Fail("ERR " + std::string(lib_name ? "lib-name" : "lib-ver") +
+                    " cannot contain spaces, newlines or special characters.");
   }
   (lib_name ? ctx.session.lib_name : ctx.session.lib_version) = ctx.args[3];
   ctx.reply.Ok();
@@ -58,12 +57,12 @@ void CmdClientList(CommandContext& ctx) {
   if (at.TakeWord("type") && at.left() == 1) {
     const std::string_view word = at.Take();
     const auto type = ClientClassOfWord(word);
-    if (!type) return ctx.reply.Error("ERR Unknown client type '" + std::string(word) + "'");
+    if (!type) return ctx.Fail("ERR Unknown client type '" + std::string(word) + "'");
     wanted = [type](const Session& session) { return ClassOf(session) == *type; };
   } else if (at.TakeWord("id") && !at.done()) {
     while (!at.done()) {
       const auto id = at.TakeInteger();
-      if (!id.ok() || *id < 1) return ctx.reply.Error("ERR Invalid client ID");
+      if (!id.ok() || *id < 1) return ctx.Fail("ERR Invalid client ID");
       ids.push_back(static_cast<uint64_t>(*id));
     }
     wanted = [&ids](const Session& session) {
@@ -162,28 +161,29 @@ void CmdClientKill(CommandContext& ctx) {
     ++killed;
   });
   if (!old_form) return ctx.reply.Integer(killed);
-  if (killed == 0) return ctx.reply.Error("ERR No such client");
+  if (killed == 0) return ctx.Fail("ERR No such client");
   ctx.reply.Ok();
 }
 
 // --- PAUSE, REPLY and the small switches ---
 
 void CmdClientPause(CommandContext& ctx) {
-  bool writes_only = false;
+  Host::Pause pause = Host::Pause::kAll;
   if (ctx.args.size() > 4) return ctx.SyntaxError();
   if (ctx.args.size() == 4) {
-    writes_only = EqualsIgnoreCase(ctx.args[3], "write");
-    if (!writes_only && !EqualsIgnoreCase(ctx.args[3], "all")) {
-      return ctx.reply.Error("ERR CLIENT PAUSE mode must be WRITE or ALL");
+    if (EqualsIgnoreCase(ctx.args[3], "write")) {
+      pause = Host::Pause::kWrites;
+    } else if (!EqualsIgnoreCase(ctx.args[3], "all")) {
+      return ctx.Fail("ERR CLIENT PAUSE mode must be WRITE or ALL");
     }
   }
   const auto millis = IntegerArgument(ctx.args[2]);
   constexpr int64_t kMillisMax{std::numeric_limits<int64_t>::max() / 4000};
   if (!millis.ok() || *millis > kMillisMax) {
-    return ctx.reply.Error("ERR timeout is not an integer or out of range");
+    return ctx.Fail("ERR timeout is not an integer or out of range");
   }
-  if (*millis < 0) return ctx.reply.Error("ERR timeout is negative");
-  ctx.host.PauseClients(ctx.now_micros + *millis * 1000, writes_only);
+  if (*millis < 0) return ctx.Fail("ERR timeout is negative");
+  ctx.host.PauseClients(ctx.now_micros + *millis * 1000, pause);
   ctx.reply.Ok();
 }
 
@@ -220,7 +220,7 @@ void CmdClientUnblock(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, const int64_t id, IntegerArgument(ctx.args[2]));
   if (ctx.args.size() > 4 || (ctx.args.size() == 4 && !EqualsIgnoreCase(ctx.args[3], "timeout") &&
                               !EqualsIgnoreCase(ctx.args[3], "error"))) {
-    return ctx.reply.Error("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR");
+    return ctx.Fail("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR");
   }
   Session* session = id > 0 ? ctx.host.FindSession(static_cast<uint64_t>(id)) : nullptr;
   const bool error = ctx.args.size() == 4 && EqualsIgnoreCase(ctx.args[3], "error");

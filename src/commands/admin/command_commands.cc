@@ -264,9 +264,7 @@ Result<const CommandEntry*> CommandOfWords(const CommandTable& table, Arguments 
   return entry;
 }
 
-void RefuseKeys(CommandContext& ctx) {
-  ctx.reply.Error("ERR Invalid arguments specified for command");
-}
+void RefuseKeys(CommandContext& ctx) { ctx.Fail("ERR Invalid arguments specified for command"); }
 
 void CmdCommandGetKeys(CommandContext& ctx) {
   const Arguments words = ctx.args.subspan(2);

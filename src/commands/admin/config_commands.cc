@@ -42,20 +42,20 @@ std::string SetFailed(std::string_view name, std::string_view reason) {
 void CmdConfigSet(CommandContext& ctx) {
   const Arguments words = ctx.args.subspan(2);
   if (words.size() % 2 != 0) {
-    return ctx.reply.Error("ERR wrong number of arguments for 'config|set' command");
+    return ctx.Fail("ERR wrong number of arguments for 'config|set' command");
   }
   std::vector<const ConfigOption*> options;
   for (size_t i = 0; i < words.size(); i += 2) {
     const ConfigOption* option = FindConfigOption(words[i]);
     if (option == nullptr) {
-      return ctx.reply.Error("ERR Unknown option or number of arguments for CONFIG SET - '" +
-                             std::string(words[i]) + "'" + NearConfigOption(words[i]));
+      return ctx.Fail("ERR Unknown option or number of arguments for CONFIG SET - '" +
+                      std::string(words[i]) + "'" + NearConfigOption(words[i]));
     }
     if ((option->flags & kConfigImmutable) != 0) {
-      return ctx.reply.Error(SetFailed(words[i], "can't set immutable config"));
+      return ctx.Fail(SetFailed(words[i], "can't set immutable config"));
     }
     for (const ConfigOption* earlier : options) {
-      if (earlier == option) return ctx.reply.Error(SetFailed(words[i], "duplicate parameter"));
+      if (earlier == option) return ctx.Fail(SetFailed(words[i], "duplicate parameter"));
     }
     options.push_back(option);
   }
@@ -64,7 +64,7 @@ void CmdConfigSet(CommandContext& ctx) {
   Config changed = config;
   for (size_t i = 0; i < options.size(); ++i) {
     const Status status = SetConfigOption(&changed, *options[i], words[2 * i + 1]);
-    if (!status.ok()) return ctx.reply.Error(SetFailed(words[2 * i], status.text()));
+    if (!status.ok()) return ctx.Fail(SetFailed(words[2 * i], status.text()));
   }
   config = std::move(changed);
   for (size_t i = 0; i < options.size(); ++i) {
@@ -72,7 +72,7 @@ void CmdConfigSet(CommandContext& ctx) {
     if (status.ok()) continue;
     config = before;
     for (size_t k = 0; k <= i; ++k) (void)ctx.host.ApplyConfig(options[k]->topic);
-    return ctx.reply.Error(SetFailed(words[2 * i], status.text()));
+    return ctx.Fail(SetFailed(words[2 * i], status.text()));
   }
   ctx.reply.Ok();
 }
@@ -80,13 +80,13 @@ void CmdConfigSet(CommandContext& ctx) {
 void CmdConfigRewrite(CommandContext& ctx) {
   const Services& services = ctx.host.services();
   if (!services.config_sources.can_rewrite()) {
-    return ctx.reply.Error("ERR The server is running without a config file");
+    return ctx.Fail("ERR The server is running without a config file");
   }
   // Users of an aclfile are ACL SAVE's.
   const bool users = services.config.aclfile.empty() && !services.acl.IsPlain();
   const Status status = services.config_sources.Rewrite(
       services.config, users ? services.acl.Lines() : std::vector<std::string>());
-  if (!status.ok()) return ctx.reply.Error("ERR Rewriting config file: " + status.text());
+  if (!status.ok()) return ctx.Fail("ERR Rewriting config file: " + status.text());
   ctx.reply.Ok();
 }
 

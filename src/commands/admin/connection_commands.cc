@@ -19,7 +19,7 @@ namespace {
 
 void CmdPing(CommandContext& ctx) {
   if (ctx.args.size() > 2) {
-    return ctx.reply.Error("ERR wrong number of arguments for 'ping' command");
+    return ctx.Fail("ERR wrong number of arguments for 'ping' command");
   }
   const std::string_view message = ctx.args.size() == 2 ? ctx.args[1] : std::string_view{};
   if (ctx.session.pubsub != nullptr && !ctx.reply.resp3() && InSubscribedMode(ctx.session))
@@ -85,7 +85,7 @@ void CmdHello(CommandContext& ctx) {
                    Authenticate(ctx.host, session, ctx.args[0], request.user, request.password));
   }
   if (!session.authenticated) {
-    return ctx.reply.Error(
+    return ctx.Fail(
         "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO "
         "<proto> AUTH <user> <pass> option can be used to authenticate the client and select the "
         "RESP protocol version at the same time");
@@ -116,7 +116,7 @@ void CmdAuth(CommandContext& ctx) {
   if (ctx.args.size() > 3) return ctx.SyntaxError();
   const bool named = ctx.args.size() == 3;
   if (!named && ctx.host.services().acl.default_user().no_password) {
-    return ctx.reply.Error(
+    return ctx.Fail(
         "ERR AUTH <password> called without any password configured for the default user. Are you "
         "sure your configuration is correct?");
   }
@@ -133,7 +133,7 @@ void CmdSelect(CommandContext& ctx) {
     return ctx.reply.Ok();
   }
   int64_t index = 0;
-  if (ParseStrictInt64(name, &index)) return ctx.reply.Error("ERR DB index is out of range");
+  if (ParseStrictInt64(name, &index)) return ctx.Fail("ERR DB index is out of range");
   ctx.Fail(Status::Error(ErrorCode::kNoKeyspace, "no keyspace " + Quote(name)));
 }
 

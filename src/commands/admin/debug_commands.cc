@@ -7,6 +7,7 @@
 
 #include "base/os/log.h"
 #include "commands/admin/admin_commands.h"
+#include "commands/replies/visible_table.h"
 #include "commands/reports/help.h"
 #include "commands/session/command_context.h"
 #include "commands/words/cell_arguments.h"
@@ -52,7 +53,7 @@ void CmdDebugProtocol(CommandContext& ctx) {
     if (reply.resp3()) reply.Raw("|1\r\n$14\r\nkey-popularity\r\n*2\r\n$7\r\nkey:123\r\n:90\r\n");
     reply.Bulk("Some real reply following the attribute");
   } else if (EqualsIgnoreCase(kind, "push")) {
-    if (!reply.resp3()) return reply.Error("ERR RESP2 is not supported by this command");
+    if (!reply.resp3()) return ctx.Fail("ERR RESP2 is not supported by this command");
     reply.Push(2);
     reply.Bulk("server-cpu-usage");
     reply.Integer(42);
@@ -65,7 +66,7 @@ void CmdDebugProtocol(CommandContext& ctx) {
   } else if (EqualsIgnoreCase(kind, "bignum")) {
     reply.BigNumber("1234567999999999999999999999999999999");
   } else {
-    reply.Error(
+    ctx.Fail(
         "ERR Wrong protocol type name. Please use one of the following: "
         "string|integer|double|null|array|set|map|attrib|push|verbatim|true|false");
   }
@@ -88,12 +89,11 @@ void CmdDebugSetTime(CommandContext& ctx) {
 
 void CmdDebugDigest(CommandContext& ctx) {
   ctx.DependsOn(ctx.host.last_lsn());
-  if (ctx.args.size() > 3) return ctx.reply.Error(Status::SyntaxError());
+  if (ctx.args.size() > 3) return ctx.Fail(Status::SyntaxError());
   // An index is a function of its table, so that the digest of the one vouches for both.
   REPLY_IF_ERROR(ctx, ctx.store().VerifyIndexes());
   if (ctx.args.size() == 3 && !EqualsIgnoreCase(ctx.args[2], "withlsn")) {
-    ASSIGN_OR_REPLY(ctx, const Table* const table,
-                    ctx.store().FindTable(ctx.session.keyspace, ctx.args[2]));
+    ASSIGN_OR_REPLY(ctx, const Table* const table, FindTable(ctx, ctx.args[2]));
     return ctx.reply.SimpleString(ctx.store().DigestTable(*table));
   }
   // Clocks of nodes differ, and so would what each of them hides.
@@ -106,7 +106,7 @@ void CmdDebugDigest(CommandContext& ctx) {
 }
 
 void CmdDebugReload(CommandContext& ctx) {
-  if (ctx.session.exec_running) return ctx.reply.Error("ERR DEBUG RELOAD inside EXEC");
+  if (ctx.session.exec_running) return ctx.Fail("ERR DEBUG RELOAD inside EXEC");
   REPLY_IF_ERROR(ctx, ctx.host.ReloadStore());
   ctx.reply.Ok();
 }

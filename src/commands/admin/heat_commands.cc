@@ -56,8 +56,7 @@ Result<HeatQuery> ParseHeatQuery(ArgumentCursor at) {
 
 void CmdHeat(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, const HeatQuery query, ParseHeatQuery(ArgumentCursor(ctx.args, 2)));
-  const Table* const table = FindTableOrReply(ctx, ctx.args[1]);
-  if (table == nullptr) return;
+  ASSIGN_OR_REPLY(ctx, const Table* const table, FindTable(ctx, ctx.args[1]));
   RunHeat(ctx, *table, query);
 }
 
@@ -133,7 +132,7 @@ HotKeys& HotKeysNow(CommandContext& ctx) {
 
 void CmdHotKeysStart(CommandContext& ctx) {
   HotKeys& hot = HotKeysNow(ctx);
-  if (hot.active()) return ctx.reply.Error("ERR hotkey tracking session already in progress");
+  if (hot.active()) return ctx.Fail("ERR hotkey tracking session already in progress");
   ASSIGN_OR_REPLY(ctx, const HotKeys::Options options, ParseHotKeys(ArgumentCursor(ctx.args, 2)));
   hot.Start(options, ctx.now_micros, HotKeyTotals(ctx.host.services()));
   ctx.host.dispatcher().sampler().Restart();
@@ -151,7 +150,7 @@ void CmdHotKeysStop(CommandContext& ctx) {
 void CmdHotKeysReset(CommandContext& ctx) {
   HotKeys& hot = HotKeysNow(ctx);
   if (hot.active()) {
-    return ctx.reply.Error("ERR hotkey tracking session in progress, stop tracking first");
+    return ctx.Fail("ERR hotkey tracking session in progress, stop tracking first");
   }
   hot.Reset();
   ctx.reply.Ok();

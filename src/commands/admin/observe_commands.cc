@@ -21,12 +21,12 @@ void CmdSlowLogGet(CommandContext& ctx) {
   size_t count = 10;
   const auto& entries = ctx.host.services().slow_log.entries();
   if (ctx.args.size() > 3) {
-    return ctx.reply.Error("ERR wrong number of arguments for 'slowlog|get' command");
+    return ctx.Fail("ERR wrong number of arguments for 'slowlog|get' command");
   }
   if (ctx.args.size() == 3) {
     int64_t wanted = 0;
     if (!ParseStrictInt64(ctx.args[2], &wanted) || wanted < -1) {
-      return ctx.reply.Error("ERR count should be greater than or equal to -1");
+      return ctx.Fail("ERR count should be greater than or equal to -1");
     }
     count = wanted == -1 ? entries.size() : static_cast<size_t>(wanted);
   }
@@ -96,7 +96,7 @@ void CmdLatencyGraph(CommandContext& ctx) {
   const auto& events = ctx.host.services().latency.events();
   const auto found = events.find(ctx.args[2]);
   if (found == events.end()) {
-    return ctx.reply.Error("ERR No samples available for event '" + std::string(ctx.args[2]) + "'");
+    return ctx.Fail("ERR No samples available for event '" + std::string(ctx.args[2]) + "'");
   }
   ctx.reply.Verbatim(LatencyGraph(found->first, found->second, ctx.now_micros / 1'000'000), "txt");
 }

@@ -20,15 +20,17 @@ class SaveTask final : public Task {
   TaskProgress Step(TaskContext& context) override {
     if (host_.persistence().save_in_progress) {
       if (!context.budget.unlimited()) return TaskProgress::kWaiting;
-      const Status status = host_.FinishSnapshot();
-      context.reply.StatusReply(status);
+      if (const Status status = host_.FinishSnapshot(); !status.ok())
+        context.Fail(status);
+      else
+        context.reply.Ok();
       return TaskProgress::kDone;
     }
     const PersistenceFigures figures = host_.persistence();
     if (figures.last_save_ok) {
       context.reply.Ok();
     } else {
-      context.reply.Error("ERR the snapshot failed: " + figures.last_save_error);
+      context.Fail("ERR the snapshot failed: " + figures.last_save_error);
     }
     return TaskProgress::kDone;
   }
@@ -39,7 +41,7 @@ class SaveTask final : public Task {
 
 void CmdSave(CommandContext& ctx) {
   if (ctx.host.persistence().save_in_progress) {
-    return ctx.reply.Error("ERR Background save already in progress");
+    return ctx.Fail("ERR Background save already in progress");
   }
   REPLY_IF_ERROR(ctx, ctx.host.StartSnapshot());
   ctx.Continue(std::make_unique<SaveTask>(ctx.host));
@@ -49,7 +51,7 @@ void CmdBgSave(CommandContext& ctx) {
   const bool schedule = ctx.args.size() == 2 && EqualsIgnoreCase(ctx.args[1], "schedule");
   if (ctx.args.size() > 1 && !schedule) return ctx.SyntaxError();
   if (ctx.host.persistence().save_in_progress) {
-    return ctx.reply.Error("ERR Background save already in progress");
+    return ctx.Fail("ERR Background save already in progress");
   }
   REPLY_IF_ERROR(ctx, ctx.host.StartSnapshot());
   ctx.reply.SimpleString("Background saving started");
@@ -57,7 +59,7 @@ void CmdBgSave(CommandContext& ctx) {
 
 void CmdBgRewriteAof(CommandContext& ctx) {
   if (ctx.host.persistence().save_in_progress) {
-    return ctx.reply.Error("ERR Background append only file rewriting already in progress");
+    return ctx.Fail("ERR Background append only file rewriting already in progress");
   }
   REPLY_IF_ERROR(ctx, ctx.host.StartSnapshot());
   ctx.reply.SimpleString("Background append only file rewriting started");

@@ -85,8 +85,7 @@ void CmdSPublish(CommandContext& ctx) { Publish(ctx, ChannelKind::kShard); }
 
 void ListChannels(CommandContext& ctx, ChannelKind kind) {
   if (ctx.args.size() > 3) {
-    return ctx.reply.Error("ERR wrong number of arguments for '" + ctx.command.full_name +
-                           "' command");
+    return ctx.Fail("ERR wrong number of arguments for '" + ctx.command.full_name + "' command");
   }
   const auto mark = ctx.reply.BeginArray(1);
   uint64_t count = 0;

@@ -32,25 +32,25 @@ std::string HostOf(std::string_view word) {
 SetNode* LedSet(CommandContext& ctx) {
   SetNode* const set = ctx.host.replication().set();
   if (set == nullptr) {
-    ctx.reply.Error(kNoSet);
+    ctx.Fail(kNoSet);
     return nullptr;
   }
   if (set->may_append()) return set;
   const auto leader = set->KnownLeader();
   if (set->open()) {
-    ctx.reply.Error("CLUSTERDOWN no leader: handing over");
+    ctx.Fail("CLUSTERDOWN no leader: handing over");
   } else if (leader) {
-    ctx.reply.Error("READONLY You can't write against a read only replica. The leader is " +
-                    leader->host + ":" + std::to_string(leader->port));
+    ctx.Fail("READONLY You can't write against a read only replica. The leader is " + leader->host +
+             ":" + std::to_string(leader->port));
   } else {
-    ctx.reply.Error("CLUSTERDOWN no leader: " + set->NoLeaderText());
+    ctx.Fail("CLUSTERDOWN no leader: " + set->NoLeaderText());
   }
   return nullptr;
 }
 
 void CmdList(CommandContext& ctx) {
   const Replication& replication = ctx.host.replication();
-  if (!replication.in_set()) return ctx.reply.Error(kNoSet);
+  if (!replication.in_set()) return ctx.Fail(kNoSet);
   std::vector<MemberFigures> members;
   if (replication.set() != nullptr) members = replication.set()->Members();
   std::sort(members.begin(), members.end(),
@@ -89,12 +89,11 @@ void CmdAdd(CommandContext& ctx) {
   SetOrder order;
   const auto port = ParsePort(ctx.args[3]);
   if (!port || !IsHostWord(ctx.args[2]))
-    return ctx.reply.Error("ERR REPLICA ADD takes the host and the port of a node");
+    return ctx.Fail("ERR REPLICA ADD takes the host and the port of a node");
   if (ctx.args.size() > 4) {
     const bool stands_by = EqualsIgnoreCase(ctx.args[4], "STANDBY");
     if (ctx.args.size() > 5 || (!stands_by && !EqualsIgnoreCase(ctx.args[4], "WITNESS"))) {
-      return ctx.reply.Error(
-          "ERR behind host and port REPLICA ADD takes STANDBY, WITNESS or nothing");
+      return ctx.Fail("ERR behind host and port REPLICA ADD takes STANDBY, WITNESS or nothing");
     }
     order.kind = stands_by ? OrderKind::kAddStandby : OrderKind::kAddWitness;
   }
@@ -123,8 +122,8 @@ std::optional<SetOrder> ParseMember(OrderKind kind, std::string_view word) {
 void Order(CommandContext& ctx, OrderKind kind, std::string_view name) {
   const auto order = ParseMember(kind, ctx.args[2]);
   if (!order) {
-    return ctx.reply.Error("ERR REPLICA " + std::string(name) +
-                           " takes a member's id, 16 hexadecimal digits, or its host:port");
+    return ctx.Fail("ERR REPLICA " + std::string(name) +
+                    " takes a member's id, 16 hexadecimal digits, or its host:port");
   }
   SetNode* const set = LedSet(ctx);
   if (set != nullptr) Carry(ctx, set, *order);

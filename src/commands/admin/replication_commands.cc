@@ -32,7 +32,7 @@ void CmdReplicaOf(CommandContext& ctx) {
     return ctx.reply.Ok();
   }
   ASSIGN_OR_REPLY(ctx, const uint16_t port, PortArgument(ctx.args[2], "Invalid master port"));
-  if (!IsHostWord(ctx.args[1])) return ctx.reply.Error("ERR Invalid master host");
+  if (!IsHostWord(ctx.args[1])) return ctx.Fail("ERR Invalid master host");
   const Replication& replication = ctx.host.replication();
   const NodeAddress leader{std::string(ctx.args[1]), port};
   if (replication.set() == nullptr && !replication.is_leader() && replication.leader() == leader)
@@ -101,9 +101,9 @@ class WaitTask final : public BlockedTask {
     const bool waits = leads && !IsMet(host_, wanted_) && context.now_micros < deadline_micros_;
     if (waits && !unblocked() && !context.budget.unlimited()) return TaskProgress::kWaiting;
     if (unblocked() == UnblockReason::kError) {
-      context.reply.Error(kUnblockedError);
+      context.Fail(kUnblockedError);
     } else if (!leads) {
-      context.reply.Error(
+      context.Fail(
           "UNBLOCKED force unblock from blocking operation, instance state "
           "changed (master -> replica?)");
     } else {
@@ -121,12 +121,11 @@ class WaitTask final : public BlockedTask {
 void Wait(CommandContext& ctx, const Wanted& wanted, std::string_view timeout_word) {
   const auto timeout = IntegerArgument(timeout_word);
   if (!timeout.ok() || *timeout > kMillisMax) {
-    return ctx.reply.Error("ERR timeout is not an integer or out of range");
+    return ctx.Fail("ERR timeout is not an integer or out of range");
   }
-  if (*timeout < 0) return ctx.reply.Error("ERR timeout is negative");
+  if (*timeout < 0) return ctx.Fail("ERR timeout is negative");
   if (wanted.local && !ctx.host.services().config.appendonly) {
-    return ctx.reply.Error(
-        "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.");
+    return ctx.Fail("ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.");
   }
   if (IsMet(ctx.host, wanted) || ctx.session.exec_running)
     return ReplyWaited(ctx.host, ctx.reply, wanted);
@@ -142,7 +141,7 @@ void Wait(CommandContext& ctx, const Wanted& wanted, std::string_view timeout_wo
 
 void CmdWait(CommandContext& ctx) {
   if (!ctx.host.replication().is_leader()) {
-    return ctx.reply.Error(
+    return ctx.Fail(
         "ERR WAIT cannot be used with replica instances. Please also note that since Redis 4.0 if "
         "a replica is configured to be writable (which is not the default) writes to replicas are "
         "just local and are not propagated.");
@@ -160,7 +159,7 @@ void CmdWaitAof(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, const int64_t followers,
                   IntegerArgument(ctx.args[2], 0, std::numeric_limits<int64_t>::max(), kNegative));
   if (!ctx.host.replication().is_leader()) {
-    return ctx.reply.Error(
+    return ctx.Fail(
         "ERR WAITAOF cannot be used with replica instances. Please also note that writes to "
         "replicas are just local and are not propagated.");
   }

@@ -39,7 +39,7 @@ bool HoldsData(const MemberFigures& member) { return member.kind != "witness"; }
 
 const SetNode* SetOf(CommandContext& ctx) {
   const SetNode* const set = ctx.host.replication().set();
-  if (set == nullptr) ctx.reply.Error("ERR this node is in no replica set: see cluster-nodes");
+  if (set == nullptr) ctx.Fail("ERR this node is in no replica set: see cluster-nodes");
   return set;
 }
 
@@ -120,11 +120,13 @@ void ReplyMaster(Host& host, ReplyWriter& reply, const Known& known, const std::
 
 enum class LeaderQuestion : uint8_t { kAddress, kMaster, kMasters };
 
-void ReplyLeader(Host& host, ReplyWriter& reply, LeaderQuestion question, const std::string& name) {
+void ReplyLeader(Host& host, TaskContext& context, LeaderQuestion question,
+                 const std::string& name) {
   const SetNode* const set = host.replication().set();
-  if (set == nullptr) return reply.Error("ERR this node has left its replica set");
+  if (set == nullptr) return context.Fail("ERR this node has left its replica set");
   const Known known = WhatIsKnown(host, *set);
   const NodeAddress address = known.leader == nullptr ? NodeAddress{} : known.leader->address;
+  ReplyWriter& reply = context.reply;
   switch (question) {
     case LeaderQuestion::kAddress:
       if (known.leader == nullptr) return reply.NullArray();
@@ -132,7 +134,7 @@ void ReplyLeader(Host& host, ReplyWriter& reply, LeaderQuestion question, const 
       reply.Bulk(address.host);
       return reply.Bulk(std::to_string(address.port));
     case LeaderQuestion::kMaster:
-      if (known.leader == nullptr) return reply.Error("ERR no leader: " + set->NoLeaderText());
+      if (known.leader == nullptr) return context.Fail("ERR no leader: " + set->NoLeaderText());
       return ReplyMaster(host, reply, known, name);
     case LeaderQuestion::kMasters:
       reply.Array(known.leader == nullptr ? 0 : 1);
@@ -161,9 +163,9 @@ class LeaderTask final : public BlockedTask {
     const bool waits = set != nullptr && !IsCertain(*set) && context.now_micros < deadline_micros_;
     if (waits && !unblocked() && !context.budget.unlimited()) return TaskProgress::kWaiting;
     if (unblocked() == UnblockReason::kError) {
-      context.reply.Error(kUnblockedError);
+      context.Fail(kUnblockedError);
     } else {
-      ReplyLeader(host_, context.reply, question_, name_);
+      ReplyLeader(host_, context, question_, name_);
     }
     return TaskProgress::kDone;
   }
@@ -195,7 +197,7 @@ void CmdAddress(CommandContext& ctx) {
 
 void CmdMaster(CommandContext& ctx) {
   if (SetOf(ctx) == nullptr) return;
-  if (!IsCalled(ctx.host, ctx.args[2])) return ctx.reply.Error(kNoSuchMaster);
+  if (!IsCalled(ctx.host, ctx.args[2])) return ctx.Fail(kNoSuchMaster);
   AskForLeader(ctx, LeaderQuestion::kMaster, std::string(ctx.args[2]));
 }
 
@@ -209,7 +211,7 @@ void CmdReplicas(CommandContext& ctx) {
   const SetNode* const set = SetOf(ctx);
   if (set == nullptr) return;
   const Known known = WhatIsKnown(ctx.host, *set);
-  if (!IsCalled(ctx.host, ctx.args[2])) return ctx.reply.Error(kNoSuchMaster);
+  if (!IsCalled(ctx.host, ctx.args[2])) return ctx.Fail(kNoSuchMaster);
   const auto is_replica = [&](const MemberFigures& member) {
     return &member != known.leader && HoldsData(member);
   };
@@ -235,7 +237,7 @@ void CmdSentinels(CommandContext& ctx) {
   const SetNode* const set = SetOf(ctx);
   if (set == nullptr) return;
   const Known known = WhatIsKnown(ctx.host, *set);
-  if (!IsCalled(ctx.host, ctx.args[2])) return ctx.reply.Error(kNoSuchMaster);
+  if (!IsCalled(ctx.host, ctx.args[2])) return ctx.Fail(kNoSuchMaster);
   const uint64_t own = ctx.host.replication().node();
   std::vector<const MemberFigures*> others;
   for (const MemberFigures& member : known.members)
@@ -249,12 +251,12 @@ void CmdCkQuorum(CommandContext& ctx) {
   const SetNode* const set = SetOf(ctx);
   if (set == nullptr) return;
   const Known known = WhatIsKnown(ctx.host, *set);
-  if (!IsCalled(ctx.host, ctx.args[2])) return ctx.reply.Error(kNoSuchMaster);
+  if (!IsCalled(ctx.host, ctx.args[2])) return ctx.Fail(kNoSuchMaster);
   const std::string usable = std::to_string(known.usable) + " usable Sentinels. ";
   if (known.usable < known.quorum || known.members.empty()) {
-    return ctx.reply.Error("NOQUORUM " + usable +
-                           "Not enough available Sentinels to reach the majority and authorize a "
-                           "failover");
+    return ctx.Fail("NOQUORUM " + usable +
+                    "Not enough available Sentinels to reach the majority and authorize a "
+                    "failover");
   }
   ctx.reply.SimpleString("OK " + usable + "Quorum and failover authorization can be reached");
 }
@@ -277,7 +279,7 @@ std::string WhyNoFailover(const Status& status) {
 
 void CmdFailover(CommandContext& ctx) {
   if (SetOf(ctx) == nullptr) return;
-  if (!IsCalled(ctx.host, ctx.args[2])) return ctx.reply.Error(kNoSuchMaster);
+  if (!IsCalled(ctx.host, ctx.args[2])) return ctx.Fail(kNoSuchMaster);
   ASSIGN_OR_REPLY(ctx, const uint64_t ticket,
                   ctx.host.replication().set()->BeginOrder({.kind = OrderKind::kFailover}));
   ctx.Continue(std::make_unique<OrderTask>(ctx.host, ticket, WhyNoFailover));

@@ -54,14 +54,14 @@ void CmdShutdown(CommandContext& ctx) {
   if (abort) {
     if (other || mode != ShutdownMode::kDefault) return ctx.SyntaxError();
     if (ctx.host.CancelShutdown()) return ctx.reply.Ok();
-    return ctx.reply.Error("ERR No shutdown in progress.");
+    return ctx.Fail("ERR No shutdown in progress.");
   }
   Log(LogSeverity::kNotice, "SHUTDOWN by user " + Quote(ctx.session.user_name) + " from " +
                                 ctx.session.address + ": leaving");
   const bool later = !now && ctx.host.ShutdownLater(mode);
   const Status status = later ? Status::Ok() : ctx.host.Shutdown(mode);
   if (!status.ok()) {
-    return ctx.reply.Error("ERR Errors trying to SHUTDOWN. Check logs.");
+    return ctx.Fail("ERR Errors trying to SHUTDOWN. Check logs.");
   }
   ctx.session.EndAfterReplies();
 }

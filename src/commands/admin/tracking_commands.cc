@@ -120,18 +120,18 @@ void CmdClientTracking(CommandContext& ctx) {
 void CmdClientCaching(CommandContext& ctx) {
   TrackingState* state = ctx.session.tracking.get();
   if (state == nullptr) {
-    return ctx.reply.Error(
+    return ctx.Fail(
         "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or "
         "OPTOUT mode enabled");
   }
   if (EqualsIgnoreCase(ctx.args[2], "yes")) {
     if (!state->optin) {
-      return ctx.reply.Error(
+      return ctx.Fail(
           "ERR CLIENT CACHING YES is only valid when tracking is enabled in OPTIN mode.");
     }
   } else if (EqualsIgnoreCase(ctx.args[2], "no")) {
     if (!state->optout) {
-      return ctx.reply.Error(
+      return ctx.Fail(
           "ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode.");
     }
   } else {

@@ -42,9 +42,7 @@ void CmdCAgg(CommandContext& ctx) {
   static thread_local ReadRequest request;  // both keep their memory
   static thread_local AggregateRequest aggregate;
   REPLY_IF_ERROR(ctx, ParseAggregate(ArgumentCursor(ctx.args, 2), &request, &aggregate));
-  Table* const table = FindTableOrReply(ctx, ctx.args[1]);
-  if (table == nullptr) return;
-  ctx.DependsOn(table->last_lsn());
+  ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[1]));
   request.cells.access = ctx.rights;
   // What had to be looked at tells of what is hidden.
   if (request.stats && !MayReadTable(ctx)) return ctx.Fail(NoPermission());
@@ -64,6 +62,7 @@ void CmdCAgg(CommandContext& ctx) {
   if (run.Pull(FirstBudget(ctx.session.exec_running, is_long), ctx.reply)) {
     const uint64_t rows = heat.Take(run.job().stats().rows);
     if (rows > 0) heat.NoteRange(rows, RangeOf(*table, request.rows));
+    REPLY_IF_ERROR(ctx, run.refusal());
     return;
   }
   CELLAR_ASSERT(ctx.reply.position() == begin);

@@ -35,15 +35,6 @@
 namespace cellar {
 namespace {
 
-// The command's table; the reply depends on its newest change. Null if there is none, which has
-// been replied then.
-CELLAR_INLINE Table* FindTable(CommandContext& ctx) {
-  Table* const table = FindTableOrReply(ctx, ctx.args[1]);
-  if (table != nullptr) [[likely]]
-    ctx.DependsOn(table->last_lsn());
-  return table;
-}
-
 // The thread's ReadRequest: reads of one row come so often that its memory is kept.
 ReadRequest& ReadRequestOf(const CommandContext&) {
   static thread_local ReadRequest request;
@@ -91,17 +82,10 @@ CELLAR_INLINE void EndGet(CommandContext& ctx, const CellRead* cell, const GetOp
   ReplyValue(ctx.reply, cell->value.type, cell->value.stored);
 }
 
-// Opens the command's row, on which the reply depends.
+// Opens the command's row.
 CELLAR_INLINE Result<OpenedRow*> OpenRow(CommandContext& ctx) {
-  Store& store = ctx.store();
-  const Table* table = nullptr;
-  if (ctx.rights == nullptr) [[likely]]
-    table = store.FindTableIfAny(ctx.session.keyspace, ctx.args[1]);
-  if (table == nullptr) [[unlikely]] {
-    ASSIGN_OR_RETURN(table, FindVisibleTable(ctx, ctx.args[1]));  // or says why there is none
-  }
-  ctx.DependsOn(table->last_lsn());
-  return store.OpenRow(*table, ctx.args[2], ctx.rights);
+  ASSIGN_OR_RETURN(const Table* const table, FindTable(ctx, ctx.args[1]));
+  return ctx.store().OpenRow(*table, ctx.args[2], ctx.rights);
 }
 
 // Replies why the columns cannot be read. A word that is no column is wrong whatever the table and
@@ -208,8 +192,7 @@ void CNearIndex(CommandContext& ctx) {
   if (at.left() < count) return ctx.Fail(TooFewWords("INDEX", count, at.left()));
   if (at.left() > count) return ctx.Fail(SyntaxErrorBecause("more values than the count says"));
   const Arguments rest = at.Rest();
-  Table* const table = FindTable(ctx);
-  if (table == nullptr) return;
+  ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[1]));
   ASSIGN_OR_REPLY(ctx, std::unique_ptr<NearSearch> search,
                   ctx.store().NearIndex(*table, name, {rest.begin(), rest.end()}, ctx.rights));
   RunNear(ctx, *table, std::move(search), NearReply::kEntry);
@@ -217,8 +200,7 @@ void CNearIndex(CommandContext& ctx) {
 
 void CmdCNear(CommandContext& ctx) {
   if (ctx.args.size() > 3) return CNearIndex(ctx);
-  Table* const table = FindTable(ctx);
-  if (table == nullptr) return;
+  ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[1]));
   ASSIGN_OR_REPLY(ctx, std::unique_ptr<NearSearch> search,
                   ctx.store().Near(*table, ctx.args[2], ctx.rights));
   RunNear(ctx, *table, std::move(search), NearReply::kRow);
@@ -248,7 +230,11 @@ void Run(CommandContext& ctx, Table& table, std::unique_ptr<Scan> scan, ScanRunO
               ctx.reply.version());
   const bool done = run.Pull(FirstBudget(ctx.session.exec_running, is_long));
   if (is_row) ctx.host.services().stats.CountLookup(is_begun || run.rows() > 0);
-  if (done) return run.Finish(&table);
+  if (done) {
+    run.Finish(&table);
+    REPLY_IF_ERROR(ctx, run.refusal());
+    return;
+  }
   run.Detach(table);
   ctx.Continue(
       std::make_unique<ScanTask>(ctx.host, std::move(run), StartOf(is_long), table.last_lsn()));
@@ -257,14 +243,14 @@ void Run(CommandContext& ctx, Table& table, std::unique_ptr<Scan> scan, ScanRunO
 // `CROW table row` by somebody who may read everything, as most are: without a scan, or by one that
 // reads what is left of a long row. False if there is no such table, or the row's key is in doubt.
 bool ReadWholeRow(CommandContext& ctx) {
-  Table* const table = ctx.store().FindTableIfAny(ctx.session.keyspace, ctx.args[1]);
-  if (table == nullptr) [[unlikely]]
+  const Result<Table*> found = FindTable(ctx, ctx.args[1]);
+  if (!found.ok()) [[unlikely]]
     return false;
+  Table* const table = *found;
   static thread_local std::string key;  // keeps its memory
   key.clear();
   if (!EncodeRowKey(table->schema(), ctx.args[2], &key).ok()) [[unlikely]]
     return false;
-  ctx.DependsOn(table->last_lsn());
   ScanRunOptions options;
   ScanPosition rest;
   const WholeRowReply said =
@@ -289,8 +275,7 @@ void CmdCRow(CommandContext& ctx) {
   REPLY_IF_ERROR(ctx, ParseReadOptions(ReadCommand::kRow, ArgumentCursor(ctx.args, 3), &request));
   request.cells.access = ctx.rights;
   request.rows.rows.push_back({RowSelector::Kind::kRow, ctx.args[2], {}});
-  Table* const table = FindTable(ctx);
-  if (table == nullptr) return;
+  ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[1]));
   ASSIGN_OR_REPLY(ctx, std::unique_ptr<Scan> scan,
                   ctx.store().ScanRows(*table, request.rows, request.cells, nullptr));
   ScanRunOptions options;
@@ -301,10 +286,10 @@ void CmdCRow(CommandContext& ctx) {
 
 // `CROWS table count row ...` by somebody who may read everything, in the same way.
 bool ReadWholeRows(CommandContext& ctx, Arguments rows) {
-  Table* const table = ctx.store().FindTableIfAny(ctx.session.keyspace, ctx.args[1]);
-  if (table == nullptr || rows.size() > kRowsNamedMax) [[unlikely]]
+  const Result<Table*> found = FindTable(ctx, ctx.args[1]);
+  if (!found.ok() || rows.size() > kRowsNamedMax) [[unlikely]]
     return false;
-  ctx.DependsOn(table->last_lsn());
+  Table* const table = *found;
   ScanRunOptions options;
   const WholeRowReply said = ReplyWholeRows(ctx, *table, rows, ReplyBytesMax(ctx), &options.begun);
   if (said != WholeRowReply::kBegun) [[likely]]
@@ -334,8 +319,7 @@ void CmdCRows(CommandContext& ctx) {
   if (count == at.left() && ctx.rights == nullptr && ReadWholeRows(ctx, rows)) return;
   REPLY_IF_ERROR(ctx, ParseReadOptions(ReadCommand::kRows,
                                        ArgumentCursor(ctx.args, at.position() + count), &request));
-  Table* const table = FindTable(ctx);
-  if (table == nullptr) return;
+  ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[1]));
   if (count > kRowsNamedMax) return ctx.Fail(TooManyRows(count));
   request.cells.timestamps = request.format.arrays();
   request.cells.access = ctx.rights;
@@ -391,23 +375,20 @@ size_t PageBytesMax(CommandContext& ctx) {
   return bytes - std::min(bytes, ctx.reply.buffer().size() - ctx.session.exec_position);
 }
 
-// Does the table's name end in the name of a snapshot that is not there?
-bool SnapshotIsGone(CommandContext& ctx) {
-  if (ctx.args[1].find(kSnapshotSign) == std::string_view::npos) return false;
-  const Result<Table*> table = ctx.store().FindTable(ctx.session.keyspace, ctx.args[1]);
-  return !table.ok() && table.status().code() == ErrorCode::kNoSnapshot;
+// The table of a CSCAN. STALECURSOR if it is one of a snapshot that was there when the scan began.
+Result<Table*> FindScanned(CommandContext& ctx) {
+  Result<Table*> table = FindTable(ctx, ctx.args[1]);
+  if (table.ok() || IsStartCursor(ctx.args[2]) || table.status().code() != ErrorCode::kNoSnapshot)
+    return table;
+  return Status::Error(ErrorCode::kStaleCursor,
+                       "the snapshot of this cursor is gone: it was dropped");
 }
 
 void CmdCScan(CommandContext& ctx) {
   ReadRequest& request = ReadRequestOf(ctx);
   REPLY_IF_ERROR(ctx, CheckCursorForm(ctx.args[2]));
   REPLY_IF_ERROR(ctx, ParseReadOptions(ReadCommand::kScan, ArgumentCursor(ctx.args, 3), &request));
-  if (!IsStartCursor(ctx.args[2]) && SnapshotIsGone(ctx)) {
-    return ctx.Fail(Status::Error(ErrorCode::kStaleCursor,
-                                  "the snapshot of this cursor is gone: it was dropped"));
-  }
-  Table* const table = FindTable(ctx);
-  if (table == nullptr) return;
+  ASSIGN_OR_REPLY(ctx, Table* const table, FindScanned(ctx));
   ScanRunOptions options;
   options.keys_only = request.keys_only;
   options.format = request.format;
@@ -449,8 +430,7 @@ std::optional<uint64_t> KnownCount(const CommandContext& ctx, const Table& table
 void CmdCCount(CommandContext& ctx) {
   ReadRequest& request = ReadRequestOf(ctx);
   REPLY_IF_ERROR(ctx, ParseReadOptions(ReadCommand::kCount, ArgumentCursor(ctx.args, 2), &request));
-  Table* const table = FindTable(ctx);
-  if (table == nullptr) return;
+  ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[1]));
   if (const std::optional<uint64_t> known = KnownCount(ctx, *table, request)) {
     return ctx.reply.Unsigned(*known);
   }

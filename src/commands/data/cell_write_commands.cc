@@ -52,7 +52,7 @@ void TellOfRow(const CommandContext& ctx, const Table& table, std::string_view r
 const RowWriteResult* WriteToOrReply(CommandContext& ctx, Table& table, const RowWrite& write) {
   static thread_local RowWriteResult result;
   Status done = ctx.store().Write(table, write, &result);
-  ctx.DependsOn(table.last_lsn());  // what was refused depends on what was there
+  ctx.DependsOn(table.last_lsn());
   if (!done.ok()) [[unlikely]] {
     ctx.Fail(HintAtTime(std::move(done), table.schema(), write));
     return nullptr;
@@ -65,8 +65,11 @@ const RowWriteResult* WriteToOrReply(CommandContext& ctx, Table& table, const Ro
 
 // The same in the command's table.
 const RowWriteResult* WriteOrReply(CommandContext& ctx, const RowWrite& write) {
-  Table* const table = FindTableOrReply(ctx, ctx.args[1]);
-  return table == nullptr ? nullptr : WriteToOrReply(ctx, *table, write);
+  const Result<Table*> table = FindTable(ctx, ctx.args[1]);
+  if (table.ok()) [[likely]]
+    return WriteToOrReply(ctx, **table, write);
+  ctx.Fail(table.status());
+  return nullptr;
 }
 
 // Are the words columns and values in turn, and no options? These have no colon, which columns do.
@@ -82,8 +85,7 @@ CELLAR_INLINE bool AreCells(Arguments words) {
 [[gnu::noinline]] void PutWithOptions(CommandContext& ctx) {
   RowWrite& write = RowWriteOf(ctx);
   REPLY_IF_ERROR(ctx, ParsePut(ArgumentCursor(ctx.args, kFirstOption), &write));
-  Table* const table = FindTableOrReply(ctx, ctx.args[1]);
-  if (table == nullptr) return;
+  ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[1]));
   write.allocates = write.row == kNextRecord && table->schema().key.is_recno();
   const RowWriteResult* const result = WriteToOrReply(ctx, *table, write);
   if (result == nullptr) return;
@@ -101,11 +103,10 @@ void CmdCPut(CommandContext& ctx) {
   const bool may_be_cells = cells.size() == 2 || AreCells(cells);
   if (ctx.rights != nullptr || row == kNextRecord || !may_be_cells) [[unlikely]]
     return PutWithOptions(ctx);
-  Store& store = ctx.store();
-  Table* const table = store.FindTableIfAny(ctx.session.keyspace, ctx.args[1]);
+  Table* const table = FindTableToChange(ctx, ctx.args[1]);
   if (table == nullptr) [[unlikely]]
     return PutWithOptions(ctx);
-  const Status done = store.Put(*table, row, cells);
+  const Status done = ctx.store().Put(*table, row, cells);
   if (!done.ok() && !IsColumn(cells[0])) [[unlikely]]
     return PutWithOptions(ctx);
   ctx.DependsOn(table->last_lsn());  // what was refused depends on what was there
@@ -163,9 +164,7 @@ Status ParseDeleteRange(ArgumentCursor at, RowOptions* rows) {
 void CmdCDelRange(CommandContext& ctx) {
   RowOptions rows;
   REPLY_IF_ERROR(ctx, ParseDeleteRange(ArgumentCursor(ctx.args, 2), &rows));
-  Table* const table = FindTableOrReply(ctx, ctx.args[1]);
-  if (table == nullptr) return;
-  ctx.DependsOn(table->last_lsn());
+  ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[1]));
   ASSIGN_OR_REPLY(ctx, std::unique_ptr<SlicedChange> change, ctx.store().DeleteRows(*table, rows));
   RunChange(ctx, *table, std::move(change), ChangeReply::kRowsDeleted);
 }
@@ -240,9 +239,7 @@ void CmdCUpdate(CommandContext& ctx) {
   REPLY_IF_ERROR(ctx, ParseUpdateOps(at, &update->write));
   update->rows = std::move(request.rows);
   update->rows_max = request.changes_max;
-  Table* const table = FindTableOrReply(ctx, ctx.args[1]);
-  if (table == nullptr) return;
-  ctx.DependsOn(table->last_lsn());
+  ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[1]));
   ASSIGN_OR_REPLY(ctx, std::unique_ptr<SlicedChange> change,
                   ctx.store().UpdateRows(*table, std::move(update), ctx.rights));
   RunChange(ctx, *table, std::move(change), ChangeReply::kRowsUpdated);

@@ -309,11 +309,10 @@ Result<bool> ReadExplained(Arguments words, Explained* read) {
 void CmdCExplain(CommandContext& ctx) {
   Explained read;
   ASSIGN_OR_REPLY(ctx, const bool analyze, ReadExplained(ctx.args.subspan(1), &read));
-  ASSIGN_OR_REPLY(ctx, Table* const table, FindVisibleTable(ctx, read.table));
+  ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, read.table));
   // What would have to be looked at tells of what is hidden, as STATS does.
   if (!MayReadTable(ctx)) return ctx.Fail(NoPermission());
   read.request.cells.access = ctx.rights;
-  ctx.DependsOn(table->last_lsn());
   const RowOptions& rows = read.request.rows;
   ScanPosition from;
   const bool goes_on = !IsStartCursor(read.cursor);

@@ -31,9 +31,10 @@ namespace {
 constexpr uint64_t kScanTablesDefault{10};  // Redis' COUNT
 
 // Null if there is none: an impossible name, or another keyspace that does not exist, is no error
-// to a generic command.
+// to a generic command. The reply depends on the schema either way.
 Table* FindKey(CommandContext& ctx, std::string_view word) {
-  const Result<Table*> table = FindVisibleTable(ctx, word);
+  ctx.DependsOn(ctx.store().schema_lsn());
+  const Result<Table*> table = FindTable(ctx, word);
   ctx.host.services().stats.CountLookup(table.ok());
   return table.ok() ? *table : nullptr;
 }
@@ -96,7 +97,7 @@ Result<ScanTablesOptions> ParseScanTables(ArgumentCursor at) {
 void CmdScan(CommandContext& ctx) {
   int64_t after = 0;
   if (!ParseStrictInt64(ctx.args[1], &after) || after < 0) {
-    return ctx.reply.Error("ERR invalid cursor");
+    return ctx.Fail("ERR invalid cursor");
   }
   ASSIGN_OR_REPLY(ctx, const ScanTablesOptions options,
                   ParseScanTables(ArgumentCursor(ctx.args, 2)));
@@ -130,13 +131,11 @@ void CmdExists(CommandContext& ctx) {
   for (const std::string_view name : ctx.args.subspan(1)) {
     if (KeyIsThere(ctx, name)) ++found;
   }
-  ctx.DependsOn(ctx.store().schema_lsn());
   ctx.reply.Integer(found);
 }
 
 void CmdType(CommandContext& ctx) {
   const Table* table = FindKey(ctx, ctx.args[1]);
-  ctx.DependsOn(ctx.store().schema_lsn());
   if (table == nullptr && FindVisibleFeed(ctx, ctx.args[1]) != nullptr)
     return ctx.reply.SimpleString("stream");
   ctx.reply.SimpleString(table == nullptr ? "none" : "table");
@@ -155,7 +154,6 @@ void CmdRandomKey(CommandContext& ctx) {
 Result<Table*> FindRenamed(CommandContext& ctx, TableName* to) {
   RETURN_IF_ERROR(CheckTableName(ctx.args[2]));
   *to = SplitTableName(ctx.session.keyspace, ctx.args[2]);
-  ctx.DependsOn(ctx.store().schema_lsn());
   Table* table = FindKey(ctx, ctx.args[1]);
   if (table == nullptr) {
     RETURN_IF_ERROR(CheckKeyspace(ctx, SplitTableName(ctx.session.keyspace, ctx.args[1]).keyspace));
@@ -270,32 +268,26 @@ void Flush(CommandContext& ctx, const std::vector<std::string>& keyspaces) {
 void CmdFlushDb(CommandContext& ctx) { Flush(ctx, {ctx.session.keyspace}); }
 void CmdFlushAll(CommandContext& ctx) { Flush(ctx, ctx.store().Keyspaces()); }
 
-// The table, or null. The reply depends on the schema either way.
-Table* FindKeyOfReply(CommandContext& ctx, std::string_view word) {
-  ctx.DependsOn(ctx.store().schema_lsn());
-  return FindKey(ctx, word);
-}
-
 void CmdTtl(CommandContext& ctx) {
-  const bool is_table = FindKeyOfReply(ctx, ctx.args[1]) != nullptr;
+  const bool is_table = FindKey(ctx, ctx.args[1]) != nullptr;
   ctx.reply.Integer(is_table || FindVisibleFeed(ctx, ctx.args[1]) != nullptr ? -1 : -2);
 }
 
 void CmdObjectEncoding(CommandContext& ctx) {
-  if (FindKeyOfReply(ctx, ctx.args[2]) == nullptr) return ctx.reply.Null();
+  if (FindKey(ctx, ctx.args[2]) == nullptr) return ctx.reply.Null();
   ctx.reply.Bulk("btree");
 }
 void CmdObjectRefCount(CommandContext& ctx) {
-  if (FindKeyOfReply(ctx, ctx.args[2]) == nullptr) return ctx.reply.Null();
+  if (FindKey(ctx, ctx.args[2]) == nullptr) return ctx.reply.Null();
   ctx.reply.Integer(1);
 }
 void CmdObjectIdleTime(CommandContext& ctx) {
-  if (FindKeyOfReply(ctx, ctx.args[2]) == nullptr) return ctx.reply.Null();
+  if (FindKey(ctx, ctx.args[2]) == nullptr) return ctx.reply.Null();
   ctx.reply.Integer(0);
 }
 void CmdObjectFreq(CommandContext& ctx) {
-  if (FindKeyOfReply(ctx, ctx.args[2]) == nullptr) return ctx.reply.Null();
-  ctx.reply.Error(
+  if (FindKey(ctx, ctx.args[2]) == nullptr) return ctx.reply.Null();
+  ctx.Fail(
       "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that "
       "when switching between policies at runtime LRU and LFU data will take some time to adjust.");
 }
@@ -499,7 +491,6 @@ void CmdMemoryUsage(CommandContext& ctx) {
       return ctx.SyntaxError();
     }
   }
-  ctx.DependsOn(ctx.store().schema_lsn());
   const Table* table = FindKey(ctx, ctx.args[2]);
   if (table == nullptr) return ctx.reply.Null();
   ctx.reply.Unsigned(VisibleBytes(ctx, *table));

@@ -294,7 +294,7 @@ Result<CopyRequest> ParseCopy(ArgumentCursor at) {
 
 // The source; null if there is none.
 Result<Table*> FindSource(CommandContext& ctx) {
-  Result<Table*> table = FindVisibleTable(ctx, ctx.args[1]);
+  Result<Table*> table = FindTable(ctx, ctx.args[1]);
   if (table.ok()) return table;
   const ErrorCode code = table.status().code();
   if (code == ErrorCode::kNoTable || code == ErrorCode::kNoKeyspace) return nullptr;
@@ -312,7 +312,7 @@ void CmdCopy(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, Table* const source, FindSource(ctx));
   if (source != nullptr && !source->frozen() && source->keyspace() == to.keyspace &&
       source->name() == to.table) {
-    return ctx.reply.Error("ERR source and destination objects are the same");
+    return ctx.Fail("ERR source and destination objects are the same");
   }
   REPLY_IF_ERROR(ctx, CheckKeyspace(ctx, to.keyspace));
   const bool may = ctx.rights == nullptr || ctx.rights->MayWriteTable(to.keyspace, to.table);

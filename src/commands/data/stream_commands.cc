@@ -54,9 +54,8 @@ void CmdXInfoStream(CommandContext& ctx) {
   const bool has_count = is_full && ctx.args.size() == 6 && at.TakeWord("COUNT");
   if (!is_full || (!at.done() && !has_count)) {
     constexpr size_t kWordBytesMax{128};  // Redis'
-    return ctx.reply.Error("ERR unknown subcommand or wrong number of arguments for '" +
-                           std::string(ctx.args[1].substr(0, kWordBytesMax)) +
-                           "'. Try XINFO HELP.");
+    return ctx.Fail("ERR unknown subcommand or wrong number of arguments for '" +
+                    std::string(ctx.args[1].substr(0, kWordBytesMax)) + "'. Try XINFO HELP.");
   }
   uint64_t count = kFullCountDefault;
   if (has_count) {
@@ -66,9 +65,7 @@ void CmdXInfoStream(CommandContext& ctx) {
   RunStreamFull(ctx, ctx.args[2], count);
 }
 
-void CmdRefused(CommandContext& ctx) {
-  ctx.reply.Error("ERR a feed is written by the server alone");
-}
+void CmdRefused(CommandContext& ctx) { ctx.Fail("ERR a feed is written by the server alone"); }
 
 constexpr Command Refused(std::string_view name, int16_t arity, std::string_view syntax) {
   return {.name = name,

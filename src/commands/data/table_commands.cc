@@ -23,12 +23,6 @@
 
 namespace cellar {
 
-Result<Table*> FindTable(CommandContext& ctx, std::string_view word) {
-  Result<Table*> table = FindVisibleTable(ctx, word);
-  ctx.DependsOn(table.ok() ? (*table)->last_lsn() : ctx.store().schema_lsn());
-  return table;
-}
-
 Status CheckKeyspace(CommandContext& ctx, std::string_view keyspace) {
   if (ctx.store().KeyspaceExists(keyspace)) return Status::Ok();
   ctx.DependsOn(ctx.store().schema_lsn());
@@ -42,7 +36,8 @@ void NotifyRenamed(Host& host, const TableName& from, const TableName& to) {
 
 void ReplyChange(CommandContext& ctx, const Status& status) {
   ctx.DependsOn(ctx.store().schema_lsn());
-  ctx.reply.StatusReply(status);
+  if (!status.ok()) return ctx.Fail(status);
+  ctx.reply.Ok();
 }
 
 namespace {

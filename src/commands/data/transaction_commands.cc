@@ -12,19 +12,20 @@
 #include "commands/session/services.h"
 #include "commands/session/transaction.h"
 #include "commands/session/transaction_store.h"
+#include "store/store.h"
 
 namespace cellar {
 namespace {
 
 void CmdMulti(CommandContext& ctx) {
   if (ctx.args.size() > 2) {
-    return ctx.reply.Error("ERR wrong number of arguments for 'multi' command");
+    return ctx.Fail("ERR wrong number of arguments for 'multi' command");
   }
   const bool atomic = ctx.args.size() == 2;
   if (atomic && !EqualsIgnoreCase(ctx.args[1], "atomic")) {
     return ctx.Fail(UnexpectedWord(ctx.args[1], "ATOMIC"));
   }
-  if (ctx.session.in_multi()) return ctx.reply.Error("ERR MULTI calls can not be nested");
+  if (ctx.session.in_multi()) return ctx.Fail("ERR MULTI calls can not be nested");
   TransactionState& transaction = TransactionOf(ctx.session);
   transaction.queueing = true;
   transaction.atomic = atomic;
@@ -32,7 +33,7 @@ void CmdMulti(CommandContext& ctx) {
 }
 
 void CmdDiscard(CommandContext& ctx) {
-  if (!ctx.session.in_multi()) return ctx.reply.Error("ERR DISCARD without MULTI");
+  if (!ctx.session.in_multi()) return ctx.Fail("ERR DISCARD without MULTI");
   DiscardTransaction(ctx.host, ctx.session);
   ctx.reply.Ok();
 }
@@ -51,20 +52,19 @@ std::string RunQueue(CommandContext& ctx, const TransactionState& transaction) {
       words.push_back(std::string_view(transaction.bytes).substr(word.offset, word.size));
     }
     Session& session = ctx.session;
-    const size_t position = session.output.size();
     // A read has no effect but its reply: nobody gets it, or it would be too long.
     const bool reads = queued.command->Has(kReadonly);
     if (session.ended() && reads) continue;
-    if (reads && position - session.exec_position > reply_bytes_max) {
-      session.writer().Error(Status::Error(
-          ErrorCode::kTooLarge, "the replies of this EXEC are longer than reply-max-bytes"));
+    Outcome outcome;
+    if (reads && session.output.size() - session.exec_position > reply_bytes_max) {
+      ReplyWriter reply = session.writer();
+      outcome.Fail(reply,
+                   Status::Error(ErrorCode::kTooLarge,
+                                 "the replies of this EXEC are longer than reply-max-bytes"));
     } else {
-      dispatcher.Call(session, *queued.command, words);
+      outcome = dispatcher.Call(session, *queued.command, words);
     }
-    const std::string_view reply = session.output.view().substr(position);
-    if (transaction.atomic && reply.starts_with('-')) {
-      return std::string(reply.substr(1, reply.find("\r\n") - 1));
-    }
+    if (transaction.atomic && outcome.failed()) return outcome.error();
     if (session.ended() || BeyondHardLimit(session, config)) [[unlikely]] {
       // What waits goes now; what the transaction writes stands, as in Redis.
       if (!session.ended()) ctx.host.EndForOutput(session);
@@ -80,16 +80,17 @@ std::string RunQueue(CommandContext& ctx, const TransactionState& transaction) {
 // transaction is refused, the data, the selected keyspace and the reply go back to what they were.
 void CmdExec(CommandContext& ctx) {
   Session& session = ctx.session;
-  if (!session.in_multi()) return ctx.reply.Error("ERR EXEC without MULTI");
+  if (!session.in_multi()) return ctx.Fail("ERR EXEC without MULTI");
   const auto& watches = session.transaction->watches;
   const bool broken = std::any_of(watches.begin(), watches.end(), [&ctx](const Watch& watch) {
     return WatchIsBroken(ctx.host, watch);
   });
   if (session.transaction->aborted) {
     DiscardTransaction(ctx.host, session);
-    return ctx.reply.Error("EXECABORT Transaction discarded because of previous errors.");
+    return ctx.Fail("EXECABORT Transaction discarded because of previous errors.");
   }
   if (broken) {
+    ctx.DependsOn(ctx.store().last_lsn());  // it tells of a change
     DiscardTransaction(ctx.host, session);
     return ctx.reply.NullArray();
   }
@@ -103,14 +104,15 @@ void CmdExec(CommandContext& ctx) {
   session.exec_position = position;
   session.exec_depends_on = Lsn{};
   CELLAR_ASSERT(!session.in_multi());
-  BeginStoreTransaction(ctx.host, transaction->atomic);
+  ctx.store().BeginTransaction(transaction->atomic ? Store::Atomicity::kAll
+                                                   : Store::Atomicity::kRedis);
   const std::string refusal = RunQueue(ctx, *transaction);
   session.exec_running = false;
   if (!refusal.empty()) {
     RollBackStoreTransaction(ctx.host);
     session.keyspace = keyspace;
     ctx.reply.Truncate(position);
-    return ctx.reply.Error("EXECABORT " + refusal);
+    return ctx.Fail("EXECABORT " + refusal);
   }
   ctx.DependsOn(CommitStoreTransaction(ctx.host));
   ctx.DependsOn(session.exec_depends_on);
@@ -118,8 +120,9 @@ void CmdExec(CommandContext& ctx) {
 
 // The state is taken note of now, at the command, and compared at EXEC.
 void CmdWatch(CommandContext& ctx) {
-  if (ctx.session.in_multi()) return ctx.reply.Error("ERR WATCH inside MULTI is not allowed");
+  if (ctx.session.in_multi()) return ctx.Fail("ERR WATCH inside MULTI is not allowed");
   REPLY_IF_ERROR(ctx, CheckKept(ctx.session, ctx.host.services().config));
+  ctx.DependsOn(ctx.store().last_lsn());
   for (const std::string_view table : ctx.args.subspan(1)) {
     ASSIGN_OR_REPLY(ctx, Watch watch, WatchTable(ctx.host, ctx.session.keyspace, table));
     TransactionOf(ctx.session).AddWatch(std::move(watch));
@@ -128,8 +131,9 @@ void CmdWatch(CommandContext& ctx) {
 }
 
 void CmdCWatch(CommandContext& ctx) {
-  if (ctx.session.in_multi()) return ctx.reply.Error("ERR CWATCH inside MULTI is not allowed");
+  if (ctx.session.in_multi()) return ctx.Fail("ERR CWATCH inside MULTI is not allowed");
   REPLY_IF_ERROR(ctx, CheckKept(ctx.session, ctx.host.services().config));
+  ctx.DependsOn(ctx.store().last_lsn());
   ASSIGN_OR_REPLY(ctx, Watch watch,
                   WatchTableRow(ctx.host, ctx.session.keyspace, ctx.args[1], ctx.args[2]));
   TransactionOf(ctx.session).AddWatch(std::move(watch));

@@ -10,6 +10,7 @@
 #include "base/assert.h"
 #include "base/inline.h"
 #include "base/os/log.h"
+#include "base/text/ascii.h"
 #include "commands/catalog/command_hints.h"
 #include "commands/catalog/command_keys.h"
 #include "commands/catalog/secrets.h"
@@ -49,6 +50,24 @@ void TellOfAttack(ServerStats& stats, const Session& session, int64_t now_micros
       fmt::format("Possible SECURITY ATTACK: {} sends POST or Host:, like a web client tricked "
                   "into talking to this port; connection closed",
                   session.address));
+}
+
+// What handlers are held to in debug builds: the reply waits for the newest change of every table
+// that the command names, or of the schema where there is none. A task says so at its end.
+[[maybe_unused]] bool DependsOnItsTables(const CommandContext& context) {
+  if (context.outcome.failed() || context.host.loading()) return true;
+  if (context.session.task != nullptr && context.command.Has(kWrite)) return true;
+  Store& store = context.store();
+  const std::vector<size_t> keys = KeyPositions(context.command.row->keys, context.args);
+  return std::all_of(keys.begin(), keys.end(), [&](size_t at) {
+    const Table* const table = store.FindTableIfAny(context.session.keyspace, context.args[at]);
+    return context.depends_on >= (table != nullptr ? table->last_lsn() : store.schema_lsn());
+  });
+}
+
+// What outcomes are held against.
+[[maybe_unused]] bool BeginsWithError(const OutputBuffer& output, size_t position) {
+  return output.size() > position && output.data()[position] == '-';
 }
 
 bool IsExec(const CommandEntry& command) { return command.full_name == "exec"; }
@@ -96,10 +115,8 @@ std::string Dispatcher::UnknownCommand(const Session& session, const CommandEntr
   if (container != nullptr) {
     std::string refusal = DebugRefusal(session, *container);
     if (!refusal.empty()) return refusal;
-    std::string upper(container->row->name);
-    for (char& c : upper) c = static_cast<char>(c >= 'a' && c <= 'z' ? c - 32 : c);
-    return "ERR unknown subcommand '" + limited(args[1]) + "'. Try " + upper + " HELP." +
-           SubcommandHint(*container, args[1]);
+    return "ERR unknown subcommand '" + limited(args[1]) + "'. Try " +
+           UpperText(container->row->name) + " HELP." + SubcommandHint(*container, args[1]);
   }
   std::string text = "ERR unknown command '" + limited(args[0]) + "', with args beginning with: ";
   std::string shown;
@@ -191,7 +208,7 @@ std::string Dispatcher::SetRefusal(const SetNode& set, const Session& session,
   const bool writes = Does(session, command, kWrite);
   if (set.open()) {
     // While it hands over, writes are held as under CLIENT PAUSE.
-    const bool refuses = writes && !set.may_append() && !host_.paused(true);
+    const bool refuses = writes && !set.may_append() && !host_.writes_paused();
     if (refuses) return "CLUSTERDOWN no leader: handing over";
     if (writes && !set.has_room())
       return "MISCONF the disks of a majority of the replica set take no more";
@@ -256,14 +273,15 @@ std::string Dispatcher::AclRefusal(Session& session, const CommandEntry& command
   LogDenied(host_, session, verdict.denied,
             names_argument ? args[verdict.argument] : std::string_view(command.full_name),
             session.user->name);
-  return DeniedText(verdict.denied, command, session.exec_running);
+  return session.exec_running ? DeniedInExecText(verdict.denied)
+                              : DeniedText(verdict.denied, command);
 }
 
 CELLAR_INLINE void Dispatcher::Handle(const CommandEntry& command, CommandContext& context) {
   if (command.row->handler != nullptr) [[likely]] {
     command.row->handler(context);
   } else {
-    context.reply.Error("ERR wrong number of arguments for '" + command.full_name + "' command");
+    context.Fail("ERR wrong number of arguments for '" + command.full_name + "' command");
   }
 }
 
@@ -278,7 +296,7 @@ void Dispatcher::HandleRestricted(CommandContext& context) {
   if (session.exec_running) {
     // What was asked when the command was queued may have changed.
     const std::string refusal = AclRefusal(session, context.command, context.args, &selectors);
-    if (!refusal.empty()) return context.reply.Error(refusal);
+    if (!refusal.empty()) return context.Fail(refusal);
   } else {
     selectors =
         CheckCommand(*session.user, context.command, context.args, session.keyspace).selectors;
@@ -287,11 +305,9 @@ void Dispatcher::HandleRestricted(CommandContext& context) {
   const std::vector<size_t> keys = KeyPositions(context.command.row->keys, context.args);
   if (!keys.empty()) rights.SetTable(session.keyspace, context.args[keys[0]]);
   context.rights = &rights;
-  const size_t position = context.reply.position();
   Handle(context.command, context);
   context.rights = nullptr;  // and the user may be gone
-  if (session.output.size() > position &&
-      session.output.view().substr(position).starts_with("-NOPERM")) {
+  if (context.outcome.failed() && ErrorWordOf(context.outcome.error()) == "NOPERM") {
     const std::string& refused = rights.refused();
     LogDenied(host_, session, Denied::kKey, refused.empty() ? context.command.full_name : refused,
               session.user_name);
@@ -300,7 +316,7 @@ void Dispatcher::HandleRestricted(CommandContext& context) {
 
 // Whether CLIENT PAUSE holds this command back. Inside MULTI it is only queued.
 bool Dispatcher::MustWait(const Session& session, const CommandEntry& command) const {
-  if (host_.paused(false)) return true;
+  if (host_.all_paused()) return true;
   if (session.in_multi() && !IsExec(command)) return false;
   return Does(session, command, kWrite | kMayReplicate);
 }
@@ -311,7 +327,7 @@ CELLAR_INLINE bool Dispatcher::Unhindered(const Session& session) const {
   const auto memory_max = static_cast<uint64_t>(host_.services().config.maxmemory);
   return session.authenticated && !session.restricted && session.transaction == nullptr &&
          session.pubsub == nullptr && !host_.loading() && !host_.restrains_writes() &&
-         !host_.paused(true) && (memory_max == 0 || host_.memory_used_bytes() <= memory_max);
+         !host_.writes_paused() && (memory_max == 0 || host_.memory_used_bytes() <= memory_max);
 }
 
 // The way in for all whom something may hinder (Unhindered). Null: the error, or QUEUED, has been
@@ -340,7 +356,7 @@ CommandEntry* Dispatcher::Admit(Session& session, CommandEntry* command, Argumen
     Reject(session, command, refusal);
     return nullptr;
   }
-  if (host_.paused(true) && MustWait(session, *command)) {
+  if (host_.writes_paused() && MustWait(session, *command)) {
     session.postponed = true;
     return nullptr;
   }
@@ -379,10 +395,10 @@ void Dispatcher::Reject(Session& session, CommandEntry* command, std::string_vie
 }
 
 // Counts the command, notes slow ones, takes back a reply that CLIENT REPLY does not want, and then
-// lets out the pushes that came in the middle of the command. A failure is known by the reply's
-// first byte.
+// lets out the pushes that came in the middle of the command.
 CELLAR_INLINE void Dispatcher::Finish(Session& session, CommandEntry& command, Arguments args,
-                                      size_t reply_position, WorkTime time) {
+                                      size_t reply_position, WorkTime time,
+                                      const Outcome& outcome) {
   CommandStats& stats = command.stats;
   const uint64_t nanos = cycles_.ToNanos(time.cycles);
   CELLAR_DEBUG_ASSERT(session.task == nullptr);
@@ -392,16 +408,21 @@ CELLAR_INLINE void Dispatcher::Finish(Session& session, CommandEntry& command, A
   stats.latency.Add(nanos);
   ++session.commands;
   ++host_.services().stats.commands;
-  if (sampler_.Takes()) [[unlikely]]
-    Sample(session, command, args, reply_position, nanos);
+  OutputBuffer& output = session.output;
+  if (sampler_.Takes()) [[unlikely]] {
+    sampler_.Look(session, {.command = command,
+                            .args = args,
+                            .reply_bytes = output.size() - std::min(reply_position, output.size()),
+                            .nanos = nanos,
+                            .failed = outcome.failed()});
+  }
   if (time.cycles >= slow_cycles_) [[unlikely]] {
     RecordSlow(session, command, args, time.cycles);
     RecordStall(command, time.last_slice_cycles);
   }
-  OutputBuffer& output = session.output;
-  if (output.size() > reply_position && output.data()[reply_position] == '-') [[unlikely]] {
+  if (outcome.failed()) [[unlikely]] {
     ++stats.failed_calls;
-    CountError(output.view().substr(reply_position + 1));
+    CountError(outcome.error());
   }
   if (session.reply_mode != ReplyMode::kOn) [[unlikely]] {
     output.Truncate(reply_position);
@@ -420,7 +441,7 @@ CELLAR_INLINE void Dispatcher::Finish(Session& session, CommandEntry& command, A
 // gate, statistics. A handler that leaves a task has written nothing: StepTask writes the reply,
 // and Finish comes at its end.
 CELLAR_INLINE uint64_t Dispatcher::Run(Session& session, CommandEntry& command, Arguments args,
-                                       uint64_t begin_cycles) {
+                                       uint64_t begin_cycles, Outcome* outcome) {
   CELLAR_DEBUG_ASSERT(command.Takes(args.size()));
   CELLAR_DEBUG_ASSERT(session.task == nullptr);
   CELLAR_DEBUG_ASSERT(session.in_command == session.exec_running);
@@ -444,6 +465,7 @@ CELLAR_INLINE uint64_t Dispatcher::Run(Session& session, CommandEntry& command, 
   } else {
     HandleRestricted(context);
   }
+  CELLAR_DEBUG_ASSERT(DependsOnItsTables(context));
   if (has_floor_) [[unlikely]]
     context.depends_on = AtLeastFloor(command, context.depends_on);
   if (session.exec_running) [[unlikely]]
@@ -463,17 +485,23 @@ CELLAR_INLINE uint64_t Dispatcher::Run(Session& session, CommandEntry& command, 
     session.task->command = &command;
     session.task->cycles = cycles;
     session.task->words = ShortenedWords(WithoutSecrets(command, args));
+    CELLAR_ASSERT(!context.outcome.failed());
     RecordStall(command, cycles);
     session.in_command = false;
     return end_cycles;
   }
   session.in_command = !outermost;
-  Finish(session, command, args, position, {cycles, cycles});
+  CELLAR_DEBUG_ASSERT(session.ended() ||
+                      BeginsWithError(session.output, position) == context.outcome.failed());
+  Finish(session, command, args, position, {cycles, cycles}, context.outcome);
+  if (outcome != nullptr) *outcome = std::move(context.outcome);
   return end_cycles;
 }
 
-void Dispatcher::Call(Session& session, CommandEntry& command, Arguments args) {
-  (void)Run(session, command, args, CycleClock::Now());
+Outcome Dispatcher::Call(Session& session, CommandEntry& command, Arguments args) {
+  Outcome outcome;
+  (void)Run(session, command, args, CycleClock::Now(), &outcome);
+  return outcome;
 }
 
 CELLAR_INLINE uint64_t Dispatcher::ExecuteFound(Session& session, CommandEntry* command,
@@ -484,7 +512,7 @@ CELLAR_INLINE uint64_t Dispatcher::ExecuteFound(Session& session, CommandEntry* 
     if (command == nullptr) return begin_cycles;
   }
   session.last_command = command;
-  return Run(session, *command, args, begin_cycles);
+  return Run(session, *command, args, begin_cycles, nullptr);
 }
 
 size_t Dispatcher::ExecuteInOrder(Session& session, std::span<const ParsedCommand> commands) {
@@ -517,6 +545,7 @@ void Dispatcher::EndInsideExec(CommandContext& context) {
     const TaskProgress progress = task->Step(step);
     CELLAR_ASSERT(progress == TaskProgress::kDone);
     context.DependsOn(step.depends_on);
+    context.outcome = std::move(step.outcome);
   }
   CELLAR_ASSERT(session.task == nullptr);
   session.exec_depends_on = std::max(session.exec_depends_on, context.depends_on);
@@ -555,7 +584,11 @@ bool Dispatcher::StepTask(Session& session, const TaskBudget& budget) {
   task.cycles += slice_cycles + step.cycles_beside;
   if (progress != TaskProgress::kDone) RecordStall(*task.command, slice_cycles);
   task.waiting = progress == TaskProgress::kWaiting;
+  task.outcome = std::move(step.outcome);
   const bool streams = task.work->Streams();  // it may have begun to
+  CELLAR_DEBUG_ASSERT(progress != TaskProgress::kDone || streams ||
+                      BeginsWithError(task.output, 0) == task.outcome.failed());
+  CELLAR_ASSERT(progress == TaskProgress::kDone || !task.outcome.failed());
   const size_t position = session.output.size();
   task.depends_on = std::max(task.depends_on, step.depends_on);
   if (task.reply_begun && !task.output.empty() && (progress == TaskProgress::kDone || streams))
@@ -602,35 +635,24 @@ void Dispatcher::FinishTask(Session& session, size_t position, uint64_t slice_cy
   CELLAR_ASSERT(session.task != nullptr);
   const std::unique_ptr<RunningTask> task = std::move(session.task);
   const std::vector<std::string_view> words(task->words.begin(), task->words.end());
-  Finish(session, *task->command, words, position, {task->cycles, slice_cycles});
+  Finish(session, *task->command, words, position, {task->cycles, slice_cycles}, task->outcome);
 }
 
 // The user has lost the right while the read went on. What has been read is not shown.
 void Dispatcher::EndRevokedTask(Session& session) {
-  const RunningTask& task = *session.task;
+  RunningTask& task = *session.task;
   CELLAR_ASSERT(task.revoked);
   // A part of the reply may be on its way: no error can take its place.
   if (task.work->Streams() || task.reply_begun) session.End();
   const std::vector<std::string_view> words(task.words.begin(), task.words.end());
   const size_t position = session.output.size();
   const CommandEntry& command = *task.command;
-  session.writer().Error(DeniedText(Denied::kKey, command, false));
+  ReplyWriter reply = session.writer();
+  task.outcome.Fail(reply, DeniedText(Denied::kKey, command));
   const std::vector<size_t> keys = KeyPositions(command.row->keys, words);
   LogDenied(host_, session, Denied::kKey, keys.empty() ? std::string_view() : words[keys[0]],
             session.user_name);
   FinishTask(session, position, 0);
-}
-
-void Dispatcher::Sample(const Session& session, const CommandEntry& command, Arguments args,
-                        size_t reply_position, uint64_t nanos) {
-  const OutputBuffer& output = session.output;
-  const size_t reply_bytes = output.size() - std::min(reply_position, output.size());
-  const bool failed = reply_bytes > 0 && output.data()[reply_position] == '-';
-  sampler_.Look(session, {.command = command,
-                          .args = args,
-                          .reply_bytes = reply_bytes,
-                          .nanos = nanos,
-                          .failed = failed});
 }
 
 // The smaller of both thresholds, in cycles: a command that is faster is compared with one number.
@@ -684,11 +706,10 @@ void Dispatcher::FeedMonitors(const Session& session, const CommandEntry& comman
   });
 }
 
-void Dispatcher::CountError(std::string_view reply_line) {
+void Dispatcher::CountError(std::string_view line) {
   // Redis counts at most so many different codes, so that a client cannot fill the memory.
   constexpr size_t kCodesMax{128};
-  const size_t end = reply_line.find_first_of(" \r\n");
-  const std::string_view code = reply_line.substr(0, end);
+  const std::string_view code = ErrorWordOf(line);
   CELLAR_ASSERT(!code.empty());
   ServerStats& stats = host_.services().stats;
   ++stats.error_replies;

@@ -17,6 +17,7 @@
 #include "commands/catalog/command_table.h"
 #include "commands/dispatch/access_sampler.h"
 #include "commands/session/host.h"
+#include "commands/session/outcome.h"
 #include "commands/session/parsed_command.h"
 #include "commands/session/session.h"
 #include "commands/session/task.h"
@@ -45,9 +46,8 @@ class Dispatcher {
   // The first byte of the reply that session.task makes goes ahead, if it is known.
   void BeginReplyAhead(Session& session);
 
-  // Runs a command that has passed the checks; for EXEC. Errors are counted. A task is run to its
-  // end.
-  void Call(Session& session, CommandEntry& command, Arguments args);
+  // Runs a command of EXEC, to its end. Errors are counted. What became of it.
+  Outcome Call(Session& session, CommandEntry& command, Arguments args);
 
   // The wall clock of this turn, and up to which record replies may leave as it begins.
   void BeginTurn(int64_t now_micros, Lsn released) {
@@ -84,7 +84,9 @@ class Dispatcher {
   uint64_t ExecuteFound(Session& session, CommandEntry* command, Arguments args,
                         uint64_t begin_cycles);
   // Runs the handler and what goes with it, for Call and ExecuteFound. When the handler ended.
-  uint64_t Run(Session& session, CommandEntry& command, Arguments args, uint64_t begin_cycles);
+  // *outcome, if it is not null: what became of the command.
+  uint64_t Run(Session& session, CommandEntry& command, Arguments args, uint64_t begin_cycles,
+               Outcome* outcome);
   // Runs the handler of context.command.
   void Handle(const CommandEntry& command, CommandContext& context);
   // Runs the handler with what the restricted user may do.
@@ -125,17 +127,14 @@ class Dispatcher {
   };
   // After a reply is complete: counters, error statistics, slow log, pushes that had to wait.
   void Finish(Session& session, CommandEntry& command, Arguments args, size_t reply_position,
-              WorkTime time);
-  // One that HEAT or HOTKEYS looks at.
-  void Sample(const Session& session, const CommandEntry& command, Arguments args,
-              size_t reply_position, uint64_t nanos);
+              WorkTime time, const Outcome& outcome);
   // The slow log's entry, if the whole command was slow.
   void RecordSlow(const Session& session, const CommandEntry& command, Arguments args,
                   uint64_t cycles);
   // LATENCY's, if others had to wait so long: for a command, or for a slice of one.
   void RecordStall(const CommandEntry& command, uint64_t cycles);
   void FeedMonitors(const Session& session, const CommandEntry& command, Arguments args);
-  void CountError(std::string_view reply_line);
+  void CountError(std::string_view line);
 
   Host& host_;
   AccessSampler sampler_;

@@ -68,7 +68,7 @@ bool FeedWait::Unblock(UnblockReason reason) {
 
 bool FeedWait::RepliesError(TaskContext& context) const {
   if (unblocked_ != UnblockReason::kError) return false;
-  context.reply.Error(kUnblockedError);
+  context.Fail(kUnblockedError);
   return true;
 }
 
@@ -99,16 +99,16 @@ TaskProgress FeedTask::Step(TaskContext& context) {
     ForgetPlaces();
   }
   if (const Status updated = host_.store().UpdateFeedLog(); !updated.ok()) {
-    context.reply.Error(updated);
+    context.Fail(updated);
     return TaskProgress::kDone;
   }
   if (!feed_log().has_log()) {  // of a follower: a leader has no feeds then
-    context.reply.Error("ERR a feed is read from the log, and there is none (appendonly no)");
+    context.Fail("ERR a feed is read from the log, and there is none (appendonly no)");
     return TaskProgress::kDone;
   }
   const Result<TaskProgress> progress = Go(context);
   if (progress.ok()) return *progress;
-  context.reply.Error(progress.status());
+  context.Fail(progress.status());
   return TaskProgress::kDone;
 }
 

@@ -151,12 +151,12 @@ class GroupReadTask final : public GroupTask {
   Result<TaskProgress> Go(TaskContext& context) override {
     if (wait_.RepliesError(context)) return TaskProgress::kDone;
     if (host().store().following()) {
-      context.reply.Error(
+      context.Fail(
           "UNBLOCKED force unblock from blocking operation, instance state changed (master -> "
           "replica?)");
       return TaskProgress::kDone;
     }
-    const bool paused = wait_.waiting() && host().paused(true);
+    const bool paused = wait_.waiting() && host().writes_paused();
     for (; !paused && current_ < streams_.size(); ++current_) {
       if (bytes_ >= kFeedReplyBytesMax) break;
       ASSIGN_OR_RETURN(const bool read, ReadStream(&streams_[current_], context.budget));

@@ -86,11 +86,11 @@ AggregateRun::AggregateRun(std::unique_ptr<AggregateJob> job, size_t reply_bytes
   if (stats_clock_ != nullptr) begin_micros_ = stats_clock_->MonotonicMicros();
 }
 
-void AggregateRun::Refuse(const Status& status, ReplyWriter& reply) {
+void AggregateRun::Refuse(Status status, ReplyWriter& reply) {
   CELLAR_ASSERT(!status.ok());
   CELLAR_ASSERT(!replying_ || begin_position_ <= reply.position());
   if (replying_) reply.Truncate(begin_position_);
-  reply.Error(status);
+  refusal_ = std::move(status);
 }
 
 void AggregateRun::Begin(ReplyWriter& reply) {
@@ -146,7 +146,12 @@ void AggregateRead::TellHeat() {
 }
 
 bool AggregateTask::Reply(TaskContext& context) {
-  OutputBuffer& reply = static_cast<AggregateRead&>(read()).reply();
+  auto& aggregate = static_cast<AggregateRead&>(read());
+  if (const Status& refusal = aggregate.run().refusal(); !refusal.ok()) {
+    context.Fail(refusal);
+    return true;
+  }
+  OutputBuffer& reply = aggregate.reply();
   if (context.reply.buffer().empty())
     context.reply.buffer().Swap(reply);
   else

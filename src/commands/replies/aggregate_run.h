@@ -28,20 +28,24 @@ class AggregateRun {
 
   AggregateJob& job() { return *job_; }
   const AggregateJob& job() const { return *job_; }
-  // Works for about so many cells; true when the reply is complete in `reply`. The same writer, or
-  // one of the same buffer, each time; nothing else may write to it before Pull has said true.
+  // Works for about so many cells; true when the reply is complete in `reply`, or refused. The same
+  // writer, or one of the same buffer, each time; nothing else may write to it before Pull has said
+  // true.
   bool Pull(uint64_t cells, ReplyWriter& reply);
+  // Why there is no reply: nothing of it is left, and the error takes its place. OK: there is one.
+  const Status& refusal() const { return refusal_; }
   // From here on a part of the reply may be written at a time. Before, Pull writes all or nothing.
   void EnterTask() { in_task_ = true; }
 
  private:
-  void Refuse(const Status& status, ReplyWriter& reply);
+  void Refuse(Status status, ReplyWriter& reply);
   void Begin(ReplyWriter& reply);
   void ReplyStats(ReplyWriter& reply) const;
 
   std::unique_ptr<AggregateJob> job_;
   size_t reply_bytes_max_;
   Clock* stats_clock_;  // null: no STATS
+  Status refusal_;
   int64_t begin_micros_{0};
   bool in_task_{false};
   bool replying_{false};

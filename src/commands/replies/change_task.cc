@@ -87,7 +87,7 @@ class ChangeTask final : public Task {
       end_.heat.NoteRows(change_->rows(), change_->place(), HeatMetric::kWrites);
       if (!status.ok()) {
         end_.NotifyIfChanged(*change_);  // rows that are gone stay gone
-        context.reply.Error(status);
+        context.Fail(status);
         context.depends_on = end_.host->store().last_lsn();
         return TaskProgress::kDone;
       }
@@ -114,6 +114,7 @@ static void Run(CommandContext& ctx, std::unique_ptr<SlicedChange> change, Chang
   if (!change->done()) {
     const Status status = change->Step(kFirstSliceCells);
     end.heat.NoteRows(change->rows(), change->place(), HeatMetric::kWrites);
+    ctx.DependsOn(ctx.store().last_lsn());
     if (!status.ok()) end.NotifyIfChanged(*change);
     if (!status.ok()) return ctx.Fail(status);
   }

@@ -23,7 +23,7 @@ class OrderTask final : public BlockedTask {
   TaskProgress Step(TaskContext& context) override {
     SetNode* const set = host_.replication().set();
     if (unblocked() == UnblockReason::kError) {
-      context.reply.Error(kUnblockedError);
+      context.Fail(kUnblockedError);
       return TaskProgress::kDone;
     }
     const std::optional<Status> result = set == nullptr
@@ -32,11 +32,11 @@ class OrderTask final : public BlockedTask {
     const bool goes_on = unblocked() || context.budget.unlimited();
     if (!result && !goes_on) return TaskProgress::kWaiting;
     if (!result) {
-      context.reply.Error("TRYAGAIN it goes on: its outcome is not known yet");
+      context.Fail("TRYAGAIN it goes on: its outcome is not known yet");
     } else if (result->ok()) {
       context.reply.Ok();
     } else {
-      context.reply.Error(wording_ == nullptr ? result->ToString() : wording_(*result));
+      context.Fail(wording_ == nullptr ? result->ToString() : wording_(*result));
     }
     return TaskProgress::kDone;
   }

@@ -117,16 +117,13 @@ void ScanRun::Refuse() {
   CELLAR_ASSERT(options_.shown != ScanShown::kPage || rows_ <= 1);
   reply_.Truncate(begin_place_);
   row_.Abandon();
-  refused_ = true;
-  if (options_.shown == ScanShown::kList) {
-    return reply_.writer().Error(Status::Error(
-        ErrorCode::kTooLarge,
-        "these rows make a reply of more than reply-max-bytes: read fewer, or some columns"));
-  }
-  reply_.writer().Error(Status::Error(
-      ErrorCode::kTooLarge, "row " + Quote(scan_->row_text()) +
-                                " makes a reply of more than reply-max-bytes: read some of its "
-                                "columns, or all by CSCAN with CELLS"));
+  refusal_ = Status::Error(
+      ErrorCode::kTooLarge,
+      options_.shown == ScanShown::kList
+          ? "these rows make a reply of more than reply-max-bytes: read fewer, or some columns"
+          : "row " + Quote(scan_->row_text()) +
+                " makes a reply of more than reply-max-bytes: read some of its columns, or all by "
+                "CSCAN with CELLS");
 }
 
 bool ScanRun::EndPage() {
@@ -229,8 +226,8 @@ void ScanRun::Finish(Table* table) {
   // Only a page goes on in another call: anything else would be told as if it were whole.
   CELLAR_ASSERT(options_.shown == ScanShown::kPage || !next_.has_value());
   EndRow();
-  if (options_.shown == ScanShown::kPage && !refused_) FinishRows(table);
-  if (options_.shown == ScanShown::kList && !refused_) reply_.EndArray(rows_mark_, rows_);
+  if (options_.shown == ScanShown::kPage && refusal_.ok()) FinishRows(table);
+  if (options_.shown == ScanShown::kList && refusal_.ok()) reply_.EndArray(rows_mark_, rows_);
   if (scan_ != nullptr) store_->EndScan(std::move(scan_));
 }
 

@@ -119,6 +119,8 @@ class ScanRun {
   // Completes the reply: closes what is open, puts the cursor in front, the statistics behind.
   // `table` is null if it may have changed since the scan began. REQUIRES: Pull said true.
   void Finish(Table* table);
+  // Why there is no reply: nothing of it is left, and the error takes its place. OK: there is one.
+  const Status& refusal() const { return refusal_; }
   // After Pull said false, before anything else runs.
   void Detach(Table& table);
 
@@ -140,7 +142,7 @@ class ScanRun {
   bool TakeCell();
   // Whether the page may end inside the current row.
   bool SplitsRow() const { return options_.cells_max != kUnlimited && cells_ > cells_before_row_; }
-  // The reply is longer than it may be, and nothing is left of it but the error.
+  // The reply is longer than it may be: nothing is left of it.
   void Refuse();
   // The reply is longer than a page may be. True if the call is complete now; else it will be
   // behind the row, or the cell, that came last.
@@ -161,7 +163,7 @@ class ScanRun {
   uint64_t cells_before_row_{0};
   ReplyPieces::Place begin_place_{};
   ReplyPieces::Place row_place_{};  // where the last row begins in the reply
-  bool refused_{false};
+  Status refusal_;
   bool ended_beside_{false};  // and HEAT has not been told
   int64_t begin_micros_{0};
   // Where the next call goes on; unset when the scan has come to its end.
@@ -199,6 +201,10 @@ class ScanTask final : public LongReadTask {
   ScanRun& run() { return static_cast<ScanRead&>(read()).run(); }
   void Complete() override { run().Finish(nullptr); }
   bool Reply(TaskContext& context) override {
+    if (!run().refusal().ok()) {
+      context.Fail(run().refusal());
+      return true;
+    }
     return run().reply().Deliver(context.reply, context.budget);
   }
   bool StreamsReply() const override { return true; }

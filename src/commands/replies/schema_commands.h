@@ -6,13 +6,8 @@
 #include "cellar/status.h"
 #include "commands/session/command_context.h"
 #include "commands/words/schema_arguments.h"
-#include "engine/table/table.h"
 
 namespace cellar {
-
-// The table that a word of the command names; the reply depends on its newest change, or, where
-// there is none, on the newest record of all: it may have been the one that dropped it.
-Result<Table*> FindTable(CommandContext& ctx, std::string_view word);
 
 // The keyspace that `name` names: NOKEYSPACE if there is none.
 Status CheckKeyspace(CommandContext& ctx, std::string_view keyspace);

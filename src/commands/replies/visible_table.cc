@@ -8,19 +8,13 @@
 
 namespace cellar {
 
-Result<Table*> FindTableByRights(const CommandContext& ctx, std::string_view word) {
+Result<Table*> FindTableElsewhere(CommandContext& ctx, std::string_view word) {
   Result<Table*> table = ctx.store().FindTable(ctx.session.keyspace, word);
-  if (!table.ok() || ctx.rights->Sees(**table)) [[likely]]
+  ctx.DependsOn(table.ok() ? (*table)->last_lsn() : ctx.store().schema_lsn());
+  if (!table.ok() || ctx.rights == nullptr || ctx.rights->Sees(**table)) [[likely]]
     return table;
   return Status::Error(ErrorCode::kNoTable, "no table " + Quote((*table)->name()) +
                                                 " in keyspace " + Quote((*table)->keyspace()));
-}
-
-Table* FindTableOrReplyWhy(CommandContext& ctx, std::string_view word) {
-  Result<Table*> table = FindVisibleTable(ctx, word);
-  if (table.ok()) return *table;
-  ctx.Fail(table.status());
-  return nullptr;
 }
 
 std::vector<Table*> VisibleTables(const CommandContext& ctx) {

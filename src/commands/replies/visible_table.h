@@ -1,5 +1,9 @@
 // Tables as the user of a command may see them: one without a family that the user may read or
 // write is as good as absent (acl_check.h).
+//
+// FindTable is the one way from a word of the request to a table. It notes what the reply depends
+// on, so that no reply, not even that there is no such table, leaves before what it tells is
+// durable. The dispatcher's asserts hold every handler to that.
 #pragma once
 
 #include <string_view>
@@ -14,23 +18,27 @@
 
 namespace cellar {
 
-// Of a user who has not all rights.
-Result<Table*> FindTableByRights(const CommandContext& ctx, std::string_view word);
-// Store::FindTable for this user. NOKEYSPACE, NOTABLE.
-inline Result<Table*> FindVisibleTable(const CommandContext& ctx, std::string_view word) {
-  if (ctx.rights == nullptr) [[likely]]
-    return ctx.store().FindTable(ctx.session.keyspace, word);
-  return FindTableByRights(ctx, word);
-}
-// The table for this user; null where there is an error, which has been replied then.
-Table* FindTableOrReplyWhy(CommandContext& ctx, std::string_view word);
-CELLAR_INLINE Table* FindTableOrReply(CommandContext& ctx, std::string_view word) {
+// FindTable for a name with a keyspace or a snapshot in it, of no table, or for a user who has not
+// all rights.
+Result<Table*> FindTableElsewhere(CommandContext& ctx, std::string_view word);
+// The table that a word of the request names ("t", "keyspace/t", "t@snapshot"), for its user; the
+// reply depends on the newest change of it or, where there is none, of the schema: that may have
+// been the one that dropped it. A handler that changes the table says so again afterwards.
+// NOKEYSPACE, NOSNAPSHOT, NOTABLE, each naming what there is not.
+CELLAR_INLINE Result<Table*> FindTable(CommandContext& ctx, std::string_view word) {
   if (ctx.rights == nullptr) [[likely]] {
     Table* const table = ctx.store().engine().FindTable(ctx.session.keyspace, word);
-    if (table != nullptr) [[likely]]
+    if (table != nullptr) [[likely]] {
+      ctx.DependsOn(table->last_lsn());
       return table;
+    }
   }
-  return FindTableOrReplyWhy(ctx, word);
+  return FindTableElsewhere(ctx, word);
+}
+// For a handler that changes the table at once and says behind that, whatever comes of it, on what
+// its reply depends; null if there is none. REQUIRES: the user may do everything.
+CELLAR_INLINE Table* FindTableToChange(const CommandContext& ctx, std::string_view word) {
+  return ctx.store().FindTableIfAny(ctx.session.keyspace, word);
 }
 // Store::Tables for this user.
 std::vector<Table*> VisibleTables(const CommandContext& ctx);

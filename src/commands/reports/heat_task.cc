@@ -81,7 +81,7 @@ class HeatTask final : public Task {
       const Result<bool> pulled =
           reading_.Pull(context.budget.unlimited() ? HeatReading::kAllFrames : kSliceFrames);
       if (!pulled.ok()) {
-        context.reply.Error(pulled.status());
+        context.Fail(pulled.status());
         return TaskProgress::kDone;
       }
       pulled_ = *pulled;
@@ -166,6 +166,7 @@ void RunHeat(CommandContext& ctx, const Table& table, const HeatQuery& query) {
   const TaskProgress progress = task->Step(step);
   CELLAR_ASSERT(progress == TaskProgress::kDone);
   ctx.DependsOn(step.depends_on);
+  ctx.outcome = std::move(step.outcome);
 }
 
 }  // namespace cellar

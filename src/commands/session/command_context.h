@@ -9,6 +9,7 @@
 
 #include "commands/catalog/command_table.h"
 #include "commands/session/host.h"
+#include "commands/session/outcome.h"
 #include "commands/session/session.h"
 #include "commands/session/task.h"
 #include "commands/users/acl_check.h"
@@ -29,8 +30,9 @@ struct CommandContext {
 
   Store& store() const { return host.store(); }
 
-  // The reply must not leave before record `lsn` is durable (under appendfsync always). Every
-  // handler that reads or writes a table says so with the table's last LSN.
+  // The reply must not leave before record `lsn` is durable (under appendfsync always). FindTable
+  // (replies/visible_table.h) says it of what a handler finds; one that changes something says it
+  // again afterwards. The dispatcher's asserts hold it to that.
   void DependsOn(Lsn lsn) {
     if (lsn > depends_on) depends_on = lsn;
   }
@@ -40,11 +42,15 @@ struct CommandContext {
     session.task = std::make_unique<RunningTask>(std::move(work));
   }
 
-  // Replies the error of `status`. REQUIRES: !status.ok().
-  void Fail(const Status& status) { reply.Error(status); }
-  void SyntaxError() { reply.Error("ERR syntax error"); }
+  // Replies an error, once, in place of everything else. REQUIRES: !status.ok(), and `line` begins
+  // with the code: "ERR no such client".
+  void Fail(const Status& status) { outcome.Fail(reply, status); }
+  void Fail(std::string_view line) { outcome.Fail(reply, line); }
+  void SyntaxError() { Fail("ERR syntax error"); }
 
-  Lsn depends_on{};  // read by dispatch after the handler
+  // Read by dispatch after the handler.
+  Lsn depends_on{};
+  Outcome outcome{};
 };
 
 }  // namespace cellar

@@ -77,13 +77,14 @@ class Host {
   virtual void Pushed(Session& session, size_t bytes) = 0;
   // Beyond client-output-buffer-limit: the connection ends, and what waits for it goes at once.
   virtual void EndForOutput(Session& session) = 0;
-  // CLIENT PAUSE: until `until_micros` (wall clock); `writes_only`: only commands that write wait.
-  virtual void PauseClients(int64_t until_micros, bool writes_only) = 0;
+  // CLIENT PAUSE: which commands must wait.
+  enum class Pause : uint8_t { kNone, kWrites, kAll };
+  // Until `until_micros` (wall clock). REQUIRES: not kNone.
+  virtual void PauseClients(int64_t until_micros, Pause pause) = 0;
   virtual void UnpauseClients() = 0;
-  // Whether commands that write (or all others too) must wait now.
-  bool paused(bool writes) const {
-    return pause_ != Pause::kNone && (writes || pause_ == Pause::kAll);
-  }
+  // Whether commands that write must wait now; whether all others must, too.
+  bool writes_paused() const { return pause_ != Pause::kNone; }
+  bool all_paused() const { return pause_ == Pause::kAll; }
   // Waiting tasks are stepped again this turn.
   virtual void WakeTasks() = 0;
 
@@ -114,9 +115,6 @@ class Host {
   virtual Status ApplyConfig(ConfigTopic topic) = 0;
 
  protected:
-  // CLIENT PAUSE: which commands must wait.
-  enum class Pause : uint8_t { kNone, kWrites, kAll };
-
   // Set by the implementation before the first command; owned by it.
   Services* services_{nullptr};
   Dispatcher* dispatcher_{nullptr};

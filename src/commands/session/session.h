@@ -49,6 +49,7 @@ struct RunningTask {
   uint64_t cycles{0};              // spent so far
   OutputBuffer output;             // of the reply: appended to the session's when it is whole
   Lsn depends_on{};                // of what has been read so far
+  Outcome outcome{};               // of its last step, when that is done
   bool waiting{false};             // nothing to do before it is woken (TaskProgress::kWaiting)
   bool reply_begun{false};         // the first byte of the reply has been sent ahead
   bool revoked{false};             // the right to see what it reads is gone

@@ -15,6 +15,8 @@
 
 #include "cellar/clock.h"
 #include "cellar/lsn.h"
+#include "cellar/status.h"
+#include "commands/session/outcome.h"
 #include "resp/reply_writer.h"
 
 namespace cellar {
@@ -54,6 +56,11 @@ struct TaskContext {
   Lsn depends_on{};
   // What another thread has spent for the task since the last step; a step sets it.
   uint64_t cycles_beside{0};
+  Outcome outcome{};
+
+  // As those of CommandContext; the step that fails is the last one.
+  void Fail(const Status& status) { outcome.Fail(reply, status); }
+  void Fail(std::string_view line) { outcome.Fail(reply, line); }
 };
 
 enum class UnblockReason : uint8_t { kTimeout, kError };

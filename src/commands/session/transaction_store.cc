@@ -12,10 +12,6 @@
 
 namespace cellar {
 
-void BeginStoreTransaction(Host& host, bool atomic) {
-  host.store().BeginTransaction(atomic ? Store::Atomicity::kAll : Store::Atomicity::kRedis);
-}
-
 Lsn CommitStoreTransaction(Host& host) {
   const Lsn before = host.store().last_lsn();
   host.store().CommitTransaction();

@@ -10,7 +10,6 @@
 
 namespace cellar {
 
-void BeginStoreTransaction(Host& host, bool atomic);
 // Returns what the reply of EXEC depends on.
 Lsn CommitStoreTransaction(Host& host);
 void RollBackStoreTransaction(Host& host);

@@ -100,20 +100,21 @@ AclVerdict CheckCommand(const User& user, const CommandEntry& command, Arguments
   return {.denied = Denied::kNothing, .argument = 0, .selectors = allowing};
 }
 
-std::string DeniedText(Denied denied, const CommandEntry& command, bool in_exec) {
+std::string DeniedInExecText(Denied denied) {
   CELLAR_ASSERT(denied != Denied::kNothing);
-  std::string text = "NOPERM ";
-  if (in_exec) {
-    text +=
-        "ACLs rules changed between the moment the transaction was accumulated and the EXEC call. "
-        "This command is no longer allowed for the following reason: ";
-    if (denied == Denied::kCommand) {
-      return text + "no permission to execute the command or subcommand";
-    }
-    if (denied == Denied::kKey) return text + "no permission to touch the specified keys";
-    return text + "no permission to access one of the channels used as arguments";
+  std::string text =
+      "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC "
+      "call. This command is no longer allowed for the following reason: ";
+  if (denied == Denied::kCommand) {
+    return text + "no permission to execute the command or subcommand";
   }
-  text += "this user has no permissions to ";
+  if (denied == Denied::kKey) return text + "no permission to touch the specified keys";
+  return text + "no permission to access one of the channels used as arguments";
+}
+
+std::string DeniedText(Denied denied, const CommandEntry& command) {
+  CELLAR_ASSERT(denied != Denied::kNothing);
+  std::string text = "NOPERM this user has no permissions to ";
   if (denied == Denied::kCommand) return text + "run the '" + command.full_name + "' command";
   if (denied == Denied::kKey) return text + "access one of the keys used as arguments";
   return text + "access one of the channels used as arguments";

@@ -35,9 +35,10 @@ struct AclVerdict {
 AclVerdict CheckCommand(const User& user, const CommandEntry& command, Arguments args,
                         std::string_view keyspace);
 
-// Redis' error line for a refusal: "NOPERM this user has no permissions ...". `in_exec`: the rights
-// have changed since the command was queued.
-std::string DeniedText(Denied denied, const CommandEntry& command, bool in_exec);
+// Redis' error line for a refusal: "NOPERM this user has no permissions ...". REQUIRES: it is one.
+std::string DeniedText(Denied denied, const CommandEntry& command);
+// Redis' error line for a command of EXEC that was allowed when it was queued.
+std::string DeniedInExecText(Denied denied);
 
 // The rights of a restricted user while one command runs.
 class CommandRights final : public FamilyAccess {

@@ -1,23 +1,17 @@
 // See fold.h.
 #include "engine/keys/fold.h"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <string>
 
+#include "base/text/ascii.h"
 #include "base/text/quote.h"
 
 namespace cellar {
 namespace {
 
 constexpr std::array<std::string_view, kFoldKindCount> kNames{"none", "sum", "min", "max", "hll"};
-
-bool EqualsLower(std::string_view word, std::string_view lower) {
-  return std::equal(word.begin(), word.end(), lower.begin(), lower.end(), [](char a, char b) {
-    return (a >= 'A' && a <= 'Z' ? static_cast<char>(a + 32) : a) == b;
-  });
-}
 
 int CompareForFold(ValueType type, std::string_view a, std::string_view b) {
   const int order = CompareStored(type, a, b);
@@ -33,7 +27,7 @@ std::string_view FoldKindName(FoldKind kind) { return kNames[static_cast<size_t>
 
 Result<FoldKind> ParseFoldKind(std::string_view word) {
   for (size_t i = 1; i < kNames.size(); ++i) {
-    if (EqualsLower(word, kNames[i])) return static_cast<FoldKind>(i);
+    if (EqualsIgnoreCase(word, kNames[i])) return static_cast<FoldKind>(i);
   }
   return Status::Error(ErrorCode::kErr,
                        "unknown aggregate " + Quote(word) + ": one of sum, min, max, hll");

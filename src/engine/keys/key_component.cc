@@ -9,6 +9,7 @@
 
 #include "base/assert.h"
 #include "base/coding.h"
+#include "base/text/ascii.h"
 #include "base/text/utf8.h"
 
 namespace cellar {
@@ -279,9 +280,7 @@ std::string ComponentTypeNames() {
 bool ParseComponentType(std::string_view name, ComponentType* type) {
   std::string lower(name.substr(0, 16));
   if (lower.size() != name.size()) return false;
-  for (char& c : lower) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
-  }
+  for (char& c : lower) c = LowerChar(c);
   if (lower == "byte") lower = "u8";
   for (size_t i = 0; i < kComponentTypes.size(); ++i) {
     if (kComponentTypes[i].name == lower) {

@@ -1,7 +1,6 @@
 // Reading, storing and printing values; comparing and counting them up is in value_compare.cc.
 #include "engine/keys/value.h"
 
-#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -55,13 +54,6 @@ constexpr auto kIntegerBounds = [] {
   }
   return bounds;
 }();
-
-bool EqualsIgnoringCase(std::string_view text, std::string_view lower) {
-  return text.size() == lower.size() &&
-         std::equal(text.begin(), text.end(), lower.begin(), [](char a, char b) {
-           return (a >= 'A' && a <= 'Z' ? static_cast<char>(a + 32) : a) == b;
-         });
-}
 
 // Reads a value that is not text into the buffer. False if it is malformed or out of range.
 NumberError ParseFixed(ValueType type, std::string_view text, ValueBuffer* buffer,
@@ -127,8 +119,8 @@ std::string_view ValueTypeName(ValueType type) {
 
 Result<ValueType> ParseValueType(std::string_view name) {
   for (size_t i = 0; i < kNamedTypeCount; ++i)
-    if (EqualsIgnoringCase(name, kValueTypes[i].name)) return static_cast<ValueType>(i);
-  if (EqualsIgnoringCase(name, "byte")) return ValueType::kU8;
+    if (EqualsIgnoreCase(name, kValueTypes[i].name)) return static_cast<ValueType>(i);
+  if (EqualsIgnoreCase(name, "byte")) return ValueType::kU8;
   std::string complaint = "unknown type " + Quote(name) + ", the types are";
   for (size_t i = 0; i < kNamedTypeCount; ++i) complaint.append(" ").append(kValueTypes[i].name);
   return Status::Error(ErrorCode::kErr, std::move(complaint));

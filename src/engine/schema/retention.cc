@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/text/ascii.h"
 #include "base/text/duration.h"
 #include "base/text/number.h"
 #include "base/text/quote.h"
@@ -113,8 +114,7 @@ class RetentionParser {
   std::string PeekWord() const {
     std::string word;
     for (size_t i = at_; i < text_.size() && word.size() < 16; ++i) {
-      const char c = text_[i];
-      const char lower = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+      const char lower = LowerChar(text_[i]);
       if (lower < 'a' || lower > 'z') break;
       word.push_back(lower);
     }
