@@ -316,11 +316,17 @@ ValueRef Tree::MakeValue(std::string_view value) {
 CELLAR_INLINE void Tree::JudgeNeighbors(const Path& path, const Leaf* leaf, const LeafPlace& place,
                                         std::string_view key, BTreeWriteResult* result) const {
   if (!place.found && place.index > 0 && place.index < leaf->counts()[place.group]) [[likely]] {
-    result->shared_with_neighbor =
-        leaf->prefix_bytes + std::max(place.shared_before, place.shared_after);
+    const size_t shared = leaf->prefix_bytes + std::max(place.shared_before, place.shared_after);
+    result->shared_with_neighbor = shared;
     result->shared_is_exact = true;
     return;
   }
+  JudgeOthers(path, leaf, place, key, result);
+}
+
+// JudgeNeighbors of a place without an entry of its group on both sides.
+void Tree::JudgeOthers(const Path& path, const Leaf* leaf, const LeafPlace& place,
+                       std::string_view key, BTreeWriteResult* result) const {
   if (!place.has_prefix) {
     result->shared_with_neighbor = CommonPrefix(key, View(leaf->prefix(), leaf->prefix_bytes));
     return;

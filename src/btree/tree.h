@@ -155,6 +155,8 @@ class Tree {
                const ValueRef& value);
   void JudgeNeighbors(const Path& path, const Leaf* leaf, const LeafPlace& place,
                       std::string_view key, BTreeWriteResult* result) const;
+  void JudgeOthers(const Path& path, const Leaf* leaf, const LeafPlace& place, std::string_view key,
+                   BTreeWriteResult* result) const;
   // --- runs (tree_run.cc)
   Leaf* LocateForRun(std::string_view key, Path* own_path, Path** path, LeafPlace* place,
                      BTreeWriteResult* result) const;

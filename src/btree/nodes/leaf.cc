@@ -312,6 +312,7 @@ bool InsertShort(Leaf* leaf, const LeafPlace& place, std::string_view key, const
   CELLAR_DEBUG_ASSERT(leaf->counts()[place.group] < kGroupEntriesMax);
   const Dictionary dictionary = leaf->dictionary();
   uint8_t* const entries = leaf->entries();
+  uint8_t* const count = leaf->counts() + place.group;
   const uint32_t code_bytes = dictionary.code_bytes();
   SuffixCode code;
   // If the next entry loses a part of its suffix: its lengths and code, so many bytes, which are
@@ -320,7 +321,7 @@ bool InsertShort(Leaf* leaf, const LeafPlace& place, std::string_view key, const
   uint32_t next_lengths = 0;
   uint8_t next_code = 0;
   uint32_t next_dropped = 0;
-  if (place.index < leaf->counts()[place.group]) {
+  if (place.index < *count) {
     Entry next;
     if (!ParseShortEntry(entries + place.at, &next)) [[unlikely]]
       return false;
@@ -361,7 +362,7 @@ bool InsertShort(Leaf* leaf, const LeafPlace& place, std::string_view key, const
   uint8_t* to = Resize(leaf, entries, place.at, next_bytes + next_dropped,
                        next_bytes + next_dropped + growth);
   ShiftOffsets(leaf, place.group + 1, growth);
-  ++leaf->counts()[place.group];
+  ++*count;
   ++leaf->count;
   if (place.index == 0) {
     const std::string_view rest = Behind(key, leaf->prefix_bytes);

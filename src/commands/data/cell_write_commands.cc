@@ -94,6 +94,13 @@ CELLAR_INLINE bool AreCells(Arguments words) {
   ctx.reply.Ok();
 }
 
+[[gnu::cold, gnu::noinline]] void RefusePut(CommandContext& ctx, const Table& table,
+                                            Arguments cells, const Status& why) {
+  if (!IsColumn(cells[0])) return PutWithOptions(ctx);
+  ctx.DependsOn(table.last_lsn());  // what was refused depends on what was there
+  ctx.Fail(why);
+}
+
 // The way of most of them is drawn in store/store.h. What is wrong with the words is wrong whatever
 // the table is: PutWithOptions says it.
 void CmdCPut(CommandContext& ctx) {
@@ -106,12 +113,9 @@ void CmdCPut(CommandContext& ctx) {
   Table* const table = FindTableToChange(ctx, ctx.args[1]);
   if (table == nullptr) [[unlikely]]
     return PutWithOptions(ctx);
-  const Status done = ctx.store().Put(*table, row, cells);
-  if (!done.ok() && !IsColumn(cells[0])) [[unlikely]]
-    return PutWithOptions(ctx);
-  ctx.DependsOn(table->last_lsn());  // what was refused depends on what was there
-  if (!done.ok()) [[unlikely]]
-    return ctx.Fail(done);
+  if (const Status done = ctx.store().Put(*table, row, cells); !done.ok()) [[unlikely]]
+    return RefusePut(ctx, *table, cells, done);
+  ctx.DependsOn(table->last_lsn());
   TellOfRow(ctx, *table, row);
   ctx.reply.Ok();
 }

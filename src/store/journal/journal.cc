@@ -353,7 +353,7 @@ Status JournalImpl::Reserve(size_t payload_bytes) {
     return RecordTooLarge(payload_bytes);
   if (options_.log_enabled)
     return writer_.Reserve(stream_end_ + kRecordHeaderBytes + payload_bytes + kReserveSlackBytes);
-  if (options_.stop_writes_on_snapshot_error && !last_save_error_.empty() &&
+  if (!last_save_error_.empty() && options_.stop_writes_on_snapshot_error &&
       !options_.save_points.empty()) [[unlikely]]
     return NoSnapshot(last_save_error_);
   return Status::Ok();
