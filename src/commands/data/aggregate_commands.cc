@@ -53,6 +53,7 @@ void CmdCAgg(CommandContext& ctx) {
       .threads = static_cast<uint32_t>(config.agg_threads)};
   ASSIGN_OR_REPLY(ctx, std::unique_ptr<AggregateJob> job,
                   ctx.store().Aggregate(*table, request.rows, request.cells, aggregate, limits));
+  ctx.DependsOn(table->last_lsn());  // what its index has become may have been logged by the read
   AggregateRun run(std::move(job), static_cast<size_t>(config.reply_max_bytes),
                    request.stats ? &ctx.host.clock() : nullptr);
   const size_t begin = ctx.reply.position();

@@ -220,6 +220,7 @@ ScanHeat HeatOfScan(const CommandContext& ctx, const Table& table, const RowOpti
 
 // Runs a scan in the handler, or hands it over as a task.
 void Run(CommandContext& ctx, Table& table, std::unique_ptr<Scan> scan, ScanRunOptions&& options) {
+  ctx.DependsOn(table.last_lsn());  // what its index has become may have been logged by the read
   options.rights = ctx.rights;
   options.reply_bytes_max = ReplyBytesMax(ctx);
   const bool is_row = options.shown == ScanShown::kRow;

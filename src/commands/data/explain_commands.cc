@@ -333,6 +333,7 @@ void CmdCExplain(CommandContext& ctx) {
   ASSIGN_OR_REPLY(
       ctx, ScanExplained explained,
       ctx.store().ExplainRows(*table, rows, read.request.cells, goes_on ? &from : nullptr));
+  ctx.DependsOn(table->last_lsn());  // what its index has become may have been logged by the read
   ExplainRun run(read, std::move(explained), ReadNotes(table->schema(), rows, read.request.cells),
                  ctx.host.clock());
   if (!analyze) return run.ReplyPlan(ctx.reply, 0);

@@ -216,6 +216,7 @@ void CmdIndexInfo(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
   REPLY_IF_ERROR(ctx, CheckIndex(ctx, *table, ctx.args[3]));
   ASSIGN_OR_REPLY(ctx, const IndexInfo info, ctx.store().DescribeIndex(*table, ctx.args[3]));
+  ctx.DependsOn(table->last_lsn());  // what its index has become may have been logged by the read
   IndexInfoReply reply(*table, info);
   if (info.entries_are_live) return reply.Reply(ctx.reply, info.entries);
   RowOptions rows;

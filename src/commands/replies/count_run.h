@@ -104,6 +104,7 @@ template <char kFirstByte, typename SayCount>
 void RunCount(CommandContext& ctx, const Table& table, CountRun run, LongReadStart start,
               SayCount say) {
   const bool is_known_long = start == LongReadStart::kBeside;
+  ctx.DependsOn(table.last_lsn());  // what its index has become may have been logged by the read
   if (run.Pull(FirstBudget(ctx.session.exec_running, is_known_long))) return say(ctx.reply, run);
   run.Detach();
   ctx.Continue(std::make_unique<CountTask<kFirstByte, SayCount>>(ctx.host, std::move(run), start,

@@ -40,6 +40,7 @@ class SlicedRead final : public Task {
 // Does a first slice, and replies or hands the rest over. REQUIRES: as CommandContext::Continue.
 template <typename Read>
 void RunInSlices(CommandContext& ctx, Read read, Lsn depends_on) {
+  ctx.DependsOn(depends_on);
   if (read.Pull(FirstBudget(ctx.session.exec_running, false))) return read.Reply(ctx.reply);
   read.Detach();
   ctx.Continue(std::make_unique<SlicedRead<Read>>(std::move(read), depends_on));
