@@ -113,7 +113,7 @@ CELLAR_INLINE bool ScanRun::TakeCell() {
 // Takes back all that was written, the frame of the reply included, and puts the error in its
 // place.
 void ScanRun::Refuse() {
-  CELLAR_ASSERT(!refused_);
+  CELLAR_ASSERT(refusal_.ok());
   CELLAR_ASSERT(options_.shown != ScanShown::kPage || rows_ <= 1);
   reply_.Truncate(begin_place_);
   row_.Abandon();
