@@ -105,9 +105,14 @@ class ReadThreadsTest(CellarTest):
         """Several of the same read, and commands of others while they go on; the replies."""
         readers = [self.connect() for _ in range(3)]
         other = self.connect()
+        begun = self.in_threads()
         for reader in readers:
             reader.send(*words)
             reader.send("ECHO", "behind")
+        if int(os.environ.get("CELLAR_IO_THREADS", "1")) > 1:  # which keep no order between connections
+            deadline = time.monotonic() + READ_SECONDS_MAX
+            while self.in_threads() < begun + len(readers):
+                self.assertLess(time.monotonic(), deadline, words)
         answers = [other.ask(*w) for w in others]
         replies = [reader.read() for reader in readers]
         for reader in readers:
@@ -249,12 +254,33 @@ class ReadThreadsTest(CellarTest):
             reader = self.connect()
             self.assertRegex(reader.ask("CROW", "t", "wide#1"), "^TOOLARGE row 'wide#1'")
             self.assertRegex(reader.ask("CROWS", "t", "1", "wide#1"), "^TOOLARGE")
+            # Rows that cross pieces of the reply, each with another number of digits in its count.
+            rows = [f"uneven#{i}" for i in range(6)]
+            for i, row in enumerate(rows):
+                for begin in range(0, 4 ** (i + 1), 500):
+                    names = [x for k in range(begin, min(begin + 500, 4 ** (i + 1))) for x in (f"s:{k:06d}", "v" * 1000)]
+                    self.redis.execute_command("CPUT", "t", row, *names)
+                    self.redis.execute_command("CPUT", "t", row, *names)
+            for order in (rows, rows[::-1], rows * 2):
+                for words in ((), ("VERSIONS", "2"), ("WITHTS",)):
+                    self.assertRegex(reader.ask("CROWS", "t", str(len(order)), *order, *words), "^TOOLARGE")
+            for limit in ("500kb", "700kb"):
+                self.redis.config_set("scan-reply-max-bytes", limit)
+                cursor, seen = b"0", 0
+                while isinstance(cursor, bytes) and (cursor != b"0" or seen == 0):
+                    reply = reader.ask("CSCAN", "t", cursor, "PREFIX", "uneven", "VERSIONS", "2", "COUNT", "100000")
+                    if isinstance(reply, str):  # the last rows are too large for any page
+                        self.assertRegex(reply, "^TOOLARGE row 'uneven#[45]'")
+                        break
+                    cursor, seen = reply[0], seen + len(reply[1])
+                self.assertGreaterEqual(seen, 4)
             cursor, rows = reader.ask("CSCAN", "t", "0", "PREFIX", "wide", "CELLS", "100000")
             self.assertLess(sum(len(c) for c in rows[0][1]), 1 << 20)
             self.assertNotEqual(cursor, b"0")
             self.assertRegex(reader.ask("CAGG", "t", "BY", "KEY", "BY", "COLUMN", "REDUCE", "SUM", "n"), "^TOOLARGE .*reply-max-bytes")
         finally:
             self.redis.config_set("reply-max-bytes", "512mb")
+            self.redis.config_set("scan-reply-max-bytes", "16mb")
         self.redis.config_set("agg-max-memory", "1mb")
         try:
             self.assertRegex(reader.ask("CAGG", "t", "BY", "KEY", "REDUCE", "SUM", "n"), "^TOOLARGE .*agg-max-memory")

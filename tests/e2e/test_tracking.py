@@ -96,6 +96,21 @@ class TrackingTest(TrackingCase):
             self.writes("CPUT t r f:a 1")
             self.assertEqual(self.told(), ["t:r" if name in OF_ROWS else "t"], line)
 
+    def test_names_of_nothing(self):
+        """No table can have them: they are refused as ever, and nothing is remembered."""
+        self.track()
+        lines = [*READS.values(), "XLEN t", "XRANGE t - +", "XREAD STREAMS t 0", "XINFO STREAM t", "FEED INFO t"]
+        for line in lines:
+            for name in ("", "0/", "/", "/t", "nowhere/", "0/0/t", "@s", "0/@s"):
+                words = [name if word == "t" else word for word in line.split()]
+                self.ask(*words)
+                self.ask("MULTI")
+                self.ask(*words)
+                self.ask("EXEC")
+        self.assertIn("PONG", str(self.ask("PING")))
+        self.writes("CPUT t r f:a 1")
+        self.assertEqual(self.told(), [])
+
     def test_a_change_of_a_whole_table_goes_by_its_name(self):
         self.track()
         for change in ("CDELRANGE t PREFIX x", "FAMILY ADD t g", "FAMILY ALTER t g VERSIONS 1", "FAMILY DROP t g",

@@ -156,4 +156,36 @@ TEST_CASE("Whatever call fails, a backup is whole or there is none", "[backup]")
   CHECK(sealed > 5);
 }
 
+TEST_CASE("What was aborted at work ends no backup that was begun behind it", "[backup]") {
+  uint64_t aborted = 0;
+  for (uint64_t n = 0; n < 40; ++n) {
+    INFO("round " << n);
+    FaultyFileSystem disk;
+    BackupRig rig(&disk);
+    rig.Write(40);
+    REQUIRE(rig.backup->Start().ok());
+    if (n % 4 != 0) {  // else the base is being written
+      rig.Settle();
+      rig.Write(40);
+      REQUIRE(rig.backup->Seal().ok());
+      for (uint64_t poll = 0; poll < n; ++poll) rig.backup->Poll();
+    }
+    if (rig.backup->Abort("as asked").ok()) {
+      ++aborted;
+    } else {
+      REQUIRE(rig.backup->Cleanup().ok());
+    }
+    rig.Write(40);
+    REQUIRE(rig.backup->Start().ok());
+    rig.Settle();
+    INFO(rig.backup->error());
+    REQUIRE(rig.backup->state() == BackupState::kIncrementing);
+    REQUIRE(rig.backup->Seal().ok());
+    rig.Settle();
+    REQUIRE(rig.backup->state() == BackupState::kSealed);
+    REQUIRE(MutationsIn(disk) == (n % 4 != 0 ? 120 : 80));
+  }
+  CHECK(aborted >= 10);
+}
+
 }  // namespace cellar::backup_test

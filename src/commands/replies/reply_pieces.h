@@ -58,9 +58,15 @@ class ReplyPieces {
   // What the reply's writer has begun before this was made. REQUIRES: !owned().
   Mark Adopt(const ReplyWriter::Mark& mark) const { return Relative(mark); }
   void EndArray(const Mark& mark, uint64_t elements) {
+    const size_t before = ClosedBytes(mark);
     WriterOf(mark).EndArray(Absolute(mark), elements);
+    bytes_before_ += ClosedBytes(mark) - before;
   }
-  void EndMap(const Mark& mark, uint64_t pairs) { WriterOf(mark).EndMap(Absolute(mark), pairs); }
+  void EndMap(const Mark& mark, uint64_t pairs) {
+    const size_t before = ClosedBytes(mark);
+    WriterOf(mark).EndMap(Absolute(mark), pairs);
+    bytes_before_ += ClosedBytes(mark) - before;
+  }
 
   // Bytes of the reply so far.
   size_t bytes() const { return bytes_before_ + writer_.position() - begin_; }
@@ -108,6 +114,11 @@ class ReplyPieces {
     ReplyWriter::Mark absolute = mark.mark;
     absolute.position += Base(mark.piece);
     return absolute;
+  }
+  // What bytes_before_ has of the mark's piece: a count with more digits than were guessed makes it
+  // longer, one with fewer shorter.
+  size_t ClosedBytes(const Mark& mark) const {
+    return mark.piece + 1 < pieces_.size() ? pieces_[mark.piece]->size() : 0;
   }
   ReplyWriter WriterOf(const Mark& mark) {
     CELLAR_DEBUG_ASSERT(owned() ? mark.piece < pieces_.size() : mark.piece == 0);

@@ -113,7 +113,8 @@ void Tracking::Remember(Host& host, Session& session, const CommandEntry& comman
   for (const size_t position : KeyPositions(spec, args)) {
     const std::string_view word = args[position];
     const TableName table = SplitTableName(session.keyspace, word);
-    // What is in a snapshot never changes.
+    // What is in a snapshot never changes, and nothing can come to have no name.
+    if (table.table.empty()) continue;
     if (table.table.find(kSnapshotSign) != std::string_view::npos) continue;
     std::string name = NameOf(table.keyspace, table.table);
     const bool is_plain = table.table.size() == word.size();

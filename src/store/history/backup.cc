@@ -373,8 +373,8 @@ void Backup::EndJob() {
     if (has_looked_ && state_now_ == BackupState::kIdle) TakeSealed(std::move(job->sealed));
     return;
   }
-  if (state_now_ == BackupState::kFailed || state_now_ == BackupState::kIdle) {
-    // Given up meanwhile: what it has written goes.
+  if (gives_up_ || state_now_ == BackupState::kFailed || state_now_ == BackupState::kIdle) {
+    // Given up meanwhile: what it has written goes, also where the next backup waits already.
     auto empty = std::make_unique<Job>();
     empty->kind = Job::Kind::kEmpty;
     (void)BeginJob(std::move(empty));
