@@ -35,20 +35,29 @@ Status LogIndex::Update(const Manifest& manifest, Lsn shown, bool whole) {
     }
     --first;
   }
-  std::vector<Segment> segments;
+  // All that can fail comes first, so that what is known stays whole if it does.
+  struct Found {
+    const SegmentEntry* entry;
+    Segment* known;
+    std::optional<Segment> opened;
+  };
+  std::vector<Found> found;  // the newest first
   for (size_t i = entries.size(); i > first; --i) {
     const SegmentEntry& entry = entries[i - 1];
-    if (Segment* known = FindSegment(entry.number);
-        known != nullptr && known->after == entry.after) {
-      known->end = entry.end;
-      segments.push_back(std::move(*known));
+    Segment* const known = FindSegment(entry.number);
+    if (known != nullptr && known->after == entry.after) {
+      found.push_back({&entry, known, std::nullopt});
       continue;
     }
     ASSIGN_OR_RETURN(std::optional<Segment> opened, OpenSegment(entry));
     if (!opened) break;
-    segments.push_back(*std::move(opened));
+    found.push_back({&entry, nullptr, std::move(opened)});
   }
-  std::reverse(segments.begin(), segments.end());
+  std::vector<Segment> segments;
+  for (auto each = found.rbegin(); each != found.rend(); ++each) {
+    if (each->known != nullptr) each->known->end = each->entry->end;
+    segments.push_back(each->known != nullptr ? std::move(*each->known) : *std::move(each->opened));
+  }
   CELLAR_DEBUG_ASSERT(std::is_sorted(
       segments.begin(), segments.end(),
       [](const Segment& one, const Segment& other) { return one.number < other.number; }));
