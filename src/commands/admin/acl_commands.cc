@@ -73,6 +73,7 @@ void CmdAclDelUser(CommandContext& ctx) {
   if (std::find(names.begin(), names.end(), kDefaultUser) != names.end()) {
     return ctx.Fail("ERR The 'default' user cannot be removed");
   }
+  // Sessions point to these users until DisconnectUsers has given them another one.
   std::vector<std::unique_ptr<User>> removed;
   std::vector<const User*> gone;
   for (const std::string_view name : names) {

@@ -200,6 +200,7 @@ void CmdClientReply(CommandContext& ctx) {
   } else if (EqualsIgnoreCase(ctx.args[2], "off")) {
     session.reply_mode = ReplyMode::kOff;
   } else if (EqualsIgnoreCase(ctx.args[2], "skip")) {
+    // OFF stays: behind one skipped command it would be ON.
     if (session.reply_mode == ReplyMode::kOn) session.reply_mode = ReplyMode::kSkipNext;
   } else {
     ctx.SyntaxError();
@@ -225,6 +226,7 @@ void CmdClientUnblock(CommandContext& ctx) {
   Session* session = id > 0 ? ctx.host.FindSession(static_cast<uint64_t>(id)) : nullptr;
   const bool error = ctx.args.size() == 4 && EqualsIgnoreCase(ctx.args[3], "error");
   const UnblockReason reason = error ? UnblockReason::kError : UnblockReason::kTimeout;
+  // Only a task that waits says yes: one that works is not blocked.
   if (session == nullptr || !session->task || !session->task->work->Unblock(reason)) {
     return ctx.reply.Integer(0);
   }

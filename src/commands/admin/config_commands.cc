@@ -71,6 +71,7 @@ void CmdConfigSet(CommandContext& ctx) {
     const Status status = ctx.host.ApplyConfig(options[i]->topic);
     if (status.ok()) continue;
     config = before;
+    // The topics behind the one that failed have not been applied yet.
     for (size_t k = 0; k <= i; ++k) (void)ctx.host.ApplyConfig(options[k]->topic);
     return ctx.Fail(SetFailed(words[2 * i], status.text()));
   }
@@ -94,6 +95,7 @@ void CmdConfigResetStat(CommandContext& ctx) {
   Services& services = ctx.host.services();
   const ServerStats old = services.stats;
   services.stats = ServerStats{};
+  // These are no counts: when the server began, and the most that it has used.
   services.stats.start_micros = old.start_micros;
   services.stats.start_monotonic_micros = old.start_monotonic_micros;
   services.stats.memory_peak_bytes = old.memory_peak_bytes;

@@ -127,11 +127,13 @@ void CmdAuth(CommandContext& ctx) {
 
 void CmdSelect(CommandContext& ctx) {
   const std::string_view name = ctx.args[1];
+  // That a keyspace is there, or is not, may be a change that is not durable yet.
   ctx.DependsOn(ctx.store().schema_lsn());
   if (ctx.store().KeyspaceExists(name)) {
     ctx.session.keyspace = name;
     return ctx.reply.Ok();
   }
+  // A number is meant as one of Redis' databases and gets the error that Redis has for it.
   int64_t index = 0;
   if (ParseStrictInt64(name, &index)) return ctx.Fail("ERR DB index is out of range");
   ctx.Fail(Status::Error(ErrorCode::kNoKeyspace, "no keyspace " + Quote(name)));

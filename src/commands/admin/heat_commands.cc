@@ -135,6 +135,7 @@ void CmdHotKeysStart(CommandContext& ctx) {
   if (hot.active()) return ctx.Fail("ERR hotkey tracking session already in progress");
   ASSIGN_OR_REPLY(ctx, const HotKeys::Options options, ParseHotKeys(ArgumentCursor(ctx.args, 2)));
   hot.Start(options, ctx.now_micros, HotKeyTotals(ctx.host.services()));
+  // The countdown that runs was drawn without HOTKEYS.
   ctx.host.dispatcher().sampler().Restart();
   ctx.reply.Ok();
 }
@@ -158,6 +159,7 @@ void CmdHotKeysReset(CommandContext& ctx) {
 
 void ReplyHits(ReplyWriter& reply, const HeavyHitters& hitters, size_t count, uint64_t unit) {
   std::vector<HeavyHitters::Hit> hits = hitters.Largest(count);
+  // What would be 0 in the unit that is shown is left out.
   std::erase_if(hits, [unit](const HeavyHitters::Hit& hit) { return hit.amount < unit; });
   reply.Array(hits.size() * 2);
   for (const HeavyHitters::Hit& hit : hits) {

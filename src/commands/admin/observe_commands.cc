@@ -147,6 +147,7 @@ void CmdLatencyHistogram(CommandContext& ctx) {
 }
 
 void CmdMonitor(CommandContext& ctx) {
+  // Once for each session, however often it asks: its end takes away one.
   if (!ctx.session.monitor) ++ctx.host.services().monitors;
   ctx.session.monitor = true;
   ctx.reply.Ok();

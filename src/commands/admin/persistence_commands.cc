@@ -19,6 +19,7 @@ class SaveTask final : public Task {
 
   TaskProgress Step(TaskContext& context) override {
     if (host_.persistence().save_in_progress) {
+      // EXEC ends in this turn, so the loop itself waits until the snapshot is written.
       if (!context.budget.unlimited()) return TaskProgress::kWaiting;
       if (const Status status = host_.FinishSnapshot(); !status.ok())
         context.Fail(status);

@@ -61,6 +61,7 @@ void Unsubscribe(CommandContext& ctx, ChannelKind kind) {
     reply.Bulk(name);
     reply.Integer(Count(ctx.session, kind));
   }
+  // As in Redis there is a confirmation even if there was nothing to leave.
   if (!names.empty()) return;
   reply.Push(3);
   reply.Bulk(kUnsubscribeWords[static_cast<size_t>(kind)]);

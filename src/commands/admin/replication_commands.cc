@@ -35,6 +35,7 @@ void CmdReplicaOf(CommandContext& ctx) {
   if (!IsHostWord(ctx.args[1])) return ctx.Fail("ERR Invalid master host");
   const Replication& replication = ctx.host.replication();
   const NodeAddress leader{std::string(ctx.args[1]), port};
+  // Nothing changes, and the link that there is goes on.
   if (replication.set() == nullptr && !replication.is_leader() && replication.leader() == leader)
     return ctx.reply.SimpleString("OK Already connected to specified master");
   REPLY_IF_ERROR(ctx, ctx.host.FollowLeader(leader.host, port));
@@ -127,8 +128,10 @@ void Wait(CommandContext& ctx, const Wanted& wanted, std::string_view timeout_wo
   if (wanted.local && !ctx.host.services().config.appendonly) {
     return ctx.Fail("ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.");
   }
+  // Nothing waits inside EXEC: as in Redis the reply tells how far it is by now.
   if (IsMet(ctx.host, wanted) || ctx.session.exec_running)
     return ReplyWaited(ctx.host, ctx.reply, wanted);
+  // Nobody may wait for a sync that is not under way.
   if (wanted.local) {
     ctx.store().Flush();
     ctx.store().journal().RequestSync();

@@ -74,6 +74,7 @@ void CommandTable::Add(std::span<const Command> rows) {
       sub->parent = command;
       command->subcommands.push_back(sub);
     }
+    // At most half full: a search for a name that is not there soon meets an empty slot.
     CELLAR_ASSERT(commands_.size() * 2 < kSlots);
     size_t slot = HashName(row.name.data(), row.name.size()) % kSlots;
     while (slots_[slot] != nullptr) slot = (slot + 1) % kSlots;
@@ -97,6 +98,7 @@ CommandEntry* CommandTable::AddEntry(const Command& row, std::string full_name) 
 
 CommandEntry* CommandTable::FindAnew(std::string_view name) const {
   CommandEntry* const found = FindInSlots(name);
+  // Clients mostly send the same command again: the last one found is tried first.
   if (found != nullptr) {
     last_name_.Assign(name);
     last_found_ = found;

@@ -24,6 +24,7 @@ void HideCredentials(Words* words) {
     if (!EqualsIgnoreCase((*words)[i], "auth")) continue;
     const size_t end = std::min(words->size(), i + 3);
     while (++i < end) (*words)[i] = kRedacted;
+    // It stands behind the words that were hidden, and the loop adds one.
     --i;
   }
 }

@@ -54,10 +54,13 @@ void Restrain(Host& host, Session& session, const User& user) {
                             (session.monitor && !MayMonitor(host, user));
   if (disconnected) return host.KillSession(session);
   CELLAR_ASSERT(session.task == nullptr || session.task->command != nullptr);
+  // What it has read so far may be hidden now: StepTask puts an error in its place.
   if (session.task && !session.task->command->row->keys.none()) {
     session.task->revoked = true;
     host.WakeTasks();
   }
+  // EXEC would tell whether what is watched has changed. The user may no longer know that, so EXEC
+  // will be refused.
   if (session.transaction && !session.transaction->watches.empty()) {
     session.transaction->aborted = true;
   }

@@ -13,6 +13,7 @@ namespace cellar {
 Status Authenticate(Host& host, Session& session, std::string_view command, std::string_view name,
                     std::string_view password) {
   const User* user = host.services().acl.Find(name);
+  // One error for all three, so that it does not tell which names there are.
   if (user == nullptr || !user->enabled || !user->HasPassword(password)) {
     LogDenied(host, session, Denied::kAuth, command, name);
     return Status::Error(ErrorCode::kWrongPass,
@@ -20,6 +21,7 @@ Status Authenticate(Host& host, Session& session, std::string_view command, std:
   }
   BecomeUser(session, *user);
   session.authenticated = true;
+  // What an earlier user of the connection was told of may be hidden from this one.
   if (session.restricted && session.tracking) host.services().tracking.Disable(session);
   return Status::Ok();
 }

@@ -970,6 +970,7 @@ const ConfigOption* FindConfigOption(std::string_view name) {
 }
 
 Status SetConfigOption(Config* config, const ConfigOption& option, std::string_view text) {
+  // Checked first and then taken over: a refused text leaves the option as it was.
   if (option.kind == Kind::kBool) {
     const bool yes = EqualsIgnoreCase(text, "yes");
     if (!yes && !EqualsIgnoreCase(text, "no")) return Invalid("argument must be 'yes' or 'no'");

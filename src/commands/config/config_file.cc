@@ -83,6 +83,8 @@ Status ApplyLine(Config* config, const std::vector<std::string_view>& words,
                                                " takes one value, in quotes if it holds spaces");
   }
   std::string value;
+  // A second line of such an option in the same source adds to the first; an empty value starts
+  // over.
   if (Repeats(option->name) && !seen->insert(std::string(option->name)).second &&
       (bare_save || !words[1].empty())) {
     value = ConfigOptionText(*config, *option);

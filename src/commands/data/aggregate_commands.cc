@@ -49,6 +49,7 @@ void CmdCAgg(CommandContext& ctx) {
   const Config& config = ctx.host.services().config;
   const AggregateLimits limits{
       .memory_bytes_max = static_cast<size_t>(config.agg_max_memory),
+      // Inside EXEC the command ends in this turn: there is nothing to do beside it.
       .helpers = ctx.session.exec_running ? nullptr : &ctx.host.services().aggregators,
       .threads = static_cast<uint32_t>(config.agg_threads)};
   ASSIGN_OR_REPLY(ctx, std::unique_ptr<AggregateJob> job,

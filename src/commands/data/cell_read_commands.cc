@@ -146,6 +146,7 @@ CELLAR_INLINE Status GetColumns(CommandContext& ctx, Arguments columns) {
     ASSIGN_OR_RETURN(const CellRead* const cell, row->Get(column));
     stats.CountLookup(cell != nullptr);
     ReplyCellOrNull(ctx, cell);
+    // Asked behind each value: a single one is bounded, so the reply is never far beyond the limit.
     if (ctx.reply.position() - begin > bytes_max) [[unlikely]] {
       return Status::Error(ErrorCode::kTooLarge,
                            "these columns make a reply of more than reply-max-bytes");
@@ -160,6 +161,7 @@ void CmdCMGet(CommandContext& ctx) {
   Status status = GetColumns(ctx, columns);
   if (status.ok()) [[likely]]
     return;
+  // The header and the values so far go: the error is the whole reply.
   ctx.reply.Truncate(begin);
   FailAtColumns(ctx, columns, std::move(status));
 }
@@ -230,6 +232,7 @@ void Run(CommandContext& ctx, Table& table, std::unique_ptr<Scan> scan, ScanRunO
   ScanRun run(std::move(scan), std::move(options), ctx.store(), &ctx.reply.buffer(),
               ctx.reply.version());
   const bool done = run.Pull(FirstBudget(ctx.session.exec_running, is_long));
+  // Of those that come here CROW alone is a look-up of one key, as INFO counts them.
   if (is_row) ctx.host.services().stats.CountLookup(is_begun || run.rows() > 0);
   if (done) {
     run.Finish(&table);
@@ -244,6 +247,7 @@ void Run(CommandContext& ctx, Table& table, std::unique_ptr<Scan> scan, ScanRunO
 // `CROW table row` by somebody who may read everything, as most are: without a scan, or by one that
 // reads what is left of a long row. False if there is no such table, or the row's key is in doubt.
 bool ReadWholeRow(CommandContext& ctx) {
+  // Whatever is wrong here, the general way finds again and replies.
   const Result<Table*> found = FindTable(ctx, ctx.args[1]);
   if (!found.ok()) [[unlikely]]
     return false;
@@ -297,6 +301,7 @@ bool ReadWholeRows(CommandContext& ctx, Arguments rows) {
     return said == WholeRowReply::kDone;
   ReadRequest& request = ReadRequestOf(ctx);
   request.Clear();
+  // Rows that stand whole in the reply are not read again.
   Result<std::unique_ptr<Scan>> scan =
       ctx.store().ReadRows(*table, rows.subspan(options.begun->count), request.cells);
   if (!scan.ok()) {  // one of the keys behind is in doubt
@@ -351,6 +356,8 @@ Result<std::unique_ptr<Scan>> OpenScan(CommandContext& ctx, Table& table,
     return store.ScanRows(table, request.rows, request.cells, nullptr);
   }
   ASSIGN_OR_RETURN(const ScanCursor cursor, DecodeCursor(ctx.args[2], options->cursor_binding));
+  // A cursor of another snapshot carries another number. It goes to ScanPinned, which knows no such
+  // view and says STALECURSOR.
   if (table.frozen() && cursor.pin == options->pin)
     return store.ScanRows(table, request.rows, request.cells, &cursor.position);
   options->pin = cursor.pin;
@@ -436,6 +443,7 @@ void CmdCCount(CommandContext& ctx) {
     return ctx.reply.Unsigned(*known);
   }
   request.rows.cells_wanted = request.by != CountBy::kRows;
+  // A count is the same in any order, so rows may come in that of any index.
   request.rows.reordered_max = kUnlimited;
   request.cells.timestamps = false;
   request.cells.values = false;

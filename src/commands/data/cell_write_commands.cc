@@ -52,6 +52,7 @@ void TellOfRow(const CommandContext& ctx, const Table& table, std::string_view r
 const RowWriteResult* WriteToOrReply(CommandContext& ctx, Table& table, const RowWrite& write) {
   static thread_local RowWriteResult result;
   Status done = ctx.store().Write(table, write, &result);
+  // Of a refusal too: that a condition did not hold tells what an earlier write has left.
   ctx.DependsOn(table.last_lsn());
   if (!done.ok()) [[unlikely]] {
     ctx.Fail(HintAtTime(std::move(done), table.schema(), write));
@@ -86,6 +87,7 @@ CELLAR_INLINE bool AreCells(Arguments words) {
   RowWrite& write = RowWriteOf(ctx);
   REPLY_IF_ERROR(ctx, ParsePut(ArgumentCursor(ctx.args, kFirstOption), &write));
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[1]));
+  // In a table whose keys are no record numbers `*` is a key like any other.
   write.allocates = write.row == kNextRecord && table->schema().key.is_recno();
   const RowWriteResult* const result = WriteToOrReply(ctx, *table, write);
   if (result == nullptr) return;
@@ -96,6 +98,8 @@ CELLAR_INLINE bool AreCells(Arguments words) {
 
 [[gnu::cold, gnu::noinline]] void RefusePut(CommandContext& ctx, const Table& table,
                                             Arguments cells, const Status& why) {
+  // Two words go to Put unseen (CmdCPut). If the first is no column, parsing them yields the proper
+  // error.
   if (!IsColumn(cells[0])) return PutWithOptions(ctx);
   ctx.DependsOn(table.last_lsn());  // what was refused depends on what was there
   ctx.Fail(why);
@@ -168,6 +172,7 @@ Status ParseDeleteRange(ArgumentCursor at, RowOptions* rows) {
 void CmdCDelRange(CommandContext& ctx) {
   RowOptions rows;
   REPLY_IF_ERROR(ctx, ParseDeleteRange(ArgumentCursor(ctx.args, 2), &rows));
+  // No family is asked about: access control has demanded the whole table (KeyScope::kTable).
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[1]));
   ASSIGN_OR_REPLY(ctx, std::unique_ptr<SlicedChange> change, ctx.store().DeleteRows(*table, rows));
   RunChange(ctx, *table, std::move(change), ChangeReply::kRowsDeleted);
@@ -234,6 +239,8 @@ void CmdCMutate(CommandContext& ctx) {
 }
 
 void CmdCUpdate(CommandContext& ctx) {
+  // The update may go on after this handler, and its words die with the handler. So it owns a copy,
+  // and all that is parsed borrows from that.
   auto update = std::make_unique<RowUpdate>();
   update->words.assign(ctx.args.begin(), ctx.args.end());
   const std::vector<std::string_view> words(update->words.begin(), update->words.end());

@@ -201,6 +201,7 @@ class ExplainRun {
     for (;;) {
       switch (scan_->Next()) {
         case ScanStep::kRow:
+          // As a page of CSCAN, it ends when there is one more row or cell than it may have.
           if (rows_ == rows_max_ || cells_ == cells_max_) return true;
           ++rows_;
           if (rows_alone_) scan_->SkipRow();
@@ -297,6 +298,8 @@ class ExplainRun {
 
 // The read, and whether ANALYZE stands behind it.
 Result<bool> ReadExplained(Arguments words, Explained* read) {
+  // ANALYZE may be the read's own last word, a row's key for instance: so all words are tried as
+  // the read first.
   Status status = ReadCommandWords(words, read);
   if (status.ok()) return false;
   if (words.size() < 2 || !EqualsIgnoreCase(words.back(), "ANALYZE")) return status;

@@ -93,6 +93,7 @@ struct FamilyInfo {
   uint64_t memory_bytes{0};
   uint64_t reclaimed{0};
 
+  // All is copied at once: the family may be altered or dropped while its cells are counted.
   FamilyInfo(Store& store, const Table& table, const FamilySchema& family)
       : name(family.name),
         type(family.type.has_value() ? ValueTypeName(*family.type) : std::string_view("none")),
@@ -148,6 +149,7 @@ void CmdFamilyInfo(CommandContext& ctx) {
   REPLY_IF_ERROR(ctx, CheckMayRead(ctx, ctx.args[3]));
   ASSIGN_OR_REPLY(ctx, const FamilySchema* const family, FindFamily(*table, ctx.args[3]));
   FamilyInfo info(ctx.store(), *table, *family);
+  // The counter is of stored cells. Where some of them may be dead, only a scan can tell.
   if (table->family_is_all_live(*family) || !table->MayHoldDropped()) {
     return info.Reply(ctx.reply, table->family_counters(*family).cells);
   }
@@ -159,6 +161,7 @@ void CmdFamilyInfo(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, std::unique_ptr<Scan> scan,
                   ctx.store().ScanRows(*table, RowOptions{}, cells, nullptr));
   CountRun run(std::move(scan), CountBy::kCells, table->schema());
+  // 0: whether a map begins with % or * is up to the protocol, so no byte goes ahead.
   RunCount<0>(ctx, *table, std::move(run), LongReadStart::kInLoop,
               [info = std::move(info)](ReplyWriter& reply, const CountRun& counted) {
                 info.Reply(reply, counted.count());

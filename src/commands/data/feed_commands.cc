@@ -33,17 +33,21 @@ void CmdFeedCreate(CommandContext& ctx) {
 }
 
 void CmdFeedDrop(CommandContext& ctx) {
+  // Whoever may change its tables may drop it, so the feed is looked up without asking for the
+  // right to read it. FindFeed only words the error.
   const Feed* feed = ctx.store().FindFeed(ctx.session.keyspace, ctx.args[2]);
   if (feed == nullptr) {
     ctx.DependsOn(ctx.store().schema_lsn());
     REPLY_IF_ERROR(ctx, FindFeed(ctx, ctx.args[2]).status());
   }
   REPLY_IF_ERROR(ctx, CheckMayMakeFeed(ctx.rights, *feed));
+  // The event names the feed when it is gone.
   const std::string keyspace = feed->keyspace;
   const std::string name = feed->name;
   REPLY_IF_ERROR(ctx, ctx.store().DropFeed(*feed));
   ReplyChange(ctx, Status::Ok());
   NotifyTable(ctx.host, kNotifyGeneric, "del", keyspace, name);
+  // Its readers that wait get NOFEED now, not at the next poll.
   ctx.host.WakeTasks();
 }
 

@@ -106,6 +106,8 @@ void CmdScan(CommandContext& ctx) {
                 [after](const NamedKey& key) { return key.id <= static_cast<uint64_t>(after); });
   std::sort(keys.begin(), keys.end(),
             [](const NamedKey& a, const NamedKey& b) { return a.id < b.id; });
+  // COUNT limits the keys that are looked at, not the matches, as in Redis. So a page may be empty
+  // and still not be the last.
   const bool more = keys.size() > options.count;
   if (more) keys.resize(options.count);
   ctx.reply.Array(2);
@@ -156,6 +158,7 @@ Result<Table*> FindRenamed(CommandContext& ctx, TableName* to) {
   *to = SplitTableName(ctx.session.keyspace, ctx.args[2]);
   Table* table = FindKey(ctx, ctx.args[1]);
   if (table == nullptr) {
+    // A keyspace that does not exist and a feed of that name have errors of their own.
     RETURN_IF_ERROR(CheckKeyspace(ctx, SplitTableName(ctx.session.keyspace, ctx.args[1]).keyspace));
     if (FindVisibleFeed(ctx, ctx.args[1]) != nullptr) return Status::WrongKind();
     return Status::Error(ErrorCode::kErr, "no such key");
@@ -167,6 +170,8 @@ Result<Table*> FindRenamed(CommandContext& ctx, TableName* to) {
 void CmdRename(CommandContext& ctx) {
   TableName to;
   ASSIGN_OR_REPLY(ctx, Table* const table, FindRenamed(ctx, &to));
+  // To its own name: nothing changes. A snapshot's table bears its old name too, but must not be
+  // renamed: that is left to RenameTable, which refuses it.
   if (!table->frozen() && table->keyspace() == to.keyspace && table->name() == to.table)
     return ctx.reply.Ok();
   const std::string old_keyspace = table->keyspace();
@@ -194,6 +199,7 @@ void CmdRenameNx(CommandContext& ctx) {
 // record).
 Status DropKeys(Store& store, const std::vector<Table*>& tables,
                 const std::vector<const Feed*>& feeds) {
+  // EXEC has begun a transaction already and ends it: this joins it.
   const bool inside = store.in_transaction();
   if (!inside) store.BeginTransaction(Store::Atomicity::kAll);
   Status status;
@@ -226,6 +232,7 @@ void CmdDel(CommandContext& ctx) {
   std::vector<const Feed*> feeds;
   for (const std::string_view name : ctx.args.subspan(1)) {
     Table* table = FindKey(ctx, name);
+    // A name that is given twice stands for one table, which can be dropped only once.
     if (table != nullptr && std::find(tables.begin(), tables.end(), table) == tables.end())
       tables.push_back(table);
     const Feed* feed =
@@ -243,6 +250,7 @@ void CmdDel(CommandContext& ctx) {
   for (const auto& [keyspace, name] : names) {
     NotifyTable(ctx.host, kNotifyGeneric, "del", keyspace, name);
   }
+  // Who waits for entries of a feed that is gone gets the error now, not at the next poll.
   if (!feeds.empty()) ctx.host.WakeTasks();
 }
 

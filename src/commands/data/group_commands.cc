@@ -31,6 +31,7 @@ struct Named {
   const FeedGroup* group;
 };
 Result<Named> FindNamed(CommandContext& ctx) {
+  // Groups have no number of their own: the reply waits for the newest record.
   ctx.DependsOn(ctx.store().last_lsn());
   ASSIGN_OR_RETURN(const Feed* const feed, FindFeed(ctx, ctx.args[2]));
   const FeedGroup* const group = FindGroup(ctx, *feed, ctx.args[3]);
@@ -96,6 +97,8 @@ void CmdXAck(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, const Feed* const feed, FindFeed(ctx, ctx.args[1]));
   const FeedGroup* const group = FindGroup(ctx, *feed, ctx.args[2]);
   if (group == nullptr) return ctx.reply.Integer(0);
+  // All words are read before anything is logged: a bad one refuses the whole command. An id that
+  // is given twice is acknowledged once.
   std::vector<FeedId> ids;
   for (const std::string_view word : ctx.args.subspan(3)) {
     ASSIGN_OR_REPLY(ctx, const FeedId id, ParseFeedId(word, 0));
@@ -144,6 +147,7 @@ void ReplySummary(CommandContext& ctx, const FeedGroup& group) {
     if (consumer->pending.empty()) continue;
     ctx.reply.Array(2);
     ctx.reply.Bulk(name);
+    // Redis tells these counts as strings.
     ctx.reply.Bulk(std::to_string(consumer->pending.size()));
     ++consumers;
   }

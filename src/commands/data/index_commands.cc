@@ -122,6 +122,7 @@ Status CheckIndex(const CommandContext& ctx, const Table& table, std::string_vie
 void CmdIndexCreate(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, const NewIndex index, ParseIndexCreate(ArgumentCursor(ctx.args, 3)));
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
+  // The index will hold copies of these cells, so whoever makes it must have both rights.
   for (const auto* columns : {&index.on, &index.include}) {
     for (const NewIndexColumn& column : *columns) {
       REPLY_IF_ERROR(ctx, CheckMayRead(ctx, column.family));
@@ -167,6 +168,7 @@ struct IndexInfoReply {
   uint64_t bytes{0};
   uint64_t rows_left_out{0};
 
+  // Copies what it shows: the table may be altered or dropped while entries are counted.
   IndexInfoReply(const Table& of, const IndexInfo& info)
       : name(info.schema->name),
         table(of.name()),
@@ -218,6 +220,7 @@ void CmdIndexInfo(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, const IndexInfo info, ctx.store().DescribeIndex(*table, ctx.args[3]));
   ctx.DependsOn(table->last_lsn());  // what its index has become may have been logged by the read
   IndexInfoReply reply(*table, info);
+  // Where some entries may be of dead cells, a scan of the index counts those that are live.
   if (info.entries_are_live) return reply.Reply(ctx.reply, info.entries);
   RowOptions rows;
   rows.index.emplace();

@@ -22,6 +22,7 @@ void CmdKeyspaceCreate(CommandContext& ctx) {
 }
 
 void CmdKeyspaceDrop(CommandContext& ctx) {
+  // Taken down before the drop, behind which the tables of the events are gone.
   std::vector<std::pair<std::string, std::string>> names;
   for (const Table* table : ctx.store().Tables(ctx.args[2])) {
     names.emplace_back(table->keyspace(), table->name());

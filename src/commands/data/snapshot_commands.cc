@@ -113,6 +113,7 @@ class SyncedTask final : public Task {
 
   TaskProgress Step(TaskContext& context) override {
     Journal& journal = store_.journal();
+    // Without a log nothing is ever synced, and so there is nothing to wait for.
     const bool waits = journal.Stats().log_enabled && journal.durable_lsn() < lsn_;
     if (waits && !context.budget.unlimited()) {
       journal.RequestSync();
@@ -141,6 +142,7 @@ void CmdSnapshotCreate(CommandContext& ctx) {
       ctx, store.CreateSnapshot(name.keyspace, name.table, tables, request.ttl_ms * kMicrosOfMs,
                                 request.replace ? Store::Overwrite::kYes : Store::Overwrite::kNo));
   NotifyTable(ctx.host, kNotifyGeneric, "snapshot", name.keyspace, name.table);
+  // The record of an EXEC is logged at its end: here there is nothing to wait for yet.
   if (ctx.session.exec_running) return ReplyChange(ctx, Status::Ok());
   store.journal().RequestSync();
   ctx.Continue(std::make_unique<SyncedTask>(store, store.schema_lsn()));
@@ -208,6 +210,7 @@ class SnapshotInfoTask final : public Task {
       Result<std::unique_ptr<Scan>> scan = ctx.store().ScanRows(*table, {}, all, nullptr);
       CELLAR_ASSERT(scan.ok());
       runs_.emplace_back(*std::move(scan), CountBy::kCells, table->schema());
+      // Between the steps the snapshot may be dropped, and others may write.
       runs_.back().Detach();
     }
   }
@@ -310,6 +313,7 @@ void CmdCopy(CommandContext& ctx) {
   const TableName to = SplitTableName(request.keyspace.value_or(ctx.session.keyspace), ctx.args[2]);
   ctx.DependsOn(ctx.store().schema_lsn());
   ASSIGN_OR_REPLY(ctx, Table* const source, FindSource(ctx));
+  // A table of a snapshot may be copied to the name that it had: that is another table.
   if (source != nullptr && !source->frozen() && source->keyspace() == to.keyspace &&
       source->name() == to.table) {
     return ctx.Fail("ERR source and destination objects are the same");
@@ -317,6 +321,7 @@ void CmdCopy(CommandContext& ctx) {
   REPLY_IF_ERROR(ctx, CheckKeyspace(ctx, to.keyspace));
   const bool may = ctx.rights == nullptr || ctx.rights->MayWriteTable(to.keyspace, to.table);
   if (!may) return ctx.Fail(NoPermission());
+  // As in Redis, a source that is not there is no error, and neither is a name that is taken.
   if (source == nullptr) return ctx.reply.Integer(0);
   Engine& engine = ctx.store().engine();
   if (engine.feeds().Find(to.keyspace, to.table) != nullptr) return ctx.Fail(Status::WrongKind());

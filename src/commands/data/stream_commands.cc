@@ -34,6 +34,7 @@ void ReadRange(CommandContext& ctx, FeedOrder order) {
     ASSIGN_OR_REPLY(ctx, const int64_t wanted, at.TakeInteger());
     count = wanted <= 0 ? 0 : std::min(static_cast<uint64_t>(wanted), kFeedEntriesMax);
   }
+  // A COUNT of 0 or less reads nothing, as in Redis. A feed that is not there is an error even so.
   if (count == 0) {
     REPLY_IF_ERROR(ctx, FindFeed(ctx, ctx.args[1]).status());
     return ctx.reply.NullArray();

@@ -25,6 +25,7 @@ namespace cellar {
 
 Status CheckKeyspace(CommandContext& ctx, std::string_view keyspace) {
   if (ctx.store().KeyspaceExists(keyspace)) return Status::Ok();
+  // It may have been dropped a moment ago, by a record that is not durable yet.
   ctx.DependsOn(ctx.store().schema_lsn());
   return Status::Error(ErrorCode::kNoKeyspace, "no keyspace '" + std::string(keyspace) + "'");
 }
@@ -52,6 +53,7 @@ void CmdTableCreate(CommandContext& ctx) {
   for (FamilyRequest& family : request.families) {
     families.push_back({.name = family.name, .options = std::move(family.options)});
   }
+  // Said before the store is asked: a refusal, such as that the name is taken, tells of the schema.
   ctx.DependsOn(ctx.store().schema_lsn());
   REPLY_IF_ERROR(ctx, ctx.store().CreateTable(name.keyspace, name.table, request.key, families));
   ReplyChange(ctx, Status::Ok());
@@ -61,6 +63,7 @@ void CmdTableCreate(CommandContext& ctx) {
 
 void CmdTableDrop(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
+  // The event names the table when it is gone.
   const std::string keyspace = table->keyspace();
   const std::string name = table->name();
   REPLY_IF_ERROR(ctx, ctx.store().DropTable(*table));
@@ -135,6 +138,8 @@ struct TableInfo {
   uint64_t memory_bytes{0};
 
   // As the user of the command may see it.
+  // Narrowed and copied before any counting: the rights die with the handler, and the table may
+  // change while a task counts.
   TableInfo(const CommandContext& ctx, const Table& table)
       : key(table.schema().key.spec()), memory_bytes(VisibleBytes(ctx, table)) {
     const TableSchema& schema = table.schema();
@@ -169,6 +174,8 @@ struct TableInfo {
 void CmdTableInfo(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
   TableInfo info(ctx, *table);
+  // Counters are of all families, and of what is stored. They answer only where nothing is hidden
+  // from this user and nothing is dead.
   if (MayReadTable(ctx) && !table->MayHoldDropped()) {
     return info.Reply(ctx.reply, table->counters().rows, table->cells());
   }
@@ -195,6 +202,8 @@ void CmdTableShow(CommandContext& ctx) {
 void CmdTableSample(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, const uint64_t parts, ParseCount("the number of parts", ctx.args[3], 1));
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
+  // Keys come from all over the table; that all of it may be read has been asked before
+  // (KeyScope::kTable).
   ReplyNames(ctx.reply, ctx.store().SampleRows(*table, parts));
 }
 

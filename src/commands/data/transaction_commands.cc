@@ -44,6 +44,7 @@ std::string RunQueue(CommandContext& ctx, const TransactionState& transaction) {
   const Config& config = ctx.host.services().config;
   const auto reply_bytes_max = static_cast<size_t>(config.reply_max_bytes);
   const size_t begin = ctx.session.output.size();
+  // Queued words lie in `bytes`, which grows no more: views of them are good for the whole run.
   std::vector<std::string_view> words;
   for (const QueuedCommand& queued : transaction.queue) {
     words.clear();
@@ -64,10 +65,12 @@ std::string RunQueue(CommandContext& ctx, const TransactionState& transaction) {
     } else {
       outcome = dispatcher.Call(session, *queued.command, words);
     }
+    // In a plain transaction an error is the reply of its command alone, and the others run.
     if (transaction.atomic && outcome.failed()) return outcome.error();
     if (session.ended() || BeyondHardLimit(session, config)) [[unlikely]] {
       // What waits goes now; what the transaction writes stands, as in Redis.
       if (!session.ended()) ctx.host.EndForOutput(session);
+      // What stood before the first reply of the queue stays, so that positions in the output hold.
       OutputBuffer head;
       head.Append(session.output.view().substr(0, begin));
       session.output.Swap(head);
@@ -100,6 +103,8 @@ void CmdExec(CommandContext& ctx) {
   const size_t position = ctx.reply.position();
   const std::string keyspace = session.keyspace;
   ctx.reply.Array(transaction->queue.size());
+  // From here on handlers and the dispatcher know that this is EXEC: a command ends at once, and
+  // one gate holds all replies.
   session.exec_running = true;
   session.exec_position = position;
   session.exec_depends_on = Lsn{};
@@ -114,6 +119,7 @@ void CmdExec(CommandContext& ctx) {
     ctx.reply.Truncate(position);
     return ctx.Fail("EXECABORT " + refusal);
   }
+  // For its own record, and for what its reads have seen of others.
   ctx.DependsOn(CommitStoreTransaction(ctx.host));
   ctx.DependsOn(session.exec_depends_on);
 }
@@ -121,6 +127,7 @@ void CmdExec(CommandContext& ctx) {
 // The state is taken note of now, at the command, and compared at EXEC.
 void CmdWatch(CommandContext& ctx) {
   if (ctx.session.in_multi()) return ctx.Fail("ERR WATCH inside MULTI is not allowed");
+  // A watch is memory that a client makes us keep, here and in the table.
   REPLY_IF_ERROR(ctx, CheckKept(ctx.session, ctx.host.services().config));
   ctx.DependsOn(ctx.store().last_lsn());
   for (const std::string_view table : ctx.args.subspan(1)) {

@@ -51,6 +51,7 @@ void AccessSampler::Draw() {
 
 void AccessSampler::Restart() {
   Services& services = host_.services();
+  // UINT64_MAX: never. Both count down separately, and `left_` is what is left of the nearer one.
   heat_left_ = services.heat.enabled() ? services.heat.NextDistance() : UINT64_MAX;
   const uint64_t sample = services.hot_keys.options().sample;
   hot_left_ = services.hot_keys.active() ? 1 + services.heat.NextBelow(2 * sample - 1) : UINT64_MAX;
@@ -61,6 +62,7 @@ void AccessSampler::Look(const Session& session, const Access& access) {
   Services& services = host_.services();
   CELLAR_ASSERT(distance_ <= heat_left_);
   CELLAR_ASSERT(distance_ <= hot_left_);
+  // `distance_` commands have passed since the last look, for the one and for the other.
   if (heat_left_ != UINT64_MAX) heat_left_ -= distance_;
   if (hot_left_ != UINT64_MAX) hot_left_ -= distance_;
   if (heat_left_ == 0) {

@@ -1,4 +1,7 @@
 // See dispatch.h.
+// A request goes through ExecuteInOrder, ExecuteFound, Admit if something may hinder it, Run and
+// Finish. A command of EXEC comes in by Call, since it was admitted when it was queued. A task is
+// left behind by Run and ends by StepTask, FinishTask and Finish.
 #include "commands/dispatch/dispatch.h"
 
 #include <fmt/format.h>
@@ -197,6 +200,7 @@ std::string Dispatcher::ReplicaRefusal(const Session& session, const CommandEntr
   const auto upstream = replication.upstream();
   CELLAR_ASSERT(upstream.has_value());  // neither a leader nor in a set
   const int64_t lag = upstream->lag_micros;
+  // Below zero: how far it is behind is not known, which is as bad as too far.
   if (lag >= 0 && lag <= config.replica_max_lag * 1000) return {};
   return "MASTERDOWN Link with MASTER is down and replica-max-lag is exceeded";
 }
@@ -247,6 +251,8 @@ bool Dispatcher::MayRead(Session& session, CommandEntry& command) {
                         ReplicaReads::kLinearizable &&
                     (!session.in_multi() || IsExec(command)) && Does(session, command, kReadonly);
   const int64_t now = host_.clock().MonotonicMicros();
+  // The first try asks the leader and waits. The command is then tried again, until the leader has
+  // answered or patience is over.
   if (asks && session.read_ticket == 0) {
     session.read_ticket = set->AskRead();
     session.read_since_micros = now;
@@ -342,6 +348,7 @@ CommandEntry* Dispatcher::Admit(Session& session, CommandEntry* command, Argumen
     command = CommandTable::FindSubcommand(*container, args[1]);
   }
   if (command == nullptr) {
+    // As in Redis the connection ends without a reply.
     if (container == nullptr && IsHttp(args[0])) {
       TellOfAttack(host_.services().stats, session, now_micros_);
       session.EndAfterReplies();
@@ -356,11 +363,13 @@ CommandEntry* Dispatcher::Admit(Session& session, CommandEntry* command, Argumen
     Reject(session, command, refusal);
     return nullptr;
   }
+  // Behind all refusals: what would be refused anyway need not wait for that.
   if (host_.writes_paused() && MustWait(session, *command)) {
     session.postponed = true;
     return nullptr;
   }
   if (host_.restrains_writes() && !MayRead(session, *command)) return nullptr;
+  // EXEC, DISCARD and their like run at once inside MULTI; anything else is queued.
   if (!session.in_multi() || command->Has(kImmediate)) return command;
   session.last_command = command;
   const auto limit = static_cast<size_t>(host_.services().config.client_query_buffer_limit);
@@ -380,6 +389,7 @@ void Dispatcher::Reject(Session& session, CommandEntry* command, std::string_vie
   CELLAR_ASSERT(!error.empty());
   CELLAR_ASSERT(session.task == nullptr);  // whose reply this would stand in
   std::string aborted;
+  // A refused EXEC ends its transaction, and says so in place of the code of the error.
   if (session.in_multi() && command != nullptr && IsExec(*command)) {
     DiscardTransaction(host_, session);
     const size_t code_bytes = error.starts_with("ERR ") ? 4 : 0;
@@ -424,11 +434,14 @@ CELLAR_INLINE void Dispatcher::Finish(Session& session, CommandEntry& command, A
     ++stats.failed_calls;
     CountError(outcome.error());
   }
+  // CLIENT REPLY SKIP leaves two commands without a reply: itself (kSkipNext) and the next one
+  // (kSkipping).
   if (session.reply_mode != ReplyMode::kOn) [[unlikely]] {
     output.Truncate(reply_position);
     if (session.reply_mode == ReplyMode::kSkipping) session.reply_mode = ReplyMode::kOn;
     if (session.reply_mode == ReplyMode::kSkipNext) session.reply_mode = ReplyMode::kSkipping;
   }
+  // Inside EXEC they wait until all of its replies are written.
   if (session.pushes && !session.in_command) [[unlikely]] {
     session.AddGate(output.size(), session.pushes_depend_on);
     output.Append(session.pushes->view());
@@ -484,6 +497,7 @@ CELLAR_INLINE uint64_t Dispatcher::Run(Session& session, CommandEntry& command, 
     CELLAR_ASSERT(session.output.size() == position);
     session.task->command = &command;
     session.task->cycles = cycles;
+    // Its arguments die with the handler, and the slow log may want them at the end.
     session.task->words = ShortenedWords(WithoutSecrets(command, args));
     CELLAR_ASSERT(!context.outcome.failed());
     RecordStall(command, cycles);
@@ -506,6 +520,8 @@ Outcome Dispatcher::Call(Session& session, CommandEntry& command, Arguments args
 
 CELLAR_INLINE uint64_t Dispatcher::ExecuteFound(Session& session, CommandEntry* command,
                                                 Arguments args, uint64_t begin_cycles) {
+  // One test lets the usual command through. Whatever does not pass it goes by the whole list of
+  // checks.
   if (command == nullptr || !command->subcommands.empty() || !Unhindered(session) ||
       !command->Takes(args.size())) [[unlikely]] {
     command = Admit(session, command, args);
@@ -596,6 +612,7 @@ bool Dispatcher::StepTask(Session& session, const TaskBudget& budget) {
     SkipFirstByte(session);
   if (progress != TaskProgress::kDone && !streams) return false;
   session.AddGate(position, AtLeastFloor(*task.command, task.depends_on));
+  // Nothing stands before it: the reply changes hands and is not copied.
   if (position == 0) {
     session.output.Swap(task.output);
   } else {
@@ -690,6 +707,7 @@ void Dispatcher::RecordStall(const CommandEntry& command, uint64_t cycles) {
 // 1339518083.107412 [0 127.0.0.1:60866] "cget" "t" "row" "f:q"
 void Dispatcher::FeedMonitors(const Session& session, const CommandEntry& command, Arguments args) {
   CELLAR_ASSERT(host_.services().monitors > 0);
+  // As in Redis, what administrators do is not shown.
   if (command.Has(kSkipMonitor | kAdmin)) return;
   std::string line = fmt::format("+{}.{:06} [{} {}]", now_micros_ / 1'000'000,
                                  now_micros_ % 1'000'000, session.keyspace, session.address);

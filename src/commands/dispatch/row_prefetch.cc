@@ -15,6 +15,7 @@ void RowPrefetch::Begin(const Session& session) {
   // Of a restricted user nothing is read before access control has been asked.
   left_out_ = session.restricted || session.transaction != nullptr;
   if (EqualBytes(session.keyspace, keyspace_)) return;
+  // What was gathered is of a table of the old keyspace.
   Ask();
   keyspace_ = session.keyspace;
   ForgetTable();
@@ -28,6 +29,7 @@ void RowPrefetch::BeginTable(std::string_view name) {
 
 void RowPrefetch::Flush() {
   Ask();
+  // `keyspace_`, `name_` and the rows borrow from sessions and requests, which may go from now on.
   left_out_ = true;
   keyspace_ = {};
   ForgetTable();

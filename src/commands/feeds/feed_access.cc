@@ -12,6 +12,7 @@ namespace cellar {
 
 bool MayReadFeed(const CommandRights* rights, const Feed& feed) {
   if (rights == nullptr || rights->MayReadEverything()) return true;
+  // Tables that come later belong to it too, so no right to single ones is enough.
   if (feed.covers_keyspace()) return false;
   return std::all_of(feed.on.begin(), feed.on.end(), [&](const Feed::On& on) {
     return on.family.empty() ? rights->MayReadTable(feed.keyspace, on.table)
@@ -42,6 +43,7 @@ const Feed* FindVisibleFeed(const CommandContext& ctx, std::string_view word) {
 Result<const Feed*> FindFeed(const CommandContext& ctx, std::string_view word) {
   const Feed* feed = ctx.store().FindFeed(ctx.session.keyspace, word);
   if (feed != nullptr) return MayReadFeed(ctx.rights, *feed) ? Result(feed) : NoPermission();
+  // A table that the user sees is a key of the wrong kind. A hidden one is nothing at all.
   const TableName name = SplitTableName(ctx.session.keyspace, word);
   const Table* table = ctx.store().engine().FindTable(name.keyspace, name.table);
   if (table != nullptr && (ctx.rights == nullptr || ctx.rights->Sees(*table)))

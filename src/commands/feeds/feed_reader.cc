@@ -49,6 +49,8 @@ bool FeedReplySink::OnEntry(const FeedEntry& entry) {
     reply.Integer(0);
   }
   ids_.push_back(entry.id);
+  // The entry that passes the limit belongs to the reply: one that is larger than the limit must
+  // come out at some time, too.
   full_ = --count_left_ == 0 || bytes_before_ + to_->size() >= kFeedReplyBytesMax;
   return !full_;
 }
@@ -93,6 +95,7 @@ FeedTask::FeedTask(CommandContext& ctx)
 FeedLog& FeedTask::feed_log() const { return host_.store().feed_log(); }
 
 TaskProgress FeedTask::Step(TaskContext& context) {
+  // That there is such a feed, or none any more, is what the schema says.
   context.depends_on = host_.store().schema_lsn();
   if (log_number_ != feed_log().number()) {  // all has been loaded again
     log_number_ = feed_log().number();
@@ -119,11 +122,13 @@ FeedName FeedTask::NameOf(const CommandContext& ctx, std::string_view word) {
 
 Result<const Feed*> FeedTask::Find(FeedName* name) const {
   const Feed* feed = host_.store().engine().feeds().Find(name->keyspace, name->name);
+  // One that was dropped and made anew has another id: for this reader it is gone.
   if (feed == nullptr || (name->id != 0 && name->id != feed->id)) {
     return Status::Error(ErrorCode::kNoFeed,
                          "no feed " + Quote(name->name) + " in keyspace " + Quote(name->keyspace));
   }
   name->id = feed->id;
+  // Rights may have changed since the last step, so they are asked with what is kept of the words.
   Session* session = host_.FindSession(session_id_);
   if (session == nullptr || !session->restricted) return feed;
   CELLAR_ASSERT(session->user != nullptr);

@@ -1,4 +1,6 @@
 // See feed_task.h.
+// A task keeps its places in the log and what it has written for the reply so far. Each step finds
+// the feeds anew (FeedTask::Step, then Go) and goes on from there.
 #include "commands/feeds/feed_task.h"
 
 #include <algorithm>
@@ -39,6 +41,7 @@ class FeedReadTask final : public FeedTask {
   Result<TaskProgress> Go(TaskContext& context) override {
     if (wait_.RepliesError(context)) return TaskProgress::kDone;
     for (; current_ < streams_.size(); ++current_) {
+      // Full: the streams behind are left to the client's next call.
       if (bytes_ >= kFeedReplyBytesMax) break;
       ASSIGN_OR_RETURN(const bool read, ReadStream(&streams_[current_], context.budget));
       if (!read) return TaskProgress::kMore;
@@ -51,6 +54,8 @@ class FeedReadTask final : public FeedTask {
     }
     feed_log().AskForSync();
     if (wait_.RepliesNothing(context)) return TaskProgress::kDone;
+    // When it is woken it looks at all streams again. Each is settled anew, since entries may have
+    // been dropped meanwhile.
     current_ = 0;
     for (Stream& stream : streams_) stream.phase = Phase::kSettle;
     return TaskProgress::kWaiting;
@@ -77,6 +82,7 @@ class FeedReadTask final : public FeedTask {
   // True: all that the reply gets of it has been read.
   Result<bool> ReadStream(Stream* stream, const TaskBudget& budget) {
     ASSIGN_OR_RETURN(const Feed* const feed, Find(&stream->name));
+    // `$` is the end as of the first step. From then on it is an id like any other.
     if (stream->from_end) {
       ASSIGN_OR_RETURN(stream->after, feed_log().End());
       stream->from_end = false;
@@ -84,8 +90,10 @@ class FeedReadTask final : public FeedTask {
     if (stream->phase == Phase::kSettle) {
       ASSIGN_OR_RETURN(const bool settled, Settle(*feed, budget));
       if (!settled) return false;
+      // From the oldest on nothing can be missing, and `+` asks for the newest alone.
       if (!stream->from_oldest && !stream->last_one)
         RETURN_IF_ERROR(CheckKept(*feed, stream->name, stream->after));
+      // Who waits takes the look that all waiters share before it reads for itself.
       stream->phase = wait_.waiting() ? Phase::kLook : Phase::kRead;
     }
     if (stream->last_one) return ReadLast(*feed, stream, budget);
@@ -98,6 +106,7 @@ class FeedReadTask final : public FeedTask {
     const size_t bytes_before = stream->entries.size();
     CELLAR_ASSERT(stream->count < count_);
     CELLAR_ASSERT(bytes_ >= bytes_before);
+    // The limit is that of all streams together; the sink adds the bytes of this one itself.
     FeedReplySink sink(&stream->entries, count_ - stream->count, bytes_ - bytes_before);
     stream->scan.after = stream->after;
     bool done = false;
@@ -110,6 +119,7 @@ class FeedReadTask final : public FeedTask {
     stream->count += sink.count();
     bytes_ += stream->entries.size() - bytes_before;
     if (sink.count() > 0) stream->after = sink.last();
+    // It has come to the end: the next look behind this id need not read that far again.
     if (done && !sink.full()) feed_log().NoteQuiet(*feed, stream->after, stream->scan);
     return done;
   }
@@ -178,6 +188,7 @@ class FeedRangeTask final : public FeedTask {
     if (!settled_) {
       ASSIGN_OR_RETURN(settled_, Settle(*feed, context.budget));
       if (!settled_) return TaskProgress::kMore;
+      // A range that names where it begins would seem whole although its first entries are gone.
       if (!range_.from_oldest && !range_.empty)
         RETURN_IF_ERROR(CheckKept(*feed, name_, range_.after));
     }
@@ -213,6 +224,7 @@ class FeedRangeTask final : public FeedTask {
       if (!sink.OnEntry(*entry)) break;
     }
     told_ += sink.count();
+    // Backwards it is the upper end that moves.
     if (sink.count() > 0) scan_.to = sink.last().Previous();
     return done || sink.full();
   }
@@ -263,6 +275,8 @@ class FeedFiguresTask final : public FeedTask {
   }
 
  private:
+  // Settles, counts, then looks for the first entry and the last. Each of these may stop when the
+  // budget is spent, and goes on where it was.
   Result<bool> Prepare(const Feed& feed, const TaskBudget& budget) {
     if (!settled_) {
       ASSIGN_OR_RETURN(settled_, Settle(feed, budget));
@@ -369,6 +383,7 @@ class FeedFiguresTask final : public FeedTask {
 }  // namespace
 
 void RunFeedRead(CommandContext& ctx, const FeedReadRequest& request) {
+  // Once here, so that a wrong name is refused at once; the task asks again at each step.
   for (const FeedReadRequest::Stream& stream : request.streams)
     REPLY_IF_ERROR(ctx, FindFeed(ctx, stream.name).status());
   ctx.Continue(std::make_unique<FeedReadTask>(ctx, request));

@@ -27,10 +27,13 @@ class GroupLags {
       ASSIGN_OR_RETURN(begun_, log.Count(feed));
       if (!begun_ && budget.Spent()) return false;
       if (!begun_) continue;
+      // One pass for all groups, from the last id of the one that is furthest behind. An entry
+      // counts for the nearest id before it; a group's lag is the sum from its own id on.
       told_ = log.CountsOf(feed).told;
       if (groups == nullptr) return true;
       for (const auto& [name, group] : *groups) behind_.counts.emplace(group->last, 0);
       behind_.scan.after = behind_.counts.begin()->first;
+      // As far as `told_` goes: both figures are of one moment.
       behind_.scan.to = log.CountsOf(feed).last;
     }
     while (!done_ && !behind_.counts.empty()) {
@@ -147,6 +150,7 @@ class StreamFullTask final : public LagTask {
  public:
   StreamFullTask(CommandContext& ctx, std::string_view feed, uint64_t count)
       : LagTask(ctx, feed),
+        // 0 is all of them in Redis; here there is a limit.
         count_(count == 0 ? kFeedEntriesMax : std::min(count, kFeedEntriesMax)) {}
 
   size_t reply_bytes() const override { return entries_.size(); }
@@ -187,6 +191,7 @@ class StreamFullTask final : public LagTask {
  private:
   // So many of `n` rows, each of which is counted.
   uint64_t Take(uint64_t n) {
+    // One allowance for all groups, so that many small ones cannot make a reply without bounds.
     const uint64_t taken = std::min({n, count_, rows_left_});
     rows_left_ -= taken;
     return taken;

@@ -1,4 +1,6 @@
 // See group_task.h.
+// A step finds the feed and the group anew: others may have read, claimed or destroyed since the
+// last one.
 #include "commands/feeds/group_task.h"
 
 #include <algorithm>
@@ -21,6 +23,7 @@
 namespace cellar {
 namespace {
 
+// The group by its name, what changes in it, and a consumer that comes into being by reading.
 class GroupTask : public FeedTask {
  protected:
   GroupTask(CommandContext& ctx, std::string_view group) : FeedTask(ctx), group_(group) {}
@@ -36,6 +39,7 @@ class GroupTask : public FeedTask {
     CELLAR_ASSERT(!adds_consumer_ || !changes.empty());
     if (changes.empty()) return Status::Ok();
     RETURN_IF_ERROR(host().store().ChangeFeedGroup(feed.id, group_, changes));
+    // The consumer is there only now, so it is told only now.
     if (std::exchange(adds_consumer_, false))
       NotifyTable(host(), kNotifyTable, "xgroup-createconsumer", feed.keyspace, feed.name);
     return Status::Ok();
@@ -45,6 +49,7 @@ class GroupTask : public FeedTask {
   Status AddConsumer(const FeedGroup& group, std::string_view consumer, FeedGroupChanges* changes) {
     const FeedConsumer* known = group.FindConsumer(consumer);
     if (known != nullptr) {
+      // Kept in memory alone: when it was seen last is not worth a record.
       known->seen_ms = std::max(known->seen_ms, now_ms());
       return Status::Ok();
     }
@@ -150,12 +155,15 @@ class GroupReadTask final : public GroupTask {
  protected:
   Result<TaskProgress> Go(TaskContext& context) override {
     if (wait_.RepliesError(context)) return TaskProgress::kDone;
+    // Delivering is a change of the group, which only a leader can make.
     if (host().store().following()) {
       context.Fail(
           "UNBLOCKED force unblock from blocking operation, instance state changed (master -> "
           "replica?)");
       return TaskProgress::kDone;
     }
+    // The dispatcher held the command back while writes were paused; one that waits must ask
+    // itself.
     const bool paused = wait_.waiting() && host().writes_paused();
     for (; !paused && current_ < streams_.size(); ++current_) {
       if (bytes_ >= kFeedReplyBytesMax) break;
@@ -231,11 +239,13 @@ class GroupReadTask final : public GroupTask {
       stream->phase = wait_.waiting() ? Phase::kLook : Phase::kRead;
     }
     if (!stream->news) return ReadHistory(*feed, *group, stream, budget);
+    // Entries that the group has not read may be gone. It says so and does not pass over them.
     RETURN_IF_ERROR(CheckKept(*feed, stream->name, group->last));
     if (claim_idle_ms_ && !stream->idle.done) {
       ASSIGN_OR_RETURN(stream->idle.done, ClaimIdle(*feed, *group, stream, budget));
       if (!stream->idle.done) return false;
       if (stream->count == count_ || bytes_ >= kFeedReplyBytesMax) return true;
+      // There is something to reply, so it does not wait and reads without a look before.
       if (stream->count > 0) stream->phase = Phase::kRead;
     }
     while (stream->phase == Phase::kLook) {
@@ -261,8 +271,10 @@ class GroupReadTask final : public GroupTask {
       idle->looked_at = id;
       if (IsIdle(pending)) {
         idle->found.emplace(pending.delivered_ms, id);
+        // Sorted by when they were delivered: the last one has been idle for the shortest time.
         if (idle->found.size() > count_) idle->found.erase(std::prev(idle->found.end()));
       } else {
+        // When the first of the others will have been idle for long enough.
         idle->next_ms = std::min(idle->next_ms, pending.delivered_ms + *claim_idle_ms_);
       }
       if (++seen % kBetweenClocks == 0 && budget.Spent()) return false;
@@ -286,6 +298,7 @@ class GroupReadTask final : public GroupTask {
     if (!idle.chosen) {
       if (idle.looked_at == FeedId{}) {
         const int64_t left_ms = idle.next_ms - now_ms();
+        // No wait is ever set for longer than that.
         const bool clock_went_back = left_ms > kLookAgainMsMax;
         if (wait_.waiting() && left_ms > 0 && !clock_went_back) return true;
         // What is delivered meanwhile is not idle before; what XCLAIM makes older is seen then.
@@ -322,6 +335,7 @@ class GroupReadTask final : public GroupTask {
       const auto pending = group.pending.find(id);
       // Another one may have got it, or acknowledged it, meanwhile.
       if (pending == group.pending.end() || !IsIdle(pending->second)) continue;
+      // The reply was full before it came to this one, which stays as it is.
       if (!idle.entries.LookedFor(id)) continue;
       const std::string* entry = idle.entries.Find(id);
       if (entry == nullptr) {
@@ -349,6 +363,8 @@ class GroupReadTask final : public GroupTask {
                         const TaskBudget& budget) {
     CELLAR_ASSERT(stream->count < count_);
     uint64_t room = count_ - stream->count;
+    // At the limit one entry is looked for nevertheless: without one there is nothing to refuse
+    // (CheckRoom).
     if (!no_ack_) {
       const uint64_t free = kFeedPendingMax - std::min(kFeedPendingMax, group.pending.size());
       if (free == 0 && stream->count > 0) return true;
@@ -393,6 +409,7 @@ class GroupReadTask final : public GroupTask {
     CELLAR_ASSERT(!ids.empty());
     FeedGroupChanges changes;
     RETURN_IF_ERROR(AddConsumer(group, consumer_, &changes));
+    // Nothing becomes pending: the group only moves on.
     if (no_ack_) {
       changes.SetLast(ids.back());
     } else {
@@ -590,10 +607,12 @@ class ClaimTask final : public ClaimingTask {
     Claims claims;
     size_t fresh = 0;
     for (const FeedId& id : request_.ids) {
+      // The reply had no room for it.
       if (!entries().LookedFor(id)) continue;
       const auto pending = group.pending.find(id);
       const auto again = claims.claimed.find(id);
       const bool is_known = pending != group.pending.end();
+      // With JUSTID a pending entry is not read: it is there unless the feed has dropped it.
       const bool is_there =
           is_known && request_.just_ids ? id > dropped : entries().Find(id) != nullptr;
       if (!is_there) {
@@ -601,11 +620,13 @@ class ClaimTask final : public ClaimingTask {
         continue;
       }
       FeedGroupChanges::Claimed one{id, now, 1};
+      // Given twice: the second claim goes on from what the first one has made of it.
       if (again != claims.claimed.end()) {
         one = again->second;
       } else if (is_known) {
         one = {id, pending->second.delivered_ms, pending->second.times};
       } else if (!request_.force || group.pending.size() + fresh >= kFeedPendingMax) {
+        // FORCE makes pending what was not. Beyond the limit it is passed over.
         continue;
       } else {
         ++fresh;
@@ -655,6 +676,7 @@ class AutoClaimTask final : public ClaimingTask {
     std::vector<FeedId> there;
     for (; at != group.pending.end() && attempts > 0 && left > 0; ++at, --attempts) {
       const auto& [id, pending] = *at;
+      // What the feed has dropped is taken however short its idle time: the group is to forget it.
       if (id > dropped && !IsIdle(pending)) continue;
       --left;
       chosen_.push_back(id);
@@ -713,6 +735,7 @@ class GroupStartTask final : public GroupTask {
     FeedId last = id_ ? *id_ : feed_log().CountsOf(*feed).last;
     if (last == FeedId{}) last = dropped;  // from the oldest that is kept
     FeedGroupChanges changes;
+    // Asked only now: several steps may lie behind it, in which others have changed the group.
     if (start_ == GroupStart::kCreate) {
       if (group != nullptr)
         return Status::Error(ErrorCode::kBusyGroup, "Consumer Group name already exists");

@@ -52,6 +52,8 @@ HeatCut::HeatCut(std::vector<std::string> keys, size_t* counter)
     key.shrink_to_fit();
     bytes_ += KeyBytes(key);
   }
+  // Keys of a table mostly begin alike. Behind what they share, eight bytes tell most of them
+  // apart, and these compare as one number.
   if (keys_.size() > 1) {
     const std::string& low = keys_[1];  // ascending: what these two share, all do
     const std::string& high = keys_.back();
@@ -82,10 +84,12 @@ uint64_t HeatCut::HeadOf(std::string_view key) const {
 size_t HeatCut::RangeOf(std::string_view key) const {
   if (keys_.size() == 1) return 0;
   const int order = key.substr(0, prefix_.size()).compare(prefix_);
+  // Without the common prefix a key lies before all ranges but the first, or in the last one.
   if (order != 0) return order < 0 ? 0 : keys_.size() - 1;
   const uint64_t head = HeadOf(key);
   const auto behind = std::upper_bound(heads_.begin() + 1, heads_.end(), head);
   auto range = static_cast<size_t>(behind - heads_.begin()) - 1;
+  // Where heads are the same the whole keys decide.
   while (range > 0 && heads_[range] == head && keys_[range] > key) --range;
   CELLAR_DEBUG_ASSERT(keys_[range] <= key);
   CELLAR_DEBUG_ASSERT(range + 1 == keys_.size() || key < keys_[range + 1]);
@@ -94,6 +98,7 @@ size_t HeatCut::RangeOf(std::string_view key) const {
 
 double HeatCut::PlaceOf(std::string_view key) const {
   const size_t range = RangeOf(key);
+  // Where in a range a key lies nobody knows: in the middle.
   return static_cast<double>(range) + (keys_[range] == key ? 0 : 0.5);
 }
 

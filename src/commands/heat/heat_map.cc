@@ -1,4 +1,6 @@
 // See heat_map.h.
+// Counting comes first; then how ranges are cut, how minutes become frames and grow old, and how
+// memory stays within its bound.
 #include "commands/heat/heat_map.h"
 
 #include <algorithm>
@@ -149,6 +151,7 @@ void HeatMap::AddSpan(const Table& table, std::string_view first,
     Cut(table, heat, now_micros);
   }
   const HeatCut& cut = *heat->cut;
+  // How far the last range, which has no end, is used is remembered too.
   const std::string_view tail = cut.keys().back();
   heat->tail.Note(std::max(first, tail));
   heat->tail.Note(std::max(last.value_or(tail), tail));
@@ -446,9 +449,11 @@ bool HeatMap::CoarsenLargest() {
 
 void HeatMap::Coarsen(TableHeat* heat) {
   const size_t frames = heat->frames.size();
+  // One measure at a time, the mildest that still changes anything.
   JoinMinutes(heat, minute_ - kHour);
   if (heat->frames.size() == frames && !JoinRanges(heat, kCoarseRanges) &&
       !JoinRanges(heat, kCoarsestRanges)) {
+    // A quarter at once: one by one they would be moved each time.
     DropOldest(heat, frames / 4 + 1);
   }
   Recount(heat);

@@ -106,12 +106,15 @@ Result<bool> HeatReading::Pull(size_t frames) {
     RETURN_IF_ERROR(Restart(*of));
     ++restarts_;
   }
+  // Overtaken too often: it reads the rest at once, or it might never end.
   if (restarts_ > kRestartsMax) frames = kAllFrames;
   CELLAR_ASSERT(end_ <= of->frames.size());
   for (; next_ < end_ && frames > 0; ++next_) {
     const HeatMap::Frame& frame = of->frames[next_];
     HeatCounts* const step = IsShown(frame) ? StepOf(frame.minute) : nullptr;
     if (step == nullptr) continue;
+    // Frames with the same cut mostly follow each other: where its ranges lie is found once for all
+    // of them.
     if (mapped_ != frame.cut.get()) {
       mapped_ = frame.cut.get();
       places_.emplace(*mapped_, *shown_);

@@ -63,6 +63,7 @@ void HeavyHitters::Add(std::string_view key, uint64_t amount) {
   if (counters_max_ == 0) return;
   if (const auto found = counters_.find(key); found != counters_.end()) {
     found->second.amount += amount;
+    // Amounts only grow, and the least stands on top: it can only sink.
     return Sink(found->second.heap_at);
   }
   uint64_t excess = 0;

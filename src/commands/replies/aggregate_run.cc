@@ -35,6 +35,7 @@ void ReplyDouble(ReplyWriter& reply, double value) {
 }
 
 void ReplyInteger(ReplyWriter& reply, int128_t value) {
+  // A sum of 64-bit integers can be wider than they are.
   if (value >= INT64_MIN && value <= INT64_MAX) return reply.Integer(static_cast<int64_t>(value));
   reply.BigNumber(Digits(value));
 }
@@ -120,6 +121,8 @@ bool AggregateRun::Pull(uint64_t cells, ReplyWriter& reply) {
       Refuse(job_->status(), reply);
       return true;
     }
+    // The handler writes all or nothing. Many groups are left to the task, which writes them in
+    // slices.
     if (!in_task_ && job_->groups() > cells / kCellsPerReplyGroup) return false;
     Begin(reply);
   }
@@ -152,6 +155,7 @@ bool AggregateTask::Reply(TaskContext& context) {
     return true;
   }
   OutputBuffer& reply = aggregate.reply();
+  // Usually nothing stands there yet: the reply changes hands and is not copied.
   if (context.reply.buffer().empty())
     context.reply.buffer().Swap(reply);
   else

@@ -10,6 +10,7 @@
 
 namespace cellar {
 void ReplyTypedValue(ReplyWriter& reply, ValueType type, std::string_view stored) {
+  // A sketch is shown as the count that it stands for; its bytes are for STATE (ReplyState).
   if (type == ValueType::kHll) return reply.Unsigned(HllEstimate(stored));
   const TypedValue value = DecodeValue(type, stored);
   if (IsSignedType(type)) return reply.Integer(value.signed_integer);
@@ -50,6 +51,8 @@ void RowReply::AddToArrays(ReplyPieces& reply, const Scan& scan) {
   CELLAR_ASSERT(open_);
   const ScanCell& cell = scan.cell();
   if (cell.column_begins) {
+    // The scan says where a column begins, not where it ends: that is here, or at the end of the
+    // row.
     EndColumn(reply);
     reply.NextPiece();
     ++columns_;
@@ -85,6 +88,7 @@ void RowReply::AddVersion(ReplyWriter& reply, const Scan& scan) {
 }
 
 void RowReply::EndColumn(ReplyPieces& reply) {
+  // No column is open: it is the row's first one, or the format has no arrays.
   if (versions_ == 0) return;
   reply.EndArray(versions_mark_, versions_);
   versions_guess_ = versions_;

@@ -1,4 +1,6 @@
 // See change_task.h.
+// Run does the first slice, ChangeTask the others. ChangeEnd knows what readers and listeners are
+// told, at the end or after an error.
 #include "commands/replies/change_task.h"
 
 #include <iterator>
@@ -36,6 +38,7 @@ struct ChangeEnd {
     } else {
       writer.Unsigned(change.rows());
     }
+    // FAMILY ALTER has changed the schema, whether or not it has reclaimed a row.
     if (reply == ChangeReply::kOk || change.rows() > 0) Notify();
   }
 
@@ -44,6 +47,7 @@ struct ChangeEnd {
   }
 
   void Notify() const {
+    // In the order of ChangeReply.
     constexpr std::string_view kEvents[]{"cdelrange", "cupdate", "family.alter", "copy_to"};
     CELLAR_ASSERT(static_cast<size_t>(reply) < std::size(kEvents));
     const bool is_of_table = reply == ChangeReply::kOk || reply == ChangeReply::kCopied;
@@ -61,6 +65,8 @@ struct ChangeEnd {
   }
 
   // An update or a copy may need memory for as long as it runs.
+  // The dispatcher has asked when the command came, but the change itself may have used memory
+  // since. What deletes is never held up.
   Status CheckMemory(const SlicedChange& change) const {
     if (reply != ChangeReply::kRowsUpdated && reply != ChangeReply::kCopied) return Status::Ok();
     const int64_t memory_max = host->services().config.maxmemory;
@@ -88,6 +94,7 @@ class ChangeTask final : public Task {
       if (!status.ok()) {
         end_.NotifyIfChanged(*change_);  // rows that are gone stay gone
         context.Fail(status);
+        // The error tells of the slices that were logged before it.
         context.depends_on = end_.host->store().last_lsn();
         return TaskProgress::kDone;
       }
@@ -112,6 +119,7 @@ class ChangeTask final : public Task {
 
 static void Run(CommandContext& ctx, std::unique_ptr<SlicedChange> change, ChangeEnd end) {
   if (!change->done()) {
+    // A small change ends in this first slice and never becomes a task.
     const Status status = change->Step(kFirstSliceCells);
     end.heat.NoteRows(change->rows(), change->place(), HeatMetric::kWrites);
     ctx.DependsOn(ctx.store().last_lsn());

@@ -12,6 +12,7 @@ namespace cellar {
 CountRun::CountRun(std::unique_ptr<Scan> scan, CountBy by, const TableSchema& schema)
     : scan_(std::move(scan)), by_(by) {
   if (by_ != CountBy::kGroups) return;
+  // Copied, since a task may count on when the schema has changed.
   for (const FamilySchema& family : schema.families) {
     delimiters_.push_back({family.name, family.order.delimiter()});
   }
@@ -67,6 +68,7 @@ bool CountRun::PullCells(uint64_t cells) {
         group_known_ = false;
         if (by_ == CountBy::kRows) {
           ++count_;
+          // One live cell is enough for the row to count.
           scan_->SkipRow();
         }
         break;

@@ -60,6 +60,7 @@ double CellsOfRow(const CellPlan& plan, double entries, double rows) {
 // short one in a worker would wait for a thread.
 bool IsKnownLong(const Host& host, const Table& table, const Scan& scan, uint64_t rows_max,
                  uint64_t cells_max) {
+  // Without workers there is no choice to be made.
   if (host.services().config.read_threads == 0) return false;
   const auto cells = static_cast<double>(table.cells());
   if (cells < kLongCells) return false;
@@ -67,6 +68,7 @@ bool IsKnownLong(const Host& host, const Table& table, const Scan& scan, uint64_
   const double row_cells = std::max(1.0, cells / rows);
   if (static_cast<double>(rows_max) * row_cells < kLongCells) return false;
   const ScanShape shape = scan.shape();
+  // How much of an index is walked is not estimated: such a scan counts as short.
   if (shape.index_order != nullptr || shape.ranges == nullptr || shape.plan == nullptr)
     return false;
   // How soon it has enough of those that it chooses, nobody knows.
@@ -142,6 +144,8 @@ bool LongReadTask::PullInLoop(TaskContext& context, TaskProgress* progress) {
   }
   const auto threads = static_cast<size_t>(host_.services().config.read_threads);
   bool spent = false;
+  // Without workers: until the turn is over, and again in the next one. With them: a few slices,
+  // and the rest goes to a worker in this very step.
   while (threads == 0 || (start_ == LongReadStart::kInLoop && slices_ < kLoopSlices && !spent)) {
     if (read_->PullSlice()) return true;
     ++slices_;
@@ -168,6 +172,7 @@ TaskProgress LongReadTask::Step(TaskContext& context) {
   TaskProgress progress = TaskProgress::kMore;
   if (!complete_) {
     if (!PullToEnd(context, &progress)) return progress;
+    // The read is the loop's again, which alone may speak to HEAT.
     read_->TellHeat();
     Complete();
     complete_ = true;

@@ -28,6 +28,7 @@ void ReplyPieces::Own() {
     due_ = kPieceBytes;
   }
   piece->Append(written);
+  // Output may be sent before this reply is whole: nothing of it may stay there.
   client.Truncate(begin_);
   begin_ = 0;
   writer_ = ReplyWriter(piece.get(), writer_.version());
@@ -36,6 +37,7 @@ void ReplyPieces::Own() {
 
 void ReplyPieces::GrowOrBeginPiece() {
   CELLAR_ASSERT(owned());
+  // The first piece, which was small, grows once to full size; a full one gets a neighbour.
   if (writer_.position() >= kPieceBytes) return BeginPiece();
   writer_.buffer().GrowTo(kRoomBytes);
   due_ = kPieceBytes;
@@ -74,6 +76,8 @@ size_t ReplyPieces::memory_bytes() const {
 }
 
 void ReplyPieces::Prepend(std::string_view bytes) {
+  // Pieces are not moved for it: it is kept beside them and delivered first. A reply that still
+  // stands in the client's output is small, so that moving it costs little.
   if (owned()) {
     CELLAR_ASSERT(head_.empty());
     head_ = bytes;
@@ -97,6 +101,7 @@ bool ReplyPieces::Deliver(ReplyWriter& client, const TaskBudget& budget) {
       client.Raw(piece->view());
     }
     piece.reset();
+    // It stops between two pieces only: the next step goes on with a whole one.
     if (delivered_ == pieces_.size() || budget.unlimited()) continue;
     if (client.buffer().size() >= kDeliveryBytes || budget.Spent()) return false;
   }

@@ -37,11 +37,14 @@ void ScanHeat::Count(const Scan& scan, bool ended, uint64_t counted, uint64_t re
   if (table == nullptr) return;
   CELLAR_ASSERT(scan.stats().rows > rows_);
   const auto rows = static_cast<double>(counted);
+  // Bytes are weighed as rows are: each look counts for those where nobody looked.
   const double share = rows / static_cast<double>(scan.stats().rows - rows_);
   const HeatAmounts amounts{.reads = rows, .bytes = share * BytesSince(bytes_, reply_bytes)};
   const int64_t now = host_->store().now_micros();
   const ScanShape shape = scan.shape();
   const std::string_view at = scan.row_key();
+  // Only at its two ends the walk of a range is told as a span. In between, by an index or in
+  // jumps, the place alone is known.
   if (shape.index_order != nullptr || way_ == Way::kJumps || shape.ranges == nullptr ||
       shape.ranges->empty() || (begun_ && !ended)) {
     return heat_->Add(*table, at, amounts, now);
@@ -64,6 +67,8 @@ void ScanHeat::Count(const Scan& scan, bool ended, uint64_t counted, uint64_t re
 void ScanHeat::KeepPlace(const Scan& scan, uint64_t reply_bytes) {
   const uint64_t rows = scan.stats().rows;
   if (rows == 0) return;
+  // Full: half of the places go, and from now on they lie twice as far apart. So those that are
+  // kept cover the whole way, however long it is.
   if (kept_.size() == kKeptMax) {
     // Each second one tells of the way before it, too.
     for (size_t i = 0; i < kKeptMax / 2; ++i) kept_[i] = std::move(kept_[2 * i + 1]);
@@ -88,6 +93,7 @@ void ScanHeat::NoteRead(uint64_t rows, std::string_view place, uint64_t reply_by
   CELLAR_ASSERT(rows >= rows_);
   const uint64_t examined = rows - rows_;
   const uint64_t counted = heat_->TakeExamined(examined);
+  // Mostly nothing is due. Then not even the table is looked up.
   if (counted > 0) [[unlikely]] {
     if (const Table* const table = FindTable(); table != nullptr) {
       const double share = static_cast<double>(counted) / static_cast<double>(examined);

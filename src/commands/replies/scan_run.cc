@@ -1,4 +1,6 @@
 // See scan_run.h.
+// PullCells makes a reply of a scan's steps. TakeRow, TakeCell and EndPage decide where the call
+// ends, FinishRows makes a cursor of that place.
 #include "commands/replies/scan_run.h"
 
 #include <algorithm>
@@ -30,8 +32,11 @@ ScanRun::ScanRun(std::unique_ptr<Scan> scan, ScanRunOptions&& options, Store& st
   CELLAR_ASSERT(options_.rows_max > 0);
   CELLAR_ASSERT(options_.cells_max > 0);
   if (options_.stats_clock != nullptr) begin_micros_ = options_.stats_clock->MonotonicMicros();
+  // One limit to compare with at each step: where there is no page, it is the reply's.
   options_.page_bytes_max = std::min(options_.page_bytes_max, options_.reply_bytes_max);
   if (options_.begun) {
+    // begin_place_ stays at zero, which is where the reply was begun: taking back includes that
+    // part.
     CELLAR_ASSERT(options_.shown != ScanShown::kPage);
     const ReplyPieces::Mark open = reply_.Adopt(options_.begun->open);
     if (options_.shown == ScanShown::kRow) {
@@ -57,6 +62,7 @@ void ScanRun::BeginRow() {
   CELLAR_DEBUG_ASSERT(rows_ <= options_.rows_max);
   if (options_.shown == ScanShown::kRow) return;
   reply_.NextPiece();
+  // To cut the reply here if the row turns out not to fit into the page.
   row_place_ = reply_.here();
   cells_before_row_ = cells_;
   if (options_.shown == ScanShown::kList) return row_.Begin(reply_);
@@ -127,12 +133,15 @@ void ScanRun::Refuse() {
 }
 
 bool ScanRun::EndPage() {
+  // With CELLS the page ends behind a cell of the row instead (TakeCell).
   if (SplitsRow()) return false;
+  // What comes alone may be longer than a page, up to reply-max-bytes.
   if (rows_ <= 1 || options_.shown == ScanShown::kList) {
     if (reply_.bytes() <= options_.reply_bytes_max) return false;
     Refuse();
     return true;
   }
+  // It does not fit behind the others: it goes as a whole and begins the next page.
   reply_.Truncate(row_place_);
   row_.Abandon();
   --rows_;
@@ -142,6 +151,7 @@ bool ScanRun::EndPage() {
 
 bool ScanRun::Pull(uint64_t cells) {
   const bool done = PullCells(cells);
+  // A page that is full has not come to the end of its ranges.
   options_.heat.Note(*scan_, done && !next_.has_value(), reply_.bytes());
   return done;
 }
@@ -189,9 +199,11 @@ bool ScanRun::PullCells(uint64_t cells) {
 void ScanRun::Detach(Table& table) {
   CELLAR_ASSERT(scan_ != nullptr);
   CELLAR_ASSERT(!next_.has_value());
+  // Pinned while nobody has written yet: the view is the one that the scan began with.
   if (options_.pin_wanted && !options_.pin.has_value())
     options_.pin = store_->PinSnapshot(table, options_.rights);
   if (options_.pin.has_value()) hold_ = PinHold(*store_, *options_.pin);
+  // They die with the handler.
   options_.rights = nullptr;
   scan_->Detach();
   reply_.Own();
@@ -240,6 +252,8 @@ void ScanRun::FinishRows(Table* table) {
   if (next_.has_value()) {
     // The lot of a row must not be drawn again when the row goes on in the next call.
     if (!options_.draws_rows) next_->seed = 0;
+    // All of it ran in the handler, so the table is still as the scan has seen it. A task has
+    // pinned in Detach, and comes without a table.
     if (options_.pin_wanted && !options_.pin.has_value() && table != nullptr) {
       options_.pin = store_->PinSnapshot(*table, options_.rights);
     }

@@ -13,6 +13,7 @@ Result<Table*> FindTableElsewhere(CommandContext& ctx, std::string_view word) {
   ctx.DependsOn(table.ok() ? (*table)->last_lsn() : ctx.store().schema_lsn());
   if (!table.ok() || ctx.rights == nullptr || ctx.rights->Sees(**table)) [[likely]]
     return table;
+  // The words for a table that is not there: a hidden one must not be told from that.
   return Status::Error(ErrorCode::kNoTable, "no table " + Quote((*table)->name()) +
                                                 " in keyspace " + Quote((*table)->keyspace()));
 }

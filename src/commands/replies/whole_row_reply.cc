@@ -84,10 +84,12 @@ WholeRowReply ReplyWholeRow(CommandContext& ctx, const Table& table, std::string
   WholeRow row(BindView(ctx, table), row_key);
   uint64_t columns = 0;
   if (!ReplyColumns(reply, row, begin + std::min(bytes_max, kBytesMax), &columns)) [[unlikely]] {
+    // Too long for any way of reading: the general one (CmdCRow) words the error.
     if (reply.position() - begin > bytes_max) {
       reply.Truncate(begin);
       return WholeRowReply::kRefused;
     }
+    // The map stays open, and a scan goes on behind the last column.
     *begun = {.begin = begin, .open = map, .count = columns};
     *rest = row.PositionAfterCell(columns);
     return WholeRowReply::kBegun;
@@ -114,6 +116,7 @@ WholeRowReply ReplyWholeRows(CommandContext& ctx, const Table& table, Arguments 
   for (size_t done = 0; done < rows.size(); done += batch.keys().size()) {
     if (!batch.Encode(table.schema(),
                       rows.subspan(done, std::min(kRowsAtOnce, rows.size() - done)))) {
+      // Which key it is and why, the general way (CmdCRows) says.
       reply.Truncate(begin);
       return WholeRowReply::kRefused;
     }
@@ -131,6 +134,7 @@ WholeRowReply ReplyWholeRows(CommandContext& ctx, const Table& table, Arguments 
       }
       reply.EndMap(map, columns);
       columns_guess = columns;
+      // A row that is not there costs a search all the same.
       work += 1 + columns;
     }
     heat.NoteRead(done + batch.keys().size(), batch.keys().back(), reply.position() - begin);

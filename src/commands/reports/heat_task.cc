@@ -160,6 +160,7 @@ void RunHeat(CommandContext& ctx, const Table& table, const HeatQuery& query) {
       HeatReading::Begin(&ctx.host.services().heat, table, query, ctx.store().now_micros()));
   const bool is_short = reading.numbers() <= kNumbersAtOnce;
   auto task = std::make_unique<HeatTask>(std::move(reading), table.name(), table.last_lsn());
+  // A short one takes a single step, here and now.
   if (!is_short) return ctx.Continue(std::move(task));
   const TaskBudget budget = TaskBudget::Unlimited();
   TaskContext step{.reply = ctx.reply, .budget = budget, .now_micros = ctx.now_micros};

@@ -1,4 +1,5 @@
 // See applied_changes.h.
+// Collect and CollectSchema read the ops of a record into `changes_`; Tell makes messages of them.
 #include "commands/session/applied_changes.h"
 
 #include <algorithm>
@@ -25,6 +26,8 @@ void AppliedChanges::BeforeApply(std::string_view payload) {
   EndRow();
   CELLAR_ASSERT(row_key_.empty());
   table_id_ = 0;
+  // Names and schemas are those of this record as far as it was read. The next one begins with what
+  // has been applied.
   known_.clear();
 }
 
@@ -193,6 +196,7 @@ void AppliedChanges::Tell(const Change& change) {
 void AppliedChanges::AfterApply() {
   if (changes_.empty()) [[likely]]
     return;
+  // No client of this node has made the change: NOLOOP keeps it from nobody.
   host_.services().tracking.SetNoWriter();
   const std::vector<Change> changes = std::exchange(changes_, {});
   for (const Change& change : changes) Tell(change);

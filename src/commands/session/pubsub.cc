@@ -78,6 +78,7 @@ void PubSub::UnsubscribeAll(Session& session) {
        {ChannelKind::kChannel, ChannelKind::kPattern, ChannelKind::kShard}) {
     auto& names = session.pubsub->names[static_cast<size_t>(kind)];
     while (!names.empty()) {
+      // A copy, since Unsubscribe erases the name in the set.
       const std::string name = *names.begin();
       (void)Unsubscribe(session, kind, name);
     }
@@ -90,17 +91,21 @@ size_t PubSub::PublishAbout(Host& host, ChannelKind kind, std::string_view chann
                             std::string_view message, Lsn depends_on, const TableName* table) {
   CELLAR_ASSERT(kind != ChannelKind::kPattern);
   size_t receivers = 0;
+  // Names of tables are hidden from those who may not read them, in events too.
   const auto may_know = [table](const Session& session) {
     return table == nullptr || !session.restricted ||
            MayReadWholeTable(*session.user, table->keyspace, table->table);
   };
   const Registry& exact = registry(kind);
   if (const auto found = exact.find(channel); found != exact.end()) {
+    // A listener that takes too little is ended on the way. Its subscriptions go with its
+    // connection at the end of the turn, so the list stays as it is here.
     for (Session* session : found->second) {
       if (may_know(*session)) Send(host, *session, {kind, {}, channel, message, depends_on});
     }
     receivers += found->second.size();
   }
+  // As in Redis, patterns do not match shard channels.
   if (kind == ChannelKind::kShard) return receivers;
   for (const auto& [pattern, sessions] : registry(ChannelKind::kPattern)) {
     if (!GlobMatch(pattern, channel)) continue;

@@ -17,6 +17,7 @@ Session::Session() = default;
 Session::~Session() { CELLAR_ASSERT(!InSubscribedMode(*this)); }
 
 void Session::OpenGate(size_t position, Lsn lsn) {
+  // What stands behind a gate already that waits for as much needs none of its own.
   if (gates.empty() ? lsn == Lsn{} : lsn <= gates.back().lsn) return;
   CELLAR_DEBUG_ASSERT(gates.empty() || position >= gates.back().position);
   CELLAR_DEBUG_ASSERT(position <= output.size());

@@ -12,6 +12,7 @@ std::vector<std::string> ShortenedWords(Arguments args) {
   std::vector<std::string> words;
   const size_t shown = std::min(args.size(), SlowLog::kWordsMax);
   for (size_t i = 0; i < shown; ++i) {
+    // As in Redis the last place says how many words are missing, the one that it takes included.
     if (shown < args.size() && i + 1 == shown) {
       words.push_back("... (" + std::to_string(args.size() - shown + 1) + " more arguments)");
     } else if (args[i].size() > SlowLog::kWordBytesMax) {
@@ -45,6 +46,7 @@ void LatencyMonitor::Add(std::string_view event, int64_t unix_s, int64_t millis)
   if (found == events_.end()) found = events_.emplace(event, Event{}).first;
   Event& entry = found->second;
   entry.worst_millis = std::max(entry.worst_millis, millis);
+  // One sample a second, the worst one.
   if (!entry.samples.empty() && entry.samples.back().unix_s == unix_s) {
     entry.samples.back().millis = std::max(entry.samples.back().millis, millis);
     return;

@@ -17,6 +17,7 @@ namespace {
 void PublishEvent(Host& host, const TableEvents::Event& event) {
   Services& services = host.services();
   const uint32_t flags = services.config.notify_flags;
+  // Published behind the change, so its record is the newest one or lies before that.
   const Lsn depends_on = host.store().last_lsn();
   const TableName table{event.keyspace, event.table};
   const std::string suffix = "@" + event.keyspace + "__:";

@@ -1,4 +1,6 @@
 // See tracking.h.
+// Remember notes what a command reads. RowChanged, TableChanged and AllChanged bring what has
+// changed, Tell finds out who has to hear of it, Send writes the message.
 #include "commands/session/tracking.h"
 
 #include <algorithm>
@@ -163,7 +165,9 @@ void Tracking::Shrink(Host& host, size_t keys_max) {
 
 void Tracking::EndCaching(Session& session, const CommandEntry& command) {
   CELLAR_ASSERT(session.tracking != nullptr);
+  // Said before MULTI, it holds for all of the transaction: it ends with EXEC itself.
   if (session.exec_running || session.in_multi()) return;
+  // CLIENT CACHING, or any other CLIENT, does not use it up.
   const CommandEntry* container = command.parent != nullptr ? command.parent : &command;
   if (container->row->name != "client") session.tracking->caching = false;
 }

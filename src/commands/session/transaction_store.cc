@@ -1,4 +1,6 @@
 // See transaction_store.h.
+// What EXEC and WATCH ask of the store. A transaction ends with the messages that it owes. A watch
+// is a number by which a later look tells whether something has changed.
 #include "commands/session/transaction_store.h"
 
 #include <string>
@@ -15,6 +17,7 @@ namespace cellar {
 Lsn CommitStoreTransaction(Host& host) {
   const Lsn before = host.store().last_lsn();
   host.store().CommitTransaction();
+  // Behind the commit: what is told waits for the record of the transaction.
   host.services().table_events.Publish(host);
   host.services().tracking.Publish(host);
   // One that has written nothing depends only on what it read.
@@ -39,6 +42,7 @@ Result<Watch> WatchTable(Host& host, std::string_view keyspace, std::string_view
     watch.table_id = (*found)->id();
     watch.version = (*found)->changes();
   } else if (found.status().code() == ErrorCode::kNoTable) {
+    // No such table: its name is watched, in case that one comes and goes.
     watch.version = engine.WatchName(watch.keyspace, watch.table);
   } else {
     return found.status();
@@ -52,6 +56,7 @@ Result<Watch> WatchTableRow(Host& host, std::string_view keyspace, std::string_v
   ASSIGN_OR_RETURN(Table * found, host.store().FindTable(keyspace, name));
   Watch watch{.keyspace = std::string(split.keyspace), .table = std::string(split.table)};
   ASSIGN_OR_RETURN(watch.row, host.store().RowKey(*found, row));  // BADKEY, TOOLARGE
+  // Nothing in a snapshot changes: nothing needs to be counted.
   if (found->frozen()) return watch;
   watch.of_row = true;
   watch.table_id = found->id();
@@ -75,6 +80,7 @@ bool WatchIsBroken(Host& host, const Watch& watch) {
 
 void ReleaseWatch(Host& host, const Watch& watch) {
   Engine& engine = host.store().engine();
+  // The state was loaded again, and what it counted for watches is gone with the old one.
   if (watch.lineage != engine.lineage()) return;
   if (watch.table_id == 0) return engine.UnwatchName(watch.keyspace, watch.table);
   if (!watch.of_row) return;

@@ -53,6 +53,7 @@ std::unique_ptr<User> Acl::NewUser(std::string_view name) const {
 std::unique_ptr<User> Acl::NewDefaultUser() const {
   auto user = std::make_unique<User>();
   user->name = kDefaultUser;
+  // As in Redis it may do everything, without a password, until the configuration says otherwise.
   for (const std::string_view rule : {"+@all", "~*", "&*", "on", "nopass"}) {
     ApplyOwnRule(user.get(), rule, {commands_, ChannelDefault::kNone});
   }
@@ -170,6 +171,7 @@ User& Acl::Put(User user, User* before) {
     const std::string name = user.name;
     return *users_.emplace(name, std::make_unique<User>(std::move(user))).first->second;
   }
+  // In place, since sessions point to it.
   *before = std::exchange(*known, std::move(user));
   return *known;
 }

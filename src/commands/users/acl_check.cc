@@ -138,6 +138,7 @@ bool CommandRights::May(std::string_view family, uint8_t rights) const {
   const bool may = Any([&](const AclSelector& selector) {
     return selector.AllowsFamily(keyspace_, table_, family, rights);
   });
+  // For ACL LOG, which names what was refused.
   if (!may) refused_.assign(table_).append(":").append(family);
   return may;
 }

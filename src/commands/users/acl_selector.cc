@@ -1,4 +1,5 @@
 // See acl_selector.h.
+// Rules change a selector (Apply, and what it calls). Allows..., Touches... and Covers... only ask.
 #include "commands/users/acl_selector.h"
 
 #include <algorithm>

@@ -144,6 +144,7 @@ Result<TimeRange> ParseTimeRange(std::string_view min, std::string_view max) {
   ASSIGN_OR_RETURN(const bool max_possible,
                    ParseTimeBound(max, BoundSide::kMax, &range.max_micros));
   if (!min_possible || !max_possible || range.min_micros > range.max_micros) {
+    // A range without a timestamp: it is no error and matches nothing.
     return TimeRange{.min_micros = 1, .max_micros = 0};
   }
   return range;

@@ -134,6 +134,7 @@ Result<FeedRange> ParseFeedRange(std::string_view from, std::string_view to) {
     range.from_oldest = !from_behind && IsOldest(from);
     if (from_behind && id == FeedId::Max())
       return Status::Error(ErrorCode::kErr, "invalid start ID for the interval");
+    // `after` is exclusive, so the id before it takes its place; 0-0 has none.
     range.after = from_behind || id == FeedId{} ? id : id.Previous();
   }
   if (to == "-" || to == "+") {

@@ -1,4 +1,6 @@
 // See read_arguments.h.
+// All options of all reads are in one table (kOptions); CommandHas says which of them a command
+// has.
 #include "commands/words/read_arguments.h"
 
 #include <span>
@@ -456,6 +458,7 @@ static Status ParseOptions(ReadCommand command, ArgumentCursor at, ReadRequest* 
   uint64_t seen = 0;
   while (!at.done()) {
     if (aggregate != nullptr) {
+      // A word that is no option of CAGG is left for the options that all reads have.
       ArgumentCursor behind = at;
       ASSIGN_OR_RETURN(const bool taken,
                        TakeAggregateOption(behind.Take(), &behind, &aggregate_seen, aggregate));

@@ -211,6 +211,7 @@ Status ParseDelete(ArgumentCursor at, RowWrite* write) {
   CELLAR_ASSERT(write->ops.empty());
   TimeRange time;
   while (!at.done()) {
+    // An option only as the third word from the end; anywhere else it is the name of a family.
     if (at.left() == 3 && EqualsIgnoreCase(at.Peek(), "TIME")) {
       at.Take();
       const std::string_view min = at.Take();
@@ -223,6 +224,7 @@ Status ParseDelete(ArgumentCursor at, RowWrite* write) {
       ASSIGN_OR_RETURN(op.selector, TakeSelector(&at));
     }
   }
+  // Nothing is selected: the row itself is meant.
   if (write->ops.empty()) write->ops.emplace_back().kind = CellOp::Kind::kDeleteRow;
   for (CellOp& op : write->ops) op.time = time;
   return Status::Ok();
