@@ -37,6 +37,7 @@ class KeptBlocks {
   KeptBlocks& operator=(const KeptBlocks&) = delete;
   ~KeptBlocks() {
     const std::lock_guard lock(mutex_);
+    // Other threads may still free buffers, which then go to the system.
     closed_ = true;
     for (size_t i = 0; i < kKeptSizes; ++i) {
       for (char* block : blocks_[i]) (void)munmap(block, kKeptBytes << i);
@@ -94,6 +95,7 @@ char* GrowBuffer(char* data, size_t* capacity, size_t bytes) {
   *capacity = MappedSize(bytes);
   void* mapped = kept_blocks.Take(*capacity);
   if (mapped == nullptr && IsMapped(old_bytes)) {
+    // The kernel moves the pages, and no byte is copied.
     mapped = mremap(data, old_bytes, *capacity, MREMAP_MAYMOVE);
     CELLAR_ASSERT(mapped != MAP_FAILED);
     return static_cast<char*>(mapped);

@@ -11,6 +11,7 @@ namespace cellar {
 void ReplyWriter::Line(char type, std::string_view text) {
   char* to = buffer_->Reserve(text.size() + 3);
   *to++ = type;
+  // A line break in the text would end the reply, and the rest would be read as the next one.
   for (const char c : text) *to++ = (c == '\r' || c == '\n') ? ' ' : c;
   FinishHeader(to);
 }
@@ -43,6 +44,8 @@ void ReplyWriter::Double(double value) {
   CELLAR_ASSERT(!std::isnan(value));
   char text[64];
   if (std::isinf(value)) return DoubleText(value > 0 ? "inf" : "-inf");
+  // As few digits as read back to the same number; an exponent only outside of 1e-4 to 1e16, as in
+  // cells.
   const double magnitude = std::fabs(value);
   const bool plain = magnitude == 0 || (magnitude >= 1e-4 && magnitude < 1e16);
   const auto done = std::to_chars(text, text + sizeof(text), value,

@@ -93,6 +93,7 @@ bool ReadQuoted(std::string_view line, size_t* at, std::string* bytes) {
 bool SplitQuotedWords(std::string_view line, std::string* bytes,
                       std::vector<std::string_view>* words) {
   bytes->clear();
+  // Unescaped words are never longer than the line, so `bytes` does not move under the views of it.
   bytes->reserve(line.size());
   words->clear();
   size_t i = 0;
@@ -178,6 +179,7 @@ RequestParser::Outcome RequestParser::NextInSteps(std::string_view* input, const
     if (limits.unauthenticated && args_left_ > kUnauthenticatedArgumentsMax) {
       return Fail("Protocol error: unauthenticated multibulk length");
     }
+    // `*0` and `*-1` are requests without a word, as in Redis.
     if (args_left_ <= 0) {
       input->remove_prefix(position_);
       return Outcome::kCommand;
@@ -185,6 +187,8 @@ RequestParser::Outcome RequestParser::NextInSteps(std::string_view* input, const
     in_command_ = true;
   }
   while (args_left_ > 0) {
+    // The fast way asks for no limits, so it is taken only where a short argument cannot exceed
+    // any.
     if (bulk_bytes_ < 0 && !limits.unauthenticated && limits.bulk_bytes_max >= kShortLengthMax) {
       AddShortArguments(*input, args);
     }

@@ -94,6 +94,7 @@ Status Server::ListenAgain() {
   if (listeners_inherited_) {
     return Status::Error(ErrorCode::kErr, "the service manager holds the sockets");
   }
+  // uv_close closes the descriptor at once, so the same address can be bound again right away.
   std::erase_if(listeners_, [](Listener* listener) {
     if (listener->kind != SocketKind::kTcp) return false;
     listener->Close();
@@ -137,6 +138,7 @@ Status Server::ListenTcp(const std::string& address, int port, SocketSpeech spee
     std::memcpy(&storage, &in, sizeof(in));
   } else if (uv_ip6_addr(address.c_str(), port, &in6) == 0) {
     std::memcpy(&storage, &in6, sizeof(in6));
+    // Else `::` would take the port of `0.0.0.0` too, and the second of them could not be bound.
     flags = UV_TCP_IPV6ONLY;
   } else {
     return Status::Error(ErrorCode::kIo,
@@ -290,6 +292,7 @@ void Server::NameAddresses(Connection* client, SocketKind kind) {
 bool Server::Refuse(Connection* client) {
   const Config& config = services_own_.config;
   std::string_view reason;
+  // The client at the door is in connections_ already (Register).
   if (connections_.size() > static_cast<size_t>(config.maxclients)) reason = kTooMany;
   const bool open = services_own_.acl.default_user().no_password;
   if (config.protected_mode && open && !IsLoopback(client->session)) {
@@ -297,6 +300,7 @@ bool Server::Refuse(Connection* client) {
   }
   if (reason.empty()) return false;
   ++services_own_.stats.rejected_connections;
+  // A TLS client could not read it.
   if (!client->handshaking()) {
     (void)::send(client->session.fd, reason.data(), reason.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   }

@@ -95,6 +95,8 @@ Server::Server(Clock& clock, Config config, ConfigSources sources)
   (void)uv_signal_init(&loop_, &sighup_);
   (void)uv_async_init(&loop_, &async_, [](uv_async_t* h) noexcept { ServerOf(h->loop)->OnWake(); });
   io_bell_.Open(&loop_);
+  // A turn ends behind the poll, for what was read there, and before the next one, for what timers
+  // did.
   (void)uv_check_start(&check_, [](uv_check_t* h) noexcept {
     ServerOf(h->loop)->AfterPoll();
     ServerOf(h->loop)->EndTurn();
@@ -133,6 +135,8 @@ Server::~Server() {
   (void)uv_loop_close(&loop_);
 }
 
+// Called throughout the load. Every 5 ms the loop gets a turn, so that clients hear LOADING and
+// signals are heard. Once a second the service manager is asked for 30 seconds more.
 Status Server::PollWhileLoading(const LoadProgress& progress) {
   constexpr int64_t kIntervalMicros{5'000};
   constexpr int64_t kTellMicros{1'000'000};
@@ -253,6 +257,7 @@ void Server::StartReading(Connection* connection) {
 void Server::OnRead(Connection* client, int64_t bytes) {
   if (bytes == 0 || bytes == UV_ENOBUFS) return;  // nothing there; it was not given memory
   if (bytes < 0) {
+    // What it sent before its end is carried out first.
     if (client->input_waits) input_.Process();
     if (client->closing()) return;
     return bytes == UV_EOF ? client->EndInput() : client->Close();
@@ -385,6 +390,7 @@ void Server::FlushAll() {
     if (connection == nullptr) continue;
     connection->session.flush_pending = false;
     connection->Flush();
+    // A client that was held up, as by its own output, goes on with what it has sent already.
     if (flush_now_[i] == nullptr || stopping_ || !connection->Resumable()) continue;
     BeginTurn();
     connection->Feed({}, {});
@@ -415,6 +421,7 @@ void Server::OnWake() {
   if (store_ == nullptr || stopping_) return;
   store_->journal().Poll();
   if (store_->backup().working()) store_->backup().Poll();
+  // Nobody knows here for whom it was, so all tasks that wait look once.
   tasks_woken_ = true;
 }
 

@@ -29,6 +29,7 @@ Store::Store(StoreOptions options, FileSystem& files, Clock& clock)
   SetTurnTime();
 }
 
+// The journal goes last: the others read its files, and pin them to their end.
 Store::~Store() {
   pins_.clear();  // snapshots go before their trees
   backup_.reset();
@@ -237,6 +238,7 @@ WriteContext Store::NextWriteContext() const {
 // already (outcome.applied): then a refusal rolls the table back.
 Status Store::WriteRow(Table& table, const RowWrite& write, RowResolver::Known known,
                        RowWriteResult* result) {
+  // Taken before anything is applied: a write that changes nothing visible leads back to it.
   const TableWatches::Mark mark = MarkBeforeDeletes(table, write.row);
   BeginMutation();
   const WriteContext context = NextWriteContext();
@@ -391,6 +393,7 @@ CELLAR_INLINE Status Store::ReserveMutation(size_t more) {
 }
 
 CELLAR_INLINE void Store::FinishMutation(Table* table, uint64_t changes) {
+  // Parts of a transaction are only gathered: CommitTransaction logs them as one record.
   if (in_transaction_) {
     transaction_changes_ += changes;
     if (table != nullptr) transaction_tables_.insert(table->id());
@@ -484,6 +487,7 @@ Result<std::string> Store::RowKey(const Table& table, std::string_view row) cons
 
 void Store::SetTurnTime() {
   index_micros_spent_ = 0;
+  // Time stands still inside a transaction.
   if (in_transaction_) return;
   const int64_t wall = std::max<int64_t>(0, clock_.WallMicros());
   now_micros_ = time_override_ ? *time_override_ : std::max(wall, time_floor_micros_);

@@ -153,6 +153,7 @@ bool Store::BuildIndexes(Table& table, uint64_t rows_max, int64_t micros_max) {
 }
 
 uint64_t Store::IndexRowsAtOnce(const Table& table) const {
+  // What this transaction has begun is built in one go, since its next commands may need it.
   const bool own = in_transaction_ && transaction_indexed_.contains(table.id());
   return own ? kUnlimited : kIndexRowsAtOnce;
 }

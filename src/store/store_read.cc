@@ -175,6 +175,7 @@ Result<std::unique_ptr<Scan>> Store::ScanPinned(uint64_t id, const Table& table,
 void Store::UnpinSnapshot(uint64_t id) {
   const auto pin = pins_.find(id);
   if (pin == pins_.end()) return;
+  // Not found any more (ScanPinned); a read that is under way keeps it until ReleasePin.
   pin->second.table_id = 0;
   if (pin->second.holds == 0) pins_.erase(pin);
 }
@@ -267,6 +268,7 @@ void AddCells(Scan& scan, bool with_expiry, DigestHash* hash) {
 
 std::string Store::Digest(DigestTime time) {
   const int64_t now = now_micros_;
+  // Nodes with the same data must judge at one moment what has expired.
   if (time == DigestTime::kNewestStamp) now_micros_ = engine_->stamp();
   DigestHash hash;
   CellOptions all;

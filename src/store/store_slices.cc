@@ -44,6 +44,7 @@ class RangeDelete final : public SlicedChange {
       }
       rows_deleted_ += slice.rows;
       place_.swap(range.begin.bytes);
+      // One more, so that many empty ranges end the slice as well.
       cells_left -= std::min(cells_left, slice.entries + 1);
       range.begin = slice.end;
       if (range.empty()) ++at_;
@@ -295,6 +296,7 @@ bool Store::SweepTable(Table& table, uint64_t cells_max) {
   if (table.counters().has_ghosts && !table.SweepGhosts(cells_max, &sweep_ghosts_)) return false;
   if (!sweep_walk_) {
     sweep_walk_.emplace(std::nullopt);
+    // As of now: what changes behind the walk has to be looked at by another one (NoteSwept).
     sweep_begin_changes_ = table.changes();
   }
   CELLAR_ASSERT(!following_);  // whose leader reclaims for it

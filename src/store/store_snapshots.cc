@@ -159,6 +159,9 @@ Status Store::KeepDropped(const Table& table, SnapshotIds* ids) {
 
 // --- copies
 
+// A table is copied from a frozen one, in slices, into trees that nobody sees. One record then
+// makes the table, and the engine takes the prepared trees for it. A copy that ends before leaves
+// at most a snapshot without a name, which the sweeper drops.
 class CopyChange final : public SlicedChange {
  public:
   CopyChange(Store& store, Table& source, uint64_t snapshot_id, std::string_view keyspace,
@@ -262,6 +265,7 @@ Result<std::unique_ptr<SlicedChange>> Store::CopyTable(Table& source, std::strin
   RETURN_IF_ERROR(CheckSnapshotGate());
   Table* frozen = &source;
   uint64_t snapshot_id = 0;
+  // A snapshot without a name holds the source still; the record of the copy drops it.
   if (!source.frozen()) {
     BeginMutation();
     SnapshotIds ids = NextIds();

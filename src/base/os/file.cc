@@ -25,6 +25,7 @@ std::string ErrorText(int error) {
 }
 
 Status Failed(std::string_view call, const std::string& path, int error) {
+  // A quota and a limit of file sizes are a full disk to whoever writes.
   const bool full = error == ENOSPC || error == EDQUOT || error == EFBIG;
   return Status::Error(full ? ErrorCode::kNoSpace : ErrorCode::kIo,
                        std::string(call) + " '" + path + "': " + ErrorText(error));
@@ -82,6 +83,7 @@ class PosixWritableFile final : public WritableFile {
 
   Status Close() override {
     CELLAR_ASSERT(fd_ >= 0);
+    // Never repeated: on Linux the descriptor is gone, whatever close says.
     const int result = ::close(fd_);
     fd_ = -1;
     return result == 0 ? Status::Ok() : Failed("close", path_, errno);
@@ -266,6 +268,7 @@ Result<std::string> ReadWholeFile(FileSystem& files, const std::string& path) {
 }
 
 Status WriteFreshFile(FileSystem& files, const std::string& path, std::string_view text) {
+  // What an earlier attempt has left is in the way of Create, which takes only a new name.
   if (!IsObjectPath(path)) {
     ASSIGN_OR_RETURN(const bool is_left, files.Exists(path));
     if (is_left) RETURN_IF_ERROR(files.Remove(path));
@@ -288,6 +291,8 @@ std::string FolderOf(const std::string& path) {
 
 Status ReplaceFile(FileSystem& files, const std::string& path, std::string_view text) {
   if (IsObjectPath(path)) return WriteFreshFile(files, path, text);  // replaced as a whole
+  // At any moment `path` holds the old text or the new one, whole: it is synced before it gets the
+  // name. The folder is synced last, so that the name stays.
   const std::string temporary = path + ".tmp";
   RETURN_IF_ERROR(WriteFreshFile(files, temporary, text));
   RETURN_IF_ERROR(files.Rename(temporary, path));
@@ -299,6 +304,7 @@ Status ReplaceFile(const std::string& path, std::string_view text) {
   FileSystem& files = FileSystem::Posix();
   const std::string fresh = path + ".new";
   (void)files.Remove(fresh);
+  // Nobody else may read it before it has the owner and the mode of the old one.
   const int fd = OpenDescriptor(fresh, O_WRONLY | O_CREAT | O_EXCL, 0600);
   if (fd < 0) return Failed("create", fresh, errno);
   PosixWritableFile file(fresh, fd);

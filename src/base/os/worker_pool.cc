@@ -119,6 +119,7 @@ bool WorkerPool::TakeBack(Work* work) {
     return false;
   }
   if (place == Work::Place::kQueue) {
+    // No worker has begun with it, or it has paused: nobody else knows it.
     std::erase(queue_, work);
     waiting_.store(queue_.size(), std::memory_order_relaxed);
     work->place_.store(Work::Place::kOwner, std::memory_order_relaxed);
@@ -138,6 +139,7 @@ void WorkerPool::Stop(Work* work) {
 void WorkerPool::Abandon(std::unique_ptr<Work> work) {
   {
     const std::lock_guard lock(mutex_);
+    // It cannot be destroyed under the worker that has it: Reap does that later.
     if (!TakeBack(work.get())) {
       abandoned_.push_back(std::move(work));
       return;

@@ -114,6 +114,8 @@ bool ScanInteger(std::string_view text, uint128_t limit, bool* negative, uint128
   uint128_t value = 0;
   for (const char c : text) {
     if (!IsDigit(c)) return false;
+    // Beyond the limit it stops growing, long before 128 bits are full. The digits behind are only
+    // checked.
     if (value <= limit) value = value * 10 + static_cast<uint128_t>(c - '0');
   }
   *magnitude = value;

@@ -25,6 +25,8 @@ constexpr int64_t kLiftedKeys{int64_t{kLift} << kQuantileBits};
 constexpr int64_t kNormalKeyMin{int64_t{1} << kQuantileBits};
 constexpr size_t kSlotsFirst{8};
 
+// The lowest bits of the product are mixed least, so they are dropped: the table takes the lowest
+// of the rest.
 size_t HashOf(int64_t key) {
   return static_cast<size_t>(static_cast<uint64_t>(key) * 0x9e3779b97f4a7c15ULL >> 20);
 }
@@ -199,6 +201,8 @@ size_t DistinctValues::heap_bytes() const {
 
 // --- QUANTILE
 
+// The exponent and the highest 7 bits of the mantissa: numbers of one key differ by less than 1/128
+// of them. Numbers below the normal ones have no leading bit, and are scaled first to be as exact.
 int64_t QuantileKey(double value) {
   auto bits = std::bit_cast<uint64_t>(value);
   const bool negative = (bits & kSignBit) != 0;

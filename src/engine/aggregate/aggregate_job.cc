@@ -214,6 +214,8 @@ void AggregateJob::Detach(const std::vector<std::string>& split_keys) {
   const ReadView& view = scan_->view();
   const uint64_t entries =
       view.entries(view.schema().families[cells_->choice.columns.families()[0].index].group);
+  // Split keys cut the tree into parts of about one size, so the number of pieces says how much
+  // lies in the ranges.
   const uint64_t entries_in_range = entries / (split_keys.size() + 1) * pieces_.size();
   if (pieces_.size() < 2 || entries_in_range < limits_.entries_for_threads) {
     pieces_.clear();
@@ -232,6 +234,7 @@ void AggregateJob::StartHelpers() {
   fold_ = std::make_unique<AggregateFold>(plan_, scan_->view(), groups_.get());
   if (plan_.terms.empty()) (void)groups_->Find({}, 0);
   stage_ = Stage::kThreads;
+  // The loop folds pieces too (PullPieces), hence one less.
   const size_t threads = std::min<size_t>(limits_.threads, pieces_.size() - 1);
   helpers_running_ = threads;
   for (size_t i = 0; i < threads; ++i) helpers_.push_back(std::make_unique<Helper>(this));

@@ -91,6 +91,7 @@ Status PlanQualifier(const TableSchema& schema, const GroupTerm& term,
     if (!MayTake(family, columns, request)) continue;
     components = std::max(components, family.order.components().size());
     if (first == nullptr) first = &family.order;
+    // Encodings of two orders cannot be compared, but their texts can.
     if (!(family.order == *first)) planned->as_text = true;
   }
   if (first != nullptr) planned->order = *first;
@@ -278,6 +279,8 @@ std::string FirstComponentsText(const Order& order, std::string_view encoded, si
   return text;
 }
 
+// Only cells that some REDUCE takes are read. Where an option counts cells or columns, or a filter
+// sees them, they all have to come, or it would count otherwise.
 void NarrowToTargets(const AggregateRequest& request, const RowOptions& rows, CellOptions* cells,
                      std::vector<ColumnSelector>* targets) {
   cells->timestamps =

@@ -187,6 +187,7 @@ AggregateValue QuantilesOf(const PlannedReduce& reduce, const KeyCounts& counts)
   value.kind = AggregateValue::Kind::kDoubles;
   const auto sorted = counts.Sorted();
   for (const double q : reduce.quantiles) {
+    // The nearest rank: of n numbers the ceil(q * n)-th, and the first for q = 0.
     const double wanted = std::ceil(q * static_cast<double>(counts.total()));
     const uint64_t rank = std::clamp<uint64_t>(static_cast<uint64_t>(wanted), 1, counts.total());
     uint64_t before = 0;
@@ -262,6 +263,8 @@ void GroupSorter::Begin(const std::vector<AggregateGroup*>& groups) {
   pair_ = 0;
 }
 
+// An integer of 128 bits and a float must compare exactly. So the integer is taken apart: the
+// largest double not above it, and the rest. A float has no rest.
 void GroupSorter::Prepare(Entry* entry) const {
   const PlannedReduce& reduce = plan_.reduces[*plan_.sort];
   if (reduce.function == Reduce::Function::kMin || reduce.function == Reduce::Function::kMax) {

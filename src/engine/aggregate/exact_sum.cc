@@ -39,10 +39,12 @@ void LongAccumulator::AddDigit(size_t digit, int64_t value) {
 
 void LongAccumulator::Carry() {
   for (size_t i = 0; i + 1 < kDigits; ++i) {
+    // The shift rounds down, so a negative digit borrows from the next one.
     const int64_t carry = digits_[i] >> kDigitBits;
     digits_[i] &= kDigitMask;
     digits_[i + 1] += carry;
   }
+  // An addition changes a digit by less than 2^32: so many of them fit into 63 bits.
   adds_left_ = 1u << 30;
 }
 
@@ -135,6 +137,8 @@ void ExactSum::AddDouble(double value) {
   }
   const Parts parts = PartsOf(value);
   if (parts.mantissa == 0) return;
+  // Most numbers fit into units of 2^-80, also small ones whose lowest bits are zero. Others go to
+  // the long accumulator, which has room for every double.
   constexpr int kShiftMax{127 - 53 - 1};
   int shift = parts.exponent - kUnitExponent;
   int64_t mantissa = parts.mantissa;

@@ -34,6 +34,7 @@ bool LeafFold::CanFold(const ScanShape& shape, const TableSchema& schema) {
       plan.super_columns_max != kUnlimited) {
     return false;
   }
+  // All in one group: then one cursor meets every cell of a row.
   const auto& families = plan.choice.columns.families();
   return std::all_of(families.begin(), families.end(), [&](const ColumnSet::Family& columns) {
     const FamilySchema& family = schema.families[columns.index];

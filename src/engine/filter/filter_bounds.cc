@@ -184,6 +184,7 @@ class FilterAnalyzer {
         !regex.PossibleMatchRange(&least, &greatest, kRegexPrefixBytesMax)) {
       return KeyRangeSet::All();
     }
+    // Any bytes are a key of such an order, so these bounds cannot fail.
     Result<KeyBound> begin = order.EncodeBound(least, BoundEdge::kInclusive, BoundSide::kMin);
     Result<KeyBound> end = order.EncodeBound(greatest, BoundEdge::kInclusive, BoundSide::kMax);
     CELLAR_ASSERT(begin.ok());

@@ -74,9 +74,11 @@ Result<std::unique_ptr<Filter>> FilterParser::Run() {
   ASSIGN_OR_RETURN(const Part root, ParseChain(0));
   SkipBlanks();
   if (at_ != text_.size()) return Complain("expected | or the end");
+  // Children are added before their parent.
   CELLAR_ASSERT(root.node + 1 == nodes_.size());
   const uint32_t stages = AssignStages(root.node, 0);
   if (stages > kFilterStagesMax) return ComplainAt(0, "too many conditions inside one another");
+  // Last, since the number of regexes decides how much memory each may take.
   RETURN_IF_ERROR(CompileRegexes());
   std::unique_ptr<Filter> filter(new Filter());
   filter->nodes_ = std::move(nodes_);
@@ -158,6 +160,7 @@ Result<FilterParser::Part> FilterParser::ParseIf(uint32_t depth) {
   if (Take(";")) {
     ASSIGN_OR_RETURN(const Part otherwise, ParseChain(depth + 1));
     condition.children.push_back(otherwise.node);
+    // A row takes one of the two, and what the decision lets through goes nowhere.
     part.copies = std::max(part.copies, otherwise.copies);
   }
   RETURN_IF_ERROR(Expect(")"));
@@ -293,6 +296,7 @@ Status FilterParser::ParseLiteral(FilterLiteral* literal) {
   if (at_ < text_.size() && text_[at_] == '"') {
     literal->kind = FilterLiteralKind::kString;
     RETURN_IF_ERROR(ParseString(&literal->text));
+    // A string that reads as a UUID compares with UUIDs as well.
     std::string uuid(kUuidBytes, '\0');
     if (ParseUuid(literal->text, uuid.data())) literal->uuid = std::move(uuid);
     return Status::Ok();
@@ -309,6 +313,7 @@ Status FilterParser::ParseLiteral(FilterLiteral* literal) {
   if (ParseDecimalFloor(literal->text, &literal->floor) != NumberError::kNone) {
     return ComplainAt(at, "expected a number, true, false or a string");
   }
+  // Beyond the range of a float a number is still larger, or smaller, than all finite ones.
   const bool negative = literal->text.front() == '-';
   if (ParseDouble(literal->text, &literal->as_double) != NumberError::kNone) {
     literal->as_double = negative ? -HUGE_VAL : HUGE_VAL;
@@ -428,6 +433,9 @@ Status FilterParser::CompileRegexes() {
   return Status::Ok();
 }
 
+// A condition must know what reaches it. So it is decided behind the conditions in its own
+// decision, and behind those before it in a chain. Branches of an interleave know nothing of each
+// other and share a stage, so that they cost one reading of the row.
 uint32_t FilterParser::AssignStages(uint32_t index, uint32_t stage) {
   FilterNode& node = nodes_[index];
   if (!node.has_if) return stage;

@@ -372,6 +372,7 @@ struct FilterRun::Impl {
     for (uint32_t link = copy.label; link != kNoLabel; link = label_links[link].before) {
       output.labels.push_back(nodes[label_links[link].node].literal.text);
     }
+    // Links lead from the last label to the first.
     std::reverse(output.labels.begin(), output.labels.end());
   }
 
@@ -435,6 +436,8 @@ struct FilterRun::Impl {
   bool SamplePasses(uint32_t index) {
     StepState& state = states[index];
     if (state.row_answer == StepState::Answer::kUnknown) {
+      // Every sample step of a filter draws for itself, and every reading of the row draws the
+      // same. 53 bits of the hash make a number from 0 up to, and without, 1.
       const uint64_t hash = Hash64(row, seed ^ (uint64_t{index} << 32));
       const double fraction = static_cast<double>(hash >> 11) * 0x1.0p-53;
       const bool passes = fraction < nodes[index].probability;
@@ -495,6 +498,7 @@ struct FilterRun::Impl {
   }
 
   bool ValuePasses(const FilterNode& node, Copy copy) {
+    // What a stripped cell shows is empty: a string if it was one, else bytes.
     const bool keeps_type = !copy.stripped || now->type == ValueType::kString;
     ValueBuffer buffer;
     const auto [type, stored] = copy.stripped

@@ -222,6 +222,8 @@ Status RowResolver::CheckPut(const CellOp& op, const WriteContext& context, Chec
 
 Status RowResolver::CheckDelta(const CellOp& op, CheckedOp* checked) {
   if (op.kind == CellOp::Kind::kIncrement) return ParseIntegerDelta(op.text, &checked->delta);
+  // Of kIncrementAny both forms are read: which one is added is known only when the cell has been
+  // read. An integer that is too large is no error yet, since a float may take it.
   checked->delta_kind = ClassifyNumber(op.text);
   checked->delta_fits = true;
   if (op.kind == CellOp::Kind::kIncrementAny && checked->delta_kind == TextNumber::kInteger) {
@@ -503,6 +505,9 @@ Status RowResolver::Resolve(Table& table, const RowWrite& write, const WriteCont
       std::any_of(checked_.begin() + static_cast<ptrdiff_t>(first),
                   checked_.begin() + static_cast<ptrdiff_t>(first + count),
                   [](const CheckedOp& op) { return NamesColumn(op.op->kind); })) {
+    // The counter moves behind the largest number in use, so that `*` never meets a row that a
+    // client has numbered. A delete makes no row, so it moves nothing. What is applied already must
+    // not be applied twice, hence a part of its own.
     const size_t before = outcome->applied ? BeginPart() : mutation->size();
     mutation->RecordNumber(table.id(), record_number_next + 1);
     if (outcome->applied) ApplySince(before);
@@ -547,6 +552,7 @@ Status RowResolver::ResolveOps(Table* table, size_t first, size_t count, RowWrit
   for (size_t i = 0; i < count; ++i) {
     const CheckedOp& op = checked_[first + i];
     const size_t mark = one_by_one ? BeginPart() : mutation_->size();
+    // Each op is a step of its own here: retention may drop what the one before has pushed out.
     if (one_by_one) reclaimed_columns_.clear();
     RETURN_IF_ERROR(ResolveOp(op, &result->results[i]));
     if (one_by_one) ApplySince(mark);
@@ -585,6 +591,7 @@ std::optional<BTree::Match> RowResolver::NextVersion(const BTree::Match& version
                                                      uint64_t rank) const {
   if (version.is_only) return std::nullopt;
   BTreeCursor& at = table_->cursor(put_.family->group);
+  // The first version came from FindFirst, which moves no cursor.
   if (rank == 1) at.Seek(column());
   at.Next();
   if (!at.valid() || at.shared_with_last() < put_.column_bytes) return std::nullopt;
@@ -637,6 +644,8 @@ std::optional<RowResolver::OldVersion> RowResolver::WalkColumn(Newest newest) {
         newest_ = version;
     }
     versions.oldest_micros = read.timestamp_micros;
+    // Nothing else has to be known then: the reclaim op names no versions, and whoever applies it
+    // finds them.
     if (!wanted && (reclaims || all_live)) break;
   }
   versions.full = !reclaims && rank == family.policy.rank_kept_max();
@@ -651,6 +660,7 @@ bool RowResolver::TakeOldOfLonePut(OldCells* old_cells) {
   if (!column_versions_.walked) {
     newest_ = table_->tree(put_.family->group).FindFirst(column(), &version_key_, &place_);
     int64_t timestamp = kNoVersion;
+    // The look also finds the place of the put, unless that is older than what stands there.
     const bool is_known = !newest_ || LoadTimestamp(newest_->key_rest, &timestamp);
     put_.place = is_known && timestamp < put_.timestamp ? &place_ : nullptr;
   }
@@ -667,6 +677,7 @@ void RowResolver::ResolvePut(const CheckedOp& op) {
     WatchArrival(*op.op, timestamp, ExpiryOf(*op.op, context_->now_micros));
   CopyBytes(BeginVersion(timestamp, op.cell_value.size()), op.cell_value.data(),
             op.cell_value.size());
+  // A fold behind it in the same command must meet this put, which no tree holds yet.
   if (has_pending_ && op.family->fold != FoldKind::kNone)
     pending_.insert_or_assign(std::string(put_.cell_key()), op.cell_value);
 }
@@ -789,6 +800,10 @@ KeyRange RowResolver::StoredQualifiers(const FamilySchema& family, size_t family
   return {{std::move(first), false}, Successor(qualifier())};
 }
 
+// The new version has the stamp, or is a microsecond younger than the old one, which a client may
+// have dated ahead of the clock. A second op on the column replaces the version that the first one
+// made. With BUCKET it goes to the beginning of its bucket, and replaces a version that is there.
+// The expiry is that of the old version: to increment a cell does not prolong its life.
 Status RowResolver::PutNext(const CheckedOp& op, const std::optional<OldVersion>& old,
                             ValueType type, std::string_view stored) {
   MadeVersion* const made = several_ops_ ? FindMadeVersion(op) : nullptr;

@@ -116,6 +116,7 @@ uint64_t EstimateEntries(const BTree& tree, const std::vector<KeyRange>& ranges)
     if (walked == kEntriesWalked) break;
   }
   if (walked < kEntriesWalked) return walked;
+  // Beyond that, by how many of the keys that cut the tree evenly lie in the ranges.
   const std::vector<std::string> splits = tree.SplitKeys(kSplitParts);
   const auto inside = static_cast<uint64_t>(
       std::count_if(splits.begin(), splits.end(), [&](const std::string& key) {

@@ -123,6 +123,7 @@ KeyRange EncodeComparison(const IndexOrder& order, size_t column, ValueType type
     const bool wants_less = op == CompareOp::kLt || op == CompareOp::kLe;
     if (integer.below) return wants_less ? Nothing() : KeyRange{};
     if (integer.above) return wants_less ? KeyRange{} : Nothing();
+    // `< 2.5` and `<= 2.5` are `<= 2`; `> 2.5` and `>= 2.5` are `> 2`.
     if (!integer.exact) op = wants_less ? CompareOp::kLe : CompareOp::kGt;
     text = integer.text;
   }
@@ -303,6 +304,7 @@ class Chooser {
       return Refuse(index, "it is being built");
     }
     const uint64_t left_out = view_.IndexRowsLeftOut(index.id);
+    // A row that has no entry may still hold for a condition, so the index would lose rows.
     if (left_out > 0) {
       if (considered_ == nullptr) return false;
       return Refuse(index, "it leaves out " + FormatUint64(left_out) +
@@ -326,6 +328,7 @@ class Chooser {
     choice->answered.assign(rows_.where.size(), false);
     bool possible = true;
     for (size_t i = 0; possible && i < equal; ++i) {
+      // What the encoded value answers exactly is not asked of the row again.
       const Bound& bound = *FindEqual(bounds_, index.on[i]);
       possible = EncodeEqual(order, i, index.on[i].type, bound.predicate->literal, &choice->values);
       choice->answered[bound.where] = true;

@@ -57,6 +57,7 @@ bool HoldsAll(const TableSchema& schema, const std::vector<IndexColumn>& held,
   const auto holds = [&](uint32_t family_id, const KeyRange* range) {
     return std::any_of(held.begin(), held.end(), [&](const IndexColumn& column) {
       if (column.family_id != family_id) return false;
+      // Any range but a single column may have columns that no entry includes.
       return column.whole_family || (range != nullptr && *range == PrefixRange(column.qualifier));
     });
   };
@@ -89,6 +90,7 @@ bool TellsOfRow(const ReadView& view, const IndexSchema& index, const ColumnSet&
                      [&](const IndexColumn& on) { return IsAmong(view.schema(), on, columns); });
 }
 
+// What IndexScan::FindSource decides, asked before there is a scan.
 bool CoversCells(const ReadView& view, const IndexSchema& index, const ColumnSet& columns,
                  const RowOptions& rows, const CellOptions& cells) {
   if (cells.filter || !cells.time.all() || cells.expiries) return false;

@@ -155,6 +155,7 @@ Status IndexScan::Compile(const IndexChoice& choice, const RowOptions& rows,
   }
   RETURN_IF_ERROR(plan_.Compile(schema, cells));
   for (Condition& condition : where_) RETURN_IF_ERROR(condition.CompileFilter(schema));
+  // Behind what is wrong with the request itself: a repetition may succeed.
   RETURN_IF_ERROR(CheckIndexReady(*view_, *index));
   if (from != nullptr) StartFrom(*from);
   if (by_where_) MoveBehindValues(choice);
@@ -409,6 +410,7 @@ void IndexScan::Step() {
     if (reverse_) return at.SeekBefore(std::min(KeyBound{front, false}, ranges_.back().end).bytes);
     const KeyBound behind = std::max(Successor(front), ranges_[0].begin);
     if (!behind.at_end) return at.Seek(behind.bytes);
+    // Nothing can stand behind it: off the end, so that no range is entered.
     at.SeekLast();
     if (at.valid()) at.Next();
     return;
@@ -500,6 +502,7 @@ ScanStep IndexScan::Next() {
     const std::optional<ScanPosition> resume = std::exchange(resume_, std::nullopt);
     resumed_ = resume && resume->row_key == PositionKey();
     if (resume && !resumed_ && each_.full()) continue;  // it has gone, and no other one is wanted
+    // A copy: cells of the entry borrow from it, and Detach makes the cursor anew.
     entry_value_.assign(at_->value());
     if (!entry_.Open(entry_value_, view_->now_micros())) continue;
     has_cells_ = wants_cells_ && TakeCells();

@@ -14,6 +14,7 @@ Scan& NearRowSearch::OpenedScan(size_t i) {
   return *scans_[i];
 }
 
+// Forwards first, beginning with the row itself; backwards only if nothing stands there.
 bool NearRowSearch::Step(uint64_t cells_max) {
   for (; scan_at_ < std::size(scans_); ++scan_at_) {
     Scan& scan = OpenedScan(scan_at_);
@@ -32,6 +33,7 @@ bool NearRowSearch::Step(uint64_t cells_max) {
 }
 
 void NearRowSearch::Detach() {
+  // The second scan has to be opened as well: from now on the table may change.
   for (size_t i = scan_at_; i < std::size(scans_); ++i) OpenedScan(i).Detach();
 }
 

@@ -1,4 +1,6 @@
 // The catalog, and the carrying out of mutations.
+// Snapshots, feeds and salvage have their own files: engine_snapshots.cc, engine_feeds.cc,
+// engine_salvage.cc.
 #include "engine/state/engine.h"
 
 #include <algorithm>
@@ -157,6 +159,9 @@ Status Engine::Apply(std::string_view payload) {
   return CarryOut(payload.substr(kMutationHeaderBytes), &check_);
 }
 
+// Every put is checked before the first one changes anything, and *reader moves only when all are
+// in. An index has to hear of each column before it changes, and a feed of each cell that goes.
+// There puts are carried out one by one.
 bool Engine::ApplyRowAsRun(std::string_view ops, Table* table, MutationReader* reader) {
   if (table->has_indexes() || old_cells_ != nullptr) return false;
   MutationReader ahead = *reader;
@@ -449,6 +454,8 @@ void Engine::DropTable(Table* table) {
   CELLAR_ASSERT(at != tables_.end());
   std::unique_ptr<Table> owned = std::move(at->second);
   tables_.erase(at);
+  // Undo keeps the table that was there when the transaction began. One that came later, or that
+  // TRUNCATE put in its place, is nothing to go back to.
   if (undo_ != nullptr && table->id() < undo_->table_id_next &&
       !undo_->dropped.contains(table->id())) {
     undo_->dropped[table->id()] = std::move(owned);
@@ -519,6 +526,8 @@ bool Engine::CollectGarbage(uint64_t entries_max) {
       garbage_.erase(free);
       continue;
     }
+    // Of large values fewer go at once, so that the slice frees about kGarbageBytesPerSlice at
+    // most.
     const uint64_t bytes_before = tree.memory_bytes();
     const uint64_t entry_bytes = bytes_before / std::max<uint64_t>(tree.entries(), 1) + 1;
     const uint64_t some = std::min(
@@ -565,6 +574,7 @@ uint64_t Engine::garbage_bytes() const {
 
 // --- undo
 
+// Only names and numbers are copied. Of a table nothing is kept before it changes (SaveForUndoOf).
 void Engine::BeginUndo() {
   CELLAR_ASSERT(undo_ == nullptr);
   undo_ = std::make_unique<Undo>();
@@ -596,6 +606,7 @@ void Engine::RollBack() {
   CELLAR_ASSERT(undo_ != nullptr);
   ForgetNames();
   std::unique_ptr<Undo> undo = std::move(undo_);
+  // Those that are new go first: they may have the names of those that come back.
   for (const NamedSnapshot* snapshot : snapshots_.All())
     if (snapshot->id >= undo->table_id_next) DropSnapshot(snapshot->id);
   for (std::unique_ptr<NamedSnapshot>& snapshot : undo->dropped_snapshots)
@@ -717,6 +728,8 @@ void Engine::Inherit(Inheritance inheritance, Continuity continuity) {
 //          | snapshots (engine_snapshots.cc)
 std::string Engine::EncodeCatalog(const std::vector<VersionInFile>& versions) const {
   std::string catalog;
+  // The lowest format that can say what there is, so that an older version reads all that it can
+  // understand.
   const bool plain = std::all_of(tables_.begin(), tables_.end(), [](const auto& table) {
     return IsPlainSchema(table.second->schema());
   });
@@ -909,6 +922,8 @@ Status Engine::FinishLoad() {
   for (const auto& [id, table] : tables_) tables.push_back(table.get());
   for (const Table* table : snapshots_.Tables()) tables.push_back(table);
   for (const Table* table : tables) {
+    // Ghosts are counted nowhere, so while there are some a tree may hold more than the counters
+    // say.
     uint64_t entries = 0;
     for (size_t i = 0; i < table->groups(); ++i) entries += table->tree(i).entries();
     const uint64_t cells = table->cells();

@@ -126,6 +126,8 @@ Status Engine::SalvageTable(Table* table, const std::vector<LoadGap>& gaps,
 Status Engine::FinishSalvage(const std::vector<LoadGap>& gaps, std::vector<std::string>* lost) {
   CELLAR_ASSERT(loaded_indexes_.empty());
   loading_.reset();
+  // A version stands in the file as what a newer one lacks, and the newer ones have gaps: none is
+  // loaded.
   for (const NamedSnapshot* snapshot : snapshots_.All()) {
     if (!snapshot->name.empty())
       lost->push_back("snapshot " + snapshot->keyspace + "/" + snapshot->name + ": all of it");

@@ -103,6 +103,7 @@ Status Engine::CopyTable(const DecodedOp& op) {
       op.id < table_id_next_ || op.id >= kSnapshotIdMax ||
       definition.tree_id_first < tree_id_next_ || definition.tree_id_first >= kSnapshotIdMax)
     return Malformed("a table that cannot be copied");
+  // A prepared copy of another source is not for this record, and is dropped.
   std::unique_ptr<TableCopy> copy = std::move(prepared_copy_);
   if (copy == nullptr || copy->source_id() != source->id()) {
     copy = std::make_unique<TableCopy>(*source);
@@ -161,6 +162,7 @@ std::vector<Engine::VersionInFile> Engine::VersionsInFile() const {
   }
   std::stable_sort(versions.begin(), versions.end(), [&chains](const auto& a, const auto& b) {
     const auto place = [&chains](const VersionInFile& version) {
+      // Within a chain the newest version comes first.
       const bool is_version = version.tree->frozen();
       return std::pair(is_version ? chains.at(version.tree->origin()) : 0,
                        is_version ? ~version.tree->version_epoch() : 0);

@@ -47,6 +47,8 @@ void OldCells::Add(OldCellKind kind, std::string_view key, std::string_view valu
   const size_t size = list_.size();
   const size_t bytes = size + 1 + 2 * kVarint64BytesMax + key.size() + value.size();
   if (lists_.size() + bytes > kBytesMax) [[unlikely]] {
+    // More than a record may hold: all of it is given up, since a part would pass for the whole,
+    // and the change is refused.
     overflows_ = true;
     Clear(&lists_);
     Clear(&list_);
@@ -79,6 +81,7 @@ bool OldCells::AddNewest(const FamilySchema& family, std::string_view version,
 
 void OldCells::AddNewestLive(const Table& table, const FamilySchema& family,
                              std::string_view row_key, std::string_view qualifier) {
+  // AddNewest may have found it, and only the replaced version is missing.
   if (list_cells_ > 0) return;
   const ReadView view(table, now_micros_);
   const std::optional<CellRead> live = view.ReadCell(row_key, family, qualifier, kTimestampMax);

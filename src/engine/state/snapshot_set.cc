@@ -119,6 +119,7 @@ void SnapshotSet::LearnDue() {
   }
 }
 
+// Hidden at once, and dropped later: a drop has to be logged, which the sweeper does.
 bool SnapshotSet::HideDue(int64_t now_micros) {
   if (now_micros < next_due_micros_) return false;
   for (const auto& [id, snapshot] : by_id_) {
@@ -151,6 +152,8 @@ bool DecodeSnapshotDefinition(std::string_view from, SnapshotDefinition* definit
   }
   definition->created_micros = static_cast<int64_t>(created);
   definition->ttl_micros = static_cast<int64_t>(ttl);
+  // An id takes a byte or more, and `tables` is no more than the bytes left: a damaged count cannot
+  // exhaust the memory.
   definition->table_ids.resize(tables);
   for (uint64_t& id : definition->table_ids) {
     if (!GetVarint64(&from, &id)) return false;

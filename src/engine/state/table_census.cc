@@ -17,6 +17,7 @@ class Census {
  public:
   explicit Census(const Table& table)
       : table_(table), schema_(table.schema()), counters_(table.counters()) {
+    // No cell tells what was reclaimed or logged: that stays as it was.
     counters_.rows = 0;
     for (FamilyCounters& family : counters_.families) {
       family.cells = 0;

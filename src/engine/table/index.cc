@@ -191,6 +191,7 @@ void Index::AddEntry(std::string_view key, std::span<const TimeSpan> spans,
   entry.timed = spans.size() > 1 || !spans[0].always();
   entry.now = std::any_of(spans.begin(), spans.end(),
                           [this](const TimeSpan& span) { return span.contains(now_micros_); });
+  // The entry of an index of rows is there while any cell is stored, so UNIQUE asks the row itself.
   if (schema_.of_rows() && schema_.unique) entry.now = IsThere(key, entry.value);
 }
 
@@ -249,6 +250,7 @@ void Index::ReadTurns(const FamilySchema& family, BTreeCursor& at, Turns* turns)
                       DecodeCellValue(at.value(), &plain_, &value);
     CELLAR_ASSERT(good);
     const int64_t due = family.policy.DueMicros(rank, timestamp, value.expiry_micros);
+    // A version that is due no later than a newer one never has a turn.
     if (due > from) {
       turns->Add({from, due}, timestamp, value.type, value.stored);
       plain_.Trim();
@@ -280,6 +282,8 @@ void Index::EvaluateColumns(std::string_view row_key, Evaluation* evaluation) {
     BTreeCursor& at = CursorOf(family->group);
     at.Seek(column_);
     ReadTurns(*family, at, &on_turns_[i]);
+    // Without a live value of each ON column there is no entry, and the row is not one that is left
+    // out.
     if (on_turns_[i].count == 0) return;
     one_turn = one_turn && on_turns_[i].count == 1;
   }
@@ -334,6 +338,7 @@ bool Index::EncodeValues(std::string_view row_key, std::span<const Turn* const> 
 
 // Between two moments at which some column's turn ends, every column has one value.
 void Index::EvaluateTurns(std::string_view row_key, Evaluation* evaluation) {
+  // The map brings the entries into the order of their keys, which Replace relies on.
   std::map<std::string, std::vector<TimeSpan>> spans_of;
   std::vector<size_t> turn_at(schema_.on.size(), 0);
   for (int64_t from = 0; from != kNeverMicros;) {
@@ -418,6 +423,7 @@ bool Index::EvaluateQualifiers(std::string_view row_key, const ChangedColumns& c
     if (columns.one) break;
     SeekBehindColumn(at);
   }
+  // A descending index turns the order of the qualifiers round.
   if (evaluation->count > 1) {
     std::sort(evaluation->entries.begin(),
               evaluation->entries.begin() + static_cast<ptrdiff_t>(evaluation->count),
@@ -492,6 +498,7 @@ void Index::EvaluateIncluded(std::string_view row_key, Evaluation* evaluation) {
     const IndexColumn& included = included_[i];
     const FamilySchema* family = table_.schema().FindFamilyById(included.family_id);
     CELLAR_ASSERT(family != nullptr);
+    // Its turns have been read for the ON values already.
     if (included_on_[i] != kNotOn) {
       IncludeTurns(*family, included.qualifier, on_turns_[included_on_[i]]);
       continue;
@@ -637,6 +644,8 @@ void Index::Replace(const Evaluation& before, const Evaluation& now) {
 
 // The first row at or behind `from` that has a cell in a family the index watches.
 bool Index::FindRow(std::string_view from, std::string* row_key) {
+  // A tree holds other families of its group, too. A row that has only those gives no entry, which
+  // does no harm.
   const TableSchema& schema = table_.schema();
   const BTreeCursor* first = nullptr;
   for (size_t group = 0; group < table_.groups(); ++group) {
@@ -681,6 +690,7 @@ uint64_t Index::EvaluateNext(std::string_view row_key, uint64_t columns_max,
   position_ = complete ? Successor(row_key) : KeyBound{column_, false};
   rows_built_ += complete ? 1 : 0;
   if (!by_column()) return 1;
+  // Never more than the caller allowed, since Build takes it off the steps that are left.
   return std::clamp<uint64_t>(cells_evaluated_ - cells_before, 1, columns_max);
 }
 
@@ -753,6 +763,7 @@ bool Index::Build(uint64_t rows_max) {
   Evaluation row;
   while (!built_) {
     CheckAdded(&steps);
+    // What was added last is judged before anything else is added, so unchecked_ stays short.
     if (!unchecked_.empty() || steps < kUniqueStepsOfRow) break;
     if (position_.at_end || !FindRow(position_.bytes, &row_key)) {
       built_ = true;

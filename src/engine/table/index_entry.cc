@@ -20,6 +20,7 @@ constexpr uint8_t kCellHasSpan{0x80};
 void PutSpan(const TimeSpan& span, std::string* to) {
   CELLAR_ASSERT(span.from_micros < span.due_micros);
   PutVarint64(to, static_cast<uint64_t>(span.from_micros));
+  // 0 stands for never: no span ends there, since each ends after it begins.
   const bool never = span.due_micros == kNeverMicros;
   PutVarint64(to, never ? 0 : static_cast<uint64_t>(span.due_micros));
 }
@@ -94,6 +95,8 @@ Result<KeyRange> IndexOrder::EncodeRange(size_t column, std::string_view min,
   if (!is_bound(min) || !is_bound(max)) {
     return Status::Error(ErrorCode::kErr, "min or max not valid string range item");
   }
+  // Of a descending column the largest value has the smallest encoding, so min bounds the end of
+  // the range. Each bound can only narrow the range: one that is empty stays so.
   KeyRange range;
   if (min == "+" || max == "-") range.end = KeyBound{};  // empty
   if (min != "-" && min != "+") {
@@ -169,6 +172,7 @@ std::vector<IndexOrder::Value> IndexOrder::DecodeFirst(std::string_view key, siz
 
 void PutEntryHead(std::span<const TimeSpan> spans, bool holds_cells, std::string* to) {
   CELLAR_ASSERT(!spans.empty());
+  // The usual entry, true for ever and without cells, has no value at all.
   const bool always = spans.size() == 1 && spans[0].always();
   if (always && !holds_cells) return;
   to->push_back(static_cast<char>((holds_cells ? kHoldsCells : 0) | (always ? 0 : kHasSpans)));
@@ -183,6 +187,7 @@ bool HasSpans(std::string_view value) {
 
 std::string LeftOutMark(uint64_t rows) {
   CELLAR_ASSERT(rows > 0);
+  // Spans, but none of them: whoever reads it as an entry finds it true at no moment.
   std::string mark{static_cast<char>(kHasSpans), '\0'};
   PutVarint64(&mark, rows);
   return mark;
@@ -258,6 +263,8 @@ std::vector<IndexColumn> IncludedColumns(const TableSchema& table, const IndexSc
       return c.whole_family && c.family_id == family_id;
     });
   };
+  // In the order of the schema, then of the qualifiers, and each once. A single column is left out
+  // where its whole family is included.
   for (const FamilySchema& family : table.families) {
     const size_t first = columns.size();
     for (const auto* list : {&index.on, &index.include}) {

@@ -52,6 +52,7 @@ void IndexSet::Sync(const TableSchema& before) {
   std::vector<std::unique_ptr<Index>> old = std::move(indexes_);
   indexes_.clear();
   for (const IndexSchema& schema : table_.schema().indexes) {
+    // It has no entries any more. If it had some before it failed, they are retired below.
     if (schema.state == IndexState::kFailed) continue;
     const auto kept = std::find_if(old.begin(), old.end(), [&](const auto& index) {
       return index != nullptr && index->id() == schema.id;
@@ -60,6 +61,7 @@ void IndexSet::Sync(const TableSchema& before) {
       indexes_.push_back(std::move(*kept));
       continue;
     }
+    // New, or one whose spans come from a policy that holds no longer: it is built from nothing.
     indexes_.push_back(std::make_unique<Index>(table_, schema));
     indexes_.back()->SetTime(now_micros_);
   }
@@ -96,6 +98,9 @@ void IndexSet::BeginRow(std::string_view row_key) {
   }
 }
 
+// Called before the columns change. What was asked before is complete by now, and is settled first.
+// An index that is being built again is not kept up behind its position: EndRow only looks for what
+// it would have refused there.
 void IndexSet::Ask(Pending* pending, const ChangedColumns& columns) {
   Settle(pending);
   Index* const index = pending->index;
@@ -141,6 +146,7 @@ void IndexSet::EndRow() {
 void IndexSet::WillDeleteRow(std::string_view row_key) {
   const Index::Evaluation none;
   for (const auto& index : indexes_) {
+    // No question is open here: the row goes as a whole, so its entries do.
     if (!index->Covers(row_key)) continue;
     index->EvaluateHeld(row_key, index->whole_row(), &now_);
     index->Replace(now_, none);

@@ -11,6 +11,7 @@ void MutationBuilder::Truncate(size_t size) {
   CELLAR_ASSERT(size >= kMutationBeginBytes);
   CELLAR_ASSERT(size <= bytes_.size());
   bytes_.Truncate(size);
+  // The ops that named the table and the row may be among those cut off.
   (void)BeginPart();
 }
 

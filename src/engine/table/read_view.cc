@@ -19,6 +19,8 @@ void ReadView::Restrict(const FamilyAccess& access) {
 
 void ReadView::Detach() {
   if (detached()) return;
+  // All that is asked for later is copied, as the table may change or go. What the reader may not
+  // see has left the schema already, so its rights need not be kept.
   auto pinned = std::make_unique<Pinned>();
   pinned->table_id = table_->id();
   pinned->schema = *schema_;
@@ -56,6 +58,7 @@ void ReadView::UsePinned(const Pinned& pinned) {
 
 bool ReadView::all_live(const FamilySchema& family) const {
   if (!pinned_) {
+    // The table finds counters by the place in its own schema, and a restricted one is a copy.
     if (!restricted_) return table_->family_is_all_live(family);
     return table_->family_is_all_live(*table_->schema().FindFamilyById(family.id));
   }

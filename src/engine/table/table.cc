@@ -80,6 +80,7 @@ void Table::SetFrozen(std::string snapshot, int64_t at_micros) {
 }
 
 void Table::SetTree(size_t group, std::unique_ptr<BTree> tree) {
+  // Cursors stand in the old tree, which must not die before them.
   if (indexes_ != nullptr) indexes_->DropCursors();
   groups_[group].cursor.reset();
   groups_[group].tree = std::move(tree);
@@ -219,6 +220,7 @@ void Table::SetKey(const FamilySchema& family, std::string_view qualifier) {
   key_.Append(qualifier);
 }
 
+// Before a delete. Afterwards nobody could tell whether the row was there.
 void Table::LearnExistence() {
   if (row_.existence_known) return;
   row_.existed = RowIsStored(open_row_key());
@@ -457,6 +459,7 @@ void Table::ApplyPuts(const RowPuts& puts, std::string_view payload) {
       return put.family != family;
     });
     const auto of_family = rest.first(static_cast<size_t>(end - rest.begin()));
+    // Only the first run can tell if the row is new: the others find what it has put.
     const BTreeWriteResult result = PutVersions(puts, of_family, payload);
     if (is_first && !RowHadOther(puts, of_family, result)) ++counters_.rows;
     is_first = false;
@@ -558,6 +561,8 @@ void Table::ReclaimColumn(const FamilySchema& family, std::string_view qualifier
     }
   }
   if (dropped_.empty()) return;
+  // What is dropped was stored, so the row was there. No client could see it, so `visible` stays as
+  // it is.
   if (!std::exchange(row_.existence_known, true)) row_.existed = true;
   for (const int64_t timestamp : dropped_) {
     key_.Truncate(column_bytes);
@@ -601,6 +606,8 @@ void Table::DeleteRows(std::string_view begin, std::string_view end) {
       }
     }
   }
+  // The trees change only now: the cursors above walk over what stands still, and whole leaves go
+  // at once.
   for (const Group& group : groups_) group.tree->DeleteRange(begin, end, kAllEntries);
 }
 
@@ -705,6 +712,7 @@ Table::Checkpoint Table::TakeCheckpoint() {
 void Table::RollBackTo(const Checkpoint& checkpoint) {
   row_.open = false;
   CELLAR_ASSERT(checkpoint.trees.size() <= groups_.size());
+  // Trees of groups that are new since then go here.
   if (indexes_ != nullptr) indexes_->DropCursors();
   for (size_t i = 0; i < checkpoint.trees.size(); ++i) {
     groups_[i].tree->RollBackTo(checkpoint.trees[i]);

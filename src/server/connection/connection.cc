@@ -196,6 +196,8 @@ void Connection::UpdateReading() {
   if (closing_) return;
   const bool wanted = peer_ == nullptr ? session.Proceeds() && !session.input_ended
                                        : peer_->reading() && !session.ended();
+  // Of a client that may not go on nothing is read: what it sends waits in the kernel, and then at
+  // its own end.
   if (wanted == reading_) return;
   reading_ = wanted;
   if (io_ != nullptr) {

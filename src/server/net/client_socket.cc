@@ -132,6 +132,7 @@ bool ClientSocket::PumpTls() {
   return true;
 }
 
+// 0: the socket is full. A client that has gone is an error here, and no signal.
 int64_t ClientSocket::TrySend(std::string_view bytes) const {
   ssize_t sent = 0;
   do {

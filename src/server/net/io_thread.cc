@@ -146,6 +146,8 @@ void IoThread::Run() { (void)uv_run(&loop_, UV_RUN_DEFAULT); }
 void IoThread::BeforePoll() {
   TakeOutput();
   PostInput();
+  // Armed before the queue is looked at for the last time (doorbell.h): nothing is left beside a
+  // sleeping loop.
   bell_.Arm();
   const bool ends = ending_.load(std::memory_order_seq_cst);
   if (ends && sockets_ == 0 && output_.empty()) return uv_stop(&loop_);
@@ -218,12 +220,16 @@ void IoThread::StartReading(ClientSocket* socket) {
 
 InputBlock* IoThread::FreeInput() {
   for (;;) {
+    // Read before the look: a block that is given back in between changes it, and wait() returns at
+    // once.
     const uint32_t seen = given_back_.load(std::memory_order_acquire);
     if (InputBlock* const block = free_input_.Pop(); block != nullptr) return block;
+    // At the end there is no limit, since the server gives nothing back any more.
     if (input_blocks_ < kInputBlocks || ending_.load(std::memory_order_seq_cst)) {
       ++input_blocks_;
       return new InputBlock;
     }
+    // The server is behind: its clients wait in their sockets meanwhile.
     given_back_.wait(seen, std::memory_order_acquire);
   }
 }

@@ -18,6 +18,8 @@ constexpr unsigned kKindShift = 56;
 constexpr uint64_t kTailHashBytesMin = uint64_t{1} << 30;
 static_assert(kHeaderHashOffset + 8 == kSegmentHeaderBytes);
 
+// Length and link stand in front of the bytes that are hashed; as the seed they are covered as
+// well.
 uint64_t HashOfRecord(const char* record, uint32_t length, uint32_t previous) {
   const uint64_t seed = static_cast<uint64_t>(length) << 32 | previous;
   return Hash64({record + kRecordHashEnd, length}, seed);

@@ -241,6 +241,8 @@ Status CheckNoOrphans(const std::string& directory, const std::vector<std::strin
   return Status::Ok();
 }
 
+// Before the rename nothing has changed. If the rename or what follows fails, nobody knows which of
+// the two a crash would leave: kUnknown, and the caller must live with either.
 InstallResult InstallManifest(FileSystem& files, const std::string& directory,
                               const Manifest& manifest) {
   const std::string temporary = JoinPath(directory, kManifestTemporaryName);

@@ -39,6 +39,7 @@ class ObjectWriter final : public WritableFile {
   Status Truncate(uint64_t size) override {
     return size == bytes_ ? Status::Ok() : Failed("truncate", path_, "an object is not cut");
   }
+  // Nothing is there before Close has finished the upload, and then it is durable.
   Status Sync() override { return Status::Ok(); }
   Status Close() override {
     if (upload_ == nullptr) upload_ = store_.BeginUpload(name_, 0);
@@ -84,6 +85,7 @@ class ObjectReader final : public ReadableFile {
     return buffer_.copy(to, size, static_cast<size_t>(offset - buffer_offset_));
   }
   Status Fetch(uint64_t offset, size_t size) {
+    // Pieces grow as long as reads follow one another. A jump, as to a trailer, costs a small one.
     const bool follows = !buffer_.empty() && offset == buffer_offset_ + buffer_.size();
     piece_bytes_ = follows ? std::min(4 * piece_bytes_, kPieceBytesMax) : kPieceBytesMin;
     const uint64_t left = object_.bytes - offset;
@@ -197,6 +199,7 @@ Result<std::vector<std::string>> ObjectFiles::List(const std::string& directory)
     names.push_back(object.name);
     found.place->listed[object.name] = object;
   }
+  // Shown as leftovers, so that whoever removes leftovers ends them (Remove).
   for (const std::string& name : unfinished) names.push_back(name + std::string(kUnfinished));
   std::sort(names.begin(), names.end());
   return names;
@@ -212,6 +215,7 @@ Status ObjectFiles::SyncDirectory(const std::string& directory) {
 
 Result<std::unique_ptr<FileLock>> ObjectFiles::Lock(const std::string& path) {
   if (!IsObjectPath(path)) return below_.Lock(path);
+  // An object store has no lock that would end with its holder.
   return std::unique_ptr<FileLock>(std::make_unique<NoLock>());
 }
 

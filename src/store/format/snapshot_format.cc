@@ -155,6 +155,7 @@ void SealBlock(std::string* block, uint32_t images, uint64_t tree_id, uint64_t o
   EncodeFixed32(at + 8, static_cast<uint32_t>(block->size() - kBlockHeaderBytes));
   EncodeFixed32(at + 12, images);
   EncodeFixed64(at + 16, tree_id);
+  // The offset is part of the hash: a sound block in a wrong place is damage too.
   EncodeFixed64(at, Hash64(std::string_view(*block).substr(8), offset));
 }
 

@@ -1,4 +1,6 @@
 // See archive.h.
+// A thread of its own makes a pass twice a second, and waits longer after failures of an object
+// store. The loop only says when the disk is full, and starts the snapshot that a gap asks for.
 #include "store/history/archive.h"
 
 #include <fmt/format.h>
@@ -115,6 +117,7 @@ void Archive::Poll() {
     const std::lock_guard lock(mutex_);
     const bool was_short = room_is_short_;
     room_is_short_ = !journal.log_room_ok || !journal.log_ok;
+    // The thread is woken once when the disk gets full: it has to archive, or to drop.
     hurry_ = hurry_ || (room_is_short_ && !was_short);
     if (hurry_) wake_.notify_all();
     wants_snapshot = wants_snapshot_ && !room_is_short_;
@@ -406,6 +409,7 @@ Status Archive::DropForRoom(const Manifest& manifest) {
     next_segment_ = entry.number + 1;
     journal_.PinFrom(LogPin::kArchive, next_segment_);
     const std::lock_guard lock(mutex_);
+    // Nothing leads over the gap, so a base is needed behind it.
     wants_snapshot_ = true;
     news_ += news_.empty() ? "" : "; ";
     news_ += fmt::format(
@@ -418,6 +422,8 @@ Status Archive::DropForRoom(const Manifest& manifest) {
 }
 
 void Archive::CloseOldSegment(const Manifest& manifest) {
+  // A segment goes into the archive when it is closed. A quiet log would keep its last changes out
+  // of it, so the open segment is closed when it has become old enough.
   int64_t timeout_micros = 0;
   {
     const std::lock_guard lock(mutex_);

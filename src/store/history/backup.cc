@@ -1,4 +1,5 @@
 // See backup.h.
+// The loop decides and a thread works: one job at a time, begun by the loop and taken in by Poll.
 #include "store/history/backup.h"
 
 #include <fmt/format.h>
@@ -22,6 +23,8 @@ constexpr std::string_view kNoteHead{"cellar-backup 1\n"};
 
 Status Refused(std::string text) { return Status::Error(ErrorCode::kErr, std::move(text)); }
 
+// What a backup may have made in its folder. EmptyFolder removes these, and nothing else but the
+// note.
 bool IsBackupFile(const std::string& name) {
   if (ParseFileName(name).has_value() || name == kManifestName || name == kManifestTemporaryName)
     return true;
@@ -135,6 +138,8 @@ void Backup::BeginLook() {
   (void)BeginJob(std::move(job));
 }
 
+// A backup is sealed if there are both a note and a manifest with a snapshot. What cannot be read
+// now may be one, so an error of the disk or the server is returned.
 Status Backup::ReadSealed(SealedBackup* sealed) {
   const std::string path = JoinPath(directory_, kBackupNoteName);
   ASSIGN_OR_RETURN(const bool exists, files_.Exists(path));
@@ -207,6 +212,7 @@ Status Backup::Seal() {
                                sealing_ ? "being sealed" : BackupStateName(state_now_)));
   }
   sealing_ = true;
+  // Without a log that leads here from the base a second snapshot is the backup.
   if (!UsesLog()) {
     if (const Status begun = BeginSnapshot(); begun.ok() || begun.code() == ErrorCode::kTryAgain)
       return Status::Ok();  // else Poll tries again
@@ -253,6 +259,7 @@ void Backup::Fail(std::string why) {
   awaits_commit_ = false;
   seal_.reset();
   names_.clear();
+  // The log need not stay for it any more.
   journal_.PinFrom(LogPin::kBackup, UINT64_MAX);
   if (job_ != nullptr) {
     gives_up_ = true;
@@ -477,6 +484,7 @@ Status Backup::EmptyFolder() {
     if (IsBackupFile(name) && name != kManifestName)
       RETURN_IF_ERROR(files_.Remove(JoinPath(directory_, name)));
   }
+  // The note goes last: what an end in between leaves would otherwise be taken for another's.
   return files_.Remove(JoinPath(directory_, kBackupNoteName));
 }
 
@@ -499,6 +507,7 @@ Status Backup::SealFiles(Job* job) {
   for (const SegmentEntry& entry : live.segments) {
     if (last >= job->lsn) break;
     if (entry.end && entry.end->last <= job->base.lsn) continue;
+    // The first one may begin before the base: records that the base holds do no harm.
     const bool follows = entry.after == last || (manifest.segments.empty() && entry.after < last);
     if (!follows || !entry.end) return NoWay(job->base.lsn, job->lsn, last, live);
     const std::string name = FormatFileName(StoreFileKind::kSegment, entry.number);
@@ -518,6 +527,7 @@ Status Backup::SealFiles(Job* job) {
 
 // The files become a backup, by their manifest; a base that another snapshot replaces goes.
 Status Backup::Install(const Job& job) {
+  // The manifest comes last, as it is what makes a backup of the folder.
   RETURN_IF_ERROR(WriteNote(job, Sealed::kYes));
   RETURN_IF_ERROR(InstallManifest(files_, directory_, job.manifest).status);
   if (job.base.number == 0 || job.base.number == job.manifest.snapshot->number) return Status::Ok();

@@ -71,6 +71,7 @@ void FeedDecoder::Set(TableNow* table, std::string keyspace, std::string name,
   table->rows_known = feed_.prefixes.empty() || !table->prefixes.empty();
 }
 
+// The table as it was before this record. What the record does to schemas changes it from there on.
 FeedDecoder::TableNow& FeedDecoder::TableOf(uint64_t id) {
   const auto [at, fresh] = tables_.try_emplace(id);
   TableNow& table = at->second;
@@ -156,6 +157,7 @@ Result<bool> FeedDecoder::Decode(const LogRecord& record, int64_t before_micros,
     }
   }
   if (!ended_) EndStep();
+  // The next record looks them up again, in the history as it is then.
   if (outline.has_schemas) tables_.clear();
   RETURN_IF_ERROR(std::move(status));
   return !ended_;
@@ -173,6 +175,7 @@ void FeedDecoder::EndStep() {
 
 bool FeedDecoder::Begin(std::string_view op, std::string_view table) {
   if (has_entry_) GiveOut(true);
+  // Entries that were given out are counted as well: a place in a step always means the same one.
   const FeedId id = FeedId::Of(step_micros_, place_++);
   if (ended_ || id <= after_) return false;
   if (id > to_) {

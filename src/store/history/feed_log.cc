@@ -139,6 +139,7 @@ FeedId FeedLog::DroppedOf(const Feed& feed) const {
   return state == states_.end() ? feed.dropped : std::max(state->second.dropped, feed.dropped);
 }
 
+// A place is good as long as its segment is there; a lost one is found again by the time.
 Status FeedLog::Place(LogPlace* place, int64_t micros) const {
   if (place->segment != 0 && index_.IsThere(*place)) return Status::Ok();
   if (index_.first_segment() == 0 || micros < index_.begin_micros())
@@ -187,6 +188,7 @@ Result<bool> FeedLog::Count(const Feed& feed) {
   State& state = StateOf(feed);
   if (state.counted_to == index_.shown()) return true;
   if (state.tail.after.micros() < state.through_micros) {
+    // What was dropped counts as told: the length is the difference of the two.
     state.told = state.gone;
     state.last = state.dropped;
     state.tail = {.after = FeedId::LastOf(state.through_micros), .place = state.drop_place};

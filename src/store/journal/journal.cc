@@ -238,6 +238,8 @@ class JournalImpl final : public Journal {
   void AddClaim() {
     AddRecord({.lsn = last_, .commit_micros = last_commit_micros_, .kind = RecordKind::kClaim}, {});
   }
+  // Commit times ascend strictly, even if the clock stands still or goes back: ids of feed entries
+  // are made of them.
   void CountStep() { last_commit_micros_ = std::max(turn_micros_, last_commit_micros_ + 1); }
   // The last record of the turn gets its hash: when the next one is added, or the turn ends.
   void SealLastRecord();
@@ -343,6 +345,7 @@ JournalImpl::JournalImpl(JournalOptions options, FileSystem& files, Clock& clock
   base_bytes_ = snapshot_bytes_;
   holds_log_only_ = store.manifest.holds_log_only;
   trim_.is_due = store.manifest.earlier.size() >= options_.snapshots_kept;
+  // One that cannot be removed is a leftover again at the next start.
   for (const std::string& path : store.leftovers) (void)files_.Remove(path);
 }
 
@@ -604,6 +607,7 @@ uint64_t JournalImpl::released_appended() const {
 uint64_t JournalImpl::BeginCut() {
   CELLAR_ASSERT(!closed_);
   Flush();
+  // Only a mark: the sync thread begins the segment when it comes to the next batch.
   begin_segment_ = true;
   return appended();
 }
@@ -696,6 +700,7 @@ Status JournalImpl::FinishSnapshot() {
 }
 
 Status JournalImpl::SaveNow() {
+  // This waits in the loop, and only the loop can learn of a commit.
   const bool would_wait = (job_ && job_->IsAwaited()) ||
                           (options_.set_member && !closed_ && committed_.seq < last_.seq);
   if (would_wait)
@@ -879,6 +884,7 @@ Result<std::unique_ptr<Journal>> Journal::Open(JournalOptions options, FileSyste
     if (const Status made = files.CreateDirectory(directory); !made.ok()) {
       return Status::Error(made.code(), "cannot create the data directory: " + made.text());
     }
+    // Else a crash could take the folder itself, with all that was acknowledged in it.
     RETURN_IF_ERROR(files.SyncDirectory(JoinPath(directory, "..")));
   }
   ASSIGN_OR_RETURN(auto lock, files.Lock(JoinPath(directory, kLockName)));

@@ -89,6 +89,7 @@ Status LogWriter::StartLog() {
 
 Status LogWriter::StartWithoutLog() {
   std::vector<SegmentEntry>& entries = manifest_.segments;
+  // Nobody writes to the last segment any more: it ends where recovery has read to.
   if (!entries.empty() && !entries.back().end)
     entries.back().end = SegmentEntry::End{base_.offset, base_.last};
   InstallResult result = Install(manifest_);
@@ -591,6 +592,7 @@ int64_t LogWriter::SyncDueMicros() const {
 bool LogWriter::SyncSegment() {
   CELLAR_ASSERT(healthy());
   if (lanes_.is_open()) {
+    // What the lanes have begun comes first, so that batches become durable in their order.
     lanes_.Drain();
     if (!SettleLanes()) return false;
   }
@@ -651,6 +653,8 @@ uint64_t LogWriter::GrantLimit() const {
 void LogWriter::PublishGrant() {
   CELLAR_ASSERT(healthy());
   CELLAR_ASSERT(stream_durable_ <= stream_submitted_);
+  // A grant is a promise to the loop that there is room. While the log is well it only grows; Fail
+  // takes it back.
   const uint64_t grant = std::min(segment_->stream_allocated(), GrantLimit());
   if (grant > granted_.load(std::memory_order_relaxed))
     granted_.store(grant, std::memory_order_release);
@@ -662,6 +666,7 @@ void LogWriter::Fail(const Status& status) {
   CELLAR_ASSERT(healthy());
   CELLAR_ASSERT(!status.ok());
   CloseTail();
+  // Without a grant the next Reserve takes the slow way, which refuses.
   granted_ = 0;
   healthy_ = false;
   failure_ = status.text();

@@ -23,6 +23,8 @@ Result<std::unique_ptr<SegmentFile>> LogWriter::CreateSegment(AllocationSize siz
   return SegmentFile::Create(files_, options_.directory, header, stream_durable_, size);
 }
 
+// While the log is held (EnableOnThread) the manifest changes in memory alone. Garbage goes only
+// when a manifest on the disk no longer names it.
 InstallResult LogWriter::Install(Manifest draft) {
   {
     const std::lock_guard lock(mutex_);
@@ -69,6 +71,8 @@ InstallResult LogWriter::InstallWithSegment(Manifest draft, SegmentFile* segment
   return result;
 }
 
+// A segment without durable records is taken out instead of being closed. The caller removes its
+// file once a manifest without it is installed.
 std::optional<std::string> LogWriter::CloseOpenEntry(Manifest* draft) const {
   if (draft->segments.empty() || draft->segments.back().end) return std::nullopt;
   CELLAR_ASSERT(segment_ != nullptr);
@@ -139,6 +143,8 @@ void LogWriter::Rotate() {
   }
 }
 
+// What came since the last sync goes into the new segment, and from here on the loop writes to both
+// files. Which of them a crash leaves in force depends on the manifest (tail_writer.h).
 Status LogWriter::CopyTail(SegmentFile* fresh) {
   CELLAR_ASSERT(written_ == 0);
   {

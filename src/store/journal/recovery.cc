@@ -150,6 +150,7 @@ Status Recovery::Progress(uint64_t bytes_done, bool replaying_log) {
   if (!is_due && replaying_log == progress_.replaying_log) return Status::Ok();
   progress_.bytes_done = bytes_done;
   progress_.replaying_log = replaying_log;
+  // Kept apart from other errors, so that a start which is interrupted is not taken for damage.
   if (progress_callback_) stopped_ = progress_callback_(progress_);
   return stopped_;
 }
@@ -175,6 +176,9 @@ std::string Recovery::Advice() const {
       directory_, directory_);
 }
 
+// From the newest to the oldest, and at last from the first record, if the log reaches back so far.
+// Snapshots that are passed over leave the manifest; CheckReaches decides whether that loses
+// anything.
 Status Recovery::LoadEarlier() {
   Manifest& manifest = store_.manifest;
   damaged_ = manifest.snapshot;

@@ -97,12 +97,15 @@ void SyncLanes::Run(Lane* lane) {
     const uint64_t counted_before = counted_tag_;
     Settle(std::exchange(lane->sync, nullptr), std::move(status));
     const uint64_t counted = counted_tag_ == counted_before ? 0 : counted_tag_;
+    // Not under mutex_: the writer takes its own lock there, under which it also asks the lanes.
     lock.unlock();
     ended_(counted);
     lock.lock();
   }
 }
 
+// Under mutex_. Only what has ended from the front on counts, whatever order the lanes end in.
+// Behind a failed sync nothing counts any more: nobody knows what it has left on the disk.
 void SyncLanes::Settle(Sync* sync, Status status) {
   const int64_t took = clock_.MonotonicMicros() - sync->begin_micros;
   ++outcome_.syncs;

@@ -77,6 +77,7 @@ bool LogIndex::IsInForce(Lsn lsn) const {
   return behind != epochs_.begin() && (behind - 1)->epoch == lsn.epoch;
 }
 
+// A record whose number was there before, in another epoch, voids all from that number on.
 void LogIndex::NoteEpoch(Lsn lsn) {
   if (lsn.epoch == scan_.last.epoch && lsn.seq > scan_.last.seq) return;
   while (!epochs_.empty() && epochs_.back().seq >= lsn.seq) epochs_.pop_back();

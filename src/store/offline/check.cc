@@ -84,6 +84,8 @@ size_t FirstSegment(const Manifest& manifest) {
   return first;
 }
 
+// A manifest that is missing or damaged is made anew, and what follows checks that one. An error of
+// the disk ends the check: what cannot be read now need not be damaged.
 Status Check::FindManifest() {
   Result<std::optional<Manifest>> manifest = LoadManifest(files_, directory_);
   if (!manifest.ok() && manifest.status().code() != ErrorCode::kCorruption)
@@ -120,6 +122,8 @@ Status Check::TakeRebuilt(std::optional<uint64_t> without) {
                          "of the files no store can be made: there is neither a snapshot that can "
                          "be read nor the beginning of a log. Restore the directory from a backup");
   manifest_ = rebuilt->manifest;
+  // What the files themselves cannot tell is taken from the manifest on the disk, if that could be
+  // read.
   manifest_.next = std::max(manifest_.next, before_.next);
   manifest_.holds_log_only = before_.holds_log_only;
   out_ << "the files make a store of "
@@ -290,6 +294,7 @@ Status Check::DoWithout(const std::string& name) {
 
 Status Check::WriteSalvaged(const Salvage& salvage, uint64_t from) {
   ASSIGN_OR_RETURN(const std::vector<std::string> names, files_.List(directory_));
+  // No number of a file that is there, whether or not a manifest names it.
   uint64_t number = manifest_.next;
   for (const std::string& other : names) {
     if (const auto parsed = ParseFileName(other)) number = std::max(number, parsed->number + 1);

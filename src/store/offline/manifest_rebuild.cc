@@ -38,6 +38,8 @@ struct Start {
   const FoundSegment* segment{nullptr};
   Lsn reaches;
 
+  // What reaches furthest loses least. Of starts that reach as far a sound snapshot is better, and
+  // a newer one leaves less log to be read.
   auto rank() const {
     const bool is_whole = snapshot == nullptr || snapshot->is_whole;
     return std::tuple(reaches, is_whole, snapshot == nullptr ? Lsn{} : snapshot->entry.lsn,
@@ -278,6 +280,7 @@ Result<std::optional<RebuiltManifest>> Rebuild::Run(std::optional<uint64_t> with
       RETURN_IF_ERROR(ReadSnapshot(parsed->number, names));
   }
   std::sort(logs.begin(), logs.end());
+  // All headers first: of a segment those records are kept that another one continues.
   RETURN_IF_ERROR(ReadHeaders(logs));
   for (auto segment = segments_.rbegin(); segment != segments_.rend(); ++segment)
     RETURN_IF_ERROR(ReadSegment(&*segment));

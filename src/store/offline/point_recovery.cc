@@ -260,6 +260,7 @@ Status PointRecovery::FindPoint() {
   return Status::Ok();
 }
 
+// The newest snapshot that is not behind the point: the least log is read from there.
 Status PointRecovery::ChooseBase() {
   for (const FoundSnapshot& snapshot : found_.snapshots) {
     if (snapshot.commit_micros <= until_) base_ = &snapshot;
@@ -355,6 +356,7 @@ Status PointRecovery::WriteNew() {
   }
   Status status = FillNew();
   if (!status.ok()) {
+    // So that the same command can be given again (CheckNew).
     EmptyNew();
     return status;
   }

@@ -120,6 +120,8 @@ Status Salvager::ReadHeader() {
   return Status::Ok();
 }
 
+// The catalog stands in the footer and, in newer files, right behind the header as well. The footer
+// is better: it also says where each tree begins and ends.
 Status Salvager::ReadCatalog() {
   RETURN_IF_ERROR(ReadFooter());
   if (footer_) {
@@ -182,6 +184,8 @@ Result<std::optional<std::string_view>> Salvager::BlockAt(uint64_t offset, uint6
   return VerifyBlock(block, offset) ? Block(block) : Block();
 }
 
+// Byte by byte, since behind damage nobody knows where a block begins. Chance does not make one:
+// the hash covers the block and its offset.
 Result<uint64_t> Salvager::FindBlock(uint64_t from, uint64_t end,
                                      const std::vector<uint64_t>& tree_ids) {
   for (uint64_t offset = from; offset + kBlockHeaderBytes <= end;) {
@@ -207,6 +211,7 @@ Result<uint64_t> Salvager::FindBlock(uint64_t from, uint64_t end,
 // REQUIRES: no sound block stands at `offset`.
 Result<uint64_t> Salvager::PassBadBlock(uint64_t offset, uint64_t end,
                                         const std::vector<uint64_t>& tree_ids) {
+  // Mostly the damage is inside the block, and its header still says where the next one begins.
   if (end - offset >= kBlockHeaderBytes) {
     ASSIGN_OR_RETURN(const std::string_view start, window_.Read(offset, kBlockHeaderBytes));
     const uint64_t size = kBlockHeaderBytes + DecodeBlockHeader(start).images_bytes;
