@@ -38,6 +38,11 @@ class ExplainTest(Conversation):
             b'columns': [b'big', b'f'], b'pushed': [], b'checked': [], b'considered': [], b'notes': [],
             b'estimated': {b'rows': 30, b'cells': 90}})
 
+    def test_the_options_of_cget(self):
+        for options in ('', ' WITHTS', ' STATE', ' AT 5 STATE WITHTS'):
+            self.check(f'CGET t ulm#1 f:n{options}', command=b'cget', tree=b'table')
+        self.refused('CEXPLAIN CGET t ulm#1 f:n STATE STATE', 'ERR')
+
     def test_bounds_of_the_table(self):
         self.check('CSCAN t 0 PREFIX ulm#', bounds=[[b'[ulm', b'[ulm']], pushed=[b'rows'])
         self.check('CSCAN t 0 PREFIX m', bounds=[[b'[m', b'(n']])

@@ -254,10 +254,10 @@ class TestHeat(HeatTest):
         self.make("t")
         self.fill("t", 1000)
         self.run_command("INDEX", "CREATE", "t", "i", "ON", 1, "f:q")
-        self.run_command("CCOUNT", "t", "INDEX", "i")
         deadline = time.time() + 30
         while self.redis.info("tables")["table_0/t"].get("indexes_ready") != 1 and time.time() < deadline:
             time.sleep(0.05)
+        self.run_command("CCOUNT", "t", "INDEX", "i")
         shown = self.redis.info("tables")["table_0/t"]
         self.assertEqual(shown["rows"], 1000)
         self.assertEqual(shown["cells"], 1000)

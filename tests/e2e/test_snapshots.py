@@ -124,6 +124,14 @@ class Snapshots(CellarTest):
                       ("INDEX CREATE", "t@s", "i", "ON", 1, "f:q"), ("INDEX DROP", "t@s", "i")):
             self.assertRegex(self.refusal(*words), "(READONLY|ReadOnlyError).*", words)
             self.assertIn("'t@s' is a snapshot", self.refusal(*words))
+        # Of several nothing goes, in a transaction too, which takes nothing back.
+        run("TABLE CREATE", "other", "FAMILY", "f")
+        self.assertIn("'t@s' is a snapshot", self.refusal("DEL", "other", "t@s"))
+        with self.redis.pipeline(transaction=True) as pipe:
+            pipe.execute_command("DEL", "other", "t@s")
+            self.assertIn("'t@s' is a snapshot", str(pipe.execute(raise_on_error=False)[0]))
+        self.assertIn(b"other", run("TABLE LIST"))
+        run("DEL", "other")
         for words in (("CPUT", "t@no", "r", "f:q", "v"), ("CGET", "t@no", "r", "f:q"), ("CSCAN", "t@no", 0),
                       ("SNAPSHOT DROP", "no"), ("SNAPSHOT INFO", "no"), ("TABLE DROP", "t@no")):
             self.assertIn("NOSNAPSHOT", self.refusal(*words), words)

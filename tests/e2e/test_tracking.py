@@ -111,6 +111,27 @@ class TrackingTest(TrackingCase):
         self.writes("CPUT t r f:a 1")
         self.assertEqual(self.told(), [])
 
+    def test_what_a_long_deletion_leaves_behind_is_told(self):
+        """Its client may leave in the middle: the slices that were done stay done."""
+        for begin in range(0, 60_000, 1000):
+            for i in range(begin, begin + 1000):
+                self.writer.send("CPUT", "t", f"x{i:06d}", "f:a", "1")
+            for _ in range(1000):
+                self.writer.read()
+        count = self.writer.call("CCOUNT", "t")
+        self.track()
+        while True:
+            self.ask("CSCAN", "t", "0", "COUNT", "10")
+            self.assertEqual(self.told(), [])
+            deleter = self.client(3)
+            number = deleter.call("CLIENT", "ID")
+            deleter.send("CDELRANGE", "t", "PREFIX", "x")
+            self.writer.call("CLIENT", "KILL", "ID", str(number))
+            left = self.writer.call("CCOUNT", "t")
+            if left < count:
+                break
+        self.assertEqual(self.told(), ["t"], left)
+
     def test_a_change_of_a_whole_table_goes_by_its_name(self):
         self.track()
         for change in ("CDELRANGE t PREFIX x", "FAMILY ADD t g", "FAMILY ALTER t g VERSIONS 1", "FAMILY DROP t g",

@@ -1,6 +1,6 @@
 // CGET, CMGET, CEXISTS, CNEAR, CROW, CROWS, CSCAN, CCOUNT: the commands that read cells.
 //
-// The first four answer at once. The others read through a Scan, which pauses when it has examined
+// The first three answer at once. The others read through a Scan, which pauses when it has examined
 // much: then the command goes on as a Task on snapshots, while other clients are served, in a
 // worker if it is long (scan_run.h, long_read.h).
 #include <algorithm>

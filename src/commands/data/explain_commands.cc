@@ -61,6 +61,7 @@ Status ReadCGet(Arguments words, Explained* read) {
   ArgumentCursor at(words, 4);
   bool at_said = false;
   bool timestamp_said = false;
+  bool state_said = false;
   while (!at.done()) {
     if (at.TakeWord("AT")) {
       if (at_said) return RepeatedOption("AT");
@@ -70,8 +71,11 @@ Status ReadCGet(Arguments words, Explained* read) {
     } else if (at.TakeWord("WITHTS")) {
       if (timestamp_said) return RepeatedOption("WITHTS");
       timestamp_said = true;
+    } else if (at.TakeWord("STATE")) {
+      if (state_said) return RepeatedOption("STATE");
+      state_said = true;
     } else {
-      return UnexpectedWord(at.Peek(), "AT or WITHTS");
+      return UnexpectedWord(at.Peek(), "AT, WITHTS or STATE");
     }
   }
   return Status::Ok();

@@ -199,6 +199,11 @@ void CmdRenameNx(CommandContext& ctx) {
 // record).
 Status DropKeys(Store& store, const std::vector<Table*>& tables,
                 const std::vector<const Feed*>& feeds) {
+  // Of those that can never be dropped the first one says so, before any other is gone: a plain
+  // EXEC takes nothing back.
+  const auto frozen =
+      std::find_if(tables.begin(), tables.end(), [](const Table* one) { return one->frozen(); });
+  if (frozen != tables.end()) return store.DropTable(**frozen);
   // EXEC has begun a transaction already and ends it: this joins it.
   const bool inside = store.in_transaction();
   if (!inside) store.BeginTransaction(Store::Atomicity::kAll);

@@ -785,8 +785,6 @@ class GroupStartTask final : public GroupTask {
   bool settled_{false};
 };
 
-// --- XINFO GROUPS
-
 }  // namespace
 
 Status CheckGroupName(std::string_view name) {

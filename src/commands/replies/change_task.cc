@@ -55,10 +55,12 @@ struct ChangeEnd {
                 kEvents[static_cast<size_t>(reply)], keyspace, table);
   }
 
-  // Behind a slice of an update, which others see before the rest is done.
+  // Behind a slice of an update or a deletion, which others see before the rest is done, and which
+  // stays if its client leaves.
   void TellReaders(const SlicedChange& change) {
     CELLAR_ASSERT(change.rows() >= rows_told);
-    if (reply != ChangeReply::kRowsUpdated || change.rows() == rows_told) return;
+    if (reply == ChangeReply::kOk || reply == ChangeReply::kCopied) return;
+    if (change.rows() == rows_told) return;
     rows_told = change.rows();
     Tracking& tracking = host->services().tracking;
     if (tracking.active()) tracking.TableChanged(*host, keyspace, table);

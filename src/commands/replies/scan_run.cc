@@ -22,6 +22,8 @@ PinHold::~PinHold() {
   if (store_ != nullptr) store_->ReleasePin(id_);
 }
 
+// What was begun elsewhere (options.begun) goes on where it stands. Else the frame of the reply
+// begins here, with a guess for its count.
 ScanRun::ScanRun(std::unique_ptr<Scan> scan, ScanRunOptions&& options, Store& store,
                  OutputBuffer* client, RespVersion version)
     : scan_(std::move(scan)),

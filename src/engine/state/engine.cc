@@ -122,7 +122,8 @@ Table* Engine::FindTableAnew(std::string_view keyspace, std::string_view name) c
 }
 
 Table* Engine::FindTableById(uint64_t id) const {
-  if (cached_table_ != nullptr && cached_table_->id() == id) return cached_table_;
+  if (cached_table_ != nullptr && cached_table_->id() == id && !cached_table_->frozen())
+    return cached_table_;
   const auto table = tables_.find(id);
   return table == tables_.end() ? nullptr : table->second.get();
 }

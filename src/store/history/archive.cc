@@ -456,9 +456,9 @@ Result<Archive::Head> Archive::HeadOf(uint64_t number) {
   Head head;
   if (kind == StoreFileKind::kSegment) {
     if (const auto header = DecodeSegmentHeader(front); header.ok())
-      head = {.lsn = header->after, .commit_micros = header->after_micros};
+      head = {.lsn = header->after, .commit_micros = header->after_micros, .is_known = true};
   } else if (const auto header = DecodeSnapshotHeader(front); header.ok()) {
-    head = {.lsn = header->lsn, .commit_micros = header->commit_micros};
+    head = {.lsn = header->lsn, .commit_micros = header->commit_micros, .is_known = true};
   }
   heads_[number] = head;
   return head;
@@ -508,9 +508,11 @@ Status Archive::Expire() {
   std::set<uint64_t> go;
   for (size_t i = 1; i < bases.size(); ++i) {
     ASSIGN_OR_RETURN(const Head base, HeadOf(bases[i]));
-    const bool is_old = base.commit_micros <= horizon;
+    // One that is damaged replaces none; of old formats it is not known of when they are.
+    if (!base.is_known) continue;
+    const bool is_old = base.commit_micros > 0 && base.commit_micros <= horizon;
     const bool is_too_much = bytes_max != 0 && bytes > bytes_max;
-    if (!is_old && !is_too_much) break;
+    if (!is_old && !is_too_much) continue;
     ASSIGN_OR_RETURN(const std::vector<uint64_t> superseded, Superseded(bases[i]));
     for (const uint64_t number : superseded) {
       if (go.insert(number).second) bytes -= kept_.at(number).bytes;

@@ -97,6 +97,7 @@ class Archive final : private ObjectWatcher {
   struct Head {
     Lsn lsn;                   // of a snapshot; of a segment: the last record before it
     int64_t commit_micros{0};  // of that
+    bool is_known{false};      // else the file's header cannot be read
   };
 
   Archive(ArchiveOptions options, std::string store_directory, FileSystem& files, Clock& clock,
