@@ -64,7 +64,7 @@ void CmdCAgg(CommandContext& ctx) {
   if (run.Pull(FirstBudget(ctx.session.exec_running, is_long), ctx.reply)) {
     const uint64_t rows = heat.Take(run.job().stats().rows);
     if (rows > 0) heat.NoteRange(rows, RangeOf(*table, request.rows));
-    REPLY_IF_ERROR(ctx, run.refusal());
+    if (!run.refusal().ok()) ctx.Fail(run.refusal());
     return;
   }
   CELLAR_ASSERT(ctx.reply.position() == begin);

@@ -89,9 +89,10 @@ CELLAR_INLINE Result<OpenedRow*> OpenRow(CommandContext& ctx) {
 }
 
 // Replies why the columns cannot be read. A word that is no column is wrong whatever the table and
-// the row are.
-[[gnu::cold, gnu::noinline]] void FailAtColumns(CommandContext& ctx, Arguments columns,
-                                                Status status) {
+// the row are. By value, so that the caller's Result never has to be in memory.
+[[gnu::cold, gnu::noinline]] void FailAtColumns(
+    CommandContext& ctx, Arguments columns,
+    Status status) {  // NOLINT(performance-unnecessary-value-param): see above
   for (const std::string_view column : columns) REPLY_IF_ERROR(ctx, CheckColumn(column));
   ctx.Fail(status);
 }
@@ -236,7 +237,7 @@ void Run(CommandContext& ctx, Table& table, std::unique_ptr<Scan> scan, ScanRunO
   if (is_row) ctx.host.services().stats.CountLookup(is_begun || run.rows() > 0);
   if (done) {
     run.Finish(&table);
-    REPLY_IF_ERROR(ctx, run.refusal());
+    if (!run.refusal().ok()) ctx.Fail(run.refusal());
     return;
   }
   run.Detach(table);
