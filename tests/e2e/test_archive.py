@@ -296,6 +296,39 @@ class ArchiveTest(unittest.TestCase):
         self.assertEqual(digest, self.recovered(LATE, self.archive))
         client.close()
 
+    def test_a_damaged_snapshot_takes_the_place_of_none(self):
+        """When it was taken is not known: that does not make it an old one, for which others may go."""
+        server = self.server()
+        client = server.client()
+        client.execute_command("TABLE", "CREATE", "t", "FAMILY", "f")
+        digests = []
+        for i in range(3):
+            client.execute_command("CPUT", "t", f"r{i}", "f:a", "1")
+            client.execute_command("SAVE")
+            self.archived(client)
+            digests.append((int(time.time() * 1e6), client.execute_command("DEBUG", "DIGEST", "t")))
+        snapshots = self.names(".snapshot")
+        self.assertEqual(len(snapshots), 3)
+        logs = self.names(".log")
+        server.stop()
+        damaged = os.path.join(self.archive, snapshots[1])
+        with open(damaged, "rb") as file:
+            content = file.read()
+        os.unlink(damaged)  # it may be a link to a file of the store
+        with open(damaged, "wb") as file:
+            file.write(b"x" * 64 + content[64:])
+        server.start()
+        client = server.client()
+        client.execute_command("SAVE")
+        self.wait("a snapshot more", lambda: len(set(self.names(".snapshot")) - set(snapshots)) == 1)
+        client.execute_command("SAVE")  # behind which the first round has ended
+        self.wait("another one", lambda: len(set(self.names(".snapshot")) - set(snapshots)) == 2)
+        self.archived(client)
+        self.assertLessEqual(set(snapshots), set(self.names(".snapshot")))
+        self.assertLessEqual(set(logs), set(self.names(".log")))
+        self.assertEqual(digests[0][1], self.recovered(str(digests[0][0]), self.archive))
+        client.close()
+
     def mounted(self, size):
         disk = os.path.join(self.folder, "disk")
         os.mkdir(disk)
