@@ -390,10 +390,16 @@ class BTreeCursor {
 // holds. For one thread, which need not be the owner of the tree.
 class BTreeImageReader {
  public:
-  explicit BTreeImageReader(const BTreeSnapshot& snapshot);  // must not outlive `snapshot`
+  // What the large values in one image come to; more only if it holds a single one.
+  static constexpr uint64_t kValueBytesMax{16 << 20};
+
+  // Must not outlive `snapshot`. Another bound than the usual one: for tests.
+  explicit BTreeImageReader(const BTreeSnapshot& snapshot,
+                            uint64_t value_bytes_max = kValueBytesMax);
   // Of a version, whose epoch that is: what stands in `newer` too is told as runs of its leaves.
   // Neither is for images only.
-  BTreeImageReader(const BTreeSnapshot& snapshot, const BTreeSnapshot& newer, uint64_t epoch);
+  BTreeImageReader(const BTreeSnapshot& snapshot, const BTreeSnapshot& newer, uint64_t epoch,
+                   uint64_t value_bytes_max = kValueBytesMax);
   ~BTreeImageReader();
   // Appends the next image to *image; false at the end. An image holds its large values too.
   bool Next(std::string* image);

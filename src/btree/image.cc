@@ -2,7 +2,9 @@
 #include "btree/image.h"
 
 #include <cstring>
+#include <new>
 
+#include "base/assert.h"
 #include "btree/btree.h"
 
 namespace cellar::btree_internal {
@@ -76,8 +78,6 @@ Status CheckGroup(const Fields& fields, uint32_t group, const uint8_t* p, uint32
   return Status::Ok();
 }
 
-}  // namespace
-
 void AppendLeafImage(const Leaf* leaf, std::string* image) {
   const size_t begin = image->size();
   image->append(View(leaf->bytes() + kLeafPortableFrom, leaf->header_bytes() - kLeafPortableFrom));
@@ -93,6 +93,59 @@ void AppendLeafImage(const Leaf* leaf, std::string* image) {
     StoreLittleEndian(image->data() + begin + at, uint64_t{0});
     image->append(entry.value_view());
   }
+}
+
+}  // namespace
+
+uint32_t LeafImages::CountOf(const Leaf* leaf) {
+  if (IsOne(leaf)) return 1;
+  Cut(leaf);
+  return static_cast<uint32_t>(cuts_.size());
+}
+
+void LeafImages::Begin(const Leaf* leaf) {
+  leaf_ = leaf;
+  done_ = 0;
+  cuts_.clear();
+  if (!IsOne(leaf)) Cut(leaf);
+}
+
+// As many entries each as the bound allows, and a leaf can have: behind a cut the first key has to
+// stand there whole, so that a piece may need more room than it had.
+void LeafImages::Cut(const Leaf* leaf) {
+  entries_.Reset(View(leaf->prefix(), leaf->prefix_bytes));
+  entries_.AppendLeaf(leaf);
+  cuts_.clear();
+  for (size_t begin = 0; begin < entries_.size(); begin = cuts_.back().end) {
+    size_t end = begin;
+    uint64_t bytes = 0;
+    for (; end < entries_.size(); ++end) {
+      const ValueRef& value = entries_.item(end).value;
+      if (value.large != nullptr) bytes += value.bytes;
+      if (end > begin && bytes > value_bytes_max_) break;
+    }
+    LeafPlan plan{};
+    while (!FitsLeaf(entries_, begin, end, LeafFill::kWithRoom, &plan)) --end;
+    CELLAR_ASSERT(end > begin);
+    cuts_.push_back({end, plan});
+  }
+}
+
+bool LeafImages::Append(std::string* image) {
+  CELLAR_ASSERT(leaf_ != nullptr);
+  if (cuts_.size() < 2) {
+    AppendLeafImage(leaf_, image);
+    return true;
+  }
+  const LeafCut& cut = cuts_[done_];
+  const size_t begin = done_ == 0 ? 0 : cuts_[done_ - 1].end;
+  const size_t capacity = NodeArena::RoundUp(cut.plan.used);
+  memory_.assign(capacity / sizeof(uint64_t), 0);
+  auto* const leaf = new (memory_.data()) Leaf{};
+  leaf->granules = static_cast<uint16_t>(capacity / NodeArena::kGranuleBytes);
+  WriteLeaf(entries_, begin, cut.end, cut.plan, leaf);
+  AppendLeafImage(leaf, image);
+  return ++done_ == cuts_.size();
 }
 
 // An image comes out of a file: nothing in it is used before it has been checked. Every key is

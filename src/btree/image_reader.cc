@@ -17,8 +17,10 @@ using btree_internal::SnapshotState;
 
 class btree_internal::ImageRead {
  public:
-  explicit ImageRead(SnapshotState* snapshot)
-      : leaves_(snapshot->content.root, snapshot->content.height),
+  ImageRead(SnapshotState* snapshot, uint64_t value_bytes_max)
+      : images_(value_bytes_max),
+        newer_images_(value_bytes_max),
+        leaves_(snapshot->content.root, snapshot->content.height),
         payload_bytes_(snapshot->content.payload_bytes),
         passing_(snapshot->images_only ? snapshot : nullptr) {}
   ~ImageRead() { NodeArena::Global().Trim(); }
@@ -31,16 +33,21 @@ class btree_internal::ImageRead {
   }
 
   bool Next(std::string* image) {
-    Leaf* const leaf = ahead_ != nullptr ? std::exchange(ahead_, nullptr) : leaves_.Next();
-    if (leaf == nullptr) return false;
-    if (leaf == shared_) {
-      TakeRun(image);
-      return true;
+    if (leaf_ == nullptr) {
+      leaf_ = ahead_ != nullptr ? std::exchange(ahead_, nullptr) : leaves_.Next();
+      if (leaf_ == nullptr) return false;
+      if (leaf_ == shared_) {
+        leaf_ = nullptr;
+        TakeRun(image);
+        return true;
+      }
+      images_.Begin(leaf_);
     }
-    AppendLeafImage(leaf, image);
+    if (!images_.Append(image)) return true;
     // The owner copies what it writes meanwhile: let this thread clear the memory for that.
     if (passed_++ % kPreparedEvery == 0) NodeArena::Global().PrepareChunks(kPreparedChunks);
-    if (passing_ != nullptr) PassLeaf(passing_, leaf);
+    if (passing_ != nullptr) PassLeaf(passing_, leaf_);
+    leaf_ = nullptr;
     return true;
   }
 
@@ -49,46 +56,52 @@ class btree_internal::ImageRead {
   static constexpr size_t kPreparedChunks{3};
   static constexpr uint32_t kRunLeavesMax{1 << 20};
 
-  // The next leaf of the newer one that was there by then.
+  // The next leaf of the newer one that was there by then. Leaves are counted as they will be once
+  // they are loaded: as their images.
   void NextShared() {
     do {
+      shared_number_ += shared_images_;
       shared_ = newer_->Next();
-      ++shared_number_;
+      shared_images_ = shared_ == nullptr ? 0 : newer_images_.CountOf(shared_);
     } while (shared_ != nullptr && shared_->birth > epoch_);
   }
 
   void TakeRun(std::string* image) {
-    LeafRun run{.first = shared_number_ - 1, .count = 0, .payload_bytes = payload_bytes_};
+    LeafRun run{.first = shared_number_, .count = 0, .payload_bytes = payload_bytes_};
     do {
-      ++run.count;
+      run.count += shared_images_;
       ahead_ = leaves_.Next();
       NextShared();
-    } while (ahead_ != nullptr && ahead_ == shared_ &&
-             shared_number_ - 1 == run.first + run.count && run.count < kRunLeavesMax);
+    } while (ahead_ != nullptr && ahead_ == shared_ && shared_number_ == run.first + run.count &&
+             run.count < kRunLeavesMax);
     AppendLeafRun(run, image);
   }
 
+  LeafImages images_;
+  LeafImages newer_images_;
   LeafWalk leaves_;
   const uint64_t payload_bytes_;
   SnapshotState* passing_;  // null: it keeps its leaves
   uint64_t passed_{0};
+  Leaf* leaf_{nullptr};   // the one whose images are being made
   Leaf* ahead_{nullptr};  // the next one, taken already
   std::optional<LeafWalk> newer_;
   uint64_t epoch_{0};
   Leaf* shared_{nullptr};
-  uint64_t shared_number_{0};  // how many leaves of the newer one have been looked at
+  uint64_t shared_number_{0};  // leaves of the newer one before it
+  uint32_t shared_images_{0};  // that it will be
 };
 
-BTreeImageReader::BTreeImageReader(const BTreeSnapshot& snapshot) {
+BTreeImageReader::BTreeImageReader(const BTreeSnapshot& snapshot, uint64_t value_bytes_max) {
   SnapshotState* const state = snapshot.state_.get();
   CELLAR_ASSERT(state != nullptr);
   CELLAR_ASSERT(!state->images_only || !state->has_reader);
   state->has_reader = true;
-  read_ = std::make_unique<btree_internal::ImageRead>(state);
+  read_ = std::make_unique<btree_internal::ImageRead>(state, value_bytes_max);
 }
 BTreeImageReader::BTreeImageReader(const BTreeSnapshot& snapshot, const BTreeSnapshot& newer,
-                                   uint64_t epoch)
-    : BTreeImageReader(snapshot) {
+                                   uint64_t epoch, uint64_t value_bytes_max)
+    : BTreeImageReader(snapshot, value_bytes_max) {
   CELLAR_ASSERT(!newer.state_->images_only);
   read_->SetNewer(newer.state_->content, epoch);
 }

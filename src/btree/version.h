@@ -11,6 +11,8 @@
 //   version 2   a x c d e      run 0..1, image of x, run 2..5
 //   version 1   a x y d e      run 0..2, image of y, run 3..5
 //
+// Where a leaf has several images (image.h) it counts as so many, since so many leaves are loaded.
+//
 //   a run   | number of the first leaf in the newer one u64 | leaves u32 | payload bytes of the
 //           whole version u64 |
 //

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <string>
@@ -73,14 +74,17 @@ size_t BytesOf(const Images& images) {
   return bytes;
 }
 
-// All as in a file: the tree, then its versions from the newest on.
-std::vector<Images> Save(State* state) {
+// All as in a file: the tree, then its versions from the newest on. A leaf whose large values come
+// to more than `value_bytes_max` is several there.
+std::vector<Images> Save(State* state,
+                         uint64_t value_bytes_max = BTreeImageReader::kValueBytesMax) {
   std::vector<Images> files;
   BTreeSnapshot newer = state->tree->TakeSnapshotForImages();
-  files.push_back(Read(BTreeImageReader(newer)));
+  files.push_back(Read(BTreeImageReader(newer, value_bytes_max)));
   for (auto at = state->versions.rbegin(); at != state->versions.rend(); ++at) {
     BTreeSnapshot snapshot = at->tree->TakeSnapshotForImages();
-    files.push_back(Read(BTreeImageReader(snapshot, newer, at->tree->version_epoch())));
+    files.push_back(
+        Read(BTreeImageReader(snapshot, newer, at->tree->version_epoch(), value_bytes_max)));
     newer = std::move(snapshot);
   }
   return files;
@@ -140,7 +144,8 @@ TEST_CASE("versions stay what they were through writes, drops and files", "[btre
       state.tree->RollBackTo(before);
       state.content = content;
     } else if (kind == 8) {
-      const std::vector<Images> files = Save(&state);
+      constexpr uint64_t kBounds[]{BTreeImageReader::kValueBytesMax, 1, 2000, 5000, 20'000};
+      const std::vector<Images> files = Save(&state, kBounds[random.Below(std::size(kBounds))]);
       State loaded = Load(state, files);
       state.versions.clear();
       state = std::move(loaded);
@@ -203,6 +208,37 @@ TEST_CASE("a file has each leaf once, whoever shares it", "[btree][version]") {
   State loaded = Load(state, files);
   Check(loaded);
   CHECK(loaded.tree->memory_bytes() < state.tree->memory_bytes() * 12 / 10);
+}
+
+TEST_CASE("a leaf of large values has as many images as the bound wants", "[btree][version]") {
+  const uint64_t bound = GENERATE(uint64_t{1}, uint64_t{3000}, uint64_t{10'000}, uint64_t{100'000});
+  const size_t key_bytes = GENERATE(size_t{10}, size_t{1500});
+  Random random(13);
+  State state;
+  for (int i = 0; i < 300; ++i) {
+    std::string key = std::to_string(1000 + i * 7) + std::string(key_bytes, 'k');
+    key += std::to_string(random.Below(1000));
+    const bool is_large = random.Below(3) != 0;
+    const std::string value(is_large ? 513 + random.Below(4000) : random.Below(100), 'v');
+    state.tree->Put(key, value);
+    state.content[key] = value;
+  }
+  for (int i = 0; i < 5; ++i) {
+    state.versions.push_back({state.tree->Freeze(), state.content});
+    const auto at = std::next(state.content.begin(), static_cast<std::ptrdiff_t>(i) * 60);
+    at->second = std::string(600, 'n');
+    state.tree->Put(at->first, at->second);
+  }
+  const std::vector<Images> files = Save(&state, bound);
+  for (const std::string& image : files[0])
+    CHECK(image.size() <= std::max<uint64_t>(bound, 4513) + 8192);
+  CHECK(files[0].size() >= 300'000 / std::max<uint64_t>(bound, 4096));
+  State loaded = Load(state, files);
+  Check(loaded);
+  Check(Load(loaded, Save(&loaded)));
+  State again = Load(loaded, Save(&loaded, 7000));
+  Write(&again, &random, 2000);
+  Check(again);
 }
 
 TEST_CASE("a version that is equal to a newer one needs no memory behind a load",
