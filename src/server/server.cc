@@ -434,6 +434,7 @@ void Server::Forget(Connection* connection) {
   services_own_.tracking.Disable(session);
   if (session.monitor) --services_own_.monitors;
   if (store_ != nullptr) DiscardTransaction(*this, session);
+  if (session.task != nullptr) session.task->work->Abandon();
   session.task.reset();
   clients_bytes_ -= connection->counted_bytes;
   connections_by_id_.erase(session.id);

@@ -278,6 +278,16 @@ class Snapshots(CellarTest):
         self.assertEqual(b"v1", bob.execute_command("CGET", "t@mine", "r01", "f:q"))
         self.assertIn("NoPermission", refusal(bob, "CGET", "t@mine", "r01", "n:x"))
         self.assertEqual({b"f:q": b"v1"}, dict(zip(*[iter(bob.execute_command("CROW", "t@mine", "r01"))] * 2)))
+        # Figures are of what he may read.
+        whole = self.info("mine")
+        his = bob.execute_command("SNAPSHOT INFO", "mine")
+        his = dict(zip(his[::2], his[1::2])) if isinstance(his, list) else his
+        self.assertEqual(bob.execute_command("CCOUNT", "t@mine"), his[b"rows"])
+        self.assertEqual(bob.execute_command("CCOUNT", "t@mine", "BY", "CELLS"), his[b"cells"])
+        self.assertEqual(0, his[b"held"])
+        self.assertEqual(run("CCOUNT", "t@mine", "BY", "CELLS"), whole[b"cells"])
+        self.assertLess(his[b"cells"], whole[b"cells"])
+        self.assertLess(his[b"memory"], whole[b"memory"])
         self.assertIn("NoPermission", refusal(bob, "SNAPSHOT CREATE", "his", "TABLE", 1, "t"))
         self.assertIn("NoPermission", refusal(bob, "SNAPSHOT DROP", "mine"))
         run("SNAPSHOT CREATE", "hidden", "TABLE", 1, "secret")

@@ -51,6 +51,32 @@ class TableEventsTest(WireTest):
         self.assertEqual(self.events(), [("0", event, "t") for event in (
             "cput", "cincrby", "cappend", "cincrbyfloat", "cmutate", "cdel", "cdelrange")])
 
+    def test_what_a_long_change_leaves_behind_is_told(self):
+        """Its client may leave in the middle: the slices that were done stay done."""
+        self.write("TABLE CREATE t FAMILY f")
+        writer = resp.Client(self.server.port, 3, timeout=60)
+        self.addCleanup(writer.close)
+        changes = [("CDELRANGE", "t", "PREFIX", "x"), ("CUPDATE", "t", "PREFIX", "x", "PUT", "f:b", "new")]
+        for change, left in [(c, r) for c in changes for r in range(3)]:
+            for begin in range(0, 30_000, 1000):
+                for i in range(begin, begin + 1000):
+                    writer.send("CPUT", "t", f"x{i:06d}", "f:a", "1")
+                for _ in range(1000):
+                    writer.read()
+            self.events()
+            client = resp.Client(self.server.port, 3, timeout=60)
+            number = client.call("CLIENT", "ID")
+            client.send(*change)
+            writer.call("CLIENT", "KILL", "ID", str(number))
+            client.close()
+            if change[0] == "CDELRANGE":
+                changed = writer.call("CCOUNT", "t") < 30_000
+            else:
+                changed = writer.call("CCOUNT", "t", "COLUMNS", "1", "f:b") > 0
+            # The client may have been quicker or slower than the one that killed it.
+            self.assertEqual(self.events(), [("0", change[0].lower(), "t")] if changed else [], left)
+            self.write("TABLE TRUNCATE t")
+
     def test_tables(self):
         self.write("TABLE CREATE t FAMILY f")
         self.write("FAMILY ADD t g")

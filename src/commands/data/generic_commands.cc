@@ -506,7 +506,7 @@ void CmdMemoryUsage(CommandContext& ctx) {
   }
   const Table* table = FindKey(ctx, ctx.args[2]);
   if (table == nullptr) return ctx.reply.Null();
-  ctx.reply.Unsigned(VisibleBytes(ctx, *table));
+  ctx.reply.Unsigned(VisibleBytes(ctx.rights, *table));
 }
 
 }  // namespace cellar

@@ -198,20 +198,7 @@ class SnapshotInfoTask final : public Task {
     for (const auto& [name, table] : snapshot.tables) {
       if (ctx.rights != nullptr && !ctx.rights->Sees(*table)) continue;
       tables_.push_back(name);
-      memory_bytes_ += table->memory_bytes();
-      held_bytes_ += table->held_bytes();
-      if (!table->MayHoldDropped()) {
-        rows_ += table->counters().rows;
-        cells_ += table->cells();
-        continue;
-      }
-      CellOptions all;
-      all.versions_max = kUnlimited;
-      Result<std::unique_ptr<Scan>> scan = ctx.store().ScanRows(*table, {}, all, nullptr);
-      CELLAR_ASSERT(scan.ok());
-      runs_.emplace_back(*std::move(scan), CountBy::kCells, table->schema());
-      // Between the steps the snapshot may be dropped, and others may write.
-      runs_.back().Detach();
+      Add(ctx, *table);
     }
   }
 
@@ -253,6 +240,32 @@ class SnapshotInfoTask final : public Task {
   }
 
  private:
+  // Counters are of all families, and of what is stored: they answer only where nothing is hidden
+  // from this user and nothing is dead. What the snapshot alone holds is not known by family.
+  void Add(CommandContext& ctx, Table& table) {
+    std::optional<CommandRights> rights;
+    if (ctx.rights != nullptr) {
+      rights.emplace(*ctx.rights);
+      rights->SetTable(table.keyspace(), table.name());
+      if (rights->MayReadAll()) rights.reset();
+    }
+    memory_bytes_ += VisibleBytes(rights ? &*rights : nullptr, table);
+    if (!rights) held_bytes_ += table.held_bytes();
+    if (!rights && !table.MayHoldDropped()) {
+      rows_ += table.counters().rows;
+      cells_ += table.cells();
+      return;
+    }
+    CellOptions cells;
+    cells.access = rights ? &*rights : nullptr;
+    cells.versions_max = kUnlimited;
+    Result<std::unique_ptr<Scan>> scan = ctx.store().ScanRows(table, {}, cells, nullptr);
+    CELLAR_ASSERT(scan.ok());
+    runs_.emplace_back(*std::move(scan), CountBy::kCells, table.schema());
+    // Between the steps the snapshot may be dropped, and others may write.
+    runs_.back().Detach();
+  }
+
   std::string name_;
   int64_t created_micros_;
   int64_t ttl_ms_{-1};

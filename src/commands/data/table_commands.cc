@@ -141,7 +141,7 @@ struct TableInfo {
   // Narrowed and copied before any counting: the rights die with the handler, and the table may
   // change while a task counts.
   TableInfo(const CommandContext& ctx, const Table& table)
-      : key(table.schema().key.spec()), memory_bytes(VisibleBytes(ctx, table)) {
+      : key(table.schema().key.spec()), memory_bytes(VisibleBytes(ctx.rights, table)) {
     const TableSchema& schema = table.schema();
     for (const FamilySchema& family : schema.families) {
       if (ShowsFamily(ctx, family)) families.push_back(family.name);

@@ -42,8 +42,11 @@ struct ChangeEnd {
     if (reply == ChangeReply::kOk || change.rows() > 0) Notify();
   }
 
-  void NotifyIfChanged(const SlicedChange& change) const {
-    if (change.rows() > 0) Notify();
+  // Of a change that ends before it is done. What its slices did stays done; of a copy there is
+  // nothing, and the schema that FAMILY ALTER came with has changed.
+  void NotifyOfPart(const SlicedChange& change) const {
+    if (reply == ChangeReply::kCopied) return;
+    if (reply == ChangeReply::kOk || change.rows() > 0) Notify();
   }
 
   void Notify() const {
@@ -94,7 +97,7 @@ class ChangeTask final : public Task {
       if (status.ok()) status = change_->Step(kSliceCells);
       end_.heat.NoteRows(change_->rows(), change_->place(), HeatMetric::kWrites);
       if (!status.ok()) {
-        end_.NotifyIfChanged(*change_);  // rows that are gone stay gone
+        end_.NotifyOfPart(*change_);
         context.Fail(status);
         // The error tells of the slices that were logged before it.
         context.depends_on = end_.host->store().last_lsn();
@@ -109,6 +112,8 @@ class ChangeTask final : public Task {
     context.depends_on = end_.host->store().last_lsn();
     return TaskProgress::kDone;
   }
+
+  void Abandon() override { end_.NotifyOfPart(*change_); }
 
   size_t memory_bytes() const override { return change_->memory_bytes(); }
 
@@ -125,7 +130,7 @@ static void Run(CommandContext& ctx, std::unique_ptr<SlicedChange> change, Chang
     const Status status = change->Step(kFirstSliceCells);
     end.heat.NoteRows(change->rows(), change->place(), HeatMetric::kWrites);
     ctx.DependsOn(ctx.store().last_lsn());
-    if (!status.ok()) end.NotifyIfChanged(*change);
+    if (!status.ok()) end.NotifyOfPart(*change);
     if (!status.ok()) return ctx.Fail(status);
   }
   if (!change->done()) {

@@ -44,11 +44,11 @@ bool MayReadIndex(const CommandContext& ctx, const TableSchema& schema, const In
          std::all_of(index.include.begin(), index.include.end(), readable);
 }
 
-uint64_t VisibleBytes(const CommandContext& ctx, const Table& table) {
-  if (ctx.rights == nullptr) return table.memory_bytes();
+uint64_t VisibleBytes(const CommandRights* rights, const Table& table) {
+  if (rights == nullptr) return table.memory_bytes();
   uint64_t bytes = 0;
   for (const FamilySchema& family : table.schema().families) {
-    if (ctx.rights->MayRead(family.name)) bytes += table.family_counters(family).bytes;
+    if (rights->MayRead(family.name)) bytes += table.family_counters(family).bytes;
   }
   return bytes;
 }

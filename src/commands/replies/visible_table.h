@@ -53,7 +53,7 @@ Status CheckMayRead(const CommandContext& ctx, std::string_view family);
 // NOPERM unless all families of the index may be read.
 bool MayReadIndex(const CommandContext& ctx, const TableSchema& schema, const IndexSchema& index);
 
-// Bytes of the families that may be read, or of the whole table.
-uint64_t VisibleBytes(const CommandContext& ctx, const Table& table);
+// Bytes of the families that may be read; of the whole table where `rights` is null.
+uint64_t VisibleBytes(const CommandRights* rights, const Table& table);
 
 }  // namespace cellar

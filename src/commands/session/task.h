@@ -86,6 +86,8 @@ class Task {
   // CLIENT UNBLOCK: a task that waits for others ends at its next step, as if its time were over or
   // with kUnblockedError. False if it does not wait.
   virtual bool Unblock(UnblockReason) { return false; }
+  // Its client has left; it is destroyed next.
+  virtual void Abandon() {}
 };
 
 // A task that waits for others, and notes that CLIENT UNBLOCK has ended its wait.
