@@ -121,8 +121,7 @@ void Upstream::TellThatItLeads() {
 // by another thread, since the segment may not be in the cache.
 void Upstream::NameLast() {
   state_ = State::kNaming;
-  queue_.clear();  // what was not applied comes again
-  queue_begin_ = 0;
+  ClearQueue();  // what was not applied comes again
   auto job = std::make_unique<Job>();
   Journal& journal = owner_.store_->journal();
   job->name = {.lsn = journal.last_lsn(), .commit_micros = journal.last_commit_micros()};
@@ -209,7 +208,7 @@ void Upstream::OnBytes(std::string_view bytes) {
     OnFrame(frame);
   }
   if (link_ == nullptr || !reading_) return;
-  if (queue_.size() - queue_begin_ > kQueueBytesMax) {
+  if (waiting_bytes() > kQueueBytesMax && !AwaitsCommit()) {
     reading_ = false;
     link_->SetReading(false);
   }
@@ -353,6 +352,17 @@ void Upstream::BeginStreaming() {
   failure_.clear();
 }
 
+// A long record was long enough here.
+void Upstream::ClearQueue() {
+  if (queue_.capacity() > kQueueBytesMax) {
+    queue_ = {};
+  } else {
+    queue_.clear();
+  }
+  queue_begin_ = 0;
+  awaited_ = {};
+}
+
 // Records wait in queue_ until the leader says that they are committed. Its front is cut off now
 // and then, not at each record, as that would move the rest.
 void Upstream::OnRecords(const Frame& frame) {
@@ -361,9 +371,8 @@ void Upstream::OnRecords(const Frame& frame) {
   const Lsn commit = body.ReadLsn();
   if (!body.ok()) return Fail("its records cannot be read");
   commit_ = std::max(commit_, commit);
-  if (queue_begin_ == queue_.size()) {
-    queue_.clear();
-    queue_begin_ = 0;
+  if (waiting_bytes() == 0) {
+    ClearQueue();
   } else if (queue_begin_ > kFrameBytesMax) {
     queue_.erase(0, queue_begin_);
     queue_begin_ = 0;
@@ -399,7 +408,8 @@ Status Upstream::ApplyFront(int64_t deadline_micros) {
     const auto bytes = NextWireRecord(std::string_view(queue_).substr(queue_begin_), &record);
     if (!bytes) return Status::Error(ErrorCode::kErr, "a record that it sent is damaged");
     if (record.is_entry()) {
-      if (record.lsn > commit_) break;
+      awaited_ = record.lsn > commit_ ? record.lsn : Lsn{};
+      if (AwaitsCommit()) break;
       RETURN_IF_ERROR(store.ApplyRecord(record));
     }
     queue_begin_ += *bytes;
@@ -414,7 +424,9 @@ void Upstream::ReadAgain() {
 }
 
 // True: there is more to be done at once. Reading from the link stops while the queue is full
-// (OnBytes) and goes on when half of it is applied, so that a follower never holds more than that.
+// (OnBytes) and goes on when half of it is applied, so that a follower does not hold more than that
+// of what it may apply. What the leader has not committed is no reason to stop: that it has comes
+// behind it on the same link.
 bool Upstream::ApplySlice(int64_t deadline_micros) {
   if (state_ == State::kCopying) return Copy(deadline_micros);
   if (state_ != State::kStreaming) return false;
@@ -429,7 +441,7 @@ bool Upstream::ApplySlice(int64_t deadline_micros) {
     }
     return false;
   }
-  if (!reading_ && link_ != nullptr && queue_.size() - queue_begin_ < kQueueBytesMax / 2)
+  if (!reading_ && link_ != nullptr && (waiting_bytes() < kQueueBytesMax / 2 || AwaitsCommit()))
     ReadAgain();
   const Lsn applied = owner_.store_->journal().last_lsn();
   const int64_t now = owner_.clock_.MonotonicMicros();
@@ -437,10 +449,7 @@ bool Upstream::ApplySlice(int64_t deadline_micros) {
     up_micros_ = now;
     down_micros_ = 0;
   }
-  if (queue_begin_ == queue_.size()) return false;
-  LogRecord record;
-  const auto next = NextWireRecord(std::string_view(queue_).substr(queue_begin_), &record);
-  return !next || !record.is_entry() || record.lsn <= commit_;
+  return waiting_bytes() > 0 && !AwaitsCommit();
 }
 
 // Tells the leader what is durable and what is applied here: at once if that has changed, and once

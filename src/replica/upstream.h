@@ -12,7 +12,7 @@
 //   kPausing    something failed: the next attempt comes a little later
 //
 // Records that have come wait in memory until they are applied, in slices; beyond kQueueBytesMax
-// the link is not read.
+// the link is not read, unless it is the leader's commit that they wait for.
 #pragma once
 
 #include <cstdint>
@@ -97,6 +97,10 @@ class Upstream final : public PeerHandler {
   void Install();
   void EndInstall(Job* job);
   void BeginStreaming();
+  size_t waiting_bytes() const { return queue_.size() - queue_begin_; }
+  // Whether the record at the front of the queue is known not to be committed yet.
+  bool AwaitsCommit() const { return awaited_ > commit_; }
+  void ClearQueue();
   // Applies the records at the front of the queue. A status other than OK: the stream is no good.
   Status ApplyFront(int64_t deadline_micros);
   // Why the link is no good: logged, and tried again a little later.
@@ -128,6 +132,7 @@ class Upstream final : public PeerHandler {
   std::optional<SnapshotEntry> snapshot_;  // kInstalling: of what is to be installed
   std::string queue_;                      // records in wire form
   size_t queue_begin_{0};
+  Lsn awaited_;  // the record at the front, if it was not committed when it was looked at
   bool reading_{true};
   Lsn commit_;
   Lsn leader_last_;

@@ -111,6 +111,35 @@ class HeldDiskTest(unittest.TestCase):
                   "TABLE DROP t", "DEL t", "RENAME t u", "COPY t u", "CWATCH t r", "INDEX DROP t i"]
         self.assert_all_wait(server, [*READS.values(), *writes])
 
+    def test_a_follower_is_sent_more_than_it_holds_before_it_is_committed(self):
+        """What it waits for comes behind that on the same link, so it must go on reading."""
+        leader = self.begin(appendonly="yes", appendfsync="always")
+        follower = CellarServer(replicaof=f"127.0.0.1 {leader.port}")
+        self.addCleanup(follower.__exit__, None, None, None)
+        follower.start()
+
+        def wait_for(is_so, what):
+            end = time.monotonic() + START_SECONDS_MAX
+            while not is_so():
+                self.assertLess(time.monotonic(), end, what())
+                time.sleep(0.02)
+
+        def figure(server, name):
+            return server.client().info("replication")[name]
+
+        wait_for(lambda: figure(follower, "master_link_status") == "up", lambda: "the link")
+        rows = 48
+        writes = [("CPUT", "t", f"r{i}", "f:c", "x" * (1 << 20)) for i in range(rows)]
+        self.send(leader, ("CPUT", "t", "r", "f:c", MARK), *writes)
+        self.wait_until_held()
+        records = lambda: figure(leader, "master_repl_offset")
+        wait_for(lambda: records() > rows, lambda: f"records: {records()}")
+        time.sleep(SILENCE_SECONDS)
+        self.assertIsNone(follower.client().execute_command("CGET", "t", f"r{rows - 1}", "f:c"))
+        self.release()
+        wait_for(lambda: figure(follower, "slave_repl_offset") == records(), lambda: follower.log()[-2000:])
+        self.assertEqual(1 << 20, len(follower.client().execute_command("CGET", "t", f"r{rows - 1}", "f:c")))
+
     def test_that_a_snapshot_is_gone_waits(self):
         server = self.begin(appendonly="yes", appendfsync="always")
         client = server.client()

@@ -112,6 +112,7 @@ std::optional<FrameHead> FrameReader::Arriving() const {
 
 Result<bool> FrameReader::Next(Frame* frame) {
   if (begin_ == buffer_.size()) {
+    if (buffer_.capacity() > 2 * kFrameBytesMax) buffer_ = {};
     buffer_.clear();
     begin_ = 0;
   } else if (begin_ >= kMoveBytes) {
