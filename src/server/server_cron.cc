@@ -10,6 +10,7 @@
 #include "commands/clients/client_info.h"
 #include "commands/session/pubsub.h"
 #include "engine/keys/compression.h"
+#include "server/connection/peer_side.h"
 #include "server/server.h"
 
 namespace cellar {
@@ -112,7 +113,11 @@ void Server::CheckConnections() {
 
 bool Server::OutputExceeded(Connection& connection) {
   Session& session = connection.session;
-  const size_t waiting = session.reply_bytes();
+  size_t waiting = session.reply_bytes();
+  // A link bounds what waits by itself, but for a frame that one long record fills. Without that
+  // the follower would never get further.
+  if (const PeerSide* const peer = connection.peer(); peer != nullptr)
+    waiting -= std::min(waiting, peer->longest_bytes());
   const OutputLimit& limit =
       services_own_.config.output_limits[static_cast<size_t>(ClassOf(session))];
   // A reply that waits for the disk is not the client's fault.

@@ -130,6 +130,25 @@ class ReplicationTest(ReplicaTest):
         follower.restart()
         self.assertEqual("4999", follower.run("CGET t r4999 f:a"))
 
+    def test_a_record_beyond_the_output_limit_comes_nonetheless(self):
+        leader, follower = self.pair()
+        leader.run("CONFIG SET", "client-output-buffer-limit", "replica 1mb 512kb 1")
+        follower.follow(leader)
+        leader.load(100)
+        self.assert_copied(leader, follower)
+        value = os.urandom(1 << 20).hex() * 8
+        leader.redis.execute_command("CMUTATE", "t", "large", *sum((("PUT", f"f:{i}", value) for i in range(4)), ()))
+        leader.load(100, 100)
+        self.assert_copied(leader, follower)
+        # From the log, too.
+        follower.kill()
+        leader.redis.execute_command("CMUTATE", "t", "more", *sum((("PUT", f"f:{i}", value) for i in range(3)), ()))
+        leader.load(100, 200)
+        follower.restart()
+        follower.follow(leader)
+        self.assert_copied(leader, follower)
+        self.assertEqual(0, leader.info("client_output_buffer_limit_disconnections", "stats"))
+
     def test_log_is_kept_behind_a_snapshot_for_those_who_come_back(self):
         leader, follower = self.pair()
         follower.follow(leader)

@@ -6,12 +6,16 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include <algorithm>
+
 #include "commands/session/host.h"
 #include "server/connection/connection.h"
 
 namespace cellar {
 
 void PeerSide::Write(std::string_view bytes) {
+  if (waiting_bytes() == 0) longest_bytes_ = 0;
+  longest_bytes_ = std::max(longest_bytes_, bytes.size());
   connection_.session.output.Append(bytes);
   host_.ScheduleFlush(connection_.session);
 }

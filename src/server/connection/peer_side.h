@@ -5,6 +5,7 @@
 // gets OnClosed unless it was the one that closed.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -22,6 +23,8 @@ class PeerSide final : public PeerLink {
   // Set once, before anything comes.
   void SetHandler(PeerHandler* handler) { handler_ = handler; }
   bool reading() const { return reading_; }
+  // The longest piece that was written since nothing waited.
+  size_t longest_bytes() const { return longest_bytes_; }
 
   // --- for the connection
   void OnBytes(std::string_view bytes) {
@@ -50,6 +53,7 @@ class PeerSide final : public PeerLink {
   Connection& connection_;
   PeerHandler* handler_{nullptr};
   bool reading_{true};
+  size_t longest_bytes_{0};
 };
 
 }  // namespace cellar
