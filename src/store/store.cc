@@ -389,7 +389,7 @@ CELLAR_INLINE Status Store::ReserveMutation(size_t more) {
   CELLAR_ASSERT(mutation_.size() > part_begin_);
   if (following_) [[unlikely]]
     return ReadOnly();
-  return journal_->Reserve(mutation_.size() + more);
+  return journal_->ReserveChange(mutation_.size() + more);
 }
 
 CELLAR_INLINE void Store::FinishMutation(Table* table, uint64_t changes) {
@@ -412,7 +412,8 @@ Status Store::CommitMutation(Table* table, uint64_t changes) {
   if (mutation_.size() == part_begin_) return Status::Ok();
   has_old_cells_ = false;
   if (table != nullptr && !following_) TakeOldCells(*table, Resolved::kNo);
-  Status reserved = ReserveMutation(old_cells_bytes());
+  Status reserved =
+      following_ ? ReadOnly() : journal_->Reserve(mutation_.size() + old_cells_bytes());
   if (!reserved.ok()) {
     mutation_.Truncate(part_begin_);
     return reserved;

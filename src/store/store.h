@@ -524,7 +524,7 @@ class Store {
   template <typename Resolve>
   Status PutResolved(Table& table, size_t puts, Resolve resolve);
   Status PutByWrite(Table& table, std::string_view row, std::span<const std::string_view> cells);
-  // `more` bytes will be added to it.
+  // Of what a client puts: `more` bytes will be added to it.
   Status ReserveMutation(size_t more);
   // Before what was added since BeginMutation is carried out: notes what stands there if a feed of
   // the table tells it. Behind it, AppendOldCells.

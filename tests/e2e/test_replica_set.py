@@ -336,6 +336,10 @@ class ReplicaSetTest(ReplicaSetCase):
         for words in (("CPUT", "t", "large", "f:large", "z" * (40 << 20)), ("CPUT", "t", "behind", "f:a", "needle")):
             self.wait_until(lambda each=words: is_written(*each), lambda: f"seed {seed}: {said}")
         self.assert_equal(members)
+        # One that would cost each leader its place, whoever it is, is refused at once.
+        puts = sum((("PUT", f"f:{i}", "z" * (28 << 20)) for i in range(4)), ())
+        refusal = self.wait_leader(members).refusal("CMUTATE", "t", "larger", *puts)
+        self.assertRegex(refusal, "TOOLARGE a change of 11[0-9]{7} bytes: a replica set takes 100000000 at once, more")
         for member in members:
             self.assertEqual("behind", member.run("CSCAN t 0 INDEX i EQ 1 needle")[1][0][0])
             self.assertEqual(40 << 20, len(member.run("CGET t large f:large")))

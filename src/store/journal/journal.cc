@@ -41,6 +41,14 @@ constexpr size_t kJoinedRecordBytesMax = 4 << 10;
                                                  " bytes does not fit into one log record");
 }
 
+[[gnu::cold, gnu::noinline]] Status ChangeTooLarge(size_t payload_bytes, size_t bytes_max) {
+  if (bytes_max == kRecordPayloadBytesMax) return RecordTooLarge(payload_bytes);
+  return Status::Error(ErrorCode::kTooLarge,
+                       "a change of " + std::to_string(payload_bytes) +
+                           " bytes: a replica set takes " + std::to_string(bytes_max) +
+                           " at once, more with a longer replica-election-timeout");
+}
+
 [[gnu::cold, gnu::noinline]] Status NoSnapshot(const std::string& why) {
   return Status::Error(ErrorCode::kMisconf,
                        "The last snapshot could not be saved, and there is no log "
@@ -145,6 +153,7 @@ class JournalImpl final : public Journal {
 
   const RecoveryReport& recovery() const override { return report_; }
   Status Reserve(size_t payload_bytes) override;
+  Status ReserveChange(size_t payload_bytes) override;
   Lsn Append(std::string_view payload, uint64_t changes) override;
   Lsn AppendJoined(std::string_view payload, size_t head_bytes, uint64_t changes) override;
   void AppendAt(const RecordHead& head, std::string_view payload, uint64_t changes) override;
@@ -245,6 +254,7 @@ class JournalImpl final : public Journal {
   void SealLastRecord();
   void ClaimIfIdle();
   // Waits for the snapshot thread.
+  Status ReserveRoom(size_t payload_bytes);
   Status FinishSnapshot();
   // What that thread does.
   void RunSnapshot(SnapshotJob* job);
@@ -351,15 +361,25 @@ JournalImpl::JournalImpl(JournalOptions options, FileSystem& files, Clock& clock
 
 // Without a log there is nothing to reserve. Then save points are what durability there is, and a
 // failed one stops writes if it is to (stop-writes-on-bgsave-error).
-Status JournalImpl::Reserve(size_t payload_bytes) {
-  if (payload_bytes > kRecordPayloadBytesMax) [[unlikely]]
-    return RecordTooLarge(payload_bytes);
+CELLAR_INLINE Status JournalImpl::ReserveRoom(size_t payload_bytes) {
   if (options_.log_enabled)
     return writer_.Reserve(stream_end_ + kRecordHeaderBytes + payload_bytes + kReserveSlackBytes);
   if (!last_save_error_.empty() && options_.stop_writes_on_snapshot_error &&
       !options_.save_points.empty()) [[unlikely]]
     return NoSnapshot(last_save_error_);
   return Status::Ok();
+}
+
+Status JournalImpl::Reserve(size_t payload_bytes) {
+  if (payload_bytes > kRecordPayloadBytesMax) [[unlikely]]
+    return RecordTooLarge(payload_bytes);
+  return ReserveRoom(payload_bytes);
+}
+
+Status JournalImpl::ReserveChange(size_t payload_bytes) {
+  if (payload_bytes > options_.change_bytes_max) [[unlikely]]
+    return ChangeTooLarge(payload_bytes, options_.change_bytes_max);
+  return ReserveRoom(payload_bytes);
 }
 
 // The claim says how far the log was known to be durable when the record was written: at recovery a

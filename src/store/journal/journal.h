@@ -106,6 +106,12 @@ struct JournalOptions {
   // store sets it.
   std::function<bool()> state_is_newest;
 
+  // Of a member: the largest change that clients may make at once, in bytes of a record's payload.
+  // While the leader copies one into its log, its tree and a frame for each member it gives no sign
+  // of life, so that a change that takes about as long as an election costs it the lead, and comes
+  // to nothing, each time that it is tried.
+  size_t change_bytes_max{kRecordPayloadBytesMax};
+
   // Sizes and delays that only tests change.
   uint64_t segment_bytes_max{64 << 20};     // a log file is closed at about this size
   uint64_t allocation_bytes_max{16 << 20};  // largest piece reserved on disk at once
@@ -240,6 +246,8 @@ class Journal {
   // kMisconf and the reason, and nothing may be changed. Normally one comparison; waits for the
   // sync thread only when the log grows faster than the disk reserves room.
   virtual Status Reserve(size_t payload_bytes) = 0;
+  // As Reserve, for what a client changes: TOOLARGE beyond change_bytes_max.
+  virtual Status ReserveChange(size_t payload_bytes) = 0;
   // Adds a record, which cannot fail, and returns its number. `changes` is what it counts for in
   // save points (cells or rows changed). The bytes are copied. REQUIRES: a Reserve of at least that
   // size since the last Append. Cost: a copy and a hash of the payload, the hash with the next
