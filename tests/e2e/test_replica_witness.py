@@ -249,7 +249,7 @@ class WitnessTest(ReplicaSetCase):
             for member, kind in zip(members, kinds):
                 member.server.options["replica-kind"] = kind
                 member.server.spawn()
-            self.assertNotEqual(0, members[0].server.process.wait(60))
+            self.assertEqual(1, members[0].server.process.wait(60))
             self.assertIn(text, members[0].server.log())
             for member in members:
                 member.stop()
