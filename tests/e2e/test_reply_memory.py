@@ -5,6 +5,7 @@ Nothing here is about time: a test waits for a figure, and compares figures.
 
 import os
 import socket
+import time
 import unittest
 
 import redis
@@ -70,7 +71,12 @@ class ReplyMemoryTest(Limits):
 
     def assert_counted_and_given_back(self, connections, each_min, each_max):
         """What waits for these clients is seen everywhere, and goes with them."""
-        self.wait_until(lambda: all(bytes_ >= each_min for bytes_ in self.waiting()))
+        def settled():
+            waiting = self.waiting()
+            time.sleep(0.1)  # other threads may still be filling the sockets
+            return all(bytes_ >= each_min for bytes_ in waiting) and waiting == self.waiting()
+
+        self.wait_until(settled)
         waiting, info = self.waiting(), self.info()
         self.assertEqual(len(connections), len(waiting))
         self.assertLess(max(waiting), each_max)
