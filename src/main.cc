@@ -319,7 +319,6 @@ int Serve(const std::vector<std::string>& words) {
     return Fail(status);
   }
   if (const Status status = server.Attach(store->get()); !status.ok()) {
-    server.Detach();  // the store goes before the server does
     Log(LogSeverity::kWarning, status.text());
     return Fail(status);
   }

@@ -170,8 +170,10 @@ Status Server::Attach(Store* store) {
   store_->set_apply_listener(&applied_changes_);
   // CONFIG SET and SIGHUP are heard while data is loaded, by a store of the options of the start.
   ApplyStoreConfig();
-  RETURN_IF_ERROR(replication_.Attach(store, services_own_.config.dir));
-  return replication_.set() != nullptr ? Status::Ok() : ApplyReplicaOf();
+  Status status = replication_.Attach(store, services_own_.config.dir);
+  if (status.ok() && replication_.set() == nullptr) status = ApplyReplicaOf();
+  if (!status.ok()) Detach();
+  return status;
 }
 
 int Server::Run() {

@@ -86,7 +86,7 @@ class Server final : public Host, private ConnectionHost, private ReplicationHos
   // A signal or SHUTDOWN came: Run, if it is called at all, returns at once.
   bool stopping() const { return stopping_; }
   // The store is there: commands are answered. Borrowed; it outlives Run(). An error: what the
-  // folder says of other nodes cannot be read.
+  // folder says of other nodes cannot be read; no store is known then.
   Status Attach(Store* store);
   // For JournalOptions::members.
   std::string members_payload() const;
