@@ -254,6 +254,7 @@ class OperatorTest(CellarTest):
         seen = b""
         with self.server.connect() as monitor, self.server.connect() as other:
             monitor.sendall(b"MONITOR\r\n")
+            self.assertEqual(receive(monitor, 5), b"+OK\r\n")
             for at, line in enumerate(lines + ["ECHO end"]):
                 for words in (line, "MULTI", line, "EXEC") if at < len(lines) else (line,):
                     other.sendall(words.encode() + b"\r\n")
