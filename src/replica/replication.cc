@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/free_string.h"
 #include "base/os/log.h"
 #include "replica/follower_feed.h"
 #include "replica/set_node.h"
@@ -196,7 +197,7 @@ void Replication::Send(PeerLink* link, const FrameHead& head, std::string_view b
   frame_.append(body).append(rest);
   SealFrame(&frame_);
   SendFrame(link, frame_);
-  if (frame_.capacity() > kFrameKeptBytes) frame_ = {};
+  if (frame_.capacity() > kFrameKeptBytes) FreeString(&frame_);
 }
 
 void Replication::SendFrame(PeerLink* link, std::string_view frame) {

@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/coding.h"
+#include "base/free_string.h"
 #include "base/os/log.h"
 #include "store/format/snapshot_format.h"
 #include "store/journal/diverged.h"
@@ -355,7 +356,7 @@ void Upstream::BeginStreaming() {
 // A long record was long enough here.
 void Upstream::ClearQueue() {
   if (queue_.capacity() > kQueueBytesMax) {
-    queue_ = {};
+    FreeString(&queue_);
   } else {
     queue_.clear();
   }

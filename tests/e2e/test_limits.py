@@ -13,7 +13,7 @@ import time
 import unittest
 
 import redis
-from cellar_server import START_SECONDS_MAX, CellarServer, CellarTest
+from cellar_server import START_SECONDS_MAX, CellarServer, CellarTest, is_sanitized
 from test_protocol import READ_SECONDS_MAX, command, exchange
 
 IDLE_CONNECTIONS = 10_000
@@ -160,6 +160,20 @@ class ClientLimitsTest(Limits):
                 pass
             self.assertLess(received, 8_000_000)
         self.assertTrue(self.redis.ping())
+
+    @unittest.skipIf(is_sanitized(), "sanitizers keep what is freed")
+    def test_what_a_large_request_needed_goes_with_it(self):
+        """Its client stays, and holds nothing of it."""
+        before = self.resident_bytes()
+        value = b"x" * (32 << 20)
+        for _ in range(8):
+            connection = self.server.connect()
+            self.addCleanup(connection.close)
+            connection.settimeout(60)
+            connection.sendall(command("CPUT", "nosuch", "r", "f:a", value))
+            self.assertTrue(connection.recv(100).startswith(b"-NOTABLE"))
+        self.wait_until(lambda: self.resident_bytes() < before + (100 << 20),
+                        lambda: f"{self.resident_bytes()} of {before}")
 
     def test_ten_thousand_idle_connections_cost_bounded_memory(self):
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)

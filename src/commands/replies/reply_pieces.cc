@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "base/buffer_memory.h"
+#include "base/free_string.h"
 
 namespace cellar {
 namespace {
@@ -90,7 +91,7 @@ void ReplyPieces::Prepend(std::string_view bytes) {
 bool ReplyPieces::Deliver(ReplyWriter& client, const TaskBudget& budget) {
   CELLAR_ASSERT(owned());
   client.Raw(head_);
-  head_ = std::string();
+  FreeString(&head_);
   while (delivered_ < pieces_.size()) {
     std::unique_ptr<OutputBuffer>& piece = pieces_[delivered_++];
     CELLAR_ASSERT(piece != nullptr);

@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "base/coding.h"
+#include "base/free_string.h"
 #include "base/hash.h"
 
 namespace cellar {
@@ -112,7 +113,7 @@ std::optional<FrameHead> FrameReader::Arriving() const {
 
 Result<bool> FrameReader::Next(Frame* frame) {
   if (begin_ == buffer_.size()) {
-    if (buffer_.capacity() > 2 * kFrameBytesMax) buffer_ = {};
+    if (buffer_.capacity() > 2 * kFrameBytesMax) FreeString(&buffer_);
     buffer_.clear();
     begin_ = 0;
   } else if (begin_ >= kMoveBytes) {

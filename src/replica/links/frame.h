@@ -60,6 +60,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/free_string.h"
 #include "cellar/lsn.h"
 #include "cellar/status.h"
 #include "store/format/log_format.h"
@@ -132,7 +133,7 @@ class FrameReader {
   }
   // Forgets what has come.
   void Clear() {
-    buffer_ = {};
+    FreeString(&buffer_);
     begin_ = 0;
   }
   // Adds bytes as they came.

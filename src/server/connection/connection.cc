@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/free_string.h"
 #include "base/os/log.h"
 #include "commands/dispatch/dispatch.h"
 #include "commands/dispatch/row_prefetch.h"
@@ -79,7 +80,7 @@ void Connection::Feed(std::string_view bytes, const CommandBatch& ahead) {
     Process(&rest, {});
     const size_t used = pending_.size() - rest.size();
     if (rest.empty()) {
-      pending_ = std::string();
+      FreeString(&pending_);
     } else if (used > 0) {
       pending_.erase(0, used);
       reader_.Rebase(rest.data(), pending_.data());

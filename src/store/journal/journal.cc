@@ -253,8 +253,8 @@ class JournalImpl final : public Journal {
   // The last record of the turn gets its hash: when the next one is added, or the turn ends.
   void SealLastRecord();
   void ClaimIfIdle();
-  // Waits for the snapshot thread.
   Status ReserveRoom(size_t payload_bytes);
+  // Waits for the snapshot thread.
   Status FinishSnapshot();
   // What that thread does.
   void RunSnapshot(SnapshotJob* job);

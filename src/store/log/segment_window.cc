@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/coding.h"
+#include "base/free_string.h"
 #include "store/format/manifest.h"
 
 namespace cellar {
@@ -49,7 +50,7 @@ Result<std::string_view> SegmentWindow::RecordAt(uint64_t offset, bool afresh) {
 Status SegmentWindow::Fill(uint64_t offset, size_t bytes, bool afresh) {
   const bool there = offset >= window_offset_ && offset + bytes <= window_offset_ + window_.size();
   if (there && !afresh) return Status::Ok();
-  if (window_.capacity() > kWindowKeptBytes && bytes <= kWindowKeptBytes) window_ = std::string();
+  if (window_.capacity() > kWindowKeptBytes && bytes <= kWindowKeptBytes) FreeString(&window_);
   window_.resize(std::max(bytes, read_ahead_bytes_));
   const Result<size_t> got = file_->ReadAt(offset, window_.size(), window_.data());
   window_.resize(got.ok() ? *got : 0);

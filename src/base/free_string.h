@@ -1,0 +1,14 @@
+// FreeString: what assigning an empty string looks like and is not.
+//
+// libstdc++ keeps the memory of a string that is assigned a short one, be it moved there (bits/
+// basic_string.h, operator=): `text = {}` empties it and gives nothing back.
+#pragma once
+
+#include <string>
+
+namespace cellar {
+
+// Empties *text and gives back its memory. O(1) and a call of the allocator.
+inline void FreeString(std::string* text) { std::string().swap(*text); }
+
+}  // namespace cellar
