@@ -1,7 +1,7 @@
 // FreeString: what assigning an empty string looks like and is not.
 //
-// libstdc++ keeps the memory of a string that is assigned a short one, be it moved there (bits/
-// basic_string.h, operator=): `text = {}` empties it and gives nothing back.
+// libstdc++ keeps the memory of a string that is assigned a short one, even if that is moved there:
+// `text = {}` empties it and gives nothing back.
 #pragma once
 
 #include <string>

@@ -372,9 +372,7 @@ void Upstream::OnRecords(const Frame& frame) {
   const Lsn commit = body.ReadLsn();
   if (!body.ok()) return Fail("its records cannot be read");
   commit_ = std::max(commit_, commit);
-  if (waiting_bytes() == 0) {
-    ClearQueue();
-  } else if (queue_begin_ > kFrameBytesMax) {
+  if (queue_begin_ > kFrameBytesMax) {
     queue_.erase(0, queue_begin_);
     queue_begin_ = 0;
   }
@@ -415,6 +413,7 @@ Status Upstream::ApplyFront(int64_t deadline_micros) {
     }
     queue_begin_ += *bytes;
   }
+  if (waiting_bytes() == 0) ClearQueue();
   return Status::Ok();
 }
 

@@ -140,7 +140,7 @@ class ReplicationTest(ReplicaTest):
         leader.redis.execute_command("CMUTATE", "t", "large", *sum((("PUT", f"f:{i}", value) for i in range(4)), ()))
         leader.load(100, 100)
         self.assert_copied(leader, follower)
-        self.wait_until(lambda: follower.info("mem_total_replication_buffers", "memory") < 16 << 20,
+        self.wait_until(lambda: follower.info("mem_clients_slaves", "memory") < 16 << 20,
                         lambda: str(follower.redis.info("memory")))
         # From the log, too.
         follower.kill()
