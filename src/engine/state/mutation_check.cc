@@ -96,6 +96,10 @@ bool IsCellValue(std::string_view bytes) {
 }
 
 bool IsValueOf(const FamilySchema& family, std::string_view cell_value) {
+  // Most are bytes that may be anything, and have no flags.
+  constexpr auto kPlainBytes = static_cast<char>(ValueType::kBytes);
+  if (cell_value.starts_with(kPlainBytes) && family.fold == FoldKind::kNone) [[likely]]
+    return true;
   CellValue cell;
   if (!IsCellValue(cell_value) || !DecodeCellHead(cell_value, &cell)) return false;
   if (family.compression == Compression::kNever && CellHasFlags(cell_value, kCellCompressed))
