@@ -240,6 +240,56 @@ TEST_CASE("Samples depend on the seed and the row alone", "[filter]") {
   REQUIRE(passed < 700);
 }
 
+TEST_CASE("Timestamps are compared exactly up to the last one", "[filter]") {
+  const Cells cells{{0, "q", INT64_MAX, ValueType::kI64, "1", {}, 0},
+                    {0, "q", INT64_MAX - 1, ValueType::kI64, "1", {}, 1},
+                    {0, "q", 1, ValueType::kI64, "1", {}, 2},
+                    {0, "q", 0, ValueType::kI64, "1", {}, 3}};
+  const auto places = [&cells](std::string_view filter) {
+    Places found;
+    for (const Cell& cell : RunText(filter, "r", cells)) found.push_back(cell.position);
+    return found;
+  };
+  const Places all{0, 1, 2, 3};
+  REQUIRE(places("ts = 9223372036854775807") == Places{0});
+  REQUIRE(places("ts >= 9223372036854775807") == Places{0});
+  REQUIRE(places("ts > 9223372036854775806") == Places{0});
+  REQUIRE(places("ts > 9223372036854775806.5") == Places{0});
+  REQUIRE(places("ts < 9223372036854775807") == Places{1, 2, 3});
+  REQUIRE(places("ts != 9223372036854775807") == Places{1, 2, 3});
+  REQUIRE(places("ts <= 9223372036854775807.5") == all);
+  REQUIRE(places("ts < 9223372036854775807.5") == all);
+  REQUIRE(places("ts in [9223372036854775807,]") == Places{0});
+  REQUIRE(places("ts in [,9223372036854775807)") == Places{1, 2, 3});
+  for (const char* beyond : {"9223372036854775807.5", "9223372036854775808", "1e30"}) {
+    INFO(beyond);
+    const std::string number = beyond;
+    REQUIRE(places("ts > " + number).empty());
+    REQUIRE(places("ts >= " + number).empty());
+    REQUIRE(places("ts = " + number).empty());
+    REQUIRE(places("ts != " + number) == all);
+    REQUIRE(places("ts <= " + number) == all);
+    REQUIRE(places("ts in [" + number + ",]").empty());
+    REQUIRE(places("ts in (" + number + ",1e31]").empty());
+  }
+  REQUIRE(places("ts > 9223372036854775807").empty());
+  REQUIRE(places("ts in (9223372036854775807,]").empty());
+  REQUIRE(places("ts in (9223372036854775806,9223372036854775807)").empty());
+  for (const char* before : {"-0.5", "-1", "-1e30"}) {
+    INFO(before);
+    const std::string number = before;
+    REQUIRE(places("ts > " + number) == all);
+    REQUIRE(places("ts >= " + number) == all);
+    REQUIRE(places("ts = " + number).empty());
+    REQUIRE(places("ts != " + number) == all);
+    REQUIRE(places("ts < " + number).empty());
+    REQUIRE(places("ts in [," + number + "]").empty());
+  }
+  REQUIRE(places("ts < 0.5") == Places{3});
+  REQUIRE(places("ts > 0.5") == Places{0, 1, 2});
+  REQUIRE(places("ts != 0.5") == all);
+}
+
 TEST_CASE("A hostile expression over a large value costs linear time", "[filter]") {
   Cells cells{{0, "q", 1, ValueType::kBytes, std::string(1'000'000, 'a') + "c", {}}};
   REQUIRE(RunText("value ~ \"(a*)*b\"", "r", cells).empty());

@@ -15,7 +15,6 @@
 #include <re2/re2.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "base/assert.h"
 #include "base/hash.h"
@@ -31,16 +30,11 @@ bool FullMatch(const re2::RE2& regex, std::string_view text) {
   return regex.Match(piece, 0, text.size(), re2::RE2::ANCHOR_BOTH, nullptr, 0);
 }
 
-int64_t ClampToInt64(int128_t value) {
-  constexpr int128_t kMin = std::numeric_limits<int64_t>::min();
-  constexpr int128_t kMax = std::numeric_limits<int64_t>::max();
-  return static_cast<int64_t>(std::clamp(value, kMin, kMax));
-}
 // The smallest integer not below the number, the smallest above it, and so on.
-int64_t AtLeast(const DecimalFloor& n) { return ClampToInt64(n.floor + (n.exact ? 0 : 1)); }
-int64_t Above(const DecimalFloor& n) { return ClampToInt64(n.floor + 1); }
-int64_t AtMost(const DecimalFloor& n) { return ClampToInt64(n.floor); }
-int64_t Below(const DecimalFloor& n) { return ClampToInt64(n.floor - (n.exact ? 1 : 0)); }
+int128_t AtLeast(const DecimalFloor& n) { return n.floor + (n.exact ? 0 : 1); }
+int128_t Above(const DecimalFloor& n) { return n.floor + 1; }
+int128_t AtMost(const DecimalFloor& n) { return n.floor; }
+int128_t Below(const DecimalFloor& n) { return n.floor - (n.exact ? 1 : 0); }
 
 bool ValueRangeHolds(const FilterRange& range, ValueType type, std::string_view stored) {
   if (range.low) {
@@ -135,40 +129,44 @@ FilterKeyTest MakeFilterKeyTest(const FilterNode& node, const Order& order) {
 // where `inside` is false that lets every timestamp pass.
 FilterTimestampTest MakeFilterTimestampTest(const FilterNode& node) {
   CELLAR_ASSERT(node.subject == FilterSubject::kTimestamp);
-  FilterTimestampTest test;
+  int128_t min = 0;
+  int128_t max = INT64_MAX;
   if (node.kind == FilterNodeKind::kIn) {
     const FilterRange& range = node.range;
-    if (range.low) {
-      test.min = range.low_inclusive ? AtLeast(range.low->floor) : Above(range.low->floor);
+    if (range.low) min = range.low_inclusive ? AtLeast(range.low->floor) : Above(range.low->floor);
+    if (range.high)
+      max = range.high_inclusive ? AtMost(range.high->floor) : Below(range.high->floor);
+  } else {
+    const DecimalFloor& number = node.literal.floor;
+    switch (node.op) {
+      case CompareOp::kEq:
+      case CompareOp::kNe:
+        min = AtLeast(number);
+        max = AtMost(number);
+        break;
+      case CompareOp::kLt:
+        max = Below(number);
+        break;
+      case CompareOp::kLe:
+        max = AtMost(number);
+        break;
+      case CompareOp::kGt:
+        min = Above(number);
+        break;
+      case CompareOp::kGe:
+        min = AtLeast(number);
+        break;
     }
-    if (range.high) {
-      test.max = range.high_inclusive ? AtMost(range.high->floor) : Below(range.high->floor);
-    }
-    // What lies beyond the largest timestamp must not be clamped into the range.
-    if (range.low && range.low->floor.floor > INT64_MAX) test.max = -1;
+  }
+  FilterTimestampTest test;
+  test.inside = node.kind == FilterNodeKind::kIn || node.op != CompareOp::kNe;
+  // Judged before they are cut to what a timestamp can be: beyond the largest one there is none.
+  if (min > max || min > INT64_MAX || max < 0) {
+    test.max = -1;
     return test;
   }
-  const DecimalFloor& number = node.literal.floor;
-  const bool beyond = number.floor > INT64_MAX;
-  switch (node.op) {
-    case CompareOp::kEq:
-    case CompareOp::kNe:
-      test.min = AtLeast(number);
-      test.max = beyond ? -1 : AtMost(number);
-      test.inside = node.op == CompareOp::kEq;
-      break;
-    case CompareOp::kLt:
-      test.max = Below(number);
-      break;
-    case CompareOp::kLe:
-      test.max = AtMost(number);
-      break;
-    case CompareOp::kGt:
-    case CompareOp::kGe:
-      test.min = node.op == CompareOp::kGt ? Above(number) : AtLeast(number);
-      if (beyond || (node.op == CompareOp::kGt && number.floor == INT64_MAX)) test.max = -1;
-      break;
-  }
+  test.min = static_cast<int64_t>(std::max<int128_t>(min, 0));
+  test.max = static_cast<int64_t>(std::min<int128_t>(max, INT64_MAX));
   return test;
 }
 

@@ -4,11 +4,11 @@
 #include <pthread.h>
 
 #include <csignal>
-#include <cstring>
 #include <string>
 #include <utility>
 
 #include "base/assert.h"
+#include "base/copy_bytes.h"
 #include "server/net/client_socket.h"
 #include "server/net/io_socket.h"
 
@@ -261,7 +261,7 @@ void IoThread::Tell(Connection* connection, InputBlock::Kind kind, std::string_v
   if (text.size() > Input().room()) PostInput();
   InputBlock& block = Input();
   char* const to = block.bytes.get() + block.used;
-  std::memcpy(to, text.data(), text.size());
+  CopyBytes(to, text.data(), text.size());
   block.used += text.size();
   block.entries.push_back({connection, kind, {to, text.size()}});
 }
