@@ -2,6 +2,8 @@
 
 import os
 import random
+import subprocess
+import tempfile
 import threading
 import time
 import unittest
@@ -678,6 +680,83 @@ class LogIsKept(unittest.TestCase):
             server.crash()
             info = run("FEED INFO", "f")
             self.assertGreaterEqual(key_of(dict(zip(info[::2], info[1::2]))[b"dropped"]), key_of(dropped))
+
+
+    def test_what_is_dropped_stays_dropped(self):
+        """Whatever log-keep-bytes and the clock say behind a restart."""
+        with CellarServer(appendfsync="always", save="", log_keep_bytes="100kb", enable_debug_command="local") as server:
+            run = server.client().execute_command
+            start = 1_796_000_000_000_000
+            run("DEBUG", "SET-TIME", start)
+            run("TABLE CREATE", "t", "FAMILY", "f")
+            run("FEED CREATE", "long", "ON", 1, "t")
+            run("FEED CREATE", "brief", "ON", 1, "t", "KEEP", "10s")
+            for i in range(30):
+                run("CPUT", "t", f"r{i}", "f:q", "v" * 10_000)
+            first = run("XRANGE", "long", "-", "+", "COUNT", 1)[0][0]
+            run("DEBUG", "SET-TIME", start + 20_000_000)
+            run("SAVE")
+
+            def dropped():
+                return [dict(zip(info[::2], info[1::2]))[b"dropped"] for info in (run("FEED INFO", f) for f in ("long", "brief"))]
+
+            self.wait_until(lambda: b"0-0" not in dropped() and run("XLEN", "long") == run("XLEN", "brief") == 0)
+            before = dropped()
+            time.sleep(2.5)  # it is logged within a second
+            for options in ({}, {"log_keep_bytes": "8gb"}):
+                server.kill()
+                server.options.update({name.replace("_", "-"): value for name, value in options.items()})
+                server.start()
+                run = server.client().execute_command
+                run("DEBUG", "SET-TIME", start + 5_000_000)
+                self.assertEqual(before, dropped())
+                self.assertEqual([0, 0], [run("XLEN", "long"), run("XLEN", "brief")])
+                for feed in ("long", "brief"):
+                    with self.assertRaisesRegex(redis.ResponseError, "TRIMMED"):
+                        run("XREAD", "STREAMS", feed, first)
+
+    def test_a_full_disk_takes_the_oldest_entries_and_no_writes(self):
+        mount = tempfile.mkdtemp(prefix="cellar-disk-")
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=128m", "tmpfs", mount], capture_output=True, check=False)
+        if mounted.returncode != 0:
+            os.rmdir(mount)
+            self.skipTest("mounting a tmpfs is not allowed here")
+        self.addCleanup(os.rmdir, mount)
+        self.addCleanup(subprocess.run, ["umount", mount], check=True)
+        directory = os.path.join(mount, "db")
+        os.mkdir(directory)
+        with CellarServer(directory=directory, save="", appendfsync="everysec") as server:
+            run = server.client().execute_command
+            run("TABLE CREATE", "t", "FAMILY", "f", "VERSIONS", 1)
+            run("FEED CREATE", "f", "ON", 1, "t", "KEEP", "1d")
+            first, refused, i = None, 0, 0
+            while i < 10_000:  # 200 MB
+                try:
+                    run("CPUT", "t", f"r{i % 10}", "f:q", str(i) + "v" * 20_000)
+                    i += 1
+                except redis.ResponseError as error:
+                    self.assertIn("MISCONF", str(error))
+                    refused += 1
+                    self.assertLess(refused, 600, run("INFO", "persistence"))
+                    time.sleep(0.1)
+                    continue
+                if i % 100 == 0:
+                    try:
+                        run("BGSAVE")
+                    except redis.ResponseError as error:
+                        self.assertIn("already in progress", str(error))
+                if first is None:
+                    self.wait_until(lambda: run("XLEN", "f") > 0)
+                    first = run("XRANGE", "f", "-", "+", "COUNT", 1)[0][0]
+            print("refused for a moment:", refused)
+            with self.assertRaisesRegex(redis.ResponseError, "TRIMMED"):
+                run("XREAD", "STREAMS", "f", first)
+            self.wait_until(lambda: run("XREVRANGE", "f", "+", "-", "COUNT", 1)[0][1][b"value"].startswith(b"9999v"))
+            server.crash()
+            run = server.client().execute_command
+            with self.assertRaisesRegex(redis.ResponseError, "TRIMMED"):
+                run("XREAD", "STREAMS", "f", first)
+            self.assertEqual([10], [run("CCOUNT", "t")])
 
 
 class Writer(threading.Thread):

@@ -9,6 +9,13 @@ namespace cellar {
 namespace {
 
 constexpr uint64_t kRetainNothing{UINT64_MAX};
+// What has been dropped is logged at once where log can go by it, else no more often than this.
+constexpr int64_t kTrimMicros{1'000'000};
+// What goes at once where the disk is full: the log reserves up to 16 MiB at a time, and the next
+// snapshot, which lets more of it go, has to have room as well.
+constexpr uint64_t kFreedBytes{32 << 20};
+// With less on disk even a Trim may find no room in the log.
+constexpr uint64_t kTrimRoomBytes{4096};
 
 Result<bool> Pass(const LogRecord& /*record*/, int64_t /*before_micros*/) { return true; }
 
@@ -382,13 +389,15 @@ void FeedLog::AskForSync() {
 // --- what may go
 
 // Where the log takes more than it may, or the disk is full, its oldest segments are given up,
-// whatever KEEP says: the horizon moves behind them.
+// whatever KEEP says: the horizon moves behind them. Of a full disk this hears when no more room
+// can be reserved, which is before what is reserved is used up.
 void FeedLog::LimitBytes() {
   const Manifest manifest = journal_.CopyManifest();
   if (!manifest.snapshot) return;
   uint64_t bytes = 0;
   for (const SegmentEntry& entry : manifest.segments) bytes += entry.end ? entry.end->offset : 0;
   const bool disk_is_full = !journal_.Stats().log_room_ok;
+  uint64_t freed = 0;
   for (const SegmentEntry& entry : manifest.segments) {
     // What the next start would read stays in any case.
     if (!entry.end || entry.end->last > manifest.snapshot->lsn) return;
@@ -397,27 +406,47 @@ void FeedLog::LimitBytes() {
     if (end) forced_micros_ = std::max(forced_micros_, *end);
     CELLAR_ASSERT(bytes >= entry.end->offset);
     bytes -= entry.end->offset;
-    if (disk_is_full) return;  // one at a time
+    freed += entry.end->offset;
+    if (disk_is_full && freed >= kFreedBytes) return;
   }
 }
 
+// The first segment that has anything behind what the feed has dropped; nothing: its place is not
+// known, so neither is that.
+std::optional<uint64_t> FeedLog::FirstNeeded(const State& state) const {
+  LogPlace place = state.drop_place;
+  if (!Place(&place, state.through_micros).ok()) return std::nullopt;
+  // The place may be the end of a segment, and still be in it.
+  uint64_t needed = place.segment;
+  for (std::optional<uint64_t> next = index_.NextOf(needed);
+       next && index_.BeginOf(*next) <= state.through_micros; next = index_.NextOf(needed)) {
+    needed = *next;
+  }
+  return needed;
+}
+
 // A segment may go when no feed needs it and the log itself says so: else a restart would find that
-// it is missing.
+// it is missing, and take all before it for dropped. That is better than a store that takes no
+// write any more, so where the log has no room to say anything, it goes unsaid.
 void FeedLog::Retain() {
   uint64_t from = kRetainNothing;
+  const JournalStats stats = journal_.Stats();
+  const bool can_say = stats.log_room_ok || stats.log_room_bytes >= kTrimRoomBytes;
+  bool awaits_sync = false;
   for (const Feed* feed : engine_.feeds().All()) {
     State& state = StateOf(*feed);
     if (feed->through_micros != state.logged_micros) {
       state.logged_micros = feed->through_micros;
       state.logged_lsn = journal_.last_lsn();
     }
-    LogPlace place = state.drop_place;
-    if (state.logged_lsn.seq <= index_.shown().seq && Place(&place, state.through_micros).ok() &&
-        state.logged_micros >= index_.BeginOf(place.segment)) {
-      state.free_before = place.segment;
-    }
+    const std::optional<uint64_t> needed = FirstNeeded(state);
+    const bool is_said = needed && state.logged_lsn.seq <= index_.shown().seq &&
+                         state.logged_micros >= index_.BeginOf(*needed);
+    if (is_said || (needed && !can_say)) state.free_before = *needed;
     from = std::min(from, state.free_before);
+    awaits_sync = awaits_sync || state.logged_lsn.seq > index_.shown().seq;
   }
+  if (awaits_sync && !stats.log_room_ok) journal_.RequestSync();
   if (from == retained_from_) return;
   retained_from_ = from;
   journal_.RetainFrom(from);
@@ -442,8 +471,9 @@ void FeedLog::BeginRound() {
 }
 
 // A round brings the index up to date and then looks at every feed, one a call; sweep_id_ is the
-// last one that is settled. A Trim comes only where a whole segment can go by it. It goes when the
-// Trim itself is in the log (Retain).
+// last one that is settled. A Trim comes where a whole segment can go by it, which goes when the
+// Trim itself is in the log (Retain), and where entries were dropped, so that a restart does not
+// bring them back.
 Result<std::optional<FeedLog::Trim>> FeedLog::Sweep(int64_t now_micros, Lsn applied, bool* more) {
   *more = false;
   const FeedSet& feeds = engine_.feeds();
@@ -471,12 +501,13 @@ Result<std::optional<FeedLog::Trim>> FeedLog::Sweep(int64_t now_micros, Lsn appl
   *more = true;
   ASSIGN_OR_RETURN(const bool settled, Settle(*feed));
   if (settled) sweep_id_ = feed->id;
-  const State& state = StateOf(*feed);
-  LogPlace place = state.drop_place;
-  if (!Place(&place, state.through_micros).ok() ||
-      feed->through_micros >= index_.BeginOf(place.segment)) {
-    return std::optional<Trim>();
-  }
+  State& state = StateOf(*feed);
+  const std::optional<uint64_t> needed = FirstNeeded(state);
+  const bool frees = needed && feed->through_micros < index_.BeginOf(*needed);
+  const int64_t now = clock_.MonotonicMicros();
+  const bool is_due = state.dropped > feed->dropped && now - state.trimmed_micros >= kTrimMicros;
+  if (!frees && !is_due) return std::optional<Trim>();
+  state.trimmed_micros = now;
   return std::optional(Trim{feed->id, EncodeFeedTrim(state.through_micros, state.dropped)});
 }
 

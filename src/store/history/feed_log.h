@@ -7,9 +7,9 @@
 //
 // An entry is told only when it is on disk, and in a replica set committed: no reader knows more
 // than a restart does, and records that are void by now are passed over (log_index.h). What a feed
-// has dropped stays so: before a segment of the log goes, the last entry that it takes along is
-// logged (kTrimFeed), and until that is on disk the segment stays. Where the log has lost more than
-// that (files that are gone, a gap behind a failed disk), all before is taken for dropped.
+// has dropped stays so: it is logged (kTrimFeed) within a second, and before a segment of the log
+// goes, which stays until that is on disk. Where the log has lost more than that (files that are
+// gone, a gap behind a failed disk), all before is taken for dropped.
 //
 // A follower reads its own log, whose records have the same commit times, so ids are the same.
 //
@@ -138,7 +138,8 @@ class FeedLog {
     FeedId quiet_last;
     int64_t logged_micros{-1};  // through_micros as it is logged, and in which record at the latest
     Lsn logged_lsn;
-    uint64_t free_before{0};  // segments that the feed needs no more
+    int64_t trimmed_micros{INT64_MIN / 2};  // monotonic: when Sweep gave a Trim last
+    uint64_t free_before{0};                // segments that the feed needs no more
   };
 
   Status UpdateIndex(Lsn applied);
@@ -148,6 +149,7 @@ class FeedLog {
   void Restart(State* state, int64_t through_micros, const FeedId& dropped) const;
   int64_t HorizonOf(const Feed& feed) const;
   Status Place(LogPlace* place, int64_t micros) const;
+  std::optional<uint64_t> FirstNeeded(const State& state) const;
   void LimitBytes();
   void Retain();
   void BeginRound();

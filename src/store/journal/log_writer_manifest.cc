@@ -187,8 +187,11 @@ Status LogWriter::TrimOnThread(std::vector<std::string>* superseded) {
 
 void LogWriter::DropUnwanted() {
   std::vector<std::string> paths;
-  // If it fails, the next manifest names them once more, and they go another time.
-  if (!TrimOnThread(&paths).ok()) return;
+  // If it fails they go another time: on a full disk nothing else may come that has them go.
+  if (!TrimOnThread(&paths).ok()) {
+    drop_wanted_ = true;
+    return;
+  }
   for (const std::string& path : paths) (void)files_.Remove(path);
 }
 

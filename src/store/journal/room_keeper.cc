@@ -20,7 +20,7 @@ RoomKeeper::RoomKeeper(const JournalOptions& options, Clock& clock)
       step_bytes_(std::min(kStepBytesFirst, options.allocation_bytes_max)) {}
 
 AllocationSize RoomKeeper::SizeFor(uint64_t bytes) const {
-  return {.wanted = bytes + step_bytes_, .least = bytes + step_bytes_min_};
+  return {.wanted = bytes + step_bytes_, .least = bytes + step_bytes_min_, .left = step_bytes_min_};
 }
 
 // Reserves ahead: when half a step of room is left, and twice as much each time, up to a limit, so

@@ -120,9 +120,11 @@ Status SegmentFile::Allocate(AllocationSize size) {
   CELLAR_ASSERT(size.least > 0);
   CELLAR_ASSERT(size.wanted >= size.least);
   for (uint64_t bytes = size.wanted;; bytes = std::max(bytes / 2, size.least)) {
-    Status status = file_->Allocate(allocated_offset_, bytes);
+    Status status = file_->Allocate(allocated_offset_, bytes + size.left);
     if (status.ok()) {
       allocated_offset_ += bytes;
+      // If it fails the file is longer, which is no harm.
+      if (size.left > 0) (void)file_->Truncate(allocated_offset_);
       return status;
     }
     if (status.code() != ErrorCode::kNoSpace || bytes == size.least) return status;

@@ -29,10 +29,12 @@
 namespace cellar {
 
 // How much room to reserve at once: `wanted`, or what half, a quarter ... of it the disk has, but
-// not less than `least`.
+// not less than `least`. The disk has so much more as `left`, which stays free: without it no
+// manifest could be written, by which old log goes and makes room.
 struct AllocationSize {
   uint64_t wanted{0};
   uint64_t least{0};
+  uint64_t left{0};
 };
 
 class SegmentFile {

@@ -152,10 +152,16 @@ const LogIndex::Segment* LogIndex::FindSegment(uint64_t number) const {
   return found == segments_.end() || found->number != number ? nullptr : &*found;
 }
 
-std::optional<int64_t> LogIndex::EndOf(uint64_t segment) const {
+std::optional<uint64_t> LogIndex::NextOf(uint64_t segment) const {
   const Segment* found = FindSegment(segment);
   if (found == nullptr || found == &segments_.back()) return std::nullopt;
-  return BeginOf((found + 1)->number);
+  return (found + 1)->number;
+}
+
+std::optional<int64_t> LogIndex::EndOf(uint64_t segment) const {
+  const std::optional<uint64_t> next = NextOf(segment);
+  if (!next) return std::nullopt;
+  return BeginOf(*next);
 }
 
 int64_t LogIndex::BeginOf(uint64_t segment) const {

@@ -61,7 +61,8 @@ class LogIndex {
   int64_t begin_micros() const { return segments_.empty() ? INT64_MAX : segments_[0].after_micros; }
   // The number of the first segment; 0 without one.
   uint64_t first_segment() const { return segments_.empty() ? 0 : segments_[0].number; }
-  // When the segment behind `segment` begins; nothing if it is the last one.
+  // The segment behind `segment`, and when it begins; nothing if this is the last one.
+  std::optional<uint64_t> NextOf(uint64_t segment) const;
   std::optional<int64_t> EndOf(uint64_t segment) const;
   // When it begins itself, or a little later; INT64_MAX if it is not there.
   int64_t BeginOf(uint64_t segment) const;
