@@ -357,6 +357,39 @@ class ArchiveTest(unittest.TestCase):
         client.close()
         server.stop()
 
+    def test_an_archive_whose_disk_goes_leaves_no_gap(self):
+        server = self.server()
+        client = server.client()
+        client.execute_command("TABLE", "CREATE", "t", "FAMILY", "f")
+        disk = self.archive + ".disk"
+
+        def write(value):
+            for i in range(10):
+                client.execute_command("CPUT", "t", f"r{i}", "f:a", value)
+            client.execute_command("SAVE")
+
+        write("1")
+        self.archived(client)
+        # The disk is gone, its mount point is there.
+        os.rename(self.archive, disk)
+        os.mkdir(self.archive)
+        write("2")
+        write("3")
+        self.wait("it is told", lambda: "Is the disk mounted?" in client.info("persistence")["archive_error"])
+        self.assertEqual([], os.listdir(self.archive))
+        self.assertGreater(client.info("persistence")["archive_lag_bytes"], 0)
+        os.rmdir(self.archive)
+        os.rename(disk, self.archive)
+        write("4")
+        self.wait("it goes on", lambda: client.info("persistence")["archive_error"] == "")
+        self.archived(client)
+        checked = cellar("--check", self.archive)
+        self.assertEqual(0, checked.returncode, checked.stdout + checked.stderr)
+        self.assertNotIn("GAP", checked.stdout)
+        digest = client.execute_command("DEBUG", "DIGEST", "t")
+        self.assertEqual(digest, self.recovered(LATE, self.archive))
+        client.close()
+
     def test_a_full_data_disk_drops_what_is_not_archived(self):
         disk = self.mounted("24m")
         # Nobody can write there.

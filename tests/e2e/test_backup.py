@@ -288,6 +288,33 @@ class BackupTest(unittest.TestCase):
         self.assertEqual(before, sorted(os.listdir(other)))
         client.close()
 
+    def test_an_archive_is_no_folder_for_backups(self):
+        """What looks like the files of a backup are those of the archive there."""
+        both = os.path.join(self.folder, "both")
+        os.mkdir(both)
+        server = self.server(**{"backupdirname": both, "archive-dir": both, "archive-timeout": "1s"})
+        client = server.client()
+        client.execute_command("TABLE", "CREATE", "t", "FAMILY", "f")
+        deadline = time.monotonic() + 60
+
+        def wait(condition):
+            while not condition():
+                self.assertLess(time.monotonic(), deadline)
+                time.sleep(0.01)
+
+        wait(lambda: "cellar.archive" in os.listdir(both))
+        client.execute_command("BACKUP", "START")
+        wait(lambda: self.status(client)["state"] == b"failed")
+        self.assertIn(b"is an archive: a backup needs a folder of its own", self.status(client)["error"])
+        wait(lambda: any(name.endswith(".log") for name in os.listdir(both)))
+        before = sorted(os.listdir(both))
+        client.execute_command("BACKUP", "CLEANUP")
+        wait(lambda: self.status(client)["state"] == b"idle")
+        client.execute_command("CPUT", "t", "r", "f:a", "1")
+        wait(lambda: len(os.listdir(both)) > len(before))
+        self.assertLess(set(before), set(os.listdir(both)))
+        client.close()
+
     def test_a_full_disk_ends_the_backup_and_not_the_writes(self):
         mount = os.path.join(self.folder, "disk")
         os.mkdir(mount)

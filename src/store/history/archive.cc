@@ -186,7 +186,7 @@ void Archive::TellError(const std::string& error) {
 // One round of the thread. Each step is tried even if one before it has failed, where it does not
 // need that one; the first failure is what is told.
 Status Archive::Pass() {
-  Status status = is_open_ ? Status::Ok() : OpenFolder();
+  Status status = is_open_ ? CheckThere() : OpenFolder();
   const Manifest manifest = journal_.CopyManifest();
   if (status.ok()) status = TakeIn(manifest);
   const Status dropped = DropForRoom(manifest);
@@ -252,6 +252,22 @@ Status Archive::CheckOwner(const std::vector<std::string>& names, std::string* n
             JoinPath(store_directory_, kStoreIdName)));
   }
   return Status::Ok();
+}
+
+// Is the folder still the one that was opened? Where the archive's disk is gone an empty mount
+// point may stand in its place, which would take files and lose them when the disk is back.
+Status Archive::CheckThere() {
+  CELLAR_ASSERT(is_open_);
+  if (IsObjectPath(directory_)) return Status::Ok();
+  std::string note;
+  Status status = CheckOwner({}, &note);
+  if (status.ok() && note.empty()) {
+    status = Status::Error(ErrorCode::kIo,
+                           fmt::format("archive-dir {} has lost its {}. Is the disk mounted?",
+                                       directory_, kArchiveNoteName));
+  }
+  is_open_ = status.ok();
+  return status;
 }
 
 // Repeated as a whole until it has succeeded: the folder may be on a disk or a server that is not
@@ -384,7 +400,10 @@ Status Archive::TakeIn(const Manifest& manifest) {
     if (entry.number < next_segment_) continue;
     RETURN_IF_ERROR(TakeFile(StoreFileKind::kSegment, entry.number, entry.end->offset, &came));
   }
-  if (came) RETURN_IF_ERROR(files_.SyncDirectory(directory_));
+  if (came) {
+    RETURN_IF_ERROR(files_.SyncDirectory(directory_));
+    RETURN_IF_ERROR(CheckThere());  // or what has come is elsewhere
+  }
   if (next > next_segment_) {
     next_segment_ = next;
     journal_.PinFrom(LogPin::kArchive, next);

@@ -16,7 +16,7 @@
 //
 // The id is in the data directory too (kStoreIdName), with the folder that it was given out for: so
 // an archive of another store is not written to, and one whose disk is not mounted is not begun
-// anew.
+// anew. Both are looked at before each round, since disks go while servers run.
 //
 // What is too old goes, but for a snapshot to begin with from archive-keep ago on, and what follows
 // it; beyond archive-max-bytes more goes, but never the newest snapshot and the log behind it.
@@ -106,6 +106,7 @@ class Archive final : private ObjectWatcher {
   bool GoesOn(uint32_t attempts) override;
   void Failed(const Status& status) override;
   Status OpenFolder();
+  Status CheckThere();
   Status CheckOwner(const std::vector<std::string>& names, std::string* note);
   Status Learn(const std::string& name);
   Status CheckSame(const std::string& name);

@@ -14,6 +14,7 @@
 #include "base/text/number.h"
 #include "engine/feeds/feed.h"
 #include "store/format/file_copy.h"
+#include "store/format/store_files.h"
 
 namespace cellar {
 namespace {
@@ -463,6 +464,12 @@ Status Backup::MakeFolder(const Job& job) {
     return Status::Error(ErrorCode::kIo,
                          fmt::format("{} is in use otherwise: {} is there", directory_, *other));
   }
+  ASSIGN_OR_RETURN(const bool is_archive, IsArchive(files_, directory_));
+  if (is_archive) {
+    return Status::Error(
+        ErrorCode::kIo,
+        fmt::format("{} is an archive: a backup needs a folder of its own", directory_));
+  }
   RETURN_IF_ERROR(EmptyFolder());
   return WriteNote(job, Sealed::kNo);
 }
@@ -472,7 +479,9 @@ Status Backup::EmptyFolder() {
   if (!exists) return Status::Ok();
   ASSIGN_OR_RETURN(const std::vector<std::string> names, files_.List(directory_));
   const bool is_ours = std::find(names.begin(), names.end(), kBackupNoteName) != names.end();
-  if (!is_ours) return Status::Ok();
+  // An archive's files look the same, and are not to be touched whoever has let them in.
+  ASSIGN_OR_RETURN(const bool is_archive, IsArchive(files_, directory_));
+  if (!is_ours || is_archive) return Status::Ok();
   // Without its manifest it is none any more, whenever this ends.
   const std::string manifest = JoinPath(directory_, kManifestName);
   ASSIGN_OR_RETURN(const bool is_sealed, files_.Exists(manifest));
