@@ -288,6 +288,31 @@ class EventsTest(ReplicaTest):
             told.append(client.read()[2].removeprefix(b"__keyevent@0__:"))
         self.assertEqual([b"snapshot", b"copy_to", b"cput"], told)
 
+    def test_feeds_and_groups_are_told(self):
+        client = self.client(3)
+        client.call("PSUBSCRIBE", "__keyspace@0__:*")
+        lines = (("FEED CREATE feed ON 1 t", "feed"), ("XGROUP CREATE feed g 0", "xgroup-create"),
+                 ("XGROUP CREATECONSUMER feed g one", "xgroup-createconsumer"), ("CPUT t r f:a 2",), ("WAITAOF 1 0 0",),
+                 ("XREADGROUP GROUP g two STREAMS feed >", "xgroup-createconsumer"),
+                 ("XGROUP SETID feed g 0", "xgroup-setid"), ("XREADGROUP GROUP g two STREAMS feed >",),
+                 ("XGROUP DELCONSUMER feed g two", "xgroup-delconsumer"), ("XGROUP DESTROY feed g", "xgroup-destroy"),
+                 ("FEED DROP feed", "del"))
+        for line, *_ in lines:
+            self.leader.run(line)
+        with self.leader.redis.pipeline() as pipe:
+            pipe.execute_command("FEED", "CREATE", "brief", "ON", "1", "t")
+            pipe.execute_command("FEED", "DROP", "brief")
+            pipe.execute()
+        self.leader.run("TABLE CREATE end FAMILY f")
+        told = []
+        while b"table.create" not in told:
+            kind, _, channel, event = client.read()
+            self.assertEqual(b"pmessage", kind)
+            if channel in (b"__keyspace@0__:feed", b"__keyspace@0__:brief", b"__keyspace@0__:end"):
+                told.append(event)
+        wanted = [event.encode() for _, *events in lines for event in events]
+        self.assertEqual([*wanted, b"feed", b"del", b"new", b"table.create"], told)
+
     def test_broadcasts(self):
         for protocol in (2, 3):
             _, told = self.invalidations(protocol, "BCAST", "PREFIX", "t:r")

@@ -261,6 +261,25 @@ class Snapshots(CellarTest):
         self.assertEqual([b"in", b"old2"], run("SNAPSHOT LIST"))
         self.assertEqual(digest, run("DEBUG DIGEST", "t@old2"))
 
+    def test_what_its_own_exec_writes_behind_it_is_behind_its_id(self):
+        """Who copies the snapshot and reads on from its id has all."""
+        run = self.run_command
+        run("FEED CREATE", "feed", "ON", 1, "t")
+        self.addCleanup(run, "FEED DROP", "feed")
+        for before, after in ((0, 1), (0, 3), (1, 0), (1, 2), (3, 1)):
+            with self.redis.pipeline() as pipe:
+                for i in range(before):
+                    pipe.execute_command("CPUT", "t", f"before{i}", "f:q", f"{before} {after}")
+                pipe.execute_command("SNAPSHOT", "CREATE", "within", "REPLACE")
+                for i in range(after):
+                    pipe.execute_command("CPUT", "t", f"after{i}", "f:q", f"{before} {after}")
+                pipe.execute()
+            run("WAITAOF", 1, 0, 0)
+            got = run("XREAD", "STREAMS", "feed", self.info("within")[b"id"])
+            behind = [entry[b"row"] for _, entry in (got[0][1] if got else []) if entry[b"row"].startswith(b"after")]
+            self.assertEqual([f"after{i}".encode() for i in range(after)], behind, (before, after))
+            self.assertIsNone(run("CGET", "t@within", "after0", "f:q")) if before == 0 and after == 1 else None
+
     def test_rights(self):
         run = self.run_command
         run("TABLE CREATE", "secret", "FAMILY", "f")

@@ -9,6 +9,7 @@
 #include "commands/session/host.h"
 #include "commands/session/services.h"
 #include "commands/session/table_events.h"
+#include "engine/feeds/feed_group.h"
 #include "engine/state/engine.h"
 #include "engine/state/table_copy.h"
 
@@ -29,6 +30,7 @@ void AppliedChanges::BeforeApply(std::string_view payload) {
   // Names and schemas are those of this record as far as it was read. The next one begins with what
   // has been applied.
   known_.clear();
+  known_feeds_.clear();
 }
 
 AppliedChanges::Known* AppliedChanges::Know(uint64_t table_id) {
@@ -92,6 +94,13 @@ void AppliedChanges::Collect(const DecodedOp& op) {
       break;
     case MutationOp::kRecordNumber:
     case MutationOp::kOldCells:
+      break;
+    case MutationOp::kCreateFeed:
+    case MutationOp::kDropFeed:
+    case MutationOp::kFeedGroup:
+      EndRow();
+      table_id_ = 0;
+      CollectFeed(op);
       break;
     default:
       EndRow();
@@ -178,9 +187,48 @@ void AppliedChanges::CollectSchemaOf(uint64_t table_id, std::string_view bytes) 
   Add(Kind::kEvent, table->name, event);
 }
 
+namespace {
+
+// Empty: entries have been given out or acknowledged, which is no event.
+std::string_view EventOfGroup(std::string_view changes) {
+  if (changes.empty()) return {};
+  switch (FeedGroupChanges::FirstOf(changes)) {
+    case FeedGroupChanges::Kind::kCreate:
+      return "xgroup-create";
+    case FeedGroupChanges::Kind::kDestroy:
+      return "xgroup-destroy";
+    case FeedGroupChanges::Kind::kSetLast:
+      return "xgroup-setid";
+    case FeedGroupChanges::Kind::kAddConsumer:
+      return "xgroup-createconsumer";
+    case FeedGroupChanges::Kind::kDropConsumer:
+      return "xgroup-delconsumer";
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+void AppliedChanges::CollectFeed(const DecodedOp& op) {
+  if (op.op == MutationOp::kCreateFeed) {
+    const Name& made = known_feeds_[op.id] = {std::string(op.first), std::string(op.second)};
+    return Add(Kind::kEvent, made, "feed");
+  }
+  if (!known_feeds_.contains(op.id)) {
+    const Feed* const feed = host_.store().engine().feeds().FindById(op.id);
+    if (feed == nullptr) return;
+    known_feeds_[op.id] = {feed->keyspace, feed->name};
+  }
+  const Name& name = known_feeds_[op.id];
+  if (op.op == MutationOp::kDropFeed) return Add(Kind::kEvent, name, "del");
+  const std::string_view event = EventOfGroup(op.second);
+  if (!event.empty()) Add(Kind::kGroup, name, event);
+}
+
 void AppliedChanges::Tell(const Change& change) {
   const Name& name = change.name;
-  if (change.kind == Kind::kEvent || change.kind == Kind::kNew || change.kind == Kind::kCells) {
+  if (change.kind != Kind::kRow && change.kind != Kind::kReclaimed) {
     const uint32_t kind = change.kind == Kind::kEvent ? kNotifyGeneric
                           : change.kind == Kind::kNew ? kNotifyNew
                                                       : kNotifyTable;

@@ -3,8 +3,10 @@
 //
 // A record says what became of the data and not which command it was, so events go by its ops: a
 // row with a new cell is `cput` (also where the leader ran CINCRBY, CAPPEND or CMUTATE), one that
-// only lost cells is `cdel`, a range of rows `cdelrange`; changes of schema have the names that
-// they have on the leader. One event for each row of a command, and each table.
+// only lost cells is `cdel`, a range of rows `cdelrange`, a group's last id that was moved by
+// itself `xgroup-setid` (also where the leader ran XREADGROUP NOACK); changes of schema and of
+// groups have the names that they have on the leader. One event for each row of a command, and each
+// table.
 //
 // What is told is collected before the record is applied, as long as what it drops has its name,
 // and told behind it. Nothing is done, and nothing costs, while nobody listens.
@@ -43,7 +45,7 @@ class AppliedChanges final : public ApplyListener {
     Name name;
     TableSchema schema;
   };
-  enum class Kind : uint8_t { kEvent, kNew, kCells, kRow, kReclaimed };
+  enum class Kind : uint8_t { kEvent, kNew, kCells, kGroup, kRow, kReclaimed };
   struct Change {
     Kind kind;
     Name name;
@@ -54,6 +56,7 @@ class AppliedChanges final : public ApplyListener {
   void Collect(const DecodedOp& op);
   void CollectSchema(const DecodedOp& op);
   void CollectSchemaOf(uint64_t table_id, std::string_view bytes);
+  void CollectFeed(const DecodedOp& op);
   Known* Know(uint64_t table_id);
   void EndRow();
   void Add(Kind kind, const Name& name, std::string_view event) {
@@ -63,7 +66,9 @@ class AppliedChanges final : public ApplyListener {
 
   Host& host_;
   std::vector<Change> changes_;
-  std::map<uint64_t, Known> known_;  // tables that the record has named, for as long as it is read
+  // What the record has named, for as long as it is read.
+  std::map<uint64_t, Known> known_;
+  std::map<uint64_t, Name> known_feeds_;
   uint64_t table_id_{0};
   std::string row_key_;
   bool put_{false};

@@ -10,16 +10,7 @@
 namespace cellar {
 namespace {
 
-enum class Change : uint8_t {
-  kCreate = 1,
-  kDestroy = 2,
-  kSetLast = 3,
-  kAddConsumer = 4,
-  kDropConsumer = 5,
-  kDeliver = 6,
-  kClaim = 7,
-  kForget = 8,
-};
+using Change = FeedGroupChanges::Kind;
 
 // Nodes of the trees with what they hold, and what the allocator adds.
 constexpr size_t kPendingBytes{160};

@@ -70,6 +70,21 @@ struct FeedGroup {
 // Builds the bytes of kFeedGroup.
 class FeedGroupChanges {
  public:
+  // What a change begins with.
+  enum class Kind : uint8_t {
+    kCreate = 1,
+    kDestroy = 2,
+    kSetLast = 3,
+    kAddConsumer = 4,
+    kDropConsumer = 5,
+    kDeliver = 6,
+    kClaim = 7,
+    kForget = 8,
+  };
+  // Of the first change, by which a command's are known. The bytes may be anything: so may it be.
+  // REQUIRES: there are bytes.
+  static Kind FirstOf(std::string_view bytes) { return static_cast<Kind>(bytes.front()); }
+
   bool empty() const { return bytes_.empty(); }
   const std::string& bytes() const { return bytes_; }
 

@@ -425,6 +425,10 @@ Status FeedDecoder::OnSchemaOp(const DecodedOp& op, const MutationReader& later)
       if (table.covered && telling_) (void)Begin("truncate", table.name);
       return Status::Ok();
     }
+    case MutationOp::kCreateSnapshot:
+      // Its id has place 0 of its step: what the step tells behind it has to be above that.
+      if (!op.second.empty()) place_ = std::max<uint64_t>(place_, 1);
+      return Status::Ok();
     default:  // keyspaces, and other feeds
       return Status::Ok();
   }
