@@ -178,6 +178,7 @@ class Server final : public Host, private ConnectionHost, private ReplicationHos
   // What Accept does once there is a connected socket.
   void Welcome(Connection* client, const Listener& owner);
   bool Refuse(Connection* client);
+  size_t CountLeaving();
   // A connection made by libuv is taken into the lists: id, addresses, keepalive.
   void Register(Connection* client);
   // The addresses of its socket, and what the socket is to be like.
@@ -316,6 +317,7 @@ class Server final : public Host, private ConnectionHost, private ReplicationHos
   uint64_t poll_millis_{0};              // 0: the timer does not run
   NodeAddress self_;                     // of cluster-nodes
   int64_t set_timer_micros_{INT64_MAX};  // when it is due (monotonic)
+  int64_t look_for_leaving_micros_{0};   // not before that (monotonic)
   // What clients were told of members (by id) and the leader the last time.
   std::optional<NodeAddress> told_leader_{};
   std::set<uint64_t> told_down_;

@@ -99,8 +99,8 @@ void Server::CheckConnections() {
     const Session& session = connection->session;
     (void)Recount(connection);
     const bool idle = timeout_micros > 0 && now - session.last_activity_micros > timeout_micros &&
-                      !session.pubsub && !session.task && !session.monitor &&
-                      session.peer == PeerRole::kNone;
+                      !session.pubsub && !session.task && !session.postponed && !session.monitor &&
+                      session.peer == PeerRole::kNone && !connection->IsTaking();
     const bool slow = now - session.created_micros > kHandshakeMicros && connection->handshaking();
     if (idle || slow) Log(LogSeverity::kVerbose, "Closing idle client");
     if (idle || slow || OutputExceeded(*connection)) {

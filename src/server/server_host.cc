@@ -247,6 +247,7 @@ void Server::UnpauseClients() {
   for (Connection* connection : connections_) {
     if (!connection->session.postponed) continue;
     connection->session.postponed = false;
+    connection->session.last_activity_micros = dispatcher_own_.now_micros();  // it was not idle
     ScheduleFlush(connection->session);
   }
 }

@@ -158,6 +158,7 @@ void Server::WakeReads() {
     Session& session = connection->session;
     if (session.read_ticket == 0 || !session.postponed) continue;
     session.postponed = false;
+    session.last_activity_micros = dispatcher_own_.now_micros();
     ScheduleFlush(session);
   }
 }

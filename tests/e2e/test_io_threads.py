@@ -171,6 +171,58 @@ class ThreadsTest(CellarTest):
         for client in others + [slow]:
             client.close()
 
+    def test_memory_held_for_who_does_not_read_is_counted(self):
+        self.redis.execute_command("CPUT", "t", "r", "f:q", "x" * 700_000)
+        before = self.redis.info("memory")
+        slow = []
+        for _ in range(40):
+            connection = socket.socket()
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.connect(("127.0.0.1", self.server.port))
+            connection.sendall(b"CGET t r f:q\r\n" * 20)
+            slow.append(connection)
+        deadline = time.monotonic() + READ_SECONDS_MAX
+
+        def counted():
+            now = self.redis.info("memory")
+            held = now["used_memory_rss"] - before["used_memory_rss"]
+            return held, now["used_memory"] - before["used_memory"]
+
+        # Each has a reply of 700 KB of which little is left to be sent, at the least.
+        while counted()[1] < max(40 * 600_000, counted()[0] / 2):
+            self.assertLess(time.monotonic(), deadline, counted())
+            time.sleep(0.1)
+        self.assertGreater(sum(int(client["tot-mem"]) for client in self.clients()), 40 * 600_000)
+        for connection in slow:
+            connection.close()
+        while counted()[1] > 1 << 20:
+            self.assertLess(time.monotonic(), deadline + READ_SECONDS_MAX, counted())
+            time.sleep(0.1)
+
+    def test_the_place_of_who_has_left_is_free(self):
+        self.redis.config_set("maxclients", 12)
+        self.addCleanup(self.redis.config_set, "maxclients", 10_000)
+
+        def come():
+            connection = self.server.connect()
+            with contextlib.suppress(OSError):
+                connection.sendall(b"PING\r\n")
+                if connection.recv(100) == b"+PONG\r\n":
+                    return connection
+            connection.close()
+            return None
+
+        connections = []
+        while (connection := come()) is not None:
+            connections.append(connection)
+        self.assertLess(len(connections), 12)
+        for _ in range(300):
+            connections.pop(0).close()
+            connections.append(come())
+            self.assertIsNotNone(connections[-1])
+        for connection in connections:
+            connection.close()
+
     def test_clients_come_go_and_are_killed_in_any_order(self):
         """Half-closed, reset, killed by others, quitting, in the middle of anything."""
         seed = random.randrange(1 << 30)

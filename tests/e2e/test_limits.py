@@ -92,6 +92,41 @@ class ClientLimitsTest(Limits):
         for connection in (subscriber, monitor, idle, busy):
             connection.close()
 
+    def test_timeout_spares_who_waits_and_who_reads(self):
+        for table in ("t", "quiet"):
+            self.run_command("TABLE", "CREATE", table, "FAMILY", "f")
+            self.addCleanup(self.run_command, "TABLE", "DROP", table)
+        self.run_command("FEED", "CREATE", "feed", "ON", "1", "quiet")
+        self.addCleanup(self.run_command, "FEED", "DROP", "feed")
+        self.run_command("CPUT", "t", "r", "f:long", "x" * (8 << 20))
+        self.run_command("WAITAOF", "1", "0", "0")  # what a feed shows is on disk
+        self.set_for_now("timeout", 2)
+        # Four replies of 8 MB, taken at 8 MB a second.
+        reader = socket.socket()
+        reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+        reader.settimeout(READ_SECONDS_MAX)
+        reader.connect(("127.0.0.1", self.server.port))
+        reader.sendall(b"CGET t r f:long\r\n" * 4)
+        consumer = self.server.connect()
+        consumer.settimeout(READ_SECONDS_MAX)
+        consumer.sendall(b"XREAD BLOCK 3000 STREAMS feed $\r\n")
+        wanted = 4 * len(b"$8388608\r\n" + b"x" * (8 << 20) + b"\r\n")
+        got = 0
+        while got < wanted:
+            piece = reader.recv(400_000)
+            self.assertNotEqual(b"", piece, f"closed after {got} bytes")
+            got += len(piece)
+            time.sleep(len(piece) / (8 << 20))
+        self.assertEqual(b"*-1\r\n", consumer.recv(100))
+        self.redis.execute_command("CLIENT", "PAUSE", "3000", "WRITE")
+        writer = self.server.connect()
+        writer.settimeout(READ_SECONDS_MAX)
+        writer.sendall(b"CPUT t r f:q 1\r\n")
+        self.assertEqual(b"+PONG\r\n", self.ask(consumer, b"PING\r\n"))  # idle only since its answer came
+        self.assertEqual(b"+OK\r\n", writer.recv(100))
+        for connection in (reader, consumer, writer):
+            connection.close()
+
     def keepalive_seconds(self, connection):
         """Seconds to the next keepalive probe of the server's side of `connection`, None without a timer."""
         here, there = connection.getsockname(), connection.getpeername()

@@ -313,6 +313,16 @@ class LimitsTest(CellarTest):
             connection.sendall(b"CLIENT REPLY OFF\r\nPING\r\nCLIENT REPLY ON\r\nPING\r\n")
             time.sleep(0.1)
             self.assertEqual(connection.recv(100), b"+OK\r\n+PONG\r\n")
+        # Also of a reply that leaves in pieces.
+        self.redis.execute_command("TABLE", "CREATE", "long", "FAMILY", "f")
+        with self.redis.pipeline(transaction=False) as pipe:
+            for i in range(8000):
+                pipe.execute_command("CPUT", "long", f"r{i:05}", "f:q", "x" * 100)
+            pipe.execute()
+        for mode in (b"OFF", b"SKIP"):
+            lines = [b"CLIENT REPLY " + mode, b"CSCAN long 0 COUNT 8000", b"CLIENT REPLY ON", b"CCOUNT long", b"QUIT"]
+            self.assertEqual(b"+OK\r\n:8000\r\n+OK\r\n", exchange(self.server.port, [b"\r\n".join(lines) + b"\r\n"]))
+        self.redis.execute_command("TABLE", "DROP", "long")
         begin = time.monotonic()
         self.redis.execute_command("CLIENT", "PAUSE", 300, "ALL")
         self.redis.ping()

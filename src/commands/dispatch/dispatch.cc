@@ -611,6 +611,9 @@ bool Dispatcher::StepTask(Session& session, const TaskBudget& budget) {
       [[unlikely]]
     SkipFirstByte(session);
   if (progress != TaskProgress::kDone && !streams) return false;
+  // Pieces of a reply that nobody wants go as they come: Finish sees only the last one.
+  if (session.reply_mode != ReplyMode::kOn) [[unlikely]]
+    task.output.Clear();
   session.AddGate(position, AtLeastFloor(*task.command, task.depends_on));
   // Nothing stands before it: the reply changes hands and is not copied.
   if (position == 0) {
@@ -652,6 +655,7 @@ void Dispatcher::FinishTask(Session& session, size_t position, uint64_t slice_cy
   CELLAR_ASSERT(session.task != nullptr);
   const std::unique_ptr<RunningTask> task = std::move(session.task);
   const std::vector<std::string_view> words(task->words.begin(), task->words.end());
+  session.last_activity_micros = now_micros_;  // who has waited was not idle
   Finish(session, *task->command, words, position, {task->cycles, slice_cycles}, task->outcome);
 }
 

@@ -298,6 +298,7 @@ void Connection::LookForClient() {
 }
 
 void Connection::CountOutput(size_t bytes) {
+  session.last_activity_micros = services_.dispatcher.now_micros();
   session.bytes_out += bytes;
   services_.stats.output_bytes += bytes;
   ++services_.stats.writes;
@@ -340,8 +341,30 @@ uint64_t Connection::Unsent() {
 }
 
 void Connection::NoteSent() {
-  if (io_ == nullptr || closing_ || handed_bytes_ == sent_bytes_) return;
-  session.output_in_flight = session.output_in_flight_memory = Unsent();
+  if (io_ == nullptr || closing_) return;
+  const bool has_sent = handed_bytes_ == sent_bytes_ || Unsent() == 0;
+  session.output_in_flight = has_sent ? 0 : handed_bytes_ - sent_bytes_;
+  CountInFlight();
+}
+
+// A buffer of which little is left to be sent takes what it took at first. Of what has been handed
+// over a moment ago the I/O thread may not know yet.
+void Connection::CountInFlight() {
+  session.output_in_flight_memory =
+      session.output_in_flight == 0
+          ? 0
+          : std::max<size_t>(session.output_in_flight, io_->waiting_memory());
+}
+
+bool Connection::IsTaking() {
+  NoteSent();
+  const size_t waiting = io_ != nullptr ? session.output_in_flight : socket_->waiting_bytes();
+  if (waiting == 0) return false;
+  const uint64_t taken = session.bytes_out - std::min<uint64_t>(session.bytes_out, waiting);
+  if (taken == taken_seen_) return false;
+  taken_seen_ = taken;
+  session.last_activity_micros = services_.dispatcher.now_micros();
+  return true;
 }
 
 // Flush with an I/O thread: the output goes to it as a block. How much of it is sent is known only
@@ -359,7 +382,7 @@ void Connection::HandOver() {
   }
   unsent += bytes;
   session.output_in_flight = unsent < kUncheckedBytes ? 0 : unsent;
-  session.output_in_flight_memory = session.output_in_flight;
+  CountInFlight();
   // Who goes on when all is sent: one that has much waiting, a task that streams, a peer.
   const bool more = session.output_in_flight > 0 || session.task != nullptr || peer_ != nullptr;
   if (more && unsent > 0) (void)StillSending();

@@ -77,6 +77,8 @@ class Connection final : public SocketOwner {
   void Sent();
   // Looks how much of it is, for who counts what waits.
   void NoteSent();
+  // Whether the client has taken any of what waits to be sent since this was asked last.
+  bool IsTaking();
   // From now on its bytes are the handler's of `side`; commands are no longer read.
   void BecomePeer(std::unique_ptr<PeerSide> side, PeerRole role);
   PeerSide* peer() const { return peer_.get(); }
@@ -156,6 +158,7 @@ class Connection final : public SocketOwner {
   void HandOver();
   // Of what the I/O thread was given: bytes that are not sent yet, exactly.
   uint64_t Unsent();
+  void CountInFlight();
   // Whether something that was sent has not been taken by the kernel, as far as is known.
   bool writing() const {
     return io_ == nullptr ? socket_->writing() : session.output_in_flight > 0;
@@ -169,6 +172,7 @@ class Connection final : public SocketOwner {
   std::unique_ptr<ClientSocket> socket_;  // null: io_
   IoSocket* io_{nullptr};                 // the I/O thread's; not to be touched once closing_
   uint64_t handed_bytes_{0};              // to it
+  uint64_t taken_seen_{0};                // by IsTaking
   uint64_t sent_bytes_{0};                // of these, as last seen
   bool encrypted_{false};                 // what comes from socket_ is TLS
   bool reading_{false};

@@ -153,6 +153,7 @@ void IoSocket::Publish() {
       std::max(taken_bytes_ - waiting, sent_bytes_.load(std::memory_order_relaxed));
   sent_bytes_.store(sent, std::memory_order_seq_cst);
   memory_bytes_.store(sizeof(*this) + socket_.memory_bytes(), std::memory_order_relaxed);
+  waiting_memory_.store(waiting_.capacity() + socket_.waiting_memory(), std::memory_order_relaxed);
   if (sent < taken_bytes_ || !tell_when_sent_.load(std::memory_order_seq_cst)) return;
   if (tell_when_sent_.exchange(false, std::memory_order_seq_cst))
     thread_.Tell(connection_, InputBlock::Kind::kSent, {});

@@ -35,6 +35,8 @@ class IoSocket final : public SocketOwner {
   // Takes that back; false: it comes.
   bool TellNot() { return tell_when_sent_.exchange(false, std::memory_order_seq_cst); }
   bool handshaking() const { return handshaking_.load(std::memory_order_relaxed); }
+  // What takes the bytes that wait to be sent, with what was sent of them. A little behind.
+  size_t waiting_memory() const { return waiting_memory_.load(std::memory_order_relaxed); }
   // With the object itself, without what waits to be sent.
   size_t memory_bytes() const { return memory_bytes_.load(std::memory_order_relaxed); }
 
@@ -77,6 +79,7 @@ class IoSocket final : public SocketOwner {
   std::atomic<bool> tell_when_sent_{false};
   std::atomic<bool> handshaking_{false};
   std::atomic<size_t> memory_bytes_;
+  std::atomic<size_t> waiting_memory_{0};
 };
 
 }  // namespace cellar
