@@ -346,6 +346,7 @@ int64_t LogWriter::NextWakeMicros() const {
   if (requested_stream_end_ > granted_ && room_error_.empty()) wake = 0;
   wake = std::min(wake, room_.due_micros());
   if (policy_ != policy_now_ || sync_requested_ || drop_requested_) wake = 0;
+  if (drop_wanted_) wake = std::min(wake, drop_retry_micros_);
   if (spares_.has_discarded()) wake = 0;
   return std::min({wake, SparesDueMicros(), SyncDueMicros()});
 }
@@ -474,7 +475,8 @@ void LogWriter::Work() {
   if (healthy() && SyncDueMicros() <= clock_.MonotonicMicros()) BeginSync();
   if (healthy()) PublishGrant();
   if (healthy()) segment_->DropDurable();
-  if (healthy() && std::exchange(drop_wanted_, false)) DropUnwanted();
+  const bool may_drop = drop_wanted_ && clock_.MonotonicMicros() >= drop_retry_micros_;
+  if (healthy() && may_drop) DropUnwanted();
 }
 
 // Under `always` syncs may overlap on a disk for which that pays (SyncTrial finds out): each goes

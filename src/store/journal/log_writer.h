@@ -331,6 +331,7 @@ class LogWriter {
   RoomKeeper room_;
   int64_t resume_micros_{0};  // not before then: TryToResume
   int64_t rotate_retry_micros_{0};
+  int64_t drop_retry_micros_{0};
   uint64_t failures_{0};
   std::string failure_;  // why not healthy
 };

@@ -188,10 +188,9 @@ Status LogWriter::TrimOnThread(std::vector<std::string>* superseded) {
 void LogWriter::DropUnwanted() {
   std::vector<std::string> paths;
   // If it fails they go another time: on a full disk nothing else may come that has them go.
-  if (!TrimOnThread(&paths).ok()) {
-    drop_wanted_ = true;
-    return;
-  }
+  drop_wanted_ = !TrimOnThread(&paths).ok();
+  drop_retry_micros_ = drop_wanted_ ? clock_.MonotonicMicros() + options_.retry_delay_micros : 0;
+  if (drop_wanted_) return;
   for (const std::string& path : paths) (void)files_.Remove(path);
 }
 
