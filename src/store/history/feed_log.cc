@@ -9,8 +9,12 @@ namespace cellar {
 namespace {
 
 constexpr uint64_t kRetainNothing{UINT64_MAX};
-// What has been dropped is logged at once where log can go by it, else no more often than this.
+// What has been dropped is logged no more often than this, but at once where much log can go by it.
+// Where little can, it waits: the Trim itself is log that can go later, so that an archive, which
+// closes segments by their age, and a feed would keep each other busy for ever.
 constexpr int64_t kTrimMicros{1'000'000};
+constexpr uint64_t kTrimmedSegmentsMin{8};
+constexpr uint64_t kTrimmedBytesMin{64 << 10};
 // What goes at once where the disk is full: the log reserves up to 16 MiB at a time, and the next
 // snapshot, which lets more of it go, has to have room as well.
 constexpr uint64_t kFreedBytes{32 << 20};
@@ -18,6 +22,23 @@ constexpr uint64_t kFreedBytes{32 << 20};
 constexpr uint64_t kTrimRoomBytes{4096};
 
 Result<bool> Pass(const LogRecord& /*record*/, int64_t /*before_micros*/) { return true; }
+
+// Is it worth a Trim that what is before segment `needed` may go, of what the log says to be needed
+// so far?
+bool FreesEnough(const LogIndex& index, const Feed& feed, uint64_t needed) {
+  if (feed.through_micros >= index.BeginOf(needed)) return false;
+  const int64_t logged = std::max(feed.through_micros, index.begin_micros());
+  LogPlace from{};
+  from.segment = index.Find(logged + 1).segment;
+  LogPlace to{};
+  to.segment = needed;
+  uint64_t segments = 0;
+  for (std::optional<uint64_t> next = from.segment; next && *next < needed;
+       next = index.NextOf(*next)) {
+    if (++segments >= kTrimmedSegmentsMin) return true;
+  }
+  return index.BytesFrom(from) - index.BytesFrom(to) >= kTrimmedBytesMin;
+}
 
 // Counts entries, and remembers the last one.
 class CountingSink final : public FeedSink {
@@ -503,7 +524,8 @@ Result<std::optional<FeedLog::Trim>> FeedLog::Sweep(int64_t now_micros, Lsn appl
   if (settled) sweep_id_ = feed->id;
   State& state = StateOf(*feed);
   const std::optional<uint64_t> needed = FirstNeeded(state);
-  const bool frees = needed && feed->through_micros < index_.BeginOf(*needed);
+  const bool frees = needed && feed->through_micros < index_.BeginOf(*needed) &&
+                     (!journal_.Stats().log_room_ok || FreesEnough(index_, *feed, *needed));
   const int64_t now = clock_.MonotonicMicros();
   const bool is_due = state.dropped > feed->dropped && now - state.trimmed_micros >= kTrimMicros;
   if (!frees && !is_due) return std::optional<Trim>();
