@@ -188,11 +188,15 @@ class ThreadsTest(CellarTest):
             held = now["used_memory_rss"] - before["used_memory_rss"]
             return held, now["used_memory"] - before["used_memory"]
 
-        # Each has a reply of 700 KB of which little is left to be sent, at the least.
-        while counted()[1] < max(40 * 600_000, counted()[0] / 2):
+        def is_counted():
+            """Each has a reply of 700 KB of which little is left to be sent, at the least."""
+            held, used = counted()
+            listed = sum(int(client["tot-mem"]) for client in self.clients())
+            return used >= max(40 * 600_000, held / 2) and listed >= 40 * 600_000
+
+        while not is_counted():  # all of them have been answered as far as they go
             self.assertLess(time.monotonic(), deadline, counted())
             time.sleep(0.1)
-        self.assertGreater(sum(int(client["tot-mem"]) for client in self.clients()), 40 * 600_000)
         for connection in slow:
             connection.close()
         while counted()[1] > 1 << 20:
@@ -220,6 +224,18 @@ class ThreadsTest(CellarTest):
             connections.pop(0).close()
             connections.append(come())
             self.assertIsNotNone(connections[-1])
+        # Who will send no more, and is not read since it does not take its replies, has not left.
+        self.redis.execute_command("CPUT", "t", "r", "f:q", "x" * 700_000)
+        for connection in connections:
+            connection.sendall(b"CGET t r f:q\r\n" * 100)
+        deadline = time.monotonic() + READ_SECONDS_MAX
+        while sum(int(client["tot-mem"]) > 700_000 for client in self.redis.client_list()) < len(connections):
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)
+        for connection in connections:
+            connection.shutdown(socket.SHUT_WR)
+        for _ in range(20):
+            self.assertIsNone(come())
         for connection in connections:
             connection.close()
 

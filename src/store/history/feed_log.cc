@@ -24,9 +24,8 @@ constexpr uint64_t kTrimRoomBytes{4096};
 Result<bool> Pass(const LogRecord& /*record*/, int64_t /*before_micros*/) { return true; }
 
 // Is it worth a Trim that what is before segment `needed` may go, of what the log says to be needed
-// so far?
+// so far? REQUIRES: some may.
 bool FreesEnough(const LogIndex& index, const Feed& feed, uint64_t needed) {
-  if (feed.through_micros >= index.BeginOf(needed)) return false;
   const int64_t logged = std::max(feed.through_micros, index.begin_micros());
   LogPlace from{};
   from.segment = index.Find(logged + 1).segment;
